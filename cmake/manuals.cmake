@@ -1,7 +1,7 @@
 # Manual pages, completions and docs/commands.md, made from the program's
 # tables of options: in BUILD_DIR/man/, BUILD_DIR/completions/ and, by the
 # target commands_md, in docs/.
-add_executable(sstferry_manuals tools/sstferry/command/manual_main.cc)
+add_executable(sstferry_manuals tools/sstferry/manual_main.cc)
 target_link_libraries(sstferry_manuals PRIVATE sstferry_policy
   sstferry_console)
 set(manuals_stamp ${PROJECT_BINARY_DIR}/manuals.stamp)

@@ -42,7 +42,7 @@ bool ParseNumber(const std::string& digits, uint64_t* number) {
   return good;
 }
 
-Status Bad(const std::string& what) {
+Status BadSet(const std::string& what) {
   return MakeStatus(EndState::kCorrupt, "files of the clone: " + what);
 }
 
@@ -131,26 +131,26 @@ Status CheckCloneFiles(const std::vector<CloneFile>& files) {
                         file.kind == CloneFileKind::kOptions ||
                         file.kind == CloneFileKind::kIdentity;
     if (single && !once.insert(file.kind).second) {
-      return Bad("expected one of its kind, found another " +
+      return BadSet("expected one of its kind, found another " +
                  CloneFileName(file));
     }
     if (file.records_end > file.bytes) {
-      return Bad("expected records that end inside " + CloneFileName(file) +
+      return BadSet("expected records that end inside " + CloneFileName(file) +
                  ", found " + std::to_string(file.records_end));
     }
     const bool numbered = file.kind != CloneFileKind::kIdentity;
     if (file.number > kMaxNumber || numbered != (file.number != 0)) {
-      return Bad("expected a number of 1 to " + std::to_string(kMaxNumber) +
+      return BadSet("expected a number of 1 to " + std::to_string(kMaxNumber) +
                  ", found " + CloneFileName(file));
     }
     if (numbered && !numbers.insert(file.number).second) {
-      return Bad("expected each number once, found " + CloneFileName(file) +
+      return BadSet("expected each number once, found " + CloneFileName(file) +
                  " and another");
     }
   }
   return once.count(CloneFileKind::kManifest) != 0
              ? Status::OK()
-             : Bad("expected a MANIFEST, found none");
+             : BadSet("expected a MANIFEST, found none");
 }
 
 }  // namespace sstferry

@@ -1,8 +1,8 @@
 // One description of a message's fields serves its encoder, its decoder and the
 // annotated dump: a function template Fields(archive, message) names each field
 // once, in order, with its bounds. The archive encodes, decodes or prints it.
-// The descriptions are in format/message/message_fields.h,
-// format/message/message_fields_lane.h and format/record/journal_fields.h.
+// The descriptions are in format/message_fields.h,
+// format/message_fields_lane.h and format/journal_fields.h.
 #pragma once
 
 #include <algorithm>

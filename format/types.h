@@ -1,4 +1,4 @@
-// Types that the wire and an application share: format/message/ sends them and
+// Types that the wire and an application share: format/ sends them and
 // pipeline/include/sstferry/ offers them. No messages and no encoding.
 #pragma once
 

@@ -18,7 +18,7 @@ constexpr uint32_t kMagic = 2395959;  // 0x00248f37
 constexpr uint64_t kHeaderBytes = 30;
 constexpr size_t kRecordBytes = 32;
 constexpr size_t kFooterBytes = 32;
-constexpr size_t kPieceBytes = 256u << 10;
+constexpr size_t kBlobPieceBytes = 256u << 10;
 
 Status Bad(const std::string& what, uint64_t offset) {
   return MakeStatus(EndState::kCorrupt,
@@ -70,7 +70,7 @@ Status CheckRecord(const ByteSource& source, uint64_t end, uint64_t* at) {
   uint32_t crc = 0;
   for (uint64_t left = key_bytes + value_bytes, offset = begin; left > 0;) {
     const size_t bytes =
-        static_cast<size_t>(std::min<uint64_t>(kPieceBytes, left));
+        static_cast<size_t>(std::min<uint64_t>(kBlobPieceBytes, left));
     Slice piece;
     status = source.Read(offset, bytes, &scratch, &piece);
     if (!status.ok()) {

@@ -4,7 +4,7 @@
 
 #include "format/coding.h"
 #include "format/end_state.h"
-#include "format/sst/sst_coding.h"
+#include "format/rocksdb/sst_coding.h"
 
 namespace sstferry {
 

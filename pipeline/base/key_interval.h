@@ -1,7 +1,7 @@
 // Compares keys with an interval of keys, in a comparator's order.
 #pragma once
 
-#include "format/message/messages.h"
+#include "format/messages.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/slice.h"
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "format/end_state.h"
-#include "format/record/sealed_file.h"
+#include "format/sealed_file.h"
 #include "pipeline/base/last_transfer.h"
 #include "sstferry/options.h"
 

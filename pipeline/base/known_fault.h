@@ -1,10 +1,10 @@
-// Reads which fault of a replica is known (format/record/health_file.h). What
-// finds faults and what mends them is in target/memory/health.h.
+// Reads which fault of a replica is known (format/health_file.h). What
+// finds faults and what mends them is in pull/health.h.
 #pragma once
 
 #include <string>
 
-#include "format/record/health_file.h"
+#include "format/health_file.h"
 
 namespace sstferry {
 

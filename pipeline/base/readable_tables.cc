@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "format/end_state.h"
-#include "format/sst/sst_reader.h"
+#include "format/rocksdb/sst_reader.h"
 #include "pipeline/base/file_source.h"
 #include "pipeline/base/rocksdb_compat.h"
 

@@ -30,7 +30,7 @@ inline constexpr RocksDbRelease kLinkedRelease{ROCKSDB_MAJOR, ROCKSDB_MINOR,
                                         ROCKSDB_PATCH};
 
 // Newest format_version of block-based tables that the linked RocksDB reads and
-// writes, and that format/sst/ knows.
+// writes, and that format/rocksdb/ knows.
 inline constexpr uint32_t kMaxTableFormatVersion =
     std::min(MaxFormatVersion(kLinkedRelease), 7u);
 // Oldest format_version that every supported version writes.

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "format/message/messages.h"
+#include "format/messages.h"
 #include "rocksdb/options.h"
 #include "rocksdb/status.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "format/message/messages.h"
+#include "format/messages.h"
 #include "rocksdb/status.h"
 
 namespace rocksdb {

@@ -5,7 +5,7 @@
 
 #include "format/end_state.h"
 #include "format/limits.h"
-#include "format/sst/sst_block.h"
+#include "format/rocksdb/sst_block.h"
 #include "pipeline/options/option_rules.h"
 #include "pipeline/options/options_file.h"
 #include "rocksdb/convenience.h"

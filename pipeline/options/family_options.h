@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "format/message/messages.h"
+#include "format/messages.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/options/operators.h"
 #include "rocksdb/cache.h"

@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "format/message/messages.h"
+#include "format/messages.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "format/message/messages.h"
+#include "format/messages.h"
 #include "format/release.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/db.h"

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "format/frame.h"
 #include "format/limits.h"
-#include "format/message/frame.h"
-#include "format/message/messages.h"
+#include "format/messages.h"
 #include "pipeline/wire/turn.h"
 #include "sstferry/transport.h"
 

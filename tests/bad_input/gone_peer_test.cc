@@ -5,7 +5,7 @@
 #include <fstream>
 #include <future>
 
-#include "pipeline/target/session/source_session.h"
+#include "pipeline/pull/source_session.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
 #include "tests/support/sample_database.h"

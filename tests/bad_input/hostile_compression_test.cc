@@ -5,8 +5,8 @@
 
 #include "format/digest.h"
 #include "format/limits.h"
-#include "format/message/wire_compression.h"
-#include "pipeline/target/session/source_session.h"
+#include "format/wire_compression.h"
+#include "pipeline/pull/source_session.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/source/directory/posix_files.h"
+#include "pipeline/snapshot/posix_files.h"
 #include "rocksdb/db.h"
 #include "tests/support/catch.h"
 #include "tests/support/process.h"

@@ -1,7 +1,7 @@
 // A source that lies: each lie is found, nothing is renamed.
 #include <filesystem>
 
-#include "format/message/frame.h"
+#include "format/frame.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"

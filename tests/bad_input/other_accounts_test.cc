@@ -15,11 +15,11 @@
 #include <sstream>
 
 #include "pipeline/base/database_open.h"
-#include "pipeline/base/stop_signal.h"
-#include "pipeline/target/disk/database_files.h"
-#include "pipeline/target/disk/durable.h"
 #include "pipeline/base/other_accounts.h"
-#include "pipeline/target/disk/paced_removal.h"
+#include "pipeline/base/stop_signal.h"
+#include "pipeline/disk/database_files.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/disk/paced_removal.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"

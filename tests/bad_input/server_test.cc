@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <future>
 
-#include "format/message/frame.h"
+#include "format/frame.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"

@@ -11,10 +11,10 @@
 #include <mutex>
 #include <set>
 
-#include "pipeline/target/disk/durable.h"
-#include "pipeline/target/journal/pull_identity.h"
-#include "tests/support/compacted.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/pull/pull_identity.h"
 #include "tests/support/catch.h"
+#include "tests/support/compacted.h"
 #include "tests/support/power_loss_file_system.h"
 #include "tests/support/process.h"
 #include "tests/support/sample_database.h"

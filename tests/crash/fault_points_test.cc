@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "pipeline/target/disk/durable.h"
+#include "pipeline/disk/durable.h"
 #include "tests/crash/crash_points.h"
 #include "tests/crash/crash_world.h"
 #include "tests/support/catch.h"

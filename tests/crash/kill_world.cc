@@ -12,8 +12,8 @@
 #include <future>
 #include <nlohmann/json.hpp>
 
-#include "tests/support/compacted.h"
 #include "tests/support/catch.h"
+#include "tests/support/compacted.h"
 #include "tests/support/relay.h"
 #include "tests/support/sample_database.h"
 

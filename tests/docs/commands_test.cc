@@ -7,8 +7,8 @@
 
 #include "tests/docs/markdown.h"
 #include "tests/support/catch.h"
-#include "tools/sstferry/options/command_arguments.h"
-#include "tools/sstferry/options/commands.h"
+#include "tools/sstferry/command_arguments.h"
+#include "tools/sstferry/commands.h"
 
 namespace sstferry {
 namespace {

@@ -45,7 +45,7 @@ std::string BadLinks(const std::map<std::string, Document>& documents,
                      const std::function<bool(const std::string&)>& exists);
 
 // The same of each piece of code that is a path of this repository, such as
-// `pipeline/base/` or, in pipeline/README.md, `target/disk/durable.h`.
+// `pipeline/base/` or, in pipeline/README.md, `disk/durable.h`.
 std::string BadPaths(const Document& document,
                      const std::function<bool(const std::string&)>& exists);
 

@@ -9,13 +9,13 @@
 #include <nlohmann/json.hpp>
 
 #include "format/end_state.h"
-#include "format/message/frame.h"
-#include "format/message/messages.h"
+#include "format/frame.h"
+#include "format/messages.h"
 #include "sstferry/options.h"
 #include "tests/docs/markdown.h"
 #include "tests/support/catch.h"
-#include "tools/sstferry/metrics/metric_table.h"
-#include "tools/sstferry/output/progress.h"
+#include "tools/sstferry/metric_table.h"
+#include "tools/sstferry/progress.h"
 
 namespace sstferry {
 namespace {

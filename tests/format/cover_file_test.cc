@@ -1,9 +1,9 @@
 // The file of covers: what is written comes back, and nothing else is believed.
-#include "format/record/cover_file.h"
+#include "format/cover_file.h"
 
 #include "format/coding.h"
 #include "format/end_state.h"
-#include "format/record/sealed_file.h"
+#include "format/sealed_file.h"
 #include "tests/format/samples.h"
 #include "tests/support/catch.h"
 

@@ -1,4 +1,4 @@
-#include "format/message/frame.h"
+#include "format/frame.h"
 
 #include <set>
 

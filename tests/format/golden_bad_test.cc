@@ -5,12 +5,12 @@
 #include <functional>
 
 #include "format/coding.h"
+#include "format/lease.h"
 #include "format/limits.h"
-#include "tests/support/annotate.h"
-#include "format/record/lease.h"
-#include "format/record/sealed_file.h"
+#include "format/sealed_file.h"
 #include "tests/format/golden_files.h"
 #include "tests/format/samples.h"
+#include "tests/support/annotate.h"
 #include "tests/support/catch.h"
 
 namespace sstferry {

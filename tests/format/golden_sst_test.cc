@@ -6,7 +6,7 @@
 
 #include "format/coding.h"
 #include "format/end_state.h"
-#include "format/sst/sst_check.h"
+#include "format/rocksdb/sst_check.h"
 #include "tests/format/golden_files.h"
 #include "tests/support/catch.h"
 #include "tests/support/sst_files.h"

@@ -9,10 +9,10 @@
 #include <filesystem>
 
 #include "format/coding.h"
-#include "tests/support/annotate.h"
-#include "format/record/lease.h"
+#include "format/lease.h"
 #include "tests/format/golden_files.h"
 #include "tests/format/samples.h"
+#include "tests/support/annotate.h"
 #include "tests/support/catch.h"
 
 namespace sstferry {

@@ -1,6 +1,6 @@
 // The record of a replica's health: what is written comes back, and nothing
 // else is believed.
-#include "format/record/health_file.h"
+#include "format/health_file.h"
 
 #include "format/limits.h"
 #include "tests/support/catch.h"

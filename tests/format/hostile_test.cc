@@ -2,9 +2,9 @@
 #include <random>
 
 #include "format/limits.h"
-#include "tests/support/annotate.h"
 #include "tests/format/allocations.h"
 #include "tests/format/samples.h"
+#include "tests/support/annotate.h"
 #include "tests/support/catch.h"
 
 namespace sstferry {

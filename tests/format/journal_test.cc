@@ -1,4 +1,4 @@
-#include "format/record/journal.h"
+#include "format/journal.h"
 
 #include "format/coding.h"
 #include "tests/format/samples.h"

@@ -1,10 +1,10 @@
 // The lease file: what is written comes back, and nothing else is believed.
-#include "format/record/lease.h"
+#include "format/lease.h"
 
 #include <rapidcheck.h>
 
 #include "format/limits.h"
-#include "format/record/sealed_file.h"
+#include "format/sealed_file.h"
 #include "tests/format/samples.h"
 #include "tests/support/catch.h"
 

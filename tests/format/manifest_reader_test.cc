@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "format/coding.h"
-#include "format/sst/sst_coding.h"
+#include "format/rocksdb/sst_coding.h"
 #include "rocksdb/db.h"
 #include "rocksdb/metadata.h"
 #include "rocksdb/sst_file_writer.h"

@@ -1,4 +1,4 @@
-#include "format/message/messages.h"
+#include "format/messages.h"
 
 #include <rapidcheck.h>
 

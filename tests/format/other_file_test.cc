@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "format/end_state.h"
-#include "format/record/other_files_record.h"
-#include "format/record/sealed_file.h"
+#include "format/other_files_record.h"
+#include "format/sealed_file.h"
 #include "tests/support/catch.h"
 
 namespace sstferry {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <string>
 
-#include "format/record/journal_fields.h"
+#include "format/journal_fields.h"
 
 namespace sstferry {
 

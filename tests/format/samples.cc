@@ -2,7 +2,7 @@
 
 #include "format/coding.h"
 #include "format/digest.h"
-#include "format/record/sealed_file.h"
+#include "format/sealed_file.h"
 
 namespace sstferry {
 

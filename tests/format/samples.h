@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "format/message/frame.h"
-#include "format/message/messages.h"
-#include "format/record/journal.h"
-#include "format/record/lease.h"
+#include "format/frame.h"
+#include "format/journal.h"
+#include "format/lease.h"
+#include "format/messages.h"
 
 namespace sstferry {
 

@@ -1,5 +1,5 @@
 // What a source leaves with a target: it comes back as it was, or not at all.
-#include "format/record/source_record.h"
+#include "format/source_record.h"
 
 #include "format/end_state.h"
 #include "tests/support/catch.h"

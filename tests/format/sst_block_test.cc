@@ -1,4 +1,4 @@
-#include "format/sst/sst_block.h"
+#include "format/rocksdb/sst_block.h"
 
 #include <rapidcheck.h>
 

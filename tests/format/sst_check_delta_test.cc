@@ -1,5 +1,5 @@
 // Deltas: which deletions CheckChunk() lets pass.
-#include "format/sst/sst_check.h"
+#include "format/rocksdb/sst_check.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tests/support/catch.h"
 #include "tests/support/sst_files.h"

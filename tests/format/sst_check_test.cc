@@ -1,13 +1,13 @@
-#include "format/sst/sst_check.h"
+#include "format/rocksdb/sst_check.h"
 
 #include <algorithm>
 #include <chrono>
 
-#include "tests/support/sst_describe.h"
-#include "format/sst/sst_reader.h"
+#include "format/rocksdb/sst_reader.h"
 #include "rocksdb/sst_file_reader.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tests/support/catch.h"
+#include "tests/support/sst_describe.h"
 #include "tests/support/sst_files.h"
 
 namespace sstferry {

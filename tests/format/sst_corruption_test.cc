@@ -1,9 +1,9 @@
 #include <rapidcheck.h>
 
-#include "format/sst/sst_check.h"
-#include "tests/support/sst_describe.h"
-#include "format/sst/sst_reader.h"
+#include "format/rocksdb/sst_check.h"
+#include "format/rocksdb/sst_reader.h"
 #include "tests/support/catch.h"
+#include "tests/support/sst_describe.h"
 #include "tests/support/sst_files.h"
 
 namespace sstferry {

@@ -9,13 +9,13 @@
 #include <fstream>
 #include <iterator>
 
-#include "format/clone/sst_file_check.h"
-#include "tests/support/sst_describe.h"
+#include "format/rocksdb/sst_file_check.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/slice_transform.h"
-#include "tests/support/db_tables.h"
 #include "tests/support/catch.h"
+#include "tests/support/db_tables.h"
+#include "tests/support/sst_describe.h"
 
 namespace sstferry {
 namespace {

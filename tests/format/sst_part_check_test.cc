@@ -1,9 +1,9 @@
 // Blocks of a part of a table, checked while the part arrives.
 #include <algorithm>
 
-#include "format/clone/sst_file_check.h"
-#include "format/clone/sst_part_check.h"
-#include "format/sst/sst_reader.h"
+#include "format/rocksdb/sst_file_check.h"
+#include "format/rocksdb/sst_part_check.h"
+#include "format/rocksdb/sst_reader.h"
 #include "tests/support/catch.h"
 #include "tests/support/sst_files.h"
 #include "tests/support/test_db.h"

@@ -1,6 +1,5 @@
-#include "format/sst/sst_reader.h"
+#include "format/rocksdb/sst_reader.h"
 
-#include "tests/support/sst_describe.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
@@ -8,6 +7,7 @@
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/table_properties.h"
 #include "tests/support/catch.h"
+#include "tests/support/sst_describe.h"
 #include "tests/support/sst_files.h"
 
 namespace sstferry {

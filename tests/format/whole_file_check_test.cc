@@ -6,7 +6,7 @@
 #include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/manifest_append.h"
 #include "format/rocksdb/manifest_reader.h"
-#include "format/clone/sst_file_check.h"
+#include "format/rocksdb/sst_file_check.h"
 #include "tests/format/log_bytes.h"
 #include "tests/support/catch.h"
 #include "tests/support/sst_files.h"

@@ -1,5 +1,5 @@
 // The codec of compressed chunk data: what it gives back, and what it refuses.
-#include "format/message/wire_compression.h"
+#include "format/wire_compression.h"
 
 #include <malloc.h>
 #include <rapidcheck.h>

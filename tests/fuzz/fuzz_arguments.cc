@@ -9,7 +9,7 @@
 
 #include "sstferry/transport.h"
 #include "tests/support/scratch_dir.h"
-#include "tools/sstferry/options/arguments.h"
+#include "tools/sstferry/arguments.h"
 
 namespace sstferry {
 namespace {

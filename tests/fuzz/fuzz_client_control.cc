@@ -3,10 +3,10 @@
 // says these to the target's end of a control connection: handshake, list,
 // status, plan (with the options its families describe), totals.
 #include "pipeline/options/family_options.h"
-#include "pipeline/target/fill/plan_options.h"
 #include "pipeline/options/operators.h"
-#include "pipeline/target/session/plan_check.h"
-#include "pipeline/target/session/source_session.h"
+#include "pipeline/pull/plan_check.h"
+#include "pipeline/pull/plan_options.h"
+#include "pipeline/pull/source_session.h"
 #include "tests/fuzz/script.h"
 
 namespace sstferry {

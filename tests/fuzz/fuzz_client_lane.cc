@@ -4,11 +4,11 @@
 // What passes the checks is ingested by RocksDB, which must not abort.
 #include <filesystem>
 
-#include "pipeline/target/database/ingestor.h"
-#include "pipeline/target/database/target_db.h"
-#include "pipeline/target/journal/journal_file.h"
-#include "pipeline/target/lane/lane_client.h"
-#include "pipeline/target/session/source_session.h"
+#include "pipeline/pull/ingestor.h"
+#include "pipeline/pull/journal_file.h"
+#include "pipeline/pull/lane_client.h"
+#include "pipeline/pull/source_session.h"
+#include "pipeline/pull/target_db.h"
 #include "tests/fuzz/script.h"
 #include "tests/fuzz/tiny_database.h"
 

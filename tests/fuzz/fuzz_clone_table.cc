@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "format/clone/sst_file_check.h"
-#include "format/clone/sst_part_check.h"
+#include "format/rocksdb/sst_file_check.h"
+#include "format/rocksdb/sst_part_check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace sstferry;

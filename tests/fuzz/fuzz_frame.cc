@@ -1,6 +1,6 @@
 // Input: bytes as they come from a socket, one frame.
-#include "tests/support/annotate.h"
 #include "tests/format/samples.h"
+#include "tests/support/annotate.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace sstferry;

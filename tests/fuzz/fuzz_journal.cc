@@ -1,7 +1,7 @@
 // Input: a whole journal.
+#include "format/journal.h"
+#include "pipeline/pull/journal_state.h"
 #include "tests/support/annotate.h"
-#include "format/record/journal.h"
-#include "pipeline/target/journal/journal_state.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace sstferry;

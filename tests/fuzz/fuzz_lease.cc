@@ -3,7 +3,7 @@
 
 #include "format/coding.h"
 #include "format/digest.h"
-#include "format/record/lease.h"
+#include "format/lease.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace sstferry;

@@ -2,7 +2,7 @@
 // the same bytes: each message has one encoding.
 #include <cstdlib>
 
-#include "format/record/source_record.h"
+#include "format/source_record.h"
 #include "tests/format/samples.h"
 
 namespace {

@@ -4,8 +4,8 @@
 // for a transfer of it that is held. "opened" has a snapshot of its own in the
 // first of a thousand inputs, for that takes longer than hundreds of others.
 // "gone" is served and its directory is not there.
-#include "pipeline/source/server/control_session.h"
-#include "pipeline/target/session/source_session.h"
+#include "pipeline/pull/source_session.h"
+#include "pipeline/serve/control_session.h"
 #include "tests/fuzz/script.h"
 #include "tests/fuzz/shared_snapshot.h"
 #include "tests/fuzz/tiny_database.h"

@@ -4,7 +4,7 @@
 // leaves its thread parked for the next.
 #include <list>
 
-#include "pipeline/source/lane/lane_session.h"
+#include "pipeline/serve/lane_session.h"
 #include "tests/fuzz/crew.h"
 #include "tests/fuzz/script.h"
 #include "tests/fuzz/shared_snapshot.h"

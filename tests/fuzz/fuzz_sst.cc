@@ -5,13 +5,13 @@
 #include <cstdlib>
 
 #include "format/byte_source.h"
-#include "format/sst/sst_check.h"
-#include "tests/support/sst_describe.h"
-#include "format/sst/sst_reader.h"
+#include "format/rocksdb/sst_check.h"
+#include "format/rocksdb/sst_reader.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/env.h"
 #include "rocksdb/sst_file_reader.h"
+#include "tests/support/sst_describe.h"
 
 namespace sstferry {
 namespace {

@@ -6,7 +6,7 @@
 #include "format/coding.h"
 #include "format/digest.h"
 #include "format/limits.h"
-#include "format/message/wire_compression.h"
+#include "format/wire_compression.h"
 
 namespace {
 

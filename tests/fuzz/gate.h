@@ -6,7 +6,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "format/message/frame.h"
+#include "format/frame.h"
 
 namespace sstferry::fuzz {
 

@@ -6,11 +6,11 @@
 #include <memory>
 
 #include "format/limits.h"
-#include "format/message/wire_compression.h"
-#include "format/record/sealed_file.h"
 #include "format/rocksdb/log_follower.h"
+#include "format/sealed_file.h"
+#include "format/wire_compression.h"
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/target/session/source_session.h"
+#include "pipeline/pull/source_session.h"
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
 #include "rocksdb/filter_policy.h"

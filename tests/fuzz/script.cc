@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "format/message/wire_compression.h"
+#include "format/wire_compression.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/wire/patience.h"
 #include "tests/format/samples.h"

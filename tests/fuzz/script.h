@@ -16,8 +16,8 @@
 #include <string>
 #include <utility>
 
-#include "format/message/messages.h"
-#include "format/message/frame.h"
+#include "format/frame.h"
+#include "format/messages.h"
 #include "pipeline/wire/channel.h"
 #include "sstferry/transport.h"
 #include "tests/fuzz/gate.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/source/snapshot/snapshot.h"
+#include "pipeline/snapshot/snapshot.h"
 #include "tests/fuzz/gate.h"
 
 namespace sstferry::fuzz {

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -148,41 +149,20 @@ std::string PipelineInclude(const std::string& file, const Include& include) {
   return "";
 }
 
-// The table of pipeline/README.md: what each room may include.
-using Rooms = std::map<std::string, std::set<std::string>>;
+// The table of pipeline/README.md: the layer of each room.
+using Rooms = std::map<std::string, int>;
 
-// The words in backquotes of one cell.
-std::set<std::string> NamesIn(const std::string& cell) {
-  std::set<std::string> names;
-  for (size_t at = cell.find('`'); at != std::string::npos;) {
-    const size_t end = cell.find('`', at + 1);
-    if (end == std::string::npos) {
-      break;
-    }
-    std::string name = cell.substr(at + 1, end - at - 1);
-    while (name.ends_with("/")) name.pop_back();
-    names.insert(name);
-    at = cell.find('`', end + 1);
-  }
-  return names;
-}
-
-// Rows are: | `room/` | what it holds | `room/`, `room/` |
+// Rows are: | 7 | `room/` | what it is for | what to know first |
 Rooms ReadRooms(const std::string& text) {
   Rooms rooms;
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) {
-    if (!line.starts_with("| `")) {
-      continue;
-    }
-    std::vector<std::string> cells;
-    std::istringstream row(line.substr(1));
-    for (std::string cell; std::getline(row, cell, '|');) {
-      cells.push_back(cell);
-    }
-    const std::set<std::string> room = NamesIn(cells[0]);
-    if (cells.size() == 3 && room.size() == 1 && cells[0].ends_with("/` ")) {
-      rooms[*room.begin()] = NamesIn(cells[2]);
+    int layer = 0;
+    char room[128] = "";
+    if (std::sscanf(line.c_str(), "| %d | `%127[^`]` |", &layer, room) == 2) {
+      std::string name = room;
+      while (name.ends_with("/")) name.pop_back();
+      rooms[name] = layer;
     }
   }
   return rooms;
@@ -193,6 +173,7 @@ std::string RoomOf(const std::string& path) {
   return folder == "sstferry" ? "pipeline/include/sstferry" : folder;
 }
 
+// A room includes itself and rooms of lower layers.
 std::string RoomRule(const Rooms& rooms, const File& file,
                      const std::string& line) {
   const Include include = IncludeOf(line);
@@ -205,36 +186,23 @@ std::string RoomRule(const Rooms& rooms, const File& file,
   if (!in_house(from)) {
     return "";
   }
-  const auto room = rooms.find(from);
-  if (room == rooms.end()) {
+  if (rooms.count(from) == 0) {
     return from + "/ is no room of pipeline/README.md";
   }
-  if (!include.quoted || !in_house(to) || from == to ||
-      room->second.count(to) != 0) {
+  if (!include.quoted || !in_house(to) || from == to) {
     return "";
   }
-  return from + "/ may not include " + to + "/ (pipeline/README.md)";
-}
-
-// Rooms that reach themselves.
-std::string Circles(const Rooms& rooms) {
-  std::string found;
-  for (const auto& [start, ignored] : rooms) {
-    std::set<std::string> seen;
-    std::vector<std::string> next = {start};
-    while (!next.empty()) {
-      const auto room = rooms.find(next.back());
-      next.pop_back();
-      if (room == rooms.end()) {
-        continue;
-      }
-      for (const std::string& to : room->second) {
-        if (to == start) found += start + "/ reaches itself\n";
-        if (seen.insert(to).second) next.push_back(to);
-      }
-    }
+  if (rooms.count(to) == 0) {
+    return to + "/ is no room of pipeline/README.md";
   }
-  return found;
+  if (rooms.at(to) >= rooms.at(from)) {
+    return from + "/ may not include " + to +
+           "/, which is not below it (pipeline/README.md)";
+  }
+  return Under(from + "/", "tools") && Under(to + "/", "pipeline") &&
+                 to != "pipeline/include/sstferry"
+             ? "tools/ sees of pipeline/ only its public headers"
+             : "";
 }
 
 const Rooms& HouseRooms() {
@@ -340,7 +308,7 @@ TEST_CASE("The include rule sees every wrong direction", "[lint]") {
       {"format/a.h", "#include <thread>"},
       {"format/a.cc", "#include <boost/asio.hpp>"},
       {"format/a.cc", "#include \"sstferry/options.h\""},
-      {"pipeline/target/a.cc", "#include \"tools/sstferry/output/console.h\""},
+      {"pipeline/target/a.cc", "#include \"tools/sstferry/console.h\""},
       {"pipeline/target/a.cc", "#include <boost/asio.hpp>"},
       {"pipeline/wire/a.cc", "#include \"rocksdb/db.h\""},
       {"pipeline/a.cc", "#include <boost/program_options.hpp>"},
@@ -391,32 +359,38 @@ TEST_CASE("Includes go one way through the house", "[lint]") {
   REQUIRE(found.empty());
 }
 
-TEST_CASE("The rule of rooms sees a wrong arrow, a circle and a new room",
+TEST_CASE("The rule of rooms sees what lies above, beside, or in no room",
           "[lint]") {
   const Rooms rooms = ReadRooms(
-      "| room | holds | may include |\n|---|---|---|\n"
-      "| `format/` | bytes | |\n"
-      "| `pipeline/a/` | a, `x.h` | `format/` |\n"
-      "| `pipeline/b/` | b | `format/`, `pipeline/a/` |\n");
-  REQUIRE(rooms.size() == 3);
-  REQUIRE(Circles(rooms).empty());
+      "| layer | room | what it is for | to know first |\n|---|---|---|---|\n"
+      "| 4 | `tools/t/` | commands | |\n"
+      "| 3 | `pipeline/b/` | b | |\n"
+      "| 2 | `pipeline/a/` | a, `x.h` | |\n"
+      "| 2 | `pipeline/beside/` | a | |\n"
+      "| 1 | `pipeline/include/sstferry/` | the contract | |\n"
+      "| 0 | `format/` | bytes | |\n");
+  REQUIRE(rooms.size() == 6);
   const auto rule = [&](const char* path, const char* line) {
     return RoomRule(rooms, File{path, {}}, line);
   };
   CHECK(rule("pipeline/b/b.h", "#include \"pipeline/a/a.h\"").empty());
+  CHECK(rule("pipeline/b/b.h", "#include \"pipeline/b/c.h\"").empty());
   CHECK(rule("pipeline/b/b.h", "#include \"rocksdb/db.h\"").empty());
+  CHECK(rule("pipeline/a/a.h", "#include \"sstferry/source.h\"").empty());
+  CHECK(rule("tools/t/t.h", "#include \"sstferry/source.h\"").empty());
+  CHECK(rule("tools/t/t.h", "#include \"format/types.h\"").empty());
   CHECK_FALSE(rule("pipeline/a/a.h", "#include \"pipeline/b/b.h\"").empty());
-  CHECK_FALSE(rule("pipeline/a/a.h", "#include \"sstferry/source.h\"").empty());
+  CHECK_FALSE(
+      rule("pipeline/a/a.h", "#include \"pipeline/beside/b.h\"").empty());
+  CHECK_FALSE(rule("pipeline/b/b.h", "#include \"pipeline/c/c.h\"").empty());
   CHECK_FALSE(rule("pipeline/c/c.h", "").empty());
-  Rooms circle = rooms;
-  circle["pipeline/a"].insert("pipeline/b");
-  CHECK_FALSE(Circles(circle).empty());
+  CHECK_FALSE(rule("tools/t/t.h", "#include \"pipeline/a/a.h\"").empty());
 }
 
-TEST_CASE("Arrows between rooms are those of pipeline/README.md", "[lint]") {
-  REQUIRE(HouseRooms().size() > 20);
+TEST_CASE("Includes go down the layers of pipeline/README.md", "[lint]") {
+  REQUIRE(HouseRooms().size() > 10);
+  REQUIRE(HouseRooms().size() < 20);
   const std::string found =
-      Circles(HouseRooms()) +
       Violations(SourceFiles(), [](const File& file, const std::string& line) {
         return RoomRule(HouseRooms(), file, line);
       });

@@ -1,4 +1,4 @@
-#include "pipeline/operation/verdict.h"
+#include "pipeline/api/verdict.h"
 
 #include <filesystem>
 #include <fstream>

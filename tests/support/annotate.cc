@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "format/message/frame.h"
-#include "format/message/wire_compression.h"
-#include "format/record/journal.h"
-#include "format/record/journal_fields.h"
+#include "format/frame.h"
+#include "format/journal.h"
+#include "format/journal_fields.h"
+#include "format/wire_compression.h"
 
 namespace sstferry {
 

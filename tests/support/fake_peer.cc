@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "format/digest.h"
-#include "pipeline/target/session/source_session.h"
+#include "pipeline/pull/source_session.h"
 #include "rocksdb/env.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/table.h"

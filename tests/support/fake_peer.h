@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "format/message/messages.h"
+#include "format/messages.h"
 #include "pipeline/wire/channel.h"
 #include "sstferry/source.h"
 

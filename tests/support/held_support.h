@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "format/message/messages.h"
-#include "pipeline/target/session/source_session.h"
+#include "format/messages.h"
+#include "pipeline/pull/source_session.h"
 #include "tests/support/fake_peer.h"
 #include "tests/support/scratch_dir.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "format/record/journal.h"
+#include "format/journal.h"
 #include "tests/support/sample_database.h"
 
 namespace sstferry {

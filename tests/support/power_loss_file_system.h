@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/target/disk/durable.h"
+#include "pipeline/disk/durable.h"
 #include "rocksdb/file_system.h"
 #include "tests/support/durable_names.h"
 

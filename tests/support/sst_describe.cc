@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "format/sst/sst_coding.h"
-#include "format/sst/sst_reader.h"
+#include "format/rocksdb/sst_coding.h"
+#include "format/rocksdb/sst_reader.h"
 
 namespace sstferry {
 

@@ -8,7 +8,7 @@
 #include "rocksdb/status.h"
 
 #include "format/byte_source.h"
-#include "format/sst/sst_reader.h"
+#include "format/rocksdb/sst_reader.h"
 
 namespace sstferry {
 

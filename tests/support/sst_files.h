@@ -12,8 +12,8 @@
 #include "rocksdb/options.h"
 #include "rocksdb/table.h"
 
-#include "format/sst/sst_check.h"
-#include "format/sst/sst_footer.h"
+#include "format/rocksdb/sst_check.h"
+#include "format/rocksdb/sst_footer.h"
 
 namespace sstferry::test {
 

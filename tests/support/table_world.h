@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/read/table_file.h"
+#include "pipeline/parts/table_file.h"
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/table.h"

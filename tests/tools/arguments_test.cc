@@ -1,4 +1,4 @@
-#include "tools/sstferry/options/arguments.h"
+#include "tools/sstferry/arguments.h"
 
 #include <fstream>
 

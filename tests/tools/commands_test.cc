@@ -1,5 +1,5 @@
-#include "tools/sstferry/options/command_arguments.h"
-#include "tools/sstferry/options/commands.h"
+#include "tools/sstferry/command_arguments.h"
+#include "tools/sstferry/commands.h"
 
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "tests/support/catch.h"
-#include "tools/sstferry/command/version.h"
+#include "tools/sstferry/version.h"
 
 namespace sstferry {
 namespace {

@@ -1,5 +1,5 @@
 // Log lines: as text, as JSON objects, to a terminal and to the journal.
-#include "tools/sstferry/output/console.h"
+#include "tools/sstferry/console.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "tools/sstferry/options/help.h"
+#include "tools/sstferry/help.h"
 
 #include <algorithm>
 #include <map>

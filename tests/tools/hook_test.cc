@@ -1,5 +1,5 @@
 // The commands around an exchange: what they see, and how they end.
-#include "tools/sstferry/service/hook.h"
+#include "tools/sstferry/hook.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -19,7 +19,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
-#include "tools/sstferry/service/left_process.h"
+#include "tools/sstferry/left_process.h"
 
 namespace sstferry {
 namespace {

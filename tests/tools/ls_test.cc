@@ -11,7 +11,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/support/serve_process.h"
-#include "tools/sstferry/options/command_arguments.h"
+#include "tools/sstferry/command_arguments.h"
 
 namespace sstferry {
 

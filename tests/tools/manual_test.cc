@@ -1,5 +1,5 @@
 // What is made from the tables of options, and the tools that read it.
-#include "tools/sstferry/options/manual.h"
+#include "tools/sstferry/manual.h"
 
 #include <filesystem>
 #include <fstream>
@@ -8,9 +8,9 @@
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 #include "tests/support/scratch_dir.h"
-#include "tools/sstferry/options/command_arguments.h"
-#include "tools/sstferry/options/completion.h"
-#include "tools/sstferry/options/help.h"
+#include "tools/sstferry/command_arguments.h"
+#include "tools/sstferry/completion.h"
+#include "tools/sstferry/help.h"
 
 namespace sstferry {
 namespace {

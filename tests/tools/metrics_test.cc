@@ -18,10 +18,10 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/support/serve_process.h"
-#include "tools/sstferry/metrics/metric_set.h"
-#include "tools/sstferry/metrics/metrics_endpoint.h"
-#include "tools/sstferry/metrics/metrics_file.h"
-#include "tools/sstferry/metrics/serve_metrics.h"
+#include "tools/sstferry/metric_set.h"
+#include "tools/sstferry/metrics_endpoint.h"
+#include "tools/sstferry/metrics_file.h"
+#include "tools/sstferry/serve_metrics.h"
 
 namespace sstferry {
 namespace {

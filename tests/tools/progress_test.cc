@@ -1,4 +1,4 @@
-#include "tools/sstferry/output/progress.h"
+#include "tools/sstferry/progress.h"
 
 #include <rapidcheck.h>
 

@@ -17,9 +17,9 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/serve_process.h"
 #include "tests/support/test_db.h"
-#include "tools/sstferry/options/command_arguments.h"
-#include "tools/sstferry/options/commands.h"
-#include "tools/sstferry/service/left_process.h"
+#include "tools/sstferry/command_arguments.h"
+#include "tools/sstferry/commands.h"
+#include "tools/sstferry/left_process.h"
 
 namespace sstferry {
 namespace {

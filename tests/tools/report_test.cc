@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "tests/support/catch.h"
-#include "tools/sstferry/command/operation_runner.h"
-#include "tools/sstferry/output/console.h"
-#include "tools/sstferry/output/progress.h"
+#include "tools/sstferry/console.h"
+#include "tools/sstferry/operation_runner.h"
+#include "tools/sstferry/progress.h"
 
 namespace sstferry {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/sstferry/service/signals.h"
+#include "tools/sstferry/signals.h"
 
 #include <signal.h>
 #include <sys/socket.h>

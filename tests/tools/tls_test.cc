@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pipeline/wire/tcp_socket.h"
-#include "pipeline/wire/tls/tls_connection.h"
+#include "pipeline/wire/tls_connection.h"
 #include "tests/support/catch.h"
 #include "tests/support/certificates.h"
 #include "tests/support/process.h"

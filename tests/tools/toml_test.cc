@@ -2,7 +2,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
-#include "tools/sstferry/options/command_arguments.h"
+#include "tools/sstferry/command_arguments.h"
 
 namespace sstferry {
 namespace {

@@ -6,7 +6,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 #include "tests/support/scratch_dir.h"
-#include "tools/sstferry/options/completion.h"
+#include "tools/sstferry/completion.h"
 
 namespace sstferry {
 namespace {

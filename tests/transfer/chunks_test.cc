@@ -1,7 +1,7 @@
 // Sizes and formats of what arrives.
 #include <filesystem>
 
-#include "format/sst/sst_reader.h"
+#include "format/rocksdb/sst_reader.h"
 #include "pipeline/base/file_source.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/table.h"

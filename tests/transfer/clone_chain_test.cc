@@ -2,7 +2,7 @@
 #include <atomic>
 #include <filesystem>
 
-#include "pipeline/target/disk/durable.h"
+#include "pipeline/disk/durable.h"
 #include "rocksdb/table.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"

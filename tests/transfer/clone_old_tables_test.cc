@@ -4,9 +4,9 @@
 #include <random>
 
 #include "format/byte_source.h"
-#include "format/sst/sst_reader.h"
-#include "sstferry/target.h"
+#include "format/rocksdb/sst_reader.h"
 #include "pipeline/base/rocksdb_compat.h"
+#include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/sst_files.h"

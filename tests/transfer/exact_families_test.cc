@@ -1,10 +1,10 @@
 // Column families of every shape.
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/slice_transform.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/table.h"
 #include "rocksdb/wide_columns.h"
-#include "pipeline/base/rocksdb_compat.h"
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"
 

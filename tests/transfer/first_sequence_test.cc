@@ -3,9 +3,9 @@
 #include <cstdlib>
 
 #include "format/coding.h"
-#include "format/record/cover_file.h"
-#include "format/record/sealed_file.h"
-#include "pipeline/target/database/first_sequence.h"
+#include "format/cover_file.h"
+#include "format/sealed_file.h"
+#include "pipeline/pull/first_sequence.h"
 #include "rocksdb/sst_file_writer.h"
 #include "sstferry/status.h"
 #include "sstferry/target.h"

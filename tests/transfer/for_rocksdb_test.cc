@@ -6,7 +6,7 @@
 
 #include "format/byte_source.h"
 #include "format/options_line.h"
-#include "format/sst/sst_reader.h"
+#include "format/rocksdb/sst_reader.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/options/options_file.h"
 #include "rocksdb/table.h"

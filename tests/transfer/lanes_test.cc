@@ -3,8 +3,8 @@
 #include <deque>
 #include <mutex>
 
-#include "pipeline/target/fill/seed_target.h"
-#include "pipeline/target/pull/puller.h"
+#include "pipeline/pull/puller.h"
+#include "pipeline/pull/seed_target.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
 #include "tests/support/test_db.h"

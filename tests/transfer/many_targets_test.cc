@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "sstferry/target.h"
-#include "tests/support/held_support.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
+#include "tests/support/held_support.h"
 #include "tests/support/relay.h"
 #include "tests/support/sample_bytes.h"
 #include "tests/support/sample_database.h"

@@ -1,8 +1,8 @@
 // The cap of a pull: kept at the target, changed while it runs.
 #include <future>
 
-#include "pipeline/target/fill/seed_target.h"
-#include "pipeline/target/pull/puller.h"
+#include "pipeline/pull/puller.h"
+#include "pipeline/pull/seed_target.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"

@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "format/byte_source.h"
-#include "format/sst/sst_reader.h"
+#include "format/rocksdb/sst_reader.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"

@@ -2,7 +2,7 @@
 // RocksDB do: 5.0 to 5.14 wrote no rocksdb.num.range-deletions.
 #include <algorithm>
 
-#include "format/sst/sst_reader.h"
+#include "format/rocksdb/sst_reader.h"
 #include "tests/support/catch.h"
 #include "tests/support/refreshed.h"
 #include "tests/support/sample_database.h"

@@ -1,11 +1,11 @@
 // What the linked RocksDB writes for a target that reads less than it does.
 #include "format/byte_source.h"
-#include "format/sst/sst_reader.h"
+#include "format/rocksdb/sst_reader.h"
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/target/session/source_session.h"
+#include "pipeline/pull/source_session.h"
 #include "rocksdb/table.h"
-#include "tests/support/compacted.h"
 #include "tests/support/catch.h"
+#include "tests/support/compacted.h"
 #include "tests/support/fake_peer.h"
 
 namespace sstferry::test {

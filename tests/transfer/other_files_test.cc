@@ -8,9 +8,9 @@
 #include <functional>
 
 #include "format/other_file.h"
-#include "pipeline/source/directory/other_files.h"
-#include "pipeline/target/disk/durable.h"
-#include "pipeline/target/disk/other_files.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/disk/other_files.h"
+#include "pipeline/snapshot/other_files.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"

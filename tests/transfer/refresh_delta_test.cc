@@ -4,7 +4,7 @@
 #include <fstream>
 #include <functional>
 
-#include "format/record/source_record.h"
+#include "format/source_record.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tests/support/catch.h"
 #include "tests/support/named_comparator.h"

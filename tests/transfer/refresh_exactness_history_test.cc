@@ -12,7 +12,7 @@
 #include <map>
 
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/target/disk/durable.h"
+#include "pipeline/disk/durable.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/random_histories.h"

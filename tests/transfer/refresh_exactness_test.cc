@@ -5,8 +5,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "pipeline/target/disk/durable.h"
-#include "pipeline/target/memory/cover_record.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/pull/cover_record.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tests/support/catch.h"

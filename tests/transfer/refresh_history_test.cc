@@ -13,8 +13,8 @@
 #include <map>
 
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/target/disk/durable.h"
-#include "pipeline/target/journal/pull_identity.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/pull/pull_identity.h"
 #include "tests/support/catch.h"
 #include "tests/support/played_history.h"
 #include "tests/support/power_loss_file_system.h"

@@ -9,8 +9,8 @@
 #include <set>
 
 #include "pipeline/base/thread_priority.h"
-#include "pipeline/target/disk/durable.h"
-#include "pipeline/target/disk/free_space.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/disk/free_space.h"
 #include "rocksdb/listener.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"

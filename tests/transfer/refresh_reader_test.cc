@@ -5,7 +5,7 @@
 #include <set>
 #include <thread>
 
-#include "pipeline/target/disk/durable.h"
+#include "pipeline/disk/durable.h"
 #include "tests/support/catch.h"
 #include "tests/support/refreshed.h"
 

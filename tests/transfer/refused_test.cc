@@ -2,7 +2,7 @@
 // what an application adds makes it movable.
 #include <filesystem>
 
-#include "pipeline/target/session/source_session.h"
+#include "pipeline/pull/source_session.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/merge_operator.h"

@@ -4,11 +4,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "format/record/health_file.h"
+#include "format/health_file.h"
 #include "pipeline/base/known_fault.h"
-#include "pipeline/target/disk/durable.h"
-#include "pipeline/target/memory/cover_record.h"
-#include "pipeline/target/memory/health.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/pull/cover_record.h"
+#include "pipeline/pull/health.h"
 #include "rocksdb/utilities/transaction_db.h"
 #include "sstferry/status.h"
 #include "tests/support/catch.h"

@@ -4,8 +4,8 @@
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/slice_transform.h"
 #include "rocksdb/table.h"
-#include "tests/support/compacted.h"
 #include "tests/support/catch.h"
+#include "tests/support/compacted.h"
 
 namespace sstferry::test {
 namespace {

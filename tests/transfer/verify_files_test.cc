@@ -8,7 +8,7 @@
 #include "tests/support/fake_peer.h"
 #include "tests/support/named_comparator.h"
 #include "tests/support/test_db.h"
-#include "tools/sstferry/command/operation_runner.h"
+#include "tools/sstferry/operation_runner.h"
 
 namespace sstferry::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "pipeline/source/server/admission.h"
+#include "pipeline/serve/admission.h"
 
 #include "sstferry/rate_limited_log.h"
 #include "tests/support/catch.h"

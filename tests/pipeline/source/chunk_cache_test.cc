@@ -1,5 +1,5 @@
 // Chunks that are built once for several readers.
-#include "pipeline/source/chunk/chunk_cache.h"
+#include "pipeline/parts/chunk_cache.h"
 
 #include <sys/resource.h>
 
@@ -11,7 +11,7 @@
 #include <future>
 #include <thread>
 
-#include "pipeline/source/directory/posix_files.h"
+#include "pipeline/snapshot/posix_files.h"
 #include "tests/support/catch.h"
 #include "tests/support/scratch_dir.h"
 

@@ -1,5 +1,5 @@
 // What a refresh takes for changed.
-#include "pipeline/source/plan/cover_plan.h"
+#include "pipeline/parts/cover_plan.h"
 
 #include <rapidcheck.h>
 

@@ -1,8 +1,8 @@
 // What ranges become of files.
-#include "pipeline/source/plan/file_plan.h"
+#include "pipeline/parts/file_plan.h"
 
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/source/plan/planner.h"
+#include "pipeline/parts/planner.h"
 #include "rocksdb/db.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/table.h"

@@ -2,9 +2,9 @@
 #include <ctime>
 
 #include "format/end_state.h"
-#include "tests/support/held_support.h"
 #include "tests/support/catch.h"
 #include "tests/support/certificates.h"
+#include "tests/support/held_support.h"
 #include "tests/support/sample_database.h"
 
 namespace sstferry {

@@ -1,5 +1,5 @@
 // When a lane tries to compress, and when it leaves that.
-#include "pipeline/source/lane/lane_compressor.h"
+#include "pipeline/serve/lane_compressor.h"
 
 #include "format/limits.h"
 #include "tests/support/catch.h"

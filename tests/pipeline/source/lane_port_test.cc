@@ -1,9 +1,9 @@
-#include "pipeline/source/transfer/lane_port.h"
+#include "pipeline/serve/lane_port.h"
 
 #include <future>
 
 #include "format/end_state.h"
-#include "pipeline/source/transfer/transfer_connections.h"
+#include "pipeline/serve/transfer_connections.h"
 #include "sstferry/transport.h"
 #include "tests/support/catch.h"
 

@@ -1,5 +1,5 @@
 // A lane's sink whose target loses connections, over the memory transport.
-#include "pipeline/source/lane/lane_sink.h"
+#include "pipeline/serve/lane_sink.h"
 
 #include <future>
 #include <map>

@@ -1,8 +1,8 @@
-#include "pipeline/source/lane/lane_window.h"
+#include "pipeline/serve/lane_window.h"
 
 #include <rapidcheck.h>
 
-#include "pipeline/source/lane/frame_list.h"
+#include "pipeline/serve/frame_list.h"
 #include "tests/support/catch.h"
 
 namespace sstferry {

@@ -4,11 +4,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "format/record/lease.h"
-#include "pipeline/source/directory/lease_file.h"
-#include "pipeline/source/directory/private_dir.h"
-#include "tests/support/held_support.h"
+#include "format/lease.h"
+#include "pipeline/snapshot/lease_file.h"
+#include "pipeline/snapshot/private_dir.h"
 #include "tests/support/catch.h"
+#include "tests/support/held_support.h"
 #include "tests/support/sample_database.h"
 
 namespace sstferry {

@@ -1,4 +1,4 @@
-#include "pipeline/source/directory/options_text.h"
+#include "pipeline/snapshot/options_text.h"
 
 #include "format/options_line.h"
 #include "tests/support/catch.h"

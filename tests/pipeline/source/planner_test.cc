@@ -1,5 +1,5 @@
 // How evenly a planner cuts what a database may look like.
-#include "pipeline/source/plan/planner.h"
+#include "pipeline/parts/planner.h"
 
 #include <algorithm>
 #include <memory>

@@ -1,4 +1,4 @@
-#include "pipeline/source/directory/private_dir.h"
+#include "pipeline/snapshot/private_dir.h"
 
 #include <unistd.h>
 #include <utime.h>

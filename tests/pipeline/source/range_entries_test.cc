@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "pipeline/read/range_entries.h"
+#include "pipeline/parts/range_entries.h"
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/table.h"
 #include "tests/support/catch.h"

@@ -5,11 +5,11 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "pipeline/source/directory/lease_file.h"
-#include "pipeline/source/snapshot/snapshot.h"
-#include "tests/support/held_support.h"
+#include "pipeline/snapshot/lease_file.h"
+#include "pipeline/snapshot/snapshot.h"
 #include "tests/pipeline/source/snapshot_support.h"
 #include "tests/support/catch.h"
+#include "tests/support/held_support.h"
 #include "tests/support/sample_database.h"
 
 namespace sstferry {

@@ -1,5 +1,5 @@
 // When targets that found no place are told to come again.
-#include "pipeline/source/retained/return_times.h"
+#include "pipeline/serve/return_times.h"
 
 #include "format/limits.h"
 #include "tests/support/catch.h"

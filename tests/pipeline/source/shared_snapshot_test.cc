@@ -6,9 +6,9 @@
 #include "rocksdb/db.h"
 
 #include "format/limits.h"
-#include "pipeline/source/transfer/shared_snapshot.h"
-#include "tests/support/held_support.h"
+#include "pipeline/serve/shared_snapshot.h"
 #include "tests/support/catch.h"
+#include "tests/support/held_support.h"
 #include "tests/support/sample_database.h"
 
 namespace sstferry {

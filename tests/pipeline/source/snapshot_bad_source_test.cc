@@ -7,7 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "pipeline/source/snapshot/snapshot.h"
+#include "pipeline/snapshot/snapshot.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/version.h"

@@ -10,11 +10,11 @@
 #include <fstream>
 #include <set>
 
-#include "pipeline/source/snapshot/snapshot.h"
+#include "pipeline/snapshot/snapshot.h"
 #include "rocksdb/listener.h"
-#include "tests/support/live_history.h"
 #include "tests/pipeline/source/snapshot_support.h"
 #include "tests/support/catch.h"
+#include "tests/support/live_history.h"
 
 namespace sstferry {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "pipeline/source/snapshot/snapshot.h"
+#include "pipeline/snapshot/snapshot.h"
 #include "tests/pipeline/source/snapshot_support.h"
 #include "tests/support/catch.h"
 #include "tests/support/sanitizer.h"

@@ -6,7 +6,7 @@
 #include <system_error>
 
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/source/snapshot/snapshot.h"
+#include "pipeline/snapshot/snapshot.h"
 #include "rocksdb/utilities/transaction.h"
 #include "rocksdb/utilities/transaction_db.h"
 #include "tests/pipeline/source/snapshot_support.h"

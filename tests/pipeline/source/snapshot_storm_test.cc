@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/source/snapshot/snapshot.h"
+#include "pipeline/snapshot/snapshot.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tests/pipeline/source/snapshot_support.h"
 #include "tests/support/catch.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/source/snapshot/snapshot.h"
+#include "pipeline/snapshot/snapshot.h"
 #include "rocksdb/db.h"
 
 namespace sstferry {

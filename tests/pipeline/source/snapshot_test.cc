@@ -1,6 +1,6 @@
 // Snapshots of databases that nobody writes: what arrives, and that the source
 // is not touched.
-#include "pipeline/source/snapshot/snapshot.h"
+#include "pipeline/snapshot/snapshot.h"
 
 #include <atomic>
 #include <filesystem>

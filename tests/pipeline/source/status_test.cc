@@ -2,11 +2,11 @@
 #include <atomic>
 #include <thread>
 
-#include "pipeline/source/directory/held_snapshots.h"
+#include "pipeline/snapshot/held_snapshots.h"
 #include "sstferry/status.h"
-#include "tests/support/held_support.h"
 #include "tests/support/catch.h"
 #include "tests/support/certificates.h"
+#include "tests/support/held_support.h"
 #include "tests/support/sample_database.h"
 
 namespace sstferry {

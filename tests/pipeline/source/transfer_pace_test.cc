@@ -1,4 +1,4 @@
-#include "pipeline/source/transfer/transfer_pace.h"
+#include "pipeline/serve/transfer_pace.h"
 
 #include <atomic>
 #include <thread>

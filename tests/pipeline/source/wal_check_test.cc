@@ -1,4 +1,4 @@
-#include "pipeline/source/snapshot/wal_check.h"
+#include "pipeline/snapshot/wal_check.h"
 
 #include <filesystem>
 

@@ -8,10 +8,10 @@
 #include <functional>
 #include <mutex>
 
-#include "pipeline/target/disk/access.h"
-#include "pipeline/target/disk/durable.h"
-#include "pipeline/target/disk/workspace.h"
-#include "pipeline/target/memory/target_state.h"
+#include "pipeline/disk/access.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/disk/workspace.h"
+#include "pipeline/pull/target_state.h"
 #include "tests/support/catch.h"
 #include "tests/support/replica_world.h"
 #include "tests/support/sample_database.h"

@@ -1,5 +1,5 @@
 // Errors of RocksDB that no call returns.
-#include "pipeline/target/database/background_errors.h"
+#include "pipeline/pull/background_errors.h"
 
 #include <memory>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "pipeline/target/session/backoff.h"
+#include "pipeline/pull/backoff.h"
 
 #include "tests/support/catch.h"
 

@@ -1,5 +1,5 @@
 // Which chunks of a range may come, and where they may lie.
-#include "pipeline/target/lane/chunk_check.h"
+#include "pipeline/pull/chunk_check.h"
 #include "tests/support/catch.h"
 
 namespace sstferry {

@@ -5,8 +5,8 @@
 
 #include "format/end_state.h"
 #include "format/rocksdb/log_follower.h"
-#include "pipeline/target/clone/clone_finish.h"
-#include "pipeline/target/clone/file_check.h"
+#include "pipeline/pull/clone_finish.h"
+#include "pipeline/pull/file_check.h"
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"
 

@@ -2,7 +2,7 @@
 #include <functional>
 
 #include "format/limits.h"
-#include "pipeline/target/session/plan_receiver.h"
+#include "pipeline/pull/plan_receiver.h"
 #include "tests/format/samples.h"
 #include "tests/support/catch.h"
 

@@ -1,5 +1,5 @@
 // The decision of --compress auto, fed with figures.
-#include "pipeline/target/session/compression_control.h"
+#include "pipeline/pull/compression_control.h"
 
 #include <vector>
 

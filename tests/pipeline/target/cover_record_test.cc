@@ -1,5 +1,5 @@
 // What a target remembers, and when it doubts it.
-#include "pipeline/target/memory/cover_record.h"
+#include "pipeline/pull/cover_record.h"
 
 #include <algorithm>
 #include <fstream>

@@ -1,5 +1,5 @@
 // What a refresh merges of the deltas that lie above the data.
-#include "pipeline/target/database/delta_compaction.h"
+#include "pipeline/refresh/delta_compaction.h"
 
 #include <set>
 

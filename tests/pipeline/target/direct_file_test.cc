@@ -4,8 +4,8 @@
 #include <iterator>
 #include <memory>
 
-#include "pipeline/target/clone/direct_file.h"
-#include "pipeline/target/disk/staging_file.h"
+#include "pipeline/disk/staging_file.h"
+#include "pipeline/pull/direct_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"
 

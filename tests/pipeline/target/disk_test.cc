@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "pipeline/target/disk/deferred_sync.h"
-#include "pipeline/target/disk/durable.h"
-#include "pipeline/target/disk/staging_file.h"
-#include "pipeline/target/disk/synced_files.h"
-#include "pipeline/target/journal/journal_file.h"
+#include "pipeline/disk/deferred_sync.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/disk/staging_file.h"
+#include "pipeline/disk/synced_files.h"
+#include "pipeline/pull/journal_file.h"
 #include "tests/pipeline/target/resume_support.h"
 #include "tests/support/catch.h"
 #include "tests/support/faulty_file_system.h"

@@ -1,4 +1,4 @@
-#include "pipeline/target/disk/free_space.h"
+#include "pipeline/disk/free_space.h"
 
 #include "format/end_state.h"
 #include "tests/support/catch.h"

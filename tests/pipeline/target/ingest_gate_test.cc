@@ -1,5 +1,5 @@
 // Ingestion that waits for a database that is behind.
-#include "pipeline/target/database/ingest_gate.h"
+#include "pipeline/pull/ingest_gate.h"
 
 #include <thread>
 

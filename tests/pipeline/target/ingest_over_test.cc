@@ -4,9 +4,9 @@
 #include <future>
 
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/target/database/ingestor.h"
-#include "pipeline/target/database/live_tables.h"
-#include "pipeline/target/journal/journal_state.h"
+#include "pipeline/pull/ingestor.h"
+#include "pipeline/pull/journal_state.h"
+#include "pipeline/pull/live_tables.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/utilities/stackable_db.h"
 #include "tests/support/catch.h"

@@ -1,11 +1,11 @@
 // What the ingestor puts into one call, and what it does when one fails.
-#include "pipeline/target/database/ingestor.h"
+#include "pipeline/pull/ingestor.h"
 
 #include <filesystem>
 #include <future>
 
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/target/disk/durable.h"
+#include "pipeline/disk/durable.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/options.h"
 #include "rocksdb/sst_file_writer.h"

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <functional>
 
-#include "pipeline/target/journal/journal_file.h"
-#include "pipeline/target/journal/journal_state.h"
+#include "pipeline/pull/journal_file.h"
+#include "pipeline/pull/journal_state.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"

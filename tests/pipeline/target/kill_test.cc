@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "pipeline/target/disk/durable.h"
+#include "pipeline/disk/durable.h"
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 #include "tests/support/sample_database.h"

@@ -1,5 +1,5 @@
 // How an old database is deleted without anybody noticing.
-#include "pipeline/target/disk/paced_removal.h"
+#include "pipeline/disk/paced_removal.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <chrono>
 #include <filesystem>
 
-#include "pipeline/target/disk/durable.h"
+#include "pipeline/disk/durable.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"

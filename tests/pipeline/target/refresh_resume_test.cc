@@ -1,8 +1,8 @@
 // Refreshes that end in the middle and are started again.
 #include <filesystem>
 
-#include "format/record/cover_file.h"
-#include "pipeline/target/memory/cover_record.h"
+#include "format/cover_file.h"
+#include "pipeline/pull/cover_record.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tests/pipeline/target/resume_support.h"
 #include "tests/support/catch.h"

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "pipeline/target/disk/durable.h"
+#include "pipeline/disk/durable.h"
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 

@@ -8,9 +8,9 @@
 
 #include "format/hex.h"
 #include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/pull/journal_state.h"
 #include "sstferry/target.h"
-#include "pipeline/target/disk/durable.h"
-#include "pipeline/target/journal/journal_state.h"
 #include "tests/pipeline/target/resume_support.h"
 #include "tests/support/catch.h"
 

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pipeline/target/memory/target_state.h"
+#include "pipeline/pull/target_state.h"
 #include "tests/pipeline/target/resume_support.h"
 #include "tests/support/catch.h"
 #include "tests/support/replica_world.h"

@@ -1,5 +1,5 @@
 // Lanes that wait for disk space.
-#include "pipeline/target/disk/space_gate.h"
+#include "pipeline/disk/space_gate.h"
 
 #include "format/end_state.h"
 #include "tests/support/catch.h"

@@ -1,5 +1,5 @@
 // A chunk's way to disk: every size.
-#include "pipeline/target/disk/staging_file.h"
+#include "pipeline/disk/staging_file.h"
 
 #include <rapidcheck.h>
 

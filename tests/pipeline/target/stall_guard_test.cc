@@ -1,6 +1,6 @@
-#include "pipeline/target/session/stall_guard.h"
+#include "pipeline/pull/stall_guard.h"
 
-#include "format/message/frame.h"
+#include "format/frame.h"
 #include "tests/support/catch.h"
 
 namespace sstferry {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/target/disk/durable.h"
+#include "pipeline/disk/durable.h"
 #include "rocksdb/db.h"
 #include "tests/support/catch.h"
 #include "tests/support/replica_world.h"

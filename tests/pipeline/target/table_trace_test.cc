@@ -1,11 +1,11 @@
 // What the MANIFEST proves of the tables that a target recorded.
-#include "pipeline/target/database/table_trace.h"
+#include "pipeline/pull/table_trace.h"
 
 #include <filesystem>
 #include <fstream>
 
-#include "pipeline/target/database/live_db.h"
-#include "pipeline/target/memory/cover_record.h"
+#include "pipeline/pull/cover_record.h"
+#include "pipeline/refresh/live_db.h"
 #include "rocksdb/compaction_filter.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/sst_file_writer.h"

@@ -3,9 +3,9 @@
 #include <filesystem>
 
 #include "format/limits.h"
-#include "pipeline/target/disk/durable.h"
-#include "pipeline/target/journal/pull_identity.h"
-#include "pipeline/target/memory/target_state.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/pull/pull_identity.h"
+#include "pipeline/pull/target_state.h"
 #include "tests/pipeline/target/resume_support.h"
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"

@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/target/disk/workspace.h"
+#include "pipeline/disk/workspace.h"
 #include "rocksdb/db.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_database.h"

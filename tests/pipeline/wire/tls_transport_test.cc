@@ -12,7 +12,7 @@
 #include "format/end_state.h"
 #include "pipeline/wire/channel.h"
 #include "pipeline/wire/tcp_socket.h"
-#include "pipeline/wire/tls/tls_connection.h"
+#include "pipeline/wire/tls_connection.h"
 #include "tests/pipeline/wire/transports.h"
 #include "tests/support/raw_tls.h"
 #include "tests/support/relay.h"

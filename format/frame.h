@@ -1,0 +1,128 @@
+// One frame: a fixed header, then payload_bytes of payload. All integers are
+// little-endian. Normative text: format/FORMAT.md, "Frame"; keep both in step.
+//
+//   offset  size  field          value
+//   0       4     magic          53 46 59 31 ("SFY1" in file order)
+//   4       1     version        1
+//   5       1     type           FrameType; unknown values are an error
+//   6       2     flags          bits 0-7 ignorable: bit 0 is
+//                                kFrameFlagAsChunks; bit 8 is
+//                                kFrameFlagZstd, only in ChunkData; bits
+//                                9-15 must be 0
+//   8       8     sequence       0, 1, 2 ... per direction of a connection
+//   16      4     payload_bytes  at most kMaxPayloadBytes
+//   20      4     reserved       0
+//   24      8     digest         XXH3-64 of the payload, seeded with the
+//                                XXH3-64 of bytes [0, 24)
+//
+// The sequence makes a dropped, repeated or swapped frame visible; the digest
+// covers header and payload in one pass.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+inline constexpr size_t kFrameHeaderBytes = 32;
+inline constexpr uint8_t kFrameVersion = 1;
+
+// Flag bits that a reader must understand.
+inline constexpr uint16_t kMandatoryFrameFlags = 0xff00;
+// Chunks cannot hold something that the database holds, and a clone may. In an
+// End with kRefused or kIncompatible: that is why. In an Opened: chunks leave it
+// out, and the notes say what. Ignored in other frames, and by older readers.
+inline constexpr uint16_t kFrameFlagAsChunks = 1u << 0;
+// The payload is compressed as format/wire_compression.h describes. Set
+// only if both sides agreed on compression.
+inline constexpr uint16_t kFrameFlagZstd = 1u << 8;
+
+// Values never change. format/FORMAT.md, "Conversation", names the sender of
+// each.
+enum class FrameType : uint8_t {
+  // Any connection.
+  kHello = 1,     // target -> source, first frame of every connection
+  kHelloAck = 2,  // source -> target
+  kEnd = 3,       // either: the end state; the sender sends nothing after it
+  // Control connection.
+  kListRequest = 10,
+  kListReply = 11,
+  kOpenRequest = 12,   // target: pin a snapshot and plan it
+  kOpened = 13,        // source: the pinned snapshot
+  kFamily = 14,        // source: one per column family
+  kRanges = 15,        // source: some ranges of the plan
+  kPlanItems = 16,     // source: some lines of a printed plan
+  kPlanEnd = 17,       // source: the plan is complete, with its totals
+  kPing = 18,          // either
+  kPong = 19,          // either
+  kStats = 20,         // source, once a second while lanes run
+  kFinish = 21,        // target: its totals
+  kFinished = 22,      // source: its totals, equal
+  kCompress = 23,      // target: compress chunk data from now on, or stop
+  kHeld = 24,          // target: ranges received whole before a resume
+  kStatusRequest = 25, // target: asks for the retained snapshots
+  kStatusReply = 26,   // source
+  kTargetFamilies = 27,  // target: its families, before a refresh is planned
+  kCovers = 28,        // either: interval records
+  kCloneSet = 30,      // source: precedes the list of files of a clone
+  kCloneFiles = 31,    // source: some files of a clone
+  kFactsRequest = 32,  // target: asks how large and how old a database is
+  kFactsReply = 33,    // source
+  kSourceRecordPart = 34,  // either: what a source leaves with a target
+  kBusy = 35,          // source: no place is free, ask again later
+  kOtherFileRequest = 36,  // target: asks for a part of an application's file
+  kOtherFilePart = 37,     // source
+  // Lane connections.
+  kRangeRequest = 40,  // target: send this range
+  kChunkBegin = 41,    // source
+  kChunkData = 42,     // source: bytes of the SST file
+  kChunkEnd = 43,      // source: bounds, totals and digest of the chunk
+  kRangeEnd = 44,      // source: totals of the range
+  kDigestRequest = 45, // target: content digest of an interval
+  kDigestReply = 46,   // source
+  kEntriesRequest = 47,// target: keys and value digests of an interval
+  kEntriesReply = 48,  // source
+  kChunkAck = 49,      // target: bytes of a rebuilt chunk that arrived
+  kUnitDigestRequest = 50,  // target: digest of a clone's unit
+  kGroupRequest = 51,  // target: digests of a range's groups of entries
+  kGroupReply = 52,    // source
+  kDeltaRequest = 53,  // target: what it has in groups that differ
+};
+
+// "Hello", "ChunkData", ...; "unknown" for a value that is not in the enum.
+const char* FrameTypeName(FrameType type);
+bool IsKnownFrameType(uint8_t type);
+
+struct FrameHeader {
+  FrameType type = FrameType::kEnd;
+  uint16_t flags = 0;
+  uint64_t sequence = 0;
+  uint32_t payload_bytes = 0;
+  uint64_t digest = 0;
+};
+
+// Writes the header of a frame whose payload is the concatenation of `parts`,
+// including its digest. REQUIRES: `out` has room for kFrameHeaderBytes, and the
+// parts together have at most kMaxPayloadBytes.
+// On return *digest (may be null) is the frame's digest.
+void EncodeFrameHeader(FrameType type, uint64_t sequence,
+                       const rocksdb::Slice* parts, size_t part_count,
+                       char* out, uint64_t* digest, uint16_t flags = 0);
+
+// Reads a header and checks its bounds, but not its digest.
+// Incomplete    fewer than kFrameHeaderBytes.
+// Corruption    magic, type, reserved bits or length are wrong.
+// NotSupported  intact, but of a newer frame version.
+[[nodiscard]] rocksdb::Status DecodeFrameHeader(const rocksdb::Slice& input,
+                                                FrameHeader* header);
+
+// Returns Corruption if header and payload do not match the header's digest.
+// `header_bytes` are the kFrameHeaderBytes from which the header was decoded.
+[[nodiscard]] rocksdb::Status CheckFrameDigest(
+    const char* header_bytes, const FrameHeader& header,
+    const rocksdb::Slice& payload);
+
+}  // namespace sstferry

@@ -1,0 +1,53 @@
+// The file `sstferry.health` in a replica's directory. It is there from when a
+// fault of the replica is found until the fault is mended, and stores what was
+// found. Normative text: format/FORMAT.md, "Health". The file is one of
+// format/sealed_file.h with magic 53 46 48 45 41 4c 54 31 ("SFHEALT1").
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/messages.h"
+#include "format/types.h"
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+inline constexpr char kHealthFileName[] = "sstferry.health";
+inline constexpr char kHealthMagic[9] = "SFHEALT1";
+// The largest file that can be one: names of families are most of it.
+inline constexpr uint64_t kMaxHealthPayloadBytes = 64u << 20;
+
+// Ordered: a worse fault is never replaced by a lesser one.
+enum class ReplicaFault : uint8_t {
+  kNone = 0,       // never in a file
+  kDifferent = 1,  // entries differ from the source's
+  kDamaged = 2,    // a file of the replica is missing, or its bytes are wrong
+};
+inline constexpr uint8_t kMaxReplicaFault = 2;
+
+// "none", "different", "damaged".
+const char* ReplicaFaultName(ReplicaFault fault);
+
+struct HealthFile {
+  ReplicaFault fault = ReplicaFault::kNone;
+  TransferId id{};             // of this finding, random
+  uint64_t found_seconds = 0;  // since 1970
+  std::string what;            // the message of who found it
+  // The selection that was looked at; no families: all. Only a refresh that
+  // compares at least as much proves that entries are equal again.
+  std::vector<std::string> families;
+  KeyInterval interval;
+  friend bool operator==(const HealthFile&, const HealthFile&) = default;
+};
+
+// Appends a whole file. Cuts `what` to what the file can hold.
+void EncodeHealthFile(const HealthFile& health, std::string* out);
+
+// Corruption: not exactly one whole file.
+[[nodiscard]] rocksdb::Status DecodeHealthFile(const rocksdb::Slice& file,
+                                               HealthFile* health);
+
+}  // namespace sstferry

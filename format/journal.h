@@ -1,0 +1,172 @@
+// The journal records what a target has made durable, in order. It is an
+// append-only file of records. A torn tail (from a crash while appending) is
+// normal and ends the journal; a damaged record before the tail is Corruption.
+// Normative text: format/FORMAT.md, "Journal".
+//
+//   file:    offset  size  field
+//            0       8     magic 53 46 4a 4f 55 52 4e 31 ("SFJOURN1")
+//            8       ...   records
+//
+//   record:  0       4     payload_bytes, at most kMaxJournalPayloadBytes
+//            4       1     type
+//            5       3     reserved, 0
+//            8       8     XXH3-64 of payload, seeded with the XXH3-64 of
+//                          bytes [0, 8) and of the record's file offset
+//            16      ...   payload
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/messages.h"
+
+namespace sstferry {
+
+inline constexpr char kJournalMagic[9] = "SFJOURN1";
+inline constexpr uint32_t kJournalMagicBytes = 8;
+inline constexpr uint32_t kJournalHeaderBytes = 16;
+inline constexpr uint32_t kMaxJournalPayloadBytes = 1u << 20;
+
+enum class JournalRecordType : uint8_t {
+  kTransfer = 1,  // first record: the transfer of this journal
+  kRange = 2,     // one per range of the plan
+  kChunk = 3,     // a chunk is durable in staging; may not be ingested yet
+  kRangeDone = 4, // every chunk of the range has its record
+  kComplete = 5,  // totals agreed with the source; only the rename is left
+  kOpened = 6,    // the source's Opened message, unchanged
+  kFamily = 7,    // one Family message per column family, unchanged
+  kCovers = 8,    // a batch of interval records, unchanged
+  kIngested = 9,  // the chunk was ingested
+  kTargetFiles = 10,  // the target's table files when it was examined
+  kCloneSet = 11,     // the CloneSet message of a clone, unchanged
+  kCloneFiles = 12,   // a batch of its files, unchanged
+  kSourceRecordPart = 13,  // a SourceRecordPart message, unchanged
+};
+inline constexpr uint8_t kMaxJournalRecordType = 13;
+const char* JournalRecordTypeName(JournalRecordType type);
+
+inline constexpr char kSeedMode[] = "seed";
+inline constexpr char kRefreshSwapMode[] = "refresh swap";
+inline constexpr char kCloneMode[] = "clone";
+inline constexpr char kCloneSwapMode[] = "clone swap";
+inline constexpr char kRefreshAllMode[] = "refresh all";
+
+struct JournalTransfer {
+  TransferId transfer_id{};
+  std::string source;              // as given by the operator
+  std::string source_database_id;
+  uint64_t snapshot_sequence = 0;
+  std::string mode;                // one of those above
+  Digest128 options_digest;        // over family descriptions and formats
+  // The requested selection; no families: all.
+  std::vector<std::string> families;
+  KeyInterval interval;
+  uint64_t chunk_bytes = 0;
+  std::string application;  // as in the OpenRequest; empty: the source's
+  // True if a chunk is durable before its record is. If false, the records are
+  // valid only until the machine restarts.
+  bool durable = true;
+  std::string boot_id;             // the machine's, when the pull began
+  uint32_t range_count = 0;        // Range records that follow
+  std::string command_line;        // shell-quoted; empty: not known
+  bool verify = false;             // asked for; a later run keeps it
+  // The finding (format/health_file.h) that TARGET_DIR had when the pull
+  // began, which made it compare everything; zeros: none.
+  TransferId mends{};
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const JournalTransfer&,
+                         const JournalTransfer&) = default;
+};
+
+struct JournalRange {
+  Range range;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const JournalRange&, const JournalRange&) = default;
+};
+
+struct JournalChunk {
+  ChunkEnd chunk;
+  ChunkKind kind = ChunkKind::kRebuilt;
+  // The SST's unique id (creating database id, session id and file number from
+  // the file's properties), for comparison with the target's MANIFEST.
+  std::string creating_database_id;
+  std::string creating_session_id;
+  uint64_t original_file_number = 0;
+  bool unchecked = false;  // its blocks have no checksums
+  Digest128 content{};     // of a cloned unit: XXH3-128 of its bytes
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const JournalChunk&, const JournalChunk&) = default;
+};
+
+// Marks a chunk of a refresh as ingested. The target's MANIFEST does not show
+// that, because compactions may merge the chunk with other files at any time.
+struct JournalIngested {
+  uint32_t range_id = 0;
+  uint32_t ordinal = 0;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const JournalIngested&,
+                         const JournalIngested&) = default;
+};
+
+// Identifies the table files of a refresh's target at the time the target
+// examined them, without the files of chunks. A different set later shows that
+// another process wrote to the database.
+struct JournalTargetFiles {
+  std::string database_id;  // RocksDB's identity of the target
+  Digest128 files;          // over the requested families; see FORMAT.md
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const JournalTargetFiles&,
+                         const JournalTargetFiles&) = default;
+};
+
+struct JournalRangeDone {
+  uint32_t range_id = 0;
+  Totals totals;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const JournalRangeDone&,
+                         const JournalRangeDone&) = default;
+};
+
+struct JournalComplete {
+  Totals totals;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const JournalComplete&,
+                         const JournalComplete&) = default;
+};
+
+// Appends one whole record for position `file_offset` of the journal.
+void AppendJournalRecord(JournalRecordType type, const rocksdb::Slice& payload,
+                         uint64_t file_offset, std::string* out);
+
+// Incomplete: the journal ends inside its magic. Corruption: it begins with
+// another magic.
+[[nodiscard]] rocksdb::Status CheckJournalMagic(const rocksdb::Slice& journal);
+
+struct JournalRecord {
+  uint64_t offset = 0;
+  uint64_t total_bytes = 0;
+  JournalRecordType type = JournalRecordType::kTransfer;
+  rocksdb::Slice payload;  // points into the input
+};
+
+// Reads the record at `offset` of a whole journal's bytes; the first record is
+// at kJournalMagicBytes.
+// OK           *record is set.
+// NotFound     `offset` is the end of the file.
+// Incomplete   a torn tail begins here: nothing after it was ever promised.
+//              Damage to the last record looks the same.
+// Corruption   damaged, and a whole record follows (the search for it reads
+//              the rest of the journal once).
+[[nodiscard]] rocksdb::Status ReadJournalRecord(const rocksdb::Slice& journal,
+                                                uint64_t offset,
+                                                JournalRecord* record);
+
+}  // namespace sstferry

@@ -1,0 +1,60 @@
+// The lease of a retained snapshot: a file in the snapshot's private directory,
+// with which another process of the source can resume serving it. Normative
+// text: format/FORMAT.md, "Lease". The file is one of
+// format/sealed_file.h with magic 53 46 4c 45 41 53 45 31 ("SFLEASE1").
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/messages.h"
+
+namespace sstferry {
+
+inline constexpr char kLeaseMagic[9] = "SFLEASE1";
+// Room for an OpenRequest, which is one frame, and for the sender's identity.
+inline constexpr uint32_t kMaxLeasePayloadBytes = 2u << 20;
+inline constexpr uint32_t kMaxOwnerNames = 256;
+inline constexpr uint32_t kMaxPathBytes = 4096;
+// A month, far above any useful time to live: bounds a damaged number.
+inline constexpr uint64_t kMaxLeaseSeconds = 31ull * 86400;
+
+struct Lease {
+  TransferId transfer_id{};
+  std::string database;        // NAME of the served database
+  std::string directory;       // the source's, with symbolic links resolved
+  OpenRequest request;         // that opened the snapshot
+  Hello target;                // of the target that opened it
+  std::string owner_subject;   // of its certificate; empty: none
+  std::vector<std::string> owner_names;
+  uint32_t plan_lanes = 1;
+  std::string source_database_id;
+  uint64_t snapshot_sequence = 0;
+  bool read_only = false;      // WAL entries are not in tables
+  uint64_t wal_bytes = 0;      // copied from the source
+  Digest128 plan;              // over families and ranges
+  uint64_t pinned_bytes = 0;   // table and blob files
+  // Seconds since 1970, because they outlive a process.
+  uint64_t created_seconds = 0;
+  uint64_t renewed_seconds = 0;  // when a target was last connected
+  uint64_t ttl_seconds = 0;
+  uint32_t readers = 0;          // targets connected at the time of writing
+  friend bool operator==(const Lease&, const Lease&) = default;
+};
+
+// Appends a whole file. kRefused: a field exceeds its maximum (for example an
+// owner with too many names).
+[[nodiscard]] rocksdb::Status EncodeLease(const Lease& lease, std::string* out);
+
+// Corruption: not exactly one whole lease.
+[[nodiscard]] rocksdb::Status DecodeLease(const rocksdb::Slice& file,
+                                          Lease* lease);
+
+// Returns the seconds that the lease has left at `now`, at most
+// `max_ttl_seconds`; 0: it has expired. A lease renewed after `now` (the clock
+// was set back) has all of them left.
+uint64_t LeaseSecondsLeft(const Lease& lease, uint64_t now_seconds,
+                          uint64_t max_ttl_seconds);
+
+}  // namespace sstferry

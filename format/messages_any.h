@@ -1,0 +1,113 @@
+// Parts that several messages share, and the messages of any connection.
+// See format/messages.h.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/digest.h"
+#include "format/end_state.h"
+#include "format/types.h"
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Protocol versions this build speaks. There is none before 1.
+inline constexpr uint16_t kProtocolVersion = 1;
+inline constexpr uint16_t kOldestProtocolVersion = 1;
+
+// Feature bits of Hello; unknown bits are ignored, used only if both set them.
+// The target accepts chunks that hold wide-column entities.
+inline constexpr uint64_t kFeatureEntities = 1u << 1;
+// ChunkData frames may be compressed if the OpenRequest asks for it.
+inline constexpr uint64_t kFeatureWireCompression = 1u << 3;
+// The target accepts chunks with blocks that RocksDB 11.1 marks: values apart
+// from keys, uniform keys.
+inline constexpr uint64_t kFeatureMarkedBlocks = 1u << 4;
+// The mode kClone of an OpenRequest.
+inline constexpr uint64_t kFeatureClone = 1u << 5;
+// FactsRequest.
+inline constexpr uint64_t kFeatureFacts = 1u << 6;
+// A pull reads the snapshot of another one (SnapshotUse::kLatest, kShare).
+inline constexpr uint64_t kFeatureShare = 1u << 8;
+inline constexpr uint64_t kSupportedFeatures =
+    kFeatureEntities | kFeatureWireCompression | kFeatureMarkedBlocks |
+    kFeatureClone | kFeatureFacts | kFeatureShare;
+
+struct NamedValue {
+  std::string name;
+  std::string value;
+  friend bool operator==(const NamedValue&, const NamedValue&) = default;
+};
+
+struct Totals {
+  uint64_t chunks = 0;
+  uint64_t entries = 0;
+  uint64_t key_value_bytes = 0;
+  uint64_t sst_bytes = 0;
+  friend bool operator==(const Totals&, const Totals&) = default;
+  Totals& operator+=(const Totals& other);
+};
+
+enum class ConnectionKind : uint8_t { kControl = 0, kLane = 1 };
+
+struct Hello {
+  uint16_t oldest_version = kOldestProtocolVersion;
+  uint16_t newest_version = kProtocolVersion;
+  uint64_t features = kSupportedFeatures;
+  ConnectionKind kind = ConnectionKind::kControl;
+  TransferId transfer_id{};  // on a lane: the transfer that the lane joins
+  uint32_t lane = 0;
+  std::string software;         // "sstferry 0.1.0"
+  std::string rocksdb_version;  // "7.8.3"
+  uint32_t max_format_version = 0;   // of SST files, that this side can read
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Hello&, const Hello&) = default;
+};
+
+struct HelloAck {
+  uint16_t version = kProtocolVersion;  // the newest that both sides support
+  uint64_t features = 0;                // those of both sides
+  std::string software;
+  std::string rocksdb_version;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const HelloAck&, const HelloAck&) = default;
+};
+
+struct End {
+  EndState state = EndState::kOk;
+  std::string message;
+  std::string where;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const End&, const End&) = default;
+};
+
+// Approximate payload size of one batch of a list.
+inline constexpr size_t kBatchBytes = 256u << 10;
+
+// Returns the end of the batch that begins at items[begin]: at least one item,
+// then as many as fit into kBatchBytes. Item is Range, PlanItem or EntryDigest;
+// with keys inside kMaxKeyBytes a batch always fits into one frame. REQUIRES:
+// begin < items.size().
+template <typename Item>
+size_t BatchEnd(const std::vector<Item>& items, size_t begin) {
+  size_t bytes = EncodedBytes(items[begin]);
+  size_t end = begin + 1;
+  while (end < items.size()) {
+    bytes += EncodedBytes(items[end]);
+    if (bytes > kBatchBytes) {
+      break;
+    }
+    ++end;
+  }
+  return end;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,45 @@
+// Messages of the control connection that only a clone uses. See
+// format/messages.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/clone_file.h"
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Precedes the files of a clone: how they are cut.
+struct CloneSet {
+  uint64_t unit_bytes = 0;
+  uint32_t file_count = 0;  // CloneFile items that follow
+  // Over everything that the files hold (rocksdb/file_identity.h). All zero:
+  // not known.
+  Digest128 content{};
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const CloneSet&, const CloneSet&) = default;
+};
+
+// Encoded size in bytes of the item inside a CloneFiles payload.
+size_t EncodedBytes(const CloneFile& item);
+
+// Part of the list of files, which takes as many of these as needed.
+struct CloneFiles {
+  std::vector<CloneFile> files;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const CloneFiles&, const CloneFiles&) = default;
+};
+
+// All that a source says about the files of a clone.
+struct ClonePlan {
+  CloneSet set;
+  std::vector<CloneFile> files;
+  friend bool operator==(const ClonePlan&, const ClonePlan&) = default;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,288 @@
+// The messages of the control connection. See format/messages.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/messages_any.h"
+#include "format/messages_refresh.h"
+#include "format/messages_status.h"
+#include "format/other_file.h"
+
+namespace sstferry {
+
+// Asks which databases are served; the payload is empty.
+struct ListRequest {
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const ListRequest&, const ListRequest&) = default;
+};
+
+struct ListReply {
+  std::vector<std::string> names;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const ListReply&, const ListReply&) = default;
+};
+
+enum class Purpose : uint8_t { kPull = 0, kPlan = 1, kVerify = 2 };
+
+// The snapshot that an OpenRequest asks for.
+enum class SnapshotUse : uint8_t {
+  kNew = 0,     // a new one
+  kResume = 1,  // that of held_transfer, to resume the transfer; pull only
+  kShare = 2,   // that of held_transfer, unchanged; a pull: kFeatureShare
+  kInstead = 3, // a new one; held_transfer's may be released; pull only
+  kLatest = 4,  // the one that others got a short time ago, or a new one:
+                // kFeatureShare; held_transfer's, if not zeros, as kInstead
+};
+
+struct OpenRequest {
+  std::string database;               // NAME; its alphabet is checked
+  Purpose purpose = Purpose::kPull;
+  std::vector<std::string> families;  // empty: all
+  KeyInterval interval;               // --begin, --end, in each family's order
+  uint32_t lanes = 0;
+  uint64_t chunk_bytes = 0;
+  // Release of the RocksDB of the application that will open the replica; empty:
+  // that of the source's application.
+  std::string application;
+  // Limit of the SST bytes that the source sends per second. 0: no limit, or
+  // the target enforces one itself.
+  uint64_t max_rate_bytes_per_sec = 0;
+  WireCompression compression = WireCompression::kNone;
+  uint32_t compression_level = 0;       // 0: the source's choice
+  SnapshotUse snapshot_use = SnapshotUse::kNew;
+  TransferId held_transfer{};           // zero with kNew
+  TransferMode mode = TransferMode::kSeed;
+  CompareMode compare = CompareMode::kFiles;  // refresh only
+  // New refresh only: numbers of TargetFamily and Cover items that follow.
+  uint32_t target_families = 0;
+  uint32_t target_covers = 0;
+  // With kLatest: how long ago the target first asked and was told Busy, rounded
+  // up. A snapshot that was new enough then still is.
+  uint64_t waited_seconds = 0;
+  // With kLatest: the transfer that TARGET_DIR holds; zeros: it holds nothing. A
+  // snapshot that may be older is none for it.
+  TransferId newer_than{};
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const OpenRequest&, const OpenRequest&) = default;
+};
+
+// Identifies a directory among all directories of one machine, and reveals
+// nothing to another machine: XXH3-128 over the machine's boot id, device and
+// inode.
+struct Place {
+  Digest128 id;
+  bool is_own = false;  // a directory of the source; else one that contains it
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+struct Opened {
+  TransferId transfer_id{};
+  std::string source_database_id;
+  uint64_t snapshot_sequence = 0;
+  uint32_t lanes = 0;                 // granted
+  uint32_t family_count = 0;          // Family frames that follow
+  std::vector<NamedValue> database_options;
+  std::vector<std::string> notes;     // for the operator
+  uint64_t snapshot_micros = 0;
+  uint64_t plan_micros = 0;
+  bool resumed = false;               // an earlier transfer is resumed
+  uint64_t lease_seconds = 0;         // while no target is connected
+  std::vector<Place> places;          // the source's directories, parents
+  uint64_t taken_seconds = 0;  // since 1970: when the snapshot was begun
+  // The release that the replica is made for: the request's, else the source's
+  // OPTIONS'. Empty: not known.
+  std::string application;
+  // The release that wrote the source's OPTIONS; empty: not known.
+  std::string written_by;
+  // The first release that opens what is sent, and what asks for it. Empty:
+  // every release since 6.6.
+  std::string opens_since;
+  std::string opens_because;
+  // A process has the database open, and its WALs hold nothing: a time, since
+  // 1970, before which its last flush was. 0: not so, or not known.
+  uint64_t unlogged_since_seconds = 0;
+  std::vector<OtherFile> other_files;  // of a seed
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Opened&, const Opened&) = default;
+};
+
+// One column family as described by the source's OPTIONS.
+struct FamilyDescription {
+  std::string name;
+  std::string comparator;
+  std::string merge_operator;  // empty: none
+  std::string table_factory;   // "BlockBasedTable" or "PlainTable"
+  std::vector<NamedValue> options;
+  std::vector<NamedValue> table_options;
+  friend bool operator==(const FamilyDescription&,
+                         const FamilyDescription&) = default;
+};
+
+struct Family {
+  uint32_t index = 0;  // families are numbered 0, 1, ... in a transfer
+  FamilyDescription description;
+  uint32_t format_version = 0;  // of the chunks to come
+  uint64_t estimated_entries = 0;
+  uint64_t estimated_bytes = 0;
+  uint32_t source_files = 0;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Family&, const Family&) = default;
+};
+
+struct Range {
+  uint32_t id = 0;      // 0, 1, ... across the whole transfer
+  uint32_t family = 0;  // Family::index
+  KeyInterval interval;
+  uint64_t estimated_bytes = 0;
+  RangeNeed need = RangeNeed::kSend;
+  friend bool operator==(const Range&, const Range&) = default;
+};
+
+// Encoded size in bytes of the item inside a Ranges payload.
+size_t EncodedBytes(const Range& item);
+
+// Part of a plan, which takes as many of these as needed; ids ascend without
+// gaps.
+struct Ranges {
+  std::vector<Range> ranges;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Ranges&, const Ranges&) = default;
+};
+
+// kLookup and kDelta: of a refresh.
+enum class PlanAction : uint8_t {
+  kRebuild = 0,
+  kSkip = 1,
+  kLookup = 2,  // the keys that may have changed
+  kDelta = 3,   // the entries that differ, after a comparison
+};
+inline constexpr uint8_t kMaxPlanAction = 3;
+
+struct PlanItem {
+  uint32_t family = 0;
+  KeyInterval interval;
+  std::string file;  // name of the source's file; empty: several files
+  uint64_t bytes = 0;
+  PlanAction action = PlanAction::kRebuild;
+  std::string reason;
+  friend bool operator==(const PlanItem&, const PlanItem&) = default;
+};
+
+// Encoded size in bytes of the item inside a PlanItems payload.
+size_t EncodedBytes(const PlanItem& item);
+
+struct PlanItems {
+  std::vector<PlanItem> items;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const PlanItems&, const PlanItems&) = default;
+};
+
+struct PlanEnd {
+  uint32_t range_count = 0;
+  uint64_t estimated_bytes = 0;
+  uint32_t cover_count = 0;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const PlanEnd&, const PlanEnd&) = default;
+};
+
+// Ping and Pong: the receiver of a Ping answers with a Pong of the same token.
+struct Ping {
+  uint64_t token = 0;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Ping&, const Ping&) = default;
+};
+
+// The source's counters and its stage clock, since the start. Stages are
+// lane-microseconds, summed over lanes.
+struct Stats {
+  uint64_t entries = 0;
+  uint64_t sst_bytes = 0;
+  uint64_t wire_bytes = 0;
+  uint64_t read_build_micros = 0;
+  uint64_t send_wait_micros = 0;
+  uint64_t idle_micros = 0;
+  uint64_t read_bytes = 0;  // from files; grows also while nothing is sent
+  // The part of send_wait in which lanes waited for the connection (or for the
+  // source's own rate limit) and did no work.
+  uint64_t send_blocked_micros = 0;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Stats&, const Stats&) = default;
+};
+
+// With WireCompression::kAuto: switches the lanes' compression on or off.
+struct Compress {
+  bool on = false;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Compress&, const Compress&) = default;
+};
+
+// Asks for the bytes of one of Opened::other_files from `offset` on. Offset 0
+// makes the source read the file anew.
+struct OtherFileRequest {
+  std::string name;
+  uint64_t offset = 0;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const OtherFileRequest&,
+                         const OtherFileRequest&) = default;
+};
+
+// Maximum of one part: a target asks for some hundred of them.
+inline constexpr uint32_t kMaxOtherPartBytes = 128u << 10;
+
+// Answers an OtherFileRequest.
+struct OtherFilePart {
+  std::string problem;  // why the file cannot come; empty: it can
+  uint64_t file_bytes = 0;
+  Digest128 content{};      // of the whole file
+  // At the source fewer accounts can read it than can read the database.
+  bool is_private = false;
+  std::string bytes;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const OtherFilePart&, const OtherFilePart&) = default;
+};
+
+// A range of which the target has received every chunk.
+struct HeldRange {
+  uint32_t range_id = 0;
+  Totals totals;
+  friend bool operator==(const HeldRange&, const HeldRange&) = default;
+};
+
+// Encoded size in bytes of the item inside a Held payload.
+size_t EncodedBytes(const HeldRange& item);
+
+// Sent before Finish in a resumed transfer: ranges that the source need not
+// send, so that its totals cover all. As many messages as needed.
+struct Held {
+  std::vector<HeldRange> ranges;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Held&, const Held&) = default;
+};
+
+// Finish (target) and Finished (source): totals per family in index order.
+struct Finish {
+  std::vector<Totals> families;
+  Stats stats;  // the sender's; final values of its stages
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Finish&, const Finish&) = default;
+};
+
+}  // namespace sstferry

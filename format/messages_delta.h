@@ -1,0 +1,83 @@
+// Messages of lane connections by which both sides of a refresh find the
+// entries of a range that differ. See format/messages.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/messages_any.h"
+
+namespace sstferry {
+
+// Asks for the digests of a range's groups of entries (FORMAT.md, "Groups").
+struct GroupRequest {
+  uint32_t range_id = 0;
+  uint32_t group_entries = 1;  // desired mean
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const GroupRequest&, const GroupRequest&) = default;
+};
+
+struct GroupReply {
+  uint64_t entries = 0;
+  uint64_t key_value_bytes = 0;
+  Digest128 content;  // over the digests of all entries
+  // In key order; none: the range has no entries, or too many to be told.
+  std::vector<Digest128> groups;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const GroupReply&, const GroupReply&) = default;
+};
+
+// An entry of the target. Neighbouring keys are alike: in a DeltaRequest a key
+// lacks the bytes that it shares with the one before it in the message.
+struct GroupEntry {
+  std::string key;
+  Digest128 digest;          // of key and value
+  uint8_t shared_bytes = 0;  // that `key` lacks, inside a DeltaRequest
+  friend bool operator==(const GroupEntry&, const GroupEntry&) = default;
+};
+
+// Encoded size in bytes of the item inside a DeltaRequest payload.
+size_t EncodedBytes(const GroupEntry& item);
+
+// Takes the bytes that its key shares with the key before it out of an entry.
+void LeaveOutShared(const rocksdb::Slice& before, GroupEntry* entry);
+// Puts them back. False: the key before it has not so many bytes, or the key
+// becomes longer than kMaxKeyBytes.
+[[nodiscard]] bool PutBackShared(const rocksdb::Slice& before,
+                                 GroupEntry* entry);
+
+// How a DeltaRequest tells what the target has.
+enum class DeltaBasis : uint8_t {
+  // All entries in groups that the source does not have; `groups` are the
+  // source's that the target does not have.
+  kGroups = 0,
+  kEntries = 1,  // all entries in the interval
+  // The first and the last key in the interval, of more than the target tells.
+  // The source has told that it has no entry there.
+  kOutermost = 2,
+};
+inline constexpr uint8_t kMaxDeltaBasis = 2;
+
+// Asks for the delta chunk of a range, in as many messages as needed.
+struct DeltaRequest {
+  uint32_t range_id = 0;
+  // Only the first message has what follows, up to `groups`.
+  bool begins = false;
+  Totals held;           // what the target has of the range
+  KeyInterval interval;  // the part of the range that the delta is for
+  DeltaBasis basis = DeltaBasis::kGroups;
+  // More neighbouring keys than that which only the target has are deleted by
+  // one range deletion; 0: each by itself.
+  uint32_t most_point_deletions = 0;
+  std::vector<uint32_t> groups;     // ascending
+  std::vector<GroupEntry> entries;  // in key order
+  bool complete = false;            // the last message
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const DeltaRequest&, const DeltaRequest&) = default;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,97 @@
+// Messages of the control connection that only a refresh uses. See
+// format/messages.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/messages_any.h"
+
+namespace sstferry {
+
+enum class TransferMode : uint8_t {
+  kSeed = 0,     // into a new database: chunks hold only entries
+  kRefresh = 1,  // into one with data: of what it has, deltas
+  kClone = 2,    // the source's files as they are, in units; feature bit
+};
+
+// The target requests this for a range of the plan.
+enum class RangeNeed : uint8_t {
+  kSend = 0,       // the chunks; in a refresh: the target has nothing there
+  kCompare = 1,    // digests of groups, and a delta if they differ
+  kUnchanged = 2,  // nothing
+  kLookup = 3,     // a delta: the source knows which keys may have changed
+};
+inline constexpr uint8_t kMaxRangeNeed = 3;
+
+// A column family of the target before a refresh.
+struct TargetFamily {
+  std::string name;
+  bool is_empty = false;  // it has no files, and no entries in WALs
+  friend bool operator==(const TargetFamily&, const TargetFamily&) = default;
+};
+
+// Encoded size in bytes of the item inside a TargetFamilies payload.
+size_t EncodedBytes(const TargetFamily& item);
+
+// Follows the OpenRequest of a refresh, as many messages as needed.
+struct TargetFamilies {
+  std::vector<TargetFamily> families;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const TargetFamilies&,
+                         const TargetFamilies&) = default;
+};
+
+// Interval record: what a target stores about an interval that a pull made
+// current, so that the next refresh can find it unchanged.
+struct Cover {
+  uint32_t family = 0;  // an index in TargetFamilies, or in the plan
+  KeyInterval interval;
+  uint64_t sequence = 0;  // of the source's snapshot; for display only
+  // WALs held entries of the interval, or may have.
+  bool flushed = false;
+  // The target cannot prove that its entries are unchanged since.
+  bool doubted = false;
+  // XXH3-128 over the identities and the read order of the source's files that
+  // back the interval: the order says which file is newer where two overlap.
+  // See FORMAT.md.
+  Digest128 backing;
+  // Digest of all WAL entries that the snapshot replayed; zero: not known, or
+  // not flushed.
+  Digest128 wal;
+  friend bool operator==(const Cover&, const Cover&) = default;
+};
+
+// Encoded size in bytes of the item inside a Covers payload.
+size_t EncodedBytes(const Cover& item);
+
+// To the source, after TargetFamilies: the target's interval records. To the
+// target: the interval records to store once the transfer has succeeded.
+struct Covers {
+  std::vector<Cover> covers;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Covers&, const Covers&) = default;
+};
+
+// Bytes that a source leaves with a target (format/source_record.h), or
+// gets back from it, in as many messages as needed.
+struct SourceRecordPart {
+  std::string bytes;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const SourceRecordPart&,
+                         const SourceRecordPart&) = default;
+};
+
+// All that a target sends about itself before the source plans a refresh.
+struct TargetMemory {
+  std::vector<TargetFamily> families;
+  std::vector<Cover> covers;  // Cover::family is an index in families
+  std::string source_record;  // as the source left it; may be empty
+  friend bool operator==(const TargetMemory&, const TargetMemory&) = default;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,63 @@
+// Messages about the snapshots that a source retains, its databases, and its
+// places. See format/messages.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/messages_any.h"
+
+namespace sstferry {
+
+// Asks for the source's snapshots.
+struct StatusRequest {
+  std::string database;  // NAME; empty: all that the sender may read
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const StatusRequest&, const StatusRequest&) = default;
+};
+
+// The snapshots of databases that the asking target may read.
+struct StatusReply {
+  std::vector<HeldSnapshot> snapshots;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const StatusReply&, const StatusReply&) = default;
+};
+
+// Asks for the size and the age of a served database.
+struct FactsRequest {
+  std::string database;  // NAME
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const FactsRequest&, const FactsRequest&) = default;
+};
+
+// A database as its MANIFEST records it. Its WALs may hold more.
+struct FactsReply {
+  uint64_t families = 0;
+  uint64_t files = 0;  // tables and blob files
+  uint64_t bytes = 0;  // of these files
+  uint64_t sequence = 0;
+  uint64_t age_seconds = 0;  // since it was last written to
+  // Nearly all of these bytes are tables that a compaction wrote into the last
+  // level, whose entries are all at sequence 0.
+  bool is_compacted = false;
+  std::string database_id;  // empty: the database has none
+  std::string problem;  // why a pull would fail now; empty: nothing is known
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const FactsReply&, const FactsReply&) = default;
+};
+
+// In place of Opened: the source serves as many transfers as it may. The target
+// connects and asks again after that time.
+struct Busy {
+  uint32_t retry_after_millis = 0;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Busy&, const Busy&) = default;
+};
+
+}  // namespace sstferry

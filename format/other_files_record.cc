@@ -1,0 +1,74 @@
+#include "format/other_files_record.h"
+
+#include <vector>
+
+#include "format/message_fields.h"
+#include "format/other_file.h"
+#include "format/sealed_file.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+struct NamedCopiedFile {
+  std::string name;
+  CopiedFile file;
+};
+
+struct CopiedFileList {
+  std::vector<NamedCopiedFile> files;
+};
+
+}  // namespace
+
+template <typename A, FieldsOf<NamedCopiedFile> M>
+void Fields(A& a, M& m) {
+  a.Bytes("name", m.name, kMaxOtherNameBytes);
+  a.Digest("content", m.file.content);
+  a.Bool("is_private", m.file.is_private);
+}
+
+template <typename A, FieldsOf<CopiedFileList> M>
+void Fields(A& a, M& m) {
+  a.List("files", m.files, kMaxCopiedFiles, 21,
+         [](auto& archive, auto& item) { Fields(archive, item); });
+}
+
+void EncodeCopiedFiles(const CopiedFiles& files, std::string* out) {
+  CopiedFileList list;
+  for (const auto& [name, file] : files) {
+    if (list.files.size() < kMaxCopiedFiles) {
+      list.files.push_back({name, file});
+    }
+  }
+  std::string payload;
+  EncodeFields(list, &payload);
+  SealFile(kOtherFilesMagic, payload, out);
+}
+
+Status DecodeCopiedFiles(const Slice& file, CopiedFiles* files) {
+  files->clear();
+  Slice payload;
+  CopiedFileList list;
+  Status status = UnsealFile("record of other files", kOtherFilesMagic,
+                             kMaxCopiedFilesBytes, file, &payload);
+  if (status.ok()) {
+    status = DecodeFields("record of other files", payload, &list);
+  }
+  for (const NamedCopiedFile& copied : list.files) {
+    if (status.ok() && !MayBeCopied(copied.name)) {
+      status = Status::Corruption(
+          "record of other files: expected names that may be copied");
+    }
+    files->emplace(copied.name, copied.file);
+  }
+  if (!status.ok()) {
+    files->clear();
+  }
+  return status;
+}
+
+}  // namespace sstferry

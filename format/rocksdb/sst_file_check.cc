@@ -1,0 +1,165 @@
+#include "format/rocksdb/sst_file_check.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "format/read_ahead.h"
+#include "format/rocksdb/sst_block.h"
+#include "format/rocksdb/sst_reader.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+// Partitions of index and filters: 16 bytes each. A file with more of them is
+// checked but for the rest.
+constexpr size_t kMaxExtents = 1u << 20;
+constexpr size_t kPieceBytes = 64u << 10;
+
+class FileChecker {
+ public:
+  // `checked`: in the file's order.
+  FileChecker(const ByteSource& source, std::vector<ByteSpan> checked,
+              SstFileFacts* facts)
+      : source_(source),
+        body_(source),
+        checked_(std::move(checked)),
+        facts_(facts) {}
+
+  [[nodiscard]] Status Check() {
+    Status status = reader_.Open(&source_);
+    if (status.IsNotSupported()) {
+      facts_->unchecked = true;
+      return Status::OK();
+    }
+    if (!status.ok()) {
+      return status;
+    }
+    const SstFooter& footer = reader_.footer();
+    facts_->format_version = footer.format_version;
+    facts_->unchecked = footer.checksum == SstChecksum::kNone;
+    status = reader_.ForEachIndexEntry([this](const SstIndexEntry& entry) {
+      const Status gap = CheckGap(data_end_, entry.handle.offset);
+      data_end_ = entry.handle.end();
+      return gap.ok() && !IsChecked(entry.handle)
+                 ? VerifySstBlock(body_, reader_.footer(), entry.handle)
+                 : gap;
+    });
+    if (status.ok()) status = CheckMetaBlocks();
+    return status.ok() ? CheckRest() : status;
+  }
+
+ private:
+  // Asked in the file's order.
+  bool IsChecked(const SstBlockHandle& handle) {
+    while (span_ < checked_.size() && checked_[span_].end < handle.end()) {
+      ++span_;
+    }
+    return span_ < checked_.size() && checked_[span_].begin <= handle.offset;
+  }
+
+  // The metaindex and, below version 6, the properties were verified when the
+  // file was opened. A properties block may have been stamped since it was
+  // written, which its checksum does not show.
+  [[nodiscard]] Status CheckMetaBlocks() {
+    Add(reader_.footer().metaindex);
+    Status status;
+    const auto each = [this](const SstBlockHandle& handle) {
+      return Verify(handle);
+    };
+    for (const SstMetaBlock& meta : reader_.meta_blocks()) {
+      if (!status.ok()) {
+        return status;
+      }
+      if (meta.name == kSstPropertiesName) {
+        Add(meta.handle);
+        continue;
+      }
+      status = Verify(meta.handle);
+      if (status.ok() && meta.name.starts_with(kPartitionedFilterPrefix)) {
+        status = reader_.ForEachPartition(meta.handle, each);
+      }
+    }
+    if (status.ok()) status = Verify(reader_.index_handle());
+    if (status.ok() &&
+        reader_.properties().index_type == SstIndexType::kTwoLevel) {
+      status = reader_.ForEachPartition(reader_.index_handle(), each);
+    }
+    return status;
+  }
+
+  [[nodiscard]] Status Verify(const SstBlockHandle& handle) {
+    if (!HandleFits(handle, reader_.footer().footer_offset)) {
+      return Status::Corruption("a block reaches into the footer");
+    }
+    Add(handle);
+    return VerifySstBlock(body_, reader_.footer(), handle);
+  }
+
+  void Add(const SstBlockHandle& handle) {
+    if (extents_.size() < kMaxExtents) {
+      extents_.emplace_back(handle.offset, handle.end());
+    } else {
+      facts_->unchecked = true;
+    }
+  }
+
+  // Everything behind the data blocks.
+  [[nodiscard]] Status CheckRest() {
+    std::sort(extents_.begin(), extents_.end());
+    uint64_t end = data_end_;
+    for (const auto& [begin, next] : extents_) {
+      const Status gap = CheckGap(end, begin);
+      if (!gap.ok()) {
+        return gap;
+      }
+      end = std::max(end, next);
+    }
+    return CheckGap(end, reader_.footer().footer_offset);
+  }
+
+  // Padding is zeros; other bytes are of no block that is known here.
+  [[nodiscard]] Status CheckGap(uint64_t begin, uint64_t end) {
+    std::string scratch;
+    while (begin < end && !facts_->unchecked) {
+      const size_t bytes =
+          static_cast<size_t>(std::min<uint64_t>(kPieceBytes, end - begin));
+      Slice piece;
+      const Status status = body_.Read(begin, bytes, &scratch, &piece);
+      if (!status.ok()) {
+        return status;
+      }
+      facts_->unchecked |=
+          std::any_of(piece.data(), piece.data() + piece.size(),
+                      [](char c) { return c != 0; });
+      begin += bytes;
+    }
+    return Status::OK();
+  }
+
+  const ByteSource& source_;
+  const ReadAhead body_;  // read from front to back, while the index is read
+  const std::vector<ByteSpan> checked_;
+  SstFileFacts* const facts_;
+  size_t span_ = 0;  // of checked_: the first that does not end before
+  SstReader reader_;
+  uint64_t data_end_ = 0;
+  std::vector<std::pair<uint64_t, uint64_t>> extents_;  // begin, end
+};
+
+}  // namespace
+
+Status CheckSstFile(const ByteSource& source, std::vector<ByteSpan> checked,
+                    SstFileFacts* facts) {
+  *facts = SstFileFacts();
+  std::sort(checked.begin(), checked.end(),
+            [](const ByteSpan& a, const ByteSpan& b) {
+              return a.begin < b.begin;
+            });
+  return FileChecker(source, std::move(checked), facts).Check();
+}
+
+}  // namespace sstferry

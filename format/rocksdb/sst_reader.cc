@@ -1,0 +1,435 @@
+#include "format/rocksdb/sst_reader.h"
+
+#include <algorithm>
+
+#include "format/end_state.h"
+#include "format/rocksdb/sst_coding.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+constexpr char kRangeDeletionsName[] = "rocksdb.range_del";
+constexpr char kOldPropertiesName[] = "rocksdb.stats";
+// Suffix of the property "rocksdb.external_sst_file.global_seqno" that is always
+// stored: a block shares prefixes of its keys.
+constexpr std::string_view kStampName = "_sst_file.global_seqno";
+constexpr size_t kStampBytes = 8;
+
+// Reads a file as it was before ingestion wrote a sequence number into it.
+class UnstampedSource : public ByteSource {
+ public:
+  UnstampedSource(const ByteSource* file, uint64_t stamp_offset)
+      : file_(file), stamp_offset_(stamp_offset) {}
+
+  Status Read(uint64_t offset, size_t n, std::string* scratch,
+              Slice* out) const override {
+    std::string stored;
+    Slice bytes;
+    const Status s = file_->Read(offset, n, &stored, &bytes);
+    if (!s.ok()) {
+      return s;
+    }
+    scratch->assign(bytes.data(), bytes.size());
+    for (uint64_t at = stamp_offset_; at < stamp_offset_ + kStampBytes; ++at) {
+      if (at >= offset && at - offset < scratch->size()) {
+        (*scratch)[at - offset] = '\0';
+      }
+    }
+    *out = *scratch;
+    return s;
+  }
+  uint64_t size() const override { return file_->size(); }
+
+ private:
+  const ByteSource* const file_;
+  const uint64_t stamp_offset_;
+};
+constexpr char kIndexBlockName[] = "rocksdb.index";
+constexpr char kDictionaryName[] = "rocksdb.compression_dict";
+// Prefixes of the compression property: the name of the compression manager up
+// to the first semicolon, empty if no block is compressed.
+constexpr char kBuiltinCompressions[] = "BuiltinV2;";
+constexpr char kNoCompressions[] = ";";
+
+Status BadTable(const std::string& what, uint64_t offset) {
+  return MakeStatus(EndState::kCorrupt,
+                    what + ", offset " + std::to_string(offset));
+}
+
+std::string Describe(const SstBlockHandle& handle) {
+  return "offset " + std::to_string(handle.offset) + " size " +
+         std::to_string(handle.size);
+}
+
+}  // namespace
+
+struct SstReader::IndexWalk {
+  const IndexVisitor* visitor = nullptr;
+  uint64_t data_end = 0;       // offset behind the previous data block
+  uint64_t partition_end = 0;  // offset behind the previous index partition
+  std::string partition_last;  // last key of the previous index partition
+};
+
+Status SstReader::Open(const ByteSource* source) {
+  source_ = source;
+  meta_blocks_.clear();
+  properties_ = SstProperties();
+  dictionary_.clear();
+  Status s = ReadSstFooter(*source, &footer_);
+  if (s.ok()) {
+    s = ReadMetaindex();
+  }
+  if (s.ok()) {
+    s = ReadProperties();
+  }
+  if (s.ok()) {
+    s = FindIndex();
+  }
+  if (s.ok()) {
+    s = ReadDictionary();
+  }
+  return s;
+}
+
+const SstMetaBlock* SstReader::FindMetaBlock(const std::string& name) const {
+  for (const SstMetaBlock& block : meta_blocks_) {
+    if (block.name == name) {
+      return &block;
+    }
+  }
+  return nullptr;
+}
+
+Status SstReader::ReadMetaindex() {
+  SstBlock block;
+  Status s = ReadSstBlock(*source_, footer_, footer_.metaindex,
+                          kMaxSstMetaBlockBytes, Slice(), &block);
+  if (!s.ok()) {
+    return WithContext(s, EndState::kCorrupt, "metaindex");
+  }
+  const uint64_t at = footer_.metaindex.offset;
+  SstBlockLayout layout;
+  layout.values_are_handles = true;
+  SstBlockCursor cursor;
+  s = cursor.Init(block.contents(), layout, at);
+  if (s.ok()) {
+    s = cursor.Next();
+  }
+  uint64_t name_bytes = 0;
+  for (; s.ok() && cursor.valid(); s = cursor.Next()) {
+    // Bounds the names, because shared prefixes let a small block expand to
+    // long ones.
+    name_bytes += cursor.key().size();
+    if (name_bytes > kMaxSstMetaBlockBytes) {
+      return BadTable("metaindex names: expected at most " +
+                     std::to_string(kMaxSstMetaBlockBytes) + " bytes, found " +
+                     std::to_string(name_bytes),
+                 at);
+    }
+    if (!meta_blocks_.empty() && cursor.key() <= meta_blocks_.back().name) {
+      return BadTable("metaindex order: expected a name above " +
+                     sst::HexKey(meta_blocks_.back().name) + ", found " +
+                     sst::HexKey(cursor.key()),
+                 at);
+    }
+    if (!HandleFits(cursor.handle(), footer_.footer_offset)) {
+      return BadTable("meta block " + sst::HexKey(cursor.key()) +
+                     ": expected it before the footer, found " +
+                     Describe(cursor.handle()),
+                 at);
+    }
+    meta_blocks_.push_back({cursor.key(), cursor.handle()});
+  }
+  return s.ok() ? s : WithContext(s, EndState::kCorrupt, "metaindex");
+}
+
+Status SstReader::ReadProperties() {
+  const SstMetaBlock* meta = FindMetaBlock(kSstPropertiesName);
+  if (meta == nullptr) {
+    meta = FindMetaBlock(kOldPropertiesName);
+  }
+  if (meta == nullptr) {
+    return BadTable("metaindex: expected a properties block, found none",
+               footer_.metaindex.offset);
+  }
+  SstBlock block;
+  Status s = ReadSstBlock(*source_, footer_, meta->handle,
+                          kMaxSstMetaBlockBytes, Slice(), &block);
+  if (s.ok()) {
+    s = DecodeSstProperties(block.contents(), meta->handle.offset,
+                            &properties_);
+  } else if (s.IsCorruption() && ReadStampedProperties(meta->handle)) {
+    return Status::OK();
+  }
+  return s.ok() ? s : WithContext(s, EndState::kCorrupt, "properties");
+}
+
+// Reads properties into which ingestion wrote the file's sequence number, over
+// the zero it was built with, without updating the block's checksum.
+bool SstReader::ReadStampedProperties(const SstBlockHandle& handle) {
+  std::string scratch;
+  Slice raw;
+  if (!source_->Read(handle.offset, handle.size, &scratch, &raw).ok()) {
+    return false;
+  }
+  const size_t name = std::string_view(raw.data(), raw.size()).find(kStampName);
+  const size_t value = name + kStampName.size();
+  if (name == std::string_view::npos || raw.size() < value + kStampBytes) {
+    return false;
+  }
+  const std::string stamp(raw.data() + value, kStampBytes);
+  const UnstampedSource unstamped(source_, handle.offset + value);
+  SstBlock block;
+  if (!ReadSstBlock(unstamped, footer_, handle, kMaxSstMetaBlockBytes, Slice(),
+                    &block)
+           .ok() ||
+      !DecodeSstProperties(block.contents(), handle.offset, &properties_)
+           .ok() ||
+      properties_.external_global_seqno != uint64_t{0}) {
+    return false;
+  }
+  properties_.external_global_seqno = sst::DecodeLittle64(stamp.data());
+  return true;
+}
+
+bool SstReader::has_range_deletions() const {
+  return FindMetaBlock(kRangeDeletionsName) != nullptr ||
+         properties_.num_range_deletions != 0;
+}
+
+Status SstReader::FindIndex() {
+  index_handle_ = footer_.index;
+  if (!footer_.has_index_handle) {
+    const SstMetaBlock* meta = FindMetaBlock(kIndexBlockName);
+    if (meta == nullptr) {
+      return BadTable("metaindex: expected an index block, found none",
+                 footer_.metaindex.offset);
+    }
+    index_handle_ = meta->handle;
+  }
+  if (footer_.format_version >= 7 && !properties_.compression.empty() &&
+      !Slice(properties_.compression).starts_with(kBuiltinCompressions) &&
+      !Slice(properties_.compression).starts_with(kNoCompressions)) {
+    return MakeStatus(EndState::kRefused,
+                      "compression: expected built-in types, found " +
+                          sst::TextOrHex(properties_.compression));
+  }
+  return Status::OK();
+}
+
+Status SstReader::ReadDictionary() {
+  const SstMetaBlock* meta = FindMetaBlock(kDictionaryName);
+  if (meta == nullptr) {
+    return Status::OK();
+  }
+  SstBlock block;
+  const Status s = ReadSstBlock(*source_, footer_, meta->handle,
+                                kMaxSstMetaBlockBytes, Slice(), &block);
+  if (!s.ok()) {
+    return WithContext(s, EndState::kCorrupt, "compression dictionary");
+  }
+  dictionary_ = block.contents().ToString();
+  return s;
+}
+
+SstBlockLayout SstReader::IndexLayout(bool top_level) const {
+  SstBlockLayout layout;
+  layout.values_are_handles = true;
+  layout.uniform = !top_level && properties_.num_uniform_blocks != 0;
+  layout.delta_handles = properties_.index_value_is_delta_encoded != 0;
+  layout.has_first_key =
+      !top_level &&
+      properties_.index_type == SstIndexType::kBinarySearchWithFirstKey;
+  return layout;
+}
+
+Status SstReader::VisitDataHandle(const SstBlockCursor& cursor,
+                                  IndexWalk* walk) const {
+  SstIndexEntry entry;
+  entry.handle = cursor.handle();
+  if (!HandleFits(entry.handle, footer_.footer_offset) ||
+      entry.handle.offset < walk->data_end) {
+    return BadTable("index: expected a data block from " +
+                   std::to_string(walk->data_end) + " to " +
+                   std::to_string(footer_.footer_offset) + ", found " +
+                   Describe(entry.handle),
+               index_handle_.offset);
+  }
+  walk->data_end = entry.handle.end();
+  entry.separator = cursor.key();
+  if (properties_.index_key_is_user_key == 0) {
+    if (entry.separator.size() < kSstKeyTrailerBytes) {
+      return BadTable("index key: expected at least 8 bytes, found " +
+                     std::to_string(entry.separator.size()),
+                 index_handle_.offset);
+    }
+    entry.separator.remove_suffix(kSstKeyTrailerBytes);
+  }
+  entry.first_key = cursor.first_key();
+  return (*walk->visitor)(entry);
+}
+
+// Reads the partitions of a two-level index one at a time.
+Status SstReader::WalkIndexBlock(const SstBlockHandle& handle, bool top_level,
+                                 IndexWalk* walk) const {
+  SstBlock block;
+  Status s = ReadSstBlock(*source_, footer_, handle, kMaxSstBlockBytes, Slice(),
+                          &block);
+  SstBlockCursor cursor;
+  if (s.ok()) {
+    s = cursor.Init(block.contents(), IndexLayout(top_level), handle.offset);
+  }
+  if (s.ok()) {
+    s = cursor.Next();
+  }
+  for (; s.ok() && cursor.valid(); s = cursor.Next()) {
+    s = top_level ? VisitPartition(cursor, walk)
+                  : VisitDataHandle(cursor, walk);
+    if (!s.ok()) {
+      return s;
+    }
+  }
+  if (s.ok() && cursor.entries() == 0 && !(handle == index_handle_)) {
+    return BadTable("index partition: expected entries, found none", handle.offset);
+  }
+  walk->partition_last = cursor.key();
+  return s;
+}
+
+Status SstReader::VisitPartition(const SstBlockCursor& cursor,
+                                 IndexWalk* walk) const {
+  const SstBlockHandle handle = cursor.handle();
+  if (handle.offset < walk->partition_end ||
+      !HandleFits(handle, footer_.footer_offset)) {
+    return BadTable("index partition: expected it from " +
+                   std::to_string(walk->partition_end) + " to " +
+                   std::to_string(footer_.footer_offset) + ", found " +
+                   Describe(handle),
+               index_handle_.offset);
+  }
+  walk->partition_end = handle.end();
+  const Status s = WalkIndexBlock(handle, /*top_level=*/false, walk);
+  if (s.ok() && walk->partition_last != cursor.key()) {
+    return BadTable("top-level index key: expected the partition's last key " +
+                   sst::HexKey(walk->partition_last) + ", found " +
+                   sst::HexKey(cursor.key()),
+               index_handle_.offset);
+  }
+  return s;
+}
+
+Status SstReader::ForEachIndexEntry(const IndexVisitor& visitor) const {
+  IndexWalk walk;
+  walk.visitor = &visitor;
+  return WalkIndexBlock(index_handle_,
+                        properties_.index_type == SstIndexType::kTwoLevel,
+                        &walk);
+}
+
+// Both kinds of top-level blocks have the format of an index block.
+Status SstReader::ForEachPartition(const SstBlockHandle& top,
+                                   const BlockVisitor& visitor) const {
+  SstBlockLayout layout;
+  layout.values_are_handles = true;
+  layout.delta_handles = properties_.index_value_is_delta_encoded != 0;
+  SstBlock block;
+  SstBlockCursor cursor;
+  Status s = ReadSstBlock(*source_, footer_, top, kMaxSstBlockBytes, Slice(),
+                          &block);
+  if (s.ok()) {
+    s = cursor.Init(block.contents(), layout, top.offset);
+  }
+  if (s.ok()) {
+    s = cursor.Next();
+  }
+  while (s.ok() && cursor.valid()) {
+    s = visitor(cursor.handle());
+    if (s.ok()) {
+      s = cursor.Next();
+    }
+  }
+  return s;
+}
+
+Status SstReader::OpenDataBlock(const SstBlockHandle& handle, SstBlock* block,
+                                SstBlockCursor* cursor) const {
+  const Status s = ReadSstBlock(*source_, footer_, handle, kMaxSstBlockBytes,
+                                dictionary_, block);
+  SstBlockLayout layout;
+  layout.is_data = true;
+  layout.separated = properties_.has_separated_values != 0;
+  return s.ok() ? cursor->Init(block->contents(), layout, handle.offset) : s;
+}
+
+Status SstReader::ForEachEntry(const SstBlockHandle& handle,
+                               const EntryVisitor& visitor) const {
+  SstBlock block;
+  SstBlockCursor cursor;
+  Status s = OpenDataBlock(handle, &block, &cursor);
+  if (s.ok()) {
+    s = cursor.Next();
+  }
+  for (; s.ok() && cursor.valid(); s = cursor.Next()) {
+    if (cursor.key().size() < kSstKeyTrailerBytes) {
+      return BadTable("internal key " + std::to_string(cursor.entries() - 1) +
+                     " of a data block: expected at least 8 bytes, found " +
+                     std::to_string(cursor.key().size()),
+                 handle.offset);
+    }
+    s = visitor(cursor.key(), cursor.value());
+    if (!s.ok()) {
+      return s;
+    }
+  }
+  return s;
+}
+
+Status SstReader::Anchors(size_t max_count,
+                          std::vector<SstAnchor>* anchors) const {
+  anchors->clear();
+  // A wrong property only makes the spread uneven.
+  const uint64_t total =
+      std::min(properties_.data_bytes, footer_.footer_offset);
+  SstAnchor last;
+  Status s = ForEachIndexEntry([&](const SstIndexEntry& entry) {
+    last.file_bytes = entry.handle.end();
+    // Reserve the last place for the last block.
+    if (anchors->size() + 1 < max_count &&
+        static_cast<double>(last.file_bytes) * max_count >=
+            static_cast<double>(total) * (anchors->size() + 1)) {
+      anchors->push_back(
+          {entry.separator.ToString(), entry.handle.end()});
+      return Status::OK();
+    }
+    last.user_key.assign(entry.separator.data(), entry.separator.size());
+    return Status::OK();
+  });
+  if (!s.ok()) {
+    anchors->clear();
+    return s;
+  }
+  if (last.file_bytes != 0 &&
+      (anchors->empty() || anchors->back().file_bytes < last.file_bytes)) {
+    anchors->push_back(std::move(last));
+  }
+  return s;
+}
+
+void AddTableNeeds(const SstReader& reader, Needs* needs) {
+  needs->AddFormatVersion(reader.footer().format_version);
+  if (reader.footer().checksum == SstChecksum::kXxh3) {
+    needs->Add(kReadsXxh3Checksums, "XXH3 checksums");
+  }
+  const SstProperties& properties = reader.properties();
+  if (properties.has_separated_values != 0) {
+    needs->Add(kReadsMarkedBlocks, "blocks with values apart from keys");
+  } else if (properties.num_uniform_blocks != 0) {
+    needs->Add(kReadsMarkedBlocks, "uniform index blocks");
+  }
+}
+
+}  // namespace sstferry

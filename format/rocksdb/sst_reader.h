@@ -1,0 +1,155 @@
+// Reads the structure of one block-based table file from bytes alone, without
+// trusting any of them: footer, metaindex, properties, index. Nothing here
+// opens the file with RocksDB, which aborts the process on some files.
+//
+// Ownership: borrows the ByteSource, which must outlive the reader.
+// Threads:   one at a time (const members read into local buffers, so several
+//            threads may share a reader if the source allows that).
+// Memory:    the properties, plus one index block and one data block while a
+//            call runs; each bounded by kMaxSstBlockBytes.
+// Errors:    Corruption "what: expected X, found Y, where"; NotSupported for
+//            tables that are intact but not of a known kind; errors of the
+//            source's Read().
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+#include "format/byte_source.h"
+#include "format/release.h"
+#include "format/rocksdb/sst_block.h"
+#include "format/rocksdb/sst_footer.h"
+#include "format/rocksdb/sst_properties.h"
+
+namespace sstferry {
+
+// Values of the type byte in a trailer of kSstKeyTrailerBytes.
+inline constexpr uint8_t kSstTypeDeletion = 0x00;
+inline constexpr uint8_t kSstTypeValue = 0x01;
+inline constexpr uint8_t kSstTypeRangeDeletion = 0x0f;
+inline constexpr uint8_t kSstTypeWideColumnEntity = 0x16;
+
+inline constexpr char kSstPropertiesName[] = "rocksdb.properties";
+// Prefix of the name of a filter block that lists others.
+inline constexpr char kPartitionedFilterPrefix[] = "partitionedfilter.";
+
+struct SstMetaBlock {
+  std::string name;
+  SstBlockHandle handle;
+};
+
+// One entry of the index: a data block. Slices are valid during a visit.
+struct SstIndexEntry {
+  // At or above every user key of the block, below every user key of the next
+  // block (in some old formats equal to its first).
+  rocksdb::Slice separator;  // user key
+  // Handle of the data block. It ends before the footer; handles are in file
+  // order without overlap.
+  SstBlockHandle handle;
+  // Internal key, only for kBinarySearchWithFirstKey; else empty.
+  rocksdb::Slice first_key;
+};
+
+// A position to split a file: all user keys up to and including `user_key` are
+// in the first `file_bytes` bytes.
+struct SstAnchor {
+  std::string user_key;
+  uint64_t file_bytes = 0;
+};
+
+class SstReader {
+ public:
+  using IndexVisitor =
+      std::function<rocksdb::Status(const SstIndexEntry& entry)>;
+  using BlockVisitor =
+      std::function<rocksdb::Status(const SstBlockHandle& handle)>;
+  // `key` is an internal key. Called in file order.
+  using EntryVisitor = std::function<rocksdb::Status(
+      const rocksdb::Slice& key, const rocksdb::Slice& value)>;
+
+  // Reads and checks footer, metaindex, properties and dictionary.
+  [[nodiscard]] rocksdb::Status Open(const ByteSource* source);
+
+  const SstFooter& footer() const { return footer_; }
+  const SstProperties& properties() const { return properties_; }
+  // In the metaindex's order: names strictly increase.
+  const std::vector<SstMetaBlock>& meta_blocks() const { return meta_blocks_; }
+  // Returns null if there is no block of that name.
+  const SstMetaBlock* FindMetaBlock(const std::string& name) const;
+  // True if the table holds range deletions. RocksDB applies a table's block
+  // of them whatever its properties say; RocksDB 5.0 to 5.14 wrote no property
+  // that counts them.
+  bool has_range_deletions() const;
+  // Handle of the (top-level) index block.
+  const SstBlockHandle& index_handle() const { return index_handle_; }
+
+  // Visits the index entry of every data block; stops at the visitor's first
+  // failure and returns it. Checks that handles end before the footer, increase
+  // and do not overlap, and checks every partition of a two-level index. A
+  // table of only range deletions has no entries.
+  [[nodiscard]] rocksdb::Status ForEachIndexEntry(
+      const IndexVisitor& visitor) const;
+
+  // Visits the blocks that the block at `top` lists: partitions of the index or
+  // of a filter. Stops at the visitor's first failure and returns it.
+  [[nodiscard]] rocksdb::Status ForEachPartition(
+      const SstBlockHandle& top, const BlockVisitor& visitor) const;
+
+  // Reads a data block into *block, and sets *cursor in front of its first
+  // entry; the cursor borrows the block. The cursor does not check that keys
+  // have the 8 bytes of an internal key's trailer.
+  [[nodiscard]] rocksdb::Status OpenDataBlock(const SstBlockHandle& handle,
+                                              SstBlock* block,
+                                              SstBlockCursor* cursor) const;
+
+  // Visits every entry of one data block. A key shorter than 8 bytes is
+  // Corruption.
+  [[nodiscard]] rocksdb::Status ForEachEntry(const SstBlockHandle& handle,
+                                             const EntryVisitor& visitor) const;
+
+  // Returns at most max_count anchors, spread evenly over the bytes of the data
+  // blocks; the last one is the file's last block. Keeps at most max_count keys
+  // in memory. REQUIRES: max_count > 0.
+  [[nodiscard]] rocksdb::Status Anchors(size_t max_count,
+                                        std::vector<SstAnchor>* anchors) const;
+
+  const ByteSource& source() const { return *source_; }
+  // True if the data blocks are compressed with a dictionary.
+  bool has_dictionary() const { return !dictionary_.empty(); }
+
+ private:
+  struct IndexWalk;
+
+  [[nodiscard]] rocksdb::Status ReadMetaindex();
+  [[nodiscard]] rocksdb::Status ReadProperties();
+  bool ReadStampedProperties(const SstBlockHandle& handle);
+  [[nodiscard]] rocksdb::Status FindIndex();
+  [[nodiscard]] rocksdb::Status ReadDictionary();
+  SstBlockLayout IndexLayout(bool top_level) const;
+  [[nodiscard]] rocksdb::Status WalkIndexBlock(const SstBlockHandle& handle,
+                                               bool top_level,
+                                 IndexWalk* walk) const;
+  [[nodiscard]] rocksdb::Status VisitPartition(const SstBlockCursor& cursor,
+                                 IndexWalk* walk) const;
+  [[nodiscard]] rocksdb::Status VisitDataHandle(const SstBlockCursor& cursor,
+                                  IndexWalk* walk) const;
+
+  const ByteSource* source_ = nullptr;
+  SstFooter footer_;
+  std::vector<SstMetaBlock> meta_blocks_;
+  SstProperties properties_;
+  SstBlockHandle index_handle_;
+  std::string dictionary_;
+};
+
+// Adds what a table asks of the RocksDB that reads it. `reader` has opened the
+// table, or has tried: of one that it does not support the format_version alone
+// is known.
+void AddTableNeeds(const SstReader& reader, Needs* needs);
+
+}  // namespace sstferry

@@ -1,0 +1,75 @@
+#include "pipeline/api/file_pairs.h"
+
+#include <map>
+#include <tuple>
+
+#include "format/end_state.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+bool IsData(const CloneFile& file) {
+  return file.kind == CloneFileKind::kTable ||
+         file.kind == CloneFileKind::kBlob;
+}
+
+// Where a unit lies: kind and number of its file, first byte, bytes.
+using UnitPlace = std::tuple<CloneFileKind, uint64_t, uint64_t, uint64_t>;
+
+UnitPlace PlaceOf(const ClonePlan& side, const CloneUnit& unit) {
+  const CloneFile& file = side.files[unit.file];
+  return {file.kind, file.number, unit.offset, unit.bytes};
+}
+
+Status Differ(const std::string& what) {
+  return MakeStatus(EndState::kRefused, what);
+}
+
+}  // namespace
+
+Status PairFiles(const ClonePlan& left, const ClonePlan& right,
+                 std::vector<FilePair>* pairs) {
+  pairs->clear();
+  if (left.set.content == Digest128() || right.set.content == Digest128()) {
+    return Differ("the files do not all have an identity");
+  }
+  if (!(left.set.content == right.set.content)) {
+    return Differ("the sides have other files, or other records in WALs");
+  }
+  std::vector<CloneUnit> units;
+  std::vector<CloneUnit> right_units;
+  Status status = CutIntoUnits(left.files, left.set.unit_bytes, &units);
+  if (status.ok()) {
+    status = CutIntoUnits(right.files, right.set.unit_bytes, &right_units);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  std::map<UnitPlace, uint32_t> theirs;
+  for (uint32_t id = 0; id < right_units.size(); ++id) {
+    if (IsData(right.files[right_units[id].file])) {
+      theirs[PlaceOf(right, right_units[id])] = id;
+    }
+  }
+  for (uint32_t id = 0; id < units.size(); ++id) {
+    const CloneFile& file = left.files[units[id].file];
+    if (!IsData(file)) {
+      continue;
+    }
+    const auto found = theirs.find(PlaceOf(left, units[id]));
+    if (found == theirs.end() ||
+        !(right.files[right_units[found->second].file].identity ==
+          file.identity)) {
+      return Differ(CloneFileName(file) + " is of the left side only");
+    }
+    pairs->push_back({file, units[id].bytes, id, found->second});
+    theirs.erase(found);
+  }
+  return theirs.empty() ? Status::OK()
+                        : Differ("the right side has files that the left does "
+                                 "not have");
+}
+
+}  // namespace sstferry

@@ -1,0 +1,64 @@
+// A plan of sst://HOST[:PORT] without a name: asks which names are served.
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "pipeline/api/endpoint.h"
+#include "pipeline/api/one_session.h"
+#include "pipeline/api/operation_parts.h"
+#include "sstferry/target.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+class NamesOperation : public Operation {
+ public:
+  explicit NamesOperation(const PullOptions& options) : options_(options) {}
+
+  Status Run(Summary* summary) override {
+    summary->started_at = NowRfc3339();
+    summary->source = options_.source.ToString();
+    std::unique_ptr<Endpoint> endpoint;
+    Status status = Endpoint::Open(
+        EndpointFor(options_.source, options_.lanes, options_), &endpoint);
+    if (status.ok()) {
+      status = session_.Run(
+          endpoint->dialer(),
+          {options_.connect_timeout, options_.peer_timeout,
+           options_.stall_timeout, options_.deadline},
+          "plan", [summary](SourceSession* session) {
+            ListReply reply;
+            const Status listed = session->List(&reply);
+            summary->served_names = std::move(reply.names);
+            return listed;
+          });
+    }
+    finished_ = status.ok();
+    FinishSummary(status, "plan", summary);
+    return status;
+  }
+  void Cancel() override { session_.Cancel(); }
+  void SetMaxRate(uint64_t /*bytes_per_sec*/) override {}
+  Progress progress() const override {
+    Progress progress;
+    progress.phase = "plan";
+    progress.finished = finished_;
+    return progress;
+  }
+
+ private:
+  const PullOptions options_;
+  std::atomic<bool> finished_{false};
+  OneSession session_;
+};
+
+}  // namespace
+
+std::unique_ptr<Operation> MakeNames(const PullOptions& options) {
+  return std::make_unique<NamesOperation>(options);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,51 @@
+#include "pipeline/api/one_session.h"
+
+#include <utility>
+
+#include "format/end_state.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+
+Status OneSession::Run(Dialer* dialer, SessionLimits limits,
+                       const char* where,
+                       const std::function<Status(SourceSession*)>& ask) {
+  SourceLinkOptions options;
+  options.connect_timeout = limits.connect_timeout;
+  options.peer_timeout = limits.peer_timeout;
+  options.stall_timeout = limits.stall_timeout;
+  if (limits.deadline.count() > 0) {
+    options.until = Clock::now() + limits.deadline;
+  }
+  auto made = std::make_unique<SourceLink>(dialer, options, &failure_);
+  SourceLink* const link = made.get();
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    link_ = std::move(made);
+  }
+  Status status = failure_.failed() ? failure_.status() : link->Connect();
+  if (status.ok()) {
+    status = ask(link->session());
+  }
+  link->End(status, where);
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    made = std::move(link_);
+  }
+  return status.ok() || !failure_.failed() ? status : failure_.status();
+}
+
+void OneSession::Cancel() {
+  failure_.Set(MakeStatus(EndState::kCancelled, "stopped on request"),
+               "target");
+}
+
+void OneSession::CloseLink() {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (link_ != nullptr) {
+    link_->Close();
+  }
+}
+
+}  // namespace sstferry

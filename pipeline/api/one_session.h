@@ -1,0 +1,41 @@
+// A control connection for one request, which may be cancelled at any moment.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "pipeline/pull/first_failure.h"
+#include "pipeline/pull/source_link.h"
+#include "rocksdb/status.h"
+#include "sstferry/transport.h"
+
+namespace sstferry {
+
+struct SessionLimits {
+  std::chrono::milliseconds connect_timeout{0};
+  std::chrono::milliseconds peer_timeout{0};
+  std::chrono::milliseconds stall_timeout{0};
+  std::chrono::milliseconds deadline{0};  // of all; 0: none
+};
+
+// Threads: Run() from one, once; Cancel() from any.
+class OneSession {
+ public:
+  // Connects, calls `ask`, and tells the source how it ended, at `where`. The
+  // dialer must outlive the call. kCancelled if Cancel() ended it.
+  [[nodiscard]] rocksdb::Status Run(
+      Dialer* dialer, SessionLimits limits, const char* where,
+      const std::function<rocksdb::Status(SourceSession*)>& ask);
+  void Cancel();
+
+ private:
+  void CloseLink();
+
+  FirstFailure failure_{[this] { CloseLink(); }};
+  std::mutex mu_;
+  std::unique_ptr<SourceLink> link_;  // changes under mu_; null: nobody asks
+};
+
+}  // namespace sstferry

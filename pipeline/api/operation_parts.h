@@ -1,0 +1,121 @@
+// Parts that operations share: the endpoint of a pull's options, the end of a
+// summary, and the worker that another thread may cancel.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <system_error>
+
+#include "format/end_state.h"
+#include "pipeline/api/endpoint.h"
+#include "sstferry/options.h"
+#include "sstferry/target.h"
+
+namespace sstferry {
+
+// Makes the operation that lists the names which options.source serves.
+std::unique_ptr<Operation> MakeNames(const PullOptions& options);
+
+inline EndpointOptions EndpointFor(const SourceAddress& address,
+                                   uint32_t lanes,
+                                   const PullOptions& options) {
+  EndpointOptions endpoint;
+  endpoint.address = address;
+  endpoint.lanes = lanes;
+  endpoint.snapshot_dir = options.snapshot_dir;
+  endpoint.wal_dir = options.wal_dir;
+  endpoint.tls = options.tls;
+  endpoint.peer_timeout = options.peer_timeout;
+  endpoint.stall_timeout = options.stall_timeout;
+  endpoint.snapshot_ttl = options.snapshot_ttl;
+  endpoint.registry = options.registry;
+  endpoint.log = options.log;
+  return endpoint;
+}
+
+inline void FinishSummary(const rocksdb::Status& status,
+                          const std::string& where, Summary* summary) {
+  summary->status = status;
+  summary->error_where = status.ok() ? "" : where;
+  if (summary->started_at.empty()) {
+    summary->started_at = NowRfc3339();
+  }
+  summary->finished_at = NowRfc3339();
+}
+
+inline rocksdb::Status CancelledBeforeStart() {
+  return MakeStatus(EndState::kCancelled, "stopped on request");
+}
+
+// Returns true if the options ask to refresh a database that is there, in
+// place. Otherwise a new one is made.
+inline bool RefreshesInPlace(const PullOptions& options) {
+  std::error_code error;
+  return options.mode == PullMode::kRefresh && !IsSwap(options) &&
+         std::filesystem::is_directory(options.target_dir, error) &&
+         !std::filesystem::is_empty(options.target_dir, error);
+}
+
+// Guards the worker while progress() and Cancel() may use it. A later worker
+// adds to the progress of those before, so that it only grows.
+template <typename Worker>
+class WorkerSlot {
+ public:
+  // Returns false if it was cancelled before.
+  bool Set(Worker* worker) {
+    std::lock_guard<std::mutex> lock(mu_);
+    worker_ = worker;
+    return !cancelled_;
+  }
+  void Clear(const Progress& last) {
+    std::lock_guard<std::mutex> lock(mu_);
+    worker_ = nullptr;
+    last_ = Behind(last);
+  }
+  void Cancel() {
+    std::lock_guard<std::mutex> lock(mu_);
+    cancelled_ = true;
+    if (worker_ != nullptr) {
+      worker_->Cancel();
+    }
+  }
+  Progress progress() const {
+    std::lock_guard<std::mutex> lock(mu_);
+    return worker_ != nullptr ? Behind(worker_->progress()) : last_;
+  }
+  // Takes the value under the lock, so that the last one wins.
+  void ApplyMaxRate(const std::atomic<uint64_t>& bytes_per_sec) {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (worker_ != nullptr) {
+      worker_->SetMaxRate(bytes_per_sec);
+    }
+  }
+
+ private:
+  Progress Behind(Progress progress) const {
+    progress.planned_bytes = std::max(
+        last_.planned_bytes, last_.done_bytes + progress.planned_bytes);
+    progress.done_bytes += last_.done_bytes;
+    progress.entries += last_.entries;
+    progress.seconds += last_.seconds;
+    progress.stages.source_work += last_.stages.source_work;
+    progress.stages.source_blocked += last_.stages.source_blocked;
+    progress.stages.target_blocked += last_.stages.target_blocked;
+    progress.stages.target_paced += last_.stages.target_paced;
+    progress.stages.target_cpu += last_.stages.target_cpu;
+    progress.stages.target_disk += last_.stages.target_disk;
+    return progress;
+  }
+
+  mutable std::mutex mu_;
+  Worker* worker_ = nullptr;  // under mu_, and all below
+  Progress last_;
+  bool cancelled_ = false;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,238 @@
+// A pull: a source's endpoint joined to a Puller, once for each method that is
+// tried. A plan: the same, but each Puller stops before it makes a name.
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
+#include "pipeline/api/endpoint.h"
+#include "pipeline/api/method_choice.h"
+#include "pipeline/api/method_plans.h"
+#include "pipeline/api/operation_parts.h"
+#include "pipeline/base/other_accounts.h"
+#include "pipeline/disk/target_directories.h"
+#include "pipeline/options/directories.h"
+#include "pipeline/pull/clone_target.h"
+#include "pipeline/pull/puller.h"
+#include "pipeline/pull/seed_target.h"
+#include "pipeline/refresh/refresh_target.h"
+#include "rocksdb/db.h"
+#include "sstferry/target.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// How one attempt ended.
+struct Outcome {
+  Status status;
+  std::string where;
+  bool left_out = false;  // refused only for what chunks would leave out
+  bool is_compacted = false;  // refused only because a clone is better
+};
+
+bool IsRefusal(const Status& status) {
+  const EndState state = EndStateOf(status);
+  return state == EndState::kRefused || state == EndState::kIncompatible;
+}
+
+class PullOperation : public Operation {
+ public:
+  PullOperation(const PullOptions& options, const OpenReplica& replica,
+                bool plans = false)
+      : options_(options),
+        plans_(plans),
+        replica_(replica),
+        max_rate_bytes_per_sec_(options.max_rate_bytes_per_sec) {}
+
+  Status Run(Summary* summary) override {
+    started_ = Clock::now();
+    const MethodChoice choice = FirstChoice(options_);
+    Outcome outcome = Try(choice, summary);
+    if (IsRefusedAsChunks(outcome.status)) {
+      outcome = choice.method == PullMethod::kAuto
+                    ? TryClone(outcome, summary)
+                    : Explain(outcome);
+    }
+    if (plans_) {
+      PlanOtherMethod(&outcome);
+      methods_.FillSummary(summary);
+    }
+    FinishSummary(outcome.status, outcome.where, summary);
+    return outcome.status;
+  }
+  void Cancel() override { slot_.Cancel(); }
+  void SetMaxRate(uint64_t bytes_per_sec) override {
+    max_rate_bytes_per_sec_ = bytes_per_sec;
+    slot_.ApplyMaxRate(max_rate_bytes_per_sec_);
+  }
+  Progress progress() const override { return slot_.progress(); }
+
+ private:
+  bool InPlace() const {
+    return replica_.db != nullptr || RefreshesInPlace(options_);
+  }
+
+  // Plans the method, too, that the pull does not take, to compare both.
+  void PlanOtherMethod(Outcome* outcome) {
+    const EndState state = EndStateOf(outcome->status);
+    const bool planned = state == EndState::kOk ||
+                         state == EndState::kNoSpace ||
+                         state == EndState::kBusy;
+    for (const PullMethod method : {PullMethod::kIngest, PullMethod::kClone}) {
+      if (methods_.has(method)) {
+        continue;
+      }
+      const std::string why =
+          method == PullMethod::kClone ? WhyNoClone(options_) : "";
+      if (!why.empty()) {
+        methods_.TakeWhyNot(method, why);
+      } else if (planned && methods_.has(PullMethod::kClone) !=
+                                methods_.has(PullMethod::kIngest)) {
+        MethodChoice other;
+        other.method = method;
+        Summary unused;
+        const Outcome tried = Try(other, &unused);
+        if (EndStateOf(tried.status) == EndState::kCancelled) {
+          *outcome = tried;
+        }
+      }
+    }
+  }
+
+  // After a refusal that is marked as one of chunks.
+  Outcome TryClone(const Outcome& refused, Summary* summary) {
+    Summary of_clone;
+    Outcome outcome =
+        Try(CloneInstead(refused.status, refused.is_compacted), &of_clone);
+    if (!IsRefusal(outcome.status)) {
+      *summary = std::move(of_clone);
+      return outcome;
+    }
+    if (!refused.left_out && !refused.is_compacted) {
+      return {WithoutClone(refused.status, MessageOf(outcome.status)),
+              refused.where};
+    }
+    *summary = Summary();
+    outcome =
+        Try(ChunksNevertheless(outcome.status, refused.left_out), summary);
+    return IsRefusedAsChunks(outcome.status) ? Explain(outcome) : outcome;
+  }
+
+  // Adds to a refusal why the attempt does not become a clone.
+  Outcome Explain(const Outcome& refused) const {
+    const std::string why = replica_.db != nullptr
+                                ? "the database is refreshed where it is open"
+                            : options_.method == PullMethod::kIngest
+                                ? "--method ingest was asked for"
+                                : WhyNoClone(options_);
+    return {WithoutClone(refused.status, why), refused.where};
+  }
+
+  Outcome Try(const MethodChoice& choice, Summary* summary) {
+    std::unique_ptr<Endpoint> endpoint;
+    Outcome outcome = {CheckApartFromSource(
+                           options_, TargetDirectories(options_, replica_.db)),
+                       "source"};
+    if (outcome.status.ok()) {
+      outcome.status = Endpoint::Open(
+          EndpointFor(options_.source, options_.lanes, options_), &endpoint);
+    }
+    if (!outcome.status.ok()) {
+      return outcome;
+    }
+    Puller puller(OptionsOf(choice, endpoint->name()), endpoint->dialer(),
+                  [this](const PullContext* context) {
+                    return MakeTarget(context);
+                  },
+                  plans_);
+    puller.ExplainMethod(choice.reason, choice.note);
+    const bool starts = slot_.Set(&puller);
+    slot_.ApplyMaxRate(max_rate_bytes_per_sec_);
+    outcome.status = starts ? puller.Run(summary) : CancelledBeforeStart();
+    outcome.where = puller.error_where();
+    outcome.left_out = puller.left_out();
+    outcome.is_compacted = puller.is_compacted();
+    if (plans_ && outcome.is_compacted) {
+      methods_.set_clones_compacted();
+    } else if (plans_) {
+      methods_.Take(choice.method, outcome.status, outcome.left_out,
+                    puller.plan(), puller.BytesToCome());
+    }
+    slot_.Clear(puller.progress());
+    return outcome;
+  }
+
+  PullOptions OptionsOf(const MethodChoice& choice,
+                        const std::string& source_name) const {
+    PullOptions options = options_;
+    options.source.name = source_name;
+    options.method = choice.method;
+    options.restart = options.restart || choice.starts_over;
+    if (options.deadline.count() > 0) {
+      const auto passed =
+          std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() -
+                                                                started_);
+      options.deadline = std::max(std::chrono::milliseconds(1),
+                                  options.deadline - passed);
+    }
+    return options;
+  }
+
+  std::unique_ptr<PullTarget> MakeTarget(const PullContext* context) const {
+    if (InPlace()) {
+      return std::make_unique<RefreshTarget>(context, replica_);
+    }
+    if (context->options->method == PullMethod::kClone) {
+      return std::make_unique<CloneTarget>(context);
+    }
+    return std::make_unique<SeedTarget>(context);
+  }
+
+  const PullOptions options_;
+  const bool plans_;
+  const OpenReplica replica_;
+  Clock::time_point started_;  // of Run()
+  std::atomic<uint64_t> max_rate_bytes_per_sec_;
+  WorkerSlot<Puller> slot_;
+  MethodPlans methods_;  // of a plan
+};
+
+}  // namespace
+
+std::optional<uint32_t> AccountOfTarget(const std::string& target_dir) {
+  std::optional<uid_t> account;
+  const bool known =
+      geteuid() == 0 && FindOtherAccount(target_dir, &account).ok();
+  return known && account.has_value() ? std::optional<uint32_t>(*account)
+                                      : std::nullopt;
+}
+
+std::unique_ptr<Operation> MakePull(const PullOptions& options) {
+  return std::make_unique<PullOperation>(options, OpenReplica());
+}
+
+std::unique_ptr<Operation> MakePlan(const PullOptions& options) {
+  if (!options.source.is_directory() && options.source.name.empty()) {
+    return MakeNames(options);
+  }
+  PullOptions plan = options;
+  plan.log = nullptr;  // what is found is in the summary
+  // A source that is not there now is what a plan is asked to find.
+  plan.retry_for = std::chrono::milliseconds(0);
+  plan.wait_for_source = std::chrono::milliseconds(0);
+  return std::make_unique<PullOperation>(plan, OpenReplica(), /*plans=*/true);
+}
+
+std::unique_ptr<Operation> MakeRefresh(const PullOptions& options,
+                                       const OpenReplica& replica) {
+  PullOptions refresh = options;
+  refresh.mode = PullMode::kRefresh;
+  refresh.target_dir = replica.db->GetName();
+  refresh.replace = false;
+  return std::make_unique<PullOperation>(refresh, replica);
+}
+
+}  // namespace sstferry

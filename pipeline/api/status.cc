@@ -1,0 +1,131 @@
+#include "sstferry/status.h"
+
+#include <filesystem>
+
+#include "pipeline/api/endpoint.h"
+#include "pipeline/api/one_session.h"
+#include "pipeline/pull/target_state.h"
+#include "pipeline/snapshot/held_snapshots.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+namespace fs = std::filesystem;
+
+// A server checks once a second, and may be busy removing another snapshot.
+constexpr std::chrono::milliseconds kReleasePatience{15'000};
+
+class Query : public StatusQuery {
+ public:
+  Query(const StatusOptions& options, bool served)
+      : options_(options), served_(served) {}
+
+  Status Run(StatusReport* report) override {
+    report->status = served_ ? AskServer(report, "ls")
+                     : options_.where.is_directory()
+                         ? Look(report)
+                         : AskServer(report, "status");
+    return report->status;
+  }
+
+  void Cancel() override { session_.Cancel(); }
+
+ private:
+  Status Look(StatusReport* report) {
+    const std::string& directory = options_.where.directory;
+    const LeasedDirs found =
+        ListSnapshotsOf(directory, options_.snapshot_dir);
+    for (const LeasedDir& dir : found.dirs) {
+      report->snapshots.push_back(DescribeLeased(dir, LeaseRules()));
+    }
+    report->foreign_snapshots = found.foreign;
+    std::error_code error;
+    report->is_source =
+        !found.dirs.empty() || fs::exists(directory + "/CURRENT", error);
+    const Status status =
+        ReadTargetState(directory, &report->target, &report->is_target);
+    if (status.ok() && !report->is_source && !report->is_target) {
+      return MakeStatus(EndState::kRefused,
+                        directory + ": expected a database or the TARGET_DIR "
+                                    "of a pull, found neither, nor " +
+                            directory + ".sstferry");
+    }
+    return status;
+  }
+
+  Status AskServer(StatusReport* report, const char* where) {
+    report->is_source = true;
+    EndpointOptions endpoint;
+    endpoint.address = options_.where;
+    endpoint.tls = options_.tls;
+    std::unique_ptr<Endpoint> opened;
+    const Status status = Endpoint::Open(endpoint, &opened);
+    return !status.ok()
+               ? status
+               : session_.Run(opened->dialer(),
+                              {options_.connect_timeout,
+                               options_.peer_timeout, options_.stall_timeout,
+                               std::chrono::milliseconds(0)},
+                              where,
+                              [&](SourceSession* session) {
+                                return served_
+                                           ? AskServed(session, opened->name(),
+                                                       &report->served)
+                                           : AskHeld(session, opened->name(),
+                                                     report);
+                              });
+  }
+
+  static Status AskHeld(SourceSession* session, const std::string& name,
+                        StatusReport* report) {
+    StatusReply held;
+    const Status status = session->AskHeld({name}, &held);
+    report->snapshots = std::move(held.snapshots);
+    return status;
+  }
+
+  static Status AskServed(SourceSession* session, const std::string& name,
+                          std::vector<ServedState>* served) {
+    ListReply list = {{name}};
+    Status status = name.empty() ? session->List(&list) : Status::OK();
+    const std::vector<std::string>& names = list.names;
+    const bool tells = (session->source().features & kFeatureFacts) != 0;
+    for (size_t i = 0; status.ok() && i < names.size(); ++i) {
+      FactsReply facts;
+      if (tells) {
+        status = session->AskFacts({names[i]}, &facts);
+      } else {
+        facts.problem = session->source().software +
+                        " at the source tells only the names";
+      }
+      served->push_back({names[i], facts.families, facts.files, facts.bytes,
+                         facts.sequence, facts.age_seconds, facts.problem});
+    }
+    return status;
+  }
+
+  const StatusOptions options_;
+  const bool served_;  // asks a server what it serves
+  OneSession session_;
+};
+
+}  // namespace
+
+std::unique_ptr<StatusQuery> MakeStatusQuery(const StatusOptions& options) {
+  return std::make_unique<Query>(options, false);
+}
+
+std::unique_ptr<StatusQuery> MakeServedQuery(const StatusOptions& options) {
+  return std::make_unique<Query>(options, true);
+}
+
+Status ReleaseSnapshot(const std::string& directory,
+                       const std::string& snapshot_dir, const std::string& id,
+                       HeldSnapshot* released) {
+  return ReleaseSnapshotOf(directory, snapshot_dir, id, kReleasePatience,
+                           released);
+}
+
+}  // namespace sstferry

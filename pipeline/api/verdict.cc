@@ -1,0 +1,167 @@
+#include "pipeline/api/verdict.h"
+
+#include <algorithm>
+
+namespace sstferry {
+namespace {
+
+bool Has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool CoversBound(const std::optional<std::string>& pulled,
+                 const std::optional<std::string>& compared) {
+  return !pulled.has_value() ||
+         (compared.has_value() && *pulled == KeyToText(*compared));
+}
+
+// Returns true if the pull had asked for everything that was compared.
+bool Covers(const LastTransfer& record, const Selection& selection) {
+  const bool families =
+      record.asked_families.empty() ||
+      (!selection.families.empty() &&
+       std::all_of(selection.families.begin(), selection.families.end(),
+                   [&record](const std::string& family) {
+                     return Has(record.asked_families, family);
+                   }));
+  return families && CoversBound(record.begin, selection.interval.begin) &&
+         CoversBound(record.end, selection.interval.end);
+}
+
+// Returns a family that cannot have appeared or disappeared at the origin since
+// the pull; empty: there is none.
+std::string UnexplainedFamily(const JudgedSide& copy,
+                              const JudgedSide& origin) {
+  const std::vector<std::string>& moved = copy.record->column_families;
+  for (const std::string& name : origin.families_only_here) {
+    if (Has(moved, name)) {
+      return name;  // the copy had it
+    }
+  }
+  for (const std::string& name : copy.families_only_here) {
+    if (!Has(moved, name)) {
+      return name;  // the origin never had it
+    }
+  }
+  return "";
+}
+
+std::string Command(const char* command, const SourceAddress& first,
+                    const SourceAddress& second, const std::string& options) {
+  return std::string("sstferry ") + command + " " +
+         ShellWord(first.ToString()) + " " + ShellWord(second.ToString()) +
+         options;
+}
+
+// A copy on another machine is refreshed there.
+std::string RefreshAgain(const JudgedSide& copy, const JudgedSide& origin,
+                         const std::string& selection) {
+  return copy.address.is_directory()
+             ? Command("pull", origin.address, copy.address,
+                       selection + " --mode refresh --verify")
+             : "";
+}
+
+// A refresh is of a directory that remembers its source.
+std::string Repair(const JudgedSide& copy, const JudgedSide& origin,
+                   const std::string& selection) {
+  return copy.address.is_directory()
+             ? Command("pull", origin.address, copy.address,
+                       selection + " --mode refresh --compare digest")
+             : "";
+}
+
+// A repair keeps families that only the copy has.
+std::string BeyondRepair(const JudgedSide& copy, const std::string& copy_label,
+                         const JudgedSide& origin) {
+  if (copy.families_only_here.empty() || !copy.address.is_directory()) {
+    return "";
+  }
+  const std::string& name = copy.families_only_here.front();
+  const size_t others = copy.families_only_here.size() - 1;
+  return "a repair keeps column family '" +
+         KeyToText(rocksdb::Slice(name.data(),
+                                  std::min(name.size(), kMaxShownKeyBytes))) +
+         "'" + (others == 0 ? "" : " and " + std::to_string(others) + " more") +
+         ", which only " + copy_label + " has: " +
+         Command("pull", origin.address, copy.address,
+                 " --mode refresh --drop-missing") +
+         " drops what the source does not have";
+}
+
+// No record connects the sides, so neither is known to be the copy.
+Verdict JudgeStrangers(const JudgedSide& left, const JudgedSide& right) {
+  Verdict verdict;
+  verdict.reason = "neither side records a pull of the other, so that they "
+                   "are compared as they are: left at sequence " +
+                   std::to_string(left.sequence) + ", right at sequence " +
+                   std::to_string(right.sequence);
+  return verdict;
+}
+
+Verdict JudgeCopy(const JudgedSide& copy, const std::string& copy_label,
+                  const JudgedSide& origin, const std::string& origin_label,
+                  const Selection& selection) {
+  const LastTransfer& record = *copy.record;
+  const uint64_t then = *record.snapshot_sequence;
+  const std::string less = SelectionWords(record);
+  Verdict verdict;
+  verdict.next = RefreshAgain(copy, origin, less);
+  verdict.repair = Repair(copy, origin, less);
+  verdict.beyond_repair = BeyondRepair(copy, copy_label, origin);
+  verdict.reason = copy_label + " was pulled from " + origin_label +
+                   " at sequence " + std::to_string(then) + ", ";
+  const std::string family = UnexplainedFamily(copy, origin);
+  if (!Covers(record, selection)) {
+    verdict.reason += "and only with" + less +
+                      ", which is less than was compared";
+    const bool copy_is_left = copy_label == "left";
+    verdict.next = Command("verify", (copy_is_left ? copy : origin).address,
+                           (copy_is_left ? origin : copy).address, less);
+  } else if (origin.sequence == then) {
+    verdict.reason += "and " + origin_label +
+                      " is still there: no write at " + origin_label +
+                      " explains this";
+  } else if (origin.sequence < then) {
+    verdict.reason += "but " + origin_label + " is at sequence " +
+                      std::to_string(origin.sequence) +
+                      ": an older state was put back there";
+  } else if (!family.empty()) {
+    verdict.reason += "and " + origin_label + " is at sequence " +
+                      std::to_string(origin.sequence) +
+                      ", but no write there explains column family '" +
+                      KeyToText(rocksdb::Slice(
+                          family.data(),
+                          std::min(family.size(), kMaxShownKeyBytes))) +
+                      "'";
+  } else {
+    verdict.state = EndState::kChangedSince;
+    verdict.reason += "and " + origin_label + " is at sequence " +
+                      std::to_string(origin.sequence) +
+                      ": what was written there since can explain this, "
+                      "which does not rule out damage";
+  }
+  return verdict;
+}
+
+}  // namespace
+
+bool IsPulledFrom(const JudgedSide& copy, const JudgedSide& origin) {
+  return copy.record.has_value() &&
+         copy.record->snapshot_sequence.has_value() &&
+         !origin.database_id.empty() &&
+         copy.record->source_database_id == origin.database_id;
+}
+
+Verdict JudgeDifference(const JudgedSide& left, const JudgedSide& right,
+                        const Selection& selection) {
+  if (IsPulledFrom(right, left)) {
+    return JudgeCopy(right, "right", left, "left", selection);
+  }
+  if (IsPulledFrom(left, right)) {
+    return JudgeCopy(left, "left", right, "right", selection);
+  }
+  return JudgeStrangers(left, right);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,530 @@
+#include "pipeline/api/verifier.h"
+
+#include <algorithm>
+#include <set>
+#include <thread>
+
+#include "pipeline/api/entry_stream.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/options/operators.h"
+#include "pipeline/pull/plan_check.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+// Time that a closed lane waits for the reason on the control connection; once
+// for each side.
+constexpr std::chrono::milliseconds kVerifierLastWordsLimit{1000};
+
+ComparedSide SideSummary(const JudgedSide& side, const JudgedSide& other) {
+  ComparedSide summary;
+  summary.address = side.address.ToString();
+  summary.database_id = side.database_id;
+  summary.snapshot_sequence = side.sequence;
+  if (IsPulledFrom(side, other)) {
+    summary.pulled_transfer_id = side.record->transfer_id;
+    summary.pulled_sequence = *side.record->snapshot_sequence;
+  }
+  return summary;
+}
+
+}  // namespace
+
+Verifier::Verifier(const VerifyOptions& options, ComparedAs compared,
+                   Dialer* left,
+                   const std::string& left_name, Dialer* right,
+                   const std::string& right_name)
+    : options_(options),
+      compared_(compared),
+      started_(std::chrono::steady_clock::now()),
+      failure_([this] {
+        left_.link->Close();
+        right_.link->Close();
+      }) {
+  left_.label = "left";
+  left_.database = left_name;
+  right_.label = "right";
+  right_.database = right_name;
+  left_.judged.address = options.left;
+  right_.judged.address = options.right;
+  for (VerifySide* side : {&left_, &right_}) {
+    SourceLinkOptions link;
+    link.connect_timeout = options.connect_timeout;
+    link.peer_timeout = options.peer_timeout;
+    link.stall_timeout = options.stall_timeout;
+    link.last_words = kVerifierLastWordsLimit;
+    link.label = side->label + " ";
+    side->link = std::make_unique<SourceLink>(side == &left_ ? left : right,
+                                              link, &failure_);
+  }
+}
+
+Verifier::~Verifier() = default;
+
+Status Verifier::OpenSide(VerifySide* side) {
+  Status status = side->link->Connect();
+  if (!status.ok()) {
+    return status;
+  }
+  const HelloAck& source = side->link->session()->source();
+  if (as_files() && (source.features & kFeatureClone) == 0) {
+    return MakeStatus(EndState::kRefused,
+                      source.software + " on the " + side->label +
+                          " does not tell of its files");
+  }
+  PullOptions as_pulled;  // cut into ranges as a pull would be
+  as_pulled.selection = options_.selection;
+  as_pulled.lanes = options_.lanes;
+  OpenRequest request =
+      MakeOpenRequest(as_pulled, side->database, Purpose::kVerify);
+  if (as_files()) {
+    request.mode = TransferMode::kClone;
+  }
+  if (side == &left_ && options_.left_snapshot.has_value()) {
+    request.snapshot_use = SnapshotUse::kShare;
+    request.held_transfer = *options_.left_snapshot;
+  }
+  status = side->link->session()->Open(request, &side->plan);
+  if (status.ok()) {
+    status = WithContext(
+        CheckFamilies(side->plan, options_.selection.families),
+        EndState::kCorrupt, side->label);
+  }
+  const uint32_t lanes = side->plan.opened.lanes;
+  if (status.ok() && (lanes == 0 || lanes > options_.lanes)) {
+    status = MakeStatus(EndState::kCorrupt,
+                        side->label + " plan: expected 1 to " +
+                            std::to_string(options_.lanes) +
+                            " lanes, found " + std::to_string(lanes));
+  }
+  return status;
+}
+
+Status Verifier::OpenSides() {
+  Status right_status;
+  std::thread right_opener([&] { right_status = OpenSide(&right_); });
+  const Status status = OpenSide(&left_);
+  right_opener.join();
+  left_.is_corrupt = EndStateOf(status) == EndState::kCorrupt;
+  right_.is_corrupt = EndStateOf(right_status) == EndState::kCorrupt;
+  return status.ok() ? right_status : status;
+}
+
+Status Verifier::MatchFiles() {
+  if (!left_.plan.clone.has_value() || !right_.plan.clone.has_value()) {
+    return MakeStatus(EndState::kRefused, "a side does not tell of its files");
+  }
+  return PairFiles(*left_.plan.clone, *right_.plan.clone, &pairs_);
+}
+
+// Families present on one side only are differences, each counted once.
+Status Verifier::MatchFamilies() {
+  right_family_.assign(left_.plan.families.size(), UINT32_MAX);
+  for (const Family& family : left_.plan.families) {
+    const rocksdb::Comparator* order = nullptr;
+    const Status status =
+        FindComparator(family.description.name, family.description.comparator,
+                       options_.registry, &order);
+    if (!status.ok()) {
+      return status;
+    }
+    orders_.push_back(order);
+    for (const Family& other : right_.plan.families) {
+      if (other.description.name != family.description.name) {
+        continue;
+      }
+      if (other.description.comparator != family.description.comparator) {
+        return MakeStatus(EndState::kIncompatible,
+                          "column family '" + other.description.name +
+                              "': left is ordered by " +
+                              family.description.comparator + ", right by " +
+                              other.description.comparator);
+      }
+      right_family_[family.index] = other.index;
+    }
+    if (right_family_[family.index] == UINT32_MAX) {
+      left_.judged.families_only_here.push_back(family.description.name);
+    }
+  }
+  for (const Family& other : right_.plan.families) {
+    if (std::find(right_family_.begin(), right_family_.end(), other.index) ==
+        right_family_.end()) {
+      right_.judged.families_only_here.push_back(other.description.name);
+    }
+  }
+  uint64_t place = 0;
+  for (const std::string& name : left_.judged.families_only_here) {
+    AddDifference({0, place++}, name, "", "column family only left");
+  }
+  for (const std::string& name : right_.judged.families_only_here) {
+    AddDifference({0, place++}, name, "", "column family only right");
+  }
+  // Gaps between the left side's ranges would count as equal.
+  return CheckTiling(left_.plan, options_.selection.interval, orders_);
+}
+
+DigestPart Verifier::PartOf(const VerifySide& side, uint32_t at) const {
+  const bool is_left = &side == &left_;
+  DigestPart part;
+  if (as_files()) {
+    part.unit = is_left ? pairs_[at].left : pairs_[at].right;
+    return part;
+  }
+  const Range& range = left_.plan.ranges[at];
+  part.family = is_left ? range.family : right_family_[range.family];
+  part.interval = range.interval;
+  return part;
+}
+
+// Compares all parts that both sides have: pairs of units, or the left side's
+// ranges.
+Status Verifier::CompareParts() {
+  std::vector<uint32_t> parts;
+  const size_t count = as_files() ? pairs_.size() : left_.plan.ranges.size();
+  for (uint32_t at = 0; at < count; ++at) {
+    if (as_files() ||
+        right_family_[left_.plan.ranges[at].family] != UINT32_MAX) {
+      parts.push_back(at);
+    }
+  }
+  const auto digests_of = [this](const VerifySide& side) {
+    return SourceDigests(
+        side.link.get(), &failure_,
+        [this, &side](uint32_t at) { return PartOf(side, at); }, side.label);
+  };
+  SourceDigests left = digests_of(left_);
+  SourceDigests right = digests_of(right_);
+  const Status status =
+      CompareDigests(left_.link.get(), &failure_, &left, &right, parts,
+                     [this](const ComparedPart& compared) {
+                       return TakeCompared(compared);
+                     });
+  left_.is_corrupt = left_.is_corrupt || left.is_corrupt();
+  right_.is_corrupt = right_.is_corrupt || right.is_corrupt();
+  return status;
+}
+
+Status Verifier::TakeCompared(const ComparedPart& compared) {
+  const uint32_t at = compared.part;
+  if (as_files()) {
+    done_bytes_ += pairs_[at].bytes;
+    if (!compared.equal()) {
+      AddDifferentFile(at);
+    }
+    return Status::OK();
+  }
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    entries_left_ += compared.left.entries;
+    entries_right_ += compared.right.entries;
+    key_value_bytes_ += compared.left.key_value_bytes;
+  }
+  entries_ += compared.left.entries;
+  done_bytes_ += left_.plan.ranges[at].estimated_bytes;
+  return compared.equal() ? Status::OK() : ListDifferences(compared.lane, at);
+}
+
+// Each side checked a file whose last unit it was asked for.
+void Verifier::AddDifferentFile(size_t at) {
+  std::lock_guard<std::mutex> lock(mu_);
+  DifferenceSummary* const difference = AddDifference({at + 1, 0});
+  if (difference != nullptr) {
+    difference->file = CloneFileName(pairs_[at].file);
+    difference->what = "file differs";
+  }
+}
+
+// Lists each differing key.
+Status Verifier::ListDifferences(uint32_t lane, size_t at) {
+  const Range& range = left_.plan.ranges[at];
+  const std::string& family =
+      left_.plan.families[range.family].description.name;
+  const rocksdb::Comparator* order = orders_[range.family];
+  EntryStream left_stream(left_.link->lane(lane), &left_.link->guard(),
+                          range.family, range.interval, order);
+  EntryStream right_stream(right_.link->lane(lane), &right_.link->guard(),
+                           right_family_[range.family], range.interval, order);
+  uint64_t found = 0;
+  const EntryDigest* left = nullptr;
+  const EntryDigest* right = nullptr;
+  const auto next = [](VerifySide* side, EntryStream* stream,
+                       const EntryDigest** entry) {
+    const Status read = stream->Next(entry);
+    side->is_corrupt =
+        side->is_corrupt || EndStateOf(read) == EndState::kCorrupt;
+    return read;
+  };
+  Status status = next(&left_, &left_stream, &left);
+  if (status.ok()) {
+    status = next(&right_, &right_stream, &right);
+  }
+  while (status.ok() && !failure_.failed() &&
+         (left != nullptr || right != nullptr)) {
+    const int compared = left == nullptr    ? 1
+                         : right == nullptr ? -1
+                                            : order->Compare(left->key,
+                                                             right->key);
+    const bool alike = compared == 0 &&
+                       left->value_bytes == right->value_bytes &&
+                       left->value == right->value;
+    ++found;
+    if (compared < 0) {
+      AddDifference({at + 1, found}, family, left->key, "only left");
+    } else if (compared > 0) {
+      AddDifference({at + 1, found}, family, right->key, "only right");
+    } else if (!alike) {
+      AddDifference({at + 1, found}, family, left->key, "value differs");
+    } else {
+      --found;
+    }
+    if (compared <= 0) {
+      status = next(&left_, &left_stream, &left);
+    }
+    if (status.ok() && compared >= 0) {
+      status = next(&right_, &right_stream, &right);
+    }
+  }
+  if (status.ok() && !failure_.failed() && found == 0) {
+    // The range's digests differ and tell plain values from entities, the
+    // digests of single values do not.
+    AddDifference({at + 1, 0}, family, range.interval.begin.value_or(""),
+                  "content of the range that begins here differs");
+  }
+  return status;
+}
+
+void Verifier::AddDifference(const Place& place, const std::string& family,
+                             const Slice& key, const char* what) {
+  std::lock_guard<std::mutex> lock(mu_);
+  DifferenceSummary* const difference = AddDifference(place);
+  if (difference != nullptr) {
+    difference->column_family = family;
+    difference->key =
+        Slice(key.data(), std::min(key.size(), kMaxShownKeyBytes)).ToString();
+    difference->key_bytes = key.size();
+    difference->what = what;
+  }
+}
+
+// REQUIRES: mu_ is held.
+DifferenceSummary* Verifier::AddDifference(const Place& place) {
+  differences_++;
+  const size_t most = options_.max_differences_shown;
+  if (most == 0 || (first_.size() >= most && first_.rbegin()->first < place)) {
+    return nullptr;
+  }
+  if (first_.size() == most) {
+    first_.erase(std::prev(first_.end()));
+  }
+  return &first_[place];
+}
+
+// A record counts if it was there before the side was pinned and still is: a
+// pull may exchange the directory at any time.
+void Verifier::ReadRecords(bool pinned) {
+  for (VerifySide* side : {&left_, &right_}) {
+    const SourceAddress& address = side->judged.address;
+    LastTransfer record;
+    const bool found =
+        address.is_directory() && ReadLastTransfer(address.directory, &record);
+    std::optional<LastTransfer>& known = side->judged.record;
+    if (found && (!pinned || known == record)) {
+      known = record;
+    } else {
+      known.reset();
+    }
+    side->judged.database_id = side->plan.opened.source_database_id;
+    side->judged.sequence = side->plan.opened.snapshot_sequence;
+  }
+}
+
+void Verifier::SayWhatIsCompared() const {
+  std::string text = as_files() ? "comparing the files of" : "comparing";
+  for (const VerifySide* side : {&left_, &right_}) {
+    text += (side == &left_ ? " " : " with ") + side->label + " " +
+            side->judged.address.ToString() + " at sequence " +
+            std::to_string(side->judged.sequence);
+  }
+  if (options_.log) {
+    options_.log(LogLevel::kInfo, text);
+  }
+}
+
+Status Verifier::Run(Summary* summary) {
+  summary->started_at = NowRfc3339();
+  ReadRecords(/*pinned=*/false);
+  Status status = OpenSides();
+  bool ends_well = false;
+  if (status.ok() && as_files()) {
+    status = MatchFiles();
+    ends_well = !status.ok();  // no failure of a side
+  }
+  has_compared_ = status.ok() || !as_files();
+  const uint32_t lanes =
+      std::min(left_.plan.opened.lanes, right_.plan.opened.lanes);
+  for (VerifySide* side : {&left_, &right_}) {
+    if (status.ok()) {
+      side->link->SetLanes(lanes);
+    }
+  }
+  planned_bytes_ = left_.plan.estimated_bytes;
+  ReadRecords(/*pinned=*/true);
+  if (status.ok()) {
+    SayWhatIsCompared();
+    status = as_files() ? status : MatchFamilies();
+  }
+  if (status.ok()) {
+    status = CompareParts();
+  }
+  if (!status.ok()) {
+    failure_.Set(status, "verify");
+  }
+  // Whichever connection said so first ended the others.
+  for (VerifySide* side : {&left_, &right_}) {
+    SourceSession* const session = side->link->session();
+    side->is_corrupt =
+        side->is_corrupt ||
+        (session != nullptr &&
+         EndStateOf(session->AwaitFailure(std::chrono::milliseconds(0))) ==
+             EndState::kCorrupt);
+  }
+  HangUp(ends_well ? Status::OK() : failure_.status(), summary);
+  FillSummary(lanes, summary);
+  finished_ = !failure_.failed();
+  status = Judge(summary);
+  finding_ = Find(status);
+  return status;
+}
+
+// Families that only the copy has are no fault: a refresh keeps them.
+ReplicaFinding Verifier::Find(const Status& status) const {
+  for (const VerifySide* side : {&right_, &left_}) {
+    const JudgedSide& judged = side->judged;
+    const JudgedSide& other = (side == &left_ ? right_ : left_).judged;
+    if (!judged.address.is_directory() || !judged.record.has_value()) {
+      continue;
+    }
+    const std::string& directory = judged.address.directory;
+    if (EndStateOf(status) == EndState::kCorrupt && side->is_corrupt) {
+      return {directory, ReplicaFault::kDamaged};
+    }
+    if (!IsPulledFrom(judged, other)) {
+      continue;
+    }
+    const bool differs = EndStateOf(status) == EndState::kDifferent &&
+                         differences_ > judged.families_only_here.size();
+    if (status.ok() || differs) {
+      return {directory, status.ok()  ? ReplicaFault::kNone
+                         : as_files() ? ReplicaFault::kDamaged
+                                      : ReplicaFault::kDifferent};
+    }
+  }
+  return {};
+}
+
+Status Verifier::Judge(Summary* summary) const {
+  if (failure_.failed()) {
+    return failure_.status();
+  }
+  std::lock_guard<std::mutex> lock(mu_);
+  if (differences_ == 0) {
+    return Status::OK();
+  }
+  const Verdict verdict =
+      JudgeDifference(left_.judged, right_.judged, options_.selection);
+  summary->next = verdict.next;
+  summary->repair = verdict.repair;
+  if (!verdict.beyond_repair.empty()) {
+    summary->notes.push_back(verdict.beyond_repair);
+  }
+  return MakeStatus(
+      verdict.state,
+      std::to_string(differences_) +
+          (differences_ == 1 ? " difference in " : " differences in ") +
+          (as_files() ? std::to_string(pairs_.size()) +
+                            " parts of files with the same identity"
+                      : std::to_string(entries_left_) + " left and " +
+                            std::to_string(entries_right_) +
+                            " right entries") +
+          "; " + verdict.reason);
+}
+
+void Verifier::HangUp(const Status& status, Summary* summary) {
+  for (VerifySide* side : {&left_, &right_}) {
+    summary->wire_bytes += side->link->wire_bytes();
+    if (side->link->session() != nullptr) {
+      const HelloAck& source = side->link->session()->source();
+      SideVersions* versions = side == &left_ ? &summary->source_versions
+                                              : &summary->target_versions;
+      versions->software = source.software;
+      versions->rocksdb = source.rocksdb_version;
+      side->link->End(status, "verify");
+    }
+  }
+}
+
+void Verifier::FillSummary(uint32_t lanes, Summary* summary) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  summary->source = options_.left.ToString();
+  summary->target = options_.right.ToString();
+  summary->selection = options_.selection;
+  summary->source_database_id = left_.judged.database_id;
+  summary->snapshot_sequence = left_.judged.sequence;
+  summary->left = SideSummary(left_.judged, right_.judged);
+  if (options_.left_snapshot.has_value()) {
+    summary->left.held_transfer_id = ToHex(*options_.left_snapshot);
+  }
+  summary->right = SideSummary(right_.judged, left_.judged);
+  for (const Family& family : left_.plan.families) {
+    summary->column_families.push_back(family.description.name);
+  }
+  summary->ranges = left_.plan.ranges.size();
+  summary->lanes = lanes;
+  summary->entries = entries_left_;
+  summary->key_value_bytes = key_value_bytes_;
+  if (has_compared_) {
+    summary->compared = as_files() ? "files" : "entries";
+  }
+  std::set<std::string> files;
+  for (const FilePair& pair : pairs_) {
+    files.insert(CloneFileName(pair.file));
+    summary->bytes_compared += pair.bytes;
+  }
+  summary->files_compared = files.size();
+  summary->entries_left = entries_left_;
+  summary->entries_right = entries_right_;
+  summary->differences = differences_;
+  for (const auto& difference : first_) {
+    summary->first_differences.push_back(difference.second);
+  }
+  summary->notes = left_.plan.opened.notes;
+  summary->finished_at = NowRfc3339();
+  summary->peak_rss_bytes = PeakRssBytes();
+  summary->seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - started_)
+          .count();
+}
+
+void Verifier::Cancel() {
+  failure_.Set(MakeStatus(EndState::kCancelled, "stopped on request"),
+               "verify");
+}
+
+Progress Verifier::progress() const {
+  Progress progress;
+  progress.phase = "verify";
+  progress.planned_bytes = planned_bytes_;
+  progress.done_bytes = done_bytes_;
+  progress.entries = entries_;
+  progress.lanes = options_.lanes;
+  progress.finished = finished_;
+  progress.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - started_)
+          .count();
+  return progress;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,122 @@
+// Compares two sides in one of two ways.
+//
+// As files: if both sides have the same files (by identity), digests of the
+// bytes of each, which the sides read and check. It needs no comparator.
+// Entry by entry: first digests per interval, then the keys of intervals whose
+// digests differ.
+//
+// The walk over digests is that of a pull's --verify (digest_comparison.h).
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "format/health_file.h"
+#include "pipeline/api/file_pairs.h"
+#include "pipeline/api/verdict.h"
+#include "pipeline/pull/digest_comparison.h"
+#include "pipeline/pull/first_failure.h"
+#include "pipeline/pull/source_link.h"
+#include "rocksdb/comparator.h"
+#include "sstferry/options.h"
+
+namespace sstferry {
+
+// One side of a comparison.
+struct VerifySide {
+  std::string label;  // "left", "right"
+  JudgedSide judged;  // facts for the verdict if the sides differ
+  std::string database;
+  SourcePlan plan;
+  std::unique_ptr<SourceLink> link;
+  std::atomic<bool> is_corrupt{false};  // it said so of its own files
+};
+
+enum class ComparedAs { kFiles, kEntries };
+
+// Tells how a comparison found a replica in a directory of this machine.
+struct ReplicaFinding {
+  std::string directory;  // empty: no side is one, or nothing is known of it
+  ReplicaFault fault = ReplicaFault::kNone;
+};
+
+// Threads: Run() from one, once; Cancel() and progress() from any.
+class Verifier {
+ public:
+  // Borrows the dialers.
+  Verifier(const VerifyOptions& options, ComparedAs compared, Dialer* left,
+           const std::string& left_name, Dialer* right,
+           const std::string& right_name);
+  ~Verifier();
+
+  // If the sides differ: kDifferent, or kChangedSince if writes since a
+  // recorded pull can explain it. The summary lists the differences.
+  [[nodiscard]] rocksdb::Status Run(Summary* summary);
+  void Cancel();
+  Progress progress() const;
+  std::string error_where() const { return failure_.where(); }
+  // Returns true if Run() found both sides fit to be compared in this way.
+  bool has_compared() const { return has_compared_; }
+  // After Run().
+  const ReplicaFinding& finding() const { return finding_; }
+
+ private:
+  bool as_files() const { return compared_ == ComparedAs::kFiles; }
+  [[nodiscard]] rocksdb::Status OpenSide(VerifySide* side);
+  [[nodiscard]] rocksdb::Status OpenSides();
+  [[nodiscard]] rocksdb::Status MatchFamilies();
+  [[nodiscard]] rocksdb::Status MatchFiles();
+  [[nodiscard]] rocksdb::Status CompareParts();
+  DigestPart PartOf(const VerifySide& side, uint32_t at) const;
+  [[nodiscard]] rocksdb::Status TakeCompared(const ComparedPart& compared);
+  void AddDifferentFile(size_t at);
+  [[nodiscard]] rocksdb::Status ListDifferences(uint32_t lane, size_t at);
+  // Tells both sides how it ended.
+  ReplicaFinding Find(const rocksdb::Status& status) const;
+  void HangUp(const rocksdb::Status& status, Summary* summary);
+  void FillSummary(uint32_t lanes, Summary* summary) const;
+  // Position of a difference among all: 0 for families of one side only, then
+  // n + 1 for the keys of range n.
+  using Place = std::pair<uint64_t, uint64_t>;
+  void AddDifference(const Place& place, const std::string& family,
+                     const rocksdb::Slice& key, const char* what);
+  // Null: only counts it.
+  DifferenceSummary* AddDifference(const Place& place);
+  void ReadRecords(bool pinned);
+  void SayWhatIsCompared() const;
+  [[nodiscard]] rocksdb::Status Judge(Summary* summary) const;
+
+  const VerifyOptions options_;
+  const ComparedAs compared_;
+  const std::chrono::steady_clock::time_point started_;
+  FirstFailure failure_;
+  VerifySide left_;
+  VerifySide right_;
+  // The right side's family of each left one.
+  std::vector<uint32_t> right_family_;
+  std::vector<const rocksdb::Comparator*> orders_;
+  std::vector<FilePair> pairs_;  // as files
+  ReplicaFinding finding_;
+  std::atomic<bool> has_compared_{false};
+  std::atomic<uint64_t> planned_bytes_{0};
+  std::atomic<uint64_t> done_bytes_{0};
+  std::atomic<uint64_t> entries_{0};
+  std::atomic<bool> finished_{false};
+
+  mutable std::mutex mu_;
+  uint64_t entries_left_ = 0;  // under mu_, and all below
+  uint64_t entries_right_ = 0;
+  uint64_t key_value_bytes_ = 0;
+  uint64_t differences_ = 0;
+  // The differences to show: those with the lowest places.
+  std::map<Place, DifferenceSummary> first_;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,185 @@
+// A verify: the endpoints of both sides joined to a Verifier.
+#include "pipeline/api/endpoint.h"
+#include "pipeline/api/operation_parts.h"
+#include "pipeline/api/verifier.h"
+#include "pipeline/base/known_fault.h"
+#include "pipeline/base/other_accounts.h"
+#include "pipeline/disk/access.h"
+#include "pipeline/disk/workspace.h"
+#include "pipeline/pull/health.h"
+#include "pipeline/pull/target_state.h"
+#include "sstferry/target.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+class VerifyOperation : public Operation {
+ public:
+  explicit VerifyOperation(const VerifyOptions& options) : options_(options) {}
+
+  Status Run(Summary* summary) override {
+    Outcome outcome;
+    if (IsWhole()) {
+      outcome = Compare(ComparedAs::kFiles, summary);
+    }
+    if (!outcome.compared && !Ends(outcome.status)) {
+      outcome = CompareEntries(outcome.status, summary);
+    }
+    for (const SourceAddress* const side : {&options_.left, &options_.right}) {
+      const std::string note =
+          side->is_directory() ? NoteOfZero(side->directory) : "";
+      if (!note.empty()) {
+        summary->notes.push_back(note);
+      }
+    }
+    RecordFinding(&outcome.status, summary);
+    FinishSummary(outcome.status, outcome.where, summary);
+    return outcome.status;
+  }
+  void Cancel() override { slot_.Cancel(); }
+  void SetMaxRate(uint64_t /*bytes_per_sec*/) override {}
+  Progress progress() const override { return slot_.progress(); }
+
+ private:
+  struct Outcome {
+    Status status;
+    std::string where = "verify";
+    bool compared = false;  // or there is no use in another way
+  };
+
+  bool IsWhole() const {
+    return options_.selection.families.empty() &&
+           options_.selection.interval == KeyInterval();
+  }
+
+  // Returns true if sides that could not be compared as files cannot be asked
+  // again.
+  static bool Ends(const Status& status) {
+    switch (EndStateOf(status)) {
+      case EndState::kOk:
+      case EndState::kRefused:
+      case EndState::kIncompatible:
+      case EndState::kCorrupt:
+      case EndState::kSourceError:
+        return false;
+      default:
+        return true;
+    }
+  }
+
+  Status OpenEndpoints(std::unique_ptr<Endpoint>* left,
+                       std::unique_ptr<Endpoint>* right) const {
+    PullOptions common;
+    common.snapshot_dir = options_.snapshot_dir;
+    common.wal_dir = options_.wal_dir;
+    common.tls = options_.tls;
+    common.peer_timeout = options_.peer_timeout;
+    common.stall_timeout = options_.stall_timeout;
+    common.registry = options_.registry;
+    common.log = options_.log;
+    const Status status = Endpoint::Open(
+        EndpointFor(options_.left, options_.lanes, common), left);
+    common.wal_dir.clear();
+    return status.ok() ? Endpoint::Open(EndpointFor(options_.right,
+                                                    options_.lanes, common),
+                                        right)
+                       : status;
+  }
+
+  Outcome Compare(ComparedAs compared, Summary* summary) {
+    *summary = Summary();
+    std::unique_ptr<Endpoint> left;
+    std::unique_ptr<Endpoint> right;
+    Outcome outcome;
+    outcome.status = OpenEndpoints(&left, &right);
+    if (!outcome.status.ok()) {
+      outcome.compared = true;  // it would be the same in any way
+      return outcome;
+    }
+    Verifier verifier(options_, compared, left->dialer(), left->name(),
+                      right->dialer(), right->name());
+    outcome.status = slot_.Set(&verifier) ? verifier.Run(summary)
+                                          : CancelledBeforeStart();
+    if (!verifier.error_where().empty()) {
+      outcome.where = verifier.error_where();
+    }
+    outcome.compared = verifier.has_compared();
+    finding_ = verifier.finding();
+    slot_.Clear(verifier.progress());
+    return outcome;
+  }
+
+  // `no_files`: why their files could not be compared; OK: a part was asked
+  // for.
+  Outcome CompareEntries(const Status& no_files, Summary* summary) {
+    Outcome outcome = Compare(ComparedAs::kEntries, summary);
+    const EndState state = EndStateOf(outcome.status);
+    if (!no_files.ok() && (state == EndState::kRefused ||
+                           state == EndState::kIncompatible)) {
+      outcome.status = MakeStatus(
+          state, MessageOf(outcome.status) +
+                     "; nor can the files be compared: " + MessageOf(no_files));
+    }
+    return outcome;
+  }
+
+  // A replica that is known to be wrong is not refreshed as if nothing were
+  // wrong with it; one that is equal is not known to be wrong any more.
+  void RecordFinding(Status* status, Summary* summary) const {
+    const std::string& dir = finding_.directory;
+    if (dir.empty()) {
+      return;
+    }
+    const std::shared_ptr<rocksdb::FileSystem> files = MakeAccessFileSystem(
+        rocksdb::FileSystem::Default(), Workspace::DirOf(dir));
+    Status recorded = CheckOnlyRoot(dir, /*in_place=*/true);
+    if (!recorded.ok()) {
+      // Only said: nothing is written there.
+    } else if (finding_.fault != ReplicaFault::kNone) {
+      HealthFile fault = MakeFault(finding_.fault, MessageOf(*status),
+                                   options_.selection);
+      recorded = RecordFault(files.get(), dir, &fault);
+      if (recorded.ok()) {
+        summary->notes.push_back(
+            std::string("recorded in ") + dir + " that it is " +
+            ReplicaFaultName(fault.fault) + ": no refresh ends with OK before "
+            "it has mended that");
+      }
+    } else if (const HealthFile known = ReadKnownFault(dir);
+               known.fault != ReplicaFault::kNone &&
+               Includes(options_.selection, known)) {
+      recorded = ClearFault(files.get(), dir, known);
+      if (recorded.ok()) {
+        summary->notes.push_back("removed from " + dir + " the record that " +
+                                 FaultSentence(known));
+      }
+    }
+    if (!recorded.ok()) {
+      summary->notes.push_back(MessageOf(recorded));
+    }
+    if (finding_.fault == ReplicaFault::kDamaged && summary->next.empty()) {
+      PullOptions replace;
+      const bool is_right =
+          options_.right.is_directory() && options_.right.directory == dir;
+      replace.source = is_right ? options_.left : options_.right;
+      replace.target_dir = dir;
+      summary->next = ReplaceCommand(replace);
+      *status = MakeStatus(EndStateOf(*status), MessageOf(*status) + "; run: " +
+                                                    summary->next);
+    }
+  }
+
+  const VerifyOptions options_;
+  ReplicaFinding finding_;  // of the last comparison
+  WorkerSlot<Verifier> slot_;
+};
+
+}  // namespace
+
+std::unique_ptr<Operation> MakeVerify(const VerifyOptions& options) {
+  return std::make_unique<VerifyOperation>(options);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,345 @@
+#include "pipeline/disk/access.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "pipeline/disk/durable.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::FileOptions;
+using rocksdb::FSWritableFile;
+using rocksdb::IODebugContext;
+using rocksdb::IOOptions;
+using rocksdb::IOStatus;
+using rocksdb::Status;
+
+constexpr uint32_t kOwnerMayAll = 0700;
+constexpr Access kPrivateDirectory{Access::kAsMade, Access::kAsMade, 0700};
+constexpr Access kPrivateFile{Access::kAsMade, Access::kAsMade, 0600};
+
+std::string Octal(uint32_t mode) {
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "%04o", mode);
+  return text.data();
+}
+
+std::string ParentOf(std::string path) {
+  while (path.size() > 1 && path.back() == '/') {
+    path.pop_back();
+  }
+  const std::string parent = fs::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+bool Exists(const std::string& path) {
+  struct stat info;
+  return lstat(path.c_str(), &info) == 0;
+}
+
+// The umask of this process. Where the kernel does not tell it (before 4.7),
+// all bits but the owner's.
+uint32_t Umask() {
+  std::ifstream status("/proc/self/status");
+  std::string line;
+  while (std::getline(status, line)) {
+    unsigned mask = 0;
+    if (std::sscanf(line.c_str(), "Umask: %o", &mask) == 1) {
+      return mask;
+    }
+  }
+  return 077;
+}
+
+Access AccessOf(const struct stat& info) {
+  return {info.st_uid, info.st_gid, info.st_mode & 07777};
+}
+
+// The access that mkdir() gives a directory that only its owner may write.
+Access OrdinaryDirectory(const std::string& parent) {
+  Access access;
+  access.mode = kOwnerMayAll | (0055 & ~Umask());
+  struct stat info;
+  if (stat(parent.c_str(), &info) == 0 && (info.st_mode & S_ISGID) != 0) {
+    access.group = info.st_gid;
+    access.mode |= S_ISGID;
+  }
+  return access;
+}
+
+// True if this process may give files in `parent` this owner and group. Tries
+// it on a file without a name; where the file system has none, compares ids.
+bool MayGive(const std::string& parent, const Access& access) {
+  const int fd =
+      open(parent.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd >= 0) {
+    const bool may = fchown(fd, access.owner, access.group) == 0;
+    close(fd);
+    return may;
+  }
+  if (geteuid() == 0) {
+    return true;
+  }
+  std::vector<gid_t> groups(static_cast<size_t>(
+      std::max(0, getgroups(0, nullptr))));
+  groups.resize(static_cast<size_t>(std::max(
+      0, getgroups(static_cast<int>(groups.size()), groups.data()))));
+  groups.push_back(getegid());
+  return (access.owner == Access::kAsMade || access.owner == geteuid()) &&
+         (access.group == Access::kAsMade ||
+          std::find(groups.begin(), groups.end(), access.group) !=
+              groups.end());
+}
+
+std::string IdText(uint32_t id) {
+  return id == Access::kAsMade ? "as it is" : std::to_string(id);
+}
+
+std::string Text(const Access& access) {
+  return IdText(access.owner) + ":" + IdText(access.group) + " " +
+         Octal(access.mode);
+}
+
+Status CheckMayGive(const std::string& target, const std::string& parent,
+                    const Access& access, const std::string& what_to_do) {
+  if (MayGive(parent, access)) {
+    return Status::OK();
+  }
+  return MakeStatus(
+      EndState::kRefused,
+      "target " + target + ": expected to be allowed to make files of owner " +
+          IdText(access.owner) + " and group " + IdText(access.group) +
+          ", found that user " + std::to_string(geteuid()) +
+          " is not; run the command as root or as that user" + what_to_do);
+}
+
+// Sets the access of each file and directory right after it is created.
+// Threads: any.
+class AccessFileSystem : public rocksdb::FileSystemWrapper {
+ public:
+  AccessFileSystem(std::shared_ptr<rocksdb::FileSystem> base,
+                   std::string workspace_dir)
+      : FileSystemWrapper(std::move(base)),
+        workspace_dir_(std::move(workspace_dir)) {}
+  const char* Name() const override { return "sstferry.Access"; }
+
+  IOStatus NewWritableFile(const std::string& name, const FileOptions& options,
+                           std::unique_ptr<FSWritableFile>* file,
+                           IODebugContext* dbg) override {
+    const bool admits = !Exists(name) || IsPrivate(name);
+    const IOStatus status = target()->NewWritableFile(name, options, file, dbg);
+    return status.ok() && admits ? AdmitFile(name, file) : status;
+  }
+  IOStatus ReopenWritableFile(const std::string& name,
+                              const FileOptions& options,
+                              std::unique_ptr<FSWritableFile>* file,
+                              IODebugContext* dbg) override {
+    const bool is_new = !Exists(name);
+    const IOStatus status =
+        target()->ReopenWritableFile(name, options, file, dbg);
+    return status.ok() && is_new ? AdmitFile(name, file) : status;
+  }
+  IOStatus CreateDir(const std::string& name, const IOOptions& options,
+                     IODebugContext* dbg) override {
+    const IOStatus status = target()->CreateDir(name, options, dbg);
+    return status.ok() ? AdmitDirectory(name) : status;
+  }
+  IOStatus CreateDirIfMissing(const std::string& name,
+                              const IOOptions& options,
+                              IODebugContext* dbg) override {
+    const bool is_new = !Exists(name);
+    const IOStatus status = target()->CreateDirIfMissing(name, options, dbg);
+    return status.ok() && (is_new || IsPrivate(name)) ? AdmitDirectory(name)
+                                                      : status;
+  }
+  // Creates the file before it is locked: closing any descriptor of a locked
+  // file would end the lock.
+  IOStatus LockFile(const std::string& name, const IOOptions& options,
+                    rocksdb::FileLock** lock, IODebugContext* dbg) override {
+    if (!Exists(name)) {
+      std::unique_ptr<FSWritableFile> file;
+      IOStatus status = ReopenWritableFile(name, FileOptions(), &file, dbg);
+      if (status.ok()) {
+        status = file->Close(options, dbg);
+      }
+      if (!status.ok()) {
+        return status;
+      }
+    }
+    return target()->LockFile(name, options, lock, dbg);
+  }
+
+ private:
+  bool IsPrivate(const std::string& path) const {
+    return path.compare(0, workspace_dir_.size(), workspace_dir_) == 0 &&
+           (path.size() == workspace_dir_.size() ||
+            path[workspace_dir_.size()] == '/');
+  }
+
+  // Sets the access of a new, still empty file.
+  IOStatus AdmitFile(const std::string& name,
+                     std::unique_ptr<FSWritableFile>* file) const {
+    Access access = kPrivateFile;
+    Status status = IsPrivate(name) ? Status::OK()
+                                    : AccessBeside(ParentOf(name), &access);
+    if (status.ok()) {
+      status = SetAccess(name, access);
+    }
+    if (!status.ok()) {
+      file->reset();
+    }
+    return rocksdb::status_to_io_status(std::move(status));
+  }
+
+  IOStatus AdmitDirectory(const std::string& name) const {
+    if (IsPrivate(name)) {
+      return rocksdb::status_to_io_status(SetAccess(name, kPrivateDirectory));
+    }
+    struct stat info;
+    const std::string parent = ParentOf(name);
+    return stat(parent.c_str(), &info) == 0
+               ? rocksdb::status_to_io_status(SetAccess(name, AccessOf(info)))
+               : IOStatus::IOError(parent, strerror(errno));
+  }
+
+  const std::string workspace_dir_;
+};
+
+}  // namespace
+
+Status AccessBeside(const std::string& dir, Access* access) {
+  struct stat info;
+  const std::string current = dir + "/CURRENT";
+  if (lstat(current.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
+    *access = AccessOf(info);
+    access->mode &= 0777;
+    return Status::OK();
+  }
+  if (stat(dir.c_str(), &info) != 0) {
+    return MakeStatus(EndState::kInternal, dir + ": " + strerror(errno));
+  }
+  *access = AccessOf(info).OfFiles();
+  return Status::OK();
+}
+
+Status ChooseAccess(const PullOptions& options, Access* access) {
+  const std::string& target = options.target_dir;
+  struct stat info;
+  const bool is_there =
+      lstat(target.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  *access = is_there ? AccessOf(info) : OrdinaryDirectory(ParentOf(target));
+  access->owner = options.target_owner.value_or(access->owner);
+  access->group = options.target_group.value_or(access->group);
+  access->mode = options.target_mode.value_or(access->mode);
+  if ((access->mode & kOwnerMayAll) != kOwnerMayAll ||
+      (access->mode & ~07777u) != 0) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + target + ": expected permissions that let "
+                      "its owner read, write and enter it (07xx), found " +
+                          Octal(access->mode) +
+                          "; --permissions sets others");
+  }
+  return CheckMayGive(target, ParentOf(target), *access,
+                      ", or name another owner with --owner");
+}
+
+Status ChooseFileAccess(const PullOptions& options, const std::string& dir,
+                        Access* access) {
+  struct stat info;
+  if (stat(dir.c_str(), &info) != 0) {
+    return MakeStatus(EndState::kInternal, dir + ": " + strerror(errno));
+  }
+  const Access found = AccessOf(info);
+  const Access asked{options.target_owner.value_or(found.owner),
+                     options.target_group.value_or(found.group),
+                     options.target_mode.value_or(found.mode)};
+  if (!(asked == found)) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + dir + ": expected owner, group and "
+                      "permissions " + Text(asked) + ", found " + Text(found) +
+                          ", which a refresh in place keeps; change those of "
+                          "the directory and its files first, or ask for "
+                          "none");
+  }
+  const Status status = AccessBeside(dir, access);
+  return status.ok() ? CheckMayGive(dir, dir, *access, "") : status;
+}
+
+Status SetAccess(const std::string& path, const Access& access,
+                 bool* changed) {
+  const int fd = open(path.c_str(),
+                      O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  struct stat info;
+  bool done = fd >= 0 && fstat(fd, &info) == 0;
+  bool differs = false;
+  if (done) {
+    const bool owned =
+        (access.owner == Access::kAsMade || access.owner == info.st_uid) &&
+        (access.group == Access::kAsMade || access.group == info.st_gid);
+    differs = !owned || access.mode != (info.st_mode & 07777);
+    // The mode comes last: fchown() clears bits of it.
+    done = (owned || fchown(fd, access.owner, access.group) == 0) &&
+           (!differs || fchmod(fd, access.mode) == 0);
+  }
+  const int error = errno;
+  if (fd >= 0) {
+    close(fd);
+  }
+  if (changed != nullptr) {
+    *changed = differs;
+  }
+  return done ? Status::OK()
+              : MakeStatus(error == EPERM ? EndState::kRefused
+                                          : EndState::kInternal,
+                           "owner and permissions of " + path + ": " +
+                               strerror(error));
+}
+
+Status SetTreeAccess(rocksdb::FileSystem* file_system, const std::string& dir,
+                     const Access& access) {
+  std::error_code error;
+  for (fs::directory_iterator it(dir, error), end; !error && it != end;
+       it.increment(error)) {
+    const std::string path = it->path().string();
+    bool changed = false;
+    std::error_code unknown;
+    Status status;
+    if (it->symlink_status(unknown).type() == fs::file_type::directory) {
+      status = SetTreeAccess(file_system, path, access);
+    } else {
+      status = SetAccess(path, access.OfFiles(), &changed);
+    }
+    if (status.ok() && changed) {
+      status = SyncFile(file_system, path);
+    }
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  if (error) {
+    return MakeStatus(EndState::kInternal,
+                      "list " + dir + ": " + error.message());
+  }
+  const Status status = SetAccess(dir, access);
+  return status.ok() ? SyncDirectory(file_system, dir) : status;
+}
+
+std::shared_ptr<rocksdb::FileSystem> MakeAccessFileSystem(
+    std::shared_ptr<rocksdb::FileSystem> base, std::string workspace_dir) {
+  return std::make_shared<AccessFileSystem>(std::move(base),
+                                            std::move(workspace_dir));
+}
+
+}  // namespace sstferry

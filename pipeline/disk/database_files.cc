@@ -1,0 +1,147 @@
+#include "pipeline/disk/database_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "format/end_state.h"
+#include "pipeline/base/database_open.h"
+#include "pipeline/base/last_transfer.h"
+#include "pipeline/options/directories.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::Status;
+
+// True for directories that RocksDB makes: archived WALs, and files that a
+// repair set aside.
+bool IsDatabaseDirectory(const std::string& name) {
+  return name == "archive" || name == "lost";
+}
+
+bool HoldsWals(const std::string& dir) {
+  std::error_code error;
+  for (fs::directory_iterator it(dir, error), end; !error && it != end;
+       it.increment(error)) {
+    if (it->path().extension() == ".log") {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The WAL directory of the database, if it is another directory; else empty.
+// The next process that opens TARGET_DIR would replay the WALs in it. The
+// OPTIONS of a copy that no process has opened (it has no LOCK) name the WAL
+// directory of its origin, so they do not count.
+std::string WalDirElsewhere(const std::string& dir) {
+  std::error_code error;
+  const std::string wal_dir =
+      fs::exists(dir + "/LOCK", error) ? DirectoriesNamedBy(dir).wal_dir : "";
+  return !wal_dir.empty() && fs::is_directory(wal_dir, error) &&
+                 !IsSameDirectory(wal_dir, dir)
+             ? wal_dir
+             : "";
+}
+
+Status Refused(const std::string& dir, const std::string& what) {
+  return MakeStatus(EndState::kRefused, "target " + dir + what);
+}
+
+Status RefusedWals(const std::string& dir, const std::string& wal_dir) {
+  return Refused(dir, " has its write-ahead log in " + wal_dir +
+                          ", which a new database in its place would "
+                          "replay; keep the log in the directory itself, or "
+                          "name another TARGET_DIR");
+}
+
+}  // namespace
+
+DatabaseLock::~DatabaseLock() {
+  if (fd_ >= 0) {
+    close(fd_);
+  }
+}
+
+Status DatabaseLock::Take(const std::string& dir) {
+  const std::string path = dir + "/LOCK";
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0 && errno == ENOENT) {
+    return Status::OK();
+  }
+  const Status busy = MakeStatus(
+      EndState::kBusy,
+      "target " + dir + ": a process holds its LOCK, and an open database is "
+      "never exchanged");
+  if (IsDatabaseOpen(dir)) {
+    return busy;
+  }
+  fd_ = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd_ < 0) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + dir + ": cannot find out whether a process "
+                      "has it open: " + path + ": " + strerror(errno));
+  }
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return fcntl(fd_, F_SETLK, &lock) == 0 ? Status::OK() : busy;
+}
+
+bool HoldsDatabase(const std::string& dir) {
+  std::error_code error;
+  for (fs::directory_iterator it(dir, error), end; !error && it != end;
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name == "CURRENT" || name == kLastTransferName ||
+        name.starts_with("MANIFEST-") || name.ends_with(".sst") ||
+        name.ends_with(".ldb")) {
+      return true;
+    }
+  }
+  return false;
+}
+
+Status CheckExchangeable(const std::string& dir) {
+  std::error_code error;
+  bool has_current = false;
+  for (fs::directory_iterator it(dir, error), end; !error && it != end;
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    std::error_code unknown;
+    const fs::file_type type = it->symlink_status(unknown).type();
+    if (type != fs::file_type::regular &&
+        !(type == fs::file_type::directory && IsDatabaseDirectory(name)) &&
+        type != fs::file_type::not_found) {
+      return Refused(dir, " holds " + name + ", which is no file and no part "
+                          "of a database, and would be removed with the old "
+                          "one; move it elsewhere");
+    }
+    has_current = has_current || name == "CURRENT";
+  }
+  LastTransfer last;  // a replica that lost CURRENT is still one
+  has_current = has_current || ReadLastTransfer(dir, &last);
+  if (error) {
+    return Refused(dir, ": " + error.message());
+  }
+  if (!has_current) {
+    return Refused(dir, ": expected a database, found none (no CURRENT)");
+  }
+  const std::string wal_dir = WalDirElsewhere(dir);
+  return wal_dir.empty() ? Status::OK() : RefusedWals(dir, wal_dir);
+}
+
+Status CheckReplaceable(const std::string& dir) {
+  const std::string wal_dir = WalDirElsewhere(dir);
+  return wal_dir.empty() || !HoldsWals(wal_dir) ? Status::OK()
+                                                : RefusedWals(dir, wal_dir);
+}
+
+}  // namespace sstferry

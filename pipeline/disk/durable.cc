@@ -1,0 +1,235 @@
+#include "pipeline/disk/durable.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "format/end_state.h"
+#include "pipeline/base/start_thread.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Bounds one SyncAll().
+constexpr size_t kSyncsAtOnce = 8;
+
+using rocksdb::IOOptions;
+using rocksdb::IOStatus;
+using rocksdb::Status;
+
+std::function<void(const std::string&)>& FaultHook() {
+  static std::function<void(const std::string&)> hook;
+  return hook;
+}
+
+Status At(const std::string& what, const Status& status) {
+  return WithContext(status, EndStateOf(status), what);
+}
+
+IOStatus RenameAt2(const std::string& from, const std::string& to,
+                   unsigned flags) {
+  if (syscall(SYS_renameat2, AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(),
+              flags) == 0) {
+    return IOStatus::OK();
+  }
+  const char* reason = strerror(errno);
+  return errno == ENOSPC || errno == EDQUOT ? IOStatus::NoSpace(reason)
+                                            : IOStatus::IOError(reason);
+}
+
+}  // namespace
+
+IOStatus RenamingFileSystem::ExchangeNames(const std::string& a,
+                                           const std::string& b) {
+  return RenameAt2(a, b, RENAME_EXCHANGE);
+}
+
+IOStatus RenamingFileSystem::RenameToNew(const std::string& from,
+                                         const std::string& to) {
+  return RenameAt2(from, to, RENAME_NOREPLACE);
+}
+
+Status ExchangeNames(rocksdb::FileSystem* file_system, const std::string& a,
+                     const std::string& b) {
+  auto* watching = file_system->CheckedCast<RenamingFileSystem>();
+  return At("exchange " + a + " and " + b,
+            watching != nullptr ? watching->ExchangeNames(a, b)
+                                : RenameAt2(a, b, RENAME_EXCHANGE));
+}
+
+Status RenameToNew(rocksdb::FileSystem* file_system, const std::string& from,
+                   const std::string& to) {
+  auto* watching = file_system->CheckedCast<RenamingFileSystem>();
+  return At("rename " + from + " to " + to,
+            watching != nullptr ? watching->RenameToNew(from, to)
+                                : RenameAt2(from, to, RENAME_NOREPLACE));
+}
+
+Status SetModifiedTime(const std::string& path, uint64_t modified_ns) {
+  constexpr uint64_t kSecond = 1'000'000'000;
+  const timespec times[2] = {
+      {0, UTIME_OMIT},
+      {static_cast<time_t>(modified_ns / kSecond),
+       static_cast<long>(modified_ns % kSecond)}};
+  return utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW) == 0
+             ? Status::OK()
+             : MakeStatus(EndState::kInternal, "set the time of " + path +
+                                                   ": " + strerror(errno));
+}
+
+Status SyncFile(rocksdb::FileSystem* file_system, const std::string& path) {
+  std::unique_ptr<rocksdb::FSRandomRWFile> file;
+  IOStatus status = file_system->NewRandomRWFile(path, rocksdb::FileOptions(),
+                                                 &file, nullptr);
+  if (status.ok()) {
+    status = file->Fsync(IOOptions(), nullptr);
+    const IOStatus closed = file->Close(IOOptions(), nullptr);
+    status = status.ok() ? closed : status;
+  }
+  return At("sync " + path, status);
+}
+
+Status SyncDirectory(rocksdb::FileSystem* file_system,
+                     const std::string& dir) {
+  std::unique_ptr<rocksdb::FSDirectory> directory;
+  IOStatus status =
+      file_system->NewDirectory(dir, IOOptions(), &directory, nullptr);
+  if (status.ok()) {
+    status = directory->Fsync(IOOptions(), nullptr);
+    const IOStatus closed = directory->Close(IOOptions(), nullptr);
+    status = status.ok() ? closed : status;
+  }
+  return At("sync " + dir, status);
+}
+
+Status SyncAll(rocksdb::FileSystem* file_system,
+               const std::set<std::string>& files,
+               const std::set<std::string>& dirs) {
+  std::vector<std::string> paths(files.begin(), files.end());
+  paths.insert(paths.end(), dirs.begin(), dirs.end());
+  std::atomic<size_t> next{0};
+  std::mutex mu;
+  Status first;
+  const auto work = [&] {
+    for (size_t i = next++; i < paths.size(); i = next++) {
+      const Status status = i < files.size()
+                                ? SyncFile(file_system, paths[i])
+                                : SyncDirectory(file_system, paths[i]);
+      std::lock_guard<std::mutex> lock(mu);
+      if (first.ok()) first = status;
+    }
+  };
+  std::vector<std::thread> threads;
+  while (threads.size() + 1 < std::min(paths.size(), kSyncsAtOnce)) {
+    std::thread thread;
+    if (!StartThread(work, &thread).ok()) {
+      break;  // this one syncs all that no other does
+    }
+    threads.push_back(std::move(thread));
+  }
+  work();
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  return first;
+}
+
+Status WriteDurably(rocksdb::FileSystem* file_system, const std::string& path,
+                    const rocksdb::Slice& contents) {
+  const std::string temporary = path + ".tmp";
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+  IOStatus status = file_system->NewWritableFile(
+      temporary, rocksdb::FileOptions(), &file, nullptr);
+  if (status.ok()) {
+    status = file->Append(contents, IOOptions(), nullptr);
+  }
+  if (status.ok()) {
+    FaultPoint("WriteDurably:Written");
+    status = file->Fsync(IOOptions(), nullptr);
+  }
+  if (file != nullptr) {
+    const IOStatus closed = file->Close(IOOptions(), nullptr);
+    status = status.ok() ? closed : status;
+  }
+  if (status.ok()) {
+    FaultPoint("WriteDurably:Synced");
+    status = file_system->RenameFile(temporary, path, IOOptions(), nullptr);
+  }
+  if (!status.ok()) {
+    return At("write " + path, status);
+  }
+  FaultPoint("WriteDurably:Renamed");
+  return SyncDirectory(file_system, fs::path(path).parent_path().string());
+}
+
+Status SyncTree(rocksdb::FileSystem* file_system, const std::string& dir) {
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(dir, error), end;
+       !error && it != end; it.increment(error)) {
+    const std::string path = it->path().string();
+    const Status status = it->is_directory() ? SyncDirectory(file_system, path)
+                                             : SyncFile(file_system, path);
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  if (error) {
+    return MakeStatus(EndState::kInternal,
+                      "sync " + dir + ": " + error.message());
+  }
+  return SyncDirectory(file_system, dir);
+}
+
+Status RemoveTree(rocksdb::FileSystem* file_system, const std::string& path) {
+  std::error_code error;
+  const fs::file_type type = fs::symlink_status(path, error).type();
+  if (type == fs::file_type::not_found) {
+    return Status::OK();
+  }
+  if (type != fs::file_type::directory) {
+    return At("remove " + path,
+              file_system->DeleteFile(path, IOOptions(), nullptr));
+  }
+  std::vector<std::string> children;
+  for (fs::directory_iterator it(path, error), end; !error && it != end;
+       it.increment(error)) {
+    children.push_back(it->path().string());
+  }
+  if (error) {
+    return MakeStatus(EndState::kInternal,
+                      "remove " + path + ": " + error.message());
+  }
+  for (const std::string& child : children) {
+    const Status status = RemoveTree(file_system, child);
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  return At("remove " + path,
+            file_system->DeleteDir(path, IOOptions(), nullptr));
+}
+
+void FaultPoint(const char* name) {
+  if (FaultHook()) {
+    FaultHook()(name);
+  }
+}
+
+void TEST_SetFaultHook(std::function<void(const std::string&)> hook) {
+  FaultHook() = std::move(hook);
+}
+
+}  // namespace sstferry

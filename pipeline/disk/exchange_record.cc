@@ -1,0 +1,43 @@
+#include "pipeline/disk/exchange_record.h"
+
+#include <sys/stat.h>
+
+#include <sstream>
+
+namespace sstferry {
+namespace {
+
+constexpr char kRefresh[] = "refresh";
+
+// True for 32 hex digits. The id becomes part of a directory's name.
+bool IsTransferId(const std::string& text) {
+  return text.size() == 32 &&
+         text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+}  // namespace
+
+std::string ExchangeRecord::Encode() const {
+  return transfer_id + "\n" + new_identity + "\n" + old_identity + "\n" +
+         (refresh ? kRefresh + std::string("\n") : "");
+}
+
+bool ExchangeRecord::DecodeFrom(const std::string& text) {
+  std::istringstream lines(text);
+  std::string kind;
+  const bool whole = std::getline(lines, transfer_id) &&
+                     std::getline(lines, new_identity) &&
+                     std::getline(lines, old_identity);
+  refresh = whole && std::getline(lines, kind) && kind == kRefresh;
+  return whole && IsTransferId(transfer_id) && (kind.empty() || refresh);
+}
+
+std::string IdentityOf(const std::string& path) {
+  struct stat info;
+  if (lstat(path.c_str(), &info) != 0) {
+    return "";
+  }
+  return std::to_string(info.st_ino);
+}
+
+}  // namespace sstferry

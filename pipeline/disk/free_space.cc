@@ -1,0 +1,102 @@
+#include "pipeline/disk/free_space.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <system_error>
+
+#include "format/end_state.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+
+std::string SpaceText(uint64_t bytes) {
+  std::array<char, 32> text{};
+  const bool large = bytes >= 10'000'000'000;
+  std::snprintf(text.data(), text.size(), large ? "%.2f GB" : "%.2f MB",
+                static_cast<double>(bytes) / (large ? 1e9 : 1e6));
+  return text.data();
+}
+
+Status FreeBytes(rocksdb::FileSystem* file_system, const std::string& dir,
+                 uint64_t* bytes) {
+  const rocksdb::IOStatus asked =
+      file_system->GetFreeSpace(dir, rocksdb::IOOptions(), bytes, nullptr);
+  if (asked.IsNotSupported()) {
+    *bytes = std::numeric_limits<uint64_t>::max();
+    return Status::OK();
+  }
+  return WithContext(asked, EndState::kInternal, "free space of " + dir);
+}
+
+uint64_t BytesBelow(const std::string& dir) {
+  namespace fs = std::filesystem;
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(dir, error), end;
+       !error && at != end; at.increment(error)) {
+    std::error_code gone;  // a file of a process that works there
+    const bool alone = at->is_regular_file(gone) && !gone &&
+                       fs::hard_link_count(at->path(), gone) == 1 && !gone;
+    const uint64_t size = alone ? fs::file_size(at->path(), gone) : 0;
+    bytes += gone ? 0 : size;
+  }
+  return bytes;
+}
+
+uint64_t ReserveOf(const std::string& dir, double percent) {
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(dir, error);
+  return error ? 0
+               : static_cast<uint64_t>(static_cast<double>(space.capacity) *
+                                       percent / 100);
+}
+
+SpaceNeed SpaceNeedOf(const std::vector<Range>& ranges, uint64_t chunk_bytes,
+                      uint32_t lanes) {
+  SpaceNeed need;
+  std::vector<uint64_t> chunks;
+  for (const Range& range : ranges) {
+    need.estimated_bytes += range.estimated_bytes;
+    chunks.push_back(std::min(range.estimated_bytes, chunk_bytes));
+  }
+  const size_t at_once = std::min<size_t>(lanes, chunks.size());
+  std::partial_sort(chunks.begin(), chunks.begin() + at_once, chunks.end(),
+                    std::greater<>());
+  for (size_t i = 0; i < at_once; ++i) {
+    need.chunk_bytes += chunks[i];
+  }
+  return need;
+}
+
+Status CheckFreeSpace(rocksdb::FileSystem* file_system, const std::string& dir,
+                      const SpaceNeed& need, bool keeps_old_copy) {
+  uint64_t free_bytes = 0;
+  const Status asked = FreeBytes(file_system, dir, &free_bytes);
+  if (!asked.ok() || free_bytes >= need.bytes()) {
+    return asked;
+  }
+  return MakeStatus(
+      EndState::kNoSpace,
+      "disk of " + dir + ": expected " + SpaceText(need.bytes()) +
+          " free (" + SpaceText(need.estimated_bytes) +
+          " by the source's estimate, a tenth on top, and " +
+          SpaceText(need.chunk_bytes) + " for chunks on their way" +
+          (need.reserve_bytes == 0
+               ? ""
+               : ", and " + SpaceText(need.reserve_bytes) +
+                     " that --min-free keeps") +
+          "), found " +
+          SpaceText(free_bytes) +
+          "; make room there, or name a TARGET_DIR on another file system, "
+          "and pull again" +
+          (keeps_old_copy ? "; --replace keeps the old database, so its space "
+                            "does not count"
+                          : ""));
+}
+
+}  // namespace sstferry

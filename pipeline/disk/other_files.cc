@@ -1,0 +1,214 @@
+#include "pipeline/disk/other_files.h"
+
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <system_error>
+
+#include "format/digest.h"
+#include "format/end_state.h"
+#include "format/other_file.h"
+#include "format/sealed_file.h"
+#include "pipeline/base/last_transfer.h"
+#include "pipeline/disk/access.h"
+#include "pipeline/disk/durable.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::IOOptions;
+using rocksdb::IOStatus;
+using rocksdb::Slice;
+using rocksdb::Status;
+
+Status AtFile(const std::string& what, const IOStatus& status) {
+  return WithContext(status, EndState::kInternal, what);
+}
+
+// Lists the files of a directory that are no database's.
+Status ListApplicationFiles(const std::string& dir,
+                            std::vector<std::string>* names) {
+  names->clear();
+  std::error_code error;
+  for (fs::directory_iterator it(dir, error), end; !error && it != end;
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    std::error_code unknown;
+    if (!IsDatabaseFileName(name) &&
+        it->symlink_status(unknown).type() == fs::file_type::regular) {
+      names->push_back(name);
+    }
+  }
+  return error ? MakeStatus(EndState::kInternal,
+                            "list " + dir + ": " + error.message())
+               : Status::OK();
+}
+
+// Returns the digest of a file's bytes; of one that is larger than any that is
+// copied, that of its start, which is no copied file's.
+Digest128 ContentOf(const std::string& path) {
+  return DigestOf(ReadStart(path, kMaxOtherFileBytes + 1));
+}
+
+// Chooses between two files of one name. Sets *both_changed if neither is what a
+// pull copied before.
+bool TakesSource(const CopiedFile& source, const CopiedFile* copied,
+                 const std::string& here, bool* both_changed) {
+  *both_changed = false;
+  const Digest128 found = ContentOf(here);
+  if (found == source.content ||
+      (copied != nullptr && found == copied->content)) {
+    return true;
+  }
+  *both_changed =
+      copied == nullptr || !(copied->content == source.content);
+  return false;
+}
+
+Status LinkHere(rocksdb::FileSystem* file_system, const std::string& from,
+                const std::string& to) {
+  return AtFile("link " + from,
+                file_system->LinkFile(from, to, IOOptions(), nullptr));
+}
+
+// A kernel that protects hard links gives this process none to a file of another
+// account that it may not write.
+Status KeepHere(rocksdb::FileSystem* file_system, const std::string& old_dir,
+                const std::string& name, const std::string& db_dir) {
+  const Status status = LinkHere(file_system, old_dir + "/" + name,
+                                 db_dir + "/" + name);
+  return status.ok() || status.IsNoSpace()
+             ? status
+             : MakeStatus(EndState::kRefused,
+                          "target " + old_dir + " holds " + name +
+                              ", which is no part of the database, and which "
+                              "the new one could not get: " +
+                              MessageOf(status) +
+                              "; run the command as the owner of that file, "
+                              "or move it elsewhere");
+}
+
+// Gives a file that came from the source the access of the database.
+Status SetCopiedAccess(rocksdb::FileSystem* file_system,
+                       const std::string& db_dir, const std::string& name,
+                       bool is_private) {
+  Access access;
+  bool changed = false;
+  Status status = AccessBeside(db_dir, &access);
+  access.mode &= is_private ? 0600 : 0666;
+  if (status.ok()) {
+    status = SetAccess(db_dir + "/" + name, access, &changed);
+  }
+  return status.ok() && changed
+             ? SyncFile(file_system, db_dir + "/" + name)
+             : status;
+}
+
+}  // namespace
+
+Status WriteOtherFile(rocksdb::FileSystem* file_system, const std::string& dir,
+                      const std::string& name, const Slice& contents) {
+  const std::string path = dir + "/" + name;
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+  IOStatus status = file_system->NewWritableFile(path, rocksdb::FileOptions(),
+                                                 &file, nullptr);
+  if (status.ok()) {
+    status = file->Append(contents, IOOptions(), nullptr);
+  }
+  if (status.ok()) {
+    status = file->Fsync(IOOptions(), nullptr);
+  }
+  if (file != nullptr) {
+    const IOStatus closed = file->Close(IOOptions(), nullptr);
+    status = status.ok() ? closed : status;
+  }
+  FaultPoint("OtherFiles:Written");
+  return AtFile("write " + path, status);
+}
+
+Status WriteCopiedFiles(rocksdb::FileSystem* file_system,
+                        const std::string& dir, const CopiedFiles& files) {
+  std::string sealed;
+  EncodeCopiedFiles(files, &sealed);
+  return WriteDurably(file_system, dir + "/" + kOtherFilesName, sealed);
+}
+
+CopiedFiles ReadCopiedFiles(const std::string& dir) {
+  CopiedFiles files;
+  DecodeCopiedFiles(ReadStart(dir + "/" + kOtherFilesName,
+                              kSealedHeaderBytes + kMaxCopiedFilesBytes),
+                    &files)
+      .PermitUncheckedError();
+  return files;
+}
+
+Status RemovePlacedFiles(rocksdb::FileSystem* file_system,
+                         const std::string& db_dir) {
+  std::vector<std::string> names;
+  Status status = ListApplicationFiles(db_dir, &names);
+  names.push_back(kOtherFilesName);
+  for (const std::string& name : names) {
+    std::error_code error;
+    const std::string path = db_dir + "/" + name;
+    if (status.ok() && fs::exists(fs::symlink_status(path, error))) {
+      status = AtFile("remove " + path, file_system->DeleteFile(
+                                            path, IOOptions(), nullptr));
+    }
+  }
+  return status;
+}
+
+Status PlaceOtherFiles(rocksdb::FileSystem* file_system,
+                       const std::string& from, const std::string& old_dir,
+                       const std::string& db_dir,
+                       std::vector<std::string>* kept) {
+  kept->clear();
+  const CopiedFiles came = ReadCopiedFiles(from);
+  CopiedFiles copied;  // earlier
+  std::vector<std::string> here;
+  Status status = RemovePlacedFiles(file_system, db_dir);
+  if (status.ok() && !old_dir.empty()) {
+    copied = ReadCopiedFiles(old_dir);
+    status = ListApplicationFiles(old_dir, &here);
+  }
+  CopiedFiles placed;
+  std::set<std::string> stay;  // those of old_dir
+  for (const std::string& name : here) {
+    const auto earlier = copied.find(name);
+    const CopiedFile* const known =
+        earlier == copied.end() ? nullptr : &earlier->second;
+    const auto source = came.find(name);
+    bool both_changed = false;
+    if (!status.ok() ||
+        (source != came.end() &&
+         TakesSource(source->second, known, old_dir + "/" + name,
+                     &both_changed))) {
+      continue;
+    }
+    status = KeepHere(file_system, old_dir, name, db_dir);
+    stay.insert(name);
+    if (both_changed) kept->push_back(name);
+    if (known != nullptr) placed[name] = *known;
+  }
+  for (const auto& [name, file] : came) {
+    if (!status.ok() || stay.count(name) != 0) {
+      continue;
+    }
+    status = LinkHere(file_system, from + "/" + name, db_dir + "/" + name);
+    if (status.ok()) {
+      status = SetCopiedAccess(file_system, db_dir, name, file.is_private);
+    }
+    placed[name] = file;
+  }
+  if (status.ok() && !placed.empty()) {
+    status = WriteCopiedFiles(file_system, db_dir, placed);
+    if (status.ok()) {
+      status = SetCopiedAccess(file_system, db_dir, kOtherFilesName, false);
+    }
+  }
+  FaultPoint("OtherFiles:Placed");
+  return status.ok() ? SyncDirectory(file_system, db_dir) : status;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,223 @@
+#include "pipeline/disk/paced_removal.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <vector>
+
+#include "format/end_state.h"
+#include "pipeline/disk/durable.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::IOOptions;
+using rocksdb::IOStatus;
+using rocksdb::Status;
+using std::chrono::steady_clock;
+
+// One piece is what the rate allows in a fiftieth of a second, and no less than
+// kLeastPieceBytes.
+constexpr uint64_t kLeastPieceBytes = 64u << 10;
+constexpr uint64_t kPiecesPerSecond = 50;
+
+// Limits deletion to a rate. Does not catch up on time that was lost elsewhere.
+class Pace {
+ public:
+  Pace(uint64_t bytes_per_sec, StopSignal* stop)
+      : bytes_per_sec_(bytes_per_sec), stop_(stop) {}
+
+  uint64_t piece_bytes() const {
+    return std::max(kLeastPieceBytes, bytes_per_sec_ / kPiecesPerSecond);
+  }
+  // Waits until the rate allows the `bytes` that have just been removed.
+  Status Spend(uint64_t bytes) {
+    const steady_clock::time_point now = steady_clock::now();
+    next_ = std::max(next_, now);
+    if (bytes_per_sec_ > 0) {
+      next_ += std::chrono::nanoseconds(static_cast<int64_t>(
+          static_cast<double>(bytes) / static_cast<double>(bytes_per_sec_) *
+          1e9));
+    }
+    const bool stopped = stop_->WaitFor(
+        std::chrono::duration_cast<std::chrono::milliseconds>(next_ - now));
+    return stopped ? MakeStatus(EndState::kCancelled, "deletion was stopped")
+                   : Status::OK();
+  }
+
+ private:
+  const uint64_t bytes_per_sec_;
+  StopSignal* const stop_;
+  steady_clock::time_point next_ = steady_clock::now();
+};
+
+// True if nothing else uses the file's bytes: it has one name, and no process,
+// this one included, has it open. The kernel grants a write lease only then; if
+// it grants none, the file counts as open. A process that opens the file breaks
+// the lease: the kernel then sends SIGURG, which is ignored by default, not
+// SIGIO, which would end this process.
+bool IsUnshared(const std::string& path) {
+  struct stat dir;
+  if (stat(fs::path(path).parent_path().c_str(), &dir) != 0 ||
+      dir.st_uid != geteuid()) {
+    return false;  // its owner may put a link in its place
+  }
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) {
+    return false;
+  }
+  struct stat info;
+  const bool unshared = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+                        info.st_nlink == 1 &&
+                        fcntl(fd, F_SETSIG, SIGURG) == 0 &&
+                        fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
+  close(fd);  // ends the lease
+  return unshared;
+}
+
+Status Removed(const std::string& path, const Status& status) {
+  return WithContext(status, EndState::kInternal, "remove " + path);
+}
+
+// Truncates a file down to its last piece; *left is its size then. Leaves the
+// file as it is if the file system cannot truncate.
+Status CutFile(rocksdb::FileSystem* file_system, const std::string& path,
+               Pace* pace, uint64_t* left) {
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+  IOStatus cut = file_system->ReopenWritableFile(
+      path, rocksdb::FileOptions(), &file, nullptr);
+  Status paced;
+  while (cut.ok() && paced.ok() && *left > pace->piece_bytes()) {
+    const uint64_t kept = *left - pace->piece_bytes();
+    cut = file->Truncate(kept, IOOptions(), nullptr);
+    if (cut.ok()) {
+      FaultPoint("PacedRemoval:FileCut");
+      paced = pace->Spend(*left - kept);
+      *left = kept;
+    }
+  }
+  if (file != nullptr) {
+    const IOStatus closed = file->Close(IOOptions(), nullptr);
+    cut = cut.ok() ? closed : cut;
+  }
+  if (!cut.ok() && !cut.IsNotSupported()) {
+    return Removed(path, cut);
+  }
+  return paced;
+}
+
+Status RemoveFile(rocksdb::FileSystem* file_system, const std::string& path,
+                  Pace* pace) {
+  struct stat info;
+  uint64_t left = lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode)
+                      ? static_cast<uint64_t>(info.st_size)
+                      : 0;
+  if (left > pace->piece_bytes() && IsUnshared(path)) {
+    const Status status = CutFile(file_system, path, pace, &left);
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  const IOStatus deleted =
+      file_system->DeleteFile(path, IOOptions(), nullptr);
+  if (!deleted.ok()) {
+    return Removed(path, deleted);
+  }
+  FaultPoint("PacedRemoval:FileRemoved");
+  return pace->Spend(left);
+}
+
+// The owner of a directory may have it open, wherever it was moved, and put
+// links into it: everything of another account is named by a descriptor of its
+// directory.
+class Directory {
+ public:
+  explicit Directory(const std::string& dir)
+      : fd_(open(dir.c_str(),
+                 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)),
+        error_(fd_ < 0 ? errno : 0) {
+    struct stat info;
+    const bool is_own =
+        fd_ >= 0 && fstat(fd_, &info) == 0 && info.st_uid == geteuid();
+    name_ = is_own ? dir : "/proc/self/fd/" + std::to_string(fd_);
+  }
+  ~Directory() {
+    if (fd_ >= 0) {
+      close(fd_);
+    }
+  }
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+
+  int error() const { return error_; }
+  const std::string& name() const { return name_; }
+
+ private:
+  const int fd_;
+  const int error_;
+  std::string name_;
+};
+
+Status RemoveAll(rocksdb::FileSystem* file_system, const std::string& path_of,
+                 Pace* pace) {
+  FaultPoint("PacedRemoval:Entering");
+  const Directory opened(path_of);
+  if (opened.error() != 0) {
+    return MakeStatus(EndState::kInternal, "remove " + path_of + ": " +
+                                               strerror(opened.error()));
+  }
+  const std::string& dir = opened.name();
+  std::error_code error;
+  std::vector<fs::directory_entry> entries;
+  for (fs::directory_iterator it(dir, error), end; !error && it != end;
+       it.increment(error)) {
+    entries.push_back(*it);
+  }
+  if (error) {
+    return MakeStatus(EndState::kInternal,
+                      "remove " + dir + ": " + error.message());
+  }
+  for (const fs::directory_entry& entry : entries) {
+    const std::string path = entry.path().string();
+    const bool is_directory =
+        entry.symlink_status(error).type() == fs::file_type::directory;
+    const Status status = is_directory ? RemoveAll(file_system, path, pace)
+                                       : RemoveFile(file_system, path, pace);
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  return Removed(path_of,
+                 file_system->DeleteDir(path_of, IOOptions(), nullptr));
+}
+
+}  // namespace
+
+Status RemoveTreePaced(rocksdb::FileSystem* file_system,
+                       const std::string& dir, uint64_t bytes_per_sec,
+                       StopSignal* stop) {
+  std::error_code error;
+  const fs::file_type type = fs::symlink_status(dir, error).type();
+  if (type == fs::file_type::not_found) {
+    return Status::OK();
+  }
+  if (type != fs::file_type::directory) {
+    return MakeStatus(EndState::kRefused,
+                      "remove " + dir + ": expected a directory, found a link "
+                                        "or a file; move it away");
+  }
+  Pace pace(bytes_per_sec, stop);
+  return RemoveAll(file_system, dir, &pace);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,32 @@
+// Checks that no directory of a target is, contains or lies in one of its
+// source.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "format/messages.h"
+#include "rocksdb/db.h"
+#include "rocksdb/status.h"
+#include "sstferry/options.h"
+
+namespace sstferry {
+
+// Returns every directory that a pull may write to. `open` is the target that
+// an application has open; null: the target is options.target_dir.
+std::vector<std::string> TargetDirectories(const PullOptions& options,
+                                           rocksdb::DB* open);
+
+// Checks a source that is a directory, before anything is opened or created. OK
+// for a source that is a server.
+//   kRefused  source and target share a directory, by whatever name
+[[nodiscard]] rocksdb::Status CheckApartFromSource(
+    const PullOptions& options, const std::vector<std::string>& target_dirs);
+
+// Checks the directories (`places`) that a connected source reported, which may
+// be on this machine. Returns the same errors.
+[[nodiscard]] rocksdb::Status CheckApartFromPlaces(
+    const PullOptions& options, const std::vector<std::string>& target_dirs,
+    const std::vector<Place>& places);
+
+}  // namespace sstferry

@@ -1,0 +1,588 @@
+#include "pipeline/disk/workspace.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "format/journal.h"
+#include "pipeline/base/database_open.h"
+#include "pipeline/base/file_lock.h"
+#include "pipeline/base/last_transfer.h"
+#include "pipeline/base/other_accounts.h"
+#include "pipeline/disk/access.h"
+#include "pipeline/disk/database_files.h"
+#include "pipeline/disk/durable.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::IOOptions;
+using rocksdb::Status;
+
+constexpr char kLockMark[] = "sstferry workspace 1\n";
+// Bytes to read of a journal to get its first record.
+constexpr size_t kJournalHeadBytes =
+    kJournalMagicBytes + kJournalHeaderBytes + kMaxJournalPayloadBytes;
+
+Status Errno(const std::string& what, int error) {
+  const EndState state = error == ENOSPC || error == EDQUOT
+                             ? EndState::kNoSpace
+                             : EndState::kInternal;
+  return MakeStatus(state, what + ": " + strerror(error));
+}
+
+Status AtPath(const std::string& what, const Status& status) {
+  return WithContext(status, EndStateOf(status), what);
+}
+
+std::string WithoutTrailingSlash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') {
+    path.pop_back();
+  }
+  return path;
+}
+
+std::string ParentOfPath(const std::string& path) {
+  const std::string parent = fs::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+// Returns the id of the journal's transfer; empty if its head is damaged.
+std::string JournalTransferId(const std::string& journal) {
+  JournalRecord record;
+  JournalTransfer head;
+  const bool known =
+      CheckJournalMagic(journal).ok() &&
+      ReadJournalRecord(journal, kJournalMagicBytes, &record).ok() &&
+      record.type == JournalRecordType::kTransfer &&
+      head.DecodeFrom(record.payload).ok();
+  return known ? ToHex(head.transfer_id) : "";
+}
+
+// True for a workspace whose pull died while it created it, or before it had
+// removed the last part: it holds nothing, or only a lock file, whose mark may
+// be torn or zeros, and staging/.
+bool IsBarelyBegun(const std::string& dir) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(dir, error)) {
+    const std::string name = entry.path().filename();
+    if (name != "lock" && (name != "staging" || !Workspace::IsOne(dir))) {
+      return false;
+    }
+  }
+  std::string mark = ReadStart(dir + "/lock", sizeof(kLockMark));
+  while (!mark.empty() && mark.back() == '\0') {
+    mark.pop_back();
+  }
+  return !error && std::string(kLockMark).rfind(mark, 0) == 0;
+}
+
+// True if `dir` is a mount point. Also sees bind mounts, which share the device
+// of their parent. False where the kernel does not tell (before 5.8).
+bool IsMountRoot(const std::string& dir) {
+  struct statx info;
+  return statx(AT_FDCWD, dir.c_str(), AT_SYMLINK_NOFOLLOW, 0, &info) == 0 &&
+         (info.stx_attributes_mask & info.stx_attributes &
+          STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+Status NothingThere(const std::string& target_dir) {
+  return MakeStatus(EndState::kRefused,
+                    "target " + target_dir +
+                        ": expected a database to refresh, found nothing");
+}
+
+Status NoDatabase(const std::string& target_dir) {
+  return MakeStatus(EndState::kRefused,
+                    "target " + target_dir +
+                        " is not empty, and what it holds is no database; "
+                        "name another directory");
+}
+
+// Checks that the workspace's directory, if there is one, is this user's and
+// was made by a pull.
+Status CheckDirectory(const std::string& dir) {
+  std::error_code error;
+  const Status mine = CheckOwnDirectory(dir);
+  if (!mine.ok()) {
+    return mine;
+  }
+  if (fs::symlink_status(dir, error).type() != fs::file_type::not_found &&
+      (!fs::is_directory(dir, error) ||
+       (!Workspace::IsOne(dir) && !IsBarelyBegun(dir)))) {
+    return MakeStatus(EndState::kRefused,
+                      dir + " exists and was not made by sstferry; move it "
+                      "away");
+  }
+  return Status::OK();
+}
+
+Status HeldByAnother(const std::string& target_dir, const std::string& lock) {
+  return MakeStatus(EndState::kBusy, "target " + target_dir +
+                                         ": another pull holds " + lock +
+                                         "; wait until it ends");
+}
+
+}  // namespace
+
+Workspace::Workspace(std::string target_dir, Existing existing,
+                     std::shared_ptr<rocksdb::FileSystem> file_system,
+                     LogFunction log)
+    : target_dir_(std::move(target_dir)),
+      parent_(ParentOfPath(target_dir_)),
+      dir_(DirOf(target_dir_)),
+      existing_(existing),
+      file_system_(std::move(file_system)),
+      log_(std::move(log)) {}
+
+std::string Workspace::DirOf(const std::string& target_dir) {
+  return WithoutTrailingSlash(target_dir) + ".sstferry";
+}
+
+Status Workspace::CheckMine(const std::string& dir) {
+  struct stat info;
+  if (lstat(dir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) ||
+      access(dir.c_str(), R_OK | X_OK) == 0) {
+    return Status::OK();
+  }
+  return MakeStatus(EndState::kRefused,
+                    dir + ": expected a directory that this process may read, "
+                    "found one that only user " + std::to_string(info.st_uid) +
+                        " may; run the same command as root or as that "
+                        "user");
+}
+
+bool Workspace::IsOne(const std::string& dir) {
+  return ReadStart(dir + "/lock", strlen(kLockMark)) == kLockMark;
+}
+
+Workspace::~Workspace() {
+  if (lock_fd_ >= 0) {
+    close(lock_fd_);
+  }
+}
+
+Status Workspace::Open(const std::string& target_dir, Existing existing,
+                       std::shared_ptr<rocksdb::FileSystem> file_system,
+                       const LogFunction& log,
+                       std::unique_ptr<Workspace>* workspace,
+                       WorkspaceUse use) {
+  std::unique_ptr<Workspace> opened(
+      new Workspace(WithoutTrailingSlash(target_dir), existing,
+                    std::move(file_system), log));
+  opened->use_ = use;
+  const Status status = opened->Open();
+  if (status.ok()) {
+    *workspace = std::move(opened);
+  }
+  return status;
+}
+
+Status Workspace::OpenBeside(const std::string& target_dir, bool held_here,
+                             std::shared_ptr<rocksdb::FileSystem> file_system,
+                             const LogFunction& log,
+                             std::unique_ptr<Workspace>* workspace,
+                             WorkspaceUse use) {
+  std::unique_ptr<Workspace> opened(
+      new Workspace(WithoutTrailingSlash(target_dir), Existing::kRefuse,
+                    std::move(file_system), log));
+  opened->use_ = use;
+  opened->beside_ = true;
+  opened->held_here_ = held_here;
+  const Status status = opened->Open();
+  if (status.ok()) {
+    *workspace = std::move(opened);
+  }
+  return status;
+}
+
+// Whatever an exchange that was cut short needs, TARGET_DIR is its old or its
+// new database.
+Status Workspace::Look() {
+  if (target_dir_.empty()) {
+    return Status::OK();  // nobody said where
+  }
+  Status status = CheckOnlyRoot(target_dir_, beside_ && !held_here_);
+  if (status.ok()) status = CheckTarget();
+  if (status.ok()) status = CheckDirectory(dir_);
+  const std::string lock = dir_ + "/lock";
+  return status.ok() && IsFileLocked(lock) ? HeldByAnother(target_dir_, lock)
+                                           : status;
+}
+
+Status Workspace::Open() {
+  if (use_ == WorkspaceUse::kLook) {
+    return Look();
+  }
+  Status status = CheckOnlyRoot(target_dir_, beside_ && !held_here_);
+  std::error_code error;
+  if (status.ok() && !fs::exists(dir_ + "/exchange", error)) {
+    status = CheckTarget();  // refuses before a file is created
+  }
+  if (status.ok()) {
+    status = Lock();
+  }
+  if (status.ok()) {
+    status = FinishExchange();
+  }
+  // Again, now under the lock and with any exchange completed.
+  return status.ok() ? CheckTarget() : status;
+}
+
+Status Workspace::CheckTarget() {
+  struct stat parent_info;
+  if (stat(parent_.c_str(), &parent_info) != 0) {
+    return MakeStatus(EndState::kRefused, "target " + target_dir_ +
+                                              ": its parent directory " +
+                                              parent_ + " does not exist");
+  }
+  if (access(parent_.c_str(), W_OK | X_OK) != 0) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + target_dir_ + ": expected a parent that can "
+                      "be written, found " + parent_ + " (" +
+                      strerror(errno) + "); name a sub-directory of one");
+  }
+  struct stat info;
+  target_exists_ = false;
+  if (lstat(target_dir_.c_str(), &info) != 0) {
+    return errno != ENOENT ? Errno(target_dir_, errno)
+           : beside_       ? NothingThere(target_dir_)
+                           : Status::OK();
+  }
+  if (!S_ISDIR(info.st_mode)) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + target_dir_ +
+                          ": expected a directory or nothing, found a file "
+                          "or a link");
+  }
+  if (info.st_dev != parent_info.st_dev ||
+      info.st_ino == parent_info.st_ino || IsMountRoot(target_dir_)) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + target_dir_ +
+                          " is a mount point, which cannot be exchanged; use "
+                          "a sub-directory such as " + target_dir_ + "/db");
+  }
+  std::error_code error;
+  const bool empty = fs::is_empty(target_dir_, error);
+  if (error) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + target_dir_ + ": " + error.message());
+  }
+  if (empty) {
+    return beside_ ? NothingThere(target_dir_) : Status::OK();
+  }
+  return CheckNonEmpty();
+}
+
+Status Workspace::CheckNonEmpty() {
+  if (beside_ && !held_here_ && IsDatabaseOpen(target_dir_)) {
+    return MakeStatus(EndState::kBusy,
+                      "target " + target_dir_ +
+                          ": a process holds its LOCK; let that process "
+                          "refresh it through the library, or use "
+                          "--visibility swap with its hooks");
+  }
+  if (beside_) {
+    return Status::OK();
+  }
+  if (existing_ == Existing::kRefuse) {
+    return RefuseNonEmpty();
+  }
+  target_exists_ = true;
+  if (existing_ != Existing::kReplace) {
+    return Status::OK();
+  }
+  return IsDatabaseOpen(target_dir_)
+             ? MakeStatus(EndState::kBusy, "target " + target_dir_ +
+                                               ": a process holds its LOCK; "
+                                               "stop that process first")
+             : CheckReplaceable(target_dir_);
+}
+
+// Returns the id of a transfer that filled TARGET_DIR and died before it had
+// removed its workspace: last_transfer.json and the journal name it, and db/
+// has its final name. Empty if there is none.
+std::string Workspace::FinishedTransfer() const {
+  std::error_code error;
+  if (!fs::exists(journal_path(), error) || fs::exists(db_dir(), error)) {
+    return "";
+  }
+  const std::string id =
+      JournalTransferId(ReadStart(journal_path(), kJournalHeadBytes));
+  LastTransfer last;
+  return !id.empty() && ReadLastTransfer(target_dir_, &last) &&
+                 last.transfer_id == id
+             ? id
+             : "";
+}
+
+Status Workspace::RefuseNonEmpty() {
+  std::string found = " is not empty";
+  if (use_ == WorkspaceUse::kPull &&
+      (!FinishedTransfer().empty() || IsBarelyBegun(dir_))) {
+    Status status = lock_fd_ < 0 ? Lock() : Status::OK();
+    // Asks again under the lock: the pull may have ended only now.
+    const std::string id = status.ok() ? FinishedTransfer() : "";
+    if (status.ok() && id.empty() && IsBarelyBegun(dir_)) {
+      status = RemoveWorkspace();  // its pull had removed the rest
+    }
+    if (!status.ok()) {
+      return status;
+    }
+    if (!id.empty()) {
+      found = " is complete: transfer " + id + " filled it and ended before "
+              "it had removed " + dir_;
+      status = RemoveWorkspace();
+      found += status.ok() ? ", which this command did"
+                           : " (" + MessageOf(status) + ")";
+    }
+  }
+  if (!HoldsDatabase(target_dir_)) {
+    return NoDatabase(target_dir_);
+  }
+  LastTransfer last;
+  return MakeStatus(EndState::kRefused,
+                    "target " + target_dir_ + found +
+                        (ReadLastTransfer(target_dir_, &last)
+                             ? "; --mode refresh makes it current"
+                             : "") +
+                        "; --replace builds a new database and keeps the old "
+                        "one beside it");
+}
+
+Status Workspace::Lock() {
+  const std::string path = dir_ + "/lock";
+  Status status = CheckDirectory(dir_);
+  if (status.ok()) {
+    status = CreateDirectory(dir_);
+  }
+  if (status.ok()) {
+    FaultPoint("Workspace:Created");
+    status = CreateLockFile(path);
+  }
+  FaultPoint("Workspace:LockMade");
+  if (!status.ok()) {
+    return status;
+  }
+  lock_fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW |
+                                    O_NONBLOCK);
+  if (lock_fd_ < 0) {
+    return Errno("open " + path, errno);
+  }
+  if (!LockFile(lock_fd_)) {
+    return HeldByAnother(target_dir_, path);
+  }
+  struct stat held;
+  struct stat named;
+  if (fstat(lock_fd_, &held) != 0 || stat(path.c_str(), &named) != 0 ||
+      held.st_ino != named.st_ino) {
+    // The pull that held the lock has just ended and removed the file.
+    return MakeStatus(EndState::kBusy, "target " + target_dir_ +
+                                           ": another pull ended just now; "
+                                           "run the same command again");
+  }
+  status = WriteLockMark(path);
+  FaultPoint("Workspace:Locked");
+  // The mark is durable before anything else gets a name in the workspace.
+  return status.ok() ? SyncAll(file_system_.get(), {}, {dir_, parent_})
+                     : status;
+}
+
+Status Workspace::CreateDirectory(const std::string& path) {
+  return AtPath("create " + path, file_system_->CreateDirIfMissing(
+                                  path, IOOptions(), nullptr));
+}
+
+// Keeps an existing file as it is: another pull may have locked it.
+Status Workspace::CreateLockFile(const std::string& path) {
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+  rocksdb::IOStatus status = file_system_->ReopenWritableFile(
+      path, rocksdb::FileOptions(), &file, nullptr);
+  if (status.ok()) {
+    status = file->Close(IOOptions(), nullptr);
+  }
+  return AtPath("open " + path, status);
+}
+
+// REQUIRES: this object has the flock. Unlike an fcntl lock, it survives the
+// close of the file's other descriptors.
+Status Workspace::WriteLockMark(const std::string& path) {
+  std::unique_ptr<rocksdb::FSRandomRWFile> file;
+  rocksdb::IOStatus status = file_system_->NewRandomRWFile(
+      path, rocksdb::FileOptions(), &file, nullptr);
+  if (status.ok()) {
+    status = file->Write(0, kLockMark, IOOptions(), nullptr);
+  }
+  if (status.ok()) {
+    status = file->Fsync(IOOptions(), nullptr);
+  }
+  if (file != nullptr) {
+    const rocksdb::IOStatus closed = file->Close(IOOptions(), nullptr);
+    status = status.ok() ? closed : status;
+  }
+  return AtPath("write " + path, status);
+}
+
+bool Workspace::has_unfinished() const {
+  std::error_code error;
+  return fs::exists(journal_path(), error) &&
+         (beside_ || fs::is_directory(db_dir(), error));
+}
+
+Status Workspace::ClearStagingBut(const std::set<std::string>& names) {
+  std::vector<std::string> found;
+  Status status = AtPath("list " + staging_dir(),
+                     file_system_->GetChildren(staging_dir(), IOOptions(),
+                                               &found, nullptr));
+  for (const std::string& name : found) {
+    if (status.ok() && name != "." && name != ".." && names.count(name) == 0) {
+      status = RemoveTree(file_system_.get(), staging_dir() + "/" + name);
+    }
+  }
+  return status.ok() ? SyncDirectory(file_system_.get(), staging_dir())
+                     : status;
+}
+
+Status Workspace::ClearStaging() {
+  const auto removed_one = [] { FaultPoint("Workspace:LeftoverRemoved"); };
+  Status status = swap_state_ == SwapState::kBegun
+                      ? RemoveParts({"staging"}, removed_one)
+                      : RemoveParts({"exchange", "staging"}, removed_one);
+  if (status.ok()) {
+    status = CreateDirectory(staging_dir());
+  }
+  return status.ok() ? SyncDirectory(file_system_.get(), dir_) : status;
+}
+
+// Removes the parts in this order. Each removal is durable before the next one
+// begins.
+Status Workspace::RemoveParts(std::initializer_list<const char*> names,
+                              void (*removed_one)()) {
+  for (const char* name : names) {
+    const std::string path = dir_ + "/" + name;
+    std::error_code error;
+    if (!fs::exists(fs::symlink_status(path, error))) {
+      continue;
+    }
+    Status status = RemoveTree(file_system_.get(), path);
+    if (status.ok()) {
+      removed_one();
+      status = SyncDirectory(file_system_.get(), dir_);
+    }
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  return Status::OK();
+}
+
+// Removes the journal early: without it, no pull resumes from the rest.
+Status Workspace::Clear(bool keeps) {
+  if (use_ == WorkspaceUse::kLook) return Status::OK();
+  const auto removed_one = [] { FaultPoint("Workspace:LeftoverRemoved"); };
+  Status status =
+      RemoveParts({"old", "exchange", "journal", "staging", "other"},
+                  removed_one);
+  if (status.ok()) status = CreateDirectory(staging_dir());
+  if (status.ok() && keeps) {
+    status = AtPath("rename " + db_dir(), file_system_->RenameFile(
+        db_dir(), earlier_dir(), IOOptions(), nullptr));
+  }
+  if (status.ok()) status = RemoveParts({"db"}, removed_one);
+  if (status.ok() && !beside_) status = CreateDirectory(db_dir());
+  if (!status.ok()) {
+    return status;
+  }
+  swap_state_ = SwapState::kNone;
+  FaultPoint("Workspace:DirectoriesMade");
+  return Status::OK();  // their names become durable with the journal's
+}
+
+Status Workspace::ClearOther() {
+  Status status = RemoveParts({"other"}, [] {});
+  return status.ok() ? CreateDirectory(other_dir()) : status;
+}
+
+// Another account may own TARGET_DIR: its own names there are not opened.
+Status Workspace::PutIntoTarget(const std::string& name,
+                                const rocksdb::Slice& contents) {
+  const std::string made = staging_dir() + "/" + name;
+  Access access;
+  Status status = WriteDurably(file_system_.get(), made, contents);
+  if (status.ok()) {
+    status = AccessBeside(target_dir_, &access);
+  }
+  if (status.ok()) {
+    status = SetAccess(made, access);
+  }
+  if (status.ok()) {
+    status = AtPath("rename " + made,
+                    file_system_->RenameFile(made, target_dir_ + "/" + name,
+                                             IOOptions(), nullptr));
+  }
+  return status.ok() ? SyncDirectory(file_system_.get(), target_dir_) : status;
+}
+
+Status Workspace::Discard() {
+  if (use_ == WorkspaceUse::kLook) return Status::OK();
+  const Status status = AtPath("remove " + db_dir(),
+                           RemoveTree(file_system_.get(), db_dir()));
+  return status.ok() ? RemoveWorkspace() : status;
+}
+
+Status Workspace::Publish(const std::string& transfer_id, std::string* old_dir,
+                          std::string* note) {
+  old_dir->clear();
+  note->clear();
+  Status status;
+  if (target_exists_) {
+    status = Exchange(transfer_id, old_dir);
+  } else {
+    status = AtPath("rename " + db_dir() + " to " + target_dir_,
+                file_system_->RenameFile(db_dir(), target_dir_, IOOptions(),
+                                         nullptr));
+  }
+  if (status.ok()) {
+    FaultPoint("Workspace:Renamed");
+    status = SyncDirectory(file_system_.get(), parent_);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  FaultPoint("Workspace:Published");
+  const Status removed = RemoveWorkspace();
+  if (!removed.ok()) {
+    *note = "the target is complete, but its workspace could not be removed; "
+            "remove " + dir_ + " by hand: " + MessageOf(removed);
+  }
+  return Status::OK();
+}
+
+Status Workspace::RemoveWorkspace() {
+  // The lock is last, because its mark says that sstferry made the workspace.
+  // Which of the two before it is gone first does not matter.
+  const auto removed_one = [] { FaultPoint("Workspace:PartRemoved"); };
+  Status status = RemoveParts({"old", "exchange", "other"}, removed_one);
+  const auto remove = [&](const std::string& path) {
+    if (status.ok()) status = RemoveTree(file_system_.get(), path);
+    if (status.ok()) removed_one();
+  };
+  remove(staging_dir());
+  remove(journal_path());
+  if (status.ok()) status = SyncDirectory(file_system_.get(), dir_);
+  remove(dir_ + "/lock");
+  if (!status.ok()) {
+    return status;
+  }
+  // Fails if db/ is still there.
+  return AtPath("remove " + dir_,
+            file_system_->DeleteDir(dir_, IOOptions(), nullptr));
+}
+
+}  // namespace sstferry

@@ -1,0 +1,205 @@
+// The directories of one pull. Only this code renames or deletes them.
+//
+//   TARGET_DIR.sstferry/        the workspace; gone after success
+//     lock                      a pull that works here has the flock on it
+//     journal                   the record of what is durable
+//     staging/                  chunks that arrive
+//     staging/earlier/          the db/ of a pull that started over, while files
+//                               of it are taken
+//     other/                    the application's files that came, and
+//                               sstferry.files (other_files.h)
+//     db/                       the new database
+//     exchange                  exists only around an exchange
+//     old/                      the old database while a refresh deletes it
+//   TARGET_DIR                  appears (or is exchanged) at the end, at once
+//   TARGET_DIR.old-<transfer>   the old database after --replace
+//
+// The workspace never deletes a directory that sstferry did not make: it knows
+// a workspace by the first line of its lock file, and a database that an
+// exchange moved into db/ by the inode numbers recorded before the exchange.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "pipeline/base/stop_signal.h"
+#include "pipeline/disk/exchange_record.h"
+#include "rocksdb/file_system.h"
+#include "rocksdb/status.h"
+#include "sstferry/options.h"
+
+namespace sstferry {
+
+// In staging/: the db/ of a pull that started over.
+inline constexpr char kEarlierName[] = "earlier";
+
+// How a pull treats a TARGET_DIR that is not empty.
+enum class Existing {
+  kRefuse,
+  kReplace,  // exchanges it and keeps the old one beside the new one
+  kRefresh,  // exchanges it between two hooks, then deletes the old one, which
+             // a process may have open until before_swap has run
+};
+
+// How far the exchange of a refresh has got. Each state is durable.
+enum class SwapState {
+  kNone,       // not begun, or over
+  kBegun,      // recorded: hooks may have run; db/ is the new database
+  kExchanged,  // TARGET_DIR is the new database; after_swap must still run
+  kRetired,    // only the deletion of old/ is left
+};
+
+// Says what a workspace is opened for.
+enum class WorkspaceUse {
+  kPull,
+  kLook,  // makes the checks of kPull, but takes no lock and changes nothing:
+          // Clear() and Discard() do nothing, and nothing else may be called
+          // that writes
+};
+
+// The workspace of one TARGET_DIR, locked while the object lives.
+// Errors:  carry the path; kNoSpace where the disk is full.
+// Threads: one at a time.
+class Workspace {
+ public:
+  // Returns the workspace's directory for a TARGET_DIR.
+  static std::string DirOf(const std::string& target_dir);
+  // True if `dir` is a workspace.
+  static bool IsOne(const std::string& dir);
+  // Checks that this process may look into `dir`, be it another user's. OK if
+  // it does not exist.
+  //   kRefused  it belongs to another user, and only that user may read it
+  [[nodiscard]] static rocksdb::Status CheckMine(const std::string& dir);
+
+  // Checks TARGET_DIR, takes the lock and completes an interrupted exchange.
+  // Keeps what an unfinished pull left until Clear(). Removes the workspace of
+  // a pull that filled TARGET_DIR and died before it had removed the workspace
+  // itself; the refusal then says that TARGET_DIR is complete.
+  //   kRefused  TARGET_DIR is not empty (Existing::kRefuse), no directory or a
+  //             mount point; its parent is missing or cannot be written; the
+  //             workspace's directory was not made by sstferry
+  //   kBusy     another pull works here, or a process has the database open
+  //             that is to be replaced
+  [[nodiscard]] static rocksdb::Status Open(
+      const std::string& target_dir, Existing existing,
+      std::shared_ptr<rocksdb::FileSystem> file_system, const LogFunction& log,
+      std::unique_ptr<Workspace>* workspace,
+      WorkspaceUse use = WorkspaceUse::kPull);
+  // Opens the workspace, without db/, of a database that stays where it is.
+  // `held_here`: this process has the database open already.
+  //   kRefused  as above; TARGET_DIR does not exist or is empty
+  //   kBusy     as above
+  [[nodiscard]] static rocksdb::Status OpenBeside(
+      const std::string& target_dir, bool held_here,
+      std::shared_ptr<rocksdb::FileSystem> file_system, const LogFunction& log,
+      std::unique_ptr<Workspace>* workspace,
+      WorkspaceUse use = WorkspaceUse::kPull);
+  ~Workspace();  // releases the lock; deletes nothing
+
+  const std::string& target_dir() const { return target_dir_; }
+  const std::string& dir() const { return dir_; }
+  std::string db_dir() const { return dir_ + "/db"; }
+  std::string staging_dir() const { return dir_ + "/staging"; }
+  std::string earlier_dir() const { return dir_ + "/staging/" + kEarlierName; }
+  std::string other_dir() const { return dir_ + "/other"; }
+  std::string journal_path() const { return dir_ + "/journal"; }
+
+  // True if there is a journal, and db/ where one is needed: a pull may be able
+  // to resume from them.
+  bool has_unfinished() const;
+  // Removes what an unfinished pull left, and creates the directories again.
+  // `keeps`: but for its db/, which becomes earlier_dir().
+  [[nodiscard]] rocksdb::Status Clear(bool keeps = false);
+  // Empties staging/, and removes the record of an exchange unless a hook may
+  // have run for it.
+  [[nodiscard]] rocksdb::Status ClearStaging();
+  // Removes everything from staging/ but these names.
+  [[nodiscard]] rocksdb::Status ClearStagingBut(
+      const std::set<std::string>& names);
+  // Makes other_dir() anew, with nothing in it; its name becomes durable with
+  // the journal's next sync of the workspace.
+  [[nodiscard]] rocksdb::Status ClearOther();
+  // Writes a file into TARGET_DIR durably, by a rename from staging/.
+  [[nodiscard]] rocksdb::Status PutIntoTarget(const std::string& name,
+                                              const rocksdb::Slice& contents);
+  // Removes what Clear() created, and the workspace. REQUIRES: both directories
+  // are still unused.
+  [[nodiscard]] rocksdb::Status Discard();
+  // Removes the workspace. REQUIRES: there is no db/.
+  [[nodiscard]] rocksdb::Status Remove() { return RemoveWorkspace(); }
+
+  // Makes db/ the TARGET_DIR and removes the workspace. *old_dir gets the path
+  // of the replaced directory (empty: there was none). *note gets a sentence if
+  // the workspace could not be removed, which is no error. After an error
+  // TARGET_DIR is either as it was before or the new database. REQUIRES: db/ is
+  // closed and everything in it is synced.
+  [[nodiscard]] rocksdb::Status Publish(const std::string& transfer_id,
+                                        std::string* old_dir,
+                                        std::string* note);
+
+  // Existing::kRefresh publishes in steps (workspace_swap.cc). Open() finds out
+  // at which of them an earlier pull died.
+  SwapState swap_state() const { return swap_state_; }
+  // The transfer whose swap is in swap_state().
+  const std::string& swap_transfer() const { return swap_.transfer_id; }
+  // Records the exchange. Call it before before_swap.
+  [[nodiscard]] rocksdb::Status BeginSwap(const std::string& transfer_id);
+  // Exchanges the names of db/ and TARGET_DIR; renames db/ if there is no
+  // TARGET_DIR. Before that, db/ gets the application's files (other_files.h);
+  // *kept gets the names of those that both sides have changed. REQUIRES:
+  // kBegun, db/ closed and synced. After these errors nothing has changed:
+  //   kBusy     a process has the database in TARGET_DIR open
+  //   kRefused  TARGET_DIR is another directory than at BeginSwap(), or a file
+  //             in it can be neither kept nor taken away
+  [[nodiscard]] rocksdb::Status Swap(std::vector<std::string>* kept);
+  // Renames the old database to old/. Call it after after_swap.
+  [[nodiscard]] rocksdb::Status RetireOld();
+  // Deletes old/ at `bytes_per_sec`. OK if there is none.
+  //   kCancelled  `stop` came first; the next Open() finds the rest
+  [[nodiscard]] rocksdb::Status RemoveOld(uint64_t bytes_per_sec,
+                                          StopSignal* stop);
+  [[nodiscard]] rocksdb::Status RemoveWorkspace();
+
+ private:
+  Workspace(std::string target_dir, Existing existing,
+            std::shared_ptr<rocksdb::FileSystem> file_system, LogFunction log);
+  [[nodiscard]] rocksdb::Status Open();
+  [[nodiscard]] rocksdb::Status Look();
+  [[nodiscard]] rocksdb::Status CheckTarget();
+  [[nodiscard]] rocksdb::Status CheckNonEmpty();
+  [[nodiscard]] rocksdb::Status RefuseNonEmpty();
+  std::string FinishedTransfer() const;
+  [[nodiscard]] rocksdb::Status Lock();
+  [[nodiscard]] rocksdb::Status CreateDirectory(const std::string& path);
+  [[nodiscard]] rocksdb::Status CreateLockFile(const std::string& path);
+  [[nodiscard]] rocksdb::Status WriteLockMark(const std::string& path);
+  [[nodiscard]] rocksdb::Status FinishExchange();
+  [[nodiscard]] rocksdb::Status RemoveParts(
+      std::initializer_list<const char*> names, void (*removed_one)());
+  [[nodiscard]] rocksdb::Status Exchange(const std::string& transfer_id,
+                                         std::string* old_dir);
+  [[nodiscard]] rocksdb::Status RecordExchange(const std::string& transfer_id,
+                                               ExchangeRecord* record);
+  [[nodiscard]] rocksdb::Status FinishSwap(const ExchangeRecord& record,
+                                           bool* finished);
+  std::string old_dir() const { return dir_ + "/old"; }
+
+  const std::string target_dir_;
+  const std::string parent_;
+  const std::string dir_;
+  const Existing existing_;
+  WorkspaceUse use_ = WorkspaceUse::kPull;
+  bool beside_ = false;     // the database stays where it is
+  bool held_here_ = false;  // this process has that database open
+  const std::shared_ptr<rocksdb::FileSystem> file_system_;
+  const LogFunction log_;
+  bool target_exists_ = false;  // TARGET_DIR is a non-empty directory
+  int lock_fd_ = -1;
+  SwapState swap_state_ = SwapState::kNone;
+  ExchangeRecord swap_;  // the record that swap_state_ tells about
+};
+
+}  // namespace sstferry

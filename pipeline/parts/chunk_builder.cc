@@ -1,0 +1,171 @@
+#include "pipeline/parts/chunk_builder.h"
+
+#include "format/key_for_message.h"
+#include "format/limits.h"
+#include "pipeline/parts/chunk_writer.h"
+#include "pipeline/parts/range_entries.h"
+#include "pipeline/parts/read_failure.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+// Entries between two calls of `cancelled`.
+constexpr uint64_t kLookInterval = 64;
+
+}  // namespace
+
+std::string EntryForMessage(const rocksdb::ColumnFamilyHandle& family,
+                            const Slice& key) {
+  return "column family '" + family.GetName() + "' key " + KeyForMessage(key);
+}
+
+Status CheckEntry(const EntryReader& reader, bool target_takes_entities,
+                  const rocksdb::ColumnFamilyHandle& family) {
+  const size_t key_bytes = reader.key().size();
+  const size_t value_bytes = reader.value().size();
+  if (key_bytes > kMaxKeyBytes || value_bytes > kMaxValueBytes) {
+    return RefuseAsChunks(
+        EndState::kRefused,
+        EntryForMessage(family, reader.key()) + ": expected at most " + std::to_string(kMaxKeyBytes) +
+            " key and " + std::to_string(kMaxValueBytes) +
+            " value bytes, found " + std::to_string(key_bytes) + " and " +
+            std::to_string(value_bytes));
+  }
+  return target_takes_entities || !reader.is_entity()
+             ? Status::OK()
+             : RefuseAsChunks(EndState::kRefused,
+                          EntryForMessage(family, reader.key()) +
+                              ": wide-column entities need RocksDB 8.6 or "
+                              "later, in sstferry at the target and in the "
+                              "application there: clone the database");
+}
+
+ChunkBuilder::ChunkBuilder(rocksdb::DB* db,
+                           rocksdb::ColumnFamilyHandle* family,
+                           const rocksdb::Options& chunk_options,
+                           const ChunkBuilderOptions& options, ChunkSink* sink)
+    : db_(db),
+      family_(family),
+      options_(options),
+      sink_(sink),
+      file_system_(MakeSinkFileSystem(sink)),
+      env_(rocksdb::NewCompositeEnv(file_system_)),
+      chunk_options_(chunk_options) {
+  chunk_options_.env = env_.get();
+}
+
+ChunkBuilder::~ChunkBuilder() = default;
+
+Status ChunkBuilder::Build(const Range& range, const RangeRequest& request) {
+  if (request.held.chunks > kMaxChunkOrdinal) {
+    return MakeStatus(EndState::kCorrupt,
+                      "range request: expected at most " +
+                          std::to_string(kMaxChunkOrdinal) +
+                          " received chunks, found " +
+                          std::to_string(request.held.chunks));
+  }
+  RangeEntriesOptions entries;
+  entries.readahead_bytes = options_.readahead_bytes;
+  entries.files = options_.files;
+  entries.cancelled = options_.cancelled;
+  RangeEntries reader(db_, family_, range.interval, entries);
+  if (request.after.has_value()) {
+    reader.SeekAfter(*request.after);
+  } else {
+    reader.SeekToBegin();
+  }
+  uint32_t ordinal = static_cast<uint32_t>(request.held.chunks);
+  while (reader.Valid()) {
+    const Status status = BuildChunk(&reader, range, ordinal++);
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  return ReadFailure(reader.status(),
+                     "read range " + std::to_string(range.id) +
+                         " of column family '" + family_->GetName() + "'");
+}
+
+Status ChunkBuilder::BuildChunk(EntryReader* reader, const Range& range,
+                                uint32_t ordinal) {
+  ChunkBegin begin;
+  begin.range_id = range.id;
+  begin.ordinal = ordinal;
+  Status status = sink_->Begin(begin);
+  if (!status.ok()) {
+    return status;
+  }
+  ChunkEnd chunk;
+  chunk.range_id = range.id;
+  chunk.ordinal = ordinal;
+  chunk.smallest = reader->key().ToString();
+  ChunkWriter writer(chunk_options_);
+  status = writer.Open();
+  if (status.ok()) {
+    status = AddEntries(reader, &writer, &chunk);
+  }
+  if (status.ok()) {
+    status = WithContext(writer.Finish(), EndState::kInternal, "finish chunk");
+  }
+  chunk.file_bytes = writer.file_bytes();
+  return status.ok() ? sink_->End(chunk) : status;
+}
+
+Status ChunkBuilder::AddEntries(EntryReader* reader, ChunkWriter* writer,
+                                ChunkEnd* chunk) {
+  uint64_t reported_entries = 0;
+  uint64_t bytes_to_look = 0;
+  while (reader->Valid()) {
+    const Slice key = reader->key();
+    const Slice value = reader->value();
+    const bool checks = key.size() > kMaxKeyBytes ||
+                        value.size() > kMaxValueBytes ||
+                        !options_.target_takes_entities;
+    Status status;
+    if (checks) {
+      status =
+          CheckEntry(*reader, options_.target_takes_entities, *family_);
+      if (!status.ok()) {
+        return status;
+      }
+    }
+    status = writer->Add(reader, key, value);
+    if (!status.ok()) {
+      return WithContext(status, EndState::kInternal,
+                         EntryForMessage(*family_, key));
+    }
+    chunk->entries++;
+    chunk->key_bytes += key.size();
+    chunk->value_bytes += value.size();
+    chunk->largest.assign(key.data(), key.size());
+    const uint64_t entry_bytes = key.size() + value.size();
+    bytes_to_look += entry_bytes;
+    reader->Next();
+    if (writer->bytes_so_far(entry_bytes) >= options_.chunk_bytes) {
+      break;
+    }
+    if (chunk->entries % kLookInterval != 0 && bytes_to_look < 65536) {
+      continue;
+    }
+    bytes_to_look = 0;
+    if (options_.on_progress) {
+      options_.on_progress(chunk->entries - reported_entries);
+      reported_entries = chunk->entries;
+    }
+    if (options_.cancelled && options_.cancelled()) {
+      return MakeStatus(EndState::kCancelled, "build: stopped on request");
+    }
+  }
+  if (options_.on_progress) {
+    options_.on_progress(chunk->entries - reported_entries);
+  }
+  // Valid() is false also after an error: a range that could not be read must
+  // not end as if it were complete.
+  return ReadFailure(reader->status(),
+                     "read column family '" + family_->GetName() + "'");
+}
+
+}  // namespace sstferry

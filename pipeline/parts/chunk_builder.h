@@ -1,0 +1,104 @@
+// Builds the chunks of a range: an iterator feeds SstFileWriter, whose bytes go
+// to a ChunkSink while the file is being built.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "format/messages.h"
+#include "pipeline/base/stage_clock.h"
+#include "pipeline/parts/sink_file_system.h"
+#include "pipeline/parts/table_file.h"
+#include "rocksdb/db.h"
+#include "rocksdb/options.h"
+
+namespace sstferry {
+
+// Names an entry in a message.
+std::string EntryForMessage(const rocksdb::ColumnFamilyHandle& family,
+                            const rocksdb::Slice& key);
+
+// Checks that the reader's entry can be in a chunk.
+//   kRefused  key or value are too long, or it is an entity and the target
+//             takes none
+[[nodiscard]] rocksdb::Status CheckEntry(
+    const class EntryReader& reader, bool target_takes_entities,
+    const rocksdb::ColumnFamilyHandle& family);
+
+class ChunkWriter;
+
+// The bytes of a chunk that somebody keeps. Threads: any.
+class KeptChunk {
+ public:
+  virtual ~KeptChunk() = default;
+  // Reads bytes that a sink got, from `at` on: at least one, at most `size`.
+  [[nodiscard]] virtual rocksdb::Status Read(uint64_t at, size_t size,
+                                             std::string* out) const = 0;
+};
+
+// Receives chunks. The builder calls Begin, Append..., End, Begin ... in this
+// order.
+class ChunkSink : public ByteSink {
+ public:
+  [[nodiscard]] virtual rocksdb::Status Begin(const ChunkBegin& begin) = 0;
+  // After Begin(): what the sink gets can be read again, so that it need not
+  // keep the bytes.
+  virtual void ReadAgainFrom(std::shared_ptr<const KeptChunk> /*kept*/) {}
+  // Ends the chunk, with the digest of the bytes sent.
+  [[nodiscard]] virtual rocksdb::Status End(const ChunkEnd& end) = 0;
+};
+
+struct ChunkBuilderOptions {
+  uint64_t chunk_bytes = 64'000'000;
+  uint64_t readahead_bytes = 0;
+  // All live files of the family, sorted by smallest keys, if they hold all of
+  // its entries: then chunks are merged from them. Null: RocksDB iterates.
+  const std::vector<TableFile>* files = nullptr;
+  bool target_takes_entities = true;  // else wide-column entities are refused
+  std::function<bool()> cancelled;  // polled; may be null
+  // Receives counts as entries are built, may be null.
+  std::function<void(uint64_t entries)> on_progress;
+};
+
+// Builds chunks of one family.
+//
+// Ownership: borrows db, the family and the sink.
+// Threads:   one builder per lane, one range at a time.
+class ChunkBuilder {
+ public:
+  // `chunk_options` are the family's own with the chosen format version; the
+  // builder replaces their env by the sink.
+  ChunkBuilder(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
+               const rocksdb::Options& chunk_options,
+               const ChunkBuilderOptions& options, ChunkSink* sink);
+  ~ChunkBuilder();
+
+  // Builds the chunks of `range` that `request` asks for. A chunk ends between
+  // two user keys once it has chunk_bytes; one entry may make it larger. An
+  // empty range has no chunk.
+  //   kRefused      an entry that cannot be moved (key too long, wide columns
+  //                 without support), naming the key
+  //   kCorrupt, kSourceError  reading failed; also the sink's own errors
+  [[nodiscard]] rocksdb::Status Build(const Range& range,
+                                      const RangeRequest& request);
+
+ private:
+  [[nodiscard]] rocksdb::Status BuildChunk(class EntryReader* reader,
+                                           const Range& range,
+                                           uint32_t ordinal);
+  [[nodiscard]] rocksdb::Status AddEntries(class EntryReader* reader,
+                                           ChunkWriter* writer, ChunkEnd* chunk);
+
+  rocksdb::DB* const db_;
+  rocksdb::ColumnFamilyHandle* const family_;
+  const ChunkBuilderOptions options_;
+  ChunkSink* const sink_;
+  std::shared_ptr<rocksdb::FileSystem> file_system_;
+  std::unique_ptr<rocksdb::Env> env_;
+  rocksdb::Options chunk_options_;
+};
+
+}  // namespace sstferry

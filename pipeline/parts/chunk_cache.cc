@@ -1,0 +1,631 @@
+#include "pipeline/parts/chunk_cache.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <list>
+#include <utility>
+
+#include "pipeline/base/start_thread.h"
+#include "pipeline/snapshot/posix_files.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+// Chunks that a builder makes before its furthest reader asks for them.
+constexpr uint64_t kAhead = 2;
+// Interval at which a waiting reader polls CachedRead::cancelled.
+constexpr std::chrono::milliseconds kLook{200};
+constexpr size_t kReadBytes = 512u << 10;
+// Newest bytes that one builder keeps in memory.
+constexpr uint64_t kMostNewestBytes = 8u << 20;
+
+int OpenNameless(const std::string& directory) {
+  const int file =
+      open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (file >= 0) {
+    return file;
+  }
+  std::string name = directory + "/chunk-XXXXXX";
+  const int named = mkostemp(name.data(), O_CLOEXEC);
+  if (named >= 0) {
+    unlink(name.c_str());
+  }
+  return named;
+}
+
+}  // namespace
+
+bool ChunkBudget::HasRoomLocked(uint64_t bytes) const {
+  return files_ < max_files_ && bytes_ + bytes <= max_bytes_;
+}
+
+bool ChunkBudget::HasRoom(uint64_t bytes) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return HasRoomLocked(bytes);
+}
+
+bool ChunkBudget::LacksFiles() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return files_ >= max_files_;
+}
+
+bool ChunkBudget::Reserve(uint64_t bytes) {
+  std::lock_guard<std::mutex> lock(mu_);
+  const bool has_room = HasRoomLocked(bytes);
+  if (has_room) {
+    bytes_ += bytes;
+    ++files_;
+  }
+  return has_room;
+}
+
+void ChunkBudget::Change(int64_t bytes, int64_t files) {
+  std::lock_guard<std::mutex> lock(mu_);
+  bytes_ += static_cast<uint64_t>(bytes);
+  files_ += static_cast<uint64_t>(files);
+}
+
+uint64_t ChunkBudget::bytes() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return bytes_;
+}
+
+uint64_t ChunkBudget::files() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return files_;
+}
+
+void ChunkBudget::Join(ChunkCache* cache) {
+  std::lock_guard<std::mutex> lock(caches_mu_);
+  caches_.push_back(cache);
+}
+
+void ChunkBudget::Leave(ChunkCache* cache) {
+  std::lock_guard<std::mutex> lock(caches_mu_);
+  caches_.erase(std::find(caches_.begin(), caches_.end(), cache));
+}
+
+// A cache that is in use now is passed over: its lock is not waited for, since
+// it may be waiting for caches_mu_.
+bool ChunkBudget::FreeElsewhere(const ChunkCache* wanting, uint64_t bytes) {
+  const bool by_files = LacksFiles();
+  const auto has = [by_files](const ChunkCache* cache) {
+    return by_files ? cache->files() : cache->bytes();
+  };
+  const uint64_t wants = has(wanting) + (by_files ? 1 : bytes);
+  std::lock_guard<std::mutex> lock(caches_mu_);
+  std::vector<ChunkCache*> larger;
+  for (ChunkCache* cache : caches_) {
+    if (cache != wanting && has(cache) >= wants) {
+      larger.push_back(cache);
+    }
+  }
+  std::sort(larger.begin(), larger.end(),
+            [&has](const ChunkCache* a, const ChunkCache* b) {
+              return has(a) > has(b);
+            });
+  for (ChunkCache* cache : larger) {
+    const std::unique_lock<std::mutex> of_cache(cache->mu_, std::try_to_lock);
+    if (of_cache.owns_lock() && cache->FreeOldest()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The bytes of a chunk. What the disk does not take stays in memory, so that a
+// chunk that was begun becomes whole, unless it is a large one. Threads: one that appends, any that read
+// what was appended before.
+class ChunkCache::File : public KeptChunk {
+ public:
+  using Piece = std::shared_ptr<const std::string>;
+
+  // `reserved` bytes and a file are counted in the budget.
+  File(int file, uint64_t reserved, std::shared_ptr<ChunkBudget> budget,
+       std::shared_ptr<Usage> usage)
+      : file_(file),
+        budget_(std::move(budget)),
+        usage_(std::move(usage)),
+        counted_(reserved) {
+    ++usage_->files;
+  }
+  ~File() override {
+    usage_->bytes -= bytes_;
+    --usage_->files;
+    budget_->Change(-static_cast<int64_t>(counted_), -1);
+  }
+
+  // `newest_bytes` of what was appended last stay in memory. False: more than
+  // `max_memory_bytes` would, because the disk takes nothing.
+  bool Append(const Slice& data, uint64_t newest_bytes,
+              uint64_t max_memory_bytes) {
+    Slice rest = data;
+    while (!rest.empty() && !in_memory_) {
+      const ssize_t done =
+          pwrite(file_.get(), rest.data(), rest.size(),
+                 static_cast<off_t>(bytes_ + data.size() - rest.size()));
+      if (done < 0 && errno == EINTR) {
+        continue;
+      }
+      if (done <= 0) {
+        on_disk_ = bytes_ + data.size() - rest.size();
+        break;
+      }
+      rest.remove_prefix(static_cast<size_t>(done));
+    }
+    Piece piece = std::make_shared<const std::string>(data.ToString());
+    std::lock_guard<std::mutex> lock(mu_);
+    if (memory_.size() + rest.size() > max_memory_bytes) {
+      return false;
+    }
+    if (!rest.empty()) {
+      in_memory_ = true;
+      memory_.append(rest.data(), rest.size());
+    }
+    newest_.push_back(std::move(piece));
+    kept_bytes_ += data.size();
+    while (kept_bytes_ > newest_bytes) {
+      kept_bytes_ -= newest_.front()->size();
+      newest_.pop_front();
+    }
+    bytes_ += data.size();
+    usage_->bytes += data.size();
+    if (bytes_ > counted_) {
+      Count(bytes_);
+    }
+    return true;
+  }
+  // It gets no more bytes: what was reserved for them is free again.
+  void Settle() { Count(bytes_); }
+  // Another chunk is the newest one now.
+  void DropNewest() {
+    std::lock_guard<std::mutex> lock(mu_);
+    newest_.clear();
+    kept_bytes_ = 0;
+  }
+
+  uint64_t bytes() const { return bytes_; }
+  bool disk_failed() const { return in_memory_; }
+
+  // Returns the piece with the byte `at`, which begins at *begin; null if it is
+  // not among the newest.
+  Piece Newest(uint64_t at, uint64_t* begin) const {
+    std::lock_guard<std::mutex> lock(mu_);
+    *begin = bytes_;
+    for (auto piece = newest_.rbegin(); piece != newest_.rend(); ++piece) {
+      *begin -= (*piece)->size();
+      if (*begin <= at) {
+        return *piece;
+      }
+    }
+    return nullptr;
+  }
+
+  Status Read(uint64_t at, size_t size, std::string* out) const override {
+    if (in_memory_) {
+      std::lock_guard<std::mutex> lock(mu_);
+      if (at >= on_disk_) {
+        out->assign(memory_, at - on_disk_, size);
+        return Status::OK();
+      }
+      size = std::min<uint64_t>(size, on_disk_ - at);
+    }
+    out->resize(size);
+    const ssize_t done =
+        pread(file_.get(), out->data(), size, static_cast<off_t>(at));
+    out->resize(static_cast<size_t>(std::max<ssize_t>(done, 0)));
+    return done > 0 ? Status::OK()
+                    : ErrnoStatus(EndState::kSourceError, "cannot read",
+                                  "the chunk cache's file", done < 0 ? errno
+                                                                     : EIO);
+  }
+
+ private:
+  void Count(uint64_t bytes) {
+    budget_->Change(static_cast<int64_t>(bytes) -
+                        static_cast<int64_t>(counted_),
+                    0);
+    counted_ = bytes;
+  }
+
+  const Descriptor file_;
+  const std::shared_ptr<ChunkBudget> budget_;
+  const std::shared_ptr<Usage> usage_;
+  uint64_t counted_;  // in budget_
+  std::atomic<uint64_t> bytes_{0};  // changed under mu_
+  mutable std::mutex mu_;
+  std::deque<Piece> newest_;   // under mu_; the last ones before bytes_
+  uint64_t kept_bytes_ = 0;    // under mu_; of `newest_`
+  std::atomic<bool> in_memory_{false};  // from here on:
+  uint64_t on_disk_ = 0;
+  std::string memory_;  // under mu_
+};
+
+// Under the cache's mu_, but for what File allows.
+struct ChunkCache::Chunk {
+  ChunkBegin begin;
+  std::optional<std::string> after;  // as in a request for it
+  std::shared_ptr<File> file;
+  uint64_t bytes = 0;      // that may be read
+  std::optional<ChunkEnd> end;  // set once it is whole
+  // Not OK: its builder has ended, and nobody continues it.
+  Status abandoned;
+  int readers = 0;
+  uint64_t used = 0;
+};
+
+// A range: chunks, in order, and who builds them. Under the cache's mu_.
+struct ChunkCache::Range {
+  std::map<uint64_t, ChunkPtr> chunks;  // by ordinal
+  bool builds = false;   // a builder runs
+  bool gives_up = false; // and will end, because nobody reads
+  uint64_t next_ordinal = 0;            // that the builder makes next
+  std::optional<std::string> next_after;
+  std::optional<uint64_t> count;        // of all chunks, once that is known
+  Status failed;                        // how building ended
+  std::list<uint64_t> readers;          // ordinals they wait for or read
+  std::condition_variable changed;      // any of this, or of its chunks
+  std::thread thread;
+
+  bool TooFarAhead(uint64_t ordinal) const {
+    const auto furthest = std::max_element(readers.begin(), readers.end());
+    return furthest != readers.end() && ordinal > *furthest + kAhead;
+  }
+};
+
+// Takes what a ChunkBuilder makes.
+class ChunkCache::Builder : public ChunkSink {
+ public:
+  // `for_reader_bytes`: of the newest ones, that stay in memory.
+  Builder(ChunkCache* cache, Range* range, uint64_t for_reader_bytes)
+      : cache_(cache), range_(range), for_reader_bytes_(for_reader_bytes) {}
+
+  void Run(const BuildChunks& build, const RangeRequest& from) {
+    const Status status =
+        build(from, [this] { return IsUnwanted(); }, this);
+    std::lock_guard<std::mutex> lock(cache_->mu_);
+    if (chunk_ != nullptr) {
+      chunk_->file->DropNewest();
+    }
+    if (chunk_ != nullptr && !chunk_->end) {
+      chunk_->abandoned =
+          has_no_room_ ? MakeStatus(EndState::kDeadPeer,
+                                    "chunk cache: the disk is full, and the "
+                                    "chunk too large for memory")
+                       : status;
+      range_->chunks.erase(chunk_->begin.ordinal);
+    }
+    if (status.ok()) {
+      range_->count = range_->next_ordinal;
+    } else if (!has_no_room_ && !range_->gives_up) {
+      range_->failed = status;
+    }
+    range_->builds = false;
+    --cache_->builders_;
+    range_->changed.notify_all();
+  }
+
+  Status Begin(const ChunkBegin& begin) override {
+    std::unique_lock<std::mutex> lock(cache_->mu_);
+    range_->changed.wait(lock, [this, &begin] {
+      return LooksUnwanted() || !range_->TooFarAhead(begin.ordinal);
+    });
+    if (range_->gives_up) {
+      return MakeStatus(EndState::kCancelled, "chunk cache: nobody reads");
+    }
+    const ChunkCacheOptions& options = cache_->options_;
+    const bool has_room = cache_->MakeRoom(/*reserve=*/true);
+    const int file = has_room ? OpenNameless(options.directory) : -1;
+    if (file < 0) {
+      if (has_room) {
+        options.budget->Change(-static_cast<int64_t>(options.chunk_bytes), -1);
+      }
+      has_no_room_ = true;
+      return MakeStatus(EndState::kNoSpace, "chunk cache: no room");
+    }
+    if (chunk_ != nullptr) {
+      chunk_->file->DropNewest();
+    }
+    newest_bytes_ =
+        std::min(kMostNewestBytes, for_reader_bytes_ * range_->readers.size());
+    chunk_ = std::make_shared<Chunk>();
+    chunk_->begin = begin;
+    chunk_->after = range_->next_after;
+    chunk_->file = std::make_shared<File>(file, options.chunk_bytes,
+                                          options.budget, cache_->usage_);
+    range_->chunks[begin.ordinal] = chunk_;
+    range_->changed.notify_all();
+    return Status::OK();
+  }
+
+  Status Append(const Slice& data) override {
+    const bool taken = chunk_->file->Append(
+        data, newest_bytes_, cache_->options_.max_memory_bytes);
+    std::lock_guard<std::mutex> lock(cache_->mu_);
+    if (!taken) {
+      has_no_room_ = true;
+      cache_->gave_up_ = true;
+      return MakeStatus(EndState::kNoSpace, "chunk cache: no room");
+    }
+    chunk_->bytes = chunk_->file->bytes();
+    range_->changed.notify_all();
+    return Status::OK();
+  }
+
+  Status End(const ChunkEnd& end) override {
+    ++cache_->built_;
+    chunk_->file->Settle();
+    std::lock_guard<std::mutex> lock(cache_->mu_);
+    chunk_->end = end;
+    chunk_->used = ++cache_->uses_;
+    has_no_room_ = chunk_->file->disk_failed();
+    range_->next_ordinal = uint64_t{end.ordinal} + 1;
+    range_->next_after = end.largest;
+    range_->changed.notify_all();
+    return has_no_room_ ? MakeStatus(EndState::kNoSpace,
+                                     "chunk cache: the disk is full")
+                        : Status::OK();
+  }
+
+ private:
+  bool IsUnwanted() {
+    std::lock_guard<std::mutex> lock(cache_->mu_);
+    return LooksUnwanted();
+  }
+  // Final: nobody joins from then on. REQUIRES: the cache's mu_ held.
+  bool LooksUnwanted() {
+    range_->gives_up = range_->gives_up || cache_->stopping_ ||
+                       range_->readers.empty();
+    return range_->gives_up;
+  }
+
+  ChunkCache* const cache_;
+  Range* const range_;
+  const uint64_t for_reader_bytes_;
+  ChunkPtr chunk_;
+  uint64_t newest_bytes_ = 0;  // that `chunk_` keeps in memory
+  bool has_no_room_ = false;
+};
+
+ChunkCache::ChunkCache(ChunkCacheOptions options)
+    : options_(std::move(options)),
+      usage_(std::make_shared<Usage>()) {
+  options_.budget->Join(this);
+}
+
+ChunkCache::~ChunkCache() {
+  options_.budget->Leave(this);
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    stopping_ = true;
+  }
+  for (auto& item : ranges_) {
+    item.second->changed.notify_all();
+    if (item.second->thread.joinable()) {
+      item.second->thread.join();
+    }
+  }
+}
+
+// Caches that have more give first, so that one target's many chunks do not keep
+// another one's out.
+bool ChunkCache::MakeRoom(bool reserve) {
+  const uint64_t bytes = options_.chunk_bytes;
+  if (gave_up_ || bytes > options_.budget->max_bytes() ||
+      (options_.free_bytes && options_.free_bytes() < 2 * bytes)) {
+    return false;
+  }
+  while (!(reserve ? options_.budget->Reserve(bytes)
+                   : options_.budget->HasRoom(bytes))) {
+    if (!options_.budget->FreeElsewhere(this, bytes) && !FreeOldest()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool ChunkCache::FreeOldest() {
+  Range* of = nullptr;
+  ChunkPtr oldest;
+  for (auto& item : ranges_) {
+    for (auto& [ordinal, chunk] : item.second->chunks) {
+      if (chunk->end && chunk->readers == 0 &&
+          (oldest == nullptr || chunk->used < oldest->used)) {
+        oldest = chunk;
+        of = item.second.get();
+      }
+    }
+  }
+  if (oldest != nullptr) {
+    of->chunks.erase(oldest->begin.ordinal);
+  }
+  return oldest != nullptr;
+}
+
+ChunkCache::ChunkPtr ChunkCache::Find(Range* range,
+                                      const RangeRequest& request) const {
+  const auto found = range->chunks.find(request.held.chunks);
+  return found != range->chunks.end() && found->second->after == request.after
+             ? found->second
+             : nullptr;
+}
+
+Status ChunkCache::Start(const CachedRead& read, Range* range) {
+  if (range->thread.joinable()) {
+    range->thread.join();  // it has ended
+  }
+  range->chunks.erase(range->chunks.lower_bound(read.request.held.chunks),
+                      range->chunks.end());
+  range->gives_up = false;
+  range->failed = Status::OK();
+  range->next_ordinal = read.request.held.chunks;
+  range->next_after = read.request.after;
+  const Status status = StartThread(
+      [this, range, build = read.build, from = read.request,
+       newest_bytes = read.newest_bytes] {
+        Builder(this, range, newest_bytes).Run(build, from);
+      },
+      &range->thread);
+  if (status.ok()) {
+    range->builds = true;
+    ++builders_;
+  }
+  return status;
+}
+
+// Returns null if the caller has to build for itself.
+ChunkCache::Range* ChunkCache::Join(const CachedRead& read) {
+  std::unique_ptr<Range>& range = ranges_[read.request.range_id];
+  if (range == nullptr) {
+    range = std::make_unique<Range>();
+  }
+  const bool is_next = range->next_ordinal == read.request.held.chunks &&
+                       range->next_after == read.request.after;
+  const bool has_it = Find(range.get(), read.request) != nullptr ||
+                      (is_next && (range->builds || range->count));
+  if (has_it && !range->gives_up) {
+    return range.get();
+  }
+  if (range->builds || builders_ >= options_.max_builders ||
+      !MakeRoom(/*reserve=*/false) ||
+      !Start(read, range.get()).ok()) {
+    return nullptr;
+  }
+  return range.get();
+}
+
+Status ChunkCache::Send(CachedRead* read, ChunkSink* sink) {
+  std::unique_lock<std::mutex> lock(mu_);
+  Range* const range = Join(*read);
+  if (range == nullptr) {
+    return Status::OK();
+  }
+  range->readers.push_back(read->request.held.chunks);
+  const auto here = std::prev(range->readers.end());
+  Status status;
+  bool joined_again = false;
+  while (true) {
+    status = SendNext(read, range, &lock, sink);
+    if (!status.ok() || read->complete) {
+      break;
+    }
+    if (read->request.held.chunks != *here) {
+      *here = read->request.held.chunks;
+      joined_again = false;
+      range->changed.notify_all();
+      continue;
+    }
+    // The builder has ended before that chunk: another one may bring it.
+    if (joined_again || Join(*read) == nullptr) {
+      break;
+    }
+    joined_again = true;
+  }
+  range->readers.erase(here);
+  range->changed.notify_all();
+  return status;
+}
+
+// Sends the next chunk, if there is or will be one.
+Status ChunkCache::SendNext(CachedRead* read, Range* range,
+                            std::unique_lock<std::mutex>* lock,
+                            ChunkSink* sink) {
+  ChunkPtr chunk;
+  const uint64_t ordinal = read->request.held.chunks;
+  while (true) {
+    chunk = Find(range, read->request);
+    read->complete = range->count == ordinal;
+    if (chunk != nullptr || read->complete || !range->builds ||
+        range->next_ordinal > ordinal) {
+      break;
+    }
+    range->changed.wait_for(*lock, kLook);
+    if (read->cancelled()) {
+      return MakeStatus(EndState::kCancelled, "build: stopped on request");
+    }
+  }
+  if (chunk == nullptr) {
+    return read->complete ? Status::OK() : range->failed;
+  }
+  chunk->readers++;
+  lock->unlock();
+  Status status = SendChunk(*read, range, chunk, sink);
+  lock->lock();
+  chunk->readers--;
+  chunk->used = ++uses_;
+  if (status.ok()) {
+    status = chunk->abandoned;
+  }
+  if (status.ok()) {
+    ++sent_;
+    read->request.held.chunks = ordinal + 1;
+    read->request.after = chunk->end->largest;
+  }
+  return status;
+}
+
+Status ChunkCache::SendChunk(const CachedRead& read, Range* range,
+                             const ChunkPtr& chunk, ChunkSink* sink) {
+  Status status = sink->Begin(chunk->begin);
+  if (status.ok()) {
+    sink->ReadAgainFrom(chunk->file);
+  }
+  uint64_t at = 0;
+  std::string buffer;
+  std::optional<ChunkEnd> end;
+  while (status.ok() && !end) {
+    uint64_t bytes = 0;
+    {
+      std::unique_lock<std::mutex> lock(mu_);
+      while (chunk->bytes <= at && !chunk->end && chunk->abandoned.ok()) {
+        range->changed.wait_for(lock, kLook);
+        if (read.cancelled()) {
+          return MakeStatus(EndState::kCancelled, "build: stopped on request");
+        }
+      }
+      bytes = chunk->bytes;
+      if (bytes <= at && !chunk->end) {
+        return Status::OK();  // the caller sees that it is abandoned
+      }
+      if (bytes == at) {
+        end = chunk->end;
+      }
+    }
+    while (status.ok() && at < bytes) {
+      uint64_t begin = 0;
+      const File::Piece newest = chunk->file->Newest(at, &begin);
+      Slice piece;
+      if (newest != nullptr) {
+        piece = Slice(*newest);
+        piece.remove_prefix(static_cast<size_t>(at - begin));
+      } else {
+        status = chunk->file->Read(
+            at, static_cast<size_t>(std::min<uint64_t>(bytes - at, kReadBytes)),
+            &buffer);
+        piece = Slice(buffer);
+      }
+      if (status.ok()) {
+        status = sink->Append(piece);
+        at += piece.size();
+      }
+    }
+  }
+  if (status.ok()) {
+    status = sink->End(*end);
+  }
+  if (status.ok() && read.on_chunk) {
+    read.on_chunk(*end);
+  }
+  return status;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,58 @@
+// The writer of one chunk, used only by the builders of chunks.
+#pragma once
+
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/parts/entry_reader.h"
+#include "rocksdb/options.h"
+#include "rocksdb/sst_file_writer.h"
+
+namespace sstferry {
+
+// One SST file under construction.
+class ChunkWriter {
+ public:
+  explicit ChunkWriter(const rocksdb::Options& options)
+      : writer_(rocksdb::EnvOptions(), options, /*column_family=*/nullptr,
+                /*invalidate_page_cache=*/false) {}
+
+  rocksdb::Status Open() { return writer_.Open("/chunk.sst"); }
+
+  rocksdb::Status Add(EntryReader* reader, const rocksdb::Slice& key,
+                      const rocksdb::Slice& value) {
+    if (reader->is_entity()) {
+      return PutEntityInto(&writer_, key, *reader->iterator());
+    }
+    return writer_.Put(key, value);
+  }
+
+  rocksdb::Status DeleteRange(const rocksdb::Slice& begin,
+                              const rocksdb::Slice& end) {
+    return writer_.DeleteRange(begin, end);
+  }
+  rocksdb::Status Delete(const rocksdb::Slice& key) {
+    return writer_.Delete(key);
+  }
+
+  // Bytes of flushed blocks, plus the uncompressed bytes of the current block.
+  uint64_t bytes_so_far(uint64_t added_bytes) {
+    const uint64_t flushed = writer_.FileSize();
+    if (flushed != flushed_bytes_) {
+      flushed_bytes_ = flushed;
+      pending_bytes_ = 0;
+    }
+    pending_bytes_ += added_bytes;
+    return flushed_bytes_ + pending_bytes_;
+  }
+  uint64_t file_bytes() { return writer_.FileSize(); }
+  // Passes no ExternalSstFileInfo: with one, 9.10 asserts that the smallest and
+  // the largest key are either both empty or both not, although the empty key
+  // is valid.
+  rocksdb::Status Finish() { return writer_.Finish(); }
+
+ private:
+  rocksdb::SstFileWriter writer_;
+  uint64_t flushed_bytes_ = 0;
+  uint64_t pending_bytes_ = 0;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,40 @@
+#include "pipeline/parts/cut_points.h"
+
+#include "format/rocksdb/sst_reader.h"
+#include "pipeline/base/file_source.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+
+Status ReadCutPoints(const std::string& path, size_t max_count,
+                     std::vector<CutPoint>* points) {
+  points->clear();
+  if (max_count < 2) {
+    return Status::OK();
+  }
+  std::unique_ptr<FileSource> source;
+  Status status = FileSource::Open(rocksdb::FileSystem::Default().get(), path,
+                                   &source, EndState::kSourceError);
+  if (!status.ok()) {
+    return status;
+  }
+  SstReader reader;
+  status = reader.Open(source.get());
+  if (status.IsNotSupported()) {
+    return Status::OK();  // RocksDB reads it; it cannot be cut inside
+  }
+  if (!status.ok() || reader.properties().data_bytes == 0) {
+    return status;
+  }
+  std::vector<SstAnchor> anchors;
+  status = reader.Anchors(max_count, &anchors);
+  uint64_t before = 0;
+  for (SstAnchor& anchor : anchors) {
+    points->push_back({std::move(anchor.user_key), anchor.file_bytes - before});
+    before = anchor.file_bytes;
+  }
+  return status;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,274 @@
+#include "pipeline/parts/delta_builder.h"
+
+#include "format/limits.h"
+#include "pipeline/parts/chunk_writer.h"
+#include "pipeline/parts/next_place.h"
+#include "pipeline/parts/range_entries.h"
+#include "pipeline/parts/read_failure.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+// Entries between two calls of `cancelled`.
+constexpr uint64_t kDeltaLookInterval = 64;
+
+}  // namespace
+
+DeltaBuilder::DeltaBuilder(rocksdb::DB* db,
+                           rocksdb::ColumnFamilyHandle* family,
+                           const rocksdb::Options& chunk_options,
+                           const ChunkBuilderOptions& options, ChunkSink* sink)
+    : db_(db),
+      family_(family),
+      options_(options),
+      sink_(sink),
+      file_system_(MakeSinkFileSystem(sink)),
+      env_(rocksdb::NewCompositeEnv(file_system_)),
+      chunk_options_(chunk_options) {
+  chunk_options_.env = env_.get();
+}
+
+DeltaBuilder::~DeltaBuilder() = default;
+
+Status DeltaBuilder::BuildDifferences(const Range& range,
+                                      const PartDifference& part,
+                                      GroupIndex* index) {
+  chunk_ = ChunkEnd();
+  chunk_.range_id = range.id;
+  chunk_.ordinal = part.ordinal;
+  next_ = 0;
+  between_ = 0;
+  run_ = Run();
+  Status status = part.basis == DeltaBasis::kGroups ? MergeSpans(part, index)
+                                                    : MergeAll(part, index);
+  if (status.ok()) {
+    status = DeleteBefore(nullptr, part);
+  }
+  if (status.ok()) {
+    status = EndRun(part);
+  }
+  return status.ok() ? Finish() : status;
+}
+
+Status DeltaBuilder::MergeSpans(const PartDifference& part, GroupIndex* index) {
+  // Reading ahead would read what lies between the spans.
+  IntervalReader reader(db_, family_, part.interval, /*readahead_bytes=*/0);
+  NextPlace place(family_->GetComparator(), &reader);
+  Status status;
+  for (size_t i = 0; i < part.spans.size() && status.ok(); ++i) {
+    place.MoveTo(*part.spans[i].begin);
+    status = MergeSpan(part.spans[i], part, index, &reader);
+  }
+  return status;
+}
+
+Status DeltaBuilder::MergeAll(const PartDifference& part, GroupIndex* index) {
+  RangeEntriesOptions options;
+  options.readahead_bytes = options_.readahead_bytes;
+  options.files = options_.files;
+  options.cancelled = options_.cancelled;
+  RangeEntries reader(db_, family_, part.interval, options);
+  reader.SeekToBegin();
+  if (part.basis == DeltaBasis::kOutermost && reader.Valid()) {
+    return MakeStatus(EndState::kCorrupt,
+                      "delta request: expected an interval in which the source "
+                      "has nothing, found " +
+                          EntryForMessage(*family_, reader.key()));
+  }
+  return MergeSpan(part.interval, part, index, &reader);
+}
+
+Status DeltaBuilder::BuildLookups(const Range& range,
+                                  const LookupFiles& files,
+                                  const ChangedKeys& keys, size_t first,
+                                  size_t last) {
+  chunk_ = ChunkEnd();
+  chunk_.range_id = range.id;
+  KeyLookup lookup(db_, family_, range.interval, files);
+  Status status;
+  for (size_t i = first; i < last && status.ok(); ++i) {
+    const Slice key = keys.key(i);
+    EntryReader* entry = nullptr;
+    status = lookup.Find(key, &entry);
+    if (status.ok()) {
+      status = entry != nullptr ? Put(entry) : Delete(key);
+    }
+    if (status.ok()) {
+      status = Poll();
+    }
+  }
+  return status.ok() ? Finish() : status;
+}
+
+Status DeltaBuilder::MergeSpan(const KeyInterval& span,
+                               const PartDifference& part, GroupIndex* index,
+                               EntryReader* reader) {
+  const rocksdb::Comparator* const order = family_->GetComparator();
+  const std::vector<GroupEntry>& entries = part.entries;
+  std::string scratch;
+  Status status;
+  for (; reader->Valid() && status.ok(); reader->Next()) {
+    const Slice key = reader->key();
+    if (span.end.has_value() && order->Compare(key, *span.end) >= 0) {
+      break;
+    }
+    status = DeleteBefore(&key, part);
+    if (status.ok()) {
+      status = EndRun(part);
+    }
+    bool same = false;
+    if (status.ok() && next_ < entries.size() &&
+        order->Compare(key, entries[next_].key) == 0) {
+      bool entity = false;
+      const Slice value = reader->DigestValue(&scratch, &entity);
+      same = index->DigestOfEntry(key, value, entity) == entries[next_].digest;
+      ++next_;
+    }
+    if (status.ok() && !same) {
+      status = Put(reader);
+    }
+    if (status.ok()) {
+      status = Poll();
+    }
+  }
+  return status.ok() ? ReadFailure(reader->status(),
+                                   "read column family '" +
+                                       family_->GetName() + "'")
+                     : status;
+}
+
+Status DeltaBuilder::DeleteBefore(const Slice* key,
+                                  const PartDifference& part) {
+  const rocksdb::Comparator* const order = family_->GetComparator();
+  Status status;
+  while (status.ok() && next_ < part.entries.size()) {
+    const std::string& theirs = part.entries[next_].key;
+    if (key != nullptr && order->Compare(theirs, *key) >= 0) {
+      break;
+    }
+    bool ends = run_.end != next_;
+    while (between_ < part.between.size() &&
+           order->Compare(part.between[between_], theirs) < 0) {
+      ++between_;
+      ends = true;
+    }
+    if (ends) {
+      status = EndRun(part);
+      run_ = {next_, next_};
+    }
+    run_.end = ++next_;
+    if (status.ok()) {
+      status = Poll();
+    }
+  }
+  return status;
+}
+
+Status DeltaBuilder::EndRun(const PartDifference& part) {
+  const Run run = run_;
+  run_ = {next_, next_};
+  const bool at_once =
+      run.end - run.first > 1 && part.most_point_deletions != 0 &&
+      (part.basis == DeltaBasis::kOutermost ||
+       run.end - run.first > part.most_point_deletions);
+  Status status;
+  if (at_once) {
+    return DeleteRange(part.entries[run.first].key,
+                       part.entries[run.end - 1].key);
+  }
+  for (size_t i = run.first; i < run.end && status.ok(); ++i) {
+    status = Delete(part.entries[i].key);
+  }
+  return status;
+}
+
+Status DeltaBuilder::Poll() {
+  return ++steps_ % kDeltaLookInterval == 0 && options_.cancelled &&
+                 options_.cancelled()
+             ? MakeStatus(EndState::kCancelled, "build: stopped on request")
+             : Status::OK();
+}
+
+Status DeltaBuilder::Open(const Slice& first) {
+  if (writer_ != nullptr) {
+    return Status::OK();
+  }
+  ChunkBegin begin;
+  begin.range_id = chunk_.range_id;
+  begin.ordinal = chunk_.ordinal;
+  begin.kind = ChunkKind::kDelta;
+  Status status = sink_->Begin(begin);
+  if (status.ok()) {
+    writer_ = std::make_unique<ChunkWriter>(chunk_options_);
+    chunk_.smallest = first.ToString();
+    status = writer_->Open();
+  }
+  return status;
+}
+
+Status DeltaBuilder::Put(EntryReader* reader) {
+  const Slice key = reader->key();
+  const Slice value = reader->value();
+  Status status =
+      CheckEntry(*reader, options_.target_takes_entities, *family_);
+  if (status.ok()) {
+    status = Open(key);
+  }
+  if (status.ok()) {
+    status = writer_->Add(reader, key, value);
+    if (!status.ok()) {
+      status = WithContext(status, EndState::kInternal,
+                           EntryForMessage(*family_, key));
+    }
+  }
+  if (status.ok()) {
+    chunk_.entries++;
+    chunk_.key_bytes += key.size();
+    chunk_.value_bytes += value.size();
+    chunk_.largest.assign(key.data(), key.size());
+    if (options_.on_progress) {
+      options_.on_progress(1);
+    }
+  }
+  return status;
+}
+
+Status DeltaBuilder::Delete(const Slice& key) {
+  Status status = Open(key);
+  if (status.ok()) {
+    status = writer_->Delete(key);
+    if (!status.ok()) {
+      status = WithContext(status, EndState::kInternal,
+                           "delete: " + EntryForMessage(*family_, key));
+    }
+  }
+  chunk_.largest.assign(key.data(), key.size());
+  return status;
+}
+
+Status DeltaBuilder::DeleteRange(const Slice& first, const Slice& last) {
+  Status status = Delete(first);
+  if (status.ok()) {
+    status = WithContext(writer_->DeleteRange(first, last),
+                         EndState::kInternal,
+                         "delete from: " + EntryForMessage(*family_, first));
+  }
+  return status.ok() ? Delete(last) : status;
+}
+
+Status DeltaBuilder::Finish() {
+  if (writer_ == nullptr) {
+    return Status::OK();
+  }
+  Status status =
+      WithContext(writer_->Finish(), EndState::kInternal, "finish chunk");
+  chunk_.file_bytes = writer_->file_bytes();
+  writer_.reset();
+  return status.ok() ? sink_->End(chunk_) : status;
+}
+
+}  // namespace sstferry

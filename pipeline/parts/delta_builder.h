@@ -1,0 +1,118 @@
+// Builds the delta chunk of a range, or of a part of it: the puts and deletions
+// that make what the target holds there equal to the source's snapshot.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "format/messages.h"
+#include "pipeline/parts/changed_keys.h"
+#include "pipeline/parts/chunk_builder.h"
+#include "pipeline/parts/group_index.h"
+#include "pipeline/parts/interval_reader.h"
+#include "pipeline/parts/key_lookup.h"
+#include "rocksdb/db.h"
+#include "rocksdb/options.h"
+
+namespace sstferry {
+
+class ChunkWriter;
+
+// Tells what both sides know of a part of a range whose entries differ.
+struct PartDifference {
+  KeyInterval interval;
+  uint32_t ordinal = 0;  // of its chunk
+  DeltaBasis basis = DeltaBasis::kEntries;
+  // The source's entries may differ here (kGroups only); each has a begin.
+  std::vector<KeyInterval> spans;
+  // Keys of the source outside of `spans`, in order (kGroups only). Where it
+  // has some between two of `entries`, one of these lies there.
+  std::vector<std::string> between;
+  // Entries of the target, as the basis says; in key order, inside the
+  // interval.
+  std::vector<GroupEntry> entries;
+  uint32_t most_point_deletions = 0;  // as in a DeltaRequest
+};
+
+// Writes the deletions of neighbouring keys of the target between which the
+// source has none. Many of them become one range deletion:
+//
+//   target's keys    a  b  c  ...  y  z      deleted one by one:  a  z
+//   source's keys  A                    B    range deletion:     [a, z)
+//
+// Both bounds are keys that the target has, and that the delta deletes: nothing
+// outside of the target's keys is touched.
+class DeltaBuilder {
+ public:
+  // Ownership: borrows db, the family and the sink. Threads: one builder per
+  // lane, one range at a time.
+  DeltaBuilder(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
+               const rocksdb::Options& chunk_options,
+               const ChunkBuilderOptions& options, ChunkSink* sink);
+  ~DeltaBuilder();
+
+  // Sends one chunk with every difference, or none if there is no difference.
+  // `index` computes digests.
+  //   kRefused      an entry that cannot be moved, naming the key
+  //   kCorrupt      the source has entries where the target says that it has
+  //                 none; also, as kSourceError: reading failed
+  //   also the sink's own errors
+  [[nodiscard]] rocksdb::Status BuildDifferences(const Range& range,
+                                                 const PartDifference& part,
+                                                 GroupIndex* index);
+
+  // Sends one chunk with what the snapshot holds of the keys [first, last) of
+  // `keys`: its entry, or a deletion; none if there are no keys. REQUIRES:
+  // `keys` has all keys that the added files hold inside the range.
+  [[nodiscard]] rocksdb::Status BuildLookups(const Range& range,
+                                             const LookupFiles& files,
+                                             const ChangedKeys& keys,
+                                             size_t first, size_t last);
+
+ private:
+  // Neighbouring entries of the target that the source lacks: [first, end).
+  struct Run {
+    size_t first = 0;
+    size_t end = 0;
+  };
+
+  // Deletes the target's entries before `key`; null: all that are left.
+  [[nodiscard]] rocksdb::Status DeleteBefore(const rocksdb::Slice* key,
+                                             const PartDifference& part);
+  // Writes the run: the source has a key behind it, or nobody has.
+  [[nodiscard]] rocksdb::Status EndRun(const PartDifference& part);
+  // Merges entries of both sides up to the end of the span.
+  [[nodiscard]] rocksdb::Status MergeSpan(const KeyInterval& span,
+                                          const PartDifference& part,
+                                          GroupIndex* index,
+                                          EntryReader* reader);
+  [[nodiscard]] rocksdb::Status MergeSpans(const PartDifference& part,
+                                           GroupIndex* index);
+  [[nodiscard]] rocksdb::Status MergeAll(const PartDifference& part,
+                                         GroupIndex* index);
+  [[nodiscard]] rocksdb::Status Put(EntryReader* reader);
+  [[nodiscard]] rocksdb::Status Delete(const rocksdb::Slice& key);
+  [[nodiscard]] rocksdb::Status DeleteRange(const rocksdb::Slice& first,
+                                            const rocksdb::Slice& last);
+  [[nodiscard]] rocksdb::Status Open(const rocksdb::Slice& first);
+  [[nodiscard]] rocksdb::Status Finish();
+  [[nodiscard]] rocksdb::Status Poll();
+
+  rocksdb::DB* const db_;
+  rocksdb::ColumnFamilyHandle* const family_;
+  const ChunkBuilderOptions options_;
+  ChunkSink* const sink_;
+  std::shared_ptr<rocksdb::FileSystem> file_system_;
+  std::unique_ptr<rocksdb::Env> env_;
+  rocksdb::Options chunk_options_;
+  std::unique_ptr<ChunkWriter> writer_;  // null: no difference so far
+  ChunkEnd chunk_;
+  size_t next_ = 0;     // of the target's entries
+  size_t between_ = 0;  // of PartDifference::between
+  Run run_;
+  uint64_t steps_ = 0;
+};
+
+}  // namespace sstferry

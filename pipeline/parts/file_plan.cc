@@ -1,0 +1,118 @@
+#include "pipeline/parts/file_plan.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "format/coding.h"
+#include "format/end_state.h"
+#include "format/rocksdb/sst_reader.h"
+#include "pipeline/base/file_source.h"
+#include "pipeline/base/key_interval.h"
+#include "rocksdb/metadata.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Comparator;
+using rocksdb::Status;
+
+FilePlan Describe(const rocksdb::SstFileMetaData& metadata, int level,
+                  size_t place) {
+  FilePlan file;
+  static_cast<TableFile&>(file) = DescribeTable(metadata, level, place);
+  file.name = metadata.relative_filename;
+  file.bytes = metadata.size;
+  file.entries = metadata.num_entries;
+  return file;
+}
+
+void Identify(const std::string& own_session_id,
+              const SstProperties& properties, FilePlan* file) {
+  if (!properties.db_id.empty() && !properties.db_session_id.empty() &&
+      properties.original_file_number != 0) {
+    PutBytes(&file->identity, properties.db_id);
+    PutBytes(&file->identity, properties.db_session_id);
+    PutFixed64(&file->identity, properties.original_file_number);
+  }
+  file->flushed_by_snapshot = !own_session_id.empty() &&
+                              properties.db_session_id == own_session_id;
+}
+
+Status ReadOne(const std::string& own_session_id, TableSums* sums,
+               FilePlan* file) {
+  std::unique_ptr<FileSource> source;
+  Status status = FileSource::Open(rocksdb::FileSystem::Default().get(),
+                                   file->path, &source,
+                                   EndState::kSourceError);
+  if (!status.ok()) {
+    return status;
+  }
+  SstReader reader;
+  status = reader.Open(source.get());
+  if (status.IsNotSupported()) {
+    return Status::OK();  // RocksDB can read this table
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  const SstProperties& properties = reader.properties();
+  Identify(own_session_id, properties, file);
+  file->is_block_based = true;
+  file->entries = properties.num_entries;
+  file->deletions = properties.num_deletions;
+  file->has_range_deletions = reader.has_range_deletions();
+  sums->merge_operands += properties.num_merge_operands;
+  sums->max_format_version =
+      std::max(sums->max_format_version, reader.footer().format_version);
+  return status;
+}
+
+}  // namespace
+
+std::vector<FilePlan> ListFiles(rocksdb::DB* db,
+                                rocksdb::ColumnFamilyHandle* family,
+                                const KeyInterval& interval,
+                                uint32_t* sorted_runs) {
+  const Comparator* comparator = family->GetComparator();
+  rocksdb::ColumnFamilyMetaData metadata;
+  db->GetColumnFamilyMetaData(family, &metadata);
+  std::vector<FilePlan> files;
+  *sorted_runs = 0;
+  for (const rocksdb::LevelMetaData& level : metadata.levels) {
+    if (!level.files.empty()) {
+      *sorted_runs += level.level == 0
+                          ? static_cast<uint32_t>(level.files.size())
+                          : 1;
+    }
+    for (size_t i = 0; i < level.files.size(); ++i) {
+      const rocksdb::SstFileMetaData& file = level.files[i];
+      if (MeetsSpan(interval, comparator, file.smallestkey,
+                    file.largestkey)) {
+        files.push_back(Describe(file, level.level, i));
+      }
+    }
+  }
+  std::sort(files.begin(), files.end(),
+            [comparator](const FilePlan& a, const FilePlan& b) {
+              const int order = comparator->Compare(a.smallest, b.smallest);
+              return order != 0 ? order < 0 : a.name < b.name;
+            });
+  return files;
+}
+
+Status ReadProperties(const std::string& own_session_id,
+                      const std::function<bool()>& cancelled, TableSums* sums,
+                      std::vector<FilePlan>* files) {
+  for (FilePlan& file : *files) {
+    if (cancelled && cancelled()) {
+      return MakeStatus(EndState::kCancelled, "while planning");
+    }
+    const Status status = ReadOne(own_session_id, sums, &file);
+    if (!status.ok()) {
+      return WithContext(status, EndState::kSourceError, file.path);
+    }
+  }
+  return Status::OK();
+}
+
+}  // namespace sstferry

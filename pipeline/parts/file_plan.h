@@ -1,0 +1,54 @@
+// Lists the live files of a family, and reads what each tells of itself.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "format/types.h"
+#include "pipeline/parts/table_file.h"
+#include "rocksdb/db.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// One live file of a family with keys in the requested interval.
+struct FilePlan : TableFile {
+  std::string name;  // "000042.sst"
+  uint64_t bytes = 0;
+  uint64_t entries = 0;
+  // All that follows is from the file itself; zeros for a table that is not
+  // block-based.
+  uint64_t deletions = 0;  // as the properties count them, of any kind
+  bool has_range_deletions = false;  // whatever the properties say
+  bool is_block_based = false;
+  // Database id, session id and number of the file's creation; empty: unknown.
+  std::string identity;
+  bool flushed_by_snapshot = false;  // holds entries of the source's WALs
+};
+
+// Lists all live files with keys in the interval, sorted by their smallest
+// keys. The list is complete because the snapshot has no entries in memtables.
+// *sorted_runs: maximum of iterators that one range merges.
+std::vector<FilePlan> ListFiles(rocksdb::DB* db,
+                                rocksdb::ColumnFamilyHandle* family,
+                                const KeyInterval& interval,
+                                uint32_t* sorted_runs);
+
+struct TableSums {
+  uint64_t merge_operands = 0;
+  uint32_t max_format_version = 0;  // 0: no block-based table
+};
+
+// Opens each file once, fills it from its properties and adds to the sums.
+// `own_session_id`: of the snapshot's own database, which may have flushed
+// files.
+//   kSourceError, kCorrupt  a file cannot be read or its end is damaged; the
+//                           message names it
+//   kCancelled    cancelled() (may be null) returned true
+[[nodiscard]] rocksdb::Status ReadProperties(
+    const std::string& own_session_id, const std::function<bool()>& cancelled,
+    TableSums* sums, std::vector<FilePlan>* files);
+
+}  // namespace sstferry

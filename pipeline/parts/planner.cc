@@ -1,0 +1,208 @@
+#include "pipeline/parts/planner.h"
+
+#include <algorithm>
+
+#include "format/end_state.h"
+#include "format/limits.h"
+#include "pipeline/base/key_interval.h"
+#include "pipeline/parts/cut_points.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/metadata.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Comparator;
+using rocksdb::Status;
+
+// A key with the bytes between it and the previous cut point.
+struct Weight {
+  std::string key;
+  uint64_t bytes = 0;
+};
+
+// An interval, and the weights of the files in it.
+struct Region {
+  KeyInterval interval;
+  uint64_t bytes = 0;
+  std::vector<Weight> weights;
+};
+
+// Cuts one family into ranges; exists for one call of CutFamily().
+class FamilyCutter {
+ public:
+  FamilyCutter(const PlannerFamily& family, const PlannerOptions& options,
+               uint64_t target_bytes, FamilyPlan* plan,
+               std::vector<Range>* ranges)
+      : family_(family),
+        options_(options),
+        comparator_(family.handle->GetComparator()),
+        target_bytes_(target_bytes),
+        plan_(plan),
+        ranges_(ranges) {}
+
+  [[nodiscard]] Status Cut();
+
+ private:
+  [[nodiscard]] Status WeighFile(const FilePlan& file, Region* region);
+  void CutRegion(Region* region);
+  void AddRange(std::optional<std::string> begin,
+                std::optional<std::string> end, uint64_t bytes);
+
+  const PlannerFamily& family_;
+  const PlannerOptions& options_;
+  const Comparator* const comparator_;
+  const uint64_t target_bytes_;
+  FamilyPlan* const plan_;
+  std::vector<Range>* const ranges_;
+};
+
+Status FamilyCutter::Cut() {
+  Region region;
+  region.interval = options_.interval;
+  for (const FilePlan& file : plan_->files) {
+    const Status status = WeighFile(file, &region);
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  CutRegion(&region);
+  return Status::OK();
+}
+
+// Adds the file's weights, fine enough for ranges of target_bytes_.
+Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
+  // Four cut points a range keep the error of a cut below a quarter.
+  const size_t wanted =
+      family_.one_range
+          ? 1
+          : std::clamp<uint64_t>(
+                file.bytes * 4 / std::max<uint64_t>(target_bytes_, 1), 1, 4096);
+  std::vector<CutPoint> points;
+  const Status status = ReadCutPoints(file.path, wanted, &points);
+  if (!status.ok()) {
+    return WithContext(status, EndState::kSourceError, file.path);
+  }
+  if (points.empty()) {
+    points.push_back({file.largest, file.bytes});
+  }
+  const double factor = 1.0 + plan_->blob_factor;
+  uint64_t inside = 0;
+  for (const CutPoint& point : points) {
+    const auto bytes = static_cast<uint64_t>(point.bytes * factor);
+    if (Holds(options_.interval, comparator_, point.key)) {
+      inside += bytes;
+      if (point.key.size() <= kMaxKeyBytes && !family_.one_range) {
+        region->weights.push_back({point.key, bytes});
+      }  // else: too long for a cut; building refuses the key by name
+    } else if (points.size() == 1) {
+      inside += bytes / 2;  // the interval cuts a file without cut points
+    }
+  }
+  region->bytes += inside;
+  plan_->estimated_bytes += inside;
+  if (file.bytes != 0) {
+    plan_->estimated_entries += static_cast<uint64_t>(
+        static_cast<double>(file.entries) *
+        std::min(1.0, inside / factor / file.bytes));
+  }
+  return Status::OK();
+}
+
+// Cuts a region into equal shares, which avoid a small rest.
+void FamilyCutter::CutRegion(Region* region) {
+  std::sort(region->weights.begin(), region->weights.end(),
+            [this](const Weight& a, const Weight& b) {
+              return comparator_->Compare(a.key, b.key) < 0;
+            });
+  const uint64_t count = std::max<uint64_t>(
+      1, (region->bytes + target_bytes_ - 1) / target_bytes_);
+  const uint64_t share = std::max<uint64_t>(1, region->bytes / count);
+  std::optional<std::string> begin = region->interval.begin;
+  const std::optional<std::string>& end = region->interval.end;
+  uint64_t bytes = 0;
+  uint64_t cut_bytes = 0;
+  for (const Weight& weight : region->weights) {
+    bytes += weight.bytes;
+    // A file's last cut point may be behind its last key.
+    const bool between =
+        (!begin.has_value() || comparator_->Compare(weight.key, *begin) > 0) &&
+        (!end.has_value() || comparator_->Compare(weight.key, *end) < 0);
+    if (bytes - cut_bytes >= share && between &&
+        region->bytes - std::min(region->bytes, bytes) >= share / 2) {
+      AddRange(begin, weight.key, bytes - cut_bytes);
+      begin = weight.key;
+      cut_bytes = bytes;
+    }
+  }
+  AddRange(begin, end, region->bytes - std::min(region->bytes, cut_bytes));
+}
+
+void FamilyCutter::AddRange(std::optional<std::string> begin,
+                            std::optional<std::string> end, uint64_t bytes) {
+  Range range;
+  range.id = static_cast<uint32_t>(ranges_->size());
+  range.family = family_.index;
+  range.interval.begin = std::move(begin);
+  range.interval.end = std::move(end);
+  range.estimated_bytes = bytes;
+  range.need = options_.need;
+  ranges_->push_back(std::move(range));
+}
+
+}  // namespace
+
+uint64_t RebuiltBytes(const FamilyPlan& plan) {
+  uint64_t bytes = 0;
+  for (const FilePlan& file : plan.files) {
+    bytes += file.bytes;
+  }
+  return static_cast<uint64_t>(bytes * (1.0 + plan.blob_factor));
+}
+
+uint64_t RangeTargetBytes(uint64_t total_bytes,
+                          const PlannerOptions& options) {
+  const uint64_t by_lanes =
+      total_bytes / (std::max(1u, options.lanes) * kRangesPerLane);
+  // Slightly less than a chunk, so that a low estimate does not cause a second,
+  // tiny chunk.
+  const uint64_t by_chunk = options.chunk_bytes / 16 * 15;
+  const uint64_t by_count = total_bytes / (kMaxRanges / 2) + 1;
+  return std::max({std::min(by_lanes, by_chunk),
+                   std::min(kMinRangeBytes, by_chunk), by_count});
+}
+
+Status PlanFiles(rocksdb::DB* db, const PlannerFamily& family,
+                 const PlannerOptions& options, FamilyPlan* plan) {
+  const Comparator* comparator = family.handle->GetComparator();
+  const KeyInterval& interval = options.interval;
+  if (interval.begin.has_value() && interval.end.has_value() &&
+      comparator->Compare(*interval.begin, *interval.end) >= 0) {
+    return MakeStatus(EndState::kRefused,
+                      "column family '" + family.handle->GetName() +
+                          "': --begin is not before --end in its order (" +
+                          comparator->Name() + ")");
+  }
+  rocksdb::ColumnFamilyMetaData metadata;
+  db->GetColumnFamilyMetaData(family.handle, &metadata);
+  uint64_t live_blob_bytes = 0;
+  for (const rocksdb::BlobMetaData& blob : metadata.blob_files) {
+    live_blob_bytes += blob.total_blob_bytes - blob.garbage_blob_bytes;
+  }
+  plan->blob_factor =
+      metadata.size == 0 ? 0.0
+                         : static_cast<double>(live_blob_bytes) / metadata.size;
+  plan->files =
+      ListFiles(db, family.handle,
+                options.all_files ? KeyInterval() : interval,
+                &plan->sorted_runs);
+  return Status::OK();
+}
+
+Status CutFamily(const PlannerFamily& family, const PlannerOptions& options,
+                 uint64_t target_bytes, FamilyPlan* plan,
+                 std::vector<Range>* ranges) {
+  return FamilyCutter(family, options, target_bytes, plan, ranges).Cut();
+}
+
+}  // namespace sstferry

@@ -1,0 +1,66 @@
+// Cuts a pinned snapshot into ranges: half-open key intervals that tile the
+// requested interval, of about equal payload, far more of them than lanes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/messages.h"
+#include "pipeline/parts/file_plan.h"
+#include "rocksdb/db.h"
+
+namespace sstferry {
+
+struct PlannerOptions {
+  KeyInterval interval;
+  uint32_t lanes = 4;
+  uint64_t chunk_bytes = 64'000'000;
+  bool all_files = false;  // also list files outside the interval
+  RangeNeed need = RangeNeed::kSend;
+};
+
+struct PlannerFamily {
+  uint32_t index = 0;
+  rocksdb::ColumnFamilyHandle* handle = nullptr;
+  // The files cannot be cut inside: PlainTable without total order.
+  bool one_range = false;
+};
+
+struct FamilyPlan {
+  std::vector<FilePlan> files;   // sorted by smallest keys
+  uint64_t estimated_entries = 0;
+  uint64_t estimated_bytes = 0;  // SST and live blob bytes inside the interval
+  uint32_t sorted_runs = 0;      // maximum of iterators in one range
+  double blob_factor = 0;        // live blob bytes per SST byte
+  TableSums tables;
+};
+
+// Lists the family's live files in the interval.
+//   kRefused  the interval is empty in the family's order (begin >= end)
+[[nodiscard]] rocksdb::Status PlanFiles(rocksdb::DB* db,
+                                        const PlannerFamily& family,
+                                        const PlannerOptions& options,
+                                        FamilyPlan* plan);
+
+// Makes the ranges of one family, cut by the keys and offsets in index blocks.
+// The ranges tile the interval in order; their ids continue from
+// ranges->size().
+[[nodiscard]] rocksdb::Status CutFamily(const PlannerFamily& family,
+                                        const PlannerOptions& options,
+                                        uint64_t target_bytes,
+                                        FamilyPlan* plan,
+                                        std::vector<Range>* ranges);
+
+// Returns the bytes of one family's files and live blobs, for the total before
+// any range is cut.
+uint64_t RebuiltBytes(const FamilyPlan& plan);
+
+// Returns the desired size of a range: at least kRangesPerLane ranges per lane,
+// none larger than a chunk.
+uint64_t RangeTargetBytes(uint64_t total_bytes, const PlannerOptions& options);
+
+inline constexpr uint32_t kRangesPerLane = 8;
+inline constexpr uint64_t kMinRangeBytes = 256u << 10;
+}  // namespace sstferry

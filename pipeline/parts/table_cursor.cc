@@ -1,0 +1,120 @@
+#include "pipeline/parts/table_cursor.h"
+
+#include "format/rocksdb/sst_coding.h"
+#include "pipeline/base/key_interval.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+// A range has far fewer blocks; larger ones are left to RocksDB, so that memory
+// is bounded.
+constexpr size_t kMaxBlocks = 1u << 17;
+// The version of files made for ingestion since RocksDB 5.
+constexpr uint32_t kExternalVersion = 2;
+
+}  // namespace
+
+Status TableCursor::Open(const TableFile& file, const TableReads& reads) {
+  reads_ = &reads;
+  Status status = file.shared->Open(reads.file_system, file.path, &file_);
+  if (status.ok()) {
+    read_ahead_.emplace(*file_, static_cast<size_t>(reads.readahead_bytes));
+    status = table_.Open(&*read_ahead_);
+  }
+  if (status.ok()) {
+    status = CheckKind(file);
+  }
+  if (status.ok()) {
+    status = FindBlocks();
+  }
+  if (status.ok()) {
+    status = Next();
+  }
+  while (status.ok() && valid_ && !IsAtOrBehindBegin(user_key_)) {
+    status = Next();
+  }
+  return status;
+}
+
+bool TableCursor::IsAtOrBehindBegin(const Slice& key) const {
+  return BeginsAtOrBefore(reads_->interval, reads_->order, key);
+}
+
+bool TableCursor::IsBeforeEnd(const Slice& key) const {
+  return EndsAfter(reads_->interval, reads_->order, key);
+}
+
+Status TableCursor::CheckKind(const TableFile& file) {
+  const SstProperties& properties = table_.properties();
+  // A dictionary would be digested anew for each block. A run opens a file
+  // before any entry behind its smallest key is passed, so that no range
+  // deletion is found too late.
+  bool known = !table_.has_dictionary() && !table_.has_range_deletions();
+  if (properties.external_version.has_value()) {
+    known = known && properties.external_version == kExternalVersion &&
+            file.smallest_sequence == file.largest_sequence;
+    ingested_sequence_ = file.largest_sequence;
+  }
+  return known ? Status::OK() : Status::NotSupported("table of another kind");
+}
+
+// Lists the blocks that may hold keys of the interval.
+Status TableCursor::FindBlocks() {
+  const Status status =
+      table_.ForEachIndexEntry([this](const SstIndexEntry& entry) {
+        if (ends_inside_) {
+          return Status::Incomplete();  // enough
+        }
+        if (!IsAtOrBehindBegin(entry.separator)) {
+          return Status::OK();
+        }
+        if (blocks_.size() == kMaxBlocks) {
+          return Status::NotSupported("many blocks in one interval");
+        }
+        blocks_.push_back(entry.handle);
+        ends_inside_ = !IsBeforeEnd(entry.separator);
+        return Status::OK();
+      });
+  return status.IsIncomplete() ? Status::OK() : status;
+}
+
+Status TableCursor::OpenBlock() {
+  return table_.OpenDataBlock(blocks_[next_block_++], &block_, &cursor_);
+}
+
+Status TableCursor::Next() {
+  valid_ = false;
+  Status status = next_block_ == 0 ? Status::OK() : cursor_.Next();
+  while (status.ok() && !cursor_.valid()) {
+    if (next_block_ == blocks_.size()) {
+      return status;
+    }
+    status = OpenBlock();
+    if (status.ok()) {
+      status = cursor_.Next();
+    }
+  }
+  return status.ok() ? ReadEntry() : status;
+}
+
+Status TableCursor::ReadEntry() {
+  const std::string& key = cursor_.key();
+  if (key.size() < kSstKeyTrailerBytes) {
+    return Status::Corruption("key without a trailer");
+  }
+  user_key_ = Slice(key.data(), key.size() - kSstKeyTrailerBytes);
+  const uint64_t trailer =
+      sst::DecodeLittle64(key.data() + user_key_.size());
+  type_ = static_cast<uint8_t>(trailer);
+  sequence_ = ingested_sequence_.value_or(trailer >> 8);
+  // Only the last block can hold keys behind the interval.
+  valid_ = !ends_inside_ || next_block_ != blocks_.size() ||
+           IsBeforeEnd(user_key_);
+  return Status::OK();
+}
+
+}  // namespace sstferry

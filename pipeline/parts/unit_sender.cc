@@ -1,0 +1,120 @@
+#include "pipeline/parts/unit_sender.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "format/end_state.h"
+#include "format/rocksdb/data_file_check.h"
+#include "pipeline/base/file_source.h"
+#include "pipeline/parts/body_reader.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+// Fits into a second-level cache, and into a frame.
+constexpr size_t kUnitBufferBytes = 512u << 10;
+
+// Hands over the unit's bytes from `first_byte` on, a buffer at a time.
+Status ReadUnit(BodyReader* reader, const CloneUnit& unit, uint64_t first_byte,
+                const std::function<bool()>& cancelled,
+                std::vector<char>* buffer,
+                const std::function<Status(const Slice&)>& take) {
+  buffer->resize(kUnitBufferBytes);
+  Status status;
+  for (uint64_t at = first_byte; status.ok() && at < unit.bytes;) {
+    const size_t bytes = static_cast<size_t>(
+        std::min<uint64_t>(buffer->size(), unit.bytes - at));
+    if (cancelled()) {
+      return MakeStatus(EndState::kCancelled, "clone: stopped on request");
+    }
+    status = reader->Read(unit.offset + at, bytes, buffer->data());
+    if (status.ok()) status = take(Slice(buffer->data(), bytes));
+    at += bytes;
+  }
+  return status;
+}
+
+// Tells of each read, and may be stopped.
+class ToldSource : public ByteSource {
+ public:
+  ToldSource(const ByteSource& source,
+             const std::function<bool(uint64_t)>& on_read)
+      : source_(source), on_read_(on_read) {}
+
+  [[nodiscard]] Status Read(uint64_t offset, size_t n, std::string* scratch,
+                            Slice* out) const override {
+    return on_read_(n) ? source_.Read(offset, n, scratch, out)
+                       : MakeStatus(EndState::kCancelled,
+                                    "clone: stopped on request");
+  }
+  uint64_t size() const override { return source_.size(); }
+
+ private:
+  const ByteSource& source_;
+  const std::function<bool(uint64_t)>& on_read_;
+};
+
+}  // namespace
+
+Status SendUnit(const std::string& path, const CloneUnit& unit,
+                uint32_t range_id, uint64_t first_byte,
+                const std::function<bool()>& cancelled, ChunkSink* sink,
+                std::vector<char>* buffer) {
+  std::unique_ptr<BodyReader> reader;
+  Status status = BodyReader::Open(path, &reader);
+  ChunkBegin begin;
+  begin.range_id = range_id;
+  begin.kind = ChunkKind::kCloned;
+  begin.file_bytes = unit.bytes;
+  begin.first_byte = first_byte;
+  if (status.ok()) status = sink->Begin(begin);
+  if (status.ok()) {
+    status = ReadUnit(reader.get(), unit, first_byte, cancelled, buffer,
+                      [sink](const Slice& piece) {
+                        return sink->Append(piece);
+                      });
+  }
+  ChunkEnd end;
+  end.range_id = range_id;
+  end.file_bytes = unit.bytes;
+  return status.ok() ? sink->End(end) : status;
+}
+
+Status DigestUnit(const std::string& path, const CloneUnit& unit,
+                  const std::function<bool()>& cancelled,
+                  std::vector<char>* buffer, Digest128* digest) {
+  std::unique_ptr<BodyReader> reader;
+  Status status = BodyReader::Open(path, &reader);
+  Digest128Stream stream;
+  if (status.ok()) {
+    status = ReadUnit(reader.get(), unit, 0, cancelled, buffer,
+                      [&stream](const Slice& piece) {
+                        stream.Add(piece);
+                        return Status::OK();
+                      });
+  }
+  *digest = stream.Finish();
+  return status;
+}
+
+Status CheckUnitFile(const std::string& path, const CloneFile& file,
+                     const std::function<bool(uint64_t)>& on_read) {
+  if (file.kind != CloneFileKind::kTable &&
+      file.kind != CloneFileKind::kBlob) {
+    return Status::OK();
+  }
+  std::unique_ptr<FileSource> source;
+  Status status = FileSource::Open(rocksdb::FileSystem::Default().get(), path,
+                                   &source, EndState::kSourceError);
+  SstFileFacts facts;
+  if (status.ok()) {
+    status = CheckDataFile(ToldSource(*source, on_read), file.kind, {}, &facts);
+  }
+  return WithContext(status, EndState::kCorrupt, CloneFileName(file));
+}
+
+}  // namespace sstferry

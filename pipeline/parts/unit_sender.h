@@ -1,0 +1,43 @@
+// Reads a unit of a clone, bytes of a file as they are: sends it, or tells its
+// digest. Checks such a file by its own checksums.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "format/clone_file.h"
+#include "pipeline/parts/chunk_builder.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Sends the unit of the file at `path` from its byte `first_byte` on, as the
+// one chunk of a range. `cancelled` is polled; `buffer` is used again by later
+// calls.
+//   kSourceError, kCorrupt  the file cannot be read, or is too short
+//   others                  the sink's
+[[nodiscard]] rocksdb::Status SendUnit(const std::string& path,
+                                       const CloneUnit& unit,
+                                       uint32_t range_id, uint64_t first_byte,
+                                       const std::function<bool()>& cancelled,
+                                       ChunkSink* sink,
+                                       std::vector<char>* buffer);
+
+// The digest of the unit's bytes, which are read for it. Errors as above.
+[[nodiscard]] rocksdb::Status DigestUnit(const std::string& path,
+                                         const CloneUnit& unit,
+                                         const std::function<bool()>& cancelled,
+                                         std::vector<char>* buffer,
+                                         Digest128* digest);
+
+// Reads a table or a blob file and checks it by the checksums that RocksDB
+// wrote; another file has none that are checked here. `on_read` is called with
+// the number of bytes of each read, and returns false to end it.
+//   kSourceError  the file cannot be read
+//   kCorrupt      a checksum is wrong
+[[nodiscard]] rocksdb::Status CheckUnitFile(
+    const std::string& path, const CloneFile& file,
+    const std::function<bool(uint64_t)>& on_read);
+
+}  // namespace sstferry

@@ -1,0 +1,123 @@
+#include "pipeline/pull/chunk_check.h"
+
+#include "format/key_for_message.h"
+#include "format/rocksdb/sst_check.h"
+#include "pipeline/base/file_source.h"
+#include "pipeline/base/key_interval.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/pull/unit_check.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+ChunkExpectation ExpectationOf(const PullFamily& family,
+                               const JournalChunk& record) {
+  const ChunkEnd& end = record.chunk;
+  ChunkExpectation expected;
+  expected.smallest = end.smallest;
+  expected.largest = end.largest;
+  expected.num_entries = end.entries;
+  expected.key_bytes = end.key_bytes;
+  expected.allow_entities = kIngestsEntities;
+  expected.allow_marked_blocks = kLinkedReadsMarkedBlocks;
+  expected.comparator = family.comparator->Name();
+  expected.is_delta = record.kind == ChunkKind::kDelta;
+  expected.format_version = family.format_version;
+  expected.order = [&family](const Slice& a, const Slice& b) {
+    return family.comparator->Compare(a, b);
+  };
+  return expected;
+}
+
+}  // namespace
+
+Status CheckTurn(const PullState& state, const Range& range,
+                 const ChunkBegin& begin, uint64_t ordinal, bool as_delta,
+                 bool whole) {
+  if (begin.range_id != range.id || begin.ordinal != ordinal) {
+    return MakeStatus(EndState::kCorrupt,
+                      "chunk: expected range " + std::to_string(range.id) +
+                          " chunk " + std::to_string(ordinal) +
+                          ", found range " + std::to_string(begin.range_id) +
+                          " chunk " + std::to_string(begin.ordinal));
+  }
+  if (begin.kind == ChunkKind::kCloned || state.clone != nullptr) {
+    return CheckUnitTurn(state.clone, begin, ordinal);
+  }
+  const bool delta = begin.kind == ChunkKind::kDelta;
+  if (delta != as_delta) {
+    return MakeStatus(EndState::kCorrupt,
+                      std::string("chunk: expected a ") +
+                          (as_delta ? "delta" : "rebuilt one") +
+                          " as agreed, found a " +
+                          (delta ? "delta" : "rebuilt one"));
+  }
+  if (whole) {
+    return MakeStatus(EndState::kCorrupt,
+                      "chunk: expected a delta to be the only one, found "
+                      "another");
+  }
+  return Status::OK();
+}
+
+Status CheckChunkBounds(const PullState& state, const Range& range,
+                        const KeyInterval& part, uint64_t ordinal,
+                        const std::string& before,
+                        const JournalChunk& record) {
+  const ChunkEnd& chunk = record.chunk;
+  const rocksdb::Comparator* const order =
+      state.families[range.family].comparator;
+  const bool follows = record.kind == ChunkKind::kDelta || ordinal == 0 ||
+                       order->Compare(chunk.smallest, before) > 0;
+  if (chunk.range_id == range.id && chunk.ordinal == ordinal && follows &&
+      order->Compare(chunk.smallest, chunk.largest) <= 0 &&
+      HoldsSpan(part, order, chunk.smallest, chunk.largest)) {
+    return Status::OK();
+  }
+  return MakeStatus(
+      EndState::kCorrupt,
+      "chunk keys: expected inside the range and after the chunk before, "
+      "found " + KeyForMessage(chunk.smallest) + " to " +
+          KeyForMessage(chunk.largest));
+}
+
+Status CheckTotals(const Range& range, const RangeEnd& end,
+                   const Totals& found, const Digest128& chain) {
+  return end.range_id == range.id && end.totals == found && end.chain == chain
+             ? Status::OK()
+             : MakeStatus(EndState::kCorrupt,
+                          "end of range " + std::to_string(range.id) +
+                              ": expected " +
+                              std::to_string(end.totals.entries) +
+                              " entries in " +
+                              std::to_string(end.totals.chunks) +
+                              " chunks, found " +
+                              std::to_string(found.entries) + " in " +
+                              std::to_string(found.chunks));
+}
+
+Status CheckStagedChunk(rocksdb::FileSystem* file_system,
+                        const PullFamily& family, bool all_blocks,
+                        StagedChunk* chunk) {
+  std::unique_ptr<FileSource> source;
+  Status status = FileSource::Open(file_system, chunk->path, &source);
+  if (!status.ok()) {
+    return status;
+  }
+  ChunkExpectation expected = ExpectationOf(family, chunk->record);
+  expected.all_blocks = all_blocks;
+  ChunkFacts facts;
+  status = CheckChunk(*source, expected, &facts);
+  chunk->deletions = facts.deletions;
+  chunk->record.unchecked = facts.checksum == SstChecksum::kNone;
+  chunk->record.creating_database_id = facts.db_id;
+  chunk->record.creating_session_id = facts.db_session_id;
+  chunk->record.original_file_number = facts.original_file_number;
+  return status;
+}
+
+}  // namespace sstferry

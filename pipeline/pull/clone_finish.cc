@@ -1,0 +1,334 @@
+#include "pipeline/pull/clone_finish.h"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "format/end_state.h"
+#include "format/rocksdb/log_follower.h"
+#include "format/rocksdb/manifest_append.h"
+#include "format/rocksdb/manifest_reader.h"
+#include "pipeline/base/file_source.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/options/replica_options.h"
+#include "pipeline/pull/file_check.h"
+#include "rocksdb/env.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::IOOptions;
+using rocksdb::Slice;
+using rocksdb::Status;
+
+// Header and footer of a blob file, which its MANIFEST does not count.
+constexpr uint64_t kBlobFrameBytes = 30 + 32;
+constexpr size_t kPieceBytes = 1u << 20;
+
+Status Bad(const std::string& what) {
+  return MakeStatus(EndState::kCorrupt, "files of the clone: " + what);
+}
+
+// Does the work of one call of FinishClone().
+class Finisher {
+ public:
+  Finisher(const CloneLayout& layout, bool keep_identity,
+           const RocksDbRelease& application, rocksdb::FileSystem* file_system,
+           FinishedClone* finished)
+      : layout_(layout),
+        keep_identity_(keep_identity),
+        application_(application),
+        file_system_(file_system),
+        finished_(finished) {
+    for (const CloneFile& file : layout_.files()) {
+      by_number_[file.number] = &file;
+    }
+  }
+
+  [[nodiscard]] Status Run() {
+    Status status = ReadManifest();
+    if (status.ok()) status = CheckFiles();
+    if (status.ok()) status = MoveReused();
+    if (status.ok()) status = SetTimes();
+    FaultPoint("FinishClone:ReusedMoved");
+    if (status.ok()) status = WriteOptions();
+    FaultPoint("FinishClone:OptionsWritten");
+    if (status.ok()) status = WriteIdentity();
+    if (status.ok()) status = WriteManifest();
+    FaultPoint("FinishClone:ManifestWritten");
+    return status.ok() ? SyncDirectory(file_system_, layout_.db_dir())
+                       : status;
+  }
+
+ private:
+  [[nodiscard]] Status ReadManifest();
+  [[nodiscard]] Status CheckFiles();
+  [[nodiscard]] Status CheckFamily(const ManifestFamily& family,
+                                   std::set<uint64_t>* named);
+  [[nodiscard]] Status CheckWhole(const ManifestFile& file);
+  [[nodiscard]] Status MoveReused();
+  [[nodiscard]] Status SetTimes();
+  [[nodiscard]] Status WriteOptions();
+  [[nodiscard]] Status WriteIdentity();
+  [[nodiscard]] Status WriteManifest();
+  [[nodiscard]] Status Expect(CloneFileKind kind, uint64_t number,
+                              uint64_t bytes, std::set<uint64_t>* named) const;
+  bool takes_new_id() const {
+    return !keep_identity_ &&
+           (!manifest_.state().database_id.empty() ||
+            layout_.Find(CloneFileKind::kIdentity) != nullptr);
+  }
+
+  const CloneLayout& layout_;
+  const bool keep_identity_;
+  const RocksDbRelease application_;
+  rocksdb::FileSystem* const file_system_;
+  FinishedClone* const finished_;
+  std::unordered_map<uint64_t, const CloneFile*> by_number_;
+  ManifestReader manifest_;
+  uint64_t manifest_end_ = 0;
+};
+
+Status Finisher::ReadManifest() {
+  const CloneFile& file = *layout_.Find(CloneFileKind::kManifest);
+  finished_->manifest = CloneFileName(file);
+  std::unique_ptr<FileSource> source;
+  Status status =
+      FileSource::Open(file_system_, layout_.PathOf(file), &source);
+  if (!status.ok()) {
+    return status;
+  }
+  LogFollower follower(LogKind::kManifest);
+  status = follower.Follow(*source, [this](const Slice& record, uint64_t end) {
+    const Status added = manifest_.Add(record);
+    if (added.ok() && !manifest_.in_group()) {
+      manifest_end_ = end;
+    }
+    return added;
+  });
+  if (status.IsNotSupported()) {
+    status = MakeStatus(EndState::kIncompatible, MessageOf(status));
+  }
+  if (status.ok() && manifest_end_ != file.records_end) {
+    status = Bad("expected whole records up to byte " +
+                 std::to_string(file.records_end) + ", found " +
+                 std::to_string(manifest_end_));
+  }
+  return WithContext(status, EndState::kCorrupt,
+                     finished_->manifest + " of the source");
+}
+
+Status Finisher::Expect(CloneFileKind kind, uint64_t number, uint64_t bytes,
+                        std::set<uint64_t>* named) const {
+  named->insert(number);
+  const CloneFile wanted{kind, number, bytes, 0};
+  const auto found = by_number_.find(number);
+  if (found == by_number_.end() || found->second->kind != kind) {
+    return Bad("expected " + CloneFileName(wanted) +
+               ", which the MANIFEST names, found none");
+  }
+  return found->second->bytes == bytes
+             ? Status::OK()
+             : Bad("expected " + std::to_string(bytes) + " bytes of " +
+                   CloneFileName(wanted) + " as the MANIFEST says, found " +
+                   std::to_string(found->second->bytes));
+}
+
+Status Finisher::CheckFamily(const ManifestFamily& family,
+                             std::set<uint64_t>* named) {
+  Status status;
+  finished_->families.push_back(family.name);
+  for (const auto& [number, file] : family.files) {
+    if (status.ok()) {
+      status = Expect(CloneFileKind::kTable, number, file.bytes, named);
+    }
+    if (status.ok() && file.path_id != 0) {
+      status = Bad("expected all files in one directory, found path " +
+                   std::to_string(file.path_id));
+    }
+    if (status.ok()) status = CheckWhole(file);
+    finished_->levels[file.level]++;
+  }
+  for (const auto& [number, blob] : family.blobs) {
+    if (status.ok()) {
+      status = Expect(CloneFileKind::kBlob, number,
+                      blob.total_bytes + kBlobFrameBytes, named);
+    }
+  }
+  return status;
+}
+
+// Where a file's own checksums cover every byte, that of the MANIFEST says
+// nothing more.
+Status Finisher::CheckWhole(const ManifestFile& file) {
+  const CloneFile& mine = *by_number_.at(file.number);
+  if (!layout_.IsUnchecked(mine)) {
+    return Status::OK();
+  }
+  bool compared = false;
+  const Status status =
+      CompareWithManifest(file_system_, layout_.PathOf(mine),
+                          file.checksum_function, file.checksum, &compared);
+  finished_->checked_whole += compared ? 1 : 0;
+  return status;
+}
+
+Status Finisher::CheckFiles() {
+  std::set<uint64_t> named;
+  Status status;
+  for (const auto& [id, family] : manifest_.state().families) {
+    if (status.ok()) status = CheckFamily(family, &named);
+  }
+  for (const CloneFile& file : layout_.files()) {
+    const bool data = file.kind == CloneFileKind::kTable ||
+                      file.kind == CloneFileKind::kBlob;
+    if (status.ok() && data && named.count(file.number) == 0) {
+      status = Bad("expected files that the MANIFEST names, found " +
+                   CloneFileName(file));
+    }
+  }
+  return status;
+}
+
+// Nothing is written into files in db/ any more. An earlier run may have moved
+// some.
+Status Finisher::MoveReused() {
+  Status status;
+  for (const CloneFile& file : layout_.files()) {
+    std::string path;
+    if (!status.ok() || !layout_.IsReused(file)) {
+      continue;
+    }
+    if (!layout_.FindLink(file, &path)) {
+      return Bad("expected the link of " + CloneFileName(file) +
+                 " with its " + std::to_string(file.bytes) +
+                 " bytes, found none");
+    }
+    if (path != layout_.PathOf(file)) {
+      status = WithContext(
+          file_system_->RenameFile(path, layout_.PathOf(file), IOOptions(),
+                                   nullptr),
+          EndState::kInternal, "move " + path);
+    }
+  }
+  return status;
+}
+
+// By which the next clone tells a blob file from others. A time that is lost
+// with the machine's power costs that clone the file's bytes, and no more.
+Status Finisher::SetTimes() {
+  Status status;
+  for (const CloneFile& file : layout_.files()) {
+    if (status.ok() && file.kind == CloneFileKind::kBlob &&
+        file.modified_ns != 0 && !layout_.IsReused(file)) {
+      status = SetModifiedTime(layout_.PathOf(file), file.modified_ns);
+    }
+  }
+  return status;
+}
+
+Status Finisher::WriteOptions() {
+  const CloneFile* const file = layout_.Find(CloneFileKind::kOptions);
+  if (file == nullptr) {
+    return Status::OK();
+  }
+  std::string text;
+  const Status status =
+      rocksdb::ReadFileToString(file_system_, layout_.PathOf(*file), &text);
+  if (!status.ok()) {
+    return WithContext(status, EndState::kInternal,
+                       "read " + layout_.PathOf(*file));
+  }
+  return WriteDurably(file_system_,
+                      layout_.db_dir() + "/" + CloneFileName(*file),
+                      ReplicaOptionsText(text, application_));
+}
+
+// Two databases with one id that diverge would be taken for one.
+Status Finisher::WriteIdentity() {
+  const CloneFile* const file = layout_.Find(CloneFileKind::kIdentity);
+  std::string& id = finished_->database_id;
+  if (takes_new_id()) {
+    id = rocksdb::Env::Default()->GenerateUniqueId();
+  } else if (file != nullptr) {
+    const Status status =
+        rocksdb::ReadFileToString(file_system_, layout_.PathOf(*file), &id);
+    if (!status.ok()) {
+      return WithContext(status, EndState::kInternal,
+                         "read " + layout_.PathOf(*file));
+    }
+  }
+  while (!id.empty() && (id.back() == '\n' || id.back() == '\0')) {
+    id.pop_back();
+  }
+  const Status status =
+      id.empty() ? Status::OK()
+                 : WriteDurably(file_system_, layout_.db_dir() + "/IDENTITY",
+                                id);
+  if (!takes_new_id() && !manifest_.state().database_id.empty()) {
+    id = manifest_.state().database_id;
+  }
+  return status;
+}
+
+// With another id of the database, and with a last sequence of 1 where the
+// source's is 0 (pipeline/pull/first_sequence.h), behind the last
+// record: a torn one there is of no use.
+Status Finisher::WriteManifest() {
+  const CloneFile& file = *layout_.Find(CloneFileKind::kManifest);
+  const bool takes_id =
+      takes_new_id() && !manifest_.state().database_id.empty();
+  const bool takes_sequence =
+      manifest_.state().last_sequence == 0 && !finished_->levels.empty();
+  const bool append = takes_id || takes_sequence;
+  std::unique_ptr<FileSource> source;
+  Status status =
+      FileSource::Open(file_system_, layout_.PathOf(file), &source);
+  const std::string path = layout_.db_dir() + "/" + finished_->manifest;
+  std::unique_ptr<rocksdb::FSWritableFile> out;
+  if (status.ok()) {
+    status = file_system_->NewWritableFile(path, rocksdb::FileOptions(), &out,
+                                           nullptr);
+  }
+  if (!status.ok()) {
+    return WithContext(status, EndStateOf(status), "write " + path);
+  }
+  const uint64_t bytes = append ? manifest_end_ : file.bytes;
+  std::string scratch;
+  for (uint64_t at = 0; at < bytes && status.ok();) {
+    const size_t n =
+        static_cast<size_t>(std::min<uint64_t>(kPieceBytes, bytes - at));
+    Slice piece;
+    status = source->Read(at, n, &scratch, &piece);
+    if (status.ok()) status = out->Append(piece, IOOptions(), nullptr);
+    at += n;
+  }
+  if (status.ok() && append) {
+    std::string edits;
+    if (takes_id) {
+      AppendDatabaseId(bytes, finished_->database_id, &edits);
+    }
+    if (takes_sequence) {
+      AppendLastSequence(bytes + edits.size(), 1, &edits);
+    }
+    status = out->Append(edits, IOOptions(), nullptr);
+  }
+  if (status.ok()) status = out->Fsync(IOOptions(), nullptr);
+  if (status.ok()) status = out->Close(IOOptions(), nullptr);
+  return WithContext(status, EndStateOf(status), "write " + path);
+}
+
+}  // namespace
+
+Status FinishClone(const CloneLayout& layout, bool keep_identity,
+                   const RocksDbRelease& application,
+                   rocksdb::FileSystem* file_system,
+                   FinishedClone* finished) {
+  *finished = FinishedClone();
+  return Finisher(layout, keep_identity, application, file_system, finished)
+      .Run();
+}
+
+}  // namespace sstferry

@@ -1,0 +1,171 @@
+#include "pipeline/pull/clone_layout.h"
+
+#include <sys/stat.h>
+
+#include <utility>
+
+#include "format/end_state.h"
+#include "pipeline/base/file_source.h"
+
+namespace sstferry {
+
+using rocksdb::IOOptions;
+using rocksdb::Status;
+
+namespace {
+
+// Each unit's check walks the index of its file: not for more units than that.
+constexpr uint64_t kMaxUnitsWithCheck = 8;
+
+}  // namespace
+
+Status CloneLayout::Make(const ClonePlan& clone, size_t ranges,
+                         std::string db_dir, std::string staging_dir,
+                         std::unique_ptr<CloneLayout>* layout) {
+  std::unique_ptr<CloneLayout> made(
+      new CloneLayout(clone, std::move(db_dir), std::move(staging_dir)));
+  Status status = CheckCloneFiles(clone.files);
+  if (status.ok()) {
+    status = CutIntoUnits(clone.files, clone.set.unit_bytes, &made->units_);
+  }
+  if (status.ok() && made->units_.size() != ranges) {
+    status = MakeStatus(EndState::kCorrupt,
+                        "files of the clone: expected " +
+                            std::to_string(ranges) + " units, found " +
+                            std::to_string(made->units_.size()));
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  made->units_left_.resize(clone.files.size());
+  made->last_units_.resize(clone.files.size());
+  made->has_tail_.resize(clone.files.size());
+  made->checked_.resize(clone.files.size());
+  for (uint32_t id = 0; id < made->units_.size(); ++id) {
+    made->units_left_[made->units_[id].file]++;
+    made->last_units_[made->units_[id].file] = id;
+  }
+  *layout = std::move(made);
+  return Status::OK();
+}
+
+std::string CloneLayout::PathOf(const CloneFile& file) const {
+  const bool stays = file.kind == CloneFileKind::kTable ||
+                     file.kind == CloneFileKind::kBlob ||
+                     file.kind == CloneFileKind::kWal;
+  return (stays ? db_dir_ : staging_dir_) + "/" + CloneFileName(file);
+}
+
+uint64_t CloneLayout::reused_bytes() const {
+  uint64_t bytes = 0;
+  for (const CloneFile& file : files_) {
+    bytes += IsReused(file) ? file.bytes : 0;
+  }
+  return bytes;
+}
+
+bool CloneLayout::FindLink(const CloneFile& file, std::string* path) const {
+  for (const std::string& place : {LinkPathOf(file), PathOf(file)}) {
+    struct stat info;
+    if (lstat(place.c_str(), &info) == 0) {
+      *path = place;
+      return S_ISREG(info.st_mode) &&
+             static_cast<uint64_t>(info.st_size) == file.bytes;
+    }
+  }
+  return false;
+}
+
+const CloneFile* CloneLayout::Find(CloneFileKind kind) const {
+  for (const CloneFile& file : files_) {
+    if (file.kind == kind) {
+      return &file;
+    }
+  }
+  return nullptr;
+}
+
+// Leaves a file that exists as it is: an earlier run may have written to it.
+Status CloneLayout::MakeFiles(rocksdb::FileSystem* file_system) const {
+  std::vector<uint32_t> units(files_.size());
+  for (const CloneUnit& unit : units_) {
+    units[unit.file]++;
+  }
+  Status status;
+  for (size_t i = 0; i < files_.size() && status.ok(); ++i) {
+    const std::string path = PathOf(files_[i]);
+    if (units[i] == 1 || IsReused(files_[i]) ||
+        file_system->FileExists(path, IOOptions(), nullptr).ok()) {
+      continue;
+    }
+    std::unique_ptr<rocksdb::FSWritableFile> file;
+    status = file_system->NewWritableFile(path, rocksdb::FileOptions(), &file,
+                                          nullptr);
+    // Each unit syncs the file that it writes into, and the names are synced
+    // before a unit is recorded.
+    if (status.ok() && units[i] == 0) {
+      status = file->Fsync(IOOptions(), nullptr);
+    }
+    if (status.ok()) status = file->Close(IOOptions(), nullptr);
+    status = WithContext(status, EndStateOf(status), "create " + path);
+  }
+  return status;
+}
+
+bool CloneLayout::IsTail(uint32_t range_id) const {
+  return file_of(range_id).kind == CloneFileKind::kTable &&
+         last_units_[unit(range_id).file] == range_id &&
+         PartAt(range_id).has_value();
+}
+
+std::unique_ptr<SstPartCheck> CloneLayout::StartCheck(
+    uint32_t range_id, rocksdb::FileSystem* file_system) const {
+  const CloneUnit& part = unit(range_id);
+  const CloneUnit& tail = units_[last_units_[part.file]];
+  if (file_of(range_id).kind != CloneFileKind::kTable || IsTail(range_id) ||
+      tail.offset / kMaxUnitsWithCheck > unit_bytes_) {
+    return nullptr;
+  }
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (!has_tail_[part.file]) {
+      return nullptr;
+    }
+  }
+  std::unique_ptr<FileSource> source;
+  const Status status =
+      FileSource::Open(file_system, PathOf(file_of(range_id)), &source);
+  return status.ok() ? SstPartCheck::Make(*source, tail.offset,
+                                          {part.offset,
+                                           part.offset + part.bytes})
+                     : nullptr;
+}
+
+void CloneLayout::SetUnchecked(uint32_t range_id) {
+  std::lock_guard<std::mutex> lock(mu_);
+  unchecked_.insert(file_of(range_id).number);
+}
+
+bool CloneLayout::IsUnchecked(const CloneFile& file) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return unchecked_.count(file.number) != 0;
+}
+
+bool CloneLayout::CompleteUnit(uint32_t range_id, const ByteSpan& blocks,
+                               std::vector<ByteSpan>* checked) {
+  const uint32_t file = unit(range_id).file;
+  std::lock_guard<std::mutex> lock(mu_);
+  if (IsTail(range_id)) {
+    has_tail_[file] = true;
+  }
+  if (blocks.end != 0) {
+    checked_[file].push_back(blocks);
+  }
+  const bool is_whole = --units_left_[file] == 0;
+  if (is_whole) {
+    *checked = std::move(checked_[file]);
+  }
+  return is_whole;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,440 @@
+#include "pipeline/pull/clone_target.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "pipeline/base/known_fault.h"
+#include "pipeline/base/last_transfer.h"
+#include "pipeline/disk/access.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/pull/earlier_files.h"
+#include "pipeline/pull/file_check.h"
+#include "pipeline/pull/plan_options.h"
+#include "pipeline/pull/pull_reporter.h"
+#include "pipeline/pull/pull_workspace.h"
+#include "pipeline/pull/unit_store.h"
+#include "rocksdb/comparator.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+
+Status CloneTarget::OpenWorkspace(std::unique_ptr<Workspace>* workspace) {
+  const PullOptions& asked = options();
+  const bool all = asked.selection.families.empty() &&
+                   asked.selection.interval == KeyInterval();
+  if (!all) {
+    return MakeStatus(EndState::kRefused,
+                      "a clone has all column families and all keys in the "
+                      "source's own files: expected no selection");
+  }
+  return NewDirectoryTarget::OpenWorkspace(workspace);
+}
+
+// It links from a reuse_dir, which must not be the source's either.
+std::vector<std::string> CloneTarget::Directories() const {
+  std::vector<std::string> all = NewDirectoryTarget::Directories();
+  if (!options().reuse_dir.empty()) {
+    all.push_back(options().reuse_dir);
+  }
+  return all;
+}
+
+Status CloneTarget::BuildFamilies() {
+  if (!plan().clone.has_value()) {
+    return MakeStatus(EndState::kCorrupt,
+                      "plan: expected the files of a clone, found none");
+  }
+  for (size_t i = 0; i < plan().families.size(); ++i) {
+    PullFamily family;
+    family.comparator = rocksdb::BytewiseComparator();  // of no key at all
+    state()->families.push_back(family);
+  }
+  return MakeLayout();
+}
+
+Status CloneTarget::MakeLayout() {
+  state()->clone = nullptr;
+  const Status status = CloneLayout::Make(
+      *plan().clone, plan().ranges.size(), context().workspace->db_dir(),
+      context().workspace->staging_dir(), &layout_);
+  state()->clone = layout_.get();
+  return status;
+}
+
+Status CloneTarget::MakeFiles() {
+  const Status status = MakeLayout();
+  return status.ok() ? layout_->MakeFiles(context().file_system.get())
+                     : status;
+}
+
+std::string CloneTarget::PresentDirectory() const {
+  if (!options().reuse_dir.empty()) {
+    return options().reuse_dir;
+  }
+  std::error_code error;
+  const std::string& target = options().target_dir;
+  return !target.empty() && std::filesystem::exists(target + "/CURRENT", error)
+             ? target
+             : "";
+}
+
+Status CloneTarget::Reuse(std::vector<uint32_t>* ranges) {
+  ranges->clear();
+  is_current_ = false;
+  Status status = MakeLayout();
+  const std::string directory = PresentDirectory();
+  if (status.ok() && !directory.empty()) {
+    status = LinkPresent(directory);
+  }
+  if (status.ok() && context().work->earlier() != nullptr) {
+    status = TakeEarlier();
+  }
+  for (const Range& range : plan().ranges) {
+    if (is_current_ || layout_->IsReused(range.id)) {
+      ranges->push_back(range.id);
+    }
+  }
+  return status;
+}
+
+Status CloneTarget::LinkPresent(const std::string& directory) {
+  const FirstFailure* const failure = context().failure;
+  const HealthFile fault = ReadKnownFault(directory);
+  if (fault.fault != ReplicaFault::kNone && !state()->verify) {
+    state()->verify = true;
+    context().report->Note(directory + ": " + FaultSentence(fault) +
+                           "; its files are compared with the source's before "
+                           "they are reused (--verify)");
+  }
+  PresentFiles present;
+  const Status found = LinkPresentFiles(
+      {directory, state()->file_access, [failure] { return failure->failed(); },
+       /*looks=*/context().plans},
+      *layout_, context().file_system.get(), &present);
+  if (failure->failed()) {
+    return failure->status();
+  }
+  Status status;
+  if (!found.ok()) {
+    context().report->Say("no file of " + directory +
+                          " is reused: " + MessageOf(found));
+    if (!context().plans) {
+      status = context().workspace->ClearStagingBut({kEarlierName});
+    }
+  }
+  if (present.other_access > 0) {
+    context().report->Say(
+        std::to_string(present.other_access) + " files of " + directory +
+        " are not reused: expected the owner and permissions that the new "
+        "database gets, found others");
+  }
+  layout_->SetReused(present.numbers);
+  FaultPoint("CloneTarget:FilesLinked");
+  is_current_ = HoldsTheSame(present);
+  return status;
+}
+
+Status CloneTarget::TakeEarlier() {
+  const FirstFailure* const failure = context().failure;
+  std::set<uint64_t> numbers;
+  const Status status = TakeEarlierFiles(
+      context().workspace->earlier_dir(), *context().work->earlier(), *layout_,
+      context().file_system.get(), [failure] { return failure->failed(); },
+      &numbers);
+  if (!numbers.empty()) {
+    context().report->Say("keeps " + std::to_string(numbers.size()) +
+                          " files that the unfinished pull had received");
+  }
+  for (const CloneFile& file : layout_->files()) {
+    if (layout_->IsReused(file)) numbers.insert(file.number);
+  }
+  layout_->SetReused(std::move(numbers));
+  return status;
+}
+
+// Not by a record of the last pull, but by what both directories hold now. The
+// options of the source are not compared: an application that opens the
+// database writes its own.
+bool CloneTarget::HoldsTheSame(const PresentFiles& present) const {
+  const Digest128& content = plan().clone->set.content;
+  const std::string& source_id = plan().opened.source_database_id;
+  LastTransfer last;
+  const bool known =
+      ReadLastTransfer(options().target_dir, &last) &&
+      !source_id.empty() && last.source_database_id == source_id;
+  const bool keeps_id = present.database_id == source_id;
+  const bool all_here = std::all_of(
+      layout_->files().begin(), layout_->files().end(),
+      [this](const CloneFile& file) {
+        return layout_->IsReused(file) || (file.kind != CloneFileKind::kTable &&
+                                           file.kind != CloneFileKind::kBlob);
+      });
+  return is_exchanged() && !options().always_swap &&
+         context().fault.fault == ReplicaFault::kNone &&
+         options().reuse_dir.empty() && known &&
+         keeps_id == options().keep_identity && all_here &&
+         !(content == Digest128()) && content == present.content;
+}
+
+std::vector<uint32_t> CloneTarget::ReusedToCompare() const {
+  std::vector<uint32_t> ranges;
+  for (const Range& range : plan().ranges) {
+    if (layout_->IsReused(range.id) &&
+        (state()->verify || layout_->file_of(range.id).identity_is_weak)) {
+      ranges.push_back(range.id);
+    }
+  }
+  return ranges;
+}
+
+// A file is either linked or comes, all of it: nothing is written through a
+// link.
+Status CloneTarget::RejectReused(const std::vector<uint32_t>& different,
+                                 std::vector<uint32_t>* ranges) {
+  std::set<uint64_t> rejected;
+  for (const uint32_t id : different) {
+    rejected.insert(layout_->file_of(id).number);
+  }
+  std::set<uint64_t> kept;
+  Status status;
+  for (const CloneFile& file : layout_->files()) {
+    if (!layout_->IsReused(file)) {
+      continue;
+    }
+    if (rejected.count(file.number) == 0) {
+      kept.insert(file.number);
+    } else if (status.ok()) {
+      status = RemoveTree(context().file_system.get(),
+                          layout_->LinkPathOf(file));
+    }
+  }
+  ranges->clear();
+  for (const Range& range : plan().ranges) {
+    const bool was_here = is_current_ || layout_->IsReused(range.id);
+    if (was_here && kept.count(layout_->file_of(range.id).number) == 0) {
+      ranges->push_back(range.id);
+    }
+  }
+  is_current_ = false;
+  layout_->SetReused(std::move(kept));
+  if (status.ok()) {
+    status = SyncDirectory(context().file_system.get(),
+                           layout_->staging_dir());
+  }
+  return status.ok() ? layout_->MakeFiles(context().file_system.get())
+                     : status;
+}
+
+Status CloneTarget::Keep(const Summary& summary) {
+  return context().workspace->PutIntoTarget(
+      kLastTransferName, SummaryToJson(summary, "pull") + "\n");
+}
+
+Status CloneTarget::Create() {
+  const Status status = layout_->MakeFiles(context().file_system.get());
+  FaultPoint("CloneTarget:FilesMade");
+  return status;
+}
+
+// A range that is done without a chunk was linked. The links are durable before
+// these records.
+Status CloneTarget::Begin() {
+  Status status;
+  if (context().work->is_resuming()) {
+    return status;
+  }
+  bool reuses = false;
+  for (const Range& range : plan().ranges) {
+    if (status.ok() && layout_->IsReused(range.id)) {
+      reuses = true;
+      status = store()->EndRange({range.id, Totals()});
+    }
+  }
+  if (status.ok() && reuses) {
+    StageClock clock(&state()->counters.stages, Stage::kSync);
+    status = store()->Flush(&clock);
+  }
+  FaultPoint("CloneTarget:ReuseRecorded");
+  return status;
+}
+
+std::set<uint64_t> CloneTarget::FindLinked(const JournalState& journal) const {
+  std::set<uint64_t> linked;
+  std::set<uint64_t> others;
+  for (const Range& range : journal.ranges) {
+    const CloneFile& file = layout_->file_of(range.id);
+    const bool recorded =
+        journal.whole[range.id] && journal.chunks[range.id].empty();
+    std::string path;
+    if (!recorded) {
+      others.insert(file.number);
+    } else if (linked.count(file.number) == 0 &&
+               layout_->FindLink(file, &path)) {
+      linked.insert(file.number);
+    }
+  }
+  for (const uint64_t number : others) {
+    linked.erase(number);
+  }
+  return linked;
+}
+
+// That all bytes are those which were recorded.
+bool CloneTarget::IsHeld(const Range& range, const JournalChunk& chunk) const {
+  const CloneUnit& unit = layout_->unit(range.id);
+  Digest128 content;
+  return chunk.kind == ChunkKind::kCloned &&
+         chunk.chunk.file_bytes == unit.bytes &&
+         DigestOfPart(context().file_system.get(),
+                      layout_->PathOf(layout_->file_of(range.id)), unit.offset,
+                      unit.bytes, &content)
+             .ok() &&
+         content == chunk.content;
+}
+
+Status CloneTarget::FindHeld(const JournalState& journal, HeldChunks* held) {
+  *held = HeldChunks();
+  held->starts.resize(journal.ranges.size());
+  layout_->SetReused(FindLinked(journal));
+  for (const Range& range : journal.ranges) {
+    const std::vector<JournalChunk>& chunks = journal.chunks[range.id];
+    if (chunks.empty()) {
+      held->starts[range.id].whole = layout_->IsReused(range.id);
+      held->chunks_lost +=
+          journal.whole[range.id] && !held->starts[range.id].whole ? 1 : 0;
+      continue;
+    }
+    if (chunks.size() > 1 || !IsHeld(range, chunks.front())) {
+      held->chunks_lost += chunks.size();
+      continue;
+    }
+    RangeStart& start = held->starts[range.id];
+    start.held = TotalsOf(chunks);
+    start.whole = true;
+    if (!journal.whole[range.id]) {
+      held->ended.push_back({range.id, start.held});
+    }
+    held->totals += start.held;
+    held->chunks_cloned++;
+    held->staged.push_back({range.family,
+                            layout_->PathOf(layout_->file_of(range.id)),
+                            chunks.front()});
+    held->chunks_unchecked += chunks.front().unchecked ? 1 : 0;
+    if (chunks.front().unchecked) layout_->SetUnchecked(range.id);
+    // A file that is whole was checked before its last unit was recorded. What
+    // was checked of another is not: all of it is read.
+    std::vector<ByteSpan> checked;
+    layout_->CompleteUnit(range.id, ByteSpan(), &checked);
+  }
+  return Status::OK();
+}
+
+Status CloneTarget::ClearStaging(const HeldChunks&) {
+  std::set<std::string> names;
+  for (const CloneFile& file : layout_->files()) {
+    const bool is_link = layout_->IsReused(file);
+    if (is_link || layout_->PathOf(file) == layout_->LinkPathOf(file)) {
+      names.insert(CloneFileName(file));
+    }
+  }
+  return context().workspace->ClearStagingBut(names);
+}
+
+std::unique_ptr<ChunkStore> CloneTarget::MakeStore(JournalFile* journal) {
+  return std::make_unique<UnitStore>(layout_.get(),
+                                     context().file_system.get(), journal,
+                                     state()->sync_chunks);
+}
+
+Status CloneTarget::Finish() {
+  Status status = FinishClone(*layout_, options().keep_identity,
+                              ApplicationOf(plan()), last_files(),
+                              &finished_);
+  if (status.ok()) {
+    status = CheckFamilyNames();
+  }
+  {
+    std::lock_guard<std::mutex> lock(state()->mu);
+    state()->chunks_unchecked -= finished_.checked_whole;
+  }
+  FillCovers();
+  return status;
+}
+
+Status CloneTarget::CheckFamilyNames() const {
+  std::set<std::string> announced;
+  for (const Family& family : plan().families) {
+    announced.insert(family.description.name);
+  }
+  return announced == std::set<std::string>(finished_.families.begin(),
+                                            finished_.families.end())
+             ? Status::OK()
+             : MakeStatus(EndState::kCorrupt,
+                          "files of the clone: expected the column families "
+                          "of the plan in the MANIFEST, found others");
+}
+
+// Where it came from. What it holds is not known interval by interval, so that
+// a refresh in place compares.
+void CloneTarget::FillCovers() {
+  CoverFile* const record = covers();
+  *record = CoverFile();
+  record->transfer_id = plan().opened.transfer_id;
+  record->source_database_id = plan().opened.source_database_id;
+  record->sequence = plan().opened.snapshot_sequence;
+  record->target_database_id = finished_.database_id;
+  for (const std::string& name : finished_.families) {
+    record->families.push_back({name, {}});
+  }
+}
+
+Status CloneTarget::Record(const Summary& summary) {
+  Status status = NewDirectoryTarget::Record(summary);
+  const std::string dir = context().workspace->db_dir();
+  Access access;
+  if (status.ok()) {
+    status = ChooseAccess(options(), &access);
+  }
+  if (status.ok()) {
+    status = WriteDurably(last_files(), dir + "/CURRENT",
+                          finished_.manifest + "\n");
+  }
+  if (status.ok()) {
+    status = SetAccess(dir + "/CURRENT", access.OfFiles());
+  }
+  FaultPoint("CloneTarget:CurrentWritten");
+  return status.ok() ? last_files()->Run() : status;
+}
+
+void CloneTarget::FillSummary(Summary* summary) const {
+  NewDirectoryTarget::FillSummary(summary);
+  summary->method = "clone";
+  summary->levels = finished_.levels;
+  if (!finished_.manifest.empty()) {
+    summary->files_cloned = layout_->files().size() - layout_->reused_files();
+  }
+  const bool planned = context().plans && layout_ != nullptr;
+  if (!finished_.manifest.empty() || is_current_ || planned) {
+    summary->files_reused = layout_->reused_files();
+    summary->bytes_reused = layout_->reused_bytes();
+  }
+}
+
+Status CloneTarget::DigestRange(const Range& range, DigestReply* reply) {
+  const CloneUnit& unit = layout_->unit(range.id);
+  const CloneFile& file = layout_->file_of(range.id);
+  std::string path = layout_->PathOf(file);
+  *reply = DigestReply();
+  if (layout_->IsReused(file) && !layout_->FindLink(file, &path)) {
+    return MakeStatus(EndState::kCorrupt,
+                      "expected the link " + path + ", found none");
+  }
+  // Bytes that were not synced are not what a direct read must find.
+  const auto digest_of = state()->sync_chunks ? DigestFromDisk : DigestOfPart;
+  return digest_of(context().file_system.get(), path, unit.offset, unit.bytes,
+                   &reply->content);
+}
+
+}  // namespace sstferry

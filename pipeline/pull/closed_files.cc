@@ -1,0 +1,283 @@
+#include "pipeline/pull/closed_files.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+#include "format/end_state.h"
+#include "format/file_name.h"
+#include "format/rocksdb/log_follower.h"
+#include "format/rocksdb/manifest_reader.h"
+#include "format/rocksdb/wal_facts.h"
+#include "pipeline/base/file_source.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/iterator.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+Status Refused(const std::string& dir, const std::string& what) {
+  return MakeStatus(EndState::kRefused,
+                    "target " + dir + ": expected all of its files in the "
+                    "directory itself, found " + what +
+                        "; the process that owns the database can refresh it "
+                        "with the library");
+}
+
+Status Lost(const std::string& dir, const std::string& name) {
+  return MakeStatus(EndState::kCorrupt,
+                    dir + "/" + name + ": the MANIFEST names it, and it is "
+                    "missing");
+}
+
+bool IsThere(rocksdb::FileSystem* file_system, const std::string& dir,
+             const std::string& name) {
+  return file_system->FileExists(dir + "/" + name, rocksdb::IOOptions(),
+                                 nullptr)
+      .ok();
+}
+
+// The number in a WAL's file name; 0 for any other name.
+uint64_t WalNumber(const std::string& name) {
+  const size_t dot = name.find('.');
+  return dot != std::string::npos && dot != 0 && name.substr(dot) == ".log" &&
+                 name.find_first_not_of("0123456789") == dot
+             ? strtoull(name.c_str(), nullptr, 10)
+             : 0;
+}
+
+}  // namespace
+
+Status ReadManifest(rocksdb::FileSystem* file_system, const std::string& dir,
+                    ManifestReader* reader, ManifestFileFound* found,
+                    const std::function<Status(const Slice&)>& each) {
+  std::string current;
+  Status status = rocksdb::ReadFileToString(file_system, dir + "/CURRENT",
+                                            &current);
+  while (!current.empty() && current.back() == '\n') {
+    current.pop_back();
+  }
+  if (!status.ok()) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + dir + ": expected a database, found none (" +
+                          status.ToString() + ")");
+  }
+  const std::string path = dir + "/" + current;
+  std::unique_ptr<FileSource> source;
+  status = FileSource::Open(file_system, path, &source, EndState::kCorrupt);
+  uint64_t end = 0;
+  if (status.ok()) {
+    LogFollower log(LogKind::kManifest);
+    status = log.Follow(*source, [&](const Slice& record, uint64_t at) {
+      const Status added = reader->Add(record);
+      end = added.ok() && !reader->in_group() ? at : end;
+      return added.ok() && each ? each(record) : added;
+    });
+  }
+  if (status.ok() && found != nullptr) {
+    *found = {path, source->size(), end};
+  }
+  return WithContext(status, EndStateOf(status), "MANIFEST " + path);
+}
+
+bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
+                  uint64_t oldest, WalFacts* facts) {
+  std::vector<std::string> names;
+  if (!file_system->GetChildren(dir, rocksdb::IOOptions(), &names, nullptr)
+           .ok()) {
+    return false;
+  }
+  std::map<uint64_t, std::string> wals;
+  for (const std::string& name : names) {
+    const uint64_t number = WalNumber(name);
+    if (number != 0 && number >= oldest) {
+      wals[number] = name;
+    }
+  }
+  for (const auto& [number, name] : wals) {
+    std::unique_ptr<FileSource> source;
+    LogFollower log(LogKind::kWal, number);
+    if (!FileSource::Open(file_system, dir + "/" + name, &source).ok() ||
+        !log.Follow(*source,
+                    [&, wal = number](const Slice& record, uint64_t) {
+                      return facts->Add(wal, record);
+                    })
+             .ok()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+namespace {
+
+// The span of the one file that RocksDB flushes the keys into. With a smaller
+// span, an interval record would be doubted only after the flush.
+LiveTable SpanOf(const std::vector<WalKey>& keys,
+                 const rocksdb::Comparator* order) {
+  LiveTable span;
+  span.smallest = keys.front().key;
+  span.largest = keys.front().key;
+  for (const WalKey& key : keys) {
+    const std::string& last = key.is_range ? key.end : key.key;
+    if (order->Compare(key.key, span.smallest) < 0) {
+      span.smallest = key.key;
+    }
+    if (order->Compare(last, span.largest) > 0) {
+      span.largest = last;
+    }
+  }
+  return span;
+}
+
+bool HoldsUnflushed(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family) {
+  uint64_t entries = 0;
+  return !db->GetIntProperty(
+             family, rocksdb::DB::Properties::kNumEntriesActiveMemTable,
+             &entries) ||
+         entries > 0;
+}
+
+// Sets the family's unflushed span to all keys that a reader sees, where the
+// WALs do not tell the keys.
+Status SpanAll(rocksdb::DB* db, FamilyHandle* family) {
+  rocksdb::ReadOptions options;
+  options.total_order_seek = true;
+  const std::unique_ptr<rocksdb::Iterator> it(
+      db->NewIterator(options, family->handle));
+  LiveTable span;
+  it->SeekToFirst();
+  const bool any = it->Valid();
+  if (any) {
+    span.smallest = it->key().ToString();
+  }
+  if (any && db->GetOptions(family->handle)
+                 .table_factory->IsInstanceOf("BlockBasedTable")) {
+    it->SeekToLast();
+    span.largest = it->Valid() ? it->key().ToString() : "";
+  } else {
+    // A seek to the last key of a plain table ends the process.
+    for (; it->Valid(); it->Next()) {
+      span.largest.assign(it->key().data(), it->key().size());
+    }
+  }
+  if (any && it->status().ok()) {
+    family->unflushed.push_back(std::move(span));
+  }
+  return WithContext(it->status(), EndStateOf(it->status()),
+                     "column family '" + family->name + "' of the target");
+}
+
+}  // namespace
+
+namespace {
+
+// A family of which no table is here has them all on a path of its own
+// (cf_paths), which no file tells, or has lost them all.
+Status CheckTablesAreHere(rocksdb::FileSystem* file_system,
+                          const std::string& dir,
+                          const ManifestFamily& family) {
+  std::string lost;
+  size_t found = 0;
+  for (const auto& [number, file] : family.files) {
+    const std::string name = NumberedName(number, ".sst");
+    if (file.path_id != 0) {
+      return Refused(dir, name + " on another path (db_paths or cf_paths of "
+                                 "the application)");
+    }
+    // Old databases have tables with another suffix.
+    const bool here = IsThere(file_system, dir, name) ||
+                      IsThere(file_system, dir, NumberedName(number, ".ldb"));
+    found += here ? 1 : 0;
+    lost = here || !lost.empty() ? lost : name;
+  }
+  return lost.empty() ? Status::OK()
+         : found > 0  ? Lost(dir, lost)
+                      : Refused(dir, lost + " missing, as is every other table "
+                                            "of column family '" +
+                                         family.name +
+                                         "': they are on another path "
+                                         "(cf_paths of the application), or "
+                                         "lost, and then a refresh by swap "
+                                         "(--visibility swap) replaces them");
+}
+
+}  // namespace
+
+Status CheckFilesAreHere(rocksdb::FileSystem* file_system,
+                         const std::string& dir) {
+  ManifestReader reader;
+  Status status = ReadManifest(file_system, dir, &reader, nullptr);
+  for (const auto& [id, family] : reader.state().families) {
+    if (status.ok()) {
+      status = CheckTablesAreHere(file_system, dir, family);
+    }
+    for (const auto& [number, file] : family.blobs) {
+      const std::string name = NumberedName(number, ".blob");
+      if (status.ok() && !IsThere(file_system, dir, name)) {
+        status = Lost(dir, name);
+      }
+    }
+  }
+  return status;
+}
+
+Status IsEmptyWal(rocksdb::FileSystem* file_system, const std::string& path,
+                  uint64_t number, bool* is_empty) {
+  std::unique_ptr<FileSource> source;
+  Status status = FileSource::Open(file_system, path, &source);
+  bool any = false;
+  LogFollower log(LogKind::kWal, number);
+  if (status.ok()) {
+    status = log.Follow(*source, [&any](const Slice&, uint64_t) {
+      any = true;
+      return Status::OK();
+    });
+  }
+  *is_empty = !any && !log.stopped_inside();
+  return status;
+}
+
+Status ListUnflushed(rocksdb::FileSystem* file_system, rocksdb::DB* db,
+                     std::vector<FamilyHandle>* families) {
+  const rocksdb::DBOptions options = db->GetDBOptions();
+  ManifestReader manifest;
+  Status status = ReadManifest(file_system, db->GetName(), &manifest, nullptr);
+  WalFacts facts;
+  const bool known =
+      status.ok() &&
+      ReadWalFacts(file_system,
+                   options.wal_dir.empty() ? db->GetName() : options.wal_dir,
+                   OldestNeededWal(manifest.state(), options.allow_2pc),
+                   &facts);
+  if (status.ok() && facts.counts_batches()) {
+    return MakeStatus(
+        EndState::kRefused,
+        "its WALs were written by a TransactionDB with WRITE_PREPARED or "
+        "WRITE_UNPREPARED, whose sequence numbers count batches: replaying "
+        "them would lose later writes of this database; refresh by swap "
+        "instead (--visibility swap), or let its application flush all column "
+        "families while no transaction is open");
+  }
+  for (FamilyHandle& family : *families) {
+    const auto found = facts.families().find(family.handle->GetID());
+    const bool has_keys = known && found != facts.families().end() &&
+                          !found->second.unbounded &&
+                          !found->second.keys.empty();
+    if (has_keys) {
+      family.unflushed = {
+          SpanOf(found->second.keys, family.handle->GetComparator())};
+    } else if (status.ok() && HoldsUnflushed(db, family.handle)) {
+      status = SpanAll(db, &family);
+    }
+    for (LiveTable& table : family.unflushed) {
+      table.has_single_deletes = known && facts.has_single_deletes();
+    }
+  }
+  return status;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,61 @@
+// Reads the files of a database directory without RocksDB: the MANIFEST and the
+// WALs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "format/rocksdb/manifest_reader.h"
+#include "format/rocksdb/wal_facts.h"
+#include "pipeline/pull/live_tables.h"
+#include "rocksdb/db.h"
+#include "rocksdb/file_system.h"
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// The file that CURRENT names.
+struct ManifestFileFound {
+  std::string path;
+  uint64_t bytes = 0;
+  uint64_t end = 0;  // behind its last whole record or group
+};
+
+// Reads the MANIFEST of the database in `dir`, which may be open. `found` may
+// be null. Calls `each`, if set, with every record that the reader has taken.
+//   kRefused  no database
+//   kCorrupt  the MANIFEST is damaged
+//   others    those of `each`
+[[nodiscard]] rocksdb::Status ReadManifest(
+    rocksdb::FileSystem* file_system, const std::string& dir,
+    ManifestReader* reader, ManifestFileFound* found,
+    const std::function<rocksdb::Status(const rocksdb::Slice&)>& each = {});
+
+// Reads the WALs in `dir` that recovery replays: those from the number `oldest`
+// on. Returns false if not all can be read.
+bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
+                  uint64_t oldest, WalFacts* facts);
+
+// Checks that every file that the MANIFEST names lies in `dir` itself. The
+// OPTIONS file does not tell it: it never names db_paths.
+//   kRefused  a file is on another path; the message names it
+//   kCorrupt  a file is missing, or the MANIFEST is damaged
+[[nodiscard]] rocksdb::Status CheckFilesAreHere(
+    rocksdb::FileSystem* file_system, const std::string& dir);
+
+// Sets *is_empty if a WAL holds no entries: nothing, or only records about the
+// log itself.
+[[nodiscard]] rocksdb::Status IsEmptyWal(rocksdb::FileSystem* file_system,
+                                         const std::string& path,
+                                         uint64_t number, bool* is_empty);
+
+// Sets `unflushed` of each family of a database that is open for reading only.
+//   kRefused  a plain RocksDB would replay its WALs wrongly (WRITE_PREPARED)
+[[nodiscard]] rocksdb::Status ListUnflushed(
+    rocksdb::FileSystem* file_system, rocksdb::DB* db,
+    std::vector<FamilyHandle>* families);
+
+}  // namespace sstferry

@@ -1,0 +1,44 @@
+// Fails an operation that takes longer than it may.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "format/end_state.h"
+#include "pipeline/pull/first_failure.h"
+
+namespace sstferry {
+
+// Threads: made and destroyed by one.
+class DeadlineWatch {
+ public:
+  // Borrows `failure`. It becomes kDeadline after `limit`, unless this object
+  // is destroyed before; 0: never.
+  DeadlineWatch(std::chrono::milliseconds limit, FirstFailure* failure) {
+    if (limit.count() > 0) {
+      thread_ = std::thread([this, limit, failure] {
+        if (!done_.WaitFor(limit)) {
+          failure->Set(MakeStatus(EndState::kDeadline,
+                                  "not done within " +
+                                      std::to_string(limit.count()) + " ms"),
+                       "target");
+        }
+      });
+    }
+  }
+  ~DeadlineWatch() {
+    done_.Stop();
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+  }
+  DeadlineWatch(const DeadlineWatch&) = delete;
+  DeadlineWatch& operator=(const DeadlineWatch&) = delete;
+
+ private:
+  StopSignal done_;
+  std::thread thread_;
+};
+
+}  // namespace sstferry

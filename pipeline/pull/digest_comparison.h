@@ -1,0 +1,98 @@
+// Compares two sides, each of which tells digests of the same parts: a pull and
+// its source, or two sources.
+#pragma once
+
+#include <chrono>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/messages.h"
+#include "pipeline/pull/first_failure.h"
+#include "pipeline/pull/lane_retry.h"
+#include "pipeline/pull/pull_state.h"
+#include "pipeline/pull/source_link.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// One side is asked for this: a unit of a file, or keys of a column family.
+struct DigestPart {
+  std::optional<uint32_t> unit;
+  uint32_t family = 0;
+  KeyInterval interval;
+};
+
+// One side of a comparison. Parts are numbers that both sides understand.
+// Threads: any; the calls for one lane from one.
+class DigestSide {
+ public:
+  virtual ~DigestSide() = default;
+  // Asks for a part's digest and does not wait for it, or reads it.
+  virtual void Ask(uint32_t lane, uint32_t part) = 0;
+  // Returns the answer to the last Ask() of this lane.
+  [[nodiscard]] virtual rocksdb::Status Receive(uint32_t lane, uint32_t part,
+                                                DigestReply* reply) = 0;
+};
+
+// A source. Opens a lane at the first question on it. REQUIRES: the link's
+// lanes are set.
+class SourceDigests : public DigestSide {
+ public:
+  // Borrows link, failure and state. `state`: of a pull, which asks again on a
+  // new connection for state->retry_for without progress; null: no question is
+  // repeated. `label` begins the message of a failure: "left"; empty: nothing
+  // does.
+  SourceDigests(SourceLink* link, const FirstFailure* failure,
+                std::function<DigestPart(uint32_t part)> part_of,
+                std::string label, PullState* state = nullptr);
+
+  void Ask(uint32_t lane, uint32_t part) override;
+  [[nodiscard]] rocksdb::Status Receive(uint32_t lane, uint32_t part,
+                                        DigestReply* reply) override;
+  // The source said of a part that its bytes are wrong.
+  bool is_corrupt() const { return is_corrupt_; }
+
+ private:
+  struct Lane {
+    Channel* channel = nullptr;
+    rocksdb::Status asked;
+    std::unique_ptr<LaneRetry> retry;  // null: none
+  };
+
+  [[nodiscard]] rocksdb::Status Send(uint32_t lane, uint32_t part);
+
+  SourceLink* const link_;
+  const FirstFailure* const failure_;
+  const std::function<DigestPart(uint32_t)> part_of_;
+  const std::string label_;
+  PullState* const state_;
+  std::atomic<bool> is_corrupt_{false};
+  std::vector<Lane> lanes_;
+};
+
+// The answers of both sides for one part.
+struct ComparedPart {
+  uint32_t lane = 0;
+  uint32_t part = 0;
+  DigestReply left;
+  DigestReply right;
+  bool equal() const {
+    return left.entries == right.entries && left.content == right.content;
+  }
+};
+
+// Compares these parts over the lanes of `lanes`, each on a thread of its own.
+// Calls `take` on those threads for every part that both sides answered; what
+// it returns, if not OK, fails the comparison. Returns the first failure of the
+// operation, which it also sets.
+[[nodiscard]] rocksdb::Status CompareDigests(
+    SourceLink* lanes, FirstFailure* failure, DigestSide* left,
+    DigestSide* right, const std::vector<uint32_t>& parts,
+    const std::function<rocksdb::Status(const ComparedPart&)>& take);
+
+}  // namespace sstferry

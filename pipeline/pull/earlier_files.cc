@@ -1,0 +1,134 @@
+#include "pipeline/pull/earlier_files.h"
+
+#include <unordered_map>
+#include <vector>
+
+#include "format/end_state.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/pull/file_check.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+class Taker {
+ public:
+  Taker(const std::string& directory, const JournalState& journal,
+        const CloneLayout& layout, rocksdb::FileSystem* file_system)
+      : directory_(directory),
+        journal_(journal),
+        layout_(layout),
+        file_system_(file_system) {}
+
+  // Finds the files whose units were all recorded.
+  Status FindWhole() {
+    std::vector<CloneUnit> units;
+    const std::vector<CloneFile>& files = journal_.clone->files;
+    const Status status =
+        CutIntoUnits(files, journal_.clone->set.unit_bytes, &units);
+    std::vector<bool> whole(files.size(), status.ok());
+    units_.resize(files.size());
+    for (size_t id = 0; id < units.size(); ++id) {
+      const std::vector<JournalChunk>& chunks = journal_.chunks[id];
+      const bool recorded = chunks.size() == 1 && !chunks.front().unchecked &&
+                            chunks.front().kind == ChunkKind::kCloned;
+      if (recorded) {
+        units_[units[id].file].push_back({units[id], chunks.front().content});
+      } else {
+        whole[units[id].file] = false;
+      }
+    }
+    for (size_t i = 0; i < files.size(); ++i) {
+      // The identity of a blob file needs its time, which it does not have yet.
+      if (whole[i] && files[i].kind == CloneFileKind::kTable &&
+          !(files[i].identity == Digest128())) {
+        by_identity_.emplace(ToHex(files[i].identity), i);
+      }
+    }
+    return status;
+  }
+
+  // *took: there is a whole file with that identity, as it was recorded.
+  Status Take(const CloneFile& file, bool* took) {
+    *took = false;
+    const auto found = by_identity_.find(ToHex(file.identity));
+    if (found == by_identity_.end()) {
+      return Status::OK();
+    }
+    const CloneFile& earlier = journal_.clone->files[found->second];
+    const std::string path = directory_ + "/" + CloneFileName(earlier);
+    if (earlier.kind != file.kind || earlier.bytes != file.bytes ||
+        !IsAsRecorded(path, units_[found->second])) {
+      return Status::OK();
+    }
+    by_identity_.erase(found);
+    *took = true;
+    const Status status =
+        file_system_->RenameFile(path, layout_.LinkPathOf(file),
+                                 rocksdb::IOOptions(), nullptr);
+    return WithContext(status, EndStateOf(status), "rename " + path);
+  }
+
+ private:
+  struct Recorded {
+    CloneUnit unit;
+    Digest128 content;
+  };
+
+  bool IsAsRecorded(const std::string& path,
+                    const std::vector<Recorded>& units) const {
+    for (const Recorded& recorded : units) {
+      Digest128 content;
+      if (!DigestOfPart(file_system_, path, recorded.unit.offset,
+                        recorded.unit.bytes, &content)
+               .ok() ||
+          !(content == recorded.content)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  const std::string& directory_;
+  const JournalState& journal_;
+  const CloneLayout& layout_;
+  rocksdb::FileSystem* const file_system_;
+  std::vector<std::vector<Recorded>> units_;             // by file
+  std::unordered_map<std::string, size_t> by_identity_;  // of whole files
+};
+
+}  // namespace
+
+Status TakeEarlierFiles(const std::string& earlier_dir,
+                        const JournalState& journal, const CloneLayout& layout,
+                        rocksdb::FileSystem* file_system,
+                        const std::function<bool()>& cancelled,
+                        std::set<uint64_t>* numbers) {
+  numbers->clear();
+  Status status;
+  std::set<std::string> taken;
+  if (journal.clone.has_value()) {
+    Taker taker(earlier_dir, journal, layout, file_system);
+    status = taker.FindWhole();
+    for (const CloneFile& file : layout.files()) {
+      if (status.ok() && cancelled()) {
+        status = MakeStatus(EndState::kCancelled, "stopped on request");
+      }
+      bool took = false;
+      if (status.ok() && !layout.IsReused(file)) {
+        status = taker.Take(file, &took);
+      }
+      if (took) {
+        numbers->insert(file.number);
+        taken.insert(layout.LinkPathOf(file));
+      }
+    }
+  }
+  if (status.ok()) status = RemoveTree(file_system, earlier_dir);
+  // The process that recorded them may have died before they were durable.
+  return status.ok() ? SyncAll(file_system, taken, {layout.staging_dir()})
+                     : status;
+}
+
+}  // namespace sstferry

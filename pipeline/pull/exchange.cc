@@ -1,0 +1,250 @@
+#include "pipeline/pull/exchange.h"
+
+#include <algorithm>
+
+#include "pipeline/base/database_open.h"
+#include "pipeline/base/last_transfer.h"
+#include "pipeline/base/thread_priority.h"
+#include "pipeline/disk/database_files.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/pull/pull_reporter.h"
+#include "pipeline/pull/pull_workspace.h"
+#include "pipeline/pull/replica.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+using std::chrono::steady_clock;
+
+Status Exchange::CheckTarget() {
+  bool found = false;
+  Replica replica;
+  const Status status =
+      CheckReplica(options(), context_->plan->opened.source_database_id,
+                   &found, &replica);
+  if (status.ok() && !context_->report->published()) {
+    sequence_old_ = replica.sequence;
+    old_families_ = replica.families;
+  }
+  return status;
+}
+
+Status Exchange::CheckAhead() {
+  if (!IsSwap(options()) || !IsDatabaseOpen(options().target_dir)) {
+    return Status::OK();
+  }
+  if (options().before_swap) {
+    context_->report->Note("a process has TARGET_DIR open, which --before-swap "
+                           "must stop");
+    return Status::OK();
+  }
+  return MakeStatus(EndState::kBusy,
+                    "target " + options().target_dir +
+                        ": a process holds its LOCK; stop it before the pull "
+                        "ends, or let --before-swap do so");
+}
+
+Status Exchange::FinishEarlier() {
+  Status status;
+  const std::string id = workspace()->swap_transfer();
+  if (workspace()->swap_state() == SwapState::kExchanged) {
+    context_->report->Say("completes the exchange of transfer " + id +
+                          " that was cut short");
+    status = CallAfter(id, /*exchanged=*/true);
+    if (status.ok()) {
+      status = workspace()->RetireOld();
+    }
+  }
+  if (status.ok() && workspace()->swap_state() == SwapState::kRetired) {
+    status = DeleteOld();
+  }
+  hooks_open_ =
+      status.ok() && workspace()->swap_state() == SwapState::kBegun;
+  return status;
+}
+
+Status Exchange::DeleteOld() {
+  context_->report->SetPhase("delete");
+  const LowIoScope low(options().low_priority);
+  const steady_clock::time_point start = steady_clock::now();
+  const Status status = workspace()->RemoveOld(
+      options().delete_rate_bytes_per_sec, context_->failure->stop());
+  context_->report->result()->delete_seconds += SecondsSince(start);
+  return status;
+}
+
+bool Exchange::CanResume() {
+  const JournalState& unfinished = context_->work->unfinished();
+  if (workspace()->swap_state() != SwapState::kBegun ||
+      !context_->work->is_resuming() || !unfinished.complete) {
+    return false;
+  }
+  LastTransfer last;
+  const bool verified =
+      ReadLastTransfer(workspace()->db_dir(), &last) &&
+      last.transfer_id == ToHex(unfinished.head.transfer_id) && last.verified;
+  context_->report->result()->verified = verified;
+  return verified || !context_->state->verify;
+}
+
+Status Exchange::Resume() {
+  context_->report->Say("everything had come: resumes the exchange of "
+                        "transfer " +
+                        ToHex(context_->plan->opened.transfer_id) +
+                        " that was cut short");
+  return CheckTarget();
+}
+
+Status Exchange::CallBefore() {
+  hooks_open_ = true;
+  outage_since_ = steady_clock::now();
+  if (!options().before_swap) {
+    return Status::OK();
+  }
+  SwapEvent event;
+  event.target_dir = options().target_dir;
+  event.transfer_id = workspace()->swap_transfer();
+  event.stopped = [this] { return context_->failure->failed(); };
+  context_->report->Log(LogLevel::kInfo, "before the exchange: calls the hook");
+  const Status status = options().before_swap(event);
+  return WithContext(status, EndState::kRefused,
+                     "before the exchange: nothing was exchanged");
+}
+
+Status Exchange::CloseHooks() {
+  return CallAfter(workspace()->swap_transfer(), /*exchanged=*/false);
+}
+
+// Once for each time that the other hook was begun, whatever happened since.
+Status Exchange::CallAfter(const std::string& transfer_id, bool exchanged) {
+  hooks_open_ = false;
+  const Status status = options().after_swap
+                            ? RunAfter(transfer_id, exchanged)
+                            : Status::OK();
+  if (outage_since_) {
+    outage_seconds_ = SecondsSince(*outage_since_);
+  }
+  return status;
+}
+
+Status Exchange::RunAfter(const std::string& transfer_id, bool exchanged) {
+  SwapEvent event;
+  event.target_dir = options().target_dir;
+  event.transfer_id = transfer_id;
+  event.exchanged = exchanged;
+  event.stopped = [] { return false; };
+  context_->report->Log(LogLevel::kInfo, "after the exchange: calls the hook");
+  const Status status = options().after_swap(event);
+  if (status.ok()) {
+    return status;
+  }
+  after_failed_ = MakeStatus(
+      EndState::kInternal, std::string("after the exchange, which ") +
+                               (exchanged ? "stands" : "did not happen") +
+                               ": " + MessageOf(status));
+  return after_failed_;
+}
+
+Status Exchange::WorstOf(const Status& status) const {
+  if (after_failed_.ok() || status.ok() ||
+      MessageOf(status) == MessageOf(after_failed_)) {
+    return after_failed_.ok() ? status : after_failed_;
+  }
+  return MakeStatus(EndState::kInternal,
+                    MessageOf(after_failed_) + "; before that: " +
+                        EndStateName(EndStateOf(status)) + ": " +
+                        MessageOf(status));
+}
+
+Status Exchange::Run() {
+  // Nothing is asked of the source any more, and nothing it does may end what
+  // an application waits for.
+  context_->link->End(Status::OK(), "");
+  Status status =
+      workspace()->BeginSwap(ToHex(context_->plan->opened.transfer_id));
+  if (!status.ok()) {
+    return status;
+  }
+  status = CallBefore();
+  FaultPoint("Puller:BeforeSwapDone");
+  if (status.ok()) {
+    status = context_->failure->failed() ? context_->failure->status()
+                                         : CheckTarget();
+  }
+  std::vector<std::string> kept;
+  if (status.ok()) {
+    status = workspace()->Swap(&kept);
+  }
+  if (workspace()->swap_state() != SwapState::kExchanged) {
+    return status;  // the Puller closes the hooks
+  }
+  exchanged_ = true;
+  context_->report->SetPublished();
+  for (const std::string& name : kept) {
+    context_->report->Say(name + ", which is no part of the database, differs "
+                          "from the source's and was changed here as well: "
+                          "TARGET_DIR keeps its own");
+  }
+  const Status called =
+      CallAfter(workspace()->swap_transfer(), /*exchanged=*/true);
+  FaultPoint("Puller:AfterSwapDone");
+  if (status.ok()) {
+    status = called;
+  }
+  if (status.ok()) {
+    NoteGoneFamilies();
+    Finish();
+  }
+  return status;
+}
+
+// The target is current and served: what fails from here on is a note.
+void Exchange::Finish() {
+  Summary summary = context_->report->summary();
+  summary.state = "complete";
+  Status status = workspace()->PutIntoTarget(
+      kLastTransferName, SummaryToJson(summary, "pull") + "\n");
+  if (!status.ok()) {
+    context_->report->Say("outage_seconds could not be recorded: " +
+                          MessageOf(status));
+  }
+  status = workspace()->RetireOld();
+  if (status.ok()) {
+    status = DeleteOld();
+  }
+  if (status.ok()) {
+    status = workspace()->RemoveWorkspace();
+  }
+  if (!status.ok()) {
+    context_->report->Say("the target is complete, but what is left in " +
+                          workspace()->dir() +
+                          " is for the next refresh to remove: " +
+                          MessageOf(status));
+  }
+}
+
+void Exchange::NoteGoneFamilies() {
+  const std::vector<Family>& families = context_->plan->families;
+  for (const std::string& name : old_families_) {
+    const bool still_there =
+        std::any_of(families.begin(), families.end(),
+                    [&name](const Family& family) {
+                      return family.description.name == name;
+                    });
+    if (!still_there) {
+      context_->report->Say("column family '" + name +
+                            "' is gone at the source, and so it is here");
+    }
+  }
+}
+
+void Exchange::FillSummary(Summary* summary) const {
+  summary->mode = "refresh";
+  summary->visibility = "swap";
+  summary->sequence_old = sequence_old_;
+  summary->sequence_new = context_->plan->opened.snapshot_sequence;
+  summary->outage_seconds = outage_seconds_;
+  summary->exchanged = exchanged_;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,186 @@
+#include "pipeline/pull/first_sequence.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "format/end_state.h"
+#include "format/rocksdb/manifest_append.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/pull/closed_files.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/env.h"
+#include "rocksdb/metadata.h"
+#include "rocksdb/table.h"
+
+namespace sstferry {
+
+using rocksdb::ColumnFamilyHandle;
+using rocksdb::Status;
+
+namespace {
+
+// Sets *key to a key that the family has, if it has a table.
+bool FindKey(rocksdb::DB* db, ColumnFamilyHandle* family, std::string* key) {
+  rocksdb::ColumnFamilyMetaData metadata;
+  db->GetColumnFamilyMetaData(family, &metadata);
+  for (const rocksdb::LevelMetaData& level : metadata.levels) {
+    if (!level.files.empty()) {
+      *key = level.files.front().smallestkey;
+      return true;
+    }
+  }
+  return false;
+}
+
+// Returns true if the database stands at 0 and one of these families has a
+// table. Then sets *family to the first one with a table that `fits`, null if
+// none does, and *key to a key that it has.
+bool FindFamily(rocksdb::DB* db,
+                const std::vector<ColumnFamilyHandle*>& families,
+                const std::function<bool(ColumnFamilyHandle*)>& fits,
+                ColumnFamilyHandle** family, std::string* key) {
+  *family = nullptr;
+  if (db->GetLatestSequenceNumber() != 0) {
+    return false;  // nearly always: each ingest asks
+  }
+  bool has_tables = false;
+  for (ColumnFamilyHandle* const candidate : families) {
+    if (FindKey(db, candidate, key)) {
+      has_tables = true;
+      if (fits(candidate)) {
+        *family = candidate;
+        break;
+      }
+    }
+  }
+  return has_tables;
+}
+
+rocksdb::WriteOptions Durable() {
+  rocksdb::WriteOptions options;
+  options.sync = true;
+  return options;
+}
+
+// Not a TransactionDB's writes, which lock keys and know no range deletions: no
+// transaction has the keys of ours. `status`: of the write.
+Status CheckLeft(const Status& status, rocksdb::DB* db) {
+  if (!status.ok()) {
+    return WithContext(status, EndStateOf(status),
+                       "raise the last sequence of " + db->GetName());
+  }
+  return db->GetLatestSequenceNumber() != 0
+             ? Status::OK()
+             : MakeStatus(EndState::kInternal,
+                          "last sequence of " + db->GetName() +
+                              ": expected 1 or more after a write, found 0");
+}
+
+}  // namespace
+
+Status StandsAtZero(rocksdb::FileSystem* file_system, const std::string& dir,
+                    bool* at_zero) {
+  *at_zero = false;
+  ManifestReader manifest;
+  const Status status =
+      ReadManifest(file_system, dir, &manifest, /*found=*/nullptr);
+  if (!status.ok() || manifest.state().last_sequence != 0) {
+    return status;
+  }
+  const bool has_tables = std::any_of(
+      manifest.state().families.begin(), manifest.state().families.end(),
+      [](const auto& family) { return !family.second.files.empty(); });
+  WalFacts wals;
+  // A WAL that cannot be read may hold an entry, whose number RocksDB takes.
+  *at_zero = has_tables &&
+             ReadWalFacts(file_system, dir,
+                          OldestNeededWal(manifest.state(), true), &wals) &&
+             wals.entries() == 0;
+  return status;
+}
+
+Status RaiseLastSequence(rocksdb::FileSystem* file_system,
+                         const std::string& dir, uint64_t at_least) {
+  ManifestReader manifest;
+  ManifestFileFound file;
+  Status status = ReadManifest(file_system, dir, &manifest, &file);
+  const uint64_t wanted = std::max<uint64_t>(at_least, 1);
+  if (!status.ok() || manifest.state().last_sequence >= wanted) {
+    return status;
+  }
+  if (file.end != file.bytes) {
+    return MakeStatus(EndState::kInternal,
+                      "raise the last sequence in " + file.path +
+                          ": expected a whole record at its end, byte " +
+                          std::to_string(file.bytes) + ", found " +
+                          std::to_string(file.bytes - file.end) +
+                          " bytes that are none");
+  }
+  std::string text;
+  status = rocksdb::ReadFileToString(file_system, file.path, &text);
+  if (status.ok() && text.size() != file.bytes) {
+    status = MakeStatus(EndState::kInternal,
+                        "read " + file.path + ": expected " +
+                            std::to_string(file.bytes) + " bytes, found " +
+                            std::to_string(text.size()));
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  AppendLastSequence(file.bytes, wanted, &text);
+  return WriteDurably(file_system, file.path, text);
+}
+
+Status SpendFirstSequence(rocksdb::DB* db,
+                          const std::vector<ColumnFamilyHandle*>& families,
+                          bool* spent) {
+  *spent = false;
+  ColumnFamilyHandle* family = nullptr;
+  std::string key;
+  const auto takes_range_deletions = [db](ColumnFamilyHandle* handle) {
+    return db->GetOptions(handle).table_factory->IsDeleteRangeSupported();
+  };
+  if (!FindFamily(db, families, takes_range_deletions, &family, &key)) {
+    return Status::OK();
+  }
+  if (family == nullptr) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + db->GetName() +
+                          ": its last sequence is 0, and none of its table "
+                          "formats takes the range deletion that raises it; "
+                          "refresh it with --visibility swap");
+  }
+  const Status status =
+      db->GetRootDB()->DeleteRange(Durable(), family, key, key);
+  if (status.IsNotSupported() && !kDropsEntriesAtZero) {
+    return Status::OK();  // with a row cache, which range deletions bypass
+  }
+  *spent = status.ok();
+  return CheckLeft(status, db);
+}
+
+Status LeaveSequenceZero(rocksdb::DB* db,
+                         const std::vector<ColumnFamilyHandle*>& families,
+                         bool* left) {
+  *left = false;
+  ColumnFamilyHandle* family = nullptr;
+  std::string key;
+  const auto has_known_order = [](ColumnFamilyHandle* handle) {
+    return handle->GetComparator() == rocksdb::BytewiseComparator() ||
+           handle->GetComparator() == rocksdb::ReverseBytewiseComparator();
+  };
+  if (!FindFamily(db, families, has_known_order, &family, &key)) {
+    return Status::OK();
+  }
+  if (family == nullptr) {
+    return SpendFirstSequence(db, families, left);
+  }
+  // Behind a key of the family, so that it has that key's prefix.
+  key += ".sstferry." + rocksdb::Env::Default()->GenerateUniqueId();
+  const Status status = db->GetRootDB()->Delete(Durable(), family, key);
+  *left = status.ok();
+  return CheckLeft(status, db);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,129 @@
+#include "pipeline/pull/health.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "format/cover_file.h"
+#include "format/end_state.h"
+#include "pipeline/base/known_fault.h"
+#include "pipeline/base/random_id.h"
+#include "pipeline/disk/durable.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// Widens what was looked at until it includes what `other` was found in.
+void Join(const HealthFile& other, HealthFile* fault) {
+  if (other.families != fault->families) {
+    fault->families.clear();
+  }
+  if (!(other.interval == fault->interval)) {
+    fault->interval = KeyInterval();
+  }
+}
+
+bool IsBound(const std::optional<std::string>& asked,
+             const std::optional<std::string>& looked_at) {
+  return !asked.has_value() || asked == looked_at;
+}
+
+}  // namespace
+
+HealthFile MakeFault(ReplicaFault fault, const std::string& what,
+                     const Selection& looked_at) {
+  HealthFile made;
+  made.fault = fault;
+  made.id = RandomId();
+  made.found_seconds = static_cast<uint64_t>(std::time(nullptr));
+  made.what = what;
+  made.families = looked_at.families;
+  made.interval = looked_at.interval;
+  return made;
+}
+
+Status RecordFault(rocksdb::FileSystem* file_system, const std::string& dir,
+                   HealthFile* fault) {
+  const HealthFile known = ReadKnownFault(dir);
+  if (known.fault != ReplicaFault::kNone && known.id != TransferId()) {
+    Join(known, fault);
+    if (known.fault > fault->fault) {
+      fault->fault = known.fault;
+      fault->what = known.what;
+    }
+  }
+  if (fault->id == TransferId()) {
+    fault->id = RandomId();
+  }
+  std::string text;
+  EncodeHealthFile(*fault, &text);
+  const Status status =
+      WriteDurably(file_system, dir + "/" + kHealthFileName, text);
+  if (status.ok()) {
+    return status;
+  }
+  // A full disk has room for that.
+  Status removed = RemoveTree(file_system, dir + "/" + kCoverFileName);
+  if (removed.ok()) {
+    removed = SyncDirectory(file_system, dir);
+  }
+  return WithContext(status, EndStateOf(status),
+                     "the fault of " + dir + " could not be recorded (" +
+                         fault->what + ")" +
+                         (removed.ok() ? "" : ", nor its records be removed"));
+}
+
+Status ClearFault(rocksdb::FileSystem* file_system, const std::string& dir,
+                  const HealthFile& mended) {
+  if (mended.fault == ReplicaFault::kNone ||
+      ReadKnownFault(dir).id != mended.id) {
+    return Status::OK();
+  }
+  const Status status = RemoveTree(file_system, dir + "/" + kHealthFileName);
+  return status.ok() ? SyncDirectory(file_system, dir) : status;
+}
+
+bool Includes(const Selection& asked, const HealthFile& fault) {
+  const bool families =
+      asked.families.empty() ||
+      (!fault.families.empty() &&
+       std::all_of(fault.families.begin(), fault.families.end(),
+                   [&asked](const std::string& name) {
+                     return std::find(asked.families.begin(),
+                                      asked.families.end(),
+                                      name) != asked.families.end();
+                   }));
+  return families && IsBound(asked.interval.begin, fault.interval.begin) &&
+         IsBound(asked.interval.end, fault.interval.end);
+}
+
+std::string ReplaceCommand(const PullOptions& options) {
+  std::string command = "sstferry pull " +
+                        ShellWord(options.source.ToString()) + " " +
+                        ShellWord(options.target_dir);
+  for (const std::string& family : options.selection.families) {
+    command += " --cf " + ShellWord(family);
+  }
+  const KeyInterval& interval = options.selection.interval;
+  if (interval.begin.has_value()) {
+    command += " --begin " + ShellWord(KeyToText(*interval.begin));
+  }
+  if (interval.end.has_value()) {
+    command += " --end " + ShellWord(KeyToText(*interval.end));
+  }
+  return command + " --mode refresh --visibility swap";
+}
+
+Status FaultStatus(const PullOptions& options, const HealthFile& fault) {
+  return MakeStatus(
+      EndState::kCorrupt,
+      "target " + options.target_dir + ": " + FaultSentence(fault) +
+          (fault.fault == ReplicaFault::kDamaged
+               ? ", which a refresh in place does not mend; run: " +
+                     ReplaceCommand(options)
+               : ", and this refresh compares only a part of what was found; "
+                 "run it without --cf, --begin and --end"));
+}
+
+}  // namespace sstferry

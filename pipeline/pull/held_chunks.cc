@@ -1,0 +1,202 @@
+#include "pipeline/pull/held_chunks.h"
+
+#include <unordered_map>
+
+#include "format/end_state.h"
+#include "pipeline/pull/chunk_check.h"
+#include "rocksdb/metadata.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+struct LiveFile {
+  std::string largest;
+  uint64_t bytes = 0;
+};
+
+// Maps smallest keys to the files of one family.
+using LiveFiles = std::unordered_map<std::string, LiveFile>;
+
+Status Damaged(const std::string& what) {
+  return MakeStatus(EndState::kCorrupt, "the unfinished database: " + what);
+}
+
+std::vector<LiveFiles> ListLiveFiles(const TargetDb& db, size_t families) {
+  std::vector<LiveFiles> live(families);
+  for (size_t i = 0; i < families; ++i) {
+    rocksdb::ColumnFamilyMetaData metadata;
+    db.db()->GetColumnFamilyMetaData(db.handle(i), &metadata);
+    for (const rocksdb::LevelMetaData& level : metadata.levels) {
+      for (const rocksdb::SstFileMetaData& file : level.files) {
+        live[i][file.smallestkey] = {file.largestkey, file.size};
+      }
+    }
+  }
+  return live;
+}
+
+// Takes the chunk's file out of the list.
+bool TakeLive(const ChunkEnd& chunk, LiveFiles* live) {
+  const auto found = live->find(chunk.smallest);
+  if (found == live->end() || found->second.largest != chunk.largest ||
+      found->second.bytes != chunk.file_bytes) {
+    return false;
+  }
+  live->erase(found);
+  return true;
+}
+
+class Finder {
+ public:
+  Finder(const JournalState& journal, const IsIngested& is_ingested,
+         bool in_order, const std::vector<PullFamily>& families,
+         rocksdb::FileSystem* file_system, const std::string& staging_dir,
+         HeldChunks* held)
+      : journal_(journal),
+        is_ingested_(is_ingested),
+        in_order_(in_order),
+        families_(families),
+        file_system_(file_system),
+        staging_dir_(staging_dir),
+        held_(held) {}
+
+  Status Run() {
+    held_->starts.resize(journal_.ranges.size());
+    for (const Range& range : journal_.ranges) {
+      const Status status = AddRange(range);
+      if (!status.ok()) {
+        return status;
+      }
+    }
+    return Status::OK();
+  }
+
+ private:
+  // Returns true if the chunk's file in staging is what was recorded. One whose
+  // blocks have no checksums cannot be told from one that has rotted.
+  bool IsStaged(uint32_t family, const StagedChunk& recorded) {
+    StagedChunk found = recorded;
+    return !recorded.record.unchecked &&
+           CheckStagedChunk(file_system_, families_[family],
+                            /*all_blocks=*/true, &found)
+               .ok() &&
+           found.record == recorded.record &&
+           BytesOf(recorded.path) == recorded.record.chunk.file_bytes;
+  }
+
+  uint64_t BytesOf(const std::string& path) const {
+    uint64_t bytes = 0;
+    const rocksdb::IOStatus asked = file_system_->GetFileSize(
+        path, rocksdb::IOOptions(), &bytes, nullptr);
+    return asked.ok() ? bytes : 0;
+  }
+
+  Status AddRange(const Range& range) {
+    const std::vector<JournalChunk>& chunks = journal_.chunks[range.id];
+    RangeStart& start = held_->starts[range.id];
+    bool in_database = true;
+    std::vector<StagedChunk> staged;
+    size_t at = 0;
+    for (; at < chunks.size(); ++at) {
+      StagedChunk chunk;
+      chunk.family = range.family;
+      chunk.record = chunks[at];
+      chunk.path = staging_dir_ + "/" +
+                   StagedName(range.id, chunk.record.chunk.ordinal);
+      if (is_ingested_(range, chunk.record)) {
+        if (!in_database && in_order_) {
+          return Damaged("chunk " + std::to_string(at) + " of range " +
+                         std::to_string(range.id) +
+                         " is there without the one before it");
+        }
+      } else if (IsStaged(range.family, chunk)) {
+        in_database = false;
+        staged.push_back(std::move(chunk));
+      } else {
+        break;
+      }
+    }
+    start.whole = journal_.whole[range.id] && at == chunks.size();
+    if (!start.whole && IsCompared(range, chunks)) {
+      at = 0;
+      staged.clear();
+    }
+    held_->staged.insert(held_->staged.end(), staged.begin(), staged.end());
+    held_->chunks_lost += chunks.size() - at;
+    const std::vector<JournalChunk> kept(chunks.begin(), chunks.begin() + at);
+    start.held = TotalsOf(kept);
+    start.last_key = kept.empty() ? "" : kept.back().chunk.largest;
+    if (!start.whole && !kept.empty() &&
+        kept.back().kind == ChunkKind::kDelta) {
+      start.whole = true;
+      held_->ended.push_back({range.id, start.held});
+    }
+    held_->totals += start.held;
+    for (const JournalChunk& chunk : kept) {
+      Count(chunk);
+    }
+    return Status::OK();
+  }
+
+  // True if the range got deltas by comparison. Where they end, only the lane
+  // knew: such a range is compared anew, unless it was whole.
+  static bool IsCompared(const Range& range,
+                         const std::vector<JournalChunk>& chunks) {
+    return !chunks.empty() && chunks.front().kind == ChunkKind::kDelta &&
+           range.need != RangeNeed::kLookup;
+  }
+
+  void Count(const JournalChunk& record) {
+    (record.kind == ChunkKind::kDelta ? held_->chunks_delta
+                                      : held_->chunks_built)++;
+  }
+
+  const JournalState& journal_;
+  const IsIngested& is_ingested_;
+  const bool in_order_;
+  const std::vector<PullFamily>& families_;
+  rocksdb::FileSystem* const file_system_;
+  const std::string staging_dir_;
+  HeldChunks* const held_;
+};
+
+}  // namespace
+
+std::string StagedName(uint32_t range_id, uint32_t ordinal) {
+  return std::to_string(range_id) + "-" + std::to_string(ordinal) + ".sst";
+}
+
+Status FindHeldChunks(const JournalState& journal,
+                      const IsIngested& is_ingested, bool in_order,
+                      const std::vector<PullFamily>& families,
+                      rocksdb::FileSystem* file_system,
+                      const std::string& staging_dir, HeldChunks* held) {
+  *held = HeldChunks();
+  return Finder(journal, is_ingested, in_order, families, file_system,
+                staging_dir, held)
+      .Run();
+}
+
+Status FindHeldChunks(const JournalState& journal, const TargetDb& db,
+                      const std::vector<PullFamily>& families,
+                      rocksdb::FileSystem* file_system,
+                      const std::string& staging_dir, HeldChunks* held) {
+  std::vector<LiveFiles> live = ListLiveFiles(db, families.size());
+  const Status status = FindHeldChunks(
+      journal,
+      [&live](const Range& range, const JournalChunk& chunk) {
+        return TakeLive(chunk.chunk, &live[range.family]);
+      },
+      /*in_order=*/true, families, file_system, staging_dir, held);
+  for (const LiveFiles& files : live) {
+    if (status.ok() && !files.empty()) {
+      return Damaged("expected no file without a record, found " +
+                     std::to_string(files.size()));
+    }
+  }
+  return status;
+}
+
+}  // namespace sstferry

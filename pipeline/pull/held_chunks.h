@@ -1,0 +1,59 @@
+// Finds what of an unfinished pull is still there: compares its journal with
+// the database's MANIFEST and with what lies in staging/.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "pipeline/pull/chunk_store.h"
+#include "pipeline/pull/journal_state.h"
+#include "pipeline/pull/pull_state.h"
+#include "pipeline/pull/range_scheduler.h"
+#include "pipeline/pull/target_db.h"
+
+namespace sstferry {
+
+struct HeldChunks {
+  std::vector<RangeStart> starts;  // by range id
+  // Recorded, checked again and not yet in the database.
+  std::vector<StagedChunk> staged;
+  // A delta, or a unit, is all of its range: those whose end was not recorded.
+  std::vector<JournalRangeDone> ended;
+  uint64_t chunks_built = 0;
+  uint64_t chunks_delta = 0;
+  uint64_t chunks_cloned = 0;
+  uint64_t chunks_unchecked = 0;
+  uint64_t chunks_lost = 0;  // recorded, but not there or damaged
+  Totals totals;
+};
+
+// The name of a chunk's file in staging/.
+std::string StagedName(uint32_t range_id, uint32_t ordinal);
+
+// Returns true if a recorded chunk is in the database.
+using IsIngested =
+    std::function<bool(const Range& range, const JournalChunk& chunk)>;
+
+// A chunk that is not in the database is held when its file in staging/, read
+// whole, is what was recorded; where that fails, the chunk and those that
+// follow it in its range count as never received.
+// kCorrupt with `in_order`: a chunk is in the database without the one before.
+[[nodiscard]] rocksdb::Status FindHeldChunks(
+    const JournalState& journal, const IsIngested& is_ingested, bool in_order,
+    const std::vector<PullFamily>& families,
+    rocksdb::FileSystem* file_system, const std::string& staging_dir,
+    HeldChunks* held);
+
+// Finds the chunks of a new database. One is in it when a live file of its
+// family has its bounds and its size: the chunks of a family share no key.
+//   kCorrupt   the database holds files of no record, or a chunk without the
+//              one before it: not what a pull leaves
+[[nodiscard]] rocksdb::Status FindHeldChunks(
+    const JournalState& journal, const TargetDb& db,
+    const std::vector<PullFamily>& families,
+    rocksdb::FileSystem* file_system, const std::string& staging_dir,
+    HeldChunks* held);
+
+}  // namespace sstferry

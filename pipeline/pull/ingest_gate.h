@@ -1,0 +1,50 @@
+// Delays ingestion into a database that serves an application while its
+// compactions lag behind. A minimum rate bounds the delay.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "pipeline/base/stop_signal.h"
+#include "pipeline/pull/live_tables.h"
+#include "rocksdb/db.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Threads: one at a time; waited_micros() from any.
+class IngestGate {
+ public:
+  // Pass() waits while is_busy() returns true, but lets at least
+  // `min_bytes_per_sec` pass; 0: it never waits. Borrows `stop`.
+  IngestGate(std::function<bool()> is_busy, uint64_t min_bytes_per_sec,
+             StopSignal* stop);
+
+  // Waits until `bytes` may be ingested.
+  //   kCancelled  stopped
+  [[nodiscard]] rocksdb::Status Pass(uint64_t bytes);
+  uint64_t waited_micros() const { return waited_micros_; }
+
+ private:
+  const std::function<bool()> is_busy_;
+  const uint64_t min_bytes_per_sec_;
+  StopSignal* const stop_;
+  std::atomic<uint64_t> waited_micros_{0};
+};
+
+// Returns the number of files in level 0; 0 if RocksDB does not tell it.
+uint64_t FilesInLevel0(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family);
+
+// Returns a sentence for the operator about each family with so many files in
+// level 0 that RocksDB slows down writers.
+std::vector<std::string> CrowdedLevel0(
+    rocksdb::DB* db, const std::vector<FamilyHandle>& families);
+
+// True if RocksDB delays or stops writers of one of these families, or will
+// soon: because of files in level 0, or of bytes that wait for compaction.
+bool IsBehind(rocksdb::DB* db, const std::vector<FamilyHandle>& families);
+
+}  // namespace sstferry

@@ -1,0 +1,136 @@
+// Makes received chunks part of the target database: records each in the
+// journal at once, then ingests all that wait in one call.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "pipeline/pull/chunk_store.h"
+#include "pipeline/pull/journal_file.h"
+#include "rocksdb/db.h"
+
+namespace sstferry {
+
+// A column family that chunks are ingested into.
+struct IngestFamily {
+  rocksdb::ColumnFamilyHandle* handle = nullptr;
+  bool keeps_level0 = false;  // FIFO, or one level: files stay in level 0
+};
+
+// How an Ingestor ingests.
+struct IngestRules {
+  // True: chunks lie above the data of a database that an application reads and
+  // may write, and ingests are deferred until IngestHeld(). False: the database
+  // is new, and chunks go to the last level.
+  bool over_data = false;
+  // If set, called before `bytes` are ingested. It may wait, and an error that
+  // it returns ends the ingest.
+  std::function<rocksdb::Status(uint64_t bytes)> admit;
+  // Unset: the steady clock. For tests.
+  std::function<std::chrono::steady_clock::time_point()> now;
+};
+
+// Ingests the chunks of all lanes. It has no thread: a lane that adds a chunk
+// while no other one ingests does it for all, and the others continue to
+// receive. A call costs four syncs whatever it ingests, so a single chunk waits
+// for a second one or for Flush(), unless calls are rare: over a slow link a
+// chunk of a new database is ingested as soon as it has come.
+//
+// Ownership: borrows db, handles and journal.
+// Threads:   any.
+// Crash:     a chunk's record is durable before the chunk is ingested;
+//   RocksDB's MANIFEST says which of the recorded chunks are ingested.
+class Ingestor : public ChunkStore {
+ public:
+  Ingestor(rocksdb::DB* db, std::vector<IngestFamily> families,
+           JournalFile* journal, bool sync_journal, size_t max_waiting,
+           const IngestRules& rules = {});
+
+  // Waits while max_waiting chunks are queued.
+  [[nodiscard]] rocksdb::Status Add(StagedChunk chunk,
+                                    StageClock* clock) override;
+  [[nodiscard]] rocksdb::Status Flush(StageClock* clock) override;
+  [[nodiscard]] rocksdb::Status EndRange(
+      const JournalRangeDone& done) override;
+  // Ingests or defers them.
+  [[nodiscard]] rocksdb::Status AddRecorded(
+      const std::vector<StagedChunk>& chunks, StageClock* clock) override;
+  // A call of RocksDB that has begun runs to its end.
+  void Stop() override;
+  void FillSummary(Summary* summary) const override;
+
+  // Ingests all deferred chunks in one call. Readers see all of them at once;
+  // after a crash, the database has all of them or none.
+  [[nodiscard]] rocksdb::Status IngestHeld(StageClock* clock);
+
+  uint64_t ingest_calls() const;
+  // Duration in microseconds of the calls over data: "p50", "p99", "max";
+  // empty without calls. No writer waited longer than that for a call.
+  std::map<std::string, uint64_t> CallMicros() const;
+  // Level -> number of chunks that were in it right after the call that
+  // ingested them. Counts only calls over data, and no chunk that a
+  // compaction rewrote before it could be counted.
+  std::map<int, uint64_t> IngestedLevels() const;
+
+ private:
+  // Ingests as long as at least `least` (1 or more) chunks wait.
+  void IngestWaiting(size_t least, std::unique_lock<std::mutex>* lock,
+                     StageClock* clock);
+  // Checks that no two files of a family overlap or share a key: in one call
+  // RocksDB would put all of them into level 0.
+  //   kInternal  two files do
+  [[nodiscard]] rocksdb::Status CheckDisjoint(
+      const std::vector<StagedChunk>& batch) const;
+  // How many chunks have to wait for a call now. REQUIRES: mu_ is locked.
+  size_t LeastTogether() const;
+  std::chrono::steady_clock::time_point Now() const;
+  // Status for a caller. REQUIRES: mu_ is locked.
+  [[nodiscard]] rocksdb::Status Verdict() const;
+  [[nodiscard]] rocksdb::Status SyncRecords(
+      const std::vector<StagedChunk>& batch, StageClock* clock);
+  [[nodiscard]] rocksdb::Status Ingest(const std::vector<StagedChunk>& batch,
+                                       StageClock* clock);
+  [[nodiscard]] rocksdb::Status Admit(const std::vector<StagedChunk>& batch);
+  std::vector<rocksdb::IngestExternalFileArg> ArgumentsOf(
+      const std::vector<StagedChunk>& batch) const;
+  // Records the chunks as ingested.
+  [[nodiscard]] rocksdb::Status RecordIngested(
+      const std::vector<StagedChunk>& batch);
+  // Ingests into a database that is written. Flushes without stalling writers
+  // a few times before it lets RocksDB stall them.
+  [[nodiscard]] rocksdb::Status IngestOver(
+      std::vector<rocksdb::IngestExternalFileArg> args);
+  [[nodiscard]] rocksdb::Status FlushFamilies(
+      const std::vector<rocksdb::IngestExternalFileArg>& args);
+  void Hold(const std::vector<StagedChunk>& batch);
+  void CountLevels(const std::vector<StagedChunk>& batch);
+
+  rocksdb::DB* const db_;
+  const std::vector<IngestFamily> families_;
+  JournalFile* const journal_;
+  const bool sync_journal_;
+  const size_t max_waiting_;
+  const IngestRules rules_;
+
+  mutable std::mutex mu_;
+  std::condition_variable changed_;
+  bool ingesting_ = false;            // under mu_, and all below
+  std::vector<StagedChunk> waiting_;
+  std::vector<StagedChunk> held_;     // deferred chunks
+  uint64_t ingest_calls_ = 0;
+  std::vector<uint64_t> call_micros_;
+  std::map<int, uint64_t> ingested_levels_;
+  std::chrono::steady_clock::time_point last_end_;    // of a call, or the begin
+  std::chrono::steady_clock::duration last_duration_; // of that call
+  bool stopped_ = false;
+  rocksdb::Status status_;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,152 @@
+// One lane at the target: asks for ranges, receives their chunks, checks them
+// and hands them to the chunk store, on the thread that calls Run().
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "format/wire_compression.h"
+#include "pipeline/disk/staging_file.h"
+#include "pipeline/pull/lane_channel.h"
+#include "pipeline/pull/lane_retry.h"
+#include "pipeline/pull/pull_state.h"
+#include "pipeline/pull/range_compare.h"
+#include "pipeline/pull/unit_check.h"
+
+namespace sstferry {
+
+// When the lane's connection is lost, or its bytes are damaged on the way, it
+// connects again (pull/lane_retry.h says how often) and repeats its requests;
+// what came whole of the open chunk is kept. A chunk that came whole and is
+// wrong is asked for from its first byte.
+class LaneClient {
+ public:
+  // Borrows the state.
+  LaneClient(PullState* state, uint32_t lane);
+
+  // Works until no range is left. On error the lane holds nothing that was not
+  // handed over; what lies in staging belongs to nobody.
+  //   kCorrupt   bytes, totals or keys are not what the source announced, as
+  //              often as they were asked for
+  //   kDeadPeer  the source was not there for too long
+  [[nodiscard]] rocksdb::Status Run();
+
+ private:
+  // A chunk of which not everything has come.
+  struct OpenChunk {
+    OpenChunk(PullState* state, StagingPlace place, StagingBuffer* buffer,
+              std::unique_ptr<OpenUnit> of_clone)
+        : unit(std::move(of_clone)),
+          file(state->file_system, std::move(place), buffer) {}
+    ChunkBegin begin;
+    std::unique_ptr<OpenUnit> unit;  // null: it is none of a clone's
+    StagingFile file;
+    ChunkDigest digest;
+    uint64_t frames = 0;
+    uint64_t acknowledged_bytes = 0;
+  };
+
+  [[nodiscard]] rocksdb::Status Connect();
+  [[nodiscard]] rocksdb::Status Work();
+  // A range, or a part of it, and what it was asked for: digests, chunks or a
+  // delta.
+  struct Asked {
+    uint32_t range_id = 0;
+    KeyInterval part;
+    bool compares = false;
+    uint32_t group_entries = 0;  // where it compares; 0: not of groups
+    bool of_delta = false;
+    // Until they are sent: the messages that ask for the delta.
+    std::vector<DeltaRequest> delta;
+    // The next part of a delta's range begins here.
+    std::optional<std::string> rest;
+    uint64_t counted_bytes = 0;  // in the progress already
+  };
+
+  [[nodiscard]] rocksdb::Status AskAhead();
+  [[nodiscard]] rocksdb::Status AskNext(Asked asked);
+  // Sends what is to be asked for a delta, while the source sends no chunk:
+  // both could else wait for each other to read.
+  [[nodiscard]] rocksdb::Status AskForDelta();
+  // Fills what a new range is asked for: its chunks, or to be compared.
+  [[nodiscard]] rocksdb::Status ChooseAsked(const Range& range, Asked* asked);
+  // Makes a lost delta one that is compared once more.
+  void CompareAnew(Asked* asked) const;
+  // The front range's: counts it as whole, or asks for a delta.
+  [[nodiscard]] rocksdb::Status CompareRange(const Range& range);
+  [[nodiscard]] rocksdb::Status ReceiveGroups(GroupReply* reply);
+  // All chunks of the front range, or of its part, have come: goes on with the
+  // next part, or ends the range.
+  [[nodiscard]] rocksdb::Status EndPart(const Range& range);
+  [[nodiscard]] rocksdb::Status EndRange(const Range& range,
+                                         const Totals& totals);
+  // Puts `next` in the place of the front range, behind all others.
+  [[nodiscard]] rocksdb::Status AskInstead(Asked next);
+  // The request for a range of which this lane may have a part.
+  [[nodiscard]] rocksdb::Status Ask(const Asked& asked, bool front);
+  void StartRange();
+  void StartTime();
+  [[nodiscard]] rocksdb::Status ReceiveRange(const Range& range);
+  [[nodiscard]] rocksdb::Status ReceiveChunk(const Range& range,
+                                             const ChunkBegin& begin);
+  [[nodiscard]] rocksdb::Status OpenForChunk(const Range& range,
+                                             const ChunkBegin& begin);
+  void DropChunk();
+  // Waits until so many bytes more may be written.
+  [[nodiscard]] rocksdb::Status AwaitPace(uint64_t bytes);
+  // Waits until the disk has room for a chunk.
+  [[nodiscard]] rocksdb::Status AwaitSpace(const Range& range,
+                                           const ChunkBegin& begin);
+  [[nodiscard]] rocksdb::Status StoreChunk(const Range& range, ChunkEnd* end);
+  [[nodiscard]] rocksdb::Status BadChunk(const rocksdb::Status& status);
+  [[nodiscard]] rocksdb::Status Acknowledge(const Range& range);
+  // All before that byte of that chunk of the range is here to stay.
+  [[nodiscard]] rocksdb::Status SendAck(uint32_t range_id, uint64_t ordinal,
+                                        uint64_t bytes);
+  [[nodiscard]] rocksdb::Status CheckStored(const Range& range,
+                                            StagedChunk* chunk);
+  void CountChunk(const StagedChunk& chunk);
+  void CountBytes(const Range& range, uint64_t bytes);
+  [[nodiscard]] rocksdb::Status Receive(Frame* frame);
+  // The next frame; a chunk's data goes straight into the file's buffer, or is
+  // decompressed there: *data_bytes of them.
+  [[nodiscard]] rocksdb::Status ReceiveInto(StagingFile* file, Frame* frame,
+                                            size_t* data_bytes);
+  [[nodiscard]] rocksdb::Status RoomForData(size_t bytes, StagingFile* file,
+                                            char** room);
+  // Writes what a ChunkData frame holds, decompressed where it says so.
+  [[nodiscard]] rocksdb::Status Unpack(const Frame& frame, StagingFile* file,
+                                       size_t* data_bytes);
+
+  PullState* const state_;
+  LaneChannel channel_;
+  LaneRetry retry_;
+  StageClock clock_;
+  StagingBuffer buffer_;
+  WireDecompressor decompressor_;
+  std::deque<Asked> asked_;     // in the order asked
+  std::optional<RangeCompare> compare_;  // of the front range
+  Clock::time_point until_;     // of the chunk at hand, on this connection
+
+  // Returns the ordinal of the chunk that comes next.
+  uint64_t next_ordinal() const {
+    return range_held_.chunks + range_totals_.chunks;
+  }
+
+  // Count the range being received: what was held before, what came.
+  Totals range_held_;
+  Totals range_totals_;
+  std::string last_key_;  // of its last chunk of entries
+  // The kind of its last chunk; one that is not rebuilt is the only one that is
+  // asked for.
+  ChunkKind range_kind_ = ChunkKind::kRebuilt;
+  uint64_t planned_done_ = 0;
+  std::unique_ptr<OpenChunk> open_;
+  // Count the answer being received: what came since the range was asked for.
+  Totals answer_totals_;
+  RangeDigest answer_chain_;
+};
+
+}  // namespace sstferry

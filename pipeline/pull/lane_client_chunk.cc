@@ -1,0 +1,314 @@
+// One chunk of a lane: received into staging at the pace of the pull, checked,
+// handed over.
+#include <algorithm>
+
+#include "format/limits.h"
+#include "pipeline/base/blocked_time.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/pull/chunk_check.h"
+#include "pipeline/pull/lane_client.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+Status Mismatch(const std::string& what, uint64_t expected, uint64_t found) {
+  return MakeStatus(EndState::kCorrupt,
+                    what + ": expected " + std::to_string(expected) +
+                        ", found " + std::to_string(found));
+}
+
+// A source keeps 8 MiB of what was not acknowledged.
+constexpr uint64_t kAcknowledgeBytes = 1u << 20;
+
+}  // namespace
+
+// A new chunk's file, or the open one's where the source goes on with it.
+Status LaneClient::OpenForChunk(const Range& range, const ChunkBegin& begin) {
+  const Status status =
+      CheckTurn(*state_, range, begin, next_ordinal(),
+                asked_.front().of_delta || range.need == RangeNeed::kLookup,
+                range_kind_ != ChunkKind::kRebuilt);
+  if (!status.ok()) {
+    return channel_.Damaged(status);
+  }
+  const uint64_t open_bytes = open_ != nullptr ? open_->file.bytes() : 0;
+  if (begin.first_byte != 0 &&
+      (begin.first_byte != open_bytes || begin.kind != open_->begin.kind ||
+       begin.file_bytes != open_->begin.file_bytes)) {
+    return channel_.Damaged(
+        MakeStatus(EndState::kCorrupt,
+                   "chunk: expected to go on at byte " +
+                       std::to_string(open_bytes) + ", found " +
+                       std::to_string(begin.first_byte)));
+  }
+  if (begin.first_byte != 0) {
+    return Status::OK();
+  }
+  DropChunk();
+  const Status room = AwaitSpace(range, begin);
+  if (!room.ok()) {
+    return room;
+  }
+  std::unique_ptr<OpenUnit> unit = OpenUnit::Make(state_, range.id);
+  const StagingPlace place =
+      PlaceOf(*state_, unit.get(), range.id, begin.ordinal);
+  open_ = std::make_unique<OpenChunk>(state_, place, &buffer_, std::move(unit));
+  open_->begin = begin;
+  return channel_.Final(open_->file.Open());
+}
+
+// Time that this side lets pass does not count against the source.
+Status LaneClient::AwaitSpace(const Range& range, const ChunkBegin& begin) {
+  if (state_->space == nullptr) {
+    return Status::OK();
+  }
+  StageScope scope(&clock_, Stage::kStageWrite);
+  const Clock::time_point start = Clock::now();
+  const uint64_t bytes =
+      begin.file_bytes != 0
+          ? begin.file_bytes
+          : std::min(range.estimated_bytes, state_->chunk_bytes);
+  const Status status = channel_.Final(state_->space->Pass(bytes));
+  until_ += Clock::now() - start;
+  return status;
+}
+
+void LaneClient::DropChunk() {
+  if (open_ != nullptr) {
+    state_->counters.sst_bytes -= open_->file.bytes();
+    open_.reset();
+  }
+}
+
+Status LaneClient::ReceiveChunk(const Range& range, const ChunkBegin& begin) {
+  StagedChunk chunk;
+  chunk.family = range.family;
+  chunk.record.kind = begin.kind;
+  ChunkEnd& end = chunk.record.chunk;
+  Status status = OpenForChunk(range, begin);
+  if (status.ok()) {
+    chunk.path = open_->file.path();
+    status = StoreChunk(range, &end);
+  }
+  if (status.ok()) {
+    status = CheckStored(range, &chunk);
+  }
+  if (!status.ok()) {
+    return WithContext(status, EndStateOf(status),
+                       "range " + std::to_string(range.id) + " chunk " +
+                           std::to_string(begin.ordinal));
+  }
+  open_.reset();
+  retry_.ChunkDone();
+  for (Totals* totals : {&range_totals_, &answer_totals_}) {
+    totals->chunks++;
+    totals->entries += end.entries;
+    totals->key_value_bytes += end.key_bytes + end.value_bytes;
+    totals->sst_bytes += end.file_bytes;
+  }
+  answer_chain_.AddChunk(end.digest);
+  last_key_ = end.largest;
+  range_kind_ = begin.kind;
+  CountChunk(chunk);
+  status = channel_.Final(state_->store->Add(std::move(chunk), &clock_));
+  // The source may forget all that lies before the next chunk.
+  return status.ok() ? SendAck(range.id, next_ordinal(), /*bytes=*/0) : status;
+}
+
+void LaneClient::CountChunk(const StagedChunk& chunk) {
+  const ChunkEnd& end = chunk.record.chunk;
+  state_->counters.entries += end.entries;
+  state_->counters.key_value_bytes += end.key_bytes + end.value_bytes;
+  std::lock_guard<std::mutex> lock(state_->mu);
+  if (chunk.record.kind == ChunkKind::kRebuilt) {
+    state_->chunks_built++;
+    return;
+  }
+  if (chunk.record.kind == ChunkKind::kDelta) {
+    state_->chunks_delta++;
+    const bool looked_up =
+        (*state_->ranges)[end.range_id].need == RangeNeed::kLookup;
+    state_->ranges_delta += end.ordinal == 0 && !looked_up ? 1 : 0;
+    state_->entries_put += end.entries;
+    state_->entries_deleted += chunk.deletions;
+    return;
+  }
+  state_->chunks_unchecked += chunk.record.unchecked ? 1 : 0;
+  state_->chunks_cloned++;
+}
+
+Status LaneClient::ReceiveInto(StagingFile* file, Frame* frame,
+                               size_t* data_bytes) {
+  StageScope scope(&clock_, Stage::kReceive);
+  auto* const waited = &state_->counters.receive_blocked_micros;
+  FrameHeader header;
+  Status status;
+  {
+    BlockedScope blocked(waited);
+    status = channel_.ReceiveHeader(&header, until_);
+  }
+  const bool is_data = header.type == FrameType::kChunkData;
+  const bool compressed = is_data && (header.flags & kFrameFlagZstd) != 0;
+  char* room = nullptr;
+  if (status.ok() && is_data && !compressed) {
+    status = RoomForData(header.payload_bytes, file, &room);
+  }
+  if (status.ok()) {
+    BlockedScope blocked(waited);
+    status = channel_.ReceivePayload(room, frame);
+    *data_bytes = frame->payload.size();
+  }
+  return status.ok() && compressed ? Unpack(*frame, file, data_bytes) : status;
+}
+
+Status LaneClient::RoomForData(size_t bytes, StagingFile* file, char** room) {
+  if (bytes == 0) {
+    // Would count towards no limit.
+    return channel_.Damaged(
+        MakeStatus(EndState::kCorrupt,
+                   "chunk data: expected bytes, found an empty frame"));
+  }
+  const uint64_t most = MostBytes(open_->begin);
+  if (file->bytes() + bytes > most) {
+    return channel_.Damaged(
+        Mismatch("chunk bytes at most", most, file->bytes() + bytes));
+  }
+  StageScope scope(&clock_, Stage::kStageWrite);
+  return channel_.Final(file->Room(bytes, room));
+}
+
+// As with AwaitSpace().
+Status LaneClient::AwaitPace(uint64_t bytes) {
+  StageScope scope(&clock_, Stage::kReceive);
+  BlockedScope paced(&state_->counters.paced_micros);
+  const Clock::time_point start = Clock::now();
+  const Status status = channel_.Final(state_->pace.Take(bytes));
+  until_ += Clock::now() - start;
+  return status;
+}
+
+// Receives the rest of the open chunk and checks what its frames' digests and
+// the ChunkEnd say of each other; syncs it, but for a clone's (UnitStore).
+Status LaneClient::StoreChunk(const Range& range, ChunkEnd* end) {
+  Status status;
+  Frame frame;
+  size_t data_bytes = 0;
+  while (status.ok()) {
+    status = ReceiveInto(&open_->file, &frame, &data_bytes);
+    if (!status.ok() || frame.type != FrameType::kChunkData) {
+      break;
+    }
+    status = AwaitPace(data_bytes);
+    if (!status.ok()) {
+      break;
+    }
+    // The frame's digest was right: now the bytes belong to the file.
+    const rocksdb::Slice committed = open_->file.Commit(data_bytes);
+    if (open_->unit != nullptr) {
+      status = channel_.Final(open_->unit->Add(committed));
+    }
+    open_->digest.AddFrame(frame.digest);
+    open_->frames++;
+    CountBytes(range, data_bytes);
+    if (status.ok()) status = Acknowledge(range);
+  }
+  if (status.ok()) {
+    status = channel_.Expect(frame, FrameType::kChunkEnd);
+  }
+  if (status.ok()) {
+    status = channel_.Damaged(end->DecodeFrom(frame.payload));
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  const Digest128 digest = open_->digest.Finish();
+  const uint64_t announced = open_->begin.file_bytes;
+  if (end->file_bytes != open_->file.bytes()) {
+    status = Mismatch("chunk bytes", end->file_bytes, open_->file.bytes());
+  } else if (announced != 0 && end->file_bytes != announced) {
+    status = Mismatch("bytes of the chunk as it began", announced,
+                      end->file_bytes);
+  } else if (!(end->digest == digest)) {
+    status = MakeStatus(EndState::kCorrupt,
+                        "chunk digest: expected " + ToHex(end->digest) +
+                            ", found " + ToHex(digest));
+  }
+  if (!status.ok()) {
+    return BadChunk(status);
+  }
+  StageScope scope(&clock_, Stage::kSync);
+  FaultPoint("LaneClient:ChunkWritten");
+  status = channel_.Final(open_->file.Finish(
+      state_->sync_chunks && open_->unit == nullptr, &state_->file_access));
+  FaultPoint("LaneClient:ChunkSynced");
+  return status;
+}
+
+// Nothing of it is worth keeping: the next request is for all of it.
+Status LaneClient::BadChunk(const Status& status) {
+  DropChunk();
+  retry_.ChunkBad();
+  return channel_.Damaged(status);
+}
+
+Status LaneClient::Acknowledge(const Range& range) {
+  const uint64_t bytes = open_->file.bytes();
+  if (!IsBuilt(open_->begin.kind) ||
+      bytes - open_->acknowledged_bytes < kAcknowledgeBytes) {
+    return Status::OK();
+  }
+  open_->acknowledged_bytes = bytes;
+  return SendAck(range.id, open_->begin.ordinal, bytes);
+}
+
+Status LaneClient::SendAck(uint32_t range_id, uint64_t ordinal,
+                           uint64_t bytes) {
+  ChunkAck ack;
+  ack.range_id = range_id;
+  ack.ordinal = static_cast<uint32_t>(ordinal);
+  ack.bytes = bytes;
+  return channel_.Send(FrameType::kChunkAck, ack);
+}
+
+Status LaneClient::Unpack(const Frame& frame, StagingFile* file,
+                          size_t* data_bytes) {
+  CompressedPayload compressed;
+  Status status = ParseCompressedPayload(frame.payload, &compressed);
+  char* room = nullptr;
+  status = channel_.Damaged(status);
+  if (status.ok()) {
+    status = RoomForData(compressed.raw_bytes, file, &room);
+  }
+  if (status.ok()) {
+    status = channel_.Damaged(decompressor_.Decompress(compressed, room));
+  }
+  *data_bytes = compressed.raw_bytes;
+  PullCounters& counters = state_->counters;
+  counters.compressed_frames++;
+  counters.compressed_bytes += frame.payload.size();
+  counters.decompressed_bytes += compressed.raw_bytes;
+  return status;
+}
+
+Status LaneClient::CheckStored(const Range& range, StagedChunk* chunk) {
+  StageScope scope(&clock_, Stage::kCheck);
+  if (state_->clone != nullptr) {
+    return channel_.Final(open_->unit->Finish(chunk));
+  }
+  const Status status =
+      CheckChunkBounds(*state_, range, asked_.front().part, next_ordinal(),
+                       last_key_, chunk->record);
+  if (!status.ok()) {
+    return BadChunk(status);
+  }
+  const Status checked = CheckStagedChunk(state_->file_system,
+                                          state_->families[range.family],
+                                          /*all_blocks=*/false, chunk);
+  // A file that is not corrupt is one that this side cannot read.
+  return EndStateOf(checked) == EndState::kCorrupt ? BadChunk(checked)
+                                                   : channel_.Final(checked);
+}
+
+}  // namespace sstferry

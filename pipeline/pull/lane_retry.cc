@@ -1,0 +1,113 @@
+#include "pipeline/pull/lane_retry.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+BackoffOptions OptionsOf(const PullState& state) {
+  BackoffOptions options;
+  options.give_up_after = state.retry_for;
+  options.progress = [&state] { return state.counters.progress.load(); };
+  return options;
+}
+
+}  // namespace
+
+LaneFailure FailureToOpen(const Status& status) {
+  switch (EndStateOf(status)) {
+    // A byte that was changed on the way makes this of a version or of a TLS
+    // handshake; if it comes again and again it is meant.
+    case EndState::kIncompatible:
+    case EndState::kDenied:
+      return LaneFailure::kDamaged;
+    case EndState::kDeadPeer:
+    case EndState::kCorrupt:
+    // A source that has just begun again knows no transfers before the control
+    // connection has resumed this one.
+    case EndState::kSnapshotGone:
+      return LaneFailure::kLost;
+    default:
+      return LaneFailure::kFinal;
+  }
+}
+
+LaneFailure FailureToAsk(const Status& status, const Channel* channel,
+                         bool ends) {
+  if (ends) {
+    return LaneFailure::kFinal;
+  }
+  if (channel == nullptr) {
+    return FailureToOpen(status);
+  }
+  const EndState state = EndStateOf(status);
+  const bool lost = state == EndState::kDeadPeer ||
+                    // closed as one that had been silent
+                    state == EndState::kCancelled || !channel->can_receive();
+  return lost ? LaneFailure::kLost : LaneFailure::kFinal;
+}
+
+LaneRetry::LaneRetry(PullState* state, std::string what)
+    : state_(state), what_(std::move(what)), backoff_(OptionsOf(*state)) {}
+
+void LaneRetry::Log(LogLevel level, const std::string& text) const {
+  if (state_->log) {
+    state_->log(level, what_ + ": " + text);
+  }
+}
+
+Status LaneRetry::AwaitTurn(const Status& status, LaneFailure failure) {
+  if (failure == LaneFailure::kFinal ||
+      state_->retry_for <= std::chrono::milliseconds::zero()) {
+    return status;
+  }
+  if (failure == LaneFailure::kDamaged) {
+    tries_ = good_bytes_ >= kBytesBetweenDamage ? 1 : tries_ + 1;
+    good_bytes_ = 0;
+    if (tries_ >= kMaxTries) {
+      return WithContext(status, EndState::kCorrupt,
+                         what_ + ": tried " + std::to_string(tries_) +
+                             " times");
+    }
+  }
+  std::chrono::milliseconds wait{0};
+  if (!backoff_.Next(&wait)) {
+    return MakeStatus(EndState::kDeadPeer,
+                      what_ + ": no progress for " +
+                          std::to_string(state_->retry_for.count()) +
+                          " ms, at last: " + MessageOf(status));
+  }
+  if (!told_) {
+    // Once per loss, however many tries it takes.
+    state_->retries++;
+    Log(LogLevel::kWarning, std::string("lost, is tried again: ") +
+                                EndStateName(EndStateOf(status)) + ": " +
+                                MessageOf(status));
+  }
+  told_ = true;
+  if (state_->stop != nullptr && state_->stop->WaitFor(wait)) {
+    return MakeStatus(EndState::kCancelled, "stopped on request");
+  }
+  return Status::OK();
+}
+
+void LaneRetry::Connected() {
+  if (told_) {
+    Log(LogLevel::kInfo, "connected again");
+  }
+  told_ = false;
+}
+
+void LaneRetry::CountGood(uint64_t bytes) {
+  backoff_.Succeeded();
+  if (!chunk_bad_) {
+    good_bytes_ += bytes;
+  }
+}
+
+void LaneRetry::ChunkDone() {
+  chunk_bad_ = false;
+  tries_ = 0;
+}
+
+}  // namespace sstferry

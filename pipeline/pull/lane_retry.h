@@ -1,0 +1,66 @@
+// Decides what becomes of a lane's failures: which are tried again, after how
+// long, and how often.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "pipeline/pull/backoff.h"
+#include "pipeline/pull/pull_state.h"
+#include "pipeline/wire/channel.h"
+
+namespace sstferry {
+
+enum class LaneFailure {
+  kFinal,    // of this side, of the source's last word, or of whole frames
+             // whose words or bytes are not so
+  kLost,     // the connection: tried again for retry_for without progress
+  kDamaged,  // bytes on the way, or the chunk they made: so often in one place
+};
+
+// Judges a connection that could not be opened, once the source has been talked
+// to: it is there and of this version, so what its answer says may be damage.
+LaneFailure FailureToOpen(const rocksdb::Status& status);
+// Judges a question on a lane that the source did not answer; null: the lane
+// could not be opened. `ends`: the operation has failed already.
+LaneFailure FailureToAsk(const rocksdb::Status& status, const Channel* channel,
+                         bool ends);
+
+// Threads: one lane's.
+class LaneRetry {
+ public:
+  static constexpr int kMaxTries = 5;
+  // After so many new bytes that arrived whole, damage is counted anew. A chunk
+  // that was whole and bad is counted until a good one has come.
+  static constexpr uint64_t kBytesBetweenDamage = 256u << 10;
+
+  // Borrows the state. `what` is for the log: "lane 2".
+  LaneRetry(PullState* state, std::string what);
+
+  // After a failure: OK once it is time to try again, or how the lane ends:
+  // with `status` itself, kDeadPeer after too long, kCorrupt after too many
+  // tries.
+  [[nodiscard]] rocksdb::Status AwaitTurn(const rocksdb::Status& status,
+                                          LaneFailure failure);
+  // A connection has shaken hands.
+  void Connected();
+  // So many bytes of a chunk have come whole.
+  void CountGood(uint64_t bytes);
+  // All of it was right.
+  void ChunkDone();
+  // All of it came, and was wrong.
+  void ChunkBad() { chunk_bad_ = true; }
+
+ private:
+  void Log(LogLevel level, const std::string& text) const;
+
+  PullState* const state_;
+  const std::string what_;
+  Backoff backoff_;
+  bool told_ = false;  // of the loss at hand
+  int tries_ = 0;
+  uint64_t good_bytes_ = 0;  // since the last damage
+  bool chunk_bad_ = false;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,78 @@
+// Lists the table files (SST files) of a column family of an open database.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/digest.h"
+#include "format/journal.h"
+#include "rocksdb/db.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// One SST file of the database, or keys in its WALs that a flush would write
+// into one.
+struct LiveTable {
+  // RocksDB's unique id; none: the file's properties do not tell it, or the
+  // file was deleted while they were read.
+  std::optional<Digest128> id;
+  std::string name;      // "000012.sst"; a move to another level keeps it
+  std::string path;
+  std::string smallest;  // user key; range deletions count
+  std::string largest;   // user key; range deletions count
+  int level = 0;
+  uint64_t bytes = 0;
+  uint64_t smallest_sequence = 0;
+  uint64_t largest_sequence = 0;
+  // As its properties count them; `entries` includes the others.
+  uint64_t entries = 0;
+  uint64_t deletions = 0;  // includes range deletions
+  uint64_t merge_operands = 0;
+  uint64_t range_deletions = 0;
+  // This database wrote it, under its present name: it was not ingested.
+  bool is_own = false;
+  // An entry is a SingleDelete, or may be one: the file has deletions of keys,
+  // was not ingested, and nobody has searched it.
+  bool has_single_deletes = false;
+  bool may_single_delete = false;
+};
+
+// A column family of an open database. Borrows the handle.
+struct FamilyHandle {
+  std::string name;
+  rocksdb::ColumnFamilyHandle* handle = nullptr;
+  // Keys in the WALs, as the tables without name and id that a flush would
+  // make. Set only if the database is open for reading only.
+  std::vector<LiveTable> unflushed = {};
+  // The application has no compaction filter for it: its compactions keep what
+  // a reader sees.
+  bool keeps_entries = false;
+};
+
+// Returns the handles of families: of FamilyHandle or IngestFamily.
+template <typename Family>
+std::vector<rocksdb::ColumnFamilyHandle*> HandlesOf(
+    const std::vector<Family>& families) {
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  for (const Family& family : families) {
+    handles.push_back(family.handle);
+  }
+  return handles;
+}
+
+// Lists the live tables of a family, of one version of the database. Opens
+// tables that are not open, but reads no data block.
+[[nodiscard]] rocksdb::Status ListLiveTables(
+    rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
+    std::vector<LiveTable>* tables);
+
+// Returns RocksDB's identity of the database; empty if it has none.
+std::string DatabaseIdOf(rocksdb::DB* db);
+
+// Returns the unique id of a chunk's file; none if its record does not tell it.
+std::optional<Digest128> TableIdOf(const JournalChunk& chunk);
+
+}  // namespace sstferry

@@ -1,0 +1,74 @@
+#include "pipeline/pull/plan_check.h"
+
+#include <optional>
+#include <set>
+#include <string>
+
+#include "format/end_state.h"
+#include "rocksdb/db.h"
+
+namespace sstferry {
+namespace {
+
+std::string FamilyName(const Family& family) {
+  return "column family '" + family.description.name + "'";
+}
+
+}  // namespace
+
+using rocksdb::Status;
+
+Status CheckFamilies(const SourcePlan& plan,
+                     const std::vector<std::string>& asked) {
+  std::set<std::string> names;
+  for (const Family& family : plan.families) {
+    if (!names.insert(family.description.name).second) {
+      return MakeStatus(EndState::kCorrupt,
+                        "plan: " + FamilyName(family) + " is doubled");
+    }
+  }
+  if (asked.empty() ? names.count(rocksdb::kDefaultColumnFamilyName) == 0
+                    : names != std::set<std::string>(asked.begin(),
+                                                     asked.end())) {
+    return MakeStatus(EndState::kCorrupt,
+                      "plan: expected the column families that were asked "
+                      "for, found " +
+                          std::to_string(names.size()) + " others or fewer");
+  }
+  return Status::OK();
+}
+
+Status CheckTiling(const SourcePlan& plan, const KeyInterval& interval,
+                   const std::vector<const rocksdb::Comparator*>& orders) {
+  size_t at = 0;
+  for (const Family& family : plan.families) {
+    const rocksdb::Comparator* order = orders[family.index];
+    std::optional<std::string> next = interval.begin;
+    const size_t first = at;
+    for (; at < plan.ranges.size() &&
+           plan.ranges[at].family == family.index; ++at) {
+      const KeyInterval& tile = plan.ranges[at].interval;
+      const bool starts = tile.begin == next && (at == first || next);
+      const bool ascends = !tile.begin || !tile.end ||
+                           order->Compare(*tile.begin, *tile.end) < 0;
+      if (!starts || !ascends) {
+        return MakeStatus(EndState::kCorrupt,
+                          "plan: range " + std::to_string(at) + " of " +
+                              FamilyName(family) +
+                              " does not begin where the one before it ends");
+      }
+      next = tile.end;
+    }
+    if (at == first || next != interval.end) {
+      return MakeStatus(EndState::kCorrupt,
+                        "plan: the ranges of " + FamilyName(family) +
+                            " do not cover what was asked for");
+    }
+  }
+  if (at != plan.ranges.size()) {
+    return MakeStatus(EndState::kCorrupt, "plan: ranges out of family order");
+  }
+  return Status::OK();
+}
+
+}  // namespace sstferry

@@ -1,0 +1,137 @@
+#include "pipeline/pull/present_files.h"
+
+#include <sys/stat.h>
+
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+#include "format/end_state.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/snapshot/snapshot.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// A database that changes in each round of its snapshot for so long is not
+// waited for: its files come from the source.
+constexpr std::chrono::milliseconds kPatience{10'000};
+
+Status TakeSnapshot(const PresentDatabase& database,
+                    const std::string& private_parent,
+                    std::unique_ptr<Snapshot>* snapshot) {
+  SnapshotOptions options;
+  options.database_dir = database.directory;
+  options.snapshot_dir = private_parent;
+  options.as_files = true;
+  options.patience = kPatience;
+  options.cancelled = database.cancelled;
+  return database.looks ? Snapshot::Look(options, snapshot)
+                        : Snapshot::Create(options, snapshot);
+}
+
+// Links files one by one.
+class Linker {
+ public:
+  Linker(const PresentDatabase& database, const CloneLayout& layout,
+         const Snapshot& snapshot, rocksdb::FileSystem* file_system)
+      : database_(database),
+        layout_(layout),
+        pinned_(database.looks ? database.directory
+                               : snapshot.directory() + "/db"),
+        file_system_(file_system) {
+    for (const CloneFile& file : snapshot.files()->files) {
+      if (!(file.identity == Digest128())) {
+        known_[Key(file)] = &file;
+      }
+    }
+  }
+
+  // Links the file if the database has it. One that it loses meanwhile, or
+  // that may not be linked, comes from the source.
+  [[nodiscard]] Status Link(const CloneFile& file, PresentFiles* present) {
+    const bool data = file.kind == CloneFileKind::kTable ||
+                      file.kind == CloneFileKind::kBlob;
+    const auto found = known_.find(Key(file));
+    if (!data || found == known_.end()) {
+      return Status::OK();
+    }
+    const std::string name = CloneFileName(*found->second);
+    struct stat pinned;
+    if (lstat((pinned_ + "/" + name).c_str(), &pinned) != 0 ||
+        !S_ISREG(pinned.st_mode) || found->second->kind != file.kind ||
+        static_cast<uint64_t>(pinned.st_size) != file.bytes) {
+      return Status::OK();
+    }
+    if (!HasAccess(pinned)) {
+      present->other_access++;
+      return Status::OK();
+    }
+    if (database_.looks) {
+      present->numbers.insert(file.number);
+      return Status::OK();
+    }
+    const std::string link = layout_.LinkPathOf(file);
+    const Status linked = file_system_->LinkFile(
+        database_.directory + "/" + name, link, rocksdb::IOOptions(), nullptr);
+    struct stat info;
+    if (!linked.ok() || lstat(link.c_str(), &info) != 0) {
+      return Status::OK();
+    }
+    if (info.st_dev == pinned.st_dev && info.st_ino == pinned.st_ino) {
+      present->numbers.insert(file.number);
+      return Status::OK();
+    }
+    // Another file has got the name since.
+    return RemoveTree(file_system_, link);
+  }
+
+ private:
+  static std::string Key(const CloneFile& file) {
+    return ToHex(file.identity);
+  }
+  bool HasAccess(const struct stat& info) const {
+    const Access& asked = database_.file_access;
+    return (asked.owner == Access::kAsMade || asked.owner == info.st_uid) &&
+           (asked.group == Access::kAsMade || asked.group == info.st_gid) &&
+           asked.mode == (info.st_mode & 07777);
+  }
+
+  const PresentDatabase& database_;
+  const CloneLayout& layout_;
+  const std::string pinned_;
+  rocksdb::FileSystem* const file_system_;
+  std::unordered_map<std::string, const CloneFile*> known_;  // by identity
+};
+
+}  // namespace
+
+Status LinkPresentFiles(const PresentDatabase& database,
+                        const CloneLayout& layout,
+                        rocksdb::FileSystem* file_system,
+                        PresentFiles* present) {
+  *present = PresentFiles();
+  std::unique_ptr<Snapshot> snapshot;
+  Status status = TakeSnapshot(database, layout.staging_dir(), &snapshot);
+  if (!status.ok()) {
+    return status;
+  }
+  PresentFiles found;
+  Linker linker(database, layout, *snapshot, file_system);
+  for (const CloneFile& file : layout.files()) {
+    if (status.ok()) status = linker.Link(file, &found);
+  }
+  if (status.ok() && !database.looks) {
+    status = SyncDirectory(file_system, layout.staging_dir());
+  }
+  if (status.ok()) {
+    found.content = snapshot->files()->content;
+    found.database_id = snapshot->database_id();
+    *present = std::move(found);
+  }
+  return status;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,71 @@
+#include "pipeline/pull/pull_compression.h"
+
+#include "format/frame.h"
+#include "pipeline/pull/pull_reporter.h"
+
+namespace sstferry {
+
+using std::chrono::steady_clock;
+
+WireCompression PullCompression::Choose() {
+  const PullOptions& options = *context_->options;
+  chosen_ = options.compression;
+  if (chosen_ == WireCompression::kAuto && options.source.is_directory()) {
+    chosen_ = WireCompression::kNone;  // there is no link
+  }
+  const HelloAck& source = context_->link->session()->source();
+  if ((source.features & kFeatureWireCompression) == 0) {
+    chosen_ = WireCompression::kNone;
+    if (options.compression == WireCompression::kZstd) {
+      context_->report->Note("not compressed: the source cannot");
+    }
+  }
+  return chosen_;
+}
+
+uint16_t PullCompression::frame_flags() const {
+  return chosen_ != WireCompression::kNone ? kFrameFlagZstd : 0;
+}
+
+void PullCompression::LanesStart() {
+  lanes_started_ = steady_clock::now();
+  is_automatic_ = chosen_ == WireCompression::kAuto;
+}
+
+CompressionSample PullCompression::SampleOf(const Stats& theirs) const {
+  const PullCounters& ours = context_->state->counters;
+  CompressionSample sample;
+  sample.wall_micros = static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(
+          steady_clock::now() - lanes_started_)
+          .count());
+  sample.source_active_micros =
+      theirs.read_build_micros + theirs.send_wait_micros;
+  sample.source_blocked_micros = theirs.send_blocked_micros;
+  for (const Stage stage : {Stage::kReceive, Stage::kStageWrite, Stage::kCheck,
+                            Stage::kIngest, Stage::kSync}) {
+    sample.target_active_micros += ours.stages.micros(stage);
+  }
+  sample.target_blocked_micros = ours.receive_blocked_micros;
+  sample.sst_bytes = ours.sst_bytes;
+  return sample;
+}
+
+std::optional<Compress> PullCompression::OnStats(const Stats& theirs) {
+  if (!is_automatic_) {
+    return std::nullopt;
+  }
+  const bool was_on = control_.on();
+  Compress compress;
+  compress.on = control_.Decide(SampleOf(theirs));
+  if (compress.on == was_on) {
+    return std::nullopt;
+  }
+  context_->report->Log(
+      LogLevel::kInfo, compress.on
+                           ? "compression on: the link is what takes time"
+                           : "compression off: it does not help now");
+  return compress;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,47 @@
+// Checks that a command asks for the same transfer as an unfinished pull, and
+// that the source still offers the same snapshot and plan.
+#pragma once
+
+#include <string>
+
+#include "pipeline/pull/journal_state.h"
+#include "pipeline/pull/source_session.h"
+#include "sstferry/options.h"
+
+namespace sstferry {
+
+// Returns the first record of a journal.
+JournalTransfer MakeJournalHead(const PullOptions& options,
+                                const std::string& mode,
+                                const OpenRequest& asked,
+                                const SourcePlan& plan);
+
+// Compares the command's request with that of the unfinished pull in `dir`.
+//   kRefused  they differ; the message says in what, and names --restart
+[[nodiscard]] rocksdb::Status CheckSameRequest(const PullOptions& options,
+                                               const std::string& mode,
+                                               const JournalTransfer& head,
+                                               const std::string& dir);
+// Compares the source that answered with that of the unfinished pull.
+//   kRefused  they differ
+[[nodiscard]] rocksdb::Status CheckSameSource(const PullOptions& options,
+                                              const SourcePlan& plan,
+                                              const JournalTransfer& head,
+                                              const std::string& dir);
+// Compares the plan of a source that resumes the transfer with the journal's.
+//   kRefused       the column families have other options
+//   kSnapshotGone  the snapshot or the ranges differ
+[[nodiscard]] rocksdb::Status CheckSamePlan(const SourcePlan& plan,
+                                            const JournalState& unfinished,
+                                            const std::string& dir);
+
+// Returns the plan that the source announced, from the journal.
+SourcePlan PlanOf(const JournalState& unfinished);
+
+// False if the machine restarted since the pull began and the pull synced no
+// chunks, so that what it wrote may be lost.
+bool SurvivedReboots(const JournalTransfer& head);
+// Sets the boot id that this process sees; empty: that of the machine.
+void TEST_SetBootId(const std::string& id);
+
+}  // namespace sstferry

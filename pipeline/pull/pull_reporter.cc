@@ -1,0 +1,278 @@
+#include "pipeline/pull/pull_reporter.h"
+
+#include <algorithm>
+#include <map>
+
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/pull/pull_target.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+using std::chrono::steady_clock;
+
+namespace {
+
+// True of an application that writes with the WAL, too: from outside nobody can
+// tell an idle one from one that writes without it.
+std::string UnloggedNote(uint64_t seconds) {
+  const std::string ago =
+      seconds < 120 ? std::to_string(seconds) + " seconds"
+                    : std::to_string(seconds / 60) + " minutes";
+  return "an application has the source open, and its WALs hold nothing: if it "
+         "writes without the WAL, this is as of its last flush, at least " +
+         ago + " before the snapshot, and what it wrote since is not in it";
+}
+
+}  // namespace
+
+double SecondsSince(steady_clock::time_point start) {
+  return std::chrono::duration<double>(steady_clock::now() - start).count();
+}
+
+PullReporter::PullReporter(const PullContext* context)
+    : context_(context),
+      started_(steady_clock::now()),
+      started_at_(NowRfc3339()) {}
+
+void PullReporter::Log(LogLevel level, const std::string& text) const {
+  if (context_->options->log) {
+    context_->options->log(level, text);
+  }
+}
+
+void PullReporter::Note(const std::string& note) {
+  notes_.push_back(note);
+  Log(LogLevel::kInfo, "note: " + note);
+}
+
+void PullReporter::NoteDetail(const std::string& note) {
+  notes_.push_back(note);
+  Log(LogLevel::kDebug, "note: " + note);
+}
+
+void PullReporter::Say(const std::string& note) {
+  notes_.push_back(note);
+  Log(LogLevel::kWarning, note);
+}
+
+void PullReporter::ExplainMethod(const std::string& reason,
+                                 const std::string& note) {
+  method_reason_ = reason;
+  if (!note.empty()) {
+    Say(note);
+  }
+}
+
+void PullReporter::SetPhase(const char* phase) {
+  std::lock_guard<std::mutex> lock(mu_);
+  phase_ = phase;
+}
+
+void PullReporter::SetPublished() {
+  std::lock_guard<std::mutex> lock(mu_);
+  published_ = true;
+}
+
+bool PullReporter::published() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return published_;
+}
+
+Progress PullReporter::progress() const {
+  Progress progress;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    progress.phase = phase_;
+    progress.finished = published_;
+  }
+  progress.waiting_for = context_->link->waiting_for();
+  progress.lanes = context_->link->lanes();
+  if (context_->plans) {
+    progress.seconds = SecondsSince(started_);
+    return progress;  // nothing of what is planned moves
+  }
+  // A verify reads as much again: it is the second half of the way.
+  progress.planned_bytes =
+      planned_bytes_ * (context_->state->verify ? 2 : 1);
+  const PullCounters& counters = context_->state->counters;
+  progress.done_bytes = counters.planned_bytes_done + verified_bytes_;
+  progress.entries = counters.entries;
+  progress.seconds = SecondsSince(started_);
+  progress.stages = Stages();
+  return progress;
+}
+
+ProgressStages PullReporter::Stages() const {
+  const PullCounters& ours = context_->state->counters;
+  const Stats theirs = context_->link->stats();
+  const uint64_t receive = ours.stages.micros(Stage::kReceive);
+  ProgressStages stages;
+  stages.source_work = theirs.read_build_micros + theirs.send_wait_micros -
+                       std::min(theirs.send_wait_micros,
+                                theirs.send_blocked_micros);
+  stages.source_blocked = theirs.send_blocked_micros;
+  stages.target_blocked = std::min<uint64_t>(ours.receive_blocked_micros,
+                                             receive);
+  stages.target_paced = std::min<uint64_t>(
+      ours.paced_micros, receive - stages.target_blocked);
+  stages.target_cpu = receive - stages.target_blocked - stages.target_paced +
+                      ours.stages.micros(Stage::kCheck);
+  stages.target_disk = ours.stages.micros(Stage::kStageWrite) +
+                       ours.stages.micros(Stage::kIngest) +
+                       ours.stages.micros(Stage::kSync);
+  return stages;
+}
+
+uint64_t PullReporter::source_read_bytes() const {
+  return std::max(result_.source_stats.read_bytes,
+                  context_->link->stats().read_bytes);
+}
+
+Summary PullReporter::summary() const {
+  Summary summary;
+  FillSummary(&summary);
+  return summary;
+}
+
+void PullReporter::FillSummary(Summary* summary) const {
+  const PullOptions& options = *context_->options;
+  const SourcePlan& plan = *context_->plan;
+  summary->started_at = started_at_;
+  summary->finished_at = NowRfc3339();
+  summary->source = options.source.ToString();
+  summary->target = options.target_dir;
+  summary->selection = options.selection;
+  summary->target_versions.software = SoftwareVersion();
+  summary->target_versions.rocksdb = RocksDbVersion();
+  FillSource(summary);
+  summary->ranges = plan.ranges.size();
+  summary->lanes = plan.opened.lanes;
+  FillCounters(summary);
+  summary->method = "ingest";
+  summary->method_reason = method_reason_;
+  summary->for_rocksdb = plan.opened.application;
+  summary->opens_since = plan.opened.opens_since;
+  summary->opens_because = plan.opened.opens_because;
+  summary->verified = result_.verified;
+  summary->needed_bytes = result_.needed_bytes;
+  summary->free_bytes = result_.free_bytes;
+  summary->other_files = result_.other_files;
+  summary->other_files_bytes = result_.other_files_bytes;
+  summary->state = published() ? "complete" : "";
+  summary->peak_rss_bytes = PeakRssBytes();
+  summary->notes = plan.opened.notes;
+  if (summary->last_flush_seconds_before.has_value()) {
+    summary->notes.push_back(
+        UnloggedNote(*summary->last_flush_seconds_before));
+  }
+  summary->notes.insert(summary->notes.end(), notes_.begin(), notes_.end());
+  summary->seconds = SecondsSince(started_);
+  FillRanges(summary);
+  if (context_->state->store != nullptr) {
+    context_->state->store->FillSummary(summary);
+  }
+  context_->target->FillSummary(summary);
+  FillStages(summary);
+}
+
+void PullReporter::FillSource(Summary* summary) const {
+  const SourcePlan& plan = *context_->plan;
+  if (context_->link->session() != nullptr) {
+    const HelloAck& source = context_->link->session()->source();
+    summary->source_versions.software = source.software;
+    summary->source_versions.rocksdb = source.rocksdb_version;
+  }
+  summary->wire_bytes = context_->link->wire_bytes();
+  if (!plan.families.empty()) {
+    summary->transfer_id = ToHex(plan.opened.transfer_id);
+  }
+  summary->source_database_id = plan.opened.source_database_id;
+  summary->snapshot_sequence = plan.opened.snapshot_sequence;
+  summary->snapshot_taken_seconds = plan.opened.taken_seconds;
+  const uint64_t since = plan.opened.unlogged_since_seconds;
+  if (since != 0 && since <= plan.opened.taken_seconds) {
+    summary->last_flush_seconds_before = plan.opened.taken_seconds - since;
+  }
+  for (const Family& family : plan.families) {
+    summary->column_families.push_back(family.description.name);
+  }
+}
+
+void PullReporter::FillCounters(Summary* summary) const {
+  const PullState& state = *context_->state;
+  const PullCounters& counters = state.counters;
+  const Totals& held = result_.held;
+  summary->chunks_built = state.chunks_built;
+  summary->chunks_delta = state.chunks_delta;
+  summary->entries_put = state.entries_put;
+  summary->entries_deleted = state.entries_deleted;
+  summary->chunks_unchecked = state.chunks_unchecked;
+  summary->chunks_cloned = state.chunks_cloned;
+  summary->chunks = summary->chunks_built + summary->chunks_delta +
+                    summary->chunks_cloned;
+  summary->chunks_resumed = held.chunks;
+  summary->sst_bytes_resumed = held.sst_bytes;
+  summary->key_value_bytes_resumed = held.key_value_bytes;
+  summary->entries = held.entries + counters.entries;
+  summary->key_value_bytes = held.key_value_bytes + counters.key_value_bytes;
+  summary->sst_bytes = held.sst_bytes + counters.sst_bytes;
+  summary->bytes_read = source_read_bytes();
+  summary->bytes_written = counters.sst_bytes;
+  summary->compressed_frames = counters.compressed_frames;
+  summary->compressed_bytes_before = counters.decompressed_bytes;
+  summary->compressed_bytes_after = counters.compressed_bytes;
+  summary->retries = state.retries;
+}
+
+void PullReporter::FillRanges(Summary* summary) const {
+  const PullState& state = *context_->state;
+  const std::vector<Range>& ranges = context_->plan->ranges;
+  std::lock_guard<std::mutex> lock(state.mu);
+  for (const HeldRange& range : state.ended) {
+    // A unit of a clone that came is one chunk.
+    const bool skipped = range.totals.chunks == 0 &&
+                         (state.clone != nullptr ||
+                          ranges[range.range_id].need != RangeNeed::kSend);
+    summary->ranges_looked_up +=
+        ranges[range.range_id].need == RangeNeed::kLookup ? 1 : 0;
+    summary->ranges_unchanged += skipped ? 1 : 0;
+    summary->ranges_sent += skipped ? 0 : 1;
+    summary->bytes_skipped +=
+        skipped ? ranges[range.range_id].estimated_bytes : 0;
+  }
+  summary->ranges_compared = state.ranges_compared;
+  summary->ranges_delta = state.ranges_delta;
+  summary->ranges_left = ranges.size() - state.ended.size();
+}
+
+void PullReporter::FillStages(Summary* summary) const {
+  const SourcePlan& plan = *context_->plan;
+  const double lanes = std::max(1u, plan.opened.lanes) * 1e6;
+  const StageTotals& ours = context_->state->counters.stages;
+  std::map<std::string, double>& target = summary->target_stage_seconds;
+  target["receive"] = ours.micros(Stage::kReceive) / lanes;
+  target["stage_write"] = ours.micros(Stage::kStageWrite) / lanes;
+  target["check"] = ours.micros(Stage::kCheck) / lanes;
+  target["ingest"] = ours.micros(Stage::kIngest) / lanes;
+  target["sync"] = ours.micros(Stage::kSync) / lanes + result_.sync_seconds;
+  target["verify"] = result_.verify_seconds;
+  target["swap"] = result_.swap_seconds;
+  target["delete"] = result_.delete_seconds;
+  std::map<std::string, double>& source = summary->source_stage_seconds;
+  const Stats& theirs = result_.source_stats;
+  source["snapshot"] = plan.opened.snapshot_micros / 1e6;
+  source["plan"] = plan.opened.plan_micros / 1e6;
+  source["read_build"] = theirs.read_build_micros / lanes;
+  source["send_wait"] = theirs.send_wait_micros / lanes;
+  // The rest of the wall clock: the lanes had no work, or were not there.
+  for (std::map<std::string, double>* side : {&target, &source}) {
+    double sum = 0;
+    for (const auto& stage : *side) {
+      sum += stage.second;
+    }
+    (*side)["idle"] = std::max(0.0, summary->seconds - sum);
+  }
+}
+
+}  // namespace sstferry

@@ -1,0 +1,332 @@
+#include "pipeline/pull/pull_workspace.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "format/for_each_batch.h"
+#include "format/limits.h"
+#include "pipeline/base/known_fault.h"
+#include "pipeline/disk/access.h"
+#include "pipeline/disk/deferred_sync.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/disk/synced_files.h"
+#include "pipeline/pull/direct_file.h"
+#include "pipeline/pull/health.h"
+#include "pipeline/pull/pull_identity.h"
+#include "pipeline/pull/pull_reporter.h"
+#include "pipeline/pull/pull_target.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+
+namespace {
+
+// Why the snapshot is too old; empty: it is not. One of a time that is not
+// known is as old as can be.
+std::string TooOld(std::chrono::seconds max_age, const Opened& opened) {
+  if (max_age.count() <= 0) {
+    return "";
+  }
+  const uint64_t now = static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::seconds>(
+          std::chrono::system_clock::now().time_since_epoch())
+          .count());
+  const uint64_t taken = opened.taken_seconds;
+  const uint64_t age = now - std::min(now, taken);
+  return age <= static_cast<uint64_t>(max_age.count())
+             ? ""
+             : "is of " +
+                   (taken == 0 ? "an unknown time" : Rfc3339(taken)) +
+                   ", which is longer ago than " +
+                   std::to_string(max_age.count()) + " s";
+}
+
+}  // namespace
+
+PullWorkspace::PullWorkspace(PullContext* context) : context_(context) {
+  context_->disk = MakeAccessFileSystem(
+      options().file_system != nullptr ? options().file_system
+                                       : MakeDirectFileSystem(
+                                             rocksdb::FileSystem::Default()),
+      Workspace::DirOf(context_->target->dir()));
+}
+
+Status PullWorkspace::Open() {
+  const Status status = context_->target->OpenWorkspace(&workspace_);
+  context_->workspace = workspace_.get();
+  return status.ok() ? ReadFault() : status;
+}
+
+// A record that cannot be read gets an id, by which a journal knows it.
+Status PullWorkspace::ReadFault() {
+  const std::string dir = context_->target->dir();
+  context_->fault = ReadKnownFault(dir);
+  const bool is_unreadable = context_->fault.fault != ReplicaFault::kNone &&
+                             context_->fault.id == TransferId();
+  return is_unreadable && !context_->plans
+             ? RecordFault(context_->disk.get(), dir, &context_->fault)
+             : Status::OK();
+}
+
+Status PullWorkspace::ReadUnfinished() {
+  if (!workspace_->has_unfinished()) {
+    return Status::OK();
+  }
+  const Status status = ReadJournalState(
+      context_->disk.get(), workspace_->journal_path(), &unfinished_);
+  if (status.IsCorruption()) {
+    context_->report->Say(
+        "starting anew, since the journal of the unfinished pull is damaged: " +
+        MessageOf(status));
+    return Status::OK();
+  }
+  if (status.IsIncomplete() || status.IsNotFound()) {
+    return Status::OK();
+  }
+  return status.ok() ? JudgeUnfinished() : status;
+}
+
+// Sets is_resuming_ by a whole journal.
+Status PullWorkspace::JudgeUnfinished() {
+  const JournalTransfer& head = unfinished_.head;
+  if (context_->target->HasEnded(head)) {
+    return Status::OK();
+  }
+  if (options().restart) {
+    DropUnfinished("dropped the unfinished pull " + ToHex(head.transfer_id) +
+                   " as asked");
+    return Status::OK();
+  }
+  if (head.mends != context_->fault.id) {
+    DropUnfinished("starting anew, since " + context_->target->dir() +
+                   " has another known fault than when the unfinished pull "
+                   "began");
+    return Status::OK();
+  }
+  const Status same = CheckSameRequest(options(), context_->target->mode(),
+                                       head, workspace_->dir());
+  if (!same.ok()) {
+    return same;
+  }
+  if (!SurvivedReboots(head)) {
+    DropUnfinished("starting anew, since the machine went down and the "
+                   "unfinished pull was one with --durability none");
+    return Status::OK();
+  }
+  const std::string old = TooOld(options().max_age, unfinished_.opened);
+  if (!old.empty()) {
+    DropUnfinished("starting anew, since the snapshot of the unfinished pull " +
+                   old);
+    return Status::OK();
+  }
+  const Status judged =
+      context_->target->CheckAsLeft(unfinished_, &is_resuming_);
+  if (judged.ok() && !is_resuming_) {
+    DropUnfinished("starting anew, since the target was written to after the "
+                   "unfinished pull had stopped");
+  }
+  if (is_resuming_ && head.verify && !context_->state->verify) {
+    context_->state->verify = true;
+    context_->report->Say("keeps --verify, as the pull was begun");
+  }
+  return judged;
+}
+
+void PullWorkspace::DropUnfinished(const std::string& why) {
+  context_->report->Say(why);
+  dropped_ = unfinished_.head.transfer_id;
+}
+
+// For a plan, which is made from the beginning: only the pull itself may take
+// the snapshot that the source retains for it.
+void PullWorkspace::TellOfUnfinished() {
+  std::error_code error;
+  if (std::filesystem::exists(workspace_->dir() + "/exchange", error)) {
+    context_->report->Note("an exchange was cut short: the pull completes it "
+                           "first");
+  }
+  if (is_resuming_) {
+    finishes_alone_ = unfinished_.complete && !context_->state->verify;
+    context_->report->Note(
+        "the pull resumes transfer " + ToHex(unfinished_.head.transfer_id) +
+        (finishes_alone_
+             ? ", of which everything has come"
+             : ": of about " + std::to_string(unfinished_.planned_bytes()) +
+                   " bytes it has " +
+                   std::to_string(unfinished_.planned_bytes_done()) +
+                   "; the figures of this plan are those of a new one"));
+  }
+  is_resuming_ = false;
+  unfinished_ = JournalState();
+  dropped_.reset();
+}
+
+Status PullWorkspace::Prepare() {
+  if (context_->plans) {
+    TellOfUnfinished();
+  }
+  ChooseDurability();
+  return is_resuming_ ? Status::OK() : workspace_->Clear();
+}
+
+// A pull that began without syncs ends with a sync of everything, and the other
+// way round.
+void PullWorkspace::ChooseDurability() {
+  const bool asked = options().durability == Durability::kChunk;
+  const bool durable = is_resuming_ ? unfinished_.head.durable : asked;
+  if (durable != asked) {
+    context_->report->Say(std::string("keeps --durability ") +
+                          (asked ? "none" : "chunk") +
+                          ", as the pull was begun");
+  }
+  if (is_resuming_ && unfinished_.head.chunk_bytes != options().chunk_bytes) {
+    context_->report->Say("keeps --chunk-bytes " +
+                          std::to_string(unfinished_.head.chunk_bytes) +
+                          ", as the pull was begun");
+  }
+  context_->file_system = durable
+                              ? MakeSyncedFilesFileSystem(context_->disk)
+                              : MakeDeferredSyncFileSystem(context_->disk);
+  context_->state->sync_chunks = durable;
+  context_->state->file_system = context_->file_system.get();
+}
+
+Status PullWorkspace::StartAnew(bool keeps) {
+  journal_.reset();
+  is_resuming_ = false;
+  earlier_.reset();
+  if (keeps) {
+    earlier_ = std::move(unfinished_);
+  }
+  unfinished_ = JournalState();
+  ChooseDurability();
+  return workspace_->Clear(keeps);
+}
+
+void PullWorkspace::FillRequest(SnapshotUse use, OpenRequest* request) const {
+  if (use == SnapshotUse::kResume) {
+    request->snapshot_use = use;
+    request->held_transfer = unfinished_.head.transfer_id;
+    request->families = unfinished_.head.families;
+    request->chunk_bytes = unfinished_.head.chunk_bytes;
+    request->application = unfinished_.head.application;
+  } else if (dropped_.has_value() &&
+             request->snapshot_use != SnapshotUse::kShare) {
+    if (request->snapshot_use == SnapshotUse::kNew) {
+      request->snapshot_use = SnapshotUse::kInstead;
+    }
+    request->held_transfer = *dropped_;
+  }
+}
+
+Status PullWorkspace::CreateJournal(const OpenRequest& asked) {
+  // Not on the file system that defers syncs: SyncTree() passes it by.
+  Status status = JournalFile::Create(context_->disk.get(),
+                                      workspace_->journal_path(), &journal_);
+  JournalTransfer head = MakeJournalHead(
+      options(), context_->target->mode(), asked, *context_->plan);
+  head.verify = context_->state->verify;
+  head.mends = context_->fault.id;
+  if (status.ok()) {
+    status = journal_->Append(JournalRecordType::kTransfer, head);
+  }
+  if (status.ok()) {
+    status = AppendPlan();
+  }
+  FaultPoint("Puller:JournalWritten");
+  if (status.ok()) {
+    status = journal_->Sync();
+  }
+  FaultPoint("Puller:JournalSynced");
+  if (status.ok()) {
+    status = SyncDirectory(context_->disk.get(), workspace_->dir());
+  }
+  is_resumable_ = status.ok();
+  return status;
+}
+
+Status PullWorkspace::AppendPlan() {
+  const SourcePlan& plan = *context_->plan;
+  Status status = journal_->Append(JournalRecordType::kOpened, plan.opened);
+  for (const Family& family : plan.families) {
+    if (status.ok()) {
+      status = journal_->Append(JournalRecordType::kFamily, family);
+    }
+  }
+  if (status.ok() && plan.clone.has_value()) {
+    status = journal_->Append(JournalRecordType::kCloneSet, plan.clone->set);
+  }
+  if (status.ok() && plan.clone.has_value()) {
+    status = ForEachBatch(
+        plan.clone->files, [this](std::vector<CloneFile> batch) {
+          return journal_->Append(JournalRecordType::kCloneFiles,
+                                  CloneFiles{std::move(batch)});
+        });
+  }
+  if (status.ok()) {
+    status = ForEachBatch(plan.covers, [this](std::vector<Cover> batch) {
+      return journal_->Append(JournalRecordType::kCovers,
+                              Covers{std::move(batch)});
+    });
+  }
+  for (size_t at = 0; status.ok() && at < plan.source_record.size();
+       at += kMaxSourceRecordPartBytes) {
+    status = journal_->Append(
+        JournalRecordType::kSourceRecordPart,
+        SourceRecordPart{
+            plan.source_record.substr(at, kMaxSourceRecordPartBytes)});
+  }
+  for (const Range& range : plan.ranges) {
+    if (status.ok()) {
+      status = journal_->Append(JournalRecordType::kRange, JournalRange{range});
+    }
+  }
+  return status;
+}
+
+Status PullWorkspace::ReopenJournal() {
+  const Status status =
+      JournalFile::Reopen(context_->disk.get(), workspace_->journal_path(),
+                          unfinished_.bytes, &journal_);
+  // Its name, and those beside it, may be as an earlier pull left them unsynced.
+  return status.ok() ? SyncDirectory(context_->disk.get(), workspace_->dir())
+                     : status;
+}
+
+Status PullWorkspace::RemoveJournal() {
+  const rocksdb::IOStatus deleted = context_->disk->DeleteFile(
+      workspace_->journal_path(), rocksdb::IOOptions(), nullptr);
+  return deleted.ok() ? SyncDirectory(context_->disk.get(), workspace_->dir())
+                      : Status(deleted);
+}
+
+// A pull that ends in one of these states keeps its snapshot at the source.
+void PullWorkspace::SayHowToResume(const Status& status) const {
+  const EndState state = EndStateOf(status);
+  if (state == EndState::kSnapshotGone) {
+    context_->report->Say(
+        "the source let its snapshot go: the same command starts anew");
+    return;
+  }
+  const bool is_kept =
+      is_resumable_ && (MayGoOnAfter(state) ||
+                        workspace_->swap_state() == SwapState::kBegun);
+  if (!is_kept) {
+    return;
+  }
+  // A refresh is planned by what its target told, which no lease holds.
+  const bool ends_with_us =
+      context_->state->refreshes && options().source.is_directory() &&
+      context_->state->ended.size() < context_->plan->ranges.size();
+  context_->report->Say(
+      ends_with_us ? "the source's snapshot ends with this process: run the "
+                     "same command to start over with a new one"
+                   : "what has come is kept in " + workspace_->dir() +
+                         ": run the same command to resume");
+}
+
+}  // namespace sstferry

@@ -1,0 +1,149 @@
+#include "pipeline/pull/seed_target.h"
+
+#include "pipeline/disk/durable.h"
+#include "pipeline/options/family_options.h"
+#include "pipeline/parts/interval_reader.h"
+#include "pipeline/pull/background_errors.h"
+#include "pipeline/pull/cover_record.h"
+#include "pipeline/pull/first_sequence.h"
+#include "pipeline/pull/ingestor.h"
+#include "pipeline/pull/plan_options.h"
+#include "pipeline/pull/pull_reporter.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+
+Status SeedTarget::BuildFamilies() {
+  names_.clear();
+  built_.clear();
+  std::vector<std::string> notes;
+  std::vector<std::string> advice;
+  Status status = SetDatabaseOptions();
+  for (const Family& family : plan().families) {
+    if (!status.ok()) {
+      return status;
+    }
+    BuildLimits limits;
+    limits.format_version = family.format_version;
+    limits.max_format_version = MaxFormatVersionOf(plan());
+    BuiltFamily one;
+    status = BuildFamily(family.description, options().registry, limits, &one);
+    notes.insert(notes.end(), one.notes.begin(), one.notes.end());
+    advice.insert(advice.end(), one.advice.begin(), one.advice.end());
+    PullFamily shared;
+    shared.comparator = one.pull_options.comparator;
+    shared.format_version = one.format_version;
+    state()->families.push_back(shared);
+    names_.push_back(family.description.name);
+    built_.push_back(std::move(one));
+  }
+  for (const std::string& note : notes) {
+    context().report->NoteDetail(note);
+  }
+  for (const std::string& note : advice) {
+    context().report->Note(note);
+  }
+  return status;
+}
+
+Status SeedTarget::SetDatabaseOptions() {
+  database_options_ = TargetDbOptions();
+  database_options_.listeners.push_back(MakeBackgroundErrorListener(
+      context().workspace->db_dir(), [this](const Status& error) {
+        context().failure->Set(error, "target database");
+      }));
+  for (const NamedValue& option : plan().opened.database_options) {
+    if (option.name == "write_dbid_to_manifest") {
+      database_options_.write_dbid_to_manifest = option.value == "true";
+    }
+  }
+  return OptionsTextOf(plan(), &database_options_.options_text);
+}
+
+Status SeedTarget::Create() {
+  const Status status =
+      TargetDb::Create(context().workspace->db_dir(), database_options_,
+                       names_, built_, context().file_system, &db_);
+  FaultPoint("Puller:DatabaseCreated");
+  return status;
+}
+
+Status SeedTarget::Reopen() {
+  return TargetDb::Reopen(context().workspace->db_dir(), database_options_,
+                          names_, built_, context().file_system, &db_);
+}
+
+Status SeedTarget::FindHeld(const JournalState& journal, HeldChunks* held) {
+  return FindHeldChunks(journal, *db_, state()->families,
+                        context().file_system.get(), state()->staging_dir,
+                        held);
+}
+
+std::unique_ptr<ChunkStore> SeedTarget::MakeStore(JournalFile* journal) {
+  std::vector<IngestFamily> families;
+  for (size_t i = 0; i < names_.size(); ++i) {
+    families.push_back({db_->handle(i), db_->family(i).keeps_level0});
+  }
+  return std::make_unique<Ingestor>(db_->db(), std::move(families), journal,
+                                    state()->sync_chunks,
+                                    2 * plan().opened.lanes);
+}
+
+Status SeedTarget::Finish() {
+  Status status = db_->CountLevels(&levels_);
+  if (status.ok()) {
+    status = CheckFileCount();
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  std::vector<FamilyHandle> families;
+  for (size_t i = 0; i < names_.size(); ++i) {
+    families.push_back({names_[i], db_->handle(i)});
+  }
+  return RecordCovers(options(), plan(), db_->db(), families, JudgedTarget(),
+                      /*journal=*/nullptr, covers());
+}
+
+// The totals count what was received. That it is all in the database shows in
+// its live files: one for each chunk, since nothing compacts.
+Status SeedTarget::CheckFileCount() const {
+  uint64_t files = 0;
+  for (const auto& level : levels_) {
+    files += level.second;
+  }
+  std::lock_guard<std::mutex> lock(state()->mu);
+  const uint64_t chunks = state()->chunks_built;
+  if (files != chunks) {
+    return MakeStatus(EndState::kInternal,
+                      "files of the new database: expected one for each of " +
+                          std::to_string(chunks) + " chunks, found " +
+                          std::to_string(files));
+  }
+  return Status::OK();
+}
+
+// RocksDB's last sequence is still 0, which no finished database keeps.
+Status SeedTarget::CloseFiles() {
+  const Status status = db_->Close();
+  FaultPoint("SeedTarget:DatabaseClosed");
+  return status.ok()
+             ? RaiseLastSequence(context().file_system.get(),
+                                 context().workspace->db_dir(),
+                                 plan().opened.snapshot_sequence)
+             : status;
+}
+
+Status SeedTarget::DigestRange(const Range& range, DigestReply* reply) {
+  return DigestInterval(db_->db(), db_->handle(range.family), range.interval,
+                        kDigestReadaheadBytes,
+                        [this] { return context().failure->failed(); }, reply);
+}
+
+void SeedTarget::FillSummary(Summary* summary) const {
+  NewDirectoryTarget::FillSummary(summary);
+  summary->levels = levels_;
+}
+
+}  // namespace sstferry

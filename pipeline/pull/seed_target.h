@@ -1,0 +1,48 @@
+// A new database, made of the chunks of a seed or of a refresh by exchange.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pipeline/pull/new_directory_target.h"
+#include "pipeline/pull/target_db.h"
+
+namespace sstferry {
+
+class SeedTarget : public NewDirectoryTarget {
+ public:
+  using NewDirectoryTarget::NewDirectoryTarget;
+
+  const char* mode() const override {
+    return is_exchanged() ? kRefreshSwapMode : kSeedMode;
+  }
+  [[nodiscard]] rocksdb::Status BuildFamilies() override;
+  [[nodiscard]] rocksdb::Status Create() override;
+  [[nodiscard]] rocksdb::Status Reopen() override;
+  [[nodiscard]] rocksdb::Status FindHeld(const JournalState& journal,
+                                         HeldChunks* held) override;
+  void Drop() override { db_.reset(); }
+  [[nodiscard]] rocksdb::Status Finish() override;
+  void FillSummary(Summary* summary) const override;
+  [[nodiscard]] rocksdb::Status DigestRange(const Range& range,
+                                            DigestReply* reply) override;
+
+ protected:
+  std::unique_ptr<ChunkStore> MakeStore(JournalFile* journal) override;
+  [[nodiscard]] rocksdb::Status CloseFiles() override;
+
+ private:
+  [[nodiscard]] rocksdb::Status CheckFileCount() const;
+  // Sets what the new database is opened and left with.
+  [[nodiscard]] rocksdb::Status SetDatabaseOptions();
+
+  TargetDbOptions database_options_;
+  std::vector<BuiltFamily> built_;
+  std::vector<std::string> names_;
+  std::unique_ptr<TargetDb> db_;
+  std::map<int, uint64_t> levels_;
+};
+
+}  // namespace sstferry

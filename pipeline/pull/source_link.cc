@@ -1,0 +1,266 @@
+#include "pipeline/pull/source_link.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "format/end_state.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+
+SourceLink::SourceLink(Dialer* dialer, SourceLinkOptions options,
+                       FirstFailure* failure)
+    : dialer_(dialer),
+      options_(std::move(options)),
+      failure_(failure),
+      guard_(
+          options_.stall_timeout, [this] { return session_->progress(); },
+          options_.retry_for.count() > 0 && options_.peer_timeout.count() > 0
+              ? options_.peer_timeout
+              : options_.stall_timeout) {}
+
+SourceLink::~SourceLink() {
+  session_.reset();  // its threads may fail until then
+}
+
+SourceSessionOptions SourceLink::SessionOptions() {
+  SourceSessionOptions options;
+  options.connect_timeout = options_.connect_timeout;
+  options.peer_timeout = options_.peer_timeout;
+  options.ping_interval = options_.peer_timeout / 2;
+  options.stall_timeout = options_.stall_timeout;
+  options.until = options_.until;
+  options.handshakes = &handshakes_;
+  options.retry.progress = options_.progress;
+  if (tolerated_ != Tolerated::kAny) {
+    options.retry.give_up_after = options_.retry_for;
+    options.first_answer_within =
+        answered_ ? options_.retry_for : options_.first_answer_within;
+  }
+  options.stop = failure_->stop();
+  options.on_retry = [this](const Status& lost) { OnRetry(lost); };
+  options.on_busy = [this] { OnBusy(); };
+  options.on_failed_try = [this](const Status& failed) {
+    Log(LogLevel::kWarning,
+        std::string("source: not reached, is tried again: ") +
+            EndStateName(EndStateOf(failed)) + ": " + MessageOf(failed));
+    SetWaitingFor(MessageOf(failed));
+  };
+  options.on_fail = [this](const Status& failed, const std::string& where) {
+    if (!Tolerates(failed)) {
+      failure_->Set(failed, options_.label + where);
+    }
+  };
+  options.on_stats = options_.on_stats;
+  return options;
+}
+
+Status SourceLink::Connect() {
+  std::unique_ptr<SourceSession> session;
+  Status status =
+      SourceSession::Connect(dialer_, SessionOptions(), &session);
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    session_ = std::move(session);
+    waiting_for_.clear();
+  }
+  if (status.ok() && failure_->failed()) {
+    status = failure_->status();  // before there was a session to cancel
+  }
+  answered_ = answered_ || status.ok();
+  return status;
+}
+
+// The source says so of a transfer it no longer has.
+bool SourceLink::Tolerates(const Status& status) const {
+  const Tolerated tolerated = tolerated_;
+  return tolerated == Tolerated::kAny ||
+         (tolerated == Tolerated::kSnapshotGone &&
+          EndStateOf(status) == EndState::kSnapshotGone);
+}
+
+void SourceLink::Drop(const Status& status) {
+  std::unique_ptr<SourceSession> session;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    session = std::move(session_);
+  }
+  if (session != nullptr) {
+    session->End(status, "target");
+  }
+}
+
+void SourceLink::End(const Status& status, const std::string& where) {
+  if (session_ != nullptr && !ended_) {
+    ended_ = true;
+    session_->End(status, where);
+  }
+}
+
+void SourceLink::SetLanes(uint32_t lanes, uint16_t allowed_flags) {
+  allowed_flags_ = allowed_flags;
+  std::lock_guard<std::mutex> lock(mu_);
+  lanes_.resize(lanes);
+}
+
+Status SourceLink::OpenLane(uint32_t lane, Channel** channel) {
+  std::unique_ptr<Channel> opened;
+  const Status status = session_->ConnectLane(lane, &opened);
+  if (!status.ok()) {
+    return status;
+  }
+  std::lock_guard<std::mutex> lock(mu_);
+  *channel = opened.get();
+  if (allowed_flags_ != 0) {
+    opened->AllowFlags(allowed_flags_);
+  }
+  if (failure_->failed()) {
+    opened->Close();
+  }
+  if (lanes_[lane] != nullptr) {
+    past_wire_bytes_ +=
+        lanes_[lane]->bytes_received() + lanes_[lane]->bytes_sent();
+  }
+  lanes_[lane] = std::move(opened);
+  return Status::OK();
+}
+
+Status SourceLink::RunLanes(const std::function<void(uint32_t)>& work) {
+  std::vector<std::thread> threads;
+  for (uint32_t lane = 0; lane < lanes(); ++lane) {
+    threads.emplace_back([this, &work, lane] {
+      if (options_.on_lane_thread) {
+        options_.on_lane_thread();
+      }
+      work(lane);
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  return failure_->status();
+}
+
+void SourceLink::FailLane(const Status& status, const std::string& where) {
+  if (EndStateOf(status) == EndState::kDeadPeer) {
+    AwaitLastWords();
+  }
+  if (!status.ok()) {
+    failure_->Set(status, where);
+  }
+}
+
+// A source that fails closes all its lanes.
+void SourceLink::AwaitLastWords() {
+  const Status told = session_->AwaitFailure(options_.last_words);
+  if (!told.ok()) {
+    failure_->Set(told, options_.label + "source " + dialer_->address());
+  }
+}
+
+// A control connection lost, or there again (OK).
+void SourceLink::OnRetry(const Status& lost) {
+  if (lost.ok()) {
+    Log(LogLevel::kInfo, "control connection: connected again");
+    SetWaitingFor("");
+    CloseSilentLanes();
+    return;
+  }
+  if (options_.on_loss) {
+    options_.on_loss();
+  }
+  Log(LogLevel::kWarning, std::string("control connection: lost, is tried "
+                                      "again: ") +
+                              EndStateName(EndStateOf(lost)) + ": " +
+                              MessageOf(lost));
+  SetWaitingFor(MessageOf(lost));
+}
+
+void SourceLink::OnBusy() {
+  Log(LogLevel::kInfo, "source: " + waiting_for());
+  if (options_.on_busy) {
+    options_.on_busy();
+  }
+}
+
+// The failure that cost the control connection may have cost lanes, too,
+// without a word.
+void SourceLink::CloseSilentLanes() {
+  const int64_t since =
+      std::chrono::duration_cast<std::chrono::microseconds>(
+          (Clock::now() - options_.peer_timeout).time_since_epoch())
+          .count();
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const std::unique_ptr<Channel>& lane : lanes_) {
+    if (lane != nullptr && lane->last_received_micros() < since) {
+      lane->Close();
+    }
+  }
+}
+
+void SourceLink::Close() {
+  std::lock_guard<std::mutex> lock(mu_);
+  dialer_->Close();
+  handshakes_.CloseAll();
+  if (session_ != nullptr) {
+    session_->Cancel();
+  }
+  for (const std::unique_ptr<Channel>& lane : lanes_) {
+    if (lane != nullptr) {
+      lane->Close();
+    }
+  }
+}
+
+void SourceLink::SetWaitingFor(const std::string& why) {
+  std::lock_guard<std::mutex> lock(mu_);
+  waiting_for_ = why;
+}
+
+std::string SourceLink::waiting_for() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  const std::optional<Clock::time_point> turn =
+      session_ != nullptr ? session_->asks_again_at() : std::nullopt;
+  const Clock::time_point now = Clock::now();
+  if (!turn.has_value() || (*turn < now && !waiting_for_.empty())) {
+    return waiting_for_;  // it cannot be asked
+  }
+  const auto left = std::chrono::ceil<std::chrono::seconds>(
+      std::max(*turn - now, Clock::duration::zero()));
+  return "it serves as many transfers as it may; asks again in " +
+         std::to_string(left.count()) + " s";
+}
+
+uint32_t SourceLink::lanes() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return static_cast<uint32_t>(lanes_.size());
+}
+
+Stats SourceLink::stats() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return session_ != nullptr ? session_->stats() : Stats();
+}
+
+uint64_t SourceLink::wire_bytes() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  uint64_t bytes = past_wire_bytes_;
+  if (session_ != nullptr) {
+    bytes += session_->wire_bytes();
+  }
+  for (const std::unique_ptr<Channel>& lane : lanes_) {
+    if (lane != nullptr) {
+      bytes += lane->bytes_received() + lane->bytes_sent();
+    }
+  }
+  return bytes;
+}
+
+void SourceLink::Log(LogLevel level, const std::string& text) const {
+  if (options_.log) {
+    options_.log(level, text);
+  }
+}
+
+}  // namespace sstferry

@@ -1,0 +1,577 @@
+#include "pipeline/pull/source_session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "format/limits.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/pull/tell_source.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// Bounds the wait for a source that never stops telling that it gets on.
+constexpr std::chrono::hours kPinLimit{24};
+// For another connection on which to say that all went well.
+constexpr std::chrono::milliseconds kLastWordsLimit{3'000};
+
+Status Stalled(const std::string& address, std::chrono::milliseconds limit) {
+  return MakeStatus(EndState::kTooSlow,
+                    "source " + address +
+                        ": is there, but neither answered nor read anything "
+                        "for " + std::to_string(limit.count()) + " ms");
+}
+
+Status CheckTotals(const Finish& ours, const Finish& theirs) {
+  if (theirs.families.size() != ours.families.size()) {
+    return MakeStatus(EndState::kCorrupt,
+                      "totals: the source counts another number of column "
+                      "families");
+  }
+  for (size_t i = 0; i < ours.families.size(); ++i) {
+    if (!(ours.families[i] == theirs.families[i])) {
+      return MakeStatus(EndState::kCorrupt,
+                        "totals of column family " + std::to_string(i) +
+                            ": expected " +
+                            std::to_string(theirs.families[i].entries) +
+                            " entries, found " +
+                            std::to_string(ours.families[i].entries));
+    }
+  }
+  return Status::OK();
+}
+
+Status AnswerPing(const Frame& frame, Channel* channel) {
+  Ping ping;
+  const Status status = ping.DecodeFrom(frame.payload);
+  return status.ok() ? channel->SendMessage(FrameType::kPong, ping) : status;
+}
+
+Status DecodeAnswer(const Frame& frame, SourceAnswers* answers) {
+  switch (frame.type) {
+    case FrameType::kListReply:
+      return answers->list.DecodeFrom(frame.payload);
+    case FrameType::kStatusReply:
+      return answers->held.DecodeFrom(frame.payload);
+    case FrameType::kOtherFilePart:
+      answers->other_bytes += frame.payload.size();
+      return answers->other_file.DecodeFrom(frame.payload);
+    default:
+      return answers->facts.DecodeFrom(frame.payload);
+  }
+}
+
+}  // namespace
+
+Hello MakeHello() {
+  Hello hello;
+  hello.software = SoftwareVersion();
+  if (!kIngestsEntities) {
+    hello.features &= ~kFeatureEntities;
+  }
+  if (!kLinkedReadsMarkedBlocks) {
+    hello.features &= ~kFeatureMarkedBlocks;
+  }
+  hello.rocksdb_version = RocksDbVersion();
+  hello.max_format_version = MaxReadableFormatVersion();
+  return hello;
+}
+
+OpenRequest MakeOpenRequest(const PullOptions& options,
+                            const std::string& name, Purpose purpose) {
+  OpenRequest request;
+  request.database = name;
+  request.purpose = purpose;
+  request.families = options.selection.families;
+  request.interval = options.selection.interval;
+  request.lanes = options.lanes;
+  request.chunk_bytes = options.chunk_bytes;
+  request.application = options.for_rocksdb;
+  if (options.method == PullMethod::kClone) {
+    request.mode = TransferMode::kClone;
+  }
+  return request;
+}
+
+SourceSession::SourceSession(Dialer* dialer,
+                             const SourceSessionOptions& options)
+    : dialer_(dialer), options_(options), backoff_(options.retry) {}
+
+Status SourceSession::Connect(Dialer* dialer,
+                              const SourceSessionOptions& options,
+                              std::unique_ptr<SourceSession>* session) {
+  std::unique_ptr<SourceSession> opened(new SourceSession(dialer, options));
+  std::shared_ptr<Channel> channel;
+  const Status status = opened->FirstContact(&channel);
+  if (!status.ok()) {
+    return status;
+  }
+  opened->channel_ = std::move(channel);
+  opened->connected_ = true;
+  SourceSession* raw = opened.get();
+  raw->reader_ = std::thread([raw] { raw->ReadLoop(); });
+  raw->pinger_ = std::thread([raw] { raw->PingLoop(); });
+  *session = std::move(opened);
+  return Status::OK();
+}
+
+SourceSession::~SourceSession() { StopThreads(); }
+
+std::shared_ptr<Channel> SourceSession::channel() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return channel_;
+}
+
+uint64_t SourceSession::wire_bytes() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return past_wire_bytes_ + channel_->bytes_received() +
+         channel_->bytes_sent();
+}
+
+void SourceSession::StopThreads() {
+  bool dialing = false;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    stopping_ = true;
+    // One that has failed dials no more, and the dialer serves the next session.
+    dialing = dialing_ && status_.ok();
+    for (const std::shared_ptr<Channel>& open : {channel_, dialed_}) {
+      if (open != nullptr) {
+        open->Close();
+      }
+    }
+  }
+  if (dialing) {
+    dialer_->Close();
+  }
+  changed_.notify_all();
+  for (std::thread* thread : {&reader_, &pinger_}) {
+    if (thread->joinable()) {
+      thread->join();
+    }
+  }
+}
+
+Status SourceSession::ReadUntilFailure(Channel* channel) {
+  WaitLimit limit;
+  limit.idle = options_.peer_timeout;
+  while (true) {
+    Frame frame;
+    Status status = channel->Receive(limit, &frame);
+    if (!status.ok()) {
+      std::lock_guard<std::mutex> lock(mu_);
+      may_retry_ = true;  // silence, a closed connection, damaged bytes
+      return status;
+    }
+    status = Handle(frame);
+    if (!status.ok()) {
+      std::lock_guard<std::mutex> lock(mu_);
+      // A source that shuts down may come back; so may a send that failed, also
+      // on a connection that ConnectLane() closed.
+      const EndState state = EndStateOf(status);
+      may_retry_ = state == EndState::kDeadPeer ||
+                   state == EndState::kCancelled ||
+                   (state == EndState::kBusy && frame.type == FrameType::kBusy);
+      if (state == EndState::kSnapshotGone && !plan_.gave_plan() &&
+          plan_.transfer_id().has_value() &&
+          request_.snapshot_use != SnapshotUse::kResume) {
+        plan_.ForgetTransfer();
+        may_retry_ = true;
+      }
+      return status;
+    }
+  }
+}
+
+void SourceSession::ReadLoop() {
+  Status status;
+  while (status.ok()) {
+    status = ReadUntilFailure(channel().get());
+    bool retry = false;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      connected_ = false;
+      // To find no place is no loss.
+      retry = may_retry_ && !stopping_ &&
+              (options_.retry.give_up_after.count() > 0 || status.IsBusy());
+      dialing_ = retry;
+    }
+    if (retry) {
+      status = Reconnect(status);
+    }
+  }
+  bool report = false;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    report = !stopping_ && status_.ok();
+    if (status_.ok()) {
+      status_ = status;
+    }
+  }
+  changed_.notify_all();
+  if (report && options_.on_fail) {
+    options_.on_fail(status, "source " + dialer_->address());
+  }
+}
+
+// Only a new refresh tells what the target remembers.
+Status SourceSession::Ask(Channel* channel, const OpenRequest& request) {
+  const Status status = channel->SendMessage(
+      FrameType::kOpenRequest, request, WaitLimit::Within(kSendLimit));
+  return status.ok() && request.target_families > 0
+             ? SendMemory(channel, memory_)
+             : status;
+}
+
+void SourceSession::PingLoop() {
+  uint64_t token = 0;
+  std::unique_lock<std::mutex> lock(mu_);
+  while (!changed_.wait_for(lock, options_.ping_interval, [this] {
+    return stopping_ || !status_.ok();
+  })) {
+    const std::shared_ptr<Channel> channel = channel_;
+    lock.unlock();
+    Ping ping;
+    ping.token = ++token;
+    // A send that fails is found by the reader.
+    channel->SendMessage(FrameType::kPing, ping).PermitUncheckedError();
+    lock.lock();
+  }
+}
+
+Status SourceSession::Handle(const Frame& frame) {
+  switch (frame.type) {
+    case FrameType::kPing:
+      return AnswerPing(frame, channel_.get());
+    case FrameType::kPong:
+      return Status::OK();
+    case FrameType::kStats: {
+      Stats stats;
+      const Status status = stats.DecodeFrom(frame.payload);
+      if (!status.ok()) {
+        return status;
+      }
+      {
+        std::lock_guard<std::mutex> lock(mu_);
+        answers_.stats = stats;
+      }
+      const std::optional<Compress> compress =
+          options_.on_stats ? options_.on_stats(stats) : std::nullopt;
+      return compress ? channel_->SendMessage(FrameType::kCompress, *compress)
+                      : status;
+    }
+    case FrameType::kListReply:
+    case FrameType::kStatusReply:
+    case FrameType::kFactsReply:
+    case FrameType::kOtherFilePart:
+      return HandleAnswer(frame);
+    case FrameType::kFinished: {
+      std::lock_guard<std::mutex> lock(mu_);
+      const Status status = answers_.finish.DecodeFrom(frame.payload);
+      answers_.finished = status.ok();
+      changed_.notify_all();
+      return status;
+    }
+    default: {
+      Status status;
+      bool resumed = false;
+      {
+        std::lock_guard<std::mutex> lock(mu_);
+        status = HandlePlanFrame(frame);
+        resumed = std::exchange(resumed_, false);
+      }
+      if (resumed && options_.on_retry) {
+        options_.on_retry(status);
+      }
+      return status;
+    }
+  }
+}
+
+Status SourceSession::HandlePlanFrame(const Frame& frame) {
+  if (!plan_.Expects(frame.type)) {
+    // An End frame says why; anything else is out of turn.
+    return channel_->ExpectType(frame,
+                                plan_.has_begun() && !plan_.is_opened()
+                                    ? FrameType::kOpened
+                                    : FrameType::kPing);
+  }
+  const Status status = plan_.Take(frame);
+  if (status.IsNotFound()) {
+    return channel_->ExpectType(frame, FrameType::kPlanEnd);
+  }
+  if (status.ok() && plan_.is_complete()) {
+    connected_ = true;
+    backoff_.Succeeded();
+    resumed_ = std::exchange(lost_, false);
+    changed_.notify_all();
+  }
+  return status;
+}
+
+Status SourceSession::HandleAnswer(const Frame& frame) {
+  std::lock_guard<std::mutex> lock(mu_);
+  const Status status = DecodeAnswer(frame, &answers_);
+  answers_.answered = status.ok();
+  changed_.notify_all();
+  return status;
+}
+
+template <typename Message, typename Reply>
+Status SourceSession::Question(FrameType type, const Message& message,
+                               const Reply& answer, Reply* reply) {
+  Status status;
+  bool answered = false;
+  while (status.ok() && !answered) {
+    std::shared_ptr<Channel> channel;
+    uint64_t connection = 0;
+    status = AwaitChannel(&channel, &connection);
+    if (!status.ok()) {
+      return status;
+    }
+    const Status sent = channel->SendMessage(type, message,
+                                             WaitLimit::Within(kSendLimit));
+    if (!sent.ok() && options_.retry.give_up_after.count() == 0) {
+      return sent;
+    }  // else: the reader finds it, too, and connects again
+    status = WaitFor([this, connection] {
+      return answers_.answered || connections_ != connection;
+    });
+    std::lock_guard<std::mutex> lock(mu_);
+    answered = std::exchange(answers_.answered, false);
+    *reply = answer;
+  }
+  return status;
+}
+
+Status SourceSession::List(ListReply* reply) {
+  return Question(FrameType::kListRequest, ListRequest{}, answers_.list, reply);
+}
+
+Status SourceSession::AskHeld(const StatusRequest& ask, StatusReply* reply) {
+  return Question(FrameType::kStatusRequest, ask, answers_.held, reply);
+}
+
+Status SourceSession::AskFacts(const FactsRequest& ask, FactsReply* reply) {
+  return Question(FrameType::kFactsRequest, ask, answers_.facts, reply);
+}
+
+Status SourceSession::AskOtherFile(const OtherFileRequest& ask,
+                                   OtherFilePart* part) {
+  return Question(FrameType::kOtherFileRequest, ask, answers_.other_file,
+                  part);
+}
+
+uint64_t SourceSession::activity() const {
+  const Stats& stats = answers_.stats;
+  return stats.entries + stats.sst_bytes + stats.read_bytes + plan_.bytes() +
+         connections_ + answers_.other_bytes;
+}
+
+Status SourceSession::WaitFor(const std::function<bool()>& has_come) {
+  std::unique_lock<std::mutex> lock(mu_);
+  const auto ended = [this, &has_come] {
+    return has_come() || !status_.ok() || stopping_;
+  };
+  uint64_t seen = activity();
+  while (!changed_.wait_until(
+      lock, std::min(options_.until, Clock::now() + options_.stall_timeout),
+      ended)) {
+    if (Clock::now() >= options_.until) {
+      return MakeStatus(EndState::kDeadline,
+                        "source " + dialer_->address() +
+                            ": no answer by the deadline");
+    }
+    const uint64_t now = activity();
+    // A big WAL takes as long as it takes: what is read of it is told. Nor is a
+    // source that has no place too slow: only the deadline counts then.
+    if (!dialing_ &&
+        (now == seen || Clock::now() >= plan_.asked_at() + kPinLimit)) {
+      return Stalled(dialer_->address(), options_.stall_timeout);
+    }
+    seen = now;
+  }
+  if (has_come()) {
+    return Status::OK();
+  }
+  return !status_.ok() ? status_
+                       : MakeStatus(EndState::kCancelled,
+                                    "stopped on request");
+}
+
+Status SourceSession::Open(const OpenRequest& request, SourcePlan* plan) {
+  std::shared_ptr<Channel> channel;
+  uint64_t connection = 0;
+  Status status = AwaitChannel(&channel, &connection);
+  if (!status.ok()) {
+    return status;
+  }
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    plan_.Begin();
+    connected_ = false;
+    request_ = request;
+    if (request.snapshot_use != SnapshotUse::kResume) {
+      AnnounceMemory(memory_, &request_);
+    }
+    if (connections_ != connection) {
+      channel = channel_;
+    }
+  }
+  status = Ask(channel.get(), request_);
+  if (!status.ok() && options_.retry.give_up_after.count() > 0) {
+    status = Status::OK();  // the reader finds it, too, and asks again
+  }
+  while (status.ok()) {
+    status = WaitFor([this] { return plan_.is_complete(); });
+    std::lock_guard<std::mutex> lock(mu_);
+    if (status.ok() && plan_.is_complete()) {
+      *plan = plan_.TakePlan();
+      break;
+    }  // else: lost meanwhile, and asked for again
+  }
+  return status;
+}
+
+Status SourceSession::ConnectLane(uint32_t lane,
+                                  std::unique_ptr<Channel>* channel) {
+  const WaitLimit limit = WaitLimit::Within(options_.connect_timeout);
+  std::unique_ptr<Connection> connection;
+  Status status = dialer_->Dial(limit, &connection);
+  if (!status.ok()) {
+    return status;
+  }
+  auto opened = std::make_unique<Channel>(std::move(connection));
+  uint64_t control = 0;
+  Hello hello = MakeHello();
+  hello.kind = ConnectionKind::kLane;
+  hello.lane = lane;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    hello.transfer_id = plan_.transfer_id().value_or(TransferId{});
+    control = connections_;
+  }
+  HelloAck ack;
+  status =
+      ShakeHands(options_.handshakes, opened.get(), hello, limit, &ack);
+  if (status.ok()) {
+    *channel = std::move(opened);
+  } else if (EndStateOf(status) == EndState::kSnapshotGone) {
+    // The control connection's answer counts, as soon as it is a new one.
+    std::lock_guard<std::mutex> lock(mu_);
+    if (connections_ == control && connected_ &&
+        options_.retry.give_up_after.count() > 0) {
+      channel_->Close();
+    }
+  }
+  return status;
+}
+
+Status SourceSession::AwaitChannel(std::shared_ptr<Channel>* channel,
+                                   uint64_t* connection) {
+  std::unique_lock<std::mutex> lock(mu_);
+  // Ends: the reader connects again, or gives up.
+  changed_.wait(lock,
+                [this] { return connected_ || stopping_ || !status_.ok(); });
+  *channel = channel_;
+  *connection = connections_;
+  return !status_.ok() ? status_
+         : stopping_   ? MakeStatus(EndState::kCancelled, "stopped on request")
+                       : Status::OK();
+}
+
+Status SourceSession::AskForTotals(const struct Finish& ours,
+                                   const std::vector<HeldRange>& held) {
+  Status status;
+  while (status.ok()) {
+    std::shared_ptr<Channel> channel;
+    uint64_t connection = 0;
+    status = AwaitChannel(&channel, &connection);
+    if (!status.ok()) {
+      break;
+    }
+    if (wants_held()) {
+      SendHeld(channel.get(), held);
+    }
+    channel->SendMessage(FrameType::kFinish, ours,
+                         WaitLimit::Within(kSendLimit))
+        .PermitUncheckedError();
+    std::unique_lock<std::mutex> lock(mu_);
+    changed_.wait_for(lock, options_.stall_timeout, [this, connection] {
+      return answers_.finished || !status_.ok() || stopping_ || !connected_ ||
+             connections_ != connection;
+    });
+    if (answers_.finished) {
+      return Status::OK();
+    }
+    if (connected_ && connections_ == connection && !stopping_ &&
+        status_.ok()) {
+      status = Stalled(dialer_->address(), options_.stall_timeout);
+    }
+  }
+  return status;
+}
+
+Status SourceSession::Finish(const struct Finish& ours,
+                             const std::vector<HeldRange>& held,
+                             struct Finish* theirs) {
+  const Status status = AskForTotals(ours, held);
+  if (!status.ok()) {
+    return status;
+  }
+  std::lock_guard<std::mutex> lock(mu_);
+  *theirs = answers_.finish;
+  return CheckTotals(ours, *theirs);
+}
+
+void SourceSession::End(const Status& status, const std::string& where) {
+  std::shared_ptr<Channel> channel;
+  {
+    std::unique_lock<std::mutex> lock(mu_);
+    if (status.ok()) {
+      // A source that does not hear of it keeps its snapshot for a while.
+      changed_.wait_for(lock, kLastWordsLimit, [this] {
+        return connected_ || stopping_ || !status_.ok();
+      });
+    }
+    stopping_ = true;
+    channel = channel_;
+  }
+  if (status.ok()) {
+    struct End end;
+    channel->SendMessage(FrameType::kEnd, end, WaitLimit::Within(
+        std::chrono::milliseconds(1000))).PermitUncheckedError();
+  } else {
+    SendEnd(channel.get(), status, where);
+  }
+  StopThreads();
+}
+
+void SourceSession::Cancel() {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+}
+
+Status SourceSession::AwaitFailure(std::chrono::milliseconds limit) {
+  std::unique_lock<std::mutex> lock(mu_);
+  changed_.wait_for(lock, limit,
+                    [this] { return stopping_ || !status_.ok(); });
+  return status_;
+}
+
+Stats SourceSession::stats() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return answers_.stats;
+}
+
+uint64_t SourceSession::progress() const {
+  const Stats newest = stats();
+  return newest.entries + newest.sst_bytes + newest.read_bytes;
+}
+
+}  // namespace sstferry

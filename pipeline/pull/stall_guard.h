@@ -1,0 +1,72 @@
+// Waits for a source that is there but may have nothing to send for long: it
+// reads a run of tombstones, or computes a digest.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+
+#include "format/messages.h"
+#include "pipeline/wire/channel.h"
+
+namespace sstferry {
+
+// Threads: any; one receiver per channel.
+class StallGuard {
+ public:
+  // `progress` grows while the source does anything for this transfer, on
+  // whatever lane; called from any thread. `frame_limit`, if less, is for the
+  // bytes of a frame that has begun: a length that was damaged on the way asks
+  // for some that never come.
+  StallGuard(std::chrono::milliseconds limit,
+             std::function<uint64_t()> progress,
+             std::chrono::milliseconds frame_limit =
+                 std::chrono::milliseconds::max())
+      : limit_(limit),
+        frame_limit_(std::min(limit, frame_limit)),
+        progress_(std::move(progress)) {}
+
+  // kTooSlow once the source sent no byte here for the limit and made no
+  // progress anywhere meanwhile, or stopped inside a frame: then the channel
+  // can receive no more. That it is gone altogether is for the control
+  // connection to find.
+  // kDeadPeer at `until`, whatever happened elsewhere.
+  [[nodiscard]] rocksdb::Status Receive(
+      Channel* channel, Frame* frame,
+      Clock::time_point until = Clock::time_point::max()) const;
+
+  // Channel's two steps of receiving with that limit. Behind a header the
+  // payload is owed: what the source does elsewhere does not count.
+  [[nodiscard]] rocksdb::Status ReceiveHeader(
+      Channel* channel, FrameHeader* header,
+      Clock::time_point until = Clock::time_point::max()) const;
+  [[nodiscard]] rocksdb::Status ReceivePayload(Channel* channel, char* into,
+                                               Frame* frame) const;
+
+  // Channel::ReceiveMessage() with that limit.
+  template <typename Message>
+  [[nodiscard]] rocksdb::Status ReceiveMessage(Channel* channel,
+                                               FrameType type,
+                                               Message* message) const {
+    Frame frame;
+    rocksdb::Status status = Receive(channel, &frame);
+    if (status.ok()) {
+      status = channel->ExpectType(frame, type);
+    }
+    return status.ok() ? message->DecodeFrom(frame.payload) : status;
+  }
+
+ private:
+  [[nodiscard]] rocksdb::Status Wait(
+      const Channel& channel, Clock::time_point until,
+      const std::function<rocksdb::Status(const WaitLimit&)>& receive) const;
+  [[nodiscard]] static rocksdb::Status Stalled(
+      const Channel& channel, std::chrono::milliseconds limit);
+
+  const std::chrono::milliseconds limit_;
+  const std::chrono::milliseconds frame_limit_;
+  const std::function<uint64_t()> progress_;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,102 @@
+#include "pipeline/pull/table_changes.h"
+
+#include <algorithm>
+#include <iterator>
+#include <tuple>
+#include <utility>
+
+#include "format/limits.h"
+
+namespace sstferry {
+namespace {
+
+auto FieldsOf(const CoveredTable& table) {
+  return std::tie(table.id.high, table.id.low, table.smallest, table.largest,
+                  table.bytes, table.smallest_sequence, table.largest_sequence);
+}
+
+bool TableLess(const CoveredTable& a, const CoveredTable& b) {
+  return FieldsOf(a) < FieldsOf(b);
+}
+
+bool HasName(const LiveTable& table) {
+  return table.id && table.smallest.size() <= kMaxKeyBytes &&
+         table.largest.size() <= kMaxKeyBytes;
+}
+
+// Returns the spans of tables that are in only one of two lists. A list may
+// hold a table more than once.
+std::vector<ChangedSpan> Differences(std::vector<CoveredTable> then,
+                                     std::vector<CoveredTable> now) {
+  std::sort(then.begin(), then.end(), TableLess);
+  std::sort(now.begin(), now.end(), TableLess);
+  std::vector<CoveredTable> gone;
+  std::vector<CoveredTable> added;
+  std::set_difference(then.begin(), then.end(), now.begin(), now.end(),
+                      std::back_inserter(gone), TableLess);
+  std::set_difference(now.begin(), now.end(), then.begin(), then.end(),
+                      std::back_inserter(added), TableLess);
+  std::vector<ChangedSpan> changed;
+  for (CoveredTable& table : gone) {
+    changed.push_back({std::move(table.smallest), std::move(table.largest)});
+  }
+  for (CoveredTable& table : added) {
+    changed.push_back({std::move(table.smallest), std::move(table.largest),
+                       table.id});
+  }
+  return changed;
+}
+
+}  // namespace
+
+std::vector<CoveredTable> NamedTables(const std::vector<LiveTable>& tables) {
+  std::vector<CoveredTable> named;
+  for (const LiveTable& table : tables) {
+    if (HasName(table)) {
+      named.push_back({*table.id, table.smallest, table.largest, table.bytes,
+                       table.smallest_sequence, table.largest_sequence,
+                       table.entries, table.deletions, table.merge_operands,
+                       table.range_deletions, table.may_single_delete});
+    }
+  }
+  return named;
+}
+
+std::vector<ChangedSpan> NamelessSpans(const std::vector<LiveTable>& tables) {
+  std::vector<ChangedSpan> spans;
+  for (const LiveTable& table : tables) {
+    if (!HasName(table)) {
+      spans.push_back({table.smallest, table.largest});
+    }
+  }
+  return spans;
+}
+
+void FindChanges(rocksdb::DB* db, std::vector<TableChanges>* families) {
+  std::vector<TracedFamily> traced;
+  std::vector<TableChanges*> asked;  // by index of `traced`
+  for (TableChanges& family : *families) {
+    family.changed = Differences(family.then, NamedTables(family.now));
+    if (!family.changed.empty() && family.family->keeps_entries) {
+      traced.push_back({family.family->name,
+                        family.family->handle->GetComparator(), &family.then,
+                        &family.now, &family.chunks});
+      asked.push_back(&family);
+    }
+  }
+  if (!traced.empty()) {
+    TraceTables(db->GetFileSystem(), db->GetName(), &traced);
+  }
+  for (size_t i = 0; i < traced.size(); ++i) {
+    if (traced[i].is_known) {
+      asked[i]->changed = std::move(traced[i].changed);
+    }
+  }
+  for (TableChanges& family : *families) {
+    const std::vector<ChangedSpan> nameless = NamelessSpans(family.now);
+    family.changed.insert(family.changed.end(), nameless.begin(),
+                          nameless.end());
+  }
+}
+
+}  // namespace sstferry

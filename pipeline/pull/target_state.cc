@@ -1,0 +1,234 @@
+#include "pipeline/pull/target_state.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "pipeline/base/database_open.h"
+#include "pipeline/base/file_lock.h"
+#include "pipeline/base/known_fault.h"
+#include "pipeline/base/last_transfer.h"
+#include "pipeline/disk/database_files.h"
+#include "pipeline/disk/workspace.h"
+#include "pipeline/pull/closed_files.h"
+#include "pipeline/pull/first_sequence.h"
+#include "pipeline/pull/journal_state.h"
+#include "pipeline/pull/pull_identity.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::Status;
+
+// The first record of a journal and all before it.
+constexpr size_t kMaxHeadBytes =
+    kJournalMagicBytes + kJournalHeaderBytes + kMaxJournalPayloadBytes;
+
+void Describe(const JournalState& journal, UnfinishedPull* out) {
+  const JournalTransfer& head = journal.head;
+  const Totals held = journal.HeldTotals();
+  out->transfer_id = ToHex(head.transfer_id);
+  out->source = head.source;
+  out->snapshot_sequence = head.snapshot_sequence;
+  out->snapshot_taken_at = Rfc3339(journal.opened.taken_seconds);
+  out->planned_bytes = journal.planned_bytes();
+  out->planned_bytes_done = journal.planned_bytes_done();
+  out->chunks = held.chunks;
+  out->sst_bytes = held.sst_bytes;
+  out->all_received = journal.complete;
+}
+
+void ReadTarget(const std::string& target_dir, TargetState* state) {
+  state->complete.reset();
+  LastTransfer last;
+  if (ReadLastTransfer(target_dir, &last)) {
+    state->complete =
+        CompletedPull{last.transfer_id, last.source, last.snapshot_sequence,
+                      last.finished_at, last.snapshot_taken_at};
+  }
+}
+
+// Moves the completed pull to state->previous if a refresh in place has begun.
+// Its journal exists before its first change, so it does not tell whether the
+// target has changed.
+void DoubtComplete(const JournalTransfer& head, TargetState* state) {
+  if (head.mode == kRefreshAllMode && state->complete.has_value() &&
+      state->complete->transfer_id != ToHex(head.transfer_id)) {
+    state->previous = std::move(state->complete);
+    state->complete.reset();
+  }
+}
+
+Status ReadState(const std::string& target_dir, TargetState* state,
+                 bool* is_target) {
+  *state = TargetState();
+  ReadTarget(target_dir, state);
+  // False of what is no database, too, or cannot be read.
+  StandsAtZero(rocksdb::FileSystem::Default().get(), target_dir,
+               &state->stands_at_zero)
+      .PermitUncheckedError();
+  const std::string workspace = Workspace::DirOf(target_dir);
+  const Status mine = Workspace::CheckMine(workspace);
+  if (!mine.ok()) {
+    return mine;
+  }
+  if (!Workspace::IsOne(workspace)) {
+    *is_target = state->complete.has_value();
+    return Status::OK();
+  }
+  *is_target = true;
+  UnfinishedPull unfinished;
+  unfinished.running = IsFileLocked(workspace + "/lock");
+  JournalState journal;
+  const Status status = ReadJournalState(
+      rocksdb::FileSystem::Default().get(), workspace + "/journal", &journal);
+  if (status.ok()) {
+    Describe(journal, &unfinished);
+    if (!SurvivedReboots(journal.head)) {
+      unfinished.damage = "the machine went down since, and the pull ran with "
+                          "--durability none";
+    }
+    DoubtComplete(journal.head, state);
+    state->next = journal.head.command_line;
+  } else if (status.IsCorruption()) {
+    unfinished.damage = MessageOf(status);
+  } else if (!status.IsIncomplete() && !status.IsNotFound() &&
+             !unfinished.running && Workspace::IsOne(workspace)) {
+    return status;  // else a pull has just removed the workspace
+  }
+  if (!Workspace::IsOne(workspace)) {
+    const bool at_zero = state->stands_at_zero;
+    *state = TargetState();
+    ReadTarget(target_dir, state);  // a pull has just completed it
+    state->stands_at_zero = at_zero;
+    return Status::OK();
+  }
+  state->has_leftover =
+      !unfinished.running && state->complete.has_value() &&
+      state->complete->transfer_id == unfinished.transfer_id;
+  if (!state->has_leftover) {
+    state->unfinished = std::move(unfinished);
+  }
+  if (state->unfinished.has_value() && state->unfinished->running) {
+    state->next.clear();  // the operator has to wait, not to run a command
+  }
+  return Status::OK();
+}
+
+// A damaged or missing file of a replica shows before anybody records it, but
+// only while no process has the database open: its files come and go.
+HealthFile FindFault(const std::string& target_dir, const TargetState& state) {
+  HealthFile fault = ReadKnownFault(target_dir);
+  const bool looks = fault.fault == ReplicaFault::kNone &&
+                     (state.complete.has_value() ||
+                      state.previous.has_value()) &&
+                     !IsDatabaseOpen(target_dir);
+  const Status status =
+      looks ? CheckFilesAreHere(rocksdb::FileSystem::Default().get(),
+                                target_dir)
+            : Status::OK();
+  std::error_code error;
+  if (looks && !fs::exists(target_dir + "/CURRENT", error)) {
+    fault.fault = ReplicaFault::kDamaged;
+    fault.what = target_dir + "/CURRENT is missing";
+  } else if (EndStateOf(status) == EndState::kCorrupt) {
+    fault.fault = ReplicaFault::kDamaged;
+    fault.what = MessageOf(status);
+  }
+  return fault;
+}
+
+void TakeHealth(const std::string& target_dir, TargetState* state) {
+  const HealthFile fault = FindFault(target_dir, *state);
+  state->fault = fault.what;
+  state->fault_found_at = Rfc3339(fault.found_seconds);
+  state->health = fault.fault == ReplicaFault::kDamaged
+                      ? ReplicaHealth::kDamaged
+                  : fault.fault == ReplicaFault::kDifferent
+                      ? ReplicaHealth::kDifferent
+                  : state->complete.has_value() ? ReplicaHealth::kComplete
+                                                : ReplicaHealth::kUnfinished;
+  LastTransfer last;
+  const bool runs = state->unfinished.has_value() && state->unfinished->running;
+  if (runs || !ReadLastTransfer(target_dir, &last)) {
+    return;
+  }
+  const std::string refresh = "sstferry pull " + ShellWord(last.source) + " " +
+                              ShellWord(target_dir) + SelectionWords(last) +
+                              " --mode refresh";
+  if (state->health == ReplicaHealth::kDamaged) {
+    state->next = refresh + " --visibility swap";
+  } else if (state->health == ReplicaHealth::kDifferent &&
+             state->next.empty()) {
+    state->next = refresh;
+  }
+}
+
+}  // namespace
+
+double UnfinishedPull::percent() const {
+  if (all_received) {
+    return 100;
+  }
+  return planned_bytes == 0
+             ? 0
+             : std::min(99.9, 100.0 * static_cast<double>(planned_bytes_done) /
+                                  static_cast<double>(planned_bytes));
+}
+
+std::string NoteOfZero(const std::string& dir) {
+  bool at_zero = false;
+  const Status status =
+      StandsAtZero(rocksdb::FileSystem::Default().get(), dir, &at_zero);
+  return status.ok() && at_zero
+             ? dir + " stands " + kAtZero + "; the next refresh mends it"
+             : "";
+}
+
+const char* ReplicaHealthName(ReplicaHealth health) {
+  switch (health) {
+    case ReplicaHealth::kComplete:
+      return "complete";
+    case ReplicaHealth::kUnfinished:
+      return "unfinished";
+    case ReplicaHealth::kDifferent:
+      return "different";
+    case ReplicaHealth::kDamaged:
+      return "damaged";
+  }
+  return "unknown";
+}
+
+Status ReadTargetState(const std::string& target_dir, TargetState* state,
+                       bool* is_target) {
+  const Status status = ReadState(target_dir, state, is_target);
+  TakeHealth(target_dir, state);
+  return status;
+}
+
+std::optional<PullMethod> UnfinishedMethod(const std::string& target_dir) {
+  if (target_dir.empty()) {
+    return std::nullopt;  // a plan of no directory
+  }
+  const std::string journal =
+      ReadStart(Workspace::DirOf(target_dir) + "/journal", kMaxHeadBytes);
+  JournalRecord record;
+  JournalTransfer head;
+  LastTransfer last;
+  if (!CheckJournalMagic(journal).ok() ||
+      !ReadJournalRecord(journal, kJournalMagicBytes, &record).ok() ||
+      record.type != JournalRecordType::kTransfer ||
+      !head.DecodeFrom(record.payload).ok() ||
+      (ReadLastTransfer(target_dir, &last) &&
+       last.transfer_id == ToHex(head.transfer_id))) {  // it has ended
+    return std::nullopt;
+  }
+  if (head.mode == kCloneMode || head.mode == kCloneSwapMode) {
+    return PullMethod::kClone;
+  }
+  return head.mode == kSeedMode || head.mode == kRefreshSwapMode
+             ? std::optional(PullMethod::kIngest)
+             : std::nullopt;
+}
+
+}  // namespace sstferry

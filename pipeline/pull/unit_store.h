@@ -1,0 +1,61 @@
+// Where the units of a clone go: they lie in their place already, so they are
+// only recorded.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "pipeline/pull/chunk_store.h"
+#include "pipeline/pull/clone_layout.h"
+#include "pipeline/pull/journal_file.h"
+
+namespace sstferry {
+
+// Ownership: borrows all.
+// Threads:   any.
+// Crash:     a unit's bytes and its name are durable before its
+//   record is; a resume compares the bytes with the record.
+class UnitStore : public ChunkStore {
+ public:
+  // `sync`: names and records are made durable.
+  UnitStore(const CloneLayout* layout, rocksdb::FileSystem* file_system,
+            JournalFile* journal, bool sync)
+      : layout_(layout),
+        file_system_(file_system),
+        journal_(journal),
+        sync_(sync) {}
+
+  [[nodiscard]] rocksdb::Status Add(StagedChunk chunk,
+                                    StageClock* clock) override;
+  [[nodiscard]] rocksdb::Status Flush(StageClock* clock) override;
+  [[nodiscard]] rocksdb::Status EndRange(
+      const JournalRangeDone& done) override;
+  // Their bytes need not be durable: the process that recorded them may have
+  // died ahead of the sync.
+  [[nodiscard]] rocksdb::Status AddRecorded(
+      const std::vector<StagedChunk>& chunks, StageClock* clock) override;
+  void Stop() override;
+  void FillSummary(Summary*) const override {}
+
+ private:
+  // REQUIRES: sync_mu_ is held.
+  [[nodiscard]] rocksdb::Status SyncUnits();
+
+  const CloneLayout* const layout_;
+  rocksdb::FileSystem* const file_system_;
+  JournalFile* const journal_;
+  const bool sync_;
+  std::mutex sync_mu_;  // one sync at a time; taken before mu_
+  std::mutex mu_;
+  std::set<std::string> unsynced_files_;  // under mu_, and all below
+  uint64_t unsynced_bytes_ = 0;
+  uint32_t unsynced_ = 0;  // units
+  bool has_unsynced_ = false;  // records
+  bool stopped_ = false;
+  rocksdb::Status status_;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,53 @@
+// Reads the ranges that a refresh compares, at the target.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/messages.h"
+#include "pipeline/parts/group_index.h"
+#include "pipeline/parts/table_file.h"
+#include "rocksdb/db.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Reads ranges as the source does: merges the tables itself where they hold all
+// entries and nobody else writes, because that takes half of the CPU time of
+// RocksDB's iterator. What a refresh lays into the database meanwhile lies in
+// other ranges; where a compaction removes a table, RocksDB's iterator goes on.
+//
+// Ownership: borrows the database. Threads: any; one lane each range.
+class ComparedEntries {
+ public:
+  // `lanes` read at once.
+  explicit ComparedEntries(uint32_t lanes) : lanes_(lanes) {}
+
+  // Fills the index with the entries of the interval. *rest: the key of the
+  // first one that does not fit. `is_alone`: nobody else writes to the database.
+  // Polls `cancelled`. Errors: those of RocksDB and of IndexEntries().
+  [[nodiscard]] rocksdb::Status Index(
+      rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family, bool is_alone,
+      const KeyInterval& interval, const std::function<bool()>& cancelled,
+      GroupIndex* index, std::optional<std::string>* rest);
+
+ private:
+  struct Tables {
+    std::vector<TableFile> files;  // empty: RocksDB has to iterate
+    uint64_t readahead_bytes = 0;
+  };
+  const Tables& TablesOf(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
+                         bool is_alone);
+
+  const uint32_t lanes_;
+  std::mutex mu_;
+  std::map<uint32_t, std::unique_ptr<Tables>> tables_;  // under mu_; by id
+};
+
+}  // namespace sstferry

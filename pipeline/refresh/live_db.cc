@@ -1,0 +1,372 @@
+#include "pipeline/refresh/live_db.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "format/end_state.h"
+#include "format/options_line.h"
+#include "pipeline/base/readable_tables.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/base/silent_logger.h"
+#include "pipeline/options/delta_filter.h"
+#include "pipeline/options/directories.h"
+#include "pipeline/options/operators.h"
+#include "pipeline/options/options_file.h"
+#include "pipeline/options/replica_options.h"
+#include "pipeline/pull/closed_files.h"
+#include "pipeline/pull/replica_files.h"
+#include "rocksdb/compaction_filter.h"
+#include "rocksdb/convenience.h"
+#include "rocksdb/listener.h"
+#include "rocksdb/memtablerep.h"
+#include "rocksdb/table.h"
+
+namespace sstferry {
+
+using rocksdb::ColumnFamilyDescriptor;
+using rocksdb::Status;
+
+// Counts the bytes of the tables and blob files that RocksDB makes; an ingested
+// table is none of them.
+class WrittenFiles : public rocksdb::EventListener {
+ public:
+  void OnTableFileCreated(const rocksdb::TableFileCreationInfo& info) override {
+    bytes_ += info.status.ok() ? info.file_size : 0;
+  }
+  void OnBlobFileCreated(const rocksdb::BlobFileCreationInfo& info) override {
+    bytes_ += info.status.ok() ? info.total_blob_bytes : 0;
+  }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  std::atomic<uint64_t> bytes_{0};
+};
+
+namespace {
+
+Status At(const Status& status, const std::string& where) {
+  return WithContext(status, EndStateOf(status), where);
+}
+
+// Returns the name of the family's compaction filter or its factory in OPTIONS;
+// empty if it has none.
+std::string FilterIn(const FamilyDescription& family) {
+  for (const NamedValue& option : family.options) {
+    if ((option.name == "compaction_filter" ||
+         option.name == "compaction_filter_factory") &&
+        !IsNullObject(option.value)) {
+      const size_t id = option.value.find("id=");
+      return id == std::string::npos
+                 ? option.value
+                 : option.value.substr(id + 3,
+                                       option.value.find_first_of(";}", id) -
+                                           id - 3);
+    }
+  }
+  return "";
+}
+
+// Sets comparators and merge operators, which RocksDB's loader cannot create.
+Status ResolveObjects(const DatabaseDescription& description,
+                      const OperatorRegistry& registry,
+                      std::vector<ColumnFamilyDescriptor>* families) {
+  Status status;
+  for (const FamilyDescription& told : description.families) {
+    for (ColumnFamilyDescriptor& family : *families) {
+      if (!status.ok() || family.name != told.name) {
+        continue;
+      }
+      status = FindComparator(told.name, told.comparator, registry,
+                              &family.options.comparator);
+      std::shared_ptr<rocksdb::MergeOperator> merge;
+      std::vector<std::string> unknown;
+      if (status.ok()) {
+        status = FindMergeOperator(told.name, told.merge_operator, registry,
+                                   &merge, &unknown);
+      }
+      if (merge != nullptr) {
+        family.options.merge_operator = merge;
+      }
+      if (status.ok() && !unknown.empty()) {
+        // Without the merge operator, compactions fail.
+        status = MakeStatus(EndState::kIncompatible, unknown.front());
+      }
+    }
+  }
+  return status;
+}
+
+// Refuses a WAL directory outside of `dir`. It may belong to another database:
+// a copied database names the WAL directory of its origin, and RocksDB deletes
+// files in a WAL directory that it takes for its own.
+Status CheckWalDir(const std::string& dir, rocksdb::DBOptions* options) {
+  if (options->wal_dir.empty() || IsSameDirectory(options->wal_dir, dir)) {
+    options->wal_dir.clear();
+    return Status::OK();
+  }
+  if (LiesIn(options->wal_dir, dir)) {
+    return Status::OK();
+  }
+  return MakeStatus(
+      EndState::kRefused,
+      "target " + dir + ": expected its write-ahead log in the directory "
+      "itself, found that its OPTIONS name " + options->wal_dir +
+          ", which may belong to another database; refresh it with the "
+          "library in the process that owns it, or, if it needs no WAL there, "
+          "remove wal_dir from its newest OPTIONS file");
+}
+
+Status ReadOptionsText(const std::string& dir, rocksdb::Env* env,
+                       std::string* text) {
+  const Status status = ReadNewestOptions(env, dir, text);
+  return status.IsNotFound() || status.IsPathNotFound()
+             ? MakeStatus(EndState::kRefused,
+                          "target " + dir +
+                              ": expected a database with an OPTIONS file, "
+                              "found none")
+             : status;
+}
+
+// Turns off what RocksDB does by itself with the application's options: info
+// logs, recycled WALs, compaction filters and automatic compactions. Hashed
+// memtables and the hash index end the process over a key outside of the prefix
+// extractor's domain, which the WAL or a chunk may hold. Tables that a flush or
+// a compaction writes are such that `application` reads them.
+void LeaveAlone(const RocksDbRelease& application, rocksdb::DBOptions* options,
+                std::vector<ColumnFamilyDescriptor>* families) {
+  options->info_log = std::make_shared<SilentLogger>();
+  options->db_log_dir.clear();
+  options->create_if_missing = false;
+  options->create_missing_column_families = false;
+  options->error_if_exists = false;
+  options->recycle_log_file_num = 0;  // a copy by hard links may share WALs
+  options->avoid_flush_during_recovery = false;
+  for (ColumnFamilyDescriptor& family : *families) {
+    family.options.compaction_filter = nullptr;
+    family.options.compaction_filter_factory = nullptr;
+    family.options.disable_auto_compactions = true;
+    family.options.memtable_factory =
+        std::make_shared<rocksdb::SkipListFactory>();
+    const auto* own = family.options.table_factory
+                          ->GetOptions<rocksdb::BlockBasedTableOptions>();
+    if (own != nullptr) {
+      rocksdb::BlockBasedTableOptions table = *own;
+      UseStandardIndex(&table);
+      if (application.is_known()) {
+        table.format_version =
+            std::min(table.format_version, MaxFormatVersion(application));
+        if (application < kReadsMarkedBlocks) {
+          UnmarkBlocks(&table);
+        }
+      }
+      family.options.table_factory.reset(
+          rocksdb::NewBlockBasedTableFactory(table));
+    }
+  }
+}
+
+}  // namespace
+
+Status LiveDb::Open(const std::string& dir, const OperatorRegistry& registry,
+                    std::shared_ptr<rocksdb::FileSystem> file_system,
+                    std::unique_ptr<LiveDb>* live,
+                    std::vector<std::string>* notes) {
+  return OpenAt(dir, registry, /*to_read=*/false, std::move(file_system), live,
+                notes);
+}
+
+uint64_t LiveDb::written_bytes() const {
+  return written_ != nullptr ? written_->bytes() : 0;
+}
+
+Status LiveDb::OpenToRead(const std::string& dir,
+                          const OperatorRegistry& registry,
+                          std::unique_ptr<LiveDb>* live,
+                          std::vector<std::string>* notes) {
+  return OpenAt(dir, registry, /*to_read=*/true,
+                rocksdb::FileSystem::Default(), live, notes);
+}
+
+Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
+                      bool to_read,
+                      std::shared_ptr<rocksdb::FileSystem> file_system,
+                      std::unique_ptr<LiveDb>* live,
+                      std::vector<std::string>* notes) {
+  std::unique_ptr<LiveDb> opened(new LiveDb);
+  opened->offered_ = std::make_shared<std::string>();
+  if (to_read) {
+    file_system = MakeReadOnlyFileSystem(std::move(file_system));
+  }
+  opened->env_ = rocksdb::NewCompositeEnv(file_system);
+  std::string text;
+  DatabaseDescription description;
+  Status status = ReadOptionsText(dir, opened->env_.get(), &text);
+  if (status.ok()) {
+    status = ParseOptionsText(text, &description, notes);
+  }
+  if (status.ok() && !to_read) {
+    opened->env_ = rocksdb::NewCompositeEnv(
+        MakeReplicaFileSystem(file_system, dir, text, opened->offered_));
+  }
+  rocksdb::DBOptions options;
+  std::vector<ColumnFamilyDescriptor> descriptors;
+  if (status.ok()) {
+    status = LoadOptionsText(text, &options, &descriptors, /*cache=*/nullptr);
+  }
+  if (status.ok()) {
+    status = CheckWalDir(dir, &options);
+  }
+  if (status.ok()) {
+    status = CheckFilesAreHere(file_system.get(), dir);
+  }
+  if (status.ok()) {
+    status = CheckTablesReadable(file_system.get(), dir, description.release);
+  }
+  if (status.ok()) {
+    status = ResolveObjects(description, registry, &descriptors);
+  }
+  if (!status.ok()) {
+    return At(status, "open " + dir);
+  }
+  options.env = opened->env_.get();
+  LeaveAlone(ReleaseOfOptions(text), &options, &descriptors);
+  for (ColumnFamilyDescriptor& family : descriptors) {
+    const rocksdb::ColumnFamilyOptions own = family.options;
+    UseDeltaFilters(own, &family.options);
+  }
+  opened->written_ = std::make_shared<WrittenFiles>();
+  options.listeners = {opened->written_};
+  for (const FamilyDescription& family : description.families) {
+    const std::string filter = FilterIn(family);
+    if (!filter.empty()) {
+      opened->compaction_filters_[family.name] = filter;
+    }
+  }
+  status = to_read ? rocksdb::DB::OpenForReadOnly(
+                         options, dir, descriptors, &opened->owned_handles_,
+                         IntoDb(&opened->owned_))
+                   : rocksdb::DB::Open(options, dir, descriptors,
+                                       &opened->owned_handles_,
+                                       IntoDb(&opened->owned_));
+  if (!status.ok()) {
+    const bool locked = status.ToString().find("/LOCK") != std::string::npos;
+    return locked ? MakeStatus(EndState::kBusy, "target " + dir +
+                                                    ": a process holds its "
+                                                    "LOCK (" +
+                                                    MessageOf(status) + ")")
+                  : At(status, "open " + dir);
+  }
+  opened->db_ = opened->owned_.get();
+  for (rocksdb::ColumnFamilyHandle* handle : opened->owned_handles_) {
+    opened->families_.push_back({handle->GetName(), handle});
+    opened->families_.back().keeps_entries =
+        opened->compaction_filters_.count(handle->GetName()) == 0;
+  }
+  if (to_read) {
+    status = ListUnflushed(file_system.get(), opened->db_,
+                           &opened->families_);
+  }
+  *live = std::move(opened);
+  return At(status, "open " + dir);
+}
+
+std::unique_ptr<LiveDb> LiveDb::Borrow(const OpenReplica& replica) {
+  std::unique_ptr<LiveDb> live(new LiveDb);
+  live->replica_ = replica;
+  live->db_ = replica.db;
+  for (rocksdb::ColumnFamilyHandle* handle : replica.families) {
+    live->families_.push_back({handle->GetName(), handle});
+    const rocksdb::Options options = replica.db->GetOptions(handle);
+    if (options.compaction_filter != nullptr) {
+      live->compaction_filters_[handle->GetName()] =
+          options.compaction_filter->Name();
+    } else if (options.compaction_filter_factory != nullptr) {
+      live->compaction_filters_[handle->GetName()] =
+          options.compaction_filter_factory->Name();
+    }
+    live->families_.back().keeps_entries =
+        live->compaction_filters_.count(handle->GetName()) == 0;
+  }
+  return live;
+}
+
+LiveDb::~LiveDb() {
+  // Only open after a failure: an error here loses nothing.
+  Close().PermitUncheckedError();
+}
+
+const FamilyHandle* LiveDb::FindFamily(const std::string& name) const {
+  const auto found = std::find_if(
+      families_.begin(), families_.end(),
+      [&name](const FamilyHandle& family) { return family.name == name; });
+  return found != families_.end() ? &*found : nullptr;
+}
+
+rocksdb::ColumnFamilyHandle* LiveDb::Find(const std::string& name) const {
+  const FamilyHandle* const found = FindFamily(name);
+  return found != nullptr ? found->handle : nullptr;
+}
+
+Status LiveDb::Create(const std::string& name,
+                      const rocksdb::ColumnFamilyOptions& options,
+                      const std::string& options_text) {
+  if (!is_borrowed()) {
+    *offered_ = options_text;
+  }
+  rocksdb::ColumnFamilyHandle* handle = nullptr;
+  const Status status = db_->CreateColumnFamily(options, name, &handle);
+  if (!status.ok()) {
+    return At(status, "create column family '" + name + "'");
+  }
+  families_.push_back({name, handle});
+  owned_handles_.push_back(handle);
+  // Like all families that this process opened; the OPTIONS file keeps the
+  // application's value.
+  return is_borrowed() ? status
+                       : At(db_->SetOptions(
+                                handle, {{"disable_auto_compactions", "true"}}),
+                            "column family '" + name + "'");
+}
+
+Status LiveDb::Drop(const std::string& name) {
+  const auto found = std::find_if(
+      families_.begin(), families_.end(),
+      [&name](const FamilyHandle& family) { return family.name == name; });
+  if (found == families_.end()) {
+    return Status::OK();
+  }
+  const Status status = db_->DropColumnFamily(found->handle);
+  families_.erase(found);  // the opener of the database destroys the handle
+  return At(status, "drop column family '" + name + "'");
+}
+
+Status LiveDb::Flush(const std::vector<FamilyHandle>& families) {
+  const std::vector<rocksdb::ColumnFamilyHandle*> handles = HandlesOf(families);
+  rocksdb::FlushOptions options;
+  options.allow_write_stall = false;
+  return handles.empty() ? Status::OK()
+                         : At(db_->Flush(options, handles), "flush");
+}
+
+Status LiveDb::Close() {
+  Status status;
+  for (rocksdb::ColumnFamilyHandle* handle : owned_handles_) {
+    if (owned_ == nullptr && replica_.on_created) {
+      replica_.on_created(handle);
+      continue;
+    }
+    const Status destroyed = db_->DestroyColumnFamilyHandle(handle);
+    status = status.ok() ? destroyed : status;
+  }
+  owned_handles_.clear();
+  families_.clear();
+  if (owned_ != nullptr) {
+    const Status closed = owned_->Close();
+    status = status.ok() ? closed : status;
+    owned_.reset();
+  }
+  db_ = nullptr;
+  return At(status, "close the target");
+}
+
+}  // namespace sstferry

@@ -1,0 +1,15 @@
+// Finds what a target has lost of what its source was told, since then.
+#pragma once
+
+#include <string>
+
+#include "format/messages.h"
+
+namespace sstferry {
+
+// Compares the description that the source got (`told`) with a later one.
+// Returns a phrase on the first claim that no longer holds (a record is doubted
+// now, or a family is new); empty if all claims hold.
+std::string FindLost(const TargetMemory& told, const TargetMemory& now);
+
+}  // namespace sstferry

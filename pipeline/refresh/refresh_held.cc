@@ -1,0 +1,153 @@
+// Finds what an unfinished refresh left in the database.
+#include <algorithm>
+#include <set>
+
+#include "format/coding.h"
+#include "pipeline/pull/live_tables.h"
+#include "pipeline/refresh/refresh_target.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// Unique ids of the files of each family; of one that is not there, none.
+using LiveIds = std::vector<std::set<std::string>>;
+
+Status ListLiveIds(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
+                   LiveIds* ids) {
+  for (const FamilyHandle& family : families) {
+    std::vector<LiveTable> tables;
+    const Status status = family.handle == nullptr
+                              ? Status::OK()
+                              : ListLiveTables(db, family.handle, &tables);
+    if (!status.ok()) {
+      return status;
+    }
+    ids->emplace_back();
+    for (const LiveTable& table : tables) {
+      ids->back().insert(table.id ? ToHex(*table.id) : "not known");
+    }
+  }
+  return Status::OK();
+}
+
+// A chunk that was ingested may have been compacted away since; then the
+// journal knows, unless the machine went down right behind it. Chunks that
+// neither knows, come and are ingested again: right, but a level higher.
+bool IsIngestedOne(const JournalState& journal, const LiveIds& live,
+                   const Range& range, const JournalChunk& chunk) {
+  const std::optional<Digest128> id = TableIdOf(chunk);
+  return journal.ingested[range.id][chunk.chunk.ordinal] ||
+         (id && live[range.family].count(ToHex(*id)) != 0);
+}
+
+// One call makes all of them visible, after Complete: one that is known to be
+// there says that all are. A file that is not in staging/ says nothing.
+bool IsAllIngested(const JournalState& journal, const LiveIds& live) {
+  return std::any_of(
+      journal.ranges.begin(), journal.ranges.end(), [&](const Range& range) {
+        const std::vector<JournalChunk>& chunks = journal.chunks[range.id];
+        return std::any_of(chunks.begin(), chunks.end(),
+                           [&](const JournalChunk& chunk) {
+                             return IsIngestedOne(journal, live, range, chunk);
+                           });
+      });
+}
+
+// Which tables are chunks of a journal, and whether all that it knows to have
+// been ingested are among them.
+class ChunkTables {
+ public:
+  explicit ChunkTables(const JournalState& journal) {
+    for (const Range& range : journal.ranges) {
+      const std::vector<JournalChunk>& chunks = journal.chunks[range.id];
+      for (size_t i = 0; i < chunks.size(); ++i) {
+        const std::optional<Digest128> id = TableIdOf(chunks[i]);
+        if (id) {
+          chunks_.insert(ToHex(*id));
+        }
+        if (journal.ingested[range.id][i]) {
+          missing_.insert(id ? ToHex(*id) : "not known");
+        }
+      }
+    }
+  }
+
+  // Takes them out of what was judged.
+  void TakeFrom(JudgedTarget* judged) {
+    for (JudgedFamily& family : judged->families) {
+      std::erase_if(family.tables, [this](const LiveTable& table) {
+        const std::string id = table.id ? ToHex(*table.id) : "";
+        missing_.erase(id);
+        return chunks_.count(id) != 0;
+      });
+    }
+  }
+  bool all_there() const { return missing_.empty(); }
+
+ private:
+  std::set<std::string> chunks_;
+  std::set<std::string> missing_;
+};
+
+}  // namespace
+
+JournalTargetFiles RefreshTarget::FilesOf(const JudgedTarget& judged,
+                                          rocksdb::DB* db) {
+  std::vector<std::string> texts;
+  for (const JudgedFamily& family : judged.families) {
+    for (const LiveTable& table : family.tables) {
+      std::string text;
+      PutBytes(&text, family.name);
+      PutBytes(&text, table.name);
+      PutBytes(&text, table.id ? ToHex(*table.id) : "");
+      PutFixed64(&text, table.bytes);
+      PutFixed64(&text, table.smallest_sequence);
+      PutFixed64(&text, table.largest_sequence);
+      texts.push_back(std::move(text));
+    }
+  }
+  std::sort(texts.begin(), texts.end());
+  std::string all;
+  for (const std::string& text : texts) {
+    PutBytes(&all, text);
+  }
+  return {DatabaseIdOf(db), DigestOf(all)};
+}
+
+// Whoever wrote, ingested or compacted left other files.
+Status RefreshTarget::CheckAsLeft(const JournalState& journal, bool* as_left) {
+  JudgedTarget begun_with = judged_;
+  ChunkTables chunks(journal);
+  chunks.TakeFrom(&begun_with);
+  const JournalTargetFiles now = FilesOf(begun_with, live_->db());
+  *as_left = !now.database_id.empty() && chunks.all_there() &&
+             journal.target_files == now;
+  return Status::OK();
+}
+
+// Its plan is one for what the target held when the journal was begun.
+Status RefreshTarget::Reopen() {
+  resumes_ = true;
+  const Status status = OpenToWrite();
+  return status.ok() ? CreateFamilies() : status;
+}
+
+Status RefreshTarget::FindHeld(const JournalState& journal, HeldChunks* held) {
+  LiveIds live;
+  const Status status = ListLiveIds(live_->db(), planned_, &live);
+  if (!status.ok()) {
+    return status;
+  }
+  const bool all = journal.complete && IsAllIngested(journal, live);
+  return FindHeldChunks(
+      journal,
+      [&](const Range& range, const JournalChunk& chunk) {
+        return all || IsIngestedOne(journal, live, range, chunk);
+      },
+      /*in_order=*/false, state()->families, context().file_system.get(),
+      state()->staging_dir, held);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,71 @@
+// Fills in what a refresh in place tells of itself.
+#include "pipeline/base/last_transfer.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/pull/pull_reporter.h"
+#include "pipeline/refresh/refresh_target.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+
+namespace {
+
+// Level -> files of these families.
+std::map<int, uint64_t> LevelsOf(rocksdb::DB* db,
+                                 const std::vector<FamilyHandle>& families) {
+  std::map<int, uint64_t> levels;
+  for (const FamilyHandle& family : families) {
+    rocksdb::ColumnFamilyMetaData metadata;
+    db->GetColumnFamilyMetaData(family.handle, &metadata);
+    for (const rocksdb::LevelMetaData& level : metadata.levels) {
+      if (!level.files.empty()) {
+        levels[level.level] += level.files.size();
+      }
+    }
+  }
+  return levels;
+}
+
+// RocksDB's estimate of the bytes that compactions must rewrite.
+uint64_t CompactionDebt(rocksdb::DB* db,
+                        const std::vector<FamilyHandle>& families) {
+  uint64_t sum = 0;
+  for (const FamilyHandle& family : families) {
+    uint64_t bytes = 0;
+    if (db->GetIntProperty(
+            family.handle,
+            rocksdb::DB::Properties::kEstimatePendingCompactionBytes,
+            &bytes)) {
+      sum += bytes;
+    }
+  }
+  return sum;
+}
+
+}  // namespace
+
+void RefreshTarget::TakeLevels() {
+  levels_ = LevelsOf(live_->db(), planned_);
+  debt_bytes_ = CompactionDebt(live_->db(), planned_);
+}
+
+Status RefreshTarget::WriteSummary(const Summary& summary) {
+  return WriteDurably(context().disk.get(), dir_ + "/" + kLastTransferName,
+                      SummaryToJson(summary, "pull") + "\n");
+}
+
+void RefreshTarget::FillSummary(Summary* summary) const {
+  summary->mode = "refresh";
+  summary->visibility = "all";
+  summary->target = dir_;
+  summary->state = is_complete_ ? "complete" : "";
+  summary->sequence_old = record_.sequence;
+  summary->sequence_new = plan().opened.snapshot_sequence;
+  summary->levels = levels_;
+  summary->compaction_debt_bytes = debt_bytes_;
+  summary->bytes_read = context().report->source_read_bytes() + read_bytes_;
+  summary->bytes_written = state()->counters.sst_bytes +
+                           (live_ != nullptr ? live_->written_bytes() : 0);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,674 @@
+#include "pipeline/refresh/refresh_target.h"
+
+#include <algorithm>
+
+#include "pipeline/base/known_fault.h"
+#include "pipeline/base/last_transfer.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/options/compaction_style.h"
+#include "pipeline/parts/interval_reader.h"
+#include "pipeline/parts/table_keys.h"
+#include "pipeline/pull/cover_record.h"
+#include "pipeline/pull/first_sequence.h"
+#include "pipeline/pull/health.h"
+#include "pipeline/pull/plan_options.h"
+#include "pipeline/pull/pull_reporter.h"
+#include "pipeline/refresh/delta_compaction.h"
+#include "pipeline/refresh/lost_claims.h"
+#include "rocksdb/iostats_context.h"
+#include "sstferry/status.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+
+namespace {
+
+std::vector<std::string> NotPlanned(const std::vector<FamilyHandle>& families,
+                                    const SourcePlan& plan) {
+  std::vector<std::string> missing;
+  for (const FamilyHandle& family : families) {
+    const bool planned = std::any_of(
+        plan.families.begin(), plan.families.end(),
+        [&family](const Family& of_plan) {
+          return of_plan.description.name == family.name;
+        });
+    if (!planned) {
+      missing.push_back(family.name);
+    }
+  }
+  return missing;
+}
+
+// Notes which options of a column family stay as they are, although the source
+// has others.
+void NoteKept(const std::string& where, const Family& family,
+              const BuiltFamily& built, const rocksdb::Options& ours,
+              PullReporter* report) {
+  const auto name = [](const rocksdb::ColumnFamilyOptions& options) {
+    return options.merge_operator != nullptr
+               ? std::string(options.merge_operator->Name())
+               : "none";
+  };
+  const std::string merge = name(ours);
+  if (merge != name(built.final_options)) {
+    report->Note(where + ": the target keeps its merge operator (" + merge +
+                 "; the source's: " + name(built.final_options) + ")");
+  }
+  const auto style = StyleOf(family.description.options);
+  if (style && *style != ours.compaction_style) {
+    report->NoteDetail(where + ": the target keeps its compaction style (" +
+                       StyleName(ours.compaction_style) + "; the source's: " +
+                       StyleName(*style) + ")");
+  }
+}
+
+// Adds what this thread reads from files while the object lives.
+class ReadCounter {
+ public:
+  explicit ReadCounter(std::atomic<uint64_t>* bytes)
+      : bytes_(bytes), before_(rocksdb::get_iostats_context()->bytes_read) {}
+  ~ReadCounter() {
+    *bytes_ += rocksdb::get_iostats_context()->bytes_read - before_;
+  }
+  ReadCounter(const ReadCounter&) = delete;
+  ReadCounter& operator=(const ReadCounter&) = delete;
+
+ private:
+  std::atomic<uint64_t>* const bytes_;
+  const uint64_t before_;
+};
+
+bool Exists(rocksdb::FileSystem* file_system, const std::string& path) {
+  return file_system->FileExists(path, rocksdb::IOOptions(), nullptr).ok();
+}
+
+}  // namespace
+
+RefreshTarget::RefreshTarget(const PullContext* context,
+                             const OpenReplica& replica)
+    : PullTarget(context),
+      replica_(replica),
+      dir_(replica.db != nullptr ? replica.db->GetName()
+                                 : context->options->target_dir),
+      compared_(context->options->lanes) {
+  state()->refreshes = true;
+}
+
+RefreshTarget::~RefreshTarget() = default;
+
+Status RefreshTarget::OpenWorkspace(std::unique_ptr<Workspace>* workspace) {
+  const Selection& selection = options().selection;
+  if (options().drop_missing &&
+      (!selection.families.empty() || selection.interval.begin ||
+       selection.interval.end)) {
+    return MakeStatus(EndState::kRefused,
+                      "families that are missing at the source: expected a "
+                      "refresh of all families and keys to drop them, found "
+                      "one of a selection");
+  }
+  return Workspace::OpenBeside(dir_, replica_.db != nullptr, context().disk,
+                               options().log, workspace,
+                               context().workspace_use());
+}
+
+Status RefreshTarget::Inspect() {
+  Status status = ChooseFileAccess(options(), dir_, &state()->file_access);
+  status = status.ok() ? CheckFault() : status;
+  status = status.ok() ? Own(OpenAndJudge()) : status;
+  if (!status.ok() && !context().workspace->has_unfinished() &&
+      context().workspace->swap_state() == SwapState::kNone) {
+    // Nothing was begun, or a swap was stopped before its journal.
+    context().workspace->Discard().PermitUncheckedError();
+  }
+  return status;
+}
+
+Status RefreshTarget::CheckFault() {
+  const HealthFile& fault = context().fault;
+  if (fault.fault == ReplicaFault::kNone) {
+    return Status::OK();
+  }
+  if (fault.fault == ReplicaFault::kDamaged ||
+      !Includes(options().selection, fault)) {
+    return FaultStatus(options(), fault);
+  }
+  state()->compare = CompareMode::kDigest;
+  context().report->Note("target " + dir_ + ": " + FaultSentence(fault) +
+                         "; this refresh compares all entries");
+  return Status::OK();
+}
+
+// Which process finds it does not matter: a refresh that is only planned says
+// it, too, but writes nothing.
+Status RefreshTarget::Own(const Status& status) {
+  if (EndStateOf(status) != EndState::kCorrupt) {
+    return status;
+  }
+  const std::lock_guard<std::mutex> lock(damage_mu_);
+  if (!damage_recorded_ && !context().plans) {
+    damage_recorded_ = true;
+    HealthFile fault = MakeFault(ReplicaFault::kDamaged, MessageOf(status),
+                                 options().selection);
+    const Status recorded = RecordFault(context().disk.get(), dir_, &fault);
+    if (!recorded.ok()) {
+      context().report->Say(MessageOf(recorded));
+    }
+  }
+  return MakeStatus(EndState::kCorrupt,
+                    "target " + dir_ + " is damaged: " + MessageOf(status) +
+                        "; check its disk, and run: " +
+                        ReplaceCommand(options()));
+}
+
+Status RefreshTarget::OpenAndJudge() {
+  std::vector<std::string> notes;
+  Status status;
+  if (replica_.db != nullptr) {
+    live_ = LiveDb::Borrow(replica_);
+    writable_ = true;
+    status = LeaveZero();
+  } else if (!Exists(context().disk.get(), dir_ + "/CURRENT") &&
+             Exists(context().disk.get(), dir_ + "/" + kCoverFileName)) {
+    status = MakeStatus(EndState::kCorrupt, "CURRENT is missing");
+  } else {
+    status = LiveDb::OpenToRead(dir_, options().registry, &live_, &notes);
+  }
+  status = status.ok() ? CheckSupported() : status;
+  status = status.ok() ? ReadRecord() : status;
+  status = status.ok() ? Judge(record_, &judged_, &memory_) : status;
+  if (status.ok() && options().compare == CompareMode::kFiles) {
+    AddDoubtNotes(record_, judged_, &notes);
+  }
+  for (const std::string& note : notes) {
+    context().report->Note(note);
+  }
+  return status;
+}
+
+Status RefreshTarget::Judge(const CoverFile& record, JudgedTarget* judged,
+                            TargetMemory* memory) {
+  Status status = writable_ ? live_->Flush(Selected()) : Status::OK();
+  if (status.ok()) {
+    status = JudgeCovers(record, live_->db(), Selected(), judged);
+    DescribeTarget(options(), *judged, memory);
+  }
+  return status.ok() ? CheckSingleDeletes(judged) : status;
+}
+
+Status RefreshTarget::CheckSingleDeletes(JudgedTarget* judged) const {
+  rocksdb::FileSystem* const files = live_->db()->GetFileSystem();
+  for (JudgedFamily& family : judged->families) {
+    for (LiveTable& table : family.tables) {
+      bool found = table.has_single_deletes;
+      Status status;
+      if (table.may_single_delete) {
+        status = FindSingleDelete(
+            files, table.path,
+            [this] { return context().failure->failed(); }, &found);
+      }
+      // One that RocksDB compacted away since is another one the next time.
+      if (status.ok() ||
+          (live_->is_borrowed() && !Exists(files, table.path))) {
+        table.may_single_delete = false;
+      } else if (!status.ok()) {
+        return WithContext(status, EndStateOf(status), "target");
+      }
+      if (found) {
+        return MakeStatus(
+            EndState::kRefused,
+            "column family '" + family.name + "' of the target: " +
+                (table.name.empty() ? "a WAL" : table.name) +
+                " holds a SingleDelete, which would bring back the older value "
+                "of a key that a refresh in place has put above it; refresh by "
+                "swap instead (--visibility swap)");
+      }
+    }
+  }
+  return Status::OK();
+}
+
+// The claims that the source was told must still hold: between then and now the
+// database was nobody's. They are judged by what was found then: its MANIFEST
+// is another now.
+Status RefreshTarget::OpenToWrite() {
+  if (writable_) {
+    return Status::OK();
+  }
+  std::vector<std::string> notes;  // told already
+  Status status = live_->Close();
+  if (status.ok()) {
+    status = LiveDb::Open(dir_, options().registry, context().disk, &live_,
+                          &notes);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  writable_ = true;
+  FaultPoint("Refresh:TargetOpened");
+  status = LeaveZero();
+  if (!status.ok()) {
+    return status;
+  }
+  TargetMemory memory;
+  status = Judge(CoverFile(judged_.record), &judged_, &memory);
+  const std::string lost =
+      status.ok() ? FindLost(memory_, memory) : "";
+  return lost.empty()
+             ? status
+             : MakeStatus(EndState::kBusy,
+                          "target " + dir_ +
+                              ": another process changed it while it was "
+                              "looked at (" + lost +
+                              "); run the same command again");
+}
+
+std::vector<FamilyHandle> RefreshTarget::Selected() const {
+  const std::vector<std::string>& asked = options().selection.families;
+  std::vector<FamilyHandle> selected;
+  for (const FamilyHandle& family : live_->families()) {
+    if (asked.empty() ||
+        std::find(asked.begin(), asked.end(), family.name) != asked.end()) {
+      selected.push_back(family);
+    }
+  }
+  return selected;
+}
+
+Status RefreshTarget::CheckSupported() {
+  for (const FamilyHandle& family : Selected()) {
+    const rocksdb::Options ours = live_->db()->GetOptions(family.handle);
+    const Status status = CheckIngestsOver(family.name, ours.compaction_style);
+    if (!status.ok()) {
+      return status;
+    }
+    if (ours.table_factory->IsInstanceOf("PlainTable")) {
+      return MakeStatus(EndState::kRefused,
+                        "column family '" + family.name +
+                            "' of the target: expected block-based tables, as "
+                            "chunks are, found plain ones; refresh by swap "
+                            "instead");
+    }
+  }
+  // RocksDB's row cache knows nothing of range deletions.
+  state()->most_point_deletions =
+      live_->db()->GetDBOptions().row_cache != nullptr
+          ? 0
+          : options().most_point_deletions;
+  if (!kIngestsOverMemtables && replica_.db != nullptr) {
+    context().report->Note(
+        "RocksDB below 7.10: memtables are flushed before each ingestion; "
+        "refreshed column families should not be written meanwhile");
+  }
+  return Status::OK();
+}
+
+Status RefreshTarget::ReadRecord() {
+  const Status status =
+      ReadCovers(context().disk.get(), dir_, &remembers_, &record_);
+  if (status.IsCorruption()) {
+    context().report->Say("what the target remembers of its last transfer is "
+                          "damaged: " + MessageOf(status));
+    remembers_ = false;
+    record_ = CoverFile();
+  } else if (!status.ok()) {
+    return status;
+  }
+  if (!remembers_ && !options().adopt) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + dir_ +
+                          ": expected it to remember its source, found no " +
+                          kCoverFileName +
+                          "; --adopt replaces all it holds nevertheless");
+  }
+  return ReadSourceRecord(context().disk.get(), dir_, record_,
+                          &judged_.source_record);
+}
+
+// Replacing one database by another is what --adopt is for.
+Status RefreshTarget::CheckSource() {
+  const std::string id = SourceIdOf(options(), plan());
+  if (options().adopt || record_.source_database_id == id) {
+    return Status::OK();
+  }
+  return MakeStatus(EndState::kRefused,
+                    "target " + dir_ + ": expected source database " +
+                        record_.source_database_id + ", found " + id +
+                        "; --adopt replaces all it holds nevertheless");
+}
+
+Status RefreshTarget::BuildFamilies() {
+  built_.clear();
+  Status status = CheckSource();
+  for (const Family& family : plan().families) {
+    BuildLimits limits;
+    limits.format_version = family.format_version;
+    limits.max_format_version = MaxFormatVersionOf(plan());
+    BuiltFamily built;
+    if (status.ok()) {
+      status =
+          BuildFamily(family.description, options().registry, limits, &built);
+    }
+    rocksdb::ColumnFamilyHandle* const known =
+        live_->Find(family.description.name);
+    if (status.ok() && known != nullptr) {
+      status = CheckKnown(family, built, known);
+    }
+    if (!status.ok()) {
+      return status;
+    }
+    PullFamily shared;
+    shared.comparator = known != nullptr ? known->GetComparator()
+                                         : built.final_options.comparator;
+    shared.format_version = built.format_version;
+    state()->families.push_back(shared);
+    built_.push_back(std::move(built));
+  }
+  NoteMissing();
+  NoteFilters();
+  return status;
+}
+
+void RefreshTarget::NoteFilters() {
+  for (const Family& family : plan().families) {
+    const std::string& name = family.description.name;
+    const auto found = live_->compaction_filters().find(name);
+    if (found == live_->compaction_filters().end()) {
+      continue;
+    }
+    const std::string filter = "column family '" + name +
+                               "': the compaction filter " + found->second;
+    if (live_->is_borrowed()) {
+      context().report->Note(
+          filter + " of the application runs in RocksDB's compactions of it, "
+                   "those of this refresh included, and may remove or change "
+                   "entries that the source holds");
+      continue;
+    }
+    context().report->NoteDetail(
+        filter + " that its OPTIONS name was not run; what it removes stays "
+                 "until the application compacts");
+  }
+}
+
+Status RefreshTarget::CheckKnown(const Family& family, const BuiltFamily& built,
+                                 rocksdb::ColumnFamilyHandle* known) {
+  const std::string where =
+      "column family '" + family.description.name + "'";
+  if (known->GetComparator()->Name() != family.description.comparator) {
+    return MakeStatus(EndState::kIncompatible,
+                      where + ": expected the target's comparator " +
+                          known->GetComparator()->Name() +
+                          " at the source, found " +
+                          family.description.comparator);
+  }
+  NoteKept(where, family, built, live_->db()->GetOptions(known),
+           context().report);
+  return Status::OK();
+}
+
+std::vector<std::string> RefreshTarget::Missing() const {
+  return NotPlanned(live_->families(), plan());
+}
+
+void RefreshTarget::NoteMissing() {
+  if (!options().selection.families.empty() || options().drop_missing) {
+    return;
+  }
+  for (const std::string& name : Missing()) {
+    context().report->Note("column family '" + name +
+                           "' is not at the source and stays as it is; "
+                           "--drop-missing drops it");
+  }
+}
+
+Status RefreshTarget::CreateFamilies() {
+  planned_.clear();
+  std::string text;  // of all families, once one is missing
+  for (size_t i = 0; i < plan().families.size(); ++i) {
+    const std::string& name = plan().families[i].description.name;
+    if (live_->Find(name) == nullptr) {
+      Status status =
+          text.empty() ? OptionsTextOf(plan(), &text) : Status::OK();
+      if (status.ok()) {
+        status = live_->Create(name, built_[i].final_options, text);
+      }
+      if (!status.ok()) {
+        return status;
+      }
+      context().report->Note("column family '" + name + "' was created");
+    }
+    planned_.push_back(*live_->FindFamily(name));
+    state()->families[i].comparator = planned_.back().handle->GetComparator();
+  }
+  return Status::OK();
+}
+
+// Replicas of earlier versions may stand there; nothing of this refresh takes a
+// snapshot before. Keys that an application's database is given are flushed
+// before it is judged. A directory is given none, because the source was told
+// already what it holds.
+Status RefreshTarget::LeaveZero() {
+  const std::vector<rocksdb::ColumnFamilyHandle*> handles =
+      HandlesOf(live_->families());
+  const Status status =
+      live_->is_borrowed()
+          ? LeaveSequenceZero(live_->db(), handles, &left_zero_)
+          : SpendFirstSequence(live_->db(), handles, &left_zero_);
+  if (left_zero_) {
+    context().report->Note(
+        std::string("the target stood ") + kAtZero +
+        "; it does not stand there any more");
+  }
+  FaultPoint("Refresh:ZeroLeft");
+  return status;
+}
+
+Status RefreshTarget::Create() {
+  resumes_ = false;
+  const Status status = Own(OpenToWrite());
+  return status.ok() ? CreateFamilies() : status;
+}
+
+Status RefreshTarget::ClearStaging(const HeldChunks& held) {
+  std::set<std::string> kept;
+  for (const StagedChunk& chunk : held.staged) {
+    const ChunkEnd& end = chunk.record.chunk;
+    kept.insert(StagedName(end.range_id, end.ordinal));
+  }
+  return context().workspace->ClearStagingBut(kept);
+}
+
+std::unique_ptr<ChunkStore> RefreshTarget::MakeStore(JournalFile* journal) {
+  journal_ = journal;
+  std::vector<IngestFamily> families;
+  for (const FamilyHandle& family : planned_) {
+    families.push_back({family.handle, false});
+  }
+  IngestRules rules;
+  rules.over_data = true;
+  gate_ = std::make_unique<IngestGate>(
+      [this] { return IsBehind(live_->db(), planned_); },
+      options().min_rate_bytes_per_sec, context().failure->stop());
+  rules.admit = [this](uint64_t bytes) { return gate_->Pass(bytes); };
+  auto made = std::make_unique<Ingestor>(
+      live_->db(), std::move(families), journal, state()->sync_chunks,
+      2 * plan().opened.lanes, rules);
+  ingestor_ = made.get();
+  return made;
+}
+
+Status RefreshTarget::Begin() {
+  return resumes_ ? Status::OK()
+                  : journal_->Append(JournalRecordType::kTargetFiles,
+                                     FilesOf(judged_, live_->db()));
+}
+
+Status RefreshTarget::Finish() {
+  StageClock clock(&state()->counters.stages, Stage::kIngest);
+  // RocksDB looks into the tables that a chunk may overlap. A chunk that the
+  // disk changed since it was checked says as much of the disk.
+  Status status = Own(ingestor_->IngestHeld(&clock));
+  FaultPoint("Refresh:AllIngested");
+  if (status.ok() && replica_.db != nullptr) {
+    for (const std::string& note : CrowdedLevel0(live_->db(), planned_)) {
+      context().report->Note(note);
+    }
+  }
+  JournalState journal;
+  if (status.ok() && !is_alone()) {
+    status = ReadJournalState(context().disk.get(),
+                              context().workspace->journal_path(), &journal);
+  }
+  return status.ok()
+             ? Own(RecordCovers(options(), plan(), live_->db(), planned_,
+                                judged_, is_alone() ? nullptr : &journal,
+                                &covers_))
+             : status;
+}
+
+Status RefreshTarget::DigestRange(const Range& range, DigestReply* reply) {
+  const ReadCounter counter(&read_bytes_);
+  return Own(DigestInterval(
+      live_->db(), planned_[range.family].handle, range.interval,
+      kDigestReadaheadBytes, [this] { return context().failure->failed(); },
+      reply));
+}
+
+Status RefreshTarget::IndexRange(const Range& range, const KeyInterval& part,
+                                 GroupIndex* index,
+                                 std::optional<std::string>* rest) {
+  const ReadCounter counter(&read_bytes_);
+  return Own(compared_.Index(
+      live_->db(), planned_[range.family].handle, is_alone(), part,
+      [this] { return context().failure->failed(); }, index, rest));
+}
+
+Status RefreshTarget::FindOutermost(const Range& range,
+                                    const KeyInterval& part,
+                                    std::optional<std::string>* first,
+                                    std::optional<std::string>* last) {
+  const ReadCounter counter(&read_bytes_);
+  IntervalReader reader(live_->db(), planned_[range.family].handle, part,
+                        /*readahead_bytes=*/0);
+  first->reset();
+  last->reset();
+  reader.SeekToBegin();
+  if (reader.Valid()) {
+    *first = reader.key().ToString();
+    reader.iterator()->SeekToLast();
+    if (reader.Valid()) {
+      *last = reader.key().ToString();
+    }
+  }
+  return Own(reader.status());
+}
+
+bool RefreshTarget::is_alone() const {
+  const auto is_fifo = [this](const FamilyHandle& family) {
+    return live_->db()->GetOptions(family.handle).compaction_style ==
+           rocksdb::kCompactionStyleFIFO;
+  };
+  return replica_.db == nullptr &&
+         std::none_of(planned_.begin(), planned_.end(), is_fifo);
+}
+
+Status RefreshTarget::Distrust(const Status& difference) {
+  HealthFile fault = MakeFault(ReplicaFault::kDifferent, MessageOf(difference),
+                               options().selection);
+  return RecordFault(context().disk.get(), dir_, &fault);
+}
+
+Status RefreshTarget::Close(JournalFile* journal) {
+  const Status status = journal->Sync();
+  return status.ok() ? journal->Close() : status;
+}
+
+Status RefreshTarget::DropMissing() {
+  if (!options().drop_missing) {
+    return Status::OK();
+  }
+  for (const std::string& name : Missing()) {
+    if (name == rocksdb::kDefaultColumnFamilyName) {
+      continue;  // RocksDB keeps it
+    }
+    const Status status = live_->Drop(name);
+    if (!status.ok()) {
+      return status;
+    }
+    context().report->Note("column family '" + name + "' was dropped");
+  }
+  return Status::OK();
+}
+
+Status RefreshTarget::Record(const Summary& summary) {
+  Status status = DropMissing();
+  // One of another transfer than the covers counts as none.
+  if (status.ok()) {
+    status = WriteSourceRecord(context().disk.get(), dir_, plan());
+  }
+  if (status.ok()) {
+    status = WriteCovers(context().disk.get(), dir_, covers_);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  FaultPoint("Refresh:CoversWritten");
+  is_complete_ = true;
+  TakeLevels();
+  last_summary_ = summary;
+  status = WriteSummary(summary);
+  FaultPoint("Refresh:SummaryWritten");
+  // All was compared, and what differed has come.
+  if (status.ok()) {
+    status = ClearFault(context().disk.get(), dir_, context().fault);
+  }
+  FaultPoint("Refresh:FaultCleared");
+  return status;
+}
+
+// A failure here fails nothing, because the target is complete; but damage that
+// is found is told.
+Status RefreshTarget::Settle() {
+  Status status;
+  Status damage;
+  // RocksDB compacts an application's open database by itself.
+  if (options().compact && is_alone()) {
+    context().report->SetPhase("compact");
+    status =
+        Own(CompactDeltas(live_->db(), planned_, context().failure->stop()));
+    if (EndStateOf(status) == EndState::kCorrupt) {
+      damage = status;
+    } else if (!status.ok()) {
+      context().report->Say(
+          "deltas were not all compacted, which the next refresh resumes: " +
+          MessageOf(status));
+    }
+    status = RecordTables(live_->db(), planned_, &covers_);
+    if (status.ok()) {
+      status = WriteCovers(context().disk.get(), dir_, covers_);
+    }
+    FaultPoint("Refresh:CompactionRecorded");
+    TakeLevels();
+    FillSummary(&last_summary_);
+    status = status.ok() ? WriteSummary(last_summary_) : status;
+  }
+  const bool closes = !live_->is_borrowed();
+  const Status closed = live_->Close();
+  status = status.ok() ? closed : status;
+  if (status.ok() && closes && left_zero_) {
+    // Nothing that was ingested may have recorded the new sequence.
+    status = RaiseLastSequence(context().disk.get(), dir_,
+                               plan().opened.snapshot_sequence);
+  }
+  const Status removed = context().workspace->Remove();
+  status = status.ok() ? removed : status;
+  if (!status.ok()) {
+    context().report->Say("the target is complete, but not all was put away: " +
+                          MessageOf(status));
+  }
+  return damage;
+}
+
+}  // namespace sstferry

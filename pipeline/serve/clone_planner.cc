@@ -1,0 +1,125 @@
+#include "pipeline/serve/clone_planner.h"
+
+#include <algorithm>
+
+#include "format/limits.h"
+#include "format/options_line.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// A unit is larger than a chunk, so that a table of a usual size is one unit.
+constexpr uint64_t kChunksPerUnit = 2;
+
+uint64_t UnitBytes(const OpenRequest& request) {
+  const uint64_t bytes = std::clamp(request.chunk_bytes * kChunksPerUnit,
+                                    kMinChunkBytes, kMaxChunkBytes);
+  return bytes - bytes % kCloneTailAlignment;  // for direct writes
+}
+
+// RocksDB takes no part in a clone: only the application must open its files.
+Status CheckOpens(const Needs& needs, const RocksDbRelease& application) {
+  if (!application.is_known() || needs.release() <= application) {
+    return Status::OK();
+  }
+  return MakeStatus(
+      EndState::kIncompatible,
+      "the replica is for an application with RocksDB " +
+          ReleaseName(application) + ", and the source's files hold " +
+          needs.what() + ", which RocksDB reads since " +
+          ReleaseName(needs.release()) +
+          ": give --for-rocksdb " + ReleaseName(needs.release()) +
+          " once the replica's application has that version or a later one, "
+          "or use --method ingest, which writes tables that it reads now");
+}
+
+// A target needs no more than the names: the options come as a file.
+Status DescribeFamilies(const Snapshot& snapshot, TransferPlan* plan) {
+  if (snapshot.families().size() > kMaxFamilies) {
+    return MakeStatus(EndState::kRefused,
+                      "expected at most " + std::to_string(kMaxFamilies) +
+                          " column families, found " +
+                          std::to_string(snapshot.families().size()));
+  }
+  for (const SnapshotFamily& named : snapshot.families()) {
+    if (named.name.size() > kMaxFamilyNameBytes) {
+      return MakeStatus(EndState::kRefused,
+                        "column family '" + named.name.substr(0, 32) +
+                            "...': expected a name of at most " +
+                            std::to_string(kMaxFamilyNameBytes) +
+                            " bytes, found " +
+                            std::to_string(named.name.size()));
+    }
+    TransferFamily family;
+    family.wire.index = static_cast<uint32_t>(plan->families.size());
+    family.wire.description.name = named.name;
+    plan->families.push_back(std::move(family));
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+Status CheckCloneRequest(const OpenRequest& request) {
+  const bool all = request.families.empty() && !request.interval.begin &&
+                   !request.interval.end;
+  return all ? Status::OK()
+             : MakeStatus(EndState::kRefused,
+                          "a clone is of all column families and all keys");
+}
+
+Status PlanClone(const Snapshot& snapshot, const OpenRequest& request,
+                 TransferPlan* plan) {
+  if (snapshot.files() == nullptr) {
+    return MakeStatus(EndState::kInternal,
+                      "clone: expected a snapshot of files, found one of "
+                      "entries");
+  }
+  const ClonedFiles& files = *snapshot.files();
+  plan->notes = snapshot.notes();
+  plan->needs = files.needs;
+  RocksDbRelease asked;
+  Status status = ReleaseAsked(request, &asked);
+  // Files are what the source's application reads: who names no other release
+  // may have them.
+  if (status.ok() && request.purpose != Purpose::kVerify) {
+    status = CheckOpens(files.needs, asked);
+  }
+  plan->application =
+      asked.is_known() ? asked : ReleaseOfOptions(snapshot.options_text());
+  if (status.ok()) status = DescribeFamilies(snapshot, plan);
+  if (!status.ok()) {
+    return status;
+  }
+  if (snapshot.database_id().size() > kMaxIdentifierBytes ||
+      files.files.size() > kMaxRanges) {
+    return MakeStatus(EndState::kRefused,
+                      "clone: expected at most " + std::to_string(kMaxRanges) +
+                          " files, found " +
+                          std::to_string(files.files.size()) +
+                          ", or an id of the database that is too long");
+  }
+  ClonePlan clone;
+  clone.files = files.files;
+  clone.set.file_count = static_cast<uint32_t>(files.files.size());
+  clone.set.content = files.content;
+  clone.set.unit_bytes = UnitBytes(request);
+  status = CutIntoUnits(clone.files, clone.set.unit_bytes, &plan->units);
+  while (!status.ok() && clone.set.unit_bytes < kMaxChunkBytes) {
+    clone.set.unit_bytes =
+        std::min(2 * clone.set.unit_bytes, kMaxChunkBytes);
+    status = CutIntoUnits(clone.files, clone.set.unit_bytes, &plan->units);
+  }
+  for (const CloneUnit& unit : plan->units) {
+    Range range;
+    range.id = static_cast<uint32_t>(plan->ranges.size());
+    range.estimated_bytes = unit.bytes;
+    plan->ranges.push_back(std::move(range));
+  }
+  plan->clone = std::move(clone);
+  return status;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,614 @@
+#include "pipeline/serve/control_session.h"
+
+#include <algorithm>
+
+#include "format/for_each_batch.h"
+#include "format/limits.h"
+#include "pipeline/base/descriptor_shortage.h"
+#include "pipeline/base/start_thread.h"
+#include "pipeline/serve/questions.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+using std::chrono::milliseconds;
+
+constexpr char kWhere[] = "source control";
+constexpr milliseconds kTickInterval{1000};
+// RocksDB may start so many threads while it opens a snapshot, beside its pools.
+constexpr int kThreadsToOpen = 4;
+// Time that a session with a failed transfer waits for the target to close, so
+// that the target reads the End frame before the connection closes.
+constexpr milliseconds kDrainLimit{2000};
+// Limit of one target's frames: many more pings and answers than any sends.
+constexpr uint64_t kFramesAtOnce = 1000;
+constexpr uint64_t kFramesPerSecond = 100;
+// Bounds the covers of one target that asks for a refresh, about 100 bytes
+// each.
+constexpr uint64_t kMaxTargetMemoryBytes = 64u << 20;
+// A plan, which ends the need for that memory, takes seconds.
+constexpr milliseconds kMemoryRetry{5000};
+
+Status Unexpected(FrameType type) {
+  return MakeStatus(EndState::kCorrupt,
+                    std::string("control: unexpected frame ") +
+                        FrameTypeName(type));
+}
+
+// "192.0.2.7:52114 (CN=replica-2)".
+std::string PeerText(const Channel& channel) {
+  const PeerIdentity* const identity = channel.identity();
+  return identity == nullptr ? channel.peer()
+                             : channel.peer() + " (" + identity->subject + ")";
+}
+
+}  // namespace
+
+ControlSession::ControlSession(const SessionHost& host, const Hello& hello,
+                               Channel* channel)
+    : host_(host), hello_(hello), channel_(channel) {}
+
+ControlSession::~ControlSession() {
+  host_.shares->GiveBackTargetBytes(memory_bytes_);
+}
+
+void ControlSession::Run() {
+  Status status = Serve();
+  if (transfer_ != nullptr) {
+    status = EndTransfer(status);
+  } else if (!status.ok()) {
+    SendEnd(channel_, status, kWhere);
+  }
+  LogFailure(status);
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  const bool detached = transfer_ != nullptr && !transfer_->detached().ok();
+  if (!status.ok() && !status.IsAborted() && !replaced_ &&
+      (!kept_ || detached)) {
+    DrainUntilClosed();
+  }
+  channel_->Close();  // wakes whoever still sends
+  for (std::thread* thread : {&worker_, &ticker_}) {
+    if (thread->joinable()) {
+      thread->join();
+    }
+  }
+  if (transfer_ != nullptr && kept_) {
+    replaced_ = !host_.store->StartLease(transfer_, channel_);
+  } else if (transfer_ != nullptr && !replaced_) {
+    if (registered_) {
+      host_.store->Remove(transfer_);
+    }
+    replaced_ = !transfer_->Leave(channel_);
+  }
+  Report(status);
+}
+
+Status ControlSession::EndTransfer(const Status& status) {
+  replaced_ = registered_ && !transfer_->IsControl(channel_);
+  if (replaced_) {
+    return status;
+  }
+  if (status.ok() && finished_) {
+    transfer_->End();
+    return transfer_->status();
+  }
+  const Status why =
+      status.ok() ? MakeStatus(EndState::kCancelled,
+                               "the target ended the transfer")
+                  : status;
+  kept_ = MayKeep(why);
+  if (!kept_) {
+    // Tells the target unless a lane has already said why. Totals that agree
+    // are not the end: the target may fail after them.
+    transfer_->Fail(why, kWhere);
+    return transfer_->status();
+  } else if (told_) {
+    transfer_->CloseLanes();
+  }
+  return why;
+}
+
+// A target that was lost, or stopped for a temporary reason, may resume. A
+// target without the plan cannot, and one that says that it stops before any
+// data was sent has nothing to resume.
+bool ControlSession::MayKeep(const Status& status) {
+  const bool known = transfer_->planned() || resumed_;
+  if (!registered_ || !transfer_->may_keep() || !known ||
+      transfer_->ended()) {
+    return false;
+  }
+  const bool has_data = resumed_ || transfer_->counters()->sst_bytes > 0;
+  return told_ ? has_data && MayGoOnAfter(EndStateOf(status)) : lost_;
+}
+
+void ControlSession::Report(const Status& status) {
+  if (transfer_ == nullptr || replaced_ || returns_ ||
+      transfer_->request().purpose != Purpose::kPull ||
+      !host_.options->on_transfer_end) {
+    return;
+  }
+  TransferReport report = transfer_->Report();
+  if (transfer_->parked()) {
+    report.kept_for = host_.options->snapshot_ttl;
+  }
+  transfer_.reset();  // who is told may look whether the snapshot is gone
+  if (kept_) {
+    report.status = status;
+    report.error_where = kWhere;
+    report.kept_for = host_.options->snapshot_ttl;
+    report.lost = !told_;
+  }
+  host_.options->on_transfer_end(report);
+}
+
+Status ControlSession::Serve() {
+  WaitLimit limit;
+  limit.idle = host_.options->peer_timeout;
+  bool done = false;
+  while (!done) {
+    limit.until = transfer_ == nullptr || awaits_memory_
+                      ? started_ + host_.options->request_timeout
+                      : Clock::time_point::max();
+    Frame frame;
+    Status status = channel_->Receive(limit, &frame);
+    lost_ = !status.ok();
+    if (transfer_ != nullptr && !transfer_->detached().ok()) {
+      lost_ = true;  // for the store: the target may resume
+      return transfer_->detached();
+    }
+    if (status.ok()) {
+      status = CountFrame();
+    }
+    if (status.ok()) {
+      const uint64_t shortages = DescriptorShortages();
+      status = RetriedAfterShortage(Handle(frame, &done), shortages);
+      // An answer that could not be sent is a lost connection, too.
+      lost_ = EndStateOf(status) == EndState::kDeadPeer;
+    }
+    if (!status.ok()) {
+      return status;
+    }
+    if (!done && transfer_ != nullptr && transfer_->ended()) {
+      // The target knows why; pinging further retains no snapshot.
+      return transfer_->status();
+    }
+  }
+  return Status::OK();
+}
+
+Status ControlSession::CountFrame() {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(
+      Clock::now() - started_);
+  const uint64_t allowed =
+      kFramesAtOnce +
+      kFramesPerSecond * static_cast<uint64_t>(seconds.count());
+  return ++frames_ <= allowed
+             ? Status::OK()
+             : MakeStatus(EndState::kDenied,
+                          "control: expected at most " +
+                              std::to_string(allowed) + " frames after " +
+                              std::to_string(seconds.count()) + " seconds");
+}
+
+Status ControlSession::Handle(const Frame& frame, bool* done) {
+  switch (frame.type) {
+    case FrameType::kListRequest:
+    case FrameType::kStatusRequest:
+    case FrameType::kFactsRequest:
+      return AnswerQuestion(host_, frame, channel_);
+    case FrameType::kOpenRequest: {
+      OpenRequest request;
+      const Status status = request.DecodeFrom(frame.payload);
+      return status.ok() ? TakeRequest(std::move(request)) : status;
+    }
+    case FrameType::kTargetFamilies:
+    case FrameType::kSourceRecordPart:
+    case FrameType::kCovers:
+      return TakeMemory(frame);
+    case FrameType::kPing: {
+      Ping ping;
+      const Status status = ping.DecodeFrom(frame.payload);
+      return status.ok() ? channel_->SendMessage(FrameType::kPong, ping)
+                         : status;
+    }
+    case FrameType::kPong:
+      return Status::OK();
+    case FrameType::kCompress: {
+      Compress compress;
+      const Status status = compress.DecodeFrom(frame.payload);
+      return status.ok() ? SetCompression(compress) : status;
+    }
+    case FrameType::kHeld:
+      return RecordHeld(frame);
+    case FrameType::kOtherFileRequest:
+      return SendOtherFile(frame);
+    case FrameType::kFinish: {
+      Finish theirs;
+      const Status status = theirs.DecodeFrom(frame.payload);
+      return status.ok() ? AgreeOnTotals(theirs) : status;
+    }
+    case FrameType::kEnd: {
+      *done = true;
+      End end;
+      Status status = end.DecodeFrom(frame.payload);
+      told_ = status.ok();
+      if (status.ok() && end.state != EndState::kOk) {
+        returns_ = (frame.flags & kFrameFlagAsChunks) != 0;
+        status = MakeStatus(end.state, "target: " + end.message);
+      }
+      if (status.ok() && transfer_ != nullptr &&
+          transfer_->request().purpose != Purpose::kPull) {
+        finished_ = true;  // a plan or a verify has no totals to agree on
+      }
+      return status;
+    }
+    default:
+      return Unexpected(frame.type);
+  }
+}
+
+// The target's memory follows the request of a refresh. The place comes first:
+// a target that waits for one holds nothing.
+Status ControlSession::TakeRequest(OpenRequest request) {
+  if (transfer_ != nullptr || request_.has_value()) {
+    return Unexpected(FrameType::kOpenRequest);
+  }
+  const bool told = request.target_families + request.target_covers > 0;
+  if (told && (request.mode != TransferMode::kRefresh ||
+               request.snapshot_use == SnapshotUse::kResume)) {
+    return MakeStatus(EndState::kCorrupt,
+                      "open request: expected a target's memory with a new "
+                      "refresh only");
+  }
+  request_ = std::move(request);
+  awaits_memory_ = told;
+  return StartOpen(*request_);
+}
+
+Status ControlSession::TakeMemory(const Frame& frame) {
+  if (!awaits_memory_) {
+    return Unexpected(frame.type);
+  }
+  if (!host_.shares->TakeTargetBytes(frame.payload.size())) {
+    host_.store->Remove(transfer_);
+    registered_ = false;
+    transfer_.reset();  // no transfer was begun
+    return TellBusy(MakeStatus(EndState::kBusy,
+                               "expected at most " +
+                                   std::to_string(
+                                       ServerShares::kMaxTargetBytes) +
+                                   " bytes of all targets' memory, found more"),
+                    kMemoryRetry);
+  }
+  memory_bytes_ += frame.payload.size();
+  if (memory_bytes_ > kMaxTargetMemoryBytes) {
+    return MakeStatus(EndState::kDenied,
+                      "target's memory: expected at most " +
+                          std::to_string(kMaxTargetMemoryBytes) +
+                          " bytes, found more");
+  }
+  Status status;
+  if (frame.type == FrameType::kTargetFamilies) {
+    status = AppendBatch(frame.payload, &TargetFamilies::families,
+                         &memory_.families);
+  } else if (frame.type == FrameType::kCovers) {
+    status = AppendBatch(frame.payload, &Covers::covers, &memory_.covers);
+  } else {
+    SourceRecordPart part;
+    status = part.DecodeFrom(frame.payload);
+    memory_.source_record += part.bytes;
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  if (memory_.families.size() > request_->target_families ||
+      memory_.covers.size() > request_->target_covers) {
+    return MakeStatus(EndState::kCorrupt,
+                      "target's memory: expected what the open request told, "
+                      "found more");
+  }
+  if (memory_.families.size() < request_->target_families ||
+      memory_.covers.size() < request_->target_covers) {
+    return Status::OK();
+  }
+  awaits_memory_ = false;
+  transfer_->SetTargetMemory(std::move(memory_), memory_bytes_);
+  memory_bytes_ = 0;
+  return StartOpening();
+}
+
+// Finds the snapshot of another transfer, of the same database and column
+// families.
+Status ControlSession::FindShared(
+    const OpenRequest& request, std::shared_ptr<SharedSnapshot>* shared) const {
+  const std::shared_ptr<Transfer> found =
+      host_.store->Find(request.held_transfer);
+  if (found == nullptr || !found->planned() || found->ended() ||
+      found->name() != request.database) {
+    return MakeStatus(EndState::kSnapshotGone,
+                      "no snapshot of transfer " +
+                          ToHex(request.held_transfer) + " is retained here");
+  }
+  if (!found->shared()->Serves(request.database, request)) {
+    return MakeStatus(EndState::kRefused,
+                      "snapshot of " + ToHex(request.held_transfer) +
+                          ": expected a request for the same column families "
+                          "and by the same method as the pull's");
+  }
+  *shared = found->shared();
+  return Status::OK();
+}
+
+// Turns a request that replaces a retained transfer into one for a new one.
+Status ControlSession::DropOld(const ServedDatabase& database,
+                               OpenRequest* request, std::string* note) {
+  if (request->purpose != Purpose::kPull) {
+    return MakeStatus(EndState::kRefused,
+                      "only a pull begins anew in place of another");
+  }
+  *note = host_.store->Drop(database, request->held_transfer,
+                            channel_->identity());
+  if (request->snapshot_use == SnapshotUse::kInstead) {
+    request->snapshot_use = SnapshotUse::kNew;
+  }
+  request->held_transfer = TransferId{};
+  return Status::OK();
+}
+
+Status ControlSession::StartOpen(const OpenRequest& request) {
+  ServedDatabase database;
+  Status status = host_.find_database(request.database, channel_->identity(),
+                                      &database);
+  if (!status.ok()) {
+    return status;
+  }
+  if (request.snapshot_use == SnapshotUse::kResume) {
+    return Resume(database, request);
+  }
+  OpenRequest planned = request;
+  std::string note;
+  if (request.snapshot_use == SnapshotUse::kInstead ||
+      (request.snapshot_use == SnapshotUse::kLatest &&
+       request.held_transfer != TransferId{})) {
+    status = DropOld(database, &planned, &note);
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  std::shared_ptr<SharedSnapshot> shared;
+  if (request.snapshot_use == SnapshotUse::kShare) {
+    status = FindShared(request, &shared);
+    if (!status.ok()) {
+      return status;
+    }
+  } else if (request.snapshot_use == SnapshotUse::kLatest) {
+    shared = host_.store->Latest(database, planned);
+    planned.waited_seconds = 0;  // nothing depends on it any more
+  }
+  if (shared != nullptr && request.purpose == Purpose::kPull) {
+    shared->SetShared();
+  }
+  transfer_ = std::make_shared<Transfer>(database, *host_.options, planned,
+                                         hello_, PeerText(*channel_),
+                                         host_.shares, std::move(shared));
+  if (!note.empty()) {
+    transfer_->AddNote(note);
+  }
+  transfer_->set_owner(channel_->identity());
+  transfer_->set_control(channel_);
+  if (host_.on_transfer) {
+    host_.on_transfer(transfer_.get());
+  }
+  // Before the snapshot, because the limit bounds the cost of snapshots. Lanes
+  // cannot connect yet: they do not know the id.
+  milliseconds retry_after{0};
+  status = host_.store->Add(transfer_, &retry_after);
+  if (retry_after.count() > 0) {
+    transfer_.reset();  // no transfer was begun
+    return TellBusy(status, retry_after);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  registered_ = true;
+  return awaits_memory_ ? status : StartOpening();
+}
+
+Status ControlSession::TellBusy(const Status& busy, milliseconds retry_after) {
+  // A target that does not hear it is told as little by the End behind it.
+  channel_->SendMessage(
+      FrameType::kBusy, Busy{static_cast<uint32_t>(retry_after.count())})
+      .PermitUncheckedError();
+  return busy;
+}
+
+Status ControlSession::Resume(const ServedDatabase& database,
+                              const OpenRequest& request) {
+  milliseconds retry_after{0};
+  const Status status =
+      host_.store->Resume(database, request, hello_, PeerText(*channel_),
+                          channel_, &transfer_, &retry_after);
+  if (!status.ok()) {
+    return retry_after.count() > 0 ? TellBusy(status, retry_after) : status;
+  }
+  registered_ = true;
+  resumed_ = true;
+  return StartOpening();
+}
+
+Status ControlSession::StartOpening() {
+  const Status status = StartThread([this] { Tick(); }, &ticker_);
+  return status.ok() ? StartThread([this] { Open(); }, &worker_) : status;
+}
+
+// RocksDB throws if it cannot start a thread.
+Status ControlSession::Pin() {
+  Status status = CheckThreads(kThreadsToOpen);
+  if (!status.ok()) {
+    return status;
+  }
+  try {
+    return transfer_->Pin();
+  } catch (const std::system_error& error) {
+    return MakeStatus(EndState::kInternal,
+                      std::string("cannot start a thread: ") + error.what());
+  }
+}
+
+void ControlSession::Open() {
+  const uint64_t shortages = DescriptorShortages();
+  Status status = RetriedAfterShortage(Pin(), shortages);
+  if (!status.ok()) {
+    transfer_->Fail(transfer_->InDatabaseNames(status), "source");
+    return;
+  }
+  host_.store->Took(*transfer_);
+  host_.store->WriteLease(transfer_);
+  if (!transfer_->ended()) {
+    status = transfer_->Announce(channel_, resumed_);
+  }
+  if (!status.ok()) {
+    // The connection failed, not the transfer: wakes the reader.
+    channel_->Close();
+  }
+}
+
+// Without the plan, the target cannot know which ranges it holds. The plan may
+// still be on its way.
+Status ControlSession::RecordHeld(const Frame& frame) {
+  if (transfer_ == nullptr ||
+      (!resumed_ && !transfer_->is_refresh() && !transfer_->is_clone()) ||
+      finished_ || !transfer_->planned()) {
+    return Unexpected(frame.type);
+  }
+  Held held;
+  const Status status = held.DecodeFrom(frame.payload);
+  return status.ok() ? transfer_->ledger()->RecordHeld(held) : status;
+}
+
+Status ControlSession::SendOtherFile(const Frame& frame) {
+  if (transfer_ == nullptr || !transfer_->planned() ||
+      !transfer_->has_other_files()) {
+    return Unexpected(frame.type);
+  }
+  OtherFileRequest request;
+  const Status status = request.DecodeFrom(frame.payload);
+  return status.ok() ? other_files_.Answer(request, transfer_.get(), channel_)
+                     : status;
+}
+
+void ControlSession::Tick() {
+  uint64_t ticks = 0;
+  std::optional<Clock::time_point> told;  // that it is over
+  const uint64_t ping_every = std::max<uint64_t>(
+      1, host_.options->ping_interval / kTickInterval);
+  std::unique_lock<std::mutex> lock(mu_);
+  while (!changed_.wait_for(lock, kTickInterval, [this] { return stopping_; })) {
+    lock.unlock();
+    if (!told.has_value() &&
+        (transfer_->ended() || !transfer_->detached().ok())) {
+      told = Clock::now();
+    } else if (told.has_value() && Clock::now() - *told >= kDrainLimit) {
+      channel_->Close();  // a target that stays would keep its place
+      return;
+    }
+    Status status;
+    if (++ticks % ping_every == 0) {
+      Ping ping;
+      ping.token = ticks;
+      status = channel_->SendMessage(FrameType::kPing, ping);
+    }
+    if (status.ok()) {
+      status = channel_->SendMessage(FrameType::kStats,
+                                     transfer_->CurrentStats());
+    }
+    // The reader notices a failed send and ends the session.
+    status.PermitUncheckedError();
+    lock.lock();
+  }
+}
+
+Status ControlSession::SetCompression(const Compress& compress) {
+  if (transfer_ == nullptr ||
+      transfer_->pace()->compression() != WireCompression::kAuto) {
+    return Unexpected(FrameType::kCompress);
+  }
+  transfer_->pace()->set_compressing(compress.on);
+  return Status::OK();
+}
+
+Status ControlSession::AgreeOnTotals(const Finish& theirs) {
+  // Before that, the worker still writes the plan that the totals count by.
+  if (transfer_ == nullptr || !transfer_->planned() || finished_) {
+    return Unexpected(FrameType::kFinish);
+  }
+  // Agreeing totals of a part would make it look complete.
+  const size_t unsent = transfer_->request().purpose == Purpose::kPull
+                            ? transfer_->ledger()->UnsentRanges()
+                            : 0;
+  if (unsent > 0) {
+    return MakeStatus(EndState::kCorrupt,
+                      "totals: expected them once all " +
+                          std::to_string(transfer_->ranges().size()) +
+                          " ranges were sent, found " +
+                          std::to_string(unsent) + " not sent");
+  }
+  const Status linked = transfer_->CheckSnapshotFiles();
+  if (!linked.ok()) {
+    return linked;
+  }
+  const Finish ours = transfer_->FinalTotals();
+  if (theirs.families.size() != ours.families.size()) {
+    return MakeStatus(EndState::kCorrupt,
+                      "totals: expected " +
+                          std::to_string(ours.families.size()) +
+                          " column families, found " +
+                          std::to_string(theirs.families.size()));
+  }
+  for (size_t i = 0; i < ours.families.size(); ++i) {
+    const Totals& sent = ours.families[i];
+    const Totals& got = theirs.families[i];
+    if (!(sent == got)) {
+      return MakeStatus(
+          EndState::kCorrupt,
+          "totals of column family '" +
+              transfer_->families()[i].wire.description.name +
+              "': sent " + std::to_string(sent.entries) + " entries in " +
+              std::to_string(sent.chunks) + " chunks, the target has " +
+              std::to_string(got.entries) + " in " +
+              std::to_string(got.chunks));
+    }
+  }
+  finished_ = true;
+  return channel_->SendMessage(FrameType::kFinished, ours);
+}
+
+// Logs failures that are in no TransferReport.
+void ControlSession::LogFailure(const Status& status) const {
+  const bool reported = transfer_ != nullptr &&
+                        transfer_->request().purpose == Purpose::kPull;
+  // A stopped request is no failure; an in-process server often stops before
+  // it has read that its only client is done. One that was told when to ask
+  // again does so.
+  if (!status.ok() && !status.IsAborted() && !status.IsBusy() && !reported &&
+      host_.log_peer) {
+    host_.log_peer("request of " + PeerText(*channel_) + ": " +
+                   EndStateName(EndStateOf(status)) + ": " +
+                   MessageOf(status));
+  }
+}
+
+void ControlSession::DrainUntilClosed() {
+  const WaitLimit limit = WaitLimit::Within(kDrainLimit);
+  Frame frame;
+  // The limit alone does not suffice: it counts only while nothing arrives.
+  while (Clock::now() < limit.until && channel_->Receive(limit, &frame).ok()) {
+  }
+}
+
+}  // namespace sstferry

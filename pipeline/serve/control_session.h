@@ -1,0 +1,93 @@
+// The control connection of one target at the source: pins and plans the
+// requested transfer or resumes a retained one, exchanges pings and Stats, and
+// agrees on the totals.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "pipeline/serve/other_file_answers.h"
+#include "pipeline/serve/session_host.h"
+#include "pipeline/serve/snapshot_store.h"
+#include "pipeline/serve/transfer.h"
+#include "pipeline/wire/channel.h"
+
+namespace sstferry {
+
+// Threads: Run() reads on its caller's thread; a worker pins and plans, a
+//   ticker pings and sends Stats. Both start with the transfer, so that a peer
+//   without a request costs one thread; Run() joins them before it returns.
+class ControlSession {
+ public:
+  ControlSession(const SessionHost& host, const Hello& hello,
+                 Channel* channel);
+  ~ControlSession();
+  void Run();
+
+ private:
+  [[nodiscard]] rocksdb::Status Serve();
+  [[nodiscard]] rocksdb::Status Handle(const Frame& frame, bool* done);
+  [[nodiscard]] rocksdb::Status FindShared(
+      const OpenRequest& request,
+      std::shared_ptr<SharedSnapshot>* shared) const;
+  [[nodiscard]] rocksdb::Status DropOld(const ServedDatabase& database,
+                                        OpenRequest* request,
+                                        std::string* note);
+  [[nodiscard]] rocksdb::Status TakeRequest(OpenRequest request);
+  [[nodiscard]] rocksdb::Status TakeMemory(const Frame& frame);
+  [[nodiscard]] rocksdb::Status StartOpen(const OpenRequest& request);
+  [[nodiscard]] rocksdb::Status Resume(const ServedDatabase& database,
+                                       const OpenRequest& request);
+  [[nodiscard]] rocksdb::Status RecordHeld(const Frame& frame);
+  [[nodiscard]] rocksdb::Status SendOtherFile(const Frame& frame);
+  [[nodiscard]] rocksdb::Status AgreeOnTotals(const Finish& theirs);
+  // Ends or retains the transfer when the connection ends with `status`.
+  // Returns the transfer's own end, if it has one.
+  [[nodiscard]] rocksdb::Status EndTransfer(const rocksdb::Status& status);
+  bool MayKeep(const rocksdb::Status& status);
+  void Report(const rocksdb::Status& status);
+  [[nodiscard]] rocksdb::Status SetCompression(const Compress& compress);
+  [[nodiscard]] rocksdb::Status CountFrame();
+  [[nodiscard]] rocksdb::Status StartOpening();
+  // Tells a target for which there is no place when to ask again. Returns
+  // `busy`.
+  [[nodiscard]] rocksdb::Status TellBusy(const rocksdb::Status& busy,
+                                         std::chrono::milliseconds retry_after);
+  [[nodiscard]] rocksdb::Status Pin();
+  void Open();
+  // Sends pings and the transfer's progress, which show a target that waits for
+  // a plan that the source still reads the snapshot.
+  void Tick();
+  void DrainUntilClosed();
+  void LogFailure(const rocksdb::Status& status) const;
+
+  const SessionHost host_;
+  const Hello hello_;
+  Channel* const channel_;
+  std::shared_ptr<Transfer> transfer_;
+  const Clock::time_point started_ = Clock::now();
+  uint64_t frames_ = 0;
+  std::optional<OpenRequest> request_;
+  bool awaits_memory_ = false;  // transfer_ has its place, and opens after it
+  TargetMemory memory_;
+  uint64_t memory_bytes_ = 0;  // of memory_, taken from the server's shares
+  OtherFileAnswers other_files_;
+  bool registered_ = false;
+  bool finished_ = false;
+  bool resumed_ = false;
+  bool lost_ = false;      // no frame arrived, or damaged bytes, or detached
+  bool told_ = false;      // the target said why it ends
+  bool returns_ = false;   // and that it comes back for a clone
+  bool kept_ = false;      // the transfer outlives this session
+  bool replaced_ = false;  // another session has the transfer
+  std::thread worker_;
+  std::thread ticker_;
+
+  std::mutex mu_;
+  std::condition_variable changed_;
+  bool stopping_ = false;   // under mu_, and all below
+};
+
+}  // namespace sstferry

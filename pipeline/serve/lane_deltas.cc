@@ -1,0 +1,204 @@
+#include "pipeline/serve/lane_deltas.h"
+
+#include <iterator>
+
+#include "format/limits.h"
+#include "pipeline/parts/range_entries.h"
+#include "pipeline/parts/read_failure.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+
+namespace {
+
+// Ranges whose groups a target may have been told before it asks for a delta.
+constexpr size_t kIndexesKept = 3;
+// Bounds what a target has in one range: keys, digests and their overhead.
+constexpr uint64_t kMaxAskedBytes =
+    kMaxIndexKeyBytes + 64 * kMaxIndexEntries;
+
+Status Wrong(const std::string& what) {
+  return MakeStatus(EndState::kCorrupt, "delta request: " + what);
+}
+
+bool IsInside(const KeyInterval& part, const KeyInterval& whole,
+              const rocksdb::Comparator* order) {
+  const bool begins =
+      !whole.begin || (part.begin && order->Compare(*whole.begin,
+                                                    *part.begin) <= 0);
+  const bool ends =
+      !whole.end ||
+      (part.end && order->Compare(*part.end, *whole.end) <= 0);
+  return begins && ends;
+}
+
+}  // namespace
+
+Status LaneDeltas::FindRange(uint32_t range_id, const Range** range) const {
+  if (transfer_->request().mode != TransferMode::kRefresh ||
+      range_id >= transfer_->ranges().size()) {
+    return MakeStatus(EndState::kCorrupt,
+                      "lane: expected a range of a refresh to compare, found "
+                      "range " + std::to_string(range_id));
+  }
+  *range = &transfer_->ranges()[range_id];
+  return Status::OK();
+}
+
+Status LaneDeltas::Index(const GroupRequest& request,
+                         const std::function<bool()>& cancelled,
+                         GroupReply* reply) {
+  const Range* range = nullptr;
+  Status status = FindRange(request.range_id, &range);
+  if (status.ok() && request.group_entries == 0) {
+    status = Wrong("expected groups of at least 1 entry");
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  const TransferFamily& family = transfer_->families()[range->family];
+  auto index = std::make_unique<GroupIndex>(transfer_->id(),
+                                            request.group_entries,
+                                            GroupIndex::Keep::kFirstKeys);
+  RangeEntriesOptions options;
+  options.readahead_bytes = family.readahead_bytes;
+  options.files = family.files_to_merge();
+  options.cancelled = cancelled;
+  RangeEntries reader(transfer_->db(), family.handle, range->interval, options);
+  reader.SeekToBegin();
+  status = ReadFailure(IndexEntries(&reader, /*only_fitting=*/false,
+                                    cancelled, index.get()),
+                       "compare");
+  reply->entries = index->entries();
+  reply->key_value_bytes = index->key_value_bytes();
+  reply->content = index->content();
+  if (index->has_groups()) {
+    reply->groups = index->groups();
+    indexes_.emplace_back(range->id, std::move(index));
+  }
+  if (indexes_.size() > kIndexesKept) {
+    indexes_.pop_front();
+  }
+  return status;
+}
+
+const GroupIndex* LaneDeltas::FindIndex(uint32_t range_id) const {
+  for (auto it = indexes_.rbegin(); it != indexes_.rend(); ++it) {
+    if (it->first == range_id) {
+      return it->second.get();
+    }
+  }
+  return nullptr;
+}
+
+Status LaneDeltas::Add(DeltaRequest request) {
+  const Range* range = nullptr;
+  Status status = FindRange(request.range_id, &range);
+  if (!status.ok()) {
+    return status;
+  }
+  if (!request.begins &&
+      (asked_.complete || asked_.range_id != request.range_id)) {
+    return Wrong("expected its first message, found another");
+  }
+  std::vector<GroupEntry> entries = std::move(request.entries);
+  const bool complete = request.complete;
+  if (request.begins) {
+    asked_ = std::move(request);
+    asked_.entries.clear();
+    asked_bytes_ = 0;
+  }
+  const rocksdb::Comparator* const order =
+      transfer_->families()[range->family].handle->GetComparator();
+  std::string before;  // in this message
+  for (GroupEntry& entry : entries) {
+    if (!PutBackShared(before, &entry)) {
+      return Wrong("expected a key that shares at most the " +
+                   std::to_string(before.size()) +
+                   " bytes of the one before it, found one that shares " +
+                   std::to_string(entry.shared_bytes));
+    }
+    before = entry.key;
+    asked_bytes_ += entry.key.size() + 64;
+    if (!asked_.entries.empty() &&
+        order->Compare(asked_.entries.back().key, entry.key) >= 0) {
+      return Wrong("expected entries in key order, found another order");
+    }
+    asked_.entries.push_back(std::move(entry));
+  }
+  asked_.complete = complete;
+  return asked_bytes_ <= kMaxAskedBytes
+             ? Status::OK()
+             : MakeStatus(EndState::kDenied,
+                          "delta request: expected at most " +
+                              std::to_string(kMaxAskedBytes) +
+                              " bytes, found more");
+}
+
+// Neighbouring groups become one span.
+Status LaneDeltas::TakeGroups(const GroupIndex& index,
+                              PartDifference* part) const {
+  size_t next = 0;  // the group behind the last span
+  for (const uint32_t group : asked_.groups) {
+    if (group >= index.groups().size() ||
+        (!part->spans.empty() && group < next)) {
+      return Wrong("expected ascending groups below " +
+                   std::to_string(index.groups().size()) + ", found " +
+                   std::to_string(group));
+    }
+    if (part->spans.empty() || group != next) {
+      part->spans.push_back({index.key(group).ToString(), std::nullopt});
+    }
+    for (; next < group; ++next) {
+      part->between.push_back(index.key(next).ToString());
+    }
+    next = group + 1;
+    part->spans.back().end = next < index.groups().size()
+                                 ? std::optional(index.key(next).ToString())
+                                 : part->interval.end;
+  }
+  for (; next < index.groups().size(); ++next) {
+    part->between.push_back(index.key(next).ToString());
+  }
+  return Status::OK();
+}
+
+Status LaneDeltas::Build(const Range& range,
+                         const ChunkBuilderOptions& options, ChunkSink* sink) {
+  const TransferFamily& family = transfer_->families()[range.family];
+  PartDifference part;
+  if (asked_.held.chunks > kMaxChunkOrdinal) {
+    return Wrong("expected at most " + std::to_string(kMaxChunkOrdinal) +
+                 " received chunks, found " +
+                 std::to_string(asked_.held.chunks));
+  }
+  part.interval = asked_.interval;
+  part.ordinal = static_cast<uint32_t>(asked_.held.chunks);
+  part.basis = asked_.basis;
+  part.most_point_deletions = asked_.most_point_deletions;
+  Status status;
+  if (part.basis == DeltaBasis::kGroups) {
+    const GroupIndex* const index = FindIndex(range.id);
+    if (index == nullptr || !(part.interval == range.interval)) {
+      return Wrong("expected one for a range whose groups were asked for, "
+                   "found range " + std::to_string(range.id));
+    }
+    status = TakeGroups(*index, &part);
+  } else if (!IsInside(part.interval, range.interval,
+                       family.handle->GetComparator())) {
+    status = Wrong("expected a part of range " + std::to_string(range.id) +
+                   ", found an interval outside of it");
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  part.entries = std::move(asked_.entries);
+  asked_ = DeltaRequest();
+  GroupIndex digests(transfer_->id(), 1, GroupIndex::Keep::kFirstKeys);
+  DeltaBuilder builder(transfer_->db(), family.handle, family.delta_options,
+                       options, sink);
+  return builder.BuildDifferences(range, part, &digests);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,83 @@
+#include "pipeline/serve/questions.h"
+
+#include <set>
+#include <string>
+
+#include "pipeline/serve/served_facts.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// The database of that name; all that the peer may read if it is empty.
+Status FindNames(const SessionHost& host, const Channel& channel,
+                 const std::string& database, std::set<std::string>* names) {
+  ServedDatabase named;
+  Status status;
+  if (!database.empty()) {
+    status = host.find_database(database, channel.identity(), &named);
+  }
+  for (const ServedDatabase& served : host.options->databases) {
+    if (status.ok() && host.may_read(served, channel.identity()) &&
+        (database.empty() || database == served.name)) {
+      names->insert(served.name);
+    }
+  }
+  return status;
+}
+
+Status TellNames(const SessionHost& host, Channel* channel) {
+  ListReply reply;
+  for (const ServedDatabase& database : host.options->databases) {
+    if (host.may_read(database, channel->identity())) {
+      reply.names.push_back(database.name);
+    }
+  }
+  return channel->SendMessage(FrameType::kListReply, reply);
+}
+
+Status TellStatus(const SessionHost& host, const Frame& frame,
+                  Channel* channel) {
+  StatusRequest request;
+  std::set<std::string> names;
+  Status status = request.DecodeFrom(frame.payload);
+  if (status.ok()) status = FindNames(host, *channel, request.database, &names);
+  return status.ok()
+             ? channel->SendMessage(
+                   FrameType::kStatusReply,
+                   StatusReply{host.store->List(names, channel->identity())})
+             : status;
+}
+
+Status TellFacts(const SessionHost& host, const Frame& frame,
+                 Channel* channel) {
+  FactsRequest request;
+  ServedDatabase database;
+  Status status = request.DecodeFrom(frame.payload);
+  if (status.ok()) {
+    status = host.find_database(request.database, channel->identity(),
+                                &database);
+  }
+  return status.ok()
+             ? channel->SendMessage(
+                   FrameType::kFactsReply,
+                   FactsOf(database, host.options->snapshot_dir))
+             : status;
+}
+
+}  // namespace
+
+Status AnswerQuestion(const SessionHost& host, const Frame& frame,
+                      Channel* channel) {
+  switch (frame.type) {
+    case FrameType::kStatusRequest:
+      return TellStatus(host, frame, channel);
+    case FrameType::kFactsRequest:
+      return TellFacts(host, frame, channel);
+    default:
+      return TellNames(host, channel);
+  }
+}
+
+}  // namespace sstferry

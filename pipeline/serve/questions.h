@@ -1,0 +1,18 @@
+// Answers what a target may ask a source without a transfer: what it serves, how
+// large that is, and which snapshots it retains.
+#pragma once
+
+#include "pipeline/serve/session_host.h"
+#include "pipeline/wire/channel.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Answers a ListRequest, StatusRequest or FactsRequest on `channel`. Threads:
+// any.
+//   kRefused, kDenied  as SessionHost::find_database.
+[[nodiscard]] rocksdb::Status AnswerQuestion(const SessionHost& host,
+                                             const Frame& frame,
+                                             Channel* channel);
+
+}  // namespace sstferry

@@ -1,0 +1,339 @@
+// The accept loop and what all sessions share.
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <list>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/base/start_thread.h"
+#include "pipeline/serve/admission.h"
+#include "pipeline/serve/control_session.h"
+#include "pipeline/serve/lane_session.h"
+#include "sstferry/rate_limited_log.h"
+#include "sstferry/source.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+class Server : public SourceServer {
+ public:
+  Server(const ServeOptions& options, std::unique_ptr<Listener> listener)
+      : options_(options),
+        listener_(std::move(listener)),
+        shares_(options.max_rate_bytes_per_sec, options.memory_bytes,
+                options.chunk_cache_bytes),
+        admission_({options.max_connections,
+                    options.max_connections_per_address,
+                    options.max_half_open,
+                    options.max_half_open_per_address}),
+        store_(&options_, &shares_) {
+    host_.options = &options_;
+    host_.shares = &shares_;
+    host_.find_database = [this](const std::string& name,
+                                 const PeerIdentity* peer,
+                                 ServedDatabase* database) {
+      return FindDatabase(name, peer, database);
+    };
+    host_.may_read = [this](const ServedDatabase& database,
+                            const PeerIdentity* peer) {
+      return MayRead(database.name, peer);
+    };
+    SetAllowed(options_.databases);
+    host_.store = &store_;
+    host_.log_peer = [this](const std::string& line) {
+      LogLimited(&peer_log_, line);
+    };
+    store_.RemoveLeftovers();
+    store_.Start();
+  }
+
+  ~Server() override {
+    Stop();
+    JoinAll();
+  }
+
+  Status Run() override {
+    Status status;
+    while (status.ok()) {
+      std::unique_ptr<Connection> connection;
+      status = listener_->Accept(&connection);
+      if (status.ok()) {
+        StartSession(std::move(connection));
+      }
+    }
+    const bool stopped = stopping_;
+    Stop();
+    JoinAll();
+    return stopped ? Status::OK() : status;
+  }
+
+  void Stop() override {
+    stopping_ = true;
+    listener_->Close();
+    // Run() calls Stop(), too: it must wait until targets were informed.
+    std::lock_guard<std::mutex> stopping(stop_mu_);
+    // First: otherwise a lane that the bucket wakes fails before the store says
+    // that the server is shutting down.
+    store_.Stop();
+    shares_.wire_bucket()->Close();
+    std::lock_guard<std::mutex> lock(mu_);
+    for (Session& session : sessions_) {
+      if (session.channel != nullptr) {
+        session.channel->Close();
+      }
+    }
+  }
+
+  void SetMaxRate(uint64_t wire_bytes_per_sec) override {
+    shares_.wire_bucket()->SetRate(wire_bytes_per_sec);
+  }
+
+  void SetAllowed(const std::vector<ServedDatabase>& databases) override {
+    std::lock_guard<std::mutex> lock(allowed_mu_);
+    for (const ServedDatabase& database : databases) {
+      allowed_[database.name] = {database.allowed.begin(),
+                                 database.allowed.end()};
+    }
+  }
+
+  ServerState state() override {
+    std::set<std::string> names;
+    for (const ServedDatabase& database : options_.databases) {
+      names.insert(database.name);
+    }
+    return {store_.Reports(), store_.List(names, nullptr)};
+  }
+
+  bool AwaitIdle(std::chrono::milliseconds limit) override {
+    std::unique_lock<std::mutex> lock(mu_);
+    return idle_.wait_for(lock, limit, [this] {
+      return std::all_of(sessions_.begin(), sessions_.end(),
+                         [](const Session& session) { return !!session.done; });
+    });
+  }
+
+  const std::string& address() const override { return listener_->address(); }
+
+ private:
+  struct Session {
+    uint64_t id = 0;  // the admission's
+    std::unique_ptr<Channel> channel;
+    std::thread thread;
+    std::atomic<bool> done{false};
+  };
+
+  void Log(LogLevel level, const std::string& text) const {
+    if (options_.log) {
+      options_.log(level, text);
+    }
+  }
+
+  // For lines that anyone who reaches the port can cause.
+  void LogStranger(const std::string& text) {
+    LogLimited(&stranger_log_, text);
+  }
+  void LogLimited(RateLimitedLog* limited, const std::string& text) {
+    if (const std::optional<std::string> line = limited->Admit(text)) {
+      Log(LogLevel::kWarning, *line);
+    }
+  }
+
+  void StartSession(std::unique_ptr<Connection> connection) {
+    JoinFinished();
+    uint64_t dropped = 0;
+    std::string why;
+    const std::string peer = connection->peer();
+    const uint64_t id = admission_.Enter(PeerAddress(peer), &dropped, &why);
+    if (id == 0) {
+      LogStranger("refused a connection of " + peer + ": " + why);
+      return;
+    }
+    std::lock_guard<std::mutex> lock(mu_);
+    for (Session& session : sessions_) {
+      if (session.id == dropped && dropped != 0 &&
+          session.channel != nullptr) {
+        session.channel->Close();
+      }
+    }
+    if (stopping_) {
+      admission_.Leave(id);
+      return;
+    }
+    sessions_.emplace_back();
+    Session* session = &sessions_.back();
+    session->id = id;
+    session->channel = std::make_unique<Channel>(std::move(connection));
+    const Status started = StartThread(
+        [this, session] {
+          Serve(session->id, session->channel.get());
+          session->channel->Close();
+          admission_.Leave(session->id);
+          std::lock_guard<std::mutex> done(mu_);
+          session->channel.reset();  // not only once another one comes
+          session->done = true;
+          idle_.notify_all();
+        },
+        &session->thread);
+    if (!started.ok()) {
+      sessions_.pop_back();
+      admission_.Leave(id);
+      LogStranger("refused a connection of " + peer + ": " +
+                  MessageOf(started));
+    }
+  }
+
+  void Serve(uint64_t id, Channel* channel) {
+    Hello hello;
+    HelloAck ack;
+    const Status status = ServerHandshake(
+        channel, SoftwareVersion(), RocksDbVersion(),
+        WaitLimit::Within(options_.handshake_timeout), &hello, &ack);
+    const bool dropped = !admission_.Establish(id);
+    if (dropped && !stopping_) {
+      LogStranger("dropped a connection of " + channel->peer() +
+                  " in its handshake: too many newer ones");
+    } else if (!status.ok()) {
+      LogStranger("handshake with " + channel->peer() + " failed: " +
+                  EndStateName(EndStateOf(status)) + ": " + MessageOf(status));
+    }
+    if (dropped || !status.ok()) {
+      return;
+    }
+    if (hello.kind == ConnectionKind::kControl) {
+      ControlSession(host_, hello, channel).Run();
+      return;
+    }
+    const std::shared_ptr<Transfer> transfer = store_.Find(hello.transfer_id);
+    // A restarted source has not planned yet; the lanes connect again.
+    if (transfer == nullptr || !transfer->planned()) {
+      SendEnd(channel,
+              MakeStatus(EndState::kSnapshotGone,
+                         "no transfer " + ToHex(hello.transfer_id) +
+                             " is retained here"),
+              "source");
+      return;
+    }
+    if (!transfer->IsOwner(channel->identity())) {
+      const Status denied =
+          MakeStatus(EndState::kDenied,
+                     "transfer " + ToHex(hello.transfer_id) +
+                         " was opened with another certificate or by another "
+                         "account");
+      LogLimited(&peer_log_, "lane of " + channel->peer() + ": DENIED: " +
+                                 MessageOf(denied));
+      SendEnd(channel, denied, "source");
+      return;
+    }
+    LaneSession(transfer, channel, hello.lane).Run();
+  }
+
+  bool MayRead(const std::string& name, const PeerIdentity* peer) {
+    std::lock_guard<std::mutex> lock(allowed_mu_);
+    const std::set<std::string>& allowed = allowed_[name];
+    return allowed.empty() || allowed.count(kEveryPeer) > 0 ||
+           (peer != nullptr &&
+            std::any_of(peer->names.begin(), peer->names.end(),
+                        [&](const std::string& one) {
+                          return allowed.count(one) > 0;
+                        }));
+  }
+
+  Status FindDatabase(const std::string& name, const PeerIdentity* peer,
+                      ServedDatabase* database) {
+    for (const ServedDatabase& served : options_.databases) {
+      if (served.name == name && !MayRead(name, peer)) {
+        return MakeStatus(EndState::kDenied,
+                          "database '" + name + "' is not for " +
+                              (peer == nullptr ? "a peer without a certificate"
+                                               : peer->subject) +
+                              " (serve --allow)");
+      }
+      if (served.name == name) {
+        *database = served;
+        return Status::OK();
+      }
+    }
+    return MakeStatus(EndState::kRefused,
+                      "no database named '" + name + "' is served here");
+  }
+
+  // Joins and removes sessions whose thread has ended.
+  void JoinFinished() {
+    std::list<Session> finished;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      for (auto it = sessions_.begin(); it != sessions_.end();) {
+        const auto next = std::next(it);
+        if (it->done) {
+          finished.splice(finished.end(), sessions_, it);
+        }
+        it = next;
+      }
+    }
+    for (Session& session : finished) {
+      session.thread.join();
+    }
+  }
+
+  void JoinAll() {
+    std::list<Session> all;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      all.swap(sessions_);
+    }
+    for (Session& session : all) {
+      session.thread.join();
+    }
+  }
+
+  const ServeOptions options_;
+  const std::unique_ptr<Listener> listener_;
+  ServerShares shares_;
+  Admission admission_;
+  RateLimitedLog stranger_log_;  // of those that have not shaken hands
+  RateLimitedLog peer_log_;      // of those that have
+  SnapshotStore store_;
+  std::mutex allowed_mu_;
+  // Maps each database to ServedDatabase::allowed. Under allowed_mu_.
+  std::map<std::string, std::set<std::string>> allowed_;
+  SessionHost host_;
+  std::mutex stop_mu_;
+  std::atomic<bool> stopping_{false};
+
+  std::mutex mu_;
+  std::condition_variable idle_;
+  std::list<Session> sessions_;  // under mu_
+};
+
+}  // namespace
+
+Status MakeSourceServer(const ServeOptions& options,
+                        std::unique_ptr<Listener> listener,
+                        std::unique_ptr<SourceServer>* server) {
+  std::set<std::string> names;
+  for (const ServedDatabase& database : options.databases) {
+    if (!IsValidDatabaseName(database.name)) {
+      return MakeStatus(EndState::kRefused,
+                        "database name '" + database.name +
+                            "': expected 1 to 64 of A-Z a-z 0-9 . _ -");
+    }
+    if (!names.insert(database.name).second) {
+      return MakeStatus(EndState::kRefused,
+                        "database name '" + database.name + "' is given twice");
+    }
+  }
+  const Status started = StartRocksDbThreads();
+  if (started.ok()) {
+    *server = std::make_unique<Server>(options, std::move(listener));
+  }
+  return started;
+}
+
+}  // namespace sstferry

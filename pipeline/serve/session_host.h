@@ -1,0 +1,34 @@
+// Holds what the sessions of a server share.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "pipeline/serve/server_shares.h"
+#include "pipeline/serve/snapshot_store.h"
+#include "pipeline/serve/transfer.h"
+#include "sstferry/source.h"
+
+namespace sstferry {
+
+// The server's parts that a session uses.
+struct SessionHost {
+  const ServeOptions* options = nullptr;
+  ServerShares* shares = nullptr;
+  // kRefused if no database of that name is served, kDenied if `peer` (may be
+  // null) may not read it.
+  std::function<rocksdb::Status(const std::string& name,
+                                const PeerIdentity* peer,
+                                ServedDatabase* database)>
+      find_database;
+  // True if `database` allows `peer` (null: without a certificate) now.
+  std::function<bool(const ServedDatabase& database, const PeerIdentity* peer)>
+      may_read;
+  SnapshotStore* store = nullptr;
+  // Logs a warning that a peer can cause.
+  std::function<void(const std::string& line)> log_peer;
+  // Called with each new transfer before it is pinned. May be null.
+  std::function<void(Transfer*)> on_transfer;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,231 @@
+#include "pipeline/serve/shared_snapshot.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "format/coding.h"
+#include "format/end_state.h"
+#include "pipeline/base/database_open.h"
+#include "pipeline/snapshot/lease_file.h"
+#include "pipeline/snapshot/posix_files.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// Returns the bytes of table and blob files, each of which may keep a file of
+// the source alive.
+uint64_t PinnedBytes(const std::string& directory) {
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(directory + "/db", error)) {
+    const std::string extension = entry.path().extension().string();
+    if (extension == ".sst" || extension == ".blob") {
+      const uint64_t size = entry.file_size(error);
+      bytes += error ? 0 : size;
+    }
+  }
+  return bytes;
+}
+
+// Returns when a MANIFEST there was last written, in seconds since 1970; 0: not
+// known. Each flush writes to it.
+uint64_t ManifestSeconds(const std::string& directory) {
+  uint64_t latest_ns = 0;
+  std::error_code error;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(directory, error)) {
+    const std::string path = entry.path().string();
+    if (entry.path().filename().string().starts_with("MANIFEST-")) {
+      latest_ns = std::max(latest_ns, FileIdOfName(path).modified_ns);
+    }
+  }
+  return latest_ns / 1'000'000'000;
+}
+
+}  // namespace
+
+uint64_t SteadySeconds(const LeaseEnvironment& environment) {
+  return environment.steady_seconds
+             ? environment.steady_seconds()
+             : static_cast<uint64_t>(
+                   std::chrono::duration_cast<std::chrono::seconds>(
+                       std::chrono::steady_clock::now().time_since_epoch())
+                       .count());
+}
+
+SharedSnapshot::SharedSnapshot(const ServedDatabase& database,
+                               const ServeOptions& serve,
+                               const OpenRequest& request)
+    : database_(database),
+      serve_(serve),
+      families_(request.families),
+      as_files_(request.mode == TransferMode::kClone),
+      kind_(KindOf(database.name, request)),
+      begun_seconds_(SteadySeconds(serve.leases)) {}
+
+SharedSnapshot::SharedSnapshot(const ServedDatabase& database,
+                               const ServeOptions& serve, const Lease& lease,
+                               std::unique_ptr<PrivateDir> dir)
+    : database_(database),
+      serve_(serve),
+      families_(lease.request.families),
+      as_files_(lease.request.mode == TransferMode::kClone),
+      kind_(KindOf(database.name, lease.request)),
+      begun_seconds_(SteadySeconds(serve.leases)),
+      adopted_(lease),
+      adopted_path_(dir->path()),
+      adopted_dir_(std::move(dir)),
+      prepared_(true),
+      lent_(true) {}
+
+std::string SharedSnapshot::KindOf(const std::string& database,
+                                   const OpenRequest& request) {
+  std::string kind;
+  PutBytes(&kind, database);
+  kind.push_back(request.mode == TransferMode::kClone ? 'c' : 'k');
+  for (const std::string& family : request.families) {
+    PutBytes(&kind, family);
+  }
+  return kind;
+}
+
+bool SharedSnapshot::Serves(const std::string& database,
+                            const OpenRequest& request) const {
+  return KindOf(database, request) == kind_ && !failed_;
+}
+
+void SharedSnapshot::Use(std::unique_ptr<Snapshot> snapshot) {
+  snapshot_ = std::move(snapshot);
+  taken_ = true;
+}
+
+SnapshotOptions SharedSnapshot::Options() {
+  SnapshotOptions options;
+  options.database_dir = database_.directory;
+  options.snapshot_dir = serve_.snapshot_dir;
+  options.wal_dir = database_.wal_dir;
+  options.families = families_;
+  options.as_files = as_files_;
+  options.registry = serve_.registry;
+  options.cancelled = [this] { return readers_ == 0; };
+  options.read_bytes = &read_bytes_;
+  options.log = serve_.log;
+  return options;
+}
+
+Status SharedSnapshot::Take() {
+  std::lock_guard<std::mutex> lock(take_mu_);
+  if (taken_seconds_ == 0) {
+    taken_seconds_ = adopted_.has_value()
+                         ? adopted_->created_seconds
+                         : LeaseRules{serve_.leases.wall_seconds, {}}.Now();
+  }
+  if (taken_) {
+    return Status::OK();
+  }
+  const Status status = adopted_.has_value() ? TakeAdopted() : TakeOwn();
+  if (status.ok()) {
+    pinned_bytes_ = PinnedBytes(snapshot_->own_path());
+    taken_ = true;
+  }
+  failed_ = !status.ok();
+  return status;
+}
+
+Status SharedSnapshot::TakeAdopted() {
+  if (adopted_dir_ == nullptr) {
+    return MakeStatus(EndState::kSnapshotGone,
+                      "the retained snapshot could not be opened before");
+  }
+  HeldSnapshotState state;
+  state.sequence = adopted_->snapshot_sequence;
+  state.database_id = adopted_->source_database_id;
+  state.read_only = adopted_->read_only;
+  state.wal_bytes = adopted_->wal_bytes;
+  return Snapshot::Adopt(Options(), state, std::move(adopted_dir_),
+                         &snapshot_);
+}
+
+Status SharedSnapshot::TakeOwn() {
+  const SnapshotOptions options = Options();
+  const Status status =
+      database_.db != nullptr
+          ? Snapshot::FromOpenDatabase(database_.db, database_.handles,
+                                       options, &snapshot_)
+          : Snapshot::Create(options, &snapshot_);
+  if (status.ok() && database_.db == nullptr &&
+      !snapshot_->wal_holds_entries() &&
+      IsDatabaseOpen(database_.directory)) {
+    unlogged_since_seconds_ =
+        std::min<uint64_t>(ManifestSeconds(database_.directory),
+                           taken_seconds_);
+  }
+  return WithContext(status, EndState::kSourceError, "snapshot");
+}
+
+Status SharedSnapshot::Plan(const std::string& key,
+                            const std::function<Status(TransferPlan*)>& make,
+                            uint64_t chunk_bytes,
+                            const std::shared_ptr<ChunkBudget>& budget,
+                            std::shared_ptr<const SharedPlan>* plan) {
+  std::lock_guard<std::mutex> lock(plan_mu_);
+  std::erase_if(plans_, [](const auto& one) { return one.second.expired(); });
+  std::shared_ptr<const SharedPlan> made = plans_[key].lock();
+  if (made == nullptr) {
+    auto fresh = std::make_shared<SharedPlan>();
+    const Status status = make(&fresh->plan);
+    if (!status.ok()) {
+      plans_.erase(key);
+      return status;
+    }
+    if (serve_.chunk_cache_bytes > 0) {
+      ChunkCacheOptions options;
+      options.directory = snapshot_->own_path();
+      options.budget = budget;
+      options.chunk_bytes = chunk_bytes;
+      options.free_bytes = [directory = options.directory,
+                            percent = serve_.min_free_percent] {
+        return FreeBytes(directory, percent);
+      };
+      fresh->chunks = std::make_unique<ChunkCache>(std::move(options));
+    }
+    made = std::move(fresh);
+    plans_[key] = made;
+  }
+  *plan = std::move(made);
+  return Status::OK();
+}
+
+Status SharedSnapshot::Lend(std::unique_ptr<PrivateDir>* linked) {
+  std::lock_guard<std::mutex> lock(lend_mu_);
+  if (!prepared_) {
+    const Status status = snapshot_->PrepareAdoption();
+    if (!status.ok()) {
+      return status;
+    }
+    prepared_ = true;
+  }
+  if (!lent_) {
+    lent_ = true;
+    return Status::OK();
+  }
+  return PrivateDir::CreateLinked(snapshot_->directory(),
+                                  snapshot_->own_path(), linked);
+}
+
+void SharedSnapshot::TakeBack(bool keep) {
+  std::lock_guard<std::mutex> lock(lend_mu_);
+  if (!keep) {
+    RemoveLease(snapshot_->own_path());
+    lent_ = false;
+  }
+  snapshot_->Keep(keep);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,461 @@
+#include "pipeline/serve/snapshot_store.h"
+
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "pipeline/base/start_thread.h"
+#include "pipeline/snapshot/held_snapshots.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// Interval between writes of a lease while a target is connected: a killed
+// process shortens its leases by at most this, or by a quarter of them.
+constexpr uint64_t kRenewSeconds = 30;
+constexpr uint64_t kSweepTicks = 10;
+
+double FreePercent(const std::string& directory) {
+  struct statvfs info;
+  if (statvfs(directory.c_str(), &info) != 0 || info.f_blocks == 0) {
+    return 100;  // not known: release nothing
+  }
+  return 100.0 * static_cast<double>(info.f_bavail) /
+         static_cast<double>(info.f_blocks);
+}
+
+Status OtherOwner(const TransferId& id) {
+  return MakeStatus(EndState::kDenied,
+                    "transfer " + ToHex(id) +
+                        " was opened with another certificate or by another "
+                        "account");
+}
+
+Status Gone(const TransferId& id) {
+  return MakeStatus(EndState::kSnapshotGone,
+                    "no snapshot of transfer " + ToHex(id) +
+                        " is retained here");
+}
+
+// Ends transfers concurrently: each may wait a second for a peer that does not
+// read.
+void ForEachAtOnce(const std::vector<std::shared_ptr<Transfer>>& transfers,
+                   const std::function<void(Transfer*)>& end) {
+  std::vector<std::thread> threads;
+  for (const std::shared_ptr<Transfer>& transfer : transfers) {
+    const auto work = [&end, one = transfer.get()] { end(one); };
+    std::thread thread;
+    if (StartThread(work, &thread).ok()) {
+      threads.push_back(std::move(thread));
+    } else {
+      work();
+    }
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+}
+
+}  // namespace
+
+SnapshotStore::SnapshotStore(const ServeOptions* options,
+                             ServerShares* shares)
+    : options_(options),
+      shares_(shares),
+      leased_(options),
+      entries_(options) {}
+
+void SnapshotStore::Start() {
+  if (options_->snapshot_ttl.count() > 0 || options_->min_free_percent > 0 ||
+      options_->share_snapshots.count() > 0) {
+    const Status started = StartThread([this] { TickLoop(); }, &ticker_);
+    if (!started.ok()) {
+      Log(LogLevel::kWarning,
+          "snapshots are retained until the next start, because their "
+          "leases cannot expire: " + MessageOf(started));
+    }
+  }
+}
+
+SnapshotStore::~SnapshotStore() {
+  Stop();
+  if (ticker_.joinable()) {
+    ticker_.join();
+  }
+}
+
+void SnapshotStore::Log(LogLevel level, const std::string& text) {
+  if (!options_->log) {
+    return;
+  }
+  if (const std::optional<std::string> line = log_.Admit(text)) {
+    options_->log(level, *line);
+  }
+}
+
+std::shared_ptr<Transfer> SnapshotStore::Find(const TransferId& id) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return FindLocked(id);
+}
+
+std::shared_ptr<Transfer> SnapshotStore::FindLocked(
+    const TransferId& id) const {
+  const auto found = entries_.find(id);
+  return found == entries_.end() ? nullptr : found->second.transfer;
+}
+
+std::shared_ptr<SharedSnapshot> SnapshotStore::Latest(
+    const ServedDatabase& database, const OpenRequest& request) {
+  std::lock_guard<std::mutex> lock(mu_);
+  const uint64_t now = SteadySeconds();
+  const uint64_t share =
+      static_cast<uint64_t>(options_->share_snapshots.count());
+  const auto is_new = [&](const std::shared_ptr<SharedSnapshot>& one) {
+    const uint64_t age = now - std::min(now, one->begun_seconds());
+    return age < share || (share > 0 && request.waited_seconds > 0 &&
+                           age - share <= request.waited_seconds);
+  };
+  std::shared_ptr<SharedSnapshot> newest =
+      order_.Newest(database.name, request);
+  if (newest == nullptr || !is_new(newest)) {
+    newest = std::make_shared<SharedSnapshot>(database, *options_, request);
+    order_.Begin(newest);
+  }
+  if (share > 0 && !stopping_) {
+    windows_.Keep(newest, newest->begun_seconds() + share);
+  }
+  return newest;
+}
+
+Status SnapshotStore::Adopt(const ServedDatabase& database,
+                            const OpenRequest& request, const Hello& target,
+                            const PeerIdentity* peer,
+                            std::chrono::milliseconds* retry_after) {
+  const TransferId& id = request.held_transfer;
+  std::string path;
+  Lease lease;
+  if (!leased_.Find(database.name, id, &path, &lease)) {
+    return Gone(id);
+  }
+  std::unique_ptr<PrivateDir> dir;
+  Status status = PrivateDir::Adopt(path, &dir);
+  if (status.ok() && dir == nullptr) {
+    status = MakeStatus(EndState::kBusy,
+                        "the snapshot of transfer " + ToHex(id) +
+                            " is in use by another process");
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  auto transfer = std::make_shared<Transfer>(database, *options_, lease,
+                                             std::move(dir), shares_);
+  status = transfer->IsOwner(peer) ? transfer->CheckSame(request, target)
+                                   : OtherOwner(id);
+  if (status.ok()) {
+    status = Add(transfer, retry_after);
+    if (EndStateOf(status) == EndState::kBusy) WriteLease(transfer);
+  }
+  return status;
+}
+
+Status SnapshotStore::Resume(const ServedDatabase& database,
+                             const OpenRequest& request, const Hello& target,
+                             std::string peer, Channel* control,
+                             std::shared_ptr<Transfer>* transfer,
+                             std::chrono::milliseconds* retry_after) {
+  std::unique_lock<std::mutex> lock(mu_);
+  changed_.wait(lock, [this, &request] {
+    return stopping_ || leaving_.count(request.held_transfer) == 0;
+  });
+  if (FindLocked(request.held_transfer) == nullptr) {
+    lock.unlock();
+    const Status adopted =
+        Adopt(database, request, target, control->identity(), retry_after);
+    lock.lock();
+    // Another connection may have adopted it at the same time.
+    if (!adopted.ok() && FindLocked(request.held_transfer) == nullptr) {
+      return adopted;
+    }
+  }
+  // Resumes under the lock, so that the lease cannot expire in between.
+  const std::shared_ptr<Transfer> held = FindLocked(request.held_transfer);
+  if (held == nullptr || stopping_) {
+    return Gone(request.held_transfer);
+  }
+  if (!held->IsOwner(control->identity())) {
+    return OtherOwner(request.held_transfer);
+  }
+  const Status status =
+      held->Resume(request, target, std::move(peer), control);
+  if (status.ok()) {
+    *transfer = held;
+    entries_.Returned(held->id(), SteadySeconds());
+  }
+  return status;
+}
+
+bool SnapshotStore::StartLease(const std::shared_ptr<Transfer>& transfer,
+                               const Channel* control) {
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto found = entries_.find(transfer->id());
+  if (found != entries_.end() && found->second.transfer == transfer) {
+    found->second.idle_since = SteadySeconds();
+  }
+  if (!transfer->Leave(control)) {
+    return false;
+  }
+  WriteLease(transfer);
+  return true;
+}
+
+void SnapshotStore::Took(const Transfer& transfer) {
+  std::lock_guard<std::mutex> lock(mu_);
+  order_.Taken(transfer.id(), *transfer.shared());
+}
+
+void SnapshotStore::WriteLease(const std::shared_ptr<Transfer>& transfer) {
+  const Status status = transfer->WriteLease(leased_.rules().Now());
+  if (!status.ok()) {
+    Log(LogLevel::kWarning,
+        "the snapshot of transfer " + ToHex(transfer->id()) +
+            " will not outlive this process: " + MessageOf(status));
+  }
+}
+
+void SnapshotStore::Remove(const std::shared_ptr<Transfer>& transfer) {
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto found = entries_.find(transfer->id());
+  // After it was parked, its target may have resumed it as another one.
+  if (found != entries_.end() && found->second.transfer == transfer) {
+    entries_.erase(found);
+  }
+}
+
+void SnapshotStore::EndAndLog(std::shared_ptr<Transfer> transfer,
+                              const std::string& why, TransferReport* report) {
+  transfer->Fail(MakeStatus(EndState::kSnapshotGone, why), "source");
+  *report = transfer->Report();
+  transfer.reset();
+  Log(LogLevel::kInfo, "released the snapshot of transfer " +
+                           report->transfer_id + " of " + report->name + ": " +
+                           MessageOf(report->status));
+}
+
+void SnapshotStore::Release(std::shared_ptr<Transfer> transfer,
+                            const std::string& why) {
+  TransferReport report;
+  EndAndLog(std::move(transfer), why, &report);
+  if (options_->on_transfer_end) {
+    options_->on_transfer_end(report);
+  }
+}
+
+void SnapshotStore::Tick() {
+  HonourReleases();
+  windows_.End(SteadySeconds());
+  EndLeases();
+  EndIdleLanes();
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    entries_.LookWhatMoved(SteadySeconds());
+  }
+  RenewLeases();
+  KeepFree();
+  if (++ticks_ % kSweepTicks == 0) {
+    RemoveLeftovers();
+  }
+}
+
+void SnapshotStore::RemoveLeftovers() {
+  for (const std::string& parent : leased_.parents()) {
+    const Status status = RemoveLeftoverSnapshots(
+        parent,
+        [this](const std::string& line) { Log(LogLevel::kInfo, line); },
+        leased_.rules());
+    if (!status.ok()) {
+      Log(LogLevel::kWarning,
+          "leftover snapshots in " + parent + ": " + MessageOf(status));
+    }
+  }
+}
+
+void SnapshotStore::RenewLeases() {
+  const uint64_t ttl = static_cast<uint64_t>(options_->snapshot_ttl.count());
+  const uint64_t now = SteadySeconds();
+  if (now < renewed_ + std::clamp<uint64_t>(ttl / 4, 1, kRenewSeconds)) {
+    return;
+  }
+  renewed_ = now;
+  std::vector<std::shared_ptr<Transfer>> connected;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    for (const auto& item : entries_) {
+      if (item.second.transfer->has_control() &&
+          item.second.transfer->has_lease()) {
+        connected.push_back(item.second.transfer);
+      }
+    }
+  }
+  for (const auto& transfer : connected) {
+    WriteLease(transfer);
+  }
+}
+
+// Releases one snapshot per call; the next call sees the space that it freed.
+void SnapshotStore::KeepFree() {
+  for (const std::string& parent : leased_.parents()) {
+    const double free = options_->leases.free_percent
+                            ? options_->leases.free_percent(parent)
+                            : FreePercent(parent);
+    if (free >= options_->min_free_percent) {
+      continue;
+    }
+    windows_.EndAll();
+    const std::string why = "less than " +
+                            std::to_string(options_->min_free_percent) +
+                            " % of the file system of " + parent + " is free";
+    if (!ReleaseOldestIdle(parent, why)) {
+      ReleaseLargest(parent, why);
+    }
+  }
+}
+
+bool SnapshotStore::ReleaseOldestIdle(const std::string& parent,
+                                      const std::string& why) {
+  std::vector<Idle> idle;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    const uint64_t now = SteadySeconds();
+    for (const auto& [id, since] : entries_.IdleIn(parent)) {
+      idle.push_back({now - std::min(now, since), id, ""});
+    }
+  }
+  std::vector<std::string> paths;
+  ListPrivateDirs(parent, &paths).PermitUncheckedError();
+  const uint64_t wall = leased_.rules().Now();
+  for (const std::string& path : paths) {
+    Lease lease;
+    if (ReadLease(path, &lease) == LeaseState::kGood &&
+        leased_.IsOurs(lease) &&
+        Find(lease.transfer_id) == nullptr) {
+      idle.push_back({wall - std::min(wall, lease.renewed_seconds),
+                      lease.transfer_id, path});
+    }
+  }
+  std::sort(idle.begin(), idle.end(), [](const Idle& a, const Idle& b) {
+    return a.seconds > b.seconds;
+  });
+  for (const Idle& one : idle) {
+    if (!one.path.empty()) {
+      std::unique_ptr<PrivateDir> dir;
+      const Status status = PrivateDir::Adopt(one.path, &dir);
+      if (status.ok() && dir != nullptr) {
+        dir->Keep(false);
+        Log(LogLevel::kWarning, "removed " + one.path + ": " + why);
+        return true;
+      }
+      continue;
+    }
+    std::unique_lock<std::mutex> lock(mu_);
+    std::vector<std::shared_ptr<Transfer>> readers =
+        entries_.TakeIdle(one.id);
+    lock.unlock();
+    for (std::shared_ptr<Transfer>& reader : readers) {
+      Release(std::move(reader), why);
+    }
+    if (!readers.empty()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void SnapshotStore::ReleaseLargest(const std::string& parent,
+                                   const std::string& why) {
+  std::unique_lock<std::mutex> lock(mu_);
+  const std::vector<std::shared_ptr<Transfer>> readers =
+      entries_.ReadersOfLargest(parent);
+  lock.unlock();
+  // Their sessions report it.
+  ForEachAtOnce(readers, [&why](Transfer* reader) {
+    reader->Fail(MakeStatus(EndState::kSnapshotGone, why), "source");
+  });
+}
+
+void SnapshotStore::EndLeases() {
+  std::unique_lock<std::mutex> lock(mu_);
+  std::vector<std::shared_ptr<Transfer>> expired =
+      entries_.TakeExpired(SteadySeconds());
+  lock.unlock();
+  for (std::shared_ptr<Transfer>& transfer : expired) {
+    // One that has ended keeps its own reason.
+    Release(std::move(transfer),
+            "no target was connected for " +
+                std::to_string(options_->snapshot_ttl.count()) + " seconds");
+  }
+}
+
+void SnapshotStore::EndIdleLanes() {
+  std::unique_lock<std::mutex> lock(mu_);
+  const std::vector<std::shared_ptr<Transfer>> idle = entries_.WithoutTarget();
+  lock.unlock();
+  for (const std::shared_ptr<Transfer>& transfer : idle) {
+    transfer->EndIdleLanes(options_->leases.lane_grace);
+  }
+}
+
+void SnapshotStore::TickLoop() {
+  std::unique_lock<std::mutex> lock(mu_);
+  while (!changed_.wait_for(lock, options_->leases.tick,
+                            [this] { return stopping_; })) {
+    lock.unlock();
+    Tick();
+    lock.lock();
+  }
+}
+
+// Ends all transfers without the lock: sessions that end need it.
+void SnapshotStore::Stop() {
+  TransferPlaces entries(options_);
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    stopping_ = true;
+    entries.swap(entries_);
+  }
+  windows_.EndAll();
+  changed_.notify_all();
+  std::vector<std::shared_ptr<Transfer>> transfers;
+  for (const auto& item : entries) {
+    transfers.push_back(item.second.transfer);
+    if (item.second.transfer->has_control() &&
+        item.second.transfer->has_lease()) {
+      WriteLease(item.second.transfer);  // the lease's time starts now
+    }
+  }
+  ForEachAtOnce(transfers, [](Transfer* transfer) {
+    transfer->Suspend(MakeStatus(EndState::kCancelled,
+                                 "the source is shutting down"),
+                      "source");
+  });
+  for (const std::shared_ptr<Transfer>& transfer : transfers) {
+    LogRetained(*transfer);
+  }
+}
+
+void SnapshotStore::LogRetained(const Transfer& transfer) const {
+  if (options_->log && transfer.has_lease()) {
+    options_->log(
+        LogLevel::kWarning,
+        "the snapshot of transfer " + ToHex(transfer.id()) + " of " +
+            transfer.name() + " is retained in " + transfer.lease_directory() +
+            " for " + std::to_string(options_->snapshot_ttl.count()) +
+            " seconds, with " + std::to_string(transfer.pinned_bytes()) +
+            " bytes pinned; sstferry release removes it");
+  }
+}
+
+}  // namespace sstferry

@@ -1,0 +1,94 @@
+// The parts of SnapshotStore that list snapshots and release them on request.
+#include <algorithm>
+#include <utility>
+
+#include "pipeline/serve/snapshot_store.h"
+#include "pipeline/snapshot/held_snapshots.h"
+
+namespace sstferry {
+
+std::vector<HeldSnapshot> SnapshotStore::List(
+    const std::set<std::string>& names, const PeerIdentity* peer) {
+  std::vector<HeldSnapshot> all;
+  std::set<TransferId> listed;
+  std::unique_lock<std::mutex> lock(mu_);
+  const std::vector<ShownSnapshot> here =
+      entries_.Show(names, peer, SteadySeconds(), &listed);
+  lock.unlock();
+  for (const ShownSnapshot& one : here) {
+    HeldSnapshot held = one.transfer->Describe(leased_.rules().Now());
+    held.readers = one.readers;
+    held.ttl_left_seconds = one.left;
+    // Without a verified peer identity, ownership is not known either.
+    if (peer == nullptr || !one.transfer->IsOwner(peer)) {
+      CutId(&held.transfer_id);
+    }
+    all.push_back(std::move(held));
+  }
+  leased_.List(names, listed, peer, &all);
+  std::stable_sort(all.begin(), all.end(),
+                   [](const HeldSnapshot& a, const HeldSnapshot& b) {
+                     return a.age_seconds > b.age_seconds;
+                   });
+  all.resize(std::min<size_t>(all.size(), kMaxHeldSnapshots));
+  return all;
+}
+
+std::vector<TransferReport> SnapshotStore::Reports() const {
+  std::unique_lock<std::mutex> lock(mu_);
+  const std::vector<std::shared_ptr<Transfer>> transfers = entries_.Pulls();
+  lock.unlock();
+  std::vector<TransferReport> reports;
+  for (const std::shared_ptr<Transfer>& transfer : transfers) {
+    if (transfer->planned() && !transfer->ended()) {
+      reports.push_back(transfer->Report());
+    }
+  }
+  return reports;
+}
+
+std::string SnapshotStore::Drop(const ServedDatabase& database,
+                                const TransferId& id,
+                                const PeerIdentity* peer) {
+  const std::string what = "the snapshot of the dropped transfer " + ToHex(id);
+  std::shared_ptr<Transfer> dropped;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    const auto found = entries_.find(id);
+    if (found != entries_.end()) {
+      const Transfer& held = *found->second.transfer;
+      if (held.name() != database.name || !held.IsOwner(peer)) {
+        return what + " was not released: it is another target's";
+      }
+      if (held.has_control()) {
+        return what + " was not released: a target is connected to it";
+      }
+      dropped = std::move(found->second.transfer);
+      entries_.erase(found);
+    }
+  }
+  if (dropped != nullptr) {
+    // The target itself dropped it, so no report goes to the application.
+    TransferReport report;
+    EndAndLog(std::move(dropped), "its target starts over", &report);
+    return what + " was released";
+  }
+  std::string note;
+  std::string removed;
+  const bool found = leased_.Drop(database.name, id, peer, &note, &removed);
+  if (!removed.empty()) {
+    Log(LogLevel::kInfo, "removed " + removed + ": its target starts over");
+  }
+  return found ? what + note : what + " is no longer retained here";
+}
+
+void SnapshotStore::HonourReleases() {
+  std::unique_lock<std::mutex> lock(mu_);
+  std::vector<std::shared_ptr<Transfer>> released = entries_.TakeAskedFor();
+  lock.unlock();
+  for (std::shared_ptr<Transfer>& transfer : released) {
+    Release(std::move(transfer), "it was released by hand");
+  }
+}
+
+}  // namespace sstferry

@@ -1,0 +1,96 @@
+// The parts of SnapshotStore that give a transfer its place.
+#include <chrono>
+#include <utility>
+
+#include "pipeline/serve/snapshot_store.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+
+namespace {
+
+// A target that was told when to come again may be so late.
+constexpr uint64_t kLateSeconds = 10;
+
+}  // namespace
+
+bool SnapshotStore::Place(const std::shared_ptr<Transfer>& transfer,
+                          std::shared_ptr<Transfer>* evicted) {
+  const bool placed = entries_.Insert(transfer, SteadySeconds(), evicted);
+  if (*evicted != nullptr) {
+    leaving_.insert((*evicted)->id());
+  }
+  return placed;
+}
+
+void SnapshotStore::Evict(std::shared_ptr<Transfer> evicted) {
+  const TransferId id = evicted->id();
+  if (evicted->has_lease()) {
+    const std::string seconds = std::to_string(options_->snapshot_ttl.count());
+    evicted->Park(
+        MakeStatus(EndState::kTooSlow,
+                   "the target took no byte for " +
+                       std::to_string(options_->stall_timeout.count()) +
+                       " ms, and another transfer needed its place"),
+        "source");
+    Log(LogLevel::kInfo, "gave the place of transfer " + ToHex(id) + " of " +
+                             evicted->name() +
+                             " to another; its snapshot is retained for " +
+                             seconds + " seconds");
+    evicted.reset();
+    for (const std::string& path :
+         leased_.RemoveAbove(options_->max_transfers)) {
+      Log(LogLevel::kWarning,
+          "removed " + path + ": more than " +
+              std::to_string(options_->max_transfers) +
+              " snapshots are retained whose targets have no place");
+    }
+  } else {
+    Release(std::move(evicted), "another transfer needed its place");
+  }
+  std::lock_guard<std::mutex> lock(mu_);
+  leaving_.erase(id);
+  changed_.notify_all();
+}
+
+// A pull of a snapshot that others share finds it when it comes again, even if
+// all of them have ended.
+Status SnapshotStore::Add(const std::shared_ptr<Transfer>& transfer,
+                          std::chrono::milliseconds* retry_after) {
+  std::shared_ptr<Transfer> evicted;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (stopping_) {
+      return MakeStatus(EndState::kCancelled, "the source is shutting down");
+    }
+    if (!Place(transfer, &evicted)) {
+      const Clock::time_point now = Clock::now();
+      *retry_after = returns_.Next(entries_.Uses(now), now);
+      // An adopted snapshot has a lease of its own, and must be free for the
+      // next attempt to adopt it.
+      if (transfer->request().snapshot_use == SnapshotUse::kLatest &&
+          transfer->shared()->adopted() == nullptr &&
+          options_->share_snapshots.count() > 0) {
+        windows_.Keep(transfer->shared(),
+                      SteadySeconds() + kLateSeconds +
+                          static_cast<uint64_t>(retry_after->count()) / 1000);
+      }
+      return MakeStatus(EndState::kBusy,
+                        "expected at most " +
+                            std::to_string(options_->max_transfers) +
+                            " transfers at once, which are all in use; ask "
+                            "again in " +
+                            std::to_string(retry_after->count()) + " ms");
+    }
+    if (transfer->request().purpose == Purpose::kPull) {
+      order_.Begin(transfer->shared());
+    }
+  }
+  if (evicted != nullptr) {
+    Evict(std::move(evicted));
+  }
+  return Status::OK();
+}
+
+}  // namespace sstferry

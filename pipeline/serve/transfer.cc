@@ -1,0 +1,515 @@
+#include "pipeline/serve/transfer.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "format/for_each_batch.h"
+#include "format/limits.h"
+#include "pipeline/base/known_fault.h"
+#include "pipeline/base/random_id.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/options/directories.h"
+#include "pipeline/serve/clone_planner.h"
+#include "pipeline/serve/transfer_planner.h"
+#include "pipeline/snapshot/other_files.h"
+#include "pipeline/snapshot/posix_files.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+using std::chrono::steady_clock;
+
+uint32_t GrantedLanes(const OpenRequest& request, const ServeOptions& serve) {
+  return std::clamp(request.lanes, 1u, std::min(serve.max_lanes, kMaxLanes));
+}
+
+// Targets for which this is the same get the same plan of one snapshot.
+std::string PlanKey(const OpenRequest& request, const Hello& target,
+                    uint32_t plan_lanes) {
+  OpenRequest asked = request;
+  asked.lanes = plan_lanes;
+  asked.snapshot_use = SnapshotUse::kNew;
+  asked.held_transfer = TransferId();
+  asked.max_rate_bytes_per_sec = 0;
+  asked.compression = WireCompression::kNone;
+  asked.compression_level = 0;
+  std::string key;
+  asked.EncodeTo(&key);
+  Hello can = target;
+  can.kind = ConnectionKind::kControl;
+  can.transfer_id = TransferId();
+  can.EncodeTo(&key);
+  return key;
+}
+
+uint64_t MicrosSince(steady_clock::time_point start) {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(
+          steady_clock::now() - start)
+          .count());
+}
+
+}  // namespace
+
+Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
+                   const OpenRequest& request, const Hello& target,
+                   std::string peer, ServerShares* shares,
+                   std::shared_ptr<SharedSnapshot> shared)
+    : database_(database),
+      serve_(serve),
+      request_(request),
+      target_(target),
+      started_(steady_clock::now()),
+      id_(RandomId()),
+      plan_lanes_(GrantedLanes(request, serve)),
+      pinned_(shared != nullptr ? std::move(shared)
+                                : std::make_shared<SharedSnapshot>(
+                                      database, serve, request)),
+      pace_(shares),
+      connections_(plan_lanes_, std::move(peer)) {
+  pace_.Set(request, target);
+}
+
+Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
+                   const Lease& lease, std::unique_ptr<PrivateDir> dir,
+                   ServerShares* shares)
+    : database_(database),
+      serve_(serve),
+      request_(lease.request),
+      target_(lease.target),
+      owner_{lease.owner_subject, lease.owner_names},
+      started_(steady_clock::now()),
+      id_(lease.transfer_id),
+      plan_lanes_(lease.plan_lanes),
+      pinned_(std::make_shared<SharedSnapshot>(database, serve, lease,
+                                               std::move(dir))),
+      pace_(shares),
+      connections_(plan_lanes_, "") {
+  pace_.Set(request_, target_);
+}
+
+Transfer::~Transfer() { DropMemory(); }
+
+void Transfer::DropMemory() {
+  memory_ = TargetMemory();
+  if (memory_bytes_ > 0) {
+    pace_.shares()->GiveBackTargetBytes(memory_bytes_);
+  }
+  memory_bytes_ = 0;
+}
+
+Status Transfer::Pin() {
+  std::lock_guard<std::mutex> lock(pin_mu_);
+  if (planned_) {
+    return Status::OK();
+  }
+  return ended() ? MakeStatus(EndState::kCancelled, "while pinning") : PinOnce();
+}
+
+Status Transfer::PinOnce() {
+  const steady_clock::time_point start = steady_clock::now();
+  SharedSnapshot* const shared = pinned_.shared().get();
+  Status status = CheckHealth();
+  if (status.ok() && is_clone()) status = CheckCloneRequest(request_);
+  if (status.ok()) status = shared->Take();
+  snapshot_micros_ = MicrosSince(start);
+  if (status.ok()) status = MakePlan();
+  if (status.ok() && shared->adopted() != nullptr &&
+      shared->adopted()->transfer_id == id_ &&
+      !(plan_->Digest() == shared->adopted()->plan)) {
+    status = MakeStatus(EndState::kSnapshotGone,
+                        "the snapshot's plan differs from the earlier one");
+  }
+  plan_micros_ = MicrosSince(start) - snapshot_micros_;
+  std::lock_guard<std::mutex> lock(mu_);
+  if (status.ok()) {
+    ledger_.Begin(plan_->ranges.size());
+    planned_ = true;
+  }
+  return status;
+}
+
+// A copy of a replica that is known to be wrong would look right. A verify may
+// read it.
+Status Transfer::CheckHealth() const {
+  const std::string dir = database_dir();
+  const HealthFile fault = request_.purpose == Purpose::kVerify
+                               ? HealthFile()
+                               : ReadKnownFault(dir);
+  return fault.fault == ReplicaFault::kNone
+             ? Status::OK()
+             : MakeStatus(EndState::kRefused,
+                          dir + " is a replica, and " +
+                              FaultSentence(fault) +
+                              ": pull from its source, or mend it first "
+                              "(`sstferry status` there names the command)");
+}
+
+// Transfers share a plan, but for a refresh: its plan depends on what its target
+// remembers.
+Status Transfer::MakePlan() {
+  const auto make = [this](TransferPlan* plan) {
+    if (is_clone()) {
+      return PlanClone(*pinned_, request_, plan);
+    }
+    const PlanOrder asked = {request_, target_, memory_, plan_lanes_,
+                             [this] { return ended(); }};
+    return TransferPlanner(*pinned_, asked, plan).Run();
+  };
+  if (!is_refresh()) {
+    std::shared_ptr<const SharedPlan> shared;
+    const Status status =
+        pinned_.shared()->Plan(PlanKey(request_, target_, plan_lanes_), make,
+                               request_.chunk_bytes,
+                               pace_.shares()->chunk_budget(), &shared);
+    if (status.ok()) {
+      chunks_ = shared->chunks.get();
+      plan_ = std::shared_ptr<const TransferPlan>(shared, &shared->plan);
+    }
+    return status;
+  }
+  auto plan = std::make_shared<TransferPlan>();
+  const Status status = make(plan.get());
+  if (status.ok()) {
+    plan_ = std::move(plan);
+    DropMemory();
+  }
+  return status;
+}
+
+Status Transfer::CheckSame(const OpenRequest& request,
+                           const Hello& target) const {
+  const auto differs = [](const std::string& field) {
+    return MakeStatus(EndState::kRefused,
+                      "resume: " + field +
+                          ": expected the value that the transfer was opened "
+                          "with, found another");
+  };
+  constexpr uint64_t kPlanFeatures = kFeatureEntities | kFeatureMarkedBlocks;
+  if (request.database != request_.database) return differs("database");
+  if (request.purpose != request_.purpose) return differs("purpose");
+  if (request.families != request_.families) return differs("families");
+  if (!(request.interval == request_.interval)) return differs("interval");
+  if (request.chunk_bytes != request_.chunk_bytes) {
+    return differs("chunk_bytes");
+  }
+  if (request.application != request_.application) {
+    return differs("application");
+  }
+  if (request.mode != request_.mode) return differs("mode");
+  if (request.compare != request_.compare) return differs("compare");
+  if ((target.features & kPlanFeatures) != (target_.features & kPlanFeatures)) {
+    return differs("features");
+  }
+  if (target.max_format_version != target_.max_format_version) {
+    return differs("max_format_version");
+  }
+  return Status::OK();
+}
+
+Status Transfer::Resume(const OpenRequest& request, const Hello& target,
+                        std::string peer, Channel* control) {
+  Status status = CheckSame(request, target);
+  if (!status.ok()) {
+    return status;
+  }
+  std::lock_guard<std::mutex> lock(mu_);
+  if (ended()) {
+    return MakeStatus(EndState::kSnapshotGone,
+                      "transfer " + ToHex(id_) + " has just ended");
+  }
+  pace_.Set(request, target);
+  connections_.Replace(control, std::move(peer),
+                       GrantedLanes(request, serve_));
+  return Status::OK();
+}
+
+std::string Transfer::database_dir() const {
+  return database_.db != nullptr ? database_.db->GetName()
+                                 : database_.directory;
+}
+
+Status Transfer::ReadOther(const std::string& name, std::string* contents,
+                           bool* is_private) const {
+  return ReadOtherFile(database_dir(), name, contents, is_private);
+}
+
+// A list that cannot be made costs the target these files, not the transfer.
+void Transfer::AddOtherFiles(Opened* opened) const {
+  if (is_refresh() || request_.purpose == Purpose::kVerify) {
+    return;
+  }
+  uint64_t unlisted = 0;
+  const Status status =
+      ListOtherFiles(database_dir(), &opened->other_files, &unlisted);
+  std::string note;
+  if (!status.ok()) {
+    note = "the application's other files do not come: " + MessageOf(status);
+  } else if (unlisted > 0) {
+    note = "the application's other files: beside the first " +
+           std::to_string(kMaxOtherFiles) + " in " + database_dir() + " " +
+           std::to_string(unlisted) + " more do not come";
+  }
+  if (!note.empty() && opened->notes.size() < kMaxNotes) {
+    opened->notes.push_back(note);
+  }
+}
+
+Status Transfer::Announce(Channel* control, bool resumed) {
+  Opened opened;
+  opened.transfer_id = id_;
+  opened.source_database_id = pinned_->database_id();
+  opened.snapshot_sequence = pinned_->sequence();
+  opened.lanes = lanes();
+  opened.resumed = resumed;
+  opened.lease_seconds = may_keep() ? serve_.snapshot_ttl.count() : 0;
+  opened.family_count = static_cast<uint32_t>(plan_->families.size());
+  opened.database_options = plan_->database_options;
+  opened.notes = plan_->notes;
+  opened.notes.insert(opened.notes.end(), own_notes_.begin(),
+                      own_notes_.end());
+  opened.notes.resize(std::min<size_t>(opened.notes.size(), kMaxNotes));
+  opened.snapshot_micros = snapshot_micros_;
+  opened.plan_micros = plan_micros_;
+  std::vector<std::string> dirs = database_.db != nullptr
+                                      ? DirectoriesOf(database_.db)
+                                      : DirectoriesOf(database_.directory);
+  if (!database_.wal_dir.empty()) {
+    dirs.push_back(database_.wal_dir);
+  }
+  opened.places = PlacesOf(dirs);
+  opened.taken_seconds = pinned_.shared()->taken_seconds();
+  opened.application = ReleaseName(plan_->application);
+  opened.written_by = ReleaseName(plan_->written_by);
+  opened.opens_since = ReleaseName(plan_->needs.release());
+  opened.opens_because = plan_->needs.what();
+  opened.unlogged_since_seconds = pinned_.shared()->unlogged_since_seconds();
+  AddOtherFiles(&opened);
+  Status status = control->SendMessage(
+      FrameType::kOpened, opened, {},
+      pinned_->leaves_out() ? kFrameFlagAsChunks : 0);
+  for (const TransferFamily& family : plan_->families) {
+    if (status.ok()) {
+      status = control->SendMessage(FrameType::kFamily, family.wire);
+    }
+  }
+  PlanEnd end;
+  for (const Range& range : plan_->ranges) {
+    end.estimated_bytes += range.estimated_bytes;
+  }
+  if (status.ok() && plan_->clone.has_value()) {
+    status = AnnounceFiles(control);
+  }
+  if (status.ok()) {
+    status = ForEachBatch(plan_->ranges, [control](std::vector<Range> batch) {
+      return control->SendMessage(FrameType::kRanges,
+                                  Ranges{std::move(batch)});
+    });
+  }
+  if (status.ok() && request_.purpose == Purpose::kPlan) {
+    status = ForEachBatch(plan_->items, [control](std::vector<PlanItem> batch) {
+      return control->SendMessage(FrameType::kPlanItems,
+                                  PlanItems{std::move(batch)});
+    });
+  }
+  if (status.ok()) {
+    status = ForEachBatch(plan_->covers, [control](std::vector<Cover> batch) {
+      return control->SendMessage(FrameType::kCovers,
+                                  Covers{std::move(batch)});
+    });
+  }
+  for (size_t at = 0; status.ok() && at < plan_->source_record.size();
+       at += kMaxSourceRecordPartBytes) {
+    status = control->SendMessage(
+        FrameType::kSourceRecordPart,
+        SourceRecordPart{
+            plan_->source_record.substr(at, kMaxSourceRecordPartBytes)});
+  }
+  end.cover_count = static_cast<uint32_t>(plan_->covers.size());
+  end.range_count = static_cast<uint32_t>(plan_->ranges.size());
+  return status.ok() ? control->SendMessage(FrameType::kPlanEnd, end) : status;
+}
+
+Status Transfer::AnnounceFiles(Channel* control) const {
+  const Status status =
+      control->SendMessage(FrameType::kCloneSet, plan_->clone->set);
+  return status.ok()
+             ? ForEachBatch(plan_->clone->files,
+                            [control](std::vector<CloneFile> batch) {
+                              return control->SendMessage(
+                                  FrameType::kCloneFiles,
+                                  CloneFiles{std::move(batch)});
+                            })
+             : status;
+}
+
+std::string Transfer::unit_path(const CloneUnit& unit) const {
+  return pinned_->own_path() + "/db/" +
+         CloneFileName(unit_file(unit));
+}
+
+Status Transfer::WriteLease(uint64_t wall_seconds) {
+  if (!planned_) {
+    return pinned_.RenewLease(wall_seconds);  // there was no place for it
+  }
+  // A lease does not contain the target's data from which a refresh is planned.
+  if (!may_keep() || is_refresh() || database_.directory.empty()) {
+    return Status::OK();
+  }
+  Lease lease;
+  std::error_code error;
+  lease.transfer_id = id_;
+  lease.database = database_.name;
+  lease.directory =
+      std::filesystem::canonical(database_.directory, error).string();
+  lease.request = request_;
+  lease.target = target_;
+  lease.owner_subject = owner_.subject;
+  lease.owner_names = owner_.names;
+  lease.plan_lanes = plan_lanes_;
+  lease.plan = plan_->Digest();
+  lease.ttl_seconds = std::min<uint64_t>(
+      static_cast<uint64_t>(serve_.snapshot_ttl.count()), kMaxLeaseSeconds);
+  lease.readers = has_control() ? 1 : 0;
+  return pinned_.WriteLease(std::move(lease), wall_seconds);
+}
+
+HeldSnapshot Transfer::Describe(uint64_t wall_seconds) {
+  HeldSnapshot held;
+  held.transfer_id = id_;
+  held.database = database_.name;
+  held.snapshot_sequence = pinned_->sequence();
+  held.pinned_bytes = pinned_bytes();
+  held.age_seconds =
+      wall_seconds -
+      std::min(wall_seconds, pinned_.shared()->taken_seconds());
+  return held;
+}
+
+Status Transfer::Attach(uint32_t lane, LanePort** port) {
+  if (ended()) {
+    return MakeStatus(EndState::kCancelled, "lane: the transfer has ended");
+  }
+  return connections_.Attach(lane, port);
+}
+
+void Transfer::Fail(const Status& status, const std::string& where) {
+  FailAnd(status, where, false);
+}
+
+void Transfer::Suspend(const Status& status, const std::string& where) {
+  FailAnd(status, where, true);
+}
+
+void Transfer::Park(const Status& status, const std::string& where) {
+  pinned_.Park().PermitUncheckedError();
+  FailAnd(status, where, true);
+}
+
+// The snapshot's private directory goes with the transfer: its files are those
+// of the database, where whoever reads the message finds them.
+Status Transfer::InDatabaseNames(const Status& status) const {
+  const std::string dir = database_dir();
+  const std::string own = planned_ ? pinned_->own_path() + "/db/" : "";
+  const bool is_corrupt = EndStateOf(status) == EndState::kCorrupt;
+  std::string text = MessageOf(status);
+  size_t at = own.empty() ? std::string::npos : text.find(own);
+  if (dir.empty() || (at == std::string::npos && !is_corrupt)) {
+    return status;
+  }
+  for (; at != std::string::npos; at = text.find(own, at)) {
+    text.replace(at, own.size(), dir + "/");
+    at += dir.size() + 1;
+  }
+  if (is_corrupt && text.find(dir) == std::string::npos) {
+    text = dir + ": " + text;
+  }
+  return IsRefusedAsChunks(status) ? RefuseAsChunks(EndStateOf(status), text)
+                                   : MakeStatus(EndStateOf(status), text);
+}
+
+void Transfer::FailAnd(const Status& status, const std::string& where,
+                       bool keep) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (ended_.exchange(true)) {
+    return;
+  }
+  status_ = status;
+  error_where_ = where;
+  // A snapshot that was adopted and only not planned yet can be adopted again.
+  pinned_.Leave(keep ||
+                (!planned_ && EndStateOf(status) == EndState::kCancelled));
+  pace_.Close();
+  connections_.End(status, where);
+}
+
+void Transfer::End() {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (!ended_.exchange(true)) {
+    pinned_.Leave(/*keep=*/false);
+    pace_.Close();
+    connections_.StopLanes();
+  }
+}
+
+Status Transfer::status() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return status_;
+}
+
+std::string Transfer::error_where() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return error_where_;
+}
+
+Status Transfer::CheckSnapshotFiles() const {
+  return CheckLinkedFiles(pinned_->own_path() + "/db");
+}
+
+Finish Transfer::FinalTotals() const {
+  Finish finish;
+  finish.families = ledger_.FamilyTotals(*plan_);
+  finish.stats = CurrentStats();
+  return finish;
+}
+
+Stats Transfer::CurrentStats() const {
+  Stats stats;
+  stats.entries = counters_.entries;
+  stats.sst_bytes = counters_.sst_bytes;
+  stats.wire_bytes = counters_.wire_bytes;
+  stats.read_build_micros = counters_.stages.micros(Stage::kReadBuild);
+  stats.send_wait_micros = counters_.stages.micros(Stage::kSendWait);
+  stats.idle_micros = counters_.stages.micros(Stage::kIdle);
+  stats.read_bytes = pinned_.shared()->read_bytes();
+  stats.send_blocked_micros = counters_.send_blocked_micros;
+  return stats;
+}
+
+TransferReport Transfer::Report() const {
+  TransferReport report;
+  report.transfer_id = ToHex(id_);
+  report.name = database_.name;
+  report.peer = connections_.peer();
+  report.status = status();
+  report.error_where = error_where();
+  report.entries = counters_.entries;
+  report.sst_bytes = counters_.sst_bytes;
+  report.wire_bytes = counters_.wire_bytes;
+  report.seconds = static_cast<double>(MicrosSince(started_)) / 1e6;
+  report.connected = connections_.has_control();
+  if (planned_) {
+    report.stage_seconds["snapshot"] = snapshot_micros_ / 1e6;
+    report.stage_seconds["plan"] = plan_micros_ / 1e6;
+  }
+  const StageTotals& stages = counters_.stages;
+  report.stage_seconds["read_build"] = stages.micros(Stage::kReadBuild) / 1e6;
+  report.stage_seconds["send_wait"] = stages.micros(Stage::kSendWait) / 1e6;
+  report.stage_seconds["idle"] = stages.micros(Stage::kIdle) / 1e6;
+  return report;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,272 @@
+// One transfer at the source: a pinned snapshot, its plan, and the totals that
+// its lanes have sent. The snapshot store, the control session of the connected
+// target (if any), and the lanes share it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "format/lease.h"
+#include "format/messages.h"
+#include "pipeline/serve/pinned_snapshot.h"
+#include "pipeline/serve/transfer_connections.h"
+#include "pipeline/serve/transfer_ledger.h"
+#include "pipeline/serve/transfer_pace.h"
+#include "pipeline/serve/transfer_plan.h"
+#include "pipeline/snapshot/private_dir.h"
+#include "pipeline/wire/channel.h"
+#include "sstferry/source.h"
+
+namespace sstferry {
+
+// The state of one transfer.
+//
+// Threads: Pin() fills the plan before any lane attaches; after that families()
+// and ranges() are constant. All other members may be called from any thread.
+class Transfer {
+ public:
+  // Reads `shared`, or a snapshot of its own if that is null.
+  Transfer(const ServedDatabase& database, const ServeOptions& serve,
+           const OpenRequest& request, const Hello& target,
+           std::string peer, ServerShares* shares,
+           std::shared_ptr<SharedSnapshot> shared = nullptr);
+  // For a transfer whose snapshot another process of this source retained with
+  // `lease` in `dir`.
+  Transfer(const ServedDatabase& database, const ServeOptions& serve,
+           const Lease& lease, std::unique_ptr<PrivateDir> dir,
+           ServerShares* shares);
+  ~Transfer();
+
+  // Pins the snapshot and plans it. Refuses everything that cannot be moved
+  // faithfully, as far as that can be known without reading the data. The first
+  // caller does it; concurrent callers wait.
+  //   kSnapshotGone  the retained snapshot of another process cannot be used.
+  [[nodiscard]] rocksdb::Status Pin();
+  // Writes the lease, the first time or again, with now as the time at which a
+  // target was last connected. Does nothing if the snapshot is never retained:
+  // for an application's own database, or with a time to live of 0.
+  [[nodiscard]] rocksdb::Status WriteLease(uint64_t wall_seconds);
+  bool has_lease() const { return pinned_.has_lease(); }
+  // The private directory with the lease; empty: there is none.
+  std::string lease_directory() const { return pinned_.lease_directory(); }
+  // True if the snapshot is (or will be) in that directory.
+  bool IsIn(const std::string& parent) const {
+    return planned_ && pinned_->directory().rfind(parent + "/", 0) == 0;
+  }
+  uint64_t pinned_bytes() const { return pinned_.shared()->pinned_bytes(); }
+  const std::shared_ptr<SharedSnapshot>& shared() const {
+    return pinned_.shared();
+  }
+  // Describes the snapshot, except its readers and its time left. REQUIRES:
+  // planned().
+  HeldSnapshot Describe(uint64_t wall_seconds);
+  // Refresh only, before Pin(): the data that the target sent about itself, for
+  // which so many bytes were taken from ServerShares.
+  void SetTargetMemory(TargetMemory memory, uint64_t bytes) {
+    memory_ = std::move(memory);
+    memory_bytes_ = bytes;
+  }
+  bool is_refresh() const { return request_.mode == TransferMode::kRefresh; }
+  bool is_clone() const { return request_.mode == TransferMode::kClone; }
+  // Makes Pin() plan this snapshot instead of taking one.
+  void UseSnapshot(std::unique_ptr<Snapshot> snapshot) {
+    pinned_.shared()->Use(std::move(snapshot));
+  }
+  // Adds a note for the target's operator. REQUIRES: before Announce().
+  void AddNote(const std::string& note) { own_notes_.push_back(note); }
+
+  // Sends the frames that describe the transfer to the target: Opened,
+  // Family..., Ranges..., PlanItems (for a plan), PlanEnd.
+  [[nodiscard]] rocksdb::Status Announce(Channel* control, bool resumed);
+
+  // Resumes the transfer on another control connection of the same target, and
+  // closes the previous one. kRefused names the field in which the request
+  // differs from the planned one; kSnapshotGone if the transfer has ended.
+  [[nodiscard]] rocksdb::Status Resume(const OpenRequest& request,
+                                       const Hello& target, std::string peer,
+                                       Channel* control);
+  // Checks a request as Resume() does.
+  [[nodiscard]] rocksdb::Status CheckSame(const OpenRequest& request,
+                                          const Hello& target) const;
+  // Called when `control` closes. Returns false if another connection has
+  // replaced it.
+  bool Leave(const Channel* control) { return connections_.Leave(control); }
+  // Ends the connections of a target that has taken nothing for the stall
+  // timeout, unless it connected again within that time. It may resume.
+  // REQUIRES: may_keep().
+  void Detach(const rocksdb::Status& status, const std::string& where) {
+    connections_.Detach(status, where, serve_.stall_timeout);
+  }
+  // Why the connected target was detached; OK: it was not.
+  rocksdb::Status detached() const { return connections_.detached(); }
+  bool IsControl(const Channel* control) const {
+    return connections_.IsControl(control);
+  }
+  bool has_control() const { return connections_.has_control(); }
+  // Address and certificate of the target.
+  std::string peer() const { return connections_.peer(); }
+  // True once families and ranges are set and constant.
+  bool planned() const { return planned_; }
+  // True if the source retains the snapshot while no target is connected.
+  bool may_keep() const {
+    return request_.purpose == Purpose::kPull &&
+           serve_.snapshot_ttl.count() > 0;
+  }
+
+  // Returns the port of a lane, which lives as long as the transfer. kCancelled
+  // if the transfer has already ended; kRefused for a lane number not granted.
+  [[nodiscard]] rocksdb::Status Attach(uint32_t lane, LanePort** port);
+
+  // Ends the transfer with a failure. The first failure wins: it becomes the
+  // end state, goes to the target on the control channel, and stops every lane.
+  void Fail(const rocksdb::Status& status, const std::string& where);
+  // The same, but a snapshot with a lease is retained for the next process.
+  void Suspend(const rocksdb::Status& status, const std::string& where);
+  // The same for a transfer that gives its place to another: its target resumes
+  // from the lease, in this process as well. REQUIRES: has_lease().
+  void Park(const rocksdb::Status& status, const std::string& where);
+  bool parked() const { return pinned_.parked(); }
+  // Returns a failure of this side with files of the snapshot named as those of
+  // the database.
+  rocksdb::Status InDatabaseNames(const rocksdb::Status& status) const;
+  // Ends the transfer after the target reported success; stops every lane.
+  void End();
+  bool ended() const { return ended_.load(std::memory_order_relaxed); }
+  rocksdb::Status status() const;
+  std::string error_where() const;
+
+  // Closes all attached lanes without parking them: their target will not come
+  // back.
+  void CloseLanes() { connections_.CloseLanes(); }
+  // Gives back what lanes hold whose target has been gone for `grace`.
+  void EndIdleLanes(std::chrono::milliseconds grace) {
+    connections_.EndIdleLanes(grace);
+  }
+
+  // Totals that the lanes sent, by range.
+  TransferLedger* ledger() { return &ledger_; }
+  // Checks that what was read is what the snapshot linked, where it could only
+  // make symbolic links.
+  [[nodiscard]] rocksdb::Status CheckSnapshotFiles() const;
+  // Totals of every family over the ranges sent or received so far.
+  Finish FinalTotals() const;
+  Stats CurrentStats() const;
+  TransferReport Report() const;
+
+  // True if its target may ask for the application's files: a pull's seed.
+  bool has_other_files() const {
+    return request_.purpose == Purpose::kPull && !is_refresh();
+  }
+  // Reads one of them, as ReadOtherFile() does.
+  [[nodiscard]] rocksdb::Status ReadOther(const std::string& name,
+                                          std::string* contents,
+                                          bool* is_private) const;
+
+  // Log lines of it, of any level. Null: nobody wants them.
+  const LogFunction& log() const { return serve_.log; }
+  const TransferId& id() const { return id_; }
+  const OpenRequest& request() const { return request_; }
+  const std::string& name() const { return database_.name; }
+  uint32_t lanes() const { return connections_.lanes(); }  // granted
+  rocksdb::DB* db() const { return pinned_->db(); }
+  const std::vector<TransferFamily>& families() const {
+    return plan_->families;
+  }
+  const std::vector<Range>& ranges() const { return plan_->ranges; }
+  // Clone only: the unit of a range, and the file that it is a part of.
+  const CloneUnit& unit(uint32_t range_id) const {
+    return plan_->units[range_id];
+  }
+  std::string unit_path(const CloneUnit& unit) const;
+  const CloneFile& unit_file(const CloneUnit& unit) const {
+    return plan_->clone->files[unit.file];
+  }
+  // Returns true if no later unit is of the same file.
+  bool is_last_unit(uint32_t range_id) const {
+    return range_id + 1 == plan_->units.size() ||
+           unit(range_id + 1).file != unit(range_id).file;
+  }
+  // Returns the cache of what others rebuild, too; null: nobody does.
+  ChunkCache* chunk_cache() const {
+    return pinned_.shared()->is_shared() ? chunks_ : nullptr;
+  }
+  // Counts bytes that were read of the snapshot's files.
+  void CountRead(uint64_t bytes) { pinned_.shared()->CountRead(bytes); }
+  TransferCounters* counters() { return &counters_; }
+  TransferPace* pace() { return &pace_; }
+  std::chrono::milliseconds peer_timeout() const {
+    return serve_.peer_timeout;
+  }
+  // Limit of a lane's sends: a target that answers but takes no byte on any
+  // lane for the stall timeout is too slow.
+  WaitLimit send_limit() const {
+    return {serve_.stall_timeout, Clock::time_point::max(),
+            &counters_.sst_bytes};
+  }
+  const OperatorRegistry& registry() const { return serve_.registry; }
+  bool target_takes_entities() const {
+    return (target_.features & kFeatureEntities) != 0 &&
+           (!plan_->application.is_known() ||
+            plan_->application >= kReadsIngestedEntities);
+  }
+  // Sets the first control connection.
+  void set_control(Channel* control) { connections_.Join(control); }
+  // Sets the identity of the target that opened the transfer; lanes must have
+  // the same. REQUIRES: before lanes can connect.
+  void set_owner(const PeerIdentity* owner) {
+    owner_ = owner != nullptr ? *owner : PeerIdentity();
+  }
+  const PeerIdentity& owner() const { return owner_; }
+  bool IsOwner(const PeerIdentity* peer) const {
+    return (peer != nullptr ? *peer : PeerIdentity()) == owner_;
+  }
+
+ private:
+  void FailAnd(const rocksdb::Status& status, const std::string& where,
+               bool keep);
+  // kRefused: the database is a replica with a known fault.
+  [[nodiscard]] rocksdb::Status CheckHealth() const;
+  [[nodiscard]] rocksdb::Status PinOnce();
+  [[nodiscard]] rocksdb::Status MakePlan();
+  void DropMemory();
+  std::string database_dir() const;
+  void AddOtherFiles(Opened* opened) const;
+  [[nodiscard]] rocksdb::Status AnnounceFiles(Channel* control) const;
+
+  const ServedDatabase database_;
+  const ServeOptions& serve_;
+  const OpenRequest request_;
+  const Hello target_;
+  PeerIdentity owner_;
+  const std::chrono::steady_clock::time_point started_;
+  const TransferId id_;
+  const uint32_t plan_lanes_;  // first grant, which the plan is made for
+  TargetMemory memory_;        // refresh only, until planned
+  uint64_t memory_bytes_ = 0;  // of it
+  std::vector<std::string> own_notes_;  // in addition to the plan's
+
+  std::atomic<bool> ended_{false};
+  PinnedSnapshot pinned_;
+  // Shared with others like it; empty until planned.
+  std::shared_ptr<const TransferPlan> plan_ =
+      std::make_shared<TransferPlan>();
+  ChunkCache* chunks_ = nullptr;  // as long as plan_
+  std::mutex pin_mu_;
+  std::atomic<bool> planned_{false};
+  uint64_t snapshot_micros_ = 0;
+  uint64_t plan_micros_ = 0;
+  TransferCounters counters_;
+  TransferLedger ledger_;
+  TransferPace pace_;
+
+  mutable std::mutex mu_;
+  rocksdb::Status status_;   // under mu_
+  std::string error_where_;  // under mu_
+  TransferConnections connections_;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,58 @@
+// Records the totals that a transfer's lanes have sent and its target has
+// received.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "format/messages.h"
+#include "pipeline/base/stage_clock.h"
+#include "pipeline/serve/transfer_plan.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Counters of the lanes. Threads: any.
+struct TransferCounters {
+  std::atomic<uint64_t> entries{0};
+  std::atomic<uint64_t> sst_bytes{0};
+  std::atomic<uint64_t> wire_bytes{0};
+  std::atomic<uint64_t> acks{0};  // that lanes have taken
+  std::atomic<uint64_t> send_blocked_micros{0};
+  StageTotals stages;
+};
+
+// Totals of each range of a plan. Threads: any.
+class TransferLedger {
+ public:
+  // Sets the number of ranges. REQUIRES: before anything is recorded.
+  void Begin(size_t ranges);
+
+  // Records a range that was sent to its end; `held` are the totals that the
+  // target had already received.
+  void RecordRange(const RangeEnd& end, const Totals& held);
+  // Records ranges that the target received before, not from this process.
+  // kCorrupt for a range that is not in the plan, and if this process counted
+  // differently.
+  [[nodiscard]] rocksdb::Status RecordHeld(const Held& held);
+  // Totals by family over the ranges sent or received so far.
+  std::vector<Totals> FamilyTotals(const TransferPlan& plan) const;
+  // Number of ranges neither sent to their end nor received by the target.
+  size_t UnsentRanges() const;
+
+ private:
+  // A range that the target has received, or will have once all sent bytes
+  // arrive.
+  struct Covered {
+    std::optional<Totals> totals;
+    bool sent = false;  // sent by this process
+  };
+
+  mutable std::mutex mu_;
+  std::vector<Covered> covered_;  // under mu_, by range id
+};
+
+}  // namespace sstferry

@@ -1,0 +1,41 @@
+#include "pipeline/serve/transfer_pace.h"
+
+#include <algorithm>
+
+namespace sstferry {
+namespace {
+
+// A transfer takes so much at once of the rate that all share.
+constexpr uint64_t kTurnBytes = 64u << 10;
+
+// Level if the target leaves the choice to the source. Tables that shrink to
+// 1/4.00 at level 1 shrink to 1/4.10 at level 3, at half the speed (111 against
+// 237 MB/s).
+constexpr int kDefaultCompressionLevel = 1;
+
+}  // namespace
+
+void TransferPace::Set(const OpenRequest& request, const Hello& target) {
+  const WireCompression compression =
+      (target.features & kFeatureWireCompression) != 0 ? request.compression
+                                                       : WireCompression::kNone;
+  rate_bucket_.SetRate(request.max_rate_bytes_per_sec);
+  compression_ = compression;
+  compression_level_ = request.compression_level == 0
+                           ? kDefaultCompressionLevel
+                           : static_cast<int>(request.compression_level);
+  compressing_ = compression == WireCompression::kZstd;
+}
+
+rocksdb::Status TransferPace::TakeFromAll(uint64_t bytes) {
+  rocksdb::Status status;
+  std::lock_guard<std::mutex> lock(turn_mu_);
+  while (status.ok() && bytes > 0) {
+    const uint64_t part = std::min(bytes, kTurnBytes);
+    status = shares_->wire_bucket()->Take(part);
+    bytes -= part;
+  }
+  return status;
+}
+
+}  // namespace sstferry

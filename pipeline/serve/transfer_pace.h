@@ -1,0 +1,48 @@
+// Rate limit and compression of a transfer, which its target may change.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+
+#include "format/messages.h"
+#include "pipeline/serve/server_shares.h"
+#include "pipeline/wire/token_bucket.h"
+
+namespace sstferry {
+
+// Settings of the transfer's sends. Threads: any.
+class TransferPace {
+ public:
+  // Borrows `shares`.
+  explicit TransferPace(ServerShares* shares)
+      : shares_(shares), rate_bucket_(0) {}
+
+  // Applies a request, as far as the target's Hello allows.
+  void Set(const OpenRequest& request, const Hello& target);
+  // Wakes all threads that wait for the rate limit.
+  void Close() { rate_bucket_.Close(); }
+
+  ServerShares* shares() { return shares_; }
+  TokenBucket* rate_bucket() { return &rate_bucket_; }
+  // Waits until so many bytes may pass the limit for all transfers together.
+  // These take turns, in small parts, whatever their number of lanes: each gets
+  // the same share of the bytes.
+  [[nodiscard]] rocksdb::Status TakeFromAll(uint64_t bytes);
+  WireCompression compression() const { return compression_; }
+  int compression_level() const { return compression_level_; }
+  // True if lanes compress now.
+  bool compressing() const {
+    return compressing_.load(std::memory_order_relaxed);
+  }
+  void set_compressing(bool on) { compressing_ = on; }
+
+ private:
+  ServerShares* const shares_;
+  TokenBucket rate_bucket_;
+  std::mutex turn_mu_;  // held by the lane that waits for the common rate
+  std::atomic<WireCompression> compression_{WireCompression::kNone};
+  std::atomic<int> compression_level_{0};
+  std::atomic<bool> compressing_{false};
+};
+
+}  // namespace sstferry

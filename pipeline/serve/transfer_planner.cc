@@ -1,0 +1,463 @@
+#include "pipeline/serve/transfer_planner.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+
+#include "format/limits.h"
+#include "format/options_line.h"
+#include "pipeline/base/key_interval.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/options/delta_filter.h"
+#include "pipeline/options/family_options.h"
+#include "pipeline/options/options_file.h"
+#include "pipeline/parts/group_index.h"
+#include "pipeline/parts/range_entries.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// Returns the session id of the snapshot's database, which may have flushed
+// files.
+std::string OwnSessionId(rocksdb::DB* db) {
+  std::string id;
+  return db->GetDbSessionId(id).ok() ? id : "";
+}
+
+PlanAction ActionOf(const PlanSegment& segment) {
+  switch (segment.need) {
+    case RangeNeed::kUnchanged:
+      return PlanAction::kSkip;
+    case RangeNeed::kLookup:
+      return PlanAction::kLookup;
+    case RangeNeed::kCompare:
+      return PlanAction::kDelta;
+    case RangeNeed::kSend:
+      break;
+  }
+  return PlanAction::kRebuild;
+}
+
+}  // namespace
+
+Status TransferPlanner::Run() {
+  plan_->notes = snapshot_.notes();
+  // A record that is damaged, or of another build, tells nothing.
+  if (!DecodeSourceRecord(asked_.memory.source_record, &then_).ok()) {
+    then_ = SourceRecord();
+  }
+  Status status = ChooseApplication();
+  if (status.ok()) status = DescribeFamilies();
+  if (status.ok()) {
+    status = PlanFamilies();
+  }
+  if (status.ok() && keeps_record()) {
+    EncodeSourceRecord(std::move(record_), &plan_->source_record);
+  }
+  return status;
+}
+
+// Checks the lengths of names, which the wire bounds and RocksDB does not.
+Status TransferPlanner::CheckNames() const {
+  if (snapshot_.families().size() > kMaxFamilies) {
+    return MakeStatus(EndState::kRefused,
+                      "expected at most " + std::to_string(kMaxFamilies) +
+                          " column families, found " +
+                          std::to_string(snapshot_.families().size()));
+  }
+  for (const SnapshotFamily& family : snapshot_.families()) {
+    if (family.name.size() > kMaxFamilyNameBytes) {
+      return MakeStatus(EndState::kRefused,
+                        "column family '" + family.name.substr(0, 32) +
+                            "...': expected a name of at most " +
+                            std::to_string(kMaxFamilyNameBytes) +
+                            " bytes, found " +
+                            std::to_string(family.name.size()));
+    }
+  }
+  if (snapshot_.database_id().size() > kMaxIdentifierBytes) {
+    return MakeStatus(EndState::kRefused,
+                      "database id: expected at most " +
+                          std::to_string(kMaxIdentifierBytes) +
+                          " bytes, found " +
+                          std::to_string(snapshot_.database_id().size()));
+  }
+  return Status::OK();
+}
+
+Status TransferPlanner::ChooseApplication() {
+  const Status status = ReleaseAsked(asked_.request, &plan_->application);
+  if (!plan_->application.is_known()) {
+    plan_->application = ReleaseOfOptions(snapshot_.options_text());
+  }
+  return status;
+}
+
+uint32_t TransferPlanner::MaxChunkFormatVersion() const {
+  const uint32_t both =
+      std::min(asked_.target.max_format_version, MaxReadableFormatVersion());
+  return plan_->application.is_known()
+             ? std::min(both, MaxFormatVersion(plan_->application))
+             : both;
+}
+
+Status TransferPlanner::DescribeFamilies() {
+  const Status named = CheckNames();
+  if (!named.ok()) {
+    return named;
+  }
+  DatabaseDescription described;
+  if (!snapshot_.options_text().empty()) {
+    const Status status =
+        ParseOptionsText(snapshot_.options_text(), &described, &plan_->notes);
+    if (!status.ok()) {
+      return WithContext(status, EndState::kSourceError, "OPTIONS");
+    }
+  }
+  plan_->database_options = described.options;
+  plan_->written_by = described.release;
+  for (const SnapshotFamily& source : snapshot_.families()) {
+    TransferFamily family;
+    family.handle = source.handle;
+    family.wire.index = static_cast<uint32_t>(plan_->families.size());
+    bool found = false;
+    for (FamilyDescription& description : described.families) {
+      if (description.name == source.name) {
+        family.wire.description = std::move(description);
+        found = true;
+      }
+    }
+    if (!found) {
+      const Status status = DescribeFamily(source.name, source.options,
+                                           &family.wire.description);
+      if (!status.ok()) {
+        return status;
+      }
+    }
+    if (asked_.request.purpose != Purpose::kVerify) {
+      const Status status = CheckNextTables(family.wire.description);
+      if (!status.ok()) {
+        return status;
+      }
+    }
+    family.chunk_options = rocksdb::Options(rocksdb::DBOptions(),
+                                            source.options);
+    plan_->families.push_back(std::move(family));
+  }
+  return Status::OK();
+}
+
+// Else a replica would be seeded on the first night, while all is in the WALs,
+// and not be refreshed on the second.
+Status TransferPlanner::CheckNextTables(const FamilyDescription& family) {
+  Needs needs;
+  for (const NamedValue& option : family.table_options) {
+    if (option.name == "format_version") {
+      needs.AddFormatVersion(static_cast<uint32_t>(
+          std::strtoul(option.value.c_str(), nullptr, 10)));
+    }
+  }
+  if (needs.release() <= kLinkedRelease) {
+    return Status::OK();
+  }
+  const std::string what =
+      "column family '" + family.name + "': by its OPTIONS, the application "
+      "writes tables of " + needs.what() + ", which RocksDB reads since " +
+      ReleaseName(needs.release()) + ", and this sstferry has RocksDB " +
+      RocksDbVersion();
+  if (!is_refresh()) {
+    return RefuseAsChunks(EndState::kIncompatible, what);
+  }
+  plan_->notes.push_back(what + ": once it has written some, only a clone by "
+                                "--visibility swap refreshes the replica");
+  return Status::OK();
+}
+
+Status TransferPlanner::ChooseFormat(TransferFamily* family) {
+  const uint32_t readable = MaxChunkFormatVersion();
+  const uint32_t version =
+      std::min(family->plan.tables.max_format_version != 0
+                   ? family->plan.tables.max_format_version
+                   : DefaultFormatVersion(),
+               readable);
+  family->wire.format_version = version;
+  const rocksdb::ColumnFamilyOptions own = family->chunk_options;
+  const Status status =
+      ChunkOptions(own, version, plan_->application, reads_marked_blocks(),
+                   &family->chunk_options);
+  plan_->needs.AddFormatVersion(version);
+  const auto* const table =
+      status.ok() ? family->chunk_options.table_factory
+                        ->GetOptions<rocksdb::BlockBasedTableOptions>()
+                  : nullptr;
+  if (table != nullptr && table->checksum == rocksdb::kXXH3) {
+    plan_->needs.Add(kReadsXxh3Checksums, "XXH3 checksums");
+  }
+  if (table != nullptr && MarksBlocks(*table)) {
+    plan_->needs.Add(kReadsMarkedBlocks, "marked blocks");
+  }
+  family->delta_options = family->chunk_options;
+  UseDeltaFilters(own, &family->delta_options);
+  return status;
+}
+
+PlannerOptions TransferPlanner::planner_options() const {
+  PlannerOptions options;
+  options.interval = asked_.request.interval;
+  options.lanes = asked_.lanes;
+  options.chunk_bytes = asked_.request.chunk_bytes;
+  options.all_files = is_refresh();
+  return options;
+}
+
+PlannerFamily TransferPlanner::planner_family(const TransferFamily& family) const {
+  PlannerFamily planned;
+  planned.index = family.wire.index;
+  planned.handle = family.handle;
+  planned.one_range = family.wire.description.table_factory == "PlainTable";
+  return planned;
+}
+
+// Lists the files of all families before it cuts any: the sizes of ranges
+// depend on the bytes of all.
+Status TransferPlanner::PlanFamilies() {
+  Status status;
+  uint64_t rebuilt_bytes = 0;
+  for (size_t i = 0; i < plan_->families.size() && status.ok(); ++i) {
+    status = PlanFilesOf(i);
+    if (status.ok()) {
+      status = CompareFamilyAt(i);
+    }
+    if (status.ok()) {
+      rebuilt_bytes += BytesToRebuild(plan_->families[i]);
+    }
+  }
+  const uint64_t target_bytes =
+      RangeTargetBytes(rebuilt_bytes, planner_options());
+  for (size_t i = 0; i < plan_->families.size() && status.ok(); ++i) {
+    status = CutFamilyAt(i, target_bytes);
+  }
+  if (status.ok() && plan_->ranges.size() > kMaxRanges) {
+    return MakeStatus(EndState::kRefused,
+                      "plan: expected at most " + std::to_string(kMaxRanges) +
+                          " ranges, found " + std::to_string(plan_->ranges.size()));
+  }
+  return status;
+}
+
+Status TransferPlanner::PlanFilesOf(size_t index) {
+  TransferFamily& family = plan_->families[index];
+  const SnapshotFamily& source = snapshot_.families()[index];
+  Status status =
+      asked_.ended() ? MakeStatus(EndState::kCancelled, "while planning")
+              : PlanFiles(snapshot_.db(), planner_family(family), planner_options(),
+                          &family.plan);
+  if (status.ok()) {
+    status = ReadProperties(OwnSessionId(snapshot_.db()),
+                            [this] { return asked_.ended(); },
+                            &family.plan.tables, &family.plan.files);
+  }
+  if (status.ok()) {
+    status = ChooseFormat(&family);
+  }
+  if (status.ok() && !source.unknown_merge_operator.empty() &&
+      family.plan.tables.merge_operands > 0) {
+    return RefuseAsChunks(
+        EndState::kRefused,
+        "column family '" + source.name + "' holds " +
+            std::to_string(family.plan.tables.merge_operands) +
+            " merge operands of operator '" + source.unknown_merge_operator +
+            "', which this process does not have");
+  }
+  return status;
+}
+
+Status TransferPlanner::CutFamilyAt(size_t index, uint64_t target_bytes) {
+  TransferFamily& family = plan_->families[index];
+  FamilyPlan& plan = family.plan;
+  const Backings backings = BackingsOf(index);
+  const std::vector<std::vector<FilePart>> parts = PartsOf(family);
+  for (size_t i = 0; i < family.segments.size(); ++i) {
+    const PlanSegment& segment = family.segments[i];
+    const size_t first_range = plan_->ranges.size();
+    const Status status =
+        asked_.ended() ? MakeStatus(EndState::kCancelled, "while planning")
+                : CutSegment(segment, parts[i], target_bytes, &family);
+    if (!status.ok()) {
+      return status;
+    }
+    AddCovers(segment, first_range, backings);
+    if (asked_.request.purpose == Purpose::kPlan && is_refresh()) {
+      AddSegmentItem(family, segment, first_range);
+    }
+  }
+  family.segments.clear();
+  family.wire.estimated_bytes = plan.estimated_bytes;
+  family.wire.estimated_entries = plan.estimated_entries;
+  family.wire.source_files = static_cast<uint32_t>(plan.files.size());
+  family.readahead_bytes = ReadaheadOf(asked_.lanes, plan.sorted_runs);
+  if (asked_.request.purpose == Purpose::kPlan && !is_refresh()) {
+    AddPlanItems(family);
+  }
+  if (CanMerge(plan)) {
+    family.merged_files.assign(plan.files.begin(), plan.files.end());
+  }
+  plan.files.clear();
+  plan.files.shrink_to_fit();
+  return Status::OK();
+}
+
+// True if the files hold all entries, and are few enough to be kept in memory.
+bool TransferPlanner::CanMerge(const FamilyPlan& plan) const {
+  return asked_.request.purpose == Purpose::kPull &&
+         !entries_are_in_memory() && plan.files.size() <= kMaxMergedFiles;
+}
+
+// Adds a plan item for each file, with its first and its last key.
+void TransferPlanner::AddPlanItems(const TransferFamily& family) {
+  for (const FilePlan& file : family.plan.files) {
+    PlanItem item;
+    item.family = family.wire.index;
+    if (file.smallest.size() <= kMaxKeyBytes &&
+        file.largest.size() <= kMaxKeyBytes) {
+      item.interval.begin = file.smallest;
+      item.interval.end = file.largest;
+    }
+    item.file = file.name;
+    item.bytes = file.bytes;
+    if (plan_->items.size() < kMaxRanges) {
+      plan_->items.push_back(std::move(item));
+    }
+  }
+}
+
+uint64_t TransferPlanner::BytesToRebuild(const TransferFamily& family) const {
+  if (!is_refresh()) {
+    return RebuiltBytes(family.plan);
+  }
+  const rocksdb::Comparator* const order = family.handle->GetComparator();
+  FamilyPlan sent;
+  sent.blob_factor = family.plan.blob_factor;
+  for (const FilePlan& file : family.plan.files) {
+    const SegmentSpan span =
+        SegmentsOf(order, family.segments, file.smallest, file.largest);
+    const bool meets = std::any_of(
+        family.segments.begin() + span.first,
+        family.segments.begin() + span.end, [](const PlanSegment& segment) {
+          return segment.need == RangeNeed::kSend;
+        });
+    if (meets) {
+      sent.files.push_back(file);
+    }
+  }
+  return RebuiltBytes(sent);
+}
+
+// Returns, by segment, the files with keys in it, and the number of segments
+// that share each file.
+std::vector<std::vector<TransferPlanner::FilePart>>
+TransferPlanner::PartsOf(const TransferFamily& family) const {
+  const rocksdb::Comparator* const order = family.handle->GetComparator();
+  std::vector<std::vector<FilePart>> parts(family.segments.size());
+  for (const FilePlan& file : family.plan.files) {
+    const SegmentSpan span =
+        SegmentsOf(order, family.segments, file.smallest, file.largest);
+    for (size_t i = span.first; i < span.end; ++i) {
+      parts[i].push_back({&file, span.end - span.first});
+    }
+  }
+  return parts;
+}
+
+// Adds one unchanged range; estimates its size from file sizes alone.
+void TransferPlanner::AddUnchanged(const PlanSegment& segment,
+                            const std::vector<FilePart>& files,
+                            TransferFamily* family) {
+  Range range;
+  range.id = static_cast<uint32_t>(plan_->ranges.size());
+  range.family = family->wire.index;
+  range.interval = segment.interval;
+  range.need = RangeNeed::kUnchanged;
+  for (const FilePart& part : files) {
+    range.estimated_bytes += part.file->bytes / part.of;
+  }
+  family->plan.estimated_bytes += range.estimated_bytes;
+  plan_->ranges.push_back(std::move(range));
+}
+
+Status TransferPlanner::CutSegment(const PlanSegment& segment,
+                            const std::vector<FilePart>& files,
+                            uint64_t target_bytes, TransferFamily* family) {
+  if (segment.need == RangeNeed::kUnchanged) {
+    AddUnchanged(segment, files, family);
+    return Status::OK();
+  }
+  if (segment.need == RangeNeed::kLookup) {
+    CutLookup(segment, family);
+    return Status::OK();
+  }
+  FamilyPlan part;
+  part.blob_factor = family->plan.blob_factor;
+  for (const FilePart& one : files) {
+    part.files.push_back(*one.file);
+  }
+  PlannerOptions options = planner_options();
+  options.interval = segment.interval;
+  options.need = segment.need;
+  if (segment.need == RangeNeed::kCompare) {
+    target_bytes = ComparedBytes(*family);
+  }
+  const Status status =
+      CutFamily(planner_family(*family), options, target_bytes, &part,
+                &plan_->ranges);
+  {
+  }
+  family->plan.estimated_bytes += part.estimated_bytes;
+  family->plan.estimated_entries += part.estimated_entries;
+  return status;
+}
+
+// Adds the interval records for the target: the segment's own record if there
+// is one, else one record per range.
+void TransferPlanner::AddCovers(const PlanSegment& segment, size_t first_range,
+                         const Backings& backings) {
+  if (asked_.request.purpose != Purpose::kPull) {
+    return;
+  }
+  if (!segment.covers.empty()) {
+    plan_->covers.insert(plan_->covers.end(), segment.covers.begin(),
+                         segment.covers.end());
+    return;
+  }
+  if (segment.need == RangeNeed::kUnchanged) {
+    return;
+  }
+  for (size_t i = first_range; i < plan_->ranges.size(); ++i) {
+    Cover cover;
+    cover.family = plan_->ranges[i].family;
+    cover.interval = plan_->ranges[i].interval;
+    cover.sequence = snapshot_.sequence();
+    backings.Fill(&cover);
+    plan_->covers.push_back(std::move(cover));
+  }
+}
+
+void TransferPlanner::AddSegmentItem(const TransferFamily& family,
+                              const PlanSegment& segment, size_t first_range) {
+  for (size_t i = first_range;
+       i < plan_->ranges.size() && plan_->items.size() < kMaxRanges; ++i) {
+    PlanItem item;
+    item.family = family.wire.index;
+    item.interval = plan_->ranges[i].interval;
+    item.bytes = plan_->ranges[i].estimated_bytes;
+    item.action = ActionOf(segment);
+    item.reason = segment.need == RangeNeed::kCompare
+                      ? "if digests differ: " + segment.reason
+                      : segment.reason;
+    plan_->items.push_back(std::move(item));
+  }
+}
+
+}  // namespace sstferry

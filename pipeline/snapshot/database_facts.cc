@@ -1,0 +1,121 @@
+// DescribeDatabase() of sstferry/source.h.
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "pipeline/snapshot/held_snapshots.h"
+#include "pipeline/snapshot/private_dir.h"
+#include "pipeline/snapshot/snapshot_manifest.h"
+#include "pipeline/snapshot/snapshot_seen_options.h"
+#include "pipeline/snapshot/snapshot_wal_place.h"
+#include "sstferry/source.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// An owner that replaces its MANIFEST does so in less time.
+constexpr std::chrono::milliseconds kPatience{2'000};
+constexpr std::chrono::milliseconds kFactsPause{5};
+// Above this share of a database's bytes in tables of the last level it counts
+// as compacted. RocksDB's leveled compaction alone keeps it at about 90 %.
+constexpr double kCompactedShare = 0.95;
+
+Status ReadManifest(ManifestTail* manifest) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  for (;;) {
+    bool unused = false;
+    const Status status = manifest->Follow(&unused);
+    const bool may_pass = status.IsNotFound() || status.IsTryAgain();
+    if (!may_pass || std::chrono::steady_clock::now() >= end) {
+      return may_pass ? MakeStatus(EndState::kSourceError, MessageOf(status))
+                      : status;
+    }
+    std::this_thread::sleep_for(kFactsPause);
+  }
+}
+
+// The latest time at which a MANIFEST or a WAL in `directory` was written.
+uint64_t WrittenSeconds(const std::string& directory) {
+  constexpr uint64_t kNanos = 1'000'000'000;
+  uint64_t latest = 0;
+  std::vector<std::string> names;
+  ListDirectory(directory, &names).PermitUncheckedError();
+  for (const std::string& name : names) {
+    if (name.starts_with("MANIFEST-") || name.ends_with(".log")) {
+      latest = std::max(latest,
+                        FileIdOfName(directory + "/" + name).modified_ns / kNanos);
+    }
+  }
+  return latest;
+}
+
+Status CheckSnapshotParent(const std::string& directory,
+                           const std::string& parent) {
+  const Status status = PrivateDir::CheckParent(parent);
+  if (!status.ok() || IsOnReadOnlyFileSystem(directory) ||
+      FileIdOf(parent).device == FileIdOf(directory).device) {
+    return status;
+  }
+  return MakeStatus(EndState::kSourceError,
+                    "expected " + parent +
+                        " on the same file system as the database, found "
+                        "another; name a directory there with --snapshot-dir");
+}
+
+}  // namespace
+
+Status DescribeDatabase(const ServedDatabase& database,
+                        const std::string& snapshot_dir,
+                        DatabaseFacts* facts) {
+  std::string directory;
+  Status status = ResolveDatabase(database.directory, &directory);
+  ManifestTail manifest(directory);
+  if (status.ok()) {
+    status = ReadManifest(&manifest);
+  }
+  SeenOptions options(directory);
+  if (status.ok()) {
+    status = options.Look();
+  }
+  std::string wals;
+  if (status.ok()) {
+    const OptionsText text(options.TextFor({}));
+    status = FindWalDirectory(WalPlaceOf(directory, database.wal_dir, text,
+                                         manifest.state()),
+                              &wals);
+  }
+  if (status.ok()) {
+    status = CheckSnapshotParent(directory,
+                                 SnapshotParent(directory, snapshot_dir));
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  *facts = DatabaseFacts();
+  status = ReadDatabaseId(directory, manifest.state(), &facts->database_id);
+  facts->sequence = manifest.state().last_sequence;
+  facts->written_seconds =
+      std::max(WrittenSeconds(directory), WrittenSeconds(wals));
+  uint64_t compacted_bytes = 0;
+  for (const auto& [id, family] : manifest.state().families) {
+    ++facts->families;
+    facts->files += family.files.size() + family.blobs.size();
+    for (const auto& [number, file] : family.files) {
+      facts->bytes += file.bytes;
+      compacted_bytes += file.largest_sequence == 0 ? file.bytes : 0;
+    }
+    for (const auto& [number, blob] : family.blobs) {
+      facts->bytes += blob.total_bytes;
+    }
+  }
+  facts->is_compacted =
+      facts->bytes != 0 &&
+      static_cast<double>(compacted_bytes) >=
+          kCompactedShare * static_cast<double>(facts->bytes);
+  return status;
+}
+
+}  // namespace sstferry

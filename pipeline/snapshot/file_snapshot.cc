@@ -1,0 +1,280 @@
+#include "pipeline/snapshot/file_snapshot.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "format/coding.h"
+#include "format/end_state.h"
+#include "format/rocksdb/file_identity.h"
+#include "format/rocksdb/sst_reader.h"
+#include "pipeline/snapshot/options_text.h"
+#include "pipeline/snapshot/posix_files.h"
+#include "pipeline/snapshot/snapshot_copy.h"
+#include "pipeline/snapshot/snapshot_files.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+Status CheckNotStopped(const SnapshotOptions& options) {
+  return options.cancelled && options.cancelled()
+             ? MakeStatus(EndState::kCancelled, "while taking the snapshot")
+             : Status::OK();
+}
+
+// Directories in which other programs than RocksDB keep values of a database.
+Status RefuseForeign(const std::string& directory) {
+  for (const char* name : {"blob_dir", "titandb"}) {
+    std::error_code error;
+    if (std::filesystem::exists(directory + "/" + name, error)) {
+      return MakeStatus(EndState::kRefused,
+                        directory + "/" + name +
+                            ": a clone has RocksDB's own files only, and "
+                            "values lie there");
+    }
+  }
+  return Status::OK();
+}
+
+// RocksDB does not open a database whose WAL is shorter than the MANIFEST says
+// (track_and_verify_wals_in_manifest). A WAL is copied up to its first damage.
+Status CheckTrackedWals(const ManifestState& manifest,
+                        const std::vector<CloneFile>& files) {
+  for (const CloneFile& file : files) {
+    const auto tracked = manifest.wals.find(file.number);
+    if (file.kind == CloneFileKind::kWal && tracked != manifest.wals.end() &&
+        tracked->second != kUnknownWalBytes && file.bytes < tracked->second) {
+      return MakeStatus(EndState::kCorrupt,
+                        CloneFileName(file) + ": the MANIFEST says that " +
+                            std::to_string(tracked->second) +
+                            " bytes of it were synced, expected to read them, "
+                            "found damage at byte " +
+                            std::to_string(file.bytes) +
+                            "; --method ingest takes what recovery takes");
+    }
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+Status FileSnapshot::Fill(const SnapshotOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  SnapshotFiles files(options, dir_->held(), dir_->db());
+  Status status = RefuseForeign(options.database_dir);
+  if (status.ok()) status = files.Take();
+  if (status.ok()) status = files.ReleaseHeld();
+  counters_.rounds = files.rounds();
+  counters_.files_linked = files.linked_files();
+  counters_.copy_micros = static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(
+          std::chrono::steady_clock::now() - start)
+          .count());
+  if (status.ok()) status = Describe(options);
+  if (status.ok() && wal_holds_entries_ &&
+      files.wal_directory() != options.database_dir) {
+    notes_.push_back(
+        "the source keeps its WALs in " + files.wal_directory() +
+        " (wal_dir), the clone beside its tables: an application that sets "
+        "wal_dir itself must open the clone once without it, or it loses "
+        "what only the WALs hold");
+  }
+  return WithContext(status, EndState::kSourceError, options.database_dir);
+}
+
+Status FileSnapshot::Reopen(const SnapshotOptions& options,
+                            const HeldSnapshotState& /*state*/) {
+  return Describe(options);
+}
+
+Status FileSnapshot::Describe(const SnapshotOptions& options) {
+  ManifestTail manifest(db_);
+  bool unused = false;
+  WalContents wals;
+  Status status = ListFiles();
+  if (status.ok()) status = manifest.Follow(&unused);
+  if (status.ok()) status = ReadManifest(manifest);
+  if (status.ok()) status = CheckNotStopped(options);
+  if (status.ok()) status = ReadTables(manifest.state());
+  if (status.ok()) status = CheckNotStopped(options);
+  if (status.ok()) status = ReadWals(&wals);
+  if (status.ok()) {
+    status = CheckTrackedWals(manifest.state(), files_.files);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  TellContent(manifest.state(), wals);
+  return Status::OK();
+}
+
+Status FileSnapshot::ListFiles() {
+  std::vector<std::string> names;
+  Status status = ListDirectory(db_, &names);
+  for (const std::string& name : names) {
+    CloneFile file;
+    if (status.ok() && ParseCloneFileName(name, &file)) {
+      const std::string path = db_ + "/" + name;
+      const FileId id = FileIdOf(path);
+      file.bytes = id.bytes;
+      if (file.kind == CloneFileKind::kBlob) {
+        file.modified_ns = id.modified_ns;
+      }
+      files_.files.push_back(file);
+      bool found = false;
+      if (file.kind == CloneFileKind::kOptions) {
+        status = ReadSmallFile(path, kMaxOptionsFileBytes, &found,
+                               &options_text_);
+      }
+    }
+  }
+  std::sort(files_.files.begin(), files_.files.end(),
+            [](const CloneFile& a, const CloneFile& b) {
+              return a.kind != b.kind ? a.kind < b.kind : a.number < b.number;
+            });
+  counters_.live_files = files_.files.size();
+  return status;
+}
+
+Status FileSnapshot::ReadManifest(const ManifestTail& manifest) {
+  for (const auto& [id, family] : manifest.state().families) {
+    SnapshotFamily named;
+    named.name = family.name;
+    families_.push_back(std::move(named));
+    for (const auto& [number, file] : family.files) {
+      if (file.path_id != 0) {
+        return MakeStatus(EndState::kRefused,
+                          "column family '" + family.name +
+                              "' has files on other paths (db_paths, "
+                              "cf_paths), which a clone cannot hold");
+      }
+    }
+  }
+  for (CloneFile& file : files_.files) {
+    if (file.kind == CloneFileKind::kManifest) {
+      file.records_end = manifest.end();
+    }
+  }
+  sequence_ = manifest.state().last_sequence;
+  return ReadDatabaseId(db_, manifest.state(), &database_id_);
+}
+
+Status FileSnapshot::ReadTables(const ManifestState& manifest) {
+  std::map<uint64_t, CloneFile*> by_number;
+  for (CloneFile& file : files_.files) {
+    by_number[file.number] = &file;
+  }
+  for (const auto& [id, family] : manifest.families) {
+    for (const auto& [number, known] : family.files) {
+      if (!known.has_timestamps) {
+        files_.needs.Add(kReadsStrippedTimestamps,
+                         "tables without the timestamps of their keys");
+      }
+      const auto file = by_number.find(number);
+      const Status status = file == by_number.end()
+                                ? Status::OK()
+                                : ReadTable(known, file->second);
+      if (!status.ok()) {
+        return status;
+      }
+    }
+    if (!family.blobs.empty()) {
+      files_.needs.Add(kReadsBlobFiles, "blob files");
+    }
+    for (const auto& [number, known] : family.blobs) {
+      const auto file = by_number.find(number);
+      if (file != by_number.end()) {
+        file->second->identity =
+            BlobIdentity(known, file->second->modified_ns);
+      }
+    }
+  }
+  return Status::OK();
+}
+
+Status FileSnapshot::ReadTable(const ManifestFile& known, CloneFile* file) {
+  const std::string name = CloneFileName(*file);
+  Descriptor descriptor;
+  // A private link has the owner of the source's file, not of its directory.
+  Status status = dir_ != nullptr
+                      ? OpenPrivate(db_ + "/" + name, &descriptor)
+                      : OpenToRead(db_ + "/" + name, &descriptor);
+  SstReader reader;
+  const DescriptorSource source(descriptor.get(), name);
+  if (status.ok()) status = reader.Open(&source);
+  if (status.IsNotSupported()) {
+    // Another kind of table, or a newer block-based one: it goes as it is, and
+    // the wire's digests alone tell that it arrived.
+    AddTableNeeds(reader, &files_.needs);
+    file->identity =
+        TableIdentity(known, TableOrigin(), &file->identity_is_weak);
+    return Status::OK();
+  }
+  if (!status.ok()) {
+    return WithContext(status, EndState::kCorrupt, name);
+  }
+  const SstProperties& properties = reader.properties();
+  file->identity = TableIdentity(
+      known,
+      TableOrigin{properties.db_id, properties.db_session_id,
+                  properties.original_file_number, properties.digest},
+      &file->identity_is_weak);
+  AddTableNeeds(reader, &files_.needs);
+  return Status::OK();
+}
+
+Status FileSnapshot::ReadWals(WalContents* contents) {
+  std::vector<CopiedWal> wals;
+  for (const CloneFile& file : files_.files) {
+    if (file.kind == CloneFileKind::kWal) {
+      wals.push_back({file.number, CloneFileName(file), file.bytes});
+      counters_.wal_bytes_copied += file.bytes;
+    }
+  }
+  counters_.wal_files = wals.size();
+  const Status status = ReadWalContents(db_, wals, contents);
+  for (CloneFile& file : files_.files) {
+    if (file.kind == CloneFileKind::kWal) {
+      file.records_end = contents->ends[file.number];
+    }
+  }
+  for (const uint8_t type : contents->meta_record_types) {
+    files_.needs.AddWalRecord(type);
+  }
+  wal_holds_entries_ = contents->entries > 0;
+  sequence_ = std::max(sequence_, contents->newest_sequence);
+  if (contents->prepared > 0) {
+    notes_.push_back(std::to_string(contents->prepared) +
+                     " prepared transactions are in the clone, neither "
+                     "committed nor rolled back");
+  }
+  return status;
+}
+
+// Where the WALs hold nothing, their numbers and those of the families say
+// nothing either: each open of a database changes them.
+void FileSnapshot::TellContent(const ManifestState& manifest,
+                               const WalContents& wals) {
+  std::map<uint64_t, Digest128> identities;
+  for (const CloneFile& file : files_.files) {
+    identities[file.number] = file.identity;
+  }
+  Digest128Stream content;
+  const bool known = AddContent(manifest, identities, &content);
+  std::string rest;
+  PutFixed64(&rest, sequence_);
+  PutFixed64(&rest, wals.records);
+  if (wals.records > 0) {
+    PutFixed64(&rest, wals.digest.low);
+    PutFixed64(&rest, wals.digest.high);
+    for (const auto& [id, family] : manifest.families) {
+      PutFixed64(&rest, family.log_number);
+    }
+  }
+  content.Add(rest);
+  files_.content = known ? content.Finish() : Digest128();
+}
+
+}  // namespace sstferry

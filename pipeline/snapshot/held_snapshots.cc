@@ -1,0 +1,183 @@
+#include "pipeline/snapshot/held_snapshots.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <thread>
+
+#include "pipeline/base/file_lock.h"
+#include "pipeline/snapshot/posix_files.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::Status;
+
+constexpr std::chrono::milliseconds kBetweenLooks{50};
+
+bool IsGone(const std::string& path) {
+  Lease lease;
+  return ReadLease(path, &lease) != LeaseState::kGood;
+}
+
+// Asks the owner, which answers by removing the directory (yes) or the request
+// file (no).
+Status AskOwner(const LeasedDir& dir, std::chrono::milliseconds patience) {
+  const std::string what =
+      "the snapshot of transfer " + ToHex(dir.lease.transfer_id);
+  const Status asked = AskForRelease(dir.path);
+  if (!asked.ok()) {
+    return IsGone(dir.path) ? Status::OK() : asked;
+  }
+  const auto until = std::chrono::steady_clock::now() + patience;
+  while (std::chrono::steady_clock::now() < until) {
+    if (IsGone(dir.path)) {
+      return Status::OK();
+    }
+    if (!IsReleaseAsked(dir.path)) {
+      return IsGone(dir.path)
+                 ? Status::OK()
+                 : MakeStatus(EndState::kBusy,
+                              what + " is in use: a target is connected to "
+                                     "it; stop that pull first");
+    }
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+  ForgetRelease(dir.path);
+  return IsGone(dir.path)
+             ? Status::OK()
+             : MakeStatus(EndState::kBusy,
+                          what + " is in use by a process that does not "
+                                 "answer; stop that process or try again");
+}
+
+// Releases the snapshot: the process that has it open does so if there is one,
+// else this process under the directory's lock.
+Status Release(const LeasedDir& dir, std::chrono::milliseconds patience) {
+  std::unique_ptr<PrivateDir> adopted;
+  const Status status = PrivateDir::Adopt(dir.path, &adopted);
+  if (!status.ok()) {
+    return status;
+  }
+  if (adopted == nullptr) {
+    return IsGone(dir.path) ? Status::OK() : AskOwner(dir, patience);
+  }
+  adopted->Keep(false);
+  adopted.reset();
+  std::error_code error;
+  return !fs::exists(dir.path, error)
+             ? Status::OK()
+             : MakeStatus(EndState::kInternal,
+                          "expected " + dir.path +
+                              " to be removed, but it is still there");
+}
+
+}  // namespace
+
+std::string RealPath(const std::string& path) {
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  return error ? fs::absolute(path, error).lexically_normal().string()
+               : real.string();
+}
+
+std::string SnapshotParent(const std::string& real_directory,
+                           const std::string& snapshot_dir) {
+  if (!snapshot_dir.empty()) {
+    return RealPath(snapshot_dir);
+  }
+  const std::string beside = fs::path(real_directory).parent_path().string();
+  if (!IsOnReadOnlyFileSystem(real_directory) ||
+      access((beside + "/").c_str(), W_OK | X_OK) == 0) {
+    return beside;
+  }
+  std::error_code error;
+  const std::string scratch = fs::temp_directory_path(error).string();
+  return error ? beside : RealPath(scratch);
+}
+
+Status ListLeasedDirs(const std::string& parent,
+                      const std::function<bool(const Lease&)>& wanted,
+                      LeasedDirs* out) {
+  std::vector<std::string> paths;
+  const Status status = ListPrivateDirs(parent, &paths);
+  for (const std::string& path : paths) {
+    LeasedDir dir;
+    const LeaseState state = ReadLease(path, &dir.lease);
+    std::error_code error;
+    out->foreign +=
+        state == LeaseState::kForeign && fs::exists(path, error) ? 1 : 0;
+    if (state == LeaseState::kGood && wanted(dir.lease)) {
+      dir.path = path;
+      const Descriptor own = OpenOwnDirectory(path);
+      dir.open = own.is_open() && IsFileLocked(PathOfOpen(own) + "/lock");
+      out->dirs.push_back(std::move(dir));
+    }
+  }
+  std::stable_sort(out->dirs.begin(), out->dirs.end(),
+                   [](const LeasedDir& a, const LeasedDir& b) {
+                     return a.lease.created_seconds < b.lease.created_seconds;
+                   });
+  return status;
+}
+
+HeldSnapshot DescribeLeased(const LeasedDir& dir, const LeaseRules& rules) {
+  HeldSnapshot held;
+  held.transfer_id = dir.lease.transfer_id;
+  held.database = dir.lease.database;
+  held.snapshot_sequence = dir.lease.snapshot_sequence;
+  const uint64_t now = rules.Now();
+  held.age_seconds = now - std::min(now, dir.lease.created_seconds);
+  // A process that died could not update the number of its targets.
+  held.readers = dir.open ? dir.lease.readers : 0;
+  held.ttl_left_seconds =
+      held.readers > 0 ? dir.lease.ttl_seconds : rules.Left(dir.lease);
+  held.pinned_bytes = dir.lease.pinned_bytes;
+  return held;
+}
+
+LeasedDirs ListSnapshotsOf(const std::string& directory,
+                           const std::string& snapshot_dir) {
+  const std::string real = RealPath(directory);
+  LeasedDirs found;
+  ListLeasedDirs(
+      SnapshotParent(real, snapshot_dir),
+      [&real](const Lease& lease) { return lease.directory == real; }, &found)
+      .PermitUncheckedError();
+  return found;
+}
+
+Status ReleaseSnapshotOf(const std::string& directory,
+                         const std::string& snapshot_dir,
+                         const std::string& id,
+                         std::chrono::milliseconds patience,
+                         HeldSnapshot* released) {
+  const LeasedDirs found = ListSnapshotsOf(directory, snapshot_dir);
+  std::vector<const LeasedDir*> meant;
+  std::string held;
+  for (const LeasedDir& dir : found.dirs) {
+    const std::string hex = ToHex(dir.lease.transfer_id);
+    held += (held.empty() ? "" : ", ") + hex;
+    if (hex.rfind(id, 0) == 0) {
+      meant.push_back(&dir);
+    }
+  }
+  if (meant.size() != 1) {
+    std::string text = directory + ": expected one retained snapshot " + id +
+                       ", found " + std::to_string(meant.size());
+    text += held.empty() ? "; none is retained" : "; retained: " + held;
+    if (found.foreign > 0) {
+      text += "; " + std::to_string(found.foreign) +
+              " more belong to another user, who must release them";
+    }
+    return MakeStatus(EndState::kRefused, text);
+  }
+  *released = DescribeLeased(*meant[0], LeaseRules());
+  return Release(*meant[0], patience);
+}
+
+}  // namespace sstferry

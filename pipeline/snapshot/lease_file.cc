@@ -1,0 +1,147 @@
+#include "pipeline/snapshot/lease_file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+
+#include "format/sealed_file.h"
+#include "pipeline/snapshot/posix_files.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+bool IsOurs(const struct stat& info) {
+  return info.st_uid == geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+bool ReadWhole(int fd, std::string* contents) {
+  char buffer[16 << 10];
+  for (;;) {
+    const ssize_t done = read(fd, buffer, sizeof(buffer));
+    if (done < 0 && errno == EINTR) {
+      continue;
+    }
+    if (done <= 0) {
+      return done == 0;
+    }
+    contents->append(buffer, static_cast<size_t>(done));
+    if (contents->size() > kSealedHeaderBytes + kMaxLeasePayloadBytes) {
+      return false;
+    }
+  }
+}
+
+Status SyncPath(const std::string& path, int flags) {
+  const Descriptor file(open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW));
+  return file.get() >= 0 && fsync(file.get()) == 0
+             ? Status::OK()
+             : ErrnoStatus(EndState::kSourceError, "cannot sync", path, errno);
+}
+
+}  // namespace
+
+LeaseState ReadLease(const std::string& path, Lease* lease) {
+  const Descriptor dir = OpenOwnDirectory(path);
+  if (!dir.is_open()) {
+    return LeaseState::kForeign;
+  }
+  const Descriptor file(openat(dir.get(), "lease",
+                               O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (file.get() < 0) {
+    return errno == ENOENT ? LeaseState::kNone : LeaseState::kBad;
+  }
+  struct stat info;
+  std::string contents;
+  if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
+      !IsOurs(info) || !ReadWhole(file.get(), &contents) ||
+      !DecodeLease(contents, lease).ok()) {
+    return LeaseState::kBad;
+  }
+  return LeaseState::kGood;
+}
+
+Status WriteLease(const std::string& named, const Lease& lease) {
+  // Others may give the name to another directory at any time.
+  const Descriptor dir = OpenOwnDirectory(named);
+  if (!dir.is_open()) {
+    return ErrnoStatus(EndState::kSourceError, "cannot open directory", named,
+                       errno);
+  }
+  const std::string path = PathOfOpen(dir);
+  std::string contents;
+  Status status = EncodeLease(lease, &contents);
+  const std::string young = path + "/lease.new";
+  const std::string name = path + "/lease";
+  unlink(young.c_str());
+  if (status.ok()) status = WriteSmallFile(young, contents);
+  if (status.ok()) status = SyncPath(young, O_RDONLY);
+  if (status.ok() && rename(young.c_str(), name.c_str()) != 0) {
+    status = ErrnoStatus(EndState::kSourceError, "cannot rename", young, errno);
+  }
+  if (status.ok()) status = SyncPath(path, O_RDONLY | O_DIRECTORY);
+  return WithContext(status, EndState::kSourceError, named);
+}
+
+void RemoveLease(const std::string& path) {
+  const Descriptor dir = OpenOwnDirectory(path);
+  if (dir.is_open()) {
+    unlinkat(dir.get(), "lease", 0);
+  }
+}
+
+bool HoldsOnlyFiles(const std::string& path) {
+  const int fd =
+      open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  struct stat info;
+  if (fd < 0 || fstat(fd, &info) != 0 || !IsOurs(info)) {
+    if (fd >= 0) {
+      close(fd);
+    }
+    return false;
+  }
+  DIR* const dir = fdopendir(fd);
+  if (dir == nullptr) {
+    close(fd);
+    return false;
+  }
+  bool only_files = true;
+  while (const dirent* entry = readdir(dir)) {
+    const std::string name(entry->d_name);
+    if (name == "." || name == "..") {
+      continue;
+    }
+    // A table is a link to the source's file, which any user may own: a hard
+    // link, or a symbolic one where LinkFile() makes such.
+    only_files =
+        only_files &&
+        fstatat(fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+        (S_ISREG(info.st_mode) ||
+         (S_ISLNK(info.st_mode) &&
+          IsOnReadOnlyFileSystem(path + "/" + name) &&
+          fstatat(fd, entry->d_name, &info, 0) == 0 && S_ISREG(info.st_mode)));
+  }
+  closedir(dir);
+  return only_files;
+}
+
+uint64_t LeaseRules::Now() const {
+  return wall_seconds
+             ? wall_seconds()
+             : static_cast<uint64_t>(
+                   std::chrono::duration_cast<std::chrono::seconds>(
+                       std::chrono::system_clock::now().time_since_epoch())
+                       .count());
+}
+
+uint64_t LeaseRules::Left(const Lease& lease) const {
+  return LeaseSecondsLeft(lease, Now(),
+                          max_ttl ? max_ttl(lease) : lease.ttl_seconds);
+}
+
+}  // namespace sstferry

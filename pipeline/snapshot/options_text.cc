@@ -1,0 +1,113 @@
+#include "pipeline/snapshot/options_text.h"
+
+#include "format/options_line.h"
+
+namespace sstferry {
+namespace {
+
+// Removes RocksDB's escapes of ':', '#', backslash and line ends.
+std::string Unescape(const std::string& text) {
+  std::string plain;
+  for (size_t i = 0; i < text.size(); i++) {
+    if (text[i] == '\\' && i + 1 < text.size()) {
+      const char next = text[++i];
+      plain.push_back(next == 'n' ? '\n' : next == 'r' ? '\r' : next);
+    } else {
+      plain.push_back(text[i]);
+    }
+  }
+  return plain;
+}
+
+// Parses a title, as [DBOptions] or [CFOptions "name"]: the section's kind and
+// the family's name.
+bool ParseTitle(const std::string& line, std::string* kind,
+                std::string* family) {
+  if (line.size() < 3 || line.front() != '[' || line.back() != ']') {
+    return false;
+  }
+  const std::string title = line.substr(1, line.size() - 2);
+  const size_t open = title.find('"');
+  *kind = TrimOptionText(title.substr(0, open));
+  if (open != std::string::npos && title.size() > open + 1 &&
+      title.back() == '"') {
+    *family = Unescape(title.substr(open + 1, title.size() - open - 2));
+  }
+  return true;
+}
+
+}  // namespace
+
+OptionsText::OptionsText(const std::string& text) {
+  Section* section = nullptr;
+  ForEachLine(text, [&](const std::string& raw) {
+    const std::string line = OptionLineText(raw);
+    std::string title;
+    std::string family;
+    if (ParseTitle(line, &title, &family)) {
+      section = title == "DBOptions"   ? &database_
+                : title == "CFOptions" ? &families_[family]
+                                       : nullptr;
+      return;
+    }
+    std::string name;
+    std::string value;
+    if (section != nullptr && SplitOptionLine(line, &name, &value)) {
+      (*section)[name] = Unescape(value);
+    }
+  });
+}
+
+std::map<std::string, std::string> FamilySections(const std::string& text) {
+  std::map<std::string, std::string> sections;
+  std::string* section = nullptr;
+  ForEachLine(text, [&](const std::string& line) {
+    std::string title;
+    std::string family;
+    if (ParseTitle(OptionLineText(line), &title, &family)) {
+      const bool is_family = title == "CFOptions" ||
+                             title.rfind("TableOptions/", 0) == 0;
+      section = is_family ? &sections[family] : nullptr;
+    }
+    if (section != nullptr) {
+      section->append(line).push_back('\n');
+    }
+  });
+  return sections;
+}
+
+std::string OptionsText::DatabaseOption(const std::string& key,
+                                        const std::string& missing) const {
+  const auto it = database_.find(key);
+  return it == database_.end() ? missing : it->second;
+}
+
+std::string OptionsText::FamilyText(const std::string& family,
+                                    const std::string& key) const {
+  const auto section = families_.find(family);
+  if (section == families_.end()) {
+    return std::string();
+  }
+  const auto it = section->second.find(key);
+  return it == section->second.end() ? std::string() : it->second;
+}
+
+std::string OptionsText::FamilyObject(const std::string& family,
+                                      const std::string& key) const {
+  const std::string value = FamilyText(family, key);
+  if (value == "nullptr") {
+    return std::string();
+  }
+  const size_t id = value.find("id=");
+  if (value.empty() || value.front() != '{' || id == std::string::npos) {
+    return value;
+  }
+  const size_t begin = id + 3;
+  return value.substr(begin, value.find_first_of(";}", begin) - begin);
+}
+
+bool OptionsText::HasFamily(const std::string& family) const {
+  return families_.count(family) != 0;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,546 @@
+#include "pipeline/snapshot/posix_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "pipeline/base/descriptor_shortage.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+constexpr size_t kCopyBufferBytes = 1 << 20;
+
+Status WriteAll(int fd, const char* data, size_t size,
+                const std::string& path) {
+  while (size > 0) {
+    const ssize_t done = write(fd, data, size);
+    if (done < 0) {
+      if (errno == EINTR) continue;
+      return ErrnoStatus(EndState::kSourceError, "cannot write", path, errno);
+    }
+    data += done;
+    size -= static_cast<size_t>(done);
+  }
+  return Status::OK();
+}
+
+FileId FromStat(const struct stat& info) {
+  // A time before 1970 counts as not known.
+  const int64_t modified_ns =
+      int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+  return {static_cast<uint64_t>(info.st_dev), info.st_ino,
+          static_cast<uint64_t>(info.st_size),
+          static_cast<uint64_t>(std::max<int64_t>(modified_ns, 0))};
+}
+
+std::string ParentOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+std::string NameOf(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+std::string KindOf(const struct stat& file) {
+  switch (file.st_mode & S_IFMT) {
+    case S_IFREG:
+      return "a file";
+    case S_IFLNK:
+      return "a symbolic link";
+    case S_IFIFO:
+      return "a FIFO";
+    case S_IFDIR:
+      return "a directory";
+    case S_IFSOCK:
+      return "a socket";
+    default:
+      return "a device";
+  }
+}
+
+// Whoever owns a database's directory may give its files any name, also that of
+// a link to what only this process may read.
+Status CheckOwned(const std::string& path, int directory,
+                  const struct stat& file) {
+  struct stat owned;
+  if (fstat(directory, &owned) != 0) {
+    return ErrnoStatus(EndState::kSourceError, "cannot look at", path, errno);
+  }
+  const bool is_owned = file.st_uid == owned.st_uid || file.st_uid == 0 ||
+                        file.st_uid == geteuid();
+  return S_ISREG(file.st_mode) && is_owned
+             ? Status::OK()
+             : MakeStatus(EndState::kSourceError,
+                          path + ": expected a regular file of uid " +
+                              std::to_string(owned.st_uid) +
+                              ", which owns the directory, or of root, found " +
+                              KindOf(file) + " of uid " +
+                              std::to_string(file.st_uid) +
+                              "; remove it there, or give it to uid " +
+                              std::to_string(owned.st_uid));
+}
+
+// Checks the file itself, also a link.
+Status CheckNamed(const std::string& path, int directory, bool* found) {
+  struct stat info;
+  *found = fstatat(directory, NameOf(path).c_str(), &info,
+                   AT_SYMLINK_NOFOLLOW) == 0;
+  return *found ? CheckOwned(path, directory, info) : Status::OK();
+}
+
+}  // namespace
+
+Status OpenToRead(const std::string& path, Descriptor* out) {
+  *out = Descriptor();
+  const Descriptor directory = OpenDirectory(ParentOf(path));
+  if (!directory.is_open()) {
+    return errno == ENOENT ? Status::OK()
+                           : ErrnoStatus(EndState::kSourceError,
+                                         "cannot open the directory of", path,
+                                         errno);
+  }
+  // O_NONBLOCK: the open of a FIFO must not wait for a writer.
+  Descriptor file(openat(directory.get(), NameOf(path).c_str(),
+                         O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file.is_open()) {
+    const int error = errno;
+    bool found = false;
+    const Status status = CheckNamed(path, directory.get(), &found);
+    return error == ENOENT || !status.ok()
+               ? status
+               : ErrnoStatus(EndState::kSourceError, "cannot open", path,
+                             error);
+  }
+  struct stat info;
+  const Status status =
+      fstat(file.get(), &info) == 0
+          ? CheckOwned(path, directory.get(), info)
+          : ErrnoStatus(EndState::kSourceError, "cannot look at", path, errno);
+  if (status.ok()) *out = std::move(file);
+  return status;
+}
+
+Status OpenPrivate(const std::string& path, Descriptor* out) {
+  *out = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return out->is_open()
+             ? Status::OK()
+             : ErrnoStatus(EndState::kSourceError, "cannot open", path, errno);
+}
+
+Descriptor OpenOwnDirectory(const std::string& path) {
+  const Descriptor parent = OpenDirectory(ParentOf(path));
+  return parent.is_open() ? OpenOwnDirectoryIn(parent, NameOf(path))
+                          : Descriptor();
+}
+
+Descriptor OpenOwnDirectoryIn(const Descriptor& parent,
+                              const std::string& name) {
+  Descriptor directory(
+      openat(parent.get(), name.c_str(),
+             O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info;
+  if (directory.is_open() &&
+      (fstat(directory.get(), &info) != 0 || info.st_uid != geteuid() ||
+       (info.st_mode & (S_IWGRP | S_IWOTH)) != 0)) {
+    directory = Descriptor();
+    errno = EPERM;
+  }
+  return directory;
+}
+
+Status EmptyDirectory(int directory, const std::string& path) {
+  // A descriptor of its own, which readdir() may move.
+  const int listed =
+      openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* const dir = listed < 0 ? nullptr : fdopendir(listed);
+  if (dir == nullptr) {
+    const int error = errno;
+    if (listed >= 0) {
+      close(listed);
+    }
+    return ErrnoStatus(EndState::kSourceError, "cannot read directory", path,
+                       error);
+  }
+  std::vector<std::string> names;
+  while (const dirent* entry = readdir(dir)) {
+    names.emplace_back(entry->d_name);
+  }
+  closedir(dir);
+  Status status;
+  for (const std::string& name : names) {
+    if (status.ok() && name != "." && name != "..") {
+      status = RemoveIn(directory, name, path);
+    }
+  }
+  return status;
+}
+
+Status RemoveIn(int directory, const std::string& name,
+                const std::string& path) {
+  const std::string shown = path + "/" + name;
+  if (unlinkat(directory, name.c_str(), 0) == 0 || errno == ENOENT) {
+    return Status::OK();
+  }
+  int error = errno;
+  if (error == EISDIR || error == EPERM) {
+    const Descriptor below(
+        openat(directory, name.c_str(),
+               O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (below.is_open()) {
+      const Status status = EmptyDirectory(below.get(), shown);
+      if (!status.ok() ||
+          unlinkat(directory, name.c_str(), AT_REMOVEDIR) == 0 ||
+          errno == ENOENT) {
+        return status;
+      }
+      error = errno;
+    } else if (errno == EMFILE || errno == ENFILE) {
+      error = errno;  // says more than that a directory cannot be unlinked
+    }
+  }
+  return ErrnoStatus(EndState::kSourceError, "cannot remove", shown, error);
+}
+
+Status OwnerOf(const std::string& directory, uint32_t* uid) {
+  const Descriptor opened = OpenDirectory(directory);
+  struct stat info;
+  if (!opened.is_open() || fstat(opened.get(), &info) != 0) {
+    return ErrnoStatus(EndState::kSourceError, "cannot open directory",
+                       directory, errno);
+  }
+  *uid = info.st_uid;
+  return Status::OK();
+}
+
+Status ResolveDatabase(const std::string& given, std::string* real) {
+  namespace fs = std::filesystem;
+  constexpr int kMaxLinks = 40;
+  std::error_code error;
+  fs::path rest = fs::absolute(given, error);
+  fs::path at;
+  std::set<uid_t> owners;  // of the links
+  int links = 0;
+  int fault = error.value();
+  for (auto part = rest.begin(); fault == 0 && part != rest.end();) {
+    struct stat info;
+    if (part->empty() || *part == "." || *part == "..") {
+      at = *part == ".." ? at.parent_path() : at;  // no link is in it
+      ++part;
+      continue;
+    }
+    const fs::path next = at / *part++;
+    if (lstat(next.c_str(), &info) != 0) {
+      fault = errno;
+    } else if (!S_ISLNK(info.st_mode)) {
+      at = next;
+    } else {
+      owners.insert(info.st_uid);
+      fs::path target = at / fs::read_symlink(next, error);
+      fault = ++links > kMaxLinks ? ELOOP : error.value();
+      for (; part != rest.end(); ++part) {
+        target /= *part;
+      }
+      rest = target;
+      at.clear();
+      part = rest.begin();
+    }
+  }
+  if (fault != 0) {
+    return ErrnoStatus(EndState::kSourceError, "cannot open database", given,
+                       fault);
+  }
+  *real = at.string();
+  uint32_t owner = 0;
+  const Status status = OwnerOf(*real, &owner);
+  for (const uid_t of : owners) {
+    if (status.ok() && of != 0 && of != geteuid() && of != owner) {
+      return MakeStatus(EndState::kSourceError,
+                        given + " leads to " + *real + " of uid " +
+                            std::to_string(owner) +
+                            ": expected symbolic links of that account or of "
+                            "root, found one of uid " + std::to_string(of));
+    }
+  }
+  return status;
+}
+
+FileId FileIdOf(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 ? FromStat(info) : FileId();
+}
+
+FileId FileIdOfName(const std::string& path) {
+  struct stat info;
+  return lstat(path.c_str(), &info) == 0 ? FromStat(info) : FileId();
+}
+
+FileId FileIdOfNameIn(const Descriptor& parent, const std::string& name) {
+  struct stat info;
+  return fstatat(parent.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0
+             ? FromStat(info)
+             : FileId();
+}
+
+FileId FileIdOf(int fd) {
+  struct stat info;
+  return fstat(fd, &info) == 0 ? FromStat(info) : FileId();
+}
+
+Status DescriptorSource::Read(uint64_t offset, size_t n, std::string* scratch,
+                              rocksdb::Slice* out) const {
+  scratch->resize(n);
+  size_t have = 0;
+  while (have < n) {
+    const ssize_t done = pread(fd_, scratch->data() + have, n - have,
+                               static_cast<off_t>(offset + have));
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) {
+      return ErrnoStatus(EndState::kSourceError, "cannot read", name_, errno);
+    }
+    if (done == 0) {
+      return Status::TryAgain(name_ + ": expected " + std::to_string(n) +
+                              " bytes at offset " + std::to_string(offset) +
+                              ", found " + std::to_string(have));
+    }
+    have += static_cast<size_t>(done);
+  }
+  *out = rocksdb::Slice(scratch->data(), n);
+  return Status::OK();
+}
+
+Status ErrnoStatus(EndState state, const std::string& what,
+                   const std::string& path, int error) {
+  if (error == ENOSPC || error == EDQUOT) {
+    state = EndState::kNoSpace;
+  }
+  NoteDescriptorShortage(error);
+  return MakeStatus(state, what + " " + path + ": " + strerror(error));
+}
+
+Status ListDirectory(const std::string& path,
+                     std::vector<std::string>* names) {
+  names->clear();
+  const Descriptor directory = OpenDirectory(path);
+  const int listed =
+      directory.is_open()
+          ? openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+          : -1;
+  DIR* const dir = listed < 0 ? nullptr : fdopendir(listed);
+  int error = errno;
+  if (dir == nullptr) {
+    if (listed >= 0) {
+      close(listed);
+    }
+    return ErrnoStatus(EndState::kSourceError, "cannot read directory", path,
+                       error);
+  }
+  for (;;) {
+    errno = 0;
+    const dirent* entry = readdir(dir);
+    if (entry == nullptr) {
+      error = errno;
+      break;
+    }
+    const std::string name(entry->d_name);
+    if (name != "." && name != "..") {
+      names->push_back(name);
+    }
+  }
+  closedir(dir);
+  std::sort(names->begin(), names->end());
+  return error == 0 ? Status::OK()
+                    : ErrnoStatus(EndState::kSourceError,
+                                  "cannot read directory", path, error);
+}
+
+Status ReadSmallFile(const std::string& path, uint64_t max_bytes, bool* found,
+                     std::string* contents) {
+  contents->clear();
+  *found = false;
+  Descriptor file;
+  const Status status = OpenToRead(path, &file);
+  if (!file.is_open()) {
+    return status;
+  }
+  *found = true;
+  char buffer[16 << 10];
+  for (;;) {
+    const ssize_t done = read(file.get(), buffer, sizeof(buffer));
+    if (done < 0) {
+      if (errno == EINTR) continue;
+      return ErrnoStatus(EndState::kSourceError, "cannot read", path, errno);
+    }
+    if (done == 0) {
+      return Status::OK();
+    }
+    contents->append(buffer, static_cast<size_t>(done));
+    if (contents->size() > max_bytes) {
+      return MakeStatus(EndState::kSourceError,
+                        path + ": expected at most " +
+                            std::to_string(max_bytes) + " bytes, found more");
+    }
+  }
+}
+
+Status CopyPrefix(int from_fd, const std::string& from, const std::string& to,
+                  uint64_t bytes, uint64_t* copied) {
+  *copied = 0;
+  const Descriptor target(
+      open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!target.is_open()) {
+    return ErrnoStatus(EndState::kSourceError, "cannot create", to, errno);
+  }
+  const std::unique_ptr<char[]> buffer(new char[kCopyBufferBytes]);
+  while (*copied < bytes) {
+    const size_t want = static_cast<size_t>(
+        std::min<uint64_t>(kCopyBufferBytes, bytes - *copied));
+    const ssize_t done =
+        pread(from_fd, buffer.get(), want, static_cast<off_t>(*copied));
+    if (done < 0) {
+      if (errno == EINTR) continue;
+      return ErrnoStatus(EndState::kSourceError, "cannot read", from, errno);
+    }
+    if (done == 0) {
+      break;  // the owner truncated it meanwhile: the callers check the length
+    }
+    const Status status =
+        WriteAll(target.get(), buffer.get(), static_cast<size_t>(done), to);
+    if (!status.ok()) {
+      return status;
+    }
+    *copied += static_cast<uint64_t>(done);
+  }
+  return Status::OK();
+}
+
+bool IsOnReadOnlyFileSystem(const std::string& path) {
+  struct statvfs info;
+  return statvfs(path.c_str(), &info) == 0 && (info.f_flag & ST_RDONLY) != 0;
+}
+
+Status LinkFile(const std::string& from, const std::string& to, bool* found) {
+  *found = true;
+  const Descriptor directory = OpenDirectory(ParentOf(from));
+  int error = errno;
+  if (directory.is_open()) {
+    error = linkat(directory.get(), NameOf(from).c_str(), AT_FDCWD, to.c_str(),
+                   0) == 0
+                ? 0
+                : errno;
+  }
+  if (error == ENOENT) {
+    *found = false;
+    return Status::OK();
+  }
+  if (error == 0) {
+    struct stat info;
+    const Status status =
+        lstat(to.c_str(), &info) == 0
+            ? CheckOwned(from, directory.get(), info)
+            : ErrnoStatus(EndState::kSourceError, "cannot look at", to, errno);
+    if (!status.ok()) {
+      unlink(to.c_str());
+    }
+    return status;
+  }
+  if (directory.is_open()) {
+    const Status named = CheckNamed(from, directory.get(), found);
+    if (!named.ok() || !*found) {
+      return named;
+    }
+  }
+  if (error == EXDEV && IsOnReadOnlyFileSystem(from)) {
+    const std::unique_ptr<char, void (*)(void*)> real(
+        realpath(from.c_str(), nullptr), free);
+    struct stat info;
+    if (real != nullptr && stat(real.get(), &info) == 0 &&
+        symlink(real.get(), to.c_str()) == 0) {
+      const timespec times[2] = {{0, UTIME_OMIT}, info.st_mtim};
+      if (utimensat(AT_FDCWD, to.c_str(), times, AT_SYMLINK_NOFOLLOW) == 0) {
+        return Status::OK();
+      }
+    }
+    error = errno;
+  }
+  const Status status =
+      ErrnoStatus(EndState::kSourceError, "cannot link", from, error);
+  const std::string parent = to.substr(0, to.rfind('/'));
+  if (error == EXDEV) {
+    return WithContext(status, EndState::kSourceError,
+                       "--snapshot-dir must be on the same file system as "
+                       "the source (hard links are made in " + parent + ")");
+  }
+  if (error == EPERM || error == EACCES) {
+    return WithContext(status, EndState::kSourceError,
+                       "run as the owner of the source's files or as root "
+                       "(fs.protected_hardlinks forbids links to files of "
+                       "others), on a file system that has hard links");
+  }
+  return status;
+}
+
+Status CheckLinkedFiles(const std::string& directory) {
+  std::vector<std::string> names;
+  Status status = ListDirectory(directory, &names);
+  for (const std::string& name : names) {
+    const std::string path = directory + "/" + name;
+    struct stat link_info;
+    if (!status.ok() || lstat(path.c_str(), &link_info) != 0 ||
+        !S_ISLNK(link_info.st_mode)) {
+      continue;
+    }
+    struct stat info;
+    const bool found = stat(path.c_str(), &info) == 0;
+    const timespec& linked = link_info.st_mtim;
+    // Where links have whole seconds only, these must do.
+    if (found && info.st_mtim.tv_sec == linked.tv_sec &&
+        (info.st_mtim.tv_nsec == linked.tv_nsec || linked.tv_nsec == 0)) {
+      continue;
+    }
+    status = MakeStatus(
+        EndState::kSourceError,
+        name + " of a source that is mounted read-only: expected the file of "
+               "when the snapshot was taken, found " +
+            (found ? "another one" : "none") +
+            "; somebody writes there through another mount: serve the "
+            "database where it is written");
+  }
+  return status;
+}
+
+Status WriteSmallFile(const std::string& path, const std::string& contents) {
+  const Descriptor file(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (file.get() < 0) {
+    return ErrnoStatus(EndState::kSourceError, "cannot create", path, errno);
+  }
+  return WriteAll(file.get(), contents.data(), contents.size(), path);
+}
+
+uint64_t FreeBytes(const std::string& path, double kept_percent) {
+  struct statvfs info;
+  if (statvfs(path.c_str(), &info) != 0) {
+    return UINT64_MAX;
+  }
+  const double kept = static_cast<double>(info.f_blocks) * kept_percent / 100;
+  const double free = static_cast<double>(info.f_bavail) - kept;
+  return static_cast<uint64_t>(std::max(free, 0.0)) * info.f_frsize;
+}
+
+}  // namespace sstferry

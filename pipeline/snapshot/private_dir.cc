@@ -1,0 +1,376 @@
+#include "pipeline/snapshot/private_dir.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <system_error>
+
+#include "format/end_state.h"
+#include "pipeline/base/file_lock.h"
+#include "pipeline/snapshot/posix_files.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::Status;
+
+constexpr char kRelease[] = "release";
+constexpr char kMarker[] = ".sstferry-snapshot-";
+constexpr int kRandomDigits = 16;
+// Age at which a directory without a lock counts as abandoned. Making and
+// removing one takes far less.
+constexpr auto kUnlockedGrace = std::chrono::minutes(1);
+
+std::string RandomHex() {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::random_device device;
+  std::string text;
+  for (int i = 0; i < kRandomDigits; i++) {
+    text.push_back(kDigits[device() & 15]);
+  }
+  return text;
+}
+
+// Returns true only for names that Create() makes,
+// NAME.sstferry-snapshot-PID-RANDOM: directories of another origin are never
+// removed.
+bool IsPrivateName(const std::string& name) {
+  const size_t marker = name.rfind(kMarker);
+  if (marker == std::string::npos || marker == 0) {
+    return false;
+  }
+  const std::string tail = name.substr(marker + strlen(kMarker));
+  const size_t dash = tail.find('-');
+  if (dash == std::string::npos || dash == 0 ||
+      tail.size() - dash - 1 != kRandomDigits) {
+    return false;
+  }
+  return tail.find_first_not_of("0123456789") == dash &&
+         tail.find_first_not_of("0123456789abcdef", dash + 1) ==
+             std::string::npos;
+}
+
+// Links the tables, blob files and WALs of a snapshot, which nobody changes,
+// and copies what is small. A symbolic link of LinkFile() is linked as it is.
+Status LinkFiles(const std::string& from, const std::string& to) {
+  std::vector<std::string> names;
+  Status status = ListDirectory(from, &names);
+  for (const std::string& name : names) {
+    const std::string extension = fs::path(name).extension().string();
+    const std::string path = from + "/" + name;
+    std::error_code error;
+    if (!status.ok() || name == "LOCK" || !fs::is_regular_file(path, error)) {
+      continue;
+    }
+    if (extension == ".sst" || extension == ".blob" || extension == ".log") {
+      if (link(path.c_str(), (to + "/" + name).c_str()) != 0) {
+        status = ErrnoStatus(EndState::kSourceError, "cannot link", path,
+                             errno);
+      }
+    } else if (!fs::copy_file(path, to + "/" + name, error)) {
+      status = ErrnoStatus(EndState::kSourceError, "cannot copy", path,
+                           error.value());
+    }
+  }
+  return status;
+}
+
+// Removes a private directory. Removes the lease first, so that no process
+// adopts an incomplete directory, and the lock last, so that an interrupted
+// removal is found again. Whoever owns the parent may have given the name to
+// another directory, which is not ours to remove.
+Status RemoveTree(const Descriptor& parent, const Descriptor& dir,
+                  const std::string& path) {
+  Status status;
+  for (const char* part : {"lease", "lease.new", "options", "replay", "held",
+                           "db", "release", "lock.new", "lock"}) {
+    if (status.ok()) status = RemoveIn(dir.get(), part, path);
+  }
+  if (status.ok()) status = EmptyDirectory(dir.get(), path);
+  if (!status.ok()) {
+    return status;
+  }
+  const std::string name = fs::path(path).filename().string();
+  if (!FileIdOfNameIn(parent, name).IsSameFile(FileIdOf(dir.get()))) {
+    return MakeStatus(EndState::kSourceError,
+                      path + ": expected the private directory of a snapshot, "
+                             "found another or none, which is left alone; "
+                             "somebody who may write its parent has renamed "
+                             "it: what it held is removed");
+  }
+  return unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) == 0 ||
+                 errno == ENOENT
+             ? status
+             : ErrnoStatus(EndState::kSourceError, "cannot remove", path,
+                           errno);
+}
+
+// Makes the lock file. It gets its name only after this process has locked it,
+// so that no other process sees a new directory with a free lock.
+Status MakeLock(const Descriptor& dir, const std::string& path, int* lock_fd) {
+  const int fd = openat(dir.get(), "lock.new",
+                        O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+  if (fd < 0) {
+    return ErrnoStatus(EndState::kSourceError, "cannot create",
+                       path + "/lock.new", errno);
+  }
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0 ||
+      renameat(dir.get(), "lock.new", dir.get(), "lock") != 0) {
+    const int error = errno;
+    close(fd);
+    return ErrnoStatus(EndState::kSourceError, "cannot lock", path, error);
+  }
+  *lock_fd = fd;
+  return Status::OK();
+}
+
+int OpenLock(const Descriptor& dir) {
+  return openat(dir.get(), "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+}
+
+bool IsAbandonedYoung(const Descriptor& dir) {
+  struct stat info;
+  return fstat(dir.get(), &info) == 0 &&
+         std::chrono::system_clock::now() -
+                 std::chrono::system_clock::from_time_t(info.st_mtime) >
+             kUnlockedGrace;
+}
+
+// Returns true if the lease of a directory has not expired. REQUIRES: the
+// caller has the directory's lock.
+bool IsLeased(const std::string& path, const LeaseRules& rules) {
+  Lease lease;
+  if (ReadLease(path, &lease) != LeaseState::kGood || rules.Left(lease) == 0) {
+    return false;
+  }
+  if (lease.renewed_seconds > rules.Now()) {
+    lease.renewed_seconds = rules.Now();
+    return WriteLease(path, lease).ok();
+  }
+  return true;
+}
+
+Descriptor OpenParent(const std::string& path) {
+  return OpenDirectory(path.substr(0, path.rfind('/') + 1));
+}
+
+Status RemoveIfAbandoned(const std::string& path, const LeaseRules& rules,
+                         bool* removed) {
+  *removed = false;
+  const Descriptor parent = OpenParent(path);
+  const Descriptor dir =
+      OpenOwnDirectoryIn(parent, fs::path(path).filename().string());
+  if (!dir.is_open()) {
+    return Status::OK();
+  }
+  const int fd = OpenLock(dir);
+  if (fd < 0) {
+    if (errno != ENOENT || !IsAbandonedYoung(dir)) {
+      return Status::OK();
+    }
+    *removed = true;
+    return RemoveTree(parent, dir, path);
+  }
+  Status status;
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+      !IsLeased(PathOfOpen(dir), rules)) {
+    *removed = true;
+    status = RemoveTree(parent, dir, path);
+  }
+  close(fd);
+  return status;
+}
+
+Status CannotCreate(const std::string& path, int error) {
+  const Status status =
+      ErrnoStatus(EndState::kSourceError,
+                  "cannot make the snapshot's private directory", path, error);
+  if (EndStateOf(status) == EndState::kNoSpace) {
+    return status;
+  }
+  return WithContext(status, EndState::kSourceError,
+                     error == EROFS
+                         ? "give a writable directory with --snapshot-dir (on "
+                           "any file system if the source's is read-only)"
+                         : "give a writable directory on the source's file "
+                           "system with --snapshot-dir");
+}
+
+}  // namespace
+
+Status PrivateDir::CheckParent(const std::string& parent) {
+  const std::string path = parent + "/";
+  return access(path.c_str(), W_OK | X_OK) == 0 ? Status::OK()
+                                                : CannotCreate(path, errno);
+}
+
+Status PrivateDir::Create(const std::string& parent, const std::string& name,
+                          std::unique_ptr<PrivateDir>* result) {
+  const std::string own_name = name + kMarker + std::to_string(getpid()) + "-" +
+                               RandomHex();
+  const std::string path = parent + "/" + own_name;
+  Descriptor in = OpenParent(path);
+  if (!in.is_open() || mkdirat(in.get(), own_name.c_str(), 0700) != 0) {
+    return CannotCreate(path, errno);
+  }
+  Descriptor opened = OpenOwnDirectoryIn(in, own_name);
+  if (!opened.is_open()) {
+    return CannotCreate(path, errno);
+  }
+  int lock_fd = -1;
+  Status status = MakeLock(opened, path, &lock_fd);
+  if (!status.ok()) {
+    // The directory is empty; if this fails too, the next start removes it.
+    RemoveTree(in, opened, path).PermitUncheckedError();
+    return status;
+  }
+  std::unique_ptr<PrivateDir> dir(
+      new PrivateDir(path, std::move(in), std::move(opened), lock_fd));
+  status = dir->Clear();
+  if (status.ok()) {
+    *result = std::move(dir);
+  }
+  return status;
+}
+
+Status PrivateDir::CreateLinked(const std::string& path,
+                                const std::string& own_path,
+                                std::unique_ptr<PrivateDir>* result) {
+  const fs::path given(path);
+  const std::string whole = given.filename().string();
+  std::unique_ptr<PrivateDir> dir;
+  Status status = Create(given.parent_path().string(),
+                         whole.substr(0, whole.rfind(kMarker)), &dir);
+  if (status.ok()) status = LinkFiles(own_path + "/db", dir->db());
+  for (const char* part : {"/options", "/replay"}) {
+    std::error_code error;
+    if (status.ok() && fs::exists(own_path + part, error) &&
+        !fs::copy_file(own_path + part, dir->own_path() + part, error)) {
+      status = ErrnoStatus(EndState::kSourceError, "cannot copy", path + part,
+                           error.value());
+    }
+  }
+  if (status.ok()) *result = std::move(dir);
+  return status;
+}
+
+Status PrivateDir::Adopt(const std::string& path,
+                         std::unique_ptr<PrivateDir>* result) {
+  result->reset();
+  Descriptor parent = OpenParent(path);
+  Descriptor dir =
+      OpenOwnDirectoryIn(parent, fs::path(path).filename().string());
+  const std::string own_path = PathOfOpen(dir);
+  Lease lease;
+  if (!dir.is_open() || ReadLease(own_path, &lease) != LeaseState::kGood) {
+    return Status::OK();
+  }
+  const int fd = OpenLock(dir);
+  if (fd < 0) {
+    return Status::OK();
+  }
+  // Reads the lease again under the lock: its owner may just have removed it.
+  if (!LockFile(fd) || ReadLease(own_path, &lease) != LeaseState::kGood ||
+      !HoldsOnlyFiles(own_path + "/db")) {
+    close(fd);
+    return Status::OK();
+  }
+  result->reset(
+      new PrivateDir(path, std::move(parent), std::move(dir), fd));
+  (*result)->Keep(true);
+  return Status::OK();
+}
+
+PrivateDir::~PrivateDir() {
+  if (!keep_) {
+    // If this fails, the next start removes the rest, as after a kill.
+    const Status removed = RemoveTree(parent_, dir_, path_);
+    if (!removed.ok() && log_) {
+      log_(MessageOf(removed));
+    }
+  }
+  close(lock_fd_);
+}
+
+Status AskForRelease(const std::string& path) {
+  const Descriptor dir = OpenOwnDirectory(path);
+  const int fd = !dir.is_open()
+                     ? -1
+                     : openat(dir.get(), kRelease,
+                              O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW,
+                              0600);
+  if (fd < 0) {
+    return ErrnoStatus(EndState::kInternal, "cannot create",
+                       path + "/" + kRelease, errno);
+  }
+  close(fd);
+  return Status::OK();
+}
+
+bool IsReleaseAsked(const std::string& path) {
+  struct stat info;
+  return lstat((path + "/" + kRelease).c_str(), &info) == 0;
+}
+
+void ForgetRelease(const std::string& path) {
+  const Descriptor dir = OpenOwnDirectory(path);
+  if (dir.is_open()) {
+    unlinkat(dir.get(), kRelease, 0);
+  }
+}
+
+Status PrivateDir::Clear() {
+  for (const char* part : {"held", "db"}) {
+    const Status status = RemoveIn(dir_.get(), part, path_);
+    if (!status.ok()) {
+      return status;
+    }
+    if (mkdirat(dir_.get(), part, 0700) != 0) {
+      return ErrnoStatus(EndState::kSourceError, "cannot make",
+                         path_ + "/" + part, errno);
+    }
+  }
+  return Status::OK();
+}
+
+Status ListPrivateDirs(const std::string& parent,
+                       std::vector<std::string>* paths) {
+  std::vector<std::string> names;
+  const Status status = ListDirectory(parent, &names);
+  paths->clear();
+  for (const std::string& name : names) {
+    if (IsPrivateName(name)) {
+      paths->push_back(parent + "/" + name);
+    }
+  }
+  return status;
+}
+
+Status RemoveLeftoverSnapshots(
+    const std::string& parent,
+    const std::function<void(const std::string&)>& log,
+    const LeaseRules& rules) {
+  std::vector<std::string> paths;
+  Status status = ListPrivateDirs(parent, &paths);
+  for (const std::string& path : paths) {
+    bool removed = false;
+    const Status one = RemoveIfAbandoned(path, rules, &removed);
+    if (!one.ok()) {
+      status = one;
+    } else if (removed && log) {
+      log("removed a snapshot without a valid lease: " + path);
+    }
+  }
+  return status;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,222 @@
+#include "pipeline/snapshot/snapshot.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "format/end_state.h"
+#include "pipeline/snapshot/file_snapshot.h"
+#include "pipeline/snapshot/held_snapshots.h"
+#include "pipeline/snapshot/posix_files.h"
+#include "pipeline/snapshot/private_dir.h"
+#include "pipeline/snapshot/snapshot_copy.h"
+#include "rocksdb/merge_operator.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::ColumnFamilyHandle;
+using rocksdb::DB;
+using rocksdb::Status;
+
+class OpenedSnapshot : public Snapshot {
+ public:
+  explicit OpenedSnapshot(std::unique_ptr<PrivateDir> dir)
+      : dir_(std::move(dir)) {}
+
+  Status Fill(const SnapshotOptions& options) {
+    return copy_.Take(options, *dir_);
+  }
+  Status Reopen(const SnapshotOptions& options,
+                const HeldSnapshotState& state) {
+    return copy_.Reopen(options, state, *dir_);
+  }
+
+  Status PrepareAdoption() override { return copy_.PrepareReopening(*dir_); }
+  void Keep(bool keep) override { dir_->Keep(keep); }
+
+  DB* db() const override { return copy_.db(); }
+  const std::vector<SnapshotFamily>& families() const override {
+    return copy_.families();
+  }
+  uint64_t sequence() const override { return copy_.sequence(); }
+  const std::string& database_id() const override {
+    return copy_.database_id();
+  }
+  const std::string& directory() const override { return dir_->path(); }
+  const std::string& own_path() const override { return dir_->own_path(); }
+  const std::string& options_text() const override {
+    return copy_.options_text();
+  }
+  const std::vector<std::string>& notes() const override {
+    return copy_.notes();
+  }
+  // Prepared transactions: only the application's coordinator knows more.
+  bool leaves_out() const override { return copy_.replay().prepared > 0; }
+  bool wal_not_flushed() const override { return copy_.read_only(); }
+  const Digest128& wal_digest() const override {
+    return copy_.replay().digest;
+  }
+  bool wal_holds_single_deletes() const override {
+    return copy_.replay().has_single_deletes;
+  }
+  bool wal_holds_entries() const override {
+    return copy_.replay().entries > 0;
+  }
+  const Counters& counters() const override { return copy_.counters(); }
+
+ private:
+  // Members are destroyed in reverse order: the database closes before its
+  // directory is removed.
+  const std::unique_ptr<PrivateDir> dir_;
+  SnapshotCopy copy_;
+};
+
+void Log(const SnapshotOptions& options, LogLevel level,
+         const std::string& line) {
+  if (options.log) {
+    options.log(level, line);
+  }
+}
+
+Status MakePrivateDir(const SnapshotOptions& options,
+                      std::unique_ptr<PrivateDir>* dir) {
+  const fs::path source(options.database_dir);
+  const std::string parent =
+      SnapshotParent(options.database_dir, options.snapshot_dir);
+  const Status leftovers =
+      RemoveLeftoverSnapshots(parent, [&options](const std::string& line) {
+        Log(options, LogLevel::kInfo, line);
+      });
+  // Another process's leftovers do not prevent this snapshot.
+  if (!leftovers.ok()) {
+    Log(options, LogLevel::kWarning, MessageOf(leftovers));
+  }
+  std::string name = source.filename().string();
+  return PrivateDir::Create(parent, name.empty() ? "root" : name, dir);
+}
+
+template <typename Kind>
+Status Taken(const SnapshotOptions& options, std::unique_ptr<PrivateDir> dir,
+             std::unique_ptr<Snapshot>* result) {
+  dir->set_log([log = options.log](const std::string& line) {
+    if (log) log(LogLevel::kWarning, line);
+  });
+  Status status = dir->Clear();
+  auto snapshot = std::make_unique<Kind>(std::move(dir));
+  if (status.ok()) status = snapshot->Fill(options);
+  if (status.ok()) *result = std::move(snapshot);
+  return status;
+}
+
+template <typename Kind>
+Status Adopted(const SnapshotOptions& options, const HeldSnapshotState& state,
+               std::unique_ptr<PrivateDir> dir,
+               std::unique_ptr<Snapshot>* result) {
+  dir->set_log([log = options.log](const std::string& line) {
+    if (log) log(LogLevel::kWarning, line);
+  });
+  auto snapshot = std::make_unique<Kind>(std::move(dir));
+  Status status = snapshot->Reopen(options, state);
+  if (status.ok() && snapshot->sequence() != state.sequence) {
+    status = MakeStatus(EndState::kCorrupt,
+                        "expected sequence " + std::to_string(state.sequence) +
+                            ", found " + std::to_string(snapshot->sequence()));
+  }
+  if (status.ok()) {
+    *result = std::move(snapshot);
+    return status;
+  }
+  if (status.IsAborted()) {
+    return status;
+  }
+  snapshot->Keep(false);  // no other process could open it either
+  return MakeStatus(EndState::kSnapshotGone,
+                    "the snapshot cannot be opened again: " +
+                        MessageOf(status));
+}
+
+}  // namespace
+
+Status Snapshot::Look(const SnapshotOptions& options,
+                      std::unique_ptr<Snapshot>* result) {
+  std::string real;
+  Status status = ResolveDatabase(options.database_dir, &real);
+  if (!status.ok()) {
+    return status;
+  }
+  auto snapshot = std::make_unique<FileSnapshot>(real);
+  status = snapshot->Look(options);
+  if (status.ok()) {
+    *result = std::move(snapshot);
+  }
+  return WithContext(status, EndState::kSourceError, options.database_dir);
+}
+
+Status Snapshot::Create(const SnapshotOptions& options,
+                        std::unique_ptr<Snapshot>* result) {
+  SnapshotOptions resolved = options;
+  // A symbolic link must not move the private directory to another file system.
+  Status status =
+      ResolveDatabase(options.database_dir, &resolved.database_dir);
+  std::error_code error;
+  if (status.ok() &&
+      !fs::exists(fs::path(resolved.database_dir) / "CURRENT", error)) {
+    status = MakeStatus(EndState::kSourceError,
+                        "no CURRENT file in " + resolved.database_dir +
+                            ": this is not a RocksDB database");
+  }
+  std::unique_ptr<PrivateDir> dir;
+  if (status.ok()) {
+    status = MakePrivateDir(resolved, &dir);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  return options.as_files
+             ? Taken<FileSnapshot>(resolved, std::move(dir), result)
+             : Taken<OpenedSnapshot>(resolved, std::move(dir), result);
+}
+
+Status Snapshot::Adopt(const SnapshotOptions& options,
+                       const HeldSnapshotState& state,
+                       std::unique_ptr<PrivateDir> dir,
+                       std::unique_ptr<Snapshot>* result) {
+  return options.as_files
+             ? Adopted<FileSnapshot>(options, state, std::move(dir), result)
+             : Adopted<OpenedSnapshot>(options, state, std::move(dir), result);
+}
+
+Status Snapshot::FromOpenDatabase(
+    DB* db, const std::vector<ColumnFamilyHandle*>& families,
+    const SnapshotOptions& options, std::unique_ptr<Snapshot>* result) {
+  SnapshotOptions resolved = options;
+  resolved.database_dir = db->GetName();
+  const rocksdb::DBOptions open = db->GetDBOptions();
+  resolved.wal_dir = open.wal_dir.empty() ? db->GetName() : open.wal_dir;
+  if (!open.db_paths.empty()) {
+    resolved.table_dirs.push_back(RealPath(open.db_paths.front().path));
+  }
+  for (ColumnFamilyHandle* family : families) {
+    resolved.registry.comparators.push_back(family->GetComparator());
+    const rocksdb::Options own = db->GetOptions(family);
+    if (own.merge_operator != nullptr) {
+      resolved.registry.merge_operators.push_back(own.merge_operator);
+    }
+    if (!own.cf_paths.empty()) {
+      resolved.table_dirs.push_back(RealPath(own.cf_paths.front().path));
+    }
+  }
+  // Makes RocksDB flush all families, atomically if atomic_flush is set.
+  std::vector<std::string> unused;
+  uint64_t manifest_bytes = 0;
+  Status status = db->GetLiveFiles(unused, &manifest_bytes, true);
+  if (status.ok()) {
+    status = db->FlushWAL(false);
+  }
+  return status.ok() ? Create(resolved, result)
+                     : WithContext(status, EndState::kSourceError,
+                                   "cannot flush " + db->GetName());
+}
+
+}  // namespace sstferry

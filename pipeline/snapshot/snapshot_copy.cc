@@ -1,0 +1,343 @@
+#include "pipeline/snapshot/snapshot_copy.h"
+
+#include <chrono>
+#include <filesystem>
+#include <system_error>
+
+#include "format/end_state.h"
+#include "format/options_line.h"
+#include "pipeline/base/readable_tables.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/snapshot/posix_files.h"
+#include "pipeline/snapshot/snapshot_manifest.h"
+#include "pipeline/snapshot/stoppable_file_system.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::ColumnFamilyDescriptor;
+using rocksdb::ColumnFamilyHandle;
+using rocksdb::DB;
+using rocksdb::Status;
+
+uint64_t MicrosSince(std::chrono::steady_clock::time_point start) {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(
+          std::chrono::steady_clock::now() - start)
+          .count());
+}
+
+// Replaces the copy's path in a message of RocksDB by the source's, which the
+// operator knows.
+std::string NameSource(std::string text, const std::string& copy,
+                       const std::string& source) {
+  for (size_t at = text.find(copy); at != std::string::npos;
+       at = text.find(copy, at + source.size())) {
+    text.replace(at, copy.size(), source);
+  }
+  return text;
+}
+
+std::vector<ColumnFamilyDescriptor> Descriptors(const OpenPlan& plan) {
+  std::vector<ColumnFamilyDescriptor> descriptors;
+  for (const FamilyOpening& family : plan.families) {
+    if (!plan.read_only || family.wanted ||
+        family.name == rocksdb::kDefaultColumnFamilyName) {
+      descriptors.emplace_back(family.name, family.open);
+    }
+  }
+  return descriptors;
+}
+
+// Explains an error of replaying merge operands whose operator is missing; ""
+// for other errors.
+std::string MissingOperator(const std::string& error, const OpenPlan& plan) {
+  if (error.find("merge_operator") == std::string::npos) {
+    return std::string();
+  }
+  for (const FamilyOpening& family : plan.families) {
+    if (family.wanted && !family.unknown_merge_operator.empty()) {
+      return "column family '" + family.name +
+             "': its merge operator is " + family.unknown_merge_operator +
+             ", which this process does not have, and merge operands are in "
+             "the WAL";
+    }
+  }
+  return std::string();
+}
+
+// Says who wrote the database if that RocksDB is newer than this one; else "".
+std::string NewerWriter(const std::string& options_text) {
+  const RocksDbRelease writer = ReleaseOfOptions(options_text);
+  return writer > kLinkedRelease
+             ? "RocksDB " + ReleaseName(writer) + " wrote the database, and "
+               "this sstferry has RocksDB " + RocksDbVersion()
+             : std::string();
+}
+
+Status OpenError(const Status& status, const OpenPlan& plan,
+                 const std::string& source, const std::string& copy,
+                 const std::string& dropped, const std::string& options_text) {
+  const std::string operands = MissingOperator(status.ToString(), plan);
+  if (!operands.empty()) {
+    return RefuseAsChunks(EndState::kRefused, source + ": " + operands);
+  }
+  const std::string newer = NewerWriter(options_text);
+  const bool is_unknown = !newer.empty() && status.IsNotSupported();
+  const EndState state = is_unknown                ? EndState::kIncompatible
+                         : status.IsCorruption()   ? EndState::kCorrupt
+                         : status.IsNoSpace()      ? EndState::kNoSpace
+                         : status.IsNotSupported() ? EndState::kRefused
+                                                   : EndState::kSourceError;
+  std::string message = MessageOf(status);
+  if (!dropped.empty()) {
+    message += " (" + dropped + ")";
+  }
+  if (!newer.empty()) {
+    message += "; " + newer +
+               (is_unknown ? ": use one with that version or a newer one" : "");
+  }
+  message = "cannot open the copy of " + source + ": " +
+            NameSource(message, copy, source);
+  return is_unknown || status.IsNotSupported()
+             ? RefuseAsChunks(state, message)
+             : MakeStatus(state, message);
+}
+
+}  // namespace
+
+SnapshotCopy::~SnapshotCopy() { Close(); }
+
+void SnapshotCopy::Close() {
+  families_.clear();
+  for (ColumnFamilyHandle* handle : handles_) {
+    // Close() has no way to report a failure.
+    db_->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
+  }
+  handles_.clear();
+  db_.reset();
+}
+
+namespace {
+
+Status CheckStopped(const SnapshotOptions& options) {
+  return options.cancelled && options.cancelled()
+             ? MakeStatus(EndState::kCancelled, "while taking the snapshot")
+             : Status::OK();
+}
+
+// Fails if recovery dropped entries, for which it may return OK. ReadReplay()
+// has already found a WAL that ends inside a record, and how; only here other
+// losses are found.
+Status CheckNothingLost(const OpenPlan& plan, const Replay& replay,
+                        DropLogger* logger) {
+  const std::string dropped = logger->TakeDropped();
+  std::string lost = logger->TakeLost();
+  if (lost.empty() && replay.torn.empty()) {
+    lost = dropped;
+  }
+  if (lost.empty()) {
+    return Status::OK();
+  }
+  const std::string operands = MissingOperator(lost, plan);
+  return operands.empty()
+             ? MakeStatus(EndState::kCorrupt, "replaying its WALs: " + lost)
+             : RefuseAsChunks(EndState::kRefused, operands);
+}
+
+}  // namespace
+
+Status SnapshotCopy::Take(const SnapshotOptions& options,
+                          const PrivateDir& dir) {
+  const auto start = std::chrono::steady_clock::now();
+  SnapshotFiles files(options, dir.held(), dir.db());
+  OpenPlan plan;
+  Status status = files.Take();
+  if (status.ok()) status = Plan(options, dir, files, &plan);
+  counters_.copy_micros = MicrosSince(start);
+  if (status.ok()) status = CheckStopped(options);
+  if (!status.ok()) {
+    return WithContext(status, EndState::kSourceError, options.database_dir);
+  }
+  counters_.rounds = files.rounds();
+  counters_.wal_files = files.wals().size();
+  counters_.wal_bytes_copied = files.wal_bytes();
+  counters_.files_linked = files.linked_files();
+  counters_.live_files = files.live_files();
+  options_text_ = files.options_text();
+  database_id_ = files.database_id();
+  status = Open(options, dir.db(), &plan);
+  if (status.ok()) status = files.ReleaseHeld();
+  return status.ok() ? Describe(plan) : status;
+}
+
+// Decides how the files are opened, after their contents are known.
+Status SnapshotCopy::Plan(const SnapshotOptions& options,
+                          const PrivateDir& dir, const SnapshotFiles& files,
+                          OpenPlan* plan) {
+  const OpenLimits limits{options.write_buffer_bytes, options.max_open_files};
+  Status status =
+      PlanOpening(files.state(), files.options_text(),
+                  options.families, options.registry, limits, plan);
+  if (!status.ok()) {
+    return status;
+  }
+  const Status readable = CheckTablesReadable(
+      rocksdb::FileSystem::Default().get(), dir.db(),
+      ReleaseOfOptions(files.options_text()));
+  if (!readable.ok()) {
+    return RefuseAsChunks(EndStateOf(readable), MessageOf(readable));
+  }
+  rocksdb::DBOptions recovery = plan->db;
+  recovery.paranoid_checks = plan->paranoid_checks;
+  status = ReadReplay(dir.db(), files.wals(), files.state(), recovery,
+                      &replay_);
+  plan->db.allow_2pc |= replay_.has_prepare_sections;
+  if (status.ok() && plan->read_only &&
+      files.wal_bytes() > options.max_read_only_wal_bytes) {
+    return RefuseAsChunks(
+        EndState::kRefused,
+        plan->read_only_reason +
+            "; the other families can then only be read with their WALs in "
+            "memory: expected at most " +
+            std::to_string(options.max_read_only_wal_bytes) +
+            " bytes of WAL, found " + std::to_string(files.wal_bytes()));
+  }
+  BoundWriteBuffers(files.wal_bytes(), limits, plan);
+  return status;
+}
+
+Status SnapshotCopy::Open(const SnapshotOptions& options,
+                          const std::string& directory, OpenPlan* plan) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto logger = std::make_shared<DropLogger>();
+  plan->db.info_log = logger;
+  UseStoppableEnv(options, plan);
+  read_only_ = plan->read_only;
+  Status status = read_only_ ? OpenReadOnly(directory, *plan)
+                             : OpenAndFlush(directory, *plan);
+  counters_.flush_micros = MicrosSince(start);
+  // Takes precedence over RocksDB's errors for files that it could no longer
+  // read.
+  const Status stopped = CheckStopped(options);
+  if (!stopped.ok()) {
+    status = stopped;
+  } else if (!status.ok()) {
+    status = OpenError(status, *plan, options.database_dir, directory,
+                       logger->TakeDropped(), options_text_);
+  } else {
+    status = WithContext(CheckNothingLost(*plan, replay_, logger.get()),
+                         EndState::kCorrupt, options.database_dir);
+  }
+  if (!status.ok()) {
+    Close();
+  }
+  return status;
+}
+
+// Makes reads and writes fail after cancellation, for the next step, which is
+// the longest.
+void SnapshotCopy::UseStoppableEnv(const SnapshotOptions& options,
+                                   OpenPlan* plan) {
+  if (options.cancelled) {
+    env_ = rocksdb::NewCompositeEnv(MakeStoppableFileSystem(
+        rocksdb::FileSystem::Default(), options.cancelled,
+        options.read_bytes));
+    plan->db.env = env_.get();
+  }
+}
+
+Status SnapshotCopy::PrepareReopening(const PrivateDir& dir) const {
+  std::error_code error;
+  std::filesystem::remove(dir.options(), error);  // of a failed attempt
+  std::filesystem::remove(dir.replay(), error);
+  const Status status = WriteReplay(dir.replay(), replay_);
+  return status.ok() && !options_text_.empty()
+             ? WriteSmallFile(dir.options(), options_text_)
+             : status;
+}
+
+Status SnapshotCopy::Reopen(const SnapshotOptions& options,
+                            const HeldSnapshotState& state,
+                            const PrivateDir& dir) {
+  bool has_options = false;
+  Status status = ReadSmallFile(dir.options(), kMaxOptionsFileBytes,
+                                &has_options, &options_text_);
+  ManifestTail manifest(dir.db());
+  bool unused = false;
+  if (status.ok()) status = manifest.Follow(&unused);
+  OpenPlan plan;
+  const OpenLimits limits{options.write_buffer_bytes, options.max_open_files};
+  if (status.ok()) {
+    status = PlanOpening(manifest.state(), options_text_, options.families, options.registry,
+                         limits, &plan);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  LoadReplay(dir.replay(), &replay_);
+  plan.db.allow_2pc |= replay_.has_prepare_sections;
+  if (state.read_only && !plan.read_only) {
+    plan.read_only = true;
+    plan.read_only_reason = "as when the snapshot was taken";
+  }
+  BoundWriteBuffers(state.read_only ? state.wal_bytes : 0, limits, &plan);
+  database_id_ = state.database_id;
+  counters_.wal_bytes_copied = state.wal_bytes;
+  status = Open(options, dir.db(), &plan);
+  return status.ok() ? Describe(plan) : status;
+}
+
+Status SnapshotCopy::OpenReadOnly(const std::string& directory,
+                                  const OpenPlan& plan) {
+  return DB::OpenForReadOnly(plan.db, directory, Descriptors(plan), &handles_,
+                             IntoDb(&db_));
+}
+
+Status SnapshotCopy::OpenAndFlush(const std::string& directory,
+                                  const OpenPlan& plan) {
+  Status status = DB::Open(plan.db, directory, Descriptors(plan), &handles_,
+                           IntoDb(&db_));
+  rocksdb::FlushOptions flush;
+  flush.wait = true;
+  flush.allow_write_stall = true;
+  for (ColumnFamilyHandle* handle : handles_) {
+    if (status.ok()) status = db_->Flush(flush, handle);
+  }
+  return status;
+}
+
+Status SnapshotCopy::Describe(const OpenPlan& plan) {
+  for (ColumnFamilyHandle* handle : handles_) {
+    for (const FamilyOpening& family : plan.families) {
+      if (family.wanted && family.name == handle->GetName()) {
+        families_.push_back({family.name, handle, family.source,
+                             family.unknown_merge_operator});
+      }
+    }
+  }
+  sequence_ = db_->GetLatestSequenceNumber();
+  notes_ = plan.notes;
+  if (replay_.prepared > 0) {
+    // The first one: Snapshot::leaves_out().
+    notes_.insert(
+        notes_.begin(),
+        std::to_string(replay_.prepared) +
+            " prepared transactions, neither committed nor rolled back, are "
+            "not in the snapshot: their coordinator can commit them only at "
+            "the source");
+  }
+  if (replay_.is_torn_inside) {
+    notes_.push_back(
+        replay_.torn +
+        " ends inside a record and is not the newest WAL: the snapshot has "
+        "later entries only as far as recovery of the source would read them");
+  }
+  if (read_only_) {
+    notes_.push_back("opened read-only, WAL entries stay in memory: " +
+                     plan.read_only_reason);
+  }
+  return Status::OK();
+}
+
+}  // namespace sstferry

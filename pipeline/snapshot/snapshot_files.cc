@@ -1,0 +1,281 @@
+#include "pipeline/snapshot/snapshot_files.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <thread>
+#include <utility>
+
+#include "format/end_state.h"
+#include "pipeline/snapshot/options_text.h"
+#include "pipeline/snapshot/posix_files.h"
+#include "pipeline/snapshot/snapshot_wal_place.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+constexpr auto kPause = std::chrono::milliseconds(5);
+// Rounds that miss the same file with an unchanged MANIFEST before it is an
+// error.
+constexpr uint32_t kSameFaults = 3;
+// Reads of the MANIFEST that find the same bytes behind its last record before
+// they count as its end.
+constexpr uint64_t kSettledLooks = 3;
+// Free bytes that must remain beside the WALs and the tables flushed from them.
+constexpr uint64_t kReservedBytes = 16u << 20;
+
+std::vector<std::string> TableDirectories(const SnapshotOptions& options) {
+  std::vector<std::string> directories = {options.database_dir};
+  directories.insert(directories.end(), options.table_dirs.begin(),
+                     options.table_dirs.end());
+  return directories;
+}
+
+Status Remove(const std::string& path) {
+  return unlink(path.c_str()) == 0 || errno == ENOENT
+             ? Status::OK()
+             : ErrnoStatus(EndState::kSourceError, "cannot remove", path,
+                           errno);
+}
+
+bool MayPass(const Status& status) {
+  return status.IsTryAgain() || status.IsNotFound();
+}
+
+// Returns the oldest WAL that recovery may need with any options.
+uint64_t OldestToHold(const ManifestState& state) {
+  return state.wals.empty() ? state.min_log_number_to_keep
+                            : std::min(state.min_log_number_to_keep,
+                                       state.wals.begin()->first);
+}
+
+}  // namespace
+
+SnapshotFiles::SnapshotFiles(const SnapshotOptions& options, std::string held,
+                             std::string db)
+    : options_(options),
+      held_(std::move(held)),
+      db_(std::move(db)),
+      manifest_(options.database_dir),
+      tables_(TableDirectories(options), held_),
+      seen_options_(options.database_dir) {}
+
+Status SnapshotFiles::Take() {
+  Status status = seen_options_.Look();
+  while (status.ok()) {
+    status = CheckStopped();
+    if (!status.ok()) {
+      return status;
+    }
+    const Status round = Round();
+    if (round.ok()) {
+      break;
+    }
+    status = MayPass(round) ? Again(round) : round;
+  }
+  if (status.ok()) status = CopyIdentity();
+  if (status.ok()) status = AwaitOptions();
+  return status;
+}
+
+Status SnapshotFiles::CheckStopped() const {
+  return options_.cancelled && options_.cancelled()
+             ? MakeStatus(EndState::kCancelled, "while taking the snapshot")
+             : Status::OK();
+}
+
+Status SnapshotFiles::FollowManifest(bool* changed) {
+  const Status status = manifest_.Follow(changed);
+  if (status.ok() && manifest_.generation() != generation_) {
+    generation_ = manifest_.generation();
+    return tables_.DropOthers();
+  }
+  return status;
+}
+
+Status SnapshotFiles::FindWals() {
+  const OptionsText text(seen_options_.TextFor({}));
+  std::string directory;
+  const Status status =
+      FindWalDirectory(WalPlaceOf(options_.database_dir, options_.wal_dir, text,
+                                  manifest_.state()),
+                       &directory);
+  if (status.ok()) {
+    held_wals_ = std::make_unique<HeldWals>(directory, held_);
+    held_wals_->set_may_recycle(
+        text.DatabaseOption("recycle_log_file_num", "1") != "0");
+  }
+  return status;
+}
+
+Status SnapshotFiles::Round() {
+  rounds_++;
+  bool changed = false;
+  Status status = FollowManifest(&changed);
+  if (status.ok() && held_wals_ == nullptr) status = FindWals();
+  std::string missing;
+  if (status.ok()) status = tables_.Hold(state(), &missing);
+  if (status.ok()) status = held_wals_->Follow(OldestToHold(state()));
+  if (status.ok()) status = FollowManifest(&changed);
+  if (!status.ok()) {
+    return status;
+  }
+  if (changed) {
+    return Status::TryAgain("the MANIFEST grew");
+  }
+  if (!missing.empty()) {
+    return Status::NotFound(missing + ", which " + manifest_.name() +
+                            " names, is missing");
+  }
+  if (manifest_.has_tail() && manifest_.tail_age() < kSettledLooks) {
+    return Status::TryAgain(manifest_.name() + " ends inside a record");
+  }
+  status = held_wals_->CheckEnds();
+  if (status.ok()) status = CheckRoom();
+  return status.ok() ? Copy() : status;
+}
+
+// Checks for twice the WAL bytes: the WALs are copied and flushed into tables.
+Status SnapshotFiles::CheckRoom() const {
+  const uint64_t bytes = held_wals_->bytes();
+  const uint64_t free = bytes == 0 ? UINT64_MAX : FreeBytes(db_);
+  return free / 2 >= bytes && free - 2 * bytes >= kReservedBytes
+             ? Status::OK()
+             : MakeStatus(EndState::kNoSpace,
+                          "to copy and flush the WALs: expected " +
+                              std::to_string(2 * bytes + kReservedBytes) +
+                              " free bytes for " + db_ + ", found " +
+                              std::to_string(free));
+}
+
+Status SnapshotFiles::Copy() {
+  Status status = held_wals_->CopyInto(db_, &wals_);
+  if (status.ok()) status = manifest_.CopyInto(db_);
+  if (status.ok()) return tables_.MoveTo(db_, state(), manifest_.name());
+  if (MayPass(status)) {
+    std::vector<std::string> names;
+    const Status listed = ListDirectory(db_, &names);
+    for (const std::string& name : names) {
+      const Status removed = Remove(db_ + "/" + name);
+      if (!removed.ok()) return removed;
+    }
+    if (!listed.ok()) return listed;
+  }
+  return status;
+}
+
+Status SnapshotFiles::Again(const Status& why) {
+  const std::string reason =
+      why.getState() == nullptr ? "a file disappeared" : why.getState();
+  const std::string fault = reason + " " + manifest_.name() + " " +
+                            std::to_string(manifest_.end());
+  same_faults_ = fault == last_fault_ ? same_faults_ + 1 : 1;
+  last_fault_ = fault;
+  if (why.IsNotFound() && same_faults_ >= kSameFaults) {
+    return Lost(reason);
+  }
+  const auto spent = Clock::now() - start_;
+  if (spent >= options_.patience) {
+    return MakeStatus(
+        EndState::kSourceError,
+        options_.database_dir + " changed during each of " +
+            std::to_string(rounds_) + " rounds in " +
+            std::to_string(
+                std::chrono::duration_cast<std::chrono::seconds>(spent)
+                    .count()) +
+            " seconds; last reason: " + reason);
+  }
+  if (options_.log) {
+    options_.log(LogLevel::kDebug, "snapshot: another round: " + reason);
+  }
+  // A fault that repeats needs time for the owner to act; a first one is
+  // retried at once.
+  if (same_faults_ > 1) {
+    std::this_thread::sleep_for(kPause);
+  }
+  return Status::OK();
+}
+
+Status SnapshotFiles::Lost(const std::string& what) const {
+  if (generation_ != 0 && manifest_.has_tail()) {
+    return MakeStatus(EndState::kCorrupt,
+                      options_.database_dir + "/" + manifest_.name() +
+                          ": expected whole records, found none at offset " +
+                          std::to_string(manifest_.end()) + "; " + what);
+  }
+  if (generation_ != 0 && !tables_.holds_any()) {
+    return MakeStatus(EndState::kRefused,
+                      what + ", as is every other file it names: the files "
+                      "are in other directories (db_paths, cf_paths), which "
+                      "sstferry refuses, or they are lost");
+  }
+  return MakeStatus(EndState::kSourceError, what);
+}
+
+Status SnapshotFiles::CopyIdentity() {
+  bool found = false;
+  std::string text;
+  Status status = ReadSmallFile(options_.database_dir + "/IDENTITY",
+                                kMaxIdentityBytes, &found, &text);
+  if (status.ok() && found) {
+    status = WriteSmallFile(db_ + "/IDENTITY", text);
+  }
+  return status.ok() ? ReadDatabaseId(db_, state(), &database_id_) : status;
+}
+
+std::vector<std::string> SnapshotFiles::FamilyNames() const {
+  std::vector<std::string> names;
+  for (const auto& [id, family] : state().families) {
+    names.push_back(family.name);
+  }
+  return names;
+}
+
+// Waits for OPTIONS that describe all families. An owner writes them shortly
+// after the MANIFEST; one that died in between never does.
+Status SnapshotFiles::AwaitOptions() {
+  const std::vector<std::string> families = FamilyNames();
+  const auto end = Clock::now() + options_.options_patience;
+  Status status;
+  while (status.ok() && !seen_options_.name().empty() &&
+         !seen_options_.MissingOf(families).empty() && Clock::now() < end) {
+    std::this_thread::sleep_for(kPause);
+    status = CheckStopped();
+    if (status.ok()) status = seen_options_.Look();
+  }
+  if (!status.ok() || seen_options_.name().empty()) {
+    return status;
+  }
+  options_text_ = seen_options_.TextFor(families);
+  return WriteSmallFile(db_ + "/" + seen_options_.name(), options_text_);
+}
+
+uint64_t SnapshotFiles::wal_bytes() const {
+  uint64_t bytes = 0;
+  for (const CopiedWal& wal : wals_) {
+    bytes += wal.bytes;
+  }
+  return bytes;
+}
+
+uint64_t SnapshotFiles::live_files() const {
+  uint64_t files = 0;
+  for (const auto& [id, family] : state().families) {
+    files += family.files.size() + family.blobs.size();
+  }
+  return files;
+}
+
+Status SnapshotFiles::ReleaseHeld() {
+  std::vector<std::string> names;
+  Status status = ListDirectory(held_, &names);
+  for (const std::string& name : names) {
+    if (status.ok()) status = Remove(held_ + "/" + name);
+  }
+  return status;
+}
+
+}  // namespace sstferry

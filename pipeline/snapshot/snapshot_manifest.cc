@@ -1,0 +1,123 @@
+#include "pipeline/snapshot/snapshot_manifest.h"
+
+#include <algorithm>
+
+#include "format/end_state.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+constexpr char kManifestPrefix[] = "MANIFEST-";
+
+Status ReadCurrent(const std::string& directory, std::string* manifest) {
+  bool found = false;
+  std::string text;
+  const Status status = ReadSmallFile(directory + "/CURRENT",
+                                      kMaxIdentityBytes, &found, &text);
+  if (!status.ok()) {
+    return status;
+  }
+  if (!found) {
+    return MakeStatus(EndState::kSourceError,
+                      "no CURRENT file in " + directory +
+                          ": this is not a RocksDB database");
+  }
+  const size_t prefix = sizeof(kManifestPrefix) - 1;
+  if (text.size() < prefix + 2 || text.back() != '\n' ||
+      text.rfind(kManifestPrefix, 0) != 0 ||
+      text.find_first_not_of("0123456789", prefix) != text.size() - 1) {
+    return MakeStatus(EndState::kCorrupt,
+                      directory + "/CURRENT: expected the name of a MANIFEST "
+                      "and a line end, found something else");
+  }
+  text.pop_back();
+  *manifest = text;
+  return status;
+}
+
+}  // namespace
+
+Status ManifestTail::Begin(const std::string& name, const FileId& file) {
+  name_ = name;
+  identity_ = file;
+  generation_++;
+  follower_ = std::make_unique<LogFollower>(LogKind::kManifest);
+  reader_ = std::make_unique<ManifestReader>();
+  end_ = 0;
+  bytes_ = 0;
+  tail_age_ = 0;
+  const std::string path = directory_ + "/" + name;
+  Status status = OpenToRead(path, &file_);
+  if (status.ok() && !(file_.is_open() &&
+                       FileIdOf(file_.get()).IsSameFile(identity_))) {
+    identity_ = FileId();  // the next call starts from the file's begin
+    status = Status::NotFound(path + " is missing");
+  }
+  return status;
+}
+
+Status ManifestTail::Follow(bool* changed) {
+  *changed = false;
+  std::string name;
+  Status status = ReadCurrent(directory_, &name);
+  if (!status.ok()) {
+    return status;
+  }
+  const std::string path = directory_ + "/" + name;
+  const FileId named = FileIdOf(path);
+  if (name != name_ || !named.IsSameFile(identity_)) {
+    *changed = true;
+    status = Begin(name, named);
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  const DescriptorSource source(file_.get(), path);
+  const uint64_t before = end_;
+  const uint64_t bytes = source.size();
+  status = follower_->Follow(
+      source, [this](const rocksdb::Slice& record, uint64_t end) {
+        const Status added = reader_->Add(record);
+        if (added.ok() && !reader_->in_group()) {
+          end_ = end;
+        }
+        return added;
+      });
+  if (status.IsTryAgain()) {
+    return status;
+  }
+  tail_age_ = end_ == before && bytes == bytes_ ? tail_age_ + 1 : 0;
+  bytes_ = std::max(bytes, end_);
+  *changed = *changed || end_ != before;
+  return WithContext(status, EndState::kSourceError, path);
+}
+
+Status ManifestTail::CopyInto(const std::string& directory) const {
+  uint64_t copied = 0;
+  Status status = CopyPrefix(file_.get(), directory_ + "/" + name_,
+                             directory + "/" + name_, bytes_, &copied);
+  if (status.ok() && copied != bytes_) {
+    status = Status::TryAgain(name_ + " was truncated during the copy");
+  }
+  return status.ok() ? WriteSmallFile(directory + "/CURRENT", name_ + "\n")
+                     : status;
+}
+
+Status ReadDatabaseId(const std::string& directory, const ManifestState& state,
+                      std::string* id) {
+  *id = state.database_id;
+  if (!id->empty()) {
+    return Status::OK();
+  }
+  bool found = false;
+  const Status status = ReadSmallFile(directory + "/IDENTITY",
+                                      kMaxIdentityBytes, &found, id);
+  if (!id->empty() && id->back() == '\n') {
+    id->pop_back();
+  }
+  return status;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,68 @@
+// Follows a database's CURRENT and MANIFEST while the owner writes them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "format/rocksdb/log_follower.h"
+#include "format/rocksdb/manifest_reader.h"
+#include "pipeline/snapshot/posix_files.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Reads the records of the current MANIFEST as they are added. Threads: one.
+class ManifestTail {
+ public:
+  explicit ManifestTail(std::string directory)
+      : directory_(std::move(directory)) {}
+
+  // Reads new records. *changed: there were some, or CURRENT names another
+  // file.
+  //   NotFound      the MANIFEST that CURRENT names does not exist.
+  //   TryAgain      it was truncated meanwhile.
+  //   kSourceError  no CURRENT in the directory, or a file cannot be read.
+  //   kCorrupt      CURRENT or a record of the MANIFEST is damaged.
+  //   kRefused      a record that this version does not understand.
+  [[nodiscard]] rocksdb::Status Follow(bool* changed);
+
+  const ManifestState& state() const { return reader_->state(); }
+  const std::string& name() const { return name_; }
+  // Increases with each MANIFEST that CURRENT names.
+  uint64_t generation() const { return generation_; }
+
+  // Bytes behind the last whole record and group: whether there are any, and
+  // for how many calls of Follow() they have been the same. Bytes that do not
+  // grow are the torn end of an owner that died, or damage.
+  bool has_tail() const { return bytes_ > end_; }
+  uint64_t tail_age() const { return tail_age_; }
+  uint64_t end() const { return end_; }
+
+  // Writes CURRENT and the MANIFEST as read into a directory that has neither,
+  // including the tail, so that recovery treats it as at the source.
+  [[nodiscard]] rocksdb::Status CopyInto(const std::string& directory) const;
+
+ private:
+  [[nodiscard]] rocksdb::Status Begin(const std::string& name,
+                                      const FileId& file);
+
+  const std::string directory_;
+  std::string name_;
+  uint64_t generation_ = 0;
+  Descriptor file_;
+  FileId identity_;
+  std::unique_ptr<LogFollower> follower_;
+  std::unique_ptr<ManifestReader> reader_;
+  uint64_t end_ = 0;  // offset behind the last whole record or group
+  uint64_t bytes_ = 0;
+  uint64_t tail_age_ = 0;
+};
+
+// Reads the id of a database: from the MANIFEST, else from the IDENTITY file;
+// empty if neither has one.
+[[nodiscard]] rocksdb::Status ReadDatabaseId(const std::string& directory,
+                                             const ManifestState& state,
+                                             std::string* id);
+
+}  // namespace sstferry

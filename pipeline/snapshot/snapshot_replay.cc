@@ -1,0 +1,244 @@
+#include "pipeline/snapshot/snapshot_replay.h"
+
+#include <algorithm>
+
+#include "format/coding.h"
+#include "format/end_state.h"
+#include "format/rocksdb/log_follower.h"
+#include "format/rocksdb/wal_facts.h"
+#include "format/sealed_file.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/snapshot/posix_files.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+constexpr char kMagic[] = "SFREPLY1";
+constexpr uint64_t kMaxReplayBytes = 128;
+constexpr uint32_t kMaxNameBytes = 64;
+constexpr uint64_t kPieceBytes = 1 << 20;
+
+Status OpenCopy(const std::string& path, Descriptor* file) {
+  const Status status = OpenToRead(path, file);
+  return status.ok() && !file->is_open()
+             ? MakeStatus(EndState::kSourceError, path + " is gone")
+             : status;
+}
+
+Status AppendDigests(const DescriptorSource& source, uint64_t bytes,
+                     std::string* summary) {
+  std::string scratch;
+  for (uint64_t at = 0; at < bytes; at += kPieceBytes) {
+    Slice piece;
+    const Status status = source.Read(
+        at, static_cast<size_t>(std::min(kPieceBytes, bytes - at)), &scratch,
+        &piece);
+    if (!status.ok()) {
+      return status;
+    }
+    const Digest128 digest = DigestOf(piece);
+    PutFixed64(summary, digest.high);
+    PutFixed64(summary, digest.low);
+  }
+  return Status::OK();
+}
+
+Status CheckReadable(const std::string& name, const LogFollower& follower) {
+  for (const uint8_t type : follower.meta_record_types()) {
+    Needs needs;
+    needs.AddWalRecord(type);
+    if (needs.release() > kLinkedRelease) {
+      return RefuseAsChunks(EndState::kIncompatible,
+                            name + ": expected record types that RocksDB " +
+                                RocksDbVersion() + " reads, found type " +
+                                std::to_string(type) +
+                                ": let the application flush it");
+    }
+  }
+  return Status::OK();
+}
+
+// Reads one WAL from begin to end.
+Status ReadWal(const std::string& directory, const CopiedWal& wal,
+               bool is_newest, WalFacts* facts, std::string* summary,
+               Replay* replay) {
+  Descriptor file;
+  Status status = OpenCopy(directory + "/" + wal.name, &file);
+  if (!status.ok()) {
+    return status;
+  }
+  const DescriptorSource source(file.get(), wal.name);
+  LogFollower follower(LogKind::kWal, wal.number);
+  status = follower.Follow(source, [&](const Slice& record, uint64_t) {
+    return facts->Add(wal.number, record);
+  });
+  if (status.ok()) status = CheckReadable(wal.name, follower);
+  if (status.ok() && follower.stopped_inside()) {
+    replay->torn = replay->torn.empty() ? wal.name : replay->torn;
+    replay->is_torn_inside |= !is_newest;
+  }
+  PutFixed64(summary, wal.number);
+  PutFixed64(summary, wal.bytes);
+  if (status.ok()) status = AppendDigests(source, wal.bytes, summary);
+  return WithContext(status, EndState::kCorrupt, wal.name);
+}
+
+Status ReadFrom(const std::string& directory,
+                const std::vector<CopiedWal>& wals, uint64_t oldest,
+                WalFacts* facts, std::string* summary, Replay* replay) {
+  *replay = Replay();
+  for (const CopiedWal& wal : wals) {
+    if (wal.number < oldest) {
+      continue;
+    }
+    const Status status = ReadWal(directory, wal, &wal == &wals.back(), facts,
+                                  summary, replay);
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  replay->entries = facts->entries();
+  replay->has_prepare_sections = facts->has_prepare_sections();
+  replay->has_single_deletes = facts->has_single_deletes();
+  replay->prepared = facts->prepared().size();
+  return Status::OK();
+}
+
+Status CheckFaithful(const WalFacts& facts, const rocksdb::DBOptions& options,
+                     const Replay& replay) {
+  if (facts.counts_batches()) {
+    return RefuseAsChunks(
+        EndState::kRefused,
+        "its WALs were written by a TransactionDB with WRITE_PREPARED or "
+        "WRITE_UNPREPARED, whose sequence numbers count batches: replaying "
+        "them would lose later writes; let the application flush all its "
+        "column families while no transaction is open, or close it after a "
+        "flush, then try again");
+  }
+  if (!options.paranoid_checks && replay.is_torn_inside &&
+      options.wal_recovery_mode !=
+          rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords) {
+    return RefuseAsChunks(
+        EndState::kRefused,
+        replay.torn +
+            " ends inside a record, and with paranoid_checks=false recovery "
+            "continues behind it; open and flush the database, then try again");
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+Status ReadReplay(const std::string& directory,
+                  const std::vector<CopiedWal>& wals,
+                  const ManifestState& state,
+                  const rocksdb::DBOptions& options, Replay* replay) {
+  WalFacts all;
+  std::string summary;
+  Status status = ReadFrom(directory, wals, 0, &all, &summary, replay);
+  const WalFacts* facts = &all;
+  const bool is_2pc = options.allow_2pc || all.has_prepare_sections();
+  const uint64_t oldest = OldestNeededWal(state, is_2pc);
+  WalFacts needed;
+  if (status.ok() && !wals.empty() && wals.front().number < oldest) {
+    summary.clear();
+    status = ReadFrom(directory, wals, oldest, &needed, &summary, replay);
+    facts = &needed;
+  }
+  if (status.ok()) status = CheckFaithful(*facts, options, *replay);
+  for (const auto& [id, family] : state.families) {
+    PutFixed32(&summary, id);
+    PutFixed64(&summary, family.log_number);
+  }
+  PutFixed8(&summary, static_cast<uint8_t>(options.wal_recovery_mode));
+  PutFixed8(&summary, is_2pc ? 1 : 0);
+  replay->digest = DigestOf(summary);
+  return status;
+}
+
+Status ReadWalContents(const std::string& directory,
+                       const std::vector<CopiedWal>& wals,
+                       WalContents* contents) {
+  WalFacts facts;
+  Digest128Stream digest;
+  for (const CopiedWal& wal : wals) {
+    Descriptor file;
+    Status status = OpenCopy(directory + "/" + wal.name, &file);
+    if (!status.ok()) {
+      return status;
+    }
+    LogFollower follower(LogKind::kWal, wal.number);
+    status = follower.Follow(
+        DescriptorSource(file.get(), wal.name),
+        [&](const Slice& record, uint64_t end_offset) {
+          std::string place;
+          PutFixed64(&place, wal.number);
+          PutFixed64(&place, end_offset);
+          digest.Add(place);
+          digest.Add(record);
+          contents->records++;
+          return facts.Add(wal.number, record);
+        });
+    if (!status.ok()) {
+      return WithContext(status, status.IsNotSupported()
+                                     ? EndState::kIncompatible
+                                     : EndState::kCorrupt,
+                         wal.name);
+    }
+    const std::set<uint8_t>& types = follower.meta_record_types();
+    contents->meta_record_types.insert(types.begin(), types.end());
+    contents->ends[wal.number] = follower.end();
+  }
+  contents->entries = facts.entries();
+  contents->prepared = facts.prepared().size();
+  contents->newest_sequence = facts.newest_sequence();
+  contents->digest = digest.Finish();
+  return Status::OK();
+}
+
+Status WriteReplay(const std::string& path, const Replay& replay) {
+  std::string payload;
+  PutFixed64(&payload, replay.digest.high);
+  PutFixed64(&payload, replay.digest.low);
+  PutFixed64(&payload, replay.entries);
+  PutFixed64(&payload, replay.prepared);
+  PutFixed8(&payload, replay.has_prepare_sections ? 1 : 0);
+  PutFixed8(&payload, replay.is_torn_inside ? 1 : 0);
+  PutBytes(&payload, replay.torn);
+  std::string file;
+  SealFile(kMagic, payload, &file);
+  return WriteSmallFile(path, file);
+}
+
+void LoadReplay(const std::string& path, Replay* replay) {
+  *replay = Replay();
+  replay->entries = UINT64_MAX;
+  replay->torn = "a WAL";
+  bool found = false;
+  std::string file;
+  Slice payload;
+  Status status = ReadSmallFile(path, kMaxReplayBytes * 2, &found, &file);
+  if (status.ok()) {
+    status = UnsealFile("replay", kMagic, kMaxReplayBytes, file, &payload);
+  }
+  if (!status.ok()) {
+    return;
+  }
+  Decoder in("replay", payload);
+  Replay read;
+  read.digest.high = in.Fixed64("digest_high");
+  read.digest.low = in.Fixed64("digest_low");
+  read.entries = in.Fixed64("entries");
+  read.prepared = in.Fixed64("prepared");
+  read.has_prepare_sections = in.Bounded("prepare_sections", 1, 0, 1) == 1;
+  read.is_torn_inside = in.Bounded("torn_inside", 1, 0, 1) == 1;
+  read.torn = in.Bytes("torn", kMaxNameBytes).ToString();
+  if (in.Finish().ok()) {
+    *replay = read;
+  }
+}
+
+}  // namespace sstferry

@@ -1,0 +1,70 @@
+// Reads what recovery will replay from the copied WALs of a snapshot, before
+// RocksDB opens them: RocksDB returns OK when it drops records that it does not
+// understand.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "format/digest.h"
+#include "format/rocksdb/manifest_reader.h"
+#include "pipeline/snapshot/snapshot_wals.h"
+#include "rocksdb/options.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+struct Replay {
+  // Digest of the WALs' numbers and bytes, the families' ids and log numbers,
+  // and the recovery options. All zero: not known.
+  Digest128 digest;
+  uint64_t entries = 0;
+  // Recovery needs allow_2pc.
+  bool has_prepare_sections = false;
+  bool has_single_deletes = false;
+  uint64_t prepared = 0;  // transactions neither committed nor rolled back
+  // Name of the first WAL that ends inside a record; empty: none.
+  std::string torn;
+  bool is_torn_inside = false;  // such a WAL is not the newest
+};
+
+// Reads `wals` in `directory`, oldest first; `options` are those of the
+// recovery.
+//   kRefused       RocksDB would replay records differently from the source's
+//                  application: the message says why and what to do.
+//   kIncompatible  records that the RocksDB of this process does not know.
+//   kCorrupt       a record that is not a write batch.
+[[nodiscard]] rocksdb::Status ReadReplay(const std::string& directory,
+                                         const std::vector<CopiedWal>& wals,
+                                         const ManifestState& state,
+                                         const rocksdb::DBOptions& options,
+                                         Replay* replay);
+
+// Contents of a snapshot's WALs, which this process does not replay.
+struct WalContents {
+  uint64_t entries = 0;
+  uint64_t prepared = 0;  // transactions neither committed nor rolled back
+  uint64_t newest_sequence = 0;         // 0: none
+  std::set<uint8_t> meta_record_types;  // about the log itself
+  std::map<uint64_t, uint64_t> ends;    // of the last record, by number
+  uint64_t records = 0;                 // of data
+  Digest128 digest;                     // over these records and their places
+};
+
+// Reads `wals` in `directory`, oldest first, whoever can replay them.
+//   kCorrupt       a record that is not a write batch.
+//   kIncompatible  a record of a type that sstferry does not know.
+[[nodiscard]] rocksdb::Status ReadWalContents(
+    const std::string& directory, const std::vector<CopiedWal>& wals,
+    WalContents* contents);
+
+// Stores the result in one file, for a process that adopts the snapshot. A
+// missing or damaged file reads as not known.
+[[nodiscard]] rocksdb::Status WriteReplay(const std::string& path,
+                                          const Replay& replay);
+void LoadReplay(const std::string& path, Replay* replay);
+
+}  // namespace sstferry

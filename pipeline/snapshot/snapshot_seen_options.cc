@@ -1,0 +1,81 @@
+#include "pipeline/snapshot/snapshot_seen_options.h"
+
+#include <cstdlib>
+
+#include "pipeline/snapshot/options_text.h"
+#include "pipeline/snapshot/posix_files.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+constexpr char kOptionsPrefix[] = "OPTIONS-";
+
+bool ParseName(const std::string& name, uint64_t* number) {
+  const size_t prefix = sizeof(kOptionsPrefix) - 1;
+  if (name.rfind(kOptionsPrefix, 0) != 0 || name.size() == prefix ||
+      name.find_first_not_of("0123456789", prefix) != std::string::npos) {
+    return false;
+  }
+  *number = strtoull(name.c_str() + prefix, nullptr, 10);
+  return true;
+}
+
+}  // namespace
+
+Status SeenOptions::Look() {
+  std::vector<std::string> names;
+  Status status = ListDirectory(directory_, &names);
+  std::map<uint64_t, std::string> newer;
+  for (const std::string& name : names) {
+    uint64_t number = 0;
+    if (ParseName(name, &number) && (name_.empty() || number > number_)) {
+      newer[number] = name;
+    }
+  }
+  for (const auto& [number, name] : newer) {
+    bool found = false;
+    std::string text;
+    if (status.ok()) {
+      status = ReadSmallFile(directory_ + "/" + name, kMaxOptionsFileBytes,
+                             &found, &text);
+    }
+    if (!status.ok() || !found) {
+      continue;  // the owner replaced it
+    }
+    name_ = name;
+    number_ = number;
+    for (auto& [family, section] : FamilySections(text)) {
+      sections_[family] = std::move(section);
+    }
+    text_ = std::move(text);
+  }
+  return status;
+}
+
+std::string SeenOptions::TextFor(
+    const std::vector<std::string>& families) const {
+  const OptionsText newest(text_);
+  std::string text = text_;
+  for (const std::string& family : families) {
+    const auto section = sections_.find(family);
+    if (!newest.HasFamily(family) && section != sections_.end()) {
+      text += "\n" + section->second;
+    }
+  }
+  return text;
+}
+
+std::vector<std::string> SeenOptions::MissingOf(
+    const std::vector<std::string>& families) const {
+  std::vector<std::string> missing;
+  for (const std::string& family : families) {
+    if (sections_.count(family) == 0) {
+      missing.push_back(family);
+    }
+  }
+  return missing;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,151 @@
+#include "pipeline/snapshot/snapshot_tables.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "format/end_state.h"
+#include "format/file_name.h"
+#include "pipeline/snapshot/posix_files.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+constexpr char kTable[] = ".sst";
+constexpr char kBlob[] = ".blob";
+// Header and footer of a blob file, around the records that the MANIFEST
+// counts.
+constexpr uint64_t kBlobFrameBytes = 30 + 32;
+
+Status Unlink(const std::string& path) {
+  return unlink(path.c_str()) == 0 || errno == ENOENT
+             ? Status::OK()
+             : ErrnoStatus(EndState::kSourceError, "cannot remove", path,
+                           errno);
+}
+
+}  // namespace
+
+// Links one file. The link counts only if the name still belongs to the same
+// file afterwards: a file that is being deleted loses its name before it is
+// truncated.
+Status HeldTables::HoldOne(uint64_t number, const char* suffix, Numbers* held,
+                           std::string* missing) {
+  if (held->count(number) != 0) {
+    return Status::OK();
+  }
+  const std::string name = NumberedName(number, suffix);
+  const std::string to = held_ + "/" + name;
+  for (const std::string& directory : directories_) {
+    const std::string from = directory + "/" + name;
+    bool found = false;
+    Status status = LinkFile(from, to, &found);
+    if (!status.ok()) {
+      return status;
+    }
+    if (found && FileIdOf(from).IsSameFile(FileIdOf(to))) {
+      held->insert(number);
+      linked_++;
+      return status;
+    }
+    if (found) {
+      status = Unlink(to);
+    }
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  if (missing->empty()) {
+    *missing = directories_.front() + "/" + name;
+  }
+  return Status::OK();
+}
+
+Status HeldTables::Hold(const ManifestState& state, std::string* missing) {
+  missing->clear();
+  Status status;
+  for (const auto& [id, family] : state.families) {
+    for (const auto& [number, file] : family.files) {
+      if (status.ok() && file.path_id != 0) {
+        status = MakeStatus(
+            EndState::kRefused,
+            NumberedName(number, kTable) +
+                " is outside the database directory (db_paths or cf_paths): "
+                "sstferry refuses a source with files elsewhere");
+      }
+      if (status.ok()) status = HoldOne(number, kTable, &tables_, missing);
+    }
+    for (const auto& [number, blob] : family.blobs) {
+      if (status.ok()) status = HoldOne(number, kBlob, &blobs_, missing);
+    }
+  }
+  return status;
+}
+
+Status HeldTables::DropOthersOf(const char* suffix, Numbers* held) {
+  for (auto number = held->begin(); number != held->end();) {
+    const std::string name = NumberedName(*number, suffix);
+    const FileId linked = FileIdOf(held_ + "/" + name);
+    bool is_same = false;
+    for (const std::string& directory : directories_) {
+      is_same |= FileIdOf(directory + "/" + name).IsSameFile(linked);
+    }
+    if (is_same) {
+      ++number;
+      continue;
+    }
+    const Status status = Unlink(held_ + "/" + name);
+    if (!status.ok()) {
+      return status;
+    }
+    number = held->erase(number);
+  }
+  return Status::OK();
+}
+
+Status HeldTables::DropOthers() {
+  const Status status = DropOthersOf(kTable, &tables_);
+  return status.ok() ? DropOthersOf(kBlob, &blobs_) : status;
+}
+
+Status HeldTables::Move(const std::string& name, uint64_t bytes,
+                        const std::string& directory,
+                        const std::string& manifest) const {
+  const std::string from = held_ + "/" + name;
+  // A file is complete before the MANIFEST names it.
+  const uint64_t found = FileIdOf(from).bytes;
+  if (found != bytes) {
+    return MakeStatus(EndState::kCorrupt,
+                      directories_.front() + "/" + name + ": expected " +
+                          std::to_string(bytes) + " bytes as " + manifest +
+                          " says, found " + std::to_string(found));
+  }
+  return rename(from.c_str(), (directory + "/" + name).c_str()) == 0
+             ? Status::OK()
+             : ErrnoStatus(EndState::kSourceError, "cannot move", from, errno);
+}
+
+Status HeldTables::MoveTo(const std::string& directory,
+                          const ManifestState& state,
+                          const std::string& manifest) const {
+  Status status;
+  for (const auto& [id, family] : state.families) {
+    for (const auto& [number, file] : family.files) {
+      if (status.ok()) {
+        status = Move(NumberedName(number, kTable), file.bytes, directory,
+                      manifest);
+      }
+    }
+    for (const auto& [number, blob] : family.blobs) {
+      if (status.ok()) {
+        status = Move(NumberedName(number, kBlob),
+                      blob.total_bytes + kBlobFrameBytes, directory, manifest);
+      }
+    }
+  }
+  return status;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,242 @@
+#include "pipeline/snapshot/snapshot_wals.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "format/end_state.h"
+#include "format/file_name.h"
+#include "pipeline/snapshot/snapshot_tables.h"
+#include "pipeline/snapshot/wal_check.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+constexpr char kSuffix[] = ".log";
+constexpr int kMaxListings = 5;
+// Reads of a WAL after which the bytes behind its end count as settled: so many
+// that find the same bytes, or so many that find any, because the owner may
+// write all the time.
+constexpr uint64_t kSettledWalLooks = 3;
+constexpr uint64_t kMovingLooks = 8;
+// Reads that find the same wrong bytes before they count as damage.
+constexpr uint64_t kDamagedLooks = 3;
+
+}  // namespace
+
+struct HeldWals::Wal {
+  explicit Wal(uint64_t log_number)
+      : number(log_number), follower(LogKind::kWal, log_number) {}
+
+  const uint64_t number;
+  std::string path;
+  Descriptor file;
+  LogFollower follower;
+  uint64_t bytes = 0;          // size of the file at the last read
+  uint64_t same_looks = 0;     // reads that found the same end and size
+  uint64_t tail_looks = 0;     // reads that found bytes behind the end
+  uint64_t damaged_end = 0;
+  uint64_t damaged_looks = 0;  // reads that found wrong bytes there
+};
+
+std::map<uint64_t, std::string> WalsIn(const std::vector<std::string>& names) {
+  std::map<uint64_t, std::string> wals;
+  for (const std::string& name : names) {
+    const uint64_t number = strtoull(name.c_str(), nullptr, 10);
+    if (name == NumberedName(number, kSuffix)) {
+      wals[number] = name;
+    }
+  }
+  return wals;
+}
+
+HeldWals::HeldWals(std::string directory, std::string held)
+    : directory_(std::move(directory)), held_(std::move(held)) {}
+
+HeldWals::~HeldWals() = default;
+
+bool HeldWals::IsNewest(const Wal& wal) const {
+  return wal.number == wals_.rbegin()->first;
+}
+
+bool HeldWals::IsRecyclable(const Wal& wal) const {
+  return may_recycle_ || wal.follower.is_recyclable();
+}
+
+Status HeldWals::Follow(uint64_t oldest) {
+  Status status = List(oldest);
+  for (const auto& [number, wal] : wals_) {
+    if (status.ok()) status = Advance(wal.get());
+  }
+  return status;
+}
+
+// Lists the WALs. A listing may miss a name that is made while it runs and
+// still contain a later one, but contains all names from before its begin. So a
+// listing has all names up to the newest of the previous listing.
+Status HeldWals::List(uint64_t oldest) {
+  std::map<uint64_t, std::string> listed;
+  for (int listings = 0;; listings++) {
+    std::vector<std::string> names;
+    const Status status = ListDirectory(directory_, &names);
+    if (!status.ok()) {
+      return status;
+    }
+    listed = WalsIn(names);
+    const uint64_t newest = listed.empty() ? 0 : listed.rbegin()->first;
+    if (newest == newest_listed_) {
+      break;
+    }
+    newest_listed_ = newest;
+    if (listings == kMaxListings) {
+      return Status::TryAgain("new WALs appeared during each listing");
+    }
+  }
+  wals_.erase(wals_.begin(), wals_.lower_bound(oldest));
+  for (auto named = listed.lower_bound(oldest); named != listed.end();
+       ++named) {
+    const Status status = Hold(named->first, named->second);
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  return Status::OK();
+}
+
+Status HeldWals::Hold(uint64_t number, const std::string& name) {
+  const std::string path = directory_ + "/" + name;
+  const FileId named = FileIdOf(path);
+  const auto known = wals_.find(number);
+  if (known != wals_.end()) {
+    const int fd = known->second->file.get();
+    if (!named.exists() || FileIdOf(fd).IsSameFile(named)) {
+      return Status::OK();
+    }
+    wals_.erase(known);
+  }
+  auto wal = std::make_unique<Wal>(number);
+  wal->path = path;
+  const std::string link = held_ + "/" + name;
+  unlink(link.c_str());
+  bool found = false;
+  // The WAL directory may be on another file system: there only the open file
+  // pins the WAL.
+  LinkFile(path, link, &found).PermitUncheckedError();
+  const Status status = OpenToRead(path, &wal->file);
+  if (!status.ok()) {
+    return status;
+  }
+  if (!wal->file.is_open() ||
+      !FileIdOf(wal->file.get()).IsSameFile(named)) {
+    return Status::TryAgain(path + " disappeared");
+  }
+  wals_[number] = std::move(wal);
+  return status;
+}
+
+Status HeldWals::Advance(Wal* wal) {
+  const uint64_t before = wal->follower.end();
+  const DescriptorSource source(wal->file.get(), wal->path);
+  const uint64_t bytes = source.size();
+  const Status status = wal->follower.Follow(
+      source, [](const rocksdb::Slice&, uint64_t) { return Status::OK(); });
+  if (status.IsTryAgain()) {
+    return status;
+  }
+  const uint64_t end = wal->follower.end();
+  wal->same_looks =
+      end == before && bytes == wal->bytes ? wal->same_looks + 1 : 0;
+  wal->bytes = std::max(bytes, end);
+  wal->tail_looks += wal->bytes > end ? 1 : 0;
+  return WithContext(status, EndState::kSourceError, wal->path);
+}
+
+Status HeldWals::CheckEnds() {
+  for (const auto& [number, wal] : wals_) {
+    const Status status = CheckEnd(wal.get());
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  return Status::OK();
+}
+
+Status HeldWals::CheckEnd(Wal* wal) {
+  if (wal->bytes == wal->follower.end()) {
+    return Status::OK();
+  }
+  const bool is_settled =
+      IsRecyclable(*wal) || wal->same_looks >= kSettledWalLooks ||
+      (IsNewest(*wal) && wal->tail_looks >= kMovingLooks);
+  if (!is_settled) {
+    return Status::TryAgain(wal->path + " ends inside a record");
+  }
+  const Status status = CheckWal(wal->file.get(), wal->number, wal->path);
+  if (status.ok() || EndStateOf(status) != EndState::kCorrupt) {
+    return status;
+  }
+  if (wal->damaged_end != wal->follower.end()) {
+    wal->damaged_end = wal->follower.end();
+    wal->damaged_looks = 0;
+  }
+  return ++wal->damaged_looks < kDamagedLooks
+             ? Status::TryAgain(MessageOf(status))
+             : status;
+}
+
+// Copies also the torn end that a dead owner left, which recovery evaluates,
+// but never the records of a file's earlier life: RocksDB 7.8 reads the first
+// of those in an endless loop if it recovers with kSkipAnyCorruptedRecords.
+uint64_t HeldWals::BytesToCopy(const Wal& wal) const {
+  const bool is_written_on = IsNewest(wal) && (IsRecyclable(wal) ||
+                                               wal.same_looks < kSettledWalLooks);
+  const bool has_torn_end =
+      wal.follower.stopped_inside() && !wal.follower.is_recyclable();
+  return is_written_on || !has_torn_end ? wal.follower.end() : wal.bytes;
+}
+
+uint64_t HeldWals::bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& [number, wal] : wals_) {
+    bytes += BytesToCopy(*wal);
+  }
+  return bytes;
+}
+
+Status HeldWals::CopyInto(const std::string& directory,
+                          std::vector<CopiedWal>* copied) const {
+  copied->clear();
+  for (const auto& [number, wal] : wals_) {
+    const std::string name = NumberedName(number, kSuffix);
+    const uint64_t bytes = BytesToCopy(*wal);
+    uint64_t written = 0;
+    Status status = CopyPrefix(wal->file.get(), wal->path,
+                               directory + "/" + name, bytes, &written);
+    if (status.ok() && written != bytes) {
+      status = Status::TryAgain(wal->path + " was truncated during the copy");
+    }
+    if (!status.ok()) {
+      return status;
+    }
+    copied->push_back({number, name, bytes});
+  }
+  return CheckNames();
+}
+
+// Checks the names of recyclable WALs. The owner recycles a WAL by renaming it
+// and writing it from its start, so the pinned file changes during the copy.
+// Old names are never used again.
+Status HeldWals::CheckNames() const {
+  for (const auto& [number, wal] : wals_) {
+    if (IsRecyclable(*wal) &&
+        !FileIdOf(wal->path).IsSameFile(FileIdOf(wal->file.get()))) {
+      return Status::TryAgain(wal->path + " may have been recycled");
+    }
+  }
+  return Status::OK();
+}
+
+}  // namespace sstferry

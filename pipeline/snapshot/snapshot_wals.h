@@ -1,0 +1,88 @@
+// Pins a database's WALs and follows their valid records while the owner writes
+// the newest one.
+//
+// The size of a WAL is no guide: a recycled WAL has records of an earlier life
+// behind its own, and a WAL may end inside a record if its owner died or
+// buffers. The newest WAL is cut behind its last whole record; older ones are
+// copied whole, and recovery evaluates their ends.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "format/rocksdb/log_follower.h"
+#include "pipeline/snapshot/posix_files.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// A copied WAL.
+struct CopiedWal {
+  uint64_t number = 0;
+  std::string name;
+  uint64_t bytes = 0;
+};
+
+// The pinned WALs of one snapshot.
+//
+// Ownership: owns the open files; the creator removes the links in held/.
+// Threads:   one.
+class HeldWals {
+ public:
+  // Pins the WALs in `directory`: by links in `held` where possible, and else
+  // only by open files.
+  HeldWals(std::string directory, std::string held);
+  ~HeldWals();
+
+  // False only if the owner is known not to recycle WALs.
+  void set_may_recycle(bool may) { may_recycle_ = may; }
+
+  // Lists the directory, pins each WAL with a number of at least `oldest`,
+  // drops the others, and follows new records in them. The ends are a
+  // consistent cut if the MANIFEST did not change meanwhile.
+  //   TryAgain  a WAL disappeared, or the listing may have missed one.
+  //   others    a WAL cannot be read, or has unknown records.
+  [[nodiscard]] rocksdb::Status Follow(uint64_t oldest);
+
+  // Checks whether that cut may be taken: each WAL ends with a whole record, or
+  // the bytes behind do not change or belong to an earlier life.
+  //   TryAgain  not yet; the message is the reason.
+  //   kCorrupt  bytes before the end of a WAL were wrong in several reads.
+  [[nodiscard]] rocksdb::Status CheckEnds();
+
+  // Number of bytes that CopyInto() will write.
+  uint64_t bytes() const;
+  // Copies all WALs up to the cut.
+  //   TryAgain  the owner recycled one of them meanwhile.
+  [[nodiscard]] rocksdb::Status CopyInto(const std::string& directory,
+                                         std::vector<CopiedWal>* copied) const;
+
+  const std::string& directory() const { return directory_; }
+
+ private:
+  struct Wal;
+
+  [[nodiscard]] rocksdb::Status List(uint64_t oldest);
+  [[nodiscard]] rocksdb::Status Hold(uint64_t number, const std::string& name);
+  [[nodiscard]] rocksdb::Status Advance(Wal* wal);
+  [[nodiscard]] rocksdb::Status CheckEnd(Wal* wal);
+  [[nodiscard]] rocksdb::Status CheckNames() const;
+  bool IsNewest(const Wal& wal) const;
+  bool IsRecyclable(const Wal& wal) const;
+  uint64_t BytesToCopy(const Wal& wal) const;
+
+  const std::string directory_;
+  const std::string held_;
+  bool may_recycle_ = true;
+  std::map<uint64_t, std::unique_ptr<Wal>> wals_;  // by number
+  uint64_t newest_listed_ = 0;
+};
+
+// Returns the WALs among `names`: number to name.
+std::map<uint64_t, std::string> WalsIn(const std::vector<std::string>& names);
+
+}  // namespace sstferry

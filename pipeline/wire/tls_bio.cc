@@ -1,0 +1,85 @@
+#include "pipeline/wire/tls_bio.h"
+
+#include <boost/asio/error.hpp>
+
+namespace sstferry {
+namespace {
+
+namespace asio = boost::asio;
+
+int ReadSocket(BIO* bio, char* buffer, int capacity) {
+  auto* const io = static_cast<SocketIo*>(BIO_get_data(bio));
+  BIO_clear_retry_flags(bio);
+  boost::system::error_code error;
+  const size_t got =
+      io->socket->ReadSome(buffer, static_cast<size_t>(capacity), &error);
+  if (!error) {
+    return static_cast<int>(got);
+  }
+  if (error == asio::error::would_block) {
+    BIO_set_retry_read(bio);
+    return -1;
+  }
+  io->ended = error == asio::error::eof;
+  io->error = io->ended ? boost::system::error_code() : error;
+  return io->ended ? 0 : -1;
+}
+
+int WriteSocket(BIO* bio, const char* data, int bytes) {
+  auto* const io = static_cast<SocketIo*>(BIO_get_data(bio));
+  BIO_clear_retry_flags(bio);
+  boost::system::error_code error;
+  size_t written = 0;
+  if (io->more_follows) {
+    written = io->socket->WriteSomeOfMore(data, static_cast<size_t>(bytes),
+                                          &error);
+  } else {
+    const asio::const_buffer buffer(data, static_cast<size_t>(bytes));
+    written = io->socket->WriteSome(GatherList{&buffer, 1}, &error);
+  }
+  if (!error) {
+    return static_cast<int>(written);
+  }
+  if (error == asio::error::would_block) {
+    BIO_set_retry_write(bio);
+  } else {
+    io->error = error;
+  }
+  return -1;
+}
+
+long ControlSocket(BIO* bio, int command, long number, void* pointer) {
+  if (command == BIO_CTRL_EOF) {
+    return static_cast<SocketIo*>(BIO_get_data(bio))->ended ? 1 : 0;
+  }
+  return command == BIO_CTRL_FLUSH ? 1 : 0;
+}
+
+const BIO_METHOD* SocketMethod() {
+  // Never freed: connections may outlive static destruction.
+  static const BIO_METHOD* const made = [] {
+    BIO_METHOD* const method = BIO_meth_new(
+        BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "sstferry socket");
+    if (method != nullptr) {
+      BIO_meth_set_read(method, ReadSocket);
+      BIO_meth_set_write(method, WriteSocket);
+      BIO_meth_set_ctrl(method, ControlSocket);
+    }
+    return method;
+  }();
+  return made;
+}
+
+}  // namespace
+
+BIO* NewSocketBio(SocketIo* io) {
+  const BIO_METHOD* const method = SocketMethod();
+  BIO* const bio = method == nullptr ? nullptr : BIO_new(method);
+  if (bio != nullptr) {
+    BIO_set_data(bio, io);
+    BIO_set_init(bio, 1);
+  }
+  return bio;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,534 @@
+// TLS over a ConnectedSocket. OpenSSL's session is for one thread at a time,
+// so each call into it is short and under a lock; waiting is done outside.
+#include "pipeline/wire/tls_connection.h"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <poll.h>
+
+#include <array>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "format/end_state.h"
+#include "format/frame.h"
+#include "format/messages.h"
+#include "pipeline/wire/connected_socket.h"
+#include "pipeline/wire/tcp_socket.h"
+#include "pipeline/wire/tls_bio.h"
+#include "pipeline/wire/tls_names.h"
+
+namespace sstferry {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using rocksdb::Slice;
+using rocksdb::Status;
+
+// Maximum of plain text in one TLS record.
+constexpr size_t kRecordBytes = 16u << 10;
+constexpr size_t kFrameMagicBytes = 4;
+
+// Cuts gathered parts into pieces of a record each, copying only what is
+// smaller than one.
+class RecordCutter {
+ public:
+  RecordCutter(const Slice* parts, size_t count, std::vector<char>* scratch)
+      : part_(parts), end_(parts + count), scratch_(scratch) {
+    SkipEmpty();
+    Cut();
+  }
+
+  // Empty once everything is written; the same until Advance().
+  const Slice& piece() const { return piece_; }
+  bool is_last() const { return part_ == end_; }
+
+  void Advance(size_t bytes) {
+    piece_.remove_prefix(bytes);
+    if (piece_.empty()) {
+      Cut();
+    }
+  }
+
+ private:
+  size_t left() const { return part_->size() - offset_; }
+
+  void Cut() {
+    piece_ = Slice();
+    if (part_ != end_ && left() >= kRecordBytes) {
+      piece_ = Slice(part_->data() + offset_, kRecordBytes);
+      Take(kRecordBytes);
+      return;
+    }
+    scratch_->resize(kRecordBytes);
+    size_t used = 0;
+    while (part_ != end_ && used < kRecordBytes) {
+      const size_t bytes = std::min(left(), kRecordBytes - used);
+      memcpy(scratch_->data() + used, part_->data() + offset_, bytes);
+      used += bytes;
+      Take(bytes);
+    }
+    piece_ = Slice(scratch_->data(), used);
+  }
+
+  void Take(size_t bytes) {
+    offset_ += bytes;
+    SkipEmpty();
+  }
+
+  void SkipEmpty() {
+    while (part_ != end_ && left() == 0) {
+      ++part_;
+      offset_ = 0;
+    }
+  }
+
+  const Slice* part_;
+  const Slice* const end_;
+  std::vector<char>* const scratch_;
+  size_t offset_ = 0;
+  Slice piece_;
+};
+
+class TlsConnection final : public Connection {
+ public:
+  TlsConnection(tcp::socket socket, const tcp::endpoint& peer,
+                std::shared_ptr<const TlsContext> context,
+                const std::string& expected_name, uint64_t rekey_after_bytes);
+  ~TlsConnection() override;
+
+  Status Handshake(const WaitLimit& limit) override;
+  const PeerIdentity* identity() const override {
+    return shaken_ ? &identity_ : nullptr;
+  }
+  Status Read(char* buffer, size_t capacity, const WaitLimit& limit,
+              size_t* bytes) override;
+  Status Write(const Slice* parts, size_t part_count,
+               const WaitLimit& limit) override;
+  void Close() override;
+  const std::string& peer() const override { return socket_.peer(); }
+
+ private:
+  bool is_server() const { return context_->role() == TlsRole::kServer; }
+  [[nodiscard]] Status ExpectName();
+  [[nodiscard]] Status LookForPlainPeer(Patience* patience);
+  [[nodiscard]] Status ReadRecords(char* buffer, size_t capacity,
+                                   size_t* bytes, short* wait_for);
+  [[nodiscard]] Status WriteRecord(const Slice& piece, bool is_last,
+                                   size_t* written, short* wait_for);
+  // All below under mu_.
+  [[nodiscard]] Status Usable() const;
+  void BeginCall();
+  // Explains the `result` of a call: OK with the event to wait for, else the
+  // failure.
+  [[nodiscard]] Status AfterCall(const char* action, int result,
+                                 short* wait_for);
+  [[nodiscard]] Status ExplainFailure(const char* action);
+  [[nodiscard]] Status ExplainReason(const char* action,
+                                     unsigned long error) const;
+  [[nodiscard]] Status AlertBehind(const Status& write_failure);
+
+  ConnectedSocket socket_;
+  const std::shared_ptr<const TlsContext> context_;
+  const std::string expected_name_;
+  const std::string where_;
+  const char* const own_role_;
+  const char* const peer_role_;
+  const uint64_t rekey_after_bytes_;
+  // By Handshake(), before anything else runs.
+  bool shaken_ = false;
+  PeerIdentity identity_;
+  std::vector<char> scratch_;  // the writer's alone
+
+  std::mutex mu_;
+  SSL* ssl_ = nullptr;  // its calls under mu_, and all below
+  SocketIo io_;
+  VerifyFailure verify_failure_;
+  Status failure_;        // of the session as a whole
+  Status write_failure_;  // reading goes on
+  uint64_t bytes_since_rekey_ = 0;
+  bool peer_ended_ = false;
+  bool closing_ = false;
+};
+
+TlsConnection::TlsConnection(tcp::socket socket, const tcp::endpoint& peer,
+                             std::shared_ptr<const TlsContext> context,
+                             const std::string& expected_name,
+                             uint64_t rekey_after_bytes)
+    : socket_(std::move(socket), EndpointText(peer)),
+      context_(std::move(context)),
+      expected_name_(expected_name),
+      where_("TLS with peer " + socket_.peer() + ": "),
+      own_role_(is_server() ? "server" : "client"),
+      peer_role_(is_server() ? "client" : "server"),
+      rekey_after_bytes_(rekey_after_bytes) {
+  io_.socket = &socket_;
+  ERR_clear_error();
+  ssl_ = context_->NewSession();
+  BIO* const bio = ssl_ == nullptr ? nullptr : NewSocketBio(&io_);
+  if (bio == nullptr) {
+    failure_ = MakeStatus(EndState::kInternal, where_ + "no memory");
+    return;
+  }
+  SSL_set_bio(ssl_, bio, bio);  // takes it over
+  SSL_set_app_data(ssl_, &verify_failure_);
+  if (is_server()) {
+    SSL_set_accept_state(ssl_);
+  } else {
+    SSL_set_connect_state(ssl_);
+    failure_ = ExpectName();
+  }
+}
+
+TlsConnection::~TlsConnection() {
+  Close();
+  SSL_free(ssl_);
+}
+
+Status TlsConnection::ExpectName() {
+  boost::system::error_code error;
+  auto address = asio::ip::make_address(expected_name_, error);
+  bool accepted = false;
+  if (!error) {
+    if (address.is_v6()) {
+      auto without_scope = address.to_v6();
+      without_scope.scope_id(0);
+      address = without_scope;
+    }
+    accepted = X509_VERIFY_PARAM_set1_ip_asc(
+                   SSL_get0_param(ssl_), address.to_string().c_str()) == 1;
+  } else {
+    SSL_set_hostflags(ssl_, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT |
+                                X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    accepted = SSL_set1_host(ssl_, expected_name_.c_str()) == 1 &&
+               SSL_set_tlsext_host_name(ssl_, expected_name_.c_str()) == 1;
+  }
+  return accepted ? Status::OK()
+                  : MakeStatus(EndState::kInternal,
+                               where_ + "cannot expect the name " +
+                                   expected_name_);
+}
+
+Status TlsConnection::Handshake(const WaitLimit& limit) {
+  const ConnectedSocket::Inside inside(&socket_);
+  if (!inside.entered()) {
+    return socket_.ClosedStatus();
+  }
+  Patience patience(limit);
+  Status status = is_server() ? LookForPlainPeer(&patience) : Status::OK();
+  while (status.ok()) {
+    short wait_for = 0;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      status = Usable();
+      if (!status.ok()) {
+        break;
+      }
+      BeginCall();
+      const int result = SSL_do_handshake(ssl_);
+      status = AfterCall("TLS handshake", result, &wait_for);
+      if (status.ok() && wait_for == 0 && result <= 0) {
+        status = PeerGone(where_ + "the peer ended the handshake");
+      } else if (status.ok() && wait_for == 0) {
+        X509* const certificate = SSL_get0_peer_certificate(ssl_);
+        identity_ = IdentityOf(certificate);
+        shaken_ = true;
+        return Status::OK();
+      }
+    }
+    if (status.ok()) {
+      status = socket_.Wait(wait_for, "TLS handshake", &patience);
+    }
+  }
+  return status;
+}
+
+// OpenSSL would close the connection of a client without TLS without a word. So
+// this sends a plain frame that says what is expected.
+Status TlsConnection::LookForPlainPeer(Patience* patience) {
+  const Status waited = socket_.Wait(POLLIN, "TLS handshake", patience);
+  if (!waited.ok()) {
+    return waited;
+  }
+  End end;
+  end.state = EndState::kDenied;
+  end.message =
+      "this source speaks TLS only: give --tls-cert, --tls-key and --tls-ca";
+  end.where = "source";
+  std::string payload;
+  end.EncodeTo(&payload);
+  std::array<char, kFrameHeaderBytes> header;
+  const Slice part(payload);
+  EncodeFrameHeader(FrameType::kEnd, 0, &part, 1, header.data(), nullptr);
+  std::array<char, kFrameMagicBytes> first{};
+  const size_t got = socket_.Peek(first.data(), first.size());
+  if (got < first.size() ||
+      memcmp(first.data(), header.data(), first.size()) != 0) {
+    return Status::OK();
+  }
+  const std::array<asio::const_buffer, 2> frame = {
+      asio::const_buffer(header.data(), header.size()),
+      asio::const_buffer(payload.data(), payload.size())};
+  boost::system::error_code ignored;
+  socket_.WriteSome(GatherList{frame.data(), frame.size()}, &ignored);
+  std::lock_guard<std::mutex> lock(mu_);
+  failure_ = MakeStatus(EndState::kDenied,
+                        where_ + "expected a TLS handshake, found a plain "
+                                 "sstferry connection");
+  return failure_;
+}
+
+Status TlsConnection::Read(char* buffer, size_t capacity,
+                           const WaitLimit& limit, size_t* bytes) {
+  *bytes = 0;
+  const ConnectedSocket::Inside inside(&socket_);
+  if (!inside.entered()) {
+    return socket_.ClosedStatus();
+  }
+  Patience patience(limit);
+  for (;;) {
+    short wait_for = 0;
+    Status status = ReadRecords(buffer, capacity, bytes, &wait_for);
+    if (!status.ok() || wait_for == 0) {
+      return status;
+    }
+    status = socket_.Wait(wait_for, "read", &patience);
+    if (!status.ok()) {
+      return status;
+    }
+  }
+}
+
+// Reads as many records as are available and fit.
+Status TlsConnection::ReadRecords(char* buffer, size_t capacity, size_t* bytes,
+                                  short* wait_for) {
+  std::lock_guard<std::mutex> lock(mu_);
+  Status status = Usable();
+  while (status.ok() && !peer_ended_ && *bytes < capacity) {
+    size_t got = 0;
+    BeginCall();
+    const int result =
+        SSL_read_ex(ssl_, buffer + *bytes, capacity - *bytes, &got);
+    *bytes += got;
+    status = AfterCall("read", result, wait_for);
+    if (*wait_for != 0) {
+      break;
+    }
+  }
+  if (*bytes > 0) {
+    // Returns the bytes that were read; the next call returns the failure.
+    *wait_for = 0;
+    return Status::OK();
+  }
+  return status;
+}
+
+Status TlsConnection::Write(const Slice* parts, size_t part_count,
+                            const WaitLimit& limit) {
+  const ConnectedSocket::Inside inside(&socket_);
+  if (!inside.entered()) {
+    return socket_.ClosedStatus();
+  }
+  Patience patience(limit);
+  RecordCutter cutter(parts, part_count, &scratch_);
+  while (!cutter.piece().empty()) {
+    short wait_for = 0;
+    size_t written = 0;
+    Status status =
+        WriteRecord(cutter.piece(), cutter.is_last(), &written, &wait_for);
+    if (!status.ok()) {
+      return status;
+    }
+    if (wait_for == 0) {
+      cutter.Advance(written);
+      patience.Progress();
+      continue;
+    }
+    bool peer_ended = false;
+    status = wait_for == POLLOUT
+                 ? socket_.WaitToWrite(&patience, &peer_ended)
+                 : socket_.Wait(wait_for, "write", &patience);
+    if (peer_ended) {
+      std::lock_guard<std::mutex> lock(mu_);
+      return AlertBehind(
+          PeerGone(where_ + "write: the peer closed the connection"));
+    }
+    if (!status.ok()) {
+      // OpenSSL holds a record that it requires again.
+      std::lock_guard<std::mutex> lock(mu_);
+      write_failure_ = PeerGone(where_ + "an earlier write was cut short");
+      return status;
+    }
+  }
+  return Status::OK();
+}
+
+Status TlsConnection::WriteRecord(const Slice& piece, bool is_last,
+                                  size_t* written, short* wait_for) {
+  std::lock_guard<std::mutex> lock(mu_);
+  Status status = Usable();
+  if (!status.ok() || !write_failure_.ok()) {
+    return status.ok() ? write_failure_ : status;
+  }
+  BeginCall();
+  if (bytes_since_rekey_ >= rekey_after_bytes_) {
+    // Is sent before the next record.
+    SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED);
+    bytes_since_rekey_ = 0;
+    ERR_clear_error();
+  }
+  io_.more_follows = !is_last;
+  const int result = SSL_write_ex(ssl_, piece.data(), piece.size(), written);
+  io_.more_follows = false;
+  bytes_since_rekey_ += *written;
+  const bool socket_failed = static_cast<bool>(io_.error);
+  status = AfterCall("write", result, wait_for);
+  if (!status.ok() && socket_failed) {
+    status = AlertBehind(status);
+  }
+  return status.ok() && *wait_for == 0 && result <= 0
+             ? PeerGone(where_ + "write: the peer closed the connection")
+             : status;
+}
+
+// A server that does not accept a client sends an alert and closes, while the
+// client may be writing: the alert tells more than the failed write.
+Status TlsConnection::AlertBehind(const Status& write_failure) {
+  failure_ = Status::OK();
+  char byte = 0;
+  size_t got = 0;
+  short ignored = 0;
+  BeginCall();
+  const int result = SSL_peek_ex(ssl_, &byte, 1, &got);
+  const Status behind = AfterCall("write", result, &ignored);
+  const bool says_more = !behind.ok() && !io_.error && !io_.ended;
+  write_failure_ = says_more ? behind : write_failure;
+  failure_ = says_more ? behind : Status::OK();
+  return write_failure_;
+}
+
+void TlsConnection::Close() {
+  {
+    const ConnectedSocket::Inside inside(&socket_);
+    std::lock_guard<std::mutex> lock(mu_);
+    if (inside.entered() && !closing_ && shaken_ && failure_.ok()) {
+      // Tells the peer that the stream ends and was not cut; without room for
+      // that, the peer sees a cut.
+      BeginCall();
+      SSL_shutdown(ssl_);
+      ERR_clear_error();
+    }
+    closing_ = true;
+  }
+  socket_.Close();
+}
+
+Status TlsConnection::Usable() const {
+  return closing_ ? socket_.ClosedStatus() : failure_;
+}
+
+void TlsConnection::BeginCall() {
+  ERR_clear_error();
+  io_.error = boost::system::error_code();
+  io_.ended = false;
+}
+
+Status TlsConnection::AfterCall(const char* action, int result,
+                                short* wait_for) {
+  if (result > 0) {
+    return Status::OK();
+  }
+  switch (SSL_get_error(ssl_, result)) {
+    case SSL_ERROR_WANT_READ:
+      *wait_for = POLLIN;
+      return Status::OK();
+    case SSL_ERROR_WANT_WRITE:
+      *wait_for = POLLOUT;
+      return Status::OK();
+    case SSL_ERROR_ZERO_RETURN:
+      if (!io_.error) {
+        peer_ended_ = true;
+        return Status::OK();
+      }
+      break;
+    default:
+      break;
+  }
+  failure_ = ExplainFailure(action);
+  ERR_clear_error();
+  return failure_;
+}
+
+Status TlsConnection::ExplainFailure(const char* action) {
+  if (closing_ || socket_.closed()) {
+    return socket_.ClosedStatus();
+  }
+  if (verify_failure_.code != X509_V_OK) {
+    return MakeStatus(
+        EndState::kDenied,
+        where_ + DescribeVerifyFailure(verify_failure_, peer_role_,
+                                       expected_name_, context_->files().ca));
+  }
+  if (io_.error) {
+    return socket_.Failed(action, io_.error);
+  }
+  if (io_.ended) {
+    return PeerGone("peer " + peer() + ": " + action + ": " +
+                    (shaken_ ? "the connection was cut"
+                             : "the peer closed the connection"));
+  }
+  return ExplainReason(action, ERR_peek_error());
+}
+
+Status TlsConnection::ExplainReason(const char* action,
+                                    unsigned long error) const {
+  const int reason = ERR_GET_REASON(error);
+  if (ERR_GET_LIB(error) == ERR_LIB_SSL && reason > SSL_AD_REASON_OFFSET) {
+    const int alert = reason - SSL_AD_REASON_OFFSET;
+    std::string text;
+    if (DescribeAlert(alert, peer_role_, own_role_, context_->files().cert,
+                      &text)) {
+      return MakeStatus(EndState::kDenied, where_ + text);
+    }
+    return PeerGone(where_ + action + ": the " + peer_role_ +
+                    " gave up: " + SSL_alert_desc_string_long(alert));
+  }
+  const char* const words = ERR_reason_error_string(error);
+  const std::string found = words != nullptr ? words : "unknown error";
+  if (shaken_) {
+    // The session cannot continue after that; a new connection can.
+    return PeerGone(where_ + action + ": bytes were changed on the way: " +
+                    found);
+  }
+  if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) {
+    return MakeStatus(EndState::kDenied,
+                      where_ + "the client showed no certificate");
+  }
+  if (reason == SSL_R_UNSUPPORTED_PROTOCOL ||
+      reason == SSL_R_WRONG_SSL_VERSION) {
+    return MakeStatus(EndState::kDenied,
+                      where_ + "expected TLS 1.3, found an older version");
+  }
+  return MakeStatus(EndState::kDenied,
+                    where_ + "expected a TLS 1.3 handshake, found something "
+                             "else (" + found + ")" +
+                        (is_server() ? ""
+                                     : "; was the source started with "
+                                       "--tls-cert, --tls-key and --tls-ca?"));
+}
+
+}  // namespace
+
+std::unique_ptr<Connection> MakeTlsConnection(
+    tcp::socket socket, const tcp::endpoint& peer,
+    std::shared_ptr<const TlsContext> context,
+    const std::string& expected_name, uint64_t rekey_after_bytes) {
+  return std::make_unique<TlsConnection>(std::move(socket), peer,
+                                         std::move(context), expected_name,
+                                         rekey_after_bytes);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,26 @@
+// Only tls_*.cc and tests include this.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+
+#include <memory>
+#include <string>
+
+#include "pipeline/wire/tls_context.h"
+
+namespace sstferry {
+
+// Bytes after which a direction changes its keys: AES-GCM must not encrypt more
+// than 2^24.5 records (388 GB) with one key.
+inline constexpr uint64_t kRekeyAfterBytes = 64ull << 30;
+
+// Takes over a connected socket. `expected_name` is the dialed host; a server
+// does not use it.
+std::unique_ptr<Connection> MakeTlsConnection(
+    boost::asio::ip::tcp::socket socket,
+    const boost::asio::ip::tcp::endpoint& peer,
+    std::shared_ptr<const TlsContext> context,
+    const std::string& expected_name,
+    uint64_t rekey_after_bytes = kRekeyAfterBytes);
+
+}  // namespace sstferry

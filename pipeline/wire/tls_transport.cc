@@ -1,0 +1,77 @@
+// Listening and dialing with TLS: TCP's own, with another kind of connection.
+#include <mutex>
+
+#include "pipeline/wire/tcp_socket.h"
+#include "pipeline/wire/tls_connection.h"
+
+namespace sstferry {
+
+using boost::asio::ip::tcp;
+using rocksdb::Status;
+
+namespace {
+
+// Holds what new connections of a listener are made with.
+//
+// Threads: any.
+class ContextSlot {
+ public:
+  Status Load(const TlsFiles& files) {
+    std::shared_ptr<const TlsContext> context;
+    const Status status = TlsContext::Load(files, TlsRole::kServer, &context);
+    if (status.ok()) {
+      const std::lock_guard<std::mutex> lock(mu_);
+      context_ = std::move(context);
+    }
+    return status;
+  }
+  std::shared_ptr<const TlsContext> context() const {
+    const std::lock_guard<std::mutex> lock(mu_);
+    return context_;
+  }
+
+ private:
+  mutable std::mutex mu_;
+  std::shared_ptr<const TlsContext> context_;  // under mu_
+};
+
+}  // namespace
+
+Status ListenTls(const HostPort& where, const TlsFiles& files,
+                 std::unique_ptr<Listener>* listener) {
+  ReloadTls unused;
+  return ListenTls(where, files, listener, &unused);
+}
+
+Status ListenTls(const HostPort& where, const TlsFiles& files,
+                 std::unique_ptr<Listener>* listener, ReloadTls* reload) {
+  const auto slot = std::make_shared<ContextSlot>();
+  const Status status = slot->Load(files);
+  if (!status.ok()) {
+    return status;
+  }
+  *reload = [slot](const TlsFiles& again) { return slot->Load(again); };
+  return ListenWith(
+      where,
+      [slot](tcp::socket socket, const tcp::endpoint& peer) {
+        return MakeTlsConnection(std::move(socket), peer, slot->context(), "");
+      },
+      listener);
+}
+
+Status MakeTlsDialer(const HostPort& where, const TlsFiles& files,
+                     std::unique_ptr<Dialer>* dialer) {
+  std::shared_ptr<const TlsContext> context;
+  const Status status = TlsContext::Load(files, TlsRole::kClient, &context);
+  if (!status.ok()) {
+    return status;
+  }
+  *dialer = MakeDialerWith(
+      where, [context, name = where.host](tcp::socket socket,
+                                          const tcp::endpoint& peer) {
+        return MakeTlsConnection(std::move(socket), peer, context, name);
+      });
+  return Status::OK();
+}
+
+}  // namespace sstferry

@@ -1,0 +1,274 @@
+#include "tools/sstferry/hook.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <sys/stat.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "format/digest.h"
+#include "format/end_state.h"
+#include "format/hex.h"
+#include "tools/sstferry/left_process.h"
+
+extern char** environ;
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+using std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kGrace{10};
+constexpr int kLookMillis = 50;
+constexpr int kUnknown = 255 << 8;  // as an exit code of 255
+constexpr char kShell[] = "/bin/sh";
+constexpr int kGate = 3;
+// The process becomes the command's once a line has come through the gate, and
+// ends if that closes.
+constexpr char kWait[] =
+    "read -r go <&3 && exec 3<&- && exec /bin/sh -c \"$1\"";
+
+std::vector<std::string> EnvironmentFor(const SwapEvent& event) {
+  std::vector<std::string> all;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (std::strncmp(*variable, "SSTFERRY_TARGET_DIR=", 20) != 0 &&
+        std::strncmp(*variable, "SSTFERRY_TRANSFER_ID=", 21) != 0 &&
+        std::strncmp(*variable, "SSTFERRY_EXCHANGED=", 19) != 0) {
+      all.emplace_back(*variable);
+    }
+  }
+  all.push_back("SSTFERRY_TARGET_DIR=" + event.target_dir);
+  all.push_back("SSTFERRY_TRANSFER_ID=" + event.transfer_id);
+  all.push_back(std::string("SSTFERRY_EXCHANGED=") +
+                (event.exchanged ? "yes" : "no"));
+  return all;
+}
+
+// 0, or errno. Signals that this process holds are let through again, and
+// none of its descriptors stays open but `gate`, which the child reads.
+int Spawn(const std::string& command, const SwapEvent& event, int gate,
+          pid_t* child) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", 0 /*O_RDONLY*/,
+                                   0);
+  posix_spawn_file_actions_adddup2(&actions, 2, 1);
+  posix_spawn_file_actions_adddup2(&actions, gate, kGate);
+  posix_spawn_file_actions_addclosefrom_np(&actions, kGate + 1);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  sigset_t defaults = none;
+  sigaddset(&defaults, SIGPIPE);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &defaults);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK |
+                                            POSIX_SPAWN_SETSIGDEF |
+                                            POSIX_SPAWN_SETPGROUP);
+  std::vector<std::string> words = {kShell, "-c", kWait, kShell, command};
+  std::vector<std::string> environment = EnvironmentFor(event);
+  std::vector<char*> argv;
+  std::vector<char*> envp;
+  for (std::string& word : words) {
+    argv.push_back(word.data());
+  }
+  for (std::string& variable : environment) {
+    envp.push_back(variable.data());
+  }
+  argv.push_back(nullptr);
+  envp.push_back(nullptr);
+  const int error = posix_spawn(child, kShell, &actions, &attributes,
+                                argv.data(), envp.data());
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  return error;
+}
+
+std::string WorkspaceOf(std::string target_dir) {
+  while (target_dir.size() > 1 && target_dir.back() == '/') {
+    target_dir.pop_back();
+  }
+  return target_dir + ".sstferry";
+}
+
+// Where root notes commands: nobody else writes there, and it goes with the
+// boot, as the commands do.
+constexpr char kRootNotes[] = "/run/sstferry";
+
+// The note, if this user alone may have written it. Follows no link.
+std::string ReadNote(const std::string& path) {
+  const int fd =
+      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  struct stat info;
+  std::array<char, 256> text{};
+  const bool is_own = fd >= 0 && fstat(fd, &info) == 0 &&
+                      S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
+                      (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+  const ssize_t got = is_own ? read(fd, text.data(), text.size()) : 0;
+  if (fd >= 0) {
+    close(fd);
+  }
+  const std::string line(text.data(), got > 0 ? static_cast<size_t>(got) : 0);
+  return line.substr(0, line.find('\n'));
+}
+
+void WriteNote(const std::string& path, const std::string& name) {
+  if (geteuid() == 0) {
+    (void)mkdir(kRootNotes, 0755);  // fails if it is there
+  }
+  unlink(path.c_str());
+  const int fd = open(path.c_str(),
+                      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                      0600);
+  if (fd >= 0) {
+    const std::string line = name + "\n";
+    if (write(fd, line.data(), line.size()) < 0) {
+      unlink(path.c_str());
+    }
+    close(fd);
+  }
+}
+
+bool HasPull(const std::string& target_dir) {
+  const int lock =
+      open((WorkspaceOf(target_dir) + "/lock").c_str(),
+           O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const bool held = lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) != 0;
+  if (lock >= 0) {
+    close(lock);
+  }
+  return held;
+}
+
+// Lets the command begin once its process is noted. A signal at the parent's
+// death would not do: it reaches the shell alone, not what that started.
+Status Start(const std::string& what, const std::string& command,
+             const SwapEvent& event, pid_t* child) {
+  int gate[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gate) != 0) {
+    return MakeStatus(EndState::kRefused, what + " could not be started: " +
+                                              strerror(errno));
+  }
+  const int error = Spawn(command, event, gate[0], child);
+  close(gate[0]);
+  if (error == 0) {
+    // Nothing is durable, because no power cut leaves a process; and an
+    // application is not kept waiting where nothing can be written.
+    WriteNote(NoteOfCommand(event.target_dir), NameOfProcess(*child));
+    // Fails only if somebody ended the child, which its waiter sees.
+    (void)send(gate[1], "\n", 1, MSG_NOSIGNAL);
+  }
+  close(gate[1]);
+  return error == 0 ? Status::OK()
+                    : MakeStatus(EndState::kRefused,
+                                 what + " could not be started: " +
+                                     strerror(error));
+}
+
+// Reaps the child, or looks again a little later; true when it has ended.
+bool Ended(pid_t child, int descriptor, int* state) {
+  if (descriptor >= 0) {
+    pollfd wait = {descriptor, POLLIN, 0};
+    poll(&wait, 1, kLookMillis);
+  } else {
+    poll(nullptr, 0, kLookMillis);
+  }
+  const pid_t reaped = waitpid(child, state, WNOHANG);
+  if (reaped < 0) {
+    *state = kUnknown;  // another thread reaped it
+  }
+  return reaped != 0;
+}
+
+Status Outcome(const std::string& what, int state) {
+  if (WIFEXITED(state) && WEXITSTATUS(state) == 0) {
+    return Status::OK();
+  }
+  return MakeStatus(
+      EndState::kRefused,
+      what + (WIFEXITED(state)
+                  ? " ended with code " + std::to_string(WEXITSTATUS(state))
+                  : " was ended by signal " + std::to_string(WTERMSIG(state))));
+}
+
+Status RunCommand(const std::string& option, const std::string& command,
+                  std::optional<steady_clock::time_point> until,
+                  const SwapEvent& event) {
+  const std::string what = option + " \"" + command + "\"";
+  pid_t child = 0;
+  const Status started = Start(what, command, event, &child);
+  if (!started.ok()) {
+    return started;
+  }
+  const int descriptor =
+      static_cast<int>(syscall(SYS_pidfd_open, child, 0));  // or -1
+  int state = 0;
+  Status ended;
+  std::optional<steady_clock::time_point> kill_at;
+  while (!Ended(child, descriptor, &state)) {
+    const steady_clock::time_point now = steady_clock::now();
+    const bool late = until && now >= *until;
+    if (kill_at) {
+      if (now >= *kill_at) {
+        kill(-child, SIGKILL);
+      }
+    } else if (late || event.stopped()) {
+      ended = MakeStatus(late ? EndState::kDeadline : EndState::kCancelled,
+                         what + (late ? " was ended: it took too long"
+                                      : " was ended: the pull was stopped"));
+      kill(-child, SIGTERM);
+      kill_at = now + kGrace;
+    }
+  }
+  if (descriptor >= 0) {
+    close(descriptor);
+  }
+  return ended.ok() ? Outcome(what, state) : ended;
+}
+
+}  // namespace
+
+std::string NoteOfCommand(const std::string& target_dir) {
+  if (geteuid() != 0) {
+    return WorkspaceOf(target_dir) + "/staging/command";
+  }
+  std::error_code error;
+  return std::string(kRootNotes) + "/" +
+         ToHex(DigestOf(std::filesystem::absolute(target_dir, error)
+                            .lexically_normal()
+                            .string()));
+}
+
+SwapHook MakeCommandHook(const std::string& option, const std::string& command,
+                         std::optional<steady_clock::time_point> until) {
+  return [=](const SwapEvent& event) {
+    return RunCommand(option, command, until, event);
+  };
+}
+
+Status EndLeftCommand(const std::string& target_dir, const LogFunction& log) {
+  const std::string name = ReadNote(NoteOfCommand(target_dir));
+  if (name.empty() || HasPull(target_dir)) {
+    return Status::OK();
+  }
+  return EndLeftProcess(name, "SSTFERRY_TARGET_DIR=" + target_dir,
+                        "a command of an earlier run", kGrace, log);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,115 @@
+#include "tools/sstferry/left_process.h"
+
+#include <poll.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+using std::chrono::steady_clock;
+
+constexpr int kLeftLookMillis = 50;
+// In /proc/PID/stat behind the name, which ends with the last ')': the state,
+// and 19 fields later the start time.
+constexpr int kFieldsToStart = 19;
+
+std::string BytesOf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+std::string DirOf(pid_t process) { return "/proc/" + std::to_string(process); }
+
+bool Runs(pid_t process, const std::string& name) {
+  return NameOfProcess(process) == name;
+}
+
+// False if it still runs after `limit`.
+bool Ends(pid_t process, const std::string& name, std::chrono::seconds limit) {
+  const steady_clock::time_point until = steady_clock::now() + limit;
+  while (Runs(process, name)) {
+    if (steady_clock::now() >= until) {
+      return false;
+    }
+    poll(nullptr, 0, kLeftLookMillis);
+  }
+  return true;
+}
+
+std::string CommandOf(pid_t process) {
+  std::string words = BytesOf(DirOf(process) + "/cmdline");
+  while (!words.empty() && words.back() == '\0') {
+    words.pop_back();
+  }
+  std::replace(words.begin(), words.end(), '\0', ' ');
+  return words;
+}
+
+// True if the process was started with this variable in its environment.
+bool Carries(pid_t process, const std::string& variable) {
+  const std::string all = BytesOf(DirOf(process) + "/environ");
+  const std::string mark = variable + '\0';
+  return all.starts_with(mark) ||
+         all.find('\0' + mark) != std::string::npos;
+}
+
+}  // namespace
+
+std::string NameOfProcess(pid_t process) {
+  const std::string text = BytesOf(DirOf(process) + "/stat");
+  const size_t behind = text.rfind(')');
+  if (behind == std::string::npos) {
+    return "";
+  }
+  std::istringstream fields(text.substr(behind + 1));
+  std::string state;
+  std::string start;
+  fields >> state;
+  for (int i = 0; i < kFieldsToStart; ++i) {
+    fields >> start;
+  }
+  std::string boot = BytesOf("/proc/sys/kernel/random/boot_id");
+  boot.resize(boot.find_last_not_of('\n') + 1);
+  // A zombie does nothing any more.
+  return !fields || state == "Z" || state == "X"
+             ? ""
+             : std::to_string(process) + " " + start + " " + boot;
+}
+
+Status EndLeftProcess(const std::string& name, const std::string& mark,
+                      const std::string& what, std::chrono::seconds grace,
+                      const LogFunction& log) {
+  pid_t process = 0;
+  std::istringstream(name) >> process;
+  if (process <= 1 || !Runs(process, name) || !Carries(process, mark)) {
+    return Status::OK();
+  }
+  const std::string who =
+      what + " still runs as process " + std::to_string(process) + " (" +
+      CommandOf(process) + ")";
+  if (log) {
+    log(LogLevel::kWarning, who + ", and is ended");
+  }
+  int error = kill(-process, SIGTERM) == 0 ? 0 : errno;
+  if (error == 0 && !Ends(process, name, grace)) {
+    error = kill(-process, SIGKILL) == 0 ? 0 : errno;
+  }
+  if ((error == 0 || error == ESRCH) && Ends(process, name, grace)) {
+    return Status::OK();
+  }
+  return MakeStatus(EndState::kBusy,
+                    who + " and could not be ended" +
+                        (error == 0 ? "" : std::string(": ") + strerror(error)) +
+                        "; end it, then run the same command again");
+}
+
+}  // namespace sstferry

@@ -1,0 +1,140 @@
+// sstferry: finds the sub-command and lets it run.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <map>
+#include <optional>
+
+#include "tools/sstferry/commands.h"
+#include "tools/sstferry/console.h"
+#include "tools/sstferry/help.h"
+#include "tools/sstferry/nearest.h"
+#include "tools/sstferry/run.h"
+#include "tools/sstferry/signals.h"
+#include "tools/sstferry/version.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+using Run = int (*)(const std::vector<std::string>& arguments);
+
+const std::map<std::string, Run> kRuns = {
+    {"serve", RunServe},   {"pull", RunPull},       {"verify", RunVerify},
+    {"plan", RunPlan},     {"status", RunStatus},   {"release", RunRelease},
+    {"ls", RunLs},
+};
+
+int Print(const std::string& text) {
+  if (WriteResult(text)) {
+    return 0;
+  }
+  std::fputs("sstferry: standard output could not be written\n", stderr);
+  return ExitCodeOf(EndState::kInternal);
+}
+
+Status UnknownCommand(const std::string& name) {
+  std::vector<std::string> known = {"help"};
+  for (const Command& command : Commands()) {
+    known.push_back(command.name);
+  }
+  return Status::InvalidArgument("command: expected " + CommandNames() +
+                                 ", found \"" + name + "\"" +
+                                 DidYouMean(name, known));
+}
+
+int PrintHelp(const Command& command, const std::string& group) {
+  std::string text;
+  if (!CommandHelp(command, group, &text)) {
+    return ReportUsage(command.name,
+                       Wrong("--help", HelpGroupNames(command), group));
+  }
+  return Print(text);
+}
+
+// sstferry help [COMMAND [GROUP]]
+int Help(const std::vector<std::string>& words) {
+  if (words.empty()) {
+    return Print(GeneralHelp());
+  }
+  const Command* command = FindCommand(words[0]);
+  if (command == nullptr) {
+    return ReportUsage("", UnknownCommand(words[0]));
+  }
+  return PrintHelp(*command, words.size() > 1 ? words[1] : "common");
+}
+
+// The group that --help or --help=GROUP asks for; none: no help was asked for.
+std::optional<std::string> HelpGroupIn(const std::vector<std::string>& words) {
+  const std::string prefix = "--help=";
+  std::optional<std::string> group;
+  for (const std::string& word : words) {
+    if (word == "--help" || word == "-h") {
+      group = group.value_or("common");
+    } else if (word.starts_with(prefix)) {
+      group = word.substr(prefix.size());
+    }
+  }
+  if (group && std::find(words.begin(), words.end(), "--all") != words.end()) {
+    group = "all";
+  }
+  return group;
+}
+
+// Databases and chunks for several targets are open at once, and nothing here
+// uses select(): the soft limit of 1024 is for programs that do.
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);  // if not, there are fewer
+  }
+}
+
+int Main(const std::vector<std::string>& words) {
+  // Words behind "--" are operands.
+  const std::vector<std::string> options(
+      words.begin(), std::find(words.begin(), words.end(), "--"));
+  const auto given = [&](const char* option) {
+    return std::find(options.begin(), options.end(), option) != options.end();
+  };
+  if (given("--version") || given("-V")) {
+    return Print(VersionText());
+  }
+  const std::optional<std::string> help = HelpGroupIn(options);
+  const bool has_command =
+      !words.empty() && !words[0].empty() && words[0][0] != '-';
+  if (!has_command && help) {
+    return Print(GeneralHelp());
+  }
+  if (!has_command) {
+    return ReportUsage("", Status::InvalidArgument("expected a command: " +
+                                                   CommandNames()));
+  }
+  if (words[0] == "help") {
+    return Help({words.begin() + 1, words.end()});
+  }
+  const Command* command = FindCommand(words[0]);
+  if (command == nullptr) {
+    return ReportUsage("", UnknownCommand(words[0]));
+  }
+  return help ? PrintHelp(*command, *help)
+              : kRuns.at(command->name)({words.begin() + 1, words.end()});
+}
+
+}  // namespace
+}  // namespace sstferry
+
+int main(int argc, char** argv) {
+  sstferry::HoldSignals();
+  sstferry::RaiseDescriptorLimit();
+  try {
+    return sstferry::Main({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    // Out of memory, most likely: nothing else is thrown across a file.
+    std::fprintf(stderr, "sstferry: INTERNAL: %s\n", error.what());
+    return sstferry::ExitCodeOf(sstferry::EndState::kInternal);
+  }
+}

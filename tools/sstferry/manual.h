@@ -1,0 +1,23 @@
+// The manuals, made from the tables of options: docs/commands.md and the
+// manual pages.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/sstferry/commands.h"
+
+namespace sstferry {
+
+// The whole of docs/commands.md.
+std::string CommandsMarkdown();
+
+struct ManualPage {
+  std::string file;  // "sstferry-pull.1"
+  std::string text;  // roff with the man macros
+};
+
+// sstferry(1), a page per command and sstferry-serve.service(8).
+std::vector<ManualPage> ManualPages(const std::string& version);
+
+}  // namespace sstferry

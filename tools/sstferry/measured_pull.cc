@@ -1,0 +1,221 @@
+#include "tools/sstferry/measured_pull.h"
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "sstferry/status.h"
+#include "tools/sstferry/metrics_file.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+constexpr const char* kSourceStages[] = {"snapshot", "plan", "read_build",
+                                         "send_wait", "idle"};
+constexpr const char* kTargetStages[] = {
+    "receive", "stage_write", "check",  "ingest", "verify",
+    "sync",    "swap",        "delete", "idle"};
+constexpr const char* kKinds[] = {"rebuilt", "cloned", "resumed", "skipped",
+                                  "reused"};
+constexpr const char* kPercentiles[] = {"p50", "p99", "max"};
+
+template <typename Value>
+double Of(const std::map<std::string, Value>& values, const char* name) {
+  const auto found = values.find(name);
+  return found == values.end() ? 0 : static_cast<double>(found->second);
+}
+
+// The label: one directory has one name, wherever the command was run.
+std::string Absolute(const std::string& directory) {
+  std::error_code error;
+  const std::string path = std::filesystem::absolute(directory, error)
+                               .lexically_normal()
+                               .string();
+  return path.size() > 1 && path.back() == '/'
+             ? path.substr(0, path.size() - 1)
+             : path;
+}
+
+// Seconds since 1970; 0: not a time.
+double ReadRfc3339(const std::string& text) {
+  std::tm parts{};
+  const char* const end =
+      strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
+  return end == nullptr ? 0 : static_cast<double>(timegm(&parts));
+}
+
+double BytesOf(const Summary& summary, const std::string& kind) {
+  const bool is_clone = summary.method == "clone";
+  const uint64_t bytes =
+      kind == "rebuilt"   ? (is_clone ? 0 : summary.sst_bytes)
+      : kind == "cloned"  ? (is_clone ? summary.sst_bytes : 0)
+      : kind == "resumed" ? summary.sst_bytes_resumed
+      : kind == "skipped" ? summary.bytes_skipped
+                          : summary.bytes_reused;
+  return static_cast<double>(bytes);
+}
+
+}  // namespace
+
+MeasuredPull::MeasuredPull(const PullArguments& arguments,
+                           std::unique_ptr<Operation> pull,
+                           MetricsWriter write)
+    : options_(arguments.options),
+      is_shown_(arguments.metrics.listen || !arguments.metrics.file.empty()),
+      file_(arguments.metrics.file),
+      target_(Absolute(arguments.options.target_dir)),
+      pull_(std::move(pull)),
+      write_(std::move(write)),
+      metrics_({{"target", target_}}) {
+  FillEmpty();
+  if (!file_.empty()) {
+    metrics_.Restore(ReadMetricsFile(file_), target_);
+  }
+}
+
+void MeasuredPull::FillEmpty() {
+  const MetricLabels target = {{"target", target_}};
+  for (const MetricSpec* spec :
+       {&metric::kPullFailuresInRow, &metric::kPullRetries,
+        &metric::kPullWireBytes, &metric::kPullLastSuccess,
+        &metric::kPullLastEnd, &metric::kPullDuration, &metric::kPullEntries,
+        &metric::kPullOutage, &metric::kPullCompactionDebt,
+        &metric::kPullPeakMemory}) {
+    metrics_.Set(*spec, target, 0);
+  }
+  for (uint8_t state = 0; state <= kMaxEndState; ++state) {
+    metrics_.Set(metric::kPullRuns,
+                 {{"target", target_},
+                  {"status", EndStateName(static_cast<EndState>(state))}},
+                 0);
+  }
+  FillLastPull(Summary());
+}
+
+void MeasuredPull::ReadReplica() {
+  StatusOptions where;
+  where.where.directory = target_;
+  StatusReport report;
+  // No replica yet, most likely; the pull says what is wrong with it.
+  MakeStatusQuery(where)->Run(&report).PermitUncheckedError();
+  const TargetState& state = report.target;
+  const std::optional<CompletedPull>& complete =
+      state.complete ? state.complete : state.previous;
+  const double taken =
+      complete ? ReadRfc3339(complete->snapshot_taken_at) : 0;
+  const std::lock_guard<std::mutex> lock(mu_);
+  metrics_.Set(metric::kPullReplicaFault, {{"target", target_}},
+               state.health == ReplicaHealth::kDamaged     ? 2
+               : state.health == ReplicaHealth::kDifferent ? 1
+                                                           : 0);
+  if (taken > 0) {
+    metrics_.Set(metric::kPullReplicaTaken, {{"target", target_}}, taken);
+  }
+}
+
+void MeasuredPull::FillLastPull(const Summary& summary) {
+  const MetricLabels target = {{"target", target_}};
+  metrics_.Set(metric::kPullDuration, target, summary.seconds);
+  metrics_.Set(metric::kPullEntries, target,
+               static_cast<double>(summary.entries));
+  metrics_.Set(metric::kPullOutage, target, summary.outage_seconds);
+  metrics_.Set(metric::kPullCompactionDebt, target,
+               static_cast<double>(summary.compaction_debt_bytes));
+  metrics_.Set(metric::kPullPeakMemory, target,
+               static_cast<double>(summary.peak_rss_bytes));
+  for (const char* kind : kKinds) {
+    metrics_.Set(metric::kPullBytes, {{"target", target_}, {"kind", kind}},
+                 BytesOf(summary, kind));
+  }
+  for (const char* percentile : kPercentiles) {
+    metrics_.Set(metric::kPullWriteBlocked,
+                 {{"target", target_}, {"percentile", percentile}},
+                 Of(summary.write_blocked_micros, percentile) / 1e6);
+  }
+  for (const char* stage : kSourceStages) {
+    metrics_.Set(
+        metric::kPullStages,
+        {{"target", target_}, {"side", "source"}, {"stage", stage}},
+        Of(summary.source_stage_seconds, stage));
+  }
+  for (const char* stage : kTargetStages) {
+    metrics_.Set(
+        metric::kPullStages,
+        {{"target", target_}, {"side", "target"}, {"stage", stage}},
+        Of(summary.target_stage_seconds, stage));
+  }
+}
+
+Status MeasuredPull::Run(Summary* summary) {
+  if (!is_shown_) {
+    return pull_->Run(summary);
+  }
+  ReadReplica();
+  {
+    const std::lock_guard<std::mutex> lock(mu_);
+    running_ = true;
+  }
+  const Status status = pull_->Run(summary);
+  ReadReplica();
+  {
+    const std::lock_guard<std::mutex> lock(mu_);
+    running_ = false;
+    CountEnd(*summary);
+  }
+  if (!file_.empty()) {
+    const Status written = write_(file_, Text());
+    if (!written.ok() && options_.log) {
+      options_.log(LogLevel::kError, MessageOf(written));
+    }
+  }
+  return status;
+}
+
+void MeasuredPull::CountEnd(const Summary& summary) {
+  const MetricLabels target = {{"target", target_}};
+  const auto now = static_cast<double>(std::time(nullptr));
+  FillLastPull(summary);
+  metrics_.Set(metric::kPullInfo,
+               {{"target", target_},
+                {"source", options_.source.ToString()},
+                {"mode", summary.mode},
+                {"method", summary.method},
+                {"visibility", summary.visibility}},
+               1);
+  metrics_.Add(metric::kPullRuns,
+               {{"target", target_},
+                {"status", EndStateName(EndStateOf(summary.status))}},
+               1);
+  metrics_.Add(metric::kPullRetries, target, summary.retries);
+  metrics_.Add(metric::kPullWireBytes, target,
+               static_cast<double>(summary.wire_bytes));
+  metrics_.Set(metric::kPullLastEnd, target, now);
+  if (summary.status.ok()) {
+    metrics_.Set(metric::kPullLastSuccess, target, now);
+    metrics_.Set(metric::kPullFailuresInRow, target, 0);
+  } else {
+    metrics_.Add(metric::kPullFailuresInRow, target, 1);
+  }
+}
+
+std::string MeasuredPull::Text() const {
+  const Progress progress = pull_->progress();
+  const MetricLabels target = {{"target", target_}};
+  MetricSet set;
+  {
+    const std::lock_guard<std::mutex> lock(mu_);
+    set = metrics_;
+    set.Set(metric::kPullRunning, target, running_ ? 1 : 0);
+  }
+  set.Set(metric::kPullPlannedBytes, target,
+          static_cast<double>(progress.planned_bytes));
+  set.Set(metric::kPullDoneBytes, target,
+          static_cast<double>(progress.done_bytes));
+  return set.Text();
+}
+
+}  // namespace sstferry

@@ -1,0 +1,38 @@
+// Values of metrics, and their text in Prometheus' exposition format.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "tools/sstferry/metric_table.h"
+
+namespace sstferry {
+
+// Label name -> value.
+using MetricLabels = std::map<std::string, std::string>;
+
+// The series of one answer to Prometheus, or of one file. A value type. Holds
+// sstferry_build_info from the start.
+class MetricSet {
+ public:
+  // `build_labels` come on top of those of sstferry_build_info: a collector of
+  // several files takes no series twice.
+  explicit MetricSet(const MetricLabels& build_labels = {});
+
+  void Set(const MetricSpec& spec, const MetricLabels& labels, double value);
+  void Add(const MetricSpec& spec, const MetricLabels& labels, double value);
+  // 0 if there is no such series.
+  double Get(const MetricSpec& spec, const MetricLabels& labels) const;
+
+  // Sets the series of `text` whose metrics last (MetricSpec::lasts) and that
+  // have the label target=`target`. Leaves out whatever it does not understand.
+  void Restore(const std::string& text, const std::string& target);
+
+  std::string Text() const;
+
+ private:
+  using Series = std::map<MetricLabels, double>;
+  std::map<const MetricSpec*, Series> metrics_;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,77 @@
+#include "tools/sstferry/metrics_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+#include "format/end_state.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+constexpr uint64_t kMaxBytes = 1'000'000;
+
+Status Failed(const std::string& path, const char* what) {
+  return MakeStatus(EndState::kInternal, "--metrics-file: cannot " +
+                                             std::string(what) + " " + path +
+                                             ": " + std::strerror(errno));
+}
+
+Status WriteAll(int fd, const std::string& path, const std::string& text) {
+  for (size_t at = 0; at < text.size();) {
+    const ssize_t wrote = write(fd, text.data() + at, text.size() - at);
+    if (wrote < 0 && errno != EINTR) {
+      return Failed(path, "write");
+    }
+    at += wrote < 0 ? 0 : static_cast<size_t>(wrote);
+  }
+  // Not a truncated file after a crash of the machine.
+  return fchmod(fd, 0644) == 0 && fsync(fd) == 0 ? Status::OK()
+                                                 : Failed(path, "write");
+}
+
+}  // namespace
+
+std::string ReadMetricsFile(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error) ||
+      std::filesystem::file_size(path, error) > kMaxBytes || error) {
+    return "";
+  }
+  std::ifstream stream(path, std::ios::binary);
+  std::stringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+Status WriteMetricsFile(const std::string& path, const std::string& text) {
+  // Not *.prom, which a collector would read.
+  const std::string draft = path + "." + std::to_string(getpid()) + ".tmp";
+  unlink(draft.c_str());  // of a process that was killed
+  const int fd =
+      open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) {
+    return Failed(draft, "create");
+  }
+  Status status = WriteAll(fd, draft, text);
+  close(fd);
+  if (status.ok() && std::rename(draft.c_str(), path.c_str()) != 0) {
+    status = Failed(path, "rename a draft to");
+  }
+  if (!status.ok()) {
+    unlink(draft.c_str());
+  }
+  return status;
+}
+
+}  // namespace sstferry

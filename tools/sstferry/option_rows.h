@@ -1,0 +1,226 @@
+// Makes the rows of the tables of options. A row binds an option to a member of
+// its command's arguments: the default that help prints is the member's initial
+// value, and the bounds that help prints are those that are checked.
+//
+//   Row<PullArguments>("lanes", Group::kCommon, "Move N ranges at once.",
+//                      [](auto& a) -> auto& { return a.options.lanes; },
+//                      NumberValue(1, kMaxLanes))
+//
+// gives "Move N ranges at once. 1 to 64. Default: 4."
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rocksdb/status.h"
+#include "sstferry/transport.h"
+#include "tools/sstferry/arguments.h"
+
+namespace sstferry {
+
+// A kind of value has: value(), the form of it in help; Bounds(), for help;
+// Text(), of a value, as it may be typed, or words for one that cannot (`unset`);
+// and Read(). Errors of Read(): as in arguments.h.
+
+// A whole number.
+class NumberValue {
+ public:
+  NumberValue(uint64_t least, uint64_t most, const char* unset = "")
+      : least_(least), most_(most), unset_(unset) {}
+  const char* value() const { return "N"; }
+  std::string Bounds() const;
+  std::string Text(uint32_t number) const;
+  [[nodiscard]] rocksdb::Status Read(const std::string& what,
+                                     const std::string& text,
+                                     uint32_t* out) const;
+
+ private:
+  const uint64_t least_;
+  const uint64_t most_;
+  const char* const unset_;
+};
+
+// Bytes, or bytes per second.
+class BytesValue {
+ public:
+  // `zero`: what "0" means, if it may be typed; null: it may not.
+  explicit BytesValue(const char* unset = "", const char* zero = nullptr,
+                 uint64_t least = 1, uint64_t most = UINT64_MAX)
+      : unset_(unset), zero_(zero), least_(least), most_(most) {}
+  const char* value() const { return "BYTES"; }
+  std::string Bounds() const;
+  std::string Text(const std::optional<uint64_t>& bytes) const;
+  [[nodiscard]] rocksdb::Status Read(const std::string& what,
+                                     const std::string& text,
+                                     uint64_t* out) const;
+  [[nodiscard]] rocksdb::Status Read(const std::string& what,
+                                     const std::string& text,
+                                     std::optional<uint64_t>* out) const;
+
+ private:
+  const char* const unset_;
+  const char* const zero_;
+  const uint64_t least_;
+  const uint64_t most_;
+};
+
+// A duration; of seconds, it is rounded up to whole ones.
+class DurationValue {
+ public:
+  explicit DurationValue(const char* unset = "") : unset_(unset) {}
+  const char* value() const { return "DURATION"; }
+  std::string Bounds() const { return ""; }
+  std::string Text(
+      const std::optional<std::chrono::milliseconds>& time) const;
+  [[nodiscard]] rocksdb::Status Read(const std::string& what,
+                                     const std::string& text,
+                                     std::chrono::milliseconds* out) const;
+  [[nodiscard]] rocksdb::Status Read(
+      const std::string& what, const std::string& text,
+      std::optional<std::chrono::milliseconds>* out) const;
+  [[nodiscard]] rocksdb::Status Read(const std::string& what,
+                                     const std::string& text,
+                                     std::chrono::seconds* out) const;
+
+ private:
+  const char* const unset_;
+};
+
+// The time of a lease, in whole seconds, as leases are counted. `zero`: what 0
+// means.
+class LeaseValue {
+ public:
+  explicit LeaseValue(const char* zero) : zero_(zero) {}
+  const char* value() const { return "DURATION"; }
+  std::string Bounds() const;
+  std::string Text(std::chrono::seconds time) const;
+  [[nodiscard]] rocksdb::Status Read(const std::string& what,
+                                     const std::string& text,
+                                     std::chrono::seconds* out) const;
+
+ private:
+  const char* const zero_;
+};
+
+class PercentValue {
+ public:
+  const char* value() const { return "N%"; }
+  std::string Bounds() const { return "0% to 99%"; }
+  std::string Text(double percent) const;
+  [[nodiscard]] rocksdb::Status Read(const std::string& what,
+                                     const std::string& text,
+                                     double* out) const {
+    return ParsePercent(what, text, out);
+  }
+};
+
+// A text that is not empty; `what` it is, for errors. Its default is in the
+// help.
+class TextValue {
+ public:
+  TextValue(const char* value, const char* what) : value_(value), what_(what) {}
+  const char* value() const { return value_; }
+  std::string Bounds() const { return ""; }
+  std::string Text(const std::string&) const { return ""; }
+  [[nodiscard]] rocksdb::Status Read(const std::string& what,
+                                     const std::string& text,
+                                     std::string* out) const;
+
+ private:
+  const char* const value_;
+  const char* const what_;
+};
+inline TextValue PathValue(const char* value) { return TextValue(value, "a path"); }
+
+// A release of RocksDB: 8.11.4.
+class ReleaseValue {
+ public:
+  const char* value() const { return "VERSION"; }
+  std::string Bounds() const { return ""; }
+  std::string Text(const std::string&) const { return ""; }
+  [[nodiscard]] rocksdb::Status Read(const std::string& what,
+                                     const std::string& text,
+                                     std::string* out) const;
+};
+
+// HOST:PORT or unix:/PATH.
+class AddressValue {
+ public:
+  const char* value() const { return "ADDRESS"; }
+  std::string Bounds() const { return ""; }
+  std::string Text(const HostPort& address) const;
+  [[nodiscard]] rocksdb::Status Read(const std::string& what,
+                                     const std::string& text,
+                                     HostPort* out) const;
+};
+
+// One of "a|b|c", which mean these values in this order.
+[[nodiscard]] rocksdb::Status FindChoice(const std::string& what,
+                                         const std::string& names,
+                                         const std::string& text,
+                                         size_t* index);
+std::string NameOfChoice(const std::string& names, size_t index);
+
+template <typename Value>
+class ChoiceValue {
+ public:
+  ChoiceValue(const char* names, std::vector<Value> values)
+      : names_(names), values_(std::move(values)) {}
+  const char* value() const { return names_; }
+  std::string Bounds() const { return ""; }
+  std::string Text(Value value) const {
+    for (size_t i = 0; i < values_.size(); ++i) {
+      if (values_[i] == value) {
+        return NameOfChoice(names_, i);
+      }
+    }
+    return "";
+  }
+  [[nodiscard]] rocksdb::Status Read(const std::string& what,
+                                     const std::string& text,
+                                     Value* out) const {
+    size_t index = 0;
+    const rocksdb::Status status = FindChoice(what, names_, text, &index);
+    if (status.ok()) {
+      *out = values_[index];
+    }
+    return status;
+  }
+
+ private:
+  const char* const names_;
+  const std::vector<Value> values_;
+};
+
+// `help`: a noun phrase or an imperative, without figures.
+template <typename Arguments, typename Field, typename Kind>
+OptionSpec Row(const char* name, OptionGroup group, const char* help,
+               Field field, const Kind& kind) {
+  OptionSpec spec{name, kind.value(), group, help};
+  Arguments initial;
+  spec.bounds = kind.Bounds();
+  spec.initial = kind.Text(field(initial));
+  spec.read = [name, field, kind](const std::string& text, void* arguments) {
+    return kind.Read(std::string("--") + name, text,
+                     &field(*static_cast<Arguments*>(arguments)));
+  };
+  return spec;
+}
+
+// A switch that sets a bool.
+template <typename Arguments, typename Field>
+OptionSpec Row(const char* name, OptionGroup group, const char* help,
+               Field field) {
+  OptionSpec spec{name, nullptr, group, help};
+  spec.read = [field](const std::string&, void* arguments) {
+    field(*static_cast<Arguments*>(arguments)) = true;
+    return rocksdb::Status::OK();
+  };
+  return spec;
+}
+
+}  // namespace sstferry

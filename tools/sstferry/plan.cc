@@ -1,0 +1,276 @@
+// sstferry plan
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include "format/printable.h"
+#include "sstferry/target.h"
+#include "tools/sstferry/command_arguments.h"
+#include "tools/sstferry/console.h"
+#include "tools/sstferry/operation_runner.h"
+#include "tools/sstferry/progress.h"
+#include "tools/sstferry/run.h"
+#include "tools/sstferry/run_as.h"
+#include "tools/sstferry/signals.h"
+#include "tools/sstferry/table.h"
+
+namespace sstferry {
+namespace {
+
+// Bounds are cut to this many characters, so that a line fits a screen.
+constexpr size_t kBoundWidth = 18;
+
+std::string Bound(const std::optional<std::string>& key,
+                  const char* when_absent) {
+  if (!key) {
+    return when_absent;
+  }
+  std::string text = key->empty() ? "0x" : KeyToText(*key);
+  if (text.size() <= kBoundWidth) {
+    return text;
+  }
+  size_t cut = kBoundWidth - 2;
+  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80) {
+    --cut;  // not inside a UTF-8 sequence
+  }
+  return text.substr(0, cut) + "..";
+}
+
+std::string ServedNames(const Summary& summary) {
+  const size_t count = summary.served_names.size();
+  std::string text = summary.source + " serves " +
+                     FormatCount(count, "database") + ":\n";
+  const char* const between =
+      summary.source.starts_with(kUnixScheme) ? ":" : "/";
+  for (const std::string& name : summary.served_names) {
+    text += "  " + summary.source + between + Printable(name) + "\n";
+  }
+  return text;
+}
+
+// In place: a swap makes a new database.
+bool IsRefresh(const Summary& summary) {
+  return summary.mode == "refresh" && summary.visibility != "swap";
+}
+
+// An action, and what becomes of the bytes.
+using ActionText = std::pair<const char*, const char*>;
+
+// "rebuild: 3 files, 20.0 MB"; of a refresh the bytes of intervals, a line for
+// each action.
+std::string Actions(const Summary& summary) {
+  const bool refresh = IsRefresh(summary);
+  std::vector<ActionText> actions = {{"rebuild", ""}};
+  if (refresh) {
+    actions = {{"skip", " stay as they are"},
+               {"lookup", " to send, at most"},
+               {"delta", " to read and compare on both sides; what differs is "
+                         "sent"},
+               {"rebuild", " to send"}};
+  }
+  std::string text;
+  for (const auto& [action, meaning] : actions) {
+    uint64_t count = 0;
+    uint64_t bytes = 0;
+    for (const PlanItemSummary& item : summary.items) {
+      if (item.action == action) {
+        ++count;
+        bytes += item.bytes;
+      }
+    }
+    if (refresh && count == 0) {
+      continue;
+    }
+    text += (text.empty() ? "" : refresh ? "\n" : "; ") + std::string(action) +
+            ": " + FormatCount(count, refresh ? "interval" : "file") + ", " +
+            FormatBytes(static_cast<double>(bytes)) + meaning;
+  }
+  return text + "\n";
+}
+
+std::string Families(const Summary& summary) {
+  std::vector<std::vector<std::string>> rows = {
+      {"COLUMN FAMILY", IsRefresh(summary) ? "INTERVALS" : "FILES", "BYTES"}};
+  for (const std::string& family : summary.column_families) {
+    uint64_t items = 0;
+    uint64_t bytes = 0;
+    for (const PlanItemSummary& item : summary.items) {
+      if (item.column_family == family) {
+        ++items;
+        bytes += item.bytes;
+      }
+    }
+    rows.push_back({KeyToText(family), std::to_string(items),
+                    FormatBytes(static_cast<double>(bytes))});
+  }
+  return Table(rows);
+}
+
+std::string Items(const Summary& summary) {
+  std::vector<std::vector<std::string>> rows = {
+      {"COLUMN FAMILY", "FIRST", "LAST", "FILE", "BYTES", "ACTION", "REASON"}};
+  for (const PlanItemSummary& item : summary.items) {
+    rows.push_back({KeyToText(item.column_family),
+                    Bound(item.begin, "-"), Bound(item.end, "-"),
+                    item.file.empty() ? "-" : Printable(item.file),
+                    FormatBytes(static_cast<double>(item.bytes)), item.action,
+                    Printable(item.reason)});
+  }
+  for (std::vector<std::string>& row : rows) {
+    if (IsRefresh(summary)) {
+      row.erase(row.begin() + 3);  // its intervals are of no one file
+    } else {
+      row.resize(5);  // all files are rebuilt
+    }
+  }
+  return Table(rows);
+}
+
+std::string Seconds(double seconds) {
+  std::array<char, 32> text{};
+  snprintf(text.data(), text.size(), "%.1f s", seconds);
+  return text.data();
+}
+
+// Both methods, then the advice.
+std::string Methods(const Summary& summary) {
+  std::vector<std::vector<std::string>> rows = {
+      {"METHOD", "FILES", "BYTES", "SOURCE CPU"}};
+  std::string refused;
+  for (const MethodSummary& method : summary.methods) {
+    if (!method.why_not.empty()) {
+      refused += method.method + ": not possible: " +
+                 Printable(method.why_not) + "\n";
+      continue;
+    }
+    rows.push_back({method.method, std::to_string(method.files),
+                    FormatBytes(static_cast<double>(method.bytes)),
+                    Seconds(method.source_cpu_seconds)});
+    for (const auto& [gigabits, seconds] : method.seconds) {
+      if (rows.size() == 2) {
+        rows.front().push_back(std::to_string(gigabits) + " Gbit/s");
+      }
+      rows.back().push_back(Seconds(seconds));
+    }
+    if (!method.leaves_out.empty()) {
+      refused += method.method + ": leaves something out: " +
+                 Printable(method.leaves_out) + "\n";
+    }
+  }
+  std::string text = rows.size() > 1 ? Table(rows) : "";
+  text += refused;
+  if (!summary.advised_method.empty()) {
+    text += "advised: --method " + summary.advised_method + ": " +
+            Printable(summary.advised_reason) + "\n";
+  }
+  return text;
+}
+
+// Says what the pull needs of the target's disk.
+std::string Disk(const Summary& summary) {
+  const auto bytes = [](uint64_t count) {
+    return FormatBytes(static_cast<double>(count));
+  };
+  return "disk: the target needs " + bytes(summary.needed_bytes) +
+         (summary.target.empty()
+              ? ""
+              : "; " + bytes(summary.free_bytes) + " are free there") +
+         "; the source links its files and writes no chunk\n";
+}
+
+// The method that the pull takes, and what of it need not come.
+std::string Method(const Summary& summary) {
+  std::string text = "method: " + summary.method + " (" +
+                     Printable(summary.method_reason) + ")\n";
+  if (summary.files_reused > 0) {
+    text += "reused: " + FormatCount(summary.files_reused, "file") + ", " +
+            FormatBytes(static_cast<double>(summary.bytes_reused)) +
+            ", which this machine has\n";
+  }
+  text += OpensLine(summary);
+  return text;
+}
+
+}  // namespace
+
+std::string PlanReport(const Summary& summary, bool brief) {
+  if (summary.method.empty()) {  // nothing was planned
+    return ServedNames(summary);
+  }
+  std::string text = "plan: " + summary.source;
+  if (!summary.target.empty()) {
+    text += " -> " + summary.target;
+  }
+  if (summary.column_families.empty()) {
+    text += "\n";  // the pull ends without the source
+    for (const std::string& note : summary.notes) {
+      text += "note: " + Printable(note) + "\n";
+    }
+    return text;
+  }
+  text += ", snapshot at sequence " +
+          std::to_string(summary.snapshot_sequence) + ", " +
+          FormatCount(summary.ranges, "range") + ", " +
+          FormatCount(summary.lanes, "lane") + "\n";
+  if (!summary.items.empty()) {
+    text += brief ? "" : Families(summary) + "\n" + Items(summary) + "\n";
+    text += Actions(summary);
+  }
+  if (!summary.methods.empty() && !IsRefresh(summary)) {
+    text += Methods(summary);  // a refresh in place has but one
+  }
+  text += Method(summary);
+  text += Disk(summary);
+  for (const std::string& note : summary.notes) {
+    text += "note: " + Printable(note) + "\n";
+  }
+  return text;
+}
+
+namespace {
+
+int PlanHere(PullArguments plan) {
+  Console console(plan.common);
+  if (!plan.before_swap.empty()) {
+    // A plan calls no hook; that there is one decides how the pull ends.
+    plan.options.before_swap = [](const SwapEvent&) {
+      return rocksdb::Status::OK();
+    };
+  }
+  const std::unique_ptr<Operation> operation = MakePlan(plan.options);
+  return RunOperation("plan", plan.common, &console, operation.get(),
+                      [&plan](const Summary& summary) {
+                        return PlanReport(summary, plan.summary_only);
+                      });
+}
+
+}  // namespace
+
+// As the account that the pull would run as.
+int RunPlan(const std::vector<std::string>& arguments) {
+  PullArguments plan;
+  const rocksdb::Status usage = ParsePlan(arguments, &plan);
+  if (!usage.ok()) {
+    return ReportUsage("plan", usage);
+  }
+  {
+    Console console(plan.common);
+    LogTlsWarnings(plan.options.tls, &console);
+  }
+  const std::optional<uint32_t> account =
+      AccountOfTarget(plan.options.target_dir);
+  if (!account.has_value()) {
+    return PlanHere(plan);
+  }
+  HoldReloadSignal();
+  RootDuties duties;
+  duties.tls = &plan.options.tls;
+  return RunAs(*account, duties, arguments,
+               [&plan](const std::vector<std::string>&, RootSide*) {
+                 return PlanHere(plan);
+               });
+}
+
+}  // namespace sstferry

@@ -1,0 +1,284 @@
+#include "tools/sstferry/progress.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include "format/printable.h"
+
+namespace sstferry {
+namespace {
+
+constexpr double kRateWindowSeconds = 10;
+constexpr std::chrono::milliseconds kRedrawInterval{200};
+// A finished operation alone shows 100.
+constexpr double kMaxUnfinishedPercent = 99.9;
+
+bool ShowsInPlace(ProgressMode mode, const Console& console) {
+  return mode == ProgressMode::kAlways ||
+         (mode == ProgressMode::kAuto && console.is_terminal());
+}
+
+double MovingRate(double rate, double amount, double elapsed,
+                  double total_elapsed) {
+  // The average since the start until a window has passed, then one that
+  // forgets what is older.
+  const double window = std::min(total_elapsed, kRateWindowSeconds);
+  const double weight = window > 0 ? std::min(1.0, elapsed / window) : 1.0;
+  return rate + weight * (amount / elapsed - rate);
+}
+
+std::array<uint64_t, 6> InOrder(const ProgressStages& stages) {
+  return {stages.source_work,  stages.source_blocked, stages.target_blocked,
+          stages.target_paced, stages.target_cpu,     stages.target_disk};
+}
+
+}  // namespace
+
+void ProgressFormatter::ObserveStages(const ProgressStages& now,
+                                      double elapsed, double now_seconds) {
+  const std::array<uint64_t, 6> seen = InOrder(now);
+  const std::array<uint64_t, 6> before = InOrder(last_.stages);
+  for (size_t i = 0; i < seen.size(); ++i) {
+    // A source that was lost tells its times from 0 again.
+    const uint64_t grown = seen[i] - std::min(seen[i], before[i]);
+    stages_[i] = MovingRate(stages_[i], static_cast<double>(grown), elapsed,
+                            now_seconds);
+  }
+}
+
+std::string ProgressFormatter::Bottleneck() const {
+  const auto [source_work, source_blocked, waits, paced, cpu, disk] = stages_;
+  const double target = waits + paced + cpu + disk;
+  if (last_.finished || last_.phase != "transfer" || target < 1) {
+    return "";
+  }
+  if (paced > target / 2) {
+    return "max-rate";
+  }
+  if (waits < target / 2) {
+    return disk > cpu ? "target disk" : "target CPU";
+  }
+  return source_work + source_blocked < 1 ? ""
+         : source_blocked > source_work   ? "network"
+                                          : "source CPU or disk";
+}
+
+void ProgressFormatter::Observe(const Progress& progress, double now_seconds) {
+  const double elapsed = now_seconds - last_seconds_;
+  const uint64_t done = std::max(progress.done_bytes, last_.done_bytes);
+  const uint64_t entries = std::max(progress.entries, last_.entries);
+  if (elapsed > 0) {
+    bytes_per_second_ =
+        MovingRate(bytes_per_second_,
+                   static_cast<double>(done - last_.done_bytes), elapsed,
+                   now_seconds);
+    entries_per_second_ =
+        MovingRate(entries_per_second_,
+                   static_cast<double>(entries - last_.entries), elapsed,
+                   now_seconds);
+    ObserveStages(progress.stages, elapsed, now_seconds);
+    last_seconds_ = now_seconds;
+  }
+  const bool finished = progress.finished || (observed_ && last_.finished);
+  last_ = progress;
+  last_.done_bytes = done;
+  last_.entries = entries;
+  last_.finished = finished;
+  observed_ = true;
+
+  double percent = 0;
+  if (finished) {
+    percent = 100;
+  } else if (progress.planned_bytes > 0) {
+    percent = 100.0 * static_cast<double>(done) /
+              static_cast<double>(progress.planned_bytes);
+    percent = std::min(kMaxUnfinishedPercent, std::floor(percent * 10) / 10);
+  }
+  percent_ = std::max(percent_, percent);
+}
+
+double ProgressFormatter::EtaSeconds() const {
+  if (last_.finished) {
+    return 0;
+  }
+  if (last_.planned_bytes <= last_.done_bytes || bytes_per_second_ < 1) {
+    return -1;
+  }
+  return static_cast<double>(last_.planned_bytes - last_.done_bytes) /
+         bytes_per_second_;
+}
+
+std::string ProgressFormatter::Line() const {
+  // Rates of a source that is not there would only say what was.
+  const std::string rest =
+      !last_.waiting_for.empty() && !last_.finished
+          ? "  waiting for the source: " + Printable(last_.waiting_for)
+      : is_planned() ? Rates()
+                     : "";
+  return Where() + rest;
+}
+
+std::string ProgressFormatter::Where() const {
+  std::array<char, 256> text{};
+  if (!is_planned()) {
+    // A percentage would only say zero.
+    std::snprintf(text.data(), text.size(), "    - %% %-9.32s %s",
+                  last_.phase.c_str(), FormatClock(last_seconds_).c_str());
+    return text.data();
+  }
+  std::snprintf(text.data(), text.size(), "%5.1f %% %-9.32s %s of %s", percent_,
+                last_.finished ? "done" : last_.phase.c_str(),
+                FormatBytes(static_cast<double>(last_.done_bytes)).c_str(),
+                FormatBytes(static_cast<double>(last_.planned_bytes)).c_str());
+  return text.data();
+}
+
+std::string ProgressFormatter::Rates() const {
+  const double eta = EtaSeconds();
+  std::array<char, 128> text{};
+  std::snprintf(text.data(), text.size(), "  %.1f MB/s  %s %s",
+                bytes_per_second_ / 1e6, last_.finished ? "took" : "ETA",
+                last_.finished ? FormatClock(last_.seconds).c_str()
+                : eta < 0      ? "-:--"
+                               : FormatClock(eta).c_str());
+  const std::string bottleneck = Bottleneck();
+  std::string line = text.data();
+  line += bottleneck.empty() ? "" : "  waiting for: " + bottleneck;
+  line += "  " + FormatCount(last_.lanes, "lane");
+  // Files that are sent as they are count their entries at their end.
+  if (entries_per_second_ >= 1) {
+    std::snprintf(text.data(), text.size(), "  %.0f entries/s",
+                  entries_per_second_);
+    line += text.data();
+  }
+  return line;
+}
+
+std::string ProgressFormatter::Json() const {
+  const double eta = EtaSeconds();
+  nlohmann::ordered_json json;
+  json["phase"] = last_.phase;
+  json["percent"] = percent_;
+  json["planned_bytes"] = last_.planned_bytes;
+  json["done_bytes"] = last_.done_bytes;
+  json["entries"] = last_.entries;
+  json["bytes_per_second"] = bytes_per_second_;
+  json["entries_per_second"] = entries_per_second_;
+  json["eta_seconds"] = nullptr;
+  if (eta >= 0) {
+    json["eta_seconds"] = eta;
+  }
+  json["lanes"] = last_.lanes;
+  json["seconds"] = last_.seconds;
+  json["finished"] = last_.finished;
+  json["waiting_for"] = nullptr;
+  if (!last_.waiting_for.empty()) {
+    json["waiting_for"] = last_.waiting_for;
+  }
+  json["bottleneck"] = nullptr;
+  if (const std::string bottleneck = Bottleneck(); !bottleneck.empty()) {
+    json["bottleneck"] = bottleneck;
+  }
+  return json.dump(-1, ' ', false,
+                   nlohmann::ordered_json::error_handler_t::replace);
+}
+
+std::string FormatClock(double seconds) {
+  const double bounded = std::clamp(seconds, 0.0, 3.6e8);
+  const auto whole = static_cast<long long>(std::ceil(bounded));
+  std::array<char, 32> text{};
+  if (whole >= 3600) {
+    std::snprintf(text.data(), text.size(), "%lld:%02lld:%02lld",
+                  whole / 3600, whole / 60 % 60, whole % 60);
+  } else {
+    std::snprintf(text.data(), text.size(), "%lld:%02lld", whole / 60,
+                  whole % 60);
+  }
+  return text.data();
+}
+
+std::string FormatBytes(double bytes) {
+  constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+  size_t unit = 0;
+  while (bytes >= 999.95 && unit + 1 < std::size(kUnits)) {
+    bytes /= 1000;
+    ++unit;
+  }
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s",
+                bytes, kUnits[unit]);
+  return text.data();
+}
+
+std::string FormatCount(uint64_t count, const std::string& singular,
+                        const std::string& plural) {
+  return std::to_string(count) + " " +
+         (count == 1       ? singular
+          : plural.empty() ? singular + "s"
+                           : plural);
+}
+
+ProgressReporter::ProgressReporter(const CommonArguments& arguments,
+                                   Console* console,
+                                   std::function<Progress()> look)
+    : in_place_(ShowsInPlace(arguments.progress, *console)),
+      // Between log lines that are JSON objects nothing else is.
+      json_(arguments.progress == ProgressMode::kJson ||
+            (!in_place_ && console->logs_json())),
+      interval_(in_place_ ? kRedrawInterval : arguments.progress_interval),
+      console_(console),
+      look_(std::move(look)),
+      started_(std::chrono::steady_clock::now()) {
+  if (arguments.progress != ProgressMode::kNever) {
+    thread_ = std::thread([this] { Loop(); });
+  }
+}
+
+ProgressReporter::~ProgressReporter() { Stop(); }
+
+void ProgressReporter::Stop() {
+  {
+    const std::lock_guard<std::mutex> lock(mu_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) {
+    thread_.join();
+    // A command that failed or answered at once needs no progress line.
+    if (json_ || look_().planned_bytes > 0) {
+      Show();
+      console_->EndProgress();
+    } else {
+      console_->DropProgress();
+    }
+  }
+}
+
+void ProgressReporter::Loop() {
+  std::unique_lock<std::mutex> lock(mu_);
+  while (!changed_.wait_for(lock, interval_, [this] { return stopping_; })) {
+    lock.unlock();
+    Show();
+    lock.lock();
+  }
+}
+
+void ProgressReporter::Show() {
+  if (!in_place_ && formatter_.finished()) {
+    return;  // its last line was written
+  }
+  const std::chrono::duration<double> now =
+      std::chrono::steady_clock::now() - started_;
+  formatter_.Observe(look_(), now.count());
+  if (in_place_) {
+    console_->RedrawProgress(formatter_.Line());
+  } else {
+    console_->WriteProgress(json_ ? formatter_.Json() : formatter_.Line());
+  }
+}
+
+}  // namespace sstferry

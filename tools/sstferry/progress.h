@@ -1,0 +1,103 @@
+// Progress as text: pure formatting, then the thread that shows it.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "sstferry/options.h"
+#include "tools/sstferry/command_arguments.h"
+#include "tools/sstferry/console.h"
+
+namespace sstferry {
+
+// Turns looks at an operation into lines. Never goes back: percent, bytes and
+// entries are the largest seen. 100 percent only once finished.
+//
+// Threads: one.
+class ProgressFormatter {
+ public:
+  // `now_seconds` is any clock that only grows; rates are over about the last
+  // ten seconds of it.
+  void Observe(const Progress& progress, double now_seconds);
+
+  // " 42.3 % transfer  12.3 GB of 40.1 GB  512.4 MB/s  ETA 0:54  waiting for:
+  // network  4 lanes  1883000 entries/s", or "    - % snapshot  0:03" while
+  // nothing is planned; without a source, why it is not reached in place of the
+  // rates. What matters most stands first: a narrow terminal cuts the rest.
+  std::string Line() const;
+  // {"phase":..., "percent":..., ...} without a newline.
+  std::string Json() const;
+
+  double percent() const { return percent_; }
+  bool finished() const { return last_.finished; }
+
+ private:
+  bool is_planned() const { return last_.planned_bytes > 0 || percent_ > 0; }
+  std::string Where() const;  // " 42.3 % transfer  12.3 GB of 40.1 GB"
+  std::string Rates() const;  // "  512.4 MB/s  ETA 0:54 ..."
+  double EtaSeconds() const;  // negative: not known
+  // Smooths what the lanes spent their time on since the last look.
+  void ObserveStages(const ProgressStages& now, double elapsed,
+                     double now_seconds);
+  // Returns what most of the lanes' time went to of late: "source CPU or disk",
+  // "network", "target CPU", "target disk" or "max-rate"; empty: not known.
+  std::string Bottleneck() const;
+
+  Progress last_;
+  double percent_ = 0;
+  double bytes_per_second_ = 0;
+  double entries_per_second_ = 0;
+  // Shares of ProgressStages, in microseconds per second, in its order.
+  std::array<double, 6> stages_{};
+  double last_seconds_ = 0;
+  bool observed_ = false;
+};
+
+// "3:07", "1:02:45".
+std::string FormatClock(double seconds);
+// "512.4 MB", powers of 1000.
+std::string FormatBytes(double bytes);
+
+// "1 chunk", "2 chunks"; `plural` where an s does not make it.
+std::string FormatCount(uint64_t count, const std::string& singular,
+                        const std::string& plural = "");
+
+// Shows the progress of one operation on standard error until destroyed.
+//
+// Ownership: borrows the console and what `look` refers to.
+// Threads:   `look` is called from a thread of its own.
+class ProgressReporter {
+ public:
+  ProgressReporter(const CommonArguments& arguments, Console* console,
+                   std::function<Progress()> look);
+  ~ProgressReporter();  // calls Stop()
+
+  // Joins the thread and shows where the operation stands a last time, unless
+  // nothing was planned: then the redrawn line goes.
+  void Stop();
+
+ private:
+  void Loop();
+  void Show();
+
+  const bool in_place_;
+  const bool json_;
+  const std::chrono::milliseconds interval_;
+  Console* const console_;
+  const std::function<Progress()> look_;
+  const std::chrono::steady_clock::time_point started_;
+  ProgressFormatter formatter_;  // the thread's; after the join, Stop()'s
+
+  std::mutex mu_;
+  std::condition_variable changed_;
+  bool stopping_ = false;  // under mu_
+  std::thread thread_;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,365 @@
+// The options of one command: from its command line, which
+// Boost.Program_options reads, and its config file, which is TOML. Nothing here calls what() of its errors: it
+// replaces %placeholders%, without end where a name or a value holds one.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+#include <boost/program_options.hpp>
+
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include "tools/sstferry/arguments.h"
+#include "tools/sstferry/nearest.h"
+
+namespace sstferry {
+namespace {
+
+namespace po = boost::program_options;
+using rocksdb::Status;
+using Strings = std::vector<std::string>;
+
+// The name of every operand beyond those of the command.
+constexpr const char* kBeyond = "operands";
+
+// Options that say how this one run talks; a file cannot hold them.
+bool IsCommandLineOnly(const std::string& name) {
+  return name == "config" || name == "help" || name == "version";
+}
+
+// Says what `word`, which begins with an option's name, should have been
+// instead.
+Status RefusedOption(const std::string& word,
+                     const po::options_description& known,
+                     const std::string& prefix) {
+  const size_t equals = word.find('=');
+  const std::string shown = word.substr(0, equals);
+  const size_t dashes = std::min(shown.find_first_not_of('-'), shown.size());
+  Strings names;
+  for (const auto& option : known.options()) {
+    if (equals != std::string::npos && shown == "--" + option->long_name()) {
+      return Wrong(shown, "no value", word.substr(equals + 1));
+    }
+    names.push_back(option->long_name());
+  }
+  return Status::InvalidArgument(
+      shown + ": unknown option" +
+      DidYouMean(shown.substr(dashes), names, prefix));
+}
+
+// Refuses what Boost lets through: operands beyond those of the command, and
+// "--begin --verify", which would take the option as the key.
+Status CheckWords(const po::parsed_options& parsed) {
+  for (const po::option& option : parsed.options) {
+    if (option.string_key == kBeyond) {
+      const std::string most = std::to_string(option.position_key);
+      return Wrong(kBeyond, most == "0" ? "none" : "no more than " + most,
+                   option.value.front());
+    }
+    if (option.original_tokens.size() > 1 &&
+        option.value.front().starts_with("--")) {
+      const std::string& shown = option.original_tokens.front();
+      return Wrong(shown,
+                   "a value (one that begins with -- needs the form " + shown +
+                       "=VALUE)",
+                   option.value.front());
+    }
+  }
+  return Status::OK();
+}
+
+// A value that `map` holds from an earlier call wins, whole lists included.
+Status Store(const po::parsed_options& parsed, po::variables_map* map) {
+  try {
+    po::store(parsed, *map);
+  } catch (const po::multiple_occurrences& wrong) {
+    return Status::InvalidArgument(wrong.get_option_name() +
+                                   ": expected once, found again");
+  }
+  return Status::OK();
+}
+
+Status ReadCommandLine(const Strings& operands, const Strings& arguments,
+                       const po::options_description& known,
+                       po::variables_map* map) {
+  using Style = po::command_line_style::style_t;
+  po::positional_options_description positions;
+  for (const std::string& operand : operands) {
+    positions.add(operand.c_str(), 1);
+  }
+  positions.add(kBeyond, -1);
+  // Boost would take "-x" as an operand and "--=x" as any option, and forget
+  // the value of a switch: it gets these words as names of unknown options.
+  const auto refuse = [&](const std::string& word) {
+    const std::string name = word.substr(0, word.find('='));
+    const auto* option = name.size() > 2 && name.starts_with("--")
+                             ? known.find_nothrow(name.substr(2), false)
+                             : nullptr;
+    const bool is_right =
+        word.size() < 2 || word[0] != '-' || word == "--" ||
+        (option != nullptr &&
+         (name == word || option->semantic()->max_tokens() > 0));
+    return std::pair(is_right ? "" : word, std::string());
+  };
+  try {
+    const po::parsed_options parsed =
+        po::command_line_parser(arguments)
+            .options(known)
+            .positional(positions)
+            .extra_parser(refuse)
+            .style(Style::allow_long | Style::long_allow_adjacent |
+                   Style::long_allow_next)
+            .run();
+    const Status status = CheckWords(parsed);
+    return status.ok() ? Store(parsed, map) : status;
+  } catch (const po::unknown_option& wrong) {
+    return RefusedOption(wrong.get_option_name(), known, "--");
+  } catch (const po::invalid_syntax& wrong) {
+    const std::string shown = wrong.get_option_name();
+    return Status::InvalidArgument(
+        shown + (wrong.kind() == po::invalid_syntax::empty_adjacent_parameter
+                     ? ": expected a value behind =, found nothing (an empty "
+                       "value is a word of its own: " + shown + " \"\")"
+                     : ": expected a value, found nothing"));
+  }
+}
+
+Status AtLine(size_t line, const Status& status) {
+  return Status::InvalidArgument("line " + std::to_string(line) + ": " +
+                                 status.getState());
+}
+
+// The text that a command line would have for it: "yes" or "no" for a switch.
+Status TextOf(const std::string& name, const toml::node& node,
+              std::string* text) {
+  if (const auto* string = node.as_string()) {
+    *text = string->get();
+  } else if (const auto* number = node.as_integer()) {
+    *text = std::to_string(number->get());
+  } else if (const auto* truth = node.as_boolean()) {
+    *text = truth->get() ? "yes" : "no";
+  } else {
+    std::ostringstream found;
+    found << node.type();
+    return Wrong(name, "text, a whole number, true or false", found.str());
+  }
+  return Status::OK();
+}
+
+// One value, or an array of them for an option that is repeatable.
+Status ReadValue(const std::string& name, const toml::node& node,
+                     const po::options_description& known,
+                     po::parsed_options* in_file) {
+  const po::option_description* spec = known.find_nothrow(name, false);
+  if (spec == nullptr) {
+    return RefusedOption(name, known, "");
+  }
+  if (IsCommandLineOnly(name)) {
+    return Status::InvalidArgument(name + ": expected on the command line only");
+  }
+  const toml::array* const array = node.as_array();
+  const size_t count = array != nullptr ? array->size() : 1;
+  for (size_t i = 0; i < count; ++i) {
+    std::string text;
+    const Status status =
+        TextOf(name, array != nullptr ? *array->get(i) : node, &text);
+    if (!status.ok()) {
+      return status;
+    }
+    const bool is_switch = spec->semantic()->max_tokens() == 0;
+    if (is_switch != (node.as_boolean() != nullptr)) {
+      return Wrong(name, is_switch ? "true or false" : "a value", text);
+    }
+    po::option option(name, {text});
+    option.unregistered = false;
+    in_file->options.push_back(option);
+  }
+  po::variables_map alone;
+  po::parsed_options of_line(&known);
+  std::copy_if(in_file->options.begin(), in_file->options.end(),
+               std::back_inserter(of_line.options),
+               [&](const po::option& o) { return o.string_key == name; });
+  return Store(of_line, &alone);
+}
+
+// [[database]] with the keys name, directory, allow and wal-dir: what --db,
+// --allow and --wal-dir say.
+Status ReadDatabaseTables(const toml::node& node,
+                         const po::options_description& known,
+                         po::parsed_options* in_file) {
+  static const Strings keys = {"name", "directory", "allow", "wal-dir"};
+  const toml::array* const tables = node.as_array();
+  if (known.find_nothrow("db", false) == nullptr || tables == nullptr ||
+      !tables->is_homogeneous<toml::table>()) {
+    return AtLine(node.source().begin.line,
+                  Wrong("database", "[[database]] in a file of serve",
+                        "something else"));
+  }
+  for (const toml::node& one : *tables) {
+    const toml::table& table = *one.as_table();
+    const std::string name = table["name"].value_or(std::string());
+    const std::string directory = table["directory"].value_or(std::string());
+    const size_t line = table.source().begin.line;
+    if (name.empty() || directory.empty()) {
+      return AtLine(line, Wrong("[[database]]", "name and directory",
+                                "only one of them"));
+    }
+    in_file->options.push_back(po::option("db", {name + "=" + directory}));
+    for (const auto& [key, value] : table) {
+      const std::string word(key.str());
+      if (std::find(keys.begin(), keys.end(), word) == keys.end()) {
+        return AtLine(value.source().begin.line,
+                      Status::InvalidArgument(
+                          word + ": unknown key of [[database]]" +
+                          DidYouMean(word, keys, "")));
+      }
+      const toml::array* const array = value.as_array();
+      for (size_t i = 0; (word == "allow" || word == "wal-dir") &&
+                         i < (array != nullptr ? array->size() : 1);
+           ++i) {
+        std::string text;
+        const Status status =
+            TextOf(word, array != nullptr ? *array->get(i) : value, &text);
+        if (!status.ok()) {
+          return AtLine(value.source().begin.line, status);
+        }
+        in_file->options.push_back(po::option(word, {name + "=" + text}));
+      }
+    }
+  }
+  return Status::OK();
+}
+
+Status ReadToml(std::istream& file, const po::options_description& known,
+                    po::parsed_options* in_file) {
+  const toml::parse_result parsed = toml::parse(file);
+  if (!parsed) {
+    return AtLine(parsed.error().source().begin.line,
+                  Status::InvalidArgument(
+                      "not TOML: " + std::string(parsed.error().description())));
+  }
+  for (const auto& [key, node] : parsed.table()) {
+    const std::string name(key.str());
+    const Status status =
+        name == "database"
+            ? ReadDatabaseTables(node, known, in_file)
+            : ReadValue(name, node, known, in_file);
+    if (!status.ok()) {
+      return name == "database" ? status
+                                : AtLine(node.source().begin.line, status);
+    }
+  }
+  return Status::OK();
+}
+
+// Root runs the commands that the file names.
+Status CheckNobodyElseWrites(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path real = std::filesystem::canonical(path, error);
+  for (const std::filesystem::path& each : {real, real.parent_path()}) {
+    struct stat info;
+    if (geteuid() != 0 || error || stat(each.c_str(), &info) != 0) {
+      continue;
+    }
+    const bool is_sticky = (info.st_mode & S_ISVTX) != 0 && each != real;
+    const bool group_writes =
+        (info.st_mode & S_IWGRP) != 0 && info.st_gid != 0;
+    if (info.st_uid != 0 ||
+        ((group_writes || (info.st_mode & S_IWOTH) != 0) && !is_sticky)) {
+      return Wrong("--config",
+                   "a file that only root may change, since root runs what it "
+                   "says",
+                   each.string() + ", which others may change");
+    }
+  }
+  return Status::OK();
+}
+
+Status ReadConfigFile(const std::string& path,
+                      const po::options_description& known,
+                      po::variables_map* map) {
+  std::error_code error;
+  std::ifstream file;
+  if (std::filesystem::is_regular_file(path, error)) {
+    file.open(path);
+  }
+  const std::string where = "--config " + path + ": ";
+  if (!file.is_open()) {
+    return Wrong("--config", "a readable file", path);
+  }
+  const Status others = CheckNobodyElseWrites(path);
+  if (!others.ok()) {
+    return others;
+  }
+  po::parsed_options in_file(&known);
+  Status status = ReadToml(file, known, &in_file);
+  if (status.ok() && file.bad()) {
+    return Wrong("--config", "a readable file", path);
+  }
+  if (status.ok()) {
+    status = Store(in_file, map);
+  }
+  return status.ok() ? status
+                     : Status::InvalidArgument(where + status.getState());
+}
+
+}  // namespace
+
+std::string OptionTexts::Get(const std::string& name,
+                             const std::string& otherwise) const {
+  const auto found = values_.find(name);
+  return found == values_.end() ? otherwise : found->second.front();
+}
+
+std::vector<std::string> OptionTexts::GetAll(const std::string& name) const {
+  const auto found = values_.find(name);
+  return found == values_.end() ? std::vector<std::string>() : found->second;
+}
+
+Status ReadOptions(const std::vector<OptionSpec>& specs,
+                   const std::vector<std::string>& operands,
+                   const std::vector<std::string>& arguments,
+                   OptionTexts* out) {
+  *out = OptionTexts();
+  po::options_description known;
+  auto add = known.add_options();
+  for (const OptionSpec& spec : specs) {
+    if (spec.value == nullptr) {
+      add(spec.name, po::bool_switch());
+    } else if (spec.repeatable) {
+      add(spec.name, po::value<Strings>());
+    } else {
+      add(spec.name, po::value<std::string>());
+    }
+  }
+  for (const std::string& operand : operands) {
+    add(operand.c_str(), po::value<std::string>());
+  }
+  po::variables_map map;
+  Status status = ReadCommandLine(operands, arguments, known, &map);
+  if (status.ok() && map.count("config") != 0) {
+    status = ReadConfigFile(map["config"].as<std::string>(), known, &map);
+  }
+  for (const auto& [name, given] : map) {
+    if (const auto* on = boost::any_cast<bool>(&given.value())) {
+      if (*on) {
+        out->Set(name);
+      }
+    } else if (const auto* all = boost::any_cast<Strings>(&given.value())) {
+      for (const std::string& text : *all) {
+        out->Add(name, text);
+      }
+    } else {
+      out->Add(name, given.as<std::string>());
+    }
+  }
+  return status;
+}
+
+}  // namespace sstferry

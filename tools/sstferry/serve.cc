@@ -1,0 +1,353 @@
+// sstferry serve
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+
+#include <nlohmann/json.hpp>
+
+#include "sstferry/rate_limited_log.h"
+#include "tools/sstferry/command_arguments.h"
+#include "tools/sstferry/console.h"
+#include "tools/sstferry/metrics_endpoint.h"
+#include "tools/sstferry/progress.h"
+#include "tools/sstferry/reload.h"
+#include "tools/sstferry/run.h"
+#include "tools/sstferry/serve_metrics.h"
+#include "tools/sstferry/signals.h"
+#include "tools/sstferry/version.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// Counts the transfers of one run by outcome.
+//
+// Threads: all members from any thread.
+class Ledger {
+ public:
+  void Add(const TransferReport& report) {
+    const std::lock_guard<std::mutex> lock(mu_);
+    if (transfers_ == 0) {
+      first_ = report;
+    }
+    ++transfers_;
+    failed_ += report.status.ok() ? 0 : 1;
+    entries_ += report.entries;
+    sst_bytes_ += report.sst_bytes;
+    wire_bytes_ += report.wire_bytes;
+  }
+  uint64_t transfers() const {
+    const std::lock_guard<std::mutex> lock(mu_);
+    return transfers_;
+  }
+  TransferReport first() const {
+    const std::lock_guard<std::mutex> lock(mu_);
+    return first_;
+  }
+  void AddTo(Summary* summary) const {
+    const std::lock_guard<std::mutex> lock(mu_);
+    summary->entries = entries_;
+    summary->sst_bytes = sst_bytes_;
+    summary->wire_bytes = wire_bytes_;
+  }
+  uint64_t failed() const {
+    const std::lock_guard<std::mutex> lock(mu_);
+    return failed_;
+  }
+
+ private:
+  mutable std::mutex mu_;
+  TransferReport first_;
+  uint64_t transfers_ = 0;
+  uint64_t failed_ = 0;
+  uint64_t entries_ = 0;
+  uint64_t sst_bytes_ = 0;
+  uint64_t wire_bytes_ = 0;
+};
+
+std::string ServeSeconds(double seconds) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f", seconds);
+  return text.data();
+}
+
+void LogTransfer(const TransferReport& report, RateLimitedLog* limited,
+                 Console* console) {
+  const EndState state = EndStateOf(report.status);
+  std::string line = "transfer " + report.transfer_id + " of " + report.name +
+                     " to " + report.peer + ": " + EndStateName(state) + ", " +
+                     std::to_string(report.sst_bytes) + " bytes, " +
+                     ServeSeconds(report.seconds) + " seconds";
+  if (!report.status.ok()) {
+    line += ": " + MessageOf(report.status);
+    if (!report.error_where.empty()) {
+      line += " (" + report.error_where + ")";
+    }
+  }
+  if (report.kept_for.count() > 0) {
+    line += "; its snapshot is retained for " +
+            std::to_string(report.kept_for.count()) + " seconds";
+  }
+  if (const std::optional<std::string> admitted = limited->Admit(line)) {
+    console->Log(report.status.ok() ? LogLevel::kInfo : LogLevel::kWarning,
+                 *admitted);
+  }
+}
+
+// A line of systemctl status need not name thousands.
+constexpr size_t kMaxStatusNames = 200;
+
+std::string Cut(const std::string& text, size_t most) {
+  return text.size() <= most ? text : text.substr(0, most) + "...";
+}
+
+void Announce(const ServeArguments& arguments, const std::string& address,
+              Console* console) {
+  if (arguments.tls.empty() && !IsLoopback(arguments.listen.host)) {
+    console->Log(LogLevel::kWarning,
+                 "--insecure: anyone who reaches " + address +
+                     " can read the served databases, and what they read "
+                     "crosses the network in the clear");
+  }
+  std::string open_names;
+  for (const ServedDatabase& database : arguments.options.databases) {
+    if (!arguments.tls.empty() && database.allowed.empty()) {
+      open_names += (open_names.empty() ? "" : ", ") + database.name;
+    }
+  }
+  if (!open_names.empty()) {
+    console->Log(LogLevel::kWarning,
+                 "--allow: none is given for " +
+                     Cut(open_names, kMaxStatusNames) +
+                     ": every certificate that --tls-ca accepts can read it; "
+                     "name those that may, or say --allow NAME=" +
+                     kEveryPeer);
+  }
+  const std::string line = "listening on " + address;
+  if (arguments.common.json) {
+    console->WriteLine(LogLevel::kInfo, line);
+  } else if (!WriteResult(line + "\n")) {
+    console->Log(LogLevel::kWarning,
+                 "standard output: \"" + line + "\" could not be written");
+  }
+  std::string names;
+  for (const ServedDatabase& database : arguments.options.databases) {
+    names += (names.empty() ? "" : ", ") + database.name;
+  }
+  const Status notified =
+      NotifyReady("serves " + Cut(names, kMaxStatusNames) + " on " + address);
+  if (!notified.ok()) {
+    console->Log(LogLevel::kWarning, notified.ToString());
+  }
+}
+
+// Lists what a target would find now. A database that cannot be served ends the
+// command before anybody can connect.
+Status CheckDatabases(const ServeArguments& arguments, Console* console) {
+  for (const ServedDatabase& database : arguments.options.databases) {
+    DatabaseFacts facts;
+    const std::string what =
+        "--db " + database.name + "=" + database.directory;
+    const Status status = DescribeDatabase(
+        database, arguments.options.snapshot_dir, &facts);
+    if (status.ok()) {
+      console->Log(LogLevel::kInfo,
+                   "serves " + database.name + " from " + database.directory +
+                       ": " +
+                       FormatCount(facts.families, "column family",
+                                   "column families") +
+                       ", " + FormatCount(facts.files, "file") + ", " +
+                       FormatBytes(static_cast<double>(facts.bytes)) +
+                       ", sequence " + std::to_string(facts.sequence) +
+                       " as of the last flush");
+    } else if (arguments.allow_missing) {
+      console->Log(LogLevel::kWarning,
+                   what + ": cannot be served now: " + MessageOf(status));
+    } else {
+      return WithContext(
+          status, EndState::kSourceError,
+          what + " (--allow-missing starts without it)");
+    }
+  }
+  return Status::OK();
+}
+
+// A list that lost its last line would open the database to every certificate.
+Status CheckStillNamed(const std::vector<ServedDatabase>& before,
+                       const std::vector<ServedDatabase>& again) {
+  for (const ServedDatabase& database : again) {
+    for (const ServedDatabase& old : before) {
+      if (old.name == database.name && !old.allowed.empty() &&
+          database.allowed.empty()) {
+        return Status::InvalidArgument(
+            "--allow " + database.name +
+            ": expected at least one SUBJECT, as before, found none; --allow " +
+            database.name + "=" + kEveryPeer +
+            " lets every certificate read it");
+      }
+    }
+  }
+  return Status::OK();
+}
+
+// Nothing is changed unless everything can be.
+void Reload(const std::vector<std::string>& words, const ReloadTls& reload_tls,
+            std::vector<ServedDatabase>* databases, SourceServer* server,
+            Console* console) {
+  ServeArguments again;
+  Status status = ParseServe(words, &again);
+  if (status.ok() && again.tls.empty() == static_cast<bool>(reload_tls)) {
+    status = Status::InvalidArgument(
+        "to begin or to end TLS needs a restart of serve");
+  }
+  if (status.ok()) {
+    status = CheckStillNamed(*databases, again.options.databases);
+  }
+  if (status.ok() && reload_tls) {
+    status = reload_tls(again.tls);
+  }
+  if (status.ok()) {
+    server->SetAllowed(again.options.databases);
+    *databases = again.options.databases;
+    LogTlsWarnings(again.tls, console);
+  }
+  ApplyReload(status, again.common, again.options.max_rate_bytes_per_sec,
+              [server](uint64_t rate) { server->SetMaxRate(rate); }, console);
+  if (status.ok() && reload_tls) {
+    console->Log(LogLevel::kInfo,
+                 "SIGHUP: certificates and the allow list count from now on, "
+                 "for new connections");
+  }
+}
+
+Status ShowMetrics(const HostPort& listen, ServeMetrics* metrics,
+                   SourceServer* server, Console* console,
+                   std::unique_ptr<MetricsEndpoint>* endpoint) {
+  const Status status = MetricsEndpoint::Start(
+      listen,
+      [metrics, server] { return metrics->Collect(server->state()).Text(); },
+      endpoint);
+  if (status.ok()) {
+    console->Log(LogLevel::kInfo, "metrics at " + (*endpoint)->url());
+  }
+  return status;
+}
+
+// Serves until a signal, or with --once until the first transfer has ended.
+Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
+             Console* console, Ledger* ledger) {
+  std::unique_ptr<Listener> listener;
+  ReloadTls reload_tls;
+  LogTlsWarnings(arguments->tls, console);
+  Status status = CheckDatabases(*arguments, console);
+  if (!status.ok()) {
+    return status;
+  }
+  if (arguments->listen.is_unix()) {
+    status = ListenUnix(arguments->listen.host, arguments->allowed_uids,
+                        &listener);
+  } else if (arguments->tls.empty()) {
+    status = ListenTcp(arguments->listen, &listener);
+  } else {
+    status = ListenTls(arguments->listen, arguments->tls, &listener,
+                       &reload_tls);
+  }
+  if (!status.ok()) {
+    return WithContext(status, EndState::kInternal,
+                       "--listen " + ToString(arguments->listen));
+  }
+  std::unique_ptr<SourceServer> server;
+  std::atomic<bool> stop_asked{false};
+  std::atomic<StopWatcher*> watcher{nullptr};
+  RateLimitedLog transfer_log;
+  ServeMetrics metrics(&arguments->options);
+  const bool once = arguments->once;
+  arguments->options.log = console->log_function();
+  arguments->options.on_transfer_end = [&](const TransferReport& report) {
+    metrics.Report(report);
+    LogTransfer(report, &transfer_log, console);
+    // Not its end; but one that said why it ends does so for --once.
+    if (report.kept_for.count() > 0 && (report.lost || !once)) {
+      return;
+    }
+    ledger->Add(report);
+    if (once) {
+      watcher.load()->Trigger();
+    }
+  };
+  status = MakeSourceServer(arguments->options, std::move(listener), &server);
+  std::unique_ptr<MetricsEndpoint> endpoint;
+  if (status.ok() && arguments->metrics.listen) {
+    status = ShowMetrics(*arguments->metrics.listen, &metrics, server.get(),
+                         console, &endpoint);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  const auto stop = [&] {
+    stop_asked = true;
+    NotifyStopping().PermitUncheckedError();  // best effort
+    server->Stop();
+  };
+  std::vector<ServedDatabase> databases = arguments->options.databases;
+  StopWatcher stopper(stop, [&] {
+    Reload(words, reload_tls, &databases, server.get(), console);
+  });
+  watcher = &stopper;
+  Announce(*arguments, server->address(), console);
+  status = server->Run();
+  if (stop_asked && EndStateOf(status) == EndState::kCancelled) {
+    status = Status::OK();  // that is how it was meant to end
+  }
+  return status;
+}
+
+std::string ServeJson(const Summary& summary, const Ledger& ledger) {
+  auto json =
+      nlohmann::ordered_json::parse(SummaryToJson(summary, "serve"), nullptr,
+                                    false);
+  json["transfers"] = ledger.transfers();
+  json["transfers_failed"] = ledger.failed();
+  return json.dump(2) + "\n";
+}
+
+}  // namespace
+
+int RunServe(const std::vector<std::string>& arguments) {
+  ServeArguments serve;
+  const Status usage = ParseServe(arguments, &serve);
+  if (!usage.ok()) {
+    return ReportUsage("serve", usage);
+  }
+  HoldReloadSignal();
+  Console console(serve.common);
+  Ledger ledger;
+  Summary summary;
+  summary.started_at = NowRfc3339();
+  summary.source_versions = {SoftwareVersion(), RocksdbVersion()};
+  for (const ServedDatabase& database : serve.options.databases) {
+    summary.source += (summary.source.empty() ? "" : ",") + database.name;
+  }
+  const auto started = std::chrono::steady_clock::now();
+  summary.status = Serve(arguments, &serve, &console, &ledger);
+  const std::chrono::duration<double> elapsed =
+      std::chrono::steady_clock::now() - started;
+  summary.seconds = elapsed.count();
+  summary.finished_at = NowRfc3339();
+  summary.mode = "seed";
+  summary.peak_rss_bytes = PeakRssBytes();
+  ledger.AddTo(&summary);
+  if (serve.once && summary.status.ok() && ledger.transfers() > 0) {
+    const TransferReport first = ledger.first();
+    summary.status = first.status;
+    summary.error_where = first.error_where;
+    summary.transfer_id = first.transfer_id;
+    summary.target = first.peer;
+  }
+  return FinishCommand("serve", summary.status, summary.error_where,
+                serve.common.json ? ServeJson(summary, ledger) : "", &console);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,135 @@
+#include "tools/sstferry/serve_arguments.h"
+
+#include <pwd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+
+#include "format/limits.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+
+namespace {
+
+// The kernel's overflowuid: in a user namespace, every account outside of it.
+constexpr uint64_t kUnknownUid = 65534;
+
+}  // namespace
+
+Status ReadDatabases(const OptionTexts& texts, ServeOptions* out) {
+  std::set<std::string> names;
+  for (const std::string& text : texts.GetAll("db")) {
+    NamedDirectory named;
+    const Status status = ParseNamedDirectory("--db", text, &named);
+    if (!status.ok()) {
+      return status;
+    }
+    if (!names.insert(named.name).second) {
+      return Wrong("--db", "each NAME once (NAME=DIR gives another)",
+                   named.name);
+    }
+    ServedDatabase database;
+    database.name = named.name;
+    database.directory = named.directory;
+    out->databases.push_back(database);
+  }
+  if (out->databases.empty()) {
+    return Status::InvalidArgument(
+        "--db: expected at least one [NAME=]DIR, found none");
+  }
+  if (out->databases.size() > kMaxServedDatabases) {
+    return Wrong("--db",
+                 "at most " + std::to_string(kMaxServedDatabases) +
+                     " databases",
+                 std::to_string(out->databases.size()));
+  }
+  return Status::OK();
+}
+
+// "NAME=SUBJECT"; a name has no '=', a subject may.
+Status ReadAllowed(const OptionTexts& texts, bool tls, ServeOptions* out) {
+  for (const std::string& text : texts.GetAll("allow")) {
+    const size_t equals = std::min(text.find('='), text.size());
+    const std::string name = text.substr(0, equals);
+    if (equals + 1 >= text.size()) {
+      return Wrong("--allow", "NAME=SUBJECT", text);
+    }
+    if (!tls) {
+      return Wrong("--allow",
+                   "--tls-cert, --tls-key and --tls-ca with it, because only a "
+                   "certificate names a target",
+                   text);
+    }
+    const auto database =
+        std::find_if(out->databases.begin(), out->databases.end(),
+                     [&](const ServedDatabase& d) { return d.name == name; });
+    if (database == out->databases.end()) {
+      return Wrong("--allow", "a NAME that --db serves", name);
+    }
+    database->allowed.push_back(text.substr(equals + 1));
+  }
+  return Status::OK();
+}
+
+Status ReadAllowedUids(const OptionTexts& texts, bool is_unix,
+                       std::vector<uint32_t>* uids) {
+  for (const std::string& text : texts.GetAll("allow-uid")) {
+    if (!is_unix) {
+      return Wrong("--allow-uid",
+                   "--listen unix:/PATH with it, because only there the system "
+                   "tells a peer's account",
+                   text);
+    }
+    const bool is_number =
+        !text.empty() &&
+        text.find_first_not_of("0123456789") == std::string::npos;
+    uint64_t uid = 0;
+    if (is_number) {
+      // The largest one means "no change" to the system.
+      const Status status = ParseNumber("--allow-uid", text, 0,
+                                        UINT32_MAX - 1, &uid);
+      if (!status.ok()) {
+        return status;
+      }
+    } else if (const struct passwd* const entry = getpwnam(text.c_str());
+               entry != nullptr) {
+      uid = entry->pw_uid;
+    } else {
+      return Wrong("--allow-uid", "a user's number, or a name that this machine "
+                                  "knows", text);
+    }
+    if (uid == kUnknownUid) {
+      return Wrong("--allow-uid",
+                   "another account than " + std::to_string(kUnknownUid) +
+                       ", as which the system shows all that it cannot tell "
+                       "apart",
+                   text);
+    }
+    uids->push_back(static_cast<uint32_t>(uid));
+  }
+  return Status::OK();
+}
+
+// "NAME=DIR", as --allow.
+Status ReadWalDirs(const OptionTexts& texts, ServeOptions* out) {
+  for (const std::string& text : texts.GetAll("wal-dir")) {
+    const size_t equals = std::min(text.find('='), text.size());
+    const std::string name = text.substr(0, equals);
+    if (equals + 1 >= text.size()) {
+      return Wrong("--wal-dir", "NAME=DIR", text);
+    }
+    const auto database =
+        std::find_if(out->databases.begin(), out->databases.end(),
+                     [&](const ServedDatabase& d) { return d.name == name; });
+    if (database == out->databases.end()) {
+      return Wrong("--wal-dir", "a NAME that --db serves", name);
+    }
+    database->wal_dir = text.substr(equals + 1);
+  }
+  return Status::OK();
+}
+
+}  // namespace sstferry

@@ -1,0 +1,45 @@
+// Metrics of sstferry serve.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "sstferry/source.h"
+#include "tools/sstferry/metric_set.h"
+
+namespace sstferry {
+
+// Counts what a server's transfers have moved, also while they run.
+//
+// Threads: all members from any thread.
+class ServeMetrics {
+ public:
+  // Borrows the options.
+  explicit ServeMetrics(const ServeOptions* options);
+
+  // Takes a report as ServeOptions::on_transfer_end gets it.
+  void Report(const TransferReport& report);
+  // Metrics of a server that is in that state.
+  MetricSet Collect(const ServerState& state);
+
+ private:
+  // Tells what of a transfer is in the counters already.
+  struct Counted {
+    TransferReport report;
+    uint64_t used = 0;  // clock_ at the last use
+  };
+
+  // REQUIRES: mu_ held.
+  void Count(const TransferReport& report);
+  void AddDisks(MetricSet* set) const;
+
+  const ServeOptions* const options_;
+  std::mutex mu_;
+  MetricSet counters_;                       // under mu_, and all below
+  std::map<std::string, Counted> counted_;   // by transfer id
+  uint64_t clock_ = 0;
+};
+
+}  // namespace sstferry

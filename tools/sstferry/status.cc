@@ -1,0 +1,273 @@
+// sstferry status
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "format/printable.h"
+#include "tools/sstferry/command_arguments.h"
+#include "tools/sstferry/console.h"
+#include "tools/sstferry/operation_runner.h"
+#include "tools/sstferry/progress.h"
+#include "tools/sstferry/run.h"
+#include "tools/sstferry/signals.h"
+#include "tools/sstferry/table.h"
+
+namespace sstferry {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string StatusBytes(uint64_t bytes) {
+  return FormatBytes(static_cast<double>(bytes));
+}
+
+// All of it, or what a server tells of another's.
+std::string ShownId(const TransferId& id) {
+  constexpr size_t kCut = 4;
+  const bool cut = std::all_of(id.begin() + kCut, id.end(),
+                               [](uint8_t byte) { return byte == 0; });
+  return ToHex(id).substr(0, cut ? 2 * kCut : 2 * id.size());
+}
+
+uint64_t PinnedBytes(const StatusReport& report) {
+  uint64_t bytes = 0;
+  for (const HeldSnapshot& snapshot : report.snapshots) {
+    bytes += snapshot.pinned_bytes;
+  }
+  return bytes;
+}
+
+std::string SourceText(const std::string& place, const StatusReport& report) {
+  std::string text = "source: " + place + "\n";
+  if (!report.snapshots.empty()) {
+    std::vector<std::vector<std::string>> rows = {
+        {"ID", "DATABASE", "SEQUENCE", "AGE", "TTL LEFT", "READERS",
+         "PINNED"}};
+    for (const HeldSnapshot& snapshot : report.snapshots) {
+      rows.push_back({ShownId(snapshot.transfer_id), Printable(snapshot.database),
+                      std::to_string(snapshot.snapshot_sequence),
+                      FormatClock(static_cast<double>(snapshot.age_seconds)),
+                      snapshot.readers > 0
+                          ? "in use"
+                          : FormatClock(
+                                static_cast<double>(snapshot.ttl_left_seconds)),
+                      std::to_string(snapshot.readers), StatusBytes(snapshot.pinned_bytes)});
+    }
+    text += Table(rows);
+  }
+  const size_t count = report.snapshots.size();
+  text += count == 0 ? "no snapshot is retained or in use"
+                     : FormatCount(count, "snapshot") +
+                           (count == 1 ? " pins " : " pin ") +
+                           StatusBytes(PinnedBytes(report));
+  if (report.foreign_snapshots > 0) {
+    text += "; not looked at: " +
+            FormatCount(report.foreign_snapshots, "snapshot") +
+            " of other users";
+  }
+  return text + "\n";
+}
+
+std::string UnfinishedText(const UnfinishedPull& pull) {
+  std::string text = pull.running ? "running: " : "unfinished: ";
+  if (pull.transfer_id.empty()) {
+    text += pull.running ? "a pull has just begun" : "nothing was recorded";
+  } else {
+    std::array<char, 16> percent{};
+    std::snprintf(percent.data(), percent.size(), "%.1f", pull.percent());
+    text += std::string(percent.data()) + " % of about " +
+            StatusBytes(pull.planned_bytes) + " recorded, " +
+            FormatCount(pull.chunks, "chunk") + " with " +
+            StatusBytes(pull.sst_bytes) + ", of transfer " + pull.transfer_id +
+            " from " + Printable(pull.source) + " at sequence " +
+            std::to_string(pull.snapshot_sequence);
+    text += pull.snapshot_taken_at.empty()
+                ? ""
+                : ", taken at " + Printable(pull.snapshot_taken_at);
+  }
+  text += pull.all_received ? "; only the last steps are missing" : "";
+  if (!pull.damage.empty()) {
+    text += "; the next pull starts over: " + Printable(pull.damage);
+  }
+  return text + "\n";
+}
+
+std::string CompletedText(const char* label, const CompletedPull& pull) {
+  std::string text = std::string(label) + ": transfer " + pull.transfer_id +
+                     " from " + pull.source;
+  if (pull.snapshot_sequence.has_value()) {
+    text += " at sequence " + std::to_string(*pull.snapshot_sequence);
+  }
+  if (!pull.snapshot_taken_at.empty()) {
+    text += ", taken at " + pull.snapshot_taken_at;
+  }
+  return Printable(text + ", finished " + pull.finished_at);
+}
+
+std::string TargetText(const std::string& place, const TargetState& target) {
+  std::string text = "target: " + place + "\n";
+  if (!target.fault.empty()) {
+    text += std::string(ReplicaHealthName(target.health)) +
+            (target.fault_found_at.empty()
+                 ? ""
+                 : ", found " + target.fault_found_at) +
+            ": " + Printable(target.fault) + "\n";
+  }
+  if (target.complete.has_value()) {
+    text += CompletedText(target.fault.empty() ? "complete" : "last transfer",
+                          *target.complete) +
+            "\n";
+  }
+  if (target.previous.has_value()) {
+    text += CompletedText("before this refresh", *target.previous) + "\n";
+  }
+  if (target.stands_at_zero) {
+    text += std::string("warning: it stands ") + kAtZero +
+            "; the next refresh mends it\n";
+  }
+  if (target.has_leftover) {
+    text += "leftover: " + place +
+            ".sstferry, which an ended pull did not remove; run the same "
+            "command again to remove it\n";
+  }
+  if (target.unfinished.has_value()) {
+    text += UnfinishedText(*target.unfinished);
+  }
+  if (!target.next.empty()) {
+    text += "next: " + Printable(target.next) + "\n";
+  } else if (target.unfinished.has_value() ? !target.unfinished->running
+                                           : target.has_leftover) {
+    text += "next: run the same command again\n";
+  }
+  return text;
+}
+
+ordered_json SourceJson(const StatusReport& report) {
+  ordered_json json = {{"snapshots", ordered_json::array()},
+                       {"pinned_bytes", PinnedBytes(report)},
+                       {"foreign_snapshots", report.foreign_snapshots}};
+  for (const HeldSnapshot& snapshot : report.snapshots) {
+    json["snapshots"].push_back(
+        {{"id", ShownId(snapshot.transfer_id)},
+         {"database", snapshot.database},
+         {"snapshot_sequence", snapshot.snapshot_sequence},
+         {"age_seconds", snapshot.age_seconds},
+         {"ttl_left_seconds", snapshot.ttl_left_seconds},
+         {"readers", snapshot.readers},
+         {"pinned_bytes", snapshot.pinned_bytes}});
+  }
+  return json;
+}
+
+ordered_json UnfinishedJson(const UnfinishedPull& pull) {
+  return {{"transfer_id", pull.transfer_id},
+          {"source", pull.source},
+          {"snapshot_sequence", pull.snapshot_sequence},
+          {"snapshot_taken_at", pull.snapshot_taken_at},
+          {"percent", pull.percent()},
+          {"planned_bytes", pull.planned_bytes},
+          {"planned_bytes_done", pull.planned_bytes_done},
+          {"chunks", pull.chunks},
+          {"sst_bytes", pull.sst_bytes},
+          {"all_received", pull.all_received},
+          {"damage", pull.damage}};
+}
+
+ordered_json CompletedJson(const std::optional<CompletedPull>& pull) {
+  if (!pull.has_value()) {
+    return nullptr;
+  }
+  return {{"transfer_id", pull->transfer_id},
+          {"source", pull->source},
+          {"snapshot_sequence", pull->snapshot_sequence.value_or(0)},
+          {"snapshot_taken_at", pull->snapshot_taken_at},
+          {"finished_at", pull->finished_at}};
+}
+
+ordered_json TargetJson(const TargetState& target) {
+  ordered_json json;
+  const bool running =
+      target.unfinished.has_value() && target.unfinished->running;
+  const bool is_wrong = target.health == ReplicaHealth::kDifferent ||
+                        target.health == ReplicaHealth::kDamaged;
+  json["state"] = running    ? "running"
+                  : is_wrong ? ReplicaHealthName(target.health)
+                  : target.unfinished.has_value() ? "unfinished"
+                                                  : "complete";
+  json["health"] = ReplicaHealthName(target.health);
+  json["fault"] = nullptr;
+  if (is_wrong) {
+    json["fault"] = {{"found_at", target.fault_found_at},
+                     {"what", target.fault}};
+  }
+  json["complete"] = CompletedJson(target.complete);
+  json["previous"] = CompletedJson(target.previous);
+  json["unfinished"] = nullptr;
+  if (target.unfinished.has_value()) {
+    json["unfinished"] = UnfinishedJson(*target.unfinished);
+  }
+  json["stands_at_zero"] = target.stands_at_zero;
+  json["leftover"] = target.has_leftover;
+  json["next"] = target.next;
+  return json;
+}
+
+}  // namespace
+
+std::string StatusText(const std::string& place, const StatusReport& report) {
+  return (report.is_source ? SourceText(place, report) : "") +
+         (report.is_target ? TargetText(place, report.target) : "");
+}
+
+std::string StatusToJson(const std::string& place,
+                         const StatusReport& report) {
+  const EndState state = EndStateOf(report.status);
+  ordered_json json;
+  json["schema"] = 1;
+  json["command"] = "status";
+  json["status"] = EndStateName(state);
+  json["exit_code"] = ExitCodeOf(state);
+  json["error"] = nullptr;
+  if (!report.status.ok()) {
+    json["error"] = {{"message", MessageOf(report.status)}, {"where", place}};
+  }
+  json["place"] = place;
+  json["source"] = nullptr;
+  json["target"] = nullptr;
+  if (report.status.ok() && report.is_source) {
+    json["source"] = SourceJson(report);
+  }
+  if (report.status.ok() && report.is_target) {
+    json["target"] = TargetJson(report.target);
+  }
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) +
+         "\n";
+}
+
+int RunStatus(const std::vector<std::string>& arguments) {
+  StatusArguments parsed;
+  const rocksdb::Status usage = ParseStatus(arguments, &parsed);
+  if (!usage.ok()) {
+    return ReportUsage("status", usage);
+  }
+  Console console(parsed.common);
+  LogTlsWarnings(parsed.options.tls, &console);
+  const std::string place = parsed.options.where.ToString();
+  const std::unique_ptr<StatusQuery> query = MakeStatusQuery(parsed.options);
+  StatusReport report;
+  rocksdb::Status status;
+  {
+    const StopWatcher watcher([&query] { query->Cancel(); });
+    status = query->Run(&report);
+  }
+  const std::string text =
+      parsed.common.json ? StatusToJson(place, report)
+      : status.ok()      ? StatusText(Printable(place), report)
+                         : "";
+  return FinishCommand("status", status, "", text, &console);
+}
+
+}  // namespace sstferry

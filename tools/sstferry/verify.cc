@@ -1,0 +1,95 @@
+// sstferry verify
+#include <algorithm>
+#include <optional>
+
+#include "format/printable.h"
+#include "tools/sstferry/command_arguments.h"
+#include "tools/sstferry/console.h"
+#include "tools/sstferry/operation_runner.h"
+#include "tools/sstferry/progress.h"
+#include "tools/sstferry/run.h"
+
+namespace sstferry {
+namespace {
+
+
+// A key or a name, at most kMaxShownKeyBytes of it, and how long it is.
+std::string Shown(const std::string& bytes, uint64_t whole) {
+  const size_t shown = std::min(bytes.size(), kMaxShownKeyBytes);
+  return "\"" + KeyToText(rocksdb::Slice(bytes.data(), shown)) + "\"" +
+         (shown < whole ? "... (" + std::to_string(whole) + " bytes)" : "");
+}
+
+std::string SideLine(const char* label, const char* other,
+                     const ComparedSide& side) {
+  std::string line = label + Printable(side.address);
+  if (!side.held_transfer_id.empty()) {
+    line += ", snapshot of " + side.held_transfer_id;
+  }
+  line += " at sequence " + std::to_string(side.snapshot_sequence);
+  if (!side.pulled_transfer_id.empty()) {
+    line += ", pulled from " + std::string(other) + " at sequence " +
+            std::to_string(side.pulled_sequence);
+  }
+  return line + "\n";
+}
+
+}  // namespace
+
+std::string VerifyReport(const Summary& summary) {
+  const std::string sides = SideLine("left:  ", "right", summary.left) +
+                            SideLine("right: ", "left", summary.right);
+  const EndState state = EndStateOf(summary.status);
+  if (state == EndState::kOk) {
+    return "equal: " +
+           (summary.compared == "files"
+                ? FormatCount(summary.files_compared, "file", "files") +
+                      " with " + FormatBytes(summary.bytes_compared) +
+                      ", byte by byte, and what the WALs hold,"
+                : FormatCount(summary.entries_left, "entry", "entries")) +
+           " on both sides\n" + sides;
+  }
+  std::string text =
+      state == EndState::kChangedSince ? "changed since: " : "different: ";
+  text += Printable(MessageOf(summary.status)) + "\n" + sides;
+  for (const DifferenceSummary& difference : summary.first_differences) {
+    text += "  " +
+            (difference.file.empty()
+                 ? Shown(difference.column_family,
+                         difference.column_family.size()) +
+                       ": " + Shown(difference.key, difference.key_bytes)
+                 : difference.file) +
+            ": " + difference.what + "\n";
+  }
+  const uint64_t shown = summary.first_differences.size();
+  if (shown < summary.differences) {
+    text += "  and " + std::to_string(summary.differences - shown) +
+            " more (--show N lists more)\n";
+  }
+  if (!summary.repair.empty()) {
+    text += "repair: " + Printable(summary.repair) + "\n";
+  }
+  for (const std::string& note : summary.notes) {
+    text += "note: " + Printable(note) + "\n";
+  }
+  if (!summary.next.empty()) {
+    text += "next: " + Printable(summary.next) + "\n";
+  }
+  return text;
+}
+
+int RunVerify(const std::vector<std::string>& arguments) {
+  VerifyArguments verify;
+  const rocksdb::Status usage = ParseVerify(arguments, &verify);
+  if (!usage.ok()) {
+    return ReportUsage("verify", usage);
+  }
+  Console console(verify.common);
+  verify.options.log = console.log_function();
+  LogTlsWarnings(verify.options.tls, &console);
+  const std::unique_ptr<Operation> operation = MakeVerify(verify.options);
+  return RunOperation("verify", verify.common, &console, operation.get(),
+                      VerifyReport);
+}
+
+}  // namespace sstferry
