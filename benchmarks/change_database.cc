@@ -128,10 +128,10 @@ Status Change(const ChangeOptions& options) {
     s = db->Flush(rocksdb::FlushOptions());
   }
   if (s.ok() && options.leave == "compacted") {
-    rocksdb::CompactRangeOptions range;
-    range.bottommost_level_compaction =
+    rocksdb::CompactRangeOptions part;
+    part.bottommost_level_compaction =
         rocksdb::BottommostLevelCompaction::kForce;
-    s = db->CompactRange(range, nullptr, nullptr);
+    s = db->CompactRange(part, nullptr, nullptr);
   }
   const Status closed = db->Close();
   return s.ok() ? closed : s;

@@ -190,14 +190,14 @@ Status LoadText(const MakeOptions& options, rocksdb::DB* db) {
 }
 
 Status CompactToSequenceZero(rocksdb::DB* db) {
-  rocksdb::CompactRangeOptions range;
-  range.bottommost_level_compaction =
+  rocksdb::CompactRangeOptions part;
+  part.bottommost_level_compaction =
       rocksdb::BottommostLevelCompaction::kForce;
-  range.max_subcompactions = 2;
+  part.max_subcompactions = 2;
   Shape shape;
   // On a busy machine RocksDB's own compactions leave the first one something.
   for (int i = 0; i < kMaxCompactions; ++i) {
-    const Status s = db->CompactRange(range, nullptr, nullptr);
+    const Status s = db->CompactRange(part, nullptr, nullptr);
     if (!s.ok()) return s;
     shape = ShapeOf(db);
     if (shape.files_with_sequence == 0) return Status::OK();

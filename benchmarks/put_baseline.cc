@@ -87,9 +87,9 @@ class PairQueue {
   bool abandoned_ = false;
 };
 
-Status ReadRange(rocksdb::DB* db, const KeyRange& range, PairQueue* queue) {
-  const rocksdb::Slice upper_bound(range.end);
-  const auto it = NewRangeIterator(db, range, &upper_bound);
+Status ReadPart(rocksdb::DB* db, const KeyRange& part, PairQueue* queue) {
+  const rocksdb::Slice upper_bound(part.end);
+  const auto it = NewRangeIterator(db, part, &upper_bound);
   for (; it->Valid(); it->Next()) {
     if (!queue->Push({it->key().ToString(), it->value().ToString()})) break;
   }
@@ -142,14 +142,14 @@ Status RunSource(const std::string& dir, const std::string& listen,
   std::unique_ptr<rocksdb::DB> db;
   if (s.ok()) s = OpenReadOnly(dir, &db);
   if (!s.ok()) return s;
-  const std::vector<KeyRange> ranges = SplitByFiles(db.get(), lanes);
+  const std::vector<KeyRange> parts = SplitByFiles(db.get(), lanes);
   PairQueue queue;
-  std::vector<Status> read(ranges.size());
+  std::vector<Status> read(parts.size());
   std::vector<std::thread> readers;
-  std::atomic<size_t> running{ranges.size()};
-  for (size_t i = 0; i < ranges.size(); ++i) {
+  std::atomic<size_t> running{parts.size()};
+  for (size_t i = 0; i < parts.size(); ++i) {
     readers.emplace_back([&, i] {
-      read[i] = ReadRange(db.get(), ranges[i], &queue);
+      read[i] = ReadPart(db.get(), parts[i], &queue);
       if (--running == 0) queue.End();
     });
   }

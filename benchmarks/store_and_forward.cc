@@ -39,7 +39,7 @@ struct Wish {
   uint64_t build_rate_bytes_per_sec = 0;
 };
 
-// Builds the chunks of one range; names are range-chunk.
+// Builds the chunks of one part; names are part-chunk.
 class ChunkBuilder {
  public:
   // All builders of a run share one limiter; null is none.
@@ -49,13 +49,13 @@ class ChunkBuilder {
         chunk_bytes_(chunk_bytes),
         limiter_(std::move(limiter)) {}
 
-  Status Build(rocksdb::DB* db, const KeyRange& range, size_t range_number) {
-    const rocksdb::Slice upper_bound(range.end);
-    const auto it = NewRangeIterator(db, range, &upper_bound);
+  Status Build(rocksdb::DB* db, const KeyRange& part, size_t part_number) {
+    const rocksdb::Slice upper_bound(part.end);
+    const auto it = NewRangeIterator(db, part, &upper_bound);
     size_t chunk_number = 0;
     Status s;
     while (s.ok() && it->Valid()) {
-      s = BuildChunk(dir_ + "/" + std::to_string(range_number) + "-" +
+      s = BuildChunk(dir_ + "/" + std::to_string(part_number) + "-" +
                          std::to_string(chunk_number++) + ".sst",
                      it.get());
     }
@@ -85,13 +85,13 @@ class ChunkBuilder {
   std::shared_ptr<rocksdb::RateLimiter> limiter_;
 };
 
-// One thread per lane builds the ranges.
+// One thread per lane builds the parts.
 Status BuildAll(const std::string& db_dir, const std::string& scratch,
                 const Wish& wish, size_t lanes) {
   std::unique_ptr<rocksdb::DB> db;
   Status first = OpenReadOnly(db_dir, &db);
   if (!first.ok()) return first;
-  const std::vector<KeyRange> ranges = SplitByFiles(db.get(), lanes * 4);
+  const std::vector<KeyRange> parts = SplitByFiles(db.get(), lanes * 4);
   std::atomic<size_t> next{0};
   std::mutex mutex;
   std::vector<std::thread> threads;
@@ -103,8 +103,8 @@ Status BuildAll(const std::string& db_dir, const std::string& scratch,
   for (size_t lane = 0; lane < lanes; ++lane) {
     threads.emplace_back([&] {
       ChunkBuilder builder(scratch, wish.chunk_bytes, limiter);
-      for (size_t i = next++; i < ranges.size(); i = next++) {
-        const Status s = builder.Build(db.get(), ranges[i], i);
+      for (size_t i = next++; i < parts.size(); i = next++) {
+        const Status s = builder.Build(db.get(), parts[i], i);
         std::lock_guard<std::mutex> lock(mutex);
         if (first.ok()) first = s;
         if (!s.ok()) return;

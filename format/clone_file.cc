@@ -96,26 +96,34 @@ uint64_t TailBegin(const CloneFile& file, uint64_t unit_bytes) {
 }  // namespace
 
 Status CutIntoUnits(const std::vector<CloneFile>& files, uint64_t unit_bytes,
-                    std::vector<CloneUnit>* units) {
+                    std::vector<Part>* units) {
   units->clear();
   for (size_t i = 0; i < files.size(); ++i) {
     const uint64_t bytes = files[i].bytes;
     const uint64_t tail = TailBegin(files[i], unit_bytes);
     const uint64_t count = tail / unit_bytes + (tail % unit_bytes != 0) +
                            (tail < bytes ? 1 : 0);
-    if (count > kMaxRanges - units->size()) {
+    if (count > kMaxParts - units->size()) {
       return MakeStatus(EndState::kRefused,
                         "clone: expected at most " +
-                            std::to_string(kMaxRanges) + " units of " +
+                            std::to_string(kMaxParts) + " units of " +
                             std::to_string(unit_bytes) +
                             " bytes, found more");
     }
+    const auto add = [&](uint64_t begin, uint64_t end) {
+      Part unit;
+      unit.id = static_cast<uint32_t>(units->size());
+      unit.kind = PartKind::kUnit;
+      unit.file = static_cast<uint32_t>(i);
+      unit.offset = begin;
+      unit.bytes = end - begin;
+      units->push_back(std::move(unit));
+    };
     for (uint64_t at = 0; at < tail; at += unit_bytes) {
-      units->push_back({static_cast<uint32_t>(i), at,
-                        std::min(unit_bytes, tail - at)});
+      add(at, std::min(at + unit_bytes, tail));
     }
     if (tail < bytes) {
-      units->push_back({static_cast<uint32_t>(i), tail, bytes - tail});
+      add(tail, bytes);
     }
   }
   return Status::OK();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "format/digest.h"
+#include "format/part.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
@@ -48,15 +49,6 @@ std::string CloneFileName(const CloneFile& file);
 [[nodiscard]] bool ParseCloneFileName(const std::string& name,
                                       CloneFile* file);
 
-// A part of a file. It is to a clone what a chunk is to other transfers: the
-// range with the unit's index.
-struct CloneUnit {
-  uint32_t file = 0;  // index in the list of files
-  uint64_t offset = 0;
-  uint64_t bytes = 0;  // at least 1
-  friend bool operator==(const CloneUnit&, const CloneUnit&) = default;
-};
-
 // A table of at least this size, of which a tail is no larger than a unit, has
 // its tail as a unit of its own: its last 32nd part, from a multiple of
 // kCloneTailAlignment on. The index lies there, and tells the blocks of the
@@ -65,13 +57,13 @@ inline constexpr uint64_t kMinTailedTableBytes = 1u << 20;
 inline constexpr uint64_t kCloneTailShare = 32;
 inline constexpr uint64_t kCloneTailAlignment = 64u << 10;
 
-// Cuts each file into units of `unit_bytes`, its last one perhaps smaller, and
+// Cuts each file into parts, units of `unit_bytes`, its last one perhaps smaller, and
 // behind them the tail of a table. An empty file has none. kRefused: more than
-// kMaxRanges units.
+// kMaxParts units.
 // REQUIRES: unit_bytes > 0.
 [[nodiscard]] rocksdb::Status CutIntoUnits(const std::vector<CloneFile>& files,
                                            uint64_t unit_bytes,
-                                           std::vector<CloneUnit>* units);
+                                           std::vector<Part>* units);
 
 // Checks a list of files that a peer sent: each once, one MANIFEST, at most one
 // OPTIONS and IDENTITY, no number that a directory cannot hold. Corruption.

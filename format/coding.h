@@ -37,7 +37,7 @@ std::string ToHex(const rocksdb::Slice& data);
 //   the input.
 // Errors:    the first one is kept; every later read returns zero or an empty
 //   slice and does not advance. Messages have the form
-//   "Ranges: ranges[3].id: expected at most 7, found 9, offset 12".
+//   "Parts: parts[3].id: expected at most 7, found 9, offset 12".
 class Decoder {
  public:
   // `what` names the structure. Offsets in messages begin at `base_offset`.

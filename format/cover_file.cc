@@ -40,7 +40,7 @@ void Fields(A& a, M& m) {
   a.Bytes("target_database_id", m.target_database_id, kMaxIdentifierBytes);
   a.List("families", m.families, kMaxFamilies, 8,
          [](auto& archive, auto& item) { Fields(archive, item); });
-  a.List("covers", m.covers, kMaxRanges, 48,
+  a.List("covers", m.covers, kMaxParts, 48,
          [](auto& archive, auto& item) { Fields(archive, item); });
   a.Check("covers",
           std::all_of(m.covers.begin(), m.covers.end(),

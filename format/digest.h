@@ -70,7 +70,7 @@ class ChunkDigest {
   std::unique_ptr<State> state_;
 };
 
-// Computes the chain digest of a range: XXH3-128 over the digests of its chunks
+// Computes the chain digest of a part: XXH3-128 over the digests of its chunks
 // in order, 16 bytes each (low half, high half, little-endian).
 class RangeDigest {
  public:

@@ -53,7 +53,7 @@ enum class FrameType : uint8_t {
   kOpenRequest = 12,   // target: pin a snapshot and plan it
   kOpened = 13,        // source: the pinned snapshot
   kFamily = 14,        // source: one per column family
-  kRanges = 15,        // source: some ranges of the plan
+  kParts = 15,        // source: some parts of the plan
   kPlanItems = 16,     // source: some lines of a printed plan
   kPlanEnd = 17,       // source: the plan is complete, with its totals
   kPing = 18,          // either
@@ -62,7 +62,7 @@ enum class FrameType : uint8_t {
   kFinish = 21,        // target: its totals
   kFinished = 22,      // source: its totals, equal
   kCompress = 23,      // target: compress chunk data from now on, or stop
-  kHeld = 24,          // target: ranges received whole before a resume
+  kHeld = 24,          // target: parts received whole before a resume
   kStatusRequest = 25, // target: asks for the retained snapshots
   kStatusReply = 26,   // source
   kTargetFamilies = 27,  // target: its families, before a refresh is planned
@@ -76,18 +76,18 @@ enum class FrameType : uint8_t {
   kOtherFileRequest = 36,  // target: asks for a part of an application's file
   kOtherFilePart = 37,     // source
   // Lane connections.
-  kRangeRequest = 40,  // target: send this range
+  kPartRequest = 40,  // target: send this part
   kChunkBegin = 41,    // source
   kChunkData = 42,     // source: bytes of the SST file
   kChunkEnd = 43,      // source: bounds, totals and digest of the chunk
-  kRangeEnd = 44,      // source: totals of the range
+  kPartEnd = 44,      // source: totals of the part
   kDigestRequest = 45, // target: content digest of an interval
   kDigestReply = 46,   // source
   kEntriesRequest = 47,// target: keys and value digests of an interval
   kEntriesReply = 48,  // source
   kChunkAck = 49,      // target: bytes of a rebuilt chunk that arrived
   kUnitDigestRequest = 50,  // target: digest of a clone's unit
-  kGroupRequest = 51,  // target: digests of a range's groups of entries
+  kGroupRequest = 51,  // target: digests of a part's groups of entries
   kGroupReply = 52,    // source
   kDeltaRequest = 53,  // target: what it has in groups that differ
 };

@@ -100,30 +100,18 @@ const char* JournalRecordTypeName(JournalRecordType type) {
   switch (type) {
     case JournalRecordType::kTransfer:
       return "Transfer";
-    case JournalRecordType::kRange:
-      return "Range";
+    case JournalRecordType::kPlan:
+      return "Plan";
     case JournalRecordType::kChunk:
       return "Chunk";
-    case JournalRecordType::kRangeDone:
-      return "RangeDone";
+    case JournalRecordType::kPartDone:
+      return "PartDone";
     case JournalRecordType::kComplete:
       return "Complete";
-    case JournalRecordType::kOpened:
-      return "Opened";
-    case JournalRecordType::kCovers:
-      return "Covers";
     case JournalRecordType::kIngested:
       return "Ingested";
     case JournalRecordType::kTargetFiles:
       return "TargetFiles";
-    case JournalRecordType::kFamily:
-      return "Family";
-    case JournalRecordType::kCloneSet:
-      return "CloneSet";
-    case JournalRecordType::kCloneFiles:
-      return "CloneFiles";
-    case JournalRecordType::kSourceRecordPart:
-      return "SourceRecordPart";
   }
   return "unknown";
 }
@@ -135,11 +123,11 @@ Status JournalTransfer::DecodeFrom(const Slice& payload) {
   return DecodeFields("JournalTransfer", payload, this);
 }
 
-void JournalRange::EncodeTo(std::string* out) const {
+void JournalPlan::EncodeTo(std::string* out) const {
   EncodeFields(*this, out);
 }
-Status JournalRange::DecodeFrom(const Slice& payload) {
-  return DecodeFields("JournalRange", payload, this);
+Status JournalPlan::DecodeFrom(const Slice& payload) {
+  return DecodeFields("JournalPlan", payload, this);
 }
 
 void JournalChunk::EncodeTo(std::string* out) const {
@@ -164,11 +152,11 @@ Status JournalTargetFiles::DecodeFrom(const Slice& payload) {
   return DecodeFields("JournalTargetFiles", payload, this);
 }
 
-void JournalRangeDone::EncodeTo(std::string* out) const {
+void JournalPartDone::EncodeTo(std::string* out) const {
   EncodeFields(*this, out);
 }
-Status JournalRangeDone::DecodeFrom(const Slice& payload) {
-  return DecodeFields("JournalRangeDone", payload, this);
+Status JournalPartDone::DecodeFrom(const Slice& payload) {
+  return DecodeFields("JournalPartDone", payload, this);
 }
 
 void JournalComplete::EncodeTo(std::string* out) const {

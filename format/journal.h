@@ -19,6 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "format/frame.h"
+#include "format/limits.h"
 #include "format/messages.h"
 
 namespace sstferry {
@@ -26,24 +28,19 @@ namespace sstferry {
 inline constexpr char kJournalMagic[9] = "SFJOURN1";
 inline constexpr uint32_t kJournalMagicBytes = 8;
 inline constexpr uint32_t kJournalHeaderBytes = 16;
-inline constexpr uint32_t kMaxJournalPayloadBytes = 1u << 20;
+// A message of the plan, and what a record puts before it.
+inline constexpr uint32_t kMaxJournalPayloadBytes = kMaxPayloadBytes + 16;
 
 enum class JournalRecordType : uint8_t {
   kTransfer = 1,  // first record: the transfer of this journal
-  kRange = 2,     // one per range of the plan
+  kPlan = 2,      // the plan's messages (format/plan.h), one per record
   kChunk = 3,     // a chunk is durable in staging; may not be ingested yet
-  kRangeDone = 4, // every chunk of the range has its record
+  kPartDone = 4,  // every chunk of the part has its record
   kComplete = 5,  // totals agreed with the source; only the rename is left
-  kOpened = 6,    // the source's Opened message, unchanged
-  kFamily = 7,    // one Family message per column family, unchanged
-  kCovers = 8,    // a batch of interval records, unchanged
-  kIngested = 9,  // the chunk was ingested
-  kTargetFiles = 10,  // the target's table files when it was examined
-  kCloneSet = 11,     // the CloneSet message of a clone, unchanged
-  kCloneFiles = 12,   // a batch of its files, unchanged
-  kSourceRecordPart = 13,  // a SourceRecordPart message, unchanged
+  kIngested = 6,  // the chunk was ingested
+  kTargetFiles = 7,  // the target's table files when it was examined
 };
-inline constexpr uint8_t kMaxJournalRecordType = 13;
+inline constexpr uint8_t kMaxJournalRecordType = 7;
 const char* JournalRecordTypeName(JournalRecordType type);
 
 inline constexpr char kSeedMode[] = "seed";
@@ -68,7 +65,6 @@ struct JournalTransfer {
   // valid only until the machine restarts.
   bool durable = true;
   std::string boot_id;             // the machine's, when the pull began
-  uint32_t range_count = 0;        // Range records that follow
   std::string command_line;        // shell-quoted; empty: not known
   bool verify = false;             // asked for; a later run keeps it
   // The finding (format/health_file.h) that TARGET_DIR had when the pull
@@ -80,23 +76,26 @@ struct JournalTransfer {
                          const JournalTransfer&) = default;
 };
 
-struct JournalRange {
-  Range range;
+// One message of the plan, as its source sent it.
+struct JournalPlan {
+  FrameType type = FrameType::kOpened;
+  uint16_t flags = 0;
+  std::string payload;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
-  friend bool operator==(const JournalRange&, const JournalRange&) = default;
+  friend bool operator==(const JournalPlan&, const JournalPlan&) = default;
 };
 
 struct JournalChunk {
   ChunkEnd chunk;
-  ChunkKind kind = ChunkKind::kRebuilt;
+  PartKind kind = PartKind::kRebuilt;
   // The SST's unique id (creating database id, session id and file number from
   // the file's properties), for comparison with the target's MANIFEST.
   std::string creating_database_id;
   std::string creating_session_id;
   uint64_t original_file_number = 0;
   bool unchecked = false;  // its blocks have no checksums
-  Digest128 content{};     // of a cloned unit: XXH3-128 of its bytes
+  Digest128 content{};     // of a unit: XXH3-128 of its bytes
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const JournalChunk&, const JournalChunk&) = default;
@@ -105,7 +104,7 @@ struct JournalChunk {
 // Marks a chunk of a refresh as ingested. The target's MANIFEST does not show
 // that, because compactions may merge the chunk with other files at any time.
 struct JournalIngested {
-  uint32_t range_id = 0;
+  uint32_t part_id = 0;
   uint32_t ordinal = 0;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
@@ -125,13 +124,13 @@ struct JournalTargetFiles {
                          const JournalTargetFiles&) = default;
 };
 
-struct JournalRangeDone {
-  uint32_t range_id = 0;
+struct JournalPartDone {
+  uint32_t part_id = 0;
   Totals totals;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
-  friend bool operator==(const JournalRangeDone&,
-                         const JournalRangeDone&) = default;
+  friend bool operator==(const JournalPartDone&,
+                         const JournalPartDone&) = default;
 };
 
 struct JournalComplete {

@@ -21,33 +21,34 @@ void Fields(A& a, M& m) {
   a.Bytes("application", m.application, kMaxIdentifierBytes);
   a.Bool("durable", m.durable);
   a.Bytes("boot_id", m.boot_id, kMaxIdentifierBytes);
-  Number(a, "range_count", m.range_count, kMaxRanges);
   a.Bytes("command_line", m.command_line, kMaxCommandLineBytes);
   a.Bool("verify", m.verify);
   a.Id("mends", m.mends);
 }
 
-template <typename A, FieldsOf<JournalRange> M>
+template <typename A, FieldsOf<JournalPlan> M>
 void Fields(A& a, M& m) {
-  Fields(a, m.range);
+  a.Enum("type", m.type, 0xff, FrameTypeName);
+  Number(a, "flags", m.flags);
+  a.Bytes("payload", m.payload, kMaxPayloadBytes);
 }
 
 template <typename A, FieldsOf<JournalChunk> M>
 void Fields(A& a, M& m) {
   Fields(a, m.chunk);
-  a.Enum("kind", m.kind, kMaxChunkKind, ChunkKindName);
+  a.Enum("kind", m.kind, kMaxPartKind, PartKindName);
   a.Bytes("creating_database_id", m.creating_database_id, kMaxIdentifierBytes);
   a.Bytes("creating_session_id", m.creating_session_id, kMaxIdentifierBytes);
   Number(a, "original_file_number", m.original_file_number);
   a.Bool("unchecked", m.unchecked);
-  if (m.kind == ChunkKind::kCloned) {
+  if (m.kind == PartKind::kUnit) {
     a.Digest("content", m.content);
   }
 }
 
 template <typename A, FieldsOf<JournalIngested> M>
 void Fields(A& a, M& m) {
-  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  Number(a, "part_id", m.part_id, kMaxParts - 1);
   Number(a, "ordinal", m.ordinal);
 }
 
@@ -57,9 +58,9 @@ void Fields(A& a, M& m) {
   a.Digest("files", m.files);
 }
 
-template <typename A, FieldsOf<JournalRangeDone> M>
+template <typename A, FieldsOf<JournalPartDone> M>
 void Fields(A& a, M& m) {
-  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  Number(a, "part_id", m.part_id, kMaxParts - 1);
   Fields(a, m.totals);
 }
 

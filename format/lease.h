@@ -33,7 +33,7 @@ struct Lease {
   uint64_t snapshot_sequence = 0;
   bool read_only = false;      // WAL entries are not in tables
   uint64_t wal_bytes = 0;      // copied from the source
-  Digest128 plan;              // over families and ranges
+  Digest128 plan;              // over families and parts
   uint64_t pinned_bytes = 0;   // table and blob files
   // Seconds since 1970, because they outlive a process.
   uint64_t created_seconds = 0;

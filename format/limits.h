@@ -54,12 +54,12 @@ inline constexpr uint32_t kMaxPlaces = 256;
 // Compression types a side can list (RocksDB's type is one byte).
 
 inline constexpr uint32_t kMaxLanes = 64;
-// Ranges of one transfer: bounds the memory of the plan (about 200 B each).
-inline constexpr uint32_t kMaxRanges = 1u << 18;
+// Parts of one transfer: bounds the memory of the plan (about 200 B each).
+inline constexpr uint32_t kMaxParts = 1u << 18;
 // Nanoseconds since 1970 as a file system takes them: until 2262.
 inline constexpr uint64_t kMaxModifiedNs = (1ull << 63) - 1;
 // Databases that one server lists.
-// Groups of entries in one range of a refresh: their digests fit a payload.
+// Groups of entries in one part of a refresh: their digests fit a payload.
 inline constexpr uint32_t kMaxGroups = 60'000;
 inline constexpr uint32_t kMaxGroupEntries = 1u << 16;
 // Bounds the source record that a source leaves with a target, and one message
@@ -68,7 +68,7 @@ inline constexpr uint64_t kMaxSourceRecordBytes = 16u << 20;
 inline constexpr uint32_t kMaxSourceRecordPartBytes = 256u << 10;
 inline constexpr uint32_t kMaxServedDatabases = 4096;
 
-// Chunks of one range: ordinals have 32 bits.
+// Chunks of one part: ordinals have 32 bits.
 inline constexpr uint64_t kMaxChunkOrdinal = 0xffffffff;
 
 // Retained snapshots that one server reports: far above the transfers it

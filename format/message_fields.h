@@ -9,7 +9,7 @@
 
 namespace sstferry {
 
-inline constexpr size_t kHeldRangeBytes = 4 + 4 * 8;
+inline constexpr size_t kHeldPartBytes = 4 + 4 * 8;
 inline constexpr size_t kCloneFileBytes = 1 + 3 * 8 + 16 + 1 + 8;
 
 inline const char* ConnectionKindName(ConnectionKind kind) {
@@ -72,16 +72,27 @@ inline const char* CompareModeName(CompareMode mode) {
   }
   return "unknown";
 }
-inline const char* RangeNeedName(RangeNeed need) {
+inline const char* PartNeedName(PartNeed need) {
   switch (need) {
-    case RangeNeed::kSend:
+    case PartNeed::kSend:
       return "send";
-    case RangeNeed::kCompare:
+    case PartNeed::kCompare:
       return "compare";
-    case RangeNeed::kUnchanged:
+    case PartNeed::kUnchanged:
       return "unchanged";
-    case RangeNeed::kLookup:
+    case PartNeed::kLookup:
       return "lookup";
+  }
+  return "unknown";
+}
+inline const char* PartKindName(PartKind kind) {
+  switch (kind) {
+    case PartKind::kRebuilt:
+      return "rebuilt";
+    case PartKind::kUnit:
+      return "unit";
+    case PartKind::kDelta:
+      return "delta";
   }
   return "unknown";
 }
@@ -144,13 +155,16 @@ void Fields(A& a, M& m) {
   Number(a, "sst_bytes", m.sst_bytes);
 }
 
-template <typename A, FieldsOf<Range> M>
+template <typename A, FieldsOf<Part> M>
 void Fields(A& a, M& m) {
-  Number(a, "id", m.id, kMaxRanges - 1);
+  Number(a, "id", m.id, kMaxParts - 1);
+  a.Enum("kind", m.kind, kMaxPartKind, PartKindName);
+  a.Enum("need", m.need, kMaxPartNeed, PartNeedName);
   Number(a, "family", m.family, kMaxFamilies - 1);
   Fields(a, m.interval);
-  Number(a, "estimated_bytes", m.estimated_bytes);
-  a.Enum("need", m.need, kMaxRangeNeed, RangeNeedName);
+  Number(a, "file", m.file, kMaxParts - 1);
+  Number(a, "offset", m.offset);
+  Number(a, "bytes", m.bytes);
 }
 
 template <typename A, FieldsOf<TargetFamily> M>
@@ -185,9 +199,9 @@ void Fields(A& a, M& m) {
   a.Text("reason", m.reason, kMaxMessageTextBytes);
 }
 
-template <typename A, FieldsOf<HeldRange> M>
+template <typename A, FieldsOf<HeldPart> M>
 void Fields(A& a, M& m) {
-  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  Number(a, "part_id", m.part_id, kMaxParts - 1);
   Fields(a, m.totals);
 }
 
@@ -282,7 +296,7 @@ void Fields(A& a, M& m) {
   a.Enum("mode", m.mode, 2, TransferModeName);
   a.Enum("compare", m.compare, 1, CompareModeName);
   Number(a, "target_families", m.target_families, kMaxFamilies);
-  Number(a, "target_covers", m.target_covers, kMaxRanges);
+  Number(a, "target_covers", m.target_covers, kMaxParts);
   Number(a, "waited_seconds", m.waited_seconds);
   a.Id("newer_than", m.newer_than);
 }
@@ -301,7 +315,7 @@ void Fields(A& a, M& m) {
 
 template <typename A, FieldsOf<Covers> M>
 void Fields(A& a, M& m) {
-  a.List("covers", m.covers, kMaxRanges, 48,
+  a.List("covers", m.covers, kMaxParts, 48,
          [](auto& archive, auto& item) { Fields(archive, item); });
 }
 
@@ -380,36 +394,36 @@ void Fields(A& a, M& m) {
   Number(a, "source_files", m.source_files);
 }
 
-template <typename A, FieldsOf<Ranges> M>
+template <typename A, FieldsOf<Parts> M>
 void Fields(A& a, M& m) {
-  a.List("ranges", m.ranges, kMaxRanges, 19,
+  a.List("parts", m.parts, kMaxParts, 32,
          [](auto& archive, auto& item) { Fields(archive, item); });
 }
 
 template <typename A, FieldsOf<PlanItems> M>
 void Fields(A& a, M& m) {
-  a.List("items", m.items, kMaxRanges, 23,
+  a.List("items", m.items, kMaxParts, 23,
          [](auto& archive, auto& item) { Fields(archive, item); });
 }
 
 template <typename A, FieldsOf<CloneSet> M>
 void Fields(A& a, M& m) {
   Number(a, "unit_bytes", m.unit_bytes, kMaxChunkBytes, kMinChunkBytes);
-  Number(a, "file_count", m.file_count, kMaxRanges);
+  Number(a, "file_count", m.file_count, kMaxParts);
   a.Digest("content", m.content);
 }
 
 template <typename A, FieldsOf<CloneFiles> M>
 void Fields(A& a, M& m) {
-  a.List("files", m.files, kMaxRanges, kCloneFileBytes,
+  a.List("files", m.files, kMaxParts, kCloneFileBytes,
          [](auto& archive, auto& item) { Fields(archive, item); });
 }
 
 template <typename A, FieldsOf<PlanEnd> M>
 void Fields(A& a, M& m) {
-  Number(a, "range_count", m.range_count, kMaxRanges);
+  Number(a, "part_count", m.part_count, kMaxParts);
   Number(a, "estimated_bytes", m.estimated_bytes);
-  Number(a, "cover_count", m.cover_count, kMaxRanges);
+  Number(a, "cover_count", m.cover_count, kMaxParts);
 }
 
 template <typename A, FieldsOf<Ping> M>
@@ -436,7 +450,7 @@ void Fields(A& a, M& m) {
 
 template <typename A, FieldsOf<Held> M>
 void Fields(A& a, M& m) {
-  a.List("ranges", m.ranges, kMaxRanges, kHeldRangeBytes,
+  a.List("parts", m.parts, kMaxParts, kHeldPartBytes,
          [](auto& archive, auto& item) { Fields(archive, item); });
 }
 

@@ -6,18 +6,6 @@
 
 namespace sstferry {
 
-inline const char* ChunkKindName(ChunkKind kind) {
-  switch (kind) {
-    case ChunkKind::kRebuilt:
-      return "rebuilt";
-    case ChunkKind::kCloned:
-      return "cloned";
-    case ChunkKind::kDelta:
-      return "delta";
-  }
-  return "unknown";
-}
-
 template <typename A, FieldsOf<EntryDigest> M>
 void Fields(A& a, M& m) {
   a.Bytes("key", m.key, kMaxKeyBytes);
@@ -25,9 +13,9 @@ void Fields(A& a, M& m) {
   a.Digest("value", m.value);
 }
 
-template <typename A, FieldsOf<RangeRequest> M>
+template <typename A, FieldsOf<PartRequest> M>
 void Fields(A& a, M& m) {
-  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  Number(a, "part_id", m.part_id, kMaxParts - 1);
   a.OptionalBytes("after", m.after, kMaxKeyBytes);
   Fields(a, m.held);
   Number(a, "open_bytes", m.open_bytes, kMaxChunkFileBytes);
@@ -37,23 +25,23 @@ void Fields(A& a, M& m) {
 
 template <typename A, FieldsOf<ChunkAck> M>
 void Fields(A& a, M& m) {
-  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  Number(a, "part_id", m.part_id, kMaxParts - 1);
   Number(a, "ordinal", m.ordinal);
   Number(a, "bytes", m.bytes, kMaxChunkFileBytes);
 }
 
 template <typename A, FieldsOf<ChunkBegin> M>
 void Fields(A& a, M& m) {
-  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  Number(a, "part_id", m.part_id, kMaxParts - 1);
   Number(a, "ordinal", m.ordinal);
-  a.Enum("kind", m.kind, kMaxChunkKind, ChunkKindName);
+  a.Enum("kind", m.kind, kMaxPartKind, PartKindName);
   Number(a, "file_bytes", m.file_bytes, kMaxChunkFileBytes);
   Number(a, "first_byte", m.first_byte, kMaxChunkFileBytes);
 }
 
 template <typename A, FieldsOf<ChunkEnd> M>
 void Fields(A& a, M& m) {
-  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  Number(a, "part_id", m.part_id, kMaxParts - 1);
   Number(a, "ordinal", m.ordinal);
   Number(a, "file_bytes", m.file_bytes, kMaxChunkFileBytes);
   Number(a, "entries", m.entries);
@@ -64,9 +52,9 @@ void Fields(A& a, M& m) {
   a.Digest("digest", m.digest);
 }
 
-template <typename A, FieldsOf<RangeEnd> M>
+template <typename A, FieldsOf<PartEnd> M>
 void Fields(A& a, M& m) {
-  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  Number(a, "part_id", m.part_id, kMaxParts - 1);
   Fields(a, m.totals);
   a.Digest("chain", m.chain);
 }
@@ -79,7 +67,7 @@ void Fields(A& a, M& m) {
 
 template <typename A, FieldsOf<UnitDigestRequest> M>
 void Fields(A& a, M& m) {
-  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  Number(a, "part_id", m.part_id, kMaxParts - 1);
 }
 
 template <typename A, FieldsOf<DigestReply> M>
@@ -91,7 +79,7 @@ void Fields(A& a, M& m) {
 
 template <typename A, FieldsOf<GroupRequest> M>
 void Fields(A& a, M& m) {
-  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  Number(a, "part_id", m.part_id, kMaxParts - 1);
   Number(a, "group_entries", m.group_entries, kMaxGroupEntries);
 }
 
@@ -125,7 +113,7 @@ inline const char* DeltaBasisName(DeltaBasis basis) {
 
 template <typename A, FieldsOf<DeltaRequest> M>
 void Fields(A& a, M& m) {
-  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  Number(a, "part_id", m.part_id, kMaxParts - 1);
   a.Bool("begins", m.begins);
   Fields(a, m.held);
   Fields(a, m.interval);

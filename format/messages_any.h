@@ -93,7 +93,7 @@ struct End {
 inline constexpr size_t kBatchBytes = 256u << 10;
 
 // Returns the end of the batch that begins at items[begin]: at least one item,
-// then as many as fit into kBatchBytes. Item is Range, PlanItem or EntryDigest;
+// then as many as fit into kBatchBytes. Item is Part, PlanItem or EntryDigest;
 // with keys inside kMaxKeyBytes a batch always fits into one frame. REQUIRES:
 // begin < items.size().
 template <typename Item>

@@ -17,8 +17,8 @@ size_t IntervalBytes(const KeyInterval& interval) {
 
 }  // namespace
 
-size_t EncodedBytes(const Range& item) {
-  return 17 + IntervalBytes(item.interval);
+size_t EncodedBytes(const Part& item) {
+  return 30 + IntervalBytes(item.interval);
 }
 size_t EncodedBytes(const TargetFamily& item) {
   return 5 + item.name.size();
@@ -26,7 +26,7 @@ size_t EncodedBytes(const TargetFamily& item) {
 size_t EncodedBytes(const Cover& item) {
   return 46 + IntervalBytes(item.interval);
 }
-size_t EncodedBytes(const HeldRange&) { return kHeldRangeBytes; }
+size_t EncodedBytes(const HeldPart&) { return kHeldPartBytes; }
 size_t EncodedBytes(const CloneFile&) { return kCloneFileBytes; }
 size_t EncodedBytes(const PlanItem& item) {
   return 21 + IntervalBytes(item.interval) + item.file.size() +
@@ -60,9 +60,9 @@ Status Family::DecodeFrom(const Slice& payload) {
   return DecodeFields("Family", payload, this);
 }
 
-void Ranges::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
-Status Ranges::DecodeFrom(const Slice& payload) {
-  return DecodeFields("Ranges", payload, this);
+void Parts::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status Parts::DecodeFrom(const Slice& payload) {
+  return DecodeFields("Parts", payload, this);
 }
 
 void PlanItems::EncodeTo(std::string* out) const { EncodeFields(*this, out); }

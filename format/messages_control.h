@@ -10,6 +10,7 @@
 #include "format/messages_refresh.h"
 #include "format/messages_status.h"
 #include "format/other_file.h"
+#include "format/part.h"
 
 namespace sstferry {
 
@@ -137,25 +138,16 @@ struct Family {
   friend bool operator==(const Family&, const Family&) = default;
 };
 
-struct Range {
-  uint32_t id = 0;      // 0, 1, ... across the whole transfer
-  uint32_t family = 0;  // Family::index
-  KeyInterval interval;
-  uint64_t estimated_bytes = 0;
-  RangeNeed need = RangeNeed::kSend;
-  friend bool operator==(const Range&, const Range&) = default;
-};
-
-// Encoded size in bytes of the item inside a Ranges payload.
-size_t EncodedBytes(const Range& item);
+// Encoded size in bytes of the item inside a Parts payload.
+size_t EncodedBytes(const Part& item);
 
 // Part of a plan, which takes as many of these as needed; ids ascend without
 // gaps.
-struct Ranges {
-  std::vector<Range> ranges;
+struct Parts {
+  std::vector<Part> parts;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
-  friend bool operator==(const Ranges&, const Ranges&) = default;
+  friend bool operator==(const Parts&, const Parts&) = default;
 };
 
 // kLookup and kDelta: of a refresh.
@@ -188,7 +180,7 @@ struct PlanItems {
 };
 
 struct PlanEnd {
-  uint32_t range_count = 0;
+  uint32_t part_count = 0;
   uint64_t estimated_bytes = 0;
   uint32_t cover_count = 0;
   void EncodeTo(std::string* out) const;
@@ -257,20 +249,20 @@ struct OtherFilePart {
   friend bool operator==(const OtherFilePart&, const OtherFilePart&) = default;
 };
 
-// A range of which the target has received every chunk.
-struct HeldRange {
-  uint32_t range_id = 0;
+// A part of which the target has received every chunk.
+struct HeldPart {
+  uint32_t part_id = 0;
   Totals totals;
-  friend bool operator==(const HeldRange&, const HeldRange&) = default;
+  friend bool operator==(const HeldPart&, const HeldPart&) = default;
 };
 
 // Encoded size in bytes of the item inside a Held payload.
-size_t EncodedBytes(const HeldRange& item);
+size_t EncodedBytes(const HeldPart& item);
 
-// Sent before Finish in a resumed transfer: ranges that the source need not
+// Sent before Finish in a resumed transfer: parts that the source need not
 // send, so that its totals cover all. As many messages as needed.
 struct Held {
-  std::vector<HeldRange> ranges;
+  std::vector<HeldPart> parts;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Held&, const Held&) = default;

@@ -1,5 +1,5 @@
 // Messages of lane connections by which both sides of a refresh find the
-// entries of a range that differ. See format/messages.h.
+// entries of a part that differ. See format/messages.h.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace sstferry {
 
-// Asks for the digests of a range's groups of entries (FORMAT.md, "Groups").
+// Asks for the digests of a part's groups of entries (FORMAT.md, "Groups").
 struct GroupRequest {
-  uint32_t range_id = 0;
+  uint32_t part_id = 0;
   uint32_t group_entries = 1;  // desired mean
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
@@ -23,7 +23,7 @@ struct GroupReply {
   uint64_t entries = 0;
   uint64_t key_value_bytes = 0;
   Digest128 content;  // over the digests of all entries
-  // In key order; none: the range has no entries, or too many to be told.
+  // In key order; none: the part has no entries, or too many to be told.
   std::vector<Digest128> groups;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
@@ -61,13 +61,13 @@ enum class DeltaBasis : uint8_t {
 };
 inline constexpr uint8_t kMaxDeltaBasis = 2;
 
-// Asks for the delta chunk of a range, in as many messages as needed.
+// Asks for the delta chunk of a part, in as many messages as needed.
 struct DeltaRequest {
-  uint32_t range_id = 0;
+  uint32_t part_id = 0;
   // Only the first message has what follows, up to `groups`.
   bool begins = false;
-  Totals held;           // what the target has of the range
-  KeyInterval interval;  // the part of the range that the delta is for
+  Totals held;           // what the target has of the part
+  KeyInterval interval;  // the piece of the part that the delta is for
   DeltaBasis basis = DeltaBasis::kGroups;
   // More neighbouring keys than that which only the target has are deleted by
   // one range deletion; 0: each by itself.

@@ -27,11 +27,11 @@ bool PutBackShared(const Slice& before, GroupEntry* entry) {
   return true;
 }
 
-void RangeRequest::EncodeTo(std::string* out) const {
+void PartRequest::EncodeTo(std::string* out) const {
   EncodeFields(*this, out);
 }
-Status RangeRequest::DecodeFrom(const Slice& payload) {
-  return DecodeFields("RangeRequest", payload, this);
+Status PartRequest::DecodeFrom(const Slice& payload) {
+  return DecodeFields("PartRequest", payload, this);
 }
 
 void ChunkBegin::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
@@ -49,9 +49,9 @@ Status ChunkEnd::DecodeFrom(const Slice& payload) {
   return DecodeFields("ChunkEnd", payload, this);
 }
 
-void RangeEnd::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
-Status RangeEnd::DecodeFrom(const Slice& payload) {
-  return DecodeFields("RangeEnd", payload, this);
+void PartEnd::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status PartEnd::DecodeFrom(const Slice& payload) {
+  return DecodeFields("PartEnd", payload, this);
 }
 
 void DigestRequest::EncodeTo(std::string* out) const {

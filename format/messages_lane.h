@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "format/messages_any.h"
+#include "format/part.h"
 
 namespace sstferry {
 
-struct RangeRequest {
-  uint32_t range_id = 0;
-  // Resume: the key after which the source continues, instead of at the range's
+struct PartRequest {
+  uint32_t part_id = 0;
+  // Resume: the key after which the source continues, instead of at the part's
   // begin. The target has received everything up to it. The next chunk's
   // ordinal is held.chunks.
   std::optional<std::string> after;
@@ -22,32 +23,17 @@ struct RangeRequest {
   uint64_t open_bytes = 0;
   uint64_t open_frames = 0;
   // A delta was asked for, and that chunk, or the last one, belongs to it. The
-  // source sends the rest; without it, the end of the range without a chunk.
+  // source sends the rest; without it, the end of the part without a chunk.
   bool of_delta = false;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
-  friend bool operator==(const RangeRequest&, const RangeRequest&) = default;
+  friend bool operator==(const PartRequest&, const PartRequest&) = default;
 };
-
-enum class ChunkKind : uint8_t {
-  kRebuilt = 0,
-  kCloned = 1,  // a unit of a clone: no table file, and without entries
-  // Puts and deletions above what the target has. Where the range is compared in
-  // parts, each part has at most one; else it is the only chunk of its range.
-  kDelta = 2,
-};
-inline constexpr uint8_t kMaxChunkKind = 2;
-
-// True if the source makes the chunk while it sends it, so that it cannot read
-// the same bytes a second time.
-inline bool IsBuilt(ChunkKind kind) {
-  return kind == ChunkKind::kRebuilt || kind == ChunkKind::kDelta;
-}
 
 struct ChunkBegin {
-  uint32_t range_id = 0;
-  uint32_t ordinal = 0;  // position of the chunk in its range: 0, 1, ...
-  ChunkKind kind = ChunkKind::kRebuilt;
+  uint32_t part_id = 0;
+  uint32_t ordinal = 0;  // position of the chunk in its part: 0, 1, ...
+  PartKind kind = PartKind::kRebuilt;
   uint64_t file_bytes = 0;  // 0: not yet known (the chunk is being built)
   // Offset of the first byte that follows: the request's open_bytes, or 0 if
   // the chunk is sent from its start.
@@ -61,7 +47,7 @@ struct ChunkBegin {
 // again, and the source drops them from its resend buffer. Byte 0 of the next
 // chunk acknowledges a whole chunk.
 struct ChunkAck {
-  uint32_t range_id = 0;
+  uint32_t part_id = 0;
   uint32_t ordinal = 0;
   uint64_t bytes = 0;  // of the chunk's file
   void EncodeTo(std::string* out) const;
@@ -70,7 +56,7 @@ struct ChunkAck {
 };
 
 struct ChunkEnd {
-  uint32_t range_id = 0;
+  uint32_t part_id = 0;
   uint32_t ordinal = 0;
   uint64_t file_bytes = 0;
   uint64_t entries = 0;
@@ -85,14 +71,14 @@ struct ChunkEnd {
   friend bool operator==(const ChunkEnd&, const ChunkEnd&) = default;
 };
 
-struct RangeEnd {
-  uint32_t range_id = 0;
+struct PartEnd {
+  uint32_t part_id = 0;
   Totals totals;
   // XXH3-128 over the chunks' digests in order.
   Digest128 chain;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
-  friend bool operator==(const RangeEnd&, const RangeEnd&) = default;
+  friend bool operator==(const PartEnd&, const PartEnd&) = default;
 };
 
 struct DigestRequest {
@@ -106,7 +92,7 @@ struct DigestRequest {
 // Asks for the digest of the bytes of a clone's unit: a DigestReply without
 // entries.
 struct UnitDigestRequest {
-  uint32_t range_id = 0;
+  uint32_t part_id = 0;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const UnitDigestRequest&,

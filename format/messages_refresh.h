@@ -16,15 +16,6 @@ enum class TransferMode : uint8_t {
   kClone = 2,    // the source's files as they are, in units; feature bit
 };
 
-// The target requests this for a range of the plan.
-enum class RangeNeed : uint8_t {
-  kSend = 0,       // the chunks; in a refresh: the target has nothing there
-  kCompare = 1,    // digests of groups, and a delta if they differ
-  kUnchanged = 2,  // nothing
-  kLookup = 3,     // a delta: the source knows which keys may have changed
-};
-inline constexpr uint8_t kMaxRangeNeed = 3;
-
 // A column family of the target before a refresh.
 struct TargetFamily {
   std::string name;

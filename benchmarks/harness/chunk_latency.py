@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long after the source has finished a chunk does the target have it?
 
-The source logs "finished chunk N of range R of transfer T" (serve --log-level
+The source logs "finished chunk N of part R of transfer T" (serve --log-level
 debug --log-format json). RocksDB removes a chunk's name from TARGET_DIR.sstferry/
 staging as the last step of its ingestion: inotify tells when. Both on one
 machine, so on one clock. A source's times are rounded down to milliseconds.
@@ -25,7 +25,7 @@ import threading
 import time
 
 FINISHED = re.compile(
-    r"finished chunk (\d+) of range (\d+) of transfer ([0-9a-f]+)")
+    r"finished chunk (\d+) of part (\d+) of transfer ([0-9a-f]+)")
 STAGED = re.compile(r"(\d+)-(\d+)\.sst$")
 IN_DELETE = 0x200
 EVENT = struct.Struct("iIII")
@@ -34,7 +34,7 @@ WAIT_SECONDS = 0.1
 
 
 def finished_chunks(path):
-    """(transfer, range, chunk) -> seconds since 1970, of a source's log."""
+    """(transfer, part, chunk) -> seconds since 1970, of a source's log."""
     chunks = {}
     with open(path, encoding="utf-8", errors="replace") as log:
         for line in log:
@@ -54,7 +54,7 @@ class IngestWatch:
     """Notes when each chunk of a pull into `target` was ingested."""
 
     def __init__(self, target):
-        self.times = {}  # (range, chunk) -> seconds since 1970
+        self.times = {}  # (part, chunk) -> seconds since 1970
         self._staging = target + ".sstferry/staging"
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run)

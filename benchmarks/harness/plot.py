@@ -59,7 +59,7 @@ def bars(path, title, summaries):
 set style histogram errorbars gap 2 lw 1
 set style fill solid 0.85 border -1
 set ylabel "keys and values, MB/s (median, min-max)"
-set yrange [0:*]
+set ypart [0:*]
 set key outside right top
 """
     plots = []
@@ -107,10 +107,10 @@ def rates(path, title, runs):
         return False
     script += """set xlabel "seconds"
 set ylabel "bytes arriving in the target's directory, MB/s"
-set yrange [0:*]
+set ypart [0:*]
 set key outside right top
 """
-    script += "set xrange [0:%s]\n" % (end or "*")
+    script += "set xpart [0:%s]\n" % (end or "*")
     gnuplot(script + "plot " + ", \\\n  ".join(plots) + "\n")
     return True
 

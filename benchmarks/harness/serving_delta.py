@@ -214,7 +214,7 @@ class Replicas:
         runs = {contender: [] for contender in contenders}
         for contender in contenders:
             self.keep(contender, ".before")
-        for number in range(repeat):
+        for number in part(repeat):
             order = contenders[number % len(contenders):] + \
                 contenders[:number % len(contenders)]
             for contender in order:
@@ -343,7 +343,7 @@ def problems(row, bars):
 def delta_text(answers):
     text = ("| Since the refresh before | Seconds | of a seed | CPU, of a "
             "seed | Wire, MB | of the target | Written, of the target | Entries put | deleted | "
-            "Ranges unchanged | looked up | compared | sent |\n"
+            "Parts unchanged | looked up | compared | sent |\n"
             "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
     for row in answers:
         report, mine = row["report"], row["contenders"][SSTFERRY]
@@ -354,8 +354,8 @@ def delta_text(answers):
                 mine["wire_bytes"]["median"] / 1e6,
                 100 * row["wire_share"], 100 * row["written_share"],
                 report["entries_put"], report["entries_deleted"],
-                report["ranges_unchanged"], report["ranges_looked_up"],
-                report["ranges_compared"], report["ranges_sent"])
+                report["parts_unchanged"], report["parts_looked_up"],
+                report["parts_compared"], report["parts_sent"])
     text += "\nThe same changes with every contender, medians:\n\n" \
         "| Since the refresh before | Contender | Seconds | Min-max | CPU s " \
         "| Wire, MB | Written, MB |\n|---|---|---|---|---|---|---|\n"

@@ -10,7 +10,7 @@ from harness.serving_delta import sst_files, written_by
 
 FILES = (100, 300, 1000, 3000)
 MAX_WINDOW_MICROS = 50_000
-# Ranges are cut below a chunk's size: so much larger than the average.
+# Parts are cut below a chunk's size: so much larger than the average.
 CHUNK_OVER_FILE = 1.6
 NIGHTS = 10
 MAX_GET_RATIO = 1.1
@@ -28,7 +28,7 @@ def window(world):
     points = []
     for files in settings.files_list:
         runs = []
-        for repeat in range(1, settings.repeat + 1):
+        for repeat in part(1, settings.repeat + 1):
             run = window_once(world, files)
             runs.append(run)
             world.say("%d files #%d: blocked %.1f ms, call %.1f ms" % (
@@ -48,7 +48,7 @@ def window(world):
 
 def window_once(world, files):
     settings = world.settings
-    world.change_anew()  # something in each range
+    world.change_anew()  # something in each part
     with world.server() as (_, url):
         run = world.serve(
             "window %d" % files, "--source", url, "--chunk-bytes",
@@ -87,7 +87,7 @@ def nights(world):
     world.seed()
     fresh = os.path.join(settings.workdir, "fresh")
     rows = []
-    for night in range(1, settings.nights + 1):
+    for night in part(1, settings.nights + 1):
         world.change(generation=night, overwrite_permille=10,
                      delete_permille=5, insert_permille=5)
         before = sst_files(world.target)

@@ -43,29 +43,29 @@ std::vector<KeyRange> SplitByFiles(rocksdb::DB* db, size_t count) {
   });
   uint64_t total = 0;
   for (const auto& file : files) total += file.size;
-  std::vector<KeyRange> ranges(1);
+  std::vector<KeyRange> parts(1);
   uint64_t passed = 0;
   for (const auto& file : files) {
-    const bool full = passed * count >= total * ranges.size();
-    if (full && file.smallestkey > ranges.back().begin) {
-      ranges.back().end = file.smallestkey;
-      ranges.push_back({file.smallestkey, ""});
+    const bool full = passed * count >= total * parts.size();
+    if (full && file.smallestkey > parts.back().begin) {
+      parts.back().end = file.smallestkey;
+      parts.push_back({file.smallestkey, ""});
     }
     passed += file.size;
   }
-  return ranges;
+  return parts;
 }
 
 std::unique_ptr<rocksdb::Iterator> NewRangeIterator(
-    rocksdb::DB* db, const KeyRange& range,
+    rocksdb::DB* db, const KeyRange& part,
     const rocksdb::Slice* upper_bound) {
   rocksdb::ReadOptions read;
   read.total_order_seek = true;
   read.fill_cache = false;
   read.readahead_size = 2u << 20;
-  if (!range.end.empty()) read.iterate_upper_bound = upper_bound;
+  if (!part.end.empty()) read.iterate_upper_bound = upper_bound;
   std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(read));
-  it->Seek(range.begin);
+  it->Seek(part.begin);
   return it;
 }
 

@@ -24,13 +24,13 @@ struct KeyRange {
   std::string end;
 };
 
-// About count ranges of about equal file bytes, cut at the bounds of SST
-// files of all levels, together covering every key. At least one range.
+// About count parts of about equal file bytes, cut at the bounds of SST
+// files of all levels, together covering every key. At least one part.
 std::vector<KeyRange> SplitByFiles(rocksdb::DB* db, size_t count);
 
-// A bounded, ordered iterator over one range that leaves the cache alone.
+// A bounded, ordered iterator over one part that leaves the cache alone.
 std::unique_ptr<rocksdb::Iterator> NewRangeIterator(
-    rocksdb::DB* db, const KeyRange& range, const rocksdb::Slice* upper_bound);
+    rocksdb::DB* db, const KeyRange& part, const rocksdb::Slice* upper_bound);
 
 struct Shape {
   uint64_t files = 0;

@@ -33,7 +33,7 @@ constexpr uint8_t kFirstIgnorable = 128;
 constexpr uint8_t kRecyclablePredecessor = 131;
 
 // The part of a logical record that types 1 to 4, and 5 to 8, stand for.
-enum class Part : uint8_t { kWhole, kFirst, kMiddle, kLast };
+enum class Fragment : uint8_t { kWhole, kFirst, kMiddle, kLast };
 
 bool IsRecyclable(uint8_t type) {
   return (type > 4 && type <= kLastRecyclable) ||
@@ -208,8 +208,8 @@ Status LogFollower::Take(const Physical& physical, Reading* reading,
   if (type > kLastRecyclable) {
     return TakeMeta(physical, reading, step);
   }
-  const Part part = static_cast<Part>((type - 1) % 4);
-  const bool begins = part == Part::kWhole || part == Part::kFirst;
+  const Fragment part = static_cast<Fragment>((type - 1) % 4);
+  const bool begins = part == Fragment::kWhole || part == Fragment::kFirst;
   // Old writers may leave an empty first part behind.
   if (begins ? reading->in_record && !reading->record.empty()
              : !reading->in_record) {
@@ -234,14 +234,14 @@ Status LogFollower::Take(const Physical& physical, Reading* reading,
         return TooLarge(physical.end_offset);
     }
     record = reading->record;
-  } else if (part != Part::kWhole) {
+  } else if (part != Fragment::kWhole) {
     if (physical.payload.size() > kMaxLogRecordBytes - reading->record.size()) {
       return TooLarge(physical.end_offset);
     }
     reading->record.append(physical.payload.data(), physical.payload.size());
     record = reading->record;
   }
-  reading->in_record = part == Part::kFirst || part == Part::kMiddle;
+  reading->in_record = part == Fragment::kFirst || part == Fragment::kMiddle;
   if (reading->in_record) {
     return Status::OK();
   }

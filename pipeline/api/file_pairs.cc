@@ -18,7 +18,7 @@ bool IsData(const CloneFile& file) {
 // Where a unit lies: kind and number of its file, first byte, bytes.
 using UnitPlace = std::tuple<CloneFileKind, uint64_t, uint64_t, uint64_t>;
 
-UnitPlace PlaceOf(const ClonePlan& side, const CloneUnit& unit) {
+UnitPlace PlaceOf(const ClonePlan& side, const Part& unit) {
   const CloneFile& file = side.files[unit.file];
   return {file.kind, file.number, unit.offset, unit.bytes};
 }
@@ -38,8 +38,8 @@ Status PairFiles(const ClonePlan& left, const ClonePlan& right,
   if (!(left.set.content == right.set.content)) {
     return Differ("the sides have other files, or other records in WALs");
   }
-  std::vector<CloneUnit> units;
-  std::vector<CloneUnit> right_units;
+  std::vector<Part> units;
+  std::vector<Part> right_units;
   Status status = CutIntoUnits(left.files, left.set.unit_bytes, &units);
   if (status.ok()) {
     status = CutIntoUnits(right.files, right.set.unit_bytes, &right_units);

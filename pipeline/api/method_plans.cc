@@ -24,9 +24,9 @@ void FillSeconds(uint32_t lanes, MethodSummary* method) {
   }
 }
 
-// Returns what moving the planned ranges takes. A transfer lasts as long as the
+// Returns what moving the planned parts takes. A transfer lasts as long as the
 // link needs for its bytes, or its lanes for the source's work.
-MethodSummary EstimateChunks(const SourcePlan& plan, uint64_t bytes) {
+MethodSummary EstimateChunks(const Plan& plan, uint64_t bytes) {
   MethodSummary method;
   method.method = "ingest";
   for (const PlanItem& item : plan.items) {
@@ -39,7 +39,7 @@ MethodSummary EstimateChunks(const SourcePlan& plan, uint64_t bytes) {
   return method;
 }
 
-MethodSummary EstimateClone(const SourcePlan& plan, uint64_t bytes) {
+MethodSummary EstimateClone(const Plan& plan, uint64_t bytes) {
   MethodSummary method;
   method.method = "clone";
   if (plan.clone.has_value()) {
@@ -85,7 +85,7 @@ const char* NameOf(PullMethod method) {
 }  // namespace
 
 void MethodPlans::Take(PullMethod method, const rocksdb::Status& status,
-                       bool left_out, const SourcePlan& plan,
+                       bool left_out, const Plan& plan,
                        uint64_t bytes_to_come) {
   const EndState state = EndStateOf(status);
   const bool refused = !left_out && (state == EndState::kRefused ||

@@ -24,7 +24,7 @@ class MethodPlans {
   // without what the target has. `left_out`: it was refused only for what
   // chunks would leave out. A later attempt by the same method counts.
   void Take(PullMethod method, const rocksdb::Status& status, bool left_out,
-            const SourcePlan& plan, uint64_t bytes_to_come);
+            const Plan& plan, uint64_t bytes_to_come);
   // Records that there was no attempt by `method`, and why.
   void TakeWhyNot(PullMethod method, const std::string& why);
   // After an attempt by PullMethod::kAuto that was refused only because a clone
@@ -44,7 +44,7 @@ class MethodPlans {
   std::optional<MethodSummary> chunks_;
   std::optional<MethodSummary> clone_;
   bool clones_compacted_ = false;
-  SourcePlan plan_;  // of chunks; empty: none came
+  Plan plan_;  // of chunks; empty: none came
 };
 
 }  // namespace sstferry

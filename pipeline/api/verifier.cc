@@ -75,7 +75,7 @@ Status Verifier::OpenSide(VerifySide* side) {
                       source.software + " on the " + side->label +
                           " does not tell of its files");
   }
-  PullOptions as_pulled;  // cut into ranges as a pull would be
+  PullOptions as_pulled;  // cut into parts as a pull would be
   as_pulled.selection = options_.selection;
   as_pulled.lanes = options_.lanes;
   OpenRequest request =
@@ -162,31 +162,31 @@ Status Verifier::MatchFamilies() {
   for (const std::string& name : right_.judged.families_only_here) {
     AddDifference({0, place++}, name, "", "column family only right");
   }
-  // Gaps between the left side's ranges would count as equal.
+  // Gaps between the left side's parts would count as equal.
   return CheckTiling(left_.plan, options_.selection.interval, orders_);
 }
 
 DigestPart Verifier::PartOf(const VerifySide& side, uint32_t at) const {
   const bool is_left = &side == &left_;
-  DigestPart part;
+  DigestPart asked;
   if (as_files()) {
-    part.unit = is_left ? pairs_[at].left : pairs_[at].right;
-    return part;
+    asked.unit = is_left ? pairs_[at].left : pairs_[at].right;
+    return asked;
   }
-  const Range& range = left_.plan.ranges[at];
-  part.family = is_left ? range.family : right_family_[range.family];
-  part.interval = range.interval;
-  return part;
+  const Part& part = left_.plan.parts[at];
+  asked.family = is_left ? part.family : right_family_[part.family];
+  asked.interval = part.interval;
+  return asked;
 }
 
 // Compares all parts that both sides have: pairs of units, or the left side's
-// ranges.
+// parts.
 Status Verifier::CompareParts() {
   std::vector<uint32_t> parts;
-  const size_t count = as_files() ? pairs_.size() : left_.plan.ranges.size();
+  const size_t count = as_files() ? pairs_.size() : left_.plan.parts.size();
   for (uint32_t at = 0; at < count; ++at) {
     if (as_files() ||
-        right_family_[left_.plan.ranges[at].family] != UINT32_MAX) {
+        right_family_[left_.plan.parts[at].family] != UINT32_MAX) {
       parts.push_back(at);
     }
   }
@@ -223,7 +223,7 @@ Status Verifier::TakeCompared(const ComparedPart& compared) {
     key_value_bytes_ += compared.left.key_value_bytes;
   }
   entries_ += compared.left.entries;
-  done_bytes_ += left_.plan.ranges[at].estimated_bytes;
+  done_bytes_ += left_.plan.parts[at].bytes;
   return compared.equal() ? Status::OK() : ListDifferences(compared.lane, at);
 }
 
@@ -239,14 +239,14 @@ void Verifier::AddDifferentFile(size_t at) {
 
 // Lists each differing key.
 Status Verifier::ListDifferences(uint32_t lane, size_t at) {
-  const Range& range = left_.plan.ranges[at];
+  const Part& part = left_.plan.parts[at];
   const std::string& family =
-      left_.plan.families[range.family].description.name;
-  const rocksdb::Comparator* order = orders_[range.family];
+      left_.plan.families[part.family].description.name;
+  const rocksdb::Comparator* order = orders_[part.family];
   EntryStream left_stream(left_.link->lane(lane), &left_.link->guard(),
-                          range.family, range.interval, order);
+                          part.family, part.interval, order);
   EntryStream right_stream(right_.link->lane(lane), &right_.link->guard(),
-                           right_family_[range.family], range.interval, order);
+                           right_family_[part.family], part.interval, order);
   uint64_t found = 0;
   const EntryDigest* left = nullptr;
   const EntryDigest* right = nullptr;
@@ -288,10 +288,10 @@ Status Verifier::ListDifferences(uint32_t lane, size_t at) {
     }
   }
   if (status.ok() && !failure_.failed() && found == 0) {
-    // The range's digests differ and tell plain values from entities, the
+    // The part's digests differ and tell plain values from entities, the
     // digests of single values do not.
-    AddDifference({at + 1, 0}, family, range.interval.begin.value_or(""),
-                  "content of the range that begins here differs");
+    AddDifference({at + 1, 0}, family, part.interval.begin.value_or(""),
+                  "content of the part that begins here differs");
   }
   return status;
 }
@@ -370,7 +370,7 @@ Status Verifier::Run(Summary* summary) {
       side->link->SetLanes(lanes);
     }
   }
-  planned_bytes_ = left_.plan.estimated_bytes;
+  planned_bytes_ = left_.plan.bytes();
   ReadRecords(/*pinned=*/true);
   if (status.ok()) {
     SayWhatIsCompared();
@@ -481,7 +481,7 @@ void Verifier::FillSummary(uint32_t lanes, Summary* summary) const {
   for (const Family& family : left_.plan.families) {
     summary->column_families.push_back(family.description.name);
   }
-  summary->ranges = left_.plan.ranges.size();
+  summary->parts = left_.plan.parts.size();
   summary->lanes = lanes;
   summary->entries = entries_left_;
   summary->key_value_bytes = key_value_bytes_;

@@ -34,7 +34,7 @@ struct VerifySide {
   std::string label;  // "left", "right"
   JudgedSide judged;  // facts for the verdict if the sides differ
   std::string database;
-  SourcePlan plan;
+  Plan plan;
   std::unique_ptr<SourceLink> link;
   std::atomic<bool> is_corrupt{false};  // it said so of its own files
 };
@@ -83,7 +83,7 @@ class Verifier {
   void HangUp(const rocksdb::Status& status, Summary* summary);
   void FillSummary(uint32_t lanes, Summary* summary) const;
   // Position of a difference among all: 0 for families of one side only, then
-  // n + 1 for the keys of range n.
+  // n + 1 for the keys of part n.
   using Place = std::pair<uint64_t, uint64_t>;
   void AddDifference(const Place& place, const std::string& family,
                      const rocksdb::Slice& key, const char* what);

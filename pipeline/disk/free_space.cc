@@ -56,13 +56,13 @@ uint64_t ReserveOf(const std::string& dir, double percent) {
                                        percent / 100);
 }
 
-SpaceNeed SpaceNeedOf(const std::vector<Range>& ranges, uint64_t chunk_bytes,
+SpaceNeed SpaceNeedOf(const std::vector<Part>& parts, uint64_t chunk_bytes,
                       uint32_t lanes) {
   SpaceNeed need;
   std::vector<uint64_t> chunks;
-  for (const Range& range : ranges) {
-    need.estimated_bytes += range.estimated_bytes;
-    chunks.push_back(std::min(range.estimated_bytes, chunk_bytes));
+  for (const Part& part : parts) {
+    need.estimated_bytes += part.bytes;
+    chunks.push_back(std::min(part.bytes, chunk_bytes));
   }
   const size_t at_once = std::min<size_t>(lanes, chunks.size());
   std::partial_sort(chunks.begin(), chunks.begin() + at_once, chunks.end(),

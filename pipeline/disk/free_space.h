@@ -16,7 +16,7 @@ namespace sstferry {
 // into db/, so they need their space once. bytes() adds to the estimate a tenth
 // for its error, and one chunk of each lane, which may have to be sent again.
 struct SpaceNeed {
-  uint64_t estimated_bytes = 0;  // all ranges not yet received
+  uint64_t estimated_bytes = 0;  // all parts not yet received
   uint64_t chunk_bytes = 0;      // the largest chunks, one of each lane
   uint64_t reserve_bytes = 0;    // bytes that must stay free
   uint64_t present_bytes = 0;    // bytes that an unfinished pull has, or frees
@@ -27,9 +27,9 @@ struct SpaceNeed {
   }
 };
 
-// Returns the space that `ranges` need when so many lanes receive them. Assumes
-// that a chunk has at most `chunk_bytes` and is no larger than its range.
-SpaceNeed SpaceNeedOf(const std::vector<Range>& ranges, uint64_t chunk_bytes,
+// Returns the space that `parts` need when so many lanes receive them. Assumes
+// that a chunk has at most `chunk_bytes` and is no larger than its part.
+SpaceNeed SpaceNeedOf(const std::vector<Part>& parts, uint64_t chunk_bytes,
                       uint32_t lanes);
 
 // Sets *bytes to the free bytes of the file system that holds `dir`, or to the

@@ -59,10 +59,10 @@ ChunkBuilder::ChunkBuilder(rocksdb::DB* db,
 
 ChunkBuilder::~ChunkBuilder() = default;
 
-Status ChunkBuilder::Build(const Range& range, const RangeRequest& request) {
+Status ChunkBuilder::Build(const Part& part, const PartRequest& request) {
   if (request.held.chunks > kMaxChunkOrdinal) {
     return MakeStatus(EndState::kCorrupt,
-                      "range request: expected at most " +
+                      "part request: expected at most " +
                           std::to_string(kMaxChunkOrdinal) +
                           " received chunks, found " +
                           std::to_string(request.held.chunks));
@@ -71,7 +71,7 @@ Status ChunkBuilder::Build(const Range& range, const RangeRequest& request) {
   entries.readahead_bytes = options_.readahead_bytes;
   entries.files = options_.files;
   entries.cancelled = options_.cancelled;
-  RangeEntries reader(db_, family_, range.interval, entries);
+  RangeEntries reader(db_, family_, part.interval, entries);
   if (request.after.has_value()) {
     reader.SeekAfter(*request.after);
   } else {
@@ -79,27 +79,27 @@ Status ChunkBuilder::Build(const Range& range, const RangeRequest& request) {
   }
   uint32_t ordinal = static_cast<uint32_t>(request.held.chunks);
   while (reader.Valid()) {
-    const Status status = BuildChunk(&reader, range, ordinal++);
+    const Status status = BuildChunk(&reader, part, ordinal++);
     if (!status.ok()) {
       return status;
     }
   }
   return ReadFailure(reader.status(),
-                     "read range " + std::to_string(range.id) +
+                     "read part " + std::to_string(part.id) +
                          " of column family '" + family_->GetName() + "'");
 }
 
-Status ChunkBuilder::BuildChunk(EntryReader* reader, const Range& range,
+Status ChunkBuilder::BuildChunk(EntryReader* reader, const Part& part,
                                 uint32_t ordinal) {
   ChunkBegin begin;
-  begin.range_id = range.id;
+  begin.part_id = part.id;
   begin.ordinal = ordinal;
   Status status = sink_->Begin(begin);
   if (!status.ok()) {
     return status;
   }
   ChunkEnd chunk;
-  chunk.range_id = range.id;
+  chunk.part_id = part.id;
   chunk.ordinal = ordinal;
   chunk.smallest = reader->key().ToString();
   ChunkWriter writer(chunk_options_);
@@ -162,7 +162,7 @@ Status ChunkBuilder::AddEntries(EntryReader* reader, ChunkWriter* writer,
   if (options_.on_progress) {
     options_.on_progress(chunk->entries - reported_entries);
   }
-  // Valid() is false also after an error: a range that could not be read must
+  // Valid() is false also after an error: a part that could not be read must
   // not end as if it were complete.
   return ReadFailure(reader->status(),
                      "read column family '" + family_->GetName() + "'");

@@ -1,4 +1,4 @@
-// Builds the chunks of a range: an iterator feeds SstFileWriter, whose bytes go
+// Builds the chunks of a part: an iterator feeds SstFileWriter, whose bytes go
 // to a ChunkSink while the file is being built.
 #pragma once
 
@@ -66,7 +66,7 @@ struct ChunkBuilderOptions {
 // Builds chunks of one family.
 //
 // Ownership: borrows db, the family and the sink.
-// Threads:   one builder per lane, one range at a time.
+// Threads:   one builder per lane, one part at a time.
 class ChunkBuilder {
  public:
   // `chunk_options` are the family's own with the chosen format version; the
@@ -76,18 +76,18 @@ class ChunkBuilder {
                const ChunkBuilderOptions& options, ChunkSink* sink);
   ~ChunkBuilder();
 
-  // Builds the chunks of `range` that `request` asks for. A chunk ends between
+  // Builds the chunks of `part` that `request` asks for. A chunk ends between
   // two user keys once it has chunk_bytes; one entry may make it larger. An
-  // empty range has no chunk.
+  // empty part has no chunk.
   //   kRefused      an entry that cannot be moved (key too long, wide columns
   //                 without support), naming the key
   //   kCorrupt, kSourceError  reading failed; also the sink's own errors
-  [[nodiscard]] rocksdb::Status Build(const Range& range,
-                                      const RangeRequest& request);
+  [[nodiscard]] rocksdb::Status Build(const Part& part,
+                                      const PartRequest& request);
 
  private:
   [[nodiscard]] rocksdb::Status BuildChunk(class EntryReader* reader,
-                                           const Range& range,
+                                           const Part& part,
                                            uint32_t ordinal);
   [[nodiscard]] rocksdb::Status AddEntries(class EntryReader* reader,
                                            ChunkWriter* writer, ChunkEnd* chunk);

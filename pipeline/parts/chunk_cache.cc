@@ -263,8 +263,8 @@ struct ChunkCache::Chunk {
   uint64_t used = 0;
 };
 
-// A range: chunks, in order, and who builds them. Under the cache's mu_.
-struct ChunkCache::Range {
+// A part: chunks, in order, and who builds them. Under the cache's mu_.
+struct ChunkCache::Part {
   std::map<uint64_t, ChunkPtr> chunks;  // by ordinal
   bool builds = false;   // a builder runs
   bool gives_up = false; // and will end, because nobody reads
@@ -286,10 +286,10 @@ struct ChunkCache::Range {
 class ChunkCache::Builder : public ChunkSink {
  public:
   // `for_reader_bytes`: of the newest ones, that stay in memory.
-  Builder(ChunkCache* cache, Range* range, uint64_t for_reader_bytes)
-      : cache_(cache), range_(range), for_reader_bytes_(for_reader_bytes) {}
+  Builder(ChunkCache* cache, Part* part, uint64_t for_reader_bytes)
+      : cache_(cache), part_(part), for_reader_bytes_(for_reader_bytes) {}
 
-  void Run(const BuildChunks& build, const RangeRequest& from) {
+  void Run(const BuildChunks& build, const PartRequest& from) {
     const Status status =
         build(from, [this] { return IsUnwanted(); }, this);
     std::lock_guard<std::mutex> lock(cache_->mu_);
@@ -302,24 +302,24 @@ class ChunkCache::Builder : public ChunkSink {
                                     "chunk cache: the disk is full, and the "
                                     "chunk too large for memory")
                        : status;
-      range_->chunks.erase(chunk_->begin.ordinal);
+      part_->chunks.erase(chunk_->begin.ordinal);
     }
     if (status.ok()) {
-      range_->count = range_->next_ordinal;
-    } else if (!has_no_room_ && !range_->gives_up) {
-      range_->failed = status;
+      part_->count = part_->next_ordinal;
+    } else if (!has_no_room_ && !part_->gives_up) {
+      part_->failed = status;
     }
-    range_->builds = false;
+    part_->builds = false;
     --cache_->builders_;
-    range_->changed.notify_all();
+    part_->changed.notify_all();
   }
 
   Status Begin(const ChunkBegin& begin) override {
     std::unique_lock<std::mutex> lock(cache_->mu_);
-    range_->changed.wait(lock, [this, &begin] {
-      return LooksUnwanted() || !range_->TooFarAhead(begin.ordinal);
+    part_->changed.wait(lock, [this, &begin] {
+      return LooksUnwanted() || !part_->TooFarAhead(begin.ordinal);
     });
-    if (range_->gives_up) {
+    if (part_->gives_up) {
       return MakeStatus(EndState::kCancelled, "chunk cache: nobody reads");
     }
     const ChunkCacheOptions& options = cache_->options_;
@@ -336,14 +336,14 @@ class ChunkCache::Builder : public ChunkSink {
       chunk_->file->DropNewest();
     }
     newest_bytes_ =
-        std::min(kMostNewestBytes, for_reader_bytes_ * range_->readers.size());
+        std::min(kMostNewestBytes, for_reader_bytes_ * part_->readers.size());
     chunk_ = std::make_shared<Chunk>();
     chunk_->begin = begin;
-    chunk_->after = range_->next_after;
+    chunk_->after = part_->next_after;
     chunk_->file = std::make_shared<File>(file, options.chunk_bytes,
                                           options.budget, cache_->usage_);
-    range_->chunks[begin.ordinal] = chunk_;
-    range_->changed.notify_all();
+    part_->chunks[begin.ordinal] = chunk_;
+    part_->changed.notify_all();
     return Status::OK();
   }
 
@@ -357,7 +357,7 @@ class ChunkCache::Builder : public ChunkSink {
       return MakeStatus(EndState::kNoSpace, "chunk cache: no room");
     }
     chunk_->bytes = chunk_->file->bytes();
-    range_->changed.notify_all();
+    part_->changed.notify_all();
     return Status::OK();
   }
 
@@ -368,9 +368,9 @@ class ChunkCache::Builder : public ChunkSink {
     chunk_->end = end;
     chunk_->used = ++cache_->uses_;
     has_no_room_ = chunk_->file->disk_failed();
-    range_->next_ordinal = uint64_t{end.ordinal} + 1;
-    range_->next_after = end.largest;
-    range_->changed.notify_all();
+    part_->next_ordinal = uint64_t{end.ordinal} + 1;
+    part_->next_after = end.largest;
+    part_->changed.notify_all();
     return has_no_room_ ? MakeStatus(EndState::kNoSpace,
                                      "chunk cache: the disk is full")
                         : Status::OK();
@@ -383,13 +383,13 @@ class ChunkCache::Builder : public ChunkSink {
   }
   // Final: nobody joins from then on. REQUIRES: the cache's mu_ held.
   bool LooksUnwanted() {
-    range_->gives_up = range_->gives_up || cache_->stopping_ ||
-                       range_->readers.empty();
-    return range_->gives_up;
+    part_->gives_up = part_->gives_up || cache_->stopping_ ||
+                       part_->readers.empty();
+    return part_->gives_up;
   }
 
   ChunkCache* const cache_;
-  Range* const range_;
+  Part* const part_;
   const uint64_t for_reader_bytes_;
   ChunkPtr chunk_;
   uint64_t newest_bytes_ = 0;  // that `chunk_` keeps in memory
@@ -408,7 +408,7 @@ ChunkCache::~ChunkCache() {
     std::lock_guard<std::mutex> lock(mu_);
     stopping_ = true;
   }
-  for (auto& item : ranges_) {
+  for (auto& item : parts_) {
     item.second->changed.notify_all();
     if (item.second->thread.joinable()) {
       item.second->thread.join();
@@ -434,9 +434,9 @@ bool ChunkCache::MakeRoom(bool reserve) {
 }
 
 bool ChunkCache::FreeOldest() {
-  Range* of = nullptr;
+  Part* of = nullptr;
   ChunkPtr oldest;
-  for (auto& item : ranges_) {
+  for (auto& item : parts_) {
     for (auto& [ordinal, chunk] : item.second->chunks) {
       if (chunk->end && chunk->readers == 0 &&
           (oldest == nullptr || chunk->used < oldest->used)) {
@@ -451,77 +451,77 @@ bool ChunkCache::FreeOldest() {
   return oldest != nullptr;
 }
 
-ChunkCache::ChunkPtr ChunkCache::Find(Range* range,
-                                      const RangeRequest& request) const {
-  const auto found = range->chunks.find(request.held.chunks);
-  return found != range->chunks.end() && found->second->after == request.after
+ChunkCache::ChunkPtr ChunkCache::Find(Part* part,
+                                      const PartRequest& request) const {
+  const auto found = part->chunks.find(request.held.chunks);
+  return found != part->chunks.end() && found->second->after == request.after
              ? found->second
              : nullptr;
 }
 
-Status ChunkCache::Start(const CachedRead& read, Range* range) {
-  if (range->thread.joinable()) {
-    range->thread.join();  // it has ended
+Status ChunkCache::Start(const CachedRead& read, Part* part) {
+  if (part->thread.joinable()) {
+    part->thread.join();  // it has ended
   }
-  range->chunks.erase(range->chunks.lower_bound(read.request.held.chunks),
-                      range->chunks.end());
-  range->gives_up = false;
-  range->failed = Status::OK();
-  range->next_ordinal = read.request.held.chunks;
-  range->next_after = read.request.after;
+  part->chunks.erase(part->chunks.lower_bound(read.request.held.chunks),
+                      part->chunks.end());
+  part->gives_up = false;
+  part->failed = Status::OK();
+  part->next_ordinal = read.request.held.chunks;
+  part->next_after = read.request.after;
   const Status status = StartThread(
-      [this, range, build = read.build, from = read.request,
+      [this, part, build = read.build, from = read.request,
        newest_bytes = read.newest_bytes] {
-        Builder(this, range, newest_bytes).Run(build, from);
+        Builder(this, part, newest_bytes).Run(build, from);
       },
-      &range->thread);
+      &part->thread);
   if (status.ok()) {
-    range->builds = true;
+    part->builds = true;
     ++builders_;
   }
   return status;
 }
 
 // Returns null if the caller has to build for itself.
-ChunkCache::Range* ChunkCache::Join(const CachedRead& read) {
-  std::unique_ptr<Range>& range = ranges_[read.request.range_id];
-  if (range == nullptr) {
-    range = std::make_unique<Range>();
+ChunkCache::Part* ChunkCache::Join(const CachedRead& read) {
+  std::unique_ptr<Part>& part = parts_[read.request.part_id];
+  if (part == nullptr) {
+    part = std::make_unique<Part>();
   }
-  const bool is_next = range->next_ordinal == read.request.held.chunks &&
-                       range->next_after == read.request.after;
-  const bool has_it = Find(range.get(), read.request) != nullptr ||
-                      (is_next && (range->builds || range->count));
-  if (has_it && !range->gives_up) {
-    return range.get();
+  const bool is_next = part->next_ordinal == read.request.held.chunks &&
+                       part->next_after == read.request.after;
+  const bool has_it = Find(part.get(), read.request) != nullptr ||
+                      (is_next && (part->builds || part->count));
+  if (has_it && !part->gives_up) {
+    return part.get();
   }
-  if (range->builds || builders_ >= options_.max_builders ||
+  if (part->builds || builders_ >= options_.max_builders ||
       !MakeRoom(/*reserve=*/false) ||
-      !Start(read, range.get()).ok()) {
+      !Start(read, part.get()).ok()) {
     return nullptr;
   }
-  return range.get();
+  return part.get();
 }
 
 Status ChunkCache::Send(CachedRead* read, ChunkSink* sink) {
   std::unique_lock<std::mutex> lock(mu_);
-  Range* const range = Join(*read);
-  if (range == nullptr) {
+  Part* const part = Join(*read);
+  if (part == nullptr) {
     return Status::OK();
   }
-  range->readers.push_back(read->request.held.chunks);
-  const auto here = std::prev(range->readers.end());
+  part->readers.push_back(read->request.held.chunks);
+  const auto here = std::prev(part->readers.end());
   Status status;
   bool joined_again = false;
   while (true) {
-    status = SendNext(read, range, &lock, sink);
+    status = SendNext(read, part, &lock, sink);
     if (!status.ok() || read->complete) {
       break;
     }
     if (read->request.held.chunks != *here) {
       *here = read->request.held.chunks;
       joined_again = false;
-      range->changed.notify_all();
+      part->changed.notify_all();
       continue;
     }
     // The builder has ended before that chunk: another one may bring it.
@@ -530,35 +530,35 @@ Status ChunkCache::Send(CachedRead* read, ChunkSink* sink) {
     }
     joined_again = true;
   }
-  range->readers.erase(here);
-  range->changed.notify_all();
+  part->readers.erase(here);
+  part->changed.notify_all();
   return status;
 }
 
 // Sends the next chunk, if there is or will be one.
-Status ChunkCache::SendNext(CachedRead* read, Range* range,
+Status ChunkCache::SendNext(CachedRead* read, Part* part,
                             std::unique_lock<std::mutex>* lock,
                             ChunkSink* sink) {
   ChunkPtr chunk;
   const uint64_t ordinal = read->request.held.chunks;
   while (true) {
-    chunk = Find(range, read->request);
-    read->complete = range->count == ordinal;
-    if (chunk != nullptr || read->complete || !range->builds ||
-        range->next_ordinal > ordinal) {
+    chunk = Find(part, read->request);
+    read->complete = part->count == ordinal;
+    if (chunk != nullptr || read->complete || !part->builds ||
+        part->next_ordinal > ordinal) {
       break;
     }
-    range->changed.wait_for(*lock, kLook);
+    part->changed.wait_for(*lock, kLook);
     if (read->cancelled()) {
       return MakeStatus(EndState::kCancelled, "build: stopped on request");
     }
   }
   if (chunk == nullptr) {
-    return read->complete ? Status::OK() : range->failed;
+    return read->complete ? Status::OK() : part->failed;
   }
   chunk->readers++;
   lock->unlock();
-  Status status = SendChunk(*read, range, chunk, sink);
+  Status status = SendChunk(*read, part, chunk, sink);
   lock->lock();
   chunk->readers--;
   chunk->used = ++uses_;
@@ -573,7 +573,7 @@ Status ChunkCache::SendNext(CachedRead* read, Range* range,
   return status;
 }
 
-Status ChunkCache::SendChunk(const CachedRead& read, Range* range,
+Status ChunkCache::SendChunk(const CachedRead& read, Part* part,
                              const ChunkPtr& chunk, ChunkSink* sink) {
   Status status = sink->Begin(chunk->begin);
   if (status.ok()) {
@@ -587,7 +587,7 @@ Status ChunkCache::SendChunk(const CachedRead& read, Range* range,
     {
       std::unique_lock<std::mutex> lock(mu_);
       while (chunk->bytes <= at && !chunk->end && chunk->abandoned.ok()) {
-        range->changed.wait_for(lock, kLook);
+        part->changed.wait_for(lock, kLook);
         if (read.cancelled()) {
           return MakeStatus(EndState::kCancelled, "build: stopped on request");
         }

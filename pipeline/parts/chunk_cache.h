@@ -74,12 +74,12 @@ struct ChunkCacheOptions {
 // Builds the chunks that `from` asks for into `sink`, until `cancelled` returns
 // true. Called on a thread of the cache; must be valid as long as the cache.
 using BuildChunks = std::function<rocksdb::Status(
-    const RangeRequest& from, const std::function<bool()>& cancelled,
+    const PartRequest& from, const std::function<bool()>& cancelled,
     ChunkSink* sink)>;
 
 // One reader's request, and what is left of it.
 struct CachedRead {
-  RangeRequest request;  // on return: asks for what is still to be sent
+  PartRequest request;  // on return: asks for what is still to be sent
   bool complete = false; // on return: nothing is
   BuildChunks build;
   std::function<bool()> cancelled;  // polled while waiting
@@ -102,7 +102,7 @@ class ChunkCache {
   ChunkCache(const ChunkCache&) = delete;
   ChunkCache& operator=(const ChunkCache&) = delete;
 
-  // Sends the chunks of a range, from those that the request asks for on, as
+  // Sends the chunks of a part, from those that the request asks for on, as
   // far as the cache has or gets them. Errors of the sink; those of building as
   // ChunkBuilder::Build(). The sink's chunk is whole when this returns OK.
   //   kDeadPeer  the chunk that was begun is given up: the reader's target has
@@ -118,7 +118,7 @@ class ChunkCache {
  private:
   class File;
   struct Chunk;
-  struct Range;
+  struct Part;
   class Builder;
   using ChunkPtr = std::shared_ptr<Chunk>;
   // Counts this cache's files, which may outlive it.
@@ -129,18 +129,18 @@ class ChunkCache {
   friend class ChunkBudget;
 
   // All under mu_.
-  Range* Join(const CachedRead& read);
-  [[nodiscard]] rocksdb::Status Start(const CachedRead& read, Range* range);
+  Part* Join(const CachedRead& read);
+  [[nodiscard]] rocksdb::Status Start(const CachedRead& read, Part* part);
   // True if there is room for one more chunk, which `reserve` counts.
   bool MakeRoom(bool reserve);
   // Drops the chunk that was read longest ago, and that nobody reads.
   bool FreeOldest();
-  ChunkPtr Find(Range* range, const RangeRequest& request) const;
-  [[nodiscard]] rocksdb::Status SendNext(CachedRead* read, Range* range,
+  ChunkPtr Find(Part* part, const PartRequest& request) const;
+  [[nodiscard]] rocksdb::Status SendNext(CachedRead* read, Part* part,
                                          std::unique_lock<std::mutex>* lock,
                                          ChunkSink* sink);
 
-  [[nodiscard]] rocksdb::Status SendChunk(const CachedRead& read, Range* range,
+  [[nodiscard]] rocksdb::Status SendChunk(const CachedRead& read, Part* part,
                                           const ChunkPtr& chunk,
                                           ChunkSink* sink);
 
@@ -150,7 +150,7 @@ class ChunkCache {
   std::atomic<uint64_t> sent_{0};
 
   std::mutex mu_;
-  std::map<uint32_t, std::unique_ptr<Range>> ranges_;  // under mu_, all below
+  std::map<uint32_t, std::unique_ptr<Part>> parts_;  // under mu_, all below
   int builders_ = 0;   // that run
   uint64_t uses_ = 0;  // of chunks, which orders them
   bool stopping_ = false;

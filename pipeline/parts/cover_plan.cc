@@ -53,7 +53,7 @@ void Sort(const Comparator* order, std::vector<Cover>* covers) {
 }
 
 struct Judgement {
-  RangeNeed need;
+  PartNeed need;
   std::string reason;
 };
 
@@ -84,24 +84,24 @@ Judgement Judge(const CoverComparison& how, const Cover& then,
                 const Cover& now) {
   const bool same_files = then.backing == now.backing;
   if (how.compare == CompareMode::kDigest) {
-    return {RangeNeed::kCompare,
+    return {PartNeed::kCompare,
             same_files ? "requested by digest" : "backed by other files"};
   }
   const bool unlike = !same_files || !SameWal(then, now);
   const bool known = unlike && IsKnown(how, then);
   if (known && !then.doubted) {
-    return {RangeNeed::kLookup, "keys of new files and of the WAL"};
+    return {PartNeed::kLookup, "keys of new files and of the WAL"};
   }
   if (known || (then.doubted && !unlike)) {
-    return {RangeNeed::kCompare, kTargetChanged};
+    return {PartNeed::kCompare, kTargetChanged};
   }
   if (!same_files) {
-    return {RangeNeed::kCompare, "backed by other files"};
+    return {PartNeed::kCompare, "backed by other files"};
   }
   if (!SameWal(then, now)) {
-    return {RangeNeed::kCompare, "the WAL has entries of it"};
+    return {PartNeed::kCompare, "the WAL has entries of it"};
   }
-  return {RangeNeed::kUnchanged,
+  return {PartNeed::kUnchanged,
           "unchanged since sequence " + std::to_string(then.sequence)};
 }
 
@@ -111,7 +111,7 @@ PlanSegment Unknown(const CoverComparison& how, const Bound& begin,
   PlanSegment segment;
   segment.interval = {begin, end};
   segment.need =
-      how.target_is_empty ? RangeNeed::kSend : RangeNeed::kCompare;
+      how.target_is_empty ? PartNeed::kSend : PartNeed::kCompare;
   segment.reason = "no interval record";
   return segment;
 }
@@ -141,8 +141,8 @@ class Segments {
  private:
   // The parts of a record that a selection cuts get records of their own.
   bool MayJoin(const PlanSegment& segment) const {
-    return segment.need == RangeNeed::kSend ||
-           (segment.need == RangeNeed::kLookup && !segment.covers.empty() &&
+    return segment.need == PartNeed::kSend ||
+           (segment.need == PartNeed::kLookup && !segment.covers.empty() &&
             !segments_.back().covers.empty());
   }
 

@@ -57,9 +57,9 @@ class Backings {
 // Neighbouring intervals with the same need.
 struct PlanSegment {
   KeyInterval interval;
-  RangeNeed need = RangeNeed::kSend;
+  PartNeed need = PartNeed::kSend;
   std::string reason;  // for `plan`
-  // Interval records for the target to store. None if the ranges of the segment
+  // Interval records for the target to store. None if the parts of the segment
   // get their own, or if the segment is an unchanged part of an existing
   // record.
   // Neighbouring intervals that are looked up are one segment.

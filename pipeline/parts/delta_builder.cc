@@ -34,61 +34,61 @@ DeltaBuilder::DeltaBuilder(rocksdb::DB* db,
 
 DeltaBuilder::~DeltaBuilder() = default;
 
-Status DeltaBuilder::BuildDifferences(const Range& range,
-                                      const PartDifference& part,
+Status DeltaBuilder::BuildDifferences(const Part& part,
+                                      const PieceDifference& piece,
                                       GroupIndex* index) {
   chunk_ = ChunkEnd();
-  chunk_.range_id = range.id;
-  chunk_.ordinal = part.ordinal;
+  chunk_.part_id = part.id;
+  chunk_.ordinal = piece.ordinal;
   next_ = 0;
   between_ = 0;
   run_ = Run();
-  Status status = part.basis == DeltaBasis::kGroups ? MergeSpans(part, index)
-                                                    : MergeAll(part, index);
+  Status status = piece.basis == DeltaBasis::kGroups ? MergeSpans(piece, index)
+                                                    : MergeAll(piece, index);
   if (status.ok()) {
-    status = DeleteBefore(nullptr, part);
+    status = DeleteBefore(nullptr, piece);
   }
   if (status.ok()) {
-    status = EndRun(part);
+    status = EndRun(piece);
   }
   return status.ok() ? Finish() : status;
 }
 
-Status DeltaBuilder::MergeSpans(const PartDifference& part, GroupIndex* index) {
+Status DeltaBuilder::MergeSpans(const PieceDifference& piece, GroupIndex* index) {
   // Reading ahead would read what lies between the spans.
-  IntervalReader reader(db_, family_, part.interval, /*readahead_bytes=*/0);
+  IntervalReader reader(db_, family_, piece.interval, /*readahead_bytes=*/0);
   NextPlace place(family_->GetComparator(), &reader);
   Status status;
-  for (size_t i = 0; i < part.spans.size() && status.ok(); ++i) {
-    place.MoveTo(*part.spans[i].begin);
-    status = MergeSpan(part.spans[i], part, index, &reader);
+  for (size_t i = 0; i < piece.spans.size() && status.ok(); ++i) {
+    place.MoveTo(*piece.spans[i].begin);
+    status = MergeSpan(piece.spans[i], piece, index, &reader);
   }
   return status;
 }
 
-Status DeltaBuilder::MergeAll(const PartDifference& part, GroupIndex* index) {
+Status DeltaBuilder::MergeAll(const PieceDifference& piece, GroupIndex* index) {
   RangeEntriesOptions options;
   options.readahead_bytes = options_.readahead_bytes;
   options.files = options_.files;
   options.cancelled = options_.cancelled;
-  RangeEntries reader(db_, family_, part.interval, options);
+  RangeEntries reader(db_, family_, piece.interval, options);
   reader.SeekToBegin();
-  if (part.basis == DeltaBasis::kOutermost && reader.Valid()) {
+  if (piece.basis == DeltaBasis::kOutermost && reader.Valid()) {
     return MakeStatus(EndState::kCorrupt,
                       "delta request: expected an interval in which the source "
                       "has nothing, found " +
                           EntryForMessage(*family_, reader.key()));
   }
-  return MergeSpan(part.interval, part, index, &reader);
+  return MergeSpan(piece.interval, piece, index, &reader);
 }
 
-Status DeltaBuilder::BuildLookups(const Range& range,
+Status DeltaBuilder::BuildLookups(const Part& part,
                                   const LookupFiles& files,
                                   const ChangedKeys& keys, size_t first,
                                   size_t last) {
   chunk_ = ChunkEnd();
-  chunk_.range_id = range.id;
-  KeyLookup lookup(db_, family_, range.interval, files);
+  chunk_.part_id = part.id;
+  KeyLookup lookup(db_, family_, part.interval, files);
   Status status;
   for (size_t i = first; i < last && status.ok(); ++i) {
     const Slice key = keys.key(i);
@@ -105,10 +105,10 @@ Status DeltaBuilder::BuildLookups(const Range& range,
 }
 
 Status DeltaBuilder::MergeSpan(const KeyInterval& span,
-                               const PartDifference& part, GroupIndex* index,
+                               const PieceDifference& piece, GroupIndex* index,
                                EntryReader* reader) {
   const rocksdb::Comparator* const order = family_->GetComparator();
-  const std::vector<GroupEntry>& entries = part.entries;
+  const std::vector<GroupEntry>& entries = piece.entries;
   std::string scratch;
   Status status;
   for (; reader->Valid() && status.ok(); reader->Next()) {
@@ -116,9 +116,9 @@ Status DeltaBuilder::MergeSpan(const KeyInterval& span,
     if (span.end.has_value() && order->Compare(key, *span.end) >= 0) {
       break;
     }
-    status = DeleteBefore(&key, part);
+    status = DeleteBefore(&key, piece);
     if (status.ok()) {
-      status = EndRun(part);
+      status = EndRun(piece);
     }
     bool same = false;
     if (status.ok() && next_ < entries.size() &&
@@ -142,22 +142,22 @@ Status DeltaBuilder::MergeSpan(const KeyInterval& span,
 }
 
 Status DeltaBuilder::DeleteBefore(const Slice* key,
-                                  const PartDifference& part) {
+                                  const PieceDifference& piece) {
   const rocksdb::Comparator* const order = family_->GetComparator();
   Status status;
-  while (status.ok() && next_ < part.entries.size()) {
-    const std::string& theirs = part.entries[next_].key;
+  while (status.ok() && next_ < piece.entries.size()) {
+    const std::string& theirs = piece.entries[next_].key;
     if (key != nullptr && order->Compare(theirs, *key) >= 0) {
       break;
     }
     bool ends = run_.end != next_;
-    while (between_ < part.between.size() &&
-           order->Compare(part.between[between_], theirs) < 0) {
+    while (between_ < piece.between.size() &&
+           order->Compare(piece.between[between_], theirs) < 0) {
       ++between_;
       ends = true;
     }
     if (ends) {
-      status = EndRun(part);
+      status = EndRun(piece);
       run_ = {next_, next_};
     }
     run_.end = ++next_;
@@ -168,20 +168,20 @@ Status DeltaBuilder::DeleteBefore(const Slice* key,
   return status;
 }
 
-Status DeltaBuilder::EndRun(const PartDifference& part) {
+Status DeltaBuilder::EndRun(const PieceDifference& piece) {
   const Run run = run_;
   run_ = {next_, next_};
   const bool at_once =
-      run.end - run.first > 1 && part.most_point_deletions != 0 &&
-      (part.basis == DeltaBasis::kOutermost ||
-       run.end - run.first > part.most_point_deletions);
+      run.end - run.first > 1 && piece.most_point_deletions != 0 &&
+      (piece.basis == DeltaBasis::kOutermost ||
+       run.end - run.first > piece.most_point_deletions);
   Status status;
   if (at_once) {
-    return DeleteRange(part.entries[run.first].key,
-                       part.entries[run.end - 1].key);
+    return DeleteRange(piece.entries[run.first].key,
+                       piece.entries[run.end - 1].key);
   }
   for (size_t i = run.first; i < run.end && status.ok(); ++i) {
-    status = Delete(part.entries[i].key);
+    status = Delete(piece.entries[i].key);
   }
   return status;
 }
@@ -198,9 +198,9 @@ Status DeltaBuilder::Open(const Slice& first) {
     return Status::OK();
   }
   ChunkBegin begin;
-  begin.range_id = chunk_.range_id;
+  begin.part_id = chunk_.part_id;
   begin.ordinal = chunk_.ordinal;
-  begin.kind = ChunkKind::kDelta;
+  begin.kind = PartKind::kDelta;
   Status status = sink_->Begin(begin);
   if (status.ok()) {
     writer_ = std::make_unique<ChunkWriter>(chunk_options_);

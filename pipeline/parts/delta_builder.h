@@ -1,4 +1,4 @@
-// Builds the delta chunk of a range, or of a part of it: the puts and deletions
+// Builds the delta chunk of a part, or of a piece of it: the puts and deletions
 // that make what the target holds there equal to the source's snapshot.
 #pragma once
 
@@ -20,8 +20,8 @@ namespace sstferry {
 
 class ChunkWriter;
 
-// Tells what both sides know of a part of a range whose entries differ.
-struct PartDifference {
+// Tells what both sides know of a piece of a part whose entries differ.
+struct PieceDifference {
   KeyInterval interval;
   uint32_t ordinal = 0;  // of its chunk
   DeltaBasis basis = DeltaBasis::kEntries;
@@ -47,7 +47,7 @@ struct PartDifference {
 class DeltaBuilder {
  public:
   // Ownership: borrows db, the family and the sink. Threads: one builder per
-  // lane, one range at a time.
+  // lane, one part at a time.
   DeltaBuilder(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                const rocksdb::Options& chunk_options,
                const ChunkBuilderOptions& options, ChunkSink* sink);
@@ -59,14 +59,14 @@ class DeltaBuilder {
   //   kCorrupt      the source has entries where the target says that it has
   //                 none; also, as kSourceError: reading failed
   //   also the sink's own errors
-  [[nodiscard]] rocksdb::Status BuildDifferences(const Range& range,
-                                                 const PartDifference& part,
+  [[nodiscard]] rocksdb::Status BuildDifferences(const Part& part,
+                                                 const PieceDifference& piece,
                                                  GroupIndex* index);
 
   // Sends one chunk with what the snapshot holds of the keys [first, last) of
   // `keys`: its entry, or a deletion; none if there are no keys. REQUIRES:
-  // `keys` has all keys that the added files hold inside the range.
-  [[nodiscard]] rocksdb::Status BuildLookups(const Range& range,
+  // `keys` has all keys that the added files hold inside the part.
+  [[nodiscard]] rocksdb::Status BuildLookups(const Part& part,
                                              const LookupFiles& files,
                                              const ChangedKeys& keys,
                                              size_t first, size_t last);
@@ -80,17 +80,17 @@ class DeltaBuilder {
 
   // Deletes the target's entries before `key`; null: all that are left.
   [[nodiscard]] rocksdb::Status DeleteBefore(const rocksdb::Slice* key,
-                                             const PartDifference& part);
+                                             const PieceDifference& piece);
   // Writes the run: the source has a key behind it, or nobody has.
-  [[nodiscard]] rocksdb::Status EndRun(const PartDifference& part);
+  [[nodiscard]] rocksdb::Status EndRun(const PieceDifference& piece);
   // Merges entries of both sides up to the end of the span.
   [[nodiscard]] rocksdb::Status MergeSpan(const KeyInterval& span,
-                                          const PartDifference& part,
+                                          const PieceDifference& piece,
                                           GroupIndex* index,
                                           EntryReader* reader);
-  [[nodiscard]] rocksdb::Status MergeSpans(const PartDifference& part,
+  [[nodiscard]] rocksdb::Status MergeSpans(const PieceDifference& piece,
                                            GroupIndex* index);
-  [[nodiscard]] rocksdb::Status MergeAll(const PartDifference& part,
+  [[nodiscard]] rocksdb::Status MergeAll(const PieceDifference& piece,
                                          GroupIndex* index);
   [[nodiscard]] rocksdb::Status Put(EntryReader* reader);
   [[nodiscard]] rocksdb::Status Delete(const rocksdb::Slice& key);
@@ -110,7 +110,7 @@ class DeltaBuilder {
   std::unique_ptr<ChunkWriter> writer_;  // null: no difference so far
   ChunkEnd chunk_;
   size_t next_ = 0;     // of the target's entries
-  size_t between_ = 0;  // of PartDifference::between
+  size_t between_ = 0;  // of PieceDifference::between
   Run run_;
   uint64_t steps_ = 0;
 };

@@ -30,7 +30,7 @@ struct FilePlan : TableFile {
 
 // Lists all live files with keys in the interval, sorted by their smallest
 // keys. The list is complete because the snapshot has no entries in memtables.
-// *sorted_runs: maximum of iterators that one range merges.
+// *sorted_runs: maximum of iterators that one part merges.
 std::vector<FilePlan> ListFiles(rocksdb::DB* db,
                                 rocksdb::ColumnFamilyHandle* family,
                                 const KeyInterval& interval,

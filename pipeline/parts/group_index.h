@@ -1,4 +1,4 @@
-// Digests of the entries of one range, in groups that both sides of a refresh
+// Digests of the entries of one part, in groups that both sides of a refresh
 // cut at the same keys without asking each other (FORMAT.md, "Groups").
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace sstferry {
 
-// Entries of a range of which an index keeps keys.
+// Entries of a part of which an index keeps keys.
 inline constexpr uint64_t kMaxIndexEntries = 1u << 20;
 inline constexpr uint64_t kMaxIndexKeyBytes = 32u << 20;
 

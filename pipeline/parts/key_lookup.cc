@@ -12,7 +12,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Each open file reads so much ahead. One range has a few MB of the new files.
+// Each open file reads so much ahead. One part has a few MB of the new files.
 constexpr uint64_t kReadaheadBytes = 256u << 10;
 
 }  // namespace

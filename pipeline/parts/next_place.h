@@ -1,4 +1,4 @@
-// Finds places in a range that lie near to each other or far apart.
+// Finds places in a part that lie near to each other or far apart.
 #pragma once
 
 #include <algorithm>

@@ -28,25 +28,25 @@ struct Region {
   std::vector<Weight> weights;
 };
 
-// Cuts one family into ranges; exists for one call of CutFamily().
+// Cuts one family into parts; exists for one call of CutFamily().
 class FamilyCutter {
  public:
   FamilyCutter(const PlannerFamily& family, const PlannerOptions& options,
                uint64_t target_bytes, FamilyPlan* plan,
-               std::vector<Range>* ranges)
+               std::vector<Part>* parts)
       : family_(family),
         options_(options),
         comparator_(family.handle->GetComparator()),
         target_bytes_(target_bytes),
         plan_(plan),
-        ranges_(ranges) {}
+        parts_(parts) {}
 
   [[nodiscard]] Status Cut();
 
  private:
   [[nodiscard]] Status WeighFile(const FilePlan& file, Region* region);
   void CutRegion(Region* region);
-  void AddRange(std::optional<std::string> begin,
+  void AddPart(std::optional<std::string> begin,
                 std::optional<std::string> end, uint64_t bytes);
 
   const PlannerFamily& family_;
@@ -54,7 +54,7 @@ class FamilyCutter {
   const Comparator* const comparator_;
   const uint64_t target_bytes_;
   FamilyPlan* const plan_;
-  std::vector<Range>* const ranges_;
+  std::vector<Part>* const parts_;
 };
 
 Status FamilyCutter::Cut() {
@@ -70,11 +70,11 @@ Status FamilyCutter::Cut() {
   return Status::OK();
 }
 
-// Adds the file's weights, fine enough for ranges of target_bytes_.
+// Adds the file's weights, fine enough for parts of target_bytes_.
 Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
-  // Four cut points a range keep the error of a cut below a quarter.
+  // Four cut points a part keep the error of a cut below a quarter.
   const size_t wanted =
-      family_.one_range
+      family_.one_part
           ? 1
           : std::clamp<uint64_t>(
                 file.bytes * 4 / std::max<uint64_t>(target_bytes_, 1), 1, 4096);
@@ -92,7 +92,7 @@ Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
     const auto bytes = static_cast<uint64_t>(point.bytes * factor);
     if (Holds(options_.interval, comparator_, point.key)) {
       inside += bytes;
-      if (point.key.size() <= kMaxKeyBytes && !family_.one_range) {
+      if (point.key.size() <= kMaxKeyBytes && !family_.one_part) {
         region->weights.push_back({point.key, bytes});
       }  // else: too long for a cut; building refuses the key by name
     } else if (points.size() == 1) {
@@ -130,24 +130,26 @@ void FamilyCutter::CutRegion(Region* region) {
         (!end.has_value() || comparator_->Compare(weight.key, *end) < 0);
     if (bytes - cut_bytes >= share && between &&
         region->bytes - std::min(region->bytes, bytes) >= share / 2) {
-      AddRange(begin, weight.key, bytes - cut_bytes);
+      AddPart(begin, weight.key, bytes - cut_bytes);
       begin = weight.key;
       cut_bytes = bytes;
     }
   }
-  AddRange(begin, end, region->bytes - std::min(region->bytes, cut_bytes));
+  AddPart(begin, end, region->bytes - std::min(region->bytes, cut_bytes));
 }
 
-void FamilyCutter::AddRange(std::optional<std::string> begin,
+void FamilyCutter::AddPart(std::optional<std::string> begin,
                             std::optional<std::string> end, uint64_t bytes) {
-  Range range;
-  range.id = static_cast<uint32_t>(ranges_->size());
-  range.family = family_.index;
-  range.interval.begin = std::move(begin);
-  range.interval.end = std::move(end);
-  range.estimated_bytes = bytes;
-  range.need = options_.need;
-  ranges_->push_back(std::move(range));
+  Part part;
+  part.id = static_cast<uint32_t>(parts_->size());
+  part.family = family_.index;
+  part.interval.begin = std::move(begin);
+  part.interval.end = std::move(end);
+  part.bytes = bytes;
+  part.need = options_.need;
+  part.kind = options_.need == PartNeed::kCompare ? PartKind::kDelta
+                                                  : PartKind::kRebuilt;
+  parts_->push_back(std::move(part));
 }
 
 }  // namespace
@@ -160,14 +162,14 @@ uint64_t RebuiltBytes(const FamilyPlan& plan) {
   return static_cast<uint64_t>(bytes * (1.0 + plan.blob_factor));
 }
 
-uint64_t RangeTargetBytes(uint64_t total_bytes,
+uint64_t PartTargetBytes(uint64_t total_bytes,
                           const PlannerOptions& options) {
   const uint64_t by_lanes =
-      total_bytes / (std::max(1u, options.lanes) * kRangesPerLane);
+      total_bytes / (std::max(1u, options.lanes) * kPartsPerLane);
   // Slightly less than a chunk, so that a low estimate does not cause a second,
   // tiny chunk.
   const uint64_t by_chunk = options.chunk_bytes / 16 * 15;
-  const uint64_t by_count = total_bytes / (kMaxRanges / 2) + 1;
+  const uint64_t by_count = total_bytes / (kMaxParts / 2) + 1;
   return std::max({std::min(by_lanes, by_chunk),
                    std::min(kMinRangeBytes, by_chunk), by_count});
 }
@@ -201,8 +203,8 @@ Status PlanFiles(rocksdb::DB* db, const PlannerFamily& family,
 
 Status CutFamily(const PlannerFamily& family, const PlannerOptions& options,
                  uint64_t target_bytes, FamilyPlan* plan,
-                 std::vector<Range>* ranges) {
-  return FamilyCutter(family, options, target_bytes, plan, ranges).Cut();
+                 std::vector<Part>* parts) {
+  return FamilyCutter(family, options, target_bytes, plan, parts).Cut();
 }
 
 }  // namespace sstferry

@@ -1,4 +1,4 @@
-// Cuts a pinned snapshot into ranges: half-open key intervals that tile the
+// Cuts a pinned snapshot into parts: half-open key intervals that tile the
 // requested interval, of about equal payload, far more of them than lanes.
 #pragma once
 
@@ -18,21 +18,21 @@ struct PlannerOptions {
   uint32_t lanes = 4;
   uint64_t chunk_bytes = 64'000'000;
   bool all_files = false;  // also list files outside the interval
-  RangeNeed need = RangeNeed::kSend;
+  PartNeed need = PartNeed::kSend;
 };
 
 struct PlannerFamily {
   uint32_t index = 0;
   rocksdb::ColumnFamilyHandle* handle = nullptr;
   // The files cannot be cut inside: PlainTable without total order.
-  bool one_range = false;
+  bool one_part = false;
 };
 
 struct FamilyPlan {
   std::vector<FilePlan> files;   // sorted by smallest keys
   uint64_t estimated_entries = 0;
   uint64_t estimated_bytes = 0;  // SST and live blob bytes inside the interval
-  uint32_t sorted_runs = 0;      // maximum of iterators in one range
+  uint32_t sorted_runs = 0;      // maximum of iterators in one part
   double blob_factor = 0;        // live blob bytes per SST byte
   TableSums tables;
 };
@@ -44,23 +44,23 @@ struct FamilyPlan {
                                         const PlannerOptions& options,
                                         FamilyPlan* plan);
 
-// Makes the ranges of one family, cut by the keys and offsets in index blocks.
-// The ranges tile the interval in order; their ids continue from
-// ranges->size().
+// Makes the parts of one family, cut by the keys and offsets in index blocks.
+// The parts tile the interval in order; their ids continue from
+// parts->size().
 [[nodiscard]] rocksdb::Status CutFamily(const PlannerFamily& family,
                                         const PlannerOptions& options,
                                         uint64_t target_bytes,
                                         FamilyPlan* plan,
-                                        std::vector<Range>* ranges);
+                                        std::vector<Part>* parts);
 
 // Returns the bytes of one family's files and live blobs, for the total before
-// any range is cut.
+// any part is cut.
 uint64_t RebuiltBytes(const FamilyPlan& plan);
 
-// Returns the desired size of a range: at least kRangesPerLane ranges per lane,
+// Returns the desired size of a part: at least kPartsPerLane parts per lane,
 // none larger than a chunk.
-uint64_t RangeTargetBytes(uint64_t total_bytes, const PlannerOptions& options);
+uint64_t PartTargetBytes(uint64_t total_bytes, const PlannerOptions& options);
 
-inline constexpr uint32_t kRangesPerLane = 8;
+inline constexpr uint32_t kPartsPerLane = 8;
 inline constexpr uint64_t kMinRangeBytes = 256u << 10;
 }  // namespace sstferry

@@ -1,4 +1,4 @@
-// Reads the entries of a range for the builder of its chunks, by the cheaper of
+// Reads the entries of a part for the builder of its chunks, by the cheaper of
 // two ways: merges the tables itself, or lets RocksDB iterate.
 //
 // RocksDB decides in the end: whatever is not a plain put or deletion, and

@@ -10,7 +10,7 @@ using rocksdb::Status;
 
 namespace {
 
-// A range has far fewer blocks; larger ones are left to RocksDB, so that memory
+// A part has far fewer blocks; larger ones are left to RocksDB, so that memory
 // is bounded.
 constexpr size_t kMaxBlocks = 1u << 17;
 // The version of files made for ingestion since RocksDB 5.

@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kUnitBufferBytes = 512u << 10;
 
 // Hands over the unit's bytes from `first_byte` on, a buffer at a time.
-Status ReadUnit(BodyReader* reader, const CloneUnit& unit, uint64_t first_byte,
+Status ReadUnit(BodyReader* reader, const Part& unit, uint64_t first_byte,
                 const std::function<bool()>& cancelled,
                 std::vector<char>* buffer,
                 const std::function<Status(const Slice&)>& take) {
@@ -60,15 +60,14 @@ class ToldSource : public ByteSource {
 
 }  // namespace
 
-Status SendUnit(const std::string& path, const CloneUnit& unit,
-                uint32_t range_id, uint64_t first_byte,
+Status SendUnit(const std::string& path, const Part& unit, uint64_t first_byte,
                 const std::function<bool()>& cancelled, ChunkSink* sink,
                 std::vector<char>* buffer) {
   std::unique_ptr<BodyReader> reader;
   Status status = BodyReader::Open(path, &reader);
   ChunkBegin begin;
-  begin.range_id = range_id;
-  begin.kind = ChunkKind::kCloned;
+  begin.part_id = unit.id;
+  begin.kind = PartKind::kUnit;
   begin.file_bytes = unit.bytes;
   begin.first_byte = first_byte;
   if (status.ok()) status = sink->Begin(begin);
@@ -79,12 +78,12 @@ Status SendUnit(const std::string& path, const CloneUnit& unit,
                       });
   }
   ChunkEnd end;
-  end.range_id = range_id;
+  end.part_id = unit.id;
   end.file_bytes = unit.bytes;
   return status.ok() ? sink->End(end) : status;
 }
 
-Status DigestUnit(const std::string& path, const CloneUnit& unit,
+Status DigestUnit(const std::string& path, const Part& unit,
                   const std::function<bool()>& cancelled,
                   std::vector<char>* buffer, Digest128* digest) {
   std::unique_ptr<BodyReader> reader;

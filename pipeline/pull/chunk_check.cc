@@ -25,7 +25,7 @@ ChunkExpectation ExpectationOf(const PullFamily& family,
   expected.allow_entities = kIngestsEntities;
   expected.allow_marked_blocks = kLinkedReadsMarkedBlocks;
   expected.comparator = family.comparator->Name();
-  expected.is_delta = record.kind == ChunkKind::kDelta;
+  expected.is_delta = record.kind == PartKind::kDelta;
   expected.format_version = family.format_version;
   expected.order = [&family](const Slice& a, const Slice& b) {
     return family.comparator->Compare(a, b);
@@ -35,20 +35,20 @@ ChunkExpectation ExpectationOf(const PullFamily& family,
 
 }  // namespace
 
-Status CheckTurn(const PullState& state, const Range& range,
+Status CheckTurn(const PullState& state, const Part& part,
                  const ChunkBegin& begin, uint64_t ordinal, bool as_delta,
                  bool whole) {
-  if (begin.range_id != range.id || begin.ordinal != ordinal) {
+  if (begin.part_id != part.id || begin.ordinal != ordinal) {
     return MakeStatus(EndState::kCorrupt,
-                      "chunk: expected range " + std::to_string(range.id) +
+                      "chunk: expected part " + std::to_string(part.id) +
                           " chunk " + std::to_string(ordinal) +
-                          ", found range " + std::to_string(begin.range_id) +
+                          ", found part " + std::to_string(begin.part_id) +
                           " chunk " + std::to_string(begin.ordinal));
   }
-  if (begin.kind == ChunkKind::kCloned || state.clone != nullptr) {
+  if (begin.kind == PartKind::kUnit || state.clone != nullptr) {
     return CheckUnitTurn(state.clone, begin, ordinal);
   }
-  const bool delta = begin.kind == ChunkKind::kDelta;
+  const bool delta = begin.kind == PartKind::kDelta;
   if (delta != as_delta) {
     return MakeStatus(EndState::kCorrupt,
                       std::string("chunk: expected a ") +
@@ -64,33 +64,33 @@ Status CheckTurn(const PullState& state, const Range& range,
   return Status::OK();
 }
 
-Status CheckChunkBounds(const PullState& state, const Range& range,
-                        const KeyInterval& part, uint64_t ordinal,
+Status CheckChunkBounds(const PullState& state, const Part& part,
+                        const KeyInterval& piece, uint64_t ordinal,
                         const std::string& before,
                         const JournalChunk& record) {
   const ChunkEnd& chunk = record.chunk;
   const rocksdb::Comparator* const order =
-      state.families[range.family].comparator;
-  const bool follows = record.kind == ChunkKind::kDelta || ordinal == 0 ||
+      state.families[part.family].comparator;
+  const bool follows = record.kind == PartKind::kDelta || ordinal == 0 ||
                        order->Compare(chunk.smallest, before) > 0;
-  if (chunk.range_id == range.id && chunk.ordinal == ordinal && follows &&
+  if (chunk.part_id == part.id && chunk.ordinal == ordinal && follows &&
       order->Compare(chunk.smallest, chunk.largest) <= 0 &&
-      HoldsSpan(part, order, chunk.smallest, chunk.largest)) {
+      HoldsSpan(piece, order, chunk.smallest, chunk.largest)) {
     return Status::OK();
   }
   return MakeStatus(
       EndState::kCorrupt,
-      "chunk keys: expected inside the range and after the chunk before, "
+      "chunk keys: expected inside the part and after the chunk before, "
       "found " + KeyForMessage(chunk.smallest) + " to " +
           KeyForMessage(chunk.largest));
 }
 
-Status CheckTotals(const Range& range, const RangeEnd& end,
+Status CheckTotals(const Part& part, const PartEnd& end,
                    const Totals& found, const Digest128& chain) {
-  return end.range_id == range.id && end.totals == found && end.chain == chain
+  return end.part_id == part.id && end.totals == found && end.chain == chain
              ? Status::OK()
              : MakeStatus(EndState::kCorrupt,
-                          "end of range " + std::to_string(range.id) +
+                          "end of part " + std::to_string(part.id) +
                               ": expected " +
                               std::to_string(end.totals.entries) +
                               " entries in " +

@@ -1,4 +1,4 @@
-// Checks what a source sends of a range: whether a chunk may come and lies where
+// Checks what a source sends of a part: whether a chunk may come and lies where
 // it must, whether its file is what its ChunkEnd says and fit for RocksDB, and
 // whether the totals at the end are right.
 #pragma once
@@ -13,27 +13,27 @@
 namespace sstferry {
 
 // Checks that a chunk of this kind may come now: `ordinal` is the next one of
-// its range, `as_delta` tells that one was asked for, `whole` that the only
+// its part, `as_delta` tells that one was asked for, `whole` that the only
 // chunk which may come has come. kCorrupt: it may not.
 [[nodiscard]] rocksdb::Status CheckTurn(const PullState& state,
-                                        const Range& range,
+                                        const Part& part,
                                         const ChunkBegin& begin,
                                         uint64_t ordinal, bool as_delta,
                                         bool whole);
 
-// Checks that a chunk lies inside of that part of its range and, unless it is a
+// Checks that a chunk lies inside of that piece of its part and, unless it is a
 // delta, behind `before`, the last key of the chunk before it. kCorrupt: it lies
 // elsewhere.
 [[nodiscard]] rocksdb::Status CheckChunkBounds(const PullState& state,
-                                               const Range& range,
-                                               const KeyInterval& part,
+                                               const Part& part,
+                                               const KeyInterval& piece,
                                                uint64_t ordinal,
                                                const std::string& before,
                                                const JournalChunk& record);
 
-// Compares the end of a range with what came. kCorrupt: they differ.
-[[nodiscard]] rocksdb::Status CheckTotals(const Range& range,
-                                          const RangeEnd& end,
+// Compares the end of a part with what came. kCorrupt: they differ.
+[[nodiscard]] rocksdb::Status CheckTotals(const Part& part,
+                                          const PartEnd& end,
                                           const Totals& found,
                                           const Digest128& chain);
 

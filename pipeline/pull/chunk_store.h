@@ -35,9 +35,9 @@ class ChunkStore {
                                             StageClock* clock) = 0;
   // Waits until every added chunk is stored.
   [[nodiscard]] virtual rocksdb::Status Flush(StageClock* clock) = 0;
-  // Records that all chunks of a range were added.
-  [[nodiscard]] virtual rocksdb::Status EndRange(
-      const JournalRangeDone& done) = 0;
+  // Records that all chunks of a part were added.
+  [[nodiscard]] virtual rocksdb::Status EndPart(
+      const JournalPartDone& done) = 0;
   // Stores chunks whose records are durable already.
   [[nodiscard]] virtual rocksdb::Status AddRecorded(
       const std::vector<StagedChunk>& chunks, StageClock* clock) = 0;

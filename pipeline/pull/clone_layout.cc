@@ -19,34 +19,21 @@ constexpr uint64_t kMaxUnitsWithCheck = 8;
 
 }  // namespace
 
-Status CloneLayout::Make(const ClonePlan& clone, size_t ranges,
-                         std::string db_dir, std::string staging_dir,
-                         std::unique_ptr<CloneLayout>* layout) {
-  std::unique_ptr<CloneLayout> made(
-      new CloneLayout(clone, std::move(db_dir), std::move(staging_dir)));
-  Status status = CheckCloneFiles(clone.files);
-  if (status.ok()) {
-    status = CutIntoUnits(clone.files, clone.set.unit_bytes, &made->units_);
+CloneLayout::CloneLayout(const ClonePlan& clone, std::vector<Part> units,
+                         std::string db_dir, std::string staging_dir)
+    : files_(clone.files),
+      unit_bytes_(clone.set.unit_bytes),
+      db_dir_(std::move(db_dir)),
+      staging_dir_(std::move(staging_dir)),
+      units_(std::move(units)),
+      last_units_(files_.size()),
+      units_left_(files_.size()),
+      has_tail_(files_.size()),
+      checked_(files_.size()) {
+  for (const Part& unit : units_) {
+    units_left_[unit.file]++;
+    last_units_[unit.file] = unit.id;
   }
-  if (status.ok() && made->units_.size() != ranges) {
-    status = MakeStatus(EndState::kCorrupt,
-                        "files of the clone: expected " +
-                            std::to_string(ranges) + " units, found " +
-                            std::to_string(made->units_.size()));
-  }
-  if (!status.ok()) {
-    return status;
-  }
-  made->units_left_.resize(clone.files.size());
-  made->last_units_.resize(clone.files.size());
-  made->has_tail_.resize(clone.files.size());
-  made->checked_.resize(clone.files.size());
-  for (uint32_t id = 0; id < made->units_.size(); ++id) {
-    made->units_left_[made->units_[id].file]++;
-    made->last_units_[made->units_[id].file] = id;
-  }
-  *layout = std::move(made);
-  return Status::OK();
 }
 
 std::string CloneLayout::PathOf(const CloneFile& file) const {
@@ -88,7 +75,7 @@ const CloneFile* CloneLayout::Find(CloneFileKind kind) const {
 // Leaves a file that exists as it is: an earlier run may have written to it.
 Status CloneLayout::MakeFiles(rocksdb::FileSystem* file_system) const {
   std::vector<uint32_t> units(files_.size());
-  for (const CloneUnit& unit : units_) {
+  for (const Part& unit : units_) {
     units[unit.file]++;
   }
   Status status;
@@ -112,17 +99,17 @@ Status CloneLayout::MakeFiles(rocksdb::FileSystem* file_system) const {
   return status;
 }
 
-bool CloneLayout::IsTail(uint32_t range_id) const {
-  return file_of(range_id).kind == CloneFileKind::kTable &&
-         last_units_[unit(range_id).file] == range_id &&
-         PartAt(range_id).has_value();
+bool CloneLayout::IsTail(uint32_t part_id) const {
+  return file_of(part_id).kind == CloneFileKind::kTable &&
+         last_units_[unit(part_id).file] == part_id &&
+         PartAt(part_id).has_value();
 }
 
 std::unique_ptr<SstPartCheck> CloneLayout::StartCheck(
-    uint32_t range_id, rocksdb::FileSystem* file_system) const {
-  const CloneUnit& part = unit(range_id);
-  const CloneUnit& tail = units_[last_units_[part.file]];
-  if (file_of(range_id).kind != CloneFileKind::kTable || IsTail(range_id) ||
+    uint32_t part_id, rocksdb::FileSystem* file_system) const {
+  const Part& part = unit(part_id);
+  const Part& tail = units_[last_units_[part.file]];
+  if (file_of(part_id).kind != CloneFileKind::kTable || IsTail(part_id) ||
       tail.offset / kMaxUnitsWithCheck > unit_bytes_) {
     return nullptr;
   }
@@ -134,16 +121,16 @@ std::unique_ptr<SstPartCheck> CloneLayout::StartCheck(
   }
   std::unique_ptr<FileSource> source;
   const Status status =
-      FileSource::Open(file_system, PathOf(file_of(range_id)), &source);
+      FileSource::Open(file_system, PathOf(file_of(part_id)), &source);
   return status.ok() ? SstPartCheck::Make(*source, tail.offset,
                                           {part.offset,
                                            part.offset + part.bytes})
                      : nullptr;
 }
 
-void CloneLayout::SetUnchecked(uint32_t range_id) {
+void CloneLayout::SetUnchecked(uint32_t part_id) {
   std::lock_guard<std::mutex> lock(mu_);
-  unchecked_.insert(file_of(range_id).number);
+  unchecked_.insert(file_of(part_id).number);
 }
 
 bool CloneLayout::IsUnchecked(const CloneFile& file) const {
@@ -151,11 +138,11 @@ bool CloneLayout::IsUnchecked(const CloneFile& file) const {
   return unchecked_.count(file.number) != 0;
 }
 
-bool CloneLayout::CompleteUnit(uint32_t range_id, const ByteSpan& blocks,
+bool CloneLayout::CompleteUnit(uint32_t part_id, const ByteSpan& blocks,
                                std::vector<ByteSpan>* checked) {
-  const uint32_t file = unit(range_id).file;
+  const uint32_t file = unit(part_id).file;
   std::lock_guard<std::mutex> lock(mu_);
-  if (IsTail(range_id)) {
+  if (IsTail(part_id)) {
     has_tail_[file] = true;
   }
   if (blocks.end != 0) {

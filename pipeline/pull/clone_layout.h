@@ -28,23 +28,22 @@ namespace sstferry {
 // Threads: any; what is reused is constant while lanes run.
 class CloneLayout {
  public:
-  // kCorrupt: `clone` is not cut into `ranges` units.
-  [[nodiscard]] static rocksdb::Status Make(
-      const ClonePlan& clone, size_t ranges, std::string db_dir,
-      std::string staging_dir, std::unique_ptr<CloneLayout>* layout);
+  // REQUIRES: `units` are the parts into which the files are cut.
+  CloneLayout(const ClonePlan& clone, std::vector<Part> units,
+              std::string db_dir, std::string staging_dir);
 
   const std::vector<CloneFile>& files() const { return files_; }
-  // The unit of a range, its file and that file's path.
-  const CloneUnit& unit(uint32_t range_id) const { return units_[range_id]; }
-  const CloneFile& file_of(uint32_t range_id) const {
-    return files_[unit(range_id).file];
+  // The unit of a part, its file and that file's path.
+  const Part& unit(uint32_t part_id) const { return units_[part_id]; }
+  const CloneFile& file_of(uint32_t part_id) const {
+    return files_[unit(part_id).file];
   }
   std::string PathOf(const CloneFile& file) const;
   // Where in its file the unit begins; none: it is all of the file.
-  std::optional<uint64_t> PartAt(uint32_t range_id) const {
-    return unit(range_id).bytes == file_of(range_id).bytes
+  std::optional<uint64_t> PartAt(uint32_t part_id) const {
+    return unit(part_id).bytes == file_of(part_id).bytes
                ? std::nullopt
-               : std::optional<uint64_t>(unit(range_id).offset);
+               : std::optional<uint64_t>(unit(part_id).offset);
   }
   // Null: the clone has no file of that kind.
   const CloneFile* Find(CloneFileKind kind) const;
@@ -53,7 +52,7 @@ class CloneLayout {
   bool IsReused(const CloneFile& file) const {
     return reused_.count(file.number) != 0;
   }
-  bool IsReused(uint32_t range_id) const { return IsReused(file_of(range_id)); }
+  bool IsReused(uint32_t part_id) const { return IsReused(file_of(part_id)); }
   // By number. REQUIRES: each has a link where PathOf() or LinkPathOf() tells.
   void SetReused(std::set<uint64_t> numbers) { reused_ = std::move(numbers); }
   uint64_t reused_files() const { return reused_.size(); }
@@ -72,39 +71,32 @@ class CloneLayout {
 
   // Returns true if the unit is the end of a table, where the index is
   // expected. The scheduler hands such units out first.
-  bool IsTail(uint32_t range_id) const;
+  bool IsTail(uint32_t part_id) const;
 
   // Checks the blocks of a unit while they arrive. Null: that is not possible,
   // the file is read when it is whole.
   std::unique_ptr<SstPartCheck> StartCheck(
-      uint32_t range_id, rocksdb::FileSystem* file_system) const;
+      uint32_t part_id, rocksdb::FileSystem* file_system) const;
 
   // Counts a unit that has come, or that was here, and the blocks of it that
   // were checked. True: its file is whole, *checked are the blocks of all of
   // its units that need not be read.
-  bool CompleteUnit(uint32_t range_id, const ByteSpan& blocks,
+  bool CompleteUnit(uint32_t part_id, const ByteSpan& blocks,
                     std::vector<ByteSpan>* checked);
 
   // Marks a whole file as one that has bytes without a checksum of their own.
-  void SetUnchecked(uint32_t range_id);
+  void SetUnchecked(uint32_t part_id);
   bool IsUnchecked(const CloneFile& file) const;
 
   const std::string& db_dir() const { return db_dir_; }
   const std::string& staging_dir() const { return staging_dir_; }
 
  private:
-  CloneLayout(const ClonePlan& clone, std::string db_dir,
-              std::string staging_dir)
-      : files_(clone.files),
-        unit_bytes_(clone.set.unit_bytes),
-        db_dir_(std::move(db_dir)),
-        staging_dir_(std::move(staging_dir)) {}
-
   const std::vector<CloneFile> files_;
   const uint64_t unit_bytes_;
   const std::string db_dir_;
   const std::string staging_dir_;
-  std::vector<CloneUnit> units_;
+  const std::vector<Part> units_;
   std::set<uint64_t> reused_;         // numbers of files
   std::vector<uint32_t> last_units_;  // by file
   mutable std::mutex mu_;

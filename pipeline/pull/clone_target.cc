@@ -51,22 +51,20 @@ Status CloneTarget::BuildFamilies() {
     family.comparator = rocksdb::BytewiseComparator();  // of no key at all
     state()->families.push_back(family);
   }
-  return MakeLayout();
+  MakeLayout();
+  return Status::OK();
 }
 
-Status CloneTarget::MakeLayout() {
-  state()->clone = nullptr;
-  const Status status = CloneLayout::Make(
-      *plan().clone, plan().ranges.size(), context().workspace->db_dir(),
-      context().workspace->staging_dir(), &layout_);
+void CloneTarget::MakeLayout() {
+  layout_ = std::make_unique<CloneLayout>(
+      *plan().clone, plan().parts, context().workspace->db_dir(),
+      context().workspace->staging_dir());
   state()->clone = layout_.get();
-  return status;
 }
 
 Status CloneTarget::MakeFiles() {
-  const Status status = MakeLayout();
-  return status.ok() ? layout_->MakeFiles(context().file_system.get())
-                     : status;
+  MakeLayout();
+  return layout_->MakeFiles(context().file_system.get());
 }
 
 std::string CloneTarget::PresentDirectory() const {
@@ -80,20 +78,21 @@ std::string CloneTarget::PresentDirectory() const {
              : "";
 }
 
-Status CloneTarget::Reuse(std::vector<uint32_t>* ranges) {
-  ranges->clear();
+Status CloneTarget::Reuse(std::vector<uint32_t>* parts) {
+  parts->clear();
   is_current_ = false;
-  Status status = MakeLayout();
+  MakeLayout();
+  Status status;
   const std::string directory = PresentDirectory();
-  if (status.ok() && !directory.empty()) {
+  if (!directory.empty()) {
     status = LinkPresent(directory);
   }
   if (status.ok() && context().work->earlier() != nullptr) {
     status = TakeEarlier();
   }
-  for (const Range& range : plan().ranges) {
-    if (is_current_ || layout_->IsReused(range.id)) {
-      ranges->push_back(range.id);
+  for (const Part& part : plan().parts) {
+    if (is_current_ || layout_->IsReused(part.id)) {
+      parts->push_back(part.id);
     }
   }
   return status;
@@ -179,20 +178,20 @@ bool CloneTarget::HoldsTheSame(const PresentFiles& present) const {
 }
 
 std::vector<uint32_t> CloneTarget::ReusedToCompare() const {
-  std::vector<uint32_t> ranges;
-  for (const Range& range : plan().ranges) {
-    if (layout_->IsReused(range.id) &&
-        (state()->verify || layout_->file_of(range.id).identity_is_weak)) {
-      ranges.push_back(range.id);
+  std::vector<uint32_t> parts;
+  for (const Part& part : plan().parts) {
+    if (layout_->IsReused(part.id) &&
+        (state()->verify || layout_->file_of(part.id).identity_is_weak)) {
+      parts.push_back(part.id);
     }
   }
-  return ranges;
+  return parts;
 }
 
 // A file is either linked or comes, all of it: nothing is written through a
 // link.
 Status CloneTarget::RejectReused(const std::vector<uint32_t>& different,
-                                 std::vector<uint32_t>* ranges) {
+                                 std::vector<uint32_t>* parts) {
   std::set<uint64_t> rejected;
   for (const uint32_t id : different) {
     rejected.insert(layout_->file_of(id).number);
@@ -210,11 +209,11 @@ Status CloneTarget::RejectReused(const std::vector<uint32_t>& different,
                           layout_->LinkPathOf(file));
     }
   }
-  ranges->clear();
-  for (const Range& range : plan().ranges) {
-    const bool was_here = is_current_ || layout_->IsReused(range.id);
-    if (was_here && kept.count(layout_->file_of(range.id).number) == 0) {
-      ranges->push_back(range.id);
+  parts->clear();
+  for (const Part& part : plan().parts) {
+    const bool was_here = is_current_ || layout_->IsReused(part.id);
+    if (was_here && kept.count(layout_->file_of(part.id).number) == 0) {
+      parts->push_back(part.id);
     }
   }
   is_current_ = false;
@@ -238,7 +237,7 @@ Status CloneTarget::Create() {
   return status;
 }
 
-// A range that is done without a chunk was linked. The links are durable before
+// A part that is done without a chunk was linked. The links are durable before
 // these records.
 Status CloneTarget::Begin() {
   Status status;
@@ -246,10 +245,10 @@ Status CloneTarget::Begin() {
     return status;
   }
   bool reuses = false;
-  for (const Range& range : plan().ranges) {
-    if (status.ok() && layout_->IsReused(range.id)) {
+  for (const Part& part : plan().parts) {
+    if (status.ok() && layout_->IsReused(part.id)) {
       reuses = true;
-      status = store()->EndRange({range.id, Totals()});
+      status = store()->EndPart({part.id, Totals()});
     }
   }
   if (status.ok() && reuses) {
@@ -263,10 +262,10 @@ Status CloneTarget::Begin() {
 std::set<uint64_t> CloneTarget::FindLinked(const JournalState& journal) const {
   std::set<uint64_t> linked;
   std::set<uint64_t> others;
-  for (const Range& range : journal.ranges) {
-    const CloneFile& file = layout_->file_of(range.id);
+  for (const Part& part : journal.plan.parts) {
+    const CloneFile& file = layout_->file_of(part.id);
     const bool recorded =
-        journal.whole[range.id] && journal.chunks[range.id].empty();
+        journal.whole[part.id] && journal.chunks[part.id].empty();
     std::string path;
     if (!recorded) {
       others.insert(file.number);
@@ -282,13 +281,13 @@ std::set<uint64_t> CloneTarget::FindLinked(const JournalState& journal) const {
 }
 
 // That all bytes are those which were recorded.
-bool CloneTarget::IsHeld(const Range& range, const JournalChunk& chunk) const {
-  const CloneUnit& unit = layout_->unit(range.id);
+bool CloneTarget::IsHeld(const Part& part, const JournalChunk& chunk) const {
+  const Part& unit = layout_->unit(part.id);
   Digest128 content;
-  return chunk.kind == ChunkKind::kCloned &&
+  return chunk.kind == PartKind::kUnit &&
          chunk.chunk.file_bytes == unit.bytes &&
          DigestOfPart(context().file_system.get(),
-                      layout_->PathOf(layout_->file_of(range.id)), unit.offset,
+                      layout_->PathOf(layout_->file_of(part.id)), unit.offset,
                       unit.bytes, &content)
              .ok() &&
          content == chunk.content;
@@ -296,37 +295,37 @@ bool CloneTarget::IsHeld(const Range& range, const JournalChunk& chunk) const {
 
 Status CloneTarget::FindHeld(const JournalState& journal, HeldChunks* held) {
   *held = HeldChunks();
-  held->starts.resize(journal.ranges.size());
+  held->starts.resize(journal.plan.parts.size());
   layout_->SetReused(FindLinked(journal));
-  for (const Range& range : journal.ranges) {
-    const std::vector<JournalChunk>& chunks = journal.chunks[range.id];
+  for (const Part& part : journal.plan.parts) {
+    const std::vector<JournalChunk>& chunks = journal.chunks[part.id];
     if (chunks.empty()) {
-      held->starts[range.id].whole = layout_->IsReused(range.id);
+      held->starts[part.id].whole = layout_->IsReused(part.id);
       held->chunks_lost +=
-          journal.whole[range.id] && !held->starts[range.id].whole ? 1 : 0;
+          journal.whole[part.id] && !held->starts[part.id].whole ? 1 : 0;
       continue;
     }
-    if (chunks.size() > 1 || !IsHeld(range, chunks.front())) {
+    if (chunks.size() > 1 || !IsHeld(part, chunks.front())) {
       held->chunks_lost += chunks.size();
       continue;
     }
-    RangeStart& start = held->starts[range.id];
+    PartStart& start = held->starts[part.id];
     start.held = TotalsOf(chunks);
     start.whole = true;
-    if (!journal.whole[range.id]) {
-      held->ended.push_back({range.id, start.held});
+    if (!journal.whole[part.id]) {
+      held->ended.push_back({part.id, start.held});
     }
     held->totals += start.held;
     held->chunks_cloned++;
-    held->staged.push_back({range.family,
-                            layout_->PathOf(layout_->file_of(range.id)),
+    held->staged.push_back({part.family,
+                            layout_->PathOf(layout_->file_of(part.id)),
                             chunks.front()});
     held->chunks_unchecked += chunks.front().unchecked ? 1 : 0;
-    if (chunks.front().unchecked) layout_->SetUnchecked(range.id);
+    if (chunks.front().unchecked) layout_->SetUnchecked(part.id);
     // A file that is whole was checked before its last unit was recorded. What
     // was checked of another is not: all of it is read.
     std::vector<ByteSpan> checked;
-    layout_->CompleteUnit(range.id, ByteSpan(), &checked);
+    layout_->CompleteUnit(part.id, ByteSpan(), &checked);
   }
   return Status::OK();
 }
@@ -422,9 +421,9 @@ void CloneTarget::FillSummary(Summary* summary) const {
   }
 }
 
-Status CloneTarget::DigestRange(const Range& range, DigestReply* reply) {
-  const CloneUnit& unit = layout_->unit(range.id);
-  const CloneFile& file = layout_->file_of(range.id);
+Status CloneTarget::DigestPart(const Part& part, DigestReply* reply) {
+  const Part& unit = layout_->unit(part.id);
+  const CloneFile& file = layout_->file_of(part.id);
   std::string path = layout_->PathOf(file);
   *reply = DigestReply();
   if (layout_->IsReused(file) && !layout_->FindLink(file, &path)) {

@@ -25,12 +25,12 @@ class CloneTarget : public NewDirectoryTarget {
   [[nodiscard]] rocksdb::Status OpenWorkspace(
       std::unique_ptr<Workspace>* workspace) override;
   [[nodiscard]] rocksdb::Status BuildFamilies() override;
-  [[nodiscard]] rocksdb::Status Reuse(std::vector<uint32_t>* ranges) override;
+  [[nodiscard]] rocksdb::Status Reuse(std::vector<uint32_t>* parts) override;
   bool KeepsFiles() const override { return true; }
   std::vector<uint32_t> ReusedToCompare() const override;
   [[nodiscard]] rocksdb::Status RejectReused(
       const std::vector<uint32_t>& different,
-      std::vector<uint32_t>* ranges) override;
+      std::vector<uint32_t>* parts) override;
   bool is_current() const override { return is_current_; }
   [[nodiscard]] rocksdb::Status Keep(const Summary& summary) override;
   [[nodiscard]] rocksdb::Status Create() override;
@@ -47,7 +47,7 @@ class CloneTarget : public NewDirectoryTarget {
   // CURRENT comes last: before it nothing opens the directory.
   [[nodiscard]] rocksdb::Status Record(const Summary& summary) override;
   void FillSummary(Summary* summary) const override;
-  [[nodiscard]] rocksdb::Status DigestRange(const Range& range,
+  [[nodiscard]] rocksdb::Status DigestPart(const Part& part,
                                             DigestReply* reply) override;
 
  protected:
@@ -58,7 +58,7 @@ class CloneTarget : public NewDirectoryTarget {
 
  private:
   // With no unit counted.
-  [[nodiscard]] rocksdb::Status MakeLayout();
+  void MakeLayout();
   [[nodiscard]] rocksdb::Status MakeFiles();
   // Links files of a database that is there. A failure is a note.
   [[nodiscard]] rocksdb::Status LinkPresent(const std::string& directory);
@@ -71,7 +71,7 @@ class CloneTarget : public NewDirectoryTarget {
   bool HoldsTheSame(const PresentFiles& present) const;
   // Files that the journal tells to have been linked, and that are there.
   std::set<uint64_t> FindLinked(const JournalState& journal) const;
-  bool IsHeld(const Range& range, const JournalChunk& chunk) const;
+  bool IsHeld(const Part& part, const JournalChunk& chunk) const;
   [[nodiscard]] rocksdb::Status CheckFamilyNames() const;
   void FillCovers();
 

@@ -87,11 +87,11 @@ using Id = std::pair<uint64_t, uint64_t>;
 std::vector<CoveredTable> ChunkTables(const JournalState& journal,
                                       uint32_t family) {
   std::vector<CoveredTable> tables;
-  for (const Range& range : journal.ranges) {
-    if (range.family != family) {
+  for (const Part& part : journal.plan.parts) {
+    if (part.family != family) {
       continue;
     }
-    for (const JournalChunk& chunk : journal.chunks[range.id]) {
+    for (const JournalChunk& chunk : journal.chunks[part.id]) {
       const std::optional<Digest128> id = TableIdOf(chunk);
       if (id) {
         CoveredTable table;
@@ -113,11 +113,11 @@ std::vector<Span> Unexplained(const JournalState& journal, uint32_t family,
                               const TableChanges& changes) {
   std::vector<Span> spans;
   std::map<Id, Span> chunks;
-  for (const Range& range : journal.ranges) {
-    if (range.family != family) {
+  for (const Part& part : journal.plan.parts) {
+    if (part.family != family) {
       continue;
     }
-    for (const JournalChunk& chunk : journal.chunks[range.id]) {
+    for (const JournalChunk& chunk : journal.chunks[part.id]) {
       const std::optional<Digest128> id = TableIdOf(chunk);
       const Span span{chunk.chunk.smallest, chunk.chunk.largest};
       if (id) {
@@ -204,7 +204,7 @@ void KeepCovers(const CoverFile& from, uint32_t family, uint32_t as,
                 CoverFile* covers) {
   for (const Cover& cover : from.covers) {
     if (cover.family == family && keep(cover.interval) &&
-        covers->covers.size() < kMaxRanges) {
+        covers->covers.size() < kMaxParts) {
       covers->covers.push_back(cover);
       covers->covers.back().family = as;
     }
@@ -279,7 +279,7 @@ void AddOthers(const CoverFile& before, CoverFile* made) {
 
 }  // namespace
 
-std::string SourceIdOf(const PullOptions& options, const SourcePlan& plan) {
+std::string SourceIdOf(const PullOptions& options, const Plan& plan) {
   return options.source_id.empty() ? plan.opened.source_database_id
                                    : options.source_id;
 }
@@ -338,7 +338,7 @@ Status ReadSourceRecord(rocksdb::FileSystem* file_system,
 }
 
 Status WriteSourceRecord(rocksdb::FileSystem* file_system,
-                         const std::string& dir, const SourcePlan& plan) {
+                         const std::string& dir, const Plan& plan) {
   std::string text;
   EncodeSourceRecordFile(plan.opened.transfer_id, plan.source_record, &text);
   return WriteDurably(file_system, dir + "/" + kSourceRecordName, text);
@@ -418,7 +418,7 @@ void DescribeTarget(const PullOptions& options, const JudgedTarget& judged,
     uint32_t recorded = 0;
     if (is_known && FindFamily(record, family.name, &recorded) != nullptr) {
       for (const Cover& cover : record.covers) {
-        if (cover.family == recorded && memory->covers.size() < kMaxRanges) {
+        if (cover.family == recorded && memory->covers.size() < kMaxParts) {
           memory->covers.push_back(cover);
           memory->covers.back().family = index;
         }
@@ -430,7 +430,7 @@ void DescribeTarget(const PullOptions& options, const JudgedTarget& judged,
   }
 }
 
-Status RecordCovers(const PullOptions& options, const SourcePlan& plan,
+Status RecordCovers(const PullOptions& options, const Plan& plan,
                     rocksdb::DB* db, const std::vector<FamilyHandle>& families,
                     const JudgedTarget& judged, const JournalState* journal,
                     CoverFile* covers) {

@@ -21,7 +21,7 @@ namespace sstferry {
 
 // Returns the id by which a target knows its source: options.source_id if set,
 // else the source's database id.
-std::string SourceIdOf(const PullOptions& options, const SourcePlan& plan);
+std::string SourceIdOf(const PullOptions& options, const Plan& plan);
 
 // Reads the file sstferry.covers in `dir`. *found is false if there is none.
 //   Corruption  it is damaged
@@ -44,7 +44,7 @@ std::string SourceIdOf(const PullOptions& options, const SourcePlan& plan);
                                                std::string* record);
 [[nodiscard]] rocksdb::Status WriteSourceRecord(
     rocksdb::FileSystem* file_system, const std::string& dir,
-    const SourcePlan& plan);
+    const Plan& plan);
 
 // The tables of one column family when the target was judged.
 struct JudgedFamily {
@@ -85,11 +85,11 @@ void DescribeTarget(const PullOptions& options, const JudgedTarget& judged,
 // `families` are those of the plan, by index. Keeps the judged records of keys
 // that the pull did not ask for, and all records of other families.
 // `journal` null: no other process could write since the target was judged, and
-// this process dropped no entries, so every range of the plan is proved.
+// this process dropped no entries, so every part of the plan is proved.
 // Otherwise a record is proved only where the files are those that were judged
 // and the journal's chunks.
 [[nodiscard]] rocksdb::Status RecordCovers(
-    const PullOptions& options, const SourcePlan& plan, rocksdb::DB* db,
+    const PullOptions& options, const Plan& plan, rocksdb::DB* db,
     const std::vector<FamilyHandle>& families, const JudgedTarget& judged,
     const JournalState* journal, CoverFile* covers);
 

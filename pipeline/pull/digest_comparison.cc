@@ -39,7 +39,7 @@ Status SourceDigests::Send(uint32_t lane, uint32_t part) {
   const DigestPart asked = part_of_(part);
   if (asked.unit.has_value()) {
     UnitDigestRequest request;
-    request.range_id = *asked.unit;
+    request.part_id = *asked.unit;
     return at.channel->SendMessage(FrameType::kUnitDigestRequest, request);
   }
   DigestRequest request;

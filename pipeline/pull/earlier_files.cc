@@ -22,17 +22,15 @@ class Taker {
         file_system_(file_system) {}
 
   // Finds the files whose units were all recorded.
-  Status FindWhole() {
-    std::vector<CloneUnit> units;
-    const std::vector<CloneFile>& files = journal_.clone->files;
-    const Status status =
-        CutIntoUnits(files, journal_.clone->set.unit_bytes, &units);
-    std::vector<bool> whole(files.size(), status.ok());
+  void FindWhole() {
+    const std::vector<Part>& units = journal_.plan.parts;
+    const std::vector<CloneFile>& files = journal_.plan.clone->files;
+    std::vector<bool> whole(files.size(), true);
     units_.resize(files.size());
     for (size_t id = 0; id < units.size(); ++id) {
       const std::vector<JournalChunk>& chunks = journal_.chunks[id];
       const bool recorded = chunks.size() == 1 && !chunks.front().unchecked &&
-                            chunks.front().kind == ChunkKind::kCloned;
+                            chunks.front().kind == PartKind::kUnit;
       if (recorded) {
         units_[units[id].file].push_back({units[id], chunks.front().content});
       } else {
@@ -46,7 +44,6 @@ class Taker {
         by_identity_.emplace(ToHex(files[i].identity), i);
       }
     }
-    return status;
   }
 
   // *took: there is a whole file with that identity, as it was recorded.
@@ -56,7 +53,7 @@ class Taker {
     if (found == by_identity_.end()) {
       return Status::OK();
     }
-    const CloneFile& earlier = journal_.clone->files[found->second];
+    const CloneFile& earlier = journal_.plan.clone->files[found->second];
     const std::string path = directory_ + "/" + CloneFileName(earlier);
     if (earlier.kind != file.kind || earlier.bytes != file.bytes ||
         !IsAsRecorded(path, units_[found->second])) {
@@ -72,7 +69,7 @@ class Taker {
 
  private:
   struct Recorded {
-    CloneUnit unit;
+    Part unit;
     Digest128 content;
   };
 
@@ -108,9 +105,9 @@ Status TakeEarlierFiles(const std::string& earlier_dir,
   numbers->clear();
   Status status;
   std::set<std::string> taken;
-  if (journal.clone.has_value()) {
+  if (journal.plan.clone.has_value()) {
     Taker taker(earlier_dir, journal, layout, file_system);
-    status = taker.FindWhole();
+    taker.FindWhole();
     for (const CloneFile& file : layout.files()) {
       if (status.ok() && cancelled()) {
         status = MakeStatus(EndState::kCancelled, "stopped on request");

@@ -63,9 +63,9 @@ class Finder {
         held_(held) {}
 
   Status Run() {
-    held_->starts.resize(journal_.ranges.size());
-    for (const Range& range : journal_.ranges) {
-      const Status status = AddRange(range);
+    held_->starts.resize(journal_.plan.parts.size());
+    for (const Part& part : journal_.plan.parts) {
+      const Status status = AddPart(part);
       if (!status.ok()) {
         return status;
       }
@@ -93,33 +93,33 @@ class Finder {
     return asked.ok() ? bytes : 0;
   }
 
-  Status AddRange(const Range& range) {
-    const std::vector<JournalChunk>& chunks = journal_.chunks[range.id];
-    RangeStart& start = held_->starts[range.id];
+  Status AddPart(const Part& part) {
+    const std::vector<JournalChunk>& chunks = journal_.chunks[part.id];
+    PartStart& start = held_->starts[part.id];
     bool in_database = true;
     std::vector<StagedChunk> staged;
     size_t at = 0;
     for (; at < chunks.size(); ++at) {
       StagedChunk chunk;
-      chunk.family = range.family;
+      chunk.family = part.family;
       chunk.record = chunks[at];
       chunk.path = staging_dir_ + "/" +
-                   StagedName(range.id, chunk.record.chunk.ordinal);
-      if (is_ingested_(range, chunk.record)) {
+                   StagedName(part.id, chunk.record.chunk.ordinal);
+      if (is_ingested_(part, chunk.record)) {
         if (!in_database && in_order_) {
-          return Damaged("chunk " + std::to_string(at) + " of range " +
-                         std::to_string(range.id) +
+          return Damaged("chunk " + std::to_string(at) + " of part " +
+                         std::to_string(part.id) +
                          " is there without the one before it");
         }
-      } else if (IsStaged(range.family, chunk)) {
+      } else if (IsStaged(part.family, chunk)) {
         in_database = false;
         staged.push_back(std::move(chunk));
       } else {
         break;
       }
     }
-    start.whole = journal_.whole[range.id] && at == chunks.size();
-    if (!start.whole && IsCompared(range, chunks)) {
+    start.whole = journal_.whole[part.id] && at == chunks.size();
+    if (!start.whole && IsCompared(part, chunks)) {
       at = 0;
       staged.clear();
     }
@@ -129,9 +129,9 @@ class Finder {
     start.held = TotalsOf(kept);
     start.last_key = kept.empty() ? "" : kept.back().chunk.largest;
     if (!start.whole && !kept.empty() &&
-        kept.back().kind == ChunkKind::kDelta) {
+        kept.back().kind == PartKind::kDelta) {
       start.whole = true;
-      held_->ended.push_back({range.id, start.held});
+      held_->ended.push_back({part.id, start.held});
     }
     held_->totals += start.held;
     for (const JournalChunk& chunk : kept) {
@@ -140,16 +140,16 @@ class Finder {
     return Status::OK();
   }
 
-  // True if the range got deltas by comparison. Where they end, only the lane
-  // knew: such a range is compared anew, unless it was whole.
-  static bool IsCompared(const Range& range,
+  // True if the part got deltas by comparison. Where they end, only the lane
+  // knew: such a part is compared anew, unless it was whole.
+  static bool IsCompared(const Part& part,
                          const std::vector<JournalChunk>& chunks) {
-    return !chunks.empty() && chunks.front().kind == ChunkKind::kDelta &&
-           range.need != RangeNeed::kLookup;
+    return !chunks.empty() && chunks.front().kind == PartKind::kDelta &&
+           part.need != PartNeed::kLookup;
   }
 
   void Count(const JournalChunk& record) {
-    (record.kind == ChunkKind::kDelta ? held_->chunks_delta
+    (record.kind == PartKind::kDelta ? held_->chunks_delta
                                       : held_->chunks_built)++;
   }
 
@@ -164,8 +164,8 @@ class Finder {
 
 }  // namespace
 
-std::string StagedName(uint32_t range_id, uint32_t ordinal) {
-  return std::to_string(range_id) + "-" + std::to_string(ordinal) + ".sst";
+std::string StagedName(uint32_t part_id, uint32_t ordinal) {
+  return std::to_string(part_id) + "-" + std::to_string(ordinal) + ".sst";
 }
 
 Status FindHeldChunks(const JournalState& journal,
@@ -186,8 +186,8 @@ Status FindHeldChunks(const JournalState& journal, const TargetDb& db,
   std::vector<LiveFiles> live = ListLiveFiles(db, families.size());
   const Status status = FindHeldChunks(
       journal,
-      [&live](const Range& range, const JournalChunk& chunk) {
-        return TakeLive(chunk.chunk, &live[range.family]);
+      [&live](const Part& part, const JournalChunk& chunk) {
+        return TakeLive(chunk.chunk, &live[part.family]);
       },
       /*in_order=*/true, families, file_system, staging_dir, held);
   for (const LiveFiles& files : live) {

@@ -10,17 +10,17 @@
 #include "pipeline/pull/chunk_store.h"
 #include "pipeline/pull/journal_state.h"
 #include "pipeline/pull/pull_state.h"
-#include "pipeline/pull/range_scheduler.h"
+#include "pipeline/pull/part_scheduler.h"
 #include "pipeline/pull/target_db.h"
 
 namespace sstferry {
 
 struct HeldChunks {
-  std::vector<RangeStart> starts;  // by range id
+  std::vector<PartStart> starts;  // by part id
   // Recorded, checked again and not yet in the database.
   std::vector<StagedChunk> staged;
-  // A delta, or a unit, is all of its range: those whose end was not recorded.
-  std::vector<JournalRangeDone> ended;
+  // A delta, or a unit, is all of its part: those whose end was not recorded.
+  std::vector<JournalPartDone> ended;
   uint64_t chunks_built = 0;
   uint64_t chunks_delta = 0;
   uint64_t chunks_cloned = 0;
@@ -30,15 +30,15 @@ struct HeldChunks {
 };
 
 // The name of a chunk's file in staging/.
-std::string StagedName(uint32_t range_id, uint32_t ordinal);
+std::string StagedName(uint32_t part_id, uint32_t ordinal);
 
 // Returns true if a recorded chunk is in the database.
 using IsIngested =
-    std::function<bool(const Range& range, const JournalChunk& chunk)>;
+    std::function<bool(const Part& part, const JournalChunk& chunk)>;
 
 // A chunk that is not in the database is held when its file in staging/, read
 // whole, is what was recorded; where that fails, the chunk and those that
-// follow it in its range count as never received.
+// follow it in its part count as never received.
 // kCorrupt with `in_order`: a chunk is in the database without the one before.
 [[nodiscard]] rocksdb::Status FindHeldChunks(
     const JournalState& journal, const IsIngested& is_ingested, bool in_order,

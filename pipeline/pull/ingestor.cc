@@ -194,8 +194,8 @@ Status Ingestor::CheckDisjoint(const std::vector<StagedChunk>& batch) const {
   return Status::OK();
 }
 
-Status Ingestor::EndRange(const JournalRangeDone& done) {
-  return journal_->Append(JournalRecordType::kRangeDone, done);
+Status Ingestor::EndPart(const JournalPartDone& done) {
+  return journal_->Append(JournalRecordType::kPartDone, done);
 }
 
 Status Ingestor::AddRecorded(const std::vector<StagedChunk>& chunks,
@@ -326,7 +326,7 @@ Status Ingestor::RecordIngested(const std::vector<StagedChunk>& batch) {
   Status status;
   for (const StagedChunk& chunk : batch) {
     JournalIngested ingested;
-    ingested.range_id = chunk.record.chunk.range_id;
+    ingested.part_id = chunk.record.chunk.part_id;
     ingested.ordinal = chunk.record.chunk.ordinal;
     if (status.ok()) {
       status = journal_->Append(JournalRecordType::kIngested, ingested);

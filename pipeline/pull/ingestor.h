@@ -57,8 +57,8 @@ class Ingestor : public ChunkStore {
   [[nodiscard]] rocksdb::Status Add(StagedChunk chunk,
                                     StageClock* clock) override;
   [[nodiscard]] rocksdb::Status Flush(StageClock* clock) override;
-  [[nodiscard]] rocksdb::Status EndRange(
-      const JournalRangeDone& done) override;
+  [[nodiscard]] rocksdb::Status EndPart(
+      const JournalPartDone& done) override;
   // Ingests or defers them.
   [[nodiscard]] rocksdb::Status AddRecorded(
       const std::vector<StagedChunk>& chunks, StageClock* clock) override;

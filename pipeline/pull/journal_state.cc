@@ -23,12 +23,7 @@ class Reader {
  public:
   explicit Reader(JournalState* state) : state_(state) {}
 
-  bool head_is_whole() const {
-    return has_opened_ &&
-           state_->families.size() == state_->opened.family_count &&
-           files_are_whole() &&
-           state_->ranges.size() == state_->head.range_count;
-  }
+  bool head_is_whole() const { return has_plan_; }
 
   Status Add(const JournalRecord& record) {
     if (state_->complete && record.type != JournalRecordType::kIngested &&
@@ -37,26 +32,21 @@ class Reader {
     }
     switch (record.type) {
       case JournalRecordType::kTransfer:
-      case JournalRecordType::kOpened:
-      case JournalRecordType::kFamily:
-      case JournalRecordType::kRange:
-        return AddToHead(record);
-      case JournalRecordType::kCovers:
-        return AddCovers(record);
-      case JournalRecordType::kSourceRecordPart:
-        return AddSourceRecord(record);
-      case JournalRecordType::kCloneSet:
-        return AddCloneSet(record);
-      case JournalRecordType::kCloneFiles:
-        return AddCloneFiles(record);
+        if (has_transfer_) {
+          return Contradiction(record, "out of order");
+        }
+        has_transfer_ = true;
+        return state_->head.DecodeFrom(record.payload);
+      case JournalRecordType::kPlan:
+        return AddToPlan(record);
       case JournalRecordType::kIngested:
         return AddIngested(record);
       case JournalRecordType::kTargetFiles:
         return AddTargetFiles(record);
       case JournalRecordType::kChunk:
         return AddChunk(record);
-      case JournalRecordType::kRangeDone:
-        return AddRangeDone(record);
+      case JournalRecordType::kPartDone:
+        return AddPartDone(record);
       case JournalRecordType::kComplete:
         return AddComplete(record);
     }
@@ -64,120 +54,44 @@ class Reader {
   }
 
  private:
-  // The type that the next record of the head must have.
-  JournalRecordType Expected() const {
-    return !has_transfer_ ? JournalRecordType::kTransfer
-           : !has_opened_ ? JournalRecordType::kOpened
-           : state_->families.size() < state_->opened.family_count
-               ? JournalRecordType::kFamily
-               : JournalRecordType::kRange;
-  }
-
-  Status AddToHead(const JournalRecord& record) {
-    if (record.type != Expected() || head_is_whole()) {
-      return Contradiction(record, "out of order");
-    }
-    Status status;
-    switch (record.type) {
-      case JournalRecordType::kTransfer:
-        has_transfer_ = true;
-        return state_->head.DecodeFrom(record.payload);
-      case JournalRecordType::kOpened:
-        has_opened_ = true;
-        return state_->opened.DecodeFrom(record.payload);
-      case JournalRecordType::kFamily: {
-        Family family;
-        status = family.DecodeFrom(record.payload);
-        if (status.ok() && family.index != state_->families.size()) {
-          status = Contradiction(record, "out of order");
-        }
-        state_->families.push_back(std::move(family));
-        return status;
-      }
-      default: {
-        JournalRange range;
-        status = range.DecodeFrom(record.payload);
-        if (status.ok() && (range.range.id != state_->ranges.size() ||
-                            range.range.family >= state_->families.size())) {
-          status = Contradiction(record, "out of order");
-        }
-        state_->ranges.push_back(std::move(range.range));
-        state_->chunks.emplace_back();
-        state_->ingested.emplace_back();
-        state_->whole.push_back(state_->ranges.back().need ==
-                                RangeNeed::kUnchanged);
-        return status;
-      }
-    }
-  }
-
-  bool files_are_whole() const {
-    return !state_->clone.has_value() ||
-           state_->clone->files.size() == state_->clone->set.file_count;
-  }
-
-  Status AddCloneSet(const JournalRecord& record) {
-    if (Expected() != JournalRecordType::kRange || !state_->ranges.empty() ||
-        state_->clone.has_value()) {
-      return Contradiction(record, "out of turn");
-    }
-    return state_->clone.emplace().set.DecodeFrom(record.payload);
-  }
-
-  Status AddCloneFiles(const JournalRecord& record) {
-    CloneFiles batch;
-    const Status status = batch.DecodeFrom(record.payload);
+  Status AddToPlan(const JournalRecord& record) {
+    JournalPlan message;
+    Status status = message.DecodeFrom(record.payload);
     if (!status.ok()) {
       return status;
     }
-    if (!state_->clone.has_value() || !state_->ranges.empty() ||
-        batch.files.size() > state_->clone->set.file_count -
-                                 state_->clone->files.size()) {
-      return Contradiction(record, "too many, or out of turn");
-    }
-    std::vector<CloneFile>& files = state_->clone->files;
-    files.insert(files.end(), batch.files.begin(), batch.files.end());
-    return Status::OK();
-  }
-
-  Status AddCovers(const JournalRecord& record) {
-    if (Expected() != JournalRecordType::kRange || !state_->ranges.empty()) {
+    if (!has_transfer_ || has_plan_) {
       return Contradiction(record, "out of order");
     }
-    Covers batch;
-    const Status status = batch.DecodeFrom(record.payload);
-    for (Cover& cover : batch.covers) {
-      if (cover.family >= state_->families.size() ||
-          state_->covers.size() >= kMaxRanges) {
-        return Contradiction(record, "too many, or an unknown column family");
+    status = decoder_.Add(message.type, message.flags, message.payload);
+    if (!status.ok()) {
+      return Contradiction(record, MessageOf(status));
+    }
+    if (decoder_.is_complete()) {
+      has_plan_ = true;
+      state_->plan = decoder_.TakePlan();
+      const size_t parts = state_->plan.parts.size();
+      state_->chunks.resize(parts);
+      state_->ingested.resize(parts);
+      for (const Part& part : state_->plan.parts) {
+        state_->whole.push_back(part.need == PartNeed::kUnchanged);
       }
-      state_->covers.push_back(std::move(cover));
     }
-    return status;
-  }
-
-  Status AddSourceRecord(const JournalRecord& record) {
-    if (Expected() != JournalRecordType::kRange || !state_->ranges.empty()) {
-      return Contradiction(record, "out of order");
-    }
-    SourceRecordPart part;
-    const Status status = part.DecodeFrom(record.payload);
-    state_->source_record += part.bytes;
     return status;
   }
 
   Status AddIngested(const JournalRecord& record) {
     JournalIngested ingested;
     Status status = ingested.DecodeFrom(record.payload);
-    status = status.ok() ? CheckRange(record, ingested.range_id) : status;
+    status = status.ok() ? CheckPart(record, ingested.part_id) : status;
     if (!status.ok()) {
       return status;
     }
-    std::vector<bool>& of_range = state_->ingested[ingested.range_id];
-    if (ingested.ordinal >= of_range.size()) {
+    std::vector<bool>& of_part = state_->ingested[ingested.part_id];
+    if (ingested.ordinal >= of_part.size()) {
       return Contradiction(record, "names a chunk that has no record");
     }
-    of_range[ingested.ordinal] = true;
+    of_part[ingested.ordinal] = true;
     return status;
   }
 
@@ -189,17 +103,17 @@ class Reader {
     return state_->target_files->DecodeFrom(record.payload);
   }
 
-  Status CheckRange(const JournalRecord& record, uint32_t id) const {
-    return head_is_whole() && id < state_->ranges.size()
+  Status CheckPart(const JournalRecord& record, uint32_t id) const {
+    return head_is_whole() && id < state_->plan.parts.size()
                ? Status::OK()
-               : Contradiction(record, "names a range that is not in the plan");
+               : Contradiction(record, "names a part that is not in the plan");
   }
 
   Status AddChunk(const JournalRecord& record) {
     JournalChunk chunk;
     Status status = chunk.DecodeFrom(record.payload);
-    const uint32_t id = chunk.chunk.range_id;
-    status = status.ok() ? CheckRange(record, id) : status;
+    const uint32_t id = chunk.chunk.part_id;
+    status = status.ok() ? CheckPart(record, id) : status;
     if (!status.ok()) {
       return status;
     }
@@ -208,7 +122,7 @@ class Reader {
     if (ordinal > chunks.size()) {
       return Contradiction(record,
                            "expected chunk " + std::to_string(chunks.size()) +
-                               " of range " + std::to_string(id) +
+                               " of part " + std::to_string(id) +
                                " or one before it, found " +
                                std::to_string(ordinal));
     }
@@ -220,17 +134,17 @@ class Reader {
     return Status::OK();
   }
 
-  Status AddRangeDone(const JournalRecord& record) {
-    JournalRangeDone done;
+  Status AddPartDone(const JournalRecord& record) {
+    JournalPartDone done;
     Status status = done.DecodeFrom(record.payload);
-    status = status.ok() ? CheckRange(record, done.range_id) : status;
+    status = status.ok() ? CheckPart(record, done.part_id) : status;
     if (status.ok() &&
-        !(done.totals == state_->HeldTotals(done.range_id))) {
+        !(done.totals == state_->HeldTotals(done.part_id))) {
       status = Contradiction(record, "its totals differ from the chunks of "
-                                     "range " + std::to_string(done.range_id));
+                                     "part " + std::to_string(done.part_id));
     }
     if (status.ok()) {
-      state_->whole[done.range_id] = true;
+      state_->whole[done.part_id] = true;
     }
     return status;
   }
@@ -242,15 +156,16 @@ class Reader {
         (!head_is_whole() ||
          std::count(state_->whole.begin(), state_->whole.end(), false) != 0 ||
          !(complete.totals == state_->HeldTotals()))) {
-      status = Contradiction(record, "its totals differ from the ranges");
+      status = Contradiction(record, "its totals differ from the parts");
     }
     state_->complete = status.ok();
     return status;
   }
 
   JournalState* const state_;
+  PlanDecoder decoder_;
   bool has_transfer_ = false;
-  bool has_opened_ = false;
+  bool has_plan_ = false;
 };
 
 }  // namespace
@@ -266,32 +181,24 @@ Totals TotalsOf(const std::vector<JournalChunk>& chunks) {
   return totals;
 }
 
-Totals JournalState::HeldTotals(uint32_t range_id) const {
-  return TotalsOf(chunks[range_id]);
+Totals JournalState::HeldTotals(uint32_t part_id) const {
+  return TotalsOf(chunks[part_id]);
 }
 
 Totals JournalState::HeldTotals() const {
   Totals totals;
-  for (const std::vector<JournalChunk>& of_range : chunks) {
-    totals += TotalsOf(of_range);
+  for (const std::vector<JournalChunk>& of_part : chunks) {
+    totals += TotalsOf(of_part);
   }
   return totals;
 }
 
-uint64_t JournalState::planned_bytes() const {
-  uint64_t sum = 0;
-  for (const Range& range : ranges) {
-    sum += range.estimated_bytes;
-  }
-  return sum;
-}
-
 uint64_t JournalState::planned_bytes_done() const {
   uint64_t sum = 0;
-  for (const Range& range : ranges) {
-    sum += whole[range.id] ? range.estimated_bytes
-                             : std::min(range.estimated_bytes,
-                                        HeldTotals(range.id).sst_bytes);
+  for (const Part& part : plan.parts) {
+    sum += whole[part.id] ? part.bytes
+                             : std::min(part.bytes,
+                                        HeldTotals(part.id).sst_bytes);
   }
   return sum;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "format/journal.h"
+#include "format/plan.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
@@ -19,30 +20,23 @@ inline constexpr uint64_t kMaxJournalBytes = 1ull << 30;
 
 struct JournalState {
   JournalTransfer head;
-  Opened opened;
-  std::vector<Family> families;
-  std::vector<Cover> covers;
-  std::string source_record;
-  std::vector<Range> ranges;
-  std::optional<ClonePlan> clone;
-  // By range id: the chunks recorded, by ordinal.
+  Plan plan;
+  // By part id: the chunks recorded, by ordinal.
   std::vector<std::vector<JournalChunk>> chunks;
   // The same: which of them are known to have been ingested.
   std::vector<std::vector<bool>> ingested;
   // Lists what the target of a refresh held when it was judged, if that is
   // known.
   std::optional<JournalTargetFiles> target_files;
-  // By range id: every chunk of the range has its record.
+  // By part id: every chunk of the part has its record.
   std::vector<bool> whole;
   bool complete = false;
   uint64_t bytes = 0;  // of whole records; a torn tail may follow
   bool torn = false;
 
-  Totals HeldTotals(uint32_t range_id) const;
+  Totals HeldTotals(uint32_t part_id) const;
   Totals HeldTotals() const;
-  // Return the estimated bytes of all ranges, and how many of them are
-  // recorded.
-  uint64_t planned_bytes() const;
+  // Returns how many of the plan's bytes are recorded.
   uint64_t planned_bytes_done() const;
 };
 

@@ -45,7 +45,7 @@ Status LaneClient::Connect() {
   StartTime();
   for (size_t i = 0; i < asked_.size() && status.ok(); ++i) {
     const bool has_begun =
-        i == 0 && (open_ != nullptr || range_totals_.chunks != 0);
+        i == 0 && (open_ != nullptr || part_totals_.chunks != 0);
     if (asked_[i].of_delta && !has_begun) {
       CompareAnew(&asked_[i]);
     }
@@ -55,24 +55,24 @@ Status LaneClient::Connect() {
 }
 
 void LaneClient::CompareAnew(Asked* asked) const {
-  const KeyInterval& all = (*state_->ranges)[asked->range_id].interval;
+  const KeyInterval& all = (*state_->parts)[asked->part_id].interval;
   asked->of_delta = false;
   asked->delta.clear();
   asked->rest.reset();
   asked->compares = true;
-  asked->part.end = all.end;
+  asked->piece.end = all.end;
   asked->group_entries =
-      asked->part == all
-          ? RangeCompare::ChooseGroupEntries(*state_, asked->range_id)
+      asked->piece == all
+          ? PartCompare::ChooseGroupEntries(*state_, asked->part_id)
           : 0;
 }
 
 Status LaneClient::Work() {
   Status status = AskAhead();
   while (status.ok() && !asked_.empty()) {
-    const Range& range = (*state_->ranges)[asked_.front().range_id];
-    status = asked_.front().compares ? CompareRange(range)
-                                     : ReceiveRange(range);
+    const Part& part = (*state_->parts)[asked_.front().part_id];
+    status = asked_.front().compares ? ComparePart(part)
+                                     : ReceivePart(part);
     if (status.ok()) {
       status = AskForDelta();
     }
@@ -91,7 +91,7 @@ Status LaneClient::AskAhead() {
       break;
     }
     Asked asked;
-    status = ChooseAsked((*state_->ranges)[*id], &asked);
+    status = ChooseAsked((*state_->parts)[*id], &asked);
     if (status.ok()) {
       status = AskNext(std::move(asked));
     }
@@ -100,27 +100,27 @@ Status LaneClient::AskAhead() {
 }
 
 // Where this side has nothing, there is nothing to compare. Where it has got
-// chunks of the range in an earlier run, it had nothing.
-Status LaneClient::ChooseAsked(const Range& range, Asked* asked) {
-  asked->range_id = range.id;
-  asked->part = range.interval;
-  if (!state_->refreshes || range.need == RangeNeed::kLookup ||
-      state_->starts[range.id].held.chunks != 0) {
+// chunks of the part in an earlier run, it had nothing.
+Status LaneClient::ChooseAsked(const Part& part, Asked* asked) {
+  asked->part_id = part.id;
+  asked->piece = part.interval;
+  if (!state_->refreshes || part.need == PartNeed::kLookup ||
+      state_->starts[part.id].held.chunks != 0) {
     return Status::OK();
   }
   std::optional<std::string> first;
   std::optional<std::string> last;
   const Status status = channel_.Final(
-      state_->outermost(range, range.interval, &first, &last));
+      state_->outermost(part, part.interval, &first, &last));
   asked->compares = first.has_value();
-  asked->group_entries = RangeCompare::ChooseGroupEntries(*state_, range.id);
+  asked->group_entries = PartCompare::ChooseGroupEntries(*state_, part.id);
   return status;
 }
 
 Status LaneClient::AskInstead(Asked next) {
   next.counted_bytes = planned_done_;
   asked_.pop_front();
-  StartRange();
+  StartPart();
   return AskNext(std::move(next));
 }
 
@@ -128,7 +128,7 @@ Status LaneClient::AskNext(Asked asked) {
   const bool sends = asked.delta.empty();
   asked_.push_back(std::move(asked));
   if (asked_.size() == 1) {
-    StartRange();
+    StartPart();
   }
   return sends ? Ask(asked_.back(), /*front=*/asked_.size() == 1)
                : AskForDelta();
@@ -142,7 +142,7 @@ Status LaneClient::AskForDelta() {
   if (next == asked_.end() || next->delta.empty()) {
     return Status::OK();
   }
-  const Status status = channel_.Sent(RangeCompare::AskForDelta(
+  const Status status = channel_.Sent(PartCompare::AskForDelta(
       next->delta, WaitLimit{state_->chunk_time}, channel_.get()));
   if (status.ok()) next->delta.clear();
   return status;
@@ -151,38 +151,38 @@ Status LaneClient::AskForDelta() {
 Status LaneClient::Ask(const Asked& asked, bool front) {
   if (asked.compares) {
     // Without groups this side tells all that it has.
-    const Range& range = (*state_->ranges)[asked.range_id];
+    const Part& part = (*state_->parts)[asked.part_id];
     return asked.group_entries == 0
                ? Status::OK()
-               : channel_.Sent(RangeCompare::Ask(range, asked.group_entries,
+               : channel_.Sent(PartCompare::Ask(part, asked.group_entries,
                                                  WaitLimit{state_->chunk_time},
                                                  channel_.get()));
   }
-  const RangeStart& start = state_->starts[asked.range_id];
-  RangeRequest request;
-  request.range_id = asked.range_id;
+  const PartStart& start = state_->starts[asked.part_id];
+  PartRequest request;
+  request.part_id = asked.part_id;
   request.held = start.held;
   request.of_delta = asked.of_delta;
   if (front) {
-    request.held += range_totals_;
+    request.held += part_totals_;
   }
   if (request.held.chunks != 0 && !asked.of_delta &&
-      !(front && range_kind_ == ChunkKind::kDelta)) {
+      !(front && range_kind_ == PartKind::kDelta)) {
     request.after = front ? last_key_ : start.last_key;
   }
   if (front && open_ != nullptr) {
     request.open_bytes = open_->file.bytes();
     request.open_frames = open_->frames;
   }
-  return channel_.Send(FrameType::kRangeRequest, request);
+  return channel_.Send(FrameType::kPartRequest, request);
 }
 
 // Both sides read at the same time.
-Status LaneClient::CompareRange(const Range& range) {
+Status LaneClient::ComparePart(const Part& part) {
   const Asked& asked = asked_.front();
   if (!compare_.has_value()) {
     StageScope scope(&clock_, Stage::kCheck);
-    compare_.emplace(state_, &range, asked.part, asked.group_entries);
+    compare_.emplace(state_, &part, asked.piece, asked.group_entries);
     const Status status = channel_.Final(compare_->Read());
     if (!status.ok()) {
       return status;
@@ -201,14 +201,14 @@ Status LaneClient::CompareRange(const Range& range) {
   if (!status.ok()) {
     return status;
   }
-  state_->ranges_compared += asks_groups ? 1 : 0;
+  state_->parts_compared += asks_groups ? 1 : 0;
   state_->counters.progress++;
   retry_.ChunkDone();
   if (equal) {
-    return EndPart(range);
+    return EndPart(part);
   }
-  next.range_id = range.id;
-  next.part = next.delta.front().interval;
+  next.part_id = part.id;
+  next.piece = next.delta.front().interval;
   next.of_delta = true;
   next.rest = compare_->rest();
   return AskInstead(std::move(next));
@@ -224,42 +224,42 @@ Status LaneClient::ReceiveGroups(GroupReply* reply) {
                      : status;
 }
 
-Status LaneClient::EndPart(const Range& range) {
-  Totals totals = range_held_;
-  totals += range_totals_;
+Status LaneClient::EndPart(const Part& part) {
+  Totals totals = part_held_;
+  totals += part_totals_;
   const std::optional<std::string> rest = asked_.front().rest;
   if (rest) {
-    state_->starts[range.id].held = totals;
+    state_->starts[part.id].held = totals;
     Asked next;
-    next.range_id = range.id;
-    next.part = {rest, range.interval.end};
+    next.part_id = part.id;
+    next.piece = {rest, part.interval.end};
     next.compares = true;
     return AskInstead(std::move(next));
   }
-  const Status status = channel_.Final(EndRange(range, totals));
+  const Status status = channel_.Final(EndPart(part, totals));
   if (status.ok()) {
     asked_.pop_front();
-    StartRange();
+    StartPart();
   }
   return status;
 }
 
-// Sets what the lane knows of the range at its front, before a byte of it came.
-void LaneClient::StartRange() {
-  const RangeStart start =
-      asked_.empty() ? RangeStart()
-                     : state_->starts[asked_.front().range_id];
-  range_held_ = start.held;
+// Sets what the lane knows of the part at its front, before a byte of it came.
+void LaneClient::StartPart() {
+  const PartStart start =
+      asked_.empty() ? PartStart()
+                     : state_->starts[asked_.front().part_id];
+  part_held_ = start.held;
   last_key_ = start.last_key;
-  range_totals_ = Totals();
-  range_kind_ = ChunkKind::kRebuilt;
+  part_totals_ = Totals();
+  range_kind_ = PartKind::kRebuilt;
   planned_done_ =
       asked_.empty()
           ? 0
           : std::min(std::max(start.held.sst_bytes,
                               asked_.front().counted_bytes),
-                     (*state_->ranges)[asked_.front().range_id]
-                         .estimated_bytes);
+                     (*state_->parts)[asked_.front().part_id]
+                         .bytes);
   compare_.reset();
   open_.reset();
   answer_totals_ = Totals();
@@ -270,8 +270,8 @@ void LaneClient::StartTime() {
   uint64_t bytes = state_->chunk_bytes;
   if (!asked_.empty()) {
     bytes = std::max(bytes,
-                     (*state_->ranges)[asked_.front().range_id]
-                         .estimated_bytes);
+                     (*state_->parts)[asked_.front().part_id]
+                         .bytes);
   }
   until_ = Clock::now() + state_->chunk_time +
            state_->chunk_time_per_mib * ((bytes >> 20) + 1);
@@ -283,15 +283,15 @@ Status LaneClient::Receive(Frame* frame) {
   return channel_.Receive(frame, until_);
 }
 
-Status LaneClient::ReceiveRange(const Range& range) {
+Status LaneClient::ReceivePart(const Part& part) {
   while (true) {
     Frame frame;
     Status status = Receive(&frame);
     if (!status.ok()) {
       return status;
     }
-    if (frame.type == FrameType::kRangeEnd) {
-      RangeEnd end;
+    if (frame.type == FrameType::kPartEnd) {
+      PartEnd end;
       status = channel_.Damaged(end.DecodeFrom(frame.payload));
       if (status.ok() && asked_.front().of_delta && open_ != nullptr) {
         DropChunk();  // the source no longer has the rest of it
@@ -300,11 +300,11 @@ Status LaneClient::ReceiveRange(const Range& range) {
         return AskInstead(std::move(again));
       }
       // Every frame was whole: asking again would only hide it.
-      status = status.ok() ? channel_.Final(CheckTotals(range, end,
+      status = status.ok() ? channel_.Final(CheckTotals(part, end,
                                                         answer_totals_,
                                                         answer_chain_.Finish()))
                            : status;
-      return status.ok() ? EndPart(range) : status;
+      return status.ok() ? EndPart(part) : status;
     }
     ChunkBegin begin;
     status = channel_.Expect(frame, FrameType::kChunkBegin);
@@ -312,7 +312,7 @@ Status LaneClient::ReceiveRange(const Range& range) {
       status = channel_.Damaged(begin.DecodeFrom(frame.payload));
     }
     if (status.ok()) {
-      status = ReceiveChunk(range, begin);
+      status = ReceiveChunk(part, begin);
     }
     if (status.ok() && asked_.size() < 2) {
       status = AskAhead();
@@ -324,25 +324,25 @@ Status LaneClient::ReceiveRange(const Range& range) {
   }
 }
 
-Status LaneClient::EndRange(const Range& range, const Totals& totals) {
-  state_->counters.planned_bytes_done += range.estimated_bytes - planned_done_;
-  planned_done_ = range.estimated_bytes;
-  JournalRangeDone done;
-  done.range_id = range.id;
+Status LaneClient::EndPart(const Part& part, const Totals& totals) {
+  state_->counters.planned_bytes_done += part.bytes - planned_done_;
+  planned_done_ = part.bytes;
+  JournalPartDone done;
+  done.part_id = part.id;
   done.totals = totals;
   {
     std::lock_guard<std::mutex> lock(state_->mu);
-    state_->family_totals[range.family] += done.totals;
-    state_->ended.push_back({range.id, done.totals});
+    state_->family_totals[part.family] += done.totals;
+    state_->ended.push_back({part.id, done.totals});
   }
-  return state_->store->EndRange(done);
+  return state_->store->EndPart(done);
 }
 
-void LaneClient::CountBytes(const Range& range, uint64_t bytes) {
+void LaneClient::CountBytes(const Part& part, uint64_t bytes) {
   state_->counters.sst_bytes += bytes;
   state_->counters.progress += bytes;
   retry_.CountGood(bytes);
-  const uint64_t room = range.estimated_bytes - planned_done_;
+  const uint64_t room = part.bytes - planned_done_;
   const uint64_t counted = std::min(bytes, room);
   planned_done_ += counted;
   state_->counters.planned_bytes_done += counted;

@@ -1,4 +1,4 @@
-// One lane at the target: asks for ranges, receives their chunks, checks them
+// One lane at the target: asks for parts, receives their chunks, checks them
 // and hands them to the chunk store, on the thread that calls Run().
 #pragma once
 
@@ -12,7 +12,7 @@
 #include "pipeline/pull/lane_channel.h"
 #include "pipeline/pull/lane_retry.h"
 #include "pipeline/pull/pull_state.h"
-#include "pipeline/pull/range_compare.h"
+#include "pipeline/pull/part_compare.h"
 #include "pipeline/pull/unit_check.h"
 
 namespace sstferry {
@@ -26,7 +26,7 @@ class LaneClient {
   // Borrows the state.
   LaneClient(PullState* state, uint32_t lane);
 
-  // Works until no range is left. On error the lane holds nothing that was not
+  // Works until no part is left. On error the lane holds nothing that was not
   // handed over; what lies in staging belongs to nobody.
   //   kCorrupt   bytes, totals or keys are not what the source announced, as
   //              often as they were asked for
@@ -50,17 +50,17 @@ class LaneClient {
 
   [[nodiscard]] rocksdb::Status Connect();
   [[nodiscard]] rocksdb::Status Work();
-  // A range, or a part of it, and what it was asked for: digests, chunks or a
+  // A part, or a piece of it, and what it was asked for: digests, chunks or a
   // delta.
   struct Asked {
-    uint32_t range_id = 0;
-    KeyInterval part;
+    uint32_t part_id = 0;
+    KeyInterval piece;
     bool compares = false;
     uint32_t group_entries = 0;  // where it compares; 0: not of groups
     bool of_delta = false;
     // Until they are sent: the messages that ask for the delta.
     std::vector<DeltaRequest> delta;
-    // The next part of a delta's range begins here.
+    // The next piece of a delta's part begins here.
     std::optional<std::string> rest;
     uint64_t counted_bytes = 0;  // in the progress already
   };
@@ -70,45 +70,45 @@ class LaneClient {
   // Sends what is to be asked for a delta, while the source sends no chunk:
   // both could else wait for each other to read.
   [[nodiscard]] rocksdb::Status AskForDelta();
-  // Fills what a new range is asked for: its chunks, or to be compared.
-  [[nodiscard]] rocksdb::Status ChooseAsked(const Range& range, Asked* asked);
+  // Fills what a new part is asked for: its chunks, or to be compared.
+  [[nodiscard]] rocksdb::Status ChooseAsked(const Part& part, Asked* asked);
   // Makes a lost delta one that is compared once more.
   void CompareAnew(Asked* asked) const;
-  // The front range's: counts it as whole, or asks for a delta.
-  [[nodiscard]] rocksdb::Status CompareRange(const Range& range);
+  // The front part's: counts it as whole, or asks for a delta.
+  [[nodiscard]] rocksdb::Status ComparePart(const Part& part);
   [[nodiscard]] rocksdb::Status ReceiveGroups(GroupReply* reply);
-  // All chunks of the front range, or of its part, have come: goes on with the
-  // next part, or ends the range.
-  [[nodiscard]] rocksdb::Status EndPart(const Range& range);
-  [[nodiscard]] rocksdb::Status EndRange(const Range& range,
+  // All chunks of the front part, or of its piece, have come: goes on with the
+  // next piece, or ends the part.
+  [[nodiscard]] rocksdb::Status EndPart(const Part& part);
+  [[nodiscard]] rocksdb::Status EndPart(const Part& part,
                                          const Totals& totals);
-  // Puts `next` in the place of the front range, behind all others.
+  // Puts `next` in the place of the front part, behind all others.
   [[nodiscard]] rocksdb::Status AskInstead(Asked next);
-  // The request for a range of which this lane may have a part.
+  // The request for a part of which this lane may have a piece.
   [[nodiscard]] rocksdb::Status Ask(const Asked& asked, bool front);
-  void StartRange();
+  void StartPart();
   void StartTime();
-  [[nodiscard]] rocksdb::Status ReceiveRange(const Range& range);
-  [[nodiscard]] rocksdb::Status ReceiveChunk(const Range& range,
+  [[nodiscard]] rocksdb::Status ReceivePart(const Part& part);
+  [[nodiscard]] rocksdb::Status ReceiveChunk(const Part& part,
                                              const ChunkBegin& begin);
-  [[nodiscard]] rocksdb::Status OpenForChunk(const Range& range,
+  [[nodiscard]] rocksdb::Status OpenForChunk(const Part& part,
                                              const ChunkBegin& begin);
   void DropChunk();
   // Waits until so many bytes more may be written.
   [[nodiscard]] rocksdb::Status AwaitPace(uint64_t bytes);
   // Waits until the disk has room for a chunk.
-  [[nodiscard]] rocksdb::Status AwaitSpace(const Range& range,
+  [[nodiscard]] rocksdb::Status AwaitSpace(const Part& part,
                                            const ChunkBegin& begin);
-  [[nodiscard]] rocksdb::Status StoreChunk(const Range& range, ChunkEnd* end);
+  [[nodiscard]] rocksdb::Status StoreChunk(const Part& part, ChunkEnd* end);
   [[nodiscard]] rocksdb::Status BadChunk(const rocksdb::Status& status);
-  [[nodiscard]] rocksdb::Status Acknowledge(const Range& range);
-  // All before that byte of that chunk of the range is here to stay.
-  [[nodiscard]] rocksdb::Status SendAck(uint32_t range_id, uint64_t ordinal,
+  [[nodiscard]] rocksdb::Status Acknowledge(const Part& part);
+  // All before that byte of that chunk of the part is here to stay.
+  [[nodiscard]] rocksdb::Status SendAck(uint32_t part_id, uint64_t ordinal,
                                         uint64_t bytes);
-  [[nodiscard]] rocksdb::Status CheckStored(const Range& range,
+  [[nodiscard]] rocksdb::Status CheckStored(const Part& part,
                                             StagedChunk* chunk);
   void CountChunk(const StagedChunk& chunk);
-  void CountBytes(const Range& range, uint64_t bytes);
+  void CountBytes(const Part& part, uint64_t bytes);
   [[nodiscard]] rocksdb::Status Receive(Frame* frame);
   // The next frame; a chunk's data goes straight into the file's buffer, or is
   // decompressed there: *data_bytes of them.
@@ -127,24 +127,24 @@ class LaneClient {
   StagingBuffer buffer_;
   WireDecompressor decompressor_;
   std::deque<Asked> asked_;     // in the order asked
-  std::optional<RangeCompare> compare_;  // of the front range
+  std::optional<PartCompare> compare_;  // of the front part
   Clock::time_point until_;     // of the chunk at hand, on this connection
 
   // Returns the ordinal of the chunk that comes next.
   uint64_t next_ordinal() const {
-    return range_held_.chunks + range_totals_.chunks;
+    return part_held_.chunks + part_totals_.chunks;
   }
 
-  // Count the range being received: what was held before, what came.
-  Totals range_held_;
-  Totals range_totals_;
+  // Count the part being received: what was held before, what came.
+  Totals part_held_;
+  Totals part_totals_;
   std::string last_key_;  // of its last chunk of entries
   // The kind of its last chunk; one that is not rebuilt is the only one that is
   // asked for.
-  ChunkKind range_kind_ = ChunkKind::kRebuilt;
+  PartKind range_kind_ = PartKind::kRebuilt;
   uint64_t planned_done_ = 0;
   std::unique_ptr<OpenChunk> open_;
-  // Count the answer being received: what came since the range was asked for.
+  // Count the answer being received: what came since the part was asked for.
   Totals answer_totals_;
   RangeDigest answer_chain_;
 };

@@ -25,11 +25,11 @@ constexpr uint64_t kAcknowledgeBytes = 1u << 20;
 }  // namespace
 
 // A new chunk's file, or the open one's where the source goes on with it.
-Status LaneClient::OpenForChunk(const Range& range, const ChunkBegin& begin) {
+Status LaneClient::OpenForChunk(const Part& part, const ChunkBegin& begin) {
   const Status status =
-      CheckTurn(*state_, range, begin, next_ordinal(),
-                asked_.front().of_delta || range.need == RangeNeed::kLookup,
-                range_kind_ != ChunkKind::kRebuilt);
+      CheckTurn(*state_, part, begin, next_ordinal(),
+                asked_.front().of_delta || part.need == PartNeed::kLookup,
+                range_kind_ != PartKind::kRebuilt);
   if (!status.ok()) {
     return channel_.Damaged(status);
   }
@@ -47,20 +47,20 @@ Status LaneClient::OpenForChunk(const Range& range, const ChunkBegin& begin) {
     return Status::OK();
   }
   DropChunk();
-  const Status room = AwaitSpace(range, begin);
+  const Status room = AwaitSpace(part, begin);
   if (!room.ok()) {
     return room;
   }
-  std::unique_ptr<OpenUnit> unit = OpenUnit::Make(state_, range.id);
+  std::unique_ptr<OpenUnit> unit = OpenUnit::Make(state_, part.id);
   const StagingPlace place =
-      PlaceOf(*state_, unit.get(), range.id, begin.ordinal);
+      PlaceOf(*state_, unit.get(), part.id, begin.ordinal);
   open_ = std::make_unique<OpenChunk>(state_, place, &buffer_, std::move(unit));
   open_->begin = begin;
   return channel_.Final(open_->file.Open());
 }
 
 // Time that this side lets pass does not count against the source.
-Status LaneClient::AwaitSpace(const Range& range, const ChunkBegin& begin) {
+Status LaneClient::AwaitSpace(const Part& part, const ChunkBegin& begin) {
   if (state_->space == nullptr) {
     return Status::OK();
   }
@@ -69,7 +69,7 @@ Status LaneClient::AwaitSpace(const Range& range, const ChunkBegin& begin) {
   const uint64_t bytes =
       begin.file_bytes != 0
           ? begin.file_bytes
-          : std::min(range.estimated_bytes, state_->chunk_bytes);
+          : std::min(part.bytes, state_->chunk_bytes);
   const Status status = channel_.Final(state_->space->Pass(bytes));
   until_ += Clock::now() - start;
   return status;
@@ -82,27 +82,27 @@ void LaneClient::DropChunk() {
   }
 }
 
-Status LaneClient::ReceiveChunk(const Range& range, const ChunkBegin& begin) {
+Status LaneClient::ReceiveChunk(const Part& part, const ChunkBegin& begin) {
   StagedChunk chunk;
-  chunk.family = range.family;
+  chunk.family = part.family;
   chunk.record.kind = begin.kind;
   ChunkEnd& end = chunk.record.chunk;
-  Status status = OpenForChunk(range, begin);
+  Status status = OpenForChunk(part, begin);
   if (status.ok()) {
     chunk.path = open_->file.path();
-    status = StoreChunk(range, &end);
+    status = StoreChunk(part, &end);
   }
   if (status.ok()) {
-    status = CheckStored(range, &chunk);
+    status = CheckStored(part, &chunk);
   }
   if (!status.ok()) {
     return WithContext(status, EndStateOf(status),
-                       "range " + std::to_string(range.id) + " chunk " +
+                       "part " + std::to_string(part.id) + " chunk " +
                            std::to_string(begin.ordinal));
   }
   open_.reset();
   retry_.ChunkDone();
-  for (Totals* totals : {&range_totals_, &answer_totals_}) {
+  for (Totals* totals : {&part_totals_, &answer_totals_}) {
     totals->chunks++;
     totals->entries += end.entries;
     totals->key_value_bytes += end.key_bytes + end.value_bytes;
@@ -114,7 +114,7 @@ Status LaneClient::ReceiveChunk(const Range& range, const ChunkBegin& begin) {
   CountChunk(chunk);
   status = channel_.Final(state_->store->Add(std::move(chunk), &clock_));
   // The source may forget all that lies before the next chunk.
-  return status.ok() ? SendAck(range.id, next_ordinal(), /*bytes=*/0) : status;
+  return status.ok() ? SendAck(part.id, next_ordinal(), /*bytes=*/0) : status;
 }
 
 void LaneClient::CountChunk(const StagedChunk& chunk) {
@@ -122,15 +122,15 @@ void LaneClient::CountChunk(const StagedChunk& chunk) {
   state_->counters.entries += end.entries;
   state_->counters.key_value_bytes += end.key_bytes + end.value_bytes;
   std::lock_guard<std::mutex> lock(state_->mu);
-  if (chunk.record.kind == ChunkKind::kRebuilt) {
+  if (chunk.record.kind == PartKind::kRebuilt) {
     state_->chunks_built++;
     return;
   }
-  if (chunk.record.kind == ChunkKind::kDelta) {
+  if (chunk.record.kind == PartKind::kDelta) {
     state_->chunks_delta++;
     const bool looked_up =
-        (*state_->ranges)[end.range_id].need == RangeNeed::kLookup;
-    state_->ranges_delta += end.ordinal == 0 && !looked_up ? 1 : 0;
+        (*state_->parts)[end.part_id].need == PartNeed::kLookup;
+    state_->parts_delta += end.ordinal == 0 && !looked_up ? 1 : 0;
     state_->entries_put += end.entries;
     state_->entries_deleted += chunk.deletions;
     return;
@@ -191,7 +191,7 @@ Status LaneClient::AwaitPace(uint64_t bytes) {
 
 // Receives the rest of the open chunk and checks what its frames' digests and
 // the ChunkEnd say of each other; syncs it, but for a clone's (UnitStore).
-Status LaneClient::StoreChunk(const Range& range, ChunkEnd* end) {
+Status LaneClient::StoreChunk(const Part& part, ChunkEnd* end) {
   Status status;
   Frame frame;
   size_t data_bytes = 0;
@@ -211,8 +211,8 @@ Status LaneClient::StoreChunk(const Range& range, ChunkEnd* end) {
     }
     open_->digest.AddFrame(frame.digest);
     open_->frames++;
-    CountBytes(range, data_bytes);
-    if (status.ok()) status = Acknowledge(range);
+    CountBytes(part, data_bytes);
+    if (status.ok()) status = Acknowledge(part);
   }
   if (status.ok()) {
     status = channel_.Expect(frame, FrameType::kChunkEnd);
@@ -253,20 +253,20 @@ Status LaneClient::BadChunk(const Status& status) {
   return channel_.Damaged(status);
 }
 
-Status LaneClient::Acknowledge(const Range& range) {
+Status LaneClient::Acknowledge(const Part& part) {
   const uint64_t bytes = open_->file.bytes();
   if (!IsBuilt(open_->begin.kind) ||
       bytes - open_->acknowledged_bytes < kAcknowledgeBytes) {
     return Status::OK();
   }
   open_->acknowledged_bytes = bytes;
-  return SendAck(range.id, open_->begin.ordinal, bytes);
+  return SendAck(part.id, open_->begin.ordinal, bytes);
 }
 
-Status LaneClient::SendAck(uint32_t range_id, uint64_t ordinal,
+Status LaneClient::SendAck(uint32_t part_id, uint64_t ordinal,
                            uint64_t bytes) {
   ChunkAck ack;
-  ack.range_id = range_id;
+  ack.part_id = part_id;
   ack.ordinal = static_cast<uint32_t>(ordinal);
   ack.bytes = bytes;
   return channel_.Send(FrameType::kChunkAck, ack);
@@ -292,19 +292,19 @@ Status LaneClient::Unpack(const Frame& frame, StagingFile* file,
   return status;
 }
 
-Status LaneClient::CheckStored(const Range& range, StagedChunk* chunk) {
+Status LaneClient::CheckStored(const Part& part, StagedChunk* chunk) {
   StageScope scope(&clock_, Stage::kCheck);
   if (state_->clone != nullptr) {
     return channel_.Final(open_->unit->Finish(chunk));
   }
   const Status status =
-      CheckChunkBounds(*state_, range, asked_.front().part, next_ordinal(),
+      CheckChunkBounds(*state_, part, asked_.front().piece, next_ordinal(),
                        last_key_, chunk->record);
   if (!status.ok()) {
     return BadChunk(status);
   }
   const Status checked = CheckStagedChunk(state_->file_system,
-                                          state_->families[range.family],
+                                          state_->families[part.family],
                                           /*all_blocks=*/false, chunk);
   // A file that is not corrupt is one that this side cannot read.
   return EndStateOf(checked) == EndState::kCorrupt ? BadChunk(checked)

@@ -18,7 +18,7 @@ std::string FamilyName(const Family& family) {
 
 using rocksdb::Status;
 
-Status CheckFamilies(const SourcePlan& plan,
+Status CheckFamilies(const Plan& plan,
                      const std::vector<std::string>& asked) {
   std::set<std::string> names;
   for (const Family& family : plan.families) {
@@ -38,22 +38,22 @@ Status CheckFamilies(const SourcePlan& plan,
   return Status::OK();
 }
 
-Status CheckTiling(const SourcePlan& plan, const KeyInterval& interval,
+Status CheckTiling(const Plan& plan, const KeyInterval& interval,
                    const std::vector<const rocksdb::Comparator*>& orders) {
   size_t at = 0;
   for (const Family& family : plan.families) {
     const rocksdb::Comparator* order = orders[family.index];
     std::optional<std::string> next = interval.begin;
     const size_t first = at;
-    for (; at < plan.ranges.size() &&
-           plan.ranges[at].family == family.index; ++at) {
-      const KeyInterval& tile = plan.ranges[at].interval;
+    for (; at < plan.parts.size() &&
+           plan.parts[at].family == family.index; ++at) {
+      const KeyInterval& tile = plan.parts[at].interval;
       const bool starts = tile.begin == next && (at == first || next);
       const bool ascends = !tile.begin || !tile.end ||
                            order->Compare(*tile.begin, *tile.end) < 0;
       if (!starts || !ascends) {
         return MakeStatus(EndState::kCorrupt,
-                          "plan: range " + std::to_string(at) + " of " +
+                          "plan: part " + std::to_string(at) + " of " +
                               FamilyName(family) +
                               " does not begin where the one before it ends");
       }
@@ -61,12 +61,12 @@ Status CheckTiling(const SourcePlan& plan, const KeyInterval& interval,
     }
     if (at == first || next != interval.end) {
       return MakeStatus(EndState::kCorrupt,
-                        "plan: the ranges of " + FamilyName(family) +
+                        "plan: the parts of " + FamilyName(family) +
                             " do not cover what was asked for");
     }
   }
-  if (at != plan.ranges.size()) {
-    return MakeStatus(EndState::kCorrupt, "plan: ranges out of family order");
+  if (at != plan.parts.size()) {
+    return MakeStatus(EndState::kCorrupt, "plan: parts out of family order");
   }
   return Status::OK();
 }

@@ -15,13 +15,13 @@ namespace sstferry {
 // kCorrupt unless the families are those `asked` for, each once; when none is,
 // all of them, `default` included.
 [[nodiscard]] rocksdb::Status CheckFamilies(
-    const SourcePlan& plan, const std::vector<std::string>& asked);
+    const Plan& plan, const std::vector<std::string>& asked);
 
-// kCorrupt unless the ranges of each family tile `interval`, in the order
+// kCorrupt unless the parts of each family tile `interval`, in the order
 // orders[Family::index]: without gaps, overlaps or a rest. Only then is what
-// the ranges hold all there is.
+// the parts hold all there is.
 [[nodiscard]] rocksdb::Status CheckTiling(
-    const SourcePlan& plan, const KeyInterval& interval,
+    const Plan& plan, const KeyInterval& interval,
     const std::vector<const rocksdb::Comparator*>& orders);
 
 }  // namespace sstferry

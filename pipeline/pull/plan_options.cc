@@ -8,7 +8,7 @@
 
 namespace sstferry {
 
-RocksDbRelease ApplicationOf(const SourcePlan& plan) {
+RocksDbRelease ApplicationOf(const Plan& plan) {
   RocksDbRelease release;
   return ParseRelease(plan.opened.application, &release) ||
                  ParseRelease(plan.opened.opens_since, &release)
@@ -16,12 +16,12 @@ RocksDbRelease ApplicationOf(const SourcePlan& plan) {
              : FirstWithFormat(kPortableTableFormatVersion);
 }
 
-uint32_t MaxFormatVersionOf(const SourcePlan& plan) {
+uint32_t MaxFormatVersionOf(const Plan& plan) {
   return std::min(kMaxTableFormatVersion,
                   MaxFormatVersion(ApplicationOf(plan)));
 }
 
-rocksdb::Status OptionsTextOf(const SourcePlan& plan, std::string* text) {
+rocksdb::Status OptionsTextOf(const Plan& plan, std::string* text) {
   DatabaseDescription description;
   if (!ParseRelease(plan.opened.written_by, &description.release)) {
     description.release = ApplicationOf(plan);

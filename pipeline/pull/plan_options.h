@@ -12,16 +12,16 @@ namespace sstferry {
 
 // Returns the release of the application that will open the database. Where the
 // source has no OPTIONS that tell: the first that reads what is sent.
-RocksDbRelease ApplicationOf(const SourcePlan& plan);
+RocksDbRelease ApplicationOf(const Plan& plan);
 
 // Returns the highest format_version that the application and the linked
 // RocksDB read.
-uint32_t MaxFormatVersionOf(const SourcePlan& plan);
+uint32_t MaxFormatVersionOf(const Plan& plan);
 
 // Writes the OPTIONS text of the plan's families (replica_options.h). Families
 // of plain tables get block-based ones, which chunks are.
 //   kCorrupt  the source's options are not lines of text
-[[nodiscard]] rocksdb::Status OptionsTextOf(const SourcePlan& plan,
+[[nodiscard]] rocksdb::Status OptionsTextOf(const Plan& plan,
                                             std::string* text);
 
 }  // namespace sstferry

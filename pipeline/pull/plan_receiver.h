@@ -7,27 +7,12 @@
 
 #include "format/digest.h"
 #include "format/messages.h"
+#include "format/plan.h"
 #include "pipeline/wire/channel.h"
 #include "rocksdb/status.h"
 #include "sstferry/transport.h"
 
 namespace sstferry {
-
-// Bounded and checked for shape: families are numbered 0, 1, ...; each family's
-// ranges tile its interval in the order they came (their keys are compared by
-// the puller, which knows comparators).
-struct SourcePlan {
-  Opened opened;
-  std::vector<Family> families;
-  std::vector<Range> ranges;
-  std::vector<PlanItem> items;
-  std::vector<Cover> covers;  // what to remember; of a pull
-  std::string source_record;  // to give back to the source at a refresh
-  std::optional<ClonePlan> clone;  // range I is the files' unit I
-  // Chunks leave out something that the database holds; a clone would not.
-  bool leaves_out = false;
-  uint64_t estimated_bytes = 0;
-};
 
 // Receives the plan of one transfer, as often as the source is asked for it: a
 // plan that comes again must be the same.
@@ -37,13 +22,13 @@ class PlanReceiver {
   // The source was asked for a plan: what came of one before is dropped.
   void Begin();
   bool has_begun() const { return has_begun_; }
-  bool is_complete() const { return is_complete_; }
+  bool is_complete() const { return plan_.is_complete(); }
   // The source has named the transfer and its snapshot.
-  bool is_opened() const { return is_opened_; }
+  bool is_opened() const { return plan_.is_opened(); }
   bool Expects(FrameType type) const {
-    return has_begun_ && !is_complete_ &&
+    return has_begun_ && !is_complete() &&
            (type == FrameType::kOpened || type == FrameType::kBusy) !=
-               is_opened_;
+               is_opened();
   }
   // When the source was asked last.
   Clock::time_point asked_at() const { return asked_at_; }
@@ -61,7 +46,7 @@ class PlanReceiver {
   [[nodiscard]] rocksdb::Status Take(const Frame& frame);
 
   // REQUIRES: is_complete().
-  SourcePlan TakePlan() { return std::move(plan_); }
+  Plan TakePlan() { return plan_.TakePlan(); }
   // Returns the id that came with any of the plans.
   const std::optional<TransferId>& transfer_id() const { return transfer_id_; }
   bool gave_plan() const { return digest_.has_value(); }
@@ -71,30 +56,19 @@ class PlanReceiver {
   bool source_resumed() const { return source_resumed_; }
   // Returns the bytes that came of this plan, and those that it takes in memory
   // beyond that.
-  uint64_t bytes() const { return bytes_; }
+  uint64_t bytes() const { return plan_.bytes(); }
 
  private:
   [[nodiscard]] rocksdb::Status TakeBusy(const Frame& frame);
-  [[nodiscard]] rocksdb::Status TakeOpened(const Frame& frame);
-  [[nodiscard]] rocksdb::Status TakeFamily(const Frame& frame);
-  [[nodiscard]] rocksdb::Status TakeEnd(const Frame& frame);
-  [[nodiscard]] rocksdb::Status TakeCloneSet(const Frame& frame);
-  [[nodiscard]] rocksdb::Status AddFiles(const CloneFiles& batch);
-  [[nodiscard]] rocksdb::Status CheckUnits() const;
+  [[nodiscard]] rocksdb::Status CheckTransfer();
   [[nodiscard]] rocksdb::Status CheckSamePlan();
-  [[nodiscard]] rocksdb::Status AddRanges(Ranges batch);
-  [[nodiscard]] rocksdb::Status AddItems(PlanItems batch);
-  [[nodiscard]] rocksdb::Status AddCovers(Covers batch);
 
   bool has_begun_ = false;
-  bool is_opened_ = false;
-  bool is_complete_ = false;
   bool source_resumed_ = false;
   Clock::time_point first_asked_at_;
   Clock::time_point asked_at_ = Clock::now();
   std::optional<Clock::time_point> asks_again_at_;
-  SourcePlan plan_;
-  uint64_t bytes_ = 0;
+  PlanDecoder plan_;
   std::optional<Digest128> digest_;  // of the plan that was complete before
   std::optional<TransferId> transfer_id_;
 };

@@ -28,7 +28,7 @@ struct PullContext {
   FirstFailure* failure = nullptr;
   SourceLink* link = nullptr;
   PullState* state = nullptr;
-  const SourcePlan* plan = nullptr;
+  const Plan* plan = nullptr;
   PullReporter* report = nullptr;
   PullTarget* target = nullptr;
   Exchange* exchange = nullptr;

@@ -70,7 +70,7 @@ std::string Bounds(const KeyInterval& interval) {
 JournalTransfer MakeJournalHead(const PullOptions& options,
                                 const std::string& mode,
                                 const OpenRequest& asked,
-                                const SourcePlan& plan) {
+                                const Plan& plan) {
   JournalTransfer head;
   head.transfer_id = plan.opened.transfer_id;
   head.source = options.source.ToString();
@@ -84,7 +84,6 @@ JournalTransfer MakeJournalHead(const PullOptions& options,
   head.application = asked.application;
   head.durable = options.durability == Durability::kChunk;
   head.boot_id = BootId();
-  head.range_count = static_cast<uint32_t>(plan.ranges.size());
   if (options.command_line.size() <= kMaxCommandLineBytes) {
     head.command_line = options.command_line;
   }
@@ -115,7 +114,7 @@ Status CheckSameRequest(const PullOptions& options, const std::string& mode,
   return Status::OK();
 }
 
-Status CheckSameSource(const PullOptions& options, const SourcePlan& plan,
+Status CheckSameSource(const PullOptions& options, const Plan& plan,
                        const JournalTransfer& head, const std::string& dir) {
   if (plan.opened.source_database_id == head.source_database_id) {
     return Status::OK();
@@ -126,7 +125,7 @@ Status CheckSameSource(const PullOptions& options, const SourcePlan& plan,
                           plan.opened.source_database_id + ")");
 }
 
-Status CheckSamePlan(const SourcePlan& plan, const JournalState& unfinished,
+Status CheckSamePlan(const Plan& plan, const JournalState& unfinished,
                      const std::string& dir) {
   if (!(OptionsDigestOf(plan.families) == unfinished.head.options_digest)) {
     return Another(dir, "whose column families had other options");
@@ -134,27 +133,15 @@ Status CheckSamePlan(const SourcePlan& plan, const JournalState& unfinished,
   const bool same =
       plan.opened.transfer_id == unfinished.head.transfer_id &&
       plan.opened.snapshot_sequence == unfinished.head.snapshot_sequence &&
-      std::equal(plan.ranges.begin(), plan.ranges.end(),
-                 unfinished.ranges.begin(), unfinished.ranges.end(),
-                 [](const Range& a, const Range& b) {
+      std::equal(plan.parts.begin(), plan.parts.end(),
+                 unfinished.plan.parts.begin(), unfinished.plan.parts.end(),
+                 [](const Part& a, const Part& b) {
                    return a.family == b.family && a.interval == b.interval;
                  }) &&
-      plan.clone == unfinished.clone;
+      plan.clone == unfinished.plan.clone;
   return same ? Status::OK()
               : MakeStatus(EndState::kSnapshotGone,
                            "the source resumed the transfer with another plan");
-}
-
-SourcePlan PlanOf(const JournalState& unfinished) {
-  SourcePlan plan;
-  plan.opened = unfinished.opened;
-  plan.families = unfinished.families;
-  plan.ranges = unfinished.ranges;
-  plan.covers = unfinished.covers;
-  plan.source_record = unfinished.source_record;
-  plan.clone = unfinished.clone;
-  plan.estimated_bytes = unfinished.planned_bytes();
-  return plan;
 }
 
 bool SurvivedReboots(const JournalTransfer& head) {

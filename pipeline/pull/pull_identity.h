@@ -14,7 +14,7 @@ namespace sstferry {
 JournalTransfer MakeJournalHead(const PullOptions& options,
                                 const std::string& mode,
                                 const OpenRequest& asked,
-                                const SourcePlan& plan);
+                                const Plan& plan);
 
 // Compares the command's request with that of the unfinished pull in `dir`.
 //   kRefused  they differ; the message says in what, and names --restart
@@ -25,18 +25,16 @@ JournalTransfer MakeJournalHead(const PullOptions& options,
 // Compares the source that answered with that of the unfinished pull.
 //   kRefused  they differ
 [[nodiscard]] rocksdb::Status CheckSameSource(const PullOptions& options,
-                                              const SourcePlan& plan,
+                                              const Plan& plan,
                                               const JournalTransfer& head,
                                               const std::string& dir);
 // Compares the plan of a source that resumes the transfer with the journal's.
 //   kRefused       the column families have other options
-//   kSnapshotGone  the snapshot or the ranges differ
-[[nodiscard]] rocksdb::Status CheckSamePlan(const SourcePlan& plan,
+//   kSnapshotGone  the snapshot or the parts differ
+[[nodiscard]] rocksdb::Status CheckSamePlan(const Plan& plan,
                                             const JournalState& unfinished,
                                             const std::string& dir);
 
-// Returns the plan that the source announced, from the journal.
-SourcePlan PlanOf(const JournalState& unfinished);
 
 // False if the machine restarted since the pull began and the pull synced no
 // chunks, so that what it wrote may be lost.

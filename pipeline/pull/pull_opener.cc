@@ -38,7 +38,7 @@ bool MayCloneCompacted(const PullOptions& options) {
 }
 
 PullOpener::PullOpener(const PullContext* context,
-                       PullCompression* compression, SourcePlan* plan)
+                       PullCompression* compression, Plan* plan)
     : context_(context), compression_(compression), plan_(plan) {}
 
 Status PullOpener::OpenWorkspace() {
@@ -126,8 +126,8 @@ Status PullOpener::Connect() {
 }
 
 void PullOpener::UsePlanOfJournal() {
-  *plan_ = PlanOf(context_->work->unfinished());
-  context_->report->SetPlannedBytes(plan_->estimated_bytes);
+  *plan_ = context_->work->unfinished().plan;
+  context_->report->SetPlannedBytes(plan_->bytes());
 }
 
 OpenRequest PullOpener::MakeRequest(SnapshotUse use) const {
@@ -191,9 +191,9 @@ Status PullOpener::OpenSession(SnapshotUse use) {
     context_->target->Describe(&memory);
     session->SetMemory(std::move(memory));
   }
-  *plan_ = SourcePlan();
+  *plan_ = Plan();
   status = session->Open(asked_, plan_);
-  context_->report->SetPlannedBytes(plan_->estimated_bytes);
+  context_->report->SetPlannedBytes(plan_->bytes());
   if (status.ok() && options().on_transfer) {
     options().on_transfer(ToHex(plan_->opened.transfer_id));
   }
@@ -261,7 +261,7 @@ Status PullOpener::CheckStillSource() {
   if (facts.database_id.empty() || head.source_database_id.empty()) {
     return context_->failure->status();
   }
-  SourcePlan now;
+  Plan now;
   now.opened.source_database_id = facts.database_id;
   return CheckSameSource(options(), now, head, context_->workspace->dir());
 }
@@ -331,8 +331,8 @@ Status PullOpener::PrepareTarget() {
   const SourceSession* const session = context_->link->session();
   state->family_totals.assign(plan_->families.size(), Totals());
   state->family_compared = state->family_totals;
-  state->ranges = &plan_->ranges;
-  state->starts.assign(plan_->ranges.size(), RangeStart());
+  state->parts = &plan_->parts;
+  state->starts.assign(plan_->parts.size(), PartStart());
   state->transfer_id = plan_->opened.transfer_id;
   state->staging_dir = context_->workspace->staging_dir();
   const bool begins = !context_->work->is_resuming();
@@ -370,32 +370,32 @@ void PullOpener::CountUnchanged(const std::vector<uint32_t>& reused) {
   PullState* const state = context_->state;
   const std::set<uint32_t> here(reused.begin(), reused.end());
   std::lock_guard<std::mutex> lock(state->mu);
-  for (const Range& range : plan_->ranges) {
-    if (range.need == RangeNeed::kUnchanged || here.count(range.id) != 0) {
-      state->starts[range.id].whole = true;
-      state->ended.push_back({range.id, Totals()});
-      state->counters.planned_bytes_done += range.estimated_bytes;
+  for (const Part& part : plan_->parts) {
+    if (part.need == PartNeed::kUnchanged || here.count(part.id) != 0) {
+      state->starts[part.id].whole = true;
+      state->ended.push_back({part.id, Totals()});
+      state->counters.planned_bytes_done += part.bytes;
     }
   }
 }
 
 Status PullOpener::RejectReused(const std::vector<uint32_t>& different) {
-  std::vector<uint32_t> ranges;
+  std::vector<uint32_t> parts;
   const Status status =
-      context_->target->RejectReused(different, &ranges);
+      context_->target->RejectReused(different, &parts);
   if (!status.ok()) {
     return status;
   }
   PullState* const state = context_->state;
-  const std::set<uint32_t> missing(ranges.begin(), ranges.end());
+  const std::set<uint32_t> missing(parts.begin(), parts.end());
   {
     std::lock_guard<std::mutex> lock(state->mu);
-    std::erase_if(state->ended, [&missing](const HeldRange& range) {
-      return missing.count(range.range_id) != 0;
+    std::erase_if(state->ended, [&missing](const HeldPart& part) {
+      return missing.count(part.part_id) != 0;
     });
     for (const uint32_t id : missing) {
-      state->starts[id] = RangeStart();
-      state->counters.planned_bytes_done -= plan_->ranges[id].estimated_bytes;
+      state->starts[id] = PartStart();
+      state->counters.planned_bytes_done -= plan_->parts[id].bytes;
     }
   }
   return CheckSpace();
@@ -428,8 +428,8 @@ Status PullOpener::AdoptUnfinished() {
     FaultPoint("Puller:StagedIngested");
     status = target->ClearStaging(held);
   }
-  for (const JournalRangeDone& done : held.ended) {
-    status = status.ok() ? target->store()->EndRange(done) : status;
+  for (const JournalPartDone& done : held.ended) {
+    status = status.ok() ? target->store()->EndPart(done) : status;
   }
   if (status.ok()) {
     CountHeld(held);
@@ -442,15 +442,15 @@ void PullOpener::CountHeld(const HeldChunks& held) {
   PullState* const state = context_->state;
   state->starts = held.starts;
   std::lock_guard<std::mutex> lock(state->mu);
-  for (const Range& range : plan_->ranges) {
-    const RangeStart& start = held.starts[range.id];
+  for (const Part& part : plan_->parts) {
+    const PartStart& start = held.starts[part.id];
     if (start.whole) {
-      state->family_totals[range.family] += start.held;
-      state->ended.push_back({range.id, start.held});
+      state->family_totals[part.family] += start.held;
+      state->ended.push_back({part.id, start.held});
     }
     state->counters.planned_bytes_done +=
-        start.whole ? range.estimated_bytes
-                    : std::min(range.estimated_bytes, start.held.sst_bytes);
+        start.whole ? part.bytes
+                    : std::min(part.bytes, start.held.sst_bytes);
   }
   state->chunks_built = held.chunks_built;
   state->chunks_delta = held.chunks_delta;
@@ -470,13 +470,13 @@ void PullOpener::CountHeld(const HeldChunks& held) {
 
 // The disk must have room for what is still to come.
 Status PullOpener::CheckSpace() {
-  std::vector<Range> left;
-  for (Range range : plan_->ranges) {
-    const RangeStart& start = context_->state->starts[range.id];
+  std::vector<Part> left;
+  for (Part part : plan_->parts) {
+    const PartStart& start = context_->state->starts[part.id];
     if (!start.whole) {
-      range.estimated_bytes -=
-          std::min(range.estimated_bytes, start.held.sst_bytes);
-      left.push_back(std::move(range));
+      part.bytes -=
+          std::min(part.bytes, start.held.sst_bytes);
+      left.push_back(std::move(part));
     }
   }
   SpaceNeed need =

@@ -27,13 +27,13 @@ class PullOpener {
  public:
   // Sets *plan, which is the context's.
   PullOpener(const PullContext* context, PullCompression* compression,
-             SourcePlan* plan);
+             Plan* plan);
 
   // Once each, in this order.
   [[nodiscard]] rocksdb::Status OpenWorkspace();
   [[nodiscard]] rocksdb::Status Connect();
   [[nodiscard]] rocksdb::Status PrepareTarget();
-  // Ranges that were to be reused are others at the source: they have to come.
+  // Parts that were to be reused are others at the source: they have to come.
   [[nodiscard]] rocksdb::Status RejectReused(
       const std::vector<uint32_t>& different);
   [[nodiscard]] rocksdb::Status WriteJournalHead();
@@ -59,7 +59,7 @@ class PullOpener {
   [[nodiscard]] rocksdb::Status StartAnew(const std::string& why, bool keeps);
   [[nodiscard]] rocksdb::Status StartOver(const rocksdb::Status& damage);
   [[nodiscard]] rocksdb::Status CheckPlan();
-  // Ranges of which the target has what the source has.
+  // Parts of which the target has what the source has.
   void CountUnchanged(const std::vector<uint32_t>& reused);
   [[nodiscard]] rocksdb::Status AdoptUnfinished();
   void CountHeld(const HeldChunks& held);
@@ -70,7 +70,7 @@ class PullOpener {
 
   const PullContext* const context_;
   PullCompression* const compression_;
-  SourcePlan* const plan_;
+  Plan* const plan_;
   OpenRequest asked_;  // what *plan_ answers
   bool resumes_exchange_ = false;
   std::unique_ptr<SpaceGate> space_;

@@ -137,7 +137,7 @@ Summary PullReporter::summary() const {
 
 void PullReporter::FillSummary(Summary* summary) const {
   const PullOptions& options = *context_->options;
-  const SourcePlan& plan = *context_->plan;
+  const Plan& plan = *context_->plan;
   summary->started_at = started_at_;
   summary->finished_at = NowRfc3339();
   summary->source = options.source.ToString();
@@ -146,7 +146,7 @@ void PullReporter::FillSummary(Summary* summary) const {
   summary->target_versions.software = SoftwareVersion();
   summary->target_versions.rocksdb = RocksDbVersion();
   FillSource(summary);
-  summary->ranges = plan.ranges.size();
+  summary->parts = plan.parts.size();
   summary->lanes = plan.opened.lanes;
   FillCounters(summary);
   summary->method = "ingest";
@@ -168,7 +168,7 @@ void PullReporter::FillSummary(Summary* summary) const {
   }
   summary->notes.insert(summary->notes.end(), notes_.begin(), notes_.end());
   summary->seconds = SecondsSince(started_);
-  FillRanges(summary);
+  FillParts(summary);
   if (context_->state->store != nullptr) {
     context_->state->store->FillSummary(summary);
   }
@@ -177,7 +177,7 @@ void PullReporter::FillSummary(Summary* summary) const {
 }
 
 void PullReporter::FillSource(Summary* summary) const {
-  const SourcePlan& plan = *context_->plan;
+  const Plan& plan = *context_->plan;
   if (context_->link->session() != nullptr) {
     const HelloAck& source = context_->link->session()->source();
     summary->source_versions.software = source.software;
@@ -225,29 +225,29 @@ void PullReporter::FillCounters(Summary* summary) const {
   summary->retries = state.retries;
 }
 
-void PullReporter::FillRanges(Summary* summary) const {
+void PullReporter::FillParts(Summary* summary) const {
   const PullState& state = *context_->state;
-  const std::vector<Range>& ranges = context_->plan->ranges;
+  const std::vector<Part>& parts = context_->plan->parts;
   std::lock_guard<std::mutex> lock(state.mu);
-  for (const HeldRange& range : state.ended) {
+  for (const HeldPart& part : state.ended) {
     // A unit of a clone that came is one chunk.
-    const bool skipped = range.totals.chunks == 0 &&
+    const bool skipped = part.totals.chunks == 0 &&
                          (state.clone != nullptr ||
-                          ranges[range.range_id].need != RangeNeed::kSend);
-    summary->ranges_looked_up +=
-        ranges[range.range_id].need == RangeNeed::kLookup ? 1 : 0;
-    summary->ranges_unchanged += skipped ? 1 : 0;
-    summary->ranges_sent += skipped ? 0 : 1;
+                          parts[part.part_id].need != PartNeed::kSend);
+    summary->parts_looked_up +=
+        parts[part.part_id].need == PartNeed::kLookup ? 1 : 0;
+    summary->parts_unchanged += skipped ? 1 : 0;
+    summary->parts_sent += skipped ? 0 : 1;
     summary->bytes_skipped +=
-        skipped ? ranges[range.range_id].estimated_bytes : 0;
+        skipped ? parts[part.part_id].bytes : 0;
   }
-  summary->ranges_compared = state.ranges_compared;
-  summary->ranges_delta = state.ranges_delta;
-  summary->ranges_left = ranges.size() - state.ended.size();
+  summary->parts_compared = state.parts_compared;
+  summary->parts_delta = state.parts_delta;
+  summary->parts_left = parts.size() - state.ended.size();
 }
 
 void PullReporter::FillStages(Summary* summary) const {
-  const SourcePlan& plan = *context_->plan;
+  const Plan& plan = *context_->plan;
   const double lanes = std::max(1u, plan.opened.lanes) * 1e6;
   const StageTotals& ours = context_->state->counters.stages;
   std::map<std::string, double>& target = summary->target_stage_seconds;

@@ -68,7 +68,7 @@ class PullReporter {
   ProgressStages Stages() const;
   void FillSource(Summary* summary) const;
   void FillCounters(Summary* summary) const;
-  void FillRanges(Summary* summary) const;
+  void FillParts(Summary* summary) const;
   void FillStages(Summary* summary) const;
 
   const PullContext* const context_;

@@ -17,7 +17,7 @@
 #include "pipeline/parts/group_index.h"
 #include "pipeline/pull/chunk_store.h"
 #include "pipeline/pull/clone_layout.h"
-#include "pipeline/pull/range_scheduler.h"
+#include "pipeline/pull/part_scheduler.h"
 #include "pipeline/pull/stall_guard.h"
 #include "pipeline/wire/token_bucket.h"
 #include "rocksdb/comparator.h"
@@ -37,9 +37,9 @@ struct PullCounters {
   std::atomic<uint64_t> staged_bytes{0};  // received, not yet handed over
   // Estimated bytes of what is done: grows to the plan's estimate exactly.
   std::atomic<uint64_t> planned_bytes_done{0};
-  // The part of the stage "receive" in which lanes could do nothing but wait.
+  // The piece of the stage "receive" in which lanes could do nothing but wait.
   std::atomic<uint64_t> receive_blocked_micros{0};
-  // The part in which they waited for max_rate_bytes_per_sec.
+  // The piece in which they waited for max_rate_bytes_per_sec.
   std::atomic<uint64_t> paced_micros{0};
   // Count the frames that came compressed: how many, what they hold, what they
   // took on the wire.
@@ -57,9 +57,9 @@ struct PullFamily {
 // Ownership: borrows all it points to. Constant but for the counters, the
 //   pace, the scheduler, the store and the totals.
 struct PullState {
-  const std::vector<Range>* ranges = nullptr;
-  // By range id; the lane that has the range changes its own.
-  std::vector<RangeStart> starts;
+  const std::vector<Part>* parts = nullptr;
+  // By part id; the lane that has the part changes its own.
+  std::vector<PartStart> starts;
   std::vector<PullFamily> families;
   // A refresh in place: chunks lie above what a database holds.
   bool refreshes = false;
@@ -68,14 +68,14 @@ struct PullState {
   CompareMode compare = CompareMode::kFiles;
   // As in a DeltaRequest.
   uint32_t most_point_deletions = 0;
-  // Reads what this side has of a part of a range: entries, as many as fit
+  // Reads what this side has of a piece of a part: entries, as many as fit
   // (*rest is the key of the next one), or only the first and the last key (not
   // set: it has none).
-  std::function<rocksdb::Status(const Range& range, const KeyInterval& part,
+  std::function<rocksdb::Status(const Part& part, const KeyInterval& piece,
                                 GroupIndex* index,
                                 std::optional<std::string>* rest)>
       index;
-  std::function<rocksdb::Status(const Range& range, const KeyInterval& part,
+  std::function<rocksdb::Status(const Part& part, const KeyInterval& piece,
                                 std::optional<std::string>* first,
                                 std::optional<std::string>* last)>
       outermost;
@@ -89,7 +89,7 @@ struct PullState {
   Access file_access;  // of a chunk that is whole
   TokenBucket pace{0};  // of the SST bytes that go into staging, of all lanes
   SpaceGate* space = nullptr;  // null: nothing is kept free
-  RangeScheduler* scheduler = nullptr;
+  PartScheduler* scheduler = nullptr;
   ChunkStore* store = nullptr;
   const StallGuard* guard = nullptr;
   // Opens a lane: *channel stays valid until the next call for that lane.
@@ -104,15 +104,15 @@ struct PullState {
   std::atomic<uint32_t> retries{0};  // connections lost and tried again
   PullCounters counters;
 
-  std::atomic<uint64_t> ranges_compared{0};
+  std::atomic<uint64_t> parts_compared{0};
   mutable std::mutex mu;
   std::vector<Totals> family_totals;  // under mu
-  std::vector<HeldRange> ended;       // under mu: ranges that are whole
+  std::vector<HeldPart> ended;       // under mu: parts that are whole
   std::vector<Totals> family_compared;  // under mu: by groups; bytes estimated
   uint64_t chunks_built = 0;          // under mu
   uint64_t chunks_cloned = 0;         // under mu
   uint64_t chunks_delta = 0;          // under mu
-  uint64_t ranges_delta = 0;          // under mu: by comparison
+  uint64_t parts_delta = 0;          // under mu: by comparison
   uint64_t entries_put = 0;           // under mu: by deltas
   uint64_t entries_deleted = 0;       // under mu: the same
   uint64_t chunks_unchecked = 0;      // under mu

@@ -1,6 +1,6 @@
 // A pull fills a new directory that takes TARGET_DIR's name at the end
 // (new_directory_target.h), or a database that holds data already
-// (refresh_target.h). The Puller and its parts have what all of them share.
+// (refresh_target.h). The Puller and its pieces have what all of them share.
 #pragma once
 
 #include <functional>
@@ -22,10 +22,10 @@
 
 namespace sstferry {
 
-// For DigestRange(), per lane: it reads files that were written a moment ago.
+// For DigestPart(), per lane: it reads files that were written a moment ago.
 inline constexpr uint64_t kDigestReadaheadBytes = 1u << 20;
 
-// Threads: the pull's own; StopStore() and DigestRange() from any.
+// Threads: the pull's own; StopStore() and DigestPart() from any.
 class PullTarget {
  public:
   // Borrows the context.
@@ -70,10 +70,10 @@ class PullTarget {
   // Sets state->families. kRefused, kIncompatible: what the plan tells of
   // cannot be held here.
   [[nodiscard]] virtual rocksdb::Status BuildFamilies() = 0;
-  // Which ranges of a new transfer need not come, because this machine has what
+  // Which parts of a new transfer need not come, because this machine has what
   // they hold. REQUIRES: nothing of another transfer is left.
-  [[nodiscard]] virtual rocksdb::Status Reuse(std::vector<uint32_t>* ranges) {
-    ranges->clear();
+  [[nodiscard]] virtual rocksdb::Status Reuse(std::vector<uint32_t>* parts) {
+    parts->clear();
     return rocksdb::Status::OK();
   }
   // A pull that starts over with another snapshot may use files that an
@@ -83,10 +83,10 @@ class PullTarget {
   // to be compared with the source's: all that can be with --verify, else those
   // that nothing else tells from others.
   virtual std::vector<uint32_t> ReusedToCompare() const { return {}; }
-  // These were compared and are others. *ranges: all that now have to come.
+  // These were compared and are others. *parts: all that now have to come.
   [[nodiscard]] virtual rocksdb::Status RejectReused(
-      const std::vector<uint32_t>& different, std::vector<uint32_t>* ranges) {
-    *ranges = different;
+      const std::vector<uint32_t>& different, std::vector<uint32_t>* parts) {
+    *parts = different;
     return rocksdb::Status::OK();
   }
   // After Reuse(): the target holds what the source holds, and stays as it is.
@@ -111,7 +111,7 @@ class PullTarget {
   [[nodiscard]] virtual rocksdb::Status Begin() = 0;
 
   // --- when all chunks have come and the totals are agreed on ----------------
-  // After OK DigestRange() is of what the source's snapshot holds.
+  // After OK DigestPart() is of what the source's snapshot holds.
   [[nodiscard]] virtual rocksdb::Status Finish() = 0;
   // A verify found a difference. Records it durably, if anybody may read what
   // was found to differ before another pull has mended it.
@@ -127,18 +127,18 @@ class PullTarget {
   [[nodiscard]] virtual rocksdb::Status Settle() = 0;
   virtual void FillSummary(Summary* summary) const = 0;
 
-  // Digests what it holds of a range, between Create() or Reopen() and Close().
-  [[nodiscard]] virtual rocksdb::Status DigestRange(const Range& range,
+  // Digests what it holds of a part, between Create() or Reopen() and Close().
+  [[nodiscard]] virtual rocksdb::Status DigestPart(const Part& part,
                                                     DigestReply* reply) = 0;
-  // Reads what it holds of a part of a range: see PullState::index and
+  // Reads what it holds of a piece of a part: see PullState::index and
   // PullState::outermost. REQUIRES: it is refreshed in place.
-  [[nodiscard]] virtual rocksdb::Status IndexRange(
-      const Range&, const KeyInterval&, GroupIndex*,
+  [[nodiscard]] virtual rocksdb::Status IndexPart(
+      const Part&, const KeyInterval&, GroupIndex*,
       std::optional<std::string>*) {
     return MakeStatus(EndState::kInternal, "compare: nothing to compare");
   }
   [[nodiscard]] virtual rocksdb::Status FindOutermost(
-      const Range&, const KeyInterval&, std::optional<std::string>*,
+      const Part&, const KeyInterval&, std::optional<std::string>*,
       std::optional<std::string>*) {
     return MakeStatus(EndState::kInternal, "compare: nothing to compare");
   }
@@ -153,7 +153,7 @@ class PullTarget {
   virtual std::unique_ptr<ChunkStore> MakeStore(JournalFile* journal) = 0;
 
   const PullOptions& options() const { return *context_->options; }
-  const SourcePlan& plan() const { return *context_->plan; }
+  const Plan& plan() const { return *context_->plan; }
   PullState* state() const { return context_->state; }
   const PullContext& context() const { return *context_; }
 

@@ -22,7 +22,7 @@ class TargetDigests : public DigestSide {
 
   // Reads at once, while the source reads its side.
   void Ask(uint32_t lane, uint32_t part) override {
-    read_[lane] = context_->target->DigestRange(context_->plan->ranges[part],
+    read_[lane] = context_->target->DigestPart(context_->plan->parts[part],
                                                 &replies_[lane]);
   }
   Status Receive(uint32_t lane, uint32_t /*part*/,
@@ -41,16 +41,16 @@ class TargetDigests : public DigestSide {
 
 Status PullVerifier::Run() {
   PullReporter* const report = context_->report;
-  found_.resize(context_->plan->ranges.size());
+  found_.resize(context_->plan->parts.size());
   std::vector<uint32_t> left;
-  for (const Range& range : context_->plan->ranges) {
-    if (found_[range.id] != Found::kEqual) {
-      left.push_back(range.id);
+  for (const Part& part : context_->plan->parts) {
+    if (found_[part.id] != Found::kEqual) {
+      left.push_back(part.id);
     }
   }
   std::mutex mu;
-  std::optional<ComparedPart> first;  // the lowest range that differs
-  Status status = CompareRanges(left, [&](const ComparedPart& compared) {
+  std::optional<ComparedPart> first;  // the lowest part that differs
+  Status status = CompareParts(left, [&](const ComparedPart& compared) {
     std::lock_guard<std::mutex> lock(mu);
     if (!first || compared.part < first->part) {
       first = compared;
@@ -73,12 +73,12 @@ Status PullVerifier::Run() {
   return status;
 }
 
-Status PullVerifier::Compare(const std::vector<uint32_t>& ranges,
+Status PullVerifier::Compare(const std::vector<uint32_t>& parts,
                              std::vector<uint32_t>* different) {
-  found_.assign(context_->plan->ranges.size(), Found::kNothing);
-  const Status status = CompareRanges(
-      ranges, [](const ComparedPart&) { return Status::OK(); });
-  for (const uint32_t id : ranges) {
+  found_.assign(context_->plan->parts.size(), Found::kNothing);
+  const Status status = CompareParts(
+      parts, [](const ComparedPart&) { return Status::OK(); });
+  for (const uint32_t id : parts) {
     if (found_[id] != Found::kEqual) {
       different->push_back(id);
     }
@@ -86,7 +86,7 @@ Status PullVerifier::Compare(const std::vector<uint32_t>& ranges,
   return status;
 }
 
-Status PullVerifier::CompareRanges(const std::vector<uint32_t>& ranges,
+Status PullVerifier::CompareParts(const std::vector<uint32_t>& parts,
                                    const OnDifference& on_difference) {
   context_->report->SetPhase("verify");
   const steady_clock::time_point start = steady_clock::now();
@@ -96,28 +96,28 @@ Status PullVerifier::CompareRanges(const std::vector<uint32_t>& ranges,
       /*label=*/"", context_->state);
   TargetDigests ours(context_, link->lanes());
   const Status status = CompareDigests(
-      link, context_->failure, &theirs, &ours, ranges,
+      link, context_->failure, &theirs, &ours, parts,
       [&](const ComparedPart& compared) {
         const bool equal = compared.equal();
         found_[compared.part] = equal ? Found::kEqual : Found::kDifferent;
         context_->report->CountVerified(
-            context_->plan->ranges[compared.part].estimated_bytes);
+            context_->plan->parts[compared.part].bytes);
         return equal ? Status::OK() : on_difference(compared);
       });
   context_->report->result()->verify_seconds += SecondsSince(start);
   return status;
 }
 
-DigestPart PullVerifier::PartOf(uint32_t range_id) const {
-  const Range& range = context_->plan->ranges[range_id];
-  DigestPart part;
-  if (context_->state->clone != nullptr) {
-    part.unit = range_id;
-    return part;
+DigestPart PullVerifier::PartOf(uint32_t part_id) const {
+  const Part& part = context_->plan->parts[part_id];
+  DigestPart asked;
+  if (part.is_unit()) {
+    asked.unit = part_id;
+    return asked;
   }
-  part.family = range.family;
-  part.interval = range.interval;
-  return part;
+  asked.family = part.family;
+  asked.interval = part.interval;
+  return asked;
 }
 
 // The next run neither believes what differs nor resumes as if all had come. A
@@ -136,7 +136,7 @@ Status PullVerifier::Different(const ComparedPart& compared) const {
   const DigestReply& ours = compared.right;
   const CloneLayout* const clone = context_->state->clone;
   if (clone != nullptr) {
-    const CloneUnit& unit = clone->unit(compared.part);
+    const Part& unit = clone->unit(compared.part);
     return MakeStatus(
         EndState::kCorrupt,
         "verify of " + CloneFileName(clone->file_of(compared.part)) +
@@ -145,10 +145,10 @@ Status PullVerifier::Different(const ComparedPart& compared) const {
             ToHex(theirs.content) + ", found " + ToHex(ours.content));
   }
   const Family& family =
-      context_->plan->families[context_->plan->ranges[compared.part].family];
+      context_->plan->families[context_->plan->parts[compared.part].family];
   return MakeStatus(
       EndState::kCorrupt,
-      "verify of range " + std::to_string(compared.part) +
+      "verify of part " + std::to_string(compared.part) +
           " of column family '" + family.description.name + "': expected " +
           std::to_string(theirs.entries) + " entries with digest " +
           ToHex(theirs.content) + ", found " + std::to_string(ours.entries) +

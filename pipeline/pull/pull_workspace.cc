@@ -117,7 +117,7 @@ Status PullWorkspace::JudgeUnfinished() {
                    "unfinished pull was one with --durability none");
     return Status::OK();
   }
-  const std::string old = TooOld(options().max_age, unfinished_.opened);
+  const std::string old = TooOld(options().max_age, unfinished_.plan.opened);
   if (!old.empty()) {
     DropUnfinished("starting anew, since the snapshot of the unfinished pull " +
                    old);
@@ -155,7 +155,7 @@ void PullWorkspace::TellOfUnfinished() {
         "the pull resumes transfer " + ToHex(unfinished_.head.transfer_id) +
         (finishes_alone_
              ? ", of which everything has come"
-             : ": of about " + std::to_string(unfinished_.planned_bytes()) +
+             : ": of about " + std::to_string(unfinished_.plan.bytes()) +
                    " bytes it has " +
                    std::to_string(unfinished_.planned_bytes_done()) +
                    "; the figures of this plan are those of a new one"));
@@ -250,42 +250,14 @@ Status PullWorkspace::CreateJournal(const OpenRequest& asked) {
 }
 
 Status PullWorkspace::AppendPlan() {
-  const SourcePlan& plan = *context_->plan;
-  Status status = journal_->Append(JournalRecordType::kOpened, plan.opened);
-  for (const Family& family : plan.families) {
-    if (status.ok()) {
-      status = journal_->Append(JournalRecordType::kFamily, family);
-    }
-  }
-  if (status.ok() && plan.clone.has_value()) {
-    status = journal_->Append(JournalRecordType::kCloneSet, plan.clone->set);
-  }
-  if (status.ok() && plan.clone.has_value()) {
-    status = ForEachBatch(
-        plan.clone->files, [this](std::vector<CloneFile> batch) {
-          return journal_->Append(JournalRecordType::kCloneFiles,
-                                  CloneFiles{std::move(batch)});
-        });
-  }
-  if (status.ok()) {
-    status = ForEachBatch(plan.covers, [this](std::vector<Cover> batch) {
-      return journal_->Append(JournalRecordType::kCovers,
-                              Covers{std::move(batch)});
-    });
-  }
-  for (size_t at = 0; status.ok() && at < plan.source_record.size();
-       at += kMaxSourceRecordPartBytes) {
-    status = journal_->Append(
-        JournalRecordType::kSourceRecordPart,
-        SourceRecordPart{
-            plan.source_record.substr(at, kMaxSourceRecordPartBytes)});
-  }
-  for (const Range& range : plan.ranges) {
-    if (status.ok()) {
-      status = journal_->Append(JournalRecordType::kRange, JournalRange{range});
-    }
-  }
-  return status;
+  const Plan& plan = *context_->plan;
+  return EncodePlan(plan.opened, plan,
+                    [this](FrameType type, uint16_t flags,
+                           const std::string& payload) {
+                      return journal_->Append(
+                          JournalRecordType::kPlan,
+                          JournalPlan{type, flags, payload});
+                    });
 }
 
 Status PullWorkspace::ReopenJournal() {
@@ -321,7 +293,7 @@ void PullWorkspace::SayHowToResume(const Status& status) const {
   // A refresh is planned by what its target told, which no lease holds.
   const bool ends_with_us =
       context_->state->refreshes && options().source.is_directory() &&
-      context_->state->ended.size() < context_->plan->ranges.size();
+      context_->state->ended.size() < context_->plan->parts.size();
   context_->report->Say(
       ends_with_us ? "the source's snapshot ends with this process: run the "
                      "same command to start over with a new one"

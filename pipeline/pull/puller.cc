@@ -51,14 +51,14 @@ void Puller::FillState() {
   state_.chunk_time = options_.stall_timeout;
   state_.stop = failure_.stop();
   state_.log = options_.log;
-  state_.index = [this](const Range& range, const KeyInterval& part,
+  state_.index = [this](const Part& part, const KeyInterval& piece,
                         GroupIndex* index, std::optional<std::string>* rest) {
-    return target_->IndexRange(range, part, index, rest);
+    return target_->IndexPart(part, piece, index, rest);
   };
-  state_.outermost = [this](const Range& range, const KeyInterval& part,
+  state_.outermost = [this](const Part& part, const KeyInterval& piece,
                             std::optional<std::string>* first,
                             std::optional<std::string>* last) {
-    return target_->FindOutermost(range, part, first, last);
+    return target_->FindOutermost(part, piece, first, last);
   };
 }
 
@@ -104,7 +104,7 @@ SourceLinkOptions Puller::LinkOptions() {
 Status Puller::Run(Summary* summary) {
   std::optional<DeadlineWatch> watch;
   watch.emplace(options_.deadline, &failure_);
-  Status status = context_.plans ? Plan() : RunSteps();
+  Status status = context_.plans ? RunPlan() : RunSteps();
   if (!status.ok() && exchange_.has_open_hooks()) {
     exchange_.CloseHooks().PermitUncheckedError();  // WorstOf() says it
   }
@@ -154,7 +154,7 @@ Status Puller::RunSteps() {
 
 // The first steps of RunSteps(). Whatever would end the pull in them ends the
 // plan in the same way.
-Status Puller::Plan() {
+Status Puller::RunPlan() {
   Status status = RunEach({[this] { return opener_.OpenWorkspace(); }});
   if (status.ok() && work_->finishes_alone()) {
     return status;
@@ -176,11 +176,11 @@ Status Puller::Plan() {
 
 uint64_t Puller::BytesToCome() const {
   uint64_t bytes = 0;
-  for (const Range& range : plan_.ranges) {
-    const bool here = range.need == RangeNeed::kUnchanged ||
-                      (range.id < state_.starts.size() &&
-                       state_.starts[range.id].whole);
-    bytes += here ? 0 : range.estimated_bytes;
+  for (const Part& part : plan_.parts) {
+    const bool here = part.need == PartNeed::kUnchanged ||
+                      (part.id < state_.starts.size() &&
+                       state_.starts[part.id].whole);
+    bytes += here ? 0 : part.bytes;
   }
   return bytes;
 }
@@ -240,10 +240,10 @@ Status Puller::Transfer() {
   if (!status.ok()) {
     return status;
   }
-  scheduler_ = std::make_unique<RangeScheduler>(
-      plan_.ranges, state_.starts, plan_.opened.lanes,
-      [this](uint32_t range_id) {
-        return state_.clone != nullptr && state_.clone->IsTail(range_id);
+  scheduler_ = std::make_unique<PartScheduler>(
+      plan_.parts, state_.starts, plan_.opened.lanes,
+      [this](uint32_t part_id) {
+        return state_.clone != nullptr && state_.clone->IsTail(part_id);
       });
   state_.scheduler = scheduler_.get();
   return link_.RunLanes([this](uint32_t lane) { RunLane(lane); });
@@ -345,7 +345,7 @@ Status Puller::EndUnchanged() {
   report_.SetPhase("swap");
   struct Finish ours;
   struct Finish theirs;
-  std::vector<HeldRange> ended;
+  std::vector<HeldPart> ended;
   {
     std::lock_guard<std::mutex> lock(state_.mu);
     ours.families = state_.family_totals;

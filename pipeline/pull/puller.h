@@ -17,7 +17,7 @@
 #include "pipeline/pull/pull_target.h"
 #include "pipeline/pull/pull_verifier.h"
 #include "pipeline/pull/pull_workspace.h"
-#include "pipeline/pull/range_scheduler.h"
+#include "pipeline/pull/part_scheduler.h"
 #include "pipeline/pull/source_link.h"
 #include "sstferry/options.h"
 #include "sstferry/transport.h"
@@ -46,7 +46,7 @@ class Puller {
 
   // After Run() of a pull that was only planned: the source's plan, as far as
   // it came, and the estimated bytes of it that would have to come.
-  const SourcePlan& plan() const { return plan_; }
+  const Plan& plan() const { return plan_; }
   uint64_t BytesToCome() const;
 
   // Fills every member of *summary but those the caller knows (the
@@ -69,7 +69,7 @@ class Puller {
   void CloseAll();
   using Step = std::function<rocksdb::Status()>;
   [[nodiscard]] rocksdb::Status RunSteps();
-  [[nodiscard]] rocksdb::Status Plan();
+  [[nodiscard]] rocksdb::Status RunPlan();
   rocksdb::Status TellsSource(const rocksdb::Status& status) const;
   [[nodiscard]] rocksdb::Status RunEach(const std::vector<Step>& steps);
   // Reads what is reused before it is believed; with verify.
@@ -89,7 +89,7 @@ class Puller {
   const PullOptions options_;
   FirstFailure failure_;
   PullState state_;
-  SourcePlan plan_;
+  Plan plan_;
   PullContext context_;
   PullReporter report_;
   PullCompression compression_;
@@ -99,7 +99,7 @@ class Puller {
   SourceLink link_;  // its threads end before what they use
   PullOpener opener_;
   PullVerifier verifier_;
-  std::unique_ptr<RangeScheduler> scheduler_;
+  std::unique_ptr<PartScheduler> scheduler_;
 };
 
 }  // namespace sstferry

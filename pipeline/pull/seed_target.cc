@@ -135,8 +135,8 @@ Status SeedTarget::CloseFiles() {
              : status;
 }
 
-Status SeedTarget::DigestRange(const Range& range, DigestReply* reply) {
-  return DigestInterval(db_->db(), db_->handle(range.family), range.interval,
+Status SeedTarget::DigestPart(const Part& part, DigestReply* reply) {
+  return DigestInterval(db_->db(), db_->handle(part.family), part.interval,
                         kDigestReadaheadBytes,
                         [this] { return context().failure->failed(); }, reply);
 }

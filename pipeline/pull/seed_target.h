@@ -26,7 +26,7 @@ class SeedTarget : public NewDirectoryTarget {
   void Drop() override { db_.reset(); }
   [[nodiscard]] rocksdb::Status Finish() override;
   void FillSummary(Summary* summary) const override;
-  [[nodiscard]] rocksdb::Status DigestRange(const Range& range,
+  [[nodiscard]] rocksdb::Status DigestPart(const Part& part,
                                             DigestReply* reply) override;
 
  protected:

@@ -401,7 +401,7 @@ Status SourceSession::WaitFor(const std::function<bool()>& has_come) {
                                     "stopped on request");
 }
 
-Status SourceSession::Open(const OpenRequest& request, SourcePlan* plan) {
+Status SourceSession::Open(const OpenRequest& request, Plan* plan) {
   std::shared_ptr<Channel> channel;
   uint64_t connection = 0;
   Status status = AwaitChannel(&channel, &connection);
@@ -483,7 +483,7 @@ Status SourceSession::AwaitChannel(std::shared_ptr<Channel>* channel,
 }
 
 Status SourceSession::AskForTotals(const struct Finish& ours,
-                                   const std::vector<HeldRange>& held) {
+                                   const std::vector<HeldPart>& held) {
   Status status;
   while (status.ok()) {
     std::shared_ptr<Channel> channel;
@@ -515,7 +515,7 @@ Status SourceSession::AskForTotals(const struct Finish& ours,
 }
 
 Status SourceSession::Finish(const struct Finish& ours,
-                             const std::vector<HeldRange>& held,
+                             const std::vector<HeldPart>& held,
                              struct Finish* theirs) {
   const Status status = AskForTotals(ours, held);
   if (!status.ok()) {

@@ -100,14 +100,14 @@ class SourceSession {
   // Blocks while the source pins and plans, for as long as it gets on. While it
   // has no place for the transfer, asks again whenever it says, until `until`.
   [[nodiscard]] rocksdb::Status Open(const OpenRequest& request,
-                                     SourcePlan* plan);
+                                     Plan* plan);
   [[nodiscard]] rocksdb::Status ConnectLane(uint32_t lane,
                                             std::unique_ptr<Channel>* channel);
   // Sends our totals; OK means that the source's are the same. *theirs holds
   // the source's last statistics. A source that goes on with the transfer, or
-  // plans a refresh, is first told of `held`, all ranges that are whole here.
+  // plans a refresh, is first told of `held`, all parts that are whole here.
   [[nodiscard]] rocksdb::Status Finish(const struct Finish& ours,
-                                       const std::vector<HeldRange>& held,
+                                       const std::vector<HeldPart>& held,
                                        struct Finish* theirs);
   // Tells the source how it ended here and hangs up.
   void End(const rocksdb::Status& status, const std::string& where);
@@ -168,7 +168,7 @@ class SourceSession {
   // Grows with whatever the source does. Under mu_.
   uint64_t activity() const;
   [[nodiscard]] rocksdb::Status AskForTotals(
-      const struct Finish& ours, const std::vector<HeldRange>& held);
+      const struct Finish& ours, const std::vector<HeldPart>& held);
   bool wants_held() const {
     std::lock_guard<std::mutex> lock(mu_);
     return plan_.source_resumed() || request_.mode != TransferMode::kSeed;

@@ -30,8 +30,8 @@ void Describe(const JournalState& journal, UnfinishedPull* out) {
   out->transfer_id = ToHex(head.transfer_id);
   out->source = head.source;
   out->snapshot_sequence = head.snapshot_sequence;
-  out->snapshot_taken_at = Rfc3339(journal.opened.taken_seconds);
-  out->planned_bytes = journal.planned_bytes();
+  out->snapshot_taken_at = Rfc3339(journal.plan.opened.taken_seconds);
+  out->planned_bytes = journal.plan.bytes();
   out->planned_bytes_done = journal.planned_bytes_done();
   out->chunks = held.chunks;
   out->sst_bytes = held.sst_bytes;

@@ -41,9 +41,9 @@ Status SendMemory(Channel* channel, const TargetMemory& memory) {
   return status;
 }
 
-void SendHeld(Channel* channel, const std::vector<HeldRange>& ranges) {
+void SendHeld(Channel* channel, const std::vector<HeldPart>& parts) {
   const Status status =
-      ForEachBatch(ranges, [channel](std::vector<HeldRange> batch) {
+      ForEachBatch(parts, [channel](std::vector<HeldPart> batch) {
         return channel->SendMessage(FrameType::kHeld, Held{std::move(batch)},
                                     WaitLimit::Within(kSendLimit));
       });

@@ -21,9 +21,9 @@ void AnnounceMemory(const TargetMemory& memory, OpenRequest* request);
 [[nodiscard]] rocksdb::Status SendMemory(Channel* channel,
                                          const TargetMemory& memory);
 
-// Ranges that are whole at the target. A source that was asked again on another
+// Parts that are whole at the target. A source that was asked again on another
 // connection, perhaps another process, need not have sent them. The reader of
 // the connection finds a send that fails.
-void SendHeld(Channel* channel, const std::vector<HeldRange>& ranges);
+void SendHeld(Channel* channel, const std::vector<HeldPart>& parts);
 
 }  // namespace sstferry

@@ -14,16 +14,16 @@ using rocksdb::Status;
 
 Status CheckUnitTurn(const CloneLayout* clone, const ChunkBegin& begin,
                      uint64_t next_ordinal) {
-  if (clone == nullptr || begin.kind != ChunkKind::kCloned) {
+  if (clone == nullptr || begin.kind != PartKind::kUnit) {
     return MakeStatus(EndState::kCorrupt,
                       "chunk: expected a kind that was asked for, found "
                       "another");
   }
   if (next_ordinal != 0) {
     return MakeStatus(EndState::kCorrupt,
-                      "unit: expected one in its range, found another");
+                      "unit: expected one in its part, found another");
   }
-  const uint64_t bytes = clone->unit(begin.range_id).bytes;
+  const uint64_t bytes = clone->unit(begin.part_id).bytes;
   return begin.file_bytes == bytes
              ? Status::OK()
              : MakeStatus(EndState::kCorrupt,
@@ -32,22 +32,22 @@ Status CheckUnitTurn(const CloneLayout* clone, const ChunkBegin& begin,
                               std::to_string(begin.file_bytes));
 }
 
-OpenUnit::OpenUnit(const PullState* state, uint32_t range_id)
+OpenUnit::OpenUnit(const PullState* state, uint32_t part_id)
     : state_(state),
-      range_id_(range_id),
-      blocks_(state->clone->StartCheck(range_id, state->file_system)) {}
+      part_id_(part_id),
+      blocks_(state->clone->StartCheck(part_id, state->file_system)) {}
 
 std::unique_ptr<OpenUnit> OpenUnit::Make(const PullState* state,
-                                         uint32_t range_id) {
+                                         uint32_t part_id) {
   return std::unique_ptr<OpenUnit>(
-      state->clone == nullptr ? nullptr : new OpenUnit(state, range_id));
+      state->clone == nullptr ? nullptr : new OpenUnit(state, part_id));
 }
 
 StagingPlace OpenUnit::Place() const {
-  const CloneUnit& unit = state_->clone->unit(range_id_);
+  const Part& unit = state_->clone->unit(part_id_);
   StagingPlace place;
-  place.path = state_->clone->PathOf(state_->clone->file_of(range_id_));
-  place.part_at = state_->clone->PartAt(range_id_);
+  place.path = state_->clone->PathOf(state_->clone->file_of(part_id_));
+  place.part_at = state_->clone->PartAt(part_id_);
   place.direct = blocks_ != nullptr && place.part_at.has_value() &&
                  unit.offset % StagingBuffer::kAlignment == 0 &&
                  unit.bytes % StagingBuffer::kAlignment == 0;
@@ -59,18 +59,18 @@ Status OpenUnit::Add(const rocksdb::Slice& bytes) {
   return blocks_ == nullptr
              ? Status::OK()
              : WithContext(blocks_->Add(bytes), EndState::kCorrupt,
-                           CloneFileName(state_->clone->file_of(range_id_)) +
+                           CloneFileName(state_->clone->file_of(part_id_)) +
                                " of the source");
 }
 
 Status OpenUnit::Finish(StagedChunk* chunk) {
   chunk->record.content = content_.Finish();
   const ChunkEnd& end = chunk->record.chunk;
-  if (end.range_id != range_id_ || end.ordinal != 0) {
+  if (end.part_id != part_id_ || end.ordinal != 0) {
     return MakeStatus(EndState::kCorrupt,
-                      "end of unit: expected range " +
-                          std::to_string(range_id_) + ", found range " +
-                          std::to_string(end.range_id) + " chunk " +
+                      "end of unit: expected part " +
+                          std::to_string(part_id_) + ", found part " +
+                          std::to_string(end.part_id) + " chunk " +
                           std::to_string(end.ordinal));
   }
   const bool empty = end.entries == 0 && end.key_bytes == 0 &&
@@ -82,30 +82,30 @@ Status OpenUnit::Finish(StagedChunk* chunk) {
   }
   std::vector<ByteSpan> checked;
   const bool is_whole = state_->clone->CompleteUnit(
-      range_id_, blocks_ != nullptr ? blocks_->checked() : ByteSpan(),
+      part_id_, blocks_ != nullptr ? blocks_->checked() : ByteSpan(),
       &checked);
   if (!is_whole) {
     return Status::OK();
   }
   const Status status =
       CheckClonedFile(state_->file_system, chunk->path,
-                      state_->clone->file_of(range_id_), std::move(checked),
+                      state_->clone->file_of(part_id_), std::move(checked),
                       &chunk->record.unchecked);
-  if (chunk->record.unchecked) state_->clone->SetUnchecked(range_id_);
+  if (chunk->record.unchecked) state_->clone->SetUnchecked(part_id_);
   return status;
 }
 
 StagingPlace PlaceOf(const PullState& state, const OpenUnit* unit,
-                     uint32_t range_id, uint32_t ordinal) {
+                     uint32_t part_id, uint32_t ordinal) {
   return unit != nullptr
              ? unit->Place()
              : StagingPlace{
-                   state.staging_dir + "/" + StagedName(range_id, ordinal),
+                   state.staging_dir + "/" + StagedName(part_id, ordinal),
                    std::nullopt, /*direct=*/false};
 }
 
 uint64_t MostBytes(const ChunkBegin& begin) {
-  return begin.kind == ChunkKind::kCloned ? begin.file_bytes
+  return begin.kind == PartKind::kUnit ? begin.file_bytes
                                           : kMaxChunkFileBytes;
 }
 

@@ -13,7 +13,7 @@
 namespace sstferry {
 
 // Checks that a unit may begin: of a clone (null: none was asked for), the only
-// chunk of its range, in the size that both sides know. kCorrupt: no.
+// chunk of its part, in the size that both sides know. kCorrupt: no.
 [[nodiscard]] rocksdb::Status CheckUnitTurn(const CloneLayout* clone,
                                             const ChunkBegin& begin,
                                             uint64_t next_ordinal);
@@ -23,7 +23,7 @@ class OpenUnit {
  public:
   // Null: the pull is no clone.
   static std::unique_ptr<OpenUnit> Make(const PullState* state,
-                                        uint32_t range_id);
+                                        uint32_t part_id);
 
   // Its blocks are checked while they arrive, so it is written past the page
   // cache; else through it, because its file is read.
@@ -36,17 +36,17 @@ class OpenUnit {
   [[nodiscard]] rocksdb::Status Finish(StagedChunk* chunk);
 
  private:
-  OpenUnit(const PullState* state, uint32_t range_id);
+  OpenUnit(const PullState* state, uint32_t part_id);
 
   const PullState* const state_;
-  const uint32_t range_id_;
+  const uint32_t part_id_;
   Digest128Stream content_;
   std::unique_ptr<SstPartCheck> blocks_;  // null: not while they arrive
 };
 
 // Where a unit goes, or with null a chunk.
 StagingPlace PlaceOf(const PullState& state, const OpenUnit* unit,
-                     uint32_t range_id, uint32_t ordinal);
+                     uint32_t part_id, uint32_t ordinal);
 
 // How many bytes may follow: what lies behind a unit belongs to another lane.
 uint64_t MostBytes(const ChunkBegin& begin);

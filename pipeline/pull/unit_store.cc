@@ -60,8 +60,8 @@ Status UnitStore::AddRecorded(const std::vector<StagedChunk>& chunks,
   return status_;
 }
 
-Status UnitStore::EndRange(const JournalRangeDone& done) {
-  const Status status = journal_->Append(JournalRecordType::kRangeDone, done);
+Status UnitStore::EndPart(const JournalPartDone& done) {
+  const Status status = journal_->Append(JournalRecordType::kPartDone, done);
   std::lock_guard<std::mutex> lock(mu_);
   has_unsynced_ = true;
   return status;

@@ -31,8 +31,8 @@ class UnitStore : public ChunkStore {
   [[nodiscard]] rocksdb::Status Add(StagedChunk chunk,
                                     StageClock* clock) override;
   [[nodiscard]] rocksdb::Status Flush(StageClock* clock) override;
-  [[nodiscard]] rocksdb::Status EndRange(
-      const JournalRangeDone& done) override;
+  [[nodiscard]] rocksdb::Status EndPart(
+      const JournalPartDone& done) override;
   // Their bytes need not be durable: the process that recorded them may have
   // died ahead of the sync.
   [[nodiscard]] rocksdb::Status AddRecorded(

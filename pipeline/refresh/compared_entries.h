@@ -1,4 +1,4 @@
-// Reads the ranges that a refresh compares, at the target.
+// Reads the parts that a refresh compares, at the target.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@
 
 namespace sstferry {
 
-// Reads ranges as the source does: merges the tables itself where they hold all
+// Reads parts as the source does: merges the tables itself where they hold all
 // entries and nobody else writes, because that takes half of the CPU time of
 // RocksDB's iterator. What a refresh lays into the database meanwhile lies in
-// other ranges; where a compaction removes a table, RocksDB's iterator goes on.
+// other parts; where a compaction removes a table, RocksDB's iterator goes on.
 //
-// Ownership: borrows the database. Threads: any; one lane each range.
+// Ownership: borrows the database. Threads: any; one lane each part.
 class ComparedEntries {
  public:
   // `lanes` read at once.

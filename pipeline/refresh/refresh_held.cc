@@ -36,21 +36,21 @@ Status ListLiveIds(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
 // journal knows, unless the machine went down right behind it. Chunks that
 // neither knows, come and are ingested again: right, but a level higher.
 bool IsIngestedOne(const JournalState& journal, const LiveIds& live,
-                   const Range& range, const JournalChunk& chunk) {
+                   const Part& part, const JournalChunk& chunk) {
   const std::optional<Digest128> id = TableIdOf(chunk);
-  return journal.ingested[range.id][chunk.chunk.ordinal] ||
-         (id && live[range.family].count(ToHex(*id)) != 0);
+  return journal.ingested[part.id][chunk.chunk.ordinal] ||
+         (id && live[part.family].count(ToHex(*id)) != 0);
 }
 
 // One call makes all of them visible, after Complete: one that is known to be
 // there says that all are. A file that is not in staging/ says nothing.
 bool IsAllIngested(const JournalState& journal, const LiveIds& live) {
   return std::any_of(
-      journal.ranges.begin(), journal.ranges.end(), [&](const Range& range) {
-        const std::vector<JournalChunk>& chunks = journal.chunks[range.id];
+      journal.plan.parts.begin(), journal.plan.parts.end(), [&](const Part& part) {
+        const std::vector<JournalChunk>& chunks = journal.chunks[part.id];
         return std::any_of(chunks.begin(), chunks.end(),
                            [&](const JournalChunk& chunk) {
-                             return IsIngestedOne(journal, live, range, chunk);
+                             return IsIngestedOne(journal, live, part, chunk);
                            });
       });
 }
@@ -60,14 +60,14 @@ bool IsAllIngested(const JournalState& journal, const LiveIds& live) {
 class ChunkTables {
  public:
   explicit ChunkTables(const JournalState& journal) {
-    for (const Range& range : journal.ranges) {
-      const std::vector<JournalChunk>& chunks = journal.chunks[range.id];
+    for (const Part& part : journal.plan.parts) {
+      const std::vector<JournalChunk>& chunks = journal.chunks[part.id];
       for (size_t i = 0; i < chunks.size(); ++i) {
         const std::optional<Digest128> id = TableIdOf(chunks[i]);
         if (id) {
           chunks_.insert(ToHex(*id));
         }
-        if (journal.ingested[range.id][i]) {
+        if (journal.ingested[part.id][i]) {
           missing_.insert(id ? ToHex(*id) : "not known");
         }
       }
@@ -143,8 +143,8 @@ Status RefreshTarget::FindHeld(const JournalState& journal, HeldChunks* held) {
   const bool all = journal.complete && IsAllIngested(journal, live);
   return FindHeldChunks(
       journal,
-      [&](const Range& range, const JournalChunk& chunk) {
-        return all || IsIngestedOne(journal, live, range, chunk);
+      [&](const Part& part, const JournalChunk& chunk) {
+        return all || IsIngestedOne(journal, live, part, chunk);
       },
       /*in_order=*/false, state()->families, context().file_system.get(),
       state()->staging_dir, held);

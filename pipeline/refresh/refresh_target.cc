@@ -26,7 +26,7 @@ using rocksdb::Status;
 namespace {
 
 std::vector<std::string> NotPlanned(const std::vector<FamilyHandle>& families,
-                                    const SourcePlan& plan) {
+                                    const Plan& plan) {
   std::vector<std::string> missing;
   for (const FamilyHandle& family : families) {
     const bool planned = std::any_of(
@@ -475,7 +475,7 @@ Status RefreshTarget::ClearStaging(const HeldChunks& held) {
   std::set<std::string> kept;
   for (const StagedChunk& chunk : held.staged) {
     const ChunkEnd& end = chunk.record.chunk;
-    kept.insert(StagedName(end.range_id, end.ordinal));
+    kept.insert(StagedName(end.part_id, end.ordinal));
   }
   return context().workspace->ClearStagingBut(kept);
 }
@@ -528,29 +528,29 @@ Status RefreshTarget::Finish() {
              : status;
 }
 
-Status RefreshTarget::DigestRange(const Range& range, DigestReply* reply) {
+Status RefreshTarget::DigestPart(const Part& part, DigestReply* reply) {
   const ReadCounter counter(&read_bytes_);
   return Own(DigestInterval(
-      live_->db(), planned_[range.family].handle, range.interval,
+      live_->db(), planned_[part.family].handle, part.interval,
       kDigestReadaheadBytes, [this] { return context().failure->failed(); },
       reply));
 }
 
-Status RefreshTarget::IndexRange(const Range& range, const KeyInterval& part,
+Status RefreshTarget::IndexPart(const Part& part, const KeyInterval& piece,
                                  GroupIndex* index,
                                  std::optional<std::string>* rest) {
   const ReadCounter counter(&read_bytes_);
   return Own(compared_.Index(
-      live_->db(), planned_[range.family].handle, is_alone(), part,
+      live_->db(), planned_[part.family].handle, is_alone(), piece,
       [this] { return context().failure->failed(); }, index, rest));
 }
 
-Status RefreshTarget::FindOutermost(const Range& range,
-                                    const KeyInterval& part,
+Status RefreshTarget::FindOutermost(const Part& part,
+                                    const KeyInterval& piece,
                                     std::optional<std::string>* first,
                                     std::optional<std::string>* last) {
   const ReadCounter counter(&read_bytes_);
-  IntervalReader reader(live_->db(), planned_[range.family].handle, part,
+  IntervalReader reader(live_->db(), planned_[part.family].handle, piece,
                         /*readahead_bytes=*/0);
   first->reset();
   last->reset();

@@ -61,13 +61,13 @@ class RefreshTarget : public PullTarget {
   }
   [[nodiscard]] rocksdb::Status Settle() override;
   void FillSummary(Summary* summary) const override;
-  [[nodiscard]] rocksdb::Status DigestRange(const Range& range,
+  [[nodiscard]] rocksdb::Status DigestPart(const Part& part,
                                             DigestReply* reply) override;
-  [[nodiscard]] rocksdb::Status IndexRange(
-      const Range& range, const KeyInterval& part, GroupIndex* index,
+  [[nodiscard]] rocksdb::Status IndexPart(
+      const Part& part, const KeyInterval& piece, GroupIndex* index,
       std::optional<std::string>* rest) override;
   [[nodiscard]] rocksdb::Status FindOutermost(
-      const Range& range, const KeyInterval& part,
+      const Part& part, const KeyInterval& piece,
       std::optional<std::string>* first,
       std::optional<std::string>* last) override;
 

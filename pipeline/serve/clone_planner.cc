@@ -52,10 +52,11 @@ Status DescribeFamilies(const Snapshot& snapshot, TransferPlan* plan) {
                             " bytes, found " +
                             std::to_string(named.name.size()));
     }
-    TransferFamily family;
-    family.wire.index = static_cast<uint32_t>(plan->families.size());
-    family.wire.description.name = named.name;
-    plan->families.push_back(std::move(family));
+    TransferFamily& family = plan->sources.emplace_back();
+    family.index = static_cast<uint32_t>(plan->families.size());
+    Family& told = plan->families.emplace_back();
+    told.index = family.index;
+    told.description.name = named.name;
   }
   return Status::OK();
 }
@@ -78,7 +79,8 @@ Status PlanClone(const Snapshot& snapshot, const OpenRequest& request,
                       "entries");
   }
   const ClonedFiles& files = *snapshot.files();
-  plan->notes = snapshot.notes();
+  plan->opened.notes = snapshot.notes();
+  plan->leaves_out = snapshot.leaves_out();
   plan->needs = files.needs;
   RocksDbRelease asked;
   Status status = ReleaseAsked(request, &asked);
@@ -94,9 +96,9 @@ Status PlanClone(const Snapshot& snapshot, const OpenRequest& request,
     return status;
   }
   if (snapshot.database_id().size() > kMaxIdentifierBytes ||
-      files.files.size() > kMaxRanges) {
+      files.files.size() > kMaxParts) {
     return MakeStatus(EndState::kRefused,
-                      "clone: expected at most " + std::to_string(kMaxRanges) +
+                      "clone: expected at most " + std::to_string(kMaxParts) +
                           " files, found " +
                           std::to_string(files.files.size()) +
                           ", or an id of the database that is too long");
@@ -106,17 +108,11 @@ Status PlanClone(const Snapshot& snapshot, const OpenRequest& request,
   clone.set.file_count = static_cast<uint32_t>(files.files.size());
   clone.set.content = files.content;
   clone.set.unit_bytes = UnitBytes(request);
-  status = CutIntoUnits(clone.files, clone.set.unit_bytes, &plan->units);
+  status = CutIntoUnits(clone.files, clone.set.unit_bytes, &plan->parts);
   while (!status.ok() && clone.set.unit_bytes < kMaxChunkBytes) {
     clone.set.unit_bytes =
         std::min(2 * clone.set.unit_bytes, kMaxChunkBytes);
-    status = CutIntoUnits(clone.files, clone.set.unit_bytes, &plan->units);
-  }
-  for (const CloneUnit& unit : plan->units) {
-    Range range;
-    range.id = static_cast<uint32_t>(plan->ranges.size());
-    range.estimated_bytes = unit.bytes;
-    plan->ranges.push_back(std::move(range));
+    status = CutIntoUnits(clone.files, clone.set.unit_bytes, &plan->parts);
   }
   plan->clone = std::move(clone);
   return status;

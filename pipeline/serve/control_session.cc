@@ -478,7 +478,7 @@ void ControlSession::Open() {
   }
 }
 
-// Without the plan, the target cannot know which ranges it holds. The plan may
+// Without the plan, the target cannot know which parts it holds. The plan may
 // still be on its way.
 Status ControlSession::RecordHeld(const Frame& frame) {
   if (transfer_ == nullptr ||
@@ -549,13 +549,13 @@ Status ControlSession::AgreeOnTotals(const Finish& theirs) {
   }
   // Agreeing totals of a part would make it look complete.
   const size_t unsent = transfer_->request().purpose == Purpose::kPull
-                            ? transfer_->ledger()->UnsentRanges()
+                            ? transfer_->ledger()->UnsentParts()
                             : 0;
   if (unsent > 0) {
     return MakeStatus(EndState::kCorrupt,
                       "totals: expected them once all " +
-                          std::to_string(transfer_->ranges().size()) +
-                          " ranges were sent, found " +
+                          std::to_string(transfer_->parts().size()) +
+                          " parts were sent, found " +
                           std::to_string(unsent) + " not sent");
   }
   const Status linked = transfer_->CheckSnapshotFiles();
@@ -577,7 +577,7 @@ Status ControlSession::AgreeOnTotals(const Finish& theirs) {
       return MakeStatus(
           EndState::kCorrupt,
           "totals of column family '" +
-              transfer_->families()[i].wire.description.name +
+              transfer_->plan().families[i].description.name +
               "': sent " + std::to_string(sent.entries) + " entries in " +
               std::to_string(sent.chunks) + " chunks, the target has " +
               std::to_string(got.entries) + " in " +

@@ -12,9 +12,9 @@ using rocksdb::Status;
 
 namespace {
 
-// Ranges whose groups a target may have been told before it asks for a delta.
+// Parts whose groups a target may have been told before it asks for a delta.
 constexpr size_t kIndexesKept = 3;
-// Bounds what a target has in one range: keys, digests and their overhead.
+// Bounds what a target has in one part: keys, digests and their overhead.
 constexpr uint64_t kMaxAskedBytes =
     kMaxIndexKeyBytes + 64 * kMaxIndexEntries;
 
@@ -22,42 +22,42 @@ Status Wrong(const std::string& what) {
   return MakeStatus(EndState::kCorrupt, "delta request: " + what);
 }
 
-bool IsInside(const KeyInterval& part, const KeyInterval& whole,
+bool IsInside(const KeyInterval& piece, const KeyInterval& whole,
               const rocksdb::Comparator* order) {
   const bool begins =
-      !whole.begin || (part.begin && order->Compare(*whole.begin,
-                                                    *part.begin) <= 0);
+      !whole.begin || (piece.begin && order->Compare(*whole.begin,
+                                                    *piece.begin) <= 0);
   const bool ends =
       !whole.end ||
-      (part.end && order->Compare(*part.end, *whole.end) <= 0);
+      (piece.end && order->Compare(*piece.end, *whole.end) <= 0);
   return begins && ends;
 }
 
 }  // namespace
 
-Status LaneDeltas::FindRange(uint32_t range_id, const Range** range) const {
+Status LaneDeltas::FindPart(uint32_t part_id, const Part** part) const {
   if (transfer_->request().mode != TransferMode::kRefresh ||
-      range_id >= transfer_->ranges().size()) {
+      part_id >= transfer_->parts().size()) {
     return MakeStatus(EndState::kCorrupt,
-                      "lane: expected a range of a refresh to compare, found "
-                      "range " + std::to_string(range_id));
+                      "lane: expected a part of a refresh to compare, found "
+                      "part " + std::to_string(part_id));
   }
-  *range = &transfer_->ranges()[range_id];
+  *part = &transfer_->parts()[part_id];
   return Status::OK();
 }
 
 Status LaneDeltas::Index(const GroupRequest& request,
                          const std::function<bool()>& cancelled,
                          GroupReply* reply) {
-  const Range* range = nullptr;
-  Status status = FindRange(request.range_id, &range);
+  const Part* part = nullptr;
+  Status status = FindPart(request.part_id, &part);
   if (status.ok() && request.group_entries == 0) {
     status = Wrong("expected groups of at least 1 entry");
   }
   if (!status.ok()) {
     return status;
   }
-  const TransferFamily& family = transfer_->families()[range->family];
+  const TransferFamily& family = transfer_->families()[part->family];
   auto index = std::make_unique<GroupIndex>(transfer_->id(),
                                             request.group_entries,
                                             GroupIndex::Keep::kFirstKeys);
@@ -65,7 +65,7 @@ Status LaneDeltas::Index(const GroupRequest& request,
   options.readahead_bytes = family.readahead_bytes;
   options.files = family.files_to_merge();
   options.cancelled = cancelled;
-  RangeEntries reader(transfer_->db(), family.handle, range->interval, options);
+  RangeEntries reader(transfer_->db(), family.handle, part->interval, options);
   reader.SeekToBegin();
   status = ReadFailure(IndexEntries(&reader, /*only_fitting=*/false,
                                     cancelled, index.get()),
@@ -75,7 +75,7 @@ Status LaneDeltas::Index(const GroupRequest& request,
   reply->content = index->content();
   if (index->has_groups()) {
     reply->groups = index->groups();
-    indexes_.emplace_back(range->id, std::move(index));
+    indexes_.emplace_back(part->id, std::move(index));
   }
   if (indexes_.size() > kIndexesKept) {
     indexes_.pop_front();
@@ -83,9 +83,9 @@ Status LaneDeltas::Index(const GroupRequest& request,
   return status;
 }
 
-const GroupIndex* LaneDeltas::FindIndex(uint32_t range_id) const {
+const GroupIndex* LaneDeltas::FindIndex(uint32_t part_id) const {
   for (auto it = indexes_.rbegin(); it != indexes_.rend(); ++it) {
-    if (it->first == range_id) {
+    if (it->first == part_id) {
       return it->second.get();
     }
   }
@@ -93,13 +93,13 @@ const GroupIndex* LaneDeltas::FindIndex(uint32_t range_id) const {
 }
 
 Status LaneDeltas::Add(DeltaRequest request) {
-  const Range* range = nullptr;
-  Status status = FindRange(request.range_id, &range);
+  const Part* part = nullptr;
+  Status status = FindPart(request.part_id, &part);
   if (!status.ok()) {
     return status;
   }
   if (!request.begins &&
-      (asked_.complete || asked_.range_id != request.range_id)) {
+      (asked_.complete || asked_.part_id != request.part_id)) {
     return Wrong("expected its first message, found another");
   }
   std::vector<GroupEntry> entries = std::move(request.entries);
@@ -110,7 +110,7 @@ Status LaneDeltas::Add(DeltaRequest request) {
     asked_bytes_ = 0;
   }
   const rocksdb::Comparator* const order =
-      transfer_->families()[range->family].handle->GetComparator();
+      transfer_->families()[part->family].handle->GetComparator();
   std::string before;  // in this message
   for (GroupEntry& entry : entries) {
     if (!PutBackShared(before, &entry)) {
@@ -138,67 +138,67 @@ Status LaneDeltas::Add(DeltaRequest request) {
 
 // Neighbouring groups become one span.
 Status LaneDeltas::TakeGroups(const GroupIndex& index,
-                              PartDifference* part) const {
+                              PieceDifference* piece) const {
   size_t next = 0;  // the group behind the last span
   for (const uint32_t group : asked_.groups) {
     if (group >= index.groups().size() ||
-        (!part->spans.empty() && group < next)) {
+        (!piece->spans.empty() && group < next)) {
       return Wrong("expected ascending groups below " +
                    std::to_string(index.groups().size()) + ", found " +
                    std::to_string(group));
     }
-    if (part->spans.empty() || group != next) {
-      part->spans.push_back({index.key(group).ToString(), std::nullopt});
+    if (piece->spans.empty() || group != next) {
+      piece->spans.push_back({index.key(group).ToString(), std::nullopt});
     }
     for (; next < group; ++next) {
-      part->between.push_back(index.key(next).ToString());
+      piece->between.push_back(index.key(next).ToString());
     }
     next = group + 1;
-    part->spans.back().end = next < index.groups().size()
+    piece->spans.back().end = next < index.groups().size()
                                  ? std::optional(index.key(next).ToString())
-                                 : part->interval.end;
+                                 : piece->interval.end;
   }
   for (; next < index.groups().size(); ++next) {
-    part->between.push_back(index.key(next).ToString());
+    piece->between.push_back(index.key(next).ToString());
   }
   return Status::OK();
 }
 
-Status LaneDeltas::Build(const Range& range,
+Status LaneDeltas::Build(const Part& part,
                          const ChunkBuilderOptions& options, ChunkSink* sink) {
-  const TransferFamily& family = transfer_->families()[range.family];
-  PartDifference part;
+  const TransferFamily& family = transfer_->families()[part.family];
+  PieceDifference piece;
   if (asked_.held.chunks > kMaxChunkOrdinal) {
     return Wrong("expected at most " + std::to_string(kMaxChunkOrdinal) +
                  " received chunks, found " +
                  std::to_string(asked_.held.chunks));
   }
-  part.interval = asked_.interval;
-  part.ordinal = static_cast<uint32_t>(asked_.held.chunks);
-  part.basis = asked_.basis;
-  part.most_point_deletions = asked_.most_point_deletions;
+  piece.interval = asked_.interval;
+  piece.ordinal = static_cast<uint32_t>(asked_.held.chunks);
+  piece.basis = asked_.basis;
+  piece.most_point_deletions = asked_.most_point_deletions;
   Status status;
-  if (part.basis == DeltaBasis::kGroups) {
-    const GroupIndex* const index = FindIndex(range.id);
-    if (index == nullptr || !(part.interval == range.interval)) {
-      return Wrong("expected one for a range whose groups were asked for, "
-                   "found range " + std::to_string(range.id));
+  if (piece.basis == DeltaBasis::kGroups) {
+    const GroupIndex* const index = FindIndex(part.id);
+    if (index == nullptr || !(piece.interval == part.interval)) {
+      return Wrong("expected one for a part whose groups were asked for, "
+                   "found part " + std::to_string(part.id));
     }
-    status = TakeGroups(*index, &part);
-  } else if (!IsInside(part.interval, range.interval,
+    status = TakeGroups(*index, &piece);
+  } else if (!IsInside(piece.interval, part.interval,
                        family.handle->GetComparator())) {
-    status = Wrong("expected a part of range " + std::to_string(range.id) +
+    status = Wrong("expected a piece of part " + std::to_string(part.id) +
                    ", found an interval outside of it");
   }
   if (!status.ok()) {
     return status;
   }
-  part.entries = std::move(asked_.entries);
+  piece.entries = std::move(asked_.entries);
   asked_ = DeltaRequest();
   GroupIndex digests(transfer_->id(), 1, GroupIndex::Keep::kFirstKeys);
   DeltaBuilder builder(transfer_->db(), family.handle, family.delta_options,
                        options, sink);
-  return builder.BuildDifferences(range, part, &digests);
+  return builder.BuildDifferences(part, piece, &digests);
 }
 
 }  // namespace sstferry

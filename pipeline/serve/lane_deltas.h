@@ -17,12 +17,12 @@
 namespace sstferry {
 
 // Ownership: borrows the transfer. Threads: the lane's serving thread.
-// Memory:    the indexes of three ranges, and what the target has said of one.
+// Memory:    the indexes of three parts, and what the target has said of one.
 class LaneDeltas {
  public:
   explicit LaneDeltas(Transfer* transfer) : transfer_(transfer) {}
 
-  // Reads the range and fills the reply.
+  // Reads the part and fills the reply.
   [[nodiscard]] rocksdb::Status Index(const GroupRequest& request,
                                       const std::function<bool()>& cancelled,
                                       GroupReply* reply);
@@ -34,17 +34,17 @@ class LaneDeltas {
   const DeltaRequest& asked() const { return asked_; }
   // Sends the delta chunk of the complete request. kCorrupt: its groups are
   // none that Index() told.
-  [[nodiscard]] rocksdb::Status Build(const Range& range,
+  [[nodiscard]] rocksdb::Status Build(const Part& part,
                                       const ChunkBuilderOptions& options,
                                       ChunkSink* sink);
 
  private:
-  [[nodiscard]] rocksdb::Status FindRange(uint32_t range_id,
-                                          const Range** range) const;
-  const GroupIndex* FindIndex(uint32_t range_id) const;
+  [[nodiscard]] rocksdb::Status FindPart(uint32_t part_id,
+                                          const Part** part) const;
+  const GroupIndex* FindIndex(uint32_t part_id) const;
   // Fills spans and between.
   [[nodiscard]] rocksdb::Status TakeGroups(const GroupIndex& index,
-                                           PartDifference* part) const;
+                                           PieceDifference* piece) const;
 
   Transfer* const transfer_;
   std::deque<std::pair<uint32_t, std::unique_ptr<GroupIndex>>> indexes_;

@@ -16,9 +16,9 @@ using rocksdb::Status;
 // Size of a page of EntriesReply: far below kMaxPayloadBytes even with one more
 // key of the maximum size.
 constexpr size_t kEntriesPageBytes = 256u << 10;
-// Requests of one lane for ranges and digests, far above what a target needs.
-// A verify asks for the other side's ranges.
-constexpr uint64_t kRequestsPerRange = 16;
+// Requests of one lane for parts and digests, far above what a target needs.
+// A verify asks for the other side's parts.
+constexpr uint64_t kRequestsPerPart = 16;
 constexpr uint64_t kMoreRequests = 1024;
 // On each connection, a target repeats its unanswered requests.
 constexpr uint64_t kRequestsPerConnection = 4;
@@ -51,8 +51,8 @@ void LaneSession::ServeLane(LanePort* port) {
   LaneLink link(transfer_.get(), port, channel_);
   link_ = &link;
   LaneSink sink(transfer_.get(), &link, &clock_, &compressor_,
-                [this](const RangeEnd& end, const Totals& held) {
-                  transfer_->ledger()->RecordRange(end, held);
+                [this](const PartEnd& end, const Totals& held) {
+                  transfer_->ledger()->RecordPart(end, held);
                 });
   sink_ = &sink;
   const uint64_t shortages = DescriptorShortages();
@@ -103,11 +103,11 @@ Status LaneSession::Serve(LanePort* port) {
 Status LaneSession::Answer(const LaneRequest& asked, LanePort* port,
                            bool* done) {
   switch (asked.type) {
-    case FrameType::kRangeRequest: {
-      RangeRequest request;
+    case FrameType::kPartRequest: {
+      PartRequest request;
       Status status = request.DecodeFrom(asked.payload);
       status = status.ok() ? CountRequest() : status;
-      return status.ok() ? SendRange(request) : status;
+      return status.ok() ? SendPart(request) : status;
     }
     case FrameType::kDigestRequest: {
       DigestRequest request;
@@ -155,13 +155,13 @@ Status LaneSession::CountRequest() {
   const uint64_t allowed =
       kMoreRequests + kRequestsPerConnection * link_->connections() +
       (transfer_->request().purpose == Purpose::kVerify
-                           ? kMaxRanges
-                           : kRequestsPerRange * transfer_->ranges().size());
+                           ? kMaxParts
+                           : kRequestsPerPart * transfer_->parts().size());
   return ++requests_ <= allowed
              ? Status::OK()
              : MakeStatus(EndState::kDenied,
                           "lane: expected at most " + std::to_string(allowed) +
-                              " requests for ranges and digests");
+                              " requests for parts and digests");
 }
 
 Status LaneSession::FindFamily(uint32_t index, const TransferFamily** family) {
@@ -179,19 +179,19 @@ Status LaneSession::FindFamily(uint32_t index, const TransferFamily** family) {
   return Status::OK();
 }
 
-Status LaneSession::SendRange(const RangeRequest& request) {
-  if (request.range_id >= transfer_->ranges().size()) {
+Status LaneSession::SendPart(const PartRequest& request) {
+  if (request.part_id >= transfer_->parts().size()) {
     return MakeStatus(EndState::kCorrupt,
-                      "lane: expected a range below " +
-                          std::to_string(transfer_->ranges().size()) +
-                          ", found " + std::to_string(request.range_id));
+                      "lane: expected a part below " +
+                          std::to_string(transfer_->parts().size()) +
+                          ", found " + std::to_string(request.part_id));
   }
-  const Range& range = transfer_->ranges()[request.range_id];
+  const Part& part = transfer_->parts()[request.part_id];
   sink_->BeginRange(request, /*rebuilt=*/!transfer_->is_clone());
-  Status status = transfer_->is_clone() ? CloneRange(range, request)
-                                        : BuildRange(range, request);
+  Status status = transfer_->is_clone() ? ClonePart(part, request)
+                                        : BuildPart(part, request);
   if (status.ok()) {
-    status = sink_->EndRange();
+    status = sink_->EndPart();
   }
   // Then the link's next request decides.
   return sink_->TakeSuperseded() ? Status::OK() : status;
@@ -204,33 +204,33 @@ std::function<void(uint64_t)> LaneSession::Counter() {
   };
 }
 
-Status LaneSession::BuildRange(const Range& range,
-                               const RangeRequest& request) {
-  const TransferFamily& family = transfer_->families()[range.family];
-  if (range.need == RangeNeed::kLookup && request.held.chunks == 0) {
+Status LaneSession::BuildPart(const Part& part,
+                               const PartRequest& request) {
+  const TransferFamily& family = transfer_->families()[part.family];
+  if (part.need == PartNeed::kLookup && request.held.chunks == 0) {
     const auto [first, last] = family.changed->Find(
-        family.handle->GetComparator(), range.interval);
+        family.handle->GetComparator(), part.interval);
     DeltaBuilder delta(transfer_->db(), family.handle, family.delta_options,
                        BuilderOptions(family), sink_);
-    return delta.BuildLookups(range, family.lookup_files, *family.changed,
+    return delta.BuildLookups(part, family.lookup_files, *family.changed,
                               first, last);
   }
-  if (request.of_delta || range.need == RangeNeed::kLookup) {
+  if (request.of_delta || part.need == PartNeed::kLookup) {
     return Status::OK();  // the end alone: what came before it is not made anew
   }
   CachedRead read;
   read.request = request;
-  const Status status = SendCached(range, family, &read);
+  const Status status = SendCached(part, family, &read);
   if (!status.ok() || read.complete) {
     return status;
   }
   ChunkBuilder builder(transfer_->db(), family.handle, family.chunk_options,
                        BuilderOptions(family), sink_);
-  return builder.Build(range, read.request);
+  return builder.Build(part, read.request);
 }
 
 // Sends chunks that other targets of the same snapshot get, too.
-Status LaneSession::SendCached(const Range& range, const TransferFamily& family,
+Status LaneSession::SendCached(const Part& part, const TransferFamily& family,
                                CachedRead* read) {
   ChunkCache* const cache = transfer_->chunk_cache();
   if (cache == nullptr) {
@@ -240,13 +240,13 @@ Status LaneSession::SendCached(const Range& range, const TransferFamily& family,
   options.cancelled = nullptr;
   options.on_progress = nullptr;
   // Outlives this lane, but not the plan.
-  read->build = [db = transfer_->db(), &family, &range, options](
-                    const RangeRequest& from,
+  read->build = [db = transfer_->db(), &family, &part, options](
+                    const PartRequest& from,
                     const std::function<bool()>& cancelled, ChunkSink* sink) {
     ChunkBuilderOptions own = options;
     own.cancelled = cancelled;
     return ChunkBuilder(db, family.handle, family.chunk_options, own, sink)
-        .Build(range, from);
+        .Build(part, from);
   };
   read->cancelled = [this] { return transfer_->ended(); };
   // In place of the resend buffer, which these chunks do not need.
@@ -280,41 +280,40 @@ Status LaneSession::SendGroups(const GroupRequest& request, LanePort* port) {
 }
 
 Status LaneSession::SendDelta(DeltaRequest asked) {
-  const uint32_t range_id = asked.range_id;
+  const uint32_t part_id = asked.part_id;
   const bool complete = asked.complete;
   Status status = deltas_.Add(std::move(asked));
   if (!status.ok() || !complete) {
     return status;
   }
-  const Range& range = transfer_->ranges()[range_id];
-  const TransferFamily& family = transfer_->families()[range.family];
-  RangeRequest request;
-  request.range_id = range_id;
+  const Part& part = transfer_->parts()[part_id];
+  const TransferFamily& family = transfer_->families()[part.family];
+  PartRequest request;
+  request.part_id = part_id;
   request.held = deltas_.asked().held;
   request.of_delta = true;
   sink_->BeginRange(request, /*rebuilt=*/true);
-  status = deltas_.Build(range, BuilderOptions(family), sink_);
+  status = deltas_.Build(part, BuilderOptions(family), sink_);
   if (status.ok()) {
-    status = sink_->EndRange();
+    status = sink_->EndPart();
   }
-  // As with SendRange().
+  // As with SendPart().
   return sink_->TakeSuperseded() ? Status::OK() : status;
 }
 
-Status LaneSession::CloneRange(const Range& range,
-                               const RangeRequest& request) {
+Status LaneSession::ClonePart(const Part& part,
+                               const PartRequest& request) {
   if (request.held.chunks == 1 && request.after.has_value()) {
-    return Status::OK();  // only the range's end was missing
+    return Status::OK();  // only the part's end was missing
   }
   if (request.after.has_value() || request.held.chunks != 0) {
     return MakeStatus(EndState::kRefused,
-                      "lane: range " + std::to_string(range.id) +
+                      "lane: part " + std::to_string(part.id) +
                           " is one unit and has no second chunk");
   }
-  const CloneUnit& unit = transfer_->unit(range.id);
   const uint64_t first_byte = sink_->FirstByte(request);
-  return SendUnit(transfer_->unit_path(unit), unit, range.id,
-                  first_byte < unit.bytes ? first_byte : 0,
+  return SendUnit(transfer_->unit_path(part), part,
+                  first_byte < part.bytes ? first_byte : 0,
                   [this] { return transfer_->ended(); }, sink_,
                   &unit_buffer_);
 }
@@ -342,12 +341,12 @@ Status LaneSession::SendDigest(const DigestRequest& request, LanePort* port) {
 Status LaneSession::SendUnitDigest(const UnitDigestRequest& request,
                                    LanePort* port) {
   if (!transfer_->is_clone() ||
-      request.range_id >= transfer_->ranges().size()) {
+      request.part_id >= transfer_->parts().size()) {
     return MakeStatus(EndState::kCorrupt,
-                      "lane: expected a unit of a clone, found range " +
-                          std::to_string(request.range_id));
+                      "lane: expected a unit of a clone, found part " +
+                          std::to_string(request.part_id));
   }
-  const CloneUnit& unit = transfer_->unit(request.range_id);
+  const Part& unit = transfer_->parts()[request.part_id];
   const auto stopped = [this, port] {
     return transfer_->ended() || port->replaced();
   };
@@ -356,7 +355,7 @@ Status LaneSession::SendUnitDigest(const UnitDigestRequest& request,
                              &unit_buffer_, &reply.content);
   // In a pull, the target checked what it has.
   if (status.ok() && transfer_->request().purpose == Purpose::kVerify &&
-      transfer_->is_last_unit(request.range_id)) {
+      transfer_->is_last_unit(unit)) {
     status = CheckUnitFile(transfer_->unit_path(unit),
                            transfer_->unit_file(unit), [&](uint64_t bytes) {
                              transfer_->CountRead(bytes);

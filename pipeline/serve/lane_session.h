@@ -1,4 +1,4 @@
-// One lane at the source: answers range, digest and entries requests in the
+// One lane at the source: answers part, digest and entries requests in the
 // order of arrival, on the thread that calls Run(). If the lane already has
 // another connection, closes it, and the thread that served it continues with
 // this one (serve/lane_port.h).
@@ -33,10 +33,10 @@ class LaneSession {
   [[nodiscard]] rocksdb::Status Answer(const LaneRequest& request,
                                        LanePort* port, bool* done);
   [[nodiscard]] rocksdb::Status CountRequest();
-  [[nodiscard]] rocksdb::Status SendRange(const RangeRequest& request);
-  [[nodiscard]] rocksdb::Status BuildRange(const Range& range,
-                                           const RangeRequest& request);
-  [[nodiscard]] rocksdb::Status SendCached(const Range& range,
+  [[nodiscard]] rocksdb::Status SendPart(const PartRequest& request);
+  [[nodiscard]] rocksdb::Status BuildPart(const Part& part,
+                                           const PartRequest& request);
+  [[nodiscard]] rocksdb::Status SendCached(const Part& part,
                                            const TransferFamily& family,
                                            CachedRead* read);
   ChunkBuilderOptions BuilderOptions(const TransferFamily& family);
@@ -44,8 +44,8 @@ class LaneSession {
                                            LanePort* port);
   // Takes one message of a request, and sends the delta after the last one.
   [[nodiscard]] rocksdb::Status SendDelta(DeltaRequest request);
-  [[nodiscard]] rocksdb::Status CloneRange(const Range& range,
-                                           const RangeRequest& request);
+  [[nodiscard]] rocksdb::Status ClonePart(const Part& part,
+                                           const PartRequest& request);
   // Counts entries as they are sent, for the progress.
   std::function<void(uint64_t entries)> Counter();
   [[nodiscard]] rocksdb::Status SendDigest(const DigestRequest& request,
@@ -65,7 +65,7 @@ class LaneSession {
   std::vector<char> unit_buffer_;
   LaneCompressor compressor_;
   LaneDeltas deltas_;
-  uint64_t requests_ = 0;  // for ranges and digests
+  uint64_t requests_ = 0;  // for parts and digests
 };
 
 }  // namespace sstferry

@@ -11,12 +11,12 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 LaneSink::LaneSink(Transfer* transfer, LaneLink* link, StageClock* clock,
-                   LaneCompressor* compressor, OnRangeEnd on_range_end)
+                   LaneCompressor* compressor, OnPartEnd on_part_end)
     : transfer_(transfer),
       link_(link),
       clock_(clock),
       compressor_(compressor),
-      on_range_end_(std::move(on_range_end)) {
+      on_part_end_(std::move(on_part_end)) {
   if (!transfer_->is_clone()) {
     transfer_->pace()->shares()->JoinLane();
   }
@@ -88,7 +88,7 @@ Status LaneSink::End(const ChunkEnd& end) {
                           " bytes, found " + std::to_string(bytes));
   }
   std::optional<std::string> after;
-  if (chunk.begin.kind != ChunkKind::kDelta) {
+  if (chunk.begin.kind != PartKind::kDelta) {
     after = end.largest;
   }
   window_.EndChunk(end, std::move(after));
@@ -101,15 +101,15 @@ void LaneSink::LogFinished(const ChunkEnd& end) const {
   if (transfer_->log()) {
     transfer_->log()(LogLevel::kDebug,
                      "finished chunk " + std::to_string(end.ordinal) +
-                         " of range " + std::to_string(end.range_id) +
+                         " of part " + std::to_string(end.part_id) +
                          " of transfer " + ToHex(transfer_->id()) + ", " +
                          std::to_string(end.file_bytes) + " bytes");
   }
 }
 
-Status LaneSink::EndRange() {
+Status LaneSink::EndPart() {
   building_ = false;
-  window_.EndRange();
+  window_.EndPart();
   return Deliver();
 }
 
@@ -141,19 +141,19 @@ Status LaneSink::Deliver() {
 }
 
 Status LaneSink::SendPending() {
-  while (LaneWindow::Range* const range = window_.NextToSend()) {
-    Status status = range->asked ? Status::OK() : AwaitRequest(range);
-    while (status.ok() && range->sent_chunks < range->chunks.size()) {
-      LaneWindow::Chunk& chunk = range->chunks[range->sent_chunks];
-      status = SendChunk(range, &chunk);
+  while (LaneWindow::Part* const part = window_.NextToSend()) {
+    Status status = part->asked ? Status::OK() : AwaitRequest(part);
+    while (status.ok() && part->sent_chunks < part->chunks.size()) {
+      LaneWindow::Chunk& chunk = part->chunks[part->sent_chunks];
+      status = SendChunk(part, &chunk);
       if (!chunk.end) {
         return status;  // more of it is to come
       }
     }
-    if (status.ok() && range->ended) {
-      status = SendRangeEnd(range);
+    if (status.ok() && part->ended) {
+      status = SendPartEnd(part);
     }
-    if (!status.ok() || !range->ended) {
+    if (!status.ok() || !part->ended) {
       return status;
     }
   }
@@ -161,18 +161,18 @@ Status LaneSink::SendPending() {
 }
 
 // The target has received everything that it requested on this connection. Only
-// its next request says whether it wants the next range: it may have given that
+// its next request says whether it wants the next part: it may have given that
 // one to another of its lanes.
-Status LaneSink::AwaitRequest(LaneWindow::Range* range) {
+Status LaneSink::AwaitRequest(LaneWindow::Part* part) {
   StageScope scope(clock_, Stage::kIdle);
   LaneRequest next;
   Status status = link_->Receive(&next);
-  if (status.ok() && next.type == FrameType::kRangeRequest) {
-    RangeRequest request;
+  if (status.ok() && next.type == FrameType::kPartRequest) {
+    PartRequest request;
     status = request.DecodeFrom(next.payload);
-    range->asked = status.ok() && request == range->request;
+    part->asked = status.ok() && request == part->request;
   }
-  if (status.ok() && !range->asked) {
+  if (status.ok() && !part->asked) {
     window_.ForgetUnasked();
     link_->PutBack(std::move(next));
     return Superseded();
@@ -180,7 +180,7 @@ Status LaneSink::AwaitRequest(LaneWindow::Range* range) {
   return status;
 }
 
-Status LaneSink::SendChunk(LaneWindow::Range* range,
+Status LaneSink::SendChunk(LaneWindow::Part* part,
                            LaneWindow::Chunk* chunk) {
   Status status;
   if (!chunk->begun) {
@@ -204,12 +204,12 @@ Status LaneSink::SendChunk(LaneWindow::Range* range,
   end.digest = chunk->frames.Digest();
   status = link_->SendChunkEnd(end);
   if (status.ok()) {
-    range->sent_chunks++;
-    range->chain.AddChunk(end.digest);
-    range->totals.chunks++;
-    range->totals.entries += end.entries;
-    range->totals.key_value_bytes += end.key_bytes + end.value_bytes;
-    range->totals.sst_bytes += end.file_bytes;
+    part->sent_chunks++;
+    part->chain.AddChunk(end.digest);
+    part->totals.chunks++;
+    part->totals.entries += end.entries;
+    part->totals.key_value_bytes += end.key_bytes + end.value_bytes;
+    part->totals.sst_bytes += end.file_bytes;
   }
   return status;
 }
@@ -239,15 +239,15 @@ Status LaneSink::SendPiece(const Slice& piece, FrameList* frames) {
   return status;
 }
 
-Status LaneSink::SendRangeEnd(LaneWindow::Range* range) {
-  RangeEnd end;
-  end.range_id = range->request.range_id;
-  end.totals = range->totals;
-  end.chain = range->chain.Finish();
-  on_range_end_(end, range->request.held);
+Status LaneSink::SendPartEnd(LaneWindow::Part* part) {
+  PartEnd end;
+  end.part_id = part->request.part_id;
+  end.totals = part->totals;
+  end.chain = part->chain.Finish();
+  on_part_end_(end, part->request.held);
   StageScope scope(clock_, Stage::kSendWait);
-  const Status status = link_->Send(FrameType::kRangeEnd, end);
-  range->end_sent = status.ok();
+  const Status status = link_->Send(FrameType::kPartEnd, end);
+  part->end_sent = status.ok();
   return status;
 }
 
@@ -288,8 +288,8 @@ Status LaneSink::Reconcile() {
     return status;
   }
   bool found = false;
-  if (first.type == FrameType::kRangeRequest) {
-    RangeRequest request;
+  if (first.type == FrameType::kPartRequest) {
+    PartRequest request;
     status = request.DecodeFrom(first.payload);
     found = status.ok() && window_.Rewind(request, building_) ==
                                LaneWindow::Found::kAll;

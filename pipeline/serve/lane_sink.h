@@ -1,4 +1,4 @@
-// Sends the chunks of ranges as frames of a lane with digests, and resumes
+// Sends the chunks of parts as frames of a lane with digests, and resumes
 // where a lost connection stopped.
 #pragma once
 
@@ -15,31 +15,31 @@ namespace sstferry {
 // A rebuilt chunk cannot be made a second time byte by byte. So if its
 // connection is lost, the current call waits (and the builder with it) until
 // the lane has another connection and the target says how far it came. The sink
-// sends the rest again from the window, completely sent chunks and ranges
+// sends the rest again from the window, completely sent chunks and parts
 // included. A unit of a clone is read again instead: its calls fail at once, and
 // the answer to the next request resumes it.
 //
 // Ownership: borrows all. Threads: the lane's serving thread.
 class LaneSink : public ChunkSink {
  public:
-  // Called for each range before its end is sent, also if it is sent again;
+  // Called for each part before its end is sent, also if it is sent again;
   // `held` are the totals that the target had of it before.
-  using OnRangeEnd =
-      std::function<void(const RangeEnd& end, const Totals& held)>;
+  using OnPartEnd =
+      std::function<void(const PartEnd& end, const Totals& held)>;
   LaneSink(Transfer* transfer, LaneLink* link, StageClock* clock,
-           LaneCompressor* compressor, OnRangeEnd on_range_end);
+           LaneCompressor* compressor, OnPartEnd on_part_end);
 
   ~LaneSink() override;
 
   // Sets the request that the next chunks answer. `rebuilt`: a builder makes
   // them and continues after a waiting call.
-  void BeginRange(const RangeRequest& request, bool rebuilt) {
+  void BeginRange(const PartRequest& request, bool rebuilt) {
     window_.BeginRange(request);
     building_ = rebuilt;
   }
-  // Announces and counts that all chunks of the range were sent. A range that
+  // Announces and counts that all chunks of the part were sent. A part that
   // ends otherwise has failed.
-  [[nodiscard]] rocksdb::Status EndRange();
+  [[nodiscard]] rocksdb::Status EndPart();
 
   rocksdb::Status Begin(const ChunkBegin& begin) override;
   void ReadAgainFrom(std::shared_ptr<const KeptChunk> kept) override {
@@ -49,10 +49,10 @@ class LaneSink : public ChunkSink {
   rocksdb::Status End(const ChunkEnd& end) override;
 
   // Returns where to resume the unit of the request.
-  uint64_t FirstByte(const RangeRequest& request) const {
+  uint64_t FirstByte(const PartRequest& request) const {
     return window_.FirstByte(request);
   }
-  // After a connection was lost between two ranges: waits, then sends what the
+  // After a connection was lost between two parts: waits, then sends what the
   // target does not have. OK: the link has another connection.
   [[nodiscard]] rocksdb::Status GoOn();
   // True if a target cannot ask for anything again.
@@ -68,18 +68,18 @@ class LaneSink : public ChunkSink {
   // Sends all pending frames, on as many connections as that takes.
   [[nodiscard]] rocksdb::Status Deliver();
   [[nodiscard]] rocksdb::Status SendPending();
-  [[nodiscard]] rocksdb::Status SendChunk(LaneWindow::Range* range,
+  [[nodiscard]] rocksdb::Status SendChunk(LaneWindow::Part* part,
                                           LaneWindow::Chunk* chunk);
   [[nodiscard]] rocksdb::Status SendPiece(const rocksdb::Slice& piece,
                                           FrameList* frames);
-  [[nodiscard]] rocksdb::Status SendRangeEnd(LaneWindow::Range* range);
+  [[nodiscard]] rocksdb::Status SendPartEnd(LaneWindow::Part* part);
   [[nodiscard]] rocksdb::Status Recover();
   // Takes the target's first request on another connection: resumes with it, or
-  // puts it back if it asks for anything but the current range.
+  // puts it back if it asks for anything but the current part.
   [[nodiscard]] rocksdb::Status Reconcile();
   void LogFinished(const ChunkEnd& end) const;
-  // Waits until the target asks for a range on the current connection.
-  [[nodiscard]] rocksdb::Status AwaitRequest(LaneWindow::Range* range);
+  // Waits until the target asks for a part on the current connection.
+  [[nodiscard]] rocksdb::Status AwaitRequest(LaneWindow::Part* part);
   [[nodiscard]] rocksdb::Status Superseded();
   [[nodiscard]] rocksdb::Status TakeAcks(bool wait);
 
@@ -88,7 +88,7 @@ class LaneSink : public ChunkSink {
   LaneWindow window_;
   StageClock* const clock_;
   LaneCompressor* const compressor_;
-  const OnRangeEnd on_range_end_;
+  const OnPartEnd on_part_end_;
   bool building_ = false;
   bool superseded_ = false;
 };

@@ -21,7 +21,7 @@ constexpr uint64_t kReadBytes = 512u << 10;
 Status NotSent(const ChunkAck& ack) {
   return MakeStatus(EndState::kCorrupt,
                     "lane: expected what was sent to be acknowledged, found "
-                    "range " + std::to_string(ack.range_id) + " chunk " +
+                    "part " + std::to_string(ack.part_id) + " chunk " +
                         std::to_string(ack.ordinal) + " up to byte " +
                         std::to_string(ack.bytes));
 }
@@ -39,28 +39,28 @@ Slice LaneWindow::Chunk::At(uint64_t byte) const {
   return Slice(rest.data(), FrameBytes(rest.size()));
 }
 
-void LaneWindow::BeginRange(const RangeRequest& request) {
-  while (ranges_.size() > 1) {
-    DropRange(/*first=*/true);
+void LaneWindow::BeginRange(const PartRequest& request) {
+  while (parts_.size() > 1) {
+    DropPart(/*first=*/true);
   }
-  Range& range = ranges_.emplace_back();
-  range.request = request;
-  range.next_ordinal = request.held.chunks;
-  range.after = request.after;
+  Part& part = parts_.emplace_back();
+  part.request = request;
+  part.next_ordinal = request.held.chunks;
+  part.after = request.after;
 }
 
 void LaneWindow::BeginChunk(const ChunkBegin& begin) {
-  Range& range = ranges_.back();
-  Chunk& chunk = range.chunks.emplace_back();
+  Part& part = parts_.back();
+  Chunk& chunk = part.chunks.emplace_back();
   chunk.begin = begin;
-  chunk.after = range.after;
+  chunk.after = part.after;
   if (begin.first_byte != 0) {
     chunk.frames = std::move(kept_frames_);
   }
-  if (kept_range_ == begin.range_id) {
+  if (kept_part_ == begin.part_id) {
     chunk.careful_until = begin.first_byte + kCarefulBytes;
   }
-  kept_range_.reset();
+  kept_part_.reset();
   kept_frames_.Clear();
   bytes_ += kBytesPerChunk;
 }
@@ -111,23 +111,23 @@ void LaneWindow::Add(const Slice& piece) {
 
 void LaneWindow::EndChunk(const ChunkEnd& end,
                           std::optional<std::string> after) {
-  Range& range = ranges_.back();
-  range.chunks.back().end = end;
-  range.next_ordinal++;
-  range.after = std::move(after);
-  range.ended = !range.chunks.back().rebuilt();  // it has no other
+  Part& part = parts_.back();
+  part.chunks.back().end = end;
+  part.next_ordinal++;
+  part.after = std::move(after);
+  part.ended = !part.chunks.back().rebuilt();  // it has no other
   bytes_ += BytesOfEnd(end);
 }
 
-// A range that is compared in parts is asked for once for each part's delta:
+// A part that is compared in parts is asked for once for each part's delta:
 // with chunks 0 and 1 of the first one sent, chunk 2 belongs to the second.
-LaneWindow::Range* LaneWindow::Find(uint32_t range_id, uint64_t ordinal) {
+LaneWindow::Part* LaneWindow::Find(uint32_t part_id, uint64_t ordinal) {
   const auto found = std::find_if(
-      ranges_.rbegin(), ranges_.rend(), [&](const Range& range) {
-        return range.request.range_id == range_id &&
-               range.request.held.chunks <= ordinal;
+      parts_.rbegin(), parts_.rend(), [&](const Part& part) {
+        return part.request.part_id == part_id &&
+               part.request.held.chunks <= ordinal;
       });
-  return found == ranges_.rend() ? nullptr : &*found;
+  return found == parts_.rend() ? nullptr : &*found;
 }
 
 // Releases the pieces that end at `bytes` or before. A kept chunk has none, and
@@ -147,71 +147,71 @@ void LaneWindow::Release(Chunk* chunk, uint64_t bytes) {
   }
 }
 
-void LaneWindow::DropChunk(Range* range) {
-  Chunk& chunk = range->chunks.front();
+void LaneWindow::DropChunk(Part* part) {
+  Chunk& chunk = part->chunks.front();
   if (read_of_ == chunk.kept.get()) {
     read_of_ = nullptr;
   }
   Release(&chunk, chunk.bytes);
   bytes_ -= kBytesPerChunk + (chunk.end ? BytesOfEnd(*chunk.end) : 0);
-  range->chunks.pop_front();
-  range->sent_chunks -= range->sent_chunks > 0 ? 1 : 0;
+  part->chunks.pop_front();
+  part->sent_chunks -= part->sent_chunks > 0 ? 1 : 0;
 }
 
-void LaneWindow::DropRange(bool first) {
-  Range& range = first ? ranges_.front() : ranges_.back();
-  while (!range.chunks.empty()) {
-    DropChunk(&range);
+void LaneWindow::DropPart(bool first) {
+  Part& part = first ? parts_.front() : parts_.back();
+  while (!part.chunks.empty()) {
+    DropChunk(&part);
   }
-  first ? ranges_.pop_front() : ranges_.pop_back();
+  first ? parts_.pop_front() : parts_.pop_back();
 }
 
-LaneWindow::Range* LaneWindow::NextToSend() {
-  for (Range& range : ranges_) {
-    if (!range.end_sent) {
-      return &range;
+LaneWindow::Part* LaneWindow::NextToSend() {
+  for (Part& part : parts_) {
+    if (!part.end_sent) {
+      return &part;
     }
   }
   return nullptr;
 }
 
 void LaneWindow::ForgetUnasked() {
-  while (!ranges_.empty() && !ranges_.back().asked) {
-    DropRange(/*first=*/false);
+  while (!parts_.empty() && !parts_.back().asked) {
+    DropPart(/*first=*/false);
   }
 }
 
 void LaneWindow::Clear() {
-  while (!ranges_.empty()) {
-    DropRange(/*first=*/true);
+  while (!parts_.empty()) {
+    DropPart(/*first=*/true);
   }
-  kept_range_.reset();
+  kept_part_.reset();
   kept_frames_.Clear();
 }
 
 Status LaneWindow::Acknowledge(const ChunkAck& ack) {
-  Range* const range = Find(ack.range_id, ack.ordinal);
-  if (range == nullptr) {
+  Part* const part = Find(ack.part_id, ack.ordinal);
+  if (part == nullptr) {
     return Status::OK();
   }
-  while (&ranges_.front() != range) {
-    if (!ranges_.front().end_sent) {
+  while (&parts_.front() != part) {
+    if (!parts_.front().end_sent) {
       return NotSent(ack);
     }
-    DropRange(/*first=*/true);
+    DropPart(/*first=*/true);
   }
-  while (!range->chunks.empty() &&
-         range->chunks.front().begin.ordinal < ack.ordinal) {
-    if (range->sent_chunks == 0) {
+  while (!part->chunks.empty() &&
+         part->chunks.front().begin.ordinal < ack.ordinal) {
+    if (part->sent_chunks == 0) {
       return NotSent(ack);
     }
-    DropChunk(range);
+    DropChunk(part);
   }
-  if (range->chunks.empty() ||
-      range->chunks.front().begin.ordinal != ack.ordinal) {
-    return ack.ordinal > range->next_ordinal ? NotSent(ack) : Status::OK();
+  if (part->chunks.empty() ||
+      part->chunks.front().begin.ordinal != ack.ordinal) {
+    return ack.ordinal > part->next_ordinal ? NotSent(ack) : Status::OK();
   }
-  Chunk& chunk = range->chunks.front();
+  Chunk& chunk = part->chunks.front();
   if (ack.bytes > chunk.frames.bytes()) {
     return NotSent(ack);
   }
@@ -221,13 +221,13 @@ Status LaneWindow::Acknowledge(const ChunkAck& ack) {
 
 bool LaneWindow::SendAgainBehind(size_t chunk, bool building) {
   size_t kept = 0;
-  for (Range& range : ranges_) {
-    if (!range.ended && !(building && &range == &ranges_.back())) {
+  for (Part& part : parts_) {
+    if (!part.ended && !(building && &part == &parts_.back())) {
       break;
     }
     size_t i = kept == 0 ? chunk : 0;
-    for (; i < range.chunks.size(); ++i) {
-      Chunk& later = range.chunks[i];
+    for (; i < part.chunks.size(); ++i) {
+      Chunk& later = part.chunks[i];
       if (!later.rebuilt() || later.first_byte != 0) {
         break;
       }
@@ -235,41 +235,41 @@ bool LaneWindow::SendAgainBehind(size_t chunk, bool building) {
       later.careful_until = later.bytes;
       later.begun = false;
     }
-    if (i < range.chunks.size()) {
+    if (i < part.chunks.size()) {
       break;
     }
-    range.sent_chunks = 0;
-    range.end_sent = false;
-    range.totals = Totals();
-    range.chain = RangeDigest();
+    part.sent_chunks = 0;
+    part.end_sent = false;
+    part.totals = Totals();
+    part.chain = RangeDigest();
     kept++;
   }
-  if (kept == 0 || (building && kept < ranges_.size())) {
+  if (kept == 0 || (building && kept < parts_.size())) {
     return false;
   }
-  while (ranges_.size() > kept) {
-    DropRange(/*first=*/false);
+  while (parts_.size() > kept) {
+    DropPart(/*first=*/false);
   }
   return true;
 }
 
-LaneWindow::Found LaneWindow::Rewind(const RangeRequest& request,
+LaneWindow::Found LaneWindow::Rewind(const PartRequest& request,
                                      bool building) {
-  Range* const range = Find(request.range_id, request.held.chunks);
-  bool found = range != nullptr;
-  while (found && &ranges_.front() != range) {
-    DropRange(/*first=*/true);
+  Part* const part = Find(request.part_id, request.held.chunks);
+  bool found = part != nullptr;
+  while (found && &parts_.front() != part) {
+    DropPart(/*first=*/true);
   }
-  while (found && !range->chunks.empty() && range->chunks.front().end &&
-         range->chunks.front().begin.ordinal < request.held.chunks) {
-    DropChunk(range);
+  while (found && !part->chunks.empty() && part->chunks.front().end &&
+         part->chunks.front().begin.ordinal < request.held.chunks) {
+    DropChunk(part);
   }
-  if (found && range->chunks.empty()) {
-    found = request.held.chunks == range->next_ordinal &&
-            request.after == range->after && request.open_bytes == 0 &&
+  if (found && part->chunks.empty()) {
+    found = request.held.chunks == part->next_ordinal &&
+            request.after == part->after && request.open_bytes == 0 &&
             SendAgainBehind(0, building);
   } else if (found) {
-    Chunk& chunk = range->chunks.front();
+    Chunk& chunk = part->chunks.front();
     const bool here = request.held.chunks == chunk.begin.ordinal &&
                       request.after == chunk.after &&
                       chunk.frames.EndsAt(request.open_frames,
@@ -280,7 +280,7 @@ LaneWindow::Found LaneWindow::Rewind(const RangeRequest& request,
       frames.Truncate(request.open_frames);
       Clear();
       kept_frames_ = std::move(frames);
-      kept_range_ = request.range_id;
+      kept_part_ = request.part_id;
       return Found::kToBeRead;
     }
     found = here && request.open_bytes >= chunk.first_byte &&
@@ -296,15 +296,15 @@ LaneWindow::Found LaneWindow::Rewind(const RangeRequest& request,
     Clear();
     return Found::kNothing;
   }
-  range->request = request;
-  for (Range& kept : ranges_) {
-    kept.asked = &kept == range;
+  part->request = request;
+  for (Part& kept : parts_) {
+    kept.asked = &kept == part;
   }
   return Found::kAll;
 }
 
-uint64_t LaneWindow::FirstByte(const RangeRequest& request) const {
-  const bool kept = kept_range_ == request.range_id &&
+uint64_t LaneWindow::FirstByte(const PartRequest& request) const {
+  const bool kept = kept_part_ == request.part_id &&
                     kept_frames_.EndsAt(request.open_frames,
                                         request.open_bytes);
   return kept ? request.open_bytes : 0;

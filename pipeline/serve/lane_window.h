@@ -1,5 +1,5 @@
 // Resend buffer of a lane: data that its target has not acknowledged, across
-// ends of chunks and ranges. After a cut the lane sends the missing part again.
+// ends of chunks and parts. After a cut the lane sends the missing part again.
 #pragma once
 
 #include <algorithm>
@@ -61,8 +61,8 @@ class LaneWindow {
   };
   // One answer. A target has at most two unanswered requests, so the answer to
   // the request before these has arrived.
-  struct Range {
-    RangeRequest request;
+  struct Part {
+    PartRequest request;
     bool asked = true;  // on the current connection
     std::deque<Chunk> chunks;
     size_t sent_chunks = 0;  // of these, on the current connection
@@ -76,7 +76,7 @@ class LaneWindow {
     std::optional<std::string> after;
   };
 
-  void BeginRange(const RangeRequest& request);
+  void BeginRange(const PartRequest& request);
   // A resumed unit has the frames that Rewind() kept.
   void BeginChunk(const ChunkBegin& begin);
   // Sets how many bytes the window keeps at most: its share of the memory of
@@ -94,7 +94,7 @@ class LaneWindow {
                                     rocksdb::Slice* piece);
   // `after`: as in a request for the following chunk; none follows a delta.
   void EndChunk(const ChunkEnd& end, std::optional<std::string> after);
-  void EndRange() { ranges_.back().ended = true; }
+  void EndPart() { parts_.back().ended = true; }
 
   // Drops everything before the acknowledged byte. Ignores acknowledgements of
   // data that was dropped before. kCorrupt: it was never sent.
@@ -106,45 +106,45 @@ class LaneWindow {
     kNothing,    // the window is now empty
   };
   // Sets the target's position to that of `request`, its first one on another
-  // connection; the target then has to request the ranges behind it.
-  // `building`: resume the last range, which has not ended; otherwise the
+  // connection; the target then has to request the parts behind it.
+  // `building`: resume the last part, which has not ended; otherwise the
   // window drops it, and the lane answers its request anew.
-  Found Rewind(const RangeRequest& request, bool building);
+  Found Rewind(const PartRequest& request, bool building);
   // Returns where to resume a unit that Rewind() found.
-  uint64_t FirstByte(const RangeRequest& request) const;
+  uint64_t FirstByte(const PartRequest& request) const;
   void Clear();
 
-  bool empty() const { return ranges_.empty(); }
+  bool empty() const { return parts_.empty(); }
   // True if the target owes an acknowledgement.
   bool AwaitsAck() const {
-    return std::any_of(ranges_.begin(), ranges_.end(), [](const Range& range) {
-      return !range.chunks.empty();
+    return std::any_of(parts_.begin(), parts_.end(), [](const Part& part) {
+      return !part.chunks.empty();
     });
   }
   uint64_t bytes() const { return bytes_; }
-  std::deque<Range>& ranges() { return ranges_; }
-  // Returns the first range that is not completely sent; null: none.
-  Range* NextToSend();
-  // Drops the ranges that were not requested on the current connection.
+  std::deque<Part>& parts() { return parts_; }
+  // Returns the first part that is not completely sent; null: none.
+  Part* NextToSend();
+  // Drops the parts that were not requested on the current connection.
   void ForgetUnasked();
-  Chunk& chunk() { return ranges_.back().chunks.back(); }
-  // True if the last range is a unit of a clone without its end.
+  Chunk& chunk() { return parts_.back().chunks.back(); }
+  // True if the last part is a unit of a clone without its end.
   bool sends_unit() const {
-    return !ranges_.empty() && !ranges_.back().ended &&
-           !ranges_.back().chunks.empty() &&
-           !ranges_.back().chunks.back().rebuilt();
+    return !parts_.empty() && !parts_.back().ended &&
+           !parts_.back().chunks.empty() &&
+           !parts_.back().chunks.back().rebuilt();
   }
 
  private:
-  // Returns the range that chunk `ordinal` of a range belongs to; null: none.
-  Range* Find(uint32_t range_id, uint64_t ordinal);
+  // Returns the part that chunk `ordinal` of a part belongs to; null: none.
+  Part* Find(uint32_t part_id, uint64_t ordinal);
   void Release(Chunk* chunk, uint64_t bytes);
-  void DropChunk(Range* range);  // its first one
-  void DropRange(bool first);    // or the last one
-  // Nothing behind `chunk` of the first range has arrived.
+  void DropChunk(Part* part);  // its first one
+  void DropPart(bool first);    // or the last one
+  // Nothing behind `chunk` of the first part has arrived.
   bool SendAgainBehind(size_t chunk, bool building);
 
-  std::deque<Range> ranges_;
+  std::deque<Part> parts_;
   uint64_t bytes_ = 0;
   uint64_t most_ = kBytes;
   std::vector<std::string> spare_;
@@ -154,7 +154,7 @@ class LaneWindow {
   const KeptChunk* read_of_ = nullptr;  // whose they are; null: nobody's
   uint64_t read_at_ = 0;
   std::string read_;
-  std::optional<uint32_t> kept_range_;  // of a unit:
+  std::optional<uint32_t> kept_part_;  // of a unit:
   FrameList kept_frames_;
 };
 

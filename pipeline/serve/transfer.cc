@@ -126,7 +126,7 @@ Status Transfer::PinOnce() {
   plan_micros_ = MicrosSince(start) - snapshot_micros_;
   std::lock_guard<std::mutex> lock(mu_);
   if (status.ok()) {
-    ledger_.Begin(plan_->ranges.size());
+    ledger_.Begin(plan_->parts.size());
     planned_ = true;
   }
   return status;
@@ -259,7 +259,7 @@ void Transfer::AddOtherFiles(Opened* opened) const {
 }
 
 Status Transfer::Announce(Channel* control, bool resumed) {
-  Opened opened;
+  Opened opened = plan_->opened;
   opened.transfer_id = id_;
   opened.source_database_id = pinned_->database_id();
   opened.snapshot_sequence = pinned_->sequence();
@@ -267,8 +267,6 @@ Status Transfer::Announce(Channel* control, bool resumed) {
   opened.resumed = resumed;
   opened.lease_seconds = may_keep() ? serve_.snapshot_ttl.count() : 0;
   opened.family_count = static_cast<uint32_t>(plan_->families.size());
-  opened.database_options = plan_->database_options;
-  opened.notes = plan_->notes;
   opened.notes.insert(opened.notes.end(), own_notes_.begin(),
                       own_notes_.end());
   opened.notes.resize(std::min<size_t>(opened.notes.size(), kMaxNotes));
@@ -288,65 +286,14 @@ Status Transfer::Announce(Channel* control, bool resumed) {
   opened.opens_because = plan_->needs.what();
   opened.unlogged_since_seconds = pinned_.shared()->unlogged_since_seconds();
   AddOtherFiles(&opened);
-  Status status = control->SendMessage(
-      FrameType::kOpened, opened, {},
-      pinned_->leaves_out() ? kFrameFlagAsChunks : 0);
-  for (const TransferFamily& family : plan_->families) {
-    if (status.ok()) {
-      status = control->SendMessage(FrameType::kFamily, family.wire);
-    }
-  }
-  PlanEnd end;
-  for (const Range& range : plan_->ranges) {
-    end.estimated_bytes += range.estimated_bytes;
-  }
-  if (status.ok() && plan_->clone.has_value()) {
-    status = AnnounceFiles(control);
-  }
-  if (status.ok()) {
-    status = ForEachBatch(plan_->ranges, [control](std::vector<Range> batch) {
-      return control->SendMessage(FrameType::kRanges,
-                                  Ranges{std::move(batch)});
-    });
-  }
-  if (status.ok() && request_.purpose == Purpose::kPlan) {
-    status = ForEachBatch(plan_->items, [control](std::vector<PlanItem> batch) {
-      return control->SendMessage(FrameType::kPlanItems,
-                                  PlanItems{std::move(batch)});
-    });
-  }
-  if (status.ok()) {
-    status = ForEachBatch(plan_->covers, [control](std::vector<Cover> batch) {
-      return control->SendMessage(FrameType::kCovers,
-                                  Covers{std::move(batch)});
-    });
-  }
-  for (size_t at = 0; status.ok() && at < plan_->source_record.size();
-       at += kMaxSourceRecordPartBytes) {
-    status = control->SendMessage(
-        FrameType::kSourceRecordPart,
-        SourceRecordPart{
-            plan_->source_record.substr(at, kMaxSourceRecordPartBytes)});
-  }
-  end.cover_count = static_cast<uint32_t>(plan_->covers.size());
-  end.range_count = static_cast<uint32_t>(plan_->ranges.size());
-  return status.ok() ? control->SendMessage(FrameType::kPlanEnd, end) : status;
+  return EncodePlan(opened, *plan_,
+                    [control](FrameType type, uint16_t flags,
+                              const std::string& payload) {
+                      return control->Send(type, payload, {}, flags);
+                    });
 }
 
-Status Transfer::AnnounceFiles(Channel* control) const {
-  const Status status =
-      control->SendMessage(FrameType::kCloneSet, plan_->clone->set);
-  return status.ok()
-             ? ForEachBatch(plan_->clone->files,
-                            [control](std::vector<CloneFile> batch) {
-                              return control->SendMessage(
-                                  FrameType::kCloneFiles,
-                                  CloneFiles{std::move(batch)});
-                            })
-             : status;
-}
-
-std::string Transfer::unit_path(const CloneUnit& unit) const {
+std::string Transfer::unit_path(const Part& unit) const {
   return pinned_->own_path() + "/db/" +
          CloneFileName(unit_file(unit));
 }

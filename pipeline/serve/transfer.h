@@ -26,7 +26,7 @@ namespace sstferry {
 // The state of one transfer.
 //
 // Threads: Pin() fills the plan before any lane attaches; after that families()
-// and ranges() are constant. All other members may be called from any thread.
+// and parts() are constant. All other members may be called from any thread.
 class Transfer {
  public:
   // Reads `shared`, or a snapshot of its own if that is null.
@@ -80,7 +80,7 @@ class Transfer {
   void AddNote(const std::string& note) { own_notes_.push_back(note); }
 
   // Sends the frames that describe the transfer to the target: Opened,
-  // Family..., Ranges..., PlanItems (for a plan), PlanEnd.
+  // Family..., Parts..., PlanItems (for a plan), PlanEnd.
   [[nodiscard]] rocksdb::Status Announce(Channel* control, bool resumed);
 
   // Resumes the transfer on another control connection of the same target, and
@@ -109,7 +109,7 @@ class Transfer {
   bool has_control() const { return connections_.has_control(); }
   // Address and certificate of the target.
   std::string peer() const { return connections_.peer(); }
-  // True once families and ranges are set and constant.
+  // True once families and parts are set and constant.
   bool planned() const { return planned_; }
   // True if the source retains the snapshot while no target is connected.
   bool may_keep() const {
@@ -147,12 +147,12 @@ class Transfer {
     connections_.EndIdleLanes(grace);
   }
 
-  // Totals that the lanes sent, by range.
+  // Totals that the lanes sent, by part.
   TransferLedger* ledger() { return &ledger_; }
   // Checks that what was read is what the snapshot linked, where it could only
   // make symbolic links.
   [[nodiscard]] rocksdb::Status CheckSnapshotFiles() const;
-  // Totals of every family over the ranges sent or received so far.
+  // Totals of every family over the parts sent or received so far.
   Finish FinalTotals() const;
   Stats CurrentStats() const;
   TransferReport Report() const;
@@ -173,22 +173,20 @@ class Transfer {
   const std::string& name() const { return database_.name; }
   uint32_t lanes() const { return connections_.lanes(); }  // granted
   rocksdb::DB* db() const { return pinned_->db(); }
+  const TransferPlan& plan() const { return *plan_; }
   const std::vector<TransferFamily>& families() const {
-    return plan_->families;
+    return plan_->sources;
   }
-  const std::vector<Range>& ranges() const { return plan_->ranges; }
-  // Clone only: the unit of a range, and the file that it is a part of.
-  const CloneUnit& unit(uint32_t range_id) const {
-    return plan_->units[range_id];
-  }
-  std::string unit_path(const CloneUnit& unit) const;
-  const CloneFile& unit_file(const CloneUnit& unit) const {
+  const std::vector<Part>& parts() const { return plan_->parts; }
+  // Return the file of a unit, and where it lies.
+  const CloneFile& unit_file(const Part& unit) const {
     return plan_->clone->files[unit.file];
   }
+  std::string unit_path(const Part& unit) const;
   // Returns true if no later unit is of the same file.
-  bool is_last_unit(uint32_t range_id) const {
-    return range_id + 1 == plan_->units.size() ||
-           unit(range_id + 1).file != unit(range_id).file;
+  bool is_last_unit(const Part& unit) const {
+    return unit.id + 1 == parts().size() ||
+           parts()[unit.id + 1].file != unit.file;
   }
   // Returns the cache of what others rebuild, too; null: nobody does.
   ChunkCache* chunk_cache() const {

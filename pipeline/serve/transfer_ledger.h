@@ -25,26 +25,26 @@ struct TransferCounters {
   StageTotals stages;
 };
 
-// Totals of each range of a plan. Threads: any.
+// Totals of each part of a plan. Threads: any.
 class TransferLedger {
  public:
-  // Sets the number of ranges. REQUIRES: before anything is recorded.
-  void Begin(size_t ranges);
+  // Sets the number of parts. REQUIRES: before anything is recorded.
+  void Begin(size_t parts);
 
-  // Records a range that was sent to its end; `held` are the totals that the
+  // Records a part that was sent to its end; `held` are the totals that the
   // target had already received.
-  void RecordRange(const RangeEnd& end, const Totals& held);
-  // Records ranges that the target received before, not from this process.
-  // kCorrupt for a range that is not in the plan, and if this process counted
+  void RecordPart(const PartEnd& end, const Totals& held);
+  // Records parts that the target received before, not from this process.
+  // kCorrupt for a part that is not in the plan, and if this process counted
   // differently.
   [[nodiscard]] rocksdb::Status RecordHeld(const Held& held);
-  // Totals by family over the ranges sent or received so far.
+  // Totals by family over the parts sent or received so far.
   std::vector<Totals> FamilyTotals(const TransferPlan& plan) const;
-  // Number of ranges neither sent to their end nor received by the target.
-  size_t UnsentRanges() const;
+  // Number of parts neither sent to their end nor received by the target.
+  size_t UnsentParts() const;
 
  private:
-  // A range that the target has received, or will have once all sent bytes
+  // A part that the target has received, or will have once all sent bytes
   // arrive.
   struct Covered {
     std::optional<Totals> totals;
@@ -52,7 +52,7 @@ class TransferLedger {
   };
 
   mutable std::mutex mu_;
-  std::vector<Covered> covered_;  // under mu_, by range id
+  std::vector<Covered> covered_;  // under mu_, by part id
 };
 
 }  // namespace sstferry

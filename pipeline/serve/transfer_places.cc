@@ -91,9 +91,9 @@ std::vector<PlaceUse> TransferPlaces::Uses(Clock::time_point now) {
   std::vector<PlaceUse> uses;
   for (auto& [id, entry] : *this) {
     if (entry.planned_bytes == 0 && entry.transfer->planned()) {
-      for (const Range& range : entry.transfer->ranges()) {
+      for (const Part& part : entry.transfer->parts()) {
         entry.planned_bytes +=
-            range.need == RangeNeed::kUnchanged ? 0 : range.estimated_bytes;
+            part.need == PartNeed::kUnchanged ? 0 : part.bytes;
       }
     }
     const double sent = static_cast<double>(

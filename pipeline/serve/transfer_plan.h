@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "format/digest.h"
-#include "format/messages.h"
+#include "format/plan.h"
 #include "format/release.h"
 #include "pipeline/parts/changed_keys.h"
 #include "pipeline/parts/cover_plan.h"
@@ -22,8 +22,9 @@ namespace sstferry {
 // list, some hundred bytes a file.
 inline constexpr size_t kMaxMergedFiles = 20000;
 
+// A column family at the source.
 struct TransferFamily {
-  Family wire;  // as sent to the target
+  uint32_t index = 0;  // in Plan::families
   rocksdb::ColumnFamilyHandle* handle = nullptr;
   rocksdb::Options chunk_options;
   rocksdb::Options delta_options;  // of chunks that lie above others
@@ -32,7 +33,7 @@ struct TransferFamily {
   // All files with keys in the interval, if they hold all entries; else empty.
   std::vector<TableFile> merged_files;
   std::vector<PlanSegment> segments;  // until the family is cut
-  // Where ranges are looked up: all keys that may have changed.
+  // Where parts are looked up: all keys that may have changed.
   std::shared_ptr<const ChangedKeys> changed;
   LookupFiles lookup_files;
   uint64_t changed_entry_bytes = 0;  // mean, of the files with these keys
@@ -43,24 +44,13 @@ struct TransferFamily {
   }
 };
 
-struct TransferPlan {
-  std::vector<NamedValue> database_options;
+// A plan, and what the source needs to send its parts. Transfers of one snapshot
+// may share it: each completes `opened` for its own target.
+struct TransferPlan : Plan {
   RocksDbRelease application;  // that will open the replica
   RocksDbRelease written_by;   // the source's OPTIONS
-  Needs needs;          // of what is sent
-  std::vector<TransferFamily> families;
-  std::vector<Range> ranges;  // by id
-  // Only a clone has these: its files, and the unit of each range by id.
-  std::optional<ClonePlan> clone;
-  std::vector<CloneUnit> units;
-  std::vector<PlanItem> items;     // only for purpose kPlan
-  std::vector<Cover> covers;       // interval records for the target to store
-  std::string source_record;       // for the target to keep; may be empty
-  std::vector<std::string> notes;  // of the snapshot, then of the plan
-
-  // Digest of the plan: two plans of one snapshot with the same digest are
-  // equal.
-  Digest128 Digest() const;
+  Needs needs;                 // of what is sent
+  std::vector<TransferFamily> sources;  // by index of `families`
 };
 
 // Sets the release of the application that the request names; not known if it

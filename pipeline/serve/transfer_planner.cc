@@ -28,13 +28,13 @@ std::string OwnSessionId(rocksdb::DB* db) {
 
 PlanAction ActionOf(const PlanSegment& segment) {
   switch (segment.need) {
-    case RangeNeed::kUnchanged:
+    case PartNeed::kUnchanged:
       return PlanAction::kSkip;
-    case RangeNeed::kLookup:
+    case PartNeed::kLookup:
       return PlanAction::kLookup;
-    case RangeNeed::kCompare:
+    case PartNeed::kCompare:
       return PlanAction::kDelta;
-    case RangeNeed::kSend:
+    case PartNeed::kSend:
       break;
   }
   return PlanAction::kRebuild;
@@ -43,7 +43,8 @@ PlanAction ActionOf(const PlanSegment& segment) {
 }  // namespace
 
 Status TransferPlanner::Run() {
-  plan_->notes = snapshot_.notes();
+  plan_->opened.notes = snapshot_.notes();
+  plan_->leaves_out = snapshot_.leaves_out();
   // A record that is damaged, or of another build, tells nothing.
   if (!DecodeSourceRecord(asked_.memory.source_record, &then_).ok()) {
     then_ = SourceRecord();
@@ -111,40 +112,41 @@ Status TransferPlanner::DescribeFamilies() {
   DatabaseDescription described;
   if (!snapshot_.options_text().empty()) {
     const Status status =
-        ParseOptionsText(snapshot_.options_text(), &described, &plan_->notes);
+        ParseOptionsText(snapshot_.options_text(), &described, &plan_->opened.notes);
     if (!status.ok()) {
       return WithContext(status, EndState::kSourceError, "OPTIONS");
     }
   }
-  plan_->database_options = described.options;
+  plan_->opened.database_options = described.options;
   plan_->written_by = described.release;
   for (const SnapshotFamily& source : snapshot_.families()) {
     TransferFamily family;
     family.handle = source.handle;
-    family.wire.index = static_cast<uint32_t>(plan_->families.size());
+    family.index = static_cast<uint32_t>(plan_->sources.size());
+    plan_->families.emplace_back().index = family.index;
     bool found = false;
     for (FamilyDescription& description : described.families) {
       if (description.name == source.name) {
-        family.wire.description = std::move(description);
+        told(family).description = std::move(description);
         found = true;
       }
     }
     if (!found) {
       const Status status = DescribeFamily(source.name, source.options,
-                                           &family.wire.description);
+                                           &told(family).description);
       if (!status.ok()) {
         return status;
       }
     }
     if (asked_.request.purpose != Purpose::kVerify) {
-      const Status status = CheckNextTables(family.wire.description);
+      const Status status = CheckNextTables(told(family).description);
       if (!status.ok()) {
         return status;
       }
     }
     family.chunk_options = rocksdb::Options(rocksdb::DBOptions(),
                                             source.options);
-    plan_->families.push_back(std::move(family));
+    plan_->sources.push_back(std::move(family));
   }
   return Status::OK();
 }
@@ -170,7 +172,7 @@ Status TransferPlanner::CheckNextTables(const FamilyDescription& family) {
   if (!is_refresh()) {
     return RefuseAsChunks(EndState::kIncompatible, what);
   }
-  plan_->notes.push_back(what + ": once it has written some, only a clone by "
+  plan_->opened.notes.push_back(what + ": once it has written some, only a clone by "
                                 "--visibility swap refreshes the replica");
   return Status::OK();
 }
@@ -182,7 +184,7 @@ Status TransferPlanner::ChooseFormat(TransferFamily* family) {
                    ? family->plan.tables.max_format_version
                    : DefaultFormatVersion(),
                readable);
-  family->wire.format_version = version;
+  told(*family).format_version = version;
   const rocksdb::ColumnFamilyOptions own = family->chunk_options;
   const Status status =
       ChunkOptions(own, version, plan_->application, reads_marked_blocks(),
@@ -214,41 +216,41 @@ PlannerOptions TransferPlanner::planner_options() const {
 
 PlannerFamily TransferPlanner::planner_family(const TransferFamily& family) const {
   PlannerFamily planned;
-  planned.index = family.wire.index;
+  planned.index = family.index;
   planned.handle = family.handle;
-  planned.one_range = family.wire.description.table_factory == "PlainTable";
+  planned.one_part = told(family).description.table_factory == "PlainTable";
   return planned;
 }
 
-// Lists the files of all families before it cuts any: the sizes of ranges
+// Lists the files of all families before it cuts any: the sizes of parts
 // depend on the bytes of all.
 Status TransferPlanner::PlanFamilies() {
   Status status;
   uint64_t rebuilt_bytes = 0;
-  for (size_t i = 0; i < plan_->families.size() && status.ok(); ++i) {
+  for (size_t i = 0; i < plan_->sources.size() && status.ok(); ++i) {
     status = PlanFilesOf(i);
     if (status.ok()) {
       status = CompareFamilyAt(i);
     }
     if (status.ok()) {
-      rebuilt_bytes += BytesToRebuild(plan_->families[i]);
+      rebuilt_bytes += BytesToRebuild(plan_->sources[i]);
     }
   }
   const uint64_t target_bytes =
-      RangeTargetBytes(rebuilt_bytes, planner_options());
-  for (size_t i = 0; i < plan_->families.size() && status.ok(); ++i) {
+      PartTargetBytes(rebuilt_bytes, planner_options());
+  for (size_t i = 0; i < plan_->sources.size() && status.ok(); ++i) {
     status = CutFamilyAt(i, target_bytes);
   }
-  if (status.ok() && plan_->ranges.size() > kMaxRanges) {
+  if (status.ok() && plan_->parts.size() > kMaxParts) {
     return MakeStatus(EndState::kRefused,
-                      "plan: expected at most " + std::to_string(kMaxRanges) +
-                          " ranges, found " + std::to_string(plan_->ranges.size()));
+                      "plan: expected at most " + std::to_string(kMaxParts) +
+                          " parts, found " + std::to_string(plan_->parts.size()));
   }
   return status;
 }
 
 Status TransferPlanner::PlanFilesOf(size_t index) {
-  TransferFamily& family = plan_->families[index];
+  TransferFamily& family = plan_->sources[index];
   const SnapshotFamily& source = snapshot_.families()[index];
   Status status =
       asked_.ended() ? MakeStatus(EndState::kCancelled, "while planning")
@@ -275,28 +277,28 @@ Status TransferPlanner::PlanFilesOf(size_t index) {
 }
 
 Status TransferPlanner::CutFamilyAt(size_t index, uint64_t target_bytes) {
-  TransferFamily& family = plan_->families[index];
+  TransferFamily& family = plan_->sources[index];
   FamilyPlan& plan = family.plan;
   const Backings backings = BackingsOf(index);
   const std::vector<std::vector<FilePart>> parts = PartsOf(family);
   for (size_t i = 0; i < family.segments.size(); ++i) {
     const PlanSegment& segment = family.segments[i];
-    const size_t first_range = plan_->ranges.size();
+    const size_t first_part = plan_->parts.size();
     const Status status =
         asked_.ended() ? MakeStatus(EndState::kCancelled, "while planning")
                 : CutSegment(segment, parts[i], target_bytes, &family);
     if (!status.ok()) {
       return status;
     }
-    AddCovers(segment, first_range, backings);
+    AddCovers(segment, first_part, backings);
     if (asked_.request.purpose == Purpose::kPlan && is_refresh()) {
-      AddSegmentItem(family, segment, first_range);
+      AddSegmentItem(family, segment, first_part);
     }
   }
   family.segments.clear();
-  family.wire.estimated_bytes = plan.estimated_bytes;
-  family.wire.estimated_entries = plan.estimated_entries;
-  family.wire.source_files = static_cast<uint32_t>(plan.files.size());
+  told(family).estimated_bytes = plan.estimated_bytes;
+  told(family).estimated_entries = plan.estimated_entries;
+  told(family).source_files = static_cast<uint32_t>(plan.files.size());
   family.readahead_bytes = ReadaheadOf(asked_.lanes, plan.sorted_runs);
   if (asked_.request.purpose == Purpose::kPlan && !is_refresh()) {
     AddPlanItems(family);
@@ -319,7 +321,7 @@ bool TransferPlanner::CanMerge(const FamilyPlan& plan) const {
 void TransferPlanner::AddPlanItems(const TransferFamily& family) {
   for (const FilePlan& file : family.plan.files) {
     PlanItem item;
-    item.family = family.wire.index;
+    item.family = family.index;
     if (file.smallest.size() <= kMaxKeyBytes &&
         file.largest.size() <= kMaxKeyBytes) {
       item.interval.begin = file.smallest;
@@ -327,7 +329,7 @@ void TransferPlanner::AddPlanItems(const TransferFamily& family) {
     }
     item.file = file.name;
     item.bytes = file.bytes;
-    if (plan_->items.size() < kMaxRanges) {
+    if (plan_->items.size() < kMaxParts) {
       plan_->items.push_back(std::move(item));
     }
   }
@@ -346,7 +348,7 @@ uint64_t TransferPlanner::BytesToRebuild(const TransferFamily& family) const {
     const bool meets = std::any_of(
         family.segments.begin() + span.first,
         family.segments.begin() + span.end, [](const PlanSegment& segment) {
-          return segment.need == RangeNeed::kSend;
+          return segment.need == PartNeed::kSend;
         });
     if (meets) {
       sent.files.push_back(file);
@@ -371,57 +373,55 @@ TransferPlanner::PartsOf(const TransferFamily& family) const {
   return parts;
 }
 
-// Adds one unchanged range; estimates its size from file sizes alone.
+// Adds one unchanged part; estimates its size from file sizes alone.
 void TransferPlanner::AddUnchanged(const PlanSegment& segment,
                             const std::vector<FilePart>& files,
                             TransferFamily* family) {
-  Range range;
-  range.id = static_cast<uint32_t>(plan_->ranges.size());
-  range.family = family->wire.index;
-  range.interval = segment.interval;
-  range.need = RangeNeed::kUnchanged;
-  for (const FilePart& part : files) {
-    range.estimated_bytes += part.file->bytes / part.of;
+  Part part;
+  part.id = static_cast<uint32_t>(plan_->parts.size());
+  part.family = family->index;
+  part.interval = segment.interval;
+  part.need = PartNeed::kUnchanged;
+  for (const FilePart& share : files) {
+    part.bytes += share.file->bytes / share.of;
   }
-  family->plan.estimated_bytes += range.estimated_bytes;
-  plan_->ranges.push_back(std::move(range));
+  family->plan.estimated_bytes += part.bytes;
+  plan_->parts.push_back(std::move(part));
 }
 
 Status TransferPlanner::CutSegment(const PlanSegment& segment,
                             const std::vector<FilePart>& files,
                             uint64_t target_bytes, TransferFamily* family) {
-  if (segment.need == RangeNeed::kUnchanged) {
+  if (segment.need == PartNeed::kUnchanged) {
     AddUnchanged(segment, files, family);
     return Status::OK();
   }
-  if (segment.need == RangeNeed::kLookup) {
+  if (segment.need == PartNeed::kLookup) {
     CutLookup(segment, family);
     return Status::OK();
   }
-  FamilyPlan part;
-  part.blob_factor = family->plan.blob_factor;
+  FamilyPlan share;
+  share.blob_factor = family->plan.blob_factor;
   for (const FilePart& one : files) {
-    part.files.push_back(*one.file);
+    share.files.push_back(*one.file);
   }
   PlannerOptions options = planner_options();
   options.interval = segment.interval;
   options.need = segment.need;
-  if (segment.need == RangeNeed::kCompare) {
+  if (segment.need == PartNeed::kCompare) {
     target_bytes = ComparedBytes(*family);
   }
   const Status status =
-      CutFamily(planner_family(*family), options, target_bytes, &part,
-                &plan_->ranges);
-  {
-  }
-  family->plan.estimated_bytes += part.estimated_bytes;
-  family->plan.estimated_entries += part.estimated_entries;
+      CutFamily(planner_family(*family), options, target_bytes, &share,
+                &plan_->parts);
+  family->plan.estimated_bytes += share.estimated_bytes;
+  family->plan.estimated_entries += share.estimated_entries;
   return status;
 }
 
 // Adds the interval records for the target: the segment's own record if there
-// is one, else one record per range.
-void TransferPlanner::AddCovers(const PlanSegment& segment, size_t first_range,
+// is one, else one record per part.
+void TransferPlanner::AddCovers(const PlanSegment& segment, size_t first_part,
                          const Backings& backings) {
   if (asked_.request.purpose != Purpose::kPull) {
     return;
@@ -431,13 +431,13 @@ void TransferPlanner::AddCovers(const PlanSegment& segment, size_t first_range,
                          segment.covers.end());
     return;
   }
-  if (segment.need == RangeNeed::kUnchanged) {
+  if (segment.need == PartNeed::kUnchanged) {
     return;
   }
-  for (size_t i = first_range; i < plan_->ranges.size(); ++i) {
+  for (size_t i = first_part; i < plan_->parts.size(); ++i) {
     Cover cover;
-    cover.family = plan_->ranges[i].family;
-    cover.interval = plan_->ranges[i].interval;
+    cover.family = plan_->parts[i].family;
+    cover.interval = plan_->parts[i].interval;
     cover.sequence = snapshot_.sequence();
     backings.Fill(&cover);
     plan_->covers.push_back(std::move(cover));
@@ -445,15 +445,15 @@ void TransferPlanner::AddCovers(const PlanSegment& segment, size_t first_range,
 }
 
 void TransferPlanner::AddSegmentItem(const TransferFamily& family,
-                              const PlanSegment& segment, size_t first_range) {
-  for (size_t i = first_range;
-       i < plan_->ranges.size() && plan_->items.size() < kMaxRanges; ++i) {
+                              const PlanSegment& segment, size_t first_part) {
+  for (size_t i = first_part;
+       i < plan_->parts.size() && plan_->items.size() < kMaxParts; ++i) {
     PlanItem item;
-    item.family = family.wire.index;
-    item.interval = plan_->ranges[i].interval;
-    item.bytes = plan_->ranges[i].estimated_bytes;
+    item.family = family.index;
+    item.interval = plan_->parts[i].interval;
+    item.bytes = plan_->parts[i].bytes;
     item.action = ActionOf(segment);
-    item.reason = segment.need == RangeNeed::kCompare
+    item.reason = segment.need == PartNeed::kCompare
                       ? "if digests differ: " + segment.reason
                       : segment.reason;
     plan_->items.push_back(std::move(item));

@@ -1,4 +1,4 @@
-// Plans a transfer: its families, its ranges, and what a refresh leaves out.
+// Plans a transfer: its families, its parts, and what a refresh leaves out.
 #pragma once
 
 #include <functional>
@@ -86,12 +86,16 @@ class TransferPlanner {
   void AddUnchanged(const PlanSegment& segment,
                     const std::vector<FilePart>& files,
                     TransferFamily* family);
-  void AddCovers(const PlanSegment& segment, size_t first_range,
+  void AddCovers(const PlanSegment& segment, size_t first_part,
                  const Backings& backings);
   // For `plan`: adds the action for each file or interval.
   void AddPlanItems(const TransferFamily& family);
   void AddSegmentItem(const TransferFamily& family,
-                      const PlanSegment& segment, size_t first_range);
+                      const PlanSegment& segment, size_t first_part);
+  // Returns what the target is told of the family.
+  Family& told(const TransferFamily& family) const {
+    return plan_->families[family.index];
+  }
   bool is_refresh() const {
     return asked_.request.mode == TransferMode::kRefresh;
   }

@@ -11,16 +11,16 @@ namespace {
 
 using rocksdb::Status;
 
-// Ranges per chunk size for intervals that are compared, at most.
+// Parts per chunk size for intervals that are compared, at most.
 constexpr uint64_t kComparedPerChunk = 16;
 
-// Entries of a range of which both sides compare groups: a quarter of what an
+// Entries of a part of which both sides compare groups: a quarter of what an
 // index keeps, because this is an estimate.
 constexpr uint64_t kEntriesPerCompared = kMaxIndexEntries / 4;
 // Where RocksDB has not read how many entries a file has.
 constexpr uint64_t kAssumedEntryBytes = 64;
 
-// Keys that one range looks up.
+// Keys that one part looks up.
 constexpr size_t kLeastLookups = 2048;
 constexpr size_t kMostLookups = 65536;
 
@@ -32,17 +32,16 @@ uint64_t NewNonce() {
 // Sets *known to the interval records that the target has of the family.
 // Returns false if it has nothing of it.
 bool TakeWhatTargetHolds(const TargetMemory& memory,
-                         const TransferFamily& family,
-                         std::vector<Cover>* known) {
+                         const Family& family, std::vector<Cover>* known) {
   for (size_t i = 0; i < memory.families.size(); ++i) {
     const TargetFamily& theirs = memory.families[i];
-    if (theirs.name != family.wire.description.name) {
+    if (theirs.name != family.description.name) {
       continue;
     }
     for (const Cover& cover : memory.covers) {
       if (cover.family == i) {
         known->push_back(cover);
-        known->back().family = family.wire.index;
+        known->back().family = family.index;
       }
     }
     return !theirs.is_empty;
@@ -54,11 +53,11 @@ bool TakeWhatTargetHolds(const TargetMemory& memory,
 
 Backings TransferPlanner::BackingsOf(
     size_t index, const std::vector<FilePlan>* files) const {
-  const TransferFamily& family = plan_->families[index];
+  const TransferFamily& family = plan_->sources[index];
   FamilyEvidence evidence;
   evidence.family_id = family.handle->GetID();
-  evidence.comparator = family.wire.description.comparator;
-  evidence.merge_operator = family.wire.description.merge_operator;
+  evidence.comparator = told(family).description.comparator;
+  evidence.merge_operator = told(family).description.merge_operator;
   evidence.in_memory =
       snapshot_.wal_not_flushed() && snapshot_.wal_holds_entries();
   evidence.wal = snapshot_.wal_digest();
@@ -69,7 +68,7 @@ Backings TransferPlanner::BackingsOf(
 
 // Sets the family's segments and the keys that its chunks clear.
 Status TransferPlanner::CompareFamilyAt(size_t index) {
-  TransferFamily& family = plan_->families[index];
+  TransferFamily& family = plan_->sources[index];
   if (nonce_ == 0) {
     nonce_ = NewNonce();
   }
@@ -80,7 +79,7 @@ Status TransferPlanner::CompareFamilyAt(size_t index) {
   how.sequence = snapshot_.sequence();
   std::vector<Cover> known;
   how.target_is_empty =
-      !is_refresh() || !TakeWhatTargetHolds(asked_.memory, family, &known);
+      !is_refresh() || !TakeWhatTargetHolds(asked_.memory, told(family), &known);
   FamilyChanges changes;
   const Status found = FindChangesOf(index, &changes);
   if (!found.ok()) {
@@ -115,11 +114,11 @@ const SourceRecordFamily* TransferPlanner::FamilyThen(
 }
 
 Status TransferPlanner::FindChangesOf(size_t index, FamilyChanges* changes) {
-  TransferFamily& family = plan_->families[index];
+  TransferFamily& family = plan_->sources[index];
   ChangeQuestion question;
   question.order = family.handle->GetComparator();
   question.files = &family.plan.files;
-  question.then = FamilyThen(family.wire.description.name);
+  question.then = FamilyThen(told(family).description.name);
   question.in_memory =
       snapshot_.wal_not_flushed() && snapshot_.wal_holds_entries();
   question.wal_single_deletes = snapshot_.wal_holds_single_deletes();
@@ -127,7 +126,7 @@ Status TransferPlanner::FindChangesOf(size_t index, FamilyChanges* changes) {
   question.kept_room_bytes -= kept_bytes_;
   question.cancelled = [this] { return asked_.ended(); };
   SourceRecordFamily record;
-  record.name = family.wire.description.name;
+  record.name = told(family).description.name;
   Status status;
   if (is_refresh()) {
     std::string where;
@@ -158,7 +157,7 @@ Status TransferPlanner::FindChangesOf(size_t index, FamilyChanges* changes) {
   return status;
 }
 
-// The keys of one range make one file at the target.
+// The keys of one part make one file at the target.
 void TransferPlanner::CutLookup(const PlanSegment& segment,
                                 TransferFamily* family) {
   const ChangedKeys& keys = *family->changed;
@@ -174,22 +173,23 @@ void TransferPlanner::CutLookup(const PlanSegment& segment,
   std::optional<std::string> begin = segment.interval.begin;
   for (size_t at = first; at < last || at == first; at += each) {
     const size_t next = std::min(last, at + each);
-    Range range;
-    range.id = static_cast<uint32_t>(plan_->ranges.size());
-    range.family = family->wire.index;
-    range.interval.begin = begin;
-    range.interval.end = next < last ? std::optional(keys.key(next).ToString())
+    Part part;
+    part.id = static_cast<uint32_t>(plan_->parts.size());
+    part.family = family->index;
+    part.interval.begin = begin;
+    part.interval.end = next < last ? std::optional(keys.key(next).ToString())
                                      : segment.interval.end;
-    range.need = RangeNeed::kLookup;
-    range.estimated_bytes = (next - at) * family->changed_entry_bytes;
-    begin = range.interval.end;
-    family->plan.estimated_bytes += range.estimated_bytes;
+    part.kind = PartKind::kDelta;
+    part.need = PartNeed::kLookup;
+    part.bytes = (next - at) * family->changed_entry_bytes;
+    begin = part.interval.end;
+    family->plan.estimated_bytes += part.bytes;
     family->plan.estimated_entries += next - at;
-    plan_->ranges.push_back(std::move(range));
+    plan_->parts.push_back(std::move(part));
   }
 }
 
-// The size of a range that is compared: as large as the keys in memory allow,
+// The size of a part that is compared: as large as the keys in memory allow,
 // because each makes a file.
 uint64_t TransferPlanner::ComparedBytes(const TransferFamily& family) const {
   const uint64_t small = std::max(
@@ -205,7 +205,7 @@ uint64_t TransferPlanner::ComparedBytes(const TransferFamily& family) const {
       kEntriesPerCompared;
   const uint64_t most = asked_.request.chunk_bytes / 16 * 15;
   return std::clamp(
-      std::min(by_entries, bytes / (asked_.lanes * kRangesPerLane)),
+      std::min(by_entries, bytes / (asked_.lanes * kPartsPerLane)),
       std::min(small, most), most);
 }
 

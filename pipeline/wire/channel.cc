@@ -14,7 +14,7 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-constexpr size_t kMaxParts = 8;
+constexpr size_t kMaxSlices = 8;
 constexpr size_t kMagicBytes = 4;
 // Smallest receive buffer: control frames never make it grow.
 constexpr size_t kMinBufferBytes = 16u << 10;
@@ -65,7 +65,7 @@ Status Channel::SendParts(FrameType type, const Slice* parts,
                           size_t part_count, const WaitLimit& limit,
                           uint64_t* digest, uint16_t flags) {
   std::array<char, kFrameHeaderBytes> header;
-  std::array<Slice, kMaxParts + 1> gathered;
+  std::array<Slice, kMaxSlices + 1> gathered;
   gathered[0] = Slice(header.data(), header.size());
   size_t used = 1;
   size_t payload_bytes = 0;
@@ -73,7 +73,7 @@ Status Channel::SendParts(FrameType type, const Slice* parts,
     if (parts[i].empty()) {
       continue;
     }
-    if (used > kMaxParts) {
+    if (used > kMaxSlices) {
       return MakeStatus(EndState::kInternal,
                         "send: expected at most 8 parts of a frame");
     }

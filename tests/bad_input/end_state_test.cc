@@ -264,7 +264,7 @@ TEST_CASE("Whatever end a source says is the pull's, with its words",
   const auto say = [state](Channel* channel) {
     SendEnd(channel, MakeStatus(state, "as the source says"), "fake");
   };
-  lies.before_range = [say](Channel* control, Channel*) { say(control); };
+  lies.before_part = [say](Channel* control, Channel*) { say(control); };
   const std::unique_ptr<FakeSource> source = LyingSource(lies);
   ScratchDir dir;
   PullOptions options = PullFrom(source->address(), dir / "target");

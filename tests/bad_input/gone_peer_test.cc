@@ -104,15 +104,15 @@ TEST_CASE("The lanes of a target that is gone give back their threads, and "
   std::unique_ptr<Channel> control;
   std::unique_ptr<Channel> lane;
   Opened opened;
-  uint32_t ranges = 0;
+  uint32_t parts = 0;
   const size_t before = Threads() + 1;  // RocksDB's timer stays
-  REQUIRE_OK(OpenSample(server.address(), &opened, &control, &ranges));
+  REQUIRE_OK(OpenSample(server.address(), &opened, &control, &parts));
   for (uint32_t number = 0; number < 2; ++number) {
     REQUIRE_OK(
         DialLane(server.address(), opened.transfer_id, number, &lane));
-    RangeRequest request;
-    request.range_id = number;
-    REQUIRE_OK(lane->SendMessage(FrameType::kRangeRequest, request));
+    PartRequest request;
+    request.part_id = number;
+    REQUIRE_OK(lane->SendMessage(FrameType::kPartRequest, request));
     Frame frame;
     REQUIRE_OK(lane->Receive(Soon(), &frame));
     REQUIRE(frame.type == FrameType::kChunkBegin);
@@ -141,7 +141,7 @@ TEST_CASE("The lanes of a target that is gone give back their threads, and "
   } while (frame.type != FrameType::kPlanEnd);
   REQUIRE_OK(DialLane(server.address(), opened.transfer_id, 0, &lane));
   Finish totals;
-  REQUIRE_OK(TakeRanges(lane.get(), ranges, &totals));
+  REQUIRE_OK(TakeParts(lane.get(), parts, &totals));
   REQUIRE(totals.families[0].entries == 8000);
 }
 

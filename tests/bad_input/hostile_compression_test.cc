@@ -226,7 +226,7 @@ TEST_CASE("A source is not told to compress by who did not agree on it",
     REQUIRE(EndStateOf(ReceiveEnd(lane.get())) == EndState::kDeadPeer);
     REQUIRE_OK(DialLane(server.address(), opened.transfer_id, 0, &lane));
     Finish finish;
-    REQUIRE_OK(TakeRanges(lane.get(), 1, &finish));
+    REQUIRE_OK(TakeParts(lane.get(), 1, &finish));
   }
 }
 
@@ -283,13 +283,13 @@ TEST_CASE("A target that cannot decompress is never sent compressed frames",
   std::unique_ptr<Channel> lane;
   REQUIRE_OK(DialLane(server.address(), opened.transfer_id, 0, &lane));
   lane->AllowFlags(kFrameFlagZstd);
-  REQUIRE_OK(lane->SendMessage(FrameType::kRangeRequest, RangeRequest()));
+  REQUIRE_OK(lane->SendMessage(FrameType::kPartRequest, PartRequest()));
   uint64_t compressed = 0;
   Frame frame;
   do {
     REQUIRE_OK(lane->Receive(WaitLimit::Within(milliseconds(5000)), &frame));
     compressed += frame.flags == kFrameFlagZstd ? 1 : 0;
-  } while (frame.type != FrameType::kRangeEnd);
+  } while (frame.type != FrameType::kPartEnd);
   REQUIRE((compressed > 0) == able);
 }
 

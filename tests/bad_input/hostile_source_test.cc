@@ -43,13 +43,13 @@ TEST_CASE("Pull accepts the fake source when it does not lie",
   REQUIRE(EntriesOf(dir / "target").size() == 800);
 }
 
-Range Piece(uint32_t id, std::optional<std::string> begin,
+Part Piece(uint32_t id, std::optional<std::string> begin,
             std::optional<std::string> end) {
-  Range range;
-  range.id = id;
-  range.interval.begin = std::move(begin);
-  range.interval.end = std::move(end);
-  return range;
+  Part part;
+  part.id = id;
+  part.interval.begin = std::move(begin);
+  part.interval.end = std::move(end);
+  return part;
 }
 
 TEST_CASE("Pull refuses a plan that does not tile what was asked for",
@@ -57,7 +57,7 @@ TEST_CASE("Pull refuses a plan that does not tile what was asked for",
   const std::optional<std::string> open;
   struct Plan {
     const char* what;
-    std::vector<Range> ranges;
+    std::vector<Part> parts;
     const char* sentence;
   };
   const std::vector<Plan> plans{
@@ -74,7 +74,7 @@ TEST_CASE("Pull refuses a plan that does not tile what was asked for",
   for (const Plan& plan : plans) {
     INFO(plan.what);
     SourceLies lies;
-    lies.ranges = [&plan](std::vector<Range>* ranges) { *ranges = plan.ranges; };
+    lies.parts = [&plan](std::vector<Part>* parts) { *parts = plan.parts; };
     RequireFound(lies, EndState::kCorrupt, plan.sentence);
   }
 }
@@ -89,18 +89,18 @@ TEST_CASE("Pull refuses a plan whose numbers are lies", "[bad_input][peer]") {
     lies.opened = [](Opened* opened) { opened->lanes = 3; };
     RequireFound(lies, EndState::kCorrupt, "expected 1 to 2 lanes, found 3");
   }
-  SECTION("a count of ranges") {
-    lies.plan_end = [](PlanEnd* end) { end->range_count = 2; };
-    RequireFound(lies, EndState::kCorrupt, "expected 2 ranges, found 1");
+  SECTION("a count of parts") {
+    lies.plan_end = [](PlanEnd* end) { end->part_count = 2; };
+    RequireFound(lies, EndState::kCorrupt, "expected 2 parts, found 1");
   }
-  SECTION("a range of an unknown family") {
-    lies.ranges = [](std::vector<Range>* ranges) { (*ranges)[0].family = 7; };
+  SECTION("a part of an unknown family") {
+    lies.parts = [](std::vector<Part>* parts) { (*parts)[0].family = 7; };
     RequireFound(lies, EndState::kCorrupt, "out of turn");
   }
   SECTION("no families") {
     lies.opened = [](Opened* opened) { opened->family_count = 0; };
     lies.families = [](std::vector<Family>* all) { all->clear(); };
-    lies.ranges = [](std::vector<Range>* ranges) { ranges->clear(); };
+    lies.parts = [](std::vector<Part>* parts) { parts->clear(); };
     RequireFound(lies, EndState::kCorrupt, "column families");
   }
   SECTION("another family") {
@@ -117,7 +117,7 @@ TEST_CASE("Pull refuses a plan whose numbers are lies", "[bad_input][peer]") {
     };
     RequireFound(lies, EndState::kCorrupt, "doubled");
   }
-  SECTION("more ranges than a transfer may have, and more bytes of them") {
+  SECTION("more parts than a transfer may have, and more bytes of them") {
     lies.after_opened = [](Channel* channel) {
       Family family;
       family.description.name = "default";
@@ -127,12 +127,12 @@ TEST_CASE("Pull refuses a plan whose numbers are lies", "[bad_input][peer]") {
       rocksdb::Status status =
           channel->SendMessage(FrameType::kFamily, family);
       for (uint32_t id = 0; status.ok();) {
-        Ranges batch;
+        Parts batch;
         for (int i = 0; i < 3; ++i) {
-          batch.ranges.push_back(
+          batch.parts.push_back(
               Piece(id++, std::string(150'000, 'b'), std::string("c")));
         }
-        status = channel->SendMessage(FrameType::kRanges, batch);
+        status = channel->SendMessage(FrameType::kParts, batch);
       }
     };
     const uint64_t before = PeakRssBytes();
@@ -215,27 +215,27 @@ TEST_CASE("Pull refuses a chunk that is not what its frames say",
   SECTION("size") {
     end([](ChunkEnd* e) { e->file_bytes--; }, "chunk bytes");
   }
-  SECTION("range") {
-    end([](ChunkEnd* e) { e->range_id = 3; }, "chunk keys");
+  SECTION("part") {
+    end([](ChunkEnd* e) { e->part_id = 3; }, "chunk keys");
   }
-  SECTION("range at its begin") {
-    lies.chunk_begin = [](ChunkBegin* begin) { begin->range_id = 3; };
-    RequireFound(lies, EndState::kCorrupt, "chunk: expected range 0");
+  SECTION("part at its begin") {
+    lies.chunk_begin = [](ChunkBegin* begin) { begin->part_id = 3; };
+    RequireFound(lies, EndState::kCorrupt, "chunk: expected part 0");
   }
   SECTION("ordinal") {
     lies.chunk_begin = [](ChunkBegin* begin) { begin->ordinal = 1; };
-    RequireFound(lies, EndState::kCorrupt, "chunk: expected range 0 chunk 0");
+    RequireFound(lies, EndState::kCorrupt, "chunk: expected part 0 chunk 0");
   }
 }
 
-TEST_CASE("Pull refuses keys outside the range and chunks that overlap",
+TEST_CASE("Pull refuses keys outside the part and chunks that overlap",
           "[bad_input][peer][corruption]") {
   SourceLies lies;
   SECTION("outside") {
-    // All keys lie in the first range, but come for the second one too.
-    lies.ranges = [](std::vector<Range>* ranges) {
-      *ranges = {Piece(0, std::nullopt, "key5"), Piece(1, "key5", std::nullopt)};
-      (*ranges)[1].estimated_bytes = 5;
+    // All keys lie in the first part, but come for the second one too.
+    lies.parts = [](std::vector<Part>* parts) {
+      *parts = {Piece(0, std::nullopt, "key5"), Piece(1, "key5", std::nullopt)};
+      (*parts)[1].bytes = 5;
     };
     RequireFound(lies, EndState::kCorrupt, "chunk");
   }
@@ -250,7 +250,7 @@ TEST_CASE("Pull refuses chunks of a kind or size that was not agreed on",
   SourceLies lies;
   SECTION("a delta in a new database") {
     lies.chunk_begin = [](ChunkBegin* begin) {
-      begin->kind = ChunkKind::kDelta;
+      begin->kind = PartKind::kDelta;
     };
     RequireFound(lies, EndState::kCorrupt, "a rebuilt one as agreed");
   }
@@ -262,21 +262,21 @@ TEST_CASE("Pull refuses chunks of a kind or size that was not agreed on",
 
 TEST_CASE("Pull refuses totals that do not add up", "[bad_input][peer]") {
   SourceLies lies;
-  SECTION("entries of a range") {
-    lies.range_end = [](RangeEnd* end) { end->totals.entries++; };
-    RequireFound(lies, EndState::kCorrupt, "end of range 0");
+  SECTION("entries of a part") {
+    lies.part_end = [](PartEnd* end) { end->totals.entries++; };
+    RequireFound(lies, EndState::kCorrupt, "end of part 0");
   }
-  SECTION("chunks of a range: some are missing") {
-    lies.range_end = [](RangeEnd* end) { end->totals.chunks++; };
+  SECTION("chunks of a part: some are missing") {
+    lies.part_end = [](PartEnd* end) { end->totals.chunks++; };
     RequireFound(lies, EndState::kCorrupt, "in 2 chunks, found 800 in 1");
   }
-  SECTION("chain of a range") {
-    lies.range_end = [](RangeEnd* end) { end->chain = Digest128(); };
-    RequireFound(lies, EndState::kCorrupt, "end of range 0");
+  SECTION("chain of a part") {
+    lies.part_end = [](PartEnd* end) { end->chain = Digest128(); };
+    RequireFound(lies, EndState::kCorrupt, "end of part 0");
   }
-  SECTION("another range's end") {
-    lies.range_end = [](RangeEnd* end) { end->range_id = 4; };
-    RequireFound(lies, EndState::kCorrupt, "end of range 0");
+  SECTION("another part's end") {
+    lies.part_end = [](PartEnd* end) { end->part_id = 4; };
+    RequireFound(lies, EndState::kCorrupt, "end of part 0");
   }
   SECTION("transfer") {
     lies.finished = [](Finish* finish) { finish->families[0].entries++; };

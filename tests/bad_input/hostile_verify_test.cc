@@ -107,19 +107,19 @@ void AnswerNothing(Channel* channel, const Frame& frame) {
   }
 }
 
-TEST_CASE("A verify may ask a small side for the ranges of a large one",
+TEST_CASE("A verify may ask a small side for the parts of a large one",
           "[bad_input][peer]") {
-  constexpr uint32_t kRanges = 3000;  // above what a lane of a pull may ask
+  constexpr uint32_t kParts = 3000;  // above what a lane of a pull may ask
   SourceLies lies;
-  lies.ranges = [](std::vector<Range>* ranges) {
-    ranges->resize(kRanges);
-    for (uint32_t i = 0; i < kRanges; ++i) {
+  lies.parts = [](std::vector<Part>* parts) {
+    parts->resize(kParts);
+    for (uint32_t i = 0; i < kParts; ++i) {
       char key[16];
       std::snprintf(key, sizeof(key), "k%08u", i);
-      (*ranges)[i].id = i;
+      (*parts)[i].id = i;
       if (i > 0) {
-        (*ranges)[i].interval.begin = key;
-        (*ranges)[i - 1].interval.end = key;
+        (*parts)[i].interval.begin = key;
+        (*parts)[i - 1].interval.end = key;
       }
     }
   };
@@ -134,7 +134,7 @@ TEST_CASE("A verify may ask a small side for the ranges of a large one",
   const Summary summary = RunVerify(options);
   INFO(summary.status.ToString());
   REQUIRE(summary.status.ok());
-  REQUIRE(summary.ranges == kRanges);
+  REQUIRE(summary.parts == kParts);
 }
 
 TEST_CASE("A verify of a snapshot that is not held ends with SNAPSHOT_GONE",

@@ -248,10 +248,10 @@ TEST_CASE("A peer that asks more often than it needs is denied",
   REQUIRE(EndStateOf(status) == EndState::kDenied);
 }
 
-TEST_CASE("A lane gets groups and deltas only of ranges that are compared",
+TEST_CASE("A lane gets groups and deltas only of parts that are compared",
           "[bad_input][peer][limits]") {
   const bool groups = GENERATE(true, false);
-  const uint32_t range_id = GENERATE(0u, kMaxRanges - 1);
+  const uint32_t part_id = GENERATE(0u, kMaxParts - 1);
   Bench bench([](ServeOptions*) {});
   Opened opened;
   std::unique_ptr<Channel> control;
@@ -260,10 +260,10 @@ TEST_CASE("A lane gets groups and deltas only of ranges that are compared",
   REQUIRE_OK(DialLane(bench.server->address(), opened.transfer_id, 0, &lane));
   if (groups) {
     REQUIRE_OK(lane->SendMessage(FrameType::kGroupRequest,
-                                 GroupRequest{range_id, 6}));
+                                 GroupRequest{part_id, 6}));
   } else {
     DeltaRequest request;
-    request.range_id = range_id;
+    request.part_id = part_id;
     request.groups = {7};
     request.complete = true;
     REQUIRE_OK(lane->SendMessage(FrameType::kDeltaRequest, request));

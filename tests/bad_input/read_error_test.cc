@@ -21,7 +21,7 @@ struct Bench {
     MakeSampleDatabase(dir / "source", shape);
     server = std::make_unique<TestServer>(ServeSample(dir / "source"));
     REQUIRE_OK(
-        OpenSample(server->address(), &opened, &control, &ranges));
+        OpenSample(server->address(), &opened, &control, &parts));
     REQUIRE_OK(DialLane(server->address(), opened.transfer_id, 0, &lane));
   }
   // Applied to every table that the source's snapshot holds.
@@ -46,7 +46,7 @@ struct Bench {
   }
   void RequireEnd(EndState state, const std::string& sentence) {
     Finish totals;
-    REQUIRE_FALSE(TakeRanges(lane.get(), ranges, &totals).ok());
+    REQUIRE_FALSE(TakeParts(lane.get(), parts, &totals).ok());
     const rocksdb::Status told = ReceiveEnd(control.get());
     const TransferReport report = server->Report(0);
     INFO(told.ToString() << " / " << report.status.ToString());
@@ -65,7 +65,7 @@ struct Bench {
   std::unique_ptr<Channel> control;
   std::unique_ptr<Channel> lane;
   Opened opened;
-  uint32_t ranges = 0;
+  uint32_t parts = 0;
 };
 
 TEST_CASE("A source file that cannot be read is a SOURCE_ERROR on both ends",

@@ -191,13 +191,13 @@ TEST_CASE("A target that asks for what it may not is told so",
       told(control.get(), EndState::kDenied, "a name that may be copied");
     }
   }
-  SECTION("a range that is not in the plan") {
+  SECTION("a part that is not in the plan") {
     REQUIRE_OK(OpenSample(where, &opened, &control));
     REQUIRE_OK(DialLane(where, opened.transfer_id, 0, &lane));
-    RangeRequest request;
-    request.range_id = 200'000;
-    REQUIRE_OK(lane->SendMessage(FrameType::kRangeRequest, request));
-    told(control.get(), EndState::kCorrupt, "expected a range below");
+    PartRequest request;
+    request.part_id = 200'000;
+    REQUIRE_OK(lane->SendMessage(FrameType::kPartRequest, request));
+    told(control.get(), EndState::kCorrupt, "expected a part below");
     REQUIRE(EndStateOf(bench.server->Report(0).status) == EndState::kCorrupt);
   }
   SECTION("a family that is not in the plan") {
@@ -230,34 +230,34 @@ TEST_CASE("A target that asks for what it may not is told so",
   SECTION("a lane twice, which is to take it over") {
     REQUIRE_OK(OpenSample(where, &opened, &control));
     REQUIRE_OK(DialLane(where, opened.transfer_id, 0, &lane));
-    RangeRequest request;
-    REQUIRE_OK(lane->SendMessage(FrameType::kRangeRequest, request));
+    PartRequest request;
+    REQUIRE_OK(lane->SendMessage(FrameType::kPartRequest, request));
     Frame frame;
     REQUIRE_OK(lane->Receive(WaitLimit::Within(milliseconds(5000)), &frame));
     std::unique_ptr<Channel> second;
     REQUIRE_OK(DialLane(where, opened.transfer_id, 0, &second));
     told(lane.get(), EndState::kDeadPeer, "closed the connection");
     Finish finish;
-    REQUIRE_OK(TakeRanges(second.get(), 1, &finish));
+    REQUIRE_OK(TakeParts(second.get(), 1, &finish));
   }
   SECTION("totals that are not the source's") {
-    uint32_t ranges = 0;
+    uint32_t parts = 0;
     Finish finish;
-    REQUIRE_OK(OpenSample(where, &opened, &control, &ranges));
+    REQUIRE_OK(OpenSample(where, &opened, &control, &parts));
     REQUIRE_OK(DialLane(where, opened.transfer_id, 0, &lane));
-    REQUIRE_OK(TakeRanges(lane.get(), ranges, &finish));
+    REQUIRE_OK(TakeParts(lane.get(), parts, &finish));
     finish.families[0].entries = 5;
     REQUIRE_OK(control->SendMessage(FrameType::kFinish, finish));
     told(control.get(), EndState::kCorrupt, "the target has 5");
     REQUIRE(EndStateOf(bench.server->Report(0).status) == EndState::kCorrupt);
   }
-  SECTION("totals that agree, of all ranges but one") {
-    uint32_t ranges = 0;
+  SECTION("totals that agree, of all parts but one") {
+    uint32_t parts = 0;
     Finish finish;
-    REQUIRE_OK(OpenSample(where, &opened, &control, &ranges));
-    REQUIRE(ranges > 1);
+    REQUIRE_OK(OpenSample(where, &opened, &control, &parts));
+    REQUIRE(parts > 1);
     REQUIRE_OK(DialLane(where, opened.transfer_id, 0, &lane));
-    REQUIRE_OK(TakeRanges(lane.get(), ranges - 1, &finish));
+    REQUIRE_OK(TakeParts(lane.get(), parts - 1, &finish));
     REQUIRE_OK(control->SendMessage(FrameType::kFinish, finish));
     told(control.get(), EndState::kCorrupt, "1 not sent");
     REQUIRE(EndStateOf(bench.server->Report(0).status) == EndState::kCorrupt);
@@ -297,12 +297,12 @@ TEST_CASE("A finished transfer keeps no lane and no snapshot",
   std::unique_ptr<Channel> control;
   std::unique_ptr<Channel> lane;
   Opened opened;
-  uint32_t ranges = 0;
-  REQUIRE_OK(OpenSample(bench.server->address(), &opened, &control, &ranges));
+  uint32_t parts = 0;
+  REQUIRE_OK(OpenSample(bench.server->address(), &opened, &control, &parts));
   REQUIRE_OK(
       DialLane(bench.server->address(), opened.transfer_id, 0, &lane));
   Finish finish;
-  REQUIRE_OK(TakeRanges(lane.get(), ranges, &finish));
+  REQUIRE_OK(TakeParts(lane.get(), parts, &finish));
   REQUIRE_OK(control->SendMessage(FrameType::kFinish, finish));
   REQUIRE_OK(control->ReceiveMessage(FrameType::kFinished,
                                      WaitLimit::Within(milliseconds(5000)),
@@ -329,9 +329,9 @@ TEST_CASE("A target's failure is the source's too, with its words",
     for (uint32_t lane = 0; lane < 2; ++lane) {
       REQUIRE_OK(DialLane(bench.server->address(), opened.transfer_id, lane,
                           &lanes[lane]));
-      RangeRequest request;
-      request.range_id = lane;
-      REQUIRE_OK(lanes[lane]->SendMessage(FrameType::kRangeRequest, request));
+      PartRequest request;
+      request.part_id = lane;
+      REQUIRE_OK(lanes[lane]->SendMessage(FrameType::kPartRequest, request));
       lanes[lane]->Close();
     }
     const bool agreed = i == 4;
@@ -357,12 +357,12 @@ TEST_CASE("A failure after the totals agreed is no success at the source",
   std::unique_ptr<Channel> control;
   std::unique_ptr<Channel> lane;
   Opened opened;
-  uint32_t ranges = 0;
-  REQUIRE_OK(OpenSample(bench.server->address(), &opened, &control, &ranges));
+  uint32_t parts = 0;
+  REQUIRE_OK(OpenSample(bench.server->address(), &opened, &control, &parts));
   REQUIRE_OK(
       DialLane(bench.server->address(), opened.transfer_id, 0, &lane));
   Finish finish;
-  REQUIRE_OK(TakeRanges(lane.get(), ranges, &finish));
+  REQUIRE_OK(TakeParts(lane.get(), parts, &finish));
   REQUIRE_OK(control->SendMessage(FrameType::kFinish, finish));
   REQUIRE_OK(control->ReceiveMessage(FrameType::kFinished,
                                      WaitLimit::Within(milliseconds(5000)),

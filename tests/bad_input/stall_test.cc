@@ -31,7 +31,7 @@ TEST_CASE("Pull gives up on a source that is there and does nothing",
   SourceLies lies;
   bool verify = false;
   SECTION("instead of a chunk") {
-    lies.before_range = [](Channel*, Channel* lane) {
+    lies.before_part = [](Channel*, Channel* lane) {
       ReceiveEnd(lane).PermitUncheckedError();  // until the pull hangs up
     };
   }
@@ -57,13 +57,13 @@ TEST_CASE("Every wait of a pull ends, whatever its source withholds",
       Withheld{FrameType::kHelloAck, EndState::kDeadPeer},
       Withheld{FrameType::kOpened, EndState::kTooSlow},
       Withheld{FrameType::kFamily, EndState::kTooSlow},
-      Withheld{FrameType::kRanges, EndState::kTooSlow},
+      Withheld{FrameType::kParts, EndState::kTooSlow},
       Withheld{FrameType::kPlanEnd, EndState::kTooSlow},
       Withheld{FrameType::kHelloAck, EndState::kDeadPeer, false, true},
       Withheld{FrameType::kChunkBegin, EndState::kTooSlow},
       Withheld{FrameType::kChunkData, EndState::kTooSlow},
       Withheld{FrameType::kChunkEnd, EndState::kTooSlow},
-      Withheld{FrameType::kRangeEnd, EndState::kTooSlow},
+      Withheld{FrameType::kPartEnd, EndState::kTooSlow},
       Withheld{FrameType::kFinished, EndState::kTooSlow},
       Withheld{FrameType::kDigestReply, EndState::kTooSlow, true});
   const bool by_deadline = GENERATE(false, true);
@@ -147,7 +147,7 @@ TEST_CASE("Pull waits for a source that reads and finds nothing to send",
   ScratchDir dir;
   constexpr milliseconds kStall(1000);
   SourceLies lies;
-  lies.before_range = [kStall](Channel* control, Channel* lane) {
+  lies.before_part = [kStall](Channel* control, Channel* lane) {
     Stats stats;
     const auto until = std::chrono::steady_clock::now() + 3 * kStall;
     while (std::chrono::steady_clock::now() < until) {
@@ -193,13 +193,13 @@ TEST_CASE("Server gives up on a target that is there and takes nothing",
   std::unique_ptr<Channel> control;
   std::unique_ptr<Channel> lane;
   Opened opened;
-  uint32_t ranges = 0;
-  REQUIRE_OK(OpenSample(server.address(), &opened, &control, &ranges));
+  uint32_t parts = 0;
+  REQUIRE_OK(OpenSample(server.address(), &opened, &control, &parts));
   REQUIRE_OK(DialLane(server.address(), opened.transfer_id, 0, &lane));
-  for (uint32_t id = 0; id < ranges; ++id) {
-    RangeRequest request;
-    request.range_id = id;
-    REQUIRE_OK(lane->SendMessage(FrameType::kRangeRequest, request));
+  for (uint32_t id = 0; id < parts; ++id) {
+    PartRequest request;
+    request.part_id = id;
+    REQUIRE_OK(lane->SendMessage(FrameType::kPartRequest, request));
   }
   RequireTooSlow(ReceiveEnd(control.get()), "took no byte for 500 ms");
   // It may answer as long as it likes: its snapshot is let go.
@@ -214,11 +214,11 @@ TEST_CASE("Stats count what the source reads", "[bad_input][stall]") {
   std::unique_ptr<Channel> control;
   std::unique_ptr<Channel> lane;
   Opened opened;
-  uint32_t ranges = 0;
+  uint32_t parts = 0;
   Finish totals;
-  REQUIRE_OK(OpenSample(server.address(), &opened, &control, &ranges));
+  REQUIRE_OK(OpenSample(server.address(), &opened, &control, &parts));
   REQUIRE_OK(DialLane(server.address(), opened.transfer_id, 0, &lane));
-  REQUIRE_OK(TakeRanges(lane.get(), ranges, &totals));
+  REQUIRE_OK(TakeParts(lane.get(), parts, &totals));
   Stats stats;
   Frame frame;
   while (stats.read_bytes < totals.families[0].key_value_bytes) {

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <thread>
 
+#include "format/coding.h"
 #include "format/limits.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
@@ -160,8 +161,9 @@ TEST_CASE("A source names no time to ask again but one between 0.1 and 60 "
     if (ServerHandshake(channel, "fake", "0", soon, &hello, &ack).ok() &&
         channel->ReceiveMessage(FrameType::kOpenRequest, soon, &request)
             .ok()) {
-      channel->SendMessage(FrameType::kBusy, Busy{millis})
-          .PermitUncheckedError();
+      std::string payload;  // what no encoder of ours would write
+      PutFixed32(&payload, millis);
+      channel->Send(FrameType::kBusy, payload).PermitUncheckedError();
     }
     ReceiveEnd(channel).PermitUncheckedError();
   });

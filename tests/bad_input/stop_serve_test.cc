@@ -85,14 +85,14 @@ struct Bench {
     REQUIRE(steady_clock::now() - start < milliseconds(5000));
   }
   void Open() {
-    REQUIRE_OK(OpenSample(server->address(), &opened, &control, &ranges));
+    REQUIRE_OK(OpenSample(server->address(), &opened, &control, &parts));
     REQUIRE_OK(DialLane(server->address(), opened.transfer_id, 0, &lane));
   }
   void AskForAll() {
-    for (uint32_t id = 0; id < ranges; ++id) {
-      RangeRequest request;
-      request.range_id = id;
-      REQUIRE_OK(lane->SendMessage(FrameType::kRangeRequest, request));
+    for (uint32_t id = 0; id < parts; ++id) {
+      PartRequest request;
+      request.part_id = id;
+      REQUIRE_OK(lane->SendMessage(FrameType::kPartRequest, request));
     }
   }
   void RequireCancelledOnBothEnds() {
@@ -106,7 +106,7 @@ struct Bench {
   std::unique_ptr<Channel> control;
   std::unique_ptr<Channel> lane;
   Opened opened;
-  uint32_t ranges = 0;
+  uint32_t parts = 0;
 };
 
 TEST_CASE("A server that nobody uses, or only strangers, can be stopped",
@@ -223,15 +223,15 @@ TEST_CASE("A server that reads for a chunk, a digest or a list of entries can "
   ServeOptions options = Patient(dir / "source");
   options.registry.comparators.push_back(&order);
   const FrameType ask =
-      GENERATE(FrameType::kRangeRequest, FrameType::kDigestRequest,
+      GENERATE(FrameType::kPartRequest, FrameType::kDigestRequest,
                FrameType::kEntriesRequest);
   INFO(FrameTypeName(ask));
   Bench bench(options);
   bench.Open();
   order.armed = true;
   Status asked;
-  if (ask == FrameType::kRangeRequest) {
-    asked = bench.lane->SendMessage(ask, RangeRequest());
+  if (ask == FrameType::kPartRequest) {
+    asked = bench.lane->SendMessage(ask, PartRequest());
   } else if (ask == FrameType::kDigestRequest) {
     asked = bench.lane->SendMessage(ask, DigestRequest());
   } else {

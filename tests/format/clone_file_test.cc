@@ -1,5 +1,7 @@
 #include "format/clone_file.h"
 
+#include <array>
+
 #include "format/end_state.h"
 #include "format/limits.h"
 #include "tests/support/catch.h"
@@ -8,6 +10,19 @@ namespace sstferry {
 namespace {
 
 const CloneFile kManifest{CloneFileKind::kManifest, 4, 300, 290};
+
+// File, offset and bytes of each unit.
+using Places = std::vector<std::array<uint64_t, 3>>;
+
+Places PlacesOf(const std::vector<Part>& units) {
+  Places places;
+  for (const Part& unit : units) {
+    REQUIRE(unit.id == places.size());
+    REQUIRE(unit.kind == PartKind::kUnit);
+    places.push_back({unit.file, unit.offset, unit.bytes});
+  }
+  return places;
+}
 
 TEST_CASE("Each name of a clone's file is parsed as it was made",
           "[format][clone]") {
@@ -42,45 +57,44 @@ TEST_CASE("Units cover each file once and in order", "[format][clone]") {
                                         {CloneFileKind::kWal, 2, 0, 0},
                                         {CloneFileKind::kBlob, 3, 100, 0},
                                         {CloneFileKind::kTable, 5, 1, 0}};
-  std::vector<CloneUnit> units;
+  std::vector<Part> units;
   REQUIRE_OK(CutIntoUnits(files, 100, &units));
-  REQUIRE(units == std::vector<CloneUnit>{{0, 0, 100},
-                                          {0, 100, 100},
-                                          {0, 200, 50},
-                                          {2, 0, 100},
-                                          {3, 0, 1}});
+  REQUIRE(PlacesOf(units) ==
+          Places{{0, 0, 100}, {0, 100, 100}, {0, 200, 50}, {2, 0, 100},
+                 {3, 0, 1}});
 }
 
 TEST_CASE("The tail of a table is a unit of its own", "[format][clone]") {
   constexpr uint64_t kMiB = 1u << 20;
-  std::vector<CloneUnit> units;
+  std::vector<Part> units;
   REQUIRE_OK(CutIntoUnits({{CloneFileKind::kTable, 1, 32 * kMiB + 5, 0},
                            {CloneFileKind::kBlob, 2, 32 * kMiB, 0},
                            {CloneFileKind::kTable, 3, kMiB - 1, 0}},
                           20 * kMiB, &units));
-  REQUIRE(units == std::vector<CloneUnit>{{0, 0, 20 * kMiB},
-                                          {0, 20 * kMiB, 11 * kMiB},
-                                          {0, 31 * kMiB, kMiB + 5},
-                                          {1, 0, 20 * kMiB},
-                                          {1, 20 * kMiB, 12 * kMiB},
-                                          {2, 0, kMiB - 1}});
+  REQUIRE(PlacesOf(units) ==
+          Places{{0, 0, 20 * kMiB},
+                 {0, 20 * kMiB, 11 * kMiB},
+                 {0, 31 * kMiB, kMiB + 5},
+                 {1, 0, 20 * kMiB},
+                 {1, 20 * kMiB, 12 * kMiB},
+                 {2, 0, kMiB - 1}});
   // A tail that is larger than a unit is cut like the rest.
   REQUIRE_OK(CutIntoUnits({{CloneFileKind::kTable, 1, 4 * kMiB, 0}},
                           kMinChunkBytes, &units));
   REQUIRE(units.size() == 64);
-  REQUIRE(units.back() == CloneUnit{0, 4 * kMiB - kMinChunkBytes,
-                                    kMinChunkBytes});
+  REQUIRE(PlacesOf(units).back() ==
+          Places::value_type{0, 4 * kMiB - kMinChunkBytes, kMinChunkBytes});
 }
 
 TEST_CASE("Files of absurd sizes are refused before a unit is made of them",
           "[format][clone][corruption]") {
-  std::vector<CloneUnit> units;
+  std::vector<Part> units;
   REQUIRE(EndStateOf(CutIntoUnits({{CloneFileKind::kTable, 1, UINT64_MAX, 0}},
                                   kMinChunkBytes, &units)) ==
           EndState::kRefused);
   REQUIRE(units.empty());
   const CloneFile half{CloneFileKind::kTable, 1,
-                       kMinChunkBytes * (kMaxRanges / 2 + 1), 0};
+                       kMinChunkBytes * (kMaxParts / 2 + 1), 0};
   REQUIRE(EndStateOf(CutIntoUnits({half, half}, kMinChunkBytes, &units)) ==
           EndState::kRefused);
 }

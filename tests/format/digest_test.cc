@@ -48,17 +48,17 @@ TEST_CASE("A chunk's digest is that of its frames' digests in order",
   REQUIRE_FALSE(swapped.Finish() == ordered.Finish());
 }
 
-TEST_CASE("A range's chain is the digest of its chunks' digests in order",
+TEST_CASE("A part's chain is the digest of its chunks' digests in order",
           "[format]") {
-  RangeDigest range;
-  REQUIRE(range.Finish() == DigestOf(""));
-  range.AddChunk({1, 2});
-  range.AddChunk({3, 4});
+  RangeDigest part;
+  REQUIRE(part.Finish() == DigestOf(""));
+  part.AddChunk({1, 2});
+  part.AddChunk({3, 4});
   std::string bytes;
   for (uint64_t half : {2, 1, 4, 3}) {
     PutFixed64(&bytes, half);
   }
-  REQUIRE(range.Finish() == DigestOf(bytes));
+  REQUIRE(part.Finish() == DigestOf(bytes));
 }
 
 TEST_CASE("A content digest is that of lengths, keys and values in order",

@@ -45,14 +45,14 @@ std::vector<Bad> BadMessages() {
   const size_t purpose_at = 4 + SampleOpenRequest().database.size();
   std::string reply = Encode(SampleEntriesReply());
   reply.back() = 2;
-  const std::string range_end = Encode(SampleRangeEnd());
+  const std::string part_end = Encode(SamplePartEnd());
   return {
-      {"message_number_too_big", "more ranges than a plan may have",
+      {"message_number_too_big", "more parts than a plan may have",
        frame(FrameType::kPlanEnd,
-             With(SamplePlanEnd(), 0, Fixed32(kMaxRanges + 1)))},
+             With(SamplePlanEnd(), 0, Fixed32(kMaxParts + 1)))},
       {"message_cut_in_field", "ends one byte before its last field does",
-       frame(FrameType::kRangeEnd,
-             range_end.substr(0, range_end.size() - 1))},
+       frame(FrameType::kPartEnd,
+             part_end.substr(0, part_end.size() - 1))},
       {"message_unknown_purpose", "there is no purpose 9",
        frame(FrameType::kOpenRequest,
              With(SampleOpenRequest(), purpose_at, "\x09"))},

@@ -97,8 +97,8 @@ TEST_CASE("FORMAT.md's worked example is what the codec produces",
           "[format]") {
   const std::string text =
       ReadText(TestsFolder().parent_path() / "format" / "FORMAT.md");
-  const std::string frame = MakeFrame(FrameType::kRangeRequest, 1,
-                                      Encode(RangeRequest{7, "key", 2}));
+  const std::string frame = MakeFrame(FrameType::kPartRequest, 1,
+                                      Encode(PartRequest{7, "key", 2}));
   std::string dump;
   REQUIRE_OK(AnnotateFrame(frame, &dump));
   INFO(dump);

@@ -36,13 +36,10 @@ TEST_CASE("A journal gives back its records in order", "[format]") {
   REQUIRE_OK(CheckJournalMagic(journal));
   const std::vector<uint64_t> offsets = SampleJournalOffsets();
   using Type = JournalRecordType;
-  const std::vector<Type> types = {Type::kTransfer, Type::kOpened,
-                                   Type::kFamily,   Type::kCovers,
-                                   Type::kRange,    Type::kChunk,
-                                   Type::kIngested, Type::kTargetFiles,
-                                   Type::kRangeDone, Type::kComplete,
-                                   Type::kCloneSet, Type::kCloneFiles,
-                                   Type::kSourceRecordPart, Type::kChunk};
+  const std::vector<Type> types = {Type::kTransfer, Type::kPlan,
+                                   Type::kChunk,    Type::kIngested,
+                                   Type::kTargetFiles, Type::kPartDone,
+                                   Type::kComplete, Type::kChunk};
   REQUIRE(offsets.size() == types.size() + 1);
   for (size_t i = 0; i + 1 < offsets.size(); ++i) {
     JournalRecord record;

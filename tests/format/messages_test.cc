@@ -72,7 +72,7 @@ std::string ErrorOf(const std::string& payload) {
 TEST_CASE("Every message gives back all its fields", "[format]") {
   RequireRoundTrips(SampleHello(), SampleHelloAck(), SampleEnd(),
                     SampleListReply(), SampleOpenRequest(), SampleOpened(),
-                    SampleFamily(), SampleRanges(), SamplePlanItems(),
+                    SampleFamily(), SampleParts(), SamplePlanItems(),
                     SamplePlanEnd(), SamplePing(), SampleStats(),
                     SampleFinish(), SampleCompress(), SampleHeld(),
                     SampleStatusRequest(), SampleStatusReply(),
@@ -81,35 +81,35 @@ TEST_CASE("Every message gives back all its fields", "[format]") {
                     SampleTargetFamilies(), SampleCovers(),
                     SampleCloneSet(),
                     SampleCloneFiles());
-  RequireRoundTrips(SampleRangeRequest(), SampleChunkBegin(),
-                    SampleChunkEnd(), SampleRangeEnd(), SampleDigestRequest(),
+  RequireRoundTrips(SamplePartRequest(), SampleChunkBegin(),
+                    SampleChunkEnd(), SamplePartEnd(), SampleDigestRequest(),
                     SampleDigestReply(), SampleEntriesRequest(),
                     SampleEntriesReply(), SampleChunkAck(),
                     SampleUnitDigestRequest(), SampleSourceRecordPart(),
                     SampleBusy(), SampleGroupRequest(),
                     SampleGroupReply(), SampleDeltaRequest());
-  RequireRoundTrips(SampleJournalTransfer(), SampleJournalRange(),
+  RequireRoundTrips(SampleJournalTransfer(), SampleJournalPlan(),
                     SampleJournalChunk(), SampleJournalUnit(),
                     SampleJournalIngested(),
-                    SampleJournalTargetFiles(), SampleJournalRangeDone(),
+                    SampleJournalTargetFiles(), SampleJournalPartDone(),
                     SampleJournalComplete());
 }
 
 TEST_CASE("Every message round-trips with random contents", "[format]") {
   REQUIRE(rc::check([] {
     CheckAllRandom<Hello, HelloAck, End, ListReply, OpenRequest, Opened,
-                   Family, Ranges, PlanItems, PlanEnd, Ping, Stats, Finish,
+                   Family, Parts, PlanItems, PlanEnd, Ping, Stats, Finish,
                    Compress, Held, StatusRequest, StatusReply, FactsRequest,
                    FactsReply, OtherFileRequest, OtherFilePart,
                    TargetFamilies,
                    Covers, CloneSet, CloneFiles>();
-    CheckAllRandom<RangeRequest, ChunkBegin, ChunkEnd, RangeEnd,
+    CheckAllRandom<PartRequest, ChunkBegin, ChunkEnd, PartEnd,
                    DigestRequest, DigestReply, EntriesRequest,
                    EntriesReply, ChunkAck, UnitDigestRequest, SourceRecordPart,
                    Busy, GroupRequest,
                    GroupReply, DeltaRequest>();
-    CheckAllRandom<JournalTransfer, JournalRange, JournalChunk,
-                   JournalIngested, JournalTargetFiles, JournalRangeDone,
+    CheckAllRandom<JournalTransfer, JournalPlan, JournalChunk,
+                   JournalIngested, JournalTargetFiles, JournalPartDone,
                    JournalComplete>();
   }));
 }
@@ -134,16 +134,16 @@ TEST_CASE("Every truncation of a message is rejected",
 TEST_CASE("A decode error names message, field, bound and offset",
           "[format][corruption]") {
   std::string payload;
-  PutFixed32(&payload, kMaxRanges);
-  REQUIRE(ErrorOf<RangeRequest>(payload) ==
-          "RangeRequest: range_id: expected at most 262143, found 262144, "
+  PutFixed32(&payload, kMaxParts);
+  REQUIRE(ErrorOf<PartRequest>(payload) ==
+          "PartRequest: part_id: expected at most 262143, found 262144, "
           "offset 0");
 
-  payload = Encode(SampleRanges());
-  payload[35] = '\xff';  // highest byte of the family of ranges[1]
-  REQUIRE(ErrorOf<Ranges>(payload) ==
-          "Ranges: ranges[1].family: expected at most 16383, found 4278190080, "
-          "offset 32");
+  payload = Encode(SampleParts());
+  payload[50] = '\xff';  // highest byte of the family of parts[1]
+  REQUIRE(ErrorOf<Parts>(payload) ==
+          "Parts: parts[1].family: expected at most 16383, found 4278190080, "
+          "offset 47");
 
   REQUIRE(ErrorOf<Ping>("1234567") ==
           "Ping: token: expected 8 bytes, found 7, offset 0");
@@ -159,12 +159,12 @@ TEST_CASE("Unknown values of enums and flags are rejected",
           "End: state: expected at most 15, found 16, offset 0");
 
   payload = Encode(SampleChunkBegin());
-  payload[8] = kMaxChunkKind + 1;
+  payload[8] = kMaxPartKind + 1;
   REQUIRE(ErrorOf<ChunkBegin>(payload).find("kind") != std::string::npos);
 
-  payload = Encode(SampleRangeRequest());
+  payload = Encode(SamplePartRequest());
   payload[4] = 2;
-  REQUIRE(ErrorOf<RangeRequest>(payload).find("after") != std::string::npos);
+  REQUIRE(ErrorOf<PartRequest>(payload).find("after") != std::string::npos);
 
   payload = Encode(SampleEntriesReply());
   payload.back() = 2;
@@ -190,18 +190,18 @@ TEST_CASE("A key of the longest length fits, one byte more does not",
   PutFixed8(&payload, 1);
   PutBytes(&payload, std::string(kMaxKeyBytes + 1, 'k'));
   PutFixed32(&payload, 0);
-  REQUIRE(ErrorOf<RangeRequest>(payload) ==
-          "RangeRequest: after: expected at most 262144 bytes, found a length "
+  REQUIRE(ErrorOf<PartRequest>(payload) ==
+          "PartRequest: after: expected at most 262144 bytes, found a length "
           "of 262145, offset 5");
 }
 
 TEST_CASE("A count that the rest of a payload cannot hold is rejected",
           "[format][corruption]") {
-  for (uint32_t count : {2u, kMaxRanges, 0xffffffffu}) {
+  for (uint32_t count : {2u, kMaxParts, 0xffffffffu}) {
     std::string payload;
     PutFixed32(&payload, count);
-    payload.append(35, '\0');  // one range takes at least 18
-    REQUIRE(ErrorOf<Ranges>(payload).find("found a count of " +
+    payload.append(35, '\0');  // one part takes at least 18
+    REQUIRE(ErrorOf<Parts>(payload).find("found a count of " +
                                           std::to_string(count)) !=
             std::string::npos);
   }
@@ -216,32 +216,32 @@ TEST_CASE("Texts for a person are cut to fit when encoded", "[format]") {
 }
 
 TEST_CASE("Batches cover a list in order and fit into frames", "[format]") {
-  std::vector<Range> ranges;
+  std::vector<Part> parts;
   for (uint32_t id = 0; id < 3000; ++id) {
     const size_t bytes = id % 1000 == 7 ? kMaxKeyBytes : id % 300;
-    ranges.push_back(Range{id, 1, {std::string(bytes, 'a'),
-                                   std::string(bytes, 'b')}, id});
+    parts.push_back(KeyPart(
+        id, 1, {std::string(bytes, 'a'), std::string(bytes, 'b')}, id));
   }
-  std::vector<Range> received;
+  std::vector<Part> received;
   size_t frames = 0;
-  for (size_t begin = 0; begin < ranges.size(); ++frames) {
-    const size_t end = BatchEnd(ranges, begin);
+  for (size_t begin = 0; begin < parts.size(); ++frames) {
+    const size_t end = BatchEnd(parts, begin);
     REQUIRE(end > begin);
-    const Ranges batch{{ranges.begin() + begin, ranges.begin() + end}};
+    const Parts batch{{parts.begin() + begin, parts.begin() + end}};
     const std::string payload = Encode(batch);
     REQUIRE(payload.size() <= kMaxPayloadBytes);
     REQUIRE((end - begin == 1 || payload.size() <= kBatchBytes + 4));
-    received.insert(received.end(), batch.ranges.begin(), batch.ranges.end());
+    received.insert(received.end(), batch.parts.begin(), batch.parts.end());
     begin = end;
   }
-  REQUIRE(received == ranges);
+  REQUIRE(received == parts);
   REQUIRE(frames < 20);
 }
 
 TEST_CASE("EncodedBytes tells what an item adds to its payload", "[format]") {
   REQUIRE(rc::check([] {
-    const auto range = RandomMessage<Range>();
-    RC_ASSERT(Encode(Ranges{{range}}).size() == 4 + EncodedBytes(range));
+    const auto part = RandomMessage<Part>();
+    RC_ASSERT(Encode(Parts{{part}}).size() == 4 + EncodedBytes(part));
     const auto item = RandomMessage<PlanItem>();
     RC_ASSERT(Encode(PlanItems{{item}}).size() == 4 + EncodedBytes(item));
     const auto family = RandomMessage<TargetFamily>();
@@ -251,7 +251,7 @@ TEST_CASE("EncodedBytes tells what an item adds to its payload", "[format]") {
     RC_ASSERT(Encode(Covers{{cover}}).size() == 4 + EncodedBytes(cover));
     const auto file = RandomMessage<CloneFile>();
     RC_ASSERT(Encode(CloneFiles{{file}}).size() == 4 + EncodedBytes(file));
-    const HeldRange held;
+    const HeldPart held;
     RC_ASSERT(Encode(Held{{held}}).size() == 4 + EncodedBytes(held));
     const auto entry = RandomMessage<EntryDigest>();
     RC_ASSERT(Encode(EntriesReply{{entry}, false}).size() ==

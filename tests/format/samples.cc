@@ -127,11 +127,32 @@ Family SampleFamily() {
   return m;
 }
 
-Ranges SampleRanges() {
-  Ranges m;
-  m.ranges.push_back(Range{0, 0, {std::nullopt, "m"}, 1000});
-  m.ranges.push_back(Range{1, 0, {"m", std::nullopt}, 2000});
-  m.ranges.push_back(Range{2, 1, {kNulKey, ""}, 3000, RangeNeed::kCompare});
+Part KeyPart(uint32_t id, uint32_t family, const KeyInterval& interval,
+             uint64_t bytes, PartNeed need) {
+  Part part;
+  part.id = id;
+  part.kind = need == PartNeed::kCompare || need == PartNeed::kLookup
+                  ? PartKind::kDelta
+                  : PartKind::kRebuilt;
+  part.need = need;
+  part.family = family;
+  part.interval = interval;
+  part.bytes = bytes;
+  return part;
+}
+
+Parts SampleParts() {
+  Parts m;
+  m.parts.push_back(KeyPart(0, 0, {std::nullopt, "m"}, 1000));
+  m.parts.push_back(KeyPart(1, 0, {"m", std::nullopt}, 2000));
+  m.parts.push_back(KeyPart(2, 1, {kNulKey, ""}, 3000, PartNeed::kCompare));
+  Part unit;
+  unit.id = 3;
+  unit.kind = PartKind::kUnit;
+  unit.file = 4;
+  unit.offset = 1 << 20;
+  unit.bytes = 5000;
+  m.parts.push_back(unit);
   return m;
 }
 
@@ -153,8 +174,8 @@ Finish SampleFinish() {
 
 Held SampleHeld() {
   Held m;
-  m.ranges.push_back({7, {3, 300, 81600, 70000}});
-  m.ranges.push_back({9, Totals{}});
+  m.parts.push_back({7, {3, 300, 81600, 70000}});
+  m.parts.push_back({9, Totals{}});
   return m;
 }
 
@@ -212,14 +233,14 @@ Covers SampleCovers() {
 
 Compress SampleCompress() { return Compress{true}; }
 
-RangeRequest SampleRangeRequest() {
-  return RangeRequest{7, kNulKey, {2, 200, 54400, 46000}, 1048576, 3, true};
+PartRequest SamplePartRequest() {
+  return PartRequest{7, kNulKey, {2, 200, 54400, 46000}, 1048576, 3, true};
 }
 
 ChunkAck SampleChunkAck() { return ChunkAck{7, 2, 1048576}; }
 
 ChunkBegin SampleChunkBegin() {
-  return ChunkBegin{7, 2, ChunkKind::kDelta, 65536, 4096};
+  return ChunkBegin{7, 2, PartKind::kDelta, 65536, 4096};
 }
 
 ChunkEnd SampleChunkEnd() {
@@ -227,8 +248,8 @@ ChunkEnd SampleChunkEnd() {
                   {0x1122334455667788u, 0x99aabbccddeeff00u}};
 }
 
-RangeEnd SampleRangeEnd() {
-  return RangeEnd{7, {3, 300, 81600, 70000}, {8, 9}};
+PartEnd SamplePartEnd() {
+  return PartEnd{7, {3, 300, 81600, 70000}, {8, 9}};
 }
 
 UnitDigestRequest SampleUnitDigestRequest() { return UnitDigestRequest{7}; }
@@ -278,26 +299,25 @@ JournalTransfer SampleJournalTransfer() {
   m.application = "8.11.4";
   m.durable = false;
   m.boot_id = "d0c9e9a4-5b2f";
-  m.range_count = 1;
   m.command_line = "sstferry pull sst://10.0.0.1/orders '/data/my orders'";
   return m;
 }
 
-JournalRange SampleJournalRange() {
-  return JournalRange{{2, 1, {kNulKey, std::nullopt}, 3000}};
+JournalPlan SampleJournalPlan() {
+  return JournalPlan{FrameType::kParts, 0, Encode(SampleParts())};
 }
 
 JournalChunk SampleJournalChunk() {
-  return JournalChunk{SampleChunkEnd(), ChunkKind::kDelta, "db-id",
+  return JournalChunk{SampleChunkEnd(), PartKind::kDelta, "db-id",
                       "SESSIONID0123456789", 12, true};
 }
 
 JournalChunk SampleJournalUnit() {
   ChunkEnd end;
-  end.range_id = 2;
+  end.part_id = 2;
   end.file_bytes = 1 << 20;
   end.digest = {3, 5};
-  return JournalChunk{end, ChunkKind::kCloned, "", "", 0, false, {6, 8}};
+  return JournalChunk{end, PartKind::kUnit, "", "", 0, false, {6, 8}};
 }
 
 JournalIngested SampleJournalIngested() { return JournalIngested{2, 1}; }
@@ -306,8 +326,8 @@ JournalTargetFiles SampleJournalTargetFiles() {
   return JournalTargetFiles{"target-id", {4, 7}};
 }
 
-JournalRangeDone SampleJournalRangeDone() {
-  return JournalRangeDone{2, {3, 300, 81600, 70000}};
+JournalPartDone SampleJournalPartDone() {
+  return JournalPartDone{2, {3, 300, 81600, 70000}};
 }
 JournalComplete SampleJournalComplete() {
   return JournalComplete{{4, 400, 91600, 80000}};
@@ -348,7 +368,7 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kOpenRequest, Encode(SampleOpenRequest())},
       {FrameType::kOpened, Encode(SampleOpened())},
       {FrameType::kFamily, Encode(SampleFamily())},
-      {FrameType::kRanges, Encode(SampleRanges())},
+      {FrameType::kParts, Encode(SampleParts())},
       {FrameType::kPlanItems, Encode(SamplePlanItems())},
       {FrameType::kPlanEnd, Encode(SamplePlanEnd())},
       {FrameType::kPing, Encode(SamplePing())},
@@ -362,11 +382,11 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kStatusReply, Encode(SampleStatusReply())},
       {FrameType::kTargetFamilies, Encode(SampleTargetFamilies())},
       {FrameType::kCovers, Encode(SampleCovers())},
-      {FrameType::kRangeRequest, Encode(SampleRangeRequest())},
+      {FrameType::kPartRequest, Encode(SamplePartRequest())},
       {FrameType::kChunkBegin, Encode(SampleChunkBegin())},
       {FrameType::kChunkData, "raw bytes of an SST file"},
       {FrameType::kChunkEnd, Encode(SampleChunkEnd())},
-      {FrameType::kRangeEnd, Encode(SampleRangeEnd())},
+      {FrameType::kPartEnd, Encode(SamplePartEnd())},
       {FrameType::kDigestRequest, Encode(SampleDigestRequest())},
       {FrameType::kDigestReply, Encode(SampleDigestReply())},
       {FrameType::kEntriesRequest, Encode(SampleEntriesRequest())},
@@ -391,22 +411,15 @@ std::string SampleJournal() {
   std::string journal(kJournalMagic, kJournalMagicBytes);
   AppendRecord(JournalRecordType::kTransfer, SampleJournalTransfer(),
                &journal);
-  AppendRecord(JournalRecordType::kOpened, SampleOpened(), &journal);
-  AppendRecord(JournalRecordType::kFamily, SampleFamily(), &journal);
-  AppendRecord(JournalRecordType::kCovers, SampleCovers(), &journal);
-  AppendRecord(JournalRecordType::kRange, SampleJournalRange(), &journal);
+  AppendRecord(JournalRecordType::kPlan, SampleJournalPlan(), &journal);
   AppendRecord(JournalRecordType::kChunk, SampleJournalChunk(), &journal);
   AppendRecord(JournalRecordType::kIngested, SampleJournalIngested(),
                &journal);
   AppendRecord(JournalRecordType::kTargetFiles,
                SampleJournalTargetFiles(), &journal);
-  AppendRecord(JournalRecordType::kRangeDone, SampleJournalRangeDone(),
+  AppendRecord(JournalRecordType::kPartDone, SampleJournalPartDone(),
                &journal);
   AppendRecord(JournalRecordType::kComplete, SampleJournalComplete(),
-               &journal);
-  AppendRecord(JournalRecordType::kCloneSet, SampleCloneSet(), &journal);
-  AppendRecord(JournalRecordType::kCloneFiles, SampleCloneFiles(), &journal);
-  AppendRecord(JournalRecordType::kSourceRecordPart, SampleSourceRecordPart(),
                &journal);
   AppendRecord(JournalRecordType::kChunk, SampleJournalUnit(), &journal);
   return journal;
@@ -416,15 +429,12 @@ std::vector<uint64_t> SampleJournalOffsets() {
   std::vector<uint64_t> offsets = {kJournalMagicBytes};
   for (size_t payload_bytes :
        {Encode(SampleJournalTransfer()).size(),
-        Encode(SampleOpened()).size(), Encode(SampleFamily()).size(),
-        Encode(SampleCovers()).size(), Encode(SampleJournalRange()).size(),
+        Encode(SampleJournalPlan()).size(),
         Encode(SampleJournalChunk()).size(),
         Encode(SampleJournalIngested()).size(),
         Encode(SampleJournalTargetFiles()).size(),
-        Encode(SampleJournalRangeDone()).size(),
+        Encode(SampleJournalPartDone()).size(),
         Encode(SampleJournalComplete()).size(),
-        Encode(SampleCloneSet()).size(), Encode(SampleCloneFiles()).size(),
-        Encode(SampleSourceRecordPart()).size(),
         Encode(SampleJournalUnit()).size()}) {
     offsets.push_back(offsets.back() + kJournalHeaderBytes + payload_bytes);
   }
@@ -476,7 +486,7 @@ Status DecodePayload(FrameType type, const Slice& payload) {
     case FrameType::kOpenRequest: return DecodeAs<OpenRequest>(payload);
     case FrameType::kOpened: return DecodeAs<Opened>(payload);
     case FrameType::kFamily: return DecodeAs<Family>(payload);
-    case FrameType::kRanges: return DecodeAs<Ranges>(payload);
+    case FrameType::kParts: return DecodeAs<Parts>(payload);
     case FrameType::kPlanItems: return DecodeAs<PlanItems>(payload);
     case FrameType::kPlanEnd: return DecodeAs<PlanEnd>(payload);
     case FrameType::kPing: return DecodeAs<Ping>(payload);
@@ -497,11 +507,11 @@ Status DecodePayload(FrameType type, const Slice& payload) {
     case FrameType::kCovers: return DecodeAs<Covers>(payload);
     case FrameType::kCloneSet: return DecodeAs<CloneSet>(payload);
     case FrameType::kCloneFiles: return DecodeAs<CloneFiles>(payload);
-    case FrameType::kRangeRequest: return DecodeAs<RangeRequest>(payload);
+    case FrameType::kPartRequest: return DecodeAs<PartRequest>(payload);
     case FrameType::kChunkBegin: return DecodeAs<ChunkBegin>(payload);
     case FrameType::kChunkData: return Status::OK();
     case FrameType::kChunkEnd: return DecodeAs<ChunkEnd>(payload);
-    case FrameType::kRangeEnd: return DecodeAs<RangeEnd>(payload);
+    case FrameType::kPartEnd: return DecodeAs<PartEnd>(payload);
     case FrameType::kDigestRequest: return DecodeAs<DigestRequest>(payload);
     case FrameType::kUnitDigestRequest:
       return DecodeAs<UnitDigestRequest>(payload);
@@ -524,30 +534,18 @@ Status DecodeRecord(const JournalRecord& record) {
   switch (record.type) {
     case JournalRecordType::kTransfer:
       return DecodeAs<JournalTransfer>(record.payload);
-    case JournalRecordType::kRange:
-      return DecodeAs<JournalRange>(record.payload);
+    case JournalRecordType::kPlan:
+      return DecodeAs<JournalPlan>(record.payload);
     case JournalRecordType::kChunk:
       return DecodeAs<JournalChunk>(record.payload);
-    case JournalRecordType::kRangeDone:
-      return DecodeAs<JournalRangeDone>(record.payload);
+    case JournalRecordType::kPartDone:
+      return DecodeAs<JournalPartDone>(record.payload);
     case JournalRecordType::kComplete:
       return DecodeAs<JournalComplete>(record.payload);
-    case JournalRecordType::kOpened:
-      return DecodeAs<Opened>(record.payload);
-    case JournalRecordType::kCovers:
-      return DecodeAs<Covers>(record.payload);
     case JournalRecordType::kIngested:
       return DecodeAs<JournalIngested>(record.payload);
     case JournalRecordType::kTargetFiles:
       return DecodeAs<JournalTargetFiles>(record.payload);
-    case JournalRecordType::kFamily:
-      return DecodeAs<Family>(record.payload);
-    case JournalRecordType::kCloneSet:
-      return DecodeAs<CloneSet>(record.payload);
-    case JournalRecordType::kSourceRecordPart:
-      return DecodeAs<SourceRecordPart>(record.payload);
-    case JournalRecordType::kCloneFiles:
-      return DecodeAs<CloneFiles>(record.payload);
   }
   return Status::NotSupported("no such type");
 }

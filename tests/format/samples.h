@@ -19,7 +19,7 @@ ListReply SampleListReply();
 OpenRequest SampleOpenRequest();
 Opened SampleOpened();
 Family SampleFamily();
-Ranges SampleRanges();
+Parts SampleParts();
 PlanItems SamplePlanItems();
 PlanEnd SamplePlanEnd();
 Ping SamplePing();
@@ -37,11 +37,13 @@ TargetFamilies SampleTargetFamilies();
 Covers SampleCovers();
 CloneSet SampleCloneSet();
 CloneFiles SampleCloneFiles();
-RangeRequest SampleRangeRequest();
+Part KeyPart(uint32_t id, uint32_t family, const KeyInterval& interval,
+             uint64_t bytes, PartNeed need = PartNeed::kSend);
+PartRequest SamplePartRequest();
 ChunkBegin SampleChunkBegin();
 ChunkAck SampleChunkAck();
 ChunkEnd SampleChunkEnd();
-RangeEnd SampleRangeEnd();
+PartEnd SamplePartEnd();
 DigestRequest SampleDigestRequest();
 UnitDigestRequest SampleUnitDigestRequest();
 SourceRecordPart SampleSourceRecordPart();
@@ -54,12 +56,12 @@ EntriesRequest SampleEntriesRequest();
 EntriesReply SampleEntriesReply();
 
 JournalTransfer SampleJournalTransfer();
-JournalRange SampleJournalRange();
+JournalPlan SampleJournalPlan();
 JournalChunk SampleJournalChunk();
 JournalChunk SampleJournalUnit();
 JournalIngested SampleJournalIngested();
 JournalTargetFiles SampleJournalTargetFiles();
-JournalRangeDone SampleJournalRangeDone();
+JournalPartDone SampleJournalPartDone();
 JournalComplete SampleJournalComplete();
 
 template <typename Message>

@@ -133,12 +133,12 @@ struct RawDelta {
                                          {{InternalKey("k", kDeletion), ""}}};
   std::vector<std::string> separators = {"c", "d", "k"};
   uint8_t deletions = 3;
-  test::KeyValues range = {{InternalKey("c", kRangeDeletion), "k"}};
+  test::KeyValues part = {{InternalKey("c", kRangeDeletion), "k"}};
 
   std::string File() const {
     return test::RawTable(
         blocks, separators, 5,
-        {{"rocksdb.deleted.keys", std::string(1, deletions)}}, range);
+        {{"rocksdb.deleted.keys", std::string(1, deletions)}}, part);
   }
   static ChunkExpectation Expected() {
     ChunkExpectation expected =
@@ -157,13 +157,13 @@ TEST_CASE("CheckChunk refuses deltas that only an enemy writes",
     RequireRefused(delta.File(), RawDelta::Expected(), why);
   };
   RequireAccepted(RawDelta().File(), RawDelta::Expected());
-  refused([](RawDelta* d) { d->range[0].second = "c"; }, "range deletion 0");
-  refused([](RawDelta* d) { d->range[0].second = "b"; }, "range deletion 0");
-  refused([](RawDelta* d) { d->range[0].first = InternalKey("c", 15, 1); },
+  refused([](RawDelta* d) { d->part[0].second = "c"; }, "range deletion 0");
+  refused([](RawDelta* d) { d->part[0].second = "b"; }, "range deletion 0");
+  refused([](RawDelta* d) { d->part[0].first = InternalKey("c", 15, 1); },
           "range deletion 0");
-  refused([](RawDelta* d) { d->range[0].first = InternalKey("c", 1); },
+  refused([](RawDelta* d) { d->part[0].first = InternalKey("c", 1); },
           "range deletion 0");
-  refused([](RawDelta* d) { d->range[0].first = "c"; }, "range deletion 0");
+  refused([](RawDelta* d) { d->part[0].first = "c"; }, "range deletion 0");
   refused([](RawDelta* d) { d->blocks[0][0].first = InternalKey("c", 7); },
           "sequence 0 and a value's type");
   refused([](RawDelta* d) { d->blocks[0][0].first = InternalKey("b", 0); },
@@ -184,7 +184,7 @@ TEST_CASE("CheckChunk counts range deletions in their block",
                      {{"rocksdb.deleted.keys", "\6"},
                       {"rocksdb.num.entries", "\7"},
                       {"rocksdb.num.range-deletions", "\2"}},
-                     delta.range);
+                     delta.part);
   RequireRefused(file, RawDelta::Expected(),
                  "range deletions in their block: expected 2, found 1");
 }

@@ -27,7 +27,7 @@ enum Action : uint8_t {
 };
 
 // What a pull does with a plan before it asks for data.
-void UsePlan(const SourcePlan& plan) {
+void UsePlan(const Plan& plan) {
   std::vector<const rocksdb::Comparator*> orders;
   Status status;
   for (const Family& family : plan.families) {
@@ -71,7 +71,7 @@ void Use(uint8_t actions, SourceSession* session, fuzz::Gate* gate) {
     request.database = "db";
     request.lanes = 2;
     request.chunk_bytes = 1u << 20;
-    SourcePlan plan;
+    Plan plan;
     status = session->Open(request, &plan);
     if (status.ok()) {
       UsePlan(plan);

@@ -1,5 +1,5 @@
 // Input: scripts that a source says on the connections of a lane, one after the
-// other, to a target that asked for three ranges of two column families:
+// other, to a target that asked for three parts of two column families:
 // handshake, then chunks, rebuilt and compressed, deltas, and totals.
 // What passes the checks is ingested by RocksDB, which must not abort.
 #include <filesystem>
@@ -18,25 +18,25 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-Range MakeRange(uint32_t id, uint32_t family) {
-  Range range;
-  range.id = id;
-  range.family = family;
-  range.estimated_bytes = 3000 - 1000 * id;  // asked for in this order
-  return range;
+Part MakePart(uint32_t id, uint32_t family) {
+  Part part;
+  part.id = id;
+  part.family = family;
+  part.bytes = 3000 - 1000 * id;  // asked for in this order
+  return part;
 }
 
 // The target of all inputs; a new one after each ingest.
 struct World {
   ScratchDir scratch;
   std::shared_ptr<rocksdb::FileSystem> files = rocksdb::FileSystem::Default();
-  std::vector<Range> ranges{MakeRange(0, 0), MakeRange(1, 0), MakeRange(2, 1)};
+  std::vector<Part> parts{MakePart(0, 0), MakePart(1, 0), MakePart(2, 1)};
   std::unique_ptr<TargetDb> target;
   std::unique_ptr<JournalFile> journal;
 
   World() {
-    ranges[0].interval.end = "key2";
-    ranges[1].interval.begin = "key2";
+    parts[0].interval.end = "key2";
+    parts[1].interval.begin = "key2";
     std::filesystem::create_directory(scratch / "staging");
     MakeTarget();
   }
@@ -88,8 +88,8 @@ Status OpenNext(Slice* script, fuzz::ScriptChunk* chunk,
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static World world;
   Slice script(reinterpret_cast<const char*>(data), size);
-  const std::vector<RangeStart> starts(world.ranges.size());
-  RangeScheduler scheduler(world.ranges, starts, 1);
+  const std::vector<PartStart> starts(world.parts.size());
+  PartScheduler scheduler(world.parts, starts, 1);
   Ingestor ingestor(
       world.target->db(),
       {{world.target->handle(0), false}, {world.target->handle(1), false}},
@@ -97,7 +97,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const StallGuard guard(std::chrono::seconds(5), [] { return uint64_t{0}; });
   PullState state;
   state.guard = &guard;
-  state.ranges = &world.ranges;
+  state.parts = &world.parts;
   state.starts = starts;
   state.families = {
       {rocksdb::BytewiseComparator(), 5},

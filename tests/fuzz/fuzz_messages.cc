@@ -34,15 +34,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   DecodePayload(static_cast<FrameType>(data[0]), payload)
       .PermitUncheckedError();
   CheckAll<Hello, HelloAck, End, ListRequest, ListReply, OpenRequest, Opened,
-           Family, Ranges, PlanItems, PlanEnd, Ping, Stats, Finish, Compress,
+           Family, Parts, PlanItems, PlanEnd, Ping, Stats, Finish, Compress,
            Held, StatusRequest, StatusReply, FactsRequest, FactsReply,
            OtherFileRequest, OtherFilePart, TargetFamilies, Covers,
            CloneSet, CloneFiles, ChunkAck, UnitDigestRequest,
            SourceRecordPart, Busy, GroupRequest, GroupReply, DeltaRequest,
-           RangeRequest, ChunkBegin, ChunkEnd, RangeEnd, DigestRequest,
+           PartRequest, ChunkBegin, ChunkEnd, PartEnd, DigestRequest,
            DigestReply, EntriesRequest, EntriesReply, JournalTransfer,
-           JournalRange, JournalChunk, JournalIngested, JournalTargetFiles,
-           JournalRangeDone, JournalComplete>(data[0], payload);
+           JournalPlan, JournalChunk, JournalIngested, JournalTargetFiles,
+           JournalPartDone, JournalComplete>(data[0], payload);
   SourceRecord record;
   if (DecodeSourceRecord(payload, &record).ok()) {
     std::string again;

@@ -262,8 +262,8 @@ void MakeServerHeldSeeds(const fs::path& directory) {
   request.held_transfer[0] = 1;
   request.compression = WireCompression::kAuto;
   Held held;
-  held.ranges.resize(2);
-  held.ranges[1].range_id = 1;
+  held.parts.resize(2);
+  held.parts[1].part_id = 1;
   Finish finish;
   finish.families.resize(2);
   std::string script = HelloOf(ConnectionKind::kControl);
@@ -285,12 +285,12 @@ void MakeServerHeldSeeds(const fs::path& directory) {
 void MakeServerLaneSeeds(const fs::path& directory) {
   const std::string hello = HelloOf(ConnectionKind::kLane);
   std::string all = hello;
-  RangeRequest range;
-  AddStep(FrameType::kRangeRequest, 0, Encode(range), &all);
-  range.after = "key200";
-  AddStep(FrameType::kRangeRequest, 0, Encode(range), &all);
-  range.range_id = 1;
-  AddStep(FrameType::kRangeRequest, kDrip, Encode(range), &all);
+  PartRequest part;
+  AddStep(FrameType::kPartRequest, 0, Encode(part), &all);
+  part.after = "key200";
+  AddStep(FrameType::kPartRequest, 0, Encode(part), &all);
+  part.part_id = 1;
+  AddStep(FrameType::kPartRequest, kDrip, Encode(part), &all);
   DigestRequest digest;
   AddStep(FrameType::kDigestRequest, 0, Encode(digest), &all);
   digest.interval = {"key2", "key3"};
@@ -304,13 +304,13 @@ void MakeServerLaneSeeds(const fs::path& directory) {
   Write(directory / "all", all);
   // Parked in the midst of a chunk; asked for what it has, then for another.
   std::string parked = hello;
-  AddStep(FrameType::kRangeRequest, kCut, Encode(RangeRequest()), &parked);
+  AddStep(FrameType::kPartRequest, kCut, Encode(PartRequest()), &parked);
   parked += hello;
-  AddStep(FrameType::kRangeRequest, kCut, Encode(RangeRequest()), &parked);
+  AddStep(FrameType::kPartRequest, kCut, Encode(PartRequest()), &parked);
   parked += hello;
-  AddStep(FrameType::kRangeRequest, 0, Encode(range), &parked);
+  AddStep(FrameType::kPartRequest, 0, Encode(part), &parked);
   ChunkAck ack;
-  ack.range_id = 1;
+  ack.part_id = 1;
   ack.bytes = 100;
   AddStep(FrameType::kChunkAck, 0, Encode(ack), &parked);
   Write(directory / "parked", parked);
@@ -347,14 +347,14 @@ std::string PlanScript() {
   family.description.table_options = {{"block_size", "8192"}};
   family.format_version = 5;
   AddStep(FrameType::kFamily, 0, Encode(family), &script);
-  Ranges ranges;
-  ranges.ranges.resize(2);
-  ranges.ranges[0].interval.end = "m";
-  ranges.ranges[1].id = 1;
-  ranges.ranges[1].interval.begin = "m";
-  AddStep(FrameType::kRanges, 0, Encode(ranges), &script);
+  Parts parts;
+  parts.parts.resize(2);
+  parts.parts[0].interval.end = "m";
+  parts.parts[1].id = 1;
+  parts.parts[1].interval.begin = "m";
+  AddStep(FrameType::kParts, 0, Encode(parts), &script);
   PlanEnd end;
-  end.range_count = 2;
+  end.part_count = 2;
   AddStep(FrameType::kStats, 0, Encode(SampleStats()), &script);
   AddStep(FrameType::kPlanEnd, 0, Encode(end), &script);
   return script;
@@ -399,14 +399,14 @@ void MakeClientControlSeeds(const fs::path& directory) {
 
 struct How {
   size_t frame_bytes = 60'000;
-  ChunkKind kind = ChunkKind::kRebuilt;
+  PartKind kind = PartKind::kRebuilt;
   bool zstd = false;
 };
 
-void AddChunk(uint32_t range, uint32_t ordinal, Chunk chunk, const How& how,
+void AddChunk(uint32_t part, uint32_t ordinal, Chunk chunk, const How& how,
               std::string* script) {
   ChunkBegin begin;
-  begin.range_id = range;
+  begin.part_id = part;
   begin.ordinal = ordinal;
   begin.kind = how.kind;
   AddStep(FrameType::kChunkBegin, 0, Encode(begin), script);
@@ -419,7 +419,7 @@ void AddChunk(uint32_t range, uint32_t ordinal, Chunk chunk, const How& how,
     AddStep(FrameType::kChunkData, zstd ? kZstd : 0,
             zstd ? packed.ToString() : raw, script);
   }
-  chunk.end.range_id = range;
+  chunk.end.part_id = part;
   chunk.end.ordinal = ordinal;
   AddStep(FrameType::kChunkEnd, kMend, Encode(chunk.end), script);
 }
@@ -441,31 +441,31 @@ std::string CutScript() {
   AddStep(FrameType::kChunkBegin, 0, Encode(begin), &script);
   AddStep(FrameType::kChunkData, 0, chunk.file.substr(half), &script);
   AddStep(FrameType::kChunkEnd, kMend, Encode(chunk.end), &script);
-  AddStep(FrameType::kRangeEnd, kMend, Encode(RangeEnd()), &script);
+  AddStep(FrameType::kPartEnd, kMend, Encode(PartEnd()), &script);
   return script;
 }
 
 void MakeClientLaneSeeds(const fs::path& directory) {
-  RangeEnd end;
+  PartEnd end;
   std::string whole = AckScript();
   AddChunk(0, 0, MakeChunk({}, 100, 110), {}, &whole);
   AddChunk(0, 1, MakeChunk({}, 110, 120), {.frame_bytes = 700}, &whole);
-  AddStep(FrameType::kRangeEnd, kMend, Encode(end), &whole);
-  Write(directory / "one-range", whole);
-  end.range_id = 1;
-  AddStep(FrameType::kRangeEnd, kMend, Encode(end), &whole);
+  AddStep(FrameType::kPartEnd, kMend, Encode(end), &whole);
+  Write(directory / "one-part", whole);
+  end.part_id = 1;
+  AddStep(FrameType::kPartEnd, kMend, Encode(end), &whole);
   const Shape reverse = {.name = "reverse", .reverse = true};
   AddChunk(2, 0, MakeChunk(reverse, 100, 110), {}, &whole);
-  end.range_id = 2;
-  AddStep(FrameType::kRangeEnd, kMend, Encode(end), &whole);
+  end.part_id = 2;
+  AddStep(FrameType::kPartEnd, kMend, Encode(end), &whole);
   Write(directory / "whole", whole);
   Write(directory / "cut", CutScript());
-  end.range_id = 0;
+  end.part_id = 0;
   for (const bool zstd : {false, true}) {
     std::string delta = AckScript();
     AddChunk(0, 0, MakeChunk({}, 100, 110),
-             {.kind = ChunkKind::kDelta, .zstd = zstd}, &delta);
-    AddStep(FrameType::kRangeEnd, kMend, Encode(end), &delta);
+             {.kind = PartKind::kDelta, .zstd = zstd}, &delta);
+    AddStep(FrameType::kPartEnd, kMend, Encode(end), &delta);
     Write(directory / (zstd ? "delta-zstd" : "delta"), delta);
   }
   std::string packed = AckScript();

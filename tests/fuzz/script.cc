@@ -140,8 +140,8 @@ void ScriptConnection::Mend(FrameType type, std::string* payload) const {
       end.file_bytes = chunk_->bytes;
       *payload = Encode(end);
     }
-  } else if (type == FrameType::kRangeEnd) {
-    RangeEnd end;
+  } else if (type == FrameType::kPartEnd) {
+    PartEnd end;
     if (end.DecodeFrom(*payload).ok()) {
       end.chain = chain_.Finish();
       end.totals = totals_;
@@ -181,7 +181,7 @@ void ScriptConnection::Note(FrameType type, bool zstd,
       }
       break;
     }
-    case FrameType::kRangeEnd:
+    case FrameType::kPartEnd:
       chain_ = RangeDigest();
       totals_ = Totals();
       break;

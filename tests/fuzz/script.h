@@ -29,7 +29,7 @@ enum StepFlag : uint8_t {
   kWrongDigest = 2,
   kRaw = 4,    // the payload as it is, without a header
   kGate = 8,   // not before the side under test waits for it (gate.h)
-  kMend = 16,  // ChunkEnd, RangeEnd: with the digests of what was sent;
+  kMend = 16,  // ChunkEnd, PartEnd: with the digests of what was sent;
                // OpenRequest: as set_mend_open() says
   kDrip = 32,  // arrives a few bytes at a time
   kCut = 64,   // and then the connection is lost

@@ -130,7 +130,7 @@ TEST_CASE("A key and its value are not confused with their neighbours",
                 index.DigestOfEntry("a", "b", true));
 }
 
-TEST_CASE("A range with too many entries has a digest and no groups",
+TEST_CASE("A part with too many entries has a digest and no groups",
           "[group_index]") {
   GroupIndex index(kSalt, 1, Keep::kEntries);
   for (uint64_t i = 0; i < kMaxGroups + 10; ++i) {
@@ -159,7 +159,7 @@ TEST_CASE("An entry fits as long as all that were added are kept",
   REQUIRE_FALSE(GroupIndex(kSalt, 1, Keep::kEntries).Fits(key + "k"));
 }
 
-TEST_CASE("An empty range has no groups and one digest", "[group_index]") {
+TEST_CASE("An empty part has no groups and one digest", "[group_index]") {
   const IndexOf a({}, 6);
   REQUIRE(a.has_groups());
   REQUIRE(a.groups().empty());

@@ -142,31 +142,19 @@ Status AnnotateRecord(const JournalRecord& record, std::string* out) {
   switch (record.type) {
     case JournalRecordType::kTransfer:
       return AnnotateMessage<JournalTransfer>(name, payload, offset, out);
-    case JournalRecordType::kRange:
-      return AnnotateMessage<JournalRange>(name, payload, offset, out);
+    case JournalRecordType::kPlan:
+      return AnnotateMessage<JournalPlan>(name, payload, offset, out);
     case JournalRecordType::kChunk:
       return AnnotateMessage<JournalChunk>(name, payload, offset, out);
-    case JournalRecordType::kRangeDone:
-      return AnnotateMessage<JournalRangeDone>(name, payload, offset, out);
+    case JournalRecordType::kPartDone:
+      return AnnotateMessage<JournalPartDone>(name, payload, offset, out);
     case JournalRecordType::kComplete:
       return AnnotateMessage<JournalComplete>(name, payload, offset, out);
-    case JournalRecordType::kOpened:
-      return AnnotateMessage<Opened>(name, payload, offset, out);
-    case JournalRecordType::kSourceRecordPart:
-      return AnnotateMessage<SourceRecordPart>(name, payload, offset, out);
-    case JournalRecordType::kCovers:
-      return AnnotateMessage<Covers>(name, payload, offset, out);
     case JournalRecordType::kIngested:
       return AnnotateMessage<JournalIngested>(name, payload, offset, out);
     case JournalRecordType::kTargetFiles:
       return AnnotateMessage<JournalTargetFiles>(name, payload, offset,
                                                     out);
-    case JournalRecordType::kFamily:
-      return AnnotateMessage<Family>(name, payload, offset, out);
-    case JournalRecordType::kCloneSet:
-      return AnnotateMessage<CloneSet>(name, payload, offset, out);
-    case JournalRecordType::kCloneFiles:
-      return AnnotateMessage<CloneFiles>(name, payload, offset, out);
   }
   return Status::OK();
 }
@@ -191,16 +179,16 @@ Status AnnotateLanePayload(FrameType type, const Slice& payload,
   constexpr uint64_t kAt = kFrameHeaderBytes;
   const char* name = FrameTypeName(type);
   switch (type) {
-    case FrameType::kRangeRequest:
-      return AnnotateMessage<RangeRequest>(name, payload, kAt, out);
+    case FrameType::kPartRequest:
+      return AnnotateMessage<PartRequest>(name, payload, kAt, out);
     case FrameType::kChunkBegin:
       return AnnotateMessage<ChunkBegin>(name, payload, kAt, out);
     case FrameType::kChunkAck:
       return AnnotateMessage<ChunkAck>(name, payload, kAt, out);
     case FrameType::kChunkEnd:
       return AnnotateMessage<ChunkEnd>(name, payload, kAt, out);
-    case FrameType::kRangeEnd:
-      return AnnotateMessage<RangeEnd>(name, payload, kAt, out);
+    case FrameType::kPartEnd:
+      return AnnotateMessage<PartEnd>(name, payload, kAt, out);
     case FrameType::kDigestRequest:
       return AnnotateMessage<DigestRequest>(name, payload, kAt, out);
     case FrameType::kUnitDigestRequest:
@@ -244,8 +232,8 @@ Status AnnotatePayload(FrameType type, const Slice& payload,
       return AnnotateMessage<Opened>(name, payload, kAt, out);
     case FrameType::kFamily:
       return AnnotateMessage<Family>(name, payload, kAt, out);
-    case FrameType::kRanges:
-      return AnnotateMessage<Ranges>(name, payload, kAt, out);
+    case FrameType::kParts:
+      return AnnotateMessage<Parts>(name, payload, kAt, out);
     case FrameType::kPlanItems:
       return AnnotateMessage<PlanItems>(name, payload, kAt, out);
     case FrameType::kPlanEnd:

@@ -153,7 +153,7 @@ Status DialLane(const HostPort& where, const TransferId& id, uint32_t lane,
 }
 
 Status OpenSample(const HostPort& where, Opened* opened,
-                  std::unique_ptr<Channel>* channel, uint32_t* ranges,
+                  std::unique_ptr<Channel>* channel, uint32_t* parts,
                   const Hello* as, const TlsFiles& tls) {
   Status status = as != nullptr ? Dial(where, *as, tls, channel)
                                 : DialControl(where, channel, tls);
@@ -176,20 +176,20 @@ Status OpenSample(const HostPort& where, Opened* opened,
     planned = status.ok() && frame.type == FrameType::kPlanEnd;
   }
   PlanEnd end;
-  if (status.ok() && ranges != nullptr) {
+  if (status.ok() && parts != nullptr) {
     status = end.DecodeFrom(frame.payload);
-    *ranges = end.range_count;
+    *parts = end.part_count;
   }
   return status;
 }
 
-Status TakeRanges(Channel* lane, uint32_t count, Finish* totals,
+Status TakeParts(Channel* lane, uint32_t count, Finish* totals,
                   std::vector<std::string>* chunks) {
   totals->families.assign(1, Totals());
   for (uint32_t id = 0; id < count; ++id) {
-    RangeRequest request;
-    request.range_id = id;
-    Status status = lane->SendMessage(FrameType::kRangeRequest, request);
+    PartRequest request;
+    request.part_id = id;
+    Status status = lane->SendMessage(FrameType::kPartRequest, request);
     Frame frame;
     do {
       status = status.ok() ? lane->Receive(Soon(), &frame) : status;
@@ -200,11 +200,11 @@ Status TakeRanges(Channel* lane, uint32_t count, Finish* totals,
           chunks->back().append(frame.payload.data(), frame.payload.size());
         }
       }
-    } while (status.ok() && frame.type != FrameType::kRangeEnd &&
+    } while (status.ok() && frame.type != FrameType::kPartEnd &&
              frame.type != FrameType::kEnd);
-    RangeEnd end;
+    PartEnd end;
     if (status.ok()) {
-      status = lane->ExpectType(frame, FrameType::kRangeEnd);
+      status = lane->ExpectType(frame, FrameType::kPartEnd);
     }
     if (status.ok()) {
       status = end.DecodeFrom(frame.payload);
@@ -350,18 +350,18 @@ Status SendPlan(const SourceLies& lies, Channel* channel) {
       status = channel->SendMessage(FrameType::kFamily, one);
     }
   }
-  Ranges batch;
-  batch.ranges.resize(1);
-  batch.ranges[0].estimated_bytes = 1000;
-  Lie(lies.ranges, &batch.ranges);
+  Parts batch;
+  batch.parts.resize(1);
+  batch.parts[0].bytes = 1000;
+  Lie(lies.parts, &batch.parts);
   PlanEnd end;
-  end.range_count = static_cast<uint32_t>(batch.ranges.size());
+  end.part_count = static_cast<uint32_t>(batch.parts.size());
   Lie(lies.plan_end, &end);
-  if (lies.withholds == FrameType::kRanges) {
+  if (lies.withholds == FrameType::kParts) {
     return status;
   }
   if (status.ok()) {
-    status = channel->SendMessage(FrameType::kRanges, batch);
+    status = channel->SendMessage(FrameType::kParts, batch);
   }
   if (lies.withholds == FrameType::kPlanEnd) {
     return status;
@@ -378,7 +378,7 @@ Totals TotalsOf(const ChunkEnd& end) {
   return totals;
 }
 
-void SendRangeOnce(const SourceLies& lies, Channel* channel) {
+void SendPartOnce(const SourceLies& lies, Channel* channel) {
   Honest honest = MakeChunk();
   Lie(lies.chunk_file, &honest.file);
   ChunkBegin begin;
@@ -405,7 +405,7 @@ void SendRangeOnce(const SourceLies& lies, Channel* channel) {
   digest.AddFrame(frame_digest);
   honest.end.file_bytes = honest.file.size();
   honest.end.digest = digest.Finish();
-  RangeEnd end;
+  PartEnd end;
   end.totals = TotalsOf(honest.end);
   RangeDigest chain;
   chain.AddChunk(honest.end.digest);
@@ -432,10 +432,10 @@ void SendRangeOnce(const SourceLies& lies, Channel* channel) {
       status = channel->SendMessage(FrameType::kChunkEnd, honest.end, Soon());
     }
   }
-  Lie(lies.range_end, &end);
-  if (status.ok() && lies.withholds != FrameType::kRangeEnd) {
+  Lie(lies.part_end, &end);
+  if (status.ok() && lies.withholds != FrameType::kPartEnd) {
     // The target may have hung up by now.
-    channel->SendMessage(FrameType::kRangeEnd, end, Soon())
+    channel->SendMessage(FrameType::kPartEnd, end, Soon())
         .PermitUncheckedError();
   }
 }
@@ -510,11 +510,11 @@ std::unique_ptr<FakeSource> LyingSource(const SourceLies& lies) {
     }
     Frame frame;
     while (channel->Receive(WaitLimit::Forever(), &frame).ok()) {
-      if (frame.type == FrameType::kRangeRequest) {
-        if (lies.before_range) {
-          lies.before_range(*control, channel);
+      if (frame.type == FrameType::kPartRequest) {
+        if (lies.before_part) {
+          lies.before_part(*control, channel);
         }
-        SendRangeOnce(lies, channel);
+        SendPartOnce(lies, channel);
       } else if (lies.other_request) {
         lies.other_request(channel, frame);
       }

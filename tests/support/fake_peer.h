@@ -59,18 +59,18 @@ rocksdb::Status DialControl(const HostPort& where,
 rocksdb::Status DialLane(const HostPort& where, const TransferId& id,
                          uint32_t lane, std::unique_ptr<Channel>* channel,
                          const TlsFiles& tls = {});
-// A control connection on which "db" is opened; *opened and *ranges (may be
-// null: how many ranges the plan has) are its answer. `as` (may be null) is
+// A control connection on which "db" is opened; *opened and *parts (may be
+// null: how many parts the plan has) are its answer. `as` (may be null) is
 // who this side says it is, without TLS.
 rocksdb::Status OpenSample(const HostPort& where, Opened* opened,
                            std::unique_ptr<Channel>* channel,
-                           uint32_t* ranges = nullptr,
+                           uint32_t* parts = nullptr,
                            const Hello* as = nullptr,
                            const TlsFiles& tls = {});
-// Takes ranges 0 to count - 1 of one family over a lane; *totals is what a
+// Takes parts 0 to count - 1 of one family over a lane; *totals is what a
 // target that kept all of it would send. `chunks` (may be null) gets each
-// chunk's file, in the order of the ranges.
-rocksdb::Status TakeRanges(Channel* lane, uint32_t count, Finish* totals,
+// chunk's file, in the order of the parts.
+rocksdb::Status TakeParts(Channel* lane, uint32_t count, Finish* totals,
                            std::vector<std::string>* chunks = nullptr);
 // The End frame a peer sends, skipping others; what Receive() says if none
 // comes.
@@ -101,29 +101,29 @@ class FakeSource {
   std::thread acceptor_;
 };
 
-// A source that keeps to the protocol for one family of one range with one
+// A source that keeps to the protocol for one family of one part with one
 // chunk, but for what a test changes.
 struct SourceLies {
   std::function<void(Opened*)> opened;
   std::function<void(std::vector<Family>*)> families;
-  std::function<void(std::vector<Range>*)> ranges;
+  std::function<void(std::vector<Part>*)> parts;
   std::function<void(PlanEnd*)> plan_end;
   std::function<void(std::string*)> chunk_file;
   // The payload of its only data frame, and the frame's flags.
   std::function<void(std::string*, uint16_t*)> chunk_payload;
   std::function<void(ChunkBegin*)> chunk_begin;
   std::function<void(ChunkEnd*)> chunk_end;
-  std::function<void(RangeEnd*)> range_end;
+  std::function<void(PartEnd*)> part_end;
   std::function<void(Finish*)> finished;
   // Its files all hold the 6 bytes "bytes\n".
   std::function<void(const OtherFileRequest&, OtherFilePart*)> other_file;
   // In place of what is said after Opened (or of a whole lane), when set.
   FakeSource::Script after_opened;
   FakeSource::Script lane;
-  // Called before a lane answers a request for a range, with the control
+  // Called before a lane answers a request for a part, with the control
   // channel too.
-  std::function<void(Channel* control, Channel* lane)> before_range;
-  // What a lane does with requests other than for ranges; unset: nothing.
+  std::function<void(Channel* control, Channel* lane)> before_part;
+  // What a lane does with requests other than for parts; unset: nothing.
   std::function<void(Channel*, const Frame&)> other_request;
   // From the first frame of that type on it only answers pings; HelloAck: of
   // control connections, or of lanes.

@@ -67,11 +67,11 @@ Status OpenAs(const HostPort& where, const OpenRequest& request,
       status = announced->opened.DecodeFrom(frame.payload);
     } else if (frame.type == FrameType::kFamily) {
       status = announced->families.emplace_back().DecodeFrom(frame.payload);
-    } else if (frame.type == FrameType::kRanges) {
-      Ranges batch;
+    } else if (frame.type == FrameType::kParts) {
+      Parts batch;
       status = batch.DecodeFrom(frame.payload);
-      announced->ranges.insert(announced->ranges.end(), batch.ranges.begin(),
-                               batch.ranges.end());
+      announced->parts.insert(announced->parts.end(), batch.parts.begin(),
+                               batch.parts.end());
     } else if (frame.type == FrameType::kEnd) {
       status = (*control)->ExpectType(frame, FrameType::kPlanEnd);
     }
@@ -79,20 +79,20 @@ Status OpenAs(const HostPort& where, const OpenRequest& request,
   return status;
 }
 
-Status TakeRange(Channel* lane, const RangeRequest& request, RangeEnd* end,
+Status TakePart(Channel* lane, const PartRequest& request, PartEnd* end,
                  std::vector<ChunkEnd>* chunks) {
-  Status status = lane->SendMessage(FrameType::kRangeRequest, request);
+  Status status = lane->SendMessage(FrameType::kPartRequest, request);
   while (status.ok()) {
     Frame frame;
     status = lane->Receive(Soon(), &frame);
-    if (status.ok() && frame.type == FrameType::kRangeEnd) {
+    if (status.ok() && frame.type == FrameType::kPartEnd) {
       return end->DecodeFrom(frame.payload);
     }
     if (status.ok() && frame.type == FrameType::kChunkEnd &&
         chunks != nullptr) {
       status = chunks->emplace_back().DecodeFrom(frame.payload);
     } else if (status.ok() && frame.type == FrameType::kEnd) {
-      status = lane->ExpectType(frame, FrameType::kRangeEnd);
+      status = lane->ExpectType(frame, FrameType::kPartEnd);
     }
   }
   return status;

@@ -19,7 +19,7 @@ namespace sstferry {
 struct Announced {
   Opened opened;
   std::vector<Family> families;
-  std::vector<Range> ranges;
+  std::vector<Part> parts;
   std::optional<Busy> busy;  // there was no place
 };
 
@@ -32,9 +32,9 @@ rocksdb::Status OpenAs(const HostPort& where, const OpenRequest& request,
                        Announced* announced, const Hello* as = nullptr,
                        const TlsFiles& tls = {});
 
-// Asks for one range; *end is its answer, the chunks are dropped.
-rocksdb::Status TakeRange(Channel* lane, const RangeRequest& request,
-                          RangeEnd* end, std::vector<ChunkEnd>* chunks);
+// Asks for one part; *end is its answer, the chunks are dropped.
+rocksdb::Status TakePart(Channel* lane, const PartRequest& request,
+                          PartEnd* end, std::vector<ChunkEnd>* chunks);
 
 // Tells the totals, gets those of the source, and ends with OK.
 rocksdb::Status FinishWith(Channel* control, const Finish& totals);

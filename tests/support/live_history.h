@@ -18,7 +18,7 @@ struct HistoryOperation {
   Kind kind = Kind::kPut;
   size_t family = 0;
   std::string key;
-  std::string value;  // or the end of the range
+  std::string value;  // or the end of the part
 };
 
 // The operations of batch `number`, each one sequence number. Batches span

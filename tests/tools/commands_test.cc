@@ -153,7 +153,7 @@ TEST_CASE("Help prints the bounds that are checked and the member's default",
           "[tools][help]") {
   REQUIRE(PullOptions().lanes == 4);
   REQUIRE(HelpOf("pull", "lanes") ==
-          "Move N ranges at the same time. 1 to 64. Default: 4.");
+          "Move N parts at the same time. 1 to 64. Default: 4.");
   REQUIRE(PullOptions().chunk_bytes == 64'000'000);
   REQUIRE(HelpOf("pull", "chunk-bytes") ==
           "Size of an SST chunk. 64Ki to 4Gi. Default: 64M.");

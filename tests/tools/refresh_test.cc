@@ -204,7 +204,7 @@ TEST_CASE("Nights in place: seeded, refreshed, nothing to do, and busy",
   REQUIRE(night.json["mode"] == "refresh");
   REQUIRE(night.json["visibility"] == "all");
   REQUIRE(night.json["state"] == "complete");
-  REQUIRE(night.json["ranges_sent"] > 0);
+  REQUIRE(night.json["parts_sent"] > 0);
   REQUIRE(night.json["sequence_old"] < night.json["sequence_new"]);
   REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
   REQUIRE_FALSE(fs::exists(world.target() + ".sstferry"));
@@ -220,7 +220,7 @@ TEST_CASE("Nights in place: seeded, refreshed, nothing to do, and busy",
   }
   REQUIRE(night.Run() == 0);
   INFO(night.json.dump(2));
-  REQUIRE(night.json["ranges_sent"] == 0);
+  REQUIRE(night.json["parts_sent"] == 0);
   REQUIRE(night.json["sst_bytes"] == 0);
 }
 

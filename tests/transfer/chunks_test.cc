@@ -50,7 +50,7 @@ std::set<uint32_t> FormatsIn(const std::string& directory) {
 
 TEST_CASE("A chunk overruns its size by at most one entry",
           "[transfer][exact]") {
-  // The source's files are compressed many times over, so that a range, cut
+  // The source's files are compressed many times over, so that a part, cut
   // by file bytes, holds many chunks.
   const TempDir dir;
   constexpr uint64_t kChunkBytes = 100'000;
@@ -71,7 +71,7 @@ TEST_CASE("A chunk overruns its size by at most one entry",
   const Ferried moved = Ferry(dir / "source", dir / "target", options);
   REQUIRE_OK(moved.status);
   ExpectSameEntries(dir / "source", dir / "target");
-  REQUIRE(moved.summary.chunks > 20 * moved.summary.ranges);
+  REQUIRE(moved.summary.chunks > 20 * moved.summary.parts);
   uint64_t full = 0;
   for (const std::string& path : PathsWith(dir / "target", ".sst")) {
     std::unique_ptr<FileSource> source;
@@ -83,7 +83,7 @@ TEST_CASE("A chunk overruns its size by at most one entry",
     REQUIRE(data < kChunkBytes + kLargestEntry + 2000);
     full += data >= kChunkBytes;
   }
-  REQUIRE(full + moved.summary.ranges >= moved.summary.chunks);
+  REQUIRE(full + moved.summary.parts >= moved.summary.chunks);
 }
 
 TEST_CASE("Entries larger than a chunk take one chunk each",

@@ -310,7 +310,7 @@ TEST_CASE("A record of before, which counts no entries, lets a refresh compare "
   }
   const Ferried ended = Refresh(dir / "source", dir / "target");
   REQUIRE_OK(ended.status);
-  REQUIRE(ended.summary.ranges_unchanged == 0);
+  REQUIRE(ended.summary.parts_unchanged == 0);
   ExpectSameEntries(dir / "source", dir / "target");
 }
 

@@ -160,17 +160,17 @@ struct StalledTarget {
                 bool wants_little) {
     REQUIRE_OK(OpenAs(where, request, &control, &announced));
     REQUIRE_OK(DialLane(where, announced.opened.transfer_id, 0, &lane));
-    std::vector<Range> ranges = announced.ranges;
-    std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) {
-      return a.estimated_bytes > b.estimated_bytes;
+    std::vector<Part> parts = announced.parts;
+    std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+      return a.bytes > b.bytes;
     });
     if (wants_little) {
-      ranges = {ranges.back()};  // sockets hold it
+      parts = {parts.back()};  // sockets hold it
     }
-    for (size_t i = 0; i < std::min<size_t>(3, ranges.size()); ++i) {
-      RangeRequest range;
-      range.range_id = ranges[i].id;
-      REQUIRE_OK(lane->SendMessage(FrameType::kRangeRequest, range));
+    for (size_t i = 0; i < std::min<size_t>(3, parts.size()); ++i) {
+      PartRequest part;
+      part.part_id = parts[i].id;
+      REQUIRE_OK(lane->SendMessage(FrameType::kPartRequest, part));
     }
   }
   std::unique_ptr<Channel> control;
@@ -251,8 +251,8 @@ TEST_CASE("A stalled and a slow reader of a snapshot hold up nobody else",
   REQUIRE(again.opened.snapshot_sequence == fast.snapshot_sequence);
   REQUIRE_OK(DialLane(server.address(), request.held_transfer, 0, &lane));
   Finish totals;
-  REQUIRE_OK(TakeRanges(lane.get(),
-                        static_cast<uint32_t>(again.ranges.size()), &totals));
+  REQUIRE_OK(TakeParts(lane.get(),
+                        static_cast<uint32_t>(again.parts.size()), &totals));
   REQUIRE_OK(FinishWith(control.get(), totals));
   if (!clones) {
     REQUIRE(totals.families[0].entries == kMany + 1);

@@ -183,20 +183,20 @@ TEST_CASE("A source keeps to the rate that a target asks for",
   Opened opened;
   REQUIRE_OK(control->SendMessage(FrameType::kOpenRequest, request));
   REQUIRE_OK(control->ReceiveMessage(FrameType::kOpened, {}, &opened));
-  uint32_t ranges = 0;
+  uint32_t parts = 0;
   for (Frame frame; frame.type != FrameType::kPlanEnd;) {
     REQUIRE_OK(control->Receive({}, &frame));
     PlanEnd end;
     if (frame.type == FrameType::kPlanEnd) {
       REQUIRE_OK(end.DecodeFrom(frame.payload));
-      ranges = end.range_count;
+      parts = end.part_count;
     }
   }
   std::unique_ptr<Channel> lane;
   REQUIRE_OK(DialLane(server.address(), opened.transfer_id, 0, &lane));
   Finish totals;
   const steady_clock::time_point start = steady_clock::now();
-  REQUIRE_OK(TakeRanges(lane.get(), ranges, &totals));
+  REQUIRE_OK(TakeParts(lane.get(), parts, &totals));
   const double took =
       std::chrono::duration<double>(steady_clock::now() - start).count();
   REQUIRE(took > 1.6);  // of 2

@@ -83,7 +83,7 @@ TEST_CASE("Range deletions that no property counts are in a refresh in place",
   options.verify = GENERATE(false, true);
   const Ferried refreshed = Refresh(dir / "source", dir / "target", options);
   REQUIRE_OK(refreshed.status);
-  REQUIRE(refreshed.summary.ranges_looked_up == 0);
+  REQUIRE(refreshed.summary.parts_looked_up == 0);
   REQUIRE(EntriesOf(dir / "target", OneFamily()).size() == 900);
   ExpectSameEntries(dir / "source", dir / "target");
 }

@@ -26,12 +26,12 @@ Taken TakeAs(const Hello& as, const std::string& directory) {
   std::unique_ptr<Channel> control;
   std::unique_ptr<Channel> lane;
   Opened opened;
-  uint32_t ranges = 0;
-  REQUIRE_OK(OpenSample(server.address(), &opened, &control, &ranges, &as));
+  uint32_t parts = 0;
+  REQUIRE_OK(OpenSample(server.address(), &opened, &control, &parts, &as));
   REQUIRE_OK(DialLane(server.address(), opened.transfer_id, 0, &lane));
   Finish totals;
   std::vector<std::string> chunks;
-  REQUIRE_OK(TakeRanges(lane.get(), ranges, &totals, &chunks));
+  REQUIRE_OK(TakeParts(lane.get(), parts, &totals, &chunks));
   Taken taken;
   taken.entries = totals.families[0].entries;
   for (const std::string& chunk : chunks) {

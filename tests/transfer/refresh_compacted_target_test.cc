@@ -50,8 +50,8 @@ TEST_CASE("A replica whose application compacts it is refreshed at the cost of "
     }
     INFO(refreshed.message());
     REQUIRE_OK(refreshed.status);
-    REQUIRE(refreshed.summary.ranges_compared == 0);
-    REQUIRE(refreshed.summary.ranges_looked_up > 0);
+    REQUIRE(refreshed.summary.parts_compared == 0);
+    REQUIRE(refreshed.summary.parts_looked_up > 0);
     REQUIRE(refreshed.summary.entries_put == kKeys / 200);
     REQUIRE_FALSE(refreshed.notes_mention("must be compared"));
   }
@@ -80,8 +80,8 @@ TEST_CASE("What an application wrote is compared where it wrote, and the report 
   const Ferried refreshed = Refresh(source, target, options);
   REQUIRE_OK(refreshed.status);
   ExpectSameEntries(source, target);
-  REQUIRE(refreshed.summary.ranges_compared > 0);
-  REQUIRE(refreshed.summary.ranges_looked_up > 0);
+  REQUIRE(refreshed.summary.parts_compared > 0);
+  REQUIRE(refreshed.summary.parts_looked_up > 0);
   REQUIRE(refreshed.notes_mention("column family 'default': 1 of "));
   REQUIRE(refreshed.notes_mention("must be compared, because the target was "
                                   "written to or compacted there"));

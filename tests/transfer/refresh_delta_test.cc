@@ -74,15 +74,15 @@ TEST_CASE("Scattered changes in a new file are looked up by their keys",
   Change(pair.source, Scatter);
   const Ferried refreshed = pair.Run();
   const Summary& summary = refreshed.summary;
-  REQUIRE(summary.ranges_looked_up == summary.ranges);
-  REQUIRE(summary.ranges_compared == 0);
+  REQUIRE(summary.parts_looked_up == summary.parts);
+  REQUIRE(summary.parts_compared == 0);
   REQUIRE(summary.entries_put == 200);
   REQUIRE(summary.entries_deleted == 100);
   REQUIRE(summary.chunks_delta == summary.chunks);
   REQUIRE(summary.sst_bytes < 40'000);
   // And once more: the deltas are part of what the target remembers.
   const Ferried again = pair.Run();
-  REQUIRE(again.summary.ranges_unchanged == again.summary.ranges);
+  REQUIRE(again.summary.parts_unchanged == again.summary.parts);
   REQUIRE(again.summary.sst_bytes == 0);
 }
 
@@ -96,8 +96,8 @@ TEST_CASE("Scattered changes of a compacted source are found by groups",
   });
   const Ferried refreshed = pair.Run();
   const Summary& summary = refreshed.summary;
-  REQUIRE(summary.ranges_compared == summary.ranges);
-  REQUIRE(summary.ranges_delta > 0);
+  REQUIRE(summary.parts_compared == summary.parts);
+  REQUIRE(summary.parts_delta > 0);
   REQUIRE(summary.entries_put == 200);
   REQUIRE(summary.entries_deleted == 100);
   REQUIRE(summary.chunks_built == 0);
@@ -140,7 +140,7 @@ TEST_CASE("A range deletion in a new file is compared, not looked up",
     db->Put(NumberedKey(310), "above it");
   });
   const Ferried refreshed = pair.Run();
-  REQUIRE(refreshed.summary.ranges_looked_up == 0);
+  REQUIRE(refreshed.summary.parts_looked_up == 0);
   REQUIRE(refreshed.summary.entries_put == 1);
   REQUIRE(refreshed.summary.entries_deleted == 19);
 }
@@ -160,7 +160,7 @@ TEST_CASE("Keys of a WAL are looked up again after the source lost its WAL",
   fs::remove_all(pair.source);
   fs::rename(saved, pair.source);
   const Ferried without = pair.Run();
-  REQUIRE(without.summary.ranges_looked_up > 0);
+  REQUIRE(without.summary.parts_looked_up > 0);
   REQUIRE(without.summary.entries_put == 200);
   REQUIRE(without.summary.entries_deleted == 100);
 }
@@ -196,7 +196,7 @@ TEST_CASE("A key of a lost WAL is not deleted under other bytes of the same key"
   const Ferried refreshed = Refresh(source, dir / "target", options);
   INFO(refreshed.message());
   REQUIRE_OK(refreshed.status);
-  REQUIRE(refreshed.summary.ranges_looked_up ==
+  REQUIRE(refreshed.summary.parts_looked_up ==
           (options.compare == CompareMode::kFiles ? 1u : 0u));
   REQUIRE(EntriesOf(dir / "target", families) == EntriesOf(source, families));
 }
@@ -212,7 +212,7 @@ TEST_CASE("A file that the source lost is compared, not looked up",
   fs::rename(saved, pair.source);
   Change(pair.source, [](OpenDb* db) { db->Put(NumberedKey(1), "one"); });
   const Ferried without = pair.Run();
-  REQUIRE(without.summary.ranges_looked_up == 0);
+  REQUIRE(without.summary.parts_looked_up == 0);
   REQUIRE(without.summary.entries_put == 201);
   REQUIRE(without.summary.entries_deleted == 100);
 }
@@ -230,7 +230,7 @@ TEST_CASE("A range deletion in a lost WAL is found by comparison",
   fs::remove_all(pair.source);
   fs::rename(saved, pair.source);
   const Ferried without = pair.Run();
-  REQUIRE(without.summary.ranges_looked_up == 0);
+  REQUIRE(without.summary.parts_looked_up == 0);
   REQUIRE(without.summary.entries_put == 20);
 }
 
@@ -246,7 +246,7 @@ TEST_CASE("A damaged record of the source costs a comparison, no more",
   }
   Change(pair.source, Scatter);
   const Ferried refreshed = pair.Run();
-  REQUIRE(refreshed.summary.ranges_looked_up == 0);
+  REQUIRE(refreshed.summary.parts_looked_up == 0);
   REQUIRE(refreshed.summary.entries_put == 200);
 }
 
@@ -262,8 +262,8 @@ TEST_CASE("More changes than half of the other entries are compared",
     }
   });
   const Ferried refreshed = pair.Run();
-  REQUIRE((refreshed.summary.ranges_looked_up != 0) == (of_ten == 4));
-  REQUIRE((refreshed.summary.ranges_compared != 0) == (of_ten == 6));
+  REQUIRE((refreshed.summary.parts_looked_up != 0) == (of_ten == 4));
+  REQUIRE((refreshed.summary.parts_compared != 0) == (of_ten == 6));
   if (of_ten == 4) {
     REQUIRE(refreshed.summary.entries_put == kKeys / 10 * of_ten);
   }
@@ -298,7 +298,7 @@ TEST_CASE("Keys are looked up where they lie close together and far apart",
     }
   });
   const Ferried refreshed = pair.Run();
-  REQUIRE(refreshed.summary.ranges_looked_up == refreshed.summary.ranges);
+  REQUIRE(refreshed.summary.parts_looked_up == refreshed.summary.parts);
   REQUIRE(refreshed.summary.entries_put == puts);
   REQUIRE(refreshed.summary.entries_deleted == deletions);
 }
@@ -314,7 +314,7 @@ TEST_CASE("Where everything differs, everything is sent, and nothing twice",
   const Ferried refreshed = pair.Run();
   REQUIRE(refreshed.summary.entries_put == kKeys);
   REQUIRE(refreshed.summary.entries_deleted == 0);
-  REQUIRE(refreshed.summary.ranges_compared > 0);
+  REQUIRE(refreshed.summary.parts_compared > 0);
 }
 
 TEST_CASE("The empty key is a key like all others",
@@ -373,7 +373,7 @@ TEST_CASE("Merge operands are sent as the value that a reader sees",
   }
   const Ferried refreshed = Refresh(dir / "source", dir / "target");
   REQUIRE_OK(refreshed.status);
-  REQUIRE(refreshed.summary.ranges_looked_up > 0);
+  REQUIRE(refreshed.summary.parts_looked_up > 0);
   REQUIRE(refreshed.summary.entries_put == 1);
   OpenDb target(dir / "target", families);
   std::string value;

@@ -520,10 +520,10 @@ class Histories {
     counts_->parts += !asked.selection.families.empty() ||
                       asked.selection.interval.begin.has_value();
     counts_->open += night.is_open;
-    counts_->sent += summary.ranges_sent;
-    counts_->unchanged += summary.ranges_unchanged;
-    counts_->compared += summary.ranges_compared;
-    counts_->looked_up += summary.ranges_looked_up;
+    counts_->sent += summary.parts_sent;
+    counts_->unchanged += summary.parts_unchanged;
+    counts_->compared += summary.parts_compared;
+    counts_->looked_up += summary.parts_looked_up;
     counts_->deltas += summary.chunks_delta;
     counts_->range_deletions +=
         IngestedRangeDeletions(target_.database(), target_.families());
@@ -556,7 +556,7 @@ TEST_CASE("Whatever happened to both sides, a refresh leaves what was asked "
   std::cerr << counts.refreshes << " refreshes (" << counts.parts
             << " of parts, " << counts.open << " of open databases, "
             << counts.hidden << " beside a family that cannot be opened): "
-            << counts.sent << " ranges sent, " << counts.unchanged
+            << counts.sent << " parts sent, " << counts.unchanged
             << " unchanged, " << counts.compared << " compared, "
             << counts.looked_up << " looked up, " << counts.deltas << " deltas, "
             << counts.range_deletions

@@ -57,8 +57,8 @@ PullOptions Selecting(const std::string& family) {
 // All of it, without a look at any entry.
 void RequireBelieved(const Ferried& refreshed) {
   REQUIRE_OK(refreshed.status);
-  REQUIRE(refreshed.summary.ranges_unchanged == refreshed.summary.ranges);
-  REQUIRE(refreshed.summary.ranges_compared == 0);
+  REQUIRE(refreshed.summary.parts_unchanged == refreshed.summary.parts);
+  REQUIRE(refreshed.summary.parts_compared == 0);
 }
 
 // Whoever opens the source now does not know the order of "b".
@@ -189,7 +189,7 @@ TEST_CASE("A merge operator with other options reads the same files otherwise",
   { OpenDb db(source, with_delimiter("+")); }  // OPTIONS name it from here on
   const Ferried refreshed = Refresh(source, dir / "target");
   REQUIRE_OK(refreshed.status);
-  CHECK(refreshed.summary.ranges_compared > 0);
+  CHECK(refreshed.summary.parts_compared > 0);
   REQUIRE(EntriesOf(dir / "target", OneFamily())[0].second == "1+2+3");
   RequireBelieved(Refresh(source, dir / "target"));
 }
@@ -356,7 +356,7 @@ TEST_CASE("A comparison by digest finds what nobody doubted",
   options.compare = CompareMode::kDigest;
   const Ferried compared = Refresh(world.source, world.target, options);
   REQUIRE_OK(compared.status);
-  REQUIRE(compared.summary.ranges_compared == 2);
+  REQUIRE(compared.summary.parts_compared == 2);
   REQUIRE(Get(world.target, "n", "b") == "(none)");
 }
 
@@ -424,8 +424,8 @@ TEST_CASE("What one refresh of an open database proved the next believes",
   const Ferried compared =
       RefreshOpen(world.source, &db, {"default", "b"}, options);
   REQUIRE_OK(compared.status);
-  REQUIRE(compared.summary.ranges_compared > 0);
-  REQUIRE(compared.summary.ranges_sent == 0);
+  REQUIRE(compared.summary.parts_compared > 0);
+  REQUIRE(compared.summary.parts_sent == 0);
   const Ferried last =
       RefreshOpen(world.source, &db, {"default", "b"}, options);
   RequireBelieved(last);

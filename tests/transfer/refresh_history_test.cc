@@ -369,9 +369,9 @@ void Count(const Night& night, const Summary& summary, Counts* counts) {
     return;
   }
   counts->refreshes++;
-  counts->sent += summary.ranges_sent;
-  counts->unchanged += summary.ranges_unchanged;
-  counts->compared += summary.ranges_compared;
+  counts->sent += summary.parts_sent;
+  counts->unchanged += summary.parts_unchanged;
+  counts->compared += summary.parts_compared;
   counts->resumed += summary.chunks_resumed;
 }
 
@@ -494,7 +494,7 @@ TEST_CASE("A target with a past of its own equals the source after a refresh, "
   const bool held = CheckHistories("a refresh leaves the source's entries",
                                    worlds, 100, play);
   std::cerr << counts.refreshes << " refreshes: " << counts.sent
-            << " ranges sent, " << counts.unchanged << " unchanged, "
+            << " parts sent, " << counts.unchanged << " unchanged, "
             << counts.compared << " compared, " << counts.range_deletions
             << " tables with range deletions ingested, " << counts.crashes
             << " crashes, " << counts.resumed << " chunks resumed; "

@@ -319,7 +319,7 @@ TEST_CASE("More keys than an index keeps are compared in parts",
   const bool is_alike = GENERATE(false, true);
   Pair pair;
   pair.options.most_point_deletions = GENERATE(0u, 30u);
-  pair.options.chunk_bytes = 1 << 30;  // few ranges
+  pair.options.chunk_bytes = 1 << 30;  // few parts
   pair.options.lanes = 1;
   {
     OpenDb source(pair.source, pair.families);
@@ -335,7 +335,7 @@ TEST_CASE("More keys than an index keeps are compared in parts",
   }
   const Ferried refreshed = pair.Run();
   REQUIRE(refreshed.summary.entries_put == (is_alike ? 58 : 1));
-  REQUIRE(refreshed.summary.chunks_delta > refreshed.summary.ranges_delta);
+  REQUIRE(refreshed.summary.chunks_delta > refreshed.summary.parts_delta);
   REQUIRE((pair.RangeDeletions() > 0) ==
           (!is_alike && pair.options.most_point_deletions > 0));
 }
@@ -354,7 +354,7 @@ TEST_CASE("Families and keys that are new at the target come as puts alone",
   pair.options.chunk_bytes = 64 << 10;
   const Ferried refreshed = pair.Run();
   REQUIRE(refreshed.summary.chunks_built > 0);
-  REQUIRE(refreshed.summary.ranges_compared == 1);
+  REQUIRE(refreshed.summary.parts_compared == 1);
   REQUIRE(refreshed.summary.entries_deleted == 0);
 }
 

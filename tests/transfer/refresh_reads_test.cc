@@ -48,7 +48,7 @@ TEST_CASE("A refresh of what did not change reads no data block of either side",
         is_open ? RefreshOpen(source, open.get(), {"default"}, Long())
                 : Refresh(source, target, Long());
     REQUIRE_OK(again.status);
-    REQUIRE(again.summary.ranges_unchanged == again.summary.ranges);
+    REQUIRE(again.summary.parts_unchanged == again.summary.parts);
     REQUIRE(reads.all_reads() > 0);
     REQUIRE(reads.data_reads() == 0);
   }

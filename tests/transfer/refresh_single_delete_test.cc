@@ -126,7 +126,7 @@ TEST_CASE("Deletions that are no SingleDeletes are searched once",
   ExpectSameEntries(pair.source, pair.target);
   const Ferried again = Refresh(pair.source, pair.target);
   REQUIRE_OK(again.status);
-  REQUIRE(again.summary.ranges_unchanged == again.summary.ranges);
+  REQUIRE(again.summary.parts_unchanged == again.summary.parts);
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ TEST_CASE("A refresh leaves what the source holds, and nothing else",
   REQUIRE_OK(refreshed.status);
   REQUIRE(refreshed.summary.mode == "refresh");
   REQUIRE(refreshed.summary.state == "complete");
-  REQUIRE(refreshed.summary.ranges_left == 0);
+  REQUIRE(refreshed.summary.parts_left == 0);
   REQUIRE(refreshed.summary.sequence_new > refreshed.summary.sequence_old);
   ExpectSameEntries(dir / "source", dir / "target");
   REQUIRE_FALSE(std::filesystem::exists(dir / "target.sstferry"));
@@ -61,9 +61,9 @@ TEST_CASE("A refresh of a source that did not change moves nothing",
   const Ferried again =
       Refresh(dir / "source", dir / "target", Small());
   REQUIRE_OK(again.status);
-  REQUIRE(again.summary.ranges_sent == 0);
-  REQUIRE(again.summary.ranges_compared == 0);
-  REQUIRE(again.summary.ranges_unchanged == again.summary.ranges);
+  REQUIRE(again.summary.parts_sent == 0);
+  REQUIRE(again.summary.parts_compared == 0);
+  REQUIRE(again.summary.parts_unchanged == again.summary.parts);
   REQUIRE(again.summary.ingest_calls == 0);
   REQUIRE(again.summary.sst_bytes == 0);
   REQUIRE(again.summary.bytes_skipped > 0);
@@ -84,7 +84,7 @@ TEST_CASE("A refresh moves what changed in the WAL and not much more",
   const Ferried refreshed =
       Refresh(dir / "source", dir / "target", Small());
   REQUIRE_OK(refreshed.status);
-  REQUIRE(refreshed.summary.ranges_looked_up > 0);
+  REQUIRE(refreshed.summary.parts_looked_up > 0);
   REQUIRE(refreshed.summary.entries_put == 30);
   REQUIRE(refreshed.summary.sst_bytes < 60'000);  // of 3 MB
   ExpectSameEntries(dir / "source", dir / "target");
@@ -109,7 +109,7 @@ TEST_CASE("A refresh replaces what somebody wrote into the target",
     const Ferried refreshed =
         Refresh(dir / "source", dir / "target", Small());
     REQUIRE_OK(refreshed.status);
-    REQUIRE(refreshed.summary.ranges_compared > 0);
+    REQUIRE(refreshed.summary.parts_compared > 0);
     ExpectSameEntries(dir / "source", dir / "target");
   }
 }

@@ -217,11 +217,11 @@ TEST_CASE("Wide-column entities are refused for a target that cannot take them",
   std::unique_ptr<Channel> control;
   std::unique_ptr<Channel> lane;
   Opened opened;
-  uint32_t ranges = 0;
-  REQUIRE_OK(OpenSample(server.address(), &opened, &control, &ranges, &old));
+  uint32_t parts = 0;
+  REQUIRE_OK(OpenSample(server.address(), &opened, &control, &parts, &old));
   REQUIRE_OK(DialLane(server.address(), opened.transfer_id, 0, &lane));
   Finish totals;
-  REQUIRE_FALSE(TakeRanges(lane.get(), ranges, &totals).ok());
+  REQUIRE_FALSE(TakeParts(lane.get(), parts, &totals).ok());
   const rocksdb::Status told = ReceiveEnd(control.get());
   INFO(told.ToString());
   REQUIRE(EndStateOf(told) == EndState::kRefused);

@@ -259,7 +259,7 @@ TEST_CASE("A difference that a verify found is mended by the next refresh, "
   const Ferried mended = Refresh(world.source, world.target);
   INFO(mended.message());
   REQUIRE_OK(mended.status);
-  REQUIRE(mended.summary.ranges_compared == mended.summary.ranges);
+  REQUIRE(mended.summary.parts_compared == mended.summary.parts);
   RequireSound(world.source, world.target);
 }
 
@@ -385,7 +385,7 @@ TEST_CASE("A refresh that was begun before a fault was found does not end as "
   const Ferried ended = Refresh(world.source, world.target);
   INFO(ended.message());
   REQUIRE_OK(ended.status);
-  REQUIRE(ended.summary.ranges_compared == ended.summary.ranges);
+  REQUIRE(ended.summary.parts_compared == ended.summary.parts);
   RequireSound(world.source, world.target);
 }
 

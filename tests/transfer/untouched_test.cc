@@ -504,9 +504,9 @@ TEST_CASE("A target whose WAL holds two keys far apart is refreshed at once",
   options.lanes = 4;
   const Ferried seeded = Ferry(dir / "S", dir / "T", options);
   REQUIRE_OK(seeded.status);
-  REQUIRE(seeded.summary.ranges > 3);
+  REQUIRE(seeded.summary.parts > 3);
   {
-    // RocksDB flushes both into one file, which spans all ranges.
+    // RocksDB flushes both into one file, which spans all parts.
     OpenDb target(dir / "T", OneFamily(Quiet()));
     target.Put(NumberedKey(7), "foreign");
     target.Put(NumberedKey(39'990), "foreign");

@@ -298,7 +298,7 @@ std::vector<OptionSpec> SeedOptionSpecs() {
       kBeginOption,
       kEndOption,
       Row<Pull>("lanes", Group::kCommon,
-       "Move N ranges at the same time.",
+       "Move N parts at the same time.",
        [](auto& a) -> auto& { return a.options.lanes; },
        NumberValue(1, kMaxLanes)),
       Row<Pull>("max-rate", Group::kCommon,
@@ -422,7 +422,7 @@ std::vector<OptionSpec> VerifyOptionSpecs() {
       kBeginOption,
       kEndOption,
       Row<Verify>("lanes", Group::kCommon,
-       "Compare N ranges at the same time.",
+       "Compare N parts at the same time.",
        [](auto& a) -> auto& { return a.options.lanes; },
        NumberValue(1, kMaxLanes)),
       }, TlsRows<Verify>(), {
@@ -522,7 +522,7 @@ const std::vector<Command>& Commands() {
        "Show what pull would do, and why",
        "Runs the steps of a pull with the same options up to the first name "
        "that it would make, and changes nothing. Prints what the pull would "
-       "move, and why: column families, ranges, sizes, disk space. Ends with "
+       "move, and why: column families, parts, sizes, disk space. Ends with "
        "the status and the exit code with which the pull would end before it "
        "moves data. Takes all options of pull; those that change nothing here "
        "are not listed. If SOURCE is sst://HOST[:PORT] or unix:/PATH "

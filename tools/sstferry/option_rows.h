@@ -2,11 +2,11 @@
 // its command's arguments: the default that help prints is the member's initial
 // value, and the bounds that help prints are those that are checked.
 //
-//   Row<PullArguments>("lanes", Group::kCommon, "Move N ranges at once.",
+//   Row<PullArguments>("lanes", Group::kCommon, "Move N parts at once.",
 //                      [](auto& a) -> auto& { return a.options.lanes; },
 //                      NumberValue(1, kMaxLanes))
 //
-// gives "Move N ranges at once. 1 to 64. Default: 4."
+// gives "Move N parts at once. 1 to 64. Default: 4."
 #pragma once
 
 #include <chrono>

@@ -212,7 +212,7 @@ std::string PlanReport(const Summary& summary, bool brief) {
   }
   text += ", snapshot at sequence " +
           std::to_string(summary.snapshot_sequence) + ", " +
-          FormatCount(summary.ranges, "range") + ", " +
+          FormatCount(summary.parts, "part") + ", " +
           FormatCount(summary.lanes, "lane") + "\n";
   if (!summary.items.empty()) {
     text += brief ? "" : Families(summary) + "\n" + Items(summary) + "\n";

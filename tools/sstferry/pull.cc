@@ -99,9 +99,9 @@ std::string TargetLine(const Summary& summary) {
     return text + ", out of service for " + PullSeconds(summary.outage_seconds) +
            "; " + Levels(summary) + "\n";
   }
-  return text + "; ranges: " + std::to_string(summary.ranges_unchanged) +
-         " unchanged, " + std::to_string(summary.ranges_compared) +
-         " compared, " + std::to_string(summary.ranges_sent) + " sent" +
+  return text + "; parts: " + std::to_string(summary.parts_unchanged) +
+         " unchanged, " + std::to_string(summary.parts_compared) +
+         " compared, " + std::to_string(summary.parts_sent) + " sent" +
          SingleEntries(summary) + Placement(summary) +
          ReadAndWritten(summary) + "\n";
 }

@@ -341,7 +341,7 @@ struct Summary {
   double outage_seconds = 0;  // swap only, including both hooks
   bool exchanged = false;     // swap only: target_dir is another directory
   std::vector<std::string> column_families;
-  uint64_t ranges = 0;
+  uint64_t parts = 0;
   uint64_t chunks = 0;
   uint64_t chunks_built = 0;
   uint64_t chunks_delta = 0;
@@ -367,19 +367,19 @@ struct Summary {
   uint64_t compressed_bytes_before = 0;
   uint64_t compressed_bytes_after = 0;
   uint64_t ingest_calls = 0;
-  // Refresh: numbers of ranges found unchanged (by their files or by digests),
+  // Refresh: numbers of parts found unchanged (by their files or by digests),
   // sent, compared by digest, and not yet done.
-  uint64_t ranges_unchanged = 0;
-  uint64_t ranges_sent = 0;
-  uint64_t ranges_compared = 0;
-  uint64_t ranges_left = 0;
+  uint64_t parts_unchanged = 0;
+  uint64_t parts_sent = 0;
+  uint64_t parts_compared = 0;
+  uint64_t parts_left = 0;
   // Some of those sent: as the entries that differ, after a comparison, or as
   // the entries of keys that may have changed; and the number of these entries.
-  uint64_t ranges_delta = 0;
-  uint64_t ranges_looked_up = 0;
+  uint64_t parts_delta = 0;
+  uint64_t parts_looked_up = 0;
   uint64_t entries_put = 0;
   uint64_t entries_deleted = 0;
-  uint64_t bytes_skipped = 0;  // estimated SST bytes of unchanged ranges
+  uint64_t bytes_skipped = 0;  // estimated SST bytes of unchanged parts
   // By this run: from files, by the source for this transfer and by the target
   // to compare; into tables and blob files at the target, by its compactions
   // too where this process opened the database.

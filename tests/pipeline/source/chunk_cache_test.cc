@@ -35,12 +35,12 @@ struct Factory {
   std::atomic<uint64_t> built{0};
   uint64_t fails_at = kChunks;
 
-  Status Build(const RangeRequest& from, const std::function<bool()>& cancelled,
+  Status Build(const PartRequest& from, const std::function<bool()>& cancelled,
                ChunkSink* sink) {
     Status status;
     for (uint64_t i = from.held.chunks; status.ok() && i < kChunks; ++i) {
       ChunkBegin begin;
-      begin.range_id = from.range_id;
+      begin.part_id = from.part_id;
       begin.ordinal = static_cast<uint32_t>(i);
       status = sink->Begin(begin);
       const std::string contents = ContentsAt(i);
@@ -55,7 +55,7 @@ struct Factory {
       if (status.ok()) {
         ++built;
         ChunkEnd end;
-        end.range_id = from.range_id;
+        end.part_id = from.part_id;
         end.ordinal = begin.ordinal;
         end.largest = KeyAt(i);
         end.file_bytes = kBytes;
@@ -111,12 +111,12 @@ struct Bench {
   }
   CachedRead From(uint64_t ordinal) {
     CachedRead read;
-    read.request.range_id = 7;
+    read.request.part_id = 7;
     read.request.held.chunks = ordinal;
     if (ordinal > 0) {
       read.request.after = KeyAt(ordinal - 1);
     }
-    read.build = [this](const RangeRequest& from,
+    read.build = [this](const PartRequest& from,
                         const std::function<bool()>& cancelled,
                         ChunkSink* sink) {
       return factory.Build(from, cancelled, sink);
@@ -143,7 +143,7 @@ struct Bench {
   std::unique_ptr<ChunkCache> cache;
 };
 
-TEST_CASE("Readers of one range share chunks that are built once",
+TEST_CASE("Readers of one part share chunks that are built once",
           "[chunk][share]") {
   // From files, from both, from memory.
   Bench bench(100 * kBytes, GENERATE(0, kBytes / 10, 100 * kBytes));
@@ -243,10 +243,10 @@ TEST_CASE("A chunk that neither the disk nor memory takes is given up",
   std::promise<void> begun;  // the reader has the chunk's first bytes
   sink.before_chunk = [&](uint64_t) { begun.set_value(); };
   CachedRead read = bench.From(0);
-  read.build = [&](const RangeRequest& from, const std::function<bool()>&,
+  read.build = [&](const PartRequest& from, const std::function<bool()>&,
                    ChunkSink* chunk) {
     ChunkBegin begin;
-    begin.range_id = from.range_id;
+    begin.part_id = from.part_id;
     Status status = chunk->Begin(begin);
     for (int third = 0; status.ok() && third < 3; ++third) {
       if (third == 2) {
@@ -319,12 +319,12 @@ TEST_CASE("A reader of a chunk whose builder failed ends while another builder "
   std::promise<void> first_ended; // the first reader
   const std::shared_future<void> ended = first_ended.get_future().share();
   std::atomic<int> builders{0};
-  const auto build = [&](const RangeRequest& from,
+  const auto build = [&](const PartRequest& from,
                          const std::function<bool()>& cancelled,
                          ChunkSink* sink) {
     if (++builders == 1) {
       ChunkBegin begin;
-      begin.range_id = from.range_id;
+      begin.part_id = from.part_id;
       Status status = sink->Begin(begin);
       if (status.ok()) status = sink->Append(ContentsAt(0).substr(0, 1000));
       reads.get_future().wait();
@@ -397,10 +397,10 @@ TEST_CASE("A reader goes on in memory in the middle of what it read from a file"
   std::promise<void> appended;
   std::promise<void> received;  // memory keeps a piece until the chunk ends
   CachedRead read = bench.From(0);
-  read.build = [&](const RangeRequest& from, const std::function<bool()>&,
+  read.build = [&](const PartRequest& from, const std::function<bool()>&,
                    ChunkSink* sink) {
     ChunkBegin begin;
-    begin.range_id = from.range_id;
+    begin.part_id = from.part_id;
     Status status = sink->Begin(begin);
     if (status.ok()) status = sink->Append(Slice(contents.data(), kPiece));
     if (status.ok()) {
@@ -409,7 +409,7 @@ TEST_CASE("A reader goes on in memory in the middle of what it read from a file"
     appended.set_value();
     received.get_future().wait();
     ChunkEnd end;
-    end.range_id = from.range_id;
+    end.part_id = from.part_id;
     end.file_bytes = contents.size();
     return status.ok() ? sink->End(end) : status;
   };

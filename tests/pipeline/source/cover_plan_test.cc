@@ -68,7 +68,7 @@ TEST_CASE("What the same files back is unchanged, and remembered as before",
   const auto segments = Compare(kFiles, ThreeCovers(kFiles));
   REQUIRE(segments.size() == 3);
   for (size_t i = 0; i < 3; ++i) {
-    REQUIRE(segments[i].need == RangeNeed::kUnchanged);
+    REQUIRE(segments[i].need == PartNeed::kUnchanged);
     REQUIRE(segments[i].covers ==
             std::vector<Cover>{ThreeCovers(kFiles)[i]});
   }
@@ -79,11 +79,11 @@ TEST_CASE("What other files back is compared", "[source][refresh]") {
   changed[1].identity = "9";
   const auto segments = Compare(changed, ThreeCovers(kFiles));
   REQUIRE(segments.size() == 3);
-  REQUIRE(segments[0].need == RangeNeed::kUnchanged);
-  REQUIRE(segments[1].need == RangeNeed::kCompare);
+  REQUIRE(segments[0].need == PartNeed::kUnchanged);
+  REQUIRE(segments[1].need == PartNeed::kCompare);
   REQUIRE(segments[1].interval == KeyInterval{"d", "g"});
   REQUIRE(segments[1].covers.size() == 1);
-  REQUIRE(segments[2].need == RangeNeed::kUnchanged);
+  REQUIRE(segments[2].need == PartNeed::kUnchanged);
 }
 
 TEST_CASE("A comparison by digest compares all, known and unknown",
@@ -95,7 +95,7 @@ TEST_CASE("A comparison by digest compares all, known and unknown",
   const auto segments = Compare(changed, covers, CompareMode::kDigest);
   REQUIRE(segments.size() == 3);
   for (const PlanSegment& segment : segments) {
-    REQUIRE(segment.need == RangeNeed::kCompare);
+    REQUIRE(segment.need == PartNeed::kCompare);
   }
   REQUIRE(segments[1].covers.size() == 1);
   REQUIRE(segments[2].covers.empty());
@@ -107,7 +107,7 @@ TEST_CASE("A comparison by digest compares all, known and unknown",
   const auto all =
       CompareCovers(how, Backings(how.order, &changed, Evidence(2)), {});
   REQUIRE(all.size() == 1);
-  REQUIRE(all[0].need == RangeNeed::kSend);
+  REQUIRE(all[0].need == PartNeed::kSend);
 }
 
 TEST_CASE("A file more, a file less and a file that grew into an interval "
@@ -118,9 +118,9 @@ TEST_CASE("A file more, a file less and a file that grew into an interval "
   SECTION("grew") { files[0].largest = "d"; }
   const auto segments = Compare(files, ThreeCovers(kFiles));
   REQUIRE(segments.size() == 3);
-  REQUIRE(segments[0].need == RangeNeed::kUnchanged);
-  REQUIRE(segments[1].need == RangeNeed::kCompare);
-  REQUIRE(segments[2].need == RangeNeed::kUnchanged);
+  REQUIRE(segments[0].need == PartNeed::kUnchanged);
+  REQUIRE(segments[1].need == PartNeed::kCompare);
+  REQUIRE(segments[2].need == PartNeed::kUnchanged);
 }
 
 TEST_CASE("What only the snapshot's own flush lies over is compared, unless it "
@@ -129,27 +129,27 @@ TEST_CASE("What only the snapshot's own flush lies over is compared, unless it "
   files.insert(files.begin() + 1, File("b", "e", "own", true));
   const auto segments = Compare(files, ThreeCovers(kFiles));
   REQUIRE(segments.size() == 3);
-  REQUIRE(segments[0].need == RangeNeed::kCompare);
-  REQUIRE(segments[1].need == RangeNeed::kCompare);
-  REQUIRE(segments[2].need == RangeNeed::kUnchanged);
+  REQUIRE(segments[0].need == PartNeed::kCompare);
+  REQUIRE(segments[1].need == PartNeed::kCompare);
+  REQUIRE(segments[2].need == PartNeed::kUnchanged);
   REQUIRE(segments[0].covers.at(0).flushed);
 
   auto again = files;
   again[1].identity = "own of another night";
   for (const auto& same : Compare(again, ThreeCovers(files))) {
-    REQUIRE(same.need == RangeNeed::kUnchanged);
+    REQUIRE(same.need == PartNeed::kUnchanged);
   }
   for (const Digest128& wal : {Digest128{7, 8}, Digest128()}) {
     REQUIRE(Compare(again, ThreeCovers(files), CompareMode::kFiles,
-                    Evidence(2, wal))[0].need == RangeNeed::kCompare);
+                    Evidence(2, wal))[0].need == PartNeed::kCompare);
   }
   // What nobody knows does not equal itself.
   auto unknown = ThreeCovers(files);
   unknown[0].wal = Digest128();
   REQUIRE(Compare(again, unknown, CompareMode::kFiles,
-                  Evidence(2, Digest128()))[0].need == RangeNeed::kCompare);
+                  Evidence(2, Digest128()))[0].need == PartNeed::kCompare);
   // The log was emptied, into no file.
-  REQUIRE(Compare(kFiles, ThreeCovers(files))[0].need == RangeNeed::kCompare);
+  REQUIRE(Compare(kFiles, ThreeCovers(files))[0].need == PartNeed::kCompare);
 }
 
 TEST_CASE("What a target doubts is compared, and a file without identity never "
@@ -157,12 +157,12 @@ TEST_CASE("What a target doubts is compared, and a file without identity never "
   auto covers = ThreeCovers(kFiles);
   covers[1].doubted = true;
   const auto segments = Compare(kFiles, covers);
-  REQUIRE(segments[1].need == RangeNeed::kCompare);
+  REQUIRE(segments[1].need == PartNeed::kCompare);
   REQUIRE_FALSE(segments[1].covers.at(0).doubted);
   auto nameless = kFiles;
   nameless[2].identity.clear();
   REQUIRE(Compare(nameless, ThreeCovers(nameless))[2].need ==
-          RangeNeed::kCompare);
+          PartNeed::kCompare);
 }
 
 TEST_CASE("A snapshot whose WALs lie in memory proves nothing without them",
@@ -171,7 +171,7 @@ TEST_CASE("A snapshot whose WALs lie in memory proves nothing without them",
   evidence.in_memory = true;
   for (const auto& segment : Compare(kFiles, ThreeCovers(kFiles),
                                      CompareMode::kFiles, evidence)) {
-    REQUIRE(segment.need == RangeNeed::kCompare);
+    REQUIRE(segment.need == PartNeed::kCompare);
   }
   std::vector<Cover> covers = ThreeCovers(kFiles);
   const Backings backings(rocksdb::BytewiseComparator(), &kFiles, evidence);
@@ -179,10 +179,10 @@ TEST_CASE("A snapshot whose WALs lie in memory proves nothing without them",
     backings.Fill(&cover);
   }
   REQUIRE(Compare(kFiles, covers, CompareMode::kFiles, evidence)[0].need ==
-          RangeNeed::kUnchanged);
+          PartNeed::kUnchanged);
   evidence.wal.low++;
   REQUIRE(Compare(kFiles, covers, CompareMode::kFiles, evidence)[0].need ==
-          RangeNeed::kCompare);
+          PartNeed::kCompare);
 }
 
 Digest128 BackingOf(std::vector<FilePlan> files, const KeyInterval& interval,
@@ -309,8 +309,8 @@ TEST_CASE("Segments tile the selection, whatever a target says it remembers",
       if (i > 0) {
         RC_ASSERT(interval.begin.has_value());
         RC_ASSERT(interval.begin == segments[i - 1].interval.end);
-        RC_ASSERT((segments[i].need != RangeNeed::kSend ||
-                   segments[i - 1].need != RangeNeed::kSend));
+        RC_ASSERT((segments[i].need != PartNeed::kSend ||
+                   segments[i - 1].need != PartNeed::kSend));
       }
       if (!segments[i].covers.empty()) {
         RC_ASSERT(segments[i].covers[0].interval == interval);

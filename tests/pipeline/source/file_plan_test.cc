@@ -1,4 +1,4 @@
-// What ranges become of files.
+// What parts become of files.
 #include "pipeline/parts/file_plan.h"
 
 #include "pipeline/base/rocksdb_compat.h"
@@ -41,16 +41,16 @@ FilePlan WriteTable(const ScratchDir& dir, int begin, int end,
 }
 
 // Ascending, without holes, from bound to bound.
-void RequireTiles(const KeyInterval& whole, const std::vector<Range>& ranges,
+void RequireTiles(const KeyInterval& whole, const std::vector<Part>& parts,
                   size_t first) {
   std::optional<std::string> next = whole.begin;
-  for (size_t i = first; i < ranges.size(); ++i) {
-    REQUIRE(ranges[i].id == i);
-    REQUIRE(ranges[i].interval.begin == next);
-    next = ranges[i].interval.end;
-    REQUIRE((i + 1 == ranges.size() || next.has_value()));
-    if (ranges[i].interval.begin && next) {
-      REQUIRE(*ranges[i].interval.begin < *next);
+  for (size_t i = first; i < parts.size(); ++i) {
+    REQUIRE(parts[i].id == i);
+    REQUIRE(parts[i].interval.begin == next);
+    next = parts[i].interval.end;
+    REQUIRE((i + 1 == parts.size() || next.has_value()));
+    if (parts[i].interval.begin && next) {
+      REQUIRE(*parts[i].interval.begin < *next);
     }
   }
   REQUIRE(next == whole.end);
@@ -68,7 +68,7 @@ struct OpenedFamily {
   PlannerFamily family;
 };
 
-TEST_CASE("Ranges tile the interval, whatever the indexes say",
+TEST_CASE("Parts tile the interval, whatever the indexes say",
           "[source][planner]") {
   const ScratchDir dir;
   const OpenedFamily opened(dir / "db");
@@ -85,10 +85,10 @@ TEST_CASE("Ranges tile the interval, whatever the indexes say",
     options.interval.begin = "k1";
     options.interval.end = "k3";
   }
-  std::vector<Range> ranges(3);  // of families before this one
-  REQUIRE_OK(CutFamily(opened.family, options, 100'000, &plan, &ranges));
-  REQUIRE(ranges.size() >= 6);
-  RequireTiles(options.interval, ranges, 3);
+  std::vector<Part> parts(3);  // of families before this one
+  REQUIRE_OK(CutFamily(opened.family, options, 100'000, &plan, &parts));
+  REQUIRE(parts.size() >= 6);
+  RequireTiles(options.interval, parts, 3);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ TEST_CASE("A pull that lost its target is kept and goes on", "[held][resume]") {
   REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &control, &first));
   REQUIRE(first.opened.lease_seconds == 100);
   REQUIRE_FALSE(first.opened.resumed);
-  REQUIRE(first.ranges.size() > 2);
+  REQUIRE(first.parts.size() > 2);
   control->Close();
   const TransferReport lost = server.Report(0);
   REQUIRE(lost.kept_for == std::chrono::seconds(100));
@@ -45,12 +45,12 @@ TEST_CASE("A pull that lost its target is kept and goes on", "[held][resume]") {
   REQUIRE(second.opened.transfer_id == first.opened.transfer_id);
   REQUIRE(second.opened.snapshot_sequence == first.opened.snapshot_sequence);
   REQUIRE(second.families == first.families);
-  REQUIRE(second.ranges == first.ranges);
+  REQUIRE(second.parts == first.parts);
 
   std::unique_ptr<Channel> lane;
   REQUIRE_OK(DialLane(server.address(), first.opened.transfer_id, 0, &lane));
   Finish totals;
-  REQUIRE_OK(TakeRanges(lane.get(), static_cast<uint32_t>(first.ranges.size()),
+  REQUIRE_OK(TakeParts(lane.get(), static_cast<uint32_t>(first.parts.size()),
                         &totals));
   REQUIRE_OK(FinishWith(control.get(), totals));
   const TransferReport done = server.Report(1);
@@ -82,9 +82,9 @@ TEST_CASE("What the target says decides whether its snapshot is kept",
       std::unique_ptr<Channel> lane;
       REQUIRE_OK(
           DialLane(server.address(), opened.opened.transfer_id, 0, &lane));
-      RangeEnd end;
+      PartEnd end;
       std::vector<ChunkEnd> chunks;
-      REQUIRE_OK(TakeRange(lane.get(), RangeRequest(), &end, &chunks));
+      REQUIRE_OK(TakePart(lane.get(), PartRequest(), &end, &chunks));
       REQUIRE_FALSE(chunks.empty());
     }
     SendEndState(control.get(), state);
@@ -188,17 +188,17 @@ TEST_CASE("A connection that resumes takes over from the one before",
   std::unique_ptr<Channel> old_lane;
   std::unique_ptr<Channel> lane;
   REQUIRE_OK(DialLane(server.address(), id, 0, &old_lane));
-  RangeRequest request;
-  RangeEnd end;
-  REQUIRE_OK(TakeRange(old_lane.get(), request, &end, nullptr));
+  PartRequest request;
+  PartEnd end;
+  REQUIRE_OK(TakePart(old_lane.get(), request, &end, nullptr));
   REQUIRE_OK(DialLane(server.address(), id, 0, &lane));
-  RangeEnd same;
-  REQUIRE_OK(TakeRange(lane.get(), request, &same, nullptr));
+  PartEnd same;
+  REQUIRE_OK(TakePart(lane.get(), request, &same, nullptr));
   REQUIRE(same.totals.entries == end.totals.entries);
   RequireState(ReceiveEnd(old_lane.get()), EndState::kDeadPeer, "");
   Finish totals;
-  REQUIRE_OK(TakeRanges(lane.get(),
-                        static_cast<uint32_t>(opened.ranges.size()), &totals));
+  REQUIRE_OK(TakeParts(lane.get(),
+                        static_cast<uint32_t>(opened.parts.size()), &totals));
   REQUIRE_OK(FinishWith(second.get(), totals));
   const TransferReport done = server.Report(0);
   REQUIRE_OK(done.status);
@@ -258,10 +258,10 @@ TEST_CASE("What the target holds counts as sent, and must agree",
   REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &control, &opened));
   const TransferId id = opened.opened.transfer_id;
   REQUIRE_OK(DialLane(server.address(), id, 0, &lane));
-  RangeEnd sent;
-  REQUIRE_OK(TakeRange(lane.get(), RangeRequest(), &sent, nullptr));
+  PartEnd sent;
+  REQUIRE_OK(TakePart(lane.get(), PartRequest(), &sent, nullptr));
   Held held;
-  held.ranges.push_back({0, sent.totals});
+  held.parts.push_back({0, sent.totals});
   SECTION("of a transfer that was not resumed it is out of turn") {
     REQUIRE_OK(control->SendMessage(FrameType::kHeld, held));
     RequireState(ReceiveEnd(control.get()), EndState::kCorrupt,
@@ -269,29 +269,29 @@ TEST_CASE("What the target holds counts as sent, and must agree",
     return;
   }
   REQUIRE_OK(OpenAs(server.address(), ResumeOf(id), &control, &opened));
-  SECTION("a range that is not planned") {
-    held.ranges[0].range_id = static_cast<uint32_t>(opened.ranges.size());
+  SECTION("a part that is not planned") {
+    held.parts[0].part_id = static_cast<uint32_t>(opened.parts.size());
     REQUIRE_OK(control->SendMessage(FrameType::kHeld, held));
     RequireState(ReceiveEnd(control.get()), EndState::kCorrupt,
-                 "held: expected a range below");
+                 "held: expected a part below");
     REQUIRE(server.Report(0).kept_for.count() == 0);
   }
   SECTION("other totals than this process sent") {
-    held.ranges[0].totals.entries++;
+    held.parts[0].totals.entries++;
     REQUIRE_OK(control->SendMessage(FrameType::kHeld, held));
     RequireState(ReceiveEnd(control.get()), EndState::kCorrupt,
-                 "held: range 0: sent");
+                 "held: part 0: sent");
   }
-  SECTION("ranges nobody asked this process for") {
+  SECTION("parts nobody asked this process for") {
     Finish totals;
     totals.families.resize(1);
-    held.ranges.clear();
-    for (const Range& range : opened.ranges) {
+    held.parts.clear();
+    for (const Part& part : opened.parts) {
       Totals some;
-      some.entries = 10 + range.id;
+      some.entries = 10 + part.id;
       some.chunks = 1;
-      held.ranges.push_back({range.id, range.id == 0 ? sent.totals : some});
-      totals.families[0] += held.ranges.back().totals;
+      held.parts.push_back({part.id, part.id == 0 ? sent.totals : some});
+      totals.families[0] += held.parts.back().totals;
     }
     REQUIRE_OK(control->SendMessage(FrameType::kHeld, held));
     REQUIRE_OK(FinishWith(control.get(), totals));
@@ -299,7 +299,7 @@ TEST_CASE("What the target holds counts as sent, and must agree",
   }
 }
 
-TEST_CASE("A range that goes on counts with what was held before",
+TEST_CASE("A part that goes on counts with what was held before",
           "[held][resume]") {
   HeldBench bench;
   const std::map<std::string, std::string> entries =
@@ -312,10 +312,10 @@ TEST_CASE("A range that goes on counts with what was held before",
   REQUIRE_OK(DialLane(server.address(), opened.opened.transfer_id, 0, &lane));
   Finish totals;
   totals.families.resize(1);
-  for (const Range& range : opened.ranges) {
-    RangeRequest rest;
-    rest.range_id = range.id;
-    auto it = entries.lower_bound(range.interval.begin.value_or(""));
+  for (const Part& part : opened.parts) {
+    PartRequest rest;
+    rest.part_id = part.id;
+    auto it = entries.lower_bound(part.interval.begin.value_or(""));
     for (int i = 0; i < 10; ++i, ++it) {
       rest.after = it->first;
       rest.held.entries++;
@@ -323,8 +323,8 @@ TEST_CASE("A range that goes on counts with what was held before",
     }
     rest.held.chunks = 1;
     rest.held.sst_bytes = 777;
-    RangeEnd end;
-    REQUIRE_OK(TakeRange(lane.get(), rest, &end, nullptr));
+    PartEnd end;
+    REQUIRE_OK(TakePart(lane.get(), rest, &end, nullptr));
     totals.families[0] += rest.held;
     totals.families[0] += end.totals;
   }

@@ -59,12 +59,12 @@ struct Target {
       }
     }
   }
-  void Ask(RangeRequest request) {
-    REQUIRE_OK(channel->SendMessage(FrameType::kRangeRequest, request, Soon()));
+  void Ask(PartRequest request) {
+    REQUIRE_OK(channel->SendMessage(FrameType::kPartRequest, request, Soon()));
   }
   // What it says on another connection.
   void AskForRest() {
-    RangeRequest request;
+    PartRequest request;
     request.open_bytes = bytes.size();
     request.open_frames = frames;
     Ask(request);
@@ -96,7 +96,7 @@ struct Source {
   LaneCompressor compressor{1};
   std::unique_ptr<LaneLink> link;
   std::unique_ptr<LaneSink> sink;
-  std::map<uint32_t, uint64_t> booked;  // chunks by range
+  std::map<uint32_t, uint64_t> booked;  // chunks by part
   ChunkEnd end;
   bool kept = GENERATE(false, true);  // by a cache, not by the window
 
@@ -111,10 +111,10 @@ struct Source {
                                       target->here.get());
     sink = std::make_unique<LaneSink>(
         transfer.get(), link.get(), &clock, &compressor,
-        [this](const RangeEnd& one, const Totals& held) {
-          booked[one.range_id] = held.chunks + one.totals.chunks;
+        [this](const PartEnd& one, const Totals& held) {
+          booked[one.part_id] = held.chunks + one.totals.chunks;
         });
-    sink->BeginRange(RangeRequest(), /*rebuilt=*/true);
+    sink->BeginRange(PartRequest(), /*rebuilt=*/true);
   }
 
   std::future<Status> Send(const std::string& file) {
@@ -207,8 +207,8 @@ TEST_CASE("LaneSink gives a chunk up when its target asks for something else",
   target.ReceiveBegin();
   target.ReceiveData(1'000'000);
   const auto waiting = Reconnect(&source, &target);
-  RangeRequest request;
-  SECTION("another range") { request.range_id = 7; }
+  PartRequest request;
+  SECTION("another part") { request.part_id = 7; }
   SECTION("what it acknowledged before") {}
   SECTION("a place between two frames") {
     request.open_bytes = target.bytes.size() - 1;
@@ -223,66 +223,66 @@ TEST_CASE("LaneSink gives a chunk up when its target asks for something else",
   REQUIRE(source.sink->TakeSuperseded());
   LaneRequest next;
   REQUIRE_OK(source.link->Receive(&next));
-  RangeRequest asked;
-  REQUIRE(next.type == FrameType::kRangeRequest);
+  PartRequest asked;
+  REQUIRE(next.type == FrameType::kPartRequest);
   REQUIRE_OK(asked.DecodeFrom(next.payload));
   REQUIRE(asked == request);
   source.port->Leave();
 }
 
-// Two ranges of two chunks each, sent one behind the other: range 0 ends, range
+// Two parts of two chunks each, sent one behind the other: part 0 ends, part
 // 1 as well.
 constexpr uint64_t kSmallChunk = 300'000;
 
-std::string ChunkBytes(uint32_t range, uint32_t ordinal) {
+std::string ChunkBytes(uint32_t part, uint32_t ordinal) {
   std::string bytes;
   for (int piece = 0; piece < 3; ++piece) {
-    bytes += RandomBytes(kSmallChunk / 3, 100 * range + 10 * ordinal + piece);
+    bytes += RandomBytes(kSmallChunk / 3, 100 * part + 10 * ordinal + piece);
   }
   return bytes;
 }
 
-std::future<Status> SendTwoRanges(Source* source) {
+std::future<Status> SendTwoParts(Source* source) {
   return std::async(std::launch::async, [source] {
     Status status;
-    for (uint32_t range = 0; range < 2 && status.ok(); ++range) {
-      RangeRequest request;
-      request.range_id = range;
-      if (range == 1) {
+    for (uint32_t part = 0; part < 2 && status.ok(); ++part) {
+      PartRequest request;
+      request.part_id = part;
+      if (part == 1) {
         source->sink->BeginRange(request, /*rebuilt=*/true);
       }
       for (uint32_t ordinal = 0; ordinal < 2 && status.ok(); ++ordinal) {
         ChunkBegin begin;
-        begin.range_id = range;
+        begin.part_id = part;
         begin.ordinal = ordinal;
         status = source->sink->Begin(begin);
         if (source->kept && status.ok()) {
           source->sink->ReadAgainFrom(
-              std::make_shared<KeptString>(ChunkBytes(range, ordinal)));
+              std::make_shared<KeptString>(ChunkBytes(part, ordinal)));
         }
         for (int piece = 0; piece < 3 && status.ok(); ++piece) {
           status = source->sink->Append(
-              RandomBytes(kSmallChunk / 3, 100 * range + 10 * ordinal + piece));
+              RandomBytes(kSmallChunk / 3, 100 * part + 10 * ordinal + piece));
         }
         ChunkEnd end;
-        end.range_id = range;
+        end.part_id = part;
         end.ordinal = ordinal;
         end.entries = 1;
         end.file_bytes = kSmallChunk;
         end.largest = "key" + std::to_string(ordinal);
         status = status.ok() ? source->sink->End(end) : status;
       }
-      status = status.ok() ? source->sink->EndRange() : status;
+      status = status.ok() ? source->sink->EndPart() : status;
     }
     return status;
   });
 }
 
 // The rest of a chunk, from the byte that the source says.
-void ReceiveRest(Target* target, uint32_t range, uint32_t ordinal,
+void ReceiveRest(Target* target, uint32_t part, uint32_t ordinal,
                  uint64_t first_byte) {
   const ChunkBegin begin = target->ReceiveBegin();
-  REQUIRE(begin.range_id == range);
+  REQUIRE(begin.part_id == part);
   REQUIRE(begin.ordinal == ordinal);
   REQUIRE(begin.first_byte == first_byte);
   std::string bytes;
@@ -291,34 +291,34 @@ void ReceiveRest(Target* target, uint32_t range, uint32_t ordinal,
     REQUIRE(target->last.type == FrameType::kChunkData);
     bytes += target->last.payload.ToString();
   }
-  REQUIRE(bytes == ChunkBytes(range, ordinal).substr(first_byte));
+  REQUIRE(bytes == ChunkBytes(part, ordinal).substr(first_byte));
   ChunkEnd end;
   REQUIRE_OK(
       target->channel->ReceiveMessage(FrameType::kChunkEnd, Soon(), &end));
   REQUIRE(end.ordinal == ordinal);
 }
 
-void ReceiveRangeEnd(Target* target, uint32_t range, uint64_t chunks) {
-  RangeEnd end;
+void ReceivePartEnd(Target* target, uint32_t part, uint64_t chunks) {
+  PartEnd end;
   REQUIRE_OK(
-      target->channel->ReceiveMessage(FrameType::kRangeEnd, Soon(), &end));
-  REQUIRE(end.range_id == range);
+      target->channel->ReceiveMessage(FrameType::kPartEnd, Soon(), &end));
+  REQUIRE(end.part_id == part);
   REQUIRE(end.totals.chunks == chunks);
   REQUIRE(end.totals.sst_bytes == chunks * kSmallChunk);
 }
 
-TEST_CASE("LaneSink sends chunks and ranges that it has ended again, from "
+TEST_CASE("LaneSink sends chunks and parts that it has ended again, from "
           "where the target stands",
           "[source][lane]") {
   Target target;
   target.transport = MakeMemoryTransport(4u << 20);  // all fits
   target.Connect();
   Source source(&target);
-  std::future<Status> sent = SendTwoRanges(&source);
+  std::future<Status> sent = SendTwoParts(&source);
   REQUIRE_OK(sent.get());
-  RangeRequest first;
-  RangeRequest second;
-  second.range_id = 1;
+  PartRequest first;
+  PartRequest second;
+  second.part_id = 1;
   uint64_t chunks = 2;
   uint64_t begins_at = 0;
   SECTION("nothing has come") {}
@@ -333,7 +333,7 @@ TEST_CASE("LaneSink sends chunks and ranges that it has ended again, from "
     first.open_frames = 2;
     chunks = 1;
   }
-  SECTION("all but the range's end") {
+  SECTION("all but the part's end") {
     first.held.chunks = 2;
     first.after = "key1";
     chunks = 0;
@@ -348,10 +348,10 @@ TEST_CASE("LaneSink sends chunks and ranges that it has ended again, from "
     ReceiveRest(&target, 0, ordinal, begins_at);
     begins_at = 0;
   }
-  ReceiveRangeEnd(&target, 0, chunks);
+  ReceivePartEnd(&target, 0, chunks);
   ReceiveRest(&target, 1, 0, 0);
   ReceiveRest(&target, 1, 1, 0);
-  ReceiveRangeEnd(&target, 1, 2);
+  ReceivePartEnd(&target, 1, 2);
   REQUIRE_OK(resent.get());
   REQUIRE(source.booked == std::map<uint32_t, uint64_t>{{0, 2}, {1, 2}});
   source.port->Leave();
@@ -363,24 +363,24 @@ TEST_CASE("LaneSink lets a target go on behind all that was sent",
   target.transport = MakeMemoryTransport(4u << 20);
   target.Connect();
   Source source(&target);
-  REQUIRE_OK(SendTwoRanges(&source).get());
+  REQUIRE_OK(SendTwoParts(&source).get());
   std::future<Status> resent =
       std::async(std::launch::async, [&] { return source.sink->GoOn(); });
   const auto waiting = Reconnect(&source, &target);
-  RangeRequest request;
-  request.range_id = 2;
+  PartRequest request;
+  request.part_id = 2;
   target.Ask(request);
   REQUIRE_OK(resent.get());
   REQUIRE(source.sink->empty());
   LaneRequest next;
   REQUIRE_OK(source.link->Receive(&next));
-  RangeRequest asked;
+  PartRequest asked;
   REQUIRE_OK(asked.DecodeFrom(next.payload));
   REQUIRE(asked == request);
   source.port->Leave();
 }
 
-// As of a target that was started again with more lanes: the second range went
+// As of a target that was started again with more lanes: the second part went
 // to another of them.
 TEST_CASE("LaneSink answers a first request while no second one comes",
           "[source][lane]") {
@@ -388,31 +388,31 @@ TEST_CASE("LaneSink answers a first request while no second one comes",
   target.transport = MakeMemoryTransport(4u << 20);
   target.Connect();
   Source source(&target);
-  REQUIRE_OK(SendTwoRanges(&source).get());
+  REQUIRE_OK(SendTwoParts(&source).get());
   std::future<Status> resent =
       std::async(std::launch::async, [&] { return source.sink->GoOn(); });
   const auto waiting = Reconnect(&source, &target);
-  target.Ask(RangeRequest());
+  target.Ask(PartRequest());
   ReceiveRest(&target, 0, 0, 0);
   ReceiveRest(&target, 0, 1, 0);
-  ReceiveRangeEnd(&target, 0, 2);
-  SECTION("then goes on with the range behind, asked for late") {
-    RangeRequest second;
-    second.range_id = 1;
+  ReceivePartEnd(&target, 0, 2);
+  SECTION("then goes on with the part behind, asked for late") {
+    PartRequest second;
+    second.part_id = 1;
     target.Ask(second);
     ReceiveRest(&target, 1, 0, 0);
     ReceiveRest(&target, 1, 1, 0);
-    ReceiveRangeEnd(&target, 1, 2);
+    ReceivePartEnd(&target, 1, 2);
     REQUIRE_OK(resent.get());
   }
-  SECTION("then gives the range behind up for another request") {
-    RangeRequest other;
-    other.range_id = 7;
+  SECTION("then gives the part behind up for another request") {
+    PartRequest other;
+    other.part_id = 7;
     target.Ask(other);
     REQUIRE_OK(resent.get());
     LaneRequest next;
     REQUIRE_OK(source.link->Receive(&next));
-    RangeRequest asked;
+    PartRequest asked;
     REQUIRE_OK(asked.DecodeFrom(next.payload));
     REQUIRE(asked == other);
   }

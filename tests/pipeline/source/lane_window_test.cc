@@ -10,17 +10,17 @@ namespace {
 
 using Found = LaneWindow::Found;
 
-ChunkBegin BeginOf(uint32_t range_id, uint32_t ordinal) {
+ChunkBegin BeginOf(uint32_t part_id, uint32_t ordinal) {
   ChunkBegin begin;
-  begin.range_id = range_id;
+  begin.part_id = part_id;
   begin.ordinal = ordinal;
   return begin;
 }
 
-RangeRequest RequestOf(uint32_t range_id, uint32_t chunks,
+PartRequest RequestOf(uint32_t part_id, uint32_t chunks,
                        const std::string& last_key) {
-  RangeRequest request;
-  request.range_id = range_id;
+  PartRequest request;
+  request.part_id = part_id;
   request.held.chunks = chunks;
   if (chunks != 0) {
     request.after = last_key;
@@ -28,9 +28,9 @@ RangeRequest RequestOf(uint32_t range_id, uint32_t chunks,
   return request;
 }
 
-ChunkAck AckOf(uint32_t range_id, uint32_t ordinal, uint64_t bytes) {
+ChunkAck AckOf(uint32_t part_id, uint32_t ordinal, uint64_t bytes) {
   ChunkAck ack;
-  ack.range_id = range_id;
+  ack.part_id = part_id;
   ack.ordinal = ordinal;
   ack.bytes = bytes;
   return ack;
@@ -43,7 +43,7 @@ struct Sender {
   LaneWindow window;
   // What has arrived, in order: one entry a frame.
   struct Arrived {
-    uint32_t range_id = 0;
+    uint32_t part_id = 0;
     uint32_t ordinal = 0;
     uint64_t begin = 0;
     std::string bytes;
@@ -51,26 +51,26 @@ struct Sender {
   std::vector<Arrived> arrived;
 
   void Send() {
-    for (LaneWindow::Range& range : window.ranges()) {
-      while (range.sent_chunks < range.chunks.size()) {
-        LaneWindow::Chunk& chunk = range.chunks[range.sent_chunks];
+    for (LaneWindow::Part& part : window.parts()) {
+      while (part.sent_chunks < part.chunks.size()) {
+        LaneWindow::Chunk& chunk = part.chunks[part.sent_chunks];
         while (chunk.frames.bytes() < chunk.bytes) {
           const uint64_t at = chunk.frames.bytes();
           const rocksdb::Slice piece = chunk.At(at);
-          arrived.push_back({range.request.range_id, chunk.begin.ordinal, at,
+          arrived.push_back({part.request.part_id, chunk.begin.ordinal, at,
                              piece.ToString()});
           chunk.frames.Add(/*digest=*/at, piece.size());
         }
         if (!chunk.end) {
           return;
         }
-        range.sent_chunks++;
+        part.sent_chunks++;
       }
-      range.end_sent = range.ended;
+      part.end_sent = part.ended;
     }
   }
-  void Begin(uint32_t range_id, uint32_t ordinal) {
-    window.BeginChunk(BeginOf(range_id, ordinal));
+  void Begin(uint32_t part_id, uint32_t ordinal) {
+    window.BeginChunk(BeginOf(part_id, ordinal));
   }
   void Add(const std::string& piece) {
     window.Add(piece);
@@ -87,13 +87,13 @@ struct Sender {
 };
 
 // Where a target stands: behind `frames` of all that arrived.
-RangeRequest StandingBehind(const Sender& sender, size_t frames) {
+PartRequest StandingBehind(const Sender& sender, size_t frames) {
   const auto& last = sender.arrived[frames - 1];
-  RangeRequest request =
-      RequestOf(last.range_id, last.ordinal, KeyOf(last.ordinal - 1));
+  PartRequest request =
+      RequestOf(last.part_id, last.ordinal, KeyOf(last.ordinal - 1));
   request.open_bytes = last.begin + last.bytes.size();
   for (size_t i = 0; i < frames; ++i) {
-    request.open_frames += sender.arrived[i].range_id == last.range_id &&
+    request.open_frames += sender.arrived[i].part_id == last.part_id &&
                                    sender.arrived[i].ordinal == last.ordinal
                                ? 1
                                : 0;
@@ -106,13 +106,13 @@ TEST_CASE("LaneWindow sends again what follows any place that a target has "
           "[source][lane]") {
   REQUIRE(rc::check([] {
     Sender sender;
-    // Two ranges, the first with an end, the second in the making.
+    // Two parts, the first with an end, the second in the making.
     const auto chunks = *rc::gen::inRange<uint32_t>(1, 4);
     std::vector<std::string> pieces;
-    for (uint32_t range = 0; range < 2; ++range) {
-      sender.window.BeginRange(RequestOf(range, 0, ""));
+    for (uint32_t part = 0; part < 2; ++part) {
+      sender.window.BeginRange(RequestOf(part, 0, ""));
       for (uint32_t ordinal = 0; ordinal < chunks; ++ordinal) {
-        sender.Begin(range, ordinal);
+        sender.Begin(part, ordinal);
         const auto count = *rc::gen::inRange(1, 5);
         for (int i = 0; i < count; ++i) {
           pieces.push_back(
@@ -120,12 +120,12 @@ TEST_CASE("LaneWindow sends again what follows any place that a target has "
               std::to_string(pieces.size()));
           sender.Add(pieces.back());
         }
-        if (range == 0 || ordinal + 1 < chunks) {
+        if (part == 0 || ordinal + 1 < chunks) {
           sender.End(ordinal);
         }
       }
-      if (range == 0) {
-        sender.window.EndRange();
+      if (part == 0) {
+        sender.window.EndPart();
         sender.Send();
       }
     }
@@ -135,7 +135,7 @@ TEST_CASE("LaneWindow sends again what follows any place that a target has "
     if (acked > 0) {
       const auto& frame = first[acked - 1];
       RC_ASSERT(sender.window
-                    .Acknowledge(AckOf(frame.range_id, frame.ordinal,
+                    .Acknowledge(AckOf(frame.part_id, frame.ordinal,
                                        frame.begin + frame.bytes.size()))
                     .ok());
     }
@@ -166,22 +166,22 @@ TEST_CASE("LaneWindow keeps a chunk that came in whole until the next is "
     sender.End(ordinal);
   }
   REQUIRE_OK(window.Acknowledge(AckOf(0, 0, 3)));
-  REQUIRE(window.ranges()[0].chunks.size() == 2);
+  REQUIRE(window.parts()[0].chunks.size() == 2);
   SECTION("its end can still be sent again") {
-    RangeRequest request;
+    PartRequest request;
     request.open_bytes = 3;
     request.open_frames = 1;
     REQUIRE(window.Rewind(request, true) == Found::kAll);
-    REQUIRE(window.ranges()[0].sent_chunks == 0);
+    REQUIRE(window.parts()[0].sent_chunks == 0);
   }
   SECTION("its bytes cannot") {
-    REQUIRE(window.Rewind(RangeRequest(), true) == Found::kNothing);
+    REQUIRE(window.Rewind(PartRequest(), true) == Found::kNothing);
     REQUIRE(window.empty());
     REQUIRE(window.bytes() == 0);
   }
   SECTION("then it is forgotten") {
     REQUIRE_OK(window.Acknowledge(AckOf(0, 1, 0)));
-    REQUIRE(window.ranges()[0].chunks.size() == 1);
+    REQUIRE(window.parts()[0].chunks.size() == 1);
     REQUIRE_OK(window.Acknowledge(AckOf(0, 2, 0)));
     REQUIRE(window.bytes() == 0);
     REQUIRE_OK(window.Acknowledge(AckOf(0, 1, 2)));  // late
@@ -199,7 +199,7 @@ TEST_CASE("LaneWindow refuses acknowledgements of what was not sent",
   for (const ChunkAck& ack : {AckOf(0, 0, 4), AckOf(0, 1, 0), AckOf(0, 5, 0)}) {
     REQUIRE(EndStateOf(window.Acknowledge(ack)) == EndState::kCorrupt);
   }
-  REQUIRE_OK(window.Acknowledge(AckOf(7, 0, 1)));  // of a range long gone
+  REQUIRE_OK(window.Acknowledge(AckOf(7, 0, 1)));  // of a part long gone
   sender.End(0);
   window.BeginRange(RequestOf(1, 0, ""));
   sender.Begin(1, 0);
@@ -214,8 +214,8 @@ TEST_CASE("LaneWindow finds nothing for a target that stands elsewhere",
   sender.Begin(3, 1);
   sender.Add("abc");
   sender.Add("defg");
-  RangeRequest request = RequestOf(3, 1, KeyOf(0));
-  SECTION("another range") { request.range_id = 4; }
+  PartRequest request = RequestOf(3, 1, KeyOf(0));
+  SECTION("another part") { request.part_id = 4; }
   SECTION("another chunk") { request.held.chunks = 2; }
   SECTION("another key") { request.after = "x"; }
   SECTION("within a frame") {
@@ -231,13 +231,13 @@ TEST_CASE("LaneWindow remembers the frames of a unit, which is read again",
   LaneWindow window;
   window.BeginRange(RequestOf(0, 0, ""));
   ChunkBegin begin = BeginOf(0, 0);
-  begin.kind = ChunkKind::kCloned;
+  begin.kind = PartKind::kUnit;
   window.BeginChunk(begin);
   for (const uint64_t digest : {1, 2, 3}) {
     window.chunk().frames.Add(digest, 100);
   }
   REQUIRE(window.sends_unit());
-  RangeRequest request;
+  PartRequest request;
   request.open_bytes = 200;
   request.open_frames = 2;
   SECTION("of its middle, once its end has gone, too") {
@@ -266,11 +266,11 @@ TEST_CASE("LaneWindow remembers the frames of a unit, which is read again",
     request.open_bytes = 300;
     request.open_frames = 3;
     REQUIRE(window.Rewind(request, false) == Found::kAll);
-    REQUIRE(window.ranges()[0].sent_chunks == 0);
+    REQUIRE(window.parts()[0].sent_chunks == 0);
   }
 }
 
-TEST_CASE("LaneWindow forgets a later range that it cannot send again, to be "
+TEST_CASE("LaneWindow forgets a later part that it cannot send again, to be "
           "asked for anew",
           "[source][lane]") {
   Sender sender;
@@ -279,17 +279,17 @@ TEST_CASE("LaneWindow forgets a later range that it cannot send again, to be "
   sender.Begin(0, 0);
   sender.Add("abc");
   sender.End(0);
-  window.EndRange();
+  window.EndPart();
   sender.Send();
   window.BeginRange(RequestOf(1, 0, ""));
   ChunkBegin begin = BeginOf(1, 0);
-  begin.kind = ChunkKind::kCloned;
+  begin.kind = PartKind::kUnit;
   window.BeginChunk(begin);
   window.chunk().frames.Add(1, 100);
-  REQUIRE(window.Rewind(RangeRequest(), false) == Found::kAll);
-  REQUIRE(window.ranges().size() == 1);
-  REQUIRE(window.ranges()[0].sent_chunks == 0);
-  REQUIRE_FALSE(window.ranges()[0].end_sent);
+  REQUIRE(window.Rewind(PartRequest(), false) == Found::kAll);
+  REQUIRE(window.parts().size() == 1);
+  REQUIRE(window.parts()[0].sent_chunks == 0);
+  REQUIRE_FALSE(window.parts()[0].end_sent);
 }
 
 TEST_CASE("LaneWindow sends again in small frames, and what is new in large "
@@ -303,14 +303,14 @@ TEST_CASE("LaneWindow sends again in small frames, and what is new in large "
   sender.Add(std::string(3 * small + 1, 'a'));
   REQUIRE(sender.arrived.size() == 1);
   sender.arrived.clear();
-  REQUIRE(window.Rewind(RangeRequest(), true) == Found::kAll);
+  REQUIRE(window.Rewind(PartRequest(), true) == Found::kAll);
   sender.Send();
   REQUIRE(sender.arrived.size() == 4);
   REQUIRE(sender.arrived[3].bytes.size() == 1);
   sender.Add(std::string(3 * small, 'b'));
   REQUIRE(sender.arrived.size() == 5);
   // From the midst of a piece, too.
-  RangeRequest request;
+  PartRequest request;
   request.open_bytes = 2 * small;
   request.open_frames = 2;
   REQUIRE_OK(window.Acknowledge(AckOf(0, 0, 2 * small)));

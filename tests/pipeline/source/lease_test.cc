@@ -50,7 +50,7 @@ void FinishAll(TestServer* server, Channel* control, const Announced& plan) {
   std::unique_ptr<Channel> lane;
   REQUIRE_OK(DialLane(server->address(), plan.opened.transfer_id, 0, &lane));
   Finish totals;
-  REQUIRE_OK(TakeRanges(lane.get(), static_cast<uint32_t>(plan.ranges.size()),
+  REQUIRE_OK(TakeParts(lane.get(), static_cast<uint32_t>(plan.parts.size()),
                         &totals));
   REQUIRE(totals.families[0].entries == 2000);
   REQUIRE_OK(FinishWith(control, totals));
@@ -79,7 +79,7 @@ TEST_CASE("A source that restarted goes on with the same snapshot",
   REQUIRE(second.opened.database_options ==
           bench.first.opened.database_options);
   REQUIRE(second.families == bench.first.families);
-  REQUIRE(second.ranges == bench.first.ranges);
+  REQUIRE(second.parts == bench.first.parts);
   REQUIRE(OnlySnapshot(bench) == path);
   FinishAll(&server, control.get(), second);
   REQUIRE_OK(server.Report(0).status);

@@ -14,27 +14,27 @@ namespace sstferry {
 namespace {
 
 constexpr uint32_t kLanes = 4;
-constexpr size_t kWanted = kLanes * kRangesPerLane;
+constexpr size_t kWanted = kLanes * kPartsPerLane;
 
-// Tiles, at least 0.75 of the wanted ranges, none twice the mean.
-void RequireEvenTiles(const std::vector<Range>& ranges) {
-  REQUIRE(ranges.size() >= kWanted * 3 / 4);
+// Tiles, at least 0.75 of the wanted parts, none twice the mean.
+void RequireEvenTiles(const std::vector<Part>& parts) {
+  REQUIRE(parts.size() >= kWanted * 3 / 4);
   uint64_t sum = 0;
   uint64_t largest = 0;
   std::optional<std::string> next;
-  for (size_t i = 0; i < ranges.size(); ++i) {
-    REQUIRE(ranges[i].id == i);
-    REQUIRE(ranges[i].interval.begin == next);
-    next = ranges[i].interval.end;
-    REQUIRE(next.has_value() == (i + 1 < ranges.size()));
-    sum += ranges[i].estimated_bytes;
-    largest = std::max(largest, ranges[i].estimated_bytes);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    REQUIRE(parts[i].id == i);
+    REQUIRE(parts[i].interval.begin == next);
+    next = parts[i].interval.end;
+    REQUIRE(next.has_value() == (i + 1 < parts.size()));
+    sum += parts[i].bytes;
+    largest = std::max(largest, parts[i].bytes);
   }
-  INFO(ranges.size() << " ranges, largest " << largest << " of " << sum);
-  REQUIRE(largest <= 2 * sum / ranges.size());
+  INFO(parts.size() << " parts, largest " << largest << " of " << sum);
+  REQUIRE(largest <= 2 * sum / parts.size());
 }
 
-TEST_CASE("Planner cuts any shape of files into many even ranges",
+TEST_CASE("Planner cuts any shape of files into many even parts",
           "[source][planner]") {
   ScratchDir dir;
   SampleShape shape;
@@ -56,12 +56,12 @@ TEST_CASE("Planner cuts any shape of files into many even ranges",
   PlannerOptions planned;
   planned.lanes = kLanes;
   FamilyPlan plan;
-  std::vector<Range> ranges;
+  std::vector<Part> parts;
   REQUIRE_OK(PlanFiles(db.get(), family, planned, &plan));
   REQUIRE_OK(CutFamily(family, planned,
-                       RangeTargetBytes(RebuiltBytes(plan), planned), &plan,
-                       &ranges));
-  RequireEvenTiles(ranges);
+                       PartTargetBytes(RebuiltBytes(plan), planned), &plan,
+                       &parts));
+  RequireEvenTiles(parts);
 }
 
 }  // namespace

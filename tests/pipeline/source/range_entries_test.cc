@@ -65,7 +65,7 @@ void FillPlain(test::TableWorld* world) {
   }
 }
 
-TEST_CASE("A range is merged without RocksDB as RocksDB shows it",
+TEST_CASE("A part is merged without RocksDB as RocksDB shows it",
           "[range_entries]") {
   rc::check([] {
     test::TableWorld world;

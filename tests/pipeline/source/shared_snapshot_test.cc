@@ -84,7 +84,7 @@ TEST_CASE("Targets that ask for the latest snapshot get the same one",
   REQUIRE(second.sequence() == first.sequence());
   REQUIRE(second.id() != first.id());
   REQUIRE(own.sequence() > first.sequence());
-  REQUIRE(second.announced.ranges == first.announced.ranges);
+  REQUIRE(second.announced.parts == first.announced.parts);
   bench.clock.Advance(2);
   const Reader late(server.address(), Latest());
   REQUIRE(late.sequence() == own.sequence());
@@ -206,8 +206,8 @@ TEST_CASE("A target joins the snapshot of a transfer that it names",
   REQUIRE(EndStateOf(server.Report(0).status) == EndState::kRefused);
   std::unique_ptr<Channel> lane;
   REQUIRE_OK(DialLane(server.address(), second.id(), 0, &lane));
-  RangeEnd end;
-  REQUIRE_OK(TakeRange(lane.get(), RangeRequest(), &end, nullptr));
+  PartEnd end;
+  REQUIRE_OK(TakePart(lane.get(), PartRequest(), &end, nullptr));
   REQUIRE(end.totals.entries > 0);
   OpenRequest other = SnapshotOf(second.id());
   other.families = {"default"};

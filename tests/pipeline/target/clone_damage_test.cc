@@ -57,8 +57,10 @@ class Received {
     }
     clone_.set.unit_bytes = 1u << 20;
     clone_.set.file_count = static_cast<uint32_t>(clone_.files.size());
-    REQUIRE_OK(CloneLayout::Make(clone_, clone_.files.size(), dir_ / "db",
-                                 dir_ / "staging", &layout_));
+    std::vector<Part> units;
+    REQUIRE_OK(CutIntoUnits(clone_.files, clone_.set.unit_bytes, &units));
+    layout_ = std::make_unique<CloneLayout>(clone_, units, dir_ / "db",
+                                            dir_ / "staging");
     for (const CloneFile& file : clone_.files) {
       Fill(layout_->PathOf(file), BytesOf(dir_ / "source/" +
                                           CloneFileName(file)));

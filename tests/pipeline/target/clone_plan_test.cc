@@ -15,7 +15,7 @@ using rocksdb::Status;
 struct Said {
   CloneSet set;
   std::vector<CloneFile> files;
-  std::vector<Range> ranges;
+  std::vector<Part> parts;
 };
 
 Said Honest() {
@@ -24,14 +24,7 @@ Said Honest() {
                 {CloneFileKind::kManifest, 4, 300, 290}};
   said.set.unit_bytes = kMinChunkBytes;
   said.set.file_count = 2;
-  for (const uint64_t bytes :
-       {kMinChunkBytes, kMinChunkBytes, kMinChunkBytes, uint64_t{5},
-        uint64_t{300}}) {
-    Range range;
-    range.id = static_cast<uint32_t>(said.ranges.size());
-    range.estimated_bytes = bytes;
-    said.ranges.push_back(range);
-  }
+  REQUIRE_OK(CutIntoUnits(said.files, said.set.unit_bytes, &said.parts));
   return said;
 }
 
@@ -44,7 +37,7 @@ Status Take(PlanReceiver* receiver, FrameType type, const Message& message) {
   return receiver->Take(frame);
 }
 
-Status Receive(const Said& said, SourcePlan* plan) {
+Status Receive(const Said& said, Plan* plan) {
   PlanReceiver receiver;
   receiver.Begin();
   Opened opened;
@@ -52,7 +45,7 @@ Status Receive(const Said& said, SourcePlan* plan) {
   Family family;
   family.description.name = "default";
   PlanEnd end;
-  end.range_count = static_cast<uint32_t>(said.ranges.size());
+  end.part_count = static_cast<uint32_t>(said.parts.size());
   Status status = Take(&receiver, FrameType::kOpened, opened);
   if (status.ok()) status = Take(&receiver, FrameType::kFamily, family);
   if (status.ok()) status = Take(&receiver, FrameType::kCloneSet, said.set);
@@ -60,30 +53,34 @@ Status Receive(const Said& said, SourcePlan* plan) {
     status = Take(&receiver, FrameType::kCloneFiles, CloneFiles{said.files});
   }
   if (status.ok()) {
-    status = Take(&receiver, FrameType::kRanges, Ranges{said.ranges});
+    status = Take(&receiver, FrameType::kParts, Parts{said.parts});
   }
   if (status.ok()) status = Take(&receiver, FrameType::kPlanEnd, end);
   if (status.ok()) *plan = receiver.TakePlan();
   return status;
 }
 
-TEST_CASE("A clone's plan has one range for each unit", "[pipeline][clone]") {
-  SourcePlan plan;
+TEST_CASE("A clone's plan has one part for each unit", "[pipeline][clone]") {
+  Plan plan;
   REQUIRE_OK(Receive(Honest(), &plan));
   REQUIRE(plan.clone->files == Honest().files);
-  REQUIRE(plan.ranges.size() == 5);
+  REQUIRE(plan.parts.size() == 5);
 }
 
 TEST_CASE("A source that lies about files of a clone is found",
           "[pipeline][clone][corruption]") {
   const std::vector<std::pair<const char*, std::function<void(Said*)>>> lies =
-      {{"a range too few", [](Said* s) { s->ranges.pop_back(); }},
+      {{"a part too few", [](Said* s) { s->parts.pop_back(); }},
        {"units that overlap",
-        [](Said* s) { s->ranges[1].estimated_bytes += 1; }},
+        [](Said* s) { s->parts[1].bytes += 1; }},
+       {"a unit of another file", [](Said* s) { s->parts[1].file = 1; }},
+       {"a unit from elsewhere", [](Said* s) { s->parts[1].offset += 1; }},
+       {"a unit that says it is keys",
+        [](Said* s) { s->parts[1].kind = PartKind::kRebuilt; }},
        {"a unit with bounds",
-        [](Said* s) { s->ranges[1].interval.begin = "k"; }},
+        [](Said* s) { s->parts[1].interval.begin = "k"; }},
        {"a unit of another need",
-        [](Said* s) { s->ranges[2].need = RangeNeed::kUnchanged; }},
+        [](Said* s) { s->parts[2].need = PartNeed::kUnchanged; }},
        {"a file twice", [](Said* s) { s->files[1] = s->files[0]; }},
        {"a number twice", [](Said* s) { s->files[1].number = 7; }},
        {"no MANIFEST",
@@ -94,7 +91,7 @@ TEST_CASE("A source that lies about files of a clone is found",
   for (const auto& [what, lie] : lies) {
     Said said = Honest();
     lie(&said);
-    SourcePlan plan;
+    Plan plan;
     const Status status = Receive(said, &plan);
     INFO(what << ": " << status.ToString());
     REQUIRE(EndStateOf(status) == EndState::kCorrupt);

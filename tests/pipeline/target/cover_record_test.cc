@@ -16,7 +16,7 @@ struct CoverWorld {
   TempDir dir;
   std::unique_ptr<OpenDb> db;
   PullOptions options;
-  SourcePlan plan;
+  Plan plan;
   CoverFile record;
 
   CoverWorld() {
@@ -99,7 +99,7 @@ struct CoverWorld {
 // That of an open database which got these chunks.
 JournalState JournalOf(const std::vector<JournalChunk>& chunks) {
   JournalState journal;
-  journal.ranges.resize(1);
+  journal.plan.parts.resize(1);
   journal.chunks = {chunks};
   return journal;
 }

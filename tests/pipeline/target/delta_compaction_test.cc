@@ -13,7 +13,7 @@ namespace sstferry {
 namespace {
 
 constexpr int kKeys = 20'000;
-// Ranges, and so files, of one refresh.
+// Parts, and so files, of one refresh.
 constexpr int kParts = 4;
 
 // A database whose last level is full; nothing lies above it.

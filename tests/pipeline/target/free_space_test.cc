@@ -8,22 +8,22 @@
 namespace sstferry {
 namespace {
 
-std::vector<Range> RangesOf(const std::vector<uint64_t>& sizes) {
-  std::vector<Range> ranges;
+std::vector<Part> PartsOf(const std::vector<uint64_t>& sizes) {
+  std::vector<Part> parts;
   for (const uint64_t bytes : sizes) {
-    ranges.emplace_back();
-    ranges.back().estimated_bytes = bytes;
+    parts.emplace_back();
+    parts.back().bytes = bytes;
   }
-  return ranges;
+  return parts;
 }
 
 TEST_CASE("Need is the estimate, a tenth, and the largest chunk of each lane",
           "[target][nospace]") {
-  const SpaceNeed need = SpaceNeedOf(RangesOf({10, 500, 70, 300, 20}), 100, 3);
+  const SpaceNeed need = SpaceNeedOf(PartsOf({10, 500, 70, 300, 20}), 100, 3);
   REQUIRE(need.estimated_bytes == 900);
   REQUIRE(need.chunk_bytes == 100 + 100 + 70);
   REQUIRE(need.bytes() == 900 + 90 + 270);
-  REQUIRE(SpaceNeedOf(RangesOf({30}), 100, 4).bytes() == 30 + 3 + 30);
+  REQUIRE(SpaceNeedOf(PartsOf({30}), 100, 4).bytes() == 30 + 3 + 30);
   REQUIRE(SpaceNeedOf({}, 100, 4).bytes() == 0);
 }
 

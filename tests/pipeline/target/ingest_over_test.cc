@@ -94,7 +94,7 @@ class LiveBench {
     write(&writer);
     REQUIRE_OK(writer.Finish());
     ChunkEnd& ended = chunk.record.chunk;
-    ended.range_id = made_++;
+    ended.part_id = made_++;
     ended.smallest = first;
     ended.largest = last;
     ended.file_bytes = std::filesystem::file_size(chunk.path);

@@ -17,6 +17,21 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
+// A plan of one family.
+Plan PlanOf(const TransferId& id, uint32_t parts) {
+  Plan plan;
+  plan.opened.transfer_id = id;
+  plan.opened.family_count = 1;
+  plan.families.resize(1);
+  plan.families[0].description.name = "default";
+  plan.parts.resize(parts);
+  for (uint32_t i = 0; i < parts; ++i) {
+    plan.parts[i].id = i;
+    plan.parts[i].bytes = 1000;
+  }
+  return plan;
+}
+
 // A journal in the making, and where each of its records ends.
 struct Script {
   std::string bytes = std::string(kJournalMagic, kJournalMagicBytes);
@@ -29,36 +44,35 @@ struct Script {
     AppendJournalRecord(type, payload, bytes.size(), &bytes);
     ends.push_back(bytes.size());
   }
-  void Head(uint32_t ranges) {
+  void AddPlan(const Plan& plan) {
+    REQUIRE_OK(EncodePlan(plan.opened, plan,
+                          [this](FrameType type, uint16_t flags,
+                                 const std::string& payload) {
+                            Add(JournalRecordType::kPlan,
+                                JournalPlan{type, flags, payload});
+                            return Status::OK();
+                          }));
+  }
+  void Head(uint32_t parts) {
     JournalTransfer head;
     head.transfer_id[0] = 7;
     head.mode = "seed";
-    head.range_count = ranges;
     Add(JournalRecordType::kTransfer, head);
-    Opened opened;
-    opened.transfer_id = head.transfer_id;
-    opened.family_count = 1;
-    Add(JournalRecordType::kOpened, opened);
-    Family family;
-    family.description.name = "default";
-    Add(JournalRecordType::kFamily, family);
-    for (uint32_t id = 0; id < ranges; ++id) {
-      Add(JournalRecordType::kRange, JournalRange{{id, 0, {}, 1000}});
-    }
+    AddPlan(PlanOf(head.transfer_id, parts));
   }
-  void Chunk(uint32_t range, uint32_t ordinal, uint64_t bytes_of_file = 300) {
+  void Chunk(uint32_t part, uint32_t ordinal, uint64_t bytes_of_file = 300) {
     JournalChunk chunk;
-    chunk.chunk.range_id = range;
+    chunk.chunk.part_id = part;
     chunk.chunk.ordinal = ordinal;
     chunk.chunk.file_bytes = bytes_of_file;
     chunk.chunk.entries = 3;
     Add(JournalRecordType::kChunk, chunk);
   }
-  void Done(uint32_t range, uint64_t chunks, uint64_t bytes_each = 300) {
-    JournalRangeDone done;
-    done.range_id = range;
+  void Done(uint32_t part, uint64_t chunks, uint64_t bytes_each = 300) {
+    JournalPartDone done;
+    done.part_id = part;
     done.totals = {chunks, 3 * chunks, 0, bytes_each * chunks};
-    Add(JournalRecordType::kRangeDone, done);
+    Add(JournalRecordType::kPartDone, done);
   }
   void Complete(uint64_t chunks) {
     JournalComplete complete;
@@ -67,7 +81,7 @@ struct Script {
   }
 };
 
-// Two ranges whole, one between without entries.
+// Two parts whole, one between without entries.
 Script Whole() {
   Script script;
   script.Head(3);
@@ -81,7 +95,7 @@ Script Whole() {
   return script;
 }
 
-TEST_CASE("A journal's state tells what is held of each range",
+TEST_CASE("A journal's state tells what is held of each part",
           "[target][journal]") {
   Script script;
   script.Head(3);
@@ -91,12 +105,12 @@ TEST_CASE("A journal's state tells what is held of each range",
   script.Chunk(2, 0);
   JournalState state;
   REQUIRE_OK(ParseJournalState(script.bytes, &state));
-  REQUIRE(state.head.range_count == 3);
-  REQUIRE(state.families.size() == 1);
+  REQUIRE(state.plan.parts.size() == 3);
+  REQUIRE(state.plan.families.size() == 1);
   REQUIRE(state.whole == std::vector<bool>{true, false, false});
   REQUIRE(state.HeldTotals(0) == Totals{2, 6, 0, 600});
   REQUIRE(state.HeldTotals() == Totals{3, 9, 0, 900});
-  REQUIRE(state.planned_bytes() == 3000);
+  REQUIRE(state.plan.bytes() == 3000);
   REQUIRE(state.planned_bytes_done() == 1300);
   REQUIRE_FALSE(state.complete);
   REQUIRE(state.bytes == script.bytes.size());
@@ -120,7 +134,7 @@ TEST_CASE("A chunk recorded again takes the place of those that were lost",
 TEST_CASE("A journal cut at any byte tells what its whole records tell",
           "[target][journal][crash]") {
   const Script script = Whole();
-  const size_t head_records = 6;
+  const size_t head_records = 5;  // four messages of the plan
   for (size_t bytes = 0; bytes <= script.bytes.size(); ++bytes) {
     INFO("cut to " << bytes);
     JournalState state;
@@ -169,10 +183,10 @@ TEST_CASE("Records that contradict each other are damage",
           "[target][journal][corruption]") {
   const std::vector<std::function<void(Script*)>> lies = {
       [](Script* s) { s->Chunk(0, 1); },             // without chunk 0
-      [](Script* s) { s->Chunk(2, 0); },             // no such range
+      [](Script* s) { s->Chunk(2, 0); },             // no such part
       [](Script* s) { s->Done(0, 1); },              // other totals
-      [](Script* s) { s->Done(2, 0); },              // no such range
-      [](Script* s) { s->Complete(0); },             // ranges are missing
+      [](Script* s) { s->Done(2, 0); },              // no such part
+      [](Script* s) { s->Complete(0); },             // parts are missing
       [](Script* s) { s->Head(1); },                 // a second head
       [](Script* s) {                                // after the last one
         s->Done(0, 0);
@@ -206,7 +220,7 @@ TEST_CASE("A journal is gone on with behind its last whole record",
   const auto files = rocksdb::FileSystem::Default();
   REQUIRE(rc::check("any tail", [&] {
     const Script script = Whole();
-    const size_t bytes = *rc::gen::inRange<size_t>(script.ends[6],
+    const size_t bytes = *rc::gen::inRange<size_t>(script.ends[5],
                                                    script.bytes.size() + 1);
     const std::string path = dir / "journal";
     WriteBytes(path, script.bytes.substr(0, bytes) +
@@ -219,7 +233,7 @@ TEST_CASE("A journal is gone on with behind its last whole record",
     const bool complete = before.complete;
     if (!complete) {
       JournalChunk chunk;
-      chunk.chunk.range_id = 2;
+      chunk.chunk.part_id = 2;
       chunk.chunk.ordinal =
           static_cast<uint32_t>(before.chunks[2].size());
       RC_ASSERT(journal->Append(JournalRecordType::kChunk, chunk).ok());
@@ -247,23 +261,15 @@ TEST_CASE("A journal that is not there, or too long, is told apart",
 
 TEST_CASE("The journal of a refresh tells covers and what was ingested",
           "[target][journal]") {
-  Covers covers;
-  covers.covers.resize(2);
   JournalState state;
   Script other;
   JournalTransfer head;
   head.mode = "refresh all";
-  head.range_count = 2;
   other.Add(JournalRecordType::kTransfer, head);
-  Opened opened;
-  opened.family_count = 1;
-  other.Add(JournalRecordType::kOpened, opened);
-  other.Add(JournalRecordType::kFamily, Family());
-  other.Add(JournalRecordType::kCovers, covers);
-  other.Add(JournalRecordType::kRange, JournalRange{{0, 0, {}, 1000}});
-  Range unchanged{1, 0, {}, 1000};
-  unchanged.need = RangeNeed::kUnchanged;
-  other.Add(JournalRecordType::kRange, JournalRange{unchanged});
+  Plan plan = PlanOf(head.transfer_id, 2);
+  plan.covers.resize(2);
+  plan.parts[1].need = PartNeed::kUnchanged;
+  other.AddPlan(plan);
   other.Chunk(0, 0);
   other.Chunk(0, 1);
   other.Add(JournalRecordType::kIngested, JournalIngested{0, 1});
@@ -271,7 +277,7 @@ TEST_CASE("The journal of a refresh tells covers and what was ingested",
   other.Complete(2);
   other.Add(JournalRecordType::kIngested, JournalIngested{0, 0});
   REQUIRE_OK(ParseJournalState(other.bytes, &state));
-  REQUIRE(state.covers.size() == 2);
+  REQUIRE(state.plan.covers.size() == 2);
   REQUIRE(state.whole == std::vector<bool>{true, true});
   REQUIRE(state.ingested[0] == std::vector<bool>{true, true});
   REQUIRE(state.complete);

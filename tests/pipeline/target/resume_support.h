@@ -18,8 +18,8 @@ Summary PullAndCancel(const PullOptions& options, const std::string& point,
                       int nth);
 
 // A pull in a process of its own that dies there; lanes, target, mode,
-// visibility, replace, durability, verify, command line and ranges of `options`
-// hold; ranges are of "default", with two bounds of printable text.
+// visibility, replace, durability, verify, command line and parts of `options`
+// hold; parts are of "default", with two bounds of printable text.
 void PullAndDie(const HostPort& source, const PullOptions& options,
                 const std::string& point, int nth = 1);
 

@@ -61,7 +61,7 @@ struct Replica {
     db->Flush();
   }
   void Record() {
-    SourcePlan plan;
+    Plan plan;
     plan.opened.source_database_id = "source";
     plan.families.resize(1);
     plan.families[0].description.name = "default";
@@ -226,7 +226,7 @@ TEST_CASE("Foreign keys are doubted where they are, also once they were "
     replica.Compact();
     REQUIRE(replica.Doubts() == "-d");
   }
-  SECTION("a range of them deleted") {
+  SECTION("a part of them deleted") {
     replica.db->DeleteRange("m", "y");
     replica.db->Flush();
     replica.Compact();
@@ -404,7 +404,7 @@ TEST_CASE("Chunks, and compactions of them, are no changes of others",
                          &judged));
   replica.Ingest("b", "o");
   JournalState journal;
-  journal.ranges.resize(1);
+  journal.plan.parts.resize(1);
   journal.chunks.resize(1);
   rocksdb::TablePropertiesCollection tables;
   REQUIRE_OK((*replica.db)->GetPropertiesOfAllTables(&tables));
@@ -425,7 +425,7 @@ TEST_CASE("Chunks, and compactions of them, are no changes of others",
     journal.chunks[0].clear();  // somebody else's
   }
   replica.Compact();
-  SourcePlan plan;
+  Plan plan;
   plan.opened.source_database_id = "source";
   plan.families.resize(1);
   plan.families[0].description.name = "default";

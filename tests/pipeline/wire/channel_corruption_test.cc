@@ -55,7 +55,7 @@ std::vector<std::string> SampleFrames() {
   return {EncodedFrame(FrameType::kHello, 0, "first"),
           EncodedFrame(FrameType::kChunkData, 1, Pattern(40, 7)),
           EncodedFrame(FrameType::kChunkData, 2, Pattern(40, 8)),
-          EncodedFrame(FrameType::kRangeEnd, 3, "")};
+          EncodedFrame(FrameType::kPartEnd, 3, "")};
 }
 
 std::string Join(const std::vector<std::string>& frames) {

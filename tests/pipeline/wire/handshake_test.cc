@@ -28,7 +28,7 @@ Hello SampleHello() {
   return hello;
 }
 
-TEST_CASE("CommonVersion is the newest in both ranges", "[wire]") {
+TEST_CASE("CommonVersion is the newest in both parts", "[wire]") {
   struct Row {
     uint16_t oldest, newest, peer_oldest, peer_newest, common;
   };

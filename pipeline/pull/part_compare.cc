@@ -1,4 +1,4 @@
-#include "pipeline/pull/range_compare.h"
+#include "pipeline/pull/part_compare.h"
 
 #include <algorithm>
 #include <bit>
@@ -22,7 +22,7 @@ constexpr uint64_t kGroupBytes = 1700;
 constexpr uint64_t kFirstGroupEntries = 8;
 constexpr uint64_t kMostGroupEntries = 256;
 // Where at least 49 of 50 groups differ, all entries are told: the source then
-// reads the range from front to back.
+// reads the part from front to back.
 constexpr size_t kManyOf = 50;
 
 // Groups to find by their digests. A source may send any digests: places depend
@@ -79,11 +79,11 @@ std::vector<size_t> Missing(const std::vector<Digest128>& mine,
 
 }  // namespace
 
-uint32_t RangeCompare::ChooseGroupEntries(const PullState& state,
-                                          uint32_t range_id) {
-  const Range& range = (*state.ranges)[range_id];
+uint32_t PartCompare::ChooseGroupEntries(const PullState& state,
+                                          uint32_t part_id) {
+  const Part& part = (*state.parts)[part_id];
   std::lock_guard<std::mutex> lock(state.mu);
-  const Totals& compared = state.family_compared[range.family];
+  const Totals& compared = state.family_compared[part.family];
   const uint64_t wanted =
       compared.sst_bytes == 0
           ? kFirstGroupEntries
@@ -92,15 +92,15 @@ uint32_t RangeCompare::ChooseGroupEntries(const PullState& state,
       std::clamp<uint64_t>(wanted, 1, kMostGroupEntries));
 }
 
-Status RangeCompare::Ask(const Range& range, uint32_t group_entries,
+Status PartCompare::Ask(const Part& part, uint32_t group_entries,
                          const WaitLimit& limit, Channel* channel) {
   GroupRequest request;
-  request.range_id = range.id;
+  request.part_id = part.id;
   request.group_entries = group_entries;
   return channel->SendMessage(FrameType::kGroupRequest, request, limit);
 }
 
-Status RangeCompare::AskForDelta(const std::vector<DeltaRequest>& delta,
+Status PartCompare::AskForDelta(const std::vector<DeltaRequest>& delta,
                                  const WaitLimit& limit, Channel* channel) {
   Status status;
   for (const DeltaRequest& one : delta) {
@@ -111,20 +111,20 @@ Status RangeCompare::AskForDelta(const std::vector<DeltaRequest>& delta,
   return status;
 }
 
-Status RangeCompare::Read() {
+Status PartCompare::Read() {
   index_.emplace(state_->transfer_id, std::max<uint32_t>(1, group_entries_),
                  GroupIndex::Keep::kEntries);
-  const Status status = state_->index(*range_, part_, &*index_, &rest_);
+  const Status status = state_->index(*part_, piece_, &*index_, &rest_);
   if (!rest_) {
     std::lock_guard<std::mutex> lock(state_->mu);
-    Totals& compared = state_->family_compared[range_->family];
+    Totals& compared = state_->family_compared[part_->family];
     compared.entries += index_->entries();
-    compared.sst_bytes += range_->estimated_bytes;
+    compared.sst_bytes += part_->bytes;
   }
   return status;
 }
 
-Status RangeCompare::Compare(const GroupReply* reply, bool* equal,
+Status PartCompare::Compare(const GroupReply* reply, bool* equal,
                              std::vector<DeltaRequest>* delta) {
   *equal = reply != nullptr && !rest_ &&
            index_->entries() == reply->entries &&
@@ -132,7 +132,7 @@ Status RangeCompare::Compare(const GroupReply* reply, bool* equal,
   if (*equal) {
     return Status::OK();
   }
-  // All that this side has in the part is to be deleted.
+  // All that this side has in the piece is to be deleted.
   const bool clears = reply != nullptr && reply->entries == 0 &&
                       state_->most_point_deletions != 0 &&
                       index_->entries() > state_->most_point_deletions;
@@ -158,26 +158,26 @@ Status RangeCompare::Compare(const GroupReply* reply, bool* equal,
   return Status::OK();
 }
 
-std::vector<DeltaRequest> RangeCompare::FirstMessage(DeltaBasis basis) const {
+std::vector<DeltaRequest> PartCompare::FirstMessage(DeltaBasis basis) const {
   std::vector<DeltaRequest> delta(1);
   DeltaRequest& first = delta.front();
-  first.range_id = range_->id;
+  first.part_id = part_->id;
   first.begins = true;
-  first.held = state_->starts[range_->id].held;
-  first.interval = part_;
+  first.held = state_->starts[part_->id].held;
+  first.interval = piece_;
   first.basis = basis;
   first.most_point_deletions = state_->most_point_deletions;
   return delta;
 }
 
-// The source has nothing in the part: two keys say what this side has there,
+// The source has nothing in the piece: two keys say what this side has there,
 // however much that is.
-Status RangeCompare::TellOutermost(std::vector<DeltaRequest>* delta) {
+Status PartCompare::TellOutermost(std::vector<DeltaRequest>* delta) {
   rest_.reset();
   std::optional<std::string> first;
   std::optional<std::string> last;
   const Status status =
-      state_->outermost(*range_, part_, &first, &last);
+      state_->outermost(*part_, piece_, &first, &last);
   *delta = FirstMessage(DeltaBasis::kOutermost);
   for (const std::optional<std::string>& key : {first, last}) {
     if (key && (delta->front().entries.empty() || first != last)) {
@@ -188,7 +188,7 @@ Status RangeCompare::TellOutermost(std::vector<DeltaRequest>* delta) {
   return status;
 }
 
-void RangeCompare::TellAllEntries(std::vector<DeltaRequest>* delta) const {
+void PartCompare::TellAllEntries(std::vector<DeltaRequest>* delta) const {
   std::vector<size_t> groups(index_->groups().size());
   std::iota(groups.begin(), groups.end(), size_t{0});
   *delta = FirstMessage(DeltaBasis::kEntries);
@@ -198,7 +198,7 @@ void RangeCompare::TellAllEntries(std::vector<DeltaRequest>* delta) const {
   TellEntries(groups, delta);
 }
 
-void RangeCompare::TellEntries(const std::vector<size_t>& groups,
+void PartCompare::TellEntries(const std::vector<size_t>& groups,
                                std::vector<DeltaRequest>* delta) const {
   std::vector<GroupEntry> entries;
   for (const size_t group : groups) {
@@ -212,7 +212,7 @@ void RangeCompare::TellEntries(const std::vector<size_t>& groups,
       LeaveOutShared(batch[i - 1].key, &batch[i]);
     }
     delta->emplace_back();
-    delta->back().range_id = range_->id;
+    delta->back().part_id = part_->id;
     delta->back().entries = std::move(batch);
     return Status::OK();
   }).PermitUncheckedError();

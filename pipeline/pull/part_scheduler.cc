@@ -1,12 +1,12 @@
-#include "pipeline/pull/range_scheduler.h"
+#include "pipeline/pull/part_scheduler.h"
 
 #include <algorithm>
 #include <tuple>
 
 namespace sstferry {
 
-RangeScheduler::RangeScheduler(const std::vector<Range>& ranges,
-                               const std::vector<RangeStart>& starts,
+PartScheduler::PartScheduler(const std::vector<Part>& parts,
+                               const std::vector<PartStart>& starts,
                                uint32_t lanes,
                                const std::function<bool(uint32_t)>& first)
     : lanes_(lanes) {
@@ -16,14 +16,14 @@ RangeScheduler::RangeScheduler(const std::vector<Range>& ranges,
     uint32_t id;
   };
   std::vector<Item> items;
-  for (const Range& range : ranges) {
-    const RangeStart& start = starts[range.id];
+  for (const Part& part : parts) {
+    const PartStart& start = starts[part.id];
     if (!start.whole) {
-      items.push_back({first != nullptr && first(range.id),
-                       range.estimated_bytes -
-                           std::min(range.estimated_bytes,
+      items.push_back({first != nullptr && first(part.id),
+                       part.bytes -
+                           std::min(part.bytes,
                                     start.held.sst_bytes),
-                       range.id});
+                       part.id});
     }
   }
   std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
@@ -35,7 +35,7 @@ RangeScheduler::RangeScheduler(const std::vector<Range>& ranges,
   }
 }
 
-std::optional<uint32_t> RangeScheduler::Next(size_t outstanding) {
+std::optional<uint32_t> PartScheduler::Next(size_t outstanding) {
   std::lock_guard<std::mutex> lock(mu_);
   const size_t left = order_.size() - next_;
   if (left == 0 || outstanding >= 2 || (outstanding == 1 && left < lanes_)) {

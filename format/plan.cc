@@ -1,0 +1,301 @@
+#include "format/plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "format/end_state.h"
+#include "format/for_each_batch.h"
+#include "format/limits.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+// Keys, names and reasons of a whole plan, as held in memory.
+constexpr uint64_t kMaxPlanBytes = 64u << 20;
+// An option or a part takes so much memory beyond its bytes in a message.
+constexpr uint64_t kItemBytes = 128;
+// Of one part: sums of these do not overflow.
+constexpr uint64_t kMaxPartBytes = 1ull << 44;
+
+Status Malformed(const std::string& what) {
+  return MakeStatus(EndState::kCorrupt, "plan: " + what);
+}
+
+template <typename Message>
+std::string Encoded(const Message& message) {
+  std::string payload;
+  message.EncodeTo(&payload);
+  return payload;
+}
+
+// Calls each() for every message that holds a batch of the list.
+template <typename Batch, typename Item>
+Status EncodeBatches(FrameType type, const std::vector<Item>& items,
+                     const PlanSink& each) {
+  return ForEachBatch(items, [&](std::vector<Item> batch) {
+    return each(type, 0, Encoded(Batch{std::move(batch)}));
+  });
+}
+
+}  // namespace
+
+uint64_t Plan::bytes() const {
+  uint64_t sum = 0;
+  for (const Part& part : parts) {
+    sum += part.bytes;
+  }
+  return sum;
+}
+
+Digest128 Plan::Digest() const {
+  std::string text;
+  for (Family family : families) {
+    family.estimated_entries = 0;
+    family.estimated_bytes = 0;
+    family.EncodeTo(&text);
+  }
+  for (Part part : parts) {
+    part.bytes = part.is_unit() ? part.bytes : 0;
+    Parts{{std::move(part)}}.EncodeTo(&text);
+  }
+  if (clone.has_value()) {
+    clone->set.EncodeTo(&text);
+    CloneFiles{clone->files}.EncodeTo(&text);
+  }
+  return DigestOf(text);
+}
+
+Status EncodePlan(const Opened& opened, const Plan& plan,
+                  const PlanSink& each) {
+  Status status =
+      each(FrameType::kOpened, plan.leaves_out ? kFrameFlagAsChunks : 0,
+           Encoded(opened));
+  for (const Family& family : plan.families) {
+    if (status.ok()) status = each(FrameType::kFamily, 0, Encoded(family));
+  }
+  if (status.ok() && plan.clone.has_value()) {
+    status = each(FrameType::kCloneSet, 0, Encoded(plan.clone->set));
+    if (status.ok()) {
+      status = EncodeBatches<CloneFiles>(FrameType::kCloneFiles,
+                                         plan.clone->files, each);
+    }
+  }
+  if (status.ok()) {
+    status = EncodeBatches<Parts>(FrameType::kParts, plan.parts, each);
+  }
+  if (status.ok()) {
+    status = EncodeBatches<PlanItems>(FrameType::kPlanItems, plan.items, each);
+  }
+  if (status.ok()) {
+    status = EncodeBatches<Covers>(FrameType::kCovers, plan.covers, each);
+  }
+  for (size_t at = 0; status.ok() && at < plan.source_record.size();
+       at += kMaxSourceRecordPartBytes) {
+    status = each(FrameType::kSourceRecordPart, 0,
+                  Encoded(SourceRecordPart{plan.source_record.substr(
+                      at, kMaxSourceRecordPartBytes)}));
+  }
+  PlanEnd end;
+  end.part_count = static_cast<uint32_t>(plan.parts.size());
+  end.cover_count = static_cast<uint32_t>(plan.covers.size());
+  end.estimated_bytes = plan.bytes();
+  return status.ok() ? each(FrameType::kPlanEnd, 0, Encoded(end)) : status;
+}
+
+Status PlanDecoder::Add(FrameType type, uint16_t flags, const Slice& payload) {
+  bytes_ += payload.size();
+  if (bytes_ > kMaxPlanBytes) {
+    return Malformed("expected at most " + std::to_string(kMaxPlanBytes) +
+                     " bytes");
+  }
+  const auto in_turn = [&] {
+    return (type == FrameType::kOpened) != is_opened_ && !is_complete_;
+  };
+  // Decodes a batch and adds it.
+  const auto add = [&](auto batch, auto adder) {
+    const Status status = batch.DecodeFrom(payload);
+    return status.ok() ? (this->*adder)(std::move(batch)) : status;
+  };
+  switch (type) {
+    case FrameType::kOpened:
+    case FrameType::kFamily:
+    case FrameType::kCloneSet:
+    case FrameType::kCloneFiles:
+    case FrameType::kParts:
+    case FrameType::kPlanItems:
+    case FrameType::kCovers:
+    case FrameType::kSourceRecordPart:
+    case FrameType::kPlanEnd:
+      if (!in_turn()) {
+        return Malformed(std::string(FrameTypeName(type)) + " is out of turn");
+      }
+      break;
+    default:
+      return Status::NotFound("no message of a plan");
+  }
+  switch (type) {
+    case FrameType::kOpened:
+      return TakeOpened(flags, payload);
+    case FrameType::kFamily:
+      return TakeFamily(payload);
+    case FrameType::kCloneSet:
+      return TakeCloneSet(payload);
+    case FrameType::kCloneFiles:
+      return add(CloneFiles(), &PlanDecoder::AddFiles);
+    case FrameType::kParts:
+      return add(Parts(), &PlanDecoder::AddParts);
+    case FrameType::kPlanItems:
+      return add(PlanItems(), &PlanDecoder::AddItems);
+    case FrameType::kCovers:
+      return add(Covers(), &PlanDecoder::AddCovers);
+    case FrameType::kSourceRecordPart: {
+      SourceRecordPart part;
+      const Status status = part.DecodeFrom(payload);
+      plan_.source_record += part.bytes;
+      return plan_.source_record.size() <= kMaxSourceRecordBytes
+                 ? status
+                 : Malformed("expected a source record of at most " +
+                             std::to_string(kMaxSourceRecordBytes) + " bytes");
+    }
+    default:
+      return TakeEnd(payload);
+  }
+}
+
+Status PlanDecoder::TakeOpened(uint16_t flags, const Slice& payload) {
+  is_opened_ = true;
+  plan_.leaves_out = (flags & kFrameFlagAsChunks) != 0;
+  const Status status = plan_.opened.DecodeFrom(payload);
+  return status.ok() ? CheckOtherFiles(plan_.opened.other_files) : status;
+}
+
+Status PlanDecoder::TakeFamily(const Slice& payload) {
+  Family family;
+  const Status status = family.DecodeFrom(payload);
+  if (status.ok() && (family.index != plan_.families.size() ||
+                      family.index >= plan_.opened.family_count)) {
+    return Malformed("column family " + std::to_string(family.index) +
+                     " is out of turn");
+  }
+  bytes_ += kItemBytes * (family.description.options.size() +
+                          family.description.table_options.size());
+  plan_.families.push_back(std::move(family));
+  return status;
+}
+
+Status PlanDecoder::TakeCloneSet(const Slice& payload) {
+  if (plan_.clone.has_value()) {
+    return Malformed("expected the files of one clone, found another");
+  }
+  return plan_.clone.emplace().set.DecodeFrom(payload);
+}
+
+Status PlanDecoder::AddFiles(const CloneFiles& batch) {
+  if (!plan_.clone.has_value() ||
+      batch.files.size() >
+          plan_.clone->set.file_count - plan_.clone->files.size()) {
+    return Malformed("expected at most as many files as were announced, "
+                     "found more");
+  }
+  plan_.clone->files.insert(plan_.clone->files.end(), batch.files.begin(),
+                            batch.files.end());
+  bytes_ += sizeof(CloneFile) * batch.files.size();
+  return Status::OK();
+}
+
+Status PlanDecoder::AddParts(Parts batch) {
+  for (Part& part : batch.parts) {
+    if (part.id != plan_.parts.size() || part.id >= kMaxParts ||
+        part.family >= plan_.families.size()) {
+      return Malformed("part " + std::to_string(part.id) + " is out of turn");
+    }
+    if (part.is_unit() != plan_.clone.has_value() ||
+        (!part.is_unit() && (part.file != 0 || part.offset != 0))) {
+      return Malformed("part " + std::to_string(part.id) +
+                       ": expected a unit in a clone and keys elsewhere, found "
+                       "the other");
+    }
+    bytes_ += kItemBytes;
+    part.bytes = std::min(part.bytes, kMaxPartBytes);
+    plan_.parts.push_back(std::move(part));
+  }
+  return Status::OK();
+}
+
+Status PlanDecoder::AddCovers(Covers batch) {
+  for (Cover& cover : batch.covers) {
+    if (cover.family >= plan_.families.size()) {
+      return Malformed("a cover names an unknown column family");
+    }
+    if (plan_.covers.size() >= kMaxParts) {
+      return Malformed("expected at most " + std::to_string(kMaxParts) +
+                       " covers");
+    }
+    bytes_ += kItemBytes;
+    plan_.covers.push_back(std::move(cover));
+  }
+  return Status::OK();
+}
+
+Status PlanDecoder::AddItems(PlanItems batch) {
+  for (PlanItem& item : batch.items) {
+    if (item.family >= plan_.families.size()) {
+      return Malformed("an item names an unknown column family");
+    }
+    if (plan_.items.size() >= kMaxParts) {
+      return Malformed("expected at most " + std::to_string(kMaxParts) +
+                       " items");
+    }
+    plan_.items.push_back(std::move(item));
+  }
+  return Status::OK();
+}
+
+// The source cuts files into units; where it cuts, both sides compute.
+Status PlanDecoder::CheckUnits() const {
+  const ClonePlan& clone = *plan_.clone;
+  if (clone.files.size() != clone.set.file_count) {
+    return Malformed("expected " + std::to_string(clone.set.file_count) +
+                     " files, found " + std::to_string(clone.files.size()));
+  }
+  std::vector<Part> units;
+  Status status = CheckCloneFiles(clone.files);
+  if (status.ok()) {
+    status = CutIntoUnits(clone.files, clone.set.unit_bytes, &units);
+  }
+  if (!status.ok()) {
+    return Malformed(MessageOf(status));
+  }
+  return units == plan_.parts
+             ? Status::OK()
+             : Malformed("expected one part for each of " +
+                         std::to_string(units.size()) +
+                         " units of the files, found others");
+}
+
+Status PlanDecoder::TakeEnd(const Slice& payload) {
+  PlanEnd end;
+  const Status status = end.DecodeFrom(payload);
+  if (status.ok() && end.cover_count != plan_.covers.size()) {
+    return Malformed("expected " + std::to_string(end.cover_count) +
+                     " covers, found " + std::to_string(plan_.covers.size()));
+  }
+  if (status.ok() && (end.part_count != plan_.parts.size() ||
+                      plan_.families.size() != plan_.opened.family_count)) {
+    return Malformed("expected " + std::to_string(end.part_count) +
+                     " parts, found " + std::to_string(plan_.parts.size()));
+  }
+  if (status.ok() && plan_.clone.has_value()) {
+    const Status units = CheckUnits();
+    if (!units.ok()) {
+      return units;
+    }
+  }
+  is_complete_ = status.ok();
+  return status;
+}
+
+}  // namespace sstferry

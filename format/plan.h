@@ -1,0 +1,80 @@
+// The plan of a transfer: what it moves, and how. The source makes it, the wire
+// carries it, the journal stores it, the target executes it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/digest.h"
+#include "format/frame.h"
+#include "format/messages.h"
+#include "format/part.h"
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+struct Plan {
+  Opened opened;                   // the transfer, its snapshot, and notes
+  std::vector<Family> families;    // by index
+  std::optional<ClonePlan> clone;  // the files that units are of
+  std::vector<Part> parts;         // by id
+  std::vector<Cover> covers;       // interval records for the target to keep
+  std::string source_record;       // for the target to keep; may be empty
+  std::vector<PlanItem> items;     // only where no data is to be moved
+  // Chunks leave out something that the database holds; a clone would not.
+  bool leaves_out = false;
+
+  uint64_t bytes() const;  // of all parts
+  // Returns the digest of all but `opened`, records, items and estimates: two
+  // plans of one snapshot with the same digest are equal.
+  Digest128 Digest() const;
+};
+
+// Calls each(type, flags, payload) for the messages of a plan, in order, until
+// one fails, and returns that failure. `opened` stands for the plan's.
+using PlanSink = std::function<rocksdb::Status(
+    FrameType type, uint16_t flags, const std::string& payload)>;
+[[nodiscard]] rocksdb::Status EncodePlan(const Opened& opened, const Plan& plan,
+                                         const PlanSink& each);
+
+// Puts a plan together from its messages, which a peer or a file says. Bounds
+// all of it, and checks its shape: families and parts are numbered 0, 1, ...;
+// units are those into which both sides cut the files. (Whether the keys of
+// parts tile their family is checked by who knows the comparators.)
+class PlanDecoder {
+ public:
+  // NotFound    the message is none of a plan
+  // Corruption  it is malformed, out of turn, or one too many
+  [[nodiscard]] rocksdb::Status Add(FrameType type, uint16_t flags,
+                                    const rocksdb::Slice& payload);
+  bool is_opened() const { return is_opened_; }
+  bool is_complete() const { return is_complete_; }
+  const Plan& plan() const { return plan_; }
+  // REQUIRES: is_complete().
+  Plan TakePlan() { return std::move(plan_); }
+  // Returns the bytes that came, and those that they take in memory beyond that.
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  [[nodiscard]] rocksdb::Status TakeOpened(uint16_t flags,
+                                           const rocksdb::Slice& payload);
+  [[nodiscard]] rocksdb::Status TakeFamily(const rocksdb::Slice& payload);
+  [[nodiscard]] rocksdb::Status TakeCloneSet(const rocksdb::Slice& payload);
+  [[nodiscard]] rocksdb::Status TakeEnd(const rocksdb::Slice& payload);
+  [[nodiscard]] rocksdb::Status AddFiles(const CloneFiles& batch);
+  [[nodiscard]] rocksdb::Status AddParts(Parts batch);
+  [[nodiscard]] rocksdb::Status AddCovers(Covers batch);
+  [[nodiscard]] rocksdb::Status AddItems(PlanItems batch);
+  [[nodiscard]] rocksdb::Status CheckUnits() const;
+
+  Plan plan_;
+  bool is_opened_ = false;
+  bool is_complete_ = false;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace sstferry
