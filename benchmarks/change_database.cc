@@ -8,7 +8,8 @@
 //       [--value-bytes 400] [--leave flushed|wal|compacted]
 //
 // Of its N keys so many are overwritten and deleted, and so many new ones
-// written (or appended behind all others): spread at random, or one run of neighbours from --at-percent on.
+// written (or appended behind all others): spread at random, or one run of
+// neighbours from --at-percent on.
 // --leave: in a file of level 0, in the WAL alone, or merged.
 #include <algorithm>
 #include <memory>

@@ -196,8 +196,9 @@ class World {
 };
 
 void PrintRow(const Load& load, const Night& seed, std::vector<Night> nights) {
-  std::sort(nights.begin(), nights.end(),
-            [](const Night& a, const Night& b) { return a.share() < b.share(); });
+  std::sort(nights.begin(), nights.end(), [](const Night& a, const Night& b) {
+    return a.share() < b.share();
+  });
   std::vector<double> seconds;
   Night all;
   for (const Night& night : nights) {

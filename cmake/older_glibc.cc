@@ -1,5 +1,5 @@
-// Defines what the static parts of GCC 12 want of a glibc newer than 2.34, so that
-// binaries of releases run with 2.34 as well (RHEL 9, Ubuntu 22.04).
+// Defines what the static parts of GCC 12 want of a glibc newer than 2.34, so
+// that binaries of releases run with 2.34 as well (RHEL 9, Ubuntu 22.04).
 #include <dlfcn.h>
 #include <link.h>
 #include <stdint.h>
@@ -50,7 +50,8 @@ SSTFERRY_HIDDEN int _dl_find_object(void* address,
   return dl_iterate_phdr(LookIn, &search) == 1 ? 0 : -1;
 }
 
-// Returns 32 random bits: std::random_device calls it (glibc has it since 2.36).
+// Returns 32 random bits: std::random_device calls it (glibc has it
+// since 2.36).
 SSTFERRY_HIDDEN uint32_t arc4random() noexcept {
   uint32_t bits = 0;
   // So few bytes come whole or not at all.

@@ -57,10 +57,9 @@ inline constexpr uint64_t kMinTailedTableBytes = 1u << 20;
 inline constexpr uint64_t kCloneTailShare = 32;
 inline constexpr uint64_t kCloneTailAlignment = 64u << 10;
 
-// Cuts each file into parts, units of `unit_bytes`, its last one perhaps smaller, and
-// behind them the tail of a table. An empty file has none. kRefused: more than
-// kMaxParts units.
-// REQUIRES: unit_bytes > 0.
+// Cuts each file into parts, units of `unit_bytes`, its last one perhaps
+// smaller, and behind them the tail of a table. An empty file has none.
+// kRefused: more than kMaxParts units. REQUIRES: unit_bytes > 0.
 [[nodiscard]] rocksdb::Status CutIntoUnits(const std::vector<CloneFile>& files,
                                            uint64_t unit_bytes,
                                            std::vector<Part>* units);

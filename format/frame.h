@@ -33,8 +33,9 @@ inline constexpr uint8_t kFrameVersion = 1;
 // Flag bits that a reader must understand.
 inline constexpr uint16_t kMandatoryFrameFlags = 0xff00;
 // Chunks cannot hold something that the database holds, and a clone may. In an
-// End with kRefused or kIncompatible: that is why. In an Opened: chunks leave it
-// out, and the notes say what. Ignored in other frames, and by older readers.
+// End with kRefused or kIncompatible: that is why. In an Opened: chunks leave
+// it out, and the notes say what. Ignored in other frames, and by older
+// readers.
 inline constexpr uint16_t kFrameFlagAsChunks = 1u << 0;
 // The payload is compressed as format/wire_compression.h describes. Set
 // only if both sides agreed on compression.
@@ -62,11 +63,11 @@ enum class FrameType : uint8_t {
   kFinish = 21,        // target: its totals
   kFinished = 22,      // source: its totals, equal
   kCompress = 23,      // target: compress chunk data from now on, or stop
-  kHeld = 24,          // target: parts received whole before a resume
+  kReceived = 24,          // target: parts received whole before a resume
   kStatusRequest = 25, // target: asks for the retained snapshots
   kStatusReply = 26,   // source
   kTargetFamilies = 27,  // target: its families, before a refresh is planned
-  kCovers = 28,        // either: interval records
+  kIntervalRecords = 28,        // either: interval records
   kCloneSet = 30,      // source: precedes the list of files of a clone
   kCloneFiles = 31,    // source: some files of a clone
   kFactsRequest = 32,  // target: asks how large and how old a database is

@@ -204,8 +204,9 @@ Status ReadJournalRecord(const Slice& journal, uint64_t offset,
   if (problem.empty() && !DigestMatches(header, offset)) {
     char found[8];
     EncodeFixed64(found, RecordDigest(header, offset, PayloadOf(header)));
-    problem = "digest: expected " + ToHex(Slice(header + kRecordDigestOffset, 8)) +
-              ", found " + ToHex(Slice(found, 8));
+    problem = "digest: expected " +
+              ToHex(Slice(header + kRecordDigestOffset, 8)) + ", found " +
+              ToHex(Slice(found, 8));
   }
   if (!problem.empty()) {
     problem =

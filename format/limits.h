@@ -73,7 +73,7 @@ inline constexpr uint64_t kMaxChunkOrdinal = 0xffffffff;
 
 // Retained snapshots that one server reports: far above the transfers it
 // allows.
-inline constexpr uint32_t kMaxHeldSnapshots = 4096;
+inline constexpr uint32_t kMaxRetainedSnapshots = 4096;
 
 // After what time a target that found no place asks again. The least protects a
 // source from a crowd, the most a target from a source that never lets it in.

@@ -9,7 +9,7 @@
 
 namespace sstferry {
 
-inline constexpr size_t kHeldPartBytes = 4 + 4 * 8;
+inline constexpr size_t kReceivedPartBytes = 4 + 4 * 8;
 inline constexpr size_t kCloneFileBytes = 1 + 3 * 8 + 16 + 1 + 8;
 
 inline const char* ConnectionKindName(ConnectionKind kind) {
@@ -173,7 +173,7 @@ void Fields(A& a, M& m) {
   a.Bool("is_empty", m.is_empty);
 }
 
-template <typename A, FieldsOf<Cover> M>
+template <typename A, FieldsOf<IntervalRecord> M>
 void Fields(A& a, M& m) {
   Number(a, "family", m.family, kMaxFamilies - 1);
   Fields(a, m.interval);
@@ -199,7 +199,7 @@ void Fields(A& a, M& m) {
   a.Text("reason", m.reason, kMaxMessageTextBytes);
 }
 
-template <typename A, FieldsOf<HeldPart> M>
+template <typename A, FieldsOf<ReceivedPart> M>
 void Fields(A& a, M& m) {
   Number(a, "part_id", m.part_id, kMaxParts - 1);
   Fields(a, m.totals);
@@ -216,7 +216,7 @@ void Fields(A& a, M& m) {
   Number(a, "modified_ns", m.modified_ns, kMaxModifiedNs);
 }
 
-template <typename A, FieldsOf<HeldSnapshot> M>
+template <typename A, FieldsOf<RetainedSnapshot> M>
 void Fields(A& a, M& m) {
   a.Id("transfer_id", m.transfer_id);
   a.Bytes("database", m.database, kMaxDatabaseNameBytes);
@@ -292,11 +292,11 @@ void Fields(A& a, M& m) {
   a.Enum("compression", m.compression, 2, WireCompressionName);
   Number(a, "compression_level", m.compression_level, kMaxCompressionLevel);
   a.Enum("snapshot_use", m.snapshot_use, 4, SnapshotUseName);
-  a.Id("held_transfer", m.held_transfer);
+  a.Id("named_transfer", m.named_transfer);
   a.Enum("mode", m.mode, 2, TransferModeName);
   a.Enum("compare", m.compare, 1, CompareModeName);
   Number(a, "target_families", m.target_families, kMaxFamilies);
-  Number(a, "target_covers", m.target_covers, kMaxParts);
+  Number(a, "target_intervals", m.target_intervals, kMaxParts);
   Number(a, "waited_seconds", m.waited_seconds);
   a.Id("newer_than", m.newer_than);
 }
@@ -313,9 +313,9 @@ void Fields(A& a, M& m) {
          [](auto& archive, auto& item) { Fields(archive, item); });
 }
 
-template <typename A, FieldsOf<Covers> M>
+template <typename A, FieldsOf<IntervalRecords> M>
 void Fields(A& a, M& m) {
-  a.List("covers", m.covers, kMaxParts, 48,
+  a.List("intervals", m.intervals, kMaxParts, 48,
          [](auto& archive, auto& item) { Fields(archive, item); });
 }
 
@@ -423,7 +423,7 @@ template <typename A, FieldsOf<PlanEnd> M>
 void Fields(A& a, M& m) {
   Number(a, "part_count", m.part_count, kMaxParts);
   Number(a, "estimated_bytes", m.estimated_bytes);
-  Number(a, "cover_count", m.cover_count, kMaxParts);
+  Number(a, "interval_count", m.interval_count, kMaxParts);
 }
 
 template <typename A, FieldsOf<Ping> M>
@@ -448,9 +448,9 @@ void Fields(A& a, M& m) {
   a.Bool("on", m.on);
 }
 
-template <typename A, FieldsOf<Held> M>
+template <typename A, FieldsOf<Received> M>
 void Fields(A& a, M& m) {
-  a.List("parts", m.parts, kMaxParts, kHeldPartBytes,
+  a.List("parts", m.parts, kMaxParts, kReceivedPartBytes,
          [](auto& archive, auto& item) { Fields(archive, item); });
 }
 
@@ -461,7 +461,7 @@ void Fields(A& a, M& m) {
 
 template <typename A, FieldsOf<StatusReply> M>
 void Fields(A& a, M& m) {
-  a.List("snapshots", m.snapshots, kMaxHeldSnapshots, 56,
+  a.List("snapshots", m.snapshots, kMaxRetainedSnapshots, 56,
          [](auto& archive, auto& item) { Fields(archive, item); });
 }
 

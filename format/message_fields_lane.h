@@ -17,7 +17,7 @@ template <typename A, FieldsOf<PartRequest> M>
 void Fields(A& a, M& m) {
   Number(a, "part_id", m.part_id, kMaxParts - 1);
   a.OptionalBytes("after", m.after, kMaxKeyBytes);
-  Fields(a, m.held);
+  Fields(a, m.received);
   Number(a, "open_bytes", m.open_bytes, kMaxChunkFileBytes);
   Number(a, "open_frames", m.open_frames, kMaxChunkFileBytes);
   a.Bool("of_delta", m.of_delta);
@@ -115,7 +115,7 @@ template <typename A, FieldsOf<DeltaRequest> M>
 void Fields(A& a, M& m) {
   Number(a, "part_id", m.part_id, kMaxParts - 1);
   a.Bool("begins", m.begins);
-  Fields(a, m.held);
+  Fields(a, m.received);
   Fields(a, m.interval);
   a.Enum("basis", m.basis, kMaxDeltaBasis, DeltaBasisName);
   Number(a, "most_point_deletions", m.most_point_deletions);

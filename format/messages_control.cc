@@ -23,10 +23,10 @@ size_t EncodedBytes(const Part& item) {
 size_t EncodedBytes(const TargetFamily& item) {
   return 5 + item.name.size();
 }
-size_t EncodedBytes(const Cover& item) {
+size_t EncodedBytes(const IntervalRecord& item) {
   return 46 + IntervalBytes(item.interval);
 }
-size_t EncodedBytes(const HeldPart&) { return kHeldPartBytes; }
+size_t EncodedBytes(const ReceivedPart&) { return kReceivedPartBytes; }
 size_t EncodedBytes(const CloneFile&) { return kCloneFileBytes; }
 size_t EncodedBytes(const PlanItem& item) {
   return 21 + IntervalBytes(item.interval) + item.file.size() +
@@ -97,9 +97,9 @@ Status Stats::DecodeFrom(const Slice& payload) {
   return DecodeFields("Stats", payload, this);
 }
 
-void Held::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
-Status Held::DecodeFrom(const Slice& payload) {
-  return DecodeFields("Held", payload, this);
+void Received::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status Received::DecodeFrom(const Slice& payload) {
+  return DecodeFields("Received", payload, this);
 }
 
 void StatusRequest::EncodeTo(std::string* out) const {
@@ -145,9 +145,11 @@ Status SourceRecordPart::DecodeFrom(const Slice& payload) {
   return DecodeFields("SourceRecordPart", payload, this);
 }
 
-void Covers::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
-Status Covers::DecodeFrom(const Slice& payload) {
-  return DecodeFields("Covers", payload, this);
+void IntervalRecords::EncodeTo(std::string* out) const {
+  EncodeFields(*this, out);
+}
+Status IntervalRecords::DecodeFrom(const Slice& payload) {
+  return DecodeFields("IntervalRecords", payload, this);
 }
 
 void Compress::EncodeTo(std::string* out) const { EncodeFields(*this, out); }

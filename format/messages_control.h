@@ -33,11 +33,11 @@ enum class Purpose : uint8_t { kPull = 0, kPlan = 1, kVerify = 2 };
 // The snapshot that an OpenRequest asks for.
 enum class SnapshotUse : uint8_t {
   kNew = 0,     // a new one
-  kResume = 1,  // that of held_transfer, to resume the transfer; pull only
-  kShare = 2,   // that of held_transfer, unchanged; a pull: kFeatureShare
-  kInstead = 3, // a new one; held_transfer's may be released; pull only
+  kResume = 1,  // that of named_transfer, to resume the transfer; pull only
+  kShare = 2,   // that of named_transfer, unchanged; a pull: kFeatureShare
+  kInstead = 3, // a new one; named_transfer's may be released; pull only
   kLatest = 4,  // the one that others got a short time ago, or a new one:
-                // kFeatureShare; held_transfer's, if not zeros, as kInstead
+                // kFeatureShare; named_transfer's, if not zeros, as kInstead
 };
 
 struct OpenRequest {
@@ -47,8 +47,8 @@ struct OpenRequest {
   KeyInterval interval;               // --begin, --end, in each family's order
   uint32_t lanes = 0;
   uint64_t chunk_bytes = 0;
-  // Release of the RocksDB of the application that will open the replica; empty:
-  // that of the source's application.
+  // Release of the RocksDB of the application that will open the replica;
+  // empty: that of the source's application.
   std::string application;
   // Limit of the SST bytes that the source sends per second. 0: no limit, or
   // the target enforces one itself.
@@ -56,17 +56,18 @@ struct OpenRequest {
   WireCompression compression = WireCompression::kNone;
   uint32_t compression_level = 0;       // 0: the source's choice
   SnapshotUse snapshot_use = SnapshotUse::kNew;
-  TransferId held_transfer{};           // zero with kNew
+  TransferId named_transfer{};           // zero with kNew
   TransferMode mode = TransferMode::kSeed;
   CompareMode compare = CompareMode::kFiles;  // refresh only
-  // New refresh only: numbers of TargetFamily and Cover items that follow.
+  // New refresh only: numbers of TargetFamily and IntervalRecord items that
+  // follow.
   uint32_t target_families = 0;
-  uint32_t target_covers = 0;
-  // With kLatest: how long ago the target first asked and was told Busy, rounded
-  // up. A snapshot that was new enough then still is.
+  uint32_t target_intervals = 0;
+  // With kLatest: how long ago the target first asked and was told Busy,
+  // rounded up. A snapshot that was new enough then still is.
   uint64_t waited_seconds = 0;
-  // With kLatest: the transfer that TARGET_DIR holds; zeros: it holds nothing. A
-  // snapshot that may be older is none for it.
+  // With kLatest: the transfer that TARGET_DIR holds; zeros: it holds nothing.
+  // A snapshot that may be older is none for it.
   TransferId newer_than{};
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
@@ -182,7 +183,7 @@ struct PlanItems {
 struct PlanEnd {
   uint32_t part_count = 0;
   uint64_t estimated_bytes = 0;
-  uint32_t cover_count = 0;
+  uint32_t interval_count = 0;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const PlanEnd&, const PlanEnd&) = default;
@@ -250,22 +251,22 @@ struct OtherFilePart {
 };
 
 // A part of which the target has received every chunk.
-struct HeldPart {
+struct ReceivedPart {
   uint32_t part_id = 0;
   Totals totals;
-  friend bool operator==(const HeldPart&, const HeldPart&) = default;
+  friend bool operator==(const ReceivedPart&, const ReceivedPart&) = default;
 };
 
-// Encoded size in bytes of the item inside a Held payload.
-size_t EncodedBytes(const HeldPart& item);
+// Encoded size in bytes of the item inside a Received payload.
+size_t EncodedBytes(const ReceivedPart& item);
 
 // Sent before Finish in a resumed transfer: parts that the source need not
 // send, so that its totals cover all. As many messages as needed.
-struct Held {
-  std::vector<HeldPart> parts;
+struct Received {
+  std::vector<ReceivedPart> parts;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
-  friend bool operator==(const Held&, const Held&) = default;
+  friend bool operator==(const Received&, const Received&) = default;
 };
 
 // Finish (target) and Finished (source): totals per family in index order.

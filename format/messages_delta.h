@@ -66,7 +66,7 @@ struct DeltaRequest {
   uint32_t part_id = 0;
   // Only the first message has what follows, up to `groups`.
   bool begins = false;
-  Totals held;           // what the target has of the part
+  Totals received;           // what the target has of the part
   KeyInterval interval;  // the piece of the part that the delta is for
   DeltaBasis basis = DeltaBasis::kGroups;
   // More neighbouring keys than that which only the target has are deleted by

@@ -17,7 +17,7 @@ struct PartRequest {
   // begin. The target has received everything up to it. The next chunk's
   // ordinal is held.chunks.
   std::optional<std::string> after;
-  Totals held;
+  Totals received;
   // Bytes of that next chunk that the target has received, and the number of
   // data frames in which they arrived.
   uint64_t open_bytes = 0;

@@ -37,7 +37,7 @@ struct TargetFamilies {
 
 // Interval record: what a target stores about an interval that a pull made
 // current, so that the next refresh can find it unchanged.
-struct Cover {
+struct IntervalRecord {
   uint32_t family = 0;  // an index in TargetFamilies, or in the plan
   KeyInterval interval;
   uint64_t sequence = 0;  // of the source's snapshot; for display only
@@ -52,19 +52,21 @@ struct Cover {
   // Digest of all WAL entries that the snapshot replayed; zero: not known, or
   // not flushed.
   Digest128 wal;
-  friend bool operator==(const Cover&, const Cover&) = default;
+  friend bool operator==(const IntervalRecord&,
+                         const IntervalRecord&) = default;
 };
 
-// Encoded size in bytes of the item inside a Covers payload.
-size_t EncodedBytes(const Cover& item);
+// Encoded size in bytes of the item inside a IntervalRecords payload.
+size_t EncodedBytes(const IntervalRecord& item);
 
 // To the source, after TargetFamilies: the target's interval records. To the
 // target: the interval records to store once the transfer has succeeded.
-struct Covers {
-  std::vector<Cover> covers;
+struct IntervalRecords {
+  std::vector<IntervalRecord> intervals;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
-  friend bool operator==(const Covers&, const Covers&) = default;
+  friend bool operator==(const IntervalRecords&,
+                         const IntervalRecords&) = default;
 };
 
 // Bytes that a source leaves with a target (format/source_record.h), or
@@ -78,11 +80,12 @@ struct SourceRecordPart {
 };
 
 // All that a target sends about itself before the source plans a refresh.
-struct TargetMemory {
+struct ReplicaRecord {
   std::vector<TargetFamily> families;
-  std::vector<Cover> covers;  // Cover::family is an index in families
+  std::vector<IntervalRecord>
+      intervals;              // IntervalRecord::family is an index in families
   std::string source_record;  // as the source left it; may be empty
-  friend bool operator==(const TargetMemory&, const TargetMemory&) = default;
+  friend bool operator==(const ReplicaRecord&, const ReplicaRecord&) = default;
 };
 
 }  // namespace sstferry

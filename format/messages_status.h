@@ -20,7 +20,7 @@ struct StatusRequest {
 
 // The snapshots of databases that the asking target may read.
 struct StatusReply {
-  std::vector<HeldSnapshot> snapshots;
+  std::vector<RetainedSnapshot> snapshots;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const StatusReply&, const StatusReply&) = default;

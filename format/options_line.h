@@ -1,5 +1,6 @@
 // One line of an OPTIONS file, as RocksDB reads it: blanks around a name and a
-// value do not count, and a comment begins at the first '#' without a backslash.
+// value do not count, and a comment begins at the first '#' without a
+// backslash.
 #pragma once
 
 #include <algorithm>
@@ -29,8 +30,8 @@ std::string OptionLineText(const std::string& line);
 bool SplitOptionLine(const std::string& line, std::string* name,
                      std::string* value);
 
-// Begins a comment of an OPTIONS file: the release of the application that it is
-// for, where that is older than the one that wrote it.
+// Begins a comment of an OPTIONS file: the release of the application that it
+// is for, where that is older than the one that wrote it.
 inline constexpr char kMadeForComment[] = "# made for RocksDB ";
 
 // Returns the release of the application that an OPTIONS file is for, by its

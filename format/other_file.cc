@@ -39,7 +39,7 @@ bool BeginsWithNumber(std::string_view text) {
   return !text.empty() && IsDigit(text.front());
 }
 
-constexpr std::string_view kOurs[] = {"sstferry.covers", "sstferry.source",
+constexpr std::string_view kOurs[] = {"sstferry.intervals", "sstferry.source",
                                       "sstferry.health", "sstferry.files",
                                       "last_transfer.json"};
 
@@ -142,11 +142,10 @@ Status CheckOtherFiles(const std::vector<OtherFile>& files) {
       continue;
     }
     if (!MayBeCopied(file.name)) {
-      return MakeStatus(EndState::kCorrupt,
-                        "other files: expected names that may be copied, found '" +
-                            Printable(file.name.substr(
-                                0, kMaxOtherNameBytes)) +
-                            "'");
+      return MakeStatus(
+          EndState::kCorrupt,
+          "other files: expected names that may be copied, found '" +
+              Printable(file.name.substr(0, kMaxOtherNameBytes)) + "'");
     }
     if (!names.insert(LowerCase(file.name)).second) {
       return MakeStatus(EndState::kCorrupt,

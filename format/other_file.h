@@ -46,8 +46,8 @@ struct OtherFile {
 // directory, temporary ones too.
 bool IsDatabaseFileName(std::string_view name);
 
-// Returns why a file of this name is not sent: kName, kSecret or kNo. What looks
-// like a database's file, also in other case, is never sent.
+// Returns why a file of this name is not sent: kName, kSecret or kNo. What
+// looks like a database's file, also in other case, is never sent.
 KeptBack JudgeOtherName(std::string_view name);
 
 // True if a peer may ask for that file, and a target may make it.

@@ -1,8 +1,8 @@
-// The file `sstferry.files` in a replica's directory: which of the application's
-// files there pulls have copied, with their bytes' digests. A swap knows by it
-// which of them the replica's application has changed since. Normative text:
-// format/FORMAT.md, "Other files". The file is one of format/sealed_file.h
-// with magic 53 46 46 49 4c 45 53 31 ("SFFILES1").
+// The file `sstferry.files` in a replica's directory: which of the
+// application's files there pulls have copied, with their bytes' digests. A
+// swap knows by it which of them the replica's application has changed since.
+// Normative text: format/FORMAT.md, "Other files". The file is one of
+// format/sealed_file.h with magic 53 46 46 49 4c 45 53 31 ("SFFILES1").
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace sstferry {
 
 inline constexpr char kOtherFilesName[] = "sstferry.files";
 inline constexpr char kOtherFilesMagic[9] = "SFFILES1";
-// Names of files that the source has no longer stay in it as long as the replica
-// has them.
+// Names of files that the source has no longer stay in it as long as the
+// replica has them.
 inline constexpr uint32_t kMaxCopiedFiles = 4096;
 inline constexpr uint64_t kMaxCopiedFilesBytes = kMaxCopiedFiles * 152 + 64;
 

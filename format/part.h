@@ -12,14 +12,14 @@ enum class PartKind : uint8_t {
   kRebuilt = 0,  // chunks of consecutive keys
   kUnit = 1,     // bytes of a file of a clone
   // A chunk of puts and deletions above what the target has. Where the part is
-  // compared in pieces, each piece has at most one; else it is the only chunk of
-  // its part.
+  // compared in pieces, each piece has at most one; else it is the only chunk
+  // of its part.
   kDelta = 2,
 };
 inline constexpr uint8_t kMaxPartKind = 2;
 
-// True if the source makes the bytes while it sends them, so that it cannot read
-// the same bytes a second time.
+// True if the source makes the bytes while it sends them, so that it cannot
+// read the same bytes a second time.
 inline bool IsBuilt(PartKind kind) {
   return kind == PartKind::kRebuilt || kind == PartKind::kDelta;
 }
@@ -33,7 +33,8 @@ enum class PartNeed : uint8_t {
 };
 inline constexpr uint8_t kMaxPartNeed = 3;
 
-// The only work item of a transfer: keys of a column family, or bytes of a file.
+// The only work item of a transfer: keys of a column family, or bytes of a
+// file.
 struct Part {
   uint32_t id = 0;  // 0, 1, ... across the whole transfer
   PartKind kind = PartKind::kRebuilt;

@@ -90,7 +90,8 @@ Status EncodePlan(const Opened& opened, const Plan& plan,
     status = EncodeBatches<PlanItems>(FrameType::kPlanItems, plan.items, each);
   }
   if (status.ok()) {
-    status = EncodeBatches<Covers>(FrameType::kCovers, plan.covers, each);
+    status = EncodeBatches<IntervalRecords>(FrameType::kIntervalRecords,
+                                            plan.intervals, each);
   }
   for (size_t at = 0; status.ok() && at < plan.source_record.size();
        at += kMaxSourceRecordPartBytes) {
@@ -100,7 +101,7 @@ Status EncodePlan(const Opened& opened, const Plan& plan,
   }
   PlanEnd end;
   end.part_count = static_cast<uint32_t>(plan.parts.size());
-  end.cover_count = static_cast<uint32_t>(plan.covers.size());
+  end.interval_count = static_cast<uint32_t>(plan.intervals.size());
   end.estimated_bytes = plan.bytes();
   return status.ok() ? each(FrameType::kPlanEnd, 0, Encoded(end)) : status;
 }
@@ -126,7 +127,7 @@ Status PlanDecoder::Add(FrameType type, uint16_t flags, const Slice& payload) {
     case FrameType::kCloneFiles:
     case FrameType::kParts:
     case FrameType::kPlanItems:
-    case FrameType::kCovers:
+    case FrameType::kIntervalRecords:
     case FrameType::kSourceRecordPart:
     case FrameType::kPlanEnd:
       if (!in_turn()) {
@@ -149,8 +150,8 @@ Status PlanDecoder::Add(FrameType type, uint16_t flags, const Slice& payload) {
       return add(Parts(), &PlanDecoder::AddParts);
     case FrameType::kPlanItems:
       return add(PlanItems(), &PlanDecoder::AddItems);
-    case FrameType::kCovers:
-      return add(Covers(), &PlanDecoder::AddCovers);
+    case FrameType::kIntervalRecords:
+      return add(IntervalRecords(), &PlanDecoder::AddIntervals);
     case FrameType::kSourceRecordPart: {
       SourceRecordPart part;
       const Status status = part.DecodeFrom(payload);
@@ -225,17 +226,17 @@ Status PlanDecoder::AddParts(Parts batch) {
   return Status::OK();
 }
 
-Status PlanDecoder::AddCovers(Covers batch) {
-  for (Cover& cover : batch.covers) {
-    if (cover.family >= plan_.families.size()) {
-      return Malformed("a cover names an unknown column family");
+Status PlanDecoder::AddIntervals(IntervalRecords batch) {
+  for (IntervalRecord& interval_record : batch.intervals) {
+    if (interval_record.family >= plan_.families.size()) {
+      return Malformed("an interval record names an unknown column family");
     }
-    if (plan_.covers.size() >= kMaxParts) {
+    if (plan_.intervals.size() >= kMaxParts) {
       return Malformed("expected at most " + std::to_string(kMaxParts) +
-                       " covers");
+                       " interval records");
     }
     bytes_ += kItemBytes;
-    plan_.covers.push_back(std::move(cover));
+    plan_.intervals.push_back(std::move(interval_record));
   }
   return Status::OK();
 }
@@ -279,9 +280,10 @@ Status PlanDecoder::CheckUnits() const {
 Status PlanDecoder::TakeEnd(const Slice& payload) {
   PlanEnd end;
   const Status status = end.DecodeFrom(payload);
-  if (status.ok() && end.cover_count != plan_.covers.size()) {
-    return Malformed("expected " + std::to_string(end.cover_count) +
-                     " covers, found " + std::to_string(plan_.covers.size()));
+  if (status.ok() && end.interval_count != plan_.intervals.size()) {
+    return Malformed("expected " + std::to_string(end.interval_count) +
+                     " interval records, found " +
+                     std::to_string(plan_.intervals.size()));
   }
   if (status.ok() && (end.part_count != plan_.parts.size() ||
                       plan_.families.size() != plan_.opened.family_count)) {

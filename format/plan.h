@@ -22,7 +22,8 @@ struct Plan {
   std::vector<Family> families;    // by index
   std::optional<ClonePlan> clone;  // the files that units are of
   std::vector<Part> parts;         // by id
-  std::vector<Cover> covers;       // interval records for the target to keep
+  std::vector<IntervalRecord>
+      intervals;                   // interval records for the target to keep
   std::string source_record;       // for the target to keep; may be empty
   std::vector<PlanItem> items;     // only where no data is to be moved
   // Chunks leave out something that the database holds; a clone would not.
@@ -56,7 +57,8 @@ class PlanDecoder {
   const Plan& plan() const { return plan_; }
   // REQUIRES: is_complete().
   Plan TakePlan() { return std::move(plan_); }
-  // Returns the bytes that came, and those that they take in memory beyond that.
+  // Returns the bytes that came, and those that they take in memory beyond
+  // that.
   uint64_t bytes() const { return bytes_; }
 
  private:
@@ -67,7 +69,7 @@ class PlanDecoder {
   [[nodiscard]] rocksdb::Status TakeEnd(const rocksdb::Slice& payload);
   [[nodiscard]] rocksdb::Status AddFiles(const CloneFiles& batch);
   [[nodiscard]] rocksdb::Status AddParts(Parts batch);
-  [[nodiscard]] rocksdb::Status AddCovers(Covers batch);
+  [[nodiscard]] rocksdb::Status AddIntervals(IntervalRecords batch);
   [[nodiscard]] rocksdb::Status AddItems(PlanItems batch);
   [[nodiscard]] rocksdb::Status CheckUnits() const;
 

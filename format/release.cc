@@ -60,8 +60,9 @@ bool ParseRelease(const rocksdb::Slice& text, RocksDbRelease* release) {
 }
 
 RocksDbRelease FirstWithFormat(uint32_t format_version) {
-  for (const RocksDbRelease& first : {RocksDbRelease{6, 6, 0}, RocksDbRelease{8, 6, 0},
-                               RocksDbRelease{10, 4, 0}, RocksDbRelease{11, 10, 0}}) {
+  for (const RocksDbRelease& first :
+       {RocksDbRelease{6, 6, 0}, RocksDbRelease{8, 6, 0},
+        RocksDbRelease{10, 4, 0}, RocksDbRelease{11, 10, 0}}) {
     if (format_version <= MaxFormatVersion(first)) {
       return first;
     }

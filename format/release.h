@@ -20,7 +20,8 @@ struct RocksDbRelease {
   uint32_t minor = 0;
   uint32_t patch = 0;
   bool is_known() const { return major != 0; }
-  friend auto operator<=>(const RocksDbRelease&, const RocksDbRelease&) = default;
+  friend auto operator<=>(const RocksDbRelease&,
+                          const RocksDbRelease&) = default;
 };
 
 // Returns "10.4.2", or "10.4" where the patch is 0; "" if it is not known, and
@@ -33,7 +34,8 @@ std::string ReleaseNumbers(const RocksDbRelease& release);
 // Parses "10", "10.4" or "10.4.2", as OPTIONS files and operators write them;
 // each number is at most 9999, and what follows a third number is ignored only
 // behind a dot or a dash ("8.1.1-fork"). False: not a release.
-[[nodiscard]] bool ParseRelease(const rocksdb::Slice& text, RocksDbRelease* release);
+[[nodiscard]] bool ParseRelease(const rocksdb::Slice& text,
+                                RocksDbRelease* release);
 
 // The first releases that read what their names say. Sources: HISTORY.md of
 // RocksDB, and its code where that is silent.

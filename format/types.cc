@@ -6,7 +6,8 @@
 namespace sstferry {
 
 std::string ToHex(const TransferId& id) {
-  return ToHex(rocksdb::Slice(reinterpret_cast<const char*>(id.data()), id.size()));
+  return ToHex(
+      rocksdb::Slice(reinterpret_cast<const char*>(id.data()), id.size()));
 }
 
 }  // namespace sstferry

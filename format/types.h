@@ -32,7 +32,7 @@ enum class CompareMode : uint8_t {
 };
 
 // A snapshot that a source retains for a transfer.
-struct HeldSnapshot {
+struct RetainedSnapshot {
   TransferId transfer_id{};  // cut, then zeros, for all but its own target
   std::string database;             // NAME of the served database
   uint64_t snapshot_sequence = 0;
@@ -40,7 +40,8 @@ struct HeldSnapshot {
   uint64_t ttl_left_seconds = 0;    // runs while readers is 0
   uint32_t readers = 0;             // connected control sessions
   uint64_t pinned_bytes = 0;        // table and blob files
-  friend bool operator==(const HeldSnapshot&, const HeldSnapshot&) = default;
+  friend bool operator==(const RetainedSnapshot&,
+                         const RetainedSnapshot&) = default;
 };
 
 }  // namespace sstferry

@@ -96,8 +96,9 @@ Status ParseCompressedPayload(const Slice& payload, CompressedPayload* out) {
   out->zstd = Slice(payload.data() + kCompressedHeaderBytes,
                     payload.size() - kCompressedHeaderBytes);
   if (out->raw_bytes == 0 || out->raw_bytes > kMaxPayloadBytes) {
-    return BadBody("raw_bytes: expected 1 to " + std::to_string(kMaxPayloadBytes) +
-               ", found " + std::to_string(out->raw_bytes));
+    return BadBody("raw_bytes: expected 1 to " +
+                   std::to_string(kMaxPayloadBytes) + ", found " +
+                   std::to_string(out->raw_bytes));
   }
   if (DecodeFixed32(out->zstd.data()) != ZSTD_MAGICNUMBER) {
     return BadBody("zstd frame: expected magic 28b52ffd, found " +
@@ -107,7 +108,8 @@ Status ParseCompressedPayload(const Slice& payload, CompressedPayload* out) {
       ZSTD_getFrameContentSize(out->zstd.data(), out->zstd.size());
   if (content == ZSTD_CONTENTSIZE_UNKNOWN ||
       content == ZSTD_CONTENTSIZE_ERROR) {
-    return BadBody("zstd frame: expected one with its content size, found none");
+    return BadBody(
+        "zstd frame: expected one with its content size, found none");
   }
   if (content != out->raw_bytes) {
     return Expected("content size of the zstd frame", out->raw_bytes, content);

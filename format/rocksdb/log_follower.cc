@@ -81,7 +81,7 @@ class LogFollower::Inflater {
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
-  bool has_memory() const { return stream_ != nullptr; }
+  bool has_record() const { return stream_ != nullptr; }
 
   void Restart() { ZSTD_DCtx_reset(stream_, ZSTD_reset_session_only); }
 
@@ -279,7 +279,7 @@ Status LogFollower::TakeMeta(const Physical& physical, Reading* reading,
   }
   if (type == kCompression) {
     auto inflater = std::make_unique<Inflater>();
-    if (!inflater->has_memory()) {
+    if (!inflater->has_record()) {
       return MakeStatus(EndState::kInternal, "no memory for a zstd stream");
     }
     inflater_ = std::move(inflater);

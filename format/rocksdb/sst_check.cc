@@ -164,8 +164,8 @@ Status ChunkChecker::CheckProperties() const {
   }
   if (!expected_.comparator.empty() &&
       properties.comparator != expected_.comparator) {
-    return BadChunk("comparator: expected " + expected_.comparator + ", found " +
-               sst::TextOrHex(properties.comparator));
+    return BadChunk("comparator: expected " + expected_.comparator +
+                    ", found " + sst::TextOrHex(properties.comparator));
   }
   // RocksDB counts a deletion as an entry.
   if (properties.num_entries < deletions()) {
@@ -309,8 +309,9 @@ Status ChunkChecker::CheckPadding(uint64_t begin, uint64_t end) const {
   }
   for (size_t i = 0; i < bytes.size(); ++i) {
     if (bytes[i] != 0) {
-      return BadChunk("padding between data blocks: expected zeros, found others" +
-                 At(begin + i));
+      return BadChunk(
+          "padding between data blocks: expected zeros, found others" +
+          At(begin + i));
     }
   }
   return s;
@@ -329,9 +330,11 @@ Status ChunkChecker::CheckInternalKey(const Slice& key, uint64_t offset) const {
        expected_.is_delta) ||
       (expected_.allow_entities && trailer == kSstTypeWideColumnEntity);
   if (!allowed) {
-    return BadChunk("internal key: expected sequence 0 and a value's type, found "
-               "sequence " + std::to_string(trailer >> 8) + " type " +
-               std::to_string(trailer & 0xff) + At(offset));
+    return BadChunk(
+        "internal key: expected sequence 0 and a value's type, found "
+        "sequence " +
+        std::to_string(trailer >> 8) + " type " +
+        std::to_string(trailer & 0xff) + At(offset));
   }
   return Status::OK();
 }
@@ -399,7 +402,8 @@ Status ChunkChecker::CheckBlock(const SstBlockHandle& handle,
     return s;
   }
   if (entries == 0) {
-    return BadChunk("data block: expected entries, found none" + At(handle.offset));
+    return BadChunk("data block: expected entries, found none" +
+                    At(handle.offset));
   }
   if (blocks_ > 1 &&
       expected_.order(before_separator_, block_first_key_) >= 0) {

@@ -113,7 +113,8 @@ Status Unsnappy(const Slice& payload, size_t max_bytes, SstBuffer* out) {
   size_t size = 0;
   if (!snappy::GetUncompressedLength(payload.data(), payload.size(), &size) ||
       size / kSnappyMaxRatio > payload.size()) {
-    return BadCompressed(SstCompression::kSnappy, "size: expected one, found none");
+    return BadCompressed(SstCompression::kSnappy,
+                         "size: expected one, found none");
   }
   const Status s = Allocate(SstCompression::kSnappy, size, max_bytes, out);
   if (!s.ok()) {
@@ -121,7 +122,8 @@ Status Unsnappy(const Slice& payload, size_t max_bytes, SstBuffer* out) {
   }
   if (!snappy::RawUncompress(payload.data(), payload.size(),
                              out->data.get())) {
-    return BadCompressed(SstCompression::kSnappy, "stream: expected whole, found damage");
+    return BadCompressed(SstCompression::kSnappy,
+                         "stream: expected whole, found damage");
   }
   return Status::OK();
 }

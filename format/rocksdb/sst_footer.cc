@@ -84,10 +84,11 @@ Status DecodeHandles(const Slice& bytes, SstFooter* footer) {
   }
   footer->has_index_handle = true;
   if (!HandleFits(footer->index, footer->footer_offset)) {
-    return BadFooter("index handle: expected a block inside the file, found offset " +
-                   std::to_string(footer->index.offset) + " size " +
-                   std::to_string(footer->index.size),
-               footer->footer_offset + kHandlesOffset);
+    return BadFooter(
+        "index handle: expected a block inside the file, found offset " +
+            std::to_string(footer->index.offset) + " size " +
+            std::to_string(footer->index.size),
+        footer->footer_offset + kHandlesOffset);
   }
   return Status::OK();
 }
@@ -114,8 +115,9 @@ Status DecodeExtended(const Slice& bytes, SstFooter* footer) {
   const uint32_t stored =
       sst::DecodeLittle32(bytes.data() + kFooterChecksumOffset);
   if (computed != stored) {
-    return BadFooter("checksum: expected " + Hex(computed) + ", found " + Hex(stored),
-               at + kFooterChecksumOffset);
+    return BadFooter(
+        "checksum: expected " + Hex(computed) + ", found " + Hex(stored),
+        at + kFooterChecksumOffset);
   }
   const Slice reserved(bytes.data() + kReservedOffset,
                        kVersionOffset - kReservedOffset);
@@ -127,9 +129,11 @@ Status DecodeExtended(const Slice& bytes, SstFooter* footer) {
   const uint64_t size =
       sst::DecodeLittle32(bytes.data() + kMetaindexSizeOffset);
   if (size + kSstBlockTrailerBytes > at) {
-    return BadFooter("metaindex size: expected at most what precedes the footer, "
-               "found " + std::to_string(size),
-               at + kMetaindexSizeOffset);
+    return BadFooter(
+        "metaindex size: expected at most what precedes the footer, "
+        "found " +
+            std::to_string(size),
+        at + kMetaindexSizeOffset);
   }
   footer->metaindex = {at - kSstBlockTrailerBytes - size, size};
   return Status::OK();
@@ -220,9 +224,9 @@ Status ReadSstFooter(const ByteSource& source, SstFooter* footer) {
     return s;
   }
   if (bytes.size() != have) {
-    return BadFooter("read: expected " + std::to_string(have) + " bytes, found " +
-                   std::to_string(bytes.size()),
-               file_bytes - have);
+    return BadFooter("read: expected " + std::to_string(have) +
+                         " bytes, found " + std::to_string(bytes.size()),
+                     file_bytes - have);
   }
   s = CheckMagic(sst::DecodeLittle64(bytes.data() + have - kMagicBytes),
                  file_bytes - kMagicBytes);
@@ -250,8 +254,9 @@ Status ReadSstFooter(const ByteSource& source, SstFooter* footer) {
   }
   const auto type = static_cast<unsigned char>(bytes[0]);
   if (type > static_cast<unsigned char>(SstChecksum::kXxh3)) {
-    return BadFooter("checksum type: expected 0 to 4, found " + std::to_string(type),
-               decoded.footer_offset);
+    return BadFooter(
+        "checksum type: expected 0 to 4, found " + std::to_string(type),
+        decoded.footer_offset);
   }
   decoded.checksum = static_cast<SstChecksum>(type);
   s = decoded.format_version >= 6 ? DecodeExtended(bytes, &decoded)
@@ -260,10 +265,12 @@ Status ReadSstFooter(const ByteSource& source, SstFooter* footer) {
     return s;
   }
   if (!HandleFits(decoded.metaindex, decoded.footer_offset)) {
-    return BadFooter("metaindex handle: expected a block inside the file, found "
-               "offset " + std::to_string(decoded.metaindex.offset) +
-                   " size " + std::to_string(decoded.metaindex.size),
-               decoded.footer_offset + kHandlesOffset);
+    return BadFooter(
+        "metaindex handle: expected a block inside the file, found "
+        "offset " +
+            std::to_string(decoded.metaindex.offset) + " size " +
+            std::to_string(decoded.metaindex.size),
+        decoded.footer_offset + kHandlesOffset);
   }
   *footer = decoded;
   return Status::OK();

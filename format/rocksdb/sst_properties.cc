@@ -122,9 +122,10 @@ Status DecodeSstProperties(const Slice& contents, uint64_t file_offset,
                  file_offset);
     }
     if (cursor.entries() > 1 && cursor.key() <= previous) {
-      return BadProperties("order: expected a name above " + sst::HexKey(previous) +
-                     ", found " + sst::HexKey(cursor.key()),
-                 file_offset);
+      return BadProperties("order: expected a name above " +
+                               sst::HexKey(previous) + ", found " +
+                               sst::HexKey(cursor.key()),
+                           file_offset);
     }
     previous = cursor.key();
     if (!DecodeKnown(cursor.key(), cursor.value(), &decoded)) {

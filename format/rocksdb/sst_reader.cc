@@ -14,8 +14,8 @@ namespace {
 
 constexpr char kRangeDeletionsName[] = "rocksdb.range_del";
 constexpr char kOldPropertiesName[] = "rocksdb.stats";
-// Suffix of the property "rocksdb.external_sst_file.global_seqno" that is always
-// stored: a block shares prefixes of its keys.
+// Suffix of the property "rocksdb.external_sst_file.global_seqno" that is
+// always stored: a block shares prefixes of its keys.
 constexpr std::string_view kStampName = "_sst_file.global_seqno";
 constexpr size_t kStampBytes = 8;
 
@@ -294,7 +294,8 @@ Status SstReader::WalkIndexBlock(const SstBlockHandle& handle, bool top_level,
     }
   }
   if (s.ok() && cursor.entries() == 0 && !(handle == index_handle_)) {
-    return BadTable("index partition: expected entries, found none", handle.offset);
+    return BadTable("index partition: expected entries, found none",
+                    handle.offset);
   }
   walk->partition_last = cursor.key();
   return s;

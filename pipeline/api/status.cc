@@ -5,7 +5,7 @@
 #include "pipeline/api/endpoint.h"
 #include "pipeline/api/one_session.h"
 #include "pipeline/pull/target_state.h"
-#include "pipeline/snapshot/held_snapshots.h"
+#include "pipeline/snapshot/retained_snapshots.h"
 
 namespace sstferry {
 namespace {
@@ -15,7 +15,7 @@ using rocksdb::Status;
 namespace fs = std::filesystem;
 
 // A server checks once a second, and may be busy removing another snapshot.
-constexpr std::chrono::milliseconds kReleasePatience{15'000};
+constexpr std::chrono::milliseconds kReleaseWait{15'000};
 
 class Query : public StatusQuery {
  public:
@@ -64,25 +64,23 @@ class Query : public StatusQuery {
     const Status status = Endpoint::Open(endpoint, &opened);
     return !status.ok()
                ? status
-               : session_.Run(opened->dialer(),
-                              {options_.connect_timeout,
-                               options_.peer_timeout, options_.stall_timeout,
-                               std::chrono::milliseconds(0)},
-                              where,
-                              [&](SourceSession* session) {
-                                return served_
-                                           ? AskServed(session, opened->name(),
-                                                       &report->served)
-                                           : AskHeld(session, opened->name(),
-                                                     report);
-                              });
+               : session_.Run(
+                     opened->dialer(),
+                     {options_.connect_timeout, options_.peer_timeout,
+                      options_.stall_timeout, std::chrono::milliseconds(0)},
+                     where, [&](SourceSession* session) {
+                       return served_ ? AskServed(session, opened->name(),
+                                                  &report->served)
+                                      : AskRetained(session, opened->name(),
+                                                    report);
+                     });
   }
 
-  static Status AskHeld(SourceSession* session, const std::string& name,
+  static Status AskRetained(SourceSession* session, const std::string& name,
                         StatusReport* report) {
-    StatusReply held;
-    const Status status = session->AskHeld({name}, &held);
-    report->snapshots = std::move(held.snapshots);
+    StatusReply retained;
+    const Status status = session->AskRetained({name}, &retained);
+    report->snapshots = std::move(retained.snapshots);
     return status;
   }
 
@@ -123,8 +121,8 @@ std::unique_ptr<StatusQuery> MakeServedQuery(const StatusOptions& options) {
 
 Status ReleaseSnapshot(const std::string& directory,
                        const std::string& snapshot_dir, const std::string& id,
-                       HeldSnapshot* released) {
-  return ReleaseSnapshotOf(directory, snapshot_dir, id, kReleasePatience,
+                       RetainedSnapshot* released) {
+  return ReleaseSnapshotOf(directory, snapshot_dir, id, kReleaseWait,
                            released);
 }
 

@@ -9,14 +9,14 @@ bool Has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-bool CoversBound(const std::optional<std::string>& pulled,
+bool IntervalsBound(const std::optional<std::string>& pulled,
                  const std::optional<std::string>& compared) {
   return !pulled.has_value() ||
          (compared.has_value() && *pulled == KeyToText(*compared));
 }
 
 // Returns true if the pull had asked for everything that was compared.
-bool Covers(const LastTransfer& record, const Selection& selection) {
+bool IntervalRecords(const LastTransfer& record, const Selection& selection) {
   const bool families =
       record.asked_families.empty() ||
       (!selection.families.empty() &&
@@ -24,8 +24,8 @@ bool Covers(const LastTransfer& record, const Selection& selection) {
                    [&record](const std::string& family) {
                      return Has(record.asked_families, family);
                    }));
-  return families && CoversBound(record.begin, selection.interval.begin) &&
-         CoversBound(record.end, selection.interval.end);
+  return families && IntervalsBound(record.begin, selection.interval.begin) &&
+         IntervalsBound(record.end, selection.interval.end);
 }
 
 // Returns a family that cannot have appeared or disappeared at the origin since
@@ -112,7 +112,7 @@ Verdict JudgeCopy(const JudgedSide& copy, const std::string& copy_label,
   verdict.reason = copy_label + " was pulled from " + origin_label +
                    " at sequence " + std::to_string(then) + ", ";
   const std::string family = UnexplainedFamily(copy, origin);
-  if (!Covers(record, selection)) {
+  if (!IntervalRecords(record, selection)) {
     verdict.reason += "and only with" + less +
                       ", which is less than was compared";
     const bool copy_is_left = copy_label == "left";

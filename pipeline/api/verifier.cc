@@ -85,7 +85,7 @@ Status Verifier::OpenSide(VerifySide* side) {
   }
   if (side == &left_ && options_.left_snapshot.has_value()) {
     request.snapshot_use = SnapshotUse::kShare;
-    request.held_transfer = *options_.left_snapshot;
+    request.named_transfer = *options_.left_snapshot;
   }
   status = side->link->session()->Open(request, &side->plan);
   if (status.ok()) {
@@ -475,7 +475,7 @@ void Verifier::FillSummary(uint32_t lanes, Summary* summary) const {
   summary->snapshot_sequence = left_.judged.sequence;
   summary->left = SideSummary(left_.judged, right_.judged);
   if (options_.left_snapshot.has_value()) {
-    summary->left.held_transfer_id = ToHex(*options_.left_snapshot);
+    summary->left.snapshot_transfer_id = ToHex(*options_.left_snapshot);
   }
   summary->right = SideSummary(right_.judged, left_.judged);
   for (const Family& family : left_.plan.families) {

@@ -21,9 +21,9 @@ class Descriptor {
 };
 
 // Opens the directory of a real path, to name files in it: a symbolic link that
-// somebody has put in the place of any of its parts since it was resolved is not
-// followed. Kernels before 5.6 see one in the last part only. errno says why it
-// did not.
+// somebody has put in the place of any of its parts since it was resolved is
+// not followed. Kernels before 5.6 see one in the last part only. errno says
+// why it did not.
 Descriptor OpenDirectory(const std::string& path);
 
 // Returns a path by which this process, and no other, names an open directory,

@@ -12,10 +12,11 @@
 
 namespace sstferry {
 
-// Looks at every directory on the way to `dir`, and at those that symbolic links
-// on that way lead through, but not at `dir` itself. Sets *account to the one
-// account other than root that owns such a directory, if there is one. A sticky
-// directory (/tmp) counts as nobody's: in it nobody changes a name of another.
+// Looks at every directory on the way to `dir`, and at those that symbolic
+// links on that way lead through, but not at `dir` itself. Sets *account to the
+// one account other than root that owns such a directory, if there is one. A
+// sticky directory (/tmp) counts as nobody's: in it nobody changes a name of
+// another.
 //   kRefused  several accounts, or a group, or everybody may change a name
 [[nodiscard]] rocksdb::Status FindOtherAccount(const std::string& dir,
                                                std::optional<uid_t>* account);

@@ -31,7 +31,8 @@ void AddNeeds(rocksdb::FileSystem* file_system, const std::string& path,
 }  // namespace
 
 Status CheckTablesReadable(rocksdb::FileSystem* file_system,
-                           const std::string& dir, const RocksDbRelease& writer) {
+                           const std::string& dir,
+                           const RocksDbRelease& writer) {
   if (writer.is_known() && writer <= kLinkedRelease) {
     return Status::OK();
   }

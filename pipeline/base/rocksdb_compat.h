@@ -270,9 +270,10 @@ class SyncWatchingFileSystem : public rocksdb::FileSystemWrapper {
   (void)writer;
   (void)key;
   (void)entity;
-  return MakeStatus(EndState::kRefused,
-                    "wide-column entities need RocksDB 8.6 to be moved, found " +
-                        RocksDbVersion());
+  return MakeStatus(
+      EndState::kRefused,
+      "wide-column entities need RocksDB 8.6 to be moved, found " +
+          RocksDbVersion());
 #endif
 }
 

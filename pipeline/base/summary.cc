@@ -157,12 +157,12 @@ void AddTotals(const Summary& summary, ordered_json* out) {
 
 ordered_json Side(const ComparedSide& side) {
   ordered_json object = {{"address", side.address},
-                         {"held_transfer_id", nullptr},
+                         {"snapshot_transfer_id", nullptr},
                          {"database_id", side.database_id},
                          {"snapshot_sequence", side.snapshot_sequence},
                          {"pulled", nullptr}};
-  if (!side.held_transfer_id.empty()) {
-    object["held_transfer_id"] = side.held_transfer_id;
+  if (!side.snapshot_transfer_id.empty()) {
+    object["snapshot_transfer_id"] = side.snapshot_transfer_id;
   }
   if (!side.pulled_transfer_id.empty()) {
     object["pulled"] = {{"transfer_id", side.pulled_transfer_id},

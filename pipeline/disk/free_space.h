@@ -38,8 +38,8 @@ SpaceNeed SpaceNeedOf(const std::vector<Part>& parts, uint64_t chunk_bytes,
                                         const std::string& dir,
                                         uint64_t* bytes);
 
-// Returns the bytes of the files below `dir` that have no other name; 0 if there
-// is no such directory.
+// Returns the bytes of the files below `dir` that have no other name; 0 if
+// there is no such directory.
 uint64_t BytesBelow(const std::string& dir);
 
 // Returns `percent` of the size of the file system that holds `dir`, in bytes;

@@ -51,8 +51,8 @@ Digest128 ContentOf(const std::string& path) {
   return DigestOf(ReadStart(path, kMaxOtherFileBytes + 1));
 }
 
-// Chooses between two files of one name. Sets *both_changed if neither is what a
-// pull copied before.
+// Chooses between two files of one name. Sets *both_changed if neither is what
+// a pull copied before.
 bool TakesSource(const CopiedFile& source, const CopiedFile* copied,
                  const std::string& here, bool* both_changed) {
   *both_changed = false;
@@ -72,8 +72,8 @@ Status LinkHere(rocksdb::FileSystem* file_system, const std::string& from,
                 file_system->LinkFile(from, to, IOOptions(), nullptr));
 }
 
-// A kernel that protects hard links gives this process none to a file of another
-// account that it may not write.
+// A kernel that protects hard links gives this process none to a file of
+// another account that it may not write.
 Status KeepHere(rocksdb::FileSystem* file_system, const std::string& old_dir,
                 const std::string& name, const std::string& db_dir) {
   const Status status = LinkHere(file_system, old_dir + "/" + name,

@@ -1,8 +1,8 @@
 // The application's own files at the target: how they are written in the
 // workspace, and which of them the new database's directory gets.
 //
-// A seed gets what came from the source. At a swap, TARGET_DIR has such files as
-// well. Of each name the new directory gets:
+// A seed gets what came from the source. At a swap, TARGET_DIR has such files
+// as well. Of each name the new directory gets:
 //
 //   only the source has it                       the source's
 //   only TARGET_DIR has it                       TARGET_DIR's
@@ -38,16 +38,16 @@ namespace sstferry {
 // Reads it; none and a damaged one count as empty.
 CopiedFiles ReadCopiedFiles(const std::string& dir);
 
-// Removes from `db_dir` the names that PlaceOtherFiles() made: some may be those
-// of files that TARGET_DIR has, too, whose access must stay.
+// Removes from `db_dir` the names that PlaceOtherFiles() made: some may be
+// those of files that TARGET_DIR has, too, whose access must stay.
 [[nodiscard]] rocksdb::Status RemovePlacedFiles(
     rocksdb::FileSystem* file_system, const std::string& db_dir);
 
 // Makes names in `db_dir` for the files of `from`, where a pull wrote them with
 // their record, and of `old_dir` (empty: there is none), with the access of the
-// database and without the bits to execute. Those of `old_dir` stay as they are.
-// May be called again, also after a crash in between. *kept gets the names of
-// files that both sides have changed.
+// database and without the bits to execute. Those of `old_dir` stay as they
+// are. May be called again, also after a crash in between. *kept gets the names
+// of files that both sides have changed.
 //   kRefused  a file of old_dir cannot get a second name
 [[nodiscard]] rocksdb::Status PlaceOtherFiles(
     rocksdb::FileSystem* file_system, const std::string& from,

@@ -17,17 +17,17 @@ constexpr std::chrono::milliseconds kLookInterval{100};
 
 SpaceGate::SpaceGate(rocksdb::FileSystem* file_system, std::string dir,
                      uint64_t reserve_bytes,
-                     std::chrono::milliseconds patience, StopSignal* stop,
+                     std::chrono::milliseconds deadline, StopSignal* stop,
                      std::function<void(const std::string&)> say)
     : file_system_(file_system),
       dir_(std::move(dir)),
       reserve_bytes_(reserve_bytes),
-      patience_(patience),
+      deadline_(deadline),
       stop_(stop),
       say_(std::move(say)) {}
 
 Status SpaceGate::Pass(uint64_t bytes) {
-  const steady_clock::time_point until = steady_clock::now() + patience_;
+  const steady_clock::time_point until = steady_clock::now() + deadline_;
   while (true) {
     uint64_t free_bytes = 0;
     Status status = FreeBytes(file_system_, dir_, &free_bytes);
@@ -48,7 +48,7 @@ Status SpaceGate::Pass(uint64_t bytes) {
     }
     if (say_ && !said_.exchange(true)) {
       say_("waits for disk space, at most " +
-           std::to_string(patience_.count()) + " ms: " + MessageOf(status));
+           std::to_string(deadline_.count()) + " ms: " + MessageOf(status));
     }
     if (stop_->WaitFor(kLookInterval)) {
       return MakeStatus(EndState::kCancelled, "stopped on request");

@@ -21,7 +21,7 @@ class SpaceGate {
   // waits at most `patience`. The gate calls `say`, if set, once, when the
   // first lane waits. Borrows file system and stop.
   SpaceGate(rocksdb::FileSystem* file_system, std::string dir,
-            uint64_t reserve_bytes, std::chrono::milliseconds patience,
+            uint64_t reserve_bytes, std::chrono::milliseconds deadline,
             StopSignal* stop,
             std::function<void(const std::string&)> say = nullptr);
 
@@ -36,7 +36,7 @@ class SpaceGate {
   rocksdb::FileSystem* const file_system_;
   const std::string dir_;
   const uint64_t reserve_bytes_;
-  const std::chrono::milliseconds patience_;
+  const std::chrono::milliseconds deadline_;
   StopSignal* const stop_;
   const std::function<void(const std::string&)> say_;
   std::atomic<bool> said_{false};

@@ -21,8 +21,9 @@ class StagingBuffer {
   static constexpr size_t kBytes = 2 * size_t{kMaxPayloadBytes};
   // Direct writes have memory, offsets and sizes that are multiples of it.
   static constexpr size_t kAlignment = 4096;
-  // Bytes of one direct write. The kernel hands so many to a disk as one request
-  // if they are in one large page; from small pages it makes two or three.
+  // Bytes of one direct write. The kernel hands so many to a disk as one
+  // request if they are in one large page; from small pages it makes two or
+  // three.
   static constexpr size_t kDirectWriteBytes = size_t{1} << 20;
 
   StagingBuffer() = default;

@@ -123,7 +123,7 @@ Status CheckDirectory(const std::string& dir) {
   return Status::OK();
 }
 
-Status HeldByAnother(const std::string& target_dir, const std::string& lock) {
+Status LockedByAnother(const std::string& target_dir, const std::string& lock) {
   return MakeStatus(EndState::kBusy, "target " + target_dir +
                                          ": another pull holds " + lock +
                                          "; wait until it ends");
@@ -184,7 +184,7 @@ Status Workspace::Open(const std::string& target_dir, Existing existing,
   return status;
 }
 
-Status Workspace::OpenBeside(const std::string& target_dir, bool held_here,
+Status Workspace::OpenBeside(const std::string& target_dir, bool open_here,
                              std::shared_ptr<rocksdb::FileSystem> file_system,
                              const LogFunction& log,
                              std::unique_ptr<Workspace>* workspace,
@@ -194,7 +194,7 @@ Status Workspace::OpenBeside(const std::string& target_dir, bool held_here,
                     std::move(file_system), log));
   opened->use_ = use;
   opened->beside_ = true;
-  opened->held_here_ = held_here;
+  opened->open_here_ = open_here;
   const Status status = opened->Open();
   if (status.ok()) {
     *workspace = std::move(opened);
@@ -208,11 +208,11 @@ Status Workspace::Look() {
   if (target_dir_.empty()) {
     return Status::OK();  // nobody said where
   }
-  Status status = CheckOnlyRoot(target_dir_, beside_ && !held_here_);
+  Status status = CheckOnlyRoot(target_dir_, beside_ && !open_here_);
   if (status.ok()) status = CheckTarget();
   if (status.ok()) status = CheckDirectory(dir_);
   const std::string lock = dir_ + "/lock";
-  return status.ok() && IsFileLocked(lock) ? HeldByAnother(target_dir_, lock)
+  return status.ok() && IsFileLocked(lock) ? LockedByAnother(target_dir_, lock)
                                            : status;
 }
 
@@ -220,7 +220,7 @@ Status Workspace::Open() {
   if (use_ == WorkspaceUse::kLook) {
     return Look();
   }
-  Status status = CheckOnlyRoot(target_dir_, beside_ && !held_here_);
+  Status status = CheckOnlyRoot(target_dir_, beside_ && !open_here_);
   std::error_code error;
   if (status.ok() && !fs::exists(dir_ + "/exchange", error)) {
     status = CheckTarget();  // refuses before a file is created
@@ -281,7 +281,7 @@ Status Workspace::CheckTarget() {
 }
 
 Status Workspace::CheckNonEmpty() {
-  if (beside_ && !held_here_ && IsDatabaseOpen(target_dir_)) {
+  if (beside_ && !open_here_ && IsDatabaseOpen(target_dir_)) {
     return MakeStatus(EndState::kBusy,
                       "target " + target_dir_ +
                           ": a process holds its LOCK; let that process "
@@ -376,7 +376,7 @@ Status Workspace::Lock() {
     return Errno("open " + path, errno);
   }
   if (!LockFile(lock_fd_)) {
-    return HeldByAnother(target_dir_, path);
+    return LockedByAnother(target_dir_, path);
   }
   struct stat held;
   struct stat named;

@@ -4,7 +4,8 @@
 //     lock                      a pull that works here has the flock on it
 //     journal                   the record of what is durable
 //     staging/                  chunks that arrive
-//     staging/earlier/          the db/ of a pull that started over, while files
+//     staging/earlier/          the db/ of a pull that started over, while
+//     files
 //                               of it are taken
 //     other/                    the application's files that came, and
 //                               sstferry.files (other_files.h)
@@ -89,11 +90,11 @@ class Workspace {
       std::unique_ptr<Workspace>* workspace,
       WorkspaceUse use = WorkspaceUse::kPull);
   // Opens the workspace, without db/, of a database that stays where it is.
-  // `held_here`: this process has the database open already.
+  // `open_here`: this process has the database open already.
   //   kRefused  as above; TARGET_DIR does not exist or is empty
   //   kBusy     as above
   [[nodiscard]] static rocksdb::Status OpenBeside(
-      const std::string& target_dir, bool held_here,
+      const std::string& target_dir, bool open_here,
       std::shared_ptr<rocksdb::FileSystem> file_system, const LogFunction& log,
       std::unique_ptr<Workspace>* workspace,
       WorkspaceUse use = WorkspaceUse::kPull);
@@ -193,7 +194,7 @@ class Workspace {
   const Existing existing_;
   WorkspaceUse use_ = WorkspaceUse::kPull;
   bool beside_ = false;     // the database stays where it is
-  bool held_here_ = false;  // this process has that database open
+  bool open_here_ = false;  // this process has that database open
   const std::shared_ptr<rocksdb::FileSystem> file_system_;
   const LogFunction log_;
   bool target_exists_ = false;  // TARGET_DIR is a non-empty directory

@@ -15,8 +15,8 @@ namespace sstferry {
 // "leveled", "universal", "FIFO" or "none".
 const char* StyleName(rocksdb::CompactionStyle style);
 
-// Returns what the options of a column family say; empty: nothing that the linked
-// RocksDB knows.
+// Returns what the options of a column family say; empty: nothing that the
+// linked RocksDB knows.
 std::optional<rocksdb::CompactionStyle> StyleOf(
     const std::vector<NamedValue>& options);
 

@@ -66,8 +66,8 @@ struct BuiltFamily {
 // compactions, bounded dictionary buffering (SstFileWriter would otherwise keep
 // a whole chunk in memory). Chunks have no filters if the family builds its
 // last level without. They have marked blocks (kReadsMarkedBlocks) only with
-// `marked_blocks`, and checksums that `application` reads, if that is known. The
-// caller sets env.
+// `marked_blocks`, and checksums that `application` reads, if that is known.
+// The caller sets env.
 //   InvalidArgument (kIncompatible)  format_version out of range
 //   NotSupported (kRefused)          no block-based or plain table factory
 [[nodiscard]] rocksdb::Status ChunkOptions(

@@ -213,7 +213,8 @@ class OptionsTextParser {
     FamilyDescription& family = out_->families[family_];
     family.table_factory = section.title.substr(kTablePrefix.size());
     if (family.table_factory.size() > kMaxIdentifierBytes) {
-      return BadLine(number, "expected a short table factory, found a long one");
+      return BadLine(number,
+                     "expected a short table factory, found a long one");
     }
     where_ = Where::kTable;
     return Status::OK();
@@ -443,8 +444,8 @@ Status WriteOptionsText(const DatabaseDescription& description,
 namespace {
 
 // Returns the text as any release loads it: of a version above all, which lets
-// RocksDB ignore names that it does not know, with a format_version that it has,
-// and without sections that it does not know, which it does not ignore.
+// RocksDB ignore names that it does not know, with a format_version that it
+// has, and without sections that it does not know, which it does not ignore.
 std::string Loadable(const std::string& text) {
   std::string out;
   bool is_known = true;
@@ -466,7 +467,8 @@ std::string Loadable(const std::string& text) {
     } else if (is_option && name == "format_version" &&
                std::strtoull(value.c_str(), nullptr, 10) >
                    kMaxTableFormatVersion) {
-      out += "  format_version=" + std::to_string(kMaxTableFormatVersion) + "\n";
+      out +=
+          "  format_version=" + std::to_string(kMaxTableFormatVersion) + "\n";
     } else {
       out += line + "\n";
     }

@@ -27,7 +27,7 @@ namespace sstferry {
 inline constexpr size_t kMaxOptionsTextBytes = 256u << 20;
 
 struct DatabaseDescription {
-  RocksDbRelease release;                  // that wrote the file; may be unknown
+  RocksDbRelease release;           // that wrote the file; may be unknown
   std::vector<NamedValue> options;  // DBOptions
   std::vector<FamilyDescription> families;
 };

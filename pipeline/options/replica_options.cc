@@ -90,8 +90,8 @@ rocksdb::Status ReadNewestOptions(rocksdb::Env* env, const std::string& dir,
              : status;
 }
 
-RocksDbRelease ReleaseOfReplica(std::shared_ptr<rocksdb::FileSystem> file_system,
-                                const std::string& dir) {
+RocksDbRelease ReleaseOfReplica(
+    std::shared_ptr<rocksdb::FileSystem> file_system, const std::string& dir) {
   const std::unique_ptr<rocksdb::Env> env =
       rocksdb::NewCompositeEnv(std::move(file_system));
   std::string text;

@@ -32,7 +32,7 @@ std::string ReplicaOptionsText(const std::string& source_text,
 // known where none can be read. An application may have the database open.
 // sstferry leaves only OPTIONS of the application's release, so this is that of
 // the application that opened the database last.
-RocksDbRelease ReleaseOfReplica(std::shared_ptr<rocksdb::FileSystem> file_system,
-                                const std::string& dir);
+RocksDbRelease ReleaseOfReplica(
+    std::shared_ptr<rocksdb::FileSystem> file_system, const std::string& dir);
 
 }  // namespace sstferry

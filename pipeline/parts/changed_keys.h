@@ -26,8 +26,8 @@ class ChangedKeys {
   explicit ChangedKeys(uint64_t most_bytes = kMaxChangedKeyBytes)
       : most_bytes_(most_bytes) {}
 
-  // Adds a key. Returns false if there is no room left, or if it is too long for
-  // a chunk.
+  // Adds a key. Returns false if there is no room left, or if it is too long
+  // for a chunk.
   [[nodiscard]] bool Add(const rocksdb::Slice& key);
 
   // Adds the keys of all entries of a file, whatever their type; *fits is false

@@ -29,10 +29,10 @@ Status CheckEntry(const EntryReader& reader, bool target_takes_entities,
   if (key_bytes > kMaxKeyBytes || value_bytes > kMaxValueBytes) {
     return RefuseAsChunks(
         EndState::kRefused,
-        EntryForMessage(family, reader.key()) + ": expected at most " + std::to_string(kMaxKeyBytes) +
-            " key and " + std::to_string(kMaxValueBytes) +
-            " value bytes, found " + std::to_string(key_bytes) + " and " +
-            std::to_string(value_bytes));
+        EntryForMessage(family, reader.key()) + ": expected at most " +
+            std::to_string(kMaxKeyBytes) + " key and " +
+            std::to_string(kMaxValueBytes) + " value bytes, found " +
+            std::to_string(key_bytes) + " and " + std::to_string(value_bytes));
   }
   return target_takes_entities || !reader.is_entity()
              ? Status::OK()
@@ -60,12 +60,12 @@ ChunkBuilder::ChunkBuilder(rocksdb::DB* db,
 ChunkBuilder::~ChunkBuilder() = default;
 
 Status ChunkBuilder::Build(const Part& part, const PartRequest& request) {
-  if (request.held.chunks > kMaxChunkOrdinal) {
+  if (request.received.chunks > kMaxChunkOrdinal) {
     return MakeStatus(EndState::kCorrupt,
                       "part request: expected at most " +
                           std::to_string(kMaxChunkOrdinal) +
                           " received chunks, found " +
-                          std::to_string(request.held.chunks));
+                          std::to_string(request.received.chunks));
   }
   RangeEntriesOptions entries;
   entries.readahead_bytes = options_.readahead_bytes;
@@ -77,7 +77,7 @@ Status ChunkBuilder::Build(const Part& part, const PartRequest& request) {
   } else {
     reader.SeekToBegin();
   }
-  uint32_t ordinal = static_cast<uint32_t>(request.held.chunks);
+  uint32_t ordinal = static_cast<uint32_t>(request.received.chunks);
   while (reader.Valid()) {
     const Status status = BuildChunk(&reader, part, ordinal++);
     if (!status.ok()) {

@@ -90,7 +90,8 @@ class ChunkBuilder {
                                            const Part& part,
                                            uint32_t ordinal);
   [[nodiscard]] rocksdb::Status AddEntries(class EntryReader* reader,
-                                           ChunkWriter* writer, ChunkEnd* chunk);
+                                           ChunkWriter* writer,
+                                           ChunkEnd* chunk);
 
   rocksdb::DB* const db_;
   rocksdb::ColumnFamilyHandle* const family_;

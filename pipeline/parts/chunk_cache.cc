@@ -123,8 +123,8 @@ bool ChunkBudget::FreeElsewhere(const ChunkCache* wanting, uint64_t bytes) {
 }
 
 // The bytes of a chunk. What the disk does not take stays in memory, so that a
-// chunk that was begun becomes whole, unless it is a large one. Threads: one that appends, any that read
-// what was appended before.
+// chunk that was begun becomes whole, unless it is a large one. Threads: one
+// that appends, any that read what was appended before.
 class ChunkCache::File : public KeptChunk {
  public:
   using Piece = std::shared_ptr<const std::string>;
@@ -416,8 +416,8 @@ ChunkCache::~ChunkCache() {
   }
 }
 
-// Caches that have more give first, so that one target's many chunks do not keep
-// another one's out.
+// Caches that have more give first, so that one target's many chunks do not
+// keep another one's out.
 bool ChunkCache::MakeRoom(bool reserve) {
   const uint64_t bytes = options_.chunk_bytes;
   if (gave_up_ || bytes > options_.budget->max_bytes() ||
@@ -453,7 +453,7 @@ bool ChunkCache::FreeOldest() {
 
 ChunkCache::ChunkPtr ChunkCache::Find(Part* part,
                                       const PartRequest& request) const {
-  const auto found = part->chunks.find(request.held.chunks);
+  const auto found = part->chunks.find(request.received.chunks);
   return found != part->chunks.end() && found->second->after == request.after
              ? found->second
              : nullptr;
@@ -463,11 +463,11 @@ Status ChunkCache::Start(const CachedRead& read, Part* part) {
   if (part->thread.joinable()) {
     part->thread.join();  // it has ended
   }
-  part->chunks.erase(part->chunks.lower_bound(read.request.held.chunks),
+  part->chunks.erase(part->chunks.lower_bound(read.request.received.chunks),
                       part->chunks.end());
   part->gives_up = false;
   part->failed = Status::OK();
-  part->next_ordinal = read.request.held.chunks;
+  part->next_ordinal = read.request.received.chunks;
   part->next_after = read.request.after;
   const Status status = StartThread(
       [this, part, build = read.build, from = read.request,
@@ -488,7 +488,7 @@ ChunkCache::Part* ChunkCache::Join(const CachedRead& read) {
   if (part == nullptr) {
     part = std::make_unique<Part>();
   }
-  const bool is_next = part->next_ordinal == read.request.held.chunks &&
+  const bool is_next = part->next_ordinal == read.request.received.chunks &&
                        part->next_after == read.request.after;
   const bool has_it = Find(part.get(), read.request) != nullptr ||
                       (is_next && (part->builds || part->count));
@@ -509,7 +509,7 @@ Status ChunkCache::Send(CachedRead* read, ChunkSink* sink) {
   if (part == nullptr) {
     return Status::OK();
   }
-  part->readers.push_back(read->request.held.chunks);
+  part->readers.push_back(read->request.received.chunks);
   const auto here = std::prev(part->readers.end());
   Status status;
   bool joined_again = false;
@@ -518,8 +518,8 @@ Status ChunkCache::Send(CachedRead* read, ChunkSink* sink) {
     if (!status.ok() || read->complete) {
       break;
     }
-    if (read->request.held.chunks != *here) {
-      *here = read->request.held.chunks;
+    if (read->request.received.chunks != *here) {
+      *here = read->request.received.chunks;
       joined_again = false;
       part->changed.notify_all();
       continue;
@@ -540,7 +540,7 @@ Status ChunkCache::SendNext(CachedRead* read, Part* part,
                             std::unique_lock<std::mutex>* lock,
                             ChunkSink* sink) {
   ChunkPtr chunk;
-  const uint64_t ordinal = read->request.held.chunks;
+  const uint64_t ordinal = read->request.received.chunks;
   while (true) {
     chunk = Find(part, read->request);
     read->complete = part->count == ordinal;
@@ -567,7 +567,7 @@ Status ChunkCache::SendNext(CachedRead* read, Part* part,
   }
   if (status.ok()) {
     ++sent_;
-    read->request.held.chunks = ordinal + 1;
+    read->request.received.chunks = ordinal + 1;
     read->request.after = chunk->end->largest;
   }
   return status;

@@ -43,7 +43,8 @@ class ChunkBudget {
   void Join(ChunkCache* cache);
   // Waits for those who free something in it.
   void Leave(ChunkCache* cache);
-  // Frees a chunk in a cache that has more than `wanting`. False: there is none.
+  // Frees a chunk in a cache that has more than `wanting`. False: there is
+  // none.
   bool FreeElsewhere(const ChunkCache* wanting, uint64_t bytes);
 
  private:
@@ -65,8 +66,8 @@ struct ChunkCacheOptions {
   uint64_t chunk_bytes = 64'000'000;
   // Bytes that may be taken there. Null: enough.
   std::function<uint64_t()> free_bytes;
-  // A chunk that the disk does not take may keep so much in memory; a longer one
-  // is given up.
+  // A chunk that the disk does not take may keep so much in memory; a longer
+  // one is given up.
   uint64_t max_memory_bytes = 64u << 20;
   int max_builders = 16;
 };
@@ -90,8 +91,8 @@ struct CachedRead {
 };
 
 // Nobody waits for a slow reader: a builder is ahead of the reader that is
-// furthest, and a reader whose next chunk is gone builds it for itself. If there
-// is no room, chunks that nobody reads at this time go first.
+// furthest, and a reader whose next chunk is gone builds it for itself. If
+// there is no room, chunks that nobody reads at this time go first.
 //
 // Ownership: owns its threads and files.
 // Threads:   any. The destructor waits for builders; no reader may be left.

@@ -54,7 +54,8 @@ Status DeltaBuilder::BuildDifferences(const Part& part,
   return status.ok() ? Finish() : status;
 }
 
-Status DeltaBuilder::MergeSpans(const PieceDifference& piece, GroupIndex* index) {
+Status DeltaBuilder::MergeSpans(const PieceDifference& piece,
+                                GroupIndex* index) {
   // Reading ahead would read what lies between the spans.
   IntervalReader reader(db_, family_, piece.interval, /*readahead_bytes=*/0);
   NextPlace place(family_->GetComparator(), &reader);

@@ -35,8 +35,8 @@ class GroupIndex {
   uint64_t entries() const { return entries_; }
   uint64_t key_value_bytes() const { return key_value_bytes_; }
   Digest128 content() const { return content_; }
-  // False: more entries than Fits() allows were added. Then the index has nothing
-  // but the above.
+  // False: more entries than Fits() allows were added. Then the index has
+  // nothing but the above.
   bool has_groups() const { return !overflown_; }
   // True if an entry with that key can be added and kept.
   bool Fits(const rocksdb::Slice& key) const;
@@ -83,8 +83,8 @@ class GroupIndex {
 };
 
 // Adds all entries from the reader's on and finishes the index. Polls
-// `cancelled`. `only_fitting`: leaves the reader at the first entry that does not
-// fit.
+// `cancelled`. `only_fitting`: leaves the reader at the first entry that does
+// not fit.
 //   kRefused  it does not fit even alone: its key is too long
 [[nodiscard]] rocksdb::Status IndexEntries(
     EntryReader* reader, bool only_fitting,

@@ -69,7 +69,9 @@ class MergedEntries {
   [[nodiscard]] rocksdb::Status Open();
   // Return the current entry, until the next call of Next().
   bool valid() const { return !heap_.empty(); }
-  const rocksdb::Slice& key() const { return heap_.front()->entry().user_key(); }
+  const rocksdb::Slice& key() const {
+    return heap_.front()->entry().user_key();
+  }
   const rocksdb::Slice& value() const { return heap_.front()->entry().value(); }
   bool is_deletion() const {
     return heap_.front()->entry().type() != kSstTypeValue;

@@ -23,8 +23,8 @@ struct RangeEntriesOptions {
   std::function<bool()> cancelled;  // polled; may be null
 };
 
-// Returns what each of `sorted_runs` of a family reads ahead in each of `lanes`.
-// All together take 16 MiB, or 64 KiB each where these are more.
+// Returns what each of `sorted_runs` of a family reads ahead in each of
+// `lanes`. All together take 16 MiB, or 64 KiB each where these are more.
 uint64_t ReadaheadOf(uint64_t lanes, uint64_t sorted_runs);
 
 // Ownership: borrows what it is given, but for the interval.

@@ -9,7 +9,7 @@
 
 #include "format/source_record.h"
 #include "pipeline/parts/changed_keys.h"
-#include "pipeline/parts/cover_plan.h"
+#include "pipeline/parts/interval_plan.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/status.h"
 

@@ -64,7 +64,8 @@ class TableCursor {
   // The sequence of all entries of an ingested file, which does not hold it.
   std::optional<uint64_t> ingested_sequence_;
   std::vector<SstBlockHandle> blocks_;
-  bool ends_inside_ = false;  // the last block may hold keys behind the interval
+  bool ends_inside_ =
+      false;  // the last block may hold keys behind the interval
   size_t next_block_ = 0;
   SstBlock block_;
   SstBlockCursor cursor_;

@@ -22,8 +22,8 @@ namespace sstferry {
                                         bool whole);
 
 // Checks that a chunk lies inside of that piece of its part and, unless it is a
-// delta, behind `before`, the last key of the chunk before it. kCorrupt: it lies
-// elsewhere.
+// delta, behind `before`, the last key of the chunk before it. kCorrupt: it
+// lies elsewhere.
 [[nodiscard]] rocksdb::Status CheckChunkBounds(const PullState& state,
                                                const Part& part,
                                                const KeyInterval& piece,

@@ -281,7 +281,8 @@ std::set<uint64_t> CloneTarget::FindLinked(const JournalState& journal) const {
 }
 
 // That all bytes are those which were recorded.
-bool CloneTarget::IsHeld(const Part& part, const JournalChunk& chunk) const {
+bool CloneTarget::IsReceived(const Part& part,
+                             const JournalChunk& chunk) const {
   const Part& unit = layout_->unit(part.id);
   Digest128 content;
   return chunk.kind == PartKind::kUnit &&
@@ -293,34 +294,35 @@ bool CloneTarget::IsHeld(const Part& part, const JournalChunk& chunk) const {
          content == chunk.content;
 }
 
-Status CloneTarget::FindHeld(const JournalState& journal, HeldChunks* held) {
-  *held = HeldChunks();
-  held->starts.resize(journal.plan.parts.size());
+Status CloneTarget::FindReceived(const JournalState& journal,
+                                 ReceivedChunks* received) {
+  *received = ReceivedChunks();
+  received->starts.resize(journal.plan.parts.size());
   layout_->SetReused(FindLinked(journal));
   for (const Part& part : journal.plan.parts) {
     const std::vector<JournalChunk>& chunks = journal.chunks[part.id];
     if (chunks.empty()) {
-      held->starts[part.id].whole = layout_->IsReused(part.id);
-      held->chunks_lost +=
-          journal.whole[part.id] && !held->starts[part.id].whole ? 1 : 0;
+      received->starts[part.id].whole = layout_->IsReused(part.id);
+      received->chunks_lost +=
+          journal.whole[part.id] && !received->starts[part.id].whole ? 1 : 0;
       continue;
     }
-    if (chunks.size() > 1 || !IsHeld(part, chunks.front())) {
-      held->chunks_lost += chunks.size();
+    if (chunks.size() > 1 || !IsReceived(part, chunks.front())) {
+      received->chunks_lost += chunks.size();
       continue;
     }
-    PartStart& start = held->starts[part.id];
-    start.held = TotalsOf(chunks);
+    PartStart& start = received->starts[part.id];
+    start.received = TotalsOf(chunks);
     start.whole = true;
     if (!journal.whole[part.id]) {
-      held->ended.push_back({part.id, start.held});
+      received->ended.push_back({part.id, start.received});
     }
-    held->totals += start.held;
-    held->chunks_cloned++;
-    held->staged.push_back({part.family,
+    received->totals += start.received;
+    received->chunks_cloned++;
+    received->staged.push_back({part.family,
                             layout_->PathOf(layout_->file_of(part.id)),
                             chunks.front()});
-    held->chunks_unchecked += chunks.front().unchecked ? 1 : 0;
+    received->chunks_unchecked += chunks.front().unchecked ? 1 : 0;
     if (chunks.front().unchecked) layout_->SetUnchecked(part.id);
     // A file that is whole was checked before its last unit was recorded. What
     // was checked of another is not: all of it is read.
@@ -330,7 +332,7 @@ Status CloneTarget::FindHeld(const JournalState& journal, HeldChunks* held) {
   return Status::OK();
 }
 
-Status CloneTarget::ClearStaging(const HeldChunks&) {
+Status CloneTarget::ClearStaging(const ReceivedChunks&) {
   std::set<std::string> names;
   for (const CloneFile& file : layout_->files()) {
     const bool is_link = layout_->IsReused(file);
@@ -358,7 +360,7 @@ Status CloneTarget::Finish() {
     std::lock_guard<std::mutex> lock(state()->mu);
     state()->chunks_unchecked -= finished_.checked_whole;
   }
-  FillCovers();
+  FillIntervals();
   return status;
 }
 
@@ -377,9 +379,9 @@ Status CloneTarget::CheckFamilyNames() const {
 
 // Where it came from. What it holds is not known interval by interval, so that
 // a refresh in place compares.
-void CloneTarget::FillCovers() {
-  CoverFile* const record = covers();
-  *record = CoverFile();
+void CloneTarget::FillIntervals() {
+  IntervalFile* const record = intervals();
+  *record = IntervalFile();
   record->transfer_id = plan().opened.transfer_id;
   record->source_database_id = plan().opened.source_database_id;
   record->sequence = plan().opened.snapshot_sequence;

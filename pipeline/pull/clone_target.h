@@ -35,11 +35,11 @@ class CloneTarget : public NewDirectoryTarget {
   [[nodiscard]] rocksdb::Status Keep(const Summary& summary) override;
   [[nodiscard]] rocksdb::Status Create() override;
   [[nodiscard]] rocksdb::Status Reopen() override { return MakeFiles(); }
-  [[nodiscard]] rocksdb::Status FindHeld(const JournalState& journal,
-                                         HeldChunks* held) override;
+  [[nodiscard]] rocksdb::Status FindReceived(const JournalState& journal,
+                                         ReceivedChunks* received) override;
   // MANIFEST, OPTIONS and IDENTITY stay there to the end, links until all has
   // come.
-  [[nodiscard]] rocksdb::Status ClearStaging(const HeldChunks&) override;
+  [[nodiscard]] rocksdb::Status ClearStaging(const ReceivedChunks&) override;
   void Drop() override {}
   // Records what does not come.
   [[nodiscard]] rocksdb::Status Begin() override;
@@ -71,9 +71,9 @@ class CloneTarget : public NewDirectoryTarget {
   bool HoldsTheSame(const PresentFiles& present) const;
   // Files that the journal tells to have been linked, and that are there.
   std::set<uint64_t> FindLinked(const JournalState& journal) const;
-  bool IsHeld(const Part& part, const JournalChunk& chunk) const;
+  bool IsReceived(const Part& part, const JournalChunk& chunk) const;
   [[nodiscard]] rocksdb::Status CheckFamilyNames() const;
-  void FillCovers();
+  void FillIntervals();
 
   std::unique_ptr<CloneLayout> layout_;
   FinishedClone finished_;

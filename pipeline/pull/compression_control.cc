@@ -25,17 +25,17 @@ bool CompressionControl::Decide(const CompressionSample& now) {
       target < kMinLaneMicros) {
     return on_;
   }
-  const bool is_held_back =
+  const bool is_link_bound =
       std::min(Share(Since(begin_.source_blocked_micros,
                            now.source_blocked_micros), source),
                Share(Since(begin_.target_blocked_micros,
-                           now.target_blocked_micros), target)) >= kHeldBack;
+                           now.target_blocked_micros), target)) >= kLinkBound;
   const double rate =
       static_cast<double>(Since(begin_.sst_bytes, now.sst_bytes)) /
       static_cast<double>(wall);
   begin_ = now;
-  const bool changes = on_ ? !is_held_back && rate < kMinGain * rate_before_
-                           : is_held_back &&
+  const bool changes = on_ ? !is_link_bound && rate < kMinGain * rate_before_
+                           : is_link_bound &&
                                  now.wall_micros >= rest_until_micros_;
   windows_ = changes ? windows_ + 1 : 0;
   if (!on_) {

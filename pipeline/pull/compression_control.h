@@ -9,7 +9,7 @@
 //   source: blocked while sending / building or sending
 //   target: blocked while receiving / everything but idle
 // A decision is made per window of about a second, as the source's Stats come:
-//   off -> on   both shares at least kHeldBack in kWindowsToBegin windows
+//   off -> on   both shares at least kLinkBound in kWindowsToBegin windows
 //               running
 //   on -> off   in kWindowsToEnd windows running a share is less, and less than
 //               kMinGain times the rate without compression arrives. Then it
@@ -37,7 +37,7 @@ class CompressionControl {
   static constexpr uint64_t kWindowMicros = 700'000;
   // Windows grow until lanes have booked as much on both sides.
   static constexpr uint64_t kMinLaneMicros = 300'000;
-  static constexpr double kHeldBack = 0.75;
+  static constexpr double kLinkBound = 0.75;
   static constexpr double kMinGain = 1.1;
   static constexpr int kWindowsToBegin = 2;
   static constexpr int kWindowsToEnd = 5;

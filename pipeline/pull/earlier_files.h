@@ -17,9 +17,8 @@ namespace sstferry {
 // Gives whole tables in `earlier_dir`, the db/ of the pull that `journal` tells
 // of, their place among the links of `layout`, and removes the directory. A
 // table is the same if its identity is, and it is taken if its bytes are those
-// which the journal recorded. *numbers gets those of the layout's files; files that it
-// has already stay as they are.
-// kCancelled: `cancelled` returned true.
+// which the journal recorded. *numbers gets those of the layout's files; files
+// that it has already stay as they are. kCancelled: `cancelled` returned true.
 [[nodiscard]] rocksdb::Status TakeEarlierFiles(
     const std::string& earlier_dir, const JournalState& journal,
     const CloneLayout& layout, rocksdb::FileSystem* file_system,

@@ -129,8 +129,8 @@ Status CompareWithManifest(rocksdb::FileSystem* file_system,
              ? Status::OK()
              : MakeStatus(EndState::kCorrupt,
                           path + ": expected the file checksum " +
-                              ToHex(checksum) + " as the MANIFEST says, found " +
-                              ToHex(found));
+                              ToHex(checksum) +
+                              " as the MANIFEST says, found " + ToHex(found));
 }
 
 Status DigestOfPart(rocksdb::FileSystem* file_system, const std::string& path,

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <ctime>
 
-#include "format/cover_file.h"
+#include "format/interval_file.h"
 #include "format/end_state.h"
 #include "pipeline/base/known_fault.h"
 #include "pipeline/base/random_id.h"
@@ -64,7 +64,7 @@ Status RecordFault(rocksdb::FileSystem* file_system, const std::string& dir,
     return status;
   }
   // A full disk has room for that.
-  Status removed = RemoveTree(file_system, dir + "/" + kCoverFileName);
+  Status removed = RemoveTree(file_system, dir + "/" + kIntervalFileName);
   if (removed.ok()) {
     removed = SyncDirectory(file_system, dir);
   }

@@ -24,7 +24,7 @@ namespace sstferry {
 // Records *fault durably in `dir`, and gives it an id if it has none. Keeps a
 // worse finding that is there, and joins what two findings were looked at; then
 // *fault is what the file holds now. If the record cannot be written, removes
-// sstferry.covers, so that no refresh believes the replica.
+// sstferry.intervals, so that no refresh believes the replica.
 [[nodiscard]] rocksdb::Status RecordFault(rocksdb::FileSystem* file_system,
                                           const std::string& dir,
                                           HealthFile* fault);

@@ -217,18 +217,18 @@ Status Ingestor::AddRecorded(const std::vector<StagedChunk>& chunks,
 
 void Ingestor::Hold(const std::vector<StagedChunk>& batch) {
   std::lock_guard<std::mutex> lock(mu_);
-  held_.insert(held_.end(), batch.begin(), batch.end());
+  received_.insert(received_.end(), batch.begin(), batch.end());
 }
 
-Status Ingestor::IngestHeld(StageClock* clock) {
-  std::vector<StagedChunk> held;
+Status Ingestor::IngestDeferred(StageClock* clock) {
+  std::vector<StagedChunk> received;
   {
     std::lock_guard<std::mutex> lock(mu_);
-    held.swap(held_);
-    ingest_calls_ += held.empty() ? 0 : 1;
+    received.swap(received_);
+    ingest_calls_ += received.empty() ? 0 : 1;
   }
-  const Status status = CheckDisjoint(held);
-  return status.ok() && !held.empty() ? Ingest(held, clock) : status;
+  const Status status = CheckDisjoint(received);
+  return status.ok() && !received.empty() ? Ingest(received, clock) : status;
 }
 
 std::map<std::string, uint64_t> Ingestor::CallMicros() const {

@@ -27,8 +27,8 @@ struct IngestFamily {
 // How an Ingestor ingests.
 struct IngestRules {
   // True: chunks lie above the data of a database that an application reads and
-  // may write, and ingests are deferred until IngestHeld(). False: the database
-  // is new, and chunks go to the last level.
+  // may write, and ingests are deferred until IngestDeferred(). False: the
+  // database is new, and chunks go to the last level.
   bool over_data = false;
   // If set, called before `bytes` are ingested. It may wait, and an error that
   // it returns ends the ingest.
@@ -68,7 +68,7 @@ class Ingestor : public ChunkStore {
 
   // Ingests all deferred chunks in one call. Readers see all of them at once;
   // after a crash, the database has all of them or none.
-  [[nodiscard]] rocksdb::Status IngestHeld(StageClock* clock);
+  [[nodiscard]] rocksdb::Status IngestDeferred(StageClock* clock);
 
   uint64_t ingest_calls() const;
   // Duration in microseconds of the calls over data: "p50", "p99", "max";
@@ -123,7 +123,7 @@ class Ingestor : public ChunkStore {
   std::condition_variable changed_;
   bool ingesting_ = false;            // under mu_, and all below
   std::vector<StagedChunk> waiting_;
-  std::vector<StagedChunk> held_;     // deferred chunks
+  std::vector<StagedChunk> received_;     // deferred chunks
   uint64_t ingest_calls_ = 0;
   std::vector<uint64_t> call_micros_;
   std::map<int, uint64_t> ingested_levels_;

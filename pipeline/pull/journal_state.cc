@@ -139,7 +139,7 @@ class Reader {
     Status status = done.DecodeFrom(record.payload);
     status = status.ok() ? CheckPart(record, done.part_id) : status;
     if (status.ok() &&
-        !(done.totals == state_->HeldTotals(done.part_id))) {
+        !(done.totals == state_->ReceivedTotals(done.part_id))) {
       status = Contradiction(record, "its totals differ from the chunks of "
                                      "part " + std::to_string(done.part_id));
     }
@@ -155,7 +155,7 @@ class Reader {
     if (status.ok() &&
         (!head_is_whole() ||
          std::count(state_->whole.begin(), state_->whole.end(), false) != 0 ||
-         !(complete.totals == state_->HeldTotals()))) {
+         !(complete.totals == state_->ReceivedTotals()))) {
       status = Contradiction(record, "its totals differ from the parts");
     }
     state_->complete = status.ok();
@@ -181,11 +181,11 @@ Totals TotalsOf(const std::vector<JournalChunk>& chunks) {
   return totals;
 }
 
-Totals JournalState::HeldTotals(uint32_t part_id) const {
+Totals JournalState::ReceivedTotals(uint32_t part_id) const {
   return TotalsOf(chunks[part_id]);
 }
 
-Totals JournalState::HeldTotals() const {
+Totals JournalState::ReceivedTotals() const {
   Totals totals;
   for (const std::vector<JournalChunk>& of_part : chunks) {
     totals += TotalsOf(of_part);
@@ -198,7 +198,7 @@ uint64_t JournalState::planned_bytes_done() const {
   for (const Part& part : plan.parts) {
     sum += whole[part.id] ? part.bytes
                              : std::min(part.bytes,
-                                        HeldTotals(part.id).sst_bytes);
+                                        ReceivedTotals(part.id).sst_bytes);
   }
   return sum;
 }

@@ -34,8 +34,8 @@ struct JournalState {
   uint64_t bytes = 0;  // of whole records; a torn tail may follow
   bool torn = false;
 
-  Totals HeldTotals(uint32_t part_id) const;
-  Totals HeldTotals() const;
+  Totals ReceivedTotals(uint32_t part_id) const;
+  Totals ReceivedTotals() const;
   // Returns how many of the plan's bytes are recorded.
   uint64_t planned_bytes_done() const;
 };

@@ -105,7 +105,7 @@ Status LaneClient::ChooseAsked(const Part& part, Asked* asked) {
   asked->part_id = part.id;
   asked->piece = part.interval;
   if (!state_->refreshes || part.need == PartNeed::kLookup ||
-      state_->starts[part.id].held.chunks != 0) {
+      state_->starts[part.id].received.chunks != 0) {
     return Status::OK();
   }
   std::optional<std::string> first;
@@ -161,12 +161,12 @@ Status LaneClient::Ask(const Asked& asked, bool front) {
   const PartStart& start = state_->starts[asked.part_id];
   PartRequest request;
   request.part_id = asked.part_id;
-  request.held = start.held;
+  request.received = start.received;
   request.of_delta = asked.of_delta;
   if (front) {
-    request.held += part_totals_;
+    request.received += part_totals_;
   }
-  if (request.held.chunks != 0 && !asked.of_delta &&
+  if (request.received.chunks != 0 && !asked.of_delta &&
       !(front && range_kind_ == PartKind::kDelta)) {
     request.after = front ? last_key_ : start.last_key;
   }
@@ -225,11 +225,11 @@ Status LaneClient::ReceiveGroups(GroupReply* reply) {
 }
 
 Status LaneClient::EndPart(const Part& part) {
-  Totals totals = part_held_;
+  Totals totals = part_received_;
   totals += part_totals_;
   const std::optional<std::string> rest = asked_.front().rest;
   if (rest) {
-    state_->starts[part.id].held = totals;
+    state_->starts[part.id].received = totals;
     Asked next;
     next.part_id = part.id;
     next.piece = {rest, part.interval.end};
@@ -249,14 +249,14 @@ void LaneClient::StartPart() {
   const PartStart start =
       asked_.empty() ? PartStart()
                      : state_->starts[asked_.front().part_id];
-  part_held_ = start.held;
+  part_received_ = start.received;
   last_key_ = start.last_key;
   part_totals_ = Totals();
   range_kind_ = PartKind::kRebuilt;
   planned_done_ =
       asked_.empty()
           ? 0
-          : std::min(std::max(start.held.sst_bytes,
+          : std::min(std::max(start.received.sst_bytes,
                               asked_.front().counted_bytes),
                      (*state_->parts)[asked_.front().part_id]
                          .bytes);

@@ -132,11 +132,11 @@ class LaneClient {
 
   // Returns the ordinal of the chunk that comes next.
   uint64_t next_ordinal() const {
-    return part_held_.chunks + part_totals_.chunks;
+    return part_received_.chunks + part_totals_.chunks;
   }
 
   // Count the part being received: what was held before, what came.
-  Totals part_held_;
+  Totals part_received_;
   Totals part_totals_;
   std::string last_key_;  // of its last chunk of entries
   // The kind of its last chunk; one that is not rebuilt is the only one that is

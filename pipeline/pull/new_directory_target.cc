@@ -3,7 +3,7 @@
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/disk/other_files.h"
-#include "pipeline/pull/cover_record.h"
+#include "pipeline/pull/interval_records.h"
 #include "pipeline/pull/exchange.h"
 #include "pipeline/pull/pull_reporter.h"
 #include "pipeline/pull/replica.h"
@@ -71,7 +71,7 @@ Status NewDirectoryTarget::Record(const Summary& summary) {
   const std::string dir = context().workspace->db_dir();
   Status status = WriteSourceRecord(last_files(), dir, plan());
   if (status.ok()) {
-    status = WriteCovers(last_files(), dir, covers_);
+    status = WriteIntervals(last_files(), dir, intervals_);
   }
   if (status.ok()) {
     status = WriteDurably(last_files(),

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "format/cover_file.h"
+#include "format/interval_file.h"
 #include "pipeline/disk/deferred_sync.h"
 #include "pipeline/pull/pull_target.h"
 
@@ -28,9 +28,9 @@ class NewDirectoryTarget : public PullTarget {
     *as_left = true;  // nobody knows of what it makes
     return rocksdb::Status::OK();
   }
-  void Describe(TargetMemory*) const override {}
+  void Describe(ReplicaRecord*) const override {}
   [[nodiscard]] rocksdb::Status CheckSnapshot() override;
-  [[nodiscard]] rocksdb::Status ClearStaging(const HeldChunks&) override {
+  [[nodiscard]] rocksdb::Status ClearStaging(const ReceivedChunks&) override {
     return context().workspace->ClearStaging();
   }
   [[nodiscard]] rocksdb::Status Begin() override {
@@ -53,13 +53,13 @@ class NewDirectoryTarget : public PullTarget {
   // Nothing in db/ is open any more when this returns.
   [[nodiscard]] virtual rocksdb::Status CloseFiles() = 0;
   // Returns what Record() writes down for the next refresh.
-  CoverFile* covers() { return &covers_; }
+  IntervalFile* intervals() { return &intervals_; }
   // For what Record() makes durable, all of it at once.
   SyncBatch* last_files();
 
  private:
   std::shared_ptr<SyncBatch> last_files_;
-  CoverFile covers_;
+  IntervalFile intervals_;
   std::string replaced_;
 };
 

@@ -163,7 +163,7 @@ std::vector<DeltaRequest> PartCompare::FirstMessage(DeltaBasis basis) const {
   DeltaRequest& first = delta.front();
   first.part_id = part_->id;
   first.begins = true;
-  first.held = state_->starts[part_->id].held;
+  first.received = state_->starts[part_->id].received;
   first.interval = piece_;
   first.basis = basis;
   first.most_point_deletions = state_->most_point_deletions;

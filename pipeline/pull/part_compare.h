@@ -50,7 +50,8 @@ class PartCompare {
   // source's; null: it was not asked for groups. Errors: of reading.
   [[nodiscard]] rocksdb::Status Compare(const GroupReply* reply, bool* equal,
                                         std::vector<DeltaRequest>* delta);
-  // After Compare(): where the next piece begins; not set: this was the last one.
+  // After Compare(): where the next piece begins; not set: this was the last
+  // one.
   const std::optional<std::string>& rest() const { return rest_; }
 
  private:

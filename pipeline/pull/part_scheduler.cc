@@ -22,7 +22,7 @@ PartScheduler::PartScheduler(const std::vector<Part>& parts,
       items.push_back({first != nullptr && first(part.id),
                        part.bytes -
                            std::min(part.bytes,
-                                    start.held.sst_bytes),
+                                    start.received.sst_bytes),
                        part.id});
     }
   }

@@ -16,7 +16,7 @@ namespace sstferry {
 // Tells what is held of one part when its lane begins. A new pull holds
 // nothing.
 struct PartStart {
-  Totals held;
+  Totals received;
   std::string last_key;  // of what is held, if it is chunks of entries
   bool whole = false;    // nothing is left to ask for
 };

@@ -26,7 +26,7 @@ Status TakeSnapshot(const PresentDatabase& database,
   options.database_dir = database.directory;
   options.snapshot_dir = private_parent;
   options.as_files = true;
-  options.patience = kPatience;
+  options.deadline = kPatience;
   options.cancelled = database.cancelled;
   return database.looks ? Snapshot::Look(options, snapshot)
                         : Snapshot::Create(options, snapshot);

@@ -22,7 +22,7 @@ using rocksdb::Status;
 namespace {
 
 // How long lanes wait for others to make room.
-constexpr std::chrono::milliseconds kSpacePatience{60'000};
+constexpr std::chrono::milliseconds kSpaceWait{60'000};
 
 // Returns true for a database or a journal that is not what a pull leaves
 // behind.
@@ -142,9 +142,9 @@ OpenRequest PullOpener::MakeRequest(SnapshotUse use) const {
   request.compression_level = options().compression_level;
   if (options().snapshot_of.has_value()) {
     request.snapshot_use = SnapshotUse::kShare;
-    request.held_transfer = *options().snapshot_of;
+    request.named_transfer = *options().snapshot_of;
   } else if (options().latest_snapshot &&
-             context_->target->FindHeldTransfer(&request.newer_than)) {
+             context_->target->FindOwnTransfer(&request.newer_than)) {
     request.snapshot_use = SnapshotUse::kLatest;
   }
   context_->work->FillRequest(use, &request);
@@ -187,9 +187,9 @@ Status PullOpener::OpenSession(SnapshotUse use) {
                           ": upgrade it, or use --method ingest");
   }
   if (use == SnapshotUse::kNew) {
-    TargetMemory memory;
-    context_->target->Describe(&memory);
-    session->SetMemory(std::move(memory));
+    ReplicaRecord replica;
+    context_->target->Describe(&replica);
+    session->SetReplicaRecord(std::move(replica));
   }
   *plan_ = Plan();
   status = session->Open(asked_, plan_);
@@ -390,7 +390,7 @@ Status PullOpener::RejectReused(const std::vector<uint32_t>& different) {
   const std::set<uint32_t> missing(parts.begin(), parts.end());
   {
     std::lock_guard<std::mutex> lock(state->mu);
-    std::erase_if(state->ended, [&missing](const HeldPart& part) {
+    std::erase_if(state->ended, [&missing](const ReceivedPart& part) {
       return missing.count(part.part_id) != 0;
     });
     for (const uint32_t id : missing) {
@@ -406,15 +406,15 @@ Status PullOpener::RejectReused(const std::vector<uint32_t>& different) {
 Status PullOpener::AdoptUnfinished() {
   PullTarget* const target = context_->target;
   const JournalState& unfinished = context_->work->unfinished();
-  HeldChunks held;
+  ReceivedChunks received;
   Status status = context_->work->ReopenJournal();
   if (status.ok()) {
-    status = target->FindHeld(unfinished, &held);
+    status = target->FindReceived(unfinished, &received);
   }
-  if (status.ok() && unfinished.complete && held.chunks_lost > 0) {
+  if (status.ok() && unfinished.complete && received.chunks_lost > 0) {
     status = MakeStatus(EndState::kCorrupt,
                         "a complete pull lost " +
-                            std::to_string(held.chunks_lost) + " chunks");
+                            std::to_string(received.chunks_lost) + " chunks");
   }
   if (status.ok()) {
     target->OpenStore(context_->work->journal());
@@ -422,49 +422,49 @@ Status PullOpener::AdoptUnfinished() {
   }
   if (status.ok()) {
     StageClock clock(&context_->state->counters.stages, Stage::kIngest);
-    status = target->store()->AddRecorded(held.staged, &clock);
+    status = target->store()->AddRecorded(received.staged, &clock);
   }
   if (status.ok()) {
     FaultPoint("Puller:StagedIngested");
-    status = target->ClearStaging(held);
+    status = target->ClearStaging(received);
   }
-  for (const JournalPartDone& done : held.ended) {
+  for (const JournalPartDone& done : received.ended) {
     status = status.ok() ? target->store()->EndPart(done) : status;
   }
   if (status.ok()) {
-    CountHeld(held);
+    CountReceived(received);
     context_->work->SetResumable(true);
   }
   return status;
 }
 
-void PullOpener::CountHeld(const HeldChunks& held) {
+void PullOpener::CountReceived(const ReceivedChunks& received) {
   PullState* const state = context_->state;
-  state->starts = held.starts;
+  state->starts = received.starts;
   std::lock_guard<std::mutex> lock(state->mu);
   for (const Part& part : plan_->parts) {
-    const PartStart& start = held.starts[part.id];
+    const PartStart& start = received.starts[part.id];
     if (start.whole) {
-      state->family_totals[part.family] += start.held;
-      state->ended.push_back({part.id, start.held});
+      state->family_totals[part.family] += start.received;
+      state->ended.push_back({part.id, start.received});
     }
     state->counters.planned_bytes_done +=
         start.whole ? part.bytes
-                    : std::min(part.bytes, start.held.sst_bytes);
+                    : std::min(part.bytes, start.received.sst_bytes);
   }
-  state->chunks_built = held.chunks_built;
-  state->chunks_delta = held.chunks_delta;
-  state->chunks_cloned = held.chunks_cloned;
-  state->chunks_unchecked = held.chunks_unchecked;
-  context_->report->result()->held = held.totals;
+  state->chunks_built = received.chunks_built;
+  state->chunks_delta = received.chunks_delta;
+  state->chunks_cloned = received.chunks_cloned;
+  state->chunks_unchecked = received.chunks_unchecked;
+  context_->report->result()->received = received.totals;
   context_->report->Say(
       "resumes the unfinished pull " +
       ToHex(context_->work->unfinished().head.transfer_id) + ": " +
-      std::to_string(held.totals.chunks) + " chunks with " +
-      std::to_string(held.totals.sst_bytes) + " bytes are here" +
-      (held.chunks_lost == 0
+      std::to_string(received.totals.chunks) + " chunks with " +
+      std::to_string(received.totals.sst_bytes) + " bytes are here" +
+      (received.chunks_lost == 0
            ? ""
-           : ", " + std::to_string(held.chunks_lost) +
+           : ", " + std::to_string(received.chunks_lost) +
                  " recorded ones were lost or damaged and come again"));
 }
 
@@ -475,7 +475,7 @@ Status PullOpener::CheckSpace() {
     const PartStart& start = context_->state->starts[part.id];
     if (!start.whole) {
       part.bytes -=
-          std::min(part.bytes, start.held.sst_bytes);
+          std::min(part.bytes, start.received.sst_bytes);
       left.push_back(std::move(part));
     }
   }
@@ -524,7 +524,7 @@ void PullOpener::KeepFree(uint64_t reserve_bytes) {
   if (reserve_bytes > 0) {
     space_ = std::make_unique<SpaceGate>(
         context_->file_system.get(), context_->workspace->dir(), reserve_bytes,
-        std::min(options().stall_timeout / 2, kSpacePatience),
+        std::min(options().stall_timeout / 2, kSpaceWait),
         context_->failure->stop(), [this](const std::string& text) {
           context_->report->Log(LogLevel::kWarning, text);
         });

@@ -9,7 +9,7 @@
 #include "format/messages.h"
 #include "pipeline/disk/free_space.h"
 #include "pipeline/disk/space_gate.h"
-#include "pipeline/pull/held_chunks.h"
+#include "pipeline/pull/received_chunks.h"
 #include "pipeline/pull/pull_compression.h"
 #include "pipeline/pull/pull_context.h"
 #include "rocksdb/status.h"
@@ -62,7 +62,7 @@ class PullOpener {
   // Parts of which the target has what the source has.
   void CountUnchanged(const std::vector<uint32_t>& reused);
   [[nodiscard]] rocksdb::Status AdoptUnfinished();
-  void CountHeld(const HeldChunks& held);
+  void CountReceived(const ReceivedChunks& received);
   [[nodiscard]] rocksdb::Status CheckSpace();
   [[nodiscard]] rocksdb::Status PlanSpace(SpaceNeed need, bool is_needed);
   void KeepFree(uint64_t reserve_bytes);

@@ -202,7 +202,7 @@ void PullReporter::FillSource(Summary* summary) const {
 void PullReporter::FillCounters(Summary* summary) const {
   const PullState& state = *context_->state;
   const PullCounters& counters = state.counters;
-  const Totals& held = result_.held;
+  const Totals& received = result_.received;
   summary->chunks_built = state.chunks_built;
   summary->chunks_delta = state.chunks_delta;
   summary->entries_put = state.entries_put;
@@ -211,12 +211,13 @@ void PullReporter::FillCounters(Summary* summary) const {
   summary->chunks_cloned = state.chunks_cloned;
   summary->chunks = summary->chunks_built + summary->chunks_delta +
                     summary->chunks_cloned;
-  summary->chunks_resumed = held.chunks;
-  summary->sst_bytes_resumed = held.sst_bytes;
-  summary->key_value_bytes_resumed = held.key_value_bytes;
-  summary->entries = held.entries + counters.entries;
-  summary->key_value_bytes = held.key_value_bytes + counters.key_value_bytes;
-  summary->sst_bytes = held.sst_bytes + counters.sst_bytes;
+  summary->chunks_resumed = received.chunks;
+  summary->sst_bytes_resumed = received.sst_bytes;
+  summary->key_value_bytes_resumed = received.key_value_bytes;
+  summary->entries = received.entries + counters.entries;
+  summary->key_value_bytes =
+      received.key_value_bytes + counters.key_value_bytes;
+  summary->sst_bytes = received.sst_bytes + counters.sst_bytes;
   summary->bytes_read = source_read_bytes();
   summary->bytes_written = counters.sst_bytes;
   summary->compressed_frames = counters.compressed_frames;
@@ -229,7 +230,7 @@ void PullReporter::FillParts(Summary* summary) const {
   const PullState& state = *context_->state;
   const std::vector<Part>& parts = context_->plan->parts;
   std::lock_guard<std::mutex> lock(state.mu);
-  for (const HeldPart& part : state.ended) {
+  for (const ReceivedPart& part : state.ended) {
     // A unit of a clone that came is one chunk.
     const bool skipped = part.totals.chunks == 0 &&
                          (state.clone != nullptr ||

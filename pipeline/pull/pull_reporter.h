@@ -15,7 +15,7 @@ namespace sstferry {
 
 // Holds what the steps of a pull found out.
 struct PullResult {
-  Totals held;         // of what was here before this run began
+  Totals received;         // of what was here before this run began
   Stats source_stats;  // the source's last
   bool verified = false;
   bool left_out = false;  // not begun for what chunks would leave out

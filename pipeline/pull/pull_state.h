@@ -107,7 +107,7 @@ struct PullState {
   std::atomic<uint64_t> parts_compared{0};
   mutable std::mutex mu;
   std::vector<Totals> family_totals;  // under mu
-  std::vector<HeldPart> ended;       // under mu: parts that are whole
+  std::vector<ReceivedPart> ended;       // under mu: parts that are whole
   std::vector<Totals> family_compared;  // under mu: by groups; bytes estimated
   uint64_t chunks_built = 0;          // under mu
   uint64_t chunks_cloned = 0;         // under mu

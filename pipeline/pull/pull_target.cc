@@ -6,7 +6,7 @@
 
 namespace sstferry {
 
-bool PullTarget::FindHeldTransfer(TransferId* id) const {
+bool PullTarget::FindOwnTransfer(TransferId* id) const {
   *id = TransferId();
   LastTransfer last;
   if (!ReadLastTransfer(dir(), &last)) {

@@ -14,7 +14,7 @@
 #include "pipeline/disk/target_directories.h"
 #include "pipeline/disk/workspace.h"
 #include "pipeline/pull/chunk_store.h"
-#include "pipeline/pull/held_chunks.h"
+#include "pipeline/pull/received_chunks.h"
 #include "pipeline/pull/journal_file.h"
 #include "pipeline/pull/journal_state.h"
 #include "pipeline/pull/pull_context.h"
@@ -58,9 +58,9 @@ class PullTarget {
       const JournalState& journal, bool* as_left) = 0;
   // Finds the transfer that dir() holds; zeros: it holds nothing. Returns false
   // if it holds something of which nobody knows how old it is.
-  bool FindHeldTransfer(TransferId* id) const;
+  bool FindOwnTransfer(TransferId* id) const;
   // Tells what a new transfer is asked for with.
-  virtual void Describe(TargetMemory* memory) const = 0;
+  virtual void Describe(ReplicaRecord* replica) const = 0;
 
   // --- when the plan is there -----------------------------------------------
   // kRefused: what is there must not become this snapshot.
@@ -100,11 +100,11 @@ class PullTarget {
   // The same when an unfinished pull has been at it. kCorrupt: damaged.
   [[nodiscard]] virtual rocksdb::Status Reopen() = 0;
   // Which chunks of that pull are there. kCorrupt: not what a pull leaves.
-  [[nodiscard]] virtual rocksdb::Status FindHeld(const JournalState& journal,
-                                                 HeldChunks* held) = 0;
+  [[nodiscard]] virtual rocksdb::Status FindReceived(
+      const JournalState& journal, ReceivedChunks* received) = 0;
   // Removes from staging/ what nobody waits for.
   [[nodiscard]] virtual rocksdb::Status ClearStaging(
-      const HeldChunks& held) = 0;
+      const ReceivedChunks& received) = 0;
   // An unfinished pull is not resumed: closes what Reopen() opened.
   virtual void Drop() = 0;
   // Before the first chunk is stored; the journal's head is durable.

@@ -210,7 +210,7 @@ Status PullWorkspace::StartAnew(bool keeps) {
 void PullWorkspace::FillRequest(SnapshotUse use, OpenRequest* request) const {
   if (use == SnapshotUse::kResume) {
     request->snapshot_use = use;
-    request->held_transfer = unfinished_.head.transfer_id;
+    request->named_transfer = unfinished_.head.transfer_id;
     request->families = unfinished_.head.families;
     request->chunk_bytes = unfinished_.head.chunk_bytes;
     request->application = unfinished_.head.application;
@@ -219,7 +219,7 @@ void PullWorkspace::FillRequest(SnapshotUse use, OpenRequest* request) const {
     if (request->snapshot_use == SnapshotUse::kNew) {
       request->snapshot_use = SnapshotUse::kInstead;
     }
-    request->held_transfer = *dropped_;
+    request->named_transfer = *dropped_;
   }
 }
 
@@ -264,7 +264,8 @@ Status PullWorkspace::ReopenJournal() {
   const Status status =
       JournalFile::Reopen(context_->disk.get(), workspace_->journal_path(),
                           unfinished_.bytes, &journal_);
-  // Its name, and those beside it, may be as an earlier pull left them unsynced.
+  // Its name, and those beside it, may be as an earlier pull left them
+  // unsynced.
   return status.ok() ? SyncDirectory(context_->disk.get(), workspace_->dir())
                      : status;
 }

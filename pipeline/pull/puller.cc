@@ -345,7 +345,7 @@ Status Puller::EndUnchanged() {
   report_.SetPhase("swap");
   struct Finish ours;
   struct Finish theirs;
-  std::vector<HeldPart> ended;
+  std::vector<ReceivedPart> ended;
   {
     std::lock_guard<std::mutex> lock(state_.mu);
     ours.families = state_.family_totals;

@@ -4,7 +4,7 @@
 #include "pipeline/options/family_options.h"
 #include "pipeline/parts/interval_reader.h"
 #include "pipeline/pull/background_errors.h"
-#include "pipeline/pull/cover_record.h"
+#include "pipeline/pull/interval_records.h"
 #include "pipeline/pull/first_sequence.h"
 #include "pipeline/pull/ingestor.h"
 #include "pipeline/pull/plan_options.h"
@@ -74,10 +74,11 @@ Status SeedTarget::Reopen() {
                           names_, built_, context().file_system, &db_);
 }
 
-Status SeedTarget::FindHeld(const JournalState& journal, HeldChunks* held) {
-  return FindHeldChunks(journal, *db_, state()->families,
+Status SeedTarget::FindReceived(const JournalState& journal,
+                                ReceivedChunks* received) {
+  return FindReceivedChunks(journal, *db_, state()->families,
                         context().file_system.get(), state()->staging_dir,
-                        held);
+                        received);
 }
 
 std::unique_ptr<ChunkStore> SeedTarget::MakeStore(JournalFile* journal) {
@@ -102,8 +103,8 @@ Status SeedTarget::Finish() {
   for (size_t i = 0; i < names_.size(); ++i) {
     families.push_back({names_[i], db_->handle(i)});
   }
-  return RecordCovers(options(), plan(), db_->db(), families, JudgedTarget(),
-                      /*journal=*/nullptr, covers());
+  return RecordIntervals(options(), plan(), db_->db(), families, JudgedTarget(),
+                      /*journal=*/nullptr, intervals());
 }
 
 // The totals count what was received. That it is all in the database shows in

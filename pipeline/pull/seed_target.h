@@ -21,8 +21,8 @@ class SeedTarget : public NewDirectoryTarget {
   [[nodiscard]] rocksdb::Status BuildFamilies() override;
   [[nodiscard]] rocksdb::Status Create() override;
   [[nodiscard]] rocksdb::Status Reopen() override;
-  [[nodiscard]] rocksdb::Status FindHeld(const JournalState& journal,
-                                         HeldChunks* held) override;
+  [[nodiscard]] rocksdb::Status FindReceived(const JournalState& journal,
+                                         ReceivedChunks* received) override;
   void Drop() override { db_.reset(); }
   [[nodiscard]] rocksdb::Status Finish() override;
   void FillSummary(Summary* summary) const override;

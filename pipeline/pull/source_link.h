@@ -51,7 +51,8 @@ struct SourceLinkOptions {
 };
 
 // Ownership: borrows the dialer and the failure, which must outlive it.
-// Threads:   Close(), waiting_for(), lanes() and stats() from any; OpenLane() and
+// Threads:   Close(), waiting_for(), lanes() and stats() from any; OpenLane()
+// and
 //   FailLane() from the thread of that lane; all else from one.
 class SourceLink {
  public:

@@ -54,7 +54,7 @@ Status DecodeAnswer(const Frame& frame, SourceAnswers* answers) {
     case FrameType::kListReply:
       return answers->list.DecodeFrom(frame.payload);
     case FrameType::kStatusReply:
-      return answers->held.DecodeFrom(frame.payload);
+      return answers->received.DecodeFrom(frame.payload);
     case FrameType::kOtherFilePart:
       answers->other_bytes += frame.payload.size();
       return answers->other_file.DecodeFrom(frame.payload);
@@ -135,7 +135,8 @@ void SourceSession::StopThreads() {
   {
     std::lock_guard<std::mutex> lock(mu_);
     stopping_ = true;
-    // One that has failed dials no more, and the dialer serves the next session.
+    // One that has failed dials no more, and the dialer serves the next
+    // session.
     dialing = dialing_ && status_.ok();
     for (const std::shared_ptr<Channel>& open : {channel_, dialed_}) {
       if (open != nullptr) {
@@ -221,7 +222,7 @@ Status SourceSession::Ask(Channel* channel, const OpenRequest& request) {
   const Status status = channel->SendMessage(
       FrameType::kOpenRequest, request, WaitLimit::Within(kSendLimit));
   return status.ok() && request.target_families > 0
-             ? SendMemory(channel, memory_)
+             ? SendReplicaRecord(channel, replica_)
              : status;
 }
 
@@ -350,8 +351,9 @@ Status SourceSession::List(ListReply* reply) {
   return Question(FrameType::kListRequest, ListRequest{}, answers_.list, reply);
 }
 
-Status SourceSession::AskHeld(const StatusRequest& ask, StatusReply* reply) {
-  return Question(FrameType::kStatusRequest, ask, answers_.held, reply);
+Status SourceSession::AskRetained(const StatusRequest& ask,
+                                  StatusReply* reply) {
+  return Question(FrameType::kStatusRequest, ask, answers_.received, reply);
 }
 
 Status SourceSession::AskFacts(const FactsRequest& ask, FactsReply* reply) {
@@ -414,7 +416,7 @@ Status SourceSession::Open(const OpenRequest& request, Plan* plan) {
     connected_ = false;
     request_ = request;
     if (request.snapshot_use != SnapshotUse::kResume) {
-      AnnounceMemory(memory_, &request_);
+      AnnounceReplicaRecord(replica_, &request_);
     }
     if (connections_ != connection) {
       channel = channel_;
@@ -483,7 +485,7 @@ Status SourceSession::AwaitChannel(std::shared_ptr<Channel>* channel,
 }
 
 Status SourceSession::AskForTotals(const struct Finish& ours,
-                                   const std::vector<HeldPart>& held) {
+                                   const std::vector<ReceivedPart>& received) {
   Status status;
   while (status.ok()) {
     std::shared_ptr<Channel> channel;
@@ -492,8 +494,8 @@ Status SourceSession::AskForTotals(const struct Finish& ours,
     if (!status.ok()) {
       break;
     }
-    if (wants_held()) {
-      SendHeld(channel.get(), held);
+    if (wants_received()) {
+      SendReceived(channel.get(), received);
     }
     channel->SendMessage(FrameType::kFinish, ours,
                          WaitLimit::Within(kSendLimit))
@@ -515,9 +517,9 @@ Status SourceSession::AskForTotals(const struct Finish& ours,
 }
 
 Status SourceSession::Finish(const struct Finish& ours,
-                             const std::vector<HeldPart>& held,
+                             const std::vector<ReceivedPart>& received,
                              struct Finish* theirs) {
-  const Status status = AskForTotals(ours, held);
+  const Status status = AskForTotals(ours, received);
   if (!status.ok()) {
     return status;
   }

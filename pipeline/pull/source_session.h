@@ -53,7 +53,8 @@ struct SourceSessionOptions {
   // Connect(); must not call back into the session but for Cancel().
   std::function<void(const rocksdb::Status&, const std::string& where)> on_fail;
   // Called from a thread of the session when the source has no place for the
-  // transfer: asks_again_at() says when it is asked again. Null: nobody is told.
+  // transfer: asks_again_at() says when it is asked again. Null: nobody is
+  // told.
   std::function<void()> on_busy;
   // Called by the reader for every Stats of the source; what it returns is
   // sent. Null: nothing is.
@@ -64,7 +65,7 @@ struct SourceSessionOptions {
 struct SourceAnswers {
   bool answered = false;  // list, held, facts or other_file
   ListReply list;
-  StatusReply held;
+  StatusReply received;
   FactsReply facts;
   OtherFilePart other_file;
   uint64_t other_bytes = 0;  // of all parts
@@ -87,7 +88,7 @@ class SourceSession {
   const HelloAck& source() const { return ack_; }
   [[nodiscard]] rocksdb::Status List(ListReply* reply);
   // Snapshots retained of a database, or of all that this side may read.
-  [[nodiscard]] rocksdb::Status AskHeld(const StatusRequest& ask,
+  [[nodiscard]] rocksdb::Status AskRetained(const StatusRequest& ask,
                                         StatusReply* reply);
   // REQUIRES: the source has kFeatureFacts.
   [[nodiscard]] rocksdb::Status AskFacts(const FactsRequest& ask,
@@ -96,7 +97,9 @@ class SourceSession {
   [[nodiscard]] rocksdb::Status AskOtherFile(const OtherFileRequest& ask,
                                              OtherFilePart* part);
   // Before Open(), for a refresh: goes with its request.
-  void SetMemory(TargetMemory memory) { memory_ = std::move(memory); }
+  void SetReplicaRecord(ReplicaRecord replica) {
+    replica_ = std::move(replica);
+  }
   // Blocks while the source pins and plans, for as long as it gets on. While it
   // has no place for the transfer, asks again whenever it says, until `until`.
   [[nodiscard]] rocksdb::Status Open(const OpenRequest& request,
@@ -106,9 +109,9 @@ class SourceSession {
   // Sends our totals; OK means that the source's are the same. *theirs holds
   // the source's last statistics. A source that goes on with the transfer, or
   // plans a refresh, is first told of `held`, all parts that are whole here.
-  [[nodiscard]] rocksdb::Status Finish(const struct Finish& ours,
-                                       const std::vector<HeldPart>& held,
-                                       struct Finish* theirs);
+  [[nodiscard]] rocksdb::Status Finish(
+      const struct Finish& ours, const std::vector<ReceivedPart>& received,
+      struct Finish* theirs);
   // Tells the source how it ended here and hangs up.
   void End(const rocksdb::Status& status, const std::string& where);
   void Cancel();
@@ -168,8 +171,8 @@ class SourceSession {
   // Grows with whatever the source does. Under mu_.
   uint64_t activity() const;
   [[nodiscard]] rocksdb::Status AskForTotals(
-      const struct Finish& ours, const std::vector<HeldPart>& held);
-  bool wants_held() const {
+      const struct Finish& ours, const std::vector<ReceivedPart>& received);
+  bool wants_received() const {
     std::lock_guard<std::mutex> lock(mu_);
     return plan_.source_resumed() || request_.mode != TransferMode::kSeed;
   }
@@ -181,7 +184,7 @@ class SourceSession {
   Backoff backoff_;  // the reader's, once it runs
   std::string last_failure_;  // of a try; likewise
   bool lost_ = false;         // the owner knows of a loss; likewise
-  TargetMemory memory_;  // constant once Open() was called
+  ReplicaRecord replica_;  // constant once Open() was called
   std::thread reader_;
   std::thread pinger_;
 

@@ -15,9 +15,9 @@ constexpr int kTriesToShake = 3;
 // Asks for a transfer that the source has, which knows what the target holds.
 void ResumeInstead(const TransferId& transfer, OpenRequest* request) {
   request->snapshot_use = SnapshotUse::kResume;
-  request->held_transfer = transfer;
+  request->named_transfer = transfer;
   request->target_families = 0;
-  request->target_covers = 0;
+  request->target_intervals = 0;
 }
 
 }  // namespace

@@ -10,12 +10,12 @@
 namespace sstferry {
 namespace {
 
-auto FieldsOf(const CoveredTable& table) {
+auto FieldsOf(const RecordedTable& table) {
   return std::tie(table.id.high, table.id.low, table.smallest, table.largest,
                   table.bytes, table.smallest_sequence, table.largest_sequence);
 }
 
-bool TableLess(const CoveredTable& a, const CoveredTable& b) {
+bool TableLess(const RecordedTable& a, const RecordedTable& b) {
   return FieldsOf(a) < FieldsOf(b);
 }
 
@@ -26,21 +26,21 @@ bool HasName(const LiveTable& table) {
 
 // Returns the spans of tables that are in only one of two lists. A list may
 // hold a table more than once.
-std::vector<ChangedSpan> Differences(std::vector<CoveredTable> then,
-                                     std::vector<CoveredTable> now) {
+std::vector<ChangedSpan> Differences(std::vector<RecordedTable> then,
+                                     std::vector<RecordedTable> now) {
   std::sort(then.begin(), then.end(), TableLess);
   std::sort(now.begin(), now.end(), TableLess);
-  std::vector<CoveredTable> gone;
-  std::vector<CoveredTable> added;
+  std::vector<RecordedTable> gone;
+  std::vector<RecordedTable> added;
   std::set_difference(then.begin(), then.end(), now.begin(), now.end(),
                       std::back_inserter(gone), TableLess);
   std::set_difference(now.begin(), now.end(), then.begin(), then.end(),
                       std::back_inserter(added), TableLess);
   std::vector<ChangedSpan> changed;
-  for (CoveredTable& table : gone) {
+  for (RecordedTable& table : gone) {
     changed.push_back({std::move(table.smallest), std::move(table.largest)});
   }
-  for (CoveredTable& table : added) {
+  for (RecordedTable& table : added) {
     changed.push_back({std::move(table.smallest), std::move(table.largest),
                        table.id});
   }
@@ -49,8 +49,8 @@ std::vector<ChangedSpan> Differences(std::vector<CoveredTable> then,
 
 }  // namespace
 
-std::vector<CoveredTable> NamedTables(const std::vector<LiveTable>& tables) {
-  std::vector<CoveredTable> named;
+std::vector<RecordedTable> NamedTables(const std::vector<LiveTable>& tables) {
+  std::vector<RecordedTable> named;
   for (const LiveTable& table : tables) {
     if (HasName(table)) {
       named.push_back({*table.id, table.smallest, table.largest, table.bytes,

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "format/cover_file.h"
+#include "format/interval_file.h"
 #include "pipeline/pull/live_tables.h"
 #include "pipeline/pull/table_trace.h"
 #include "rocksdb/db.h"
@@ -17,11 +17,11 @@ namespace sstferry {
 // A column family at two times, and what may have changed in between.
 struct TableChanges {
   const FamilyHandle* family = nullptr;
-  std::vector<CoveredTable> then = {};
+  std::vector<RecordedTable> then = {};
   std::vector<LiveTable> now = {};
   // Tables that this refresh ingests: what a compaction may take besides those
   // of then.
-  std::vector<CoveredTable> chunks = {};
+  std::vector<RecordedTable> chunks = {};
   // Set by FindChanges(). Tables of now without a unique id count as changed.
   std::vector<ChangedSpan> changed = {};
 };
@@ -30,7 +30,7 @@ struct TableChanges {
 void FindChanges(rocksdb::DB* db, std::vector<TableChanges>* families);
 
 // The tables with a unique id, which a record can name.
-std::vector<CoveredTable> NamedTables(const std::vector<LiveTable>& tables);
+std::vector<RecordedTable> NamedTables(const std::vector<LiveTable>& tables);
 
 // The spans of all other tables, where a record proves nothing.
 std::vector<ChangedSpan> NamelessSpans(const std::vector<LiveTable>& tables);

@@ -44,7 +44,7 @@ std::string UserKey(const std::string& internal) {
 }
 
 // All that tells one recorded table from another.
-std::string KeyOf(const CoveredTable& table) {
+std::string KeyOf(const RecordedTable& table) {
   std::string key;
   PutFixed64(&key, table.id.high);
   PutFixed64(&key, table.id.low);
@@ -62,7 +62,7 @@ using Writer = std::pair<uint64_t, uint64_t>;
 
 // A table of the MANIFEST.
 struct Traced {
-  CoveredTable table;
+  RecordedTable table;
   uint64_t number = 0;
   std::optional<Writer> writer;  // none: without an id
 };
@@ -97,33 +97,33 @@ class Compacted {
   explicit Compacted(const rocksdb::Comparator* order) : order_(order) {}
 
   // A table whose entries are known.
-  void Take(const CoveredTable& table) {
+  void Take(const RecordedTable& table) {
     (table.range_deletions == 0 ? known_ : unknown_).push_back(&table);
   }
-  void TakeUnknown(const CoveredTable& table) { unknown_.push_back(&table); }
+  void TakeUnknown(const RecordedTable& table) { unknown_.push_back(&table); }
   void Leave(const LiveTable& table) { left_ += table.entries; }
 
   // False: RocksDB may not drop as much as is missing.
   bool is_whole() const {
     uint64_t deletions = 0;
-    for (const CoveredTable* const table : known_) {
+    for (const RecordedTable* const table : known_) {
       deletions += table->deletions;
     }
     // Keys of tables that do not overlap are different ones, and each deletion
     // removes no more than one. Merge operands of one key become one entry.
-    std::vector<const CoveredTable*> largest;
-    for (const CoveredTable* const table : known_) {
+    std::vector<const RecordedTable*> largest;
+    for (const RecordedTable* const table : known_) {
       if (!MeetsUnknown(*table)) largest.push_back(table);
     }
     std::sort(largest.begin(), largest.end(), [](auto* a, auto* b) {
       return a->entries > b->entries;
     });
-    const auto before = [this](const CoveredTable* a, const CoveredTable* b) {
+    const auto before = [this](const RecordedTable* a, const RecordedTable* b) {
       return order_->Compare(a->largest, b->smallest) < 0;
     };
-    std::set<const CoveredTable*, decltype(before)> apart(before);
+    std::set<const RecordedTable*, decltype(before)> apart(before);
     uint64_t keys = 0;
-    for (const CoveredTable* const table : largest) {
+    for (const RecordedTable* const table : largest) {
       if (apart.insert(table).second) {  // overlaps none of them
         keys += table->entries - std::min(table->entries,
                                           table->merge_operands);
@@ -134,28 +134,28 @@ class Compacted {
 
   // Appends the spans about which nothing is known.
   void AddDoubtful(std::vector<ChangedSpan>* spans) const {
-    for (const CoveredTable* const table : known_) {
+    for (const RecordedTable* const table : known_) {
       if (MeetsUnknown(*table)) {
         spans->push_back({table->smallest, table->largest});
       }
     }
-    for (const CoveredTable* const table : unknown_) {
+    for (const RecordedTable* const table : unknown_) {
       spans->push_back({table->smallest, table->largest});
     }
   }
 
  private:
-  bool MeetsUnknown(const CoveredTable& table) const {
+  bool MeetsUnknown(const RecordedTable& table) const {
     return std::any_of(
-        unknown_.begin(), unknown_.end(), [&](const CoveredTable* other) {
+        unknown_.begin(), unknown_.end(), [&](const RecordedTable* other) {
           return order_->Compare(table.smallest, other->largest) <= 0 &&
                  order_->Compare(other->smallest, table.largest) <= 0;
         });
   }
 
   const rocksdb::Comparator* const order_;
-  std::vector<const CoveredTable*> known_;
-  std::vector<const CoveredTable*> unknown_;
+  std::vector<const RecordedTable*> known_;
+  std::vector<const RecordedTable*> unknown_;
   uint64_t left_ = 0;  // entries
 };
 
@@ -163,12 +163,12 @@ class Compacted {
 class FamilyTrace {
  public:
   explicit FamilyTrace(TracedFamily* family) : family_(family) {
-    for (const CoveredTable& table : *family->then) {
+    for (const RecordedTable& table : *family->then) {
       Count(KeyOf(table), 1);
       then_[KeyOf(table)] = &table;
     }
     if (family->added != nullptr) {
-      for (const CoveredTable& table : *family->added) {
+      for (const RecordedTable& table : *family->added) {
         added_.emplace(std::pair(table.id.high, table.id.low), &table);
       }
     }
@@ -343,8 +343,9 @@ class FamilyTrace {
 
   TracedFamily* const family_;
   std::map<std::string, int> counts_;
-  std::map<std::string, const CoveredTable*> then_;
-  std::map<std::pair<uint64_t, uint64_t>, const CoveredTable*> added_;  // by id
+  std::map<std::string, const RecordedTable*> then_;
+  std::map<std::pair<uint64_t, uint64_t>, const RecordedTable*>
+      added_;                        // by id
   std::map<uint64_t, Traced> live_;  // by number
   std::map<uint64_t, Traced> seen_;
   bool matched_ = false;

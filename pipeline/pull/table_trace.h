@@ -27,7 +27,7 @@
 #include <string>
 #include <vector>
 
-#include "format/cover_file.h"
+#include "format/interval_file.h"
 #include "format/digest.h"
 #include "pipeline/pull/live_tables.h"
 #include "rocksdb/comparator.h"
@@ -47,10 +47,10 @@ struct ChangedSpan {
 struct TracedFamily {
   std::string name;
   const rocksdb::Comparator* order = nullptr;
-  const std::vector<CoveredTable>* then = nullptr;  // all of its tables
+  const std::vector<RecordedTable>* then = nullptr;  // all of its tables
   const std::vector<LiveTable>* now = nullptr;
   // Tables that were ingested since, as far as they are known; may be null.
-  const std::vector<CoveredTable>* added = nullptr;
+  const std::vector<RecordedTable>* added = nullptr;
   // Set by TraceTables(). False: the MANIFEST does not tell.
   bool is_known = false;
   std::vector<ChangedSpan> changed = {};

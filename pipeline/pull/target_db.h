@@ -53,8 +53,8 @@ class TargetDb {
   //   kInternal  a family that must lie in its last level, at sequence 0, does
   //              not
   [[nodiscard]] rocksdb::Status CountLevels(std::map<int, uint64_t>* levels);
-  // Closes the database and leaves `options_text` as its only OPTIONS file; every
-  // file of it is written then.
+  // Closes the database and leaves `options_text` as its only OPTIONS file;
+  // every file of it is written then.
   //   kInternal  its WAL holds data
   [[nodiscard]] rocksdb::Status Close();
 

@@ -26,15 +26,15 @@ constexpr size_t kMaxHeadBytes =
 
 void Describe(const JournalState& journal, UnfinishedPull* out) {
   const JournalTransfer& head = journal.head;
-  const Totals held = journal.HeldTotals();
+  const Totals received = journal.ReceivedTotals();
   out->transfer_id = ToHex(head.transfer_id);
   out->source = head.source;
   out->snapshot_sequence = head.snapshot_sequence;
   out->snapshot_taken_at = Rfc3339(journal.plan.opened.taken_seconds);
   out->planned_bytes = journal.plan.bytes();
   out->planned_bytes_done = journal.planned_bytes_done();
-  out->chunks = held.chunks;
-  out->sst_bytes = held.sst_bytes;
+  out->chunks = received.chunks;
+  out->sst_bytes = received.sst_bytes;
   out->all_received = journal.complete;
 }
 

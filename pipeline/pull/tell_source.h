@@ -14,16 +14,16 @@ namespace sstferry {
 // for one longer than this.
 inline constexpr std::chrono::milliseconds kSendLimit{4'000};
 
-// Says in the request what of SendMemory() will follow it.
-void AnnounceMemory(const TargetMemory& memory, OpenRequest* request);
+// Says in the request what of SendReplicaRecord() will follow it.
+void AnnounceReplicaRecord(const ReplicaRecord& replica, OpenRequest* request);
 
 // Follows an OpenRequest for a refresh: what the target holds and remembers.
-[[nodiscard]] rocksdb::Status SendMemory(Channel* channel,
-                                         const TargetMemory& memory);
+[[nodiscard]] rocksdb::Status SendReplicaRecord(Channel* channel,
+                                         const ReplicaRecord& replica);
 
 // Parts that are whole at the target. A source that was asked again on another
 // connection, perhaps another process, need not have sent them. The reader of
 // the connection finds a send that fails.
-void SendHeld(Channel* channel, const std::vector<HeldPart>& parts);
+void SendReceived(Channel* channel, const std::vector<ReceivedPart>& parts);
 
 }  // namespace sstferry

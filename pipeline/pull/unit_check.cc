@@ -6,7 +6,7 @@
 #include "format/end_state.h"
 #include "format/limits.h"
 #include "pipeline/pull/file_check.h"
-#include "pipeline/pull/held_chunks.h"
+#include "pipeline/pull/received_chunks.h"
 
 namespace sstferry {
 

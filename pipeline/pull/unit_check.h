@@ -30,9 +30,9 @@ class OpenUnit {
   StagingPlace Place() const;
   // The next bytes. kCorrupt: a block's checksum.
   [[nodiscard]] rocksdb::Status Add(const rocksdb::Slice& bytes);
-  // All have come, and are in the file. The lane whose unit makes its file whole
-  // checks what is left of the file, before the unit is recorded. Errors as
-  // CheckClonedFile(); the end of another unit or with entries is kCorrupt.
+  // All have come, and are in the file. The lane whose unit makes its file
+  // whole checks what is left of the file, before the unit is recorded. Errors
+  // as CheckClonedFile(); the end of another unit or with entries is kCorrupt.
   [[nodiscard]] rocksdb::Status Finish(StagedChunk* chunk);
 
  private:

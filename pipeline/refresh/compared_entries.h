@@ -30,8 +30,9 @@ class ComparedEntries {
   explicit ComparedEntries(uint32_t lanes) : lanes_(lanes) {}
 
   // Fills the index with the entries of the interval. *rest: the key of the
-  // first one that does not fit. `is_alone`: nobody else writes to the database.
-  // Polls `cancelled`. Errors: those of RocksDB and of IndexEntries().
+  // first one that does not fit. `is_alone`: nobody else writes to the
+  // database. Polls `cancelled`. Errors: those of RocksDB and of
+  // IndexEntries().
   [[nodiscard]] rocksdb::Status Index(
       rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family, bool is_alone,
       const KeyInterval& interval, const std::function<bool()>& cancelled,

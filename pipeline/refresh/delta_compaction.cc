@@ -17,9 +17,9 @@ constexpr double kMostAbove = 0.15;
 // fine, because files of a small family lie under much of it.
 constexpr double kMostRewritten = 0.08;
 constexpr uint64_t kMostRewrittenOfSmall = 4u << 20;
-// The same, of deltas that become one sorted run: a GET looks into each run. Over
-// ten nights of 1.5 % the GETs at p50 take 1.07 of a fresh copy's, and with as
-// much as kMostRewritten 1.09.
+// The same, of deltas that become one sorted run: a GET looks into each run.
+// Over ten nights of 1.5 % the GETs at p50 take 1.07 of a fresh copy's, and
+// with as much as kMostRewritten 1.09.
 constexpr double kMostMerged = 0.12;
 // Sorted runs above the last level that stay as they are: levels, and files of
 // level 0.

@@ -7,13 +7,13 @@ namespace sstferry {
 namespace {
 
 // Returns the interval records that are not doubted, encoded and sorted.
-std::vector<std::string> Believed(const TargetMemory& memory) {
+std::vector<std::string> Believed(const ReplicaRecord& memory) {
   std::vector<std::string> believed;
-  for (const Cover& cover : memory.covers) {
-    if (!cover.doubted) {
-      Covers one{{cover}};
-      one.covers.front().family = 0;
-      std::string text = memory.families[cover.family].name;
+  for (const IntervalRecord& interval_record : memory.intervals) {
+    if (!interval_record.doubted) {
+      IntervalRecords one{{interval_record}};
+      one.intervals.front().family = 0;
+      std::string text = memory.families[interval_record.family].name;
       text.push_back('\0');
       one.EncodeTo(&text);
       believed.push_back(std::move(text));
@@ -25,11 +25,13 @@ std::vector<std::string> Believed(const TargetMemory& memory) {
 
 }  // namespace
 
-std::string FindLost(const TargetMemory& told, const TargetMemory& now) {
+std::string FindLost(const ReplicaRecord& told, const ReplicaRecord& now) {
   const std::vector<std::string> believed = Believed(now);
-  for (const std::string& cover : Believed(told)) {
-    if (!std::binary_search(believed.begin(), believed.end(), cover)) {
-      return "column family '" + cover.substr(0, cover.find('\0')) +
+  for (const std::string& interval_record : Believed(told)) {
+    if (!std::binary_search(believed.begin(), believed.end(),
+                            interval_record)) {
+      return "column family '" +
+             interval_record.substr(0, interval_record.find('\0')) +
              "' has other files";
     }
   }

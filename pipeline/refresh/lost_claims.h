@@ -10,6 +10,6 @@ namespace sstferry {
 // Compares the description that the source got (`told`) with a later one.
 // Returns a phrase on the first claim that no longer holds (a record is doubted
 // now, or a family is new); empty if all claims hold.
-std::string FindLost(const TargetMemory& told, const TargetMemory& now);
+std::string FindLost(const ReplicaRecord& told, const ReplicaRecord& now);
 
 }  // namespace sstferry

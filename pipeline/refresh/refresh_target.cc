@@ -9,7 +9,7 @@
 #include "pipeline/options/compaction_style.h"
 #include "pipeline/parts/interval_reader.h"
 #include "pipeline/parts/table_keys.h"
-#include "pipeline/pull/cover_record.h"
+#include "pipeline/pull/interval_records.h"
 #include "pipeline/pull/first_sequence.h"
 #include "pipeline/pull/health.h"
 #include "pipeline/pull/plan_options.h"
@@ -170,14 +170,14 @@ Status RefreshTarget::OpenAndJudge() {
     writable_ = true;
     status = LeaveZero();
   } else if (!Exists(context().disk.get(), dir_ + "/CURRENT") &&
-             Exists(context().disk.get(), dir_ + "/" + kCoverFileName)) {
+             Exists(context().disk.get(), dir_ + "/" + kIntervalFileName)) {
     status = MakeStatus(EndState::kCorrupt, "CURRENT is missing");
   } else {
     status = LiveDb::OpenToRead(dir_, options().registry, &live_, &notes);
   }
   status = status.ok() ? CheckSupported() : status;
   status = status.ok() ? ReadRecord() : status;
-  status = status.ok() ? Judge(record_, &judged_, &memory_) : status;
+  status = status.ok() ? Judge(record_, &judged_, &told_) : status;
   if (status.ok() && options().compare == CompareMode::kFiles) {
     AddDoubtNotes(record_, judged_, &notes);
   }
@@ -187,12 +187,12 @@ Status RefreshTarget::OpenAndJudge() {
   return status;
 }
 
-Status RefreshTarget::Judge(const CoverFile& record, JudgedTarget* judged,
-                            TargetMemory* memory) {
+Status RefreshTarget::Judge(const IntervalFile& record, JudgedTarget* judged,
+                            ReplicaRecord* replica) {
   Status status = writable_ ? live_->Flush(Selected()) : Status::OK();
   if (status.ok()) {
-    status = JudgeCovers(record, live_->db(), Selected(), judged);
-    DescribeTarget(options(), *judged, memory);
+    status = JudgeIntervals(record, live_->db(), Selected(), judged);
+    DescribeTarget(options(), *judged, replica);
   }
   return status.ok() ? CheckSingleDeletes(judged) : status;
 }
@@ -251,10 +251,10 @@ Status RefreshTarget::OpenToWrite() {
   if (!status.ok()) {
     return status;
   }
-  TargetMemory memory;
-  status = Judge(CoverFile(judged_.record), &judged_, &memory);
+  ReplicaRecord replica;
+  status = Judge(IntervalFile(judged_.record), &judged_, &replica);
   const std::string lost =
-      status.ok() ? FindLost(memory_, memory) : "";
+      status.ok() ? FindLost(told_, replica) : "";
   return lost.empty()
              ? status
              : MakeStatus(EndState::kBusy,
@@ -306,12 +306,12 @@ Status RefreshTarget::CheckSupported() {
 
 Status RefreshTarget::ReadRecord() {
   const Status status =
-      ReadCovers(context().disk.get(), dir_, &remembers_, &record_);
+      ReadIntervals(context().disk.get(), dir_, &remembers_, &record_);
   if (status.IsCorruption()) {
     context().report->Say("what the target remembers of its last transfer is "
                           "damaged: " + MessageOf(status));
     remembers_ = false;
-    record_ = CoverFile();
+    record_ = IntervalFile();
   } else if (!status.ok()) {
     return status;
   }
@@ -319,7 +319,7 @@ Status RefreshTarget::ReadRecord() {
     return MakeStatus(EndState::kRefused,
                       "target " + dir_ +
                           ": expected it to remember its source, found no " +
-                          kCoverFileName +
+                          kIntervalFileName +
                           "; --adopt replaces all it holds nevertheless");
   }
   return ReadSourceRecord(context().disk.get(), dir_, record_,
@@ -471,9 +471,9 @@ Status RefreshTarget::Create() {
   return status.ok() ? CreateFamilies() : status;
 }
 
-Status RefreshTarget::ClearStaging(const HeldChunks& held) {
+Status RefreshTarget::ClearStaging(const ReceivedChunks& received) {
   std::set<std::string> kept;
-  for (const StagedChunk& chunk : held.staged) {
+  for (const StagedChunk& chunk : received.staged) {
     const ChunkEnd& end = chunk.record.chunk;
     kept.insert(StagedName(end.part_id, end.ordinal));
   }
@@ -509,7 +509,7 @@ Status RefreshTarget::Finish() {
   StageClock clock(&state()->counters.stages, Stage::kIngest);
   // RocksDB looks into the tables that a chunk may overlap. A chunk that the
   // disk changed since it was checked says as much of the disk.
-  Status status = Own(ingestor_->IngestHeld(&clock));
+  Status status = Own(ingestor_->IngestDeferred(&clock));
   FaultPoint("Refresh:AllIngested");
   if (status.ok() && replica_.db != nullptr) {
     for (const std::string& note : CrowdedLevel0(live_->db(), planned_)) {
@@ -522,9 +522,9 @@ Status RefreshTarget::Finish() {
                               context().workspace->journal_path(), &journal);
   }
   return status.ok()
-             ? Own(RecordCovers(options(), plan(), live_->db(), planned_,
+             ? Own(RecordIntervals(options(), plan(), live_->db(), planned_,
                                 judged_, is_alone() ? nullptr : &journal,
-                                &covers_))
+                                &intervals_))
              : status;
 }
 
@@ -609,12 +609,12 @@ Status RefreshTarget::Record(const Summary& summary) {
     status = WriteSourceRecord(context().disk.get(), dir_, plan());
   }
   if (status.ok()) {
-    status = WriteCovers(context().disk.get(), dir_, covers_);
+    status = WriteIntervals(context().disk.get(), dir_, intervals_);
   }
   if (!status.ok()) {
     return status;
   }
-  FaultPoint("Refresh:CoversWritten");
+  FaultPoint("Refresh:IntervalsWritten");
   is_complete_ = true;
   TakeLevels();
   last_summary_ = summary;
@@ -645,9 +645,9 @@ Status RefreshTarget::Settle() {
           "deltas were not all compacted, which the next refresh resumes: " +
           MessageOf(status));
     }
-    status = RecordTables(live_->db(), planned_, &covers_);
+    status = RecordTables(live_->db(), planned_, &intervals_);
     if (status.ok()) {
-      status = WriteCovers(context().disk.get(), dir_, covers_);
+      status = WriteIntervals(context().disk.get(), dir_, intervals_);
     }
     FaultPoint("Refresh:CompactionRecorded");
     TakeLevels();

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "format/cover_file.h"
+#include "format/interval_file.h"
 #include "pipeline/options/family_options.h"
-#include "pipeline/pull/cover_record.h"
+#include "pipeline/pull/interval_records.h"
 #include "pipeline/pull/ingest_gate.h"
 #include "pipeline/pull/ingestor.h"
 #include "pipeline/pull/pull_target.h"
@@ -39,15 +39,16 @@ class RefreshTarget : public PullTarget {
   }
   [[nodiscard]] rocksdb::Status CheckAsLeft(const JournalState& journal,
                                             bool* as_left) override;
-  void Describe(TargetMemory* memory) const override {
-    *memory = memory_;
+  void Describe(ReplicaRecord* replica) const override {
+    *replica = told_;
   }
   [[nodiscard]] rocksdb::Status BuildFamilies() override;
   [[nodiscard]] rocksdb::Status Create() override;
   [[nodiscard]] rocksdb::Status Reopen() override;
-  [[nodiscard]] rocksdb::Status FindHeld(const JournalState& journal,
-                                         HeldChunks* held) override;
-  [[nodiscard]] rocksdb::Status ClearStaging(const HeldChunks& held) override;
+  [[nodiscard]] rocksdb::Status FindReceived(const JournalState& journal,
+                                         ReceivedChunks* received) override;
+  [[nodiscard]] rocksdb::Status ClearStaging(
+      const ReceivedChunks& received) override;
   void Drop() override {}
   std::string dir() const override { return dir_; }
   [[nodiscard]] rocksdb::Status Begin() override;
@@ -87,7 +88,7 @@ class RefreshTarget : public PullTarget {
   [[nodiscard]] rocksdb::Status OpenToWrite();
   // By these records. Memtables are flushed before, where that may be.
   [[nodiscard]] rocksdb::Status Judge(
-      const CoverFile& record, JudgedTarget* judged, TargetMemory* memory);
+      const IntervalFile& record, JudgedTarget* judged, ReplicaRecord* replica);
   // Raises the last sequence of a database that stands at 0.
   [[nodiscard]] rocksdb::Status LeaveZero();
   // Searches what nobody has searched yet. kRefused: the target's application
@@ -108,7 +109,7 @@ class RefreshTarget : public PullTarget {
   void NoteMissing();
   void TakeLevels();
   // Returns true if nobody else can write, and nothing drops entries: see
-  // RecordCovers().
+  // RecordIntervals().
   bool is_alone() const;
   [[nodiscard]] rocksdb::Status WriteSummary(const Summary& summary);
   // Lists the files of what was judged, in whatever order.
@@ -125,10 +126,10 @@ class RefreshTarget : public PullTarget {
   JournalFile* journal_ = nullptr;
   Ingestor* ingestor_ = nullptr;  // the store
   bool remembers_ = false;  // record_ was there
-  CoverFile record_;        // of the last transfer
-  CoverFile covers_;        // of this one
+  IntervalFile record_;        // of the last transfer
+  IntervalFile intervals_;        // of this one
   JudgedTarget judged_;     // what was there when this run began
-  TargetMemory memory_;
+  ReplicaRecord told_;
   std::vector<BuiltFamily> built_;     // of the plan, by index
   std::vector<FamilyHandle> planned_;  // the same
   bool resumes_ = false;  // the journal was begun by an earlier run

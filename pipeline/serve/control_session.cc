@@ -16,7 +16,8 @@ using std::chrono::milliseconds;
 
 constexpr char kWhere[] = "source control";
 constexpr milliseconds kTickInterval{1000};
-// RocksDB may start so many threads while it opens a snapshot, beside its pools.
+// RocksDB may start so many threads while it opens a snapshot, beside its
+// pools.
 constexpr int kThreadsToOpen = 4;
 // Time that a session with a failed transfer waits for the target to close, so
 // that the target reads the End frame before the connection closes.
@@ -26,9 +27,9 @@ constexpr uint64_t kFramesAtOnce = 1000;
 constexpr uint64_t kFramesPerSecond = 100;
 // Bounds the covers of one target that asks for a refresh, about 100 bytes
 // each.
-constexpr uint64_t kMaxTargetMemoryBytes = 64u << 20;
+constexpr uint64_t kMaxReplicaRecordBytes = 64u << 20;
 // A plan, which ends the need for that memory, takes seconds.
-constexpr milliseconds kMemoryRetry{5000};
+constexpr milliseconds kRecordRetry{5000};
 
 Status Unexpected(FrameType type) {
   return MakeStatus(EndState::kCorrupt,
@@ -50,7 +51,7 @@ ControlSession::ControlSession(const SessionHost& host, const Hello& hello,
     : host_(host), hello_(hello), channel_(channel) {}
 
 ControlSession::~ControlSession() {
-  host_.shares->GiveBackTargetBytes(memory_bytes_);
+  host_.shares->GiveBackTargetBytes(record_bytes_);
 }
 
 void ControlSession::Run() {
@@ -151,7 +152,7 @@ Status ControlSession::Serve() {
   limit.idle = host_.options->peer_timeout;
   bool done = false;
   while (!done) {
-    limit.until = transfer_ == nullptr || awaits_memory_
+    limit.until = transfer_ == nullptr || awaits_record_
                       ? started_ + host_.options->request_timeout
                       : Clock::time_point::max();
     Frame frame;
@@ -208,8 +209,8 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
     }
     case FrameType::kTargetFamilies:
     case FrameType::kSourceRecordPart:
-    case FrameType::kCovers:
-      return TakeMemory(frame);
+    case FrameType::kIntervalRecords:
+      return TakeReplicaRecord(frame);
     case FrameType::kPing: {
       Ping ping;
       const Status status = ping.DecodeFrom(frame.payload);
@@ -223,8 +224,8 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
       const Status status = compress.DecodeFrom(frame.payload);
       return status.ok() ? SetCompression(compress) : status;
     }
-    case FrameType::kHeld:
-      return RecordHeld(frame);
+    case FrameType::kReceived:
+      return RecordReceived(frame);
     case FrameType::kOtherFileRequest:
       return SendOtherFile(frame);
     case FrameType::kFinish: {
@@ -252,26 +253,26 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
   }
 }
 
-// The target's memory follows the request of a refresh. The place comes first:
+// The replica's record follows the request of a refresh. The place comes first:
 // a target that waits for one holds nothing.
 Status ControlSession::TakeRequest(OpenRequest request) {
   if (transfer_ != nullptr || request_.has_value()) {
     return Unexpected(FrameType::kOpenRequest);
   }
-  const bool told = request.target_families + request.target_covers > 0;
+  const bool told = request.target_families + request.target_intervals > 0;
   if (told && (request.mode != TransferMode::kRefresh ||
                request.snapshot_use == SnapshotUse::kResume)) {
     return MakeStatus(EndState::kCorrupt,
-                      "open request: expected a target's memory with a new "
+                      "open request: expected a replica's record with a new "
                       "refresh only");
   }
   request_ = std::move(request);
-  awaits_memory_ = told;
+  awaits_record_ = told;
   return StartOpen(*request_);
 }
 
-Status ControlSession::TakeMemory(const Frame& frame) {
-  if (!awaits_memory_) {
+Status ControlSession::TakeReplicaRecord(const Frame& frame) {
+  if (!awaits_record_) {
     return Unexpected(frame.type);
   }
   if (!host_.shares->TakeTargetBytes(frame.payload.size())) {
@@ -282,43 +283,44 @@ Status ControlSession::TakeMemory(const Frame& frame) {
                                "expected at most " +
                                    std::to_string(
                                        ServerShares::kMaxTargetBytes) +
-                                   " bytes of all targets' memory, found more"),
-                    kMemoryRetry);
+                                   " bytes of all replicas' records, found more"),
+                    kRecordRetry);
   }
-  memory_bytes_ += frame.payload.size();
-  if (memory_bytes_ > kMaxTargetMemoryBytes) {
+  record_bytes_ += frame.payload.size();
+  if (record_bytes_ > kMaxReplicaRecordBytes) {
     return MakeStatus(EndState::kDenied,
-                      "target's memory: expected at most " +
-                          std::to_string(kMaxTargetMemoryBytes) +
+                      "replica's record: expected at most " +
+                          std::to_string(kMaxReplicaRecordBytes) +
                           " bytes, found more");
   }
   Status status;
   if (frame.type == FrameType::kTargetFamilies) {
     status = AppendBatch(frame.payload, &TargetFamilies::families,
-                         &memory_.families);
-  } else if (frame.type == FrameType::kCovers) {
-    status = AppendBatch(frame.payload, &Covers::covers, &memory_.covers);
+                         &replica_.families);
+  } else if (frame.type == FrameType::kIntervalRecords) {
+    status = AppendBatch(frame.payload, &IntervalRecords::intervals,
+                         &replica_.intervals);
   } else {
     SourceRecordPart part;
     status = part.DecodeFrom(frame.payload);
-    memory_.source_record += part.bytes;
+    replica_.source_record += part.bytes;
   }
   if (!status.ok()) {
     return status;
   }
-  if (memory_.families.size() > request_->target_families ||
-      memory_.covers.size() > request_->target_covers) {
+  if (replica_.families.size() > request_->target_families ||
+      replica_.intervals.size() > request_->target_intervals) {
     return MakeStatus(EndState::kCorrupt,
-                      "target's memory: expected what the open request told, "
+                      "replica's record: expected what the open request told, "
                       "found more");
   }
-  if (memory_.families.size() < request_->target_families ||
-      memory_.covers.size() < request_->target_covers) {
+  if (replica_.families.size() < request_->target_families ||
+      replica_.intervals.size() < request_->target_intervals) {
     return Status::OK();
   }
-  awaits_memory_ = false;
-  transfer_->SetTargetMemory(std::move(memory_), memory_bytes_);
-  memory_bytes_ = 0;
+  awaits_record_ = false;
+  transfer_->SetReplicaRecord(std::move(replica_), record_bytes_);
+  record_bytes_ = 0;
   return StartOpening();
 }
 
@@ -327,16 +329,16 @@ Status ControlSession::TakeMemory(const Frame& frame) {
 Status ControlSession::FindShared(
     const OpenRequest& request, std::shared_ptr<SharedSnapshot>* shared) const {
   const std::shared_ptr<Transfer> found =
-      host_.store->Find(request.held_transfer);
+      host_.store->Find(request.named_transfer);
   if (found == nullptr || !found->planned() || found->ended() ||
       found->name() != request.database) {
     return MakeStatus(EndState::kSnapshotGone,
                       "no snapshot of transfer " +
-                          ToHex(request.held_transfer) + " is retained here");
+                          ToHex(request.named_transfer) + " is retained here");
   }
   if (!found->shared()->Serves(request.database, request)) {
     return MakeStatus(EndState::kRefused,
-                      "snapshot of " + ToHex(request.held_transfer) +
+                      "snapshot of " + ToHex(request.named_transfer) +
                           ": expected a request for the same column families "
                           "and by the same method as the pull's");
   }
@@ -351,12 +353,12 @@ Status ControlSession::DropOld(const ServedDatabase& database,
     return MakeStatus(EndState::kRefused,
                       "only a pull begins anew in place of another");
   }
-  *note = host_.store->Drop(database, request->held_transfer,
+  *note = host_.store->Drop(database, request->named_transfer,
                             channel_->identity());
   if (request->snapshot_use == SnapshotUse::kInstead) {
     request->snapshot_use = SnapshotUse::kNew;
   }
-  request->held_transfer = TransferId{};
+  request->named_transfer = TransferId{};
   return Status::OK();
 }
 
@@ -374,7 +376,7 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
   std::string note;
   if (request.snapshot_use == SnapshotUse::kInstead ||
       (request.snapshot_use == SnapshotUse::kLatest &&
-       request.held_transfer != TransferId{})) {
+       request.named_transfer != TransferId{})) {
     status = DropOld(database, &planned, &note);
     if (!status.ok()) {
       return status;
@@ -416,7 +418,7 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
     return status;
   }
   registered_ = true;
-  return awaits_memory_ ? status : StartOpening();
+  return awaits_record_ ? status : StartOpening();
 }
 
 Status ControlSession::TellBusy(const Status& busy, milliseconds retry_after) {
@@ -480,15 +482,15 @@ void ControlSession::Open() {
 
 // Without the plan, the target cannot know which parts it holds. The plan may
 // still be on its way.
-Status ControlSession::RecordHeld(const Frame& frame) {
+Status ControlSession::RecordReceived(const Frame& frame) {
   if (transfer_ == nullptr ||
       (!resumed_ && !transfer_->is_refresh() && !transfer_->is_clone()) ||
       finished_ || !transfer_->planned()) {
     return Unexpected(frame.type);
   }
-  Held held;
-  const Status status = held.DecodeFrom(frame.payload);
-  return status.ok() ? transfer_->ledger()->RecordHeld(held) : status;
+  Received retained;
+  const Status status = retained.DecodeFrom(frame.payload);
+  return status.ok() ? transfer_->ledger()->RecordReceived(retained) : status;
 }
 
 Status ControlSession::SendOtherFile(const Frame& frame) {
@@ -508,7 +510,8 @@ void ControlSession::Tick() {
   const uint64_t ping_every = std::max<uint64_t>(
       1, host_.options->ping_interval / kTickInterval);
   std::unique_lock<std::mutex> lock(mu_);
-  while (!changed_.wait_for(lock, kTickInterval, [this] { return stopping_; })) {
+  while (
+      !changed_.wait_for(lock, kTickInterval, [this] { return stopping_; })) {
     lock.unlock();
     if (!told.has_value() &&
         (transfer_->ended() || !transfer_->detached().ok())) {

@@ -36,11 +36,11 @@ class ControlSession {
                                         OpenRequest* request,
                                         std::string* note);
   [[nodiscard]] rocksdb::Status TakeRequest(OpenRequest request);
-  [[nodiscard]] rocksdb::Status TakeMemory(const Frame& frame);
+  [[nodiscard]] rocksdb::Status TakeReplicaRecord(const Frame& frame);
   [[nodiscard]] rocksdb::Status StartOpen(const OpenRequest& request);
   [[nodiscard]] rocksdb::Status Resume(const ServedDatabase& database,
                                        const OpenRequest& request);
-  [[nodiscard]] rocksdb::Status RecordHeld(const Frame& frame);
+  [[nodiscard]] rocksdb::Status RecordReceived(const Frame& frame);
   [[nodiscard]] rocksdb::Status SendOtherFile(const Frame& frame);
   [[nodiscard]] rocksdb::Status AgreeOnTotals(const Finish& theirs);
   // Ends or retains the transfer when the connection ends with `status`.
@@ -70,9 +70,9 @@ class ControlSession {
   const Clock::time_point started_ = Clock::now();
   uint64_t frames_ = 0;
   std::optional<OpenRequest> request_;
-  bool awaits_memory_ = false;  // transfer_ has its place, and opens after it
-  TargetMemory memory_;
-  uint64_t memory_bytes_ = 0;  // of memory_, taken from the server's shares
+  bool awaits_record_ = false;  // transfer_ has its place, and opens after it
+  ReplicaRecord replica_;
+  uint64_t record_bytes_ = 0;  // of memory_, taken from the server's shares
   OtherFileAnswers other_files_;
   bool registered_ = false;
   bool finished_ = false;

@@ -168,13 +168,13 @@ Status LaneDeltas::Build(const Part& part,
                          const ChunkBuilderOptions& options, ChunkSink* sink) {
   const TransferFamily& family = transfer_->families()[part.family];
   PieceDifference piece;
-  if (asked_.held.chunks > kMaxChunkOrdinal) {
+  if (asked_.received.chunks > kMaxChunkOrdinal) {
     return Wrong("expected at most " + std::to_string(kMaxChunkOrdinal) +
                  " received chunks, found " +
-                 std::to_string(asked_.held.chunks));
+                 std::to_string(asked_.received.chunks));
   }
   piece.interval = asked_.interval;
-  piece.ordinal = static_cast<uint32_t>(asked_.held.chunks);
+  piece.ordinal = static_cast<uint32_t>(asked_.received.chunks);
   piece.basis = asked_.basis;
   piece.most_point_deletions = asked_.most_point_deletions;
   Status status;

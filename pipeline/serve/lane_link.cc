@@ -106,7 +106,8 @@ Status LaneLink::Receive(LaneRequest* request,
         ReceiveFrame(owes ? transfer_->send_limit() : WaitLimit::Forever(),
                      &nothing, &frame);
     if (status.ok() && nothing && owes) {
-      // Under a cap, lanes wait their turn: the target took something of others.
+      // Under a cap, lanes wait their turn: the target took something of
+      // others.
       if (transfer_->counters()->acks == acks) {
         status = AcknowledgedNothing();
       }

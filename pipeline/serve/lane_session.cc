@@ -51,8 +51,8 @@ void LaneSession::ServeLane(LanePort* port) {
   LaneLink link(transfer_.get(), port, channel_);
   link_ = &link;
   LaneSink sink(transfer_.get(), &link, &clock_, &compressor_,
-                [this](const PartEnd& end, const Totals& held) {
-                  transfer_->ledger()->RecordPart(end, held);
+                [this](const PartEnd& end, const Totals& received) {
+                  transfer_->ledger()->RecordPart(end, received);
                 });
   sink_ = &sink;
   const uint64_t shortages = DescriptorShortages();
@@ -207,7 +207,7 @@ std::function<void(uint64_t)> LaneSession::Counter() {
 Status LaneSession::BuildPart(const Part& part,
                                const PartRequest& request) {
   const TransferFamily& family = transfer_->families()[part.family];
-  if (part.need == PartNeed::kLookup && request.held.chunks == 0) {
+  if (part.need == PartNeed::kLookup && request.received.chunks == 0) {
     const auto [first, last] = family.changed->Find(
         family.handle->GetComparator(), part.interval);
     DeltaBuilder delta(transfer_->db(), family.handle, family.delta_options,
@@ -290,7 +290,7 @@ Status LaneSession::SendDelta(DeltaRequest asked) {
   const TransferFamily& family = transfer_->families()[part.family];
   PartRequest request;
   request.part_id = part_id;
-  request.held = deltas_.asked().held;
+  request.received = deltas_.asked().received;
   request.of_delta = true;
   sink_->BeginRange(request, /*rebuilt=*/true);
   status = deltas_.Build(part, BuilderOptions(family), sink_);
@@ -303,10 +303,10 @@ Status LaneSession::SendDelta(DeltaRequest asked) {
 
 Status LaneSession::ClonePart(const Part& part,
                                const PartRequest& request) {
-  if (request.held.chunks == 1 && request.after.has_value()) {
+  if (request.received.chunks == 1 && request.after.has_value()) {
     return Status::OK();  // only the part's end was missing
   }
-  if (request.after.has_value() || request.held.chunks != 0) {
+  if (request.after.has_value() || request.received.chunks != 0) {
     return MakeStatus(EndState::kRefused,
                       "lane: part " + std::to_string(part.id) +
                           " is one unit and has no second chunk");

@@ -216,8 +216,8 @@ Status LaneSink::SendChunk(LaneWindow::Part* part,
 
 Status LaneSink::SendPiece(const Slice& piece, FrameList* frames) {
   Slice payload = piece;
-  const bool compressed =
-      transfer_->pace()->compressing() && compressor_->Compress(piece, &payload);
+  const bool compressed = transfer_->pace()->compressing() &&
+                          compressor_->Compress(piece, &payload);
   StageScope scope(clock_, Stage::kSendWait);
   Status status = transfer_->pace()->rate_bucket()->Take(piece.size());
   uint64_t digest = 0;
@@ -244,7 +244,7 @@ Status LaneSink::SendPartEnd(LaneWindow::Part* part) {
   end.part_id = part->request.part_id;
   end.totals = part->totals;
   end.chain = part->chain.Finish();
-  on_part_end_(end, part->request.held);
+  on_part_end_(end, part->request.received);
   StageScope scope(clock_, Stage::kSendWait);
   const Status status = link_->Send(FrameType::kPartEnd, end);
   part->end_sent = status.ok();

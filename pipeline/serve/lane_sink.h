@@ -16,8 +16,8 @@ namespace sstferry {
 // connection is lost, the current call waits (and the builder with it) until
 // the lane has another connection and the target says how far it came. The sink
 // sends the rest again from the window, completely sent chunks and parts
-// included. A unit of a clone is read again instead: its calls fail at once, and
-// the answer to the next request resumes it.
+// included. A unit of a clone is read again instead: its calls fail at once,
+// and the answer to the next request resumes it.
 //
 // Ownership: borrows all. Threads: the lane's serving thread.
 class LaneSink : public ChunkSink {
@@ -25,7 +25,7 @@ class LaneSink : public ChunkSink {
   // Called for each part before its end is sent, also if it is sent again;
   // `held` are the totals that the target had of it before.
   using OnPartEnd =
-      std::function<void(const PartEnd& end, const Totals& held)>;
+      std::function<void(const PartEnd& end, const Totals& received)>;
   LaneSink(Transfer* transfer, LaneLink* link, StageClock* clock,
            LaneCompressor* compressor, OnPartEnd on_part_end);
 

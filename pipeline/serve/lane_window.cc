@@ -45,7 +45,7 @@ void LaneWindow::BeginRange(const PartRequest& request) {
   }
   Part& part = parts_.emplace_back();
   part.request = request;
-  part.next_ordinal = request.held.chunks;
+  part.next_ordinal = request.received.chunks;
   part.after = request.after;
 }
 
@@ -125,7 +125,7 @@ LaneWindow::Part* LaneWindow::Find(uint32_t part_id, uint64_t ordinal) {
   const auto found = std::find_if(
       parts_.rbegin(), parts_.rend(), [&](const Part& part) {
         return part.request.part_id == part_id &&
-               part.request.held.chunks <= ordinal;
+               part.request.received.chunks <= ordinal;
       });
   return found == parts_.rend() ? nullptr : &*found;
 }
@@ -255,22 +255,22 @@ bool LaneWindow::SendAgainBehind(size_t chunk, bool building) {
 
 LaneWindow::Found LaneWindow::Rewind(const PartRequest& request,
                                      bool building) {
-  Part* const part = Find(request.part_id, request.held.chunks);
+  Part* const part = Find(request.part_id, request.received.chunks);
   bool found = part != nullptr;
   while (found && &parts_.front() != part) {
     DropPart(/*first=*/true);
   }
   while (found && !part->chunks.empty() && part->chunks.front().end &&
-         part->chunks.front().begin.ordinal < request.held.chunks) {
+         part->chunks.front().begin.ordinal < request.received.chunks) {
     DropChunk(part);
   }
   if (found && part->chunks.empty()) {
-    found = request.held.chunks == part->next_ordinal &&
+    found = request.received.chunks == part->next_ordinal &&
             request.after == part->after && request.open_bytes == 0 &&
             SendAgainBehind(0, building);
   } else if (found) {
     Chunk& chunk = part->chunks.front();
-    const bool here = request.held.chunks == chunk.begin.ordinal &&
+    const bool here = request.received.chunks == chunk.begin.ordinal &&
                       request.after == chunk.after &&
                       chunk.frames.EndsAt(request.open_frames,
                                           request.open_bytes);

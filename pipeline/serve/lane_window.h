@@ -19,7 +19,8 @@ namespace sstferry {
 // Keeps the bytes of rebuilt chunks, and only the frames' digests of those that
 // can be read again: units of a clone, and those of a chunk cache.
 //
-// Memory: kBytes or SetMost(), because a caller waits for acknowledgements before it adds
+// Memory: kBytes or SetMost(), because a caller waits for acknowledgements
+// before it adds
 //   more, kSpareBytes that are used again while they are in the cache, and 16
 //   bytes per frame.
 // Threads: one.

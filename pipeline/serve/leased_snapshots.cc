@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "pipeline/snapshot/held_snapshots.h"
+#include "pipeline/snapshot/retained_snapshots.h"
 
 namespace sstferry {
 namespace {
@@ -74,7 +74,7 @@ bool LeasedSnapshots::Find(const std::string& database, const TransferId& id,
 void LeasedSnapshots::List(const std::set<std::string>& names,
                            const std::set<TransferId>& listed,
                            const PeerIdentity* peer,
-                           std::vector<HeldSnapshot>* all) const {
+                           std::vector<RetainedSnapshot>* all) const {
   for (const std::string& parent : parents_) {
     LeasedDirs found;
     // A directory that cannot be read has no usable snapshot.
@@ -87,11 +87,11 @@ void LeasedSnapshots::List(const std::set<std::string>& names,
         &found)
         .PermitUncheckedError();
     for (const LeasedDir& dir : found.dirs) {
-      HeldSnapshot held = DescribeLeased(dir, rules());
+      RetainedSnapshot retained = DescribeLeased(dir, rules());
       if (peer == nullptr || !IsOwnerOf(dir.lease, peer)) {
-        CutId(&held.transfer_id);
+        CutId(&retained.transfer_id);
       }
-      all->push_back(std::move(held));
+      all->push_back(std::move(retained));
     }
   }
 }

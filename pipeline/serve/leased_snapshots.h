@@ -35,7 +35,7 @@ class LeasedSnapshots {
   // Appends those of databases with these names, less the `listed` transfers.
   void List(const std::set<std::string>& names,
             const std::set<TransferId>& listed, const PeerIdentity* peer,
-            std::vector<HeldSnapshot>* all) const;
+            std::vector<RetainedSnapshot>* all) const;
   // Removes the snapshot of a transfer that its target has dropped. Returns
   // false if there is none. *note ends a sentence for the target's operator;
   // *removed is the directory, empty if nothing was removed.

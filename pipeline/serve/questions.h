@@ -1,5 +1,5 @@
-// Answers what a target may ask a source without a transfer: what it serves, how
-// large that is, and which snapshots it retains.
+// Answers what a target may ask a source without a transfer: what it serves,
+// how large that is, and which snapshots it retains.
 #pragma once
 
 #include "pipeline/serve/session_host.h"

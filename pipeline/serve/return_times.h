@@ -17,9 +17,9 @@ struct PlaceUse {
 
 // No target waits in line: each asks again at about the time at which a place
 // becomes free that no other one was told to come for, and gets it if it is the
-// first to ask. Three places whose transfers end in 2, 5 and 9 seconds, and four
-// targets that ask now: they are told 2, 5, 9 seconds, and the time that one
-// transfer takes.
+// first to ask. Three places whose transfers end in 2, 5 and 9 seconds, and
+// four targets that ask now: they are told 2, 5, 9 seconds, and the time that
+// one transfer takes.
 //
 // Threads: one at a time.
 class ReturnTimes {

@@ -143,7 +143,7 @@ Status SharedSnapshot::TakeAdopted() {
     return MakeStatus(EndState::kSnapshotGone,
                       "the retained snapshot could not be opened before");
   }
-  HeldSnapshotState state;
+  RetainedState state;
   state.sequence = adopted_->snapshot_sequence;
   state.database_id = adopted_->source_database_id;
   state.read_only = adopted_->read_only;

@@ -86,8 +86,8 @@ class SharedSnapshot {
   const std::string& adopted_path() const { return adopted_path_; }
 
   // Returns the plan of that key, which the first caller makes; concurrent
-  // callers wait. A plan that failed, or that nobody has any more, is made again
-  // by the next caller. `budget` is that of its chunks.
+  // callers wait. A plan that failed, or that nobody has any more, is made
+  // again by the next caller. `budget` is that of its chunks.
   [[nodiscard]] rocksdb::Status Plan(
       const std::string& key,
       const std::function<rocksdb::Status(TransferPlan*)>& make,

@@ -46,9 +46,10 @@ std::shared_ptr<SharedSnapshot> SnapshotOrder::Newest(
   if (request.newer_than == TransferId{}) {
     return newest;
   }
-  const auto held = known_.find(request.newer_than);
-  return held != known_.end() && (newest->order() == held->second.begun ||
-                                  newest->order() > held->second.taken)
+  const auto retained = known_.find(request.newer_than);
+  return retained != known_.end() &&
+                 (newest->order() == retained->second.begun ||
+                  newest->order() > retained->second.taken)
              ? newest
              : nullptr;
 }

@@ -21,10 +21,10 @@ class SnapshotOrder {
   void Begin(const std::shared_ptr<SharedSnapshot>& snapshot);
   // The transfer's snapshot is taken.
   void Taken(const TransferId& transfer, const SharedSnapshot& snapshot);
-  // Returns the snapshot begun last that a pull of `database` like `request` can
-  // share. Null: there is none; a newer one has gone since; or nothing proves
-  // that it is not older than request.newer_than's, which another server or an
-  // earlier process may have taken.
+  // Returns the snapshot begun last that a pull of `database` like `request`
+  // can share. Null: there is none; a newer one has gone since; or nothing
+  // proves that it is not older than request.newer_than's, which another server
+  // or an earlier process may have taken.
   std::shared_ptr<SharedSnapshot> Newest(const std::string& database,
                                          const OpenRequest& request) const;
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "pipeline/base/start_thread.h"
-#include "pipeline/snapshot/held_snapshots.h"
+#include "pipeline/snapshot/retained_snapshots.h"
 
 namespace sstferry {
 namespace {
@@ -135,7 +135,7 @@ Status SnapshotStore::Adopt(const ServedDatabase& database,
                             const OpenRequest& request, const Hello& target,
                             const PeerIdentity* peer,
                             std::chrono::milliseconds* retry_after) {
-  const TransferId& id = request.held_transfer;
+  const TransferId& id = request.named_transfer;
   std::string path;
   Lease lease;
   if (!leased_.Find(database.name, id, &path, &lease)) {
@@ -169,31 +169,31 @@ Status SnapshotStore::Resume(const ServedDatabase& database,
                              std::chrono::milliseconds* retry_after) {
   std::unique_lock<std::mutex> lock(mu_);
   changed_.wait(lock, [this, &request] {
-    return stopping_ || leaving_.count(request.held_transfer) == 0;
+    return stopping_ || leaving_.count(request.named_transfer) == 0;
   });
-  if (FindLocked(request.held_transfer) == nullptr) {
+  if (FindLocked(request.named_transfer) == nullptr) {
     lock.unlock();
     const Status adopted =
         Adopt(database, request, target, control->identity(), retry_after);
     lock.lock();
     // Another connection may have adopted it at the same time.
-    if (!adopted.ok() && FindLocked(request.held_transfer) == nullptr) {
+    if (!adopted.ok() && FindLocked(request.named_transfer) == nullptr) {
       return adopted;
     }
   }
   // Resumes under the lock, so that the lease cannot expire in between.
-  const std::shared_ptr<Transfer> held = FindLocked(request.held_transfer);
-  if (held == nullptr || stopping_) {
-    return Gone(request.held_transfer);
+  const std::shared_ptr<Transfer> retained = FindLocked(request.named_transfer);
+  if (retained == nullptr || stopping_) {
+    return Gone(request.named_transfer);
   }
-  if (!held->IsOwner(control->identity())) {
-    return OtherOwner(request.held_transfer);
+  if (!retained->IsOwner(control->identity())) {
+    return OtherOwner(request.named_transfer);
   }
   const Status status =
-      held->Resume(request, target, std::move(peer), control);
+      retained->Resume(request, target, std::move(peer), control);
   if (status.ok()) {
-    *transfer = held;
-    entries_.Returned(held->id(), SteadySeconds());
+    *transfer = retained;
+    entries_.Returned(retained->id(), SteadySeconds());
   }
   return status;
 }

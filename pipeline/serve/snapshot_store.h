@@ -42,8 +42,8 @@ class SnapshotStore {
 
   // Returns the snapshot that this server began last and this request can read,
   // if it is younger than ServeOptions::share_snapshots, or was when the target
-  // first asked, and not older than what the target holds; else one to be taken.
-  // Keeps it so long.
+  // first asked, and not older than what the target holds; else one to be
+  // taken. Keeps it so long.
   std::shared_ptr<SharedSnapshot> Latest(const ServedDatabase& database,
                                          const OpenRequest& request);
   // Adds a transfer, which lanes can then find. If there are too many, another
@@ -54,10 +54,11 @@ class SnapshotStore {
                                     std::chrono::milliseconds* retry_after);
   // Returns null if there is no such transfer.
   std::shared_ptr<Transfer> Find(const TransferId& id) const;
-  // Resumes request.held_transfer with `control` as its target's connection. An
-  // adopted transfer must still be pinned (Transfer::planned()).
+  // Resumes request.named_transfer with `control` as its target's connection.
+  // An adopted transfer must still be pinned (Transfer::planned()).
   //   kSnapshotGone  there is no such transfer (any more).
-  //   kBusy          another process has it, or, with *retry_after set, there is
+  //   kBusy          another process has it, or, with *retry_after set, there
+  //   is
   //                  no place for it. Its lease begins anew then.
   //   kDenied        `control` has another identity than the opener's.
   //   kRefused       the request differs; the message names the field.
@@ -79,7 +80,7 @@ class SnapshotStore {
   // Lists the snapshots of databases with these names: those of this store and,
   // by their leases, those beside the databases. Only the owner of a transfer
   // sees more than the first bytes of its id.
-  std::vector<HeldSnapshot> List(const std::set<std::string>& names,
+  std::vector<RetainedSnapshot> List(const std::set<std::string>& names,
                                  const PeerIdentity* peer);
   // Reports on the pulls of this store that have not ended.
   std::vector<TransferReport> Reports() const;
@@ -109,14 +110,15 @@ class SnapshotStore {
   uint64_t SteadySeconds() const {
     return sstferry::SteadySeconds(options_->leases);
   }
-  // Adds the transfer request.held_transfer from its lease on disk to entries_.
-  // If the request is refused, the lease continues to run.
+  // Adds the transfer request.named_transfer from its lease on disk to
+  // entries_. If the request is refused, the lease continues to run.
   [[nodiscard]] rocksdb::Status Adopt(const ServedDatabase& database,
                                       const OpenRequest& request,
                                       const Hello& target,
                                       const PeerIdentity* peer,
                                       std::chrono::milliseconds* retry_after);
-  // TransferPlaces::Insert(), and adds *evicted to leaving_. REQUIRES: mu_ held.
+  // TransferPlaces::Insert(), and adds *evicted to leaving_. REQUIRES: mu_
+  // held.
   bool Place(const std::shared_ptr<Transfer>& transfer,
              std::shared_ptr<Transfer>* evicted);
   // Ends the transfer, which is in leaving_, for another that needs its place.

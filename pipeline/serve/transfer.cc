@@ -32,7 +32,7 @@ std::string PlanKey(const OpenRequest& request, const Hello& target,
   OpenRequest asked = request;
   asked.lanes = plan_lanes;
   asked.snapshot_use = SnapshotUse::kNew;
-  asked.held_transfer = TransferId();
+  asked.named_transfer = TransferId();
   asked.max_rate_bytes_per_sec = 0;
   asked.compression = WireCompression::kNone;
   asked.compression_level = 0;
@@ -91,14 +91,14 @@ Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
   pace_.Set(request_, target_);
 }
 
-Transfer::~Transfer() { DropMemory(); }
+Transfer::~Transfer() { DropReplicaRecord(); }
 
-void Transfer::DropMemory() {
-  memory_ = TargetMemory();
-  if (memory_bytes_ > 0) {
-    pace_.shares()->GiveBackTargetBytes(memory_bytes_);
+void Transfer::DropReplicaRecord() {
+  replica_ = ReplicaRecord();
+  if (record_bytes_ > 0) {
+    pace_.shares()->GiveBackTargetBytes(record_bytes_);
   }
-  memory_bytes_ = 0;
+  record_bytes_ = 0;
 }
 
 Status Transfer::Pin() {
@@ -106,7 +106,8 @@ Status Transfer::Pin() {
   if (planned_) {
     return Status::OK();
   }
-  return ended() ? MakeStatus(EndState::kCancelled, "while pinning") : PinOnce();
+  return ended() ? MakeStatus(EndState::kCancelled, "while pinning")
+                 : PinOnce();
 }
 
 Status Transfer::PinOnce() {
@@ -148,14 +149,14 @@ Status Transfer::CheckHealth() const {
                               "(`sstferry status` there names the command)");
 }
 
-// Transfers share a plan, but for a refresh: its plan depends on what its target
-// remembers.
+// Transfers share a plan, but for a refresh: its plan depends on what its
+// target remembers.
 Status Transfer::MakePlan() {
   const auto make = [this](TransferPlan* plan) {
     if (is_clone()) {
       return PlanClone(*pinned_, request_, plan);
     }
-    const PlanOrder asked = {request_, target_, memory_, plan_lanes_,
+    const PlanOrder asked = {request_, target_, replica_, plan_lanes_,
                              [this] { return ended(); }};
     return TransferPlanner(*pinned_, asked, plan).Run();
   };
@@ -175,7 +176,7 @@ Status Transfer::MakePlan() {
   const Status status = make(plan.get());
   if (status.ok()) {
     plan_ = std::move(plan);
-    DropMemory();
+    DropReplicaRecord();
   }
   return status;
 }
@@ -324,16 +325,16 @@ Status Transfer::WriteLease(uint64_t wall_seconds) {
   return pinned_.WriteLease(std::move(lease), wall_seconds);
 }
 
-HeldSnapshot Transfer::Describe(uint64_t wall_seconds) {
-  HeldSnapshot held;
-  held.transfer_id = id_;
-  held.database = database_.name;
-  held.snapshot_sequence = pinned_->sequence();
-  held.pinned_bytes = pinned_bytes();
-  held.age_seconds =
+RetainedSnapshot Transfer::Describe(uint64_t wall_seconds) {
+  RetainedSnapshot retained;
+  retained.transfer_id = id_;
+  retained.database = database_.name;
+  retained.snapshot_sequence = pinned_->sequence();
+  retained.pinned_bytes = pinned_bytes();
+  retained.age_seconds =
       wall_seconds -
       std::min(wall_seconds, pinned_.shared()->taken_seconds());
-  return held;
+  return retained;
 }
 
 Status Transfer::Attach(uint32_t lane, LanePort** port) {

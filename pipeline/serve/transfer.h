@@ -63,12 +63,12 @@ class Transfer {
   }
   // Describes the snapshot, except its readers and its time left. REQUIRES:
   // planned().
-  HeldSnapshot Describe(uint64_t wall_seconds);
+  RetainedSnapshot Describe(uint64_t wall_seconds);
   // Refresh only, before Pin(): the data that the target sent about itself, for
   // which so many bytes were taken from ServerShares.
-  void SetTargetMemory(TargetMemory memory, uint64_t bytes) {
-    memory_ = std::move(memory);
-    memory_bytes_ = bytes;
+  void SetReplicaRecord(ReplicaRecord replica, uint64_t bytes) {
+    replica_ = std::move(replica);
+    record_bytes_ = bytes;
   }
   bool is_refresh() const { return request_.mode == TransferMode::kRefresh; }
   bool is_clone() const { return request_.mode == TransferMode::kClone; }
@@ -230,7 +230,7 @@ class Transfer {
   [[nodiscard]] rocksdb::Status CheckHealth() const;
   [[nodiscard]] rocksdb::Status PinOnce();
   [[nodiscard]] rocksdb::Status MakePlan();
-  void DropMemory();
+  void DropReplicaRecord();
   std::string database_dir() const;
   void AddOtherFiles(Opened* opened) const;
   [[nodiscard]] rocksdb::Status AnnounceFiles(Channel* control) const;
@@ -243,8 +243,8 @@ class Transfer {
   const std::chrono::steady_clock::time_point started_;
   const TransferId id_;
   const uint32_t plan_lanes_;  // first grant, which the plan is made for
-  TargetMemory memory_;        // refresh only, until planned
-  uint64_t memory_bytes_ = 0;  // of it
+  ReplicaRecord replica_;        // refresh only, until planned
+  uint64_t record_bytes_ = 0;  // of it
   std::vector<std::string> own_notes_;  // in addition to the plan's
 
   std::atomic<bool> ended_{false};

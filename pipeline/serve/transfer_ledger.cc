@@ -10,39 +10,39 @@ using rocksdb::Status;
 
 void TransferLedger::Begin(size_t parts) {
   std::lock_guard<std::mutex> lock(mu_);
-  covered_.resize(parts);
+  recorded_.resize(parts);
 }
 
-void TransferLedger::RecordPart(const PartEnd& end, const Totals& held) {
+void TransferLedger::RecordPart(const PartEnd& end, const Totals& received) {
   std::lock_guard<std::mutex> lock(mu_);
-  Totals all = held;
+  Totals all = received;
   all += end.totals;
-  covered_[end.part_id] = {all, true};
+  recorded_[end.part_id] = {all, true};
 }
 
-Status TransferLedger::RecordHeld(const Held& held) {
+Status TransferLedger::RecordReceived(const Received& received) {
   std::lock_guard<std::mutex> lock(mu_);
-  for (const HeldPart& part : held.parts) {
-    if (part.part_id >= covered_.size()) {
+  for (const ReceivedPart& part : received.parts) {
+    if (part.part_id >= recorded_.size()) {
       return MakeStatus(EndState::kCorrupt,
                         "held: expected a part below " +
-                            std::to_string(covered_.size()) + ", found " +
+                            std::to_string(recorded_.size()) + ", found " +
                             std::to_string(part.part_id));
     }
-    Covered& covered = covered_[part.part_id];
+    Recorded& recorded = recorded_[part.part_id];
     // Does not compare chunks or SST bytes: the same entries may be sent again
     // in other files.
-    if (covered.sent &&
-        (covered.totals->entries != part.totals.entries ||
-         covered.totals->key_value_bytes != part.totals.key_value_bytes)) {
+    if (recorded.sent &&
+        (recorded.totals->entries != part.totals.entries ||
+         recorded.totals->key_value_bytes != part.totals.key_value_bytes)) {
       return MakeStatus(EndState::kCorrupt,
                         "held: part " + std::to_string(part.part_id) +
                             ": sent " +
-                            std::to_string(covered.totals->entries) +
+                            std::to_string(recorded.totals->entries) +
                             " entries, the target has " +
                             std::to_string(part.totals.entries));
     }
-    covered.totals = part.totals;
+    recorded.totals = part.totals;
   }
   return Status::OK();
 }
@@ -51,9 +51,9 @@ std::vector<Totals> TransferLedger::FamilyTotals(
     const TransferPlan& plan) const {
   std::vector<Totals> families(plan.families.size());
   std::lock_guard<std::mutex> lock(mu_);
-  for (size_t i = 0; i < covered_.size(); ++i) {
-    if (covered_[i].totals.has_value()) {
-      families[plan.parts[i].family] += *covered_[i].totals;
+  for (size_t i = 0; i < recorded_.size(); ++i) {
+    if (recorded_[i].totals.has_value()) {
+      families[plan.parts[i].family] += *recorded_[i].totals;
     }
   }
   return families;
@@ -61,10 +61,9 @@ std::vector<Totals> TransferLedger::FamilyTotals(
 
 size_t TransferLedger::UnsentParts() const {
   std::lock_guard<std::mutex> lock(mu_);
-  return static_cast<size_t>(
-      std::count_if(covered_.begin(), covered_.end(), [](const Covered& one) {
-        return !one.totals.has_value();
-      }));
+  return static_cast<size_t>(std::count_if(
+      recorded_.begin(), recorded_.end(),
+      [](const Recorded& one) { return !one.totals.has_value(); }));
 }
 
 }  // namespace sstferry

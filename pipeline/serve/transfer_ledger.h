@@ -33,11 +33,11 @@ class TransferLedger {
 
   // Records a part that was sent to its end; `held` are the totals that the
   // target had already received.
-  void RecordPart(const PartEnd& end, const Totals& held);
+  void RecordPart(const PartEnd& end, const Totals& received);
   // Records parts that the target received before, not from this process.
   // kCorrupt for a part that is not in the plan, and if this process counted
   // differently.
-  [[nodiscard]] rocksdb::Status RecordHeld(const Held& held);
+  [[nodiscard]] rocksdb::Status RecordReceived(const Received& received);
   // Totals by family over the parts sent or received so far.
   std::vector<Totals> FamilyTotals(const TransferPlan& plan) const;
   // Number of parts neither sent to their end nor received by the target.
@@ -46,13 +46,13 @@ class TransferLedger {
  private:
   // A part that the target has received, or will have once all sent bytes
   // arrive.
-  struct Covered {
+  struct Recorded {
     std::optional<Totals> totals;
     bool sent = false;  // sent by this process
   };
 
   mutable std::mutex mu_;
-  std::vector<Covered> covered_;  // under mu_, by part id
+  std::vector<Recorded> recorded_;  // under mu_, by part id
 };
 
 }  // namespace sstferry

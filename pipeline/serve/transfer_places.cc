@@ -63,7 +63,7 @@ TransferPlaces::iterator TransferPlaces::Replaceable(
   }
   counts[key_of(owner)] = own;
   LookWhatMoved(now);
-  const uint64_t patience = static_cast<uint64_t>(
+  const uint64_t deadline = static_cast<uint64_t>(
       std::chrono::ceil<std::chrono::seconds>(options_->stall_timeout)
           .count());
   // Most transfers of its peer, idle rather than connected, longest so.
@@ -76,7 +76,7 @@ TransferPlaces::iterator TransferPlaces::Replaceable(
                                    : it->second.moved_at;
     const uint64_t seconds = now - std::min(now, since);
     const bool may_go =
-        is_idle || (transfer.planned() && seconds > patience);
+        is_idle || (transfer.planned() && seconds > deadline);
     const std::tuple<uint64_t, bool, uint64_t> rank{
         counts[key_of(transfer.owner())], is_idle, seconds};
     if (may_go && rank >= best) {

@@ -62,8 +62,8 @@ class TransferPlaces : public std::map<TransferId, PlacedTransfer> {
   // All readers of the snapshot there that pins most.
   std::vector<std::shared_ptr<Transfer>> ReadersOfLargest(
       const std::string& parent) const;
-  // One for each snapshot of databases with these names. Adds the ids of all its
-  // transfers to *listed.
+  // One for each snapshot of databases with these names. Adds the ids of all
+  // its transfers to *listed.
   std::vector<ShownSnapshot> Show(const std::set<std::string>& names,
                                   const PeerIdentity* peer, uint64_t now,
                                   std::set<TransferId>* listed) const;

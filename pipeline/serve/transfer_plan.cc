@@ -4,7 +4,8 @@
 
 namespace sstferry {
 
-rocksdb::Status ReleaseAsked(const OpenRequest& request, RocksDbRelease* release) {
+rocksdb::Status ReleaseAsked(const OpenRequest& request,
+                             RocksDbRelease* release) {
   *release = RocksDbRelease();
   return request.application.empty() ||
                  ParseRelease(request.application, release)

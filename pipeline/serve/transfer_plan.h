@@ -11,7 +11,7 @@
 #include "format/plan.h"
 #include "format/release.h"
 #include "pipeline/parts/changed_keys.h"
-#include "pipeline/parts/cover_plan.h"
+#include "pipeline/parts/interval_plan.h"
 #include "pipeline/parts/key_lookup.h"
 #include "pipeline/parts/planner.h"
 #include "rocksdb/options.h"
@@ -44,8 +44,8 @@ struct TransferFamily {
   }
 };
 
-// A plan, and what the source needs to send its parts. Transfers of one snapshot
-// may share it: each completes `opened` for its own target.
+// A plan, and what the source needs to send its parts. Transfers of one
+// snapshot may share it: each completes `opened` for its own target.
 struct TransferPlan : Plan {
   RocksDbRelease application;  // that will open the replica
   RocksDbRelease written_by;   // the source's OPTIONS

@@ -46,7 +46,7 @@ Status TransferPlanner::Run() {
   plan_->opened.notes = snapshot_.notes();
   plan_->leaves_out = snapshot_.leaves_out();
   // A record that is damaged, or of another build, tells nothing.
-  if (!DecodeSourceRecord(asked_.memory.source_record, &then_).ok()) {
+  if (!DecodeSourceRecord(asked_.replica.source_record, &then_).ok()) {
     then_ = SourceRecord();
   }
   Status status = ChooseApplication();
@@ -111,8 +111,8 @@ Status TransferPlanner::DescribeFamilies() {
   }
   DatabaseDescription described;
   if (!snapshot_.options_text().empty()) {
-    const Status status =
-        ParseOptionsText(snapshot_.options_text(), &described, &plan_->opened.notes);
+    const Status status = ParseOptionsText(snapshot_.options_text(), &described,
+                                           &plan_->opened.notes);
     if (!status.ok()) {
       return WithContext(status, EndState::kSourceError, "OPTIONS");
     }
@@ -172,7 +172,8 @@ Status TransferPlanner::CheckNextTables(const FamilyDescription& family) {
   if (!is_refresh()) {
     return RefuseAsChunks(EndState::kIncompatible, what);
   }
-  plan_->opened.notes.push_back(what + ": once it has written some, only a clone by "
+  plan_->opened.notes.push_back(what +
+                                ": once it has written some, only a clone by "
                                 "--visibility swap refreshes the replica");
   return Status::OK();
 }
@@ -214,7 +215,8 @@ PlannerOptions TransferPlanner::planner_options() const {
   return options;
 }
 
-PlannerFamily TransferPlanner::planner_family(const TransferFamily& family) const {
+PlannerFamily TransferPlanner::planner_family(
+    const TransferFamily& family) const {
   PlannerFamily planned;
   planned.index = family.index;
   planned.handle = family.handle;
@@ -244,7 +246,8 @@ Status TransferPlanner::PlanFamilies() {
   if (status.ok() && plan_->parts.size() > kMaxParts) {
     return MakeStatus(EndState::kRefused,
                       "plan: expected at most " + std::to_string(kMaxParts) +
-                          " parts, found " + std::to_string(plan_->parts.size()));
+                          " parts, found " +
+                          std::to_string(plan_->parts.size()));
   }
   return status;
 }
@@ -252,10 +255,10 @@ Status TransferPlanner::PlanFamilies() {
 Status TransferPlanner::PlanFilesOf(size_t index) {
   TransferFamily& family = plan_->sources[index];
   const SnapshotFamily& source = snapshot_.families()[index];
-  Status status =
-      asked_.ended() ? MakeStatus(EndState::kCancelled, "while planning")
-              : PlanFiles(snapshot_.db(), planner_family(family), planner_options(),
-                          &family.plan);
+  Status status = asked_.ended()
+                      ? MakeStatus(EndState::kCancelled, "while planning")
+                      : PlanFiles(snapshot_.db(), planner_family(family),
+                                  planner_options(), &family.plan);
   if (status.ok()) {
     status = ReadProperties(OwnSessionId(snapshot_.db()),
                             [this] { return asked_.ended(); },
@@ -290,7 +293,7 @@ Status TransferPlanner::CutFamilyAt(size_t index, uint64_t target_bytes) {
     if (!status.ok()) {
       return status;
     }
-    AddCovers(segment, first_part, backings);
+    AddIntervals(segment, first_part, backings);
     if (asked_.request.purpose == Purpose::kPlan && is_refresh()) {
       AddSegmentItem(family, segment, first_part);
     }
@@ -421,26 +424,27 @@ Status TransferPlanner::CutSegment(const PlanSegment& segment,
 
 // Adds the interval records for the target: the segment's own record if there
 // is one, else one record per part.
-void TransferPlanner::AddCovers(const PlanSegment& segment, size_t first_part,
-                         const Backings& backings) {
+void TransferPlanner::AddIntervals(const PlanSegment& segment,
+                                   size_t first_part,
+                                   const Backings& backings) {
   if (asked_.request.purpose != Purpose::kPull) {
     return;
   }
-  if (!segment.covers.empty()) {
-    plan_->covers.insert(plan_->covers.end(), segment.covers.begin(),
-                         segment.covers.end());
+  if (!segment.intervals.empty()) {
+    plan_->intervals.insert(plan_->intervals.end(), segment.intervals.begin(),
+                         segment.intervals.end());
     return;
   }
   if (segment.need == PartNeed::kUnchanged) {
     return;
   }
   for (size_t i = first_part; i < plan_->parts.size(); ++i) {
-    Cover cover;
-    cover.family = plan_->parts[i].family;
-    cover.interval = plan_->parts[i].interval;
-    cover.sequence = snapshot_.sequence();
-    backings.Fill(&cover);
-    plan_->covers.push_back(std::move(cover));
+    IntervalRecord interval_record;
+    interval_record.family = plan_->parts[i].family;
+    interval_record.interval = plan_->parts[i].interval;
+    interval_record.sequence = snapshot_.sequence();
+    backings.Fill(&interval_record);
+    plan_->intervals.push_back(std::move(interval_record));
   }
 }
 

@@ -6,7 +6,7 @@
 
 #include "format/messages.h"
 #include "format/source_record.h"
-#include "pipeline/parts/cover_plan.h"
+#include "pipeline/parts/interval_plan.h"
 #include "pipeline/parts/planner.h"
 #include "pipeline/parts/refresh_changes.h"
 #include "pipeline/serve/transfer_plan.h"
@@ -19,7 +19,7 @@ namespace sstferry {
 struct PlanOrder {
   const OpenRequest& request;
   const Hello& target;
-  const TargetMemory& memory;  // refresh only
+  const ReplicaRecord& replica;  // refresh only
   uint32_t lanes = 1;
   std::function<bool()> ended;  // true: the plan is no longer needed
 };
@@ -86,7 +86,7 @@ class TransferPlanner {
   void AddUnchanged(const PlanSegment& segment,
                     const std::vector<FilePart>& files,
                     TransferFamily* family);
-  void AddCovers(const PlanSegment& segment, size_t first_part,
+  void AddIntervals(const PlanSegment& segment, size_t first_part,
                  const Backings& backings);
   // For `plan`: adds the action for each file or interval.
   void AddPlanItems(const TransferFamily& family);

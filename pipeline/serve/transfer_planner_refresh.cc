@@ -31,16 +31,16 @@ uint64_t NewNonce() {
 
 // Sets *known to the interval records that the target has of the family.
 // Returns false if it has nothing of it.
-bool TakeWhatTargetHolds(const TargetMemory& memory,
-                         const Family& family, std::vector<Cover>* known) {
-  for (size_t i = 0; i < memory.families.size(); ++i) {
-    const TargetFamily& theirs = memory.families[i];
+bool TakeWhatTargetHolds(const ReplicaRecord& replica, const Family& family,
+                         std::vector<IntervalRecord>* known) {
+  for (size_t i = 0; i < replica.families.size(); ++i) {
+    const TargetFamily& theirs = replica.families[i];
     if (theirs.name != family.description.name) {
       continue;
     }
-    for (const Cover& cover : memory.covers) {
-      if (cover.family == i) {
-        known->push_back(cover);
+    for (const IntervalRecord& interval_record : replica.intervals) {
+      if (interval_record.family == i) {
+        known->push_back(interval_record);
         known->back().family = family.index;
       }
     }
@@ -72,14 +72,15 @@ Status TransferPlanner::CompareFamilyAt(size_t index) {
   if (nonce_ == 0) {
     nonce_ = NewNonce();
   }
-  CoverComparison how;
+  IntervalComparison how;
   how.order = family.handle->GetComparator();
   how.compare = asked_.request.compare;
   how.selection = asked_.request.interval;
   how.sequence = snapshot_.sequence();
-  std::vector<Cover> known;
+  std::vector<IntervalRecord> known;
   how.target_is_empty =
-      !is_refresh() || !TakeWhatTargetHolds(asked_.memory, told(family), &known);
+      !is_refresh() ||
+      !TakeWhatTargetHolds(asked_.replica, told(family), &known);
   FamilyChanges changes;
   const Status found = FindChangesOf(index, &changes);
   if (!found.ok()) {
@@ -99,7 +100,7 @@ Status TransferPlanner::CompareFamilyAt(size_t index) {
                                       changes.old_files.end());
     }
   }
-  family.segments = CompareCovers(how, backings, std::move(known));
+  family.segments = CompareIntervals(how, backings, std::move(known));
   return Status::OK();
 }
 

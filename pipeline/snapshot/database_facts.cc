@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "pipeline/snapshot/held_snapshots.h"
+#include "pipeline/snapshot/retained_snapshots.h"
 #include "pipeline/snapshot/private_dir.h"
 #include "pipeline/snapshot/snapshot_manifest.h"
 #include "pipeline/snapshot/snapshot_seen_options.h"
@@ -45,8 +45,8 @@ uint64_t WrittenSeconds(const std::string& directory) {
   ListDirectory(directory, &names).PermitUncheckedError();
   for (const std::string& name : names) {
     if (name.starts_with("MANIFEST-") || name.ends_with(".log")) {
-      latest = std::max(latest,
-                        FileIdOfName(directory + "/" + name).modified_ns / kNanos);
+      latest = std::max(
+          latest, FileIdOfName(directory + "/" + name).modified_ns / kNanos);
     }
   }
   return latest;

@@ -62,10 +62,10 @@ Status CheckTrackedWals(const ManifestState& manifest,
 
 Status FileSnapshot::Fill(const SnapshotOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  SnapshotFiles files(options, dir_->held(), dir_->db());
+  SnapshotFiles files(options, dir_->pinned(), dir_->db());
   Status status = RefuseForeign(options.database_dir);
   if (status.ok()) status = files.Take();
-  if (status.ok()) status = files.ReleaseHeld();
+  if (status.ok()) status = files.ReleasePinned();
   counters_.rounds = files.rounds();
   counters_.files_linked = files.linked_files();
   counters_.copy_micros = static_cast<uint64_t>(
@@ -85,7 +85,7 @@ Status FileSnapshot::Fill(const SnapshotOptions& options) {
 }
 
 Status FileSnapshot::Reopen(const SnapshotOptions& options,
-                            const HeldSnapshotState& /*state*/) {
+                            const RetainedState& /*state*/) {
   return Describe(options);
 }
 

@@ -27,7 +27,7 @@ class FileSnapshot : public Snapshot {
   [[nodiscard]] rocksdb::Status Fill(const SnapshotOptions& options);
   // Finds it in the directory that another process left.
   [[nodiscard]] rocksdb::Status Reopen(const SnapshotOptions& options,
-                                       const HeldSnapshotState& state);
+                                       const RetainedState& state);
   [[nodiscard]] rocksdb::Status Look(const SnapshotOptions& options) {
     return Describe(options);
   }

@@ -26,8 +26,8 @@ LeaseState ReadLease(const std::string& path, Lease* lease);
 [[nodiscard]] rocksdb::Status WriteLease(const std::string& path,
                                          const Lease& lease);
 
-// Removes the lease, if there is one: the snapshot is no longer retained for its
-// transfer.
+// Removes the lease, if there is one: the snapshot is no longer retained for
+// its transfer.
 void RemoveLease(const std::string& path);
 
 // Returns true if `path` is a directory of only this user that contains only

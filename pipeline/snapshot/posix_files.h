@@ -56,7 +56,8 @@ Descriptor OpenOwnDirectoryIn(const Descriptor& parent,
                                       uint32_t* uid);
 
 // Finds the real path of a database's directory.
-//   kSourceError  a symbolic link on the way is neither of the directory's owner
+//   kSourceError  a symbolic link on the way is neither of the directory's
+//   owner
 //                 nor of root or this process: an application must not give
 //                 another one's database as its own.
 [[nodiscard]] rocksdb::Status ResolveDatabase(const std::string& given,
@@ -116,11 +117,12 @@ class DescriptorSource : public ByteSource {
 // True if nothing can be written, removed or renamed where `path` is mounted.
 bool IsOnReadOnlyFileSystem(const std::string& path);
 
-// Makes a hard link to a file of a database, which must be one that OpenToRead()
-// opens; or, where `from` is on a read-only file system, a symbolic
-// one, which pins nothing: nobody can remove the file there, unless the same
-// file system is mounted elsewhere, too. The symbolic link gets the time of the
-// file's last write. For EXDEV and EPERM the kSourceError says what to do.
+// Makes a hard link to a file of a database, which must be one that
+// OpenToRead() opens; or, where `from` is on a read-only file system, a
+// symbolic one, which pins nothing: nobody can remove the file there, unless
+// the same file system is mounted elsewhere, too. The symbolic link gets the
+// time of the file's last write. For EXDEV and EPERM the kSourceError says what
+// to do.
 [[nodiscard]] rocksdb::Status LinkFile(const std::string& from,
                                        const std::string& to, bool* found);
 

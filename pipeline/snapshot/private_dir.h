@@ -61,12 +61,12 @@ class PrivateDir {
   PrivateDir& operator=(const PrivateDir&) = delete;
   ~PrivateDir();
 
-  // Its name, which others may give to another directory meanwhile: whoever owns
-  // the parent.
+  // Its name, which others may give to another directory meanwhile: whoever
+  // owns the parent.
   const std::string& path() const { return path_; }
   // Leads to it as long as this object lives, whatever its name is.
   const std::string& own_path() const { return own_path_; }
-  std::string held() const { return own_path_ + "/held"; }
+  std::string pinned() const { return own_path_ + "/held"; }
   std::string db() const { return own_path_ + "/db"; }
   std::string options() const { return own_path_ + "/options"; }
   std::string replay() const { return own_path_ + "/replay"; }

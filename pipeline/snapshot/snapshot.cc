@@ -5,7 +5,7 @@
 
 #include "format/end_state.h"
 #include "pipeline/snapshot/file_snapshot.h"
-#include "pipeline/snapshot/held_snapshots.h"
+#include "pipeline/snapshot/retained_snapshots.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/private_dir.h"
 #include "pipeline/snapshot/snapshot_copy.h"
@@ -28,7 +28,7 @@ class OpenedSnapshot : public Snapshot {
     return copy_.Take(options, *dir_);
   }
   Status Reopen(const SnapshotOptions& options,
-                const HeldSnapshotState& state) {
+                const RetainedState& state) {
     return copy_.Reopen(options, state, *dir_);
   }
 
@@ -110,7 +110,7 @@ Status Taken(const SnapshotOptions& options, std::unique_ptr<PrivateDir> dir,
 }
 
 template <typename Kind>
-Status Adopted(const SnapshotOptions& options, const HeldSnapshotState& state,
+Status Adopted(const SnapshotOptions& options, const RetainedState& state,
                std::unique_ptr<PrivateDir> dir,
                std::unique_ptr<Snapshot>* result) {
   dir->set_log([log = options.log](const std::string& line) {
@@ -179,7 +179,7 @@ Status Snapshot::Create(const SnapshotOptions& options,
 }
 
 Status Snapshot::Adopt(const SnapshotOptions& options,
-                       const HeldSnapshotState& state,
+                       const RetainedState& state,
                        std::unique_ptr<PrivateDir> dir,
                        std::unique_ptr<Snapshot>* result) {
   return options.as_files

@@ -36,7 +36,7 @@ struct SnapshotOptions {
   uint64_t max_read_only_wal_bytes = 64u << 20;
   // Time for which further rounds are made when the source changes during a
   // round.
-  std::chrono::milliseconds patience{60'000};
+  std::chrono::milliseconds deadline{60'000};
   // Time to wait for OPTIONS that describe a new family.
   std::chrono::milliseconds options_patience{3'000};
   // WAL directory, overriding OPTIONS. Empty: found by snapshot_wal_place.h.
@@ -57,7 +57,7 @@ struct SnapshotOptions {
 class PrivateDir;
 
 // State of a retained snapshot that another process took.
-struct HeldSnapshotState {
+struct RetainedState {
   uint64_t sequence = 0;
   std::string database_id;
   bool read_only = false;  // value of wal_not_flushed()
@@ -135,7 +135,7 @@ class Snapshot {
   // Does not read the source itself; options.database_dir only names it.
   //   kSnapshotGone  it cannot be opened, or is of another point in time.
   [[nodiscard]] static rocksdb::Status Adopt(
-      const SnapshotOptions& options, const HeldSnapshotState& state,
+      const SnapshotOptions& options, const RetainedState& state,
       std::unique_ptr<PrivateDir> dir, std::unique_ptr<Snapshot>* result);
 
   virtual ~Snapshot() = default;

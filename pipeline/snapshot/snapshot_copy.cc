@@ -150,7 +150,7 @@ Status CheckNothingLost(const OpenPlan& plan, const Replay& replay,
 Status SnapshotCopy::Take(const SnapshotOptions& options,
                           const PrivateDir& dir) {
   const auto start = std::chrono::steady_clock::now();
-  SnapshotFiles files(options, dir.held(), dir.db());
+  SnapshotFiles files(options, dir.pinned(), dir.db());
   OpenPlan plan;
   Status status = files.Take();
   if (status.ok()) status = Plan(options, dir, files, &plan);
@@ -167,7 +167,7 @@ Status SnapshotCopy::Take(const SnapshotOptions& options,
   options_text_ = files.options_text();
   database_id_ = files.database_id();
   status = Open(options, dir.db(), &plan);
-  if (status.ok()) status = files.ReleaseHeld();
+  if (status.ok()) status = files.ReleasePinned();
   return status.ok() ? Describe(plan) : status;
 }
 
@@ -258,7 +258,7 @@ Status SnapshotCopy::PrepareReopening(const PrivateDir& dir) const {
 }
 
 Status SnapshotCopy::Reopen(const SnapshotOptions& options,
-                            const HeldSnapshotState& state,
+                            const RetainedState& state,
                             const PrivateDir& dir) {
   bool has_options = false;
   Status status = ReadSmallFile(dir.options(), kMaxOptionsFileBytes,
@@ -269,8 +269,8 @@ Status SnapshotCopy::Reopen(const SnapshotOptions& options,
   OpenPlan plan;
   const OpenLimits limits{options.write_buffer_bytes, options.max_open_files};
   if (status.ok()) {
-    status = PlanOpening(manifest.state(), options_text_, options.families, options.registry,
-                         limits, &plan);
+    status = PlanOpening(manifest.state(), options_text_, options.families,
+                         options.registry, limits, &plan);
   }
   if (!status.ok()) {
     return status;

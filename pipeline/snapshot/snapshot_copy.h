@@ -31,7 +31,7 @@ class SnapshotCopy {
   // Opens the copy that Take() of another process left in `dir`. Errors as
   // Take().
   [[nodiscard]] rocksdb::Status Reopen(const SnapshotOptions& options,
-                                       const HeldSnapshotState& state,
+                                       const RetainedState& state,
                                        const PrivateDir& dir);
 
   // Writes files that Reopen() needs and `dir` does not have yet.

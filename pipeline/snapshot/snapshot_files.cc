@@ -54,13 +54,13 @@ uint64_t OldestToHold(const ManifestState& state) {
 
 }  // namespace
 
-SnapshotFiles::SnapshotFiles(const SnapshotOptions& options, std::string held,
+SnapshotFiles::SnapshotFiles(const SnapshotOptions& options, std::string pinned,
                              std::string db)
     : options_(options),
-      held_(std::move(held)),
+      pinned_(std::move(pinned)),
       db_(std::move(db)),
       manifest_(options.database_dir),
-      tables_(TableDirectories(options), held_),
+      tables_(TableDirectories(options), pinned_),
       seen_options_(options.database_dir) {}
 
 Status SnapshotFiles::Take() {
@@ -104,8 +104,8 @@ Status SnapshotFiles::FindWals() {
                                   manifest_.state()),
                        &directory);
   if (status.ok()) {
-    held_wals_ = std::make_unique<HeldWals>(directory, held_);
-    held_wals_->set_may_recycle(
+    pinned_wals_ = std::make_unique<PinnedWals>(directory, pinned_);
+    pinned_wals_->set_may_recycle(
         text.DatabaseOption("recycle_log_file_num", "1") != "0");
   }
   return status;
@@ -115,10 +115,10 @@ Status SnapshotFiles::Round() {
   rounds_++;
   bool changed = false;
   Status status = FollowManifest(&changed);
-  if (status.ok() && held_wals_ == nullptr) status = FindWals();
+  if (status.ok() && pinned_wals_ == nullptr) status = FindWals();
   std::string missing;
   if (status.ok()) status = tables_.Hold(state(), &missing);
-  if (status.ok()) status = held_wals_->Follow(OldestToHold(state()));
+  if (status.ok()) status = pinned_wals_->Follow(OldestToHold(state()));
   if (status.ok()) status = FollowManifest(&changed);
   if (!status.ok()) {
     return status;
@@ -133,14 +133,14 @@ Status SnapshotFiles::Round() {
   if (manifest_.has_tail() && manifest_.tail_age() < kSettledLooks) {
     return Status::TryAgain(manifest_.name() + " ends inside a record");
   }
-  status = held_wals_->CheckEnds();
+  status = pinned_wals_->CheckEnds();
   if (status.ok()) status = CheckRoom();
   return status.ok() ? Copy() : status;
 }
 
 // Checks for twice the WAL bytes: the WALs are copied and flushed into tables.
 Status SnapshotFiles::CheckRoom() const {
-  const uint64_t bytes = held_wals_->bytes();
+  const uint64_t bytes = pinned_wals_->bytes();
   const uint64_t free = bytes == 0 ? UINT64_MAX : FreeBytes(db_);
   return free / 2 >= bytes && free - 2 * bytes >= kReservedBytes
              ? Status::OK()
@@ -152,7 +152,7 @@ Status SnapshotFiles::CheckRoom() const {
 }
 
 Status SnapshotFiles::Copy() {
-  Status status = held_wals_->CopyInto(db_, &wals_);
+  Status status = pinned_wals_->CopyInto(db_, &wals_);
   if (status.ok()) status = manifest_.CopyInto(db_);
   if (status.ok()) return tables_.MoveTo(db_, state(), manifest_.name());
   if (MayPass(status)) {
@@ -178,7 +178,7 @@ Status SnapshotFiles::Again(const Status& why) {
     return Lost(reason);
   }
   const auto spent = Clock::now() - start_;
-  if (spent >= options_.patience) {
+  if (spent >= options_.deadline) {
     return MakeStatus(
         EndState::kSourceError,
         options_.database_dir + " changed during each of " +
@@ -269,11 +269,11 @@ uint64_t SnapshotFiles::live_files() const {
   return files;
 }
 
-Status SnapshotFiles::ReleaseHeld() {
+Status SnapshotFiles::ReleasePinned() {
   std::vector<std::string> names;
-  Status status = ListDirectory(held_, &names);
+  Status status = ListDirectory(pinned_, &names);
   for (const std::string& name : names) {
-    if (status.ok()) status = Remove(held_ + "/" + name);
+    if (status.ok()) status = Remove(pinned_ + "/" + name);
   }
   return status;
 }

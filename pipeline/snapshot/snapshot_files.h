@@ -40,7 +40,7 @@ class SnapshotFiles {
  public:
   // `held` and `db` are empty directories on one file system: the source's,
   // unless that is read-only.
-  SnapshotFiles(const SnapshotOptions& options, std::string held,
+  SnapshotFiles(const SnapshotOptions& options, std::string pinned,
                 std::string db);
   SnapshotFiles(const SnapshotFiles&) = delete;
   SnapshotFiles& operator=(const SnapshotFiles&) = delete;
@@ -48,7 +48,7 @@ class SnapshotFiles {
   // Fills db/. Errors as Snapshot::Create().
   [[nodiscard]] rocksdb::Status Take();
   // Removes the links that only kept files alive.
-  [[nodiscard]] rocksdb::Status ReleaseHeld();
+  [[nodiscard]] rocksdb::Status ReleasePinned();
 
   const ManifestState& state() const { return manifest_.state(); }
   // Text of the newest OPTIONS; empty if there is no OPTIONS file.
@@ -59,7 +59,7 @@ class SnapshotFiles {
   uint64_t wal_bytes() const;
   // Where the source keeps its WALs.
   std::string wal_directory() const {
-    return held_wals_ == nullptr ? "" : held_wals_->directory();
+    return pinned_wals_ == nullptr ? "" : pinned_wals_->directory();
   }
   uint64_t linked_files() const { return tables_.linked(); }
   uint64_t live_files() const;
@@ -85,12 +85,13 @@ class SnapshotFiles {
   std::vector<std::string> FamilyNames() const;
 
   const SnapshotOptions& options_;
-  const std::string held_;
+  const std::string pinned_;
   const std::string db_;
   const Clock::time_point start_ = Clock::now();
   ManifestTail manifest_;
-  HeldTables tables_;
-  std::unique_ptr<HeldWals> held_wals_;  // null until their directory is known
+  PinnedTables tables_;
+  std::unique_ptr<PinnedWals>
+      pinned_wals_;  // null until their directory is known
   SeenOptions seen_options_;
   uint64_t generation_ = 0;  // of the MANIFEST that names the linked files
   uint64_t rounds_ = 0;

@@ -47,15 +47,16 @@ struct OpenLimits {
 };
 
 // Plans how to open the database with MANIFEST `state` and OPTIONS
-// `options_text`, which is empty if the source has no OPTIONS. An empty `wanted` means all families. Families that
-// OPTIONS do not describe get default options, and plan->notes says so.
+// `options_text`, which is empty if the source has no OPTIONS. An empty
+// `wanted` means all families. Families that OPTIONS do not describe get
+// default options, and plan->notes says so.
 //   kRefused      a wanted family does not exist, has a comparator that this
 //                 process does not have, or uses user-defined timestamps.
 //   kSourceError  OPTIONS cannot be read.
 [[nodiscard]] rocksdb::Status PlanOpening(
-    const ManifestState& state, const std::string& options_text, const std::vector<std::string>& wanted,
-    const OperatorRegistry& registry, const OpenLimits& limits,
-    OpenPlan* plan);
+    const ManifestState& state, const std::string& options_text,
+    const std::vector<std::string>& wanted, const OperatorRegistry& registry,
+    const OpenLimits& limits, OpenPlan* plan);
 
 // Bounds the memtables by the WAL bytes that RocksDB will replay into them.
 void BoundWriteBuffers(uint64_t wal_bytes, const OpenLimits& limits,

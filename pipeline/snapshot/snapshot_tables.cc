@@ -31,13 +31,13 @@ Status Unlink(const std::string& path) {
 // Links one file. The link counts only if the name still belongs to the same
 // file afterwards: a file that is being deleted loses its name before it is
 // truncated.
-Status HeldTables::HoldOne(uint64_t number, const char* suffix, Numbers* held,
-                           std::string* missing) {
-  if (held->count(number) != 0) {
+Status PinnedTables::HoldOne(uint64_t number, const char* suffix,
+                             Numbers* pinned, std::string* missing) {
+  if (pinned->count(number) != 0) {
     return Status::OK();
   }
   const std::string name = NumberedName(number, suffix);
-  const std::string to = held_ + "/" + name;
+  const std::string to = pinned_ + "/" + name;
   for (const std::string& directory : directories_) {
     const std::string from = directory + "/" + name;
     bool found = false;
@@ -46,7 +46,7 @@ Status HeldTables::HoldOne(uint64_t number, const char* suffix, Numbers* held,
       return status;
     }
     if (found && FileIdOf(from).IsSameFile(FileIdOf(to))) {
-      held->insert(number);
+      pinned->insert(number);
       linked_++;
       return status;
     }
@@ -63,7 +63,7 @@ Status HeldTables::HoldOne(uint64_t number, const char* suffix, Numbers* held,
   return Status::OK();
 }
 
-Status HeldTables::Hold(const ManifestState& state, std::string* missing) {
+Status PinnedTables::Hold(const ManifestState& state, std::string* missing) {
   missing->clear();
   Status status;
   for (const auto& [id, family] : state.families) {
@@ -84,10 +84,10 @@ Status HeldTables::Hold(const ManifestState& state, std::string* missing) {
   return status;
 }
 
-Status HeldTables::DropOthersOf(const char* suffix, Numbers* held) {
-  for (auto number = held->begin(); number != held->end();) {
+Status PinnedTables::DropOthersOf(const char* suffix, Numbers* pinned) {
+  for (auto number = pinned->begin(); number != pinned->end();) {
     const std::string name = NumberedName(*number, suffix);
-    const FileId linked = FileIdOf(held_ + "/" + name);
+    const FileId linked = FileIdOf(pinned_ + "/" + name);
     bool is_same = false;
     for (const std::string& directory : directories_) {
       is_same |= FileIdOf(directory + "/" + name).IsSameFile(linked);
@@ -96,24 +96,24 @@ Status HeldTables::DropOthersOf(const char* suffix, Numbers* held) {
       ++number;
       continue;
     }
-    const Status status = Unlink(held_ + "/" + name);
+    const Status status = Unlink(pinned_ + "/" + name);
     if (!status.ok()) {
       return status;
     }
-    number = held->erase(number);
+    number = pinned->erase(number);
   }
   return Status::OK();
 }
 
-Status HeldTables::DropOthers() {
+Status PinnedTables::DropOthers() {
   const Status status = DropOthersOf(kTable, &tables_);
   return status.ok() ? DropOthersOf(kBlob, &blobs_) : status;
 }
 
-Status HeldTables::Move(const std::string& name, uint64_t bytes,
+Status PinnedTables::Move(const std::string& name, uint64_t bytes,
                         const std::string& directory,
                         const std::string& manifest) const {
-  const std::string from = held_ + "/" + name;
+  const std::string from = pinned_ + "/" + name;
   // A file is complete before the MANIFEST names it.
   const uint64_t found = FileIdOf(from).bytes;
   if (found != bytes) {
@@ -127,7 +127,7 @@ Status HeldTables::Move(const std::string& name, uint64_t bytes,
              : ErrnoStatus(EndState::kSourceError, "cannot move", from, errno);
 }
 
-Status HeldTables::MoveTo(const std::string& directory,
+Status PinnedTables::MoveTo(const std::string& directory,
                           const ManifestState& state,
                           const std::string& manifest) const {
   Status status;

@@ -19,11 +19,11 @@
 namespace sstferry {
 
 // The pinned table and blob files of one snapshot. Threads: one.
-class HeldTables {
+class PinnedTables {
  public:
   // Searches for files in each of `directories`.
-  HeldTables(std::vector<std::string> directories, std::string held)
-      : directories_(std::move(directories)), held_(std::move(held)) {}
+  PinnedTables(std::vector<std::string> directories, std::string pinned)
+      : directories_(std::move(directories)), pinned_(std::move(pinned)) {}
 
   // Links files that `state` names and that are not linked yet. *missing: name
   // of a file that does not exist; empty: all are linked.
@@ -48,15 +48,15 @@ class HeldTables {
  private:
   using Numbers = std::unordered_set<uint64_t>;
   [[nodiscard]] rocksdb::Status HoldOne(uint64_t number, const char* suffix,
-                                        Numbers* held, std::string* missing);
+                                        Numbers* pinned, std::string* missing);
   [[nodiscard]] rocksdb::Status DropOthersOf(const char* suffix,
-                                             Numbers* held);
+                                             Numbers* pinned);
   [[nodiscard]] rocksdb::Status Move(const std::string& name, uint64_t bytes,
                                      const std::string& directory,
                                      const std::string& manifest) const;
 
   const std::vector<std::string> directories_;
-  const std::string held_;
+  const std::string pinned_;
   Numbers tables_;
   Numbers blobs_;
   uint64_t linked_ = 0;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "format/end_state.h"
-#include "pipeline/snapshot/held_snapshots.h"
+#include "pipeline/snapshot/retained_snapshots.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/snapshot_wals.h"
 

@@ -27,7 +27,7 @@ constexpr uint64_t kDamagedLooks = 3;
 
 }  // namespace
 
-struct HeldWals::Wal {
+struct PinnedWals::Wal {
   explicit Wal(uint64_t log_number)
       : number(log_number), follower(LogKind::kWal, log_number) {}
 
@@ -53,20 +53,20 @@ std::map<uint64_t, std::string> WalsIn(const std::vector<std::string>& names) {
   return wals;
 }
 
-HeldWals::HeldWals(std::string directory, std::string held)
-    : directory_(std::move(directory)), held_(std::move(held)) {}
+PinnedWals::PinnedWals(std::string directory, std::string pinned)
+    : directory_(std::move(directory)), pinned_(std::move(pinned)) {}
 
-HeldWals::~HeldWals() = default;
+PinnedWals::~PinnedWals() = default;
 
-bool HeldWals::IsNewest(const Wal& wal) const {
+bool PinnedWals::IsNewest(const Wal& wal) const {
   return wal.number == wals_.rbegin()->first;
 }
 
-bool HeldWals::IsRecyclable(const Wal& wal) const {
+bool PinnedWals::IsRecyclable(const Wal& wal) const {
   return may_recycle_ || wal.follower.is_recyclable();
 }
 
-Status HeldWals::Follow(uint64_t oldest) {
+Status PinnedWals::Follow(uint64_t oldest) {
   Status status = List(oldest);
   for (const auto& [number, wal] : wals_) {
     if (status.ok()) status = Advance(wal.get());
@@ -77,7 +77,7 @@ Status HeldWals::Follow(uint64_t oldest) {
 // Lists the WALs. A listing may miss a name that is made while it runs and
 // still contain a later one, but contains all names from before its begin. So a
 // listing has all names up to the newest of the previous listing.
-Status HeldWals::List(uint64_t oldest) {
+Status PinnedWals::List(uint64_t oldest) {
   std::map<uint64_t, std::string> listed;
   for (int listings = 0;; listings++) {
     std::vector<std::string> names;
@@ -106,7 +106,7 @@ Status HeldWals::List(uint64_t oldest) {
   return Status::OK();
 }
 
-Status HeldWals::Hold(uint64_t number, const std::string& name) {
+Status PinnedWals::Hold(uint64_t number, const std::string& name) {
   const std::string path = directory_ + "/" + name;
   const FileId named = FileIdOf(path);
   const auto known = wals_.find(number);
@@ -119,7 +119,7 @@ Status HeldWals::Hold(uint64_t number, const std::string& name) {
   }
   auto wal = std::make_unique<Wal>(number);
   wal->path = path;
-  const std::string link = held_ + "/" + name;
+  const std::string link = pinned_ + "/" + name;
   unlink(link.c_str());
   bool found = false;
   // The WAL directory may be on another file system: there only the open file
@@ -137,7 +137,7 @@ Status HeldWals::Hold(uint64_t number, const std::string& name) {
   return status;
 }
 
-Status HeldWals::Advance(Wal* wal) {
+Status PinnedWals::Advance(Wal* wal) {
   const uint64_t before = wal->follower.end();
   const DescriptorSource source(wal->file.get(), wal->path);
   const uint64_t bytes = source.size();
@@ -154,7 +154,7 @@ Status HeldWals::Advance(Wal* wal) {
   return WithContext(status, EndState::kSourceError, wal->path);
 }
 
-Status HeldWals::CheckEnds() {
+Status PinnedWals::CheckEnds() {
   for (const auto& [number, wal] : wals_) {
     const Status status = CheckEnd(wal.get());
     if (!status.ok()) {
@@ -164,7 +164,7 @@ Status HeldWals::CheckEnds() {
   return Status::OK();
 }
 
-Status HeldWals::CheckEnd(Wal* wal) {
+Status PinnedWals::CheckEnd(Wal* wal) {
   if (wal->bytes == wal->follower.end()) {
     return Status::OK();
   }
@@ -190,15 +190,15 @@ Status HeldWals::CheckEnd(Wal* wal) {
 // Copies also the torn end that a dead owner left, which recovery evaluates,
 // but never the records of a file's earlier life: RocksDB 7.8 reads the first
 // of those in an endless loop if it recovers with kSkipAnyCorruptedRecords.
-uint64_t HeldWals::BytesToCopy(const Wal& wal) const {
-  const bool is_written_on = IsNewest(wal) && (IsRecyclable(wal) ||
-                                               wal.same_looks < kSettledWalLooks);
+uint64_t PinnedWals::BytesToCopy(const Wal& wal) const {
+  const bool is_written_on =
+      IsNewest(wal) && (IsRecyclable(wal) || wal.same_looks < kSettledWalLooks);
   const bool has_torn_end =
       wal.follower.stopped_inside() && !wal.follower.is_recyclable();
   return is_written_on || !has_torn_end ? wal.follower.end() : wal.bytes;
 }
 
-uint64_t HeldWals::bytes() const {
+uint64_t PinnedWals::bytes() const {
   uint64_t bytes = 0;
   for (const auto& [number, wal] : wals_) {
     bytes += BytesToCopy(*wal);
@@ -206,7 +206,7 @@ uint64_t HeldWals::bytes() const {
   return bytes;
 }
 
-Status HeldWals::CopyInto(const std::string& directory,
+Status PinnedWals::CopyInto(const std::string& directory,
                           std::vector<CopiedWal>* copied) const {
   copied->clear();
   for (const auto& [number, wal] : wals_) {
@@ -229,7 +229,7 @@ Status HeldWals::CopyInto(const std::string& directory,
 // Checks the names of recyclable WALs. The owner recycles a WAL by renaming it
 // and writing it from its start, so the pinned file changes during the copy.
 // Old names are never used again.
-Status HeldWals::CheckNames() const {
+Status PinnedWals::CheckNames() const {
   for (const auto& [number, wal] : wals_) {
     if (IsRecyclable(*wal) &&
         !FileIdOf(wal->path).IsSameFile(FileIdOf(wal->file.get()))) {

@@ -31,12 +31,12 @@ struct CopiedWal {
 //
 // Ownership: owns the open files; the creator removes the links in held/.
 // Threads:   one.
-class HeldWals {
+class PinnedWals {
  public:
   // Pins the WALs in `directory`: by links in `held` where possible, and else
   // only by open files.
-  HeldWals(std::string directory, std::string held);
-  ~HeldWals();
+  PinnedWals(std::string directory, std::string pinned);
+  ~PinnedWals();
 
   // False only if the owner is known not to recycle WALs.
   void set_may_recycle(bool may) { may_recycle_ = may; }
@@ -76,7 +76,7 @@ class HeldWals {
   uint64_t BytesToCopy(const Wal& wal) const;
 
   const std::string directory_;
-  const std::string held_;
+  const std::string pinned_;
   bool may_recycle_ = true;
   std::map<uint64_t, std::unique_ptr<Wal>> wals_;  // by number
   uint64_t newest_listed_ = 0;

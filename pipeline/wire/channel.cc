@@ -6,7 +6,7 @@
 #include "format/end_state.h"
 #include "format/limits.h"
 #include "format/printable.h"
-#include "pipeline/wire/patience.h"
+#include "pipeline/wire/wait_deadline.h"
 
 namespace sstferry {
 namespace {
@@ -88,9 +88,9 @@ Status Channel::SendParts(FrameType type, const Slice* parts,
                           std::to_string(payload_bytes));
   }
 
-  Patience patience(limit);
-  if (!send_turn_.Take(&patience)) {
-    return patience.Timeout("peer " + peer() + ": wait for another sender");
+  WaitDeadline deadline(limit);
+  if (!send_turn_.Take(&deadline)) {
+    return deadline.Timeout("peer " + peer() + ": wait for another sender");
   }
   const TurnGiver giver(&send_turn_);
   if (send_broken_) {

@@ -75,19 +75,19 @@ size_t ConnectedSocket::Peek(char* buffer, size_t capacity) {
 }
 
 Status ConnectedSocket::Wait(short events, const char* action,
-                             Patience* patience) {
+                             WaitDeadline* deadline) {
   const PollResult result =
-      PollSocket(socket_.native_handle(), events, nullptr, patience);
+      PollSocket(socket_.native_handle(), events, nullptr, deadline);
   if (result == PollResult::kTimedOut) {
     return closed() ? ClosedStatus()
-                    : patience->Timeout("peer " + peer_ + ": " + action);
+                    : deadline->Timeout("peer " + peer_ + ": " + action);
   }
   return Status::OK();
 }
 
-Status ConnectedSocket::WaitToWrite(Patience* patience, bool* peer_ended) {
+Status ConnectedSocket::WaitToWrite(WaitDeadline* deadline, bool* peer_ended) {
   constexpr short kEvents = POLLOUT | POLLRDHUP;
-  const Status status = Wait(kEvents, "write", patience);
+  const Status status = Wait(kEvents, "write", deadline);
   pollfd now = {socket_.native_handle(), kEvents, 0};
   *peer_ended = status.ok() && poll(&now, 1, 0) > 0 &&
                 (now.revents & POLLRDHUP) != 0 &&

@@ -1,5 +1,5 @@
-// A connected socket, of TCP or of this machine, that any thread may close while others wait on it. Plain
-// and encrypted connections use it.
+// A connected socket, of TCP or of this machine, that any thread may close
+// while others wait on it. Plain and encrypted connections use it.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
@@ -8,7 +8,7 @@
 #include <mutex>
 #include <string>
 
-#include "pipeline/wire/patience.h"
+#include "pipeline/wire/wait_deadline.h"
 
 namespace sstferry {
 
@@ -70,11 +70,11 @@ class ConnectedSocket {
   // Returns OK if one of `events` of poll(2) has occurred, or an error that the
   // next call will show; else the status for the caller to return.
   [[nodiscard]] rocksdb::Status Wait(short events, const char* action,
-                                     Patience* patience);
+                                     WaitDeadline* deadline);
   // Waits until there is room to write, or *peer_ended: the peer has closed its
   // side. No peer closes one direction and continues to read, and a kernel may
   // keep the full window of a closed peer, so that room never appears.
-  [[nodiscard]] rocksdb::Status WaitToWrite(Patience* patience,
+  [[nodiscard]] rocksdb::Status WaitToWrite(WaitDeadline* deadline,
                                             bool* peer_ended);
   // Returns the status for a failed call.
   [[nodiscard]] rocksdb::Status Failed(

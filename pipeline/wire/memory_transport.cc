@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "format/end_state.h"
-#include "pipeline/wire/patience.h"
+#include "pipeline/wire/wait_deadline.h"
 #include "sstferry/transport.h"
 
 namespace sstferry {
@@ -31,7 +31,7 @@ class Pipe {
 
   Status Read(char* buffer, size_t capacity, const WaitLimit& limit,
               size_t* bytes);
-  Status Write(const Slice& data, Patience* patience);
+  Status Write(const Slice& data, WaitDeadline* deadline);
   void CloseReader();
   void CloseWriter();
 
@@ -50,15 +50,15 @@ class Pipe {
 Status Pipe::Read(char* buffer, size_t capacity, const WaitLimit& limit,
                   size_t* bytes) {
   *bytes = 0;
-  Patience patience(limit);
+  WaitDeadline deadline(limit);
   size_t take = 0;
   {
     std::unique_lock<std::mutex> lock(mu_);
     while (!reader_closed_ && used_ == 0 && !writer_closed_) {
-      if (patience.Expired()) {
-        return patience.Timeout("peer " + kInProcess + ": read");
+      if (deadline.Expired()) {
+        return deadline.Timeout("peer " + kInProcess + ": read");
       }
-      changed_.wait_until(lock, patience.WakeAt());
+      changed_.wait_until(lock, deadline.WakeAt());
     }
     if (reader_closed_) {
       return ClosedHere("peer " + kInProcess);
@@ -79,16 +79,16 @@ Status Pipe::Read(char* buffer, size_t capacity, const WaitLimit& limit,
   return Status::OK();
 }
 
-Status Pipe::Write(const Slice& data, Patience* patience) {
+Status Pipe::Write(const Slice& data, WaitDeadline* deadline) {
   for (size_t done = 0; done < data.size();) {
     size_t put = 0;
     {
       std::unique_lock<std::mutex> lock(mu_);
       while (!writer_closed_ && !reader_closed_ && used_ == ring_.size()) {
-        if (patience->Expired()) {
-          return patience->Timeout("peer " + kInProcess + ": write");
+        if (deadline->Expired()) {
+          return deadline->Timeout("peer " + kInProcess + ": write");
         }
-        changed_.wait_until(lock, patience->WakeAt());
+        changed_.wait_until(lock, deadline->WakeAt());
       }
       if (writer_closed_) {
         return ClosedHere("peer " + kInProcess);
@@ -103,7 +103,7 @@ Status Pipe::Write(const Slice& data, Patience* patience) {
     memcpy(ring_.data() + write_at_, data.data() + done, put);
     write_at_ = (write_at_ + put) % ring_.size();
     done += put;
-    patience->Progress();
+    deadline->Progress();
     {
       std::lock_guard<std::mutex> lock(mu_);
       used_ += put;
@@ -142,9 +142,9 @@ class MemoryConnection final : public Connection {
 
   Status Write(const Slice* parts, size_t part_count,
                const WaitLimit& limit) override {
-    Patience patience(limit);
+    WaitDeadline deadline(limit);
     for (size_t i = 0; i < part_count; ++i) {
-      const Status status = out_->Write(parts[i], &patience);
+      const Status status = out_->Write(parts[i], &deadline);
       if (!status.ok()) {
         return status;
       }

@@ -86,7 +86,7 @@ Status PlainConnection::Read(char* buffer, size_t capacity,
   if (!inside.entered()) {
     return socket_.ClosedStatus();
   }
-  Patience patience(limit);
+  WaitDeadline deadline(limit);
   for (;;) {
     boost::system::error_code error;
     *bytes = socket_.ReadSome(buffer, capacity, &error);
@@ -99,7 +99,7 @@ Status PlainConnection::Read(char* buffer, size_t capacity,
     if (error != asio::error::would_block) {
       return socket_.Failed("read", error);
     }
-    const Status waited = socket_.Wait(POLLIN, "read", &patience);
+    const Status waited = socket_.Wait(POLLIN, "read", &deadline);
     if (!waited.ok()) {
       return waited;
     }
@@ -112,7 +112,7 @@ Status PlainConnection::Write(const Slice* parts, size_t part_count,
   if (!inside.entered()) {
     return socket_.ClosedStatus();
   }
-  Patience patience(limit);
+  WaitDeadline deadline(limit);
   Gatherer gatherer(parts, part_count);
   for (;;) {
     const GatherList list = gatherer.Next();
@@ -123,14 +123,14 @@ Status PlainConnection::Write(const Slice* parts, size_t part_count,
     const size_t written = socket_.WriteSome(list, &error);
     if (!error) {
       gatherer.Advance(written);
-      patience.Progress();
+      deadline.Progress();
       continue;
     }
     if (error != asio::error::would_block) {
       return socket_.Failed("write", error);
     }
     bool peer_ended = false;
-    const Status waited = socket_.WaitToWrite(&patience, &peer_ended);
+    const Status waited = socket_.WaitToWrite(&deadline, &peer_ended);
     if (!waited.ok()) {
       return waited;
     }

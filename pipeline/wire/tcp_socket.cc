@@ -63,7 +63,7 @@ boost::system::error_code ErrnoCode(int error_number) {
 }
 
 PollResult PollSocket(int fd, short events, const WakeSignal* wake,
-                      Patience* patience) {
+                      WaitDeadline* deadline) {
   // Without an eventfd, checks the flag ten times a second.
   const bool watch_flag = wake != nullptr && wake->fd() < 0;
   for (;;) {
@@ -72,7 +72,7 @@ PollResult PollSocket(int fd, short events, const WakeSignal* wake,
     }
     pollfd watched[2] = {{fd, events, 0},
                          {wake != nullptr ? wake->fd() : -1, POLLIN, 0}};
-    int millis = patience->PollMillis();
+    int millis = deadline->PollMillis();
     if (watch_flag && millis > 100) {
       millis = 100;
     }
@@ -80,13 +80,13 @@ PollResult PollSocket(int fd, short events, const WakeSignal* wake,
     if (ready > 0 && watched[1].revents == 0) {
       return PollResult::kReady;
     }
-    if (ready == 0 && patience->Expired()) {
+    if (ready == 0 && deadline->Expired()) {
       return PollResult::kTimedOut;
     }
     if (ready < 0 && errno != EINTR) {
       // No memory for a poll: the socket call will report the error.
       std::this_thread::yield();
-      if (patience->Expired()) {
+      if (deadline->Expired()) {
         return PollResult::kTimedOut;
       }
     }
@@ -137,7 +137,7 @@ Status ResolveError(const std::string& host,
 }  // namespace
 
 Status Resolve(const HostPort& where, bool passive,
-               const std::shared_ptr<WakeSignal>& wake, Patience* patience,
+               const std::shared_ptr<WakeSignal>& wake, WaitDeadline* deadline,
                std::vector<tcp::endpoint>* endpoints) {
   endpoints->clear();
   boost::system::error_code error;
@@ -161,12 +161,12 @@ Status Resolve(const HostPort& where, bool passive,
   }
   // The answer makes the "socket" ready; the caller's signal wakes the poll.
   const PollResult result = PollSocket(question->answered.fd(), POLLIN,
-                                       wake.get(), patience);
+                                       wake.get(), deadline);
   if (result == PollResult::kWoken) {
     return ClosedHere("resolve " + where.host);
   }
   if (result == PollResult::kTimedOut) {
-    return patience->Timeout("resolve " + where.host);
+    return deadline->Timeout("resolve " + where.host);
   }
   std::lock_guard<std::mutex> lock(question->mu);
   if (question->error || question->endpoints.empty()) {

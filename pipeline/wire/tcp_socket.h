@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/wire/patience.h"
+#include "pipeline/wire/wait_deadline.h"
 
 namespace sstferry {
 
@@ -51,14 +51,14 @@ enum class PollResult { kReady, kTimedOut, kWoken };
 // Waits until `fd` has one of `events`, an error or a hang-up, `wake` (may be
 // null) is raised, or `patience` ends.
 PollResult PollSocket(int fd, short events, const WakeSignal* wake,
-                      Patience* patience);
+                      WaitDeadline* deadline);
 
 // Resolves a name to all of its addresses. Waits for the name server no longer
 // than `patience` and `wake` allow.
 // kDeadPeer if the name does not resolve.
 [[nodiscard]] rocksdb::Status Resolve(
     const HostPort& where, bool passive,
-    const std::shared_ptr<WakeSignal>& wake, Patience* patience,
+    const std::shared_ptr<WakeSignal>& wake, WaitDeadline* deadline,
     std::vector<boost::asio::ip::tcp::endpoint>* endpoints);
 
 // Makes the Connection of a connected socket with that peer address.
@@ -75,8 +75,8 @@ std::unique_ptr<Connection> MakeUnixConnection(
     int socket, std::string peer, std::optional<PeerIdentity> identity,
     const rocksdb::Status& admitted);
 
-// Waits for a connection at the listening socket `fd`, which does not block, and
-// takes it, in *socket, with its address. Waits while the machine lacks a
+// Waits for a connection at the listening socket `fd`, which does not block,
+// and takes it, in *socket, with its address. Waits while the machine lacks a
 // resource. `address` is for messages.
 //   Aborted    `wake` was raised
 //   kInternal  the listening socket is broken

@@ -19,7 +19,8 @@ using asio::ip::tcp;
 using rocksdb::Status;
 
 // As long as the system allows: with a full one, a peer's attempt waits for its
-// kernel to repeat it, after one second, then two, while a flood is at the door.
+// kernel to repeat it, after one second, then two, while a flood is at the
+// door.
 constexpr int kBacklog = SOMAXCONN;
 // Pause before the next accept if the machine lacks a resource.
 constexpr std::chrono::milliseconds kShortagePause{100};
@@ -76,7 +77,8 @@ Status TcpListener::Accept(std::unique_ptr<Connection>* connection) {
     tcp::endpoint peer;
     std::memcpy(peer.data(), &address,
                 std::min(sizeof(address), peer.capacity()));
-    *connection = make_(tcp::socket(SocketContext(), peer.protocol(), fd), peer);
+    *connection =
+        make_(tcp::socket(SocketContext(), peer.protocol(), fd), peer);
   }
   return status;
 }
@@ -103,7 +105,7 @@ class TcpDialer final : public Dialer {
   const std::string& address() const override { return address_; }
 
  private:
-  Status Connect(const tcp::endpoint& endpoint, Patience* patience,
+  Status Connect(const tcp::endpoint& endpoint, WaitDeadline* deadline,
                  std::unique_ptr<Connection>* connection) const;
   std::string Where(const tcp::endpoint& endpoint) const;
   Status Failed(const tcp::endpoint& endpoint,
@@ -117,7 +119,7 @@ class TcpDialer final : public Dialer {
 
 Status TcpDialer::Dial(const WaitLimit& limit,
                        std::unique_ptr<Connection>* connection) {
-  Patience resolving(limit);
+  WaitDeadline resolving(limit);
   std::vector<tcp::endpoint> endpoints;
   Status status = Resolve(where_, false, wake_, &resolving, &endpoints);
   for (size_t i = 0; status.ok() && i < endpoints.size(); ++i) {
@@ -129,8 +131,8 @@ Status TcpDialer::Dial(const WaitLimit& limit,
       const Clock::time_point now = Clock::now();
       share.until = now + (limit.until - now) / addresses_left;
     }
-    Patience patience(share);
-    const Status connected = Connect(endpoints[i], &patience, connection);
+    WaitDeadline deadline(share);
+    const Status connected = Connect(endpoints[i], &deadline, connection);
     if (connected.ok() || connected.IsAborted() || addresses_left == 1) {
       return connected;
     }
@@ -138,7 +140,7 @@ Status TcpDialer::Dial(const WaitLimit& limit,
   return status;
 }
 
-Status TcpDialer::Connect(const tcp::endpoint& endpoint, Patience* patience,
+Status TcpDialer::Connect(const tcp::endpoint& endpoint, WaitDeadline* deadline,
                           std::unique_ptr<Connection>* connection) const {
   if (wake_->raised()) {
     return ClosedHere("connect " + Where(endpoint));
@@ -157,7 +159,7 @@ Status TcpDialer::Connect(const tcp::endpoint& endpoint, Patience* patience,
     if (errno != EINPROGRESS && errno != EINTR) {
       return Failed(endpoint, ErrnoCode(errno));
     }
-    const PollResult result = PollSocket(fd, POLLOUT, wake_.get(), patience);
+    const PollResult result = PollSocket(fd, POLLOUT, wake_.get(), deadline);
     if (result == PollResult::kWoken) {
       return ClosedHere("connect " + Where(endpoint));
     }
@@ -199,7 +201,7 @@ Status TcpDialer::Failed(const tcp::endpoint& endpoint,
 Status AcceptSocket(int fd, const std::string& address, WakeSignal* wake,
                     sockaddr_storage* peer, int* socket) {
   for (;;) {
-    Patience forever(WaitLimit::Forever());
+    WaitDeadline forever(WaitLimit::Forever());
     if (PollSocket(fd, POLLIN, wake, &forever) == PollResult::kWoken) {
       return ClosedHere("accept on " + address);
     }
@@ -226,7 +228,7 @@ Status AcceptSocket(int fd, const std::string& address, WakeSignal* wake,
                         "accept on " + address + ": " +
                             ErrorText(ErrnoCode(error)));
     }
-    Patience pause(WaitLimit::Within(kShortagePause));
+    WaitDeadline pause(WaitLimit::Within(kShortagePause));
     if (PollSocket(-1, 0, wake, &pause) == PollResult::kWoken) {
       return ClosedHere("accept on " + address);
     }
@@ -235,7 +237,7 @@ Status AcceptSocket(int fd, const std::string& address, WakeSignal* wake,
 
 Status ListenWith(const HostPort& where, const MakeConnection& make,
                   std::unique_ptr<Listener>* listener) {
-  Patience forever(WaitLimit::Forever());
+  WaitDeadline forever(WaitLimit::Forever());
   std::vector<tcp::endpoint> endpoints;
   const Status resolved =
       Resolve(where, true, nullptr, &forever, &endpoints);

@@ -114,7 +114,7 @@ class TlsConnection final : public Connection {
  private:
   bool is_server() const { return context_->role() == TlsRole::kServer; }
   [[nodiscard]] Status ExpectName();
-  [[nodiscard]] Status LookForPlainPeer(Patience* patience);
+  [[nodiscard]] Status LookForPlainPeer(WaitDeadline* deadline);
   [[nodiscard]] Status ReadRecords(char* buffer, size_t capacity,
                                    size_t* bytes, short* wait_for);
   [[nodiscard]] Status WriteRecord(const Slice& piece, bool is_last,
@@ -217,8 +217,8 @@ Status TlsConnection::Handshake(const WaitLimit& limit) {
   if (!inside.entered()) {
     return socket_.ClosedStatus();
   }
-  Patience patience(limit);
-  Status status = is_server() ? LookForPlainPeer(&patience) : Status::OK();
+  WaitDeadline deadline(limit);
+  Status status = is_server() ? LookForPlainPeer(&deadline) : Status::OK();
   while (status.ok()) {
     short wait_for = 0;
     {
@@ -240,7 +240,7 @@ Status TlsConnection::Handshake(const WaitLimit& limit) {
       }
     }
     if (status.ok()) {
-      status = socket_.Wait(wait_for, "TLS handshake", &patience);
+      status = socket_.Wait(wait_for, "TLS handshake", &deadline);
     }
   }
   return status;
@@ -248,8 +248,8 @@ Status TlsConnection::Handshake(const WaitLimit& limit) {
 
 // OpenSSL would close the connection of a client without TLS without a word. So
 // this sends a plain frame that says what is expected.
-Status TlsConnection::LookForPlainPeer(Patience* patience) {
-  const Status waited = socket_.Wait(POLLIN, "TLS handshake", patience);
+Status TlsConnection::LookForPlainPeer(WaitDeadline* deadline) {
+  const Status waited = socket_.Wait(POLLIN, "TLS handshake", deadline);
   if (!waited.ok()) {
     return waited;
   }
@@ -288,14 +288,14 @@ Status TlsConnection::Read(char* buffer, size_t capacity,
   if (!inside.entered()) {
     return socket_.ClosedStatus();
   }
-  Patience patience(limit);
+  WaitDeadline deadline(limit);
   for (;;) {
     short wait_for = 0;
     Status status = ReadRecords(buffer, capacity, bytes, &wait_for);
     if (!status.ok() || wait_for == 0) {
       return status;
     }
-    status = socket_.Wait(wait_for, "read", &patience);
+    status = socket_.Wait(wait_for, "read", &deadline);
     if (!status.ok()) {
       return status;
     }
@@ -332,7 +332,7 @@ Status TlsConnection::Write(const Slice* parts, size_t part_count,
   if (!inside.entered()) {
     return socket_.ClosedStatus();
   }
-  Patience patience(limit);
+  WaitDeadline deadline(limit);
   RecordCutter cutter(parts, part_count, &scratch_);
   while (!cutter.piece().empty()) {
     short wait_for = 0;
@@ -344,13 +344,13 @@ Status TlsConnection::Write(const Slice* parts, size_t part_count,
     }
     if (wait_for == 0) {
       cutter.Advance(written);
-      patience.Progress();
+      deadline.Progress();
       continue;
     }
     bool peer_ended = false;
     status = wait_for == POLLOUT
-                 ? socket_.WaitToWrite(&patience, &peer_ended)
-                 : socket_.Wait(wait_for, "write", &patience);
+                 ? socket_.WaitToWrite(&deadline, &peer_ended)
+                 : socket_.Wait(wait_for, "write", &deadline);
     if (peer_ended) {
       std::lock_guard<std::mutex> lock(mu_);
       return AlertBehind(

@@ -232,8 +232,9 @@ bool DescribeAlert(int alert, const std::string& peer_role,
       *text = refused + "it does not trust the CA that signed it";
       return true;
     case SSL_AD_DECRYPT_ERROR:
-      *text = refused + "its signature is wrong; was it signed by another CA of "
-                        "the same name?";
+      *text = refused +
+              "its signature is wrong; was it signed by another CA of "
+              "the same name?";
       return true;
     case SSL_AD_CERTIFICATE_EXPIRED:
       *text = refused + "it has expired";

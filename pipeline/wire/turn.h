@@ -4,7 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "pipeline/wire/patience.h"
+#include "pipeline/wire/wait_deadline.h"
 
 namespace sstferry {
 
@@ -15,13 +15,13 @@ namespace sstferry {
 class Turn {
  public:
   // Returns false if the patience ends first. After true, call Give().
-  [[nodiscard]] bool Take(Patience* patience) {
+  [[nodiscard]] bool Take(WaitDeadline* deadline) {
     std::unique_lock<std::mutex> lock(mu_);
     while (taken_) {
-      if (patience->Expired()) {
+      if (deadline->Expired()) {
         return false;
       }
-      given_.wait_until(lock, patience->WakeAt());
+      given_.wait_until(lock, deadline->WakeAt());
     }
     taken_ = true;
     return true;

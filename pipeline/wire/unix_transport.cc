@@ -75,14 +75,14 @@ class DirectoryTurn {
     if (fd_ < 0) {
       return CannotListen(path, dir + ": " + ErrorText(ErrnoCode(errno)));
     }
-    Patience patience(WaitLimit::Within(kBeginLimit));
+    WaitDeadline deadline(WaitLimit::Within(kBeginLimit));
     while (flock(fd_, LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK && errno != EINTR) {
         return CannotListen(path, errno);
       }
-      Patience pause(WaitLimit::Within(kLookAgain));
+      WaitDeadline pause(WaitLimit::Within(kLookAgain));
       PollSocket(-1, 0, nullptr, &pause);
-      if (patience.Expired()) {
+      if (deadline.Expired()) {
         return CannotListen(path, "another process has locked " + dir);
       }
     }
@@ -207,7 +207,8 @@ Status UnixListener::Accept(std::unique_ptr<Connection>* connection) {
   for (;;) {
     sockaddr_storage unnamed;
     int socket = -1;
-    const Status status = AcceptSocket(fd_, address_, &wake_, &unnamed, &socket);
+    const Status status =
+        AcceptSocket(fd_, address_, &wake_, &unnamed, &socket);
     if (!status.ok()) {
       return status;
     }
@@ -257,7 +258,7 @@ class UnixDialer final : public Dialer {
 
 Status UnixDialer::Dial(const WaitLimit& limit,
                         std::unique_ptr<Connection>* connection) {
-  Patience patience(limit);
+  WaitDeadline deadline(limit);
   int error = EAGAIN;
   while (error == EAGAIN) {
     if (wake_.raised()) {
@@ -266,18 +267,19 @@ Status UnixDialer::Dial(const WaitLimit& limit,
     const int fd = NewSocket();
     error = fd < 0 ? errno : ConnectSocket(fd, path_);
     if (error == 0) {
-      *connection = MakeUnixConnection(fd, address_, std::nullopt, Status::OK());
+      *connection =
+          MakeUnixConnection(fd, address_, std::nullopt, Status::OK());
       return Status::OK();
     }
     if (fd >= 0) {
       close(fd);
     }
     // poll(2) does not tell when a backlog has room again.
-    Patience pause(WaitLimit::Within(kLookAgain));
+    WaitDeadline pause(WaitLimit::Within(kLookAgain));
     if (error == EAGAIN) {
       PollSocket(-1, 0, &wake_, &pause);
     }
-    if (error == EAGAIN && patience.Expired()) {
+    if (error == EAGAIN && deadline.Expired()) {
       return MakeStatus(EndState::kDeadPeer,
                         "connect " + address_ + ": no answer in time");
     }

@@ -263,8 +263,9 @@ TEST_CASE("A pull that takes longer than --deadline ends with DEADLINE",
   REQUIRE_FALSE(fs::exists(dir / "target"));
 }
 
-TEST_CASE("A source killed in the middle is a dead peer and the next pull works",
-          "[bad_input][cli][crash]") {
+TEST_CASE(
+    "A source killed in the middle is a dead peer and the next pull works",
+    "[bad_input][cli][crash]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
   {

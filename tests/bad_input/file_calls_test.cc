@@ -35,9 +35,10 @@ size_t OffencesIn(const std::string& trace) {
 
 TEST_CASE("A call that another account can lead elsewhere is an offence",
           "[bad_input][accounts]") {
-  const std::string dir = "7 openat2(AT_FDCWD</>, \"/srv/app/db\", {flags="
-                          "O_PATH|O_NOFOLLOW, resolve=RESOLVE_NO_SYMLINKS}, 24) "
-                          "= 5</srv/app/db>\n";
+  const std::string dir =
+      "7 openat2(AT_FDCWD</>, \"/srv/app/db\", {flags="
+      "O_PATH|O_NOFOLLOW, resolve=RESOLVE_NO_SYMLINKS}, 24) "
+      "= 5</srv/app/db>\n";
   // Each is one offence, and names a rule.
   for (const char* line : {
            // 1. From "/" or the working directory.
@@ -88,9 +89,10 @@ TEST_CASE("A call that another account can lead elsewhere is an offence",
 
 TEST_CASE("A call that nobody can lead elsewhere is none",
           "[bad_input][accounts]") {
-  const std::string dir = "7 openat2(AT_FDCWD</>, \"/srv/app/db\", {flags="
-                          "O_PATH|O_NOFOLLOW, resolve=RESOLVE_NO_SYMLINKS}, 24) "
-                          "= 5</srv/app/db>\n";
+  const std::string dir =
+      "7 openat2(AT_FDCWD</>, \"/srv/app/db\", {flags="
+      "O_PATH|O_NOFOLLOW, resolve=RESOLVE_NO_SYMLINKS}, 24) "
+      "= 5</srv/app/db>\n";
   for (const char* line : {
            "open(\"/srv/application/x\", O_RDONLY) = 3</srv/application/x>",
            "open(\"/srv/app\", O_RDONLY) = 3</srv/app>",  // a name in /srv
@@ -117,9 +119,10 @@ TEST_CASE("A call that nobody can lead elsewhere is none",
   }
 }
 
-TEST_CASE("What root makes in another account's place is root's, until it gives "
-          "it away",
-          "[bad_input][accounts]") {
+TEST_CASE(
+    "What root makes in another account's place is root's, until it gives "
+    "it away",
+    "[bad_input][accounts]") {
   const std::string made =
       "7 openat2(AT_FDCWD</>, \"/srv/app\", {flags=O_PATH, "
       "resolve=RESOLVE_NO_SYMLINKS}, 24) = 5</srv/app>\n"
@@ -249,9 +252,10 @@ TEST_CASE("No call of root in another account's place can be led elsewhere",
     // status makes no name, and is not judged.
     Process status(Sstferry({"status", place.source(), "--json"}));
     REQUIRE(status.Wait() == 0);
-    const auto held = nlohmann::json::parse(status.out())["source"]["snapshots"];
-    REQUIRE(held.size() == 1);
-    place.Run({"release", place.source(), held[0]["id"]});
+    const auto received =
+        nlohmann::json::parse(status.out())["source"]["snapshots"];
+    REQUIRE(received.size() == 1);
+    place.Run({"release", place.source(), received[0]["id"]});
     serve->Signal(SIGTERM);
     REQUIRE(serve->Wait() == 0);
   }

@@ -132,7 +132,7 @@ TEST_CASE("The lanes of a target that is gone give back their threads, and "
   request.lanes = 2;
   request.chunk_bytes = 256u << 10;
   request.snapshot_use = SnapshotUse::kResume;
-  request.held_transfer = opened.transfer_id;
+  request.named_transfer = opened.transfer_id;
   REQUIRE_OK(control->SendMessage(FrameType::kOpenRequest, request));
   Frame frame;
   do {

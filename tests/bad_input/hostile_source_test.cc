@@ -398,7 +398,8 @@ TEST_CASE("Pull of something that is no sstferry says so",
       connection->Write(&part, 1, limit).PermitUncheckedError();
       char buffer[4096];
       size_t got = 1;
-      while (got > 0 && connection->Read(buffer, sizeof(buffer), limit, &got).ok()) {
+      while (got > 0 &&
+             connection->Read(buffer, sizeof(buffer), limit, &got).ok()) {
       }
     });
     HostPort where;
@@ -422,7 +423,7 @@ TEST_CASE("Pull refuses names of files that a source must not choose",
            "../x", "a/b", "/tmp/x", ".x", "..", "", std::string(129, 'n'),
            "000012.sst", "000012.SST", "CURRENT", "current", "MANIFEST-000001",
            "OPTIONS-000005", "000004.log", "LOCK", "IDENTITY", "LOG",
-           "sstferry.covers", "Sstferry.files", "last_transfer.json",
+           "sstferry.intervals", "Sstferry.files", "last_transfer.json",
            "core.17", "server.key", std::string("a\0b", 3)}) {
     INFO(name);
     SourceLies lies;

@@ -349,9 +349,10 @@ TEST_CASE("serve goes on when it has run out of descriptors",
   REQUIRE_OK(RunPull(options).status);
 }
 
-TEST_CASE("Every lane reads a level 0 with nearly as many files as the server has "
-          "descriptors",
-          "[bad_input][limits]") {
+TEST_CASE(
+    "Every lane reads a level 0 with nearly as many files as the server has "
+    "descriptors",
+    "[bad_input][limits]") {
   if (test::kChecksVptr) {
     return;
   }

@@ -368,9 +368,10 @@ TEST_CASE("A LOCK that is a link is not opened", "[bad_input][accounts]") {
   REQUIRE(EndStateOf(lock.Take(places.app)) == EndState::kRefused);
 }
 
-TEST_CASE("A pull that root starts in another account's place runs as that one, "
-          "and its hooks as root",
-          "[bad_input][accounts]") {
+TEST_CASE(
+    "A pull that root starts in another account's place runs as that one, "
+    "and its hooks as root",
+    "[bad_input][accounts]") {
   if (!IsRoot()) return;
   Places places;
   const ServeProcess server({"--db", "db=" + (places.dir / "source")});
@@ -413,11 +414,10 @@ TEST_CASE("A pull that root starts in another account's place runs as that one, 
     REQUIRE(pull.err().find("ended with code 7") != std::string::npos);
   }
   SECTION("and so does a signal, with the hook that runs") {
-    Process pull(Sstferry({"pull", server.url(), target, "--mode", "refresh",
-                           "--visibility", "swap", "--always-swap",
-                           "--method", "clone",
-                           "--before-swap",
-                           "echo runs > " + places.victim + "/runs; sleep 600"}));
+    Process pull(Sstferry(
+        {"pull", server.url(), target, "--mode", "refresh", "--visibility",
+         "swap", "--always-swap", "--method", "clone", "--before-swap",
+         "echo runs > " + places.victim + "/runs; sleep 600"}));
     while (!fs::exists(places.victim + "/runs")) {
     }
     pull.Signal(SIGTERM);
@@ -427,7 +427,8 @@ TEST_CASE("A pull that root starts in another account's place runs as that one, 
     fs::remove(places.victim + "/said");
     fs::remove(places.victim + "/metrics.prom");
     fs::remove(config);
-    for (const char* name : {"last_transfer.json.tmp", "sstferry.covers.tmp"}) {
+    for (const char* name :
+         {"last_transfer.json.tmp", "sstferry.intervals.tmp"}) {
       fs::create_symlink(places.secret, target + "/" + name);
     }
     Process pull(Sstferry({"pull", server.url(), target, "--mode", "refresh"}));
@@ -467,8 +468,9 @@ TEST_CASE("SIGTERM ends a pull that root started for another account with code "
   REQUIRE(OwnerOf(target) == kOther);
 }
 
-TEST_CASE("The account that owns a served database gets nothing else through it",
-          "[bad_input][accounts]") {
+TEST_CASE(
+    "The account that owns a served database gets nothing else through it",
+    "[bad_input][accounts]") {
   if (!IsRoot()) return;
   Places places;
   const std::string source = places.app + "/source";

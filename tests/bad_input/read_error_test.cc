@@ -26,7 +26,7 @@ struct Bench {
   }
   // Applied to every table that the source's snapshot holds.
   template <typename Damage>
-  void ForEachHeldTable(Damage damage) {
+  void ForEachPinnedTable(Damage damage) {
     std::vector<fs::path> tables;
     for (const std::string& name : NamesOf(dir.path())) {
       if (name.rfind("source.sstferry-snapshot-", 0) != 0) {
@@ -72,7 +72,7 @@ TEST_CASE("A source file that cannot be read is a SOURCE_ERROR on both ends",
           "[bad_input][source][end_state]") {
   // More files than RocksDB keeps open: some are opened when they are read.
   Bench bench(160);
-  bench.ForEachHeldTable([](const fs::path& table) { fs::remove(table); });
+  bench.ForEachPinnedTable([](const fs::path& table) { fs::remove(table); });
   bench.RequireEnd(EndState::kSourceError, "No such file or directory");
   REQUIRE(ExitCodeOf(EndState::kSourceError) == 1);
 }
@@ -80,7 +80,7 @@ TEST_CASE("A source file that cannot be read is a SOURCE_ERROR on both ends",
 TEST_CASE("A source file that becomes shorter is a SOURCE_ERROR on both ends",
           "[bad_input][source][end_state]") {
   Bench bench(4);
-  bench.ForEachHeldTable([](const fs::path& table) {
+  bench.ForEachPinnedTable([](const fs::path& table) {
     fs::resize_file(table, fs::file_size(table) / 2);
   });
   bench.RequireEnd(EndState::kSourceError, "truncated while it was read");

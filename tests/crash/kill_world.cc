@@ -333,7 +333,8 @@ void KillWorld::Finish() {
   }
   // Of pulls that were killed before they had written down what they asked
   // for; each goes when its time is over.
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto until =
+      std::chrono::steady_clock::now() + std::chrono::seconds(60);
   std::promise<void> never;
   while (!Leftovers().empty() && std::chrono::steady_clock::now() < until) {
     never.get_future().wait_for(std::chrono::milliseconds(50));
@@ -365,15 +366,17 @@ uint64_t KillWorld::chunks_cloned() const {
 }
 
 void KillWorld::Report() {
-  printf("%llu kills: %llu of the source, %llu of the relay, %llu of a target;"
-         " %llu chunks rebuilt, %llu cloned in the targets compared; %llu of these had the snapshot of another one\n",
-         static_cast<unsigned long long>(cycles_),
-         static_cast<unsigned long long>(kills_[0]),
-         static_cast<unsigned long long>(kills_[1]),
-         static_cast<unsigned long long>(kills_[2]),
-         static_cast<unsigned long long>(chunks_built()),
-         static_cast<unsigned long long>(chunks_cloned()),
-         static_cast<unsigned long long>(shared_));
+  printf(
+      "%llu kills: %llu of the source, %llu of the relay, %llu of a target;"
+      " %llu chunks rebuilt, %llu cloned in the targets compared; %llu of "
+      "these had the snapshot of another one\n",
+      static_cast<unsigned long long>(cycles_),
+      static_cast<unsigned long long>(kills_[0]),
+      static_cast<unsigned long long>(kills_[1]),
+      static_cast<unsigned long long>(kills_[2]),
+      static_cast<unsigned long long>(chunks_built()),
+      static_cast<unsigned long long>(chunks_cloned()),
+      static_cast<unsigned long long>(shared_));
 }
 
 }  // namespace sstferry

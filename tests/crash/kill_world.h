@@ -1,5 +1,5 @@
-// Real processes that are killed: a server of databases that are written all the
-// time, a relay, and pulls of these databases through it.
+// Real processes that are killed: a server of databases that are written all
+// the time, a relay, and pulls of these databases through it.
 #pragma once
 
 #include <atomic>

@@ -303,7 +303,8 @@ size_t KeysAfterPowerLoss(bool sync, Survival survival, uint64_t seed) {
       REQUIRE_OK(db->Put(how, std::to_string(1000 + i),
                          std::string(1000, 'v')));
     }
-    // RocksDB opens no database whose MANIFEST is torn in the middle of a flush.
+    // RocksDB opens no database whose MANIFEST is torn in the middle of a
+    // flush.
     REQUIRE_OK(db->PauseBackgroundWork());
     power->LosePower(survival, seed);
     db->ContinueBackgroundWork().PermitUncheckedError();

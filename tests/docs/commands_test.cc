@@ -156,8 +156,9 @@ TEST_CASE("A command line that the parser refuses is found", "[docs]") {
           "x.md:2: there is no command fetch\n");
   REQUIRE(BadLinesOf("```\ntarget$ sstferry pull a b --verfy\n```\n")
               .starts_with("x.md:2: "));
-  REQUIRE(BadLinesOf("```\nsstferry pull a b \\\n  --lanes 0\n```\n") ==
-          "x.md:2: --lanes: expected a whole number from 1 to 64, found \"0\"\n");
+  REQUIRE(
+      BadLinesOf("```\nsstferry pull a b \\\n  --lanes 0\n```\n") ==
+      "x.md:2: --lanes: expected a whole number from 1 to 64, found \"0\"\n");
   REQUIRE(BadLinesOf("```\nmake && sstferry pull a   # no target\n```\n")
               .starts_with("x.md:2: "));
   REQUIRE(BadLinesOf("```\nsstferry serve --db d --listen 0.0.0.0:1\n```\n")
@@ -184,7 +185,8 @@ TEST_CASE("A config line that no command knows is found", "[docs]") {
   REQUIRE(bad.find("pull has no listn") != std::string::npos);
   REQUIRE(bad.find("pull has no source") == std::string::npos);
   // Each is known, but to two commands.
-  REQUIRE_FALSE(BadLinesOf("```toml\nlisten = \"a\"\nlanes = 4\n```\n").empty());
+  REQUIRE_FALSE(
+      BadLinesOf("```toml\nlisten = \"a\"\nlanes = 4\n```\n").empty());
 }
 
 TEST_CASE("What may be typed is let pass", "[docs]") {
@@ -193,11 +195,11 @@ TEST_CASE("What may be typed is let pass", "[docs]") {
                      "$ sstferry pull sst://h/n '/a b' --cf x --cf y | tee z\n"
                      "listening on 127.0.0.1:7420\n"
                      "```\n"
-                     "`sstferry COMMAND --help`, `sstferry.covers`, `--`,\n"
+                     "`sstferry COMMAND --help`, `sstferry.intervals`, `--`,\n"
                      "`sstferry pull ... --replace`, `--begin K`, `x --y`\n"
                      "```cpp\nsstferry::PullOptions pull;\n```\n"
-                     "```toml\nsource = \"a\"\ntarget = \"b\"\n\nmode = \"refresh\"\n```\n") ==
-          "");
+                     "```toml\nsource = \"a\"\ntarget = \"b\"\n\nmode = "
+                     "\"refresh\"\n```\n") == "");
 }
 
 TEST_CASE("Every command line of README and docs parses", "[docs]") {

@@ -64,8 +64,10 @@ TEST_CASE("A table without a unique id is told by who made it",
   REQUIRE_FALSE(IdentityOf(file, {"another", "session", 7}) == identity);
 }
 
-TEST_CASE("A table of which nobody knows who made it has a weak identity by what "
-          "it is like", "[format][clone]") {
+TEST_CASE(
+    "A table of which nobody knows who made it has a weak identity by what "
+    "it is like",
+    "[format][clone]") {
   ManifestFile table = Table();
   table.has_unique_id = false;
   table.smallest = "a";

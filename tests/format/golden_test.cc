@@ -2,9 +2,9 @@
 // bad bytes, each with a note why it is bad and the error it must give.
 //
 // A .hex file: lines "# key: value", then hex digits with any white space.
-// "kind" is frame, journal, lease or sst (golden_sst_test.cc), "status" the code,
-// "error" the exact message.
-// To write the files of tests/golden anew after a deliberate change of format:
+// "kind" is frame, journal, lease or sst (golden_sst_test.cc), "status" the
+// code, "error" the exact message. To write the files of tests/golden anew
+// after a deliberate change of format:
 //   test_format "[.rewrite]"
 #include <filesystem>
 

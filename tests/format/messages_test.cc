@@ -74,11 +74,11 @@ TEST_CASE("Every message gives back all its fields", "[format]") {
                     SampleListReply(), SampleOpenRequest(), SampleOpened(),
                     SampleFamily(), SampleParts(), SamplePlanItems(),
                     SamplePlanEnd(), SamplePing(), SampleStats(),
-                    SampleFinish(), SampleCompress(), SampleHeld(),
+                    SampleFinish(), SampleCompress(), SampleReceived(),
                     SampleStatusRequest(), SampleStatusReply(),
                     SampleFactsRequest(), SampleFactsReply(),
                     SampleOtherFileRequest(), SampleOtherFilePart(),
-                    SampleTargetFamilies(), SampleCovers(),
+                    SampleTargetFamilies(), SampleIntervalRecords(),
                     SampleCloneSet(),
                     SampleCloneFiles());
   RequireRoundTrips(SamplePartRequest(), SampleChunkBegin(),
@@ -99,10 +99,10 @@ TEST_CASE("Every message round-trips with random contents", "[format]") {
   REQUIRE(rc::check([] {
     CheckAllRandom<Hello, HelloAck, End, ListReply, OpenRequest, Opened,
                    Family, Parts, PlanItems, PlanEnd, Ping, Stats, Finish,
-                   Compress, Held, StatusRequest, StatusReply, FactsRequest,
+                   Compress, Received, StatusRequest, StatusReply, FactsRequest,
                    FactsReply, OtherFileRequest, OtherFilePart,
                    TargetFamilies,
-                   Covers, CloneSet, CloneFiles>();
+                   IntervalRecords, CloneSet, CloneFiles>();
     CheckAllRandom<PartRequest, ChunkBegin, ChunkEnd, PartEnd,
                    DigestRequest, DigestReply, EntriesRequest,
                    EntriesReply, ChunkAck, UnitDigestRequest, SourceRecordPart,
@@ -247,12 +247,14 @@ TEST_CASE("EncodedBytes tells what an item adds to its payload", "[format]") {
     const auto family = RandomMessage<TargetFamily>();
     RC_ASSERT(Encode(TargetFamilies{{family}}).size() ==
               4 + EncodedBytes(family));
-    const auto cover = RandomMessage<Cover>();
-    RC_ASSERT(Encode(Covers{{cover}}).size() == 4 + EncodedBytes(cover));
+    const auto interval_record = RandomMessage<IntervalRecord>();
+    RC_ASSERT(Encode(IntervalRecords{{interval_record}}).size() ==
+              4 + EncodedBytes(interval_record));
     const auto file = RandomMessage<CloneFile>();
     RC_ASSERT(Encode(CloneFiles{{file}}).size() == 4 + EncodedBytes(file));
-    const HeldPart held;
-    RC_ASSERT(Encode(Held{{held}}).size() == 4 + EncodedBytes(held));
+    const ReceivedPart received;
+    RC_ASSERT(Encode(Received{{received}}).size() ==
+              4 + EncodedBytes(received));
     const auto entry = RandomMessage<EntryDigest>();
     RC_ASSERT(Encode(EntriesReply{{entry}, false}).size() ==
               5 + EncodedBytes(entry));

@@ -12,8 +12,9 @@
 namespace sstferry {
 namespace {
 
-TEST_CASE("A name that may be copied is one plain component, unlike a database's",
-          "[format][other_files]") {
+TEST_CASE(
+    "A name that may be copied is one plain component, unlike a database's",
+    "[format][other_files]") {
   for (const char* name :
        {"rocksdict-config.json", "SESSION_ID", "a", "A.b_c-9", "-x", "login",
         "LOGS", "Locked", "currents", "0", "000012", "000012.sst2", "x.sst.d",
@@ -33,8 +34,9 @@ TEST_CASE("A name that may be copied is one plain component, unlike a database's
            "manifest-x", "OPTIONS-000007", "Options-000007", "METADB-000001",
            "COMPACTION_PROGRESS-1", "archive", "Archive", "lost", "LOST",
            // ours
-           "sstferry.covers", "sstferry.x", "SSTferry.files",
-           "last_transfer.json", "LAST_TRANSFER.JSON", "last_transfer.json.tmp"}) {
+           "sstferry.intervals", "sstferry.x", "SSTferry.files",
+           "last_transfer.json", "LAST_TRANSFER.JSON",
+           "last_transfer.json.tmp"}) {
     INFO(name);
     REQUIRE(JudgeOtherName(name) == KeptBack::kName);
   }
@@ -45,15 +47,16 @@ TEST_CASE("A name that may be copied is one plain component, unlike a database's
   }
 }
 
-TEST_CASE("What RocksDB and sstferry make is known by its name, and nothing else",
-          "[format][other_files]") {
+TEST_CASE(
+    "What RocksDB and sstferry make is known by its name, and nothing else",
+    "[format][other_files]") {
   for (const char* name :
        {"CURRENT", "IDENTITY", "LOCK", "LOG", "LOG.old.1700000000000000",
         "MANIFEST-000005", "OPTIONS-000007", "OPTIONS-000007.dbtmp",
         "METADB-000001", "COMPACTION_PROGRESS-3", "000012.sst", "12.sst",
         "000012.ldb", "000012.blob", "000012.log", "000012.dbtmp",
         "CURRENT.dbtmp", "000012.sst.trash", "var_db_LOG", "var_db_LOG.old.17",
-        "sstferry.covers", "sstferry.source", "sstferry.health",
+        "sstferry.intervals", "sstferry.source", "sstferry.health",
         "sstferry.files", "sstferry.files.tmp", "last_transfer.json",
         "last_transfer.json.tmp"}) {
     INFO(name);

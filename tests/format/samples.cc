@@ -78,11 +78,11 @@ OpenRequest SampleOpenRequest() {
   m.compression = WireCompression::kZstd;
   m.compression_level = 3;
   m.snapshot_use = SnapshotUse::kShare;
-  m.held_transfer = SampleId();
+  m.named_transfer = SampleId();
   m.mode = TransferMode::kRefresh;
   m.compare = CompareMode::kDigest;
   m.target_families = 2;
-  m.target_covers = 3;
+  m.target_intervals = 3;
   m.waited_seconds = 61;
   m.newer_than[2] = 0x77;
   return m;
@@ -172,8 +172,8 @@ Finish SampleFinish() {
   return Finish{{{1, 2, 3, 4}, {5, 6, 7, 8}}, SampleStats()};
 }
 
-Held SampleHeld() {
-  Held m;
+Received SampleReceived() {
+  Received m;
   m.parts.push_back({7, {3, 300, 81600, 70000}});
   m.parts.push_back({9, Totals{}});
   return m;
@@ -196,15 +196,15 @@ OtherFilePart SampleOtherFilePart() {
 }
 
 StatusReply SampleStatusReply() {
-  HeldSnapshot held;
-  held.transfer_id = SampleId();
-  held.database = "orders";
-  held.snapshot_sequence = 123456789;
-  held.age_seconds = 61;
-  held.ttl_left_seconds = 3539;
-  held.readers = 1;
-  held.pinned_bytes = 5000000000;
-  return StatusReply{{held}};
+  RetainedSnapshot received;
+  received.transfer_id = SampleId();
+  received.database = "orders";
+  received.snapshot_sequence = 123456789;
+  received.age_seconds = 61;
+  received.ttl_left_seconds = 3539;
+  received.readers = 1;
+  received.pinned_bytes = 5000000000;
+  return StatusReply{{received}};
 }
 
 TargetFamilies SampleTargetFamilies() {
@@ -220,15 +220,10 @@ CloneFiles SampleCloneFiles() {
                       false, 1'700'000'000'123'456'789}}};
 }
 
-Covers SampleCovers() {
-  return Covers{{{1, {"a", kNulKey}, 123456789, true, true, {7, 8}, {3, 4}},
-                 {0,
-                  {std::nullopt, std::nullopt},
-                  5,
-                  false,
-                  false,
-                  {9, 10},
-                  {}}}};
+IntervalRecords SampleIntervalRecords() {
+  return IntervalRecords{
+      {{1, {"a", kNulKey}, 123456789, true, true, {7, 8}, {3, 4}},
+       {0, {std::nullopt, std::nullopt}, 5, false, false, {9, 10}, {}}}};
 }
 
 Compress SampleCompress() { return Compress{true}; }
@@ -377,11 +372,11 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kFinish, Encode(SampleFinish())},
       {FrameType::kFinished, Encode(SampleFinish())},
       {FrameType::kCompress, Encode(SampleCompress())},
-      {FrameType::kHeld, Encode(SampleHeld())},
+      {FrameType::kReceived, Encode(SampleReceived())},
       {FrameType::kStatusRequest, Encode(SampleStatusRequest())},
       {FrameType::kStatusReply, Encode(SampleStatusReply())},
       {FrameType::kTargetFamilies, Encode(SampleTargetFamilies())},
-      {FrameType::kCovers, Encode(SampleCovers())},
+      {FrameType::kIntervalRecords, Encode(SampleIntervalRecords())},
       {FrameType::kPartRequest, Encode(SamplePartRequest())},
       {FrameType::kChunkBegin, Encode(SampleChunkBegin())},
       {FrameType::kChunkData, "raw bytes of an SST file"},
@@ -495,7 +490,7 @@ Status DecodePayload(FrameType type, const Slice& payload) {
     case FrameType::kFinish: return DecodeAs<Finish>(payload);
     case FrameType::kFinished: return DecodeAs<Finish>(payload);
     case FrameType::kCompress: return DecodeAs<Compress>(payload);
-    case FrameType::kHeld: return DecodeAs<Held>(payload);
+    case FrameType::kReceived: return DecodeAs<Received>(payload);
     case FrameType::kStatusRequest: return DecodeAs<StatusRequest>(payload);
     case FrameType::kStatusReply: return DecodeAs<StatusReply>(payload);
     case FrameType::kFactsRequest: return DecodeAs<FactsRequest>(payload);
@@ -504,7 +499,7 @@ Status DecodePayload(FrameType type, const Slice& payload) {
       return DecodeAs<OtherFileRequest>(payload);
     case FrameType::kOtherFilePart: return DecodeAs<OtherFilePart>(payload);
     case FrameType::kTargetFamilies: return DecodeAs<TargetFamilies>(payload);
-    case FrameType::kCovers: return DecodeAs<Covers>(payload);
+    case FrameType::kIntervalRecords: return DecodeAs<IntervalRecords>(payload);
     case FrameType::kCloneSet: return DecodeAs<CloneSet>(payload);
     case FrameType::kCloneFiles: return DecodeAs<CloneFiles>(payload);
     case FrameType::kPartRequest: return DecodeAs<PartRequest>(payload);

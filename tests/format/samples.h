@@ -26,7 +26,7 @@ Ping SamplePing();
 Stats SampleStats();
 Finish SampleFinish();
 Compress SampleCompress();
-Held SampleHeld();
+Received SampleReceived();
 StatusRequest SampleStatusRequest();
 StatusReply SampleStatusReply();
 FactsRequest SampleFactsRequest();
@@ -34,7 +34,7 @@ FactsReply SampleFactsReply();
 OtherFileRequest SampleOtherFileRequest();
 OtherFilePart SampleOtherFilePart();
 TargetFamilies SampleTargetFamilies();
-Covers SampleCovers();
+IntervalRecords SampleIntervalRecords();
 CloneSet SampleCloneSet();
 CloneFiles SampleCloneFiles();
 Part KeyPart(uint32_t id, uint32_t family, const KeyInterval& interval,

@@ -134,7 +134,8 @@ KeyValues EntriesIn(const SstReader& reader) {
   KeyValues entries;
   REQUIRE_OK(reader.ForEachIndexEntry([&](const SstIndexEntry& block) {
     return reader.ForEachEntry(
-        block.handle, [&](const rocksdb::Slice& key, const rocksdb::Slice& value) {
+        block.handle,
+        [&](const rocksdb::Slice& key, const rocksdb::Slice& value) {
           entries.emplace_back(
               std::string(key.data(), key.size() - kSstKeyTrailerBytes),
               value.ToString());

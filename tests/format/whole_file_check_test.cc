@@ -1,4 +1,5 @@
-// Whole files of a clone, checked by their own checksums: no flipped bit passes.
+// Whole files of a clone, checked by their own checksums: no flipped bit
+// passes.
 #include <filesystem>
 
 #include "format/end_state.h"

@@ -64,7 +64,7 @@ void Use(uint8_t actions, SourceSession* session, fuzz::Gate* gate) {
   }
   if (next(kStatus)) {
     StatusReply reply;
-    status = session->AskHeld({"db"}, &reply);
+    status = session->AskRetained({"db"}, &reply);
   }
   if (next(kOpen)) {
     OpenRequest request;

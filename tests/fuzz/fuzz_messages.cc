@@ -35,8 +35,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       .PermitUncheckedError();
   CheckAll<Hello, HelloAck, End, ListRequest, ListReply, OpenRequest, Opened,
            Family, Parts, PlanItems, PlanEnd, Ping, Stats, Finish, Compress,
-           Held, StatusRequest, StatusReply, FactsRequest, FactsReply,
-           OtherFileRequest, OtherFilePart, TargetFamilies, Covers,
+           Received, StatusRequest, StatusReply, FactsRequest, FactsReply,
+           OtherFileRequest, OtherFilePart, TargetFamilies, IntervalRecords,
            CloneSet, CloneFiles, ChunkAck, UnitDigestRequest,
            SourceRecordPart, Busy, GroupRequest, GroupReply, DeltaRequest,
            PartRequest, ChunkBegin, ChunkEnd, PartEnd, DigestRequest,

@@ -23,8 +23,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     rocksdb::Options chunks;
     if (BuildFamily(description.families[i], {}, {}, &family).ok()) {
       const bool marked_blocks = size % 2 == 0;
-      ChunkOptions(family.final_options, family.format_version, RocksDbRelease(), marked_blocks,
-                   &chunks)
+      ChunkOptions(family.final_options, family.format_version,
+                   RocksDbRelease(), marked_blocks, &chunks)
           .PermitUncheckedError();
     }
   }

@@ -120,7 +120,7 @@ void World::Run(const Slice& script) {
   auto connection = std::make_unique<fuzz::ScriptConnection>(script, &gate);
   connection->set_mend_open([this](OpenRequest* request) {
     if (request->snapshot_use != SnapshotUse::kNew) {
-      request->held_transfer = Hold();
+      request->named_transfer = Hold();
     }
   });
   Channel channel(std::move(connection));

@@ -253,23 +253,23 @@ void MakeServerControlSeeds(const fs::path& directory) {
 }
 
 // Of a transfer that is held: gone on with, and read by a verify beside it.
-void MakeServerHeldSeeds(const fs::path& directory) {
+void MakeServerRetainedSeeds(const fs::path& directory) {
   OpenRequest request;
   request.database = "db";
   request.lanes = 2;
   request.chunk_bytes = 1u << 20;
   request.snapshot_use = SnapshotUse::kResume;
-  request.held_transfer[0] = 1;
+  request.named_transfer[0] = 1;
   request.compression = WireCompression::kAuto;
-  Held held;
-  held.parts.resize(2);
-  held.parts[1].part_id = 1;
+  Received received;
+  received.parts.resize(2);
+  received.parts[1].part_id = 1;
   Finish finish;
   finish.families.resize(2);
   std::string script = HelloOf(ConnectionKind::kControl);
   AddStep(FrameType::kOpenRequest, kMend, Encode(request), &script);
   AddStep(FrameType::kCompress, kGate, Encode(SampleCompress()), &script);
-  AddStep(FrameType::kHeld, 0, Encode(held), &script);
+  AddStep(FrameType::kReceived, 0, Encode(received), &script);
   Write(directory / "resume-lost", script);
   AddStep(FrameType::kFinish, 0, Encode(finish), &script);
   AddStep(FrameType::kEnd, 0, Encode(End()), &script);
@@ -579,7 +579,7 @@ int main(int argc, char** argv) {
   MakeBlobSeeds(directory);
   MakeCompressedSeeds(directory);
   MakeServerControlSeeds(directory / "server_control");
-  MakeServerHeldSeeds(directory / "server_control");
+  MakeServerRetainedSeeds(directory / "server_control");
   MakeServerLaneSeeds(directory / "server_lane");
   MakeClientControlSeeds(directory / "client_control");
   MakeClientLaneSeeds(directory / "client_lane");

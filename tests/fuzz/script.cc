@@ -7,7 +7,7 @@
 
 #include "format/wire_compression.h"
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/wire/patience.h"
+#include "pipeline/wire/wait_deadline.h"
 #include "tests/format/samples.h"
 
 namespace sstferry::fuzz {

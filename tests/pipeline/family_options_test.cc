@@ -262,8 +262,8 @@ TEST_CASE("CheckOptions leaves out every number just outside its bounds",
       }
       INFO(rule->name);
       REQUIRE(accepts(std::to_string(rule->low)));
-      for (const char* bad : {"", "x", "nan", "inf", "0x10", "1 ", "--1", "1e99",
-                              "99999999999999999999999999"}) {
+      for (const char* bad : {"", "x", "nan", "inf", "0x10", "1 ", "--1",
+                              "1e99", "99999999999999999999999999"}) {
         INFO(bad);
         REQUIRE(!accepts(bad));
       }
@@ -306,8 +306,9 @@ TEST_CASE("BuildFamily refuses a compaction style that it does not know",
 }
 
 // RocksDB 6.14 to 6.22, and 6.8, wrote these.
-TEST_CASE("BuildFamily takes values that RocksDB loads, however they are written",
-          "[pipeline][options]") {
+TEST_CASE(
+    "BuildFamily takes values that RocksDB loads, however they are written",
+    "[pipeline][options]") {
   FamilyDescription description = Described(ColumnFamilyOptions());
   Set(&description.options, "max_bytes_for_level_multiplier_additional",
       "1:{1}:{1}:{1}:{1}:{1}:{1}");
@@ -381,8 +382,9 @@ TEST_CASE("BuildFamily names all options it does not know in one note",
   BuiltFamily built;
   REQUIRE_OK(Build(description, &built));
   REQUIRE(built.notes.size() == known.notes.size() + 1);
-  REQUIRE(HasNote(built.notes, "not known to this RocksDB, and kept in OPTIONS as "
-                               "they are: 'option_of_tomorrow_0', 'option_o"));
+  REQUIRE(HasNote(built.notes,
+                  "not known to this RocksDB, and kept in OPTIONS as "
+                  "they are: 'option_of_tomorrow_0', 'option_o"));
   for (const std::string& note : built.notes) {
     REQUIRE(note.size() < kMaxNoteBytes);
   }

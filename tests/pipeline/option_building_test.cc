@@ -267,8 +267,8 @@ TEST_CASE("BuildFamily and ChunkOptions refuse other table formats",
   REQUIRE(EndStateOf(s) == EndState::kRefused);
   REQUIRE(MessageOf(s).find("'fam'") != std::string::npos);
   rocksdb::Options chunk;
-  REQUIRE(EndStateOf(ChunkOptions(options, 5, RocksDbRelease(), false, &chunk)) ==
-          EndState::kRefused);
+  REQUIRE(EndStateOf(ChunkOptions(options, 5, RocksDbRelease(), false,
+                                  &chunk)) == EndState::kRefused);
 }
 
 TEST_CASE("BuildFamily pulls universal families as leveled where it must",
@@ -337,8 +337,9 @@ TEST_CASE("Pull options are small and compact nothing", "[pipeline][options]") {
   REQUIRE(HasNote(built.advice, "blob"));
 }
 
-TEST_CASE("BuildFamily makes no options that a RocksDB with assertions aborts on",
-          "[pipeline][options]") {
+TEST_CASE(
+    "BuildFamily makes no options that a RocksDB with assertions aborts on",
+    "[pipeline][options]") {
   ColumnFamilyOptions options;
   std::string noted;
   SECTION("a tiny write buffer") { options.write_buffer_size = 1; }
@@ -406,8 +407,8 @@ TEST_CASE("ChunkOptions keep the table's shape and drop what costs memory",
   }
   REQUIRE(chunk.sample_for_compression == 0);
   for (uint32_t bad : {0u, 1u, kMaxTableFormatVersion + 1}) {
-    REQUIRE(EndStateOf(ChunkOptions(options, bad, RocksDbRelease(), false, &chunk)) ==
-            EndState::kIncompatible);
+    REQUIRE(EndStateOf(ChunkOptions(options, bad, RocksDbRelease(), false,
+                                    &chunk)) == EndState::kIncompatible);
   }
 }
 

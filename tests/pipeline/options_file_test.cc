@@ -121,8 +121,9 @@ TEST_CASE("OPTIONS of every kept version become the options they describe",
     RequireGoldenFamilies(description, BuildAll(description));
     rocksdb::DBOptions database;
     std::vector<rocksdb::ColumnFamilyDescriptor> families;
-    REQUIRE_OK(LoadOptionsText(ReplicaOptionsText(Golden(version), RocksDbRelease()),
-                               &database, &families, nullptr));
+    REQUIRE_OK(
+        LoadOptionsText(ReplicaOptionsText(Golden(version), RocksDbRelease()),
+                        &database, &families, nullptr));
     REQUIRE(families.size() == 4);
     REQUIRE(database.max_open_files == 500);
     REQUIRE(database.max_background_jobs == 6);
@@ -139,8 +140,9 @@ TEST_CASE("OPTIONS of a newer RocksDB are taken as far as they are understood",
   REQUIRE_OK(Parse(Golden("99.1.0"), &description, &notes));
   const auto families = BuildAll(description);
   CHECK(HasNote(notes, "SwarmOptions"));
-  for (const char* part : {"compression_manager", "compression_opts", "compaction_pri",
-                           "filter_policy", "format_version 9"}) {
+  for (const char* part :
+       {"compression_manager", "compression_opts", "compaction_pri",
+        "filter_policy", "format_version 9"}) {
     INFO(part);
     CHECK(HasNote(families[0].notes, part));
   }
@@ -274,9 +276,9 @@ void ParseAndBuild(const std::string& text) {
       FamilyDescription again;
       rocksdb::Options chunk;
       RC_ASSERT(DescribeFamily("f", built.final_options, &again).ok());
-      RC_ASSERT(
-          ChunkOptions(built.final_options, built.format_version, RocksDbRelease(), false, &chunk)
-              .ok());
+      RC_ASSERT(ChunkOptions(built.final_options, built.format_version,
+                             RocksDbRelease(), false, &chunk)
+                    .ok());
     }
     RC_ASSERT(built.notes.size() <= kMaxNotes);
   }

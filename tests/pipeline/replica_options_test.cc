@@ -166,7 +166,8 @@ TEST_CASE("The release of a replica is that of its newest OPTIONS",
       << "[Version]\n  rocksdb_version=10.4.2\n";
   std::ofstream(dir / "OPTIONS-000010")
       << "[Version]\n  rocksdb_version=8.11.4\n";
-  REQUIRE(ReleaseOfReplica(file_system, dir.path()) == RocksDbRelease{8, 11, 4});
+  REQUIRE(ReleaseOfReplica(file_system, dir.path()) ==
+          RocksDbRelease{8, 11, 4});
 }
 
 }  // namespace

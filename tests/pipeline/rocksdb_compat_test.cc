@@ -114,7 +114,8 @@ TEST_CASE("Chunks bear marks only where the target reads them, and no index "
   REQUIRE(Found(TextOf(family), own) == 3 * known);
   for (const bool marked_blocks : {false, true}) {
     rocksdb::Options chunk;
-    REQUIRE_OK(ChunkOptions(family, 5, RocksDbRelease(), marked_blocks, &chunk));
+    REQUIRE_OK(
+        ChunkOptions(family, 5, RocksDbRelease(), marked_blocks, &chunk));
     const std::string text = TextOf(chunk);
     INFO(text);
     REQUIRE(Found(text, marks) == (marked_blocks ? 2 * known : 0));

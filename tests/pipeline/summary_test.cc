@@ -185,13 +185,13 @@ TEST_CASE("Verify and plan add their keys, with keys of any bytes",
   RequireKeys(object, {"entries_left", "entries_right", "differences",
                        "first_differences"});
   REQUIRE(object["left"] == json({{"address", "/a"},
-                                  {"held_transfer_id", "aa00"},
+                                  {"snapshot_transfer_id", "aa00"},
                                   {"database_id", "id-a"},
                                   {"snapshot_sequence", 7},
                                   {"pulled", nullptr}}));
   REQUIRE(object["right"]["pulled"] ==
           json({{"transfer_id", "00ff"}, {"snapshot_sequence", 0}}));
-  REQUIRE(object["right"]["held_transfer_id"].is_null());
+  REQUIRE(object["right"]["snapshot_transfer_id"].is_null());
   REQUIRE(object["next"] == summary.next);
   REQUIRE(object["first_differences"][0]["key_bytes"] == 2000);
   REQUIRE(object["exit_code"] == 3);

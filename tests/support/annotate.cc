@@ -248,8 +248,8 @@ Status AnnotatePayload(FrameType type, const Slice& payload,
       return AnnotateMessage<Finish>(name, payload, kAt, out);
     case FrameType::kCompress:
       return AnnotateMessage<Compress>(name, payload, kAt, out);
-    case FrameType::kHeld:
-      return AnnotateMessage<Held>(name, payload, kAt, out);
+    case FrameType::kReceived:
+      return AnnotateMessage<Received>(name, payload, kAt, out);
     case FrameType::kStatusRequest:
       return AnnotateMessage<StatusRequest>(name, payload, kAt, out);
     case FrameType::kStatusReply:
@@ -268,8 +268,8 @@ Status AnnotatePayload(FrameType type, const Slice& payload,
       return AnnotateMessage<SourceRecordPart>(name, payload, kAt, out);
     case FrameType::kBusy:
       return AnnotateMessage<Busy>(name, payload, kAt, out);
-    case FrameType::kCovers:
-      return AnnotateMessage<Covers>(name, payload, kAt, out);
+    case FrameType::kIntervalRecords:
+      return AnnotateMessage<IntervalRecords>(name, payload, kAt, out);
     case FrameType::kCloneSet:
       return AnnotateMessage<CloneSet>(name, payload, kAt, out);
     case FrameType::kCloneFiles:

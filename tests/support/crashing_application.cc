@@ -235,7 +235,9 @@ class Application {
     return all;
   }
 
-  static std::string Key(uint32_t number) { return NumberedKey(number % kKeys); }
+  static std::string Key(uint32_t number) {
+    return NumberedKey(number % kKeys);
+  }
   std::string Value(const AppStep& step) const {
     return std::to_string(step.other) + std::string(step.other % 50, 'v');
   }

@@ -103,7 +103,8 @@ std::vector<std::string> SplitArguments(const std::string& text) {
     if (!quoted && (c == '<' || c == '{' || c == '[' || c == '(')) ++depth;
     // "=>" of a structure that the call changed is no bracket.
     const bool is_arrow = c == '>' && i > 0 && text[i - 1] == '=';
-    if (!quoted && ((c == '>' && !is_arrow) || c == '}' || c == ']' || c == ')')) {
+    if (!quoted &&
+        ((c == '>' && !is_arrow) || c == '}' || c == ']' || c == ')')) {
       --depth;
     }
     if (c == ',' && !quoted && depth == 0) {
@@ -285,8 +286,8 @@ class Judge {
                 dir.rfind("AT_FDCWD", 0) != 0};
   }
 
-  // Returns what is wrong with the lookups of one path; empty: nothing. Sets *target to
-  // the path that the call acts on.
+  // Returns what is wrong with the lookups of one path; empty: nothing. Sets
+  // *target to the path that the call acts on.
   std::string WrongLookup(const Line& line, const FileCall& call,
                           const Walk& walk, std::string* target) const {
     const bool no_links = Holds(line.text, "RESOLVE_NO_SYMLINKS");

@@ -22,7 +22,8 @@ struct FileCalls {
 // The rules, for each name that a call looks up in such a directory:
 //   1. No path from "/" or from the working directory leads through it, unless
 //      openat2 refuses links on all of the way (RESOLVE_NO_SYMLINKS).
-//   2. Below a descriptor (dirfd, or /proc/self/fd/N/), it is the last component.
+//   2. Below a descriptor (dirfd, or /proc/self/fd/N/), it is the last
+//   component.
 //   3. The call does not follow a link that the last component may be.
 // Calls of other users, and names in other directories, are free.
 FileCalls JudgeFileCalls(const std::string& trace, const std::string& place);

@@ -27,8 +27,8 @@ constexpr uint64_t kEndOfFile = UINT64_MAX;
 
 IOStatus PowerIsOff() { return IOStatus::IOError("the power is off"); }
 
-void Must(bool held, const std::string& what) {
-  if (!held) {
+void Must(bool received, const std::string& what) {
+  if (!received) {
     std::perror(what.c_str());
     std::abort();
   }

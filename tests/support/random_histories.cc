@@ -20,10 +20,10 @@ bool CheckHistories(const std::string& claim, int count, int max_size,
                                  " max_size=" + std::to_string(max_size) + " " +
                                  given;
   REQUIRE(setenv("RC_PARAMS", parameters.c_str(), 1) == 0);
-  const bool held = rc::check(claim, play);
+  const bool received = rc::check(claim, play);
   // Other cases of this process start children, which count for themselves.
   REQUIRE(setenv("RC_PARAMS", given.c_str(), 1) == 0);
-  return held;
+  return received;
 }
 
 rc::Gen<uint32_t> Below(uint32_t limit) {

@@ -13,7 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kMemories[] = {"sstferry.covers", "last_transfer.json"};
+constexpr const char* kMemories[] = {"sstferry.intervals",
+                                     "last_transfer.json"};
 
 rc::Gen<Act> SourceActs() {
   return rc::gen::weightedElement<Act>(

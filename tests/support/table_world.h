@@ -52,8 +52,8 @@ class TableWorld {
  public:
   TableWorld() { options_.create_if_missing = true; }
   ~TableWorld() {
-    for (const rocksdb::Snapshot* held : held_) {
-      db_->ReleaseSnapshot(held);
+    for (const rocksdb::Snapshot* received : received_) {
+      db_->ReleaseSnapshot(received);
     }
   }
 
@@ -84,7 +84,7 @@ class TableWorld {
       case Op::kFlush: REQUIRE_OK(db_->Flush({})); break;
       case Op::kCompact: Compact(1 + number % 4); break;
       case Op::kIngest: Ingest(key, value); break;
-      case Op::kHold: held_.push_back(db_->GetSnapshot()); break;
+      case Op::kHold: received_.push_back(db_->GetSnapshot()); break;
     }
   }
 
@@ -139,7 +139,7 @@ class TableWorld {
   rocksdb::Options options_;
   rocksdb::BlockBasedTableOptions table_;
   std::unique_ptr<rocksdb::DB> db_;
-  std::vector<const rocksdb::Snapshot*> held_;
+  std::vector<const rocksdb::Snapshot*> received_;
   int writes_ = 0;
 };
 

@@ -247,7 +247,8 @@ std::string Fingerprint(const std::string& directory) {
     struct stat info;
     REQUIRE(stat(path.c_str(), &info) == 0);
     text << path.string() << " " << info.st_ino;
-    if (path.filename() == "LOG") {  // its own application writes it at any time
+    if (path.filename() ==
+        "LOG") {  // its own application writes it at any time
       text << "\n";
       continue;
     }

@@ -55,11 +55,35 @@ TEST_CASE("ParseByteCount reads every unit", "[tools]") {
 
 TEST_CASE("ParseByteCount refuses what is no size and says what it wanted",
           "[tools]") {
-  for (const std::string text :
-       {"", "0", "0K", "-1", "+1", " 1", "1 ", "1 K", "1.5", "1.5B", "1.",
-        ".5K", "1..5K", "1.5.0K", "1.K", "0.0001K", "1.0000000001T", "64X", "K",
-        "0x10", "1KK", "1bb", "64MiBs", "16777216Ti", "18446744073.709551616G", "18446744073709551616",
-        "18446744073709551615K", "17179869184Gi", "1e9"}) {
+  for (const std::string text : {"",
+                                 "0",
+                                 "0K",
+                                 "-1",
+                                 "+1",
+                                 " 1",
+                                 "1 ",
+                                 "1 K",
+                                 "1.5",
+                                 "1.5B",
+                                 "1.",
+                                 ".5K",
+                                 "1..5K",
+                                 "1.5.0K",
+                                 "1.K",
+                                 "0.0001K",
+                                 "1.0000000001T",
+                                 "64X",
+                                 "K",
+                                 "0x10",
+                                 "1KK",
+                                 "1bb",
+                                 "64MiBs",
+                                 "16777216Ti",
+                                 "18446744073.709551616G",
+                                 "18446744073709551616",
+                                 "18446744073709551615K",
+                                 "17179869184Gi",
+                                 "1e9"}) {
     uint64_t bytes = 0;
     INFO("\"" << text << "\"");
     const std::string sentence =

@@ -56,11 +56,11 @@ TEST_CASE("A command sees what is exchanged, and a shell of its own",
   event.exchanged = true;
   setenv("SSTFERRY_EXCHANGED", "maybe", 1);
   // Signals that this process holds are not held there.
-  sigset_t held;
-  sigemptyset(&held);
-  sigaddset(&held, SIGTERM);
+  sigset_t retained;
+  sigemptyset(&retained);
+  sigaddset(&retained, SIGTERM);
   sigset_t before;
-  pthread_sigmask(SIG_BLOCK, &held, &before);
+  pthread_sigmask(SIG_BLOCK, &retained, &before);
   const Status status = Run(
       "echo \"$SSTFERRY_TARGET_DIR|$SSTFERRY_TRANSFER_ID|"
       "$SSTFERRY_EXCHANGED\" > " + out + " && grep SigBlk /proc/self/status "
@@ -111,7 +111,8 @@ TEST_CASE("A process that no hook started is not ended, whatever a note says",
   while (getpgid(child) != child) {
   }
   const std::string note = NoteOfCommand(target);
-  std::filesystem::create_directories(std::filesystem::path(note).parent_path());
+  std::filesystem::create_directories(
+      std::filesystem::path(note).parent_path());
   SECTION("one of this user") {
     WriteBytes(note, NameOfProcess(child) + "\n");
     chmod(note.c_str(), 0600);

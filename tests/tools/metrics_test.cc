@@ -188,8 +188,9 @@ TEST_CASE("The endpoint answers GET /metrics and nothing else",
   REQUIRE(Get(url, "/metrics?x=1").find("HTTP/1.1 200") == 0);
   REQUIRE(Get(url, "/").find("HTTP/1.1 404") == 0);
   REQUIRE(Get(url, "/metricsx").find("HTTP/1.1 404") == 0);
-  REQUIRE(Ask(url, "POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
-                   "0\r\n\r\n")
+  REQUIRE(Ask(url,
+              "POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
+              "0\r\n\r\n")
               .find("HTTP/1.1 405") == 0);
   // A name that somebody made mean this machine, and those that do.
   for (const char* host : {"evil.example", "evil.example:9420", "[::2]", ""}) {

@@ -77,7 +77,8 @@ TEST_CASE("The command that a verify advises makes the copy equal",
     db.Delete(before.begin()->first);
     db.Put(before.rbegin()->first, "altered");
   }
-  Process verify(Sstferry({"verify", world.source(), world.target(), "--json"}));
+  Process verify(
+      Sstferry({"verify", world.source(), world.target(), "--json"}));
   REQUIRE(verify.Wait() == 3);
   const std::string advised = nlohmann::json::parse(verify.out())["repair"];
   const std::string command = "sstferry pull " + world.source() + " " +

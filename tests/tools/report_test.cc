@@ -53,7 +53,8 @@ TEST_CASE("A pull's report is five lines that end with the verdict",
   summary.chunks_resumed = 3;
   summary.sst_bytes_resumed = summary.sst_bytes / 2;
   report = PullReport(summary);
-  REQUIRE(report.find("\nresumed: 3 chunks received by earlier runs, ") != std::string::npos);
+  REQUIRE(report.find("\nresumed: 3 chunks received by earlier runs, ") !=
+          std::string::npos);
   REQUIRE(report.find("275.0 MB/s") != std::string::npos);
 
   summary.replaced = "/copy.old-00ff";
@@ -79,9 +80,9 @@ TEST_CASE("A pull's report has at most six lines and counts in words",
     INFO(word);
     REQUIRE(report.find(word) != std::string::npos);
   }
-  const std::string part = summary.mode == "seed"          ? "1 ingest call;"
+  const std::string part = summary.mode == "seed"         ? "1 ingest call;"
                            : summary.visibility == "swap" ? "out of service"
-                                                           : "placed 1 chunk in";
+                                                          : "placed 1 chunk in";
   REQUIRE(report.find(part) != std::string::npos);
 }
 
@@ -91,7 +92,8 @@ TEST_CASE("Counts are singular for one alone", "[tools]") {
   REQUIRE(FormatCount(2, "entry", "entries") == "2 entries");
 }
 
-TEST_CASE("A refresh's report tells where its chunks went", "[tools][refresh]") {
+TEST_CASE("A refresh's report tells where its chunks went",
+          "[tools][refresh]") {
   Summary summary = FinishedPull();
   summary.mode = "refresh";
   summary.visibility = "all";
@@ -119,11 +121,11 @@ TEST_CASE("A verify's report says what was compared, and equal or what "
           "left:  /a at sequence 9\n"
           "right: /b at sequence 0, pulled from left at sequence 9\n");
 
-  summary.left.held_transfer_id = "aa00";
+  summary.left.snapshot_transfer_id = "aa00";
   REQUIRE(VerifyReport(summary).find(
               "\nleft:  /a, snapshot of aa00 at sequence 9\n") !=
           std::string::npos);
-  summary.left.held_transfer_id.clear();
+  summary.left.snapshot_transfer_id.clear();
 
   const bool changed = GENERATE(false, true);
   summary.status = MakeStatus(
@@ -217,7 +219,8 @@ TEST_CASE("A plan of a refresh tells what becomes of the bytes, and of no "
   INFO(report);
   for (const char* word :
        {"INTERVALS", "the target was written",
-        "skip: 1 interval, 10.0 MB stay as they are\nlookup: 1 interval, 1.0 MB "
+        "skip: 1 interval, 10.0 MB stay as they are\nlookup: 1 interval, 1.0 "
+        "MB "
         "to send, at most\ndelta: 1 interval, 90.0 MB to read and compare on "
         "both sides; what differs is sent\n"}) {
     REQUIRE(report.find(word) != std::string::npos);

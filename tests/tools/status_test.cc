@@ -94,16 +94,16 @@ TEST_CASE("Status follows a pull from its start over a kill to its end, "
   REQUIRE(state["source"].is_null());
   const std::string id = state["target"]["unfinished"]["transfer_id"];
 
-  json held = RunJson({"status", server.url()});
-  REQUIRE(held["target"].is_null());
-  REQUIRE(held["source"]["snapshots"].size() == 1);
-  REQUIRE(held["source"]["snapshots"][0]["id"] == id.substr(0, 8));
-  REQUIRE(held["source"]["snapshots"][0]["readers"] == 1);
+  json retained = RunJson({"status", server.url()});
+  REQUIRE(retained["target"].is_null());
+  REQUIRE(retained["source"]["snapshots"].size() == 1);
+  REQUIRE(retained["source"]["snapshots"][0]["id"] == id.substr(0, 8));
+  REQUIRE(retained["source"]["snapshots"][0]["readers"] == 1);
   REQUIRE(RunJson({"status", server.list_url()})["source"]["snapshots"]
               .size() == 1);
-  held = RunJson({"status", source});
-  REQUIRE(held["source"]["snapshots"][0]["id"] == id);
-  REQUIRE(held["source"]["pinned_bytes"] > 2'000'000);
+  retained = RunJson({"status", source});
+  REQUIRE(retained["source"]["snapshots"][0]["id"] == id);
+  REQUIRE(retained["source"]["pinned_bytes"] > 2'000'000);
   json refused = RunJson({"release", source, id}, 5);
   REQUIRE(refused["status"] == "BUSY");
 
@@ -140,8 +140,9 @@ TEST_CASE("Status follows a pull from its start over a kill to its end, "
   REQUIRE(state["target"]["complete"]["source"] == server.url());
   REQUIRE(state["source"]["snapshots"].empty());
   const std::string text = Run({"status", target}).out;
-  REQUIRE(text.find("source: " + target + "\nno snapshot is retained or in use\ntarget: " +
-                    target + "\ncomplete: transfer ") == 0);
+  REQUIRE(text.find("source: " + target +
+                    "\nno snapshot is retained or in use\ntarget: " + target +
+                    "\ncomplete: transfer ") == 0);
 }
 
 TEST_CASE("A pull that finds no place says so and begins by itself",
@@ -174,13 +175,14 @@ TEST_CASE("Release works without a server, and --restart releases by itself",
     pull.Wait();
   };
   cut(source);  // with the source in the same process
-  json held = RunJson({"status", source});
-  REQUIRE(held["source"]["snapshots"].size() == 1);
-  REQUIRE(held["source"]["snapshots"][0]["readers"] == 0);
+  json retained = RunJson({"status", source});
+  REQUIRE(retained["source"]["snapshots"].size() == 1);
+  REQUIRE(retained["source"]["snapshots"][0]["readers"] == 0);
   SECTION("release") {
-    REQUIRE(RunJson({"release", source,
-                     held["source"]["snapshots"][0]["id"]})["pinned_bytes"] >
-            2'000'000);
+    REQUIRE(
+        RunJson({"release", source,
+                 retained["source"]["snapshots"][0]["id"]})["pinned_bytes"] >
+        2'000'000);
     REQUIRE(RunJson({"status", source})["source"]["snapshots"].empty());
   }
   SECTION("--restart") {

@@ -86,12 +86,13 @@ TEST_CASE("zsh completes commands, options, values, names and directories",
   WriteFile(dir / "_sstferry", ZshCompletion());
   WriteFile(dir / "setup", kSetup);
   WriteFile(dir / "ask", kAsk);
-  WriteFile(dir / "sstferry",
-            "#!/bin/sh\n[ \"$1 $2 $3 $4\" = 'plan sst://h:1/ --tls-ca c' ] || "
-            "[ \"$1 $2\" = 'plan unix:/s' ] && echo '  unix:/s:orders' && exit\n"
-            "[ \"$1 $2 $3 $4\" = 'plan sst://h:1 --tls-ca c' ] || exit 1\n"
-            "echo 'sst://h:1 serves 2 databases:'\n"
-            "echo '  sst://h:1/orders'\necho '  sst://h:1/users'\n");
+  WriteFile(
+      dir / "sstferry",
+      "#!/bin/sh\n[ \"$1 $2 $3 $4\" = 'plan sst://h:1/ --tls-ca c' ] || "
+      "[ \"$1 $2\" = 'plan unix:/s' ] && echo '  unix:/s:orders' && exit\n"
+      "[ \"$1 $2 $3 $4\" = 'plan sst://h:1 --tls-ca c' ] || exit 1\n"
+      "echo 'sst://h:1 serves 2 databases:'\n"
+      "echo '  sst://h:1/orders'\necho '  sst://h:1/users'\n");
   std::filesystem::permissions(dir / "sstferry",
                                std::filesystem::perms::owner_all);
   const std::vector<std::pair<std::string, std::string>> rows = {

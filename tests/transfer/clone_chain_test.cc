@@ -71,8 +71,8 @@ TEST_CASE("A clone whose snapshot is gone keeps the tables that had come",
   TestServer server(ServeSample(dir / "a"));  // retains nothing
   const PullOptions options = Cloning(server.address(), dir / "target");
   const std::unique_ptr<Operation> pull = MakePull(options);
-  // Of 14 units, of which 5 are the tails of tables. At most three of all are not
-  // recorded, so two tables are whole, whatever came first.
+  // Of 14 units, of which 5 are the tails of tables. At most three of all are
+  // not recorded, so two tables are whole, whatever came first.
   std::atomic<int> left{13};
   TEST_SetFaultHook([&](const std::string& name) {
     if (name == "LaneClient:ChunkSynced" && --left == 0) pull->Cancel();

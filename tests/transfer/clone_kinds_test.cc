@@ -113,17 +113,17 @@ TEST_CASE("Versions that a snapshot at the source held are in a clone",
   std::string properties;
   {
     OpenDb db(dir / "source", OneFamily(Quiet()));
-    const rocksdb::Snapshot* held = nullptr;
+    const rocksdb::Snapshot* received = nullptr;
     for (int version = 0; version < 3; ++version) {
       for (int i = 0; i < 100; ++i) {
         db.Put(NumberedKey(i), std::to_string(version));
       }
-      if (held == nullptr) {
-        held = db->GetSnapshot();
+      if (received == nullptr) {
+        received = db->GetSnapshot();
       }
     }
     db.Flush();
-    db->ReleaseSnapshot(held);
+    db->ReleaseSnapshot(received);
     REQUIRE(db->GetProperty("rocksdb.estimate-num-keys", &properties));
   }
   Clone(dir);

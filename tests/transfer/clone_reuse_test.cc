@@ -103,16 +103,16 @@ TEST_CASE("A swap by clone sends only files that the target does not have",
   const TempDir dir;
   MakeSource(dir / "source");
   REQUIRE_OK(Swap(dir).status);
-  const uint64_t held = BytesWith(dir / "target", ".sst");
+  const uint64_t received = BytesWith(dir / "target", ".sst");
   Change(dir / "source", "changed");
-  const uint64_t more = BytesWith(dir / "source", ".sst") - held;
+  const uint64_t more = BytesWith(dir / "source", ".sst") - received;
   const Ferried night = Swap(dir);
   INFO(night.message());
   REQUIRE_OK(night.status);
   REQUIRE(night.summary.exchanged);
   REQUIRE(night.summary.files_reused == 4);
-  REQUIRE(night.summary.bytes_reused == held);
-  REQUIRE(night.summary.bytes_skipped == held);
+  REQUIRE(night.summary.bytes_reused == received);
+  REQUIRE(night.summary.bytes_skipped == received);
   REQUIRE(night.summary.sst_bytes < more + 32'000);
   REQUIRE(night.summary.files_cloned < 7);
   REQUIRE_FALSE(fs::exists(dir / "target.sstferry"));
@@ -440,7 +440,8 @@ TEST_CASE("A new target links from an older copy beside it",
   }
 }
 
-TEST_CASE("A damaged target is no source of files", "[transfer][clone][reuse]") {
+TEST_CASE("A damaged target is no source of files",
+          "[transfer][clone][reuse]") {
   const TempDir dir;
   MakeSource(dir / "source");
   REQUIRE_OK(Swap(dir).status);

@@ -219,7 +219,7 @@ TEST_CASE("A clone keeps universal and FIFO levels, blobs and merge operands",
                              {"merges", merges}};
   OpenDb db(dir / "source", families);
   // Keeps operands and old versions apart.
-  const rocksdb::Snapshot* const held = db->GetSnapshot();
+  const rocksdb::Snapshot* const received = db->GetSnapshot();
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 300; ++i) {
       for (const char* name : {"default", "universal", "fifo", "blobs"}) {
@@ -230,7 +230,7 @@ TEST_CASE("A clone keeps universal and FIFO levels, blobs and merge operands",
     db.Flush();
   }
   db.Merge("in the WAL", "too", "merges");
-  db->ReleaseSnapshot(held);
+  db->ReleaseSnapshot(received);
   const Ferried moved = Clone(dir);
   INFO(moved.message());
   REQUIRE_OK(moved.status);

@@ -1,6 +1,7 @@
 // Random histories of a replica whose disk fails: bytes of its tables change,
-// tables, CURRENT and ends of the MANIFEST are lost, pulls are stopped. Once any
-// run or verify has told of a fault, no run ends with OK before it is mended.
+// tables, CURRENT and ends of the MANIFEST are lost, pulls are stopped. Once
+// any run or verify has told of a fault, no run ends with OK before it is
+// mended.
 //
 // SSTFERRY_HISTORIES  how many (default 60)
 // RC_PARAMS           rapidcheck's own, "seed=..." above all
@@ -161,7 +162,8 @@ class DamagedReplica {
 
   // An application that cannot open its database writes nothing.
   void Foreign(uint32_t key) {
-    if (is_whole_) OpenDb(target_, OneFamily(Small())).Put(NumberedKey(key), "f");
+    if (is_whole_)
+      OpenDb(target_, OneFamily(Small())).Put(NumberedKey(key), "f");
   }
 
   void Night(const Misfortune& each) {
@@ -224,7 +226,7 @@ class DamagedReplica {
     const rocksdb::Status status = MakeVerify(options)->Run(&summary);
     const EndState state = EndStateOf(status);
     if (status.ok()) {
-      held_ = pasts_.rbegin()->first;
+      received_ = pasts_.rbegin()->first;
       RequireEqual(/*is_mended=*/false);
       is_known_ = false;
     } else if (state == EndState::kCorrupt || state == EndState::kDifferent) {
@@ -270,7 +272,8 @@ class DamagedReplica {
     for (const fs::directory_entry& entry : fs::directory_iterator(target_)) {
       if (entry.path().filename().string().starts_with("MANIFEST-")) {
         const uint64_t size = entry.file_size();
-        fs::resize_file(entry.path(), size - std::min<uint64_t>(size, bytes + 1));
+        fs::resize_file(entry.path(),
+                        size - std::min<uint64_t>(size, bytes + 1));
         is_whole_ = false;
       }
     }
@@ -289,7 +292,7 @@ class DamagedReplica {
     Summary summary;
     const rocksdb::Status status = pull->Run(&summary);
     TEST_SetFaultHook(nullptr);
-    if (status.ok()) held_ = summary.snapshot_sequence;
+    if (status.ok()) received_ = summary.snapshot_sequence;
     if (verified != nullptr) *verified = summary.verified;
     return status;
   }
@@ -317,7 +320,7 @@ class DamagedReplica {
         is_mended ? db->VerifyChecksum() : rocksdb::Status::OK();
     if (!sound.ok()) RC_FAIL("damaged: " + sound.ToString());
     db.reset();
-    RC_ASSERT(pasts_.at(held_) == EntriesOf(copy, OneFamily(Small())));
+    RC_ASSERT(pasts_.at(received_) == EntriesOf(copy, OneFamily(Small())));
   }
 
   const TempDir dir_;
@@ -325,7 +328,7 @@ class DamagedReplica {
   const std::string target_ = dir_ / "target";
   uint64_t written_ = 0;
   std::map<uint64_t, Entries> pasts_;  // of the source, by sequence
-  uint64_t held_ = 0;  // the sequence that the replica is said to hold
+  uint64_t received_ = 0;  // the sequence that the replica is said to hold
   bool is_known_ = false;  // a fault was told and not mended
   bool is_whole_ = true;   // nothing was damaged since it was last equal
   bool has_lost_ = false;  // a table

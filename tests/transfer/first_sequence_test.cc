@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "format/coding.h"
-#include "format/cover_file.h"
+#include "format/interval_file.h"
 #include "format/sealed_file.h"
 #include "pipeline/pull/first_sequence.h"
 #include "rocksdb/sst_file_writer.h"
@@ -268,8 +268,10 @@ TEST_CASE("Status and verify tell of a replica that stands at sequence 0",
   Ferried ended;
   ended.status = MakeVerify(options)->Run(&ended.summary);
   REQUIRE_OK(ended.status);
-  REQUIRE(ended.notes_mention(dir / "a" + " stands at RocksDB's last sequence"));
-  REQUIRE(ended.notes_mention(dir / "b" + " stands at RocksDB's last sequence"));
+  REQUIRE(
+      ended.notes_mention(dir / "a" + " stands at RocksDB's last sequence"));
+  REQUIRE(
+      ended.notes_mention(dir / "b" + " stands at RocksDB's last sequence"));
   const auto at_zero = [&] {
     StatusOptions asked;
     asked.where.directory = dir / "b";
@@ -289,18 +291,19 @@ TEST_CASE("A record of before, which counts no entries, lets a refresh compare "
   const TempDir dir;
   MakeSource(dir / "source", OneFamily(Quiet()));
   REQUIRE_OK(Ferry(dir / "source", dir / "target").status);
-  const std::string path = dir / "target/" + kCoverFileName;
-  CoverFile covers;
-  REQUIRE_OK(DecodeCoverFile(BytesOf(path), &covers));
-  std::string payload(covers.transfer_id.begin(), covers.transfer_id.end());
-  PutBytes(&payload, covers.source_database_id);
+  const std::string path = dir / "target/" + kIntervalFileName;
+  IntervalFile intervals;
+  REQUIRE_OK(DecodeIntervalFile(BytesOf(path), &intervals));
+  std::string payload(intervals.transfer_id.begin(),
+                      intervals.transfer_id.end());
+  PutBytes(&payload, intervals.source_database_id);
   PutFixed8(&payload, 0);  // mixed
   PutFixed64(&payload, 0);
-  PutFixed64(&payload, covers.sequence);
-  PutBytes(&payload, covers.target_database_id);
+  PutFixed64(&payload, intervals.sequence);
+  PutBytes(&payload, intervals.target_database_id);
   payload += "families and records in another layout";
   std::string old;
-  SealFile(kOldCoverMagic, payload, &old);
+  SealFile(kOldIntervalMagic, payload, &old);
   WriteBytes(path, old);
   {
     OpenDb db(dir / "target", OneFamily(Quiet()));

@@ -59,8 +59,8 @@ std::string OptionsIn(const std::string& dir) {
   return BytesOf(paths.back());
 }
 
-// Replaces `from` in the newest OPTIONS file, as another release or a fork would
-// have written it.
+// Replaces `from` in the newest OPTIONS file, as another release or a fork
+// would have written it.
 void EditOptions(const std::string& dir, const std::string& from,
                  const std::string& to) {
   const std::string path = OptionsFilesIn(dir).back();
@@ -152,8 +152,9 @@ TEST_CASE("A seed leaves the source's OPTIONS word for word, and no others",
   }
 }
 
-TEST_CASE("A part of a database has the options of its families, and of default",
-          "[transfer][versions]") {
+TEST_CASE(
+    "A part of a database has the options of its families, and of default",
+    "[transfer][versions]") {
   const TempDir dir;
   Families families = OneFamily(Quiet());
   families.emplace_back("odd #1:\\", WithXxh3());
@@ -356,9 +357,10 @@ TEST_CASE("A database whose tables will be of a format that this RocksDB does "
   REQUIRE(moved.summary.method == "clone");
 }
 
-TEST_CASE("Tables that this RocksDB does not read are cloned, or refused by one "
-          "name",
-          "[transfer][versions]") {
+TEST_CASE(
+    "Tables that this RocksDB does not read are cloned, or refused by one "
+    "name",
+    "[transfer][versions]") {
   const TempDir dir;
   Fill(dir / "source");
   SetRelease(dir / "source", "99.1.0");

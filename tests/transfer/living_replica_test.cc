@@ -666,16 +666,15 @@ TEST_CASE("Whatever a replica's application does, it reads what its source "
     const TempDir dir;
     Histories(dir, world, &counts).Live();
   };
-  const bool held =
+  const bool received =
       CheckHistories("an application reads what it should", worlds, 100, play);
   std::cerr << counts.seeds << " seeds, " << counts.clones
             << " clones; refreshes: " << counts.open << " of open databases, "
             << counts.directories << " of directories, " << counts.swaps
-            << " by swap, "
-            << counts.refused << " refused; reads by " << counts.snapshots << " snapshots, "
-            << counts.iterators << " iterators, " << counts.copies
-            << " copies\n";
-  REQUIRE(held);
+            << " by swap, " << counts.refused << " refused; reads by "
+            << counts.snapshots << " snapshots, " << counts.iterators
+            << " iterators, " << counts.copies << " copies\n";
+  REQUIRE(received);
   REQUIRE(counts.seeds > 0);
   REQUIRE(counts.open > 0);
   REQUIRE(counts.snapshots > 0);

@@ -10,7 +10,7 @@
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
-#include "tests/support/held_support.h"
+#include "tests/support/retained_support.h"
 #include "tests/support/relay.h"
 #include "tests/support/sample_bytes.h"
 #include "tests/support/sample_database.h"
@@ -242,14 +242,14 @@ TEST_CASE("A stalled and a slow reader of a snapshot hold up nobody else",
   REQUIRE(slow_summary.snapshot_sequence == fast.snapshot_sequence);
 
   request.snapshot_use = SnapshotUse::kResume;
-  request.held_transfer = stalled.announced.opened.transfer_id;
+  request.named_transfer = stalled.announced.opened.transfer_id;
   Announced again;
   std::unique_ptr<Channel> control;
   std::unique_ptr<Channel> lane;
   REQUIRE_OK(OpenAs(server.address(), request, &control, &again));
   REQUIRE(again.opened.resumed);
   REQUIRE(again.opened.snapshot_sequence == fast.snapshot_sequence);
-  REQUIRE_OK(DialLane(server.address(), request.held_transfer, 0, &lane));
+  REQUIRE_OK(DialLane(server.address(), request.named_transfer, 0, &lane));
   Finish totals;
   REQUIRE_OK(TakeParts(lane.get(),
                         static_cast<uint32_t>(again.parts.size()), &totals));

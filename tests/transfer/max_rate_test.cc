@@ -155,9 +155,10 @@ TEST_CASE("Lanes that wait their turn under a cap are not too slow",
   options.source.host = "in-process";
   options.source.name = "db";
   options.lanes = 16;
-  Puller puller(options, transport.dialer.get(), [](const PullContext* context) {
-    return std::make_unique<SeedTarget>(context);
-  });
+  Puller puller(options, transport.dialer.get(),
+                [](const PullContext* context) {
+                  return std::make_unique<SeedTarget>(context);
+                });
   Summary summary;
   const rocksdb::Status status = puller.Run(&summary);
   server->Stop();

@@ -70,7 +70,8 @@ std::unique_ptr<rocksdb::TransactionDB> OpenTransactions(
     const std::string& path, rocksdb::TxnDBWritePolicy policy) {
   rocksdb::Options options{rocksdb::DBOptions(), Quiet()};
   options.create_if_missing = true;
-  // Its thread would write into LOG while a pull must leave the source as it is.
+  // Its thread would write into LOG while a pull must leave the source as it
+  // is.
   options.stats_persist_period_sec = 0;
   options.stats_dump_period_sec = 0;
   rocksdb::TransactionDBOptions kind;
@@ -240,7 +241,8 @@ TEST_CASE("Auto clones where only the target lacks the comparator",
   served.name = "open";
   served.db = db.get();
   served.handles = {db.cf()};
-  RequireCloned(FerryOpen(served, dir / "target"), "an application's own order");
+  RequireCloned(FerryOpen(served, dir / "target"),
+                "an application's own order");
   REQUIRE(EntriesOf(dir / "target", OddFamilies()).size() == 1);
 }
 
@@ -353,7 +355,8 @@ TEST_CASE("Auto clones a database that holds prepared transactions",
 TEST_CASE("Prepared transactions are left out with a note where auto may not "
           "clone", "[transfer][method]") {
   const TempDir dir;
-  const auto source = OpenTransactions(dir / "source", rocksdb::WRITE_COMMITTED);
+  const auto source =
+      OpenTransactions(dir / "source", rocksdb::WRITE_COMMITTED);
   const auto prepared = Prepare(source.get());
   PullOptions options;
   SECTION("since chunks were asked for") {

@@ -88,9 +88,10 @@ TEST_CASE("Range deletions that no property counts are in a refresh in place",
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
-TEST_CASE("A SingleDelete is found where fewer deletions are counted than range "
-          "deletions",
-          "[transfer][refresh][old]") {
+TEST_CASE(
+    "A SingleDelete is found where fewer deletions are counted than range "
+    "deletions",
+    "[transfer][refresh][old]") {
   const TempDir dir;
   FillOrdinary(dir / "source");
   REQUIRE_OK(Refresh(dir / "source", dir / "target").status);

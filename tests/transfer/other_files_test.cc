@@ -71,7 +71,8 @@ TEST_CASE("A seed by any method takes over the application's files",
   REQUIRE(ferried.summary.other_files == 3);
   REQUIRE(ferried.summary.other_files_bytes == 700'018);
   REQUIRE(ferried.notes_mention("not as of the same point in time"));
-  // The access of the database, never more than at the source, never to execute.
+  // The access of the database, never more than at the source, never to
+  // execute.
   const mode_t files = ModeOf(dir / "target/CURRENT");
   REQUIRE((files & 0111) == 0);
   REQUIRE(ModeOf(dir / "target/NAME-config.json") == files);
@@ -121,8 +122,10 @@ TEST_CASE("Files that must not come are named and stay behind",
   }
 }
 
-TEST_CASE("A file of 16 MiB comes, and one of a byte more does not, nor what is "
-          "above 64 MiB in all", "[transfer][other_files]") {
+TEST_CASE(
+    "A file of 16 MiB comes, and one of a byte more does not, nor what is "
+    "above 64 MiB in all",
+    "[transfer][other_files]") {
   const TempDir dir;
   const std::string source = dir / "source";
   MakeSource(source);
@@ -259,8 +262,9 @@ TEST_CASE("At a swap the replica keeps its own files and those that it changed",
   REQUIRE(world.Config() == "three");
 }
 
-TEST_CASE("A file that no pull copied is the replica's, whatever the source has",
-          "[transfer][other_files][swap]") {
+TEST_CASE(
+    "A file that no pull copied is the replica's, whatever the source has",
+    "[transfer][other_files][swap]") {
   SwapWorld world;
   world.Night(PullMethod::kIngest, OtherFiles::kIgnore);
   REQUIRE_FALSE(fs::exists(world.target() + "/config"));
@@ -277,8 +281,10 @@ TEST_CASE("A file that no pull copied is the replica's, whatever the source has"
   }
 }
 
-TEST_CASE("A swap that copies no files keeps the replica's, and what it knows of "
-          "them", "[transfer][other_files][swap]") {
+TEST_CASE(
+    "A swap that copies no files keeps the replica's, and what it knows of "
+    "them",
+    "[transfer][other_files][swap]") {
   SwapWorld world;
   world.Night();
   Write(world.source() + "/config", "two");

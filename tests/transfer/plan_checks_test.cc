@@ -79,9 +79,9 @@ class LockedElsewhere {
       struct flock lock {};
       lock.l_type = F_WRLCK;
       lock.l_whence = SEEK_SET;
-      const bool held = whole_file ? flock(fd, LOCK_EX | LOCK_NB) == 0
+      const bool received = whole_file ? flock(fd, LOCK_EX | LOCK_NB) == 0
                                    : fcntl(fd, F_SETLK, &lock) == 0;
-      char byte = held ? 'y' : 'n';
+      char byte = received ? 'y' : 'n';
       close(done_[1]);
       const bool told = write(ready[1], &byte, 1) == 1;
       _exit(told && read(done_[0], &byte, 1) == 0 ? 0 : 1);

@@ -45,7 +45,8 @@ rc::Gen<History> HistoryGen() {
       });
   return rc::gen::build<History>(
       rc::gen::set(&History::kinds, kinds),
-      rc::gen::set(&History::steps, rc::gen::container<std::vector<Step>>(StepGen())),
+      rc::gen::set(&History::steps,
+                   rc::gen::container<std::vector<Step>>(StepGen())),
       rc::gen::set(&History::lanes, inRange<uint32_t>(1, 9)),
       rc::gen::set(&History::chunk_bytes,
                    inRange<uint32_t>(64 << 10, 200 << 10)),
@@ -96,11 +97,11 @@ TEST_CASE("Random histories arrive entry by entry", "[transfer][exact]") {
       most_chunks = std::max(most_chunks, moved.summary.chunks);
     }
   };
-  const bool held = CheckHistories("a history arrives entry by entry",
+  const bool received = CheckHistories("a history arrives entry by entry",
                                    HistoryCount(60), 120, play);
   std::cerr << "moved " << entries << " entries in " << chunks
             << " chunks, at most " << most_chunks << " at once\n";
-  REQUIRE(held);
+  REQUIRE(received);
   REQUIRE(most_chunks > 4);
 }
 

@@ -286,8 +286,8 @@ constexpr char kHistories[] = "child: crashed applications";
 constexpr char kClonedHistories[] = "child: cloned crashed applications";
 
 // A clone of a database that the application can open opens and shows the same,
-// transactions included. One that it cannot open may be cloned: it is as broken.
-// True: equal.
+// transactions included. One that it cannot open may be cloned: it is as
+// broken. True: equal.
 bool CheckClone(const Crash& crash, CrashedSource* source) {
   const AppView recovered = source->AsRecovered();
   const CrashedSource::Pulled pulled = source->Pull(PullMethod::kClone);
@@ -342,7 +342,7 @@ TEST_CASE(kClonedHistories, "[.child]") {
     equal[AppKindName(crash.history.setup.kind)] +=
         CheckClone(crash, &source) ? 1 : 0;
   };
-  const bool held =
+  const bool received =
       CheckHistories("what is recovered is cloned", histories, 60, play);
   int all = 0;
   for (const auto& [kind, count] : equal) {
@@ -350,7 +350,7 @@ TEST_CASE(kClonedHistories, "[.child]") {
     REQUIRE(count > 0);
     all += count;
   }
-  REQUIRE(held);
+  REQUIRE(received);
   REQUIRE(2 * all > histories);
 }
 
@@ -417,7 +417,7 @@ TEST_CASE(kHistories, "[.child]") {
     }
     ++ended[group][recovered.prepared.empty() ? "equal" : "equal but prepared"];
   };
-  const bool held =
+  const bool received =
       CheckHistories("what is recovered is pulled", histories, 60, play);
   int equal = 0;
   for (const auto& [group, counts] : ended) {
@@ -433,7 +433,7 @@ TEST_CASE(kHistories, "[.child]") {
   }
   std::cerr << "at most " << most_wals << " WALs; " << cut_lives
             << " lives were ended by RocksDB\n";
-  REQUIRE(held);
+  REQUIRE(received);
   // A pull that always refuses would prove nothing.
   REQUIRE(4 * equal > histories);
   REQUIRE(most_wals > 2);

@@ -59,9 +59,10 @@ TEST_CASE("A replica whose application compacts it is refreshed at the cost of "
   ExpectSameEntries(source, target);
 }
 
-TEST_CASE("What an application wrote is compared where it wrote, and the report "
-          "says so",
-          "[transfer][refresh][delta]") {
+TEST_CASE(
+    "What an application wrote is compared where it wrote, and the report "
+    "says so",
+    "[transfer][refresh][delta]") {
   const TempDir dir;
   const std::string source = dir / "source";
   const std::string target = dir / "target";

@@ -165,8 +165,9 @@ TEST_CASE("Keys of a WAL are looked up again after the source lost its WAL",
   REQUIRE(without.summary.entries_deleted == 100);
 }
 
-TEST_CASE("A key of a lost WAL is not deleted under other bytes of the same key",
-          "[transfer][refresh][delta]") {
+TEST_CASE(
+    "A key of a lost WAL is not deleted under other bytes of the same key",
+    "[transfer][refresh][delta]") {
   static const CaselessComparator order;
   rocksdb::ColumnFamilyOptions caseless = Quiet();
   caseless.comparator = &order;

@@ -72,14 +72,13 @@ void showValue(const Night& night, std::ostream& os) {
   ShowDeeds("target", night.target, os);
   os << "\n  visibility " << kNames[static_cast<int>(night.visibility)]
      << " families " << night.families << " begin " << night.begin << " end "
-     << night.end << " hidden " << night.hidden << " compare "
-     << night.compare << " most_point_deletions "
-     << night.most_point_deletions << " adopts " << night.adopts << " drops_missing "
-     << night.drops_missing << " compacts " << night.compacts << " verifies "
-     << night.verifies << " is_open " << night.is_open << " is_looked_at "
-     << night.is_looked_at << " lanes " << night.lanes << " chunk_bytes "
-     << night.chunk_bytes << " compact_from " << night.compact_from
-     << " stops_at " << night.stops_at;
+     << night.end << " hidden " << night.hidden << " compare " << night.compare
+     << " most_point_deletions " << night.most_point_deletions << " adopts "
+     << night.adopts << " drops_missing " << night.drops_missing << " compacts "
+     << night.compacts << " verifies " << night.verifies << " is_open "
+     << night.is_open << " is_looked_at " << night.is_looked_at << " lanes "
+     << night.lanes << " chunk_bytes " << night.chunk_bytes << " compact_from "
+     << night.compact_from << " stops_at " << night.stops_at;
 }
 
 void showValue(const World& world, std::ostream& os) {
@@ -551,14 +550,15 @@ TEST_CASE("Whatever happened to both sides, a refresh leaves what was asked "
     const TempDir dir;
     Histories(dir, world, &counts).Live();
   };
-  const bool held =
+  const bool received =
       CheckHistories("a refresh is exact or refused", worlds, 100, play);
   std::cerr << counts.refreshes << " refreshes (" << counts.parts
             << " of parts, " << counts.open << " of open databases, "
-            << counts.hidden << " beside a family that cannot be opened): "
-            << counts.sent << " parts sent, " << counts.unchanged
-            << " unchanged, " << counts.compared << " compared, "
-            << counts.looked_up << " looked up, " << counts.deltas << " deltas, "
+            << counts.hidden
+            << " beside a family that cannot be opened): " << counts.sent
+            << " parts sent, " << counts.unchanged << " unchanged, "
+            << counts.compared << " compared, " << counts.looked_up
+            << " looked up, " << counts.deltas << " deltas, "
             << counts.range_deletions
             << " tables with range deletions ingested; " << counts.stopped
             << " stopped, " << counts.resumed << " gone on with; refused";
@@ -566,7 +566,7 @@ TEST_CASE("Whatever happened to both sides, a refresh leaves what was asked "
     std::cerr << " '" << reason << "' " << count;
   }
   std::cerr << "\n";
-  REQUIRE(held);
+  REQUIRE(received);
   REQUIRE(counts.sent > 0);
   REQUIRE(counts.unchanged > 0);
   REQUIRE(counts.compared > 0);

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "pipeline/disk/durable.h"
-#include "pipeline/pull/cover_record.h"
+#include "pipeline/pull/interval_records.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tests/support/catch.h"
@@ -265,7 +265,7 @@ TEST_CASE("A memory is not believed beside the data of another day",
           "[transfer][refresh][evidence]") {
   const bool newer_memory = GENERATE(false, true);
   TwoFamilies world;
-  const std::string memory = "/sstferry.covers";
+  const std::string memory = "/sstferry.intervals";
   Copy(world.target, world.dir / "day1");
   Put(world.source, "a", "2");
   Put(world.source, "y", "2", "b");
@@ -299,7 +299,7 @@ TEST_CASE("A memory is not believed beside a twin of the same id and sequence",
   }
   REQUIRE(SequenceOf(world.target) == there);
   Compact(world.target);
-  const std::string memory = "/sstferry.covers";
+  const std::string memory = "/sstferry.intervals";
   fs::copy_file(twin + memory, world.target + memory,
                 fs::copy_options::overwrite_existing);
   REQUIRE_OK(Refresh(world.source, world.target).status);
@@ -309,15 +309,15 @@ TEST_CASE("A memory is not believed beside a twin of the same id and sequence",
 
 // Makes the target say that its files are those it always knew.
 void Forge(const std::string& dir) {
-  CoverFile record;
+  IntervalFile record;
   bool found = false;
   rocksdb::FileSystem* const disk = rocksdb::FileSystem::Default().get();
-  REQUIRE_OK(ReadCovers(disk, dir, &found, &record));
+  REQUIRE_OK(ReadIntervals(disk, dir, &found, &record));
   OpenDb db(dir, kTwo);
   const std::vector<FamilyHandle> families = {
       {"default", db.cf("default")}, {"b", db.cf("b")}};
   REQUIRE_OK(RecordTables(db.get(), families, &record));
-  REQUIRE_OK(WriteCovers(disk, dir, record));
+  REQUIRE_OK(WriteIntervals(disk, dir, record));
 }
 
 TEST_CASE("What a verify finds different is healed by the next plain refresh",
@@ -364,12 +364,13 @@ TEST_CASE("A comparison by digest finds what nobody doubted",
 class AtPoint {
  public:
   AtPoint(const std::string& point, const std::function<void()>& act) {
-    TEST_SetFaultHook([point, act, done = false](const std::string& name) mutable {
-      if (name == point && !done) {
-        done = true;
-        act();
-      }
-    });
+    TEST_SetFaultHook(
+        [point, act, done = false](const std::string& name) mutable {
+          if (name == point && !done) {
+            done = true;
+            act();
+          }
+        });
   }
   ~AtPoint() { TEST_SetFaultHook(nullptr); }
 };

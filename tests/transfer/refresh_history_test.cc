@@ -491,7 +491,7 @@ TEST_CASE("A target with a past of its own equals the source after a refresh, "
                 !world.past.empty(), &counts);
     }
   };
-  const bool held = CheckHistories("a refresh leaves the source's entries",
+  const bool received = CheckHistories("a refresh leaves the source's entries",
                                    worlds, 100, play);
   std::cerr << counts.refreshes << " refreshes: " << counts.sent
             << " parts sent, " << counts.unchanged << " unchanged, "
@@ -502,7 +502,7 @@ TEST_CASE("A target with a past of its own equals the source after a refresh, "
             << counts.swaps_crashed << " crashes, " << counts.swaps_met
             << " while the application was stopped or later, "
             << counts.swaps_resumed << " chunks resumed\n";
-  REQUIRE(held);
+  REQUIRE(received);
   REQUIRE(counts.sent > 0);
   REQUIRE(counts.unchanged > 0);
   REQUIRE(counts.compared > 0);

@@ -107,7 +107,7 @@ TEST_CASE("A refresh says that it compacts while it does",
   std::string published;
   std::string compacted;
   TEST_SetFaultHook([&](const std::string& point) {
-    if (point == "Refresh:CoversWritten") published = pull->progress().phase;
+    if (point == "Refresh:IntervalsWritten") published = pull->progress().phase;
     if (point == "Refresh:CompactionRecorded") {
       compacted = pull->progress().phase;
     }

@@ -80,9 +80,10 @@ struct Pair {
   }
 };
 
-TEST_CASE("An iterator and a snapshot from before a range deletion see what was "
-          "there",
-          "[transfer][refresh][range_deletion]") {
+TEST_CASE(
+    "An iterator and a snapshot from before a range deletion see what was "
+    "there",
+    "[transfer][refresh][range_deletion]") {
   const bool compacts = GENERATE(false, true);
   Pair pair;
   pair.options.most_point_deletions = 10;
@@ -221,8 +222,9 @@ TEST_CASE("A range deletion reaches no further than the target's own keys",
   REQUIRE(value_of(150) == "none");
 }
 
-TEST_CASE("A source that has nothing where the target has much is told two keys",
-          "[transfer][refresh][range_deletion]") {
+TEST_CASE(
+    "A source that has nothing where the target has much is told two keys",
+    "[transfer][refresh][range_deletion]") {
   const bool is_all = GENERATE(false, true);
   Pair pair;
   const Content kept = is_all ? Content() : Content::From(0, 10);

@@ -1,7 +1,7 @@
 // A target that holds yesterday's data, made current.
 #include <filesystem>
 
-#include "format/cover_file.h"
+#include "format/interval_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/refreshed.h"
 

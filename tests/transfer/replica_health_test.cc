@@ -7,7 +7,7 @@
 #include "format/health_file.h"
 #include "pipeline/base/known_fault.h"
 #include "pipeline/disk/durable.h"
-#include "pipeline/pull/cover_record.h"
+#include "pipeline/pull/interval_records.h"
 #include "pipeline/pull/health.h"
 #include "rocksdb/utilities/transaction_db.h"
 #include "sstferry/status.h"
@@ -199,7 +199,8 @@ TEST_CASE("A swap of a damaged clone fetches the damaged file alone",
 
 TEST_CASE("A file that a replica lost is damage", "[transfer][health]") {
   World world(GENERATE(PullMethod::kIngest, PullMethod::kClone));
-  const std::string lost = GENERATE(std::string(".sst"), std::string("CURRENT"));
+  const std::string lost =
+      GENERATE(std::string(".sst"), std::string("CURRENT"));
   const std::string path = lost == "CURRENT"
                                ? world.target + "/CURRENT"
                                : PathsWith(world.target, lost).front();
@@ -223,12 +224,12 @@ TEST_CASE("A file that a replica lost is damage", "[transfer][health]") {
 void Differ(const World& world) {
   Fill(world.target, 100, 1, "foreign");
   bool found = false;
-  CoverFile record;
+  IntervalFile record;
   rocksdb::FileSystem* const disk = rocksdb::FileSystem::Default().get();
-  REQUIRE_OK(ReadCovers(disk, world.target, &found, &record));
+  REQUIRE_OK(ReadIntervals(disk, world.target, &found, &record));
   OpenDb db(world.target, OneFamily(Quiet()));
   REQUIRE_OK(RecordTables(db.get(), {{"default", db.cf()}}, &record));
-  REQUIRE_OK(WriteCovers(disk, world.target, record));
+  REQUIRE_OK(WriteIntervals(disk, world.target, record));
 }
 
 TEST_CASE("A difference that a verify found is mended by the next refresh, "

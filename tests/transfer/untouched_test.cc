@@ -104,14 +104,14 @@ const Refusal kRefusals[] = {
      {EndState::kRefused}},
     {"a target without a memory",
      [](World* w) {
-       fs::remove(w->T() + "/sstferry.covers");
+       fs::remove(w->T() + "/sstferry.intervals");
        fs::remove(w->T() + "/last_transfer.json");
      },
      {EndState::kRefused}},
     {"a target that is no database",
      [](World* w) {
        for (const char* name :
-            {"/CURRENT", "/sstferry.covers", "/last_transfer.json"}) {
+            {"/CURRENT", "/sstferry.intervals", "/last_transfer.json"}) {
          fs::remove(w->T() + name);
        }
      },

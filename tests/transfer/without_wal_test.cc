@@ -67,8 +67,9 @@ TEST_CASE("A flush after the snapshot was begun is no flush in the future",
   REQUIRE(pulled.summary.last_flush_seconds_before == 0);
 }
 
-TEST_CASE("A pull says nothing of it where a WAL holds entries, or nobody writes",
-          "[transfer][without_wal]") {
+TEST_CASE(
+    "A pull says nothing of it where a WAL holds entries, or nobody writes",
+    "[transfer][without_wal]") {
   const TempDir dir;
   const bool is_open = GENERATE(true, false);
   {

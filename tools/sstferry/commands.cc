@@ -21,10 +21,10 @@ constexpr uint64_t kMaxConnections = 65536;
 const OptionSpec kFamilyOption = {
     "cf", "NAME", Group::kCommon,
     "Select column family NAME (repeatable). Default: all.", true};
-const OptionSpec kBeginOption = {
-    "begin", "KEY", Group::kCommon,
-    "Start at KEY, inclusive, in each selected family's own order. Default: the "
-    "first key."};
+const OptionSpec kBeginOption = {"begin", "KEY", Group::kCommon,
+                                 "Start at KEY, inclusive, in each selected "
+                                 "family's own order. Default: the "
+                                 "first key."};
 const OptionSpec kEndOption = {
     "end", "KEY", Group::kCommon,
     "End before KEY. Default: after the last key."};
@@ -44,7 +44,8 @@ std::vector<OptionSpec> TlsRows() {
   return {
       Row<Arguments>(
           "tls-cert", Group::kNetwork,
-          "Certificate of this side with its intermediates, PEM. With --tls-key "
+          "Certificate of this side with its intermediates, PEM. With "
+          "--tls-key "
           "and --tls-ca, every connection uses TLS 1.3. Default: plain TCP.",
           [](auto& a) -> auto& { return TlsOf(a).cert; }, PathValue("FILE")),
       Row<Arguments>(
@@ -81,7 +82,8 @@ template <typename Arguments>
 OptionSpec SnapshotDirRow() {
   return Row<Arguments>(
       "snapshot-dir", Group::kAdvanced,
-      "Link the private snapshot of a source directory in DIR, which must be on "
+      "Link the private snapshot of a source directory in DIR, which must be "
+      "on "
       "the source's file system, unless that is read-only. Default: beside the "
       "source, or in TMPDIR for one on a read-only file system.",
       [](auto& a) -> auto& { return SnapshotDirOf(a); }, PathValue("DIR"));
@@ -116,148 +118,205 @@ std::vector<OptionSpec> Joined(
 }
 
 std::vector<OptionSpec> ServeOptionSpecs() {
-  return Joined({{
-      {"db", "[NAME=]DIR", Group::kCommon,
-       "Serve the database directory DIR as NAME, which is 1 to 64 of A-Z a-z "
-       "0-9 . _ - (repeatable). Default NAME: DIR's last component.",
-       true},
-      Row<Serve>("listen", Group::kCommon,
-       "Accept connections at HOST:PORT, where port 0 takes a free port, or at "
-       "the Unix socket unix:/PATH, where only accounts of --allow-uid may "
-       "connect.",
-       [](auto& a) -> auto& { return a.listen; }, AddressValue()),
-      Row<Serve>("max-rate", Group::kCommon,
-       "Send at most BYTES per second, over all transfers together. SIGHUP "
-       "reads it again from --config.",
-       [](auto& a) -> auto& { return a.options.max_rate_bytes_per_sec; },
-       BytesValue("no limit")),
-      Row<Serve>("once", Group::kCommon,
-       "Exit after the first transfer, with that transfer's exit code.",
-       [](auto& a) -> auto& { return a.once; }),
-      Row<Serve>("allow-missing", Group::kCommon,
-       "Start even if a database is missing or cannot be read now; each request "
-       "opens it again. Default: check every database, and fail.",
-       [](auto& a) -> auto& { return a.allow_missing; }),
-      Row<Serve>("max-lanes", Group::kLimits,
-       "Allow N lanes per transfer; a pull that asks for more gets N.",
-       [](auto& a) -> auto& { return a.options.max_lanes; },
-       NumberValue(1, kMaxLanes)),
-      Row<Serve>("max-transfers", Group::kLimits,
-       "Serve N transfers at once; the targets of further ones wait and ask again.",
-       [](auto& a) -> auto& { return a.options.max_transfers; },
-       NumberValue(1, kMaxConnections)),
-      Row<Serve>("share-snapshots", Group::kLimits,
-       "Keep the snapshot of a pull with --snapshot latest this long, and give "
-       "it to all such pulls.",
-       [](auto& a) -> auto& { return a.options.share_snapshots; },
-       LeaseValue("each gets its own")),
-      Row<Serve>("memory", Group::kLimits,
-       "Keep up to BYTES in memory of what targets have not acknowledged, at "
-       "least 2 MiB for each lane.",
-       [](auto& a) -> auto& { return a.options.memory_bytes; }, BytesValue()),
-      Row<Serve>("chunk-cache", Group::kLimits,
-       "Keep up to BYTES of rebuilt chunks of shared snapshots beside them, in "
-       "all, so that each is built once for all targets.",
-       [](auto& a) -> auto& { return a.options.chunk_cache_bytes; },
-       BytesValue("", "build for each")),
-      TtlRow<Serve>(),
-      Row<Serve>("min-free", Group::kLimits,
-       "Release snapshots while less than N% of their file system is free: idle "
-       "ones first, from the oldest, then the largest in use.",
-       [](auto& a) -> auto& { return a.options.min_free_percent; },
-       PercentValue()),
-      Row<Serve>("max-connections", Group::kLimits,
-       "Accept N connections at once; a pull uses one, and one per lane.",
-       [](auto& a) -> auto& { return a.options.max_connections; },
-       NumberValue(1, kMaxConnections)),
-      Row<Serve>("max-per-address", Group::kLimits,
-       "Accept N connections from one address at once.",
-       [](auto& a) -> auto& { return a.options.max_connections_per_address; },
-       NumberValue(1, kMaxConnections)),
-      }, TlsRows<Serve>(), {
-      {"allow-uid", "UID", Group::kNetwork,
-       "Allow the user UID, a number or a name, to connect to a Unix socket "
-       "(repeatable). Default: root and the user that runs serve, who always "
-       "may.",
-       true},
-      {"allow", "NAME=SUBJECT", Group::kNetwork,
-       "Serve database NAME only to certificates whose common name or DNS, IP, "
-       "URI or e-mail name is exactly SUBJECT (repeatable), or to every "
-       "certificate that --tls-ca accepts if SUBJECT is *. Needs TLS. Default: "
-       "*, with a warning.",
-       true},
-      Row<Serve>("insecure", Group::kNetwork,
-       "Allow --listen beyond this machine without TLS. Anyone who reaches the "
-       "port can then read the databases.",
-       [](auto& a) -> auto& { return a.insecure; }),
-      StallRow<Serve>(),
-      Row<Serve>("snapshot-dir", Group::kAdvanced,
-       "Link private snapshots in DIR, which must be on the databases' file "
-       "system, unless that is read-only. Default: beside each database, or in "
-       "TMPDIR for those on a read-only file system.",
-       [](auto& a) -> auto& { return a.options.snapshot_dir; },
-       PathValue("DIR")),
-      {"wal-dir", "NAME=DIR", Group::kAdvanced,
-       "Read the WAL of database NAME from DIR (repeatable). Default: "
-       "where its OPTIONS file and MANIFEST say.",
-       true},
-      kMetricsOption,
-  }});
+  return Joined(
+      {{
+           {"db", "[NAME=]DIR", Group::kCommon,
+            "Serve the database directory DIR as NAME, which is 1 to 64 of A-Z "
+            "a-z "
+            "0-9 . _ - (repeatable). Default NAME: DIR's last component.",
+            true},
+           Row<Serve>(
+               "listen", Group::kCommon,
+               "Accept connections at HOST:PORT, where port 0 takes a free "
+               "port, or at "
+               "the Unix socket unix:/PATH, where only accounts of --allow-uid "
+               "may "
+               "connect.",
+               [](auto& a) -> auto& { return a.listen; }, AddressValue()),
+           Row<Serve>(
+               "max-rate", Group::kCommon,
+               "Send at most BYTES per second, over all transfers together. "
+               "SIGHUP "
+               "reads it again from --config.",
+               [](auto& a) -> auto& {
+                 return a.options.max_rate_bytes_per_sec;
+               },
+               BytesValue("no limit")),
+           Row<Serve>(
+               "once", Group::kCommon,
+               "Exit after the first transfer, with that transfer's exit code.",
+               [](auto& a) -> auto& { return a.once; }),
+           Row<Serve>(
+               "allow-missing", Group::kCommon,
+               "Start even if a database is missing or cannot be read now; "
+               "each request "
+               "opens it again. Default: check every database, and fail.",
+               [](auto& a) -> auto& { return a.allow_missing; }),
+           Row<Serve>(
+               "max-lanes", Group::kLimits,
+               "Allow N lanes per transfer; a pull that asks for more gets N.",
+               [](auto& a) -> auto& { return a.options.max_lanes; },
+               NumberValue(1, kMaxLanes)),
+           Row<Serve>(
+               "max-transfers", Group::kLimits,
+               "Serve N transfers at once; the targets of further ones wait "
+               "and ask again.",
+               [](auto& a) -> auto& { return a.options.max_transfers; },
+               NumberValue(1, kMaxConnections)),
+           Row<Serve>(
+               "share-snapshots", Group::kLimits,
+               "Keep the snapshot of a pull with --snapshot latest this long, "
+               "and give "
+               "it to all such pulls.",
+               [](auto& a) -> auto& { return a.options.share_snapshots; },
+               LeaseValue("each gets its own")),
+           Row<Serve>(
+               "memory", Group::kLimits,
+               "Keep up to BYTES in memory of what targets have not "
+               "acknowledged, at "
+               "least 2 MiB for each lane.",
+               [](auto& a) -> auto& { return a.options.memory_bytes; },
+               BytesValue()),
+           Row<Serve>(
+               "chunk-cache", Group::kLimits,
+               "Keep up to BYTES of rebuilt chunks of shared snapshots beside "
+               "them, in "
+               "all, so that each is built once for all targets.",
+               [](auto& a) -> auto& { return a.options.chunk_cache_bytes; },
+               BytesValue("", "build for each")),
+           TtlRow<Serve>(),
+           Row<Serve>(
+               "min-free", Group::kLimits,
+               "Release snapshots while less than N% of their file system is "
+               "free: idle "
+               "ones first, from the oldest, then the largest in use.",
+               [](auto& a) -> auto& { return a.options.min_free_percent; },
+               PercentValue()),
+           Row<Serve>(
+               "max-connections", Group::kLimits,
+               "Accept N connections at once; a pull uses one, and one per "
+               "lane.",
+               [](auto& a) -> auto& { return a.options.max_connections; },
+               NumberValue(1, kMaxConnections)),
+           Row<Serve>(
+               "max-per-address", Group::kLimits,
+               "Accept N connections from one address at once.",
+               [](auto& a) -> auto& {
+                 return a.options.max_connections_per_address;
+               },
+               NumberValue(1, kMaxConnections)),
+       },
+       TlsRows<Serve>(),
+       {
+           {"allow-uid", "UID", Group::kNetwork,
+            "Allow the user UID, a number or a name, to connect to a Unix "
+            "socket "
+            "(repeatable). Default: root and the user that runs serve, who "
+            "always "
+            "may.",
+            true},
+           {"allow", "NAME=SUBJECT", Group::kNetwork,
+            "Serve database NAME only to certificates whose common name or "
+            "DNS, IP, "
+            "URI or e-mail name is exactly SUBJECT (repeatable), or to every "
+            "certificate that --tls-ca accepts if SUBJECT is *. Needs TLS. "
+            "Default: "
+            "*, with a warning.",
+            true},
+           Row<Serve>(
+               "insecure", Group::kNetwork,
+               "Allow --listen beyond this machine without TLS. Anyone who "
+               "reaches the "
+               "port can then read the databases.",
+               [](auto& a) -> auto& { return a.insecure; }),
+           StallRow<Serve>(),
+           Row<Serve>(
+               "snapshot-dir", Group::kAdvanced,
+               "Link private snapshots in DIR, which must be on the databases' "
+               "file "
+               "system, unless that is read-only. Default: beside each "
+               "database, or in "
+               "TMPDIR for those on a read-only file system.",
+               [](auto& a) -> auto& { return a.options.snapshot_dir; },
+               PathValue("DIR")),
+           {"wal-dir", "NAME=DIR", Group::kAdvanced,
+            "Read the WAL of database NAME from DIR (repeatable). Default: "
+            "where its OPTIONS file and MANIFEST say.",
+            true},
+           kMetricsOption,
+       }});
 }
 
 std::vector<OptionSpec> RefreshOptionSpecs() {
   return {
-      Row<Pull>("visibility", Group::kRefresh,
-       "When readers see the new data: all (everything at once, after staging) "
-       "or swap (a new database replaces the directory while nothing has it "
-       "open).",
-       [](auto& a) -> auto& { return a.options.visibility; },
-       ChoiceValue<Visibility>("all|swap",
-                               {Visibility::kAll, Visibility::kSwap})),
-      Row<Pull>("compare", Group::kRefresh,
-       "How all finds what changed: files (by files and WALs of both sides, and "
-       "comparison where these prove nothing: finds every write, but no bytes "
-       "that a disk changed) or digest (compare everything on both sides).",
-       [](auto& a) -> auto& { return a.options.compare; },
-       ChoiceValue<CompareMode>("files|digest",
-                                {CompareMode::kFiles, CompareMode::kDigest})),
-      Row<Pull>("drop-missing", Group::kRefresh,
-       "Drop column families that the source no longer has. With all; not with "
-       "--cf, --begin or --end.",
-       [](auto& a) -> auto& { return a.options.drop_missing; }),
+      Row<Pull>(
+          "visibility", Group::kRefresh,
+          "When readers see the new data: all (everything at once, after "
+          "staging) "
+          "or swap (a new database replaces the directory while nothing has it "
+          "open).",
+          [](auto& a) -> auto& { return a.options.visibility; },
+          ChoiceValue<Visibility>("all|swap",
+                                  {Visibility::kAll, Visibility::kSwap})),
+      Row<Pull>(
+          "compare", Group::kRefresh,
+          "How all finds what changed: files (by files and WALs of both sides, "
+          "and "
+          "comparison where these prove nothing: finds every write, but no "
+          "bytes "
+          "that a disk changed) or digest (compare everything on both sides).",
+          [](auto& a) -> auto& { return a.options.compare; },
+          ChoiceValue<CompareMode>(
+              "files|digest", {CompareMode::kFiles, CompareMode::kDigest})),
+      Row<Pull>(
+          "drop-missing", Group::kRefresh,
+          "Drop column families that the source no longer has. With all; not "
+          "with "
+          "--cf, --begin or --end.",
+          [](auto& a) -> auto& { return a.options.drop_missing; }),
       {"compact", "auto|none", Group::kRefresh,
        "Merge at the end a part of what refreshes left above the data (auto), "
        "or nothing (none). With all. Default: auto."},
-      Row<Pull>("min-free", Group::kRefresh,
-       "Keep N% of TARGET_DIR's file system free: wait up to a minute for room "
-       "before each chunk, then fail with NO_SPACE.",
-       [](auto& a) -> auto& { return a.options.min_free_percent; },
-       PercentValue()),
-      Row<Pull>("before-swap", Group::kRefresh,
-       "Run CMD with /bin/sh before the swap. It must stop whatever has "
-       "TARGET_DIR open.",
-       [](auto& a) -> auto& { return a.before_swap; },
-       TextValue("CMD", "a command")),
-      Row<Pull>("after-swap", Group::kRefresh,
-       "Run CMD with /bin/sh after the swap, to start that again. It runs once "
-       "whenever --before-swap was started, also if the swap failed.",
-       [](auto& a) -> auto& { return a.after_swap; },
-       TextValue("CMD", "a command")),
-      Row<Pull>("always-swap", Group::kRefresh,
-       "Swap also when TARGET_DIR holds what the source holds. With --method "
-       "clone and swap. Default: leave it as it is, and run no command.",
-       [](auto& a) -> auto& { return a.options.always_swap; }),
-      Row<Pull>("adopt", Group::kRefresh,
-       "Accept a TARGET_DIR that was made from another source, or not by "
-       "sstferry.",
-       [](auto& a) -> auto& { return a.options.adopt; }),
+      Row<Pull>(
+          "min-free", Group::kRefresh,
+          "Keep N% of TARGET_DIR's file system free: wait up to a minute for "
+          "room "
+          "before each chunk, then fail with NO_SPACE.",
+          [](auto& a) -> auto& { return a.options.min_free_percent; },
+          PercentValue()),
+      Row<Pull>(
+          "before-swap", Group::kRefresh,
+          "Run CMD with /bin/sh before the swap. It must stop whatever has "
+          "TARGET_DIR open.",
+          [](auto& a) -> auto& { return a.before_swap; },
+          TextValue("CMD", "a command")),
+      Row<Pull>(
+          "after-swap", Group::kRefresh,
+          "Run CMD with /bin/sh after the swap, to start that again. It runs "
+          "once "
+          "whenever --before-swap was started, also if the swap failed.",
+          [](auto& a) -> auto& { return a.after_swap; },
+          TextValue("CMD", "a command")),
+      Row<Pull>(
+          "always-swap", Group::kRefresh,
+          "Swap also when TARGET_DIR holds what the source holds. With "
+          "--method "
+          "clone and swap. Default: leave it as it is, and run no command.",
+          [](auto& a) -> auto& { return a.options.always_swap; }),
+      Row<Pull>(
+          "adopt", Group::kRefresh,
+          "Accept a TARGET_DIR that was made from another source, or not by "
+          "sstferry.",
+          [](auto& a) -> auto& { return a.options.adopt; }),
       {"source-id", "ID", Group::kRefresh,
        "Identify a source that has no IDENTITY file as ID, so that the next "
        "refresh knows it again."},
-      Row<Pull>("delete-rate", Group::kRefresh,
-       "Delete the replaced database's files at BYTES per second. With swap.",
-       [](auto& a) -> auto& { return a.options.delete_rate_bytes_per_sec; },
-       BytesValue()),
+      Row<Pull>(
+          "delete-rate", Group::kRefresh,
+          "Delete the replaced database's files at BYTES per second. With "
+          "swap.",
+          [](auto& a) -> auto& { return a.options.delete_rate_bytes_per_sec; },
+          BytesValue()),
   };
 }
 
@@ -477,15 +536,18 @@ const std::vector<OptionSpec>& CommonOptions() {
 
 const std::vector<Command>& Commands() {
   static const std::vector<Command> commands = {
-      {"serve", "--db [NAME=]DIR [--db ...] [options]",
+      {"serve",
+       "--db [NAME=]DIR [--db ...] [options]",
        "Serve databases to pull, plan and verify",
        "Serves databases over the network. A database may be closed, a "
        "checkpoint, or open and written by another process; serve never writes "
        "to it. Checks and lists the databases, then prints \"listening on "
        "ADDRESS\" on standard output. SIGINT or SIGTERM ends it with exit "
        "code 0.",
-       ServeOptionSpecs(), {},
-       {{"Serve one database to one account of this machine, for instance for an "
+       ServeOptionSpecs(),
+       {},
+       {{"Serve one database to one account of this machine, for instance for "
+         "an "
          "ssh tunnel",
          "sstferry serve --db users=/data/users --listen "
          "unix:/run/sstferry-serve/socket --allow-uid 1000"},
@@ -493,13 +555,16 @@ const std::vector<Command>& Commands() {
          "sstferry serve --db /data/users --db /data/orders --listen "
          "0.0.0.0:7420 --tls-cert source.pem --tls-key source.key --tls-ca "
          "ca.pem"}}},
-      {"pull", "SOURCE TARGET_DIR [options]",
+      {"pull",
+       "SOURCE TARGET_DIR [options]",
        "Copy a database into a directory, or update a replica",
-       "Copies a snapshot of the database SOURCE into TARGET_DIR, which appears "
+       "Copies a snapshot of the database SOURCE into TARGET_DIR, which "
+       "appears "
        "whole or not at all. The same command resumes an interrupted pull. "
        "Runs at the target. SOURCE is a directory, sst://HOST[:PORT]/NAME or "
        "unix:/PATH:NAME.",
-       PullOptionSpecs(), {"source", "target"},
+       PullOptionSpecs(),
+       {"source", "target"},
        {{"Seed a replica and compare it with the source's snapshot",
          "sstferry pull sst://db1/users /data/users --verify"},
         {"Update a replica by a new database that replaces the directory",
@@ -509,16 +574,19 @@ const std::vector<Command>& Commands() {
         {"Copy one column family of a local database at 50 MB per second",
          "sstferry pull /data/users /copy/users --cf default --max-rate "
          "50M"}}},
-      {"verify", "LEFT RIGHT [options]",
+      {"verify",
+       "LEFT RIGHT [options]",
        "Compare two databases entry by entry",
        "Compares the databases LEFT and RIGHT entry by entry, each as it is at "
        "one moment. Ends with DIFFERENT if they differ. Ends with "
        "CHANGED_SINCE if one side is a directory that was pulled from the "
        "other at an older sequence.",
-       VerifyOptionSpecs(), {"left", "right"},
+       VerifyOptionSpecs(),
+       {"left", "right"},
        {{"Compare a replica with its source",
          "sstferry verify sst://db1/users /data/users"}}},
-      {"plan", "SOURCE [TARGET_DIR] [options]",
+      {"plan",
+       "SOURCE [TARGET_DIR] [options]",
        "Show what pull would do, and why",
        "Runs the steps of a pull with the same options up to the first name "
        "that it would make, and changes nothing. Prints what the pull would "
@@ -527,12 +595,14 @@ const std::vector<Command>& Commands() {
        "moves data. Takes all options of pull; those that change nothing here "
        "are not listed. If SOURCE is sst://HOST[:PORT] or unix:/PATH "
        "without a NAME, lists the databases that are served there.",
-       PlanOptionSpecs(true), {"source", "target"},
+       PlanOptionSpecs(true),
+       {"source", "target"},
        {{"Show what a pull would move, and what would stop it",
          "sstferry plan sst://db1/users /data/users --summary"},
         {"List the names that a host serves", "sstferry plan sst://db1"}},
        PlanOptionSpecs(false)},
-      {"ls", "SOURCE [options]",
+      {"ls",
+       "SOURCE [options]",
        "List the databases that a server serves",
        "Lists the databases that this side may read, with their size, sequence "
        "number and age (the time since they were last written to). Size and "
@@ -541,26 +611,30 @@ const std::vector<Command>& Commands() {
        Joined({TlsRows<StatusArguments>(), {StallRow<StatusArguments>()}}),
        {"source"},
        {{"List what a host serves", "sstferry ls sst://db1"}}},
-      {"status", "SOURCE|TARGET_DIR [options]",
+      {"status",
+       "SOURCE|TARGET_DIR [options]",
        "Show retained snapshots and unfinished pulls",
        "Shows which snapshots a database retains for pulls that may resume "
-       "(sst://HOST[:PORT] or unix:/PATH: those of all databases that this side "
+       "(sst://HOST[:PORT] or unix:/PATH: those of all databases that this "
+       "side "
        "may read), "
        "and how far the pull into a directory has come, with the command to "
        "run next. Changes nothing.",
-       Joined({TlsRows<StatusArguments>(),
-               {StallRow<StatusArguments>(),
-                SnapshotDirRow<StatusArguments>()}}),
+       Joined(
+           {TlsRows<StatusArguments>(),
+            {StallRow<StatusArguments>(), SnapshotDirRow<StatusArguments>()}}),
        {"place"},
        {{"Show how far a pull has come", "sstferry status /data/users"},
         {"Show what a host retains", "sstferry status sst://db1"}}},
-      {"release", "SOURCE_DIR ID [options]",
+      {"release",
+       "SOURCE_DIR ID [options]",
        "Release a retained snapshot",
        "Releases the snapshot that the database directory SOURCE_DIR retains "
        "for transfer ID, as status shows it (8 digits or more). The pull that "
        "it was retained for then starts over. Ends with BUSY while a target is "
        "connected.",
-       {SnapshotDirRow<ReleaseArguments>()}, {"source", "id"},
+       {SnapshotDirRow<ReleaseArguments>()},
+       {"source", "id"},
        {{"Release the snapshot of an abandoned pull",
          "sstferry release /data/users 3f9a1c22"}}},
   };

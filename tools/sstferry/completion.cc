@@ -114,12 +114,14 @@ std::string BashValueRows() {
   return rows;
 }
 
-constexpr char kBashHead[] = R"shell(# bash completion of sstferry; made from its tables of options
+constexpr char kBashHead[] =
+    R"shell(# bash completion of sstferry; made from its tables of options
 # shellcheck shell=bash
 
 )shell";
 
-// $1: sst://HOST[:PORT]/ or unix:/PATH:, the rest: options for TLS as they were given.
+// $1: sst://HOST[:PORT]/ or unix:/PATH:, the rest: options for TLS as they were
+// given.
 constexpr char kServed[] = R"shell(_sstferry_served() {
   local address=${1%[/:]}
   shift
@@ -130,7 +132,8 @@ constexpr char kServed[] = R"shell(_sstferry_served() {
 
 )shell";
 
-constexpr char kBashBody[] = R"shell(# Candidates that begin with $1; $2: words, or @KIND.
+constexpr char kBashBody[] =
+    R"shell(# Candidates that begin with $1; $2: words, or @KIND.
 _sstferry_candidates() {
   local cur=$1
   case $2 in
@@ -301,7 +304,8 @@ std::string BashCompletion() {
   return std::string(kBashHead) + "_sstferry_commands() {\n  echo '" +
          CommandWords() + "'\n}\n\n_sstferry_options() {\n  case $1 in\n" +
          BashOptionRows() +
-         "  esac\n}\n\n# Of \"COMMAND --OPTION\" or \"COMMAND OPERAND_INDEX\".\n"
+         "  esac\n}\n\n# Of \"COMMAND --OPTION\" or \"COMMAND "
+         "OPERAND_INDEX\".\n"
          "_sstferry_values() {\n  case $1 in\n" +
          BashValueRows() + "  esac\n}\n\n" + kServed + kBashBody;
 }

@@ -302,7 +302,8 @@ void LogTlsWarnings(const TlsFiles& files, Console* console) {
 
 bool WriteResult(const std::string& text) {
   const bool is_json = text.starts_with('{');
-  const std::string clean = is_json ? PrintableJson(text) : PrintableLines(text);
+  const std::string clean =
+      is_json ? PrintableJson(text) : PrintableLines(text);
   return std::fwrite(clean.data(), 1, clean.size(), stdout) == clean.size() &&
          std::fflush(stdout) == 0;
 }

@@ -119,17 +119,21 @@ const std::vector<ExitCodeRow>& ExitCodes() {
 
 const std::vector<ValueForm>& ValueForms() {
   static const std::vector<ValueForm> forms = {
-      {"BYTES", "64M, 1.5G or 64MiB: K M G T are powers of 1000, Ki Mi Gi Ti of "
-                "1024"},
+      {"BYTES",
+       "64M, 1.5G or 64MiB: K M G T are powers of 1000, Ki Mi Gi Ti of "
+       "1024"},
       {"DURATION", "90s, 1h30m or 1d: numbers with d, h, m, s or ms"},
-      {"ADDRESS", "HOST[:PORT] or unix:/PATH; port 7420 if none is given, an "
-                  "IPv6 HOST in []"},
+      {"ADDRESS",
+       "HOST[:PORT] or unix:/PATH; port 7420 if none is given, an "
+       "IPv6 HOST in []"},
       {"KEY", "text, or 0x and an even number of hex digits"},
-      {"SOURCE", "a directory, sst://HOST[:PORT]/NAME or unix:/PATH:NAME; port "
-                 "7420 if none is given, an IPv6 HOST in []"},
-      {"LEFT, RIGHT", "each a directory, sst://HOST[:PORT]/NAME or "
-                      "unix:/PATH:NAME; port 7420 if none is given, an IPv6 "
-                      "HOST in []"},
+      {"SOURCE",
+       "a directory, sst://HOST[:PORT]/NAME or unix:/PATH:NAME; port "
+       "7420 if none is given, an IPv6 HOST in []"},
+      {"LEFT, RIGHT",
+       "each a directory, sst://HOST[:PORT]/NAME or "
+       "unix:/PATH:NAME; port 7420 if none is given, an IPv6 "
+       "HOST in []"},
   };
   return forms;
 }

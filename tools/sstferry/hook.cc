@@ -149,11 +149,11 @@ bool HasPull(const std::string& target_dir) {
   const int lock =
       open((WorkspaceOf(target_dir) + "/lock").c_str(),
            O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  const bool held = lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) != 0;
+  const bool retained = lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) != 0;
   if (lock >= 0) {
     close(lock);
   }
-  return held;
+  return retained;
 }
 
 // Lets the command begin once its process is noted. A signal at the parent's

@@ -14,7 +14,8 @@ namespace sstferry {
 // in its environment, no standard input, and standard output going to standard
 // error. What the command leaves running in the background is not waited for.
 //
-// The command begins only once a file (NoteOfCommand()) names its process, so that EndLeftCommand() finds it if this process is killed.
+// The command begins only once a file (NoteOfCommand()) names its process, so
+// that EndLeftCommand() finds it if this process is killed.
 //
 // When the event says so, or at `until`, the group gets SIGTERM, and SIGKILL
 // ten seconds later. Threads: the hook blocks its caller's.

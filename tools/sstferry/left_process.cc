@@ -106,10 +106,11 @@ Status EndLeftProcess(const std::string& name, const std::string& mark,
   if ((error == 0 || error == ESRCH) && Ends(process, name, grace)) {
     return Status::OK();
   }
-  return MakeStatus(EndState::kBusy,
-                    who + " and could not be ended" +
-                        (error == 0 ? "" : std::string(": ") + strerror(error)) +
-                        "; end it, then run the same command again");
+  return MakeStatus(
+      EndState::kBusy,
+      who + " and could not be ended" +
+          (error == 0 ? "" : std::string(": ") + strerror(error)) +
+          "; end it, then run the same command again");
 }
 
 }  // namespace sstferry

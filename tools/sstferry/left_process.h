@@ -18,8 +18,8 @@ std::string NameOfProcess(pid_t process);
 
 // If the leader of a process group has that name, still runs, and was started
 // with `mark` ("NAME=VALUE") in its environment, ends its group by SIGTERM, and
-// by SIGKILL after `grace`. Says so in the log, with `what` it is. OK if there is
-// no such process.
+// by SIGKILL after `grace`. Says so in the log, with `what` it is. OK if there
+// is no such process.
 //   kBusy  it still runs then, or belongs to another user
 [[nodiscard]] rocksdb::Status EndLeftProcess(const std::string& name,
                                              const std::string& mark,

@@ -26,7 +26,9 @@ std::string CodeBlock(const std::string& text) {
   return "```sh\n" + text + "\n```\n";
 }
 
-std::string Anchor(const std::string& command) { return "#sstferry-" + command; }
+std::string Anchor(const std::string& command) {
+  return "#sstferry-" + command;
+}
 
 std::string ExitCodesMarkdown() {
   std::string text = "\n## Exit codes\n\n| code | end states | meaning |\n"
@@ -84,12 +86,13 @@ std::string Title(const std::string& name, const std::string& section,
   std::transform(upper.begin(), upper.end(), upper.begin(),
                  [](unsigned char c) { return std::toupper(c); });
   return ".TH \"" + Roff(upper) + "\" " + section + " \"\" \"sstferry " +
-         version + "\" \"sstferry manual\"\n.nh\n.ad l\n.SH NAME\n" + Roff(name) +
-         " \\- " + Roff(summary) + "\n";
+         version + "\" \"sstferry manual\"\n.nh\n.ad l\n.SH NAME\n" +
+         Roff(name) + " \\- " + Roff(summary) + "\n";
 }
 
 std::string LowerFirst(std::string text) {
-  text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
+  text[0] =
+      static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
   return text;
 }
 
@@ -170,21 +173,23 @@ std::string ServiceRoff(const std::string& version) {
                "serve RocksDB databases to their replicas") +
          ".SH SYNOPSIS\nsystemctl enable \\-\\-now sstferry\\-serve.service\n"
          ".SH DESCRIPTION\n" +
-         Roff("The service runs sstferry serve with the options in "
-              "/etc/sstferry/serve.toml, for instance:\n") +
+         Roff(
+             "The service runs sstferry serve with the options in "
+             "/etc/sstferry/serve.toml, for instance:\n") +
          ".PP\n.RS 4\n.nf\n"
          "db = \"users=/data/users\"\nlisten = \"0.0.0.0:7420\"\n"
          "tls\\-cert = \"/etc/sstferry/source.pem\"\n"
          "tls\\-key = \"/etc/sstferry/source.key\"\n"
          "tls\\-ca = \"/etc/sstferry/ca.pem\"\n.fi\n.RE\n.PP\n" +
-         Roff("systemctl reload makes it read max-rate, log-level, certificates "
-              "and the allow list again. "
-              "Where one account owns all databases, "
-              "sstferry-serve@ACCOUNT.service runs as that account, without "
-              "capabilities, with /etc/sstferry/serve-ACCOUNT.toml. "
-              "systemd restarts it after a failure, but not after wrong usage "
-              "(exit code 2). Log lines go to the journal: journalctl -u "
-              "sstferry-serve.\n") +
+         Roff(
+             "systemctl reload makes it read max-rate, log-level, certificates "
+             "and the allow list again. "
+             "Where one account owns all databases, "
+             "sstferry-serve@ACCOUNT.service runs as that account, without "
+             "capabilities, with /etc/sstferry/serve-ACCOUNT.toml. "
+             "systemd restarts it after a failure, but not after wrong usage "
+             "(exit code 2). Log lines go to the journal: journalctl -u "
+             "sstferry-serve.\n") +
          ".SH FILES\n" +
          Tagged("/etc/sstferry/serve.toml",
                 "Options of sstferry serve by their names, as TOML.") +

@@ -15,7 +15,8 @@ namespace sstferry {
 // Runs `operation` with progress on standard error; SIGINT and SIGTERM cancel
 // it, and SIGHUP calls `reload`, if there is one (then HoldReloadSignal() comes
 // before). Prints the JSON object, or on success (for DIFFERENT, and for a
-// plan that came from the source, too) what `human` makes of the summary. Returns the exit code.
+// plan that came from the source, too) what `human` makes of the summary.
+// Returns the exit code.
 int RunOperation(const std::string& command, const CommonArguments& arguments,
                  Console* console, Operation* operation,
                  const std::function<std::string(const Summary&)>& human,

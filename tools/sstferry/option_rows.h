@@ -23,8 +23,8 @@
 namespace sstferry {
 
 // A kind of value has: value(), the form of it in help; Bounds(), for help;
-// Text(), of a value, as it may be typed, or words for one that cannot (`unset`);
-// and Read(). Errors of Read(): as in arguments.h.
+// Text(), of a value, as it may be typed, or words for one that cannot
+// (`unset`); and Read(). Errors of Read(): as in arguments.h.
 
 // A whole number.
 class NumberValue {
@@ -134,7 +134,9 @@ class TextValue {
   const char* const value_;
   const char* const what_;
 };
-inline TextValue PathValue(const char* value) { return TextValue(value, "a path"); }
+inline TextValue PathValue(const char* value) {
+  return TextValue(value, "a path");
+}
 
 // A release of RocksDB: 8.11.4.
 class ReleaseValue {

@@ -96,8 +96,8 @@ std::string TargetLine(const Summary& summary) {
     return text + ", nothing changed at the source: not swapped\n";
   }
   if (summary.visibility == "swap") {
-    return text + ", out of service for " + PullSeconds(summary.outage_seconds) +
-           "; " + Levels(summary) + "\n";
+    return text + ", out of service for " +
+           PullSeconds(summary.outage_seconds) + "; " + Levels(summary) + "\n";
   }
   return text + "; parts: " + std::to_string(summary.parts_unchanged) +
          " unchanged, " + std::to_string(summary.parts_compared) +
@@ -108,7 +108,8 @@ std::string TargetLine(const Summary& summary) {
 
 // Says what moved, in one line.
 std::string MovedLine(const Summary& summary) {
-  const std::string wire = ", " + PullBytes(summary.wire_bytes) + " on the wire\n";
+  const std::string wire =
+      ", " + PullBytes(summary.wire_bytes) + " on the wire\n";
   if (summary.method == "clone") {
     const std::string unchecked =
         summary.chunks_unchecked == 0
@@ -121,8 +122,9 @@ std::string MovedLine(const Summary& summary) {
             : ", " + FormatCount(summary.files_reused, "file") + " with " +
                   PullBytes(summary.bytes_reused) + " reused";
     return "cloned: " + FormatCount(summary.files_cloned, "file") +
-           " as they were" + unchecked + reused + ", " + PullBytes(summary.sst_bytes) +
-           " in " + FormatCount(summary.chunks, "unit") + wire;
+           " as they were" + unchecked + reused + ", " +
+           PullBytes(summary.sst_bytes) + " in " +
+           FormatCount(summary.chunks, "unit") + wire;
   }
   return "moved: " + FormatCount(summary.entries, "entry", "entries") + ", " +
          PullBytes(summary.key_value_bytes) + " of keys and values as " +

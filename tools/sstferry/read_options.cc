@@ -1,6 +1,7 @@
 // The options of one command: from its command line, which
-// Boost.Program_options reads, and its config file, which is TOML. Nothing here calls what() of its errors: it
-// replaces %placeholders%, without end where a name or a value holds one.
+// Boost.Program_options reads, and its config file, which is TOML. Nothing here
+// calls what() of its errors: it replaces %placeholders%, without end where a
+// name or a value holds one.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -161,7 +162,8 @@ Status ReadValue(const std::string& name, const toml::node& node,
     return RefusedOption(name, known, "");
   }
   if (IsCommandLineOnly(name)) {
-    return Status::InvalidArgument(name + ": expected on the command line only");
+    return Status::InvalidArgument(name +
+                                   ": expected on the command line only");
   }
   const toml::array* const array = node.as_array();
   const size_t count = array != nullptr ? array->size() : 1;
@@ -240,9 +242,10 @@ Status ReadToml(std::istream& file, const po::options_description& known,
                     po::parsed_options* in_file) {
   const toml::parse_result parsed = toml::parse(file);
   if (!parsed) {
-    return AtLine(parsed.error().source().begin.line,
-                  Status::InvalidArgument(
-                      "not TOML: " + std::string(parsed.error().description())));
+    return AtLine(
+        parsed.error().source().begin.line,
+        Status::InvalidArgument("not TOML: " +
+                                std::string(parsed.error().description())));
   }
   for (const auto& [key, node] : parsed.table()) {
     const std::string name(key.str());

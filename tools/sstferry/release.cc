@@ -13,7 +13,7 @@ using nlohmann::ordered_json;
 using rocksdb::Status;
 
 std::string ToJson(const ReleaseArguments& asked, const Status& status,
-                   const HeldSnapshot& released) {
+                   const RetainedSnapshot& released) {
   const EndState state = EndStateOf(status);
   ordered_json json;
   json["schema"] = 1;
@@ -41,7 +41,7 @@ int RunRelease(const std::vector<std::string>& arguments) {
     return ReportUsage("release", usage);
   }
   Console console(parsed.common);
-  HeldSnapshot released;
+  RetainedSnapshot released;
   const Status status = ReleaseSnapshot(parsed.directory, parsed.snapshot_dir,
                                         parsed.id, &released);
   std::string text;

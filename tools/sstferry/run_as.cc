@@ -84,7 +84,8 @@ Status StatusOf(const std::string& answer) {
                           "the process that root started is gone");
 }
 
-// A copy of a file without a name, which any account may open by its descriptor.
+// A copy of a file without a name, which any account may open by its
+// descriptor.
 class OpenCopy {
  public:
   explicit OpenCopy(std::string path) : path_(std::move(path)) {}
@@ -126,7 +127,8 @@ class OpenCopy {
 };
 
 // The word that names the config file; null: there is none.
-std::string* ConfigOf(std::vector<std::string>* arguments, std::string* prefix) {
+std::string* ConfigOf(std::vector<std::string>* arguments,
+                      std::string* prefix) {
   for (size_t i = 0; i < arguments->size(); ++i) {
     std::string& word = (*arguments)[i];
     if (word == "--config" && i + 1 < arguments->size()) {
@@ -214,7 +216,8 @@ class RootLoop {
     while (waitpid(child_, &state, 0) < 0 && errno == EINTR) {
     }
     close(signals);
-    return WIFEXITED(state) ? WEXITSTATUS(state) : ExitCodeOf(EndState::kInternal);
+    return WIFEXITED(state) ? WEXITSTATUS(state)
+                            : ExitCodeOf(EndState::kInternal);
   }
 
  private:

@@ -98,8 +98,10 @@ Status ReadAllowedUids(const OptionTexts& texts, bool is_unix,
                entry != nullptr) {
       uid = entry->pw_uid;
     } else {
-      return Wrong("--allow-uid", "a user's number, or a name that this machine "
-                                  "knows", text);
+      return Wrong("--allow-uid",
+                   "a user's number, or a name that this machine "
+                   "knows",
+                   text);
     }
     if (uid == kUnknownUid) {
       return Wrong("--allow-uid",

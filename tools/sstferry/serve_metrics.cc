@@ -136,14 +136,14 @@ MetricSet ServeMetrics::Collect(const ServerState& state) {
     set.Add(metric::kServeActive, {{"database", report.name}},
             report.connected ? 1 : 0);
   }
-  for (const HeldSnapshot& held : state.snapshots) {
-    const MetricLabels labels = {{"database", held.database}};
+  for (const RetainedSnapshot& retained : state.snapshots) {
+    const MetricLabels labels = {{"database", retained.database}};
     set.Add(metric::kServeSnapshots, labels, 1);
     set.Add(metric::kServePinnedBytes, labels,
-            static_cast<double>(held.pinned_bytes));
+            static_cast<double>(retained.pinned_bytes));
     set.Set(metric::kServeOldestSnapshot, labels,
             std::max(set.Get(metric::kServeOldestSnapshot, labels),
-                     static_cast<double>(held.age_seconds)));
+                     static_cast<double>(retained.age_seconds)));
   }
   AddDisks(&set);
   return set;

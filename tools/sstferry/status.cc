@@ -34,7 +34,7 @@ std::string ShownId(const TransferId& id) {
 
 uint64_t PinnedBytes(const StatusReport& report) {
   uint64_t bytes = 0;
-  for (const HeldSnapshot& snapshot : report.snapshots) {
+  for (const RetainedSnapshot& snapshot : report.snapshots) {
     bytes += snapshot.pinned_bytes;
   }
   return bytes;
@@ -46,15 +46,16 @@ std::string SourceText(const std::string& place, const StatusReport& report) {
     std::vector<std::vector<std::string>> rows = {
         {"ID", "DATABASE", "SEQUENCE", "AGE", "TTL LEFT", "READERS",
          "PINNED"}};
-    for (const HeldSnapshot& snapshot : report.snapshots) {
-      rows.push_back({ShownId(snapshot.transfer_id), Printable(snapshot.database),
-                      std::to_string(snapshot.snapshot_sequence),
-                      FormatClock(static_cast<double>(snapshot.age_seconds)),
-                      snapshot.readers > 0
-                          ? "in use"
-                          : FormatClock(
-                                static_cast<double>(snapshot.ttl_left_seconds)),
-                      std::to_string(snapshot.readers), StatusBytes(snapshot.pinned_bytes)});
+    for (const RetainedSnapshot& snapshot : report.snapshots) {
+      rows.push_back(
+          {ShownId(snapshot.transfer_id), Printable(snapshot.database),
+           std::to_string(snapshot.snapshot_sequence),
+           FormatClock(static_cast<double>(snapshot.age_seconds)),
+           snapshot.readers > 0
+               ? "in use"
+               : FormatClock(static_cast<double>(snapshot.ttl_left_seconds)),
+           std::to_string(snapshot.readers),
+           StatusBytes(snapshot.pinned_bytes)});
     }
     text += Table(rows);
   }
@@ -149,7 +150,7 @@ ordered_json SourceJson(const StatusReport& report) {
   ordered_json json = {{"snapshots", ordered_json::array()},
                        {"pinned_bytes", PinnedBytes(report)},
                        {"foreign_snapshots", report.foreign_snapshots}};
-  for (const HeldSnapshot& snapshot : report.snapshots) {
+  for (const RetainedSnapshot& snapshot : report.snapshots) {
     json["snapshots"].push_back(
         {{"id", ShownId(snapshot.transfer_id)},
          {"database", snapshot.database},

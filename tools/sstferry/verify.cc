@@ -23,8 +23,8 @@ std::string Shown(const std::string& bytes, uint64_t whole) {
 std::string SideLine(const char* label, const char* other,
                      const ComparedSide& side) {
   std::string line = label + Printable(side.address);
-  if (!side.held_transfer_id.empty()) {
-    line += ", snapshot of " + side.held_transfer_id;
+  if (!side.snapshot_transfer_id.empty()) {
+    line += ", snapshot of " + side.snapshot_transfer_id;
   }
   line += " at sequence " + std::to_string(side.snapshot_sequence);
   if (!side.pulled_transfer_id.empty()) {

@@ -85,8 +85,8 @@ struct PullOptions {
   SourceAddress source;
   std::string target_dir;
   PullMode mode = PullMode::kSeed;
-  // kClone: seeds and Visibility::kSwap only, without a selection. kAuto clones only where kClone may; an unfinished pull
-  // keeps its method.
+  // kClone: seeds and Visibility::kSwap only, without a selection. kAuto clones
+  // only where kClone may; an unfinished pull keeps its method.
   PullMethod method = PullMethod::kAuto;
   OtherFiles other_files = OtherFiles::kCopy;
   // Clones only: the new database keeps the id of its source, which it is to
@@ -152,8 +152,8 @@ struct PullOptions {
   // Release of the RocksDB of the application that will open target_dir, such
   // as "8.11.4": nothing is written or cloned that it does not read. Empty: the
   // release that wrote the newest OPTIONS file of target_dir, if that is a
-  // database; else chunks are built for the source's application, and a clone is
-  // of whatever files there are.
+  // database; else chunks are built for the source's application, and a clone
+  // is of whatever files there are.
   std::string for_rocksdb;
   std::string snapshot_dir;     // for a directory source; empty: beside it
   std::string wal_dir;          // of a directory source; empty: from OPTIONS
@@ -292,7 +292,7 @@ struct DifferenceSummary {
 // One side of a comparison, as pinned for it.
 struct ComparedSide {
   std::string address;
-  std::string held_transfer_id;  // whose snapshot was compared; empty: none
+  std::string snapshot_transfer_id;  // whose snapshot was compared; empty: none
   std::string database_id;
   uint64_t snapshot_sequence = 0;
   // Set only for a directory that a pull of the other side's database made;
@@ -314,8 +314,8 @@ struct Summary {
   std::string visibility;   // refresh: "all", "swap"
   std::string method;       // pull: "ingest", "clone"
   std::string method_reason;  // pull: why that method
-  // The release that the target's application has, and the first that opens what
-  // was moved, with the reason. Empty: not known; every release since 6.6.
+  // The release that the target's application has, and the first that opens
+  // what was moved, with the reason. Empty: not known; every release since 6.6.
   std::string for_rocksdb;
   std::string opens_since;
   std::string opens_because;
@@ -331,8 +331,8 @@ struct Summary {
   // clock: everything written before is in it. 0: not known.
   uint64_t snapshot_taken_seconds = 0;
   // Where an application has the source open and its WALs hold nothing: its
-  // last flush was at least so long before the snapshot, and what it wrote since
-  // without the WAL is not in it.
+  // last flush was at least so long before the snapshot, and what it wrote
+  // since without the WAL is not in it.
   std::optional<uint64_t> last_flush_seconds_before;
   // Refresh: the source's sequence numbers of the target's old and new
   // contents.

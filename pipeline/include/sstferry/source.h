@@ -94,7 +94,7 @@ struct ServerState {
   // that an earlier process began and nobody has resumed.
   std::vector<TransferReport> transfers;
   // As a status query lists them, with cut ids.
-  std::vector<HeldSnapshot> snapshots;
+  std::vector<RetainedSnapshot> snapshots;
 };
 
 // Clocks and disk space as a server reads them; unset: from the system. For
@@ -155,8 +155,9 @@ struct ServeOptions {
   OperatorRegistry registry;
   LogFunction log;
   // Called once per ended pull, except for one that its target drops to start
-  // over or to clone instead. Before that, called for each lost connection of the pull's target
-  // while the snapshot is retained. Called from a thread of the server.
+  // over or to clone instead. Before that, called for each lost connection of
+  // the pull's target while the snapshot is retained. Called from a thread of
+  // the server.
   std::function<void(const TransferReport&)> on_transfer_end;
 };
 

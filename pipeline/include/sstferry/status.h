@@ -53,7 +53,8 @@ struct UnfinishedPull {
 
 // Text on a database that may lose entries, for people: "it stands " + kAtZero.
 inline constexpr char kAtZero[] =
-    "at RocksDB's last sequence 0, where RocksDB before 9.10 loses entries that "
+    "at RocksDB's last sequence 0, where RocksDB before 9.10 loses entries "
+    "that "
     "it compacts beside a snapshot";
 
 // How TARGET_DIR is. The record of a fault is FORMAT.md's "Health".
@@ -101,7 +102,7 @@ struct StatusReport {
   rocksdb::Status status;
   bool is_source = false;
   bool is_target = false;
-  std::vector<HeldSnapshot> snapshots;  // retained ones, the oldest first
+  std::vector<RetainedSnapshot> snapshots;  // retained ones, the oldest first
   // Number of snapshots beside a source directory that belong to another user.
   uint64_t foreign_snapshots = 0;
   TargetState target;
@@ -134,6 +135,6 @@ std::unique_ptr<StatusQuery> MakeServedQuery(const StatusOptions& options);
 [[nodiscard]] rocksdb::Status ReleaseSnapshot(const std::string& directory,
                                               const std::string& snapshot_dir,
                                               const std::string& id,
-                                              HeldSnapshot* released);
+                                              RetainedSnapshot* released);
 
 }  // namespace sstferry

@@ -51,10 +51,10 @@ class Operation {
   virtual Progress progress() const = 0;
 };
 
-// Returns the account as which a command of root that pulls into target_dir runs
-// instead: the one that owns directories on the way there and so could put links
-// into root's way. nullopt: none does, several do (then the pull refuses), or
-// this process is not root's.
+// Returns the account as which a command of root that pulls into target_dir
+// runs instead: the one that owns directories on the way there and so could put
+// links into root's way. nullopt: none does, several do (then the pull
+// refuses), or this process is not root's.
 std::optional<uint32_t> AccountOfTarget(const std::string& target_dir);
 
 // Pulls options.source into options.target_dir.

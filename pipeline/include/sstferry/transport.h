@@ -1,6 +1,6 @@
 // Connections between source and target, independent of the transport: TCP, TLS
-// over TCP, a Unix socket, or two ends in one process. Higher layers do not depend on the
-// transport.
+// over TCP, a Unix socket, or two ends in one process. Higher layers do not
+// depend on the transport.
 #pragma once
 
 #include <atomic>
@@ -63,8 +63,8 @@ class Connection {
   virtual ~Connection() = default;
 
   // Verifies both identities if the transport can (TLS), or that of the dialing
-  // side (Unix socket). Each side calls it once, before Read() and Write(); both
-  // calls must run at the same time.
+  // side (Unix socket). Each side calls it once, before Read() and Write();
+  // both calls must run at the same time.
   [[nodiscard]] virtual rocksdb::Status Handshake(const WaitLimit& limit) {
     return rocksdb::Status::OK();
   }
@@ -119,8 +119,8 @@ class Dialer {
 };
 
 // "HOST[:PORT]" or "[::1]:PORT"; port 0 only if the caller allows it. Or
-// "unix:/PATH", a Unix socket: then host is the path, which begins with '/', and
-// there is no port.
+// "unix:/PATH", a Unix socket: then host is the path, which begins with '/',
+// and there is no port.
 struct HostPort {
   std::string host;
   uint16_t port = 0;

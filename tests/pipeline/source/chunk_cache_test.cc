@@ -38,7 +38,7 @@ struct Factory {
   Status Build(const PartRequest& from, const std::function<bool()>& cancelled,
                ChunkSink* sink) {
     Status status;
-    for (uint64_t i = from.held.chunks; status.ok() && i < kChunks; ++i) {
+    for (uint64_t i = from.received.chunks; status.ok() && i < kChunks; ++i) {
       ChunkBegin begin;
       begin.part_id = from.part_id;
       begin.ordinal = static_cast<uint32_t>(i);
@@ -112,7 +112,7 @@ struct Bench {
   CachedRead From(uint64_t ordinal) {
     CachedRead read;
     read.request.part_id = 7;
-    read.request.held.chunks = ordinal;
+    read.request.received.chunks = ordinal;
     if (ordinal > 0) {
       read.request.after = KeyAt(ordinal - 1);
     }
@@ -132,7 +132,7 @@ struct Bench {
     if (!status.ok() || read.complete) {
       return status;
     }
-    *by_itself += kChunks - read.request.held.chunks;
+    *by_itself += kChunks - read.request.received.chunks;
     return own.Build(read.request, [] { return false; }, sink);
   }
   const uint64_t newest_bytes;  // of one reader, in memory
@@ -335,20 +335,20 @@ TEST_CASE("A reader of a chunk whose builder failed ends while another builder "
     ended.wait();
     return bench.factory.Build(from, cancelled, sink);
   };
-  class HeldSink : public CheckingSink {
+  class BlockedSink : public CheckingSink {
    public:
-    explicit HeldSink(std::function<void()> held)
-        : CheckingSink(0), held_(std::move(held)) {}
+    explicit BlockedSink(std::function<void()> retained)
+        : CheckingSink(0), retained_(std::move(retained)) {}
     Status Append(const Slice& data) override {
-      held_();
+      retained_();
       return CheckingSink::Append(data);
     }
 
    private:
-    const std::function<void()> held_;
+    const std::function<void()> retained_;
   };
   // It looks for more bytes only once the second builder runs.
-  HeldSink first([&] {
+  BlockedSink first([&] {
     reads.set_value();
     runs.get_future().wait();
   });
@@ -383,10 +383,11 @@ TEST_CASE("A reader of a chunk whose builder failed ends while another builder "
   REQUIRE(builders == 2);
 }
 
-TEST_CASE("A reader goes on in memory in the middle of what it read from a file",
-          "[chunk][share]") {
-  // Two pieces, of which memory keeps the second one. Reads of a file end in the
-  // middle of it.
+TEST_CASE(
+    "A reader goes on in memory in the middle of what it read from a file",
+    "[chunk][share]") {
+  // Two pieces, of which memory keeps the second one. Reads of a file end in
+  // the middle of it.
   constexpr size_t kPiece = 700'000;
   std::string contents;
   while (contents.size() < 2 * kPiece) {

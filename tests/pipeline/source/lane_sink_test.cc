@@ -111,8 +111,8 @@ struct Source {
                                       target->here.get());
     sink = std::make_unique<LaneSink>(
         transfer.get(), link.get(), &clock, &compressor,
-        [this](const PartEnd& one, const Totals& held) {
-          booked[one.part_id] = held.chunks + one.totals.chunks;
+        [this](const PartEnd& one, const Totals& retained) {
+          booked[one.part_id] = retained.chunks + one.totals.chunks;
         });
     sink->BeginRange(PartRequest(), /*rebuilt=*/true);
   }
@@ -166,10 +166,10 @@ TEST_CASE("LaneSink goes on at the byte that the target has come to",
   std::future<LanePort::Role> waiting[3];
   for (int cut = 0; cut < 3; ++cut) {
     target.ReceiveData(target.bytes.size() + 700'000);
-    const uint64_t held = target.bytes.size();
+    const uint64_t retained = target.bytes.size();
     waiting[cut] = Reconnect(&source, &target);
     target.AskForRest();
-    REQUIRE(target.ReceiveBegin().first_byte == held);
+    REQUIRE(target.ReceiveBegin().first_byte == retained);
   }
   target.ReceiveData(UINT64_MAX);
   RequireChunk(&target, file, &sent);
@@ -215,7 +215,7 @@ TEST_CASE("LaneSink gives a chunk up when its target asks for something else",
     request.open_frames = target.frames;
   }
   SECTION("another chunk") {
-    request.held.chunks = 4;
+    request.received.chunks = 4;
     request.after = "x";
   }
   target.Ask(request);
@@ -327,14 +327,14 @@ TEST_CASE("LaneSink sends chunks and parts that it has ended again, from "
     first.open_frames = 1;
   }
   SECTION("a chunk and a part of the next") {
-    first.held.chunks = 1;
+    first.received.chunks = 1;
     first.after = "key0";
     first.open_bytes = begins_at = 2 * (kSmallChunk / 3);
     first.open_frames = 2;
     chunks = 1;
   }
   SECTION("all but the part's end") {
-    first.held.chunks = 2;
+    first.received.chunks = 2;
     first.after = "key1";
     chunks = 0;
   }

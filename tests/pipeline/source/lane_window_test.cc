@@ -21,7 +21,7 @@ PartRequest RequestOf(uint32_t part_id, uint32_t chunks,
                        const std::string& last_key) {
   PartRequest request;
   request.part_id = part_id;
-  request.held.chunks = chunks;
+  request.received.chunks = chunks;
   if (chunks != 0) {
     request.after = last_key;
   }
@@ -216,7 +216,7 @@ TEST_CASE("LaneWindow finds nothing for a target that stands elsewhere",
   sender.Add("defg");
   PartRequest request = RequestOf(3, 1, KeyOf(0));
   SECTION("another part") { request.part_id = 4; }
-  SECTION("another chunk") { request.held.chunks = 2; }
+  SECTION("another chunk") { request.received.chunks = 2; }
   SECTION("another key") { request.after = "x"; }
   SECTION("within a frame") {
     request.open_bytes = 2;

@@ -8,7 +8,7 @@
 #include "pipeline/snapshot/lease_file.h"
 #include "pipeline/snapshot/private_dir.h"
 #include "tests/support/catch.h"
-#include "tests/support/held_support.h"
+#include "tests/support/retained_support.h"
 #include "tests/support/sample_database.h"
 
 namespace sstferry {
@@ -24,14 +24,14 @@ void RequireState(const Status& status, EndState state,
   REQUIRE(status.ToString().find(sentence) != std::string::npos);
 }
 
-std::string OnlySnapshot(const HeldBench& bench) {
+std::string OnlySnapshot(const RetainedBench& bench) {
   const std::vector<std::string> found = SnapshotsIn(bench.parent());
   REQUIRE(found.size() == 1);
   return bench.parent() + "/" + found[0];
 }
 
 // A pull is opened, its source stops, and its lease is left.
-struct StoppedBench : HeldBench {
+struct StoppedBench : RetainedBench {
   explicit StoppedBench(OpenRequest request = SampleRequest(),
                         bool connected = true) {
     std::unique_ptr<Channel> control;
@@ -254,14 +254,14 @@ TEST_CASE("A snapshot that cannot be opened again is gone", "[held][lease]") {
 TEST_CASE("A lease that another process holds is busy", "[held][lease]") {
   StoppedBench bench;
   TestServer server(bench.Options());
-  std::unique_ptr<PrivateDir> held;
-  REQUIRE_OK(PrivateDir::Adopt(OnlySnapshot(bench), &held));
-  REQUIRE(held != nullptr);
+  std::unique_ptr<PrivateDir> retained;
+  REQUIRE_OK(PrivateDir::Adopt(OnlySnapshot(bench), &retained));
+  REQUIRE(retained != nullptr);
   std::unique_ptr<Channel> control;
   Announced opened;
   RequireState(OpenAs(server.address(), bench.Resume(), &control, &opened),
                EndState::kBusy, "in use by another process");
-  held.reset();
+  retained.reset();
   REQUIRE_OK(OpenAs(server.address(), bench.Resume(), &control, &opened));
 }
 
@@ -297,7 +297,7 @@ TEST_CASE("A request that is refused gives a lease no more time",
 
 TEST_CASE("A source that keeps no snapshot still keeps disk space free",
           "[held][lease]") {
-  HeldBench bench;
+  RetainedBench bench;
   std::atomic<double> free{50};
   ServeOptions options = bench.Options();
   options.snapshot_ttl = std::chrono::seconds(0);
@@ -315,7 +315,7 @@ TEST_CASE("A source that keeps no snapshot still keeps disk space free",
 }
 
 TEST_CASE("A connected target's lease is written anew", "[held][lease]") {
-  HeldBench bench;
+  RetainedBench bench;
   TestServer server(bench.Options());
   std::unique_ptr<Channel> control;
   Announced opened;
@@ -338,7 +338,7 @@ TEST_CASE("A connected target's lease is written anew", "[held][lease]") {
 TEST_CASE("Too little free space takes idle snapshots, oldest first, then the "
           "largest in use",
           "[held][lease]") {
-  HeldBench bench;
+  RetainedBench bench;
   std::atomic<double> free{50};
   std::atomic<bool> asked_elsewhere{false};
   ServeOptions options = bench.Options();

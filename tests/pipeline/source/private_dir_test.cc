@@ -116,7 +116,8 @@ TEST_CASE("A private directory whose name was given to another one is left "
   MakeSampleDatabase(tree / "db");
   fs::create_directories(tree / "victim/db");
   fs::create_directories(tree / "victim/held");
-  for (const char* name : {"db/file", "held/file", "lock", "lease", "options"}) {
+  for (const char* name :
+       {"db/file", "held/file", "lock", "lease", "options"}) {
     WriteBytes(tree / ("victim/" + std::string(name)), "precious");
   }
   const std::string victim = Fingerprint(tree / "victim");

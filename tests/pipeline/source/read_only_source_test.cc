@@ -9,7 +9,7 @@
 #include "pipeline/snapshot/snapshot.h"
 #include "tests/pipeline/source/snapshot_support.h"
 #include "tests/support/catch.h"
-#include "tests/support/held_support.h"
+#include "tests/support/retained_support.h"
 #include "tests/support/sample_database.h"
 
 namespace sstferry {

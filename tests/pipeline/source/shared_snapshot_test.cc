@@ -8,7 +8,7 @@
 #include "format/limits.h"
 #include "pipeline/serve/shared_snapshot.h"
 #include "tests/support/catch.h"
-#include "tests/support/held_support.h"
+#include "tests/support/retained_support.h"
 #include "tests/support/sample_database.h"
 
 namespace sstferry {
@@ -16,7 +16,7 @@ namespace {
 
 using rocksdb::Status;
 
-struct SharingBench : HeldBench {
+struct SharingBench : RetainedBench {
   // Changes the source, so that another point in time is seen.
   void Write(const std::string& key) {
     rocksdb::DB* opened = nullptr;
@@ -68,7 +68,7 @@ OpenRequest Latest() {
 OpenRequest SnapshotOf(const TransferId& id) {
   OpenRequest request = SampleRequest();
   request.snapshot_use = SnapshotUse::kShare;
-  request.held_transfer = id;
+  request.named_transfer = id;
   return request;
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("A plan goes with the last target that has it", "[held][share]") {
 OpenRequest RefreshThatTells() {
   OpenRequest request = SampleRequest();
   request.mode = TransferMode::kRefresh;
-  request.target_covers = 1;
+  request.target_intervals = 1;
   return request;
 }
 
@@ -393,7 +393,7 @@ TEST_CASE("A pull of the latest snapshot releases the one that it drops",
   bench.Write("later");
   bench.clock.Advance(61);
   OpenRequest request = Latest();
-  request.held_transfer = dropped.id();
+  request.named_transfer = dropped.id();
   const Reader reader(server.address(), request);
   REQUIRE(reader.sequence() > dropped.sequence());
   REQUIRE_FALSE(reader.announced.opened.resumed);

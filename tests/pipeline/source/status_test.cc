@@ -2,11 +2,11 @@
 #include <atomic>
 #include <thread>
 
-#include "pipeline/snapshot/held_snapshots.h"
+#include "pipeline/snapshot/retained_snapshots.h"
 #include "sstferry/status.h"
 #include "tests/support/catch.h"
 #include "tests/support/certificates.h"
-#include "tests/support/held_support.h"
+#include "tests/support/retained_support.h"
 #include "tests/support/sample_database.h"
 
 namespace sstferry {
@@ -16,22 +16,23 @@ using rocksdb::Status;
 using std::chrono::seconds;
 
 Status AskStatus(const HostPort& where, const std::string& name,
-                 std::vector<HeldSnapshot>* held, const TlsFiles& tls = {}) {
+                 std::vector<RetainedSnapshot>* retained,
+                 const TlsFiles& tls = {}) {
   StatusOptions options;
   options.where = AddressAt(where, name);
   options.tls = tls;
   StatusReport report;
   const Status status = MakeStatusQuery(options)->Run(&report);
-  *held = report.snapshots;
+  *retained = report.snapshots;
   return status;
 }
 
-std::vector<HeldSnapshot> HeldAt(const HostPort& where,
+std::vector<RetainedSnapshot> RetainedAt(const HostPort& where,
                                  const std::string& name = "db",
                                  const TlsFiles& tls = {}) {
-  std::vector<HeldSnapshot> held;
-  REQUIRE_OK(AskStatus(where, name, &held, tls));
-  return held;
+  std::vector<RetainedSnapshot> retained;
+  REQUIRE_OK(AskStatus(where, name, &retained, tls));
+  return retained;
 }
 
 std::string Cut(const TransferId& id) {
@@ -45,15 +46,15 @@ void RequireState(const Status& status, EndState state,
   REQUIRE(status.ToString().find(sentence) != std::string::npos);
 }
 
-Status ReleaseIn(HeldBench* bench, const std::string& id,
-                 seconds patience = seconds(20)) {
-  HeldSnapshot released;
-  return ReleaseSnapshotOf(bench->dir / "source/db", "", id, patience,
+Status ReleaseIn(RetainedBench* bench, const std::string& id,
+                 seconds deadline = seconds(20)) {
+  RetainedSnapshot released;
+  return ReleaseSnapshotOf(bench->dir / "source/db", "", id, deadline,
                            &released);
 }
 
 // A pull that was opened at a running server and then lost.
-struct RunningBench : HeldBench {
+struct RunningBench : RetainedBench {
   RunningBench() {
     server = std::make_unique<TestServer>(Options());
     REQUIRE_OK(OpenAs(server->address(), SampleRequest(), &control, &opened));
@@ -73,24 +74,24 @@ TEST_CASE("A source tells which snapshots it holds, for whom and how long",
           "[held][status]") {
   RunningBench bench;
   bench.clock.Advance(7);
-  std::vector<HeldSnapshot> held = HeldAt(bench.server->address());
-  REQUIRE(held.size() == 1);
-  REQUIRE(ToHex(held[0].transfer_id) == Cut(bench.id));
-  REQUIRE(held[0].database == "db");
-  REQUIRE(held[0].snapshot_sequence ==
+  std::vector<RetainedSnapshot> retained = RetainedAt(bench.server->address());
+  REQUIRE(retained.size() == 1);
+  REQUIRE(ToHex(retained[0].transfer_id) == Cut(bench.id));
+  REQUIRE(retained[0].database == "db");
+  REQUIRE(retained[0].snapshot_sequence ==
           bench.opened.opened.snapshot_sequence);
-  REQUIRE(held[0].age_seconds == 7);
-  REQUIRE(held[0].readers == 1);
-  REQUIRE(held[0].ttl_left_seconds == 100);
-  REQUIRE(held[0].pinned_bytes > 2'000'000);
+  REQUIRE(retained[0].age_seconds == 7);
+  REQUIRE(retained[0].readers == 1);
+  REQUIRE(retained[0].ttl_left_seconds == 100);
+  REQUIRE(retained[0].pinned_bytes > 2'000'000);
   bench.Lose();
   bench.clock.Advance(30);
-  held = HeldAt(bench.server->address(), "");
-  REQUIRE(held.size() == 1);
-  REQUIRE(held[0].readers == 0);
-  REQUIRE(held[0].ttl_left_seconds == 70);
-  REQUIRE(held[0].age_seconds == 37);
-  RequireState(AskStatus(bench.server->address(), "other", &held),
+  retained = RetainedAt(bench.server->address(), "");
+  REQUIRE(retained.size() == 1);
+  REQUIRE(retained[0].readers == 0);
+  REQUIRE(retained[0].ttl_left_seconds == 70);
+  REQUIRE(retained[0].age_seconds == 37);
+  RequireState(AskStatus(bench.server->address(), "other", &retained),
                EndState::kRefused, "no database named 'other'");
 }
 
@@ -101,13 +102,14 @@ TEST_CASE("A snapshot that a verify shares has a reader more",
   OpenRequest share = SampleRequest();
   share.purpose = Purpose::kVerify;
   share.snapshot_use = SnapshotUse::kShare;
-  share.held_transfer = bench.id;
+  share.named_transfer = bench.id;
   Announced shared;
   REQUIRE_OK(
       OpenAs(bench.server->address(), share, &bench.control, &shared));
-  const std::vector<HeldSnapshot> held = HeldAt(bench.server->address());
-  REQUIRE(held.size() == 1);
-  REQUIRE(held[0].readers == 1);
+  const std::vector<RetainedSnapshot> retained =
+      RetainedAt(bench.server->address());
+  REQUIRE(retained.size() == 1);
+  REQUIRE(retained[0].readers == 1);
   RequireState(ReleaseIn(&bench, ToHex(bench.id)), EndState::kBusy,
                "a target is connected");
 }
@@ -119,12 +121,12 @@ TEST_CASE("A source that restarted tells of what lies on its disk",
   bench.server.reset();
   bench.clock.Advance(40);
   TestServer server(bench.Options());
-  const std::vector<HeldSnapshot> held = HeldAt(server.address());
-  REQUIRE(held.size() == 1);
-  REQUIRE(ToHex(held[0].transfer_id) == Cut(bench.id));
-  REQUIRE(held[0].readers == 0);
-  REQUIRE(held[0].ttl_left_seconds == 60);
-  REQUIRE(held[0].pinned_bytes > 2'000'000);
+  const std::vector<RetainedSnapshot> retained = RetainedAt(server.address());
+  REQUIRE(retained.size() == 1);
+  REQUIRE(ToHex(retained[0].transfer_id) == Cut(bench.id));
+  REQUIRE(retained[0].readers == 0);
+  REQUIRE(retained[0].ttl_left_seconds == 60);
+  REQUIRE(retained[0].pinned_bytes > 2'000'000);
 }
 
 TEST_CASE("Only who opened a transfer is told all of its id",
@@ -132,7 +134,7 @@ TEST_CASE("Only who opened a transfer is told all of its id",
   const TestPki& pki = GoodPki();
   const TlsFiles other = pki.ca.Issue(
       {"other", {"DNS:other.example"}, -3600, 30 * 86400, "clientAuth"});
-  HeldBench bench;
+  RetainedBench bench;
   ServeOptions options = bench.Options();
   const bool allowed = GENERATE(true, false);
   options.databases[0].allowed = {"target.example"};
@@ -144,18 +146,18 @@ TEST_CASE("Only who opened a transfer is told all of its id",
   Announced opened;
   REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &control, &opened,
                     nullptr, pki.client));
-  std::vector<HeldSnapshot> held =
-      HeldAt(server.address(), "db", pki.client);
-  REQUIRE(held.size() == 1);
-  REQUIRE(held[0].transfer_id == opened.opened.transfer_id);
+  std::vector<RetainedSnapshot> retained =
+      RetainedAt(server.address(), "db", pki.client);
+  REQUIRE(retained.size() == 1);
+  REQUIRE(retained[0].transfer_id == opened.opened.transfer_id);
   if (allowed) {
-    held = HeldAt(server.address(), "", other);
-    REQUIRE(held.size() == 1);
-    REQUIRE(ToHex(held[0].transfer_id) == Cut(opened.opened.transfer_id));
+    retained = RetainedAt(server.address(), "", other);
+    REQUIRE(retained.size() == 1);
+    REQUIRE(ToHex(retained[0].transfer_id) == Cut(opened.opened.transfer_id));
   } else {
-    RequireState(AskStatus(server.address(), "db", &held, other),
+    RequireState(AskStatus(server.address(), "db", &retained, other),
                  EndState::kDenied, "serve --allow");
-    REQUIRE(HeldAt(server.address(), "", other).empty());
+    REQUIRE(RetainedAt(server.address(), "", other).empty());
   }
 }
 
@@ -171,10 +173,10 @@ TEST_CASE("A directory tells the snapshots that are held of it",
     REQUIRE_FALSE(report.is_target);
     return report.snapshots;
   };
-  std::vector<HeldSnapshot> held = look();
-  REQUIRE(held.size() == 1);
-  REQUIRE(held[0].transfer_id == bench.id);
-  REQUIRE(held[0].readers == 1);
+  std::vector<RetainedSnapshot> retained = look();
+  REQUIRE(retained.size() == 1);
+  REQUIRE(retained[0].transfer_id == bench.id);
+  REQUIRE(retained[0].readers == 1);
   bench.Lose();
   REQUIRE(look().at(0).readers == 0);
   OpenRequest again = ResumeOf(bench.id);
@@ -268,7 +270,7 @@ TEST_CASE("A pull that begins anew releases what it had held",
   RunningBench bench;
   OpenRequest instead = SampleRequest();
   instead.snapshot_use = SnapshotUse::kInstead;
-  instead.held_transfer = bench.id;
+  instead.named_transfer = bench.id;
   instead.chunk_bytes *= 2;  // it need not be the same pull
   std::unique_ptr<Channel> control;
   Announced anew;
@@ -300,7 +302,7 @@ TEST_CASE("A pull that begins anew releases what it had held",
     REQUIRE(SnapshotsIn(bench.parent()).size() == 2);
   }
   SECTION("or it is gone already") {
-    instead.held_transfer[0] ^= 1;
+    instead.named_transfer[0] ^= 1;
     REQUIRE(begin(bench.server->address()).ends_with("retained here"));
   }
 }
@@ -310,7 +312,7 @@ TEST_CASE("Nobody else's snapshot is released by beginning anew",
   const TestPki& pki = GoodPki();
   const TlsFiles other = pki.ca.Issue(
       {"other", {"DNS:other.example"}, -3600, 30 * 86400, "clientAuth"});
-  HeldBench bench;
+  RetainedBench bench;
   ServeOptions options = bench.Options();
   // What a new snapshot finds beside it is looked at by the system's clock.
   options.leases.wall_seconds = nullptr;
@@ -323,7 +325,7 @@ TEST_CASE("Nobody else's snapshot is released by beginning anew",
                     nullptr, pki.client));
   control->Close();
   server->Report(0);
-  instead.held_transfer = opened.opened.transfer_id;
+  instead.named_transfer = opened.opened.transfer_id;
   if (GENERATE(false, true)) {
     server.reset();
     server = std::make_unique<TestServer>(options, pki.server);
@@ -341,7 +343,7 @@ TEST_CASE("Only a pull begins anew in place of another", "[held][release]") {
   OpenRequest instead = SampleRequest();
   instead.purpose = Purpose::kPlan;
   instead.snapshot_use = SnapshotUse::kInstead;
-  instead.held_transfer = bench.id;
+  instead.named_transfer = bench.id;
   RequireState(OpenAs(bench.server->address(), instead, &bench.control,
                       &bench.opened),
                EndState::kRefused, "only a pull begins anew");

@@ -44,7 +44,8 @@ class Replica {
   static std::string Key(int i) { return std::to_string(100'000 + i); }
 
   std::string ValueOf(int night) const {
-    return test::RandomBytes(value_bytes_, static_cast<uint64_t>(kKeys + night));
+    return test::RandomBytes(value_bytes_,
+                             static_cast<uint64_t>(kKeys + night));
   }
 
   // One key of `every` gets another value, as a delta lays it above the data.
@@ -156,8 +157,9 @@ TEST_CASE("A delta of one night is left where it was ingested",
   REQUIRE(replica.NamesAbove() == above);
 }
 
-TEST_CASE("A delta beside a large one is not merged with it, but leaves level 0",
-          "[delta_compaction]") {
+TEST_CASE(
+    "A delta beside a large one is not merged with it, but leaves level 0",
+    "[delta_compaction]") {
   Replica replica(GENERATE(false, true), /*value_bytes=*/3'000);
   for (int night = 0; night < 4; ++night) {
     replica.IngestDelta(night, /*every=*/33);

@@ -60,8 +60,9 @@ TEST_CASE("A part is written past the page cache, and what lies beside stays",
   }
 }
 
-TEST_CASE("A part of any aligned size is written whole, whatever its last write",
-          "[pipeline][clone]") {
+TEST_CASE(
+    "A part of any aligned size is written whole, whatever its last write",
+    "[pipeline][clone]") {
   const TempDir dir;
   const std::string all = RandomBytes(1024 * kAlignment, 2);
   for (const size_t units : {1, 255, 256, 257, 400, 511, 512, 513, 900}) {

@@ -43,7 +43,7 @@ class LiveBench {
   }
   void IngestAll() {
     REQUIRE_OK(ingestor_->Flush(&clock_));
-    REQUIRE_OK(ingestor_->IngestHeld(&clock_));
+    REQUIRE_OK(ingestor_->IngestDeferred(&clock_));
   }
   Ingestor* ingestor() { return ingestor_.get(); }
   StageClock* clock() { return &clock_; }
@@ -118,7 +118,8 @@ TEST_CASE("A range deletion of a delta lies over files and memtables at once",
   const rocksdb::Snapshot* before = bench.db()->GetSnapshot();
   bench.Make();
   REQUIRE_OK(bench.ingestor()->Add(bench.Delta("b", "c", true), bench.clock()));
-  REQUIRE_OK(bench.ingestor()->Add(bench.Delta("d", "e", false), bench.clock()));
+  REQUIRE_OK(
+      bench.ingestor()->Add(bench.Delta("d", "e", false), bench.clock()));
   bench.IngestAll();
   REQUIRE(bench.Entries() == "a=old c=new ");
   REQUIRE(bench.Entries(before) ==
@@ -155,7 +156,8 @@ TEST_CASE("A range deletion over nothing gets a sequence of its own",
           "[target][ingest]") {
   LiveBench bench;
   bench.Make();
-  REQUIRE_OK(bench.ingestor()->Add(bench.Delta("x", "xz", true), bench.clock()));
+  REQUIRE_OK(
+      bench.ingestor()->Add(bench.Delta("x", "xz", true), bench.clock()));
   REQUIRE_OK(
       bench.ingestor()->Add(bench.Delta("y", "yz", false), bench.clock()));
   bench.IngestAll();
@@ -200,7 +202,7 @@ TEST_CASE("What is deferred shows when all of it does", "[target][ingest]") {
   REQUIRE_OK(bench.ingestor()->Flush(bench.clock()));
   REQUIRE(bench.Entries() == "a=old b=old c=old d=old e=old ");
   REQUIRE(bench.ingestor()->ingest_calls() == 0);
-  REQUIRE_OK(bench.ingestor()->IngestHeld(bench.clock()));
+  REQUIRE_OK(bench.ingestor()->IngestDeferred(bench.clock()));
   REQUIRE(bench.Entries() == "ax=new bx=new cx=new dx=new e=old ");
   REQUIRE(bench.ingestor()->ingest_calls() == 1);
   // Neighbours that share no key keep one level.

@@ -108,8 +108,8 @@ TEST_CASE("A journal's state tells what is held of each part",
   REQUIRE(state.plan.parts.size() == 3);
   REQUIRE(state.plan.families.size() == 1);
   REQUIRE(state.whole == std::vector<bool>{true, false, false});
-  REQUIRE(state.HeldTotals(0) == Totals{2, 6, 0, 600});
-  REQUIRE(state.HeldTotals() == Totals{3, 9, 0, 900});
+  REQUIRE(state.ReceivedTotals(0) == Totals{2, 6, 0, 600});
+  REQUIRE(state.ReceivedTotals() == Totals{3, 9, 0, 900});
   REQUIRE(state.plan.bytes() == 3000);
   REQUIRE(state.planned_bytes_done() == 1300);
   REQUIRE_FALSE(state.complete);
@@ -128,7 +128,7 @@ TEST_CASE("A chunk recorded again takes the place of those that were lost",
   JournalState state;
   REQUIRE_OK(ParseJournalState(script.bytes, &state));
   REQUIRE(state.whole == std::vector<bool>{false});
-  REQUIRE(state.HeldTotals(0) == Totals{2, 6, 0, 800});
+  REQUIRE(state.ReceivedTotals(0) == Totals{2, 6, 0, 800});
 }
 
 TEST_CASE("A journal cut at any byte tells what its whole records tell",
@@ -155,7 +155,7 @@ TEST_CASE("A journal cut at any byte tells what its whole records tell",
     JournalState again;
     REQUIRE_OK(ParseJournalState(Slice(script.bytes.data(), state.bytes),
                                  &again));
-    REQUIRE(again.HeldTotals() == state.HeldTotals());
+    REQUIRE(again.ReceivedTotals() == state.ReceivedTotals());
     REQUIRE(again.whole == state.whole);
   }
 }
@@ -267,7 +267,7 @@ TEST_CASE("The journal of a refresh tells covers and what was ingested",
   head.mode = "refresh all";
   other.Add(JournalRecordType::kTransfer, head);
   Plan plan = PlanOf(head.transfer_id, 2);
-  plan.covers.resize(2);
+  plan.intervals.resize(2);
   plan.parts[1].need = PartNeed::kUnchanged;
   other.AddPlan(plan);
   other.Chunk(0, 0);
@@ -277,7 +277,7 @@ TEST_CASE("The journal of a refresh tells covers and what was ingested",
   other.Complete(2);
   other.Add(JournalRecordType::kIngested, JournalIngested{0, 0});
   REQUIRE_OK(ParseJournalState(other.bytes, &state));
-  REQUIRE(state.plan.covers.size() == 2);
+  REQUIRE(state.plan.intervals.size() == 2);
   REQUIRE(state.whole == std::vector<bool>{true, true});
   REQUIRE(state.ingested[0] == std::vector<bool>{true, true});
   REQUIRE(state.complete);

@@ -153,7 +153,7 @@ TEST_CASE("A pull goes on from a journal with a torn tail",
   REQUIRE(torn.torn);
   const Summary summary = PullToTheEnd(dir, options);
   REQUIRE(NotesMention(summary, "resumes the unfinished pull"));
-  REQUIRE(summary.chunks_resumed == torn.HeldTotals().chunks);
+  REQUIRE(summary.chunks_resumed == torn.ReceivedTotals().chunks);
 }
 
 TEST_CASE("A journal with a torn head starts anew",
@@ -285,7 +285,7 @@ TEST_CASE("A verify reads the snapshot that an unfinished pull holds",
   MakeSampleDatabase(dir / "source", Shape());
   TestServer server(ServeAndHold(dir / "source"));
   REQUIRE_OK(RunPull(PullFrom(server.address(), dir / "copy")).status);
-  const Summary held =
+  const Summary received =
       PullAndCancel(PullFrom(server.address(), dir / "target"),
                     "LaneClient:ChunkSynced", 2);
   {
@@ -300,7 +300,7 @@ TEST_CASE("A verify reads the snapshot that an unfinished pull holds",
   Summary now;
   REQUIRE_FALSE(MakeVerify(verify)->Run(&now).ok());
   REQUIRE(now.differences == 1);
-  verify.left_snapshot = IdOf(held);
+  verify.left_snapshot = IdOf(received);
   Summary then;
   REQUIRE_OK(MakeVerify(verify)->Run(&then));
   REQUIRE(then.differences == 0);
@@ -322,7 +322,7 @@ TEST_CASE("A verify compares files with the snapshot that an unfinished clone "
   clone.method = PullMethod::kClone;
   REQUIRE_OK(RunPull(clone).status);
   clone.target_dir = dir / "target";
-  const Summary held = PullAndCancel(clone, "UnitStore:RecordsSynced", 1);
+  const Summary received = PullAndCancel(clone, "UnitStore:RecordsSynced", 1);
   {
     std::unique_ptr<rocksdb::DB> db;
     REQUIRE_OK(rocksdb::DB::Open({}, dir / "source", IntoDb(&db)));
@@ -332,17 +332,17 @@ TEST_CASE("A verify compares files with the snapshot that an unfinished clone "
   VerifyOptions verify;
   verify.left = clone.source;
   verify.right.directory = dir / "copy";
-  verify.left_snapshot = IdOf(held);
+  verify.left_snapshot = IdOf(received);
   Summary then;
   const rocksdb::Status status = MakeVerify(verify)->Run(&then);
   INFO(status.ToString());
   REQUIRE_OK(status);
   REQUIRE(then.compared == "files");
-  REQUIRE(then.left.held_transfer_id == held.transfer_id);
+  REQUIRE(then.left.snapshot_transfer_id == received.transfer_id);
   // It is still there to resume from.
   const Summary last = RunPull(clone);
   REQUIRE_OK(last.status);
-  REQUIRE(last.transfer_id == held.transfer_id);
+  REQUIRE(last.transfer_id == received.transfer_id);
 }
 
 TEST_CASE("A pull with --restart drops an unfinished one", "[target][resume]") {
@@ -520,7 +520,7 @@ TEST_CASE("Pulls cancelled anywhere and started again bring everything",
     options.chunk_bytes = 64u << 10;
     options.durability =
         random() % 3 == 0 ? Durability::kNone : Durability::kChunk;
-    uint64_t held = 0;
+    uint64_t received = 0;
     bool ended = false;
     for (size_t deaths = 1 + random() % 3; deaths > 0 && !ended; --deaths) {
       options.lanes = 1 + random() % 4;
@@ -530,12 +530,12 @@ TEST_CASE("Pulls cancelled anywhere and started again bring everything",
       INFO(point << ": " << summary.status.ToString());
       REQUIRE((summary.status.ok() ||
                EndStateOf(summary.status) == EndState::kCancelled));
-      REQUIRE(summary.chunks_resumed >= held);
-      held = std::max(held, summary.chunks);
+      REQUIRE(summary.chunks_resumed >= received);
+      received = std::max(received, summary.chunks);
       ended = summary.status.ok();
     }
     if (!ended) {
-      REQUIRE(PullToTheEnd(dir, options).chunks_resumed >= held);
+      REQUIRE(PullToTheEnd(dir, options).chunks_resumed >= received);
     }
     REQUIRE(EntriesOf(dir / "target") == EntriesOf(dir / "source"));
     fs::remove_all(dir / "target");

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "pipeline/pull/cover_record.h"
+#include "pipeline/pull/interval_records.h"
 #include "pipeline/refresh/live_db.h"
 #include "rocksdb/compaction_filter.h"
 #include "rocksdb/convenience.h"
@@ -41,7 +41,7 @@ struct Replica {
   std::string path = dir / "db";
   rocksdb::ColumnFamilyOptions options = Quiet();
   std::unique_ptr<OpenDb> db;
-  CoverFile record;
+  IntervalFile record;
 
   Replica() {
     Open();
@@ -68,13 +68,13 @@ struct Replica {
     for (const auto& [begin, end] :
          std::vector<std::pair<std::string, std::string>>{{"a", "h"},
                                                           {"h", "z"}}) {
-      Cover cover;
-      cover.interval = {begin, end};
-      plan.covers.push_back(cover);
+      IntervalRecord interval_record;
+      interval_record.interval = {begin, end};
+      plan.intervals.push_back(interval_record);
     }
     std::unique_ptr<LiveDb> live = Borrowed();
-    REQUIRE_OK(RecordCovers({}, plan, db->get(), live->families(), {}, nullptr,
-                            &record));
+    REQUIRE_OK(RecordIntervals({}, plan, db->get(), live->families(), {},
+                               nullptr, &record));
   }
   std::unique_ptr<LiveDb> Borrowed() {
     OpenReplica replica;
@@ -84,10 +84,10 @@ struct Replica {
   }
   std::string DoubtsIn(const LiveDb& live) const {
     JudgedTarget judged;
-    REQUIRE_OK(JudgeCovers(record, live.db(), live.families(), &judged));
+    REQUIRE_OK(JudgeIntervals(record, live.db(), live.families(), &judged));
     std::string text;
-    for (const Cover& cover : judged.record.covers) {
-      text += cover.doubted ? "d" : "-";
+    for (const IntervalRecord& interval_record : judged.record.intervals) {
+      text += interval_record.doubted ? "d" : "-";
     }
     return text;
   }
@@ -122,7 +122,8 @@ struct Replica {
   }
 };
 
-TEST_CASE("A compaction that lost entries is doubted", "[target][covers][trace]") {
+TEST_CASE("A compaction that lost entries is doubted",
+          "[target][covers][trace]") {
   Replica replica;
   SECTION("of all") { replica.Compact(); }
   SECTION("of what a compaction made") {
@@ -130,7 +131,7 @@ TEST_CASE("A compaction that lost entries is doubted", "[target][covers][trace]"
     replica.Compact();
   }
   // As if the tables had held what the compaction dropped.
-  for (CoveredTable& table : replica.record.families[0].files) {
+  for (RecordedTable& table : replica.record.families[0].files) {
     table.entries += 5;
   }
   REQUIRE(replica.Doubts() == "dd");
@@ -154,7 +155,7 @@ TEST_CASE("A compaction that lost the tables of one interval is doubted there",
   Replica replica;
   replica.Compact("a", "e");
   replica.Compact("m", "p");
-  for (CoveredTable& table : replica.record.families[0].files) {
+  for (RecordedTable& table : replica.record.families[0].files) {
     table.entries += table.smallest >= "m" ? 5 : 0;
   }
   REQUIRE(replica.Doubts() == "-d");
@@ -287,11 +288,13 @@ TEST_CASE("A compaction is doubted where OPTIONS are not of the same time",
   Replica replica;
   SECTION("options were set behind it") {
     replica.Compact();
-    REQUIRE_OK((*replica.db)->SetOptions({{"disable_auto_compactions", "true"}}));
+    REQUIRE_OK(
+        (*replica.db)->SetOptions({{"disable_auto_compactions", "true"}}));
     REQUIRE(replica.Doubts() == "dd");
   }
   SECTION("options were set before it") {
-    REQUIRE_OK((*replica.db)->SetOptions({{"disable_auto_compactions", "true"}}));
+    REQUIRE_OK(
+        (*replica.db)->SetOptions({{"disable_auto_compactions", "true"}}));
     replica.Compact();
     REQUIRE(replica.Doubts() == "--");
   }
@@ -380,7 +383,7 @@ TEST_CASE("A family that was dropped and made again is another one",
   db.Flush();
   std::vector<LiveTable> then;
   REQUIRE_OK(ListLiveTables(db.get(), db.cf("more"), &then));
-  const std::vector<CoveredTable> recorded = {
+  const std::vector<RecordedTable> recorded = {
       {*then[0].id, then[0].smallest, then[0].largest, then[0].bytes,
        then[0].smallest_sequence, then[0].largest_sequence}};
   db.Drop("more");
@@ -400,7 +403,7 @@ TEST_CASE("Chunks, and compactions of them, are no changes of others",
   Replica replica;
   std::unique_ptr<LiveDb> live = replica.Borrowed();
   JudgedTarget judged;
-  REQUIRE_OK(JudgeCovers(replica.record, live->db(), live->families(),
+  REQUIRE_OK(JudgeIntervals(replica.record, live->db(), live->families(),
                          &judged));
   replica.Ingest("b", "o");
   JournalState journal;
@@ -429,8 +432,8 @@ TEST_CASE("Chunks, and compactions of them, are no changes of others",
   plan.opened.source_database_id = "source";
   plan.families.resize(1);
   plan.families[0].description.name = "default";
-  plan.covers = replica.record.covers;
-  REQUIRE_OK(RecordCovers({}, plan, live->db(), live->families(), judged,
+  plan.intervals = replica.record.intervals;
+  REQUIRE_OK(RecordIntervals({}, plan, live->db(), live->families(), judged,
                           &journal, &replica.record));
   REQUIRE(replica.Doubts() == (is_known ? "--" : "dd"));
   // And a compaction behind the record.

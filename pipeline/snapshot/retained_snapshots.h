@@ -29,7 +29,7 @@ struct LeasedDirs {
     const std::function<bool(const Lease&)>& wanted, LeasedDirs* out);
 
 // Describes the snapshot of a lease, with the complete transfer id.
-HeldSnapshot DescribeLeased(const LeasedDir& dir, const LeaseRules& rules);
+RetainedSnapshot DescribeLeased(const LeasedDir& dir, const LeaseRules& rules);
 
 // Resolves the links of a source directory, and finds the parent directory of
 // its snapshots. `snapshot_dir` may be empty: beside the source, or in the
@@ -51,7 +51,7 @@ LeasedDirs ListSnapshotsOf(const std::string& directory,
 //   kBusy     a target is connected to it, or its owner does not answer
 [[nodiscard]] rocksdb::Status ReleaseSnapshotOf(
     const std::string& directory, const std::string& snapshot_dir,
-    const std::string& id, std::chrono::milliseconds patience,
-    HeldSnapshot* released);
+    const std::string& id, std::chrono::milliseconds deadline,
+    RetainedSnapshot* released);
 
 }  // namespace sstferry

@@ -1,4 +1,5 @@
-// A target that goes on with a transfer, as the tests of held snapshots play it.
+// A target that goes on with a transfer, as the tests of held snapshots play
+// it.
 #pragma once
 
 #include <atomic>
@@ -62,8 +63,8 @@ class HandClock {
 };
 
 // One sample database at dir/source/db and how it is served with leases.
-struct HeldBench {
-  HeldBench();
+struct RetainedBench {
+  RetainedBench();
   ServeOptions Options();
   std::string parent() const { return dir / "source"; }
   ScratchDir dir;

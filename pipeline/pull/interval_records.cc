@@ -1,4 +1,4 @@
-#include "pipeline/pull/cover_record.h"
+#include "pipeline/pull/interval_records.h"
 
 #include <algorithm>
 #include <functional>
@@ -61,7 +61,7 @@ class Spans {
   std::vector<const Span*> furthest_;
 };
 
-const CoveredFamily* FindFamily(const CoverFile& record,
+const RecordedFamily* FindFamily(const IntervalFile& record,
                                 const std::string& name, uint32_t* index) {
   for (size_t i = 0; i < record.families.size(); ++i) {
     if (record.families[i].name == name) {
@@ -84,9 +84,9 @@ using Id = std::pair<uint64_t, uint64_t>;
 
 // Returns the chunks of a family as the tables that they are. A chunk's record
 // does not tell deletions from puts.
-std::vector<CoveredTable> ChunkTables(const JournalState& journal,
+std::vector<RecordedTable> ChunkTables(const JournalState& journal,
                                       uint32_t family) {
-  std::vector<CoveredTable> tables;
+  std::vector<RecordedTable> tables;
   for (const Part& part : journal.plan.parts) {
     if (part.family != family) {
       continue;
@@ -94,7 +94,7 @@ std::vector<CoveredTable> ChunkTables(const JournalState& journal,
     for (const JournalChunk& chunk : journal.chunks[part.id]) {
       const std::optional<Digest128> id = TableIdOf(chunk);
       if (id) {
-        CoveredTable table;
+        RecordedTable table;
         table.id = *id;
         table.smallest = chunk.chunk.smallest;
         table.largest = chunk.chunk.largest;
@@ -134,7 +134,7 @@ std::vector<Span> Unexplained(const JournalState& journal, uint32_t family,
     }
   }
   // An earlier run ingested these before the target was judged.
-  for (const CoveredTable& table : changes.then) {
+  for (const RecordedTable& table : changes.then) {
     chunks.erase({table.id.high, table.id.low});
   }
   for (auto& [id, span] : chunks) {
@@ -153,14 +153,15 @@ std::vector<Span> SpansOf(const std::vector<ChangedSpan>& changed) {
 
 // Doubts the records of one family that overlap these spans.
 void Doubt(const Comparator* order, std::vector<Span> spans, uint32_t family,
-           CoverFile* covers) {
+           IntervalFile* intervals) {
   if (spans.empty()) {
     return;
   }
   const Spans doubted(order, std::move(spans));
-  for (Cover& cover : covers->covers) {
-    cover.doubted = cover.doubted ||
-                    (cover.family == family && doubted.Meet(cover.interval));
+  for (IntervalRecord& interval_record : intervals->intervals) {
+    interval_record.doubted =
+        interval_record.doubted || (interval_record.family == family &&
+                                    doubted.Meet(interval_record.interval));
   }
 }
 
@@ -176,10 +177,10 @@ const std::vector<LiveTable>& TablesOf(const JudgedTarget& judged,
 }
 
 // Tables that are in `searched` without a doubt hold no SingleDelete.
-void TakeSearched(const std::vector<CoveredTable>& searched,
+void TakeSearched(const std::vector<RecordedTable>& searched,
                   std::vector<LiveTable>* tables) {
   std::set<Id> known;
-  for (const CoveredTable& table : searched) {
+  for (const RecordedTable& table : searched) {
     if (!table.may_single_delete) {
       known.insert({table.id.high, table.id.low});
     }
@@ -199,25 +200,25 @@ void TakeAllSearched(std::vector<LiveTable>* tables) {
 }
 
 // Appends the records of a family of `from` that `keep` chooses.
-void KeepCovers(const CoverFile& from, uint32_t family, uint32_t as,
+void KeepIntervals(const IntervalFile& from, uint32_t family, uint32_t as,
                 const std::function<bool(const KeyInterval&)>& keep,
-                CoverFile* covers) {
-  for (const Cover& cover : from.covers) {
-    if (cover.family == family && keep(cover.interval) &&
-        covers->covers.size() < kMaxParts) {
-      covers->covers.push_back(cover);
-      covers->covers.back().family = as;
+                IntervalFile* intervals) {
+  for (const IntervalRecord& interval_record : from.intervals) {
+    if (interval_record.family == family && keep(interval_record.interval) &&
+        intervals->intervals.size() < kMaxParts) {
+      intervals->intervals.push_back(interval_record);
+      intervals->intervals.back().family = as;
     }
   }
 }
 
 // Appends these families: the files that they hold now, and the judged records
-// that `keep` chooses. Doubts records as RecordCovers() says.
+// that `keep` chooses. Doubts records as RecordIntervals() says.
 Status AddKept(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
                const JudgedTarget& judged, const JournalState* journal,
                const std::function<bool(const KeyInterval&, const Comparator*)>&
                    keep,
-               CoverFile* made) {
+               IntervalFile* made) {
   made->target_database_id = DatabaseIdOf(db);
   std::vector<TableChanges> states;
   for (uint32_t i = 0; i < families.size(); ++i) {
@@ -244,7 +245,7 @@ Status AddKept(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
     const Comparator* const order = family.handle->GetComparator();
     uint32_t old_index = 0;
     if (FindFamily(judged.record, family.name, &old_index) != nullptr) {
-      KeepCovers(judged.record, old_index, i,
+      KeepIntervals(judged.record, old_index, i,
                  [&](const KeyInterval& interval) {
                    return keep(interval, order);
                  },
@@ -266,11 +267,11 @@ Status AddKept(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
 
 // Appends the families that the pull did not ask for: their files and records
 // stay those of the same point in time.
-void AddOthers(const CoverFile& before, CoverFile* made) {
+void AddOthers(const IntervalFile& before, IntervalFile* made) {
   for (uint32_t i = 0; i < before.families.size(); ++i) {
     uint32_t taken = 0;
     if (FindFamily(*made, before.families[i].name, &taken) == nullptr) {
-      KeepCovers(before, i, static_cast<uint32_t>(made->families.size()),
+      KeepIntervals(before, i, static_cast<uint32_t>(made->families.size()),
                  [](const KeyInterval&) { return true; }, made);
       made->families.push_back(before.families[i]);
     }
@@ -284,39 +285,39 @@ std::string SourceIdOf(const PullOptions& options, const Plan& plan) {
                                    : options.source_id;
 }
 
-Status ReadCovers(rocksdb::FileSystem* file_system, const std::string& dir,
-                  bool* found, CoverFile* covers) {
-  const std::string path = dir + "/" + kCoverFileName;
+Status ReadIntervals(rocksdb::FileSystem* file_system, const std::string& dir,
+                  bool* found, IntervalFile* intervals) {
+  const std::string path = dir + "/" + kIntervalFileName;
   std::string text;
   const Status status = rocksdb::ReadFileToString(file_system, path, &text);
   *found = !status.IsNotFound() && !status.IsPathNotFound();
   if (!*found) {
-    *covers = CoverFile();
+    *intervals = IntervalFile();
     return Status::OK();
   }
-  return status.ok() ? DecodeCoverFile(text, covers)
+  return status.ok() ? DecodeIntervalFile(text, intervals)
                      : WithContext(status, EndStateOf(status), path);
 }
 
-Status WriteCovers(rocksdb::FileSystem* file_system, const std::string& dir,
-                   CoverFile covers) {
+Status WriteIntervals(rocksdb::FileSystem* file_system, const std::string& dir,
+                   IntervalFile intervals) {
   std::string text;
-  Status status = EncodeCoverFile(covers, &text);
+  Status status = EncodeIntervalFile(intervals, &text);
   if (!status.ok()) {
-    covers.covers.clear();
-    for (CoveredFamily& family : covers.families) {
+    intervals.intervals.clear();
+    for (RecordedFamily& family : intervals.families) {
       family.files.clear();
     }
     text.clear();
-    status = EncodeCoverFile(covers, &text);
+    status = EncodeIntervalFile(intervals, &text);
   }
   return status.ok()
-             ? WriteDurably(file_system, dir + "/" + kCoverFileName, text)
+             ? WriteDurably(file_system, dir + "/" + kIntervalFileName, text)
              : status;
 }
 
 Status ReadSourceRecord(rocksdb::FileSystem* file_system,
-                        const std::string& dir, const CoverFile& covers,
+                        const std::string& dir, const IntervalFile& intervals,
                         std::string* record) {
   const std::string path = dir + "/" + kSourceRecordName;
   record->clear();
@@ -330,7 +331,7 @@ Status ReadSourceRecord(rocksdb::FileSystem* file_system,
     status = DecodeSourceRecordFile(text, &transfer_id, record);
   }
   if (status.IsCorruption() ||
-      (status.ok() && transfer_id != covers.transfer_id)) {
+      (status.ok() && transfer_id != intervals.transfer_id)) {
     record->clear();
     return Status::OK();
   }
@@ -344,15 +345,15 @@ Status WriteSourceRecord(rocksdb::FileSystem* file_system,
   return WriteDurably(file_system, dir + "/" + kSourceRecordName, text);
 }
 
-Status JudgeCovers(const CoverFile& record, rocksdb::DB* db,
+Status JudgeIntervals(const IntervalFile& record, rocksdb::DB* db,
                    const std::vector<FamilyHandle>& families,
                    JudgedTarget* judged) {
   judged->record = record;
   judged->families.clear();
   const bool same_database = !record.target_database_id.empty() &&
                              record.target_database_id == DatabaseIdOf(db);
-  for (Cover& cover : judged->record.covers) {
-    cover.doubted = cover.doubted || !same_database;
+  for (IntervalRecord& interval_record : judged->record.intervals) {
+    interval_record.doubted = interval_record.doubted || !same_database;
   }
   std::vector<TableChanges> states;
   for (const FamilyHandle& family : families) {
@@ -364,7 +365,7 @@ Status JudgeCovers(const CoverFile& record, rocksdb::DB* db,
     found.tables.insert(found.tables.end(), family.unflushed.begin(),
                         family.unflushed.end());
     uint32_t index = 0;
-    const CoveredFamily* const known = FindFamily(record, family.name, &index);
+    const RecordedFamily* const known = FindFamily(record, family.name, &index);
     if (known != nullptr) {
       TakeSearched(known->files, &found.tables);
       states.push_back({&family, known->files, found.tables});
@@ -383,20 +384,22 @@ Status JudgeCovers(const CoverFile& record, rocksdb::DB* db,
   return Status::OK();
 }
 
-void AddDoubtNotes(const CoverFile& record, const JudgedTarget& judged,
+void AddDoubtNotes(const IntervalFile& record, const JudgedTarget& judged,
                    std::vector<std::string>* notes) {
   for (uint32_t family = 0; family < record.families.size(); ++family) {
     uint64_t all = 0;
     uint64_t doubted = 0;
-    for (size_t i = 0; i < record.covers.size(); ++i) {
-      if (record.covers[i].family == family) {
+    for (size_t i = 0; i < record.intervals.size(); ++i) {
+      if (record.intervals[i].family == family) {
         ++all;
-        doubted += judged.record.covers[i].doubted && !record.covers[i].doubted;
+        doubted +=
+            judged.record.intervals[i].doubted && !record.intervals[i].doubted;
       }
     }
     if (doubted > 0) {
-      notes->push_back("column family '" + record.families[family].name + "': " +
-                       std::to_string(doubted) + " of " + std::to_string(all) +
+      notes->push_back("column family '" + record.families[family].name +
+                       "': " + std::to_string(doubted) + " of " +
+                       std::to_string(all) +
                        " intervals must be compared, because the target was "
                        "written to or compacted there since its last refresh");
     }
@@ -404,42 +407,43 @@ void AddDoubtNotes(const CoverFile& record, const JudgedTarget& judged,
 }
 
 void DescribeTarget(const PullOptions& options, const JudgedTarget& judged,
-                    TargetMemory* memory) {
-  const CoverFile& record = judged.record;
+                    ReplicaRecord* replica) {
+  const IntervalFile& record = judged.record;
   const bool is_known =
       !options.adopt || (!options.source_id.empty() &&
                          options.source_id == record.source_database_id);
   for (const JudgedFamily& family : judged.families) {
-    const uint32_t index = static_cast<uint32_t>(memory->families.size());
+    const uint32_t index = static_cast<uint32_t>(replica->families.size());
     TargetFamily told;
     told.name = family.name;
     told.is_empty = family.tables.empty();
-    memory->families.push_back(std::move(told));
+    replica->families.push_back(std::move(told));
     uint32_t recorded = 0;
     if (is_known && FindFamily(record, family.name, &recorded) != nullptr) {
-      for (const Cover& cover : record.covers) {
-        if (cover.family == recorded && memory->covers.size() < kMaxParts) {
-          memory->covers.push_back(cover);
-          memory->covers.back().family = index;
+      for (const IntervalRecord& interval_record : record.intervals) {
+        if (interval_record.family == recorded &&
+            replica->intervals.size() < kMaxParts) {
+          replica->intervals.push_back(interval_record);
+          replica->intervals.back().family = index;
         }
       }
     }
   }
   if (is_known) {
-    memory->source_record = judged.source_record;
+    replica->source_record = judged.source_record;
   }
 }
 
-Status RecordCovers(const PullOptions& options, const Plan& plan,
+Status RecordIntervals(const PullOptions& options, const Plan& plan,
                     rocksdb::DB* db, const std::vector<FamilyHandle>& families,
                     const JudgedTarget& judged, const JournalState* journal,
-                    CoverFile* covers) {
-  const CoverFile& before = judged.record;
-  CoverFile made;
+                    IntervalFile* intervals) {
+  const IntervalFile& before = judged.record;
+  IntervalFile made;
   made.transfer_id = plan.opened.transfer_id;
   made.source_database_id = SourceIdOf(options, plan);
   made.sequence = plan.opened.snapshot_sequence;
-  made.covers = plan.covers;
+  made.intervals = plan.intervals;
   const KeyInterval& selected = options.selection.interval;
   const bool same_source = before.source_database_id == made.source_database_id;
   const Status status = AddKept(
@@ -451,15 +455,15 @@ Status RecordCovers(const PullOptions& options, const Plan& plan,
   if (status.ok() && same_source) {
     AddOthers(before, &made);
   }
-  *covers = std::move(made);
+  *intervals = std::move(made);
   return status;
 }
 
 Status RecordTables(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
-                    CoverFile* covers) {
+                    IntervalFile* intervals) {
   for (const FamilyHandle& family : families) {
     uint32_t index = 0;
-    if (FindFamily(*covers, family.name, &index) == nullptr) {
+    if (FindFamily(*intervals, family.name, &index) == nullptr) {
       continue;
     }
     std::vector<LiveTable> tables;
@@ -469,8 +473,8 @@ Status RecordTables(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
     }
     TakeAllSearched(&tables);
     Doubt(family.handle->GetComparator(), SpansOf(NamelessSpans(tables)), index,
-          covers);
-    covers->families[index].files = NamedTables(tables);
+          intervals);
+    intervals->families[index].files = NamedTables(tables);
   }
   return Status::OK();
 }

@@ -1,4 +1,4 @@
-// The interval records of a target (format/cover_file.h). A refresh
+// The interval records of a target (format/interval_file.h). A refresh
 // reads them, judges them by the files that the target holds now
 // (table_changes.h), and writes new ones when it ends. Sequence numbers and
 // levels prove nothing.
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "format/cover_file.h"
+#include "format/interval_file.h"
 #include "pipeline/pull/journal_state.h"
 #include "pipeline/pull/live_tables.h"
 #include "pipeline/pull/source_session.h"
@@ -23,24 +23,24 @@ namespace sstferry {
 // else the source's database id.
 std::string SourceIdOf(const PullOptions& options, const Plan& plan);
 
-// Reads the file sstferry.covers in `dir`. *found is false if there is none.
+// Reads the file sstferry.intervals in `dir`. *found is false if there is none.
 //   Corruption  it is damaged
-[[nodiscard]] rocksdb::Status ReadCovers(rocksdb::FileSystem* file_system,
+[[nodiscard]] rocksdb::Status ReadIntervals(rocksdb::FileSystem* file_system,
                                          const std::string& dir, bool* found,
-                                         CoverFile* covers);
+                                         IntervalFile* intervals);
 
-// Writes sstferry.covers durably. If the file would be too large, leaves out
+// Writes sstferry.intervals durably. If the file would be too large, leaves out
 // the interval records.
-[[nodiscard]] rocksdb::Status WriteCovers(rocksdb::FileSystem* file_system,
+[[nodiscard]] rocksdb::Status WriteIntervals(rocksdb::FileSystem* file_system,
                                           const std::string& dir,
-                                          CoverFile covers);
+                                          IntervalFile intervals);
 
 // The same for the source's record (format/source_record.h) in the file
 // sstferry.source: *record is empty if there is none, or one of another
 // transfer than `covers`, or a damaged one.
 [[nodiscard]] rocksdb::Status ReadSourceRecord(rocksdb::FileSystem* file_system,
                                                const std::string& dir,
-                                               const CoverFile& covers,
+                                               const IntervalFile& intervals,
                                                std::string* record);
 [[nodiscard]] rocksdb::Status WriteSourceRecord(
     rocksdb::FileSystem* file_system, const std::string& dir,
@@ -55,7 +55,7 @@ struct JudgedFamily {
 
 // A target as a refresh found it.
 struct JudgedTarget {
-  CoverFile record;  // interval records, doubted where files have changed
+  IntervalFile record;  // interval records, doubted where files have changed
   std::string source_record;  // what the source left, of the same transfer
   std::vector<JudgedFamily> families;
 };
@@ -63,15 +63,15 @@ struct JudgedTarget {
 // Sets *judged to `record` and the tables of these families, which are then
 // those of the record, too. Doubts an interval record that was doubted before,
 // or whose keys may have changed since it was written. Doubts all of them if
-// `record` is that of another database. REQUIRES: memtables are flushed, or FamilyHandle::unflushed tells
-// their keys.
-[[nodiscard]] rocksdb::Status JudgeCovers(
-    const CoverFile& record, rocksdb::DB* db,
+// `record` is that of another database. REQUIRES: memtables are flushed, or
+// FamilyHandle::unflushed tells their keys.
+[[nodiscard]] rocksdb::Status JudgeIntervals(
+    const IntervalFile& record, rocksdb::DB* db,
     const std::vector<FamilyHandle>& families, JudgedTarget* judged);
 
 // Appends a sentence for each family of `record` in which others have changed
 // the target since: how many of its intervals are doubted for that.
-void AddDoubtNotes(const CoverFile& record, const JudgedTarget& judged,
+void AddDoubtNotes(const IntervalFile& record, const JudgedTarget& judged,
                    std::vector<std::string>* notes);
 
 // Describes the target for the source: which families it has, whether they hold
@@ -79,7 +79,7 @@ void AddDoubtNotes(const CoverFile& record, const JudgedTarget& judged,
 // origin of the data is unknown: it leaves out the interval records unless
 // --source-id names the source that they came from.
 void DescribeTarget(const PullOptions& options, const JudgedTarget& judged,
-                    TargetMemory* memory);
+                    ReplicaRecord* replica);
 
 // Sets *covers to the records of a target after the transfer of `plan`.
 // `families` are those of the plan, by index. Keeps the judged records of keys
@@ -88,15 +88,15 @@ void DescribeTarget(const PullOptions& options, const JudgedTarget& judged,
 // this process dropped no entries, so every part of the plan is proved.
 // Otherwise a record is proved only where the files are those that were judged
 // and the journal's chunks.
-[[nodiscard]] rocksdb::Status RecordCovers(
+[[nodiscard]] rocksdb::Status RecordIntervals(
     const PullOptions& options, const Plan& plan, rocksdb::DB* db,
     const std::vector<FamilyHandle>& families, const JudgedTarget& judged,
-    const JournalState* journal, CoverFile* covers);
+    const JournalState* journal, IntervalFile* intervals);
 
-// Updates the files in `covers` after a compaction by this process. REQUIRES: no
-// other process could have changed them.
+// Updates the files in `covers` after a compaction by this process. REQUIRES:
+// no other process could have changed them.
 [[nodiscard]] rocksdb::Status RecordTables(
     rocksdb::DB* db, const std::vector<FamilyHandle>& families,
-    CoverFile* covers);
+    IntervalFile* intervals);
 
 }  // namespace sstferry

@@ -1,4 +1,4 @@
-#include "pipeline/parts/cover_plan.h"
+#include "pipeline/parts/interval_plan.h"
 
 #include <algorithm>
 
@@ -34,22 +34,22 @@ bool IsInterval(const Comparator* order, const KeyInterval& interval) {
 }
 
 // Sorts the interval records and removes overlapping ones.
-void Sort(const Comparator* order, std::vector<Cover>* covers) {
-  std::erase_if(*covers, [order](const Cover& cover) {
-    return !IsInterval(order, cover.interval);
+void Sort(const Comparator* order, std::vector<IntervalRecord>* intervals) {
+  std::erase_if(*intervals, [order](const IntervalRecord& interval_record) {
+    return !IsInterval(order, interval_record.interval);
   });
-  std::sort(covers->begin(), covers->end(),
-            [order](const Cover& a, const Cover& b) {
+  std::sort(intervals->begin(), intervals->end(),
+            [order](const IntervalRecord& a, const IntervalRecord& b) {
               return BeginsBefore(order, a.interval.begin, b.interval.begin);
             });
-  std::vector<Cover> kept;
-  for (Cover& cover : *covers) {
+  std::vector<IntervalRecord> kept;
+  for (IntervalRecord& interval_record : *intervals) {
     if (kept.empty() || LiesBefore(order, kept.back().interval.end,
-                                   cover.interval.begin)) {
-      kept.push_back(std::move(cover));
+                                   interval_record.interval.begin)) {
+      kept.push_back(std::move(interval_record));
     }
   }
-  *covers = std::move(kept);
+  *intervals = std::move(kept);
 }
 
 struct Judgement {
@@ -57,13 +57,13 @@ struct Judgement {
   std::string reason;
 };
 
-bool SameWal(const Cover& then, const Cover& now) {
+bool SameWal(const IntervalRecord& then, const IntervalRecord& now) {
   const bool same_log = then.wal == now.wal && !(now.wal == Digest128());
   return then.flushed == now.flushed && (!now.flushed || same_log);
 }
 
 // All that may have changed in the interval is known by key.
-bool IsKnown(const CoverComparison& how, const Cover& then) {
+bool IsKnown(const IntervalComparison& how, const IntervalRecord& then) {
   if (how.changes == nullptr ||
       (then.flushed && !how.changes->knows_wal_keys)) {
     return false;
@@ -73,15 +73,15 @@ bool IsKnown(const CoverComparison& how, const Cover& then) {
       return false;
     }
   }
-  Cover old = then;
+  IntervalRecord old = then;
   how.changes->old_files->Fill(&old);
   return old.backing == then.backing;
 }
 
 constexpr char kTargetChanged[] = "the target was written to or compacted";
 
-Judgement Judge(const CoverComparison& how, const Cover& then,
-                const Cover& now) {
+Judgement Judge(const IntervalComparison& how, const IntervalRecord& then,
+                const IntervalRecord& now) {
   const bool same_files = then.backing == now.backing;
   if (how.compare == CompareMode::kDigest) {
     return {PartNeed::kCompare,
@@ -106,7 +106,7 @@ Judgement Judge(const CoverComparison& how, const Cover& then,
 }
 
 // Returns the segment for an interval without an interval record.
-PlanSegment Unknown(const CoverComparison& how, const Bound& begin,
+PlanSegment Unknown(const IntervalComparison& how, const Bound& begin,
                     const Bound& end) {
   PlanSegment segment;
   segment.interval = {begin, end};
@@ -133,8 +133,8 @@ class Segments {
     }
     PlanSegment& last = segments_.back();
     last.interval.end = segment.interval.end;
-    last.covers.insert(last.covers.end(), segment.covers.begin(),
-                       segment.covers.end());
+    last.intervals.insert(last.intervals.end(), segment.intervals.begin(),
+                       segment.intervals.end());
   }
   std::vector<PlanSegment> Take() { return std::move(segments_); }
 
@@ -142,8 +142,8 @@ class Segments {
   // The parts of a record that a selection cuts get records of their own.
   bool MayJoin(const PlanSegment& segment) const {
     return segment.need == PartNeed::kSend ||
-           (segment.need == PartNeed::kLookup && !segment.covers.empty() &&
-            !segments_.back().covers.empty());
+           (segment.need == PartNeed::kLookup && !segment.intervals.empty() &&
+            !segments_.back().intervals.empty());
   }
 
   const Comparator* const order_;
@@ -194,8 +194,8 @@ std::vector<uint32_t> Backings::RanksOf(
   return ranks;
 }
 
-void Backings::Fill(Cover* cover) const {
-  const KeyInterval& interval = cover->interval;
+void Backings::Fill(IntervalRecord* interval_record) const {
+  const KeyInterval& interval = interval_record->interval;
   // All files before that one end before the interval.
   const auto first = std::partition_point(
       furthest_.begin(), furthest_.end(), [&](size_t furthest) {
@@ -203,7 +203,7 @@ void Backings::Fill(Cover* cover) const {
                                  (*files_)[furthest].largest);
       });
   std::vector<size_t> meeting;
-  cover->flushed = family_.in_memory;
+  interval_record->flushed = family_.in_memory;
   for (size_t i = static_cast<size_t>(first - furthest_.begin());
        i < files_->size() &&
        EndsAfter(interval, order_, (*files_)[i].smallest);
@@ -213,7 +213,7 @@ void Backings::Fill(Cover* cover) const {
       continue;
     }
     if (file.flushed_by_snapshot) {
-      cover->flushed = true;
+      interval_record->flushed = true;
     } else {
       meeting.push_back(i);
     }
@@ -239,8 +239,8 @@ void Backings::Fill(Cover* cover) const {
   for (const std::string& text : shown) {
     PutBytes(&all, text);
   }
-  cover->backing = DigestOf(all);
-  cover->wal = cover->flushed ? family_.wal : Digest128();
+  interval_record->backing = DigestOf(all);
+  interval_record->wal = interval_record->flushed ? family_.wal : Digest128();
 }
 
 SegmentSpan SegmentsOf(const Comparator* order,
@@ -259,16 +259,16 @@ SegmentSpan SegmentsOf(const Comparator* order,
           static_cast<size_t>(end - segments.begin())};
 }
 
-std::vector<PlanSegment> CompareCovers(const CoverComparison& how,
+std::vector<PlanSegment> CompareIntervals(const IntervalComparison& how,
                                        const Backings& backings,
-                                       std::vector<Cover> known) {
+                                       std::vector<IntervalRecord> known) {
   const Comparator* const order = how.order;
   Sort(order, &known);
   Segments segments(order);
   Bound at = how.selection.begin;
   const Bound& end = how.selection.end;
   bool open = true;  // a part of the selection is left behind `at`
-  for (const Cover& then : known) {
+  for (const IntervalRecord& then : known) {
     if (LiesBefore(order, then.interval.end, at) ||
         LiesBefore(order, end, then.interval.begin)) {
       continue;
@@ -277,7 +277,7 @@ std::vector<PlanSegment> CompareCovers(const CoverComparison& how,
       segments.Add(Unknown(how, at, then.interval.begin));
       at = then.interval.begin;
     }
-    Cover now = then;
+    IntervalRecord now = then;
     now.sequence = how.sequence;
     now.doubted = false;
     backings.Fill(&now);
@@ -293,7 +293,7 @@ std::vector<PlanSegment> CompareCovers(const CoverComparison& how,
     segment.need = judged.need;
     segment.reason = std::move(judged.reason);
     if (whole) {
-      segment.covers.push_back(std::move(now));
+      segment.intervals.push_back(std::move(now));
     }
     at = segment.interval.end;
     segments.Add(std::move(segment));

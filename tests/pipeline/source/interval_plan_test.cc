@@ -1,5 +1,5 @@
 // What a refresh takes for changed.
-#include "pipeline/parts/cover_plan.h"
+#include "pipeline/parts/interval_plan.h"
 
 #include <rapidcheck.h>
 
@@ -31,81 +31,83 @@ FamilyEvidence Evidence(uint64_t nonce, const Digest128& wal = {7, 7}) {
   return evidence;
 }
 
-Cover CoverOf(const std::optional<std::string>& begin,
+IntervalRecord IntervalRecordOf(const std::optional<std::string>& begin,
               const std::optional<std::string>& end,
               const std::vector<FilePlan>& files, uint64_t sequence = 10) {
-  Cover cover;
-  cover.interval = {begin, end};
-  cover.sequence = sequence;
-  Backings(rocksdb::BytewiseComparator(), &files, Evidence(1)).Fill(&cover);
-  return cover;
+  IntervalRecord interval_record;
+  interval_record.interval = {begin, end};
+  interval_record.sequence = sequence;
+  Backings(rocksdb::BytewiseComparator(), &files, Evidence(1))
+      .Fill(&interval_record);
+  return interval_record;
 }
 
 std::vector<PlanSegment> Compare(const std::vector<FilePlan>& files,
-                                 std::vector<Cover> known,
+                                 std::vector<IntervalRecord> known,
                                  CompareMode mode = CompareMode::kFiles,
                                  const FamilyEvidence& evidence = Evidence(2),
                                  KeyInterval selection = {}) {
-  CoverComparison how;
+  IntervalComparison how;
   how.order = rocksdb::BytewiseComparator();
   how.compare = mode;
   how.sequence = 10;
   how.selection = std::move(selection);
-  return CompareCovers(
+  return CompareIntervals(
       how, Backings(how.order, &files, evidence), std::move(known));
 }
 
 const std::vector<FilePlan> kFiles = {File("a", "c", "1"), File("d", "f", "2"),
                                       File("g", "i", "3")};
 
-std::vector<Cover> ThreeCovers(const std::vector<FilePlan>& files) {
-  return {CoverOf(std::nullopt, "d", files), CoverOf("d", "g", files),
-          CoverOf("g", std::nullopt, files)};
+std::vector<IntervalRecord> ThreeIntervals(const std::vector<FilePlan>& files) {
+  return {IntervalRecordOf(std::nullopt, "d", files),
+          IntervalRecordOf("d", "g", files),
+          IntervalRecordOf("g", std::nullopt, files)};
 }
 
 TEST_CASE("What the same files back is unchanged, and remembered as before",
           "[source][refresh]") {
-  const auto segments = Compare(kFiles, ThreeCovers(kFiles));
+  const auto segments = Compare(kFiles, ThreeIntervals(kFiles));
   REQUIRE(segments.size() == 3);
   for (size_t i = 0; i < 3; ++i) {
     REQUIRE(segments[i].need == PartNeed::kUnchanged);
-    REQUIRE(segments[i].covers ==
-            std::vector<Cover>{ThreeCovers(kFiles)[i]});
+    REQUIRE(segments[i].intervals ==
+            std::vector<IntervalRecord>{ThreeIntervals(kFiles)[i]});
   }
 }
 
 TEST_CASE("What other files back is compared", "[source][refresh]") {
   auto changed = kFiles;
   changed[1].identity = "9";
-  const auto segments = Compare(changed, ThreeCovers(kFiles));
+  const auto segments = Compare(changed, ThreeIntervals(kFiles));
   REQUIRE(segments.size() == 3);
   REQUIRE(segments[0].need == PartNeed::kUnchanged);
   REQUIRE(segments[1].need == PartNeed::kCompare);
   REQUIRE(segments[1].interval == KeyInterval{"d", "g"});
-  REQUIRE(segments[1].covers.size() == 1);
+  REQUIRE(segments[1].intervals.size() == 1);
   REQUIRE(segments[2].need == PartNeed::kUnchanged);
 }
 
 TEST_CASE("A comparison by digest compares all, known and unknown",
           "[source][refresh]") {
-  std::vector<Cover> covers = ThreeCovers(kFiles);
-  covers.pop_back();
+  std::vector<IntervalRecord> intervals = ThreeIntervals(kFiles);
+  intervals.pop_back();
   auto changed = kFiles;
   changed[1].identity = "9";
-  const auto segments = Compare(changed, covers, CompareMode::kDigest);
+  const auto segments = Compare(changed, intervals, CompareMode::kDigest);
   REQUIRE(segments.size() == 3);
   for (const PlanSegment& segment : segments) {
     REQUIRE(segment.need == PartNeed::kCompare);
   }
-  REQUIRE(segments[1].covers.size() == 1);
-  REQUIRE(segments[2].covers.empty());
+  REQUIRE(segments[1].intervals.size() == 1);
+  REQUIRE(segments[2].intervals.empty());
   // A target that holds nothing is not asked for digests.
-  CoverComparison how;
+  IntervalComparison how;
   how.order = rocksdb::BytewiseComparator();
   how.compare = CompareMode::kDigest;
   how.target_is_empty = true;
   const auto all =
-      CompareCovers(how, Backings(how.order, &changed, Evidence(2)), {});
+      CompareIntervals(how, Backings(how.order, &changed, Evidence(2)), {});
   REQUIRE(all.size() == 1);
   REQUIRE(all[0].need == PartNeed::kSend);
 }
@@ -116,7 +118,7 @@ TEST_CASE("A file more, a file less and a file that grew into an interval "
   SECTION("more") { files.insert(files.begin() + 2, File("e", "e", "9")); }
   SECTION("less") { files.erase(files.begin() + 1); }
   SECTION("grew") { files[0].largest = "d"; }
-  const auto segments = Compare(files, ThreeCovers(kFiles));
+  const auto segments = Compare(files, ThreeIntervals(kFiles));
   REQUIRE(segments.size() == 3);
   REQUIRE(segments[0].need == PartNeed::kUnchanged);
   REQUIRE(segments[1].need == PartNeed::kCompare);
@@ -127,41 +129,41 @@ TEST_CASE("What only the snapshot's own flush lies over is compared, unless it "
           "replayed the same WALs", "[source][refresh]") {
   auto files = kFiles;
   files.insert(files.begin() + 1, File("b", "e", "own", true));
-  const auto segments = Compare(files, ThreeCovers(kFiles));
+  const auto segments = Compare(files, ThreeIntervals(kFiles));
   REQUIRE(segments.size() == 3);
   REQUIRE(segments[0].need == PartNeed::kCompare);
   REQUIRE(segments[1].need == PartNeed::kCompare);
   REQUIRE(segments[2].need == PartNeed::kUnchanged);
-  REQUIRE(segments[0].covers.at(0).flushed);
+  REQUIRE(segments[0].intervals.at(0).flushed);
 
   auto again = files;
   again[1].identity = "own of another night";
-  for (const auto& same : Compare(again, ThreeCovers(files))) {
+  for (const auto& same : Compare(again, ThreeIntervals(files))) {
     REQUIRE(same.need == PartNeed::kUnchanged);
   }
   for (const Digest128& wal : {Digest128{7, 8}, Digest128()}) {
-    REQUIRE(Compare(again, ThreeCovers(files), CompareMode::kFiles,
+    REQUIRE(Compare(again, ThreeIntervals(files), CompareMode::kFiles,
                     Evidence(2, wal))[0].need == PartNeed::kCompare);
   }
   // What nobody knows does not equal itself.
-  auto unknown = ThreeCovers(files);
+  auto unknown = ThreeIntervals(files);
   unknown[0].wal = Digest128();
   REQUIRE(Compare(again, unknown, CompareMode::kFiles,
                   Evidence(2, Digest128()))[0].need == PartNeed::kCompare);
   // The log was emptied, into no file.
-  REQUIRE(Compare(kFiles, ThreeCovers(files))[0].need == PartNeed::kCompare);
+  REQUIRE(Compare(kFiles, ThreeIntervals(files))[0].need == PartNeed::kCompare);
 }
 
 TEST_CASE("What a target doubts is compared, and a file without identity never "
           "equals", "[source][refresh]") {
-  auto covers = ThreeCovers(kFiles);
-  covers[1].doubted = true;
-  const auto segments = Compare(kFiles, covers);
+  auto intervals = ThreeIntervals(kFiles);
+  intervals[1].doubted = true;
+  const auto segments = Compare(kFiles, intervals);
   REQUIRE(segments[1].need == PartNeed::kCompare);
-  REQUIRE_FALSE(segments[1].covers.at(0).doubted);
+  REQUIRE_FALSE(segments[1].intervals.at(0).doubted);
   auto nameless = kFiles;
   nameless[2].identity.clear();
-  REQUIRE(Compare(nameless, ThreeCovers(nameless))[2].need ==
+  REQUIRE(Compare(nameless, ThreeIntervals(nameless))[2].need ==
           PartNeed::kCompare);
 }
 
@@ -169,19 +171,19 @@ TEST_CASE("A snapshot whose WALs lie in memory proves nothing without them",
           "[source][refresh]") {
   FamilyEvidence evidence = Evidence(2);
   evidence.in_memory = true;
-  for (const auto& segment : Compare(kFiles, ThreeCovers(kFiles),
+  for (const auto& segment : Compare(kFiles, ThreeIntervals(kFiles),
                                      CompareMode::kFiles, evidence)) {
     REQUIRE(segment.need == PartNeed::kCompare);
   }
-  std::vector<Cover> covers = ThreeCovers(kFiles);
+  std::vector<IntervalRecord> intervals = ThreeIntervals(kFiles);
   const Backings backings(rocksdb::BytewiseComparator(), &kFiles, evidence);
-  for (Cover& cover : covers) {
-    backings.Fill(&cover);
+  for (IntervalRecord& interval_record : intervals) {
+    backings.Fill(&interval_record);
   }
-  REQUIRE(Compare(kFiles, covers, CompareMode::kFiles, evidence)[0].need ==
+  REQUIRE(Compare(kFiles, intervals, CompareMode::kFiles, evidence)[0].need ==
           PartNeed::kUnchanged);
   evidence.wal.low++;
-  REQUIRE(Compare(kFiles, covers, CompareMode::kFiles, evidence)[0].need ==
+  REQUIRE(Compare(kFiles, intervals, CompareMode::kFiles, evidence)[0].need ==
           PartNeed::kCompare);
 }
 
@@ -191,10 +193,11 @@ Digest128 BackingOf(std::vector<FilePlan> files, const KeyInterval& interval,
             [](const FilePlan& a, const FilePlan& b) {
               return a.smallest < b.smallest;
             });
-  Cover cover;
-  cover.interval = interval;
-  Backings(rocksdb::BytewiseComparator(), &files, evidence).Fill(&cover);
-  return cover.backing;
+  IntervalRecord interval_record;
+  interval_record.interval = interval;
+  Backings(rocksdb::BytewiseComparator(), &files, evidence)
+      .Fill(&interval_record);
+  return interval_record.backing;
 }
 
 FilePlan At(uint64_t depth, FilePlan file) {
@@ -284,15 +287,16 @@ TEST_CASE("Segments tile the selection, whatever a target says it remembers",
                      : std::optional(std::string(1, static_cast<char>(
                                                         'a' + at)));
     };
-    std::vector<Cover> known;
+    std::vector<IntervalRecord> known;
     const auto count = *rc::gen::inRange<size_t>(0, 6);
     for (size_t i = 0; i < count; ++i) {
-      Cover cover = CoverOf(bound(), bound(), kFiles);
+      IntervalRecord interval_record =
+          IntervalRecordOf(bound(), bound(), kFiles);
       if (*rc::gen::arbitrary<bool>()) {
-        cover.backing.low++;
+        interval_record.backing.low++;
       }
-      cover.doubted = *rc::gen::arbitrary<bool>();
-      known.push_back(cover);
+      interval_record.doubted = *rc::gen::arbitrary<bool>();
+      known.push_back(interval_record);
     }
     KeyInterval selection{bound(), bound()};
     RC_PRE((!selection.begin || !selection.end ||
@@ -312,8 +316,8 @@ TEST_CASE("Segments tile the selection, whatever a target says it remembers",
         RC_ASSERT((segments[i].need != PartNeed::kSend ||
                    segments[i - 1].need != PartNeed::kSend));
       }
-      if (!segments[i].covers.empty()) {
-        RC_ASSERT(segments[i].covers[0].interval == interval);
+      if (!segments[i].intervals.empty()) {
+        RC_ASSERT(segments[i].intervals[0].interval == interval);
       }
     }
     for (const FilePlan& file : kFiles) {

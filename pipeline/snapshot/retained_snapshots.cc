@@ -1,4 +1,4 @@
-#include "pipeline/snapshot/held_snapshots.h"
+#include "pipeline/snapshot/retained_snapshots.h"
 
 #include <unistd.h>
 
@@ -26,14 +26,14 @@ bool IsGone(const std::string& path) {
 
 // Asks the owner, which answers by removing the directory (yes) or the request
 // file (no).
-Status AskOwner(const LeasedDir& dir, std::chrono::milliseconds patience) {
+Status AskOwner(const LeasedDir& dir, std::chrono::milliseconds deadline) {
   const std::string what =
       "the snapshot of transfer " + ToHex(dir.lease.transfer_id);
   const Status asked = AskForRelease(dir.path);
   if (!asked.ok()) {
     return IsGone(dir.path) ? Status::OK() : asked;
   }
-  const auto until = std::chrono::steady_clock::now() + patience;
+  const auto until = std::chrono::steady_clock::now() + deadline;
   while (std::chrono::steady_clock::now() < until) {
     if (IsGone(dir.path)) {
       return Status::OK();
@@ -57,14 +57,14 @@ Status AskOwner(const LeasedDir& dir, std::chrono::milliseconds patience) {
 
 // Releases the snapshot: the process that has it open does so if there is one,
 // else this process under the directory's lock.
-Status Release(const LeasedDir& dir, std::chrono::milliseconds patience) {
+Status Release(const LeasedDir& dir, std::chrono::milliseconds deadline) {
   std::unique_ptr<PrivateDir> adopted;
   const Status status = PrivateDir::Adopt(dir.path, &adopted);
   if (!status.ok()) {
     return status;
   }
   if (adopted == nullptr) {
-    return IsGone(dir.path) ? Status::OK() : AskOwner(dir, patience);
+    return IsGone(dir.path) ? Status::OK() : AskOwner(dir, deadline);
   }
   adopted->Keep(false);
   adopted.reset();
@@ -125,19 +125,19 @@ Status ListLeasedDirs(const std::string& parent,
   return status;
 }
 
-HeldSnapshot DescribeLeased(const LeasedDir& dir, const LeaseRules& rules) {
-  HeldSnapshot held;
-  held.transfer_id = dir.lease.transfer_id;
-  held.database = dir.lease.database;
-  held.snapshot_sequence = dir.lease.snapshot_sequence;
+RetainedSnapshot DescribeLeased(const LeasedDir& dir, const LeaseRules& rules) {
+  RetainedSnapshot retained;
+  retained.transfer_id = dir.lease.transfer_id;
+  retained.database = dir.lease.database;
+  retained.snapshot_sequence = dir.lease.snapshot_sequence;
   const uint64_t now = rules.Now();
-  held.age_seconds = now - std::min(now, dir.lease.created_seconds);
+  retained.age_seconds = now - std::min(now, dir.lease.created_seconds);
   // A process that died could not update the number of its targets.
-  held.readers = dir.open ? dir.lease.readers : 0;
-  held.ttl_left_seconds =
-      held.readers > 0 ? dir.lease.ttl_seconds : rules.Left(dir.lease);
-  held.pinned_bytes = dir.lease.pinned_bytes;
-  return held;
+  retained.readers = dir.open ? dir.lease.readers : 0;
+  retained.ttl_left_seconds =
+      retained.readers > 0 ? dir.lease.ttl_seconds : rules.Left(dir.lease);
+  retained.pinned_bytes = dir.lease.pinned_bytes;
+  return retained;
 }
 
 LeasedDirs ListSnapshotsOf(const std::string& directory,
@@ -154,14 +154,14 @@ LeasedDirs ListSnapshotsOf(const std::string& directory,
 Status ReleaseSnapshotOf(const std::string& directory,
                          const std::string& snapshot_dir,
                          const std::string& id,
-                         std::chrono::milliseconds patience,
-                         HeldSnapshot* released) {
+                         std::chrono::milliseconds deadline,
+                         RetainedSnapshot* released) {
   const LeasedDirs found = ListSnapshotsOf(directory, snapshot_dir);
   std::vector<const LeasedDir*> meant;
-  std::string held;
+  std::string retained;
   for (const LeasedDir& dir : found.dirs) {
     const std::string hex = ToHex(dir.lease.transfer_id);
-    held += (held.empty() ? "" : ", ") + hex;
+    retained += (retained.empty() ? "" : ", ") + hex;
     if (hex.rfind(id, 0) == 0) {
       meant.push_back(&dir);
     }
@@ -169,7 +169,7 @@ Status ReleaseSnapshotOf(const std::string& directory,
   if (meant.size() != 1) {
     std::string text = directory + ": expected one retained snapshot " + id +
                        ", found " + std::to_string(meant.size());
-    text += held.empty() ? "; none is retained" : "; retained: " + held;
+    text += retained.empty() ? "; none is retained" : "; retained: " + retained;
     if (found.foreign > 0) {
       text += "; " + std::to_string(found.foreign) +
               " more belong to another user, who must release them";
@@ -177,7 +177,7 @@ Status ReleaseSnapshotOf(const std::string& directory,
     return MakeStatus(EndState::kRefused, text);
   }
   *released = DescribeLeased(*meant[0], LeaseRules());
-  return Release(*meant[0], patience);
+  return Release(*meant[0], deadline);
 }
 
 }  // namespace sstferry

@@ -3,34 +3,34 @@
 #include <utility>
 
 #include "pipeline/serve/snapshot_store.h"
-#include "pipeline/snapshot/held_snapshots.h"
+#include "pipeline/snapshot/retained_snapshots.h"
 
 namespace sstferry {
 
-std::vector<HeldSnapshot> SnapshotStore::List(
+std::vector<RetainedSnapshot> SnapshotStore::List(
     const std::set<std::string>& names, const PeerIdentity* peer) {
-  std::vector<HeldSnapshot> all;
+  std::vector<RetainedSnapshot> all;
   std::set<TransferId> listed;
   std::unique_lock<std::mutex> lock(mu_);
   const std::vector<ShownSnapshot> here =
       entries_.Show(names, peer, SteadySeconds(), &listed);
   lock.unlock();
   for (const ShownSnapshot& one : here) {
-    HeldSnapshot held = one.transfer->Describe(leased_.rules().Now());
-    held.readers = one.readers;
-    held.ttl_left_seconds = one.left;
+    RetainedSnapshot retained = one.transfer->Describe(leased_.rules().Now());
+    retained.readers = one.readers;
+    retained.ttl_left_seconds = one.left;
     // Without a verified peer identity, ownership is not known either.
     if (peer == nullptr || !one.transfer->IsOwner(peer)) {
-      CutId(&held.transfer_id);
+      CutId(&retained.transfer_id);
     }
-    all.push_back(std::move(held));
+    all.push_back(std::move(retained));
   }
   leased_.List(names, listed, peer, &all);
   std::stable_sort(all.begin(), all.end(),
-                   [](const HeldSnapshot& a, const HeldSnapshot& b) {
+                   [](const RetainedSnapshot& a, const RetainedSnapshot& b) {
                      return a.age_seconds > b.age_seconds;
                    });
-  all.resize(std::min<size_t>(all.size(), kMaxHeldSnapshots));
+  all.resize(std::min<size_t>(all.size(), kMaxRetainedSnapshots));
   return all;
 }
 
@@ -56,11 +56,11 @@ std::string SnapshotStore::Drop(const ServedDatabase& database,
     std::lock_guard<std::mutex> lock(mu_);
     const auto found = entries_.find(id);
     if (found != entries_.end()) {
-      const Transfer& held = *found->second.transfer;
-      if (held.name() != database.name || !held.IsOwner(peer)) {
+      const Transfer& retained = *found->second.transfer;
+      if (retained.name() != database.name || !retained.IsOwner(peer)) {
         return what + " was not released: it is another target's";
       }
-      if (held.has_control()) {
+      if (retained.has_control()) {
         return what + " was not released: a target is connected to it";
       }
       dropped = std::move(found->second.transfer);

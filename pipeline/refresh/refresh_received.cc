@@ -46,7 +46,8 @@ bool IsIngestedOne(const JournalState& journal, const LiveIds& live,
 // there says that all are. A file that is not in staging/ says nothing.
 bool IsAllIngested(const JournalState& journal, const LiveIds& live) {
   return std::any_of(
-      journal.plan.parts.begin(), journal.plan.parts.end(), [&](const Part& part) {
+      journal.plan.parts.begin(), journal.plan.parts.end(),
+      [&](const Part& part) {
         const std::vector<JournalChunk>& chunks = journal.chunks[part.id];
         return std::any_of(chunks.begin(), chunks.end(),
                            [&](const JournalChunk& chunk) {
@@ -134,20 +135,21 @@ Status RefreshTarget::Reopen() {
   return status.ok() ? CreateFamilies() : status;
 }
 
-Status RefreshTarget::FindHeld(const JournalState& journal, HeldChunks* held) {
+Status RefreshTarget::FindReceived(const JournalState& journal,
+                                   ReceivedChunks* received) {
   LiveIds live;
   const Status status = ListLiveIds(live_->db(), planned_, &live);
   if (!status.ok()) {
     return status;
   }
   const bool all = journal.complete && IsAllIngested(journal, live);
-  return FindHeldChunks(
+  return FindReceivedChunks(
       journal,
       [&](const Part& part, const JournalChunk& chunk) {
         return all || IsIngestedOne(journal, live, part, chunk);
       },
       /*in_order=*/false, state()->families, context().file_system.get(),
-      state()->staging_dir, held);
+      state()->staging_dir, received);
 }
 
 }  // namespace sstferry

@@ -15,7 +15,7 @@
 
 namespace sstferry {
 
-struct HeldChunks {
+struct ReceivedChunks {
   std::vector<PartStart> starts;  // by part id
   // Recorded, checked again and not yet in the database.
   std::vector<StagedChunk> staged;
@@ -40,20 +40,20 @@ using IsIngested =
 // whole, is what was recorded; where that fails, the chunk and those that
 // follow it in its part count as never received.
 // kCorrupt with `in_order`: a chunk is in the database without the one before.
-[[nodiscard]] rocksdb::Status FindHeldChunks(
+[[nodiscard]] rocksdb::Status FindReceivedChunks(
     const JournalState& journal, const IsIngested& is_ingested, bool in_order,
     const std::vector<PullFamily>& families,
     rocksdb::FileSystem* file_system, const std::string& staging_dir,
-    HeldChunks* held);
+    ReceivedChunks* received);
 
 // Finds the chunks of a new database. One is in it when a live file of its
 // family has its bounds and its size: the chunks of a family share no key.
 //   kCorrupt   the database holds files of no record, or a chunk without the
 //              one before it: not what a pull leaves
-[[nodiscard]] rocksdb::Status FindHeldChunks(
+[[nodiscard]] rocksdb::Status FindReceivedChunks(
     const JournalState& journal, const TargetDb& db,
     const std::vector<PullFamily>& families,
     rocksdb::FileSystem* file_system, const std::string& staging_dir,
-    HeldChunks* held);
+    ReceivedChunks* received);
 
 }  // namespace sstferry

@@ -1,5 +1,5 @@
 // What a target remembers, and when it doubts it.
-#include "pipeline/pull/cover_record.h"
+#include "pipeline/pull/interval_records.h"
 
 #include <algorithm>
 #include <fstream>
@@ -12,14 +12,14 @@
 namespace sstferry::test {
 namespace {
 
-struct CoverWorld {
+struct IntervalWorld {
   TempDir dir;
   std::unique_ptr<OpenDb> db;
   PullOptions options;
   Plan plan;
-  CoverFile record;
+  IntervalFile record;
 
-  CoverWorld() {
+  IntervalWorld() {
     db = std::make_unique<OpenDb>(dir / "db", OneFamily(Quiet()));
     Fill("a", "c");
     Fill("m", "o");
@@ -30,10 +30,10 @@ struct CoverWorld {
     for (const auto& [begin, end] :
          std::vector<std::pair<std::string, std::string>>{{"a", "h"},
                                                           {"h", "z"}}) {
-      Cover cover;
-      cover.interval = {begin, end};
-      cover.sequence = 70;
-      plan.covers.push_back(cover);
+      IntervalRecord interval_record;
+      interval_record.interval = {begin, end};
+      interval_record.sequence = 70;
+      plan.intervals.push_back(interval_record);
     }
     Record();
   }
@@ -50,29 +50,29 @@ struct CoverWorld {
   }
   JudgedTarget Judge() {
     JudgedTarget judged;
-    REQUIRE_OK(JudgeCovers(record, db->get(), families(), &judged));
+    REQUIRE_OK(JudgeIntervals(record, db->get(), families(), &judged));
     return judged;
   }
-  TargetMemory Memory() {
-    TargetMemory memory;
+  ReplicaRecord Memory() {
+    ReplicaRecord memory;
     DescribeTarget(options, Judge(), &memory);
     return memory;
   }
   // Without a journal: nobody else could write.
   void Record(const JudgedTarget& judged = {},
               const JournalState* journal = nullptr) {
-    REQUIRE_OK(RecordCovers(options, plan, db->get(), families(), judged,
+    REQUIRE_OK(RecordIntervals(options, plan, db->get(), families(), judged,
                             journal, &record));
   }
   // By cover, "-" or "d" for doubted.
-  static std::string Doubts(const std::vector<Cover>& covers) {
+  static std::string Doubts(const std::vector<IntervalRecord>& intervals) {
     std::string text;
-    for (const Cover& cover : covers) {
-      text += cover.doubted ? "d" : "-";
+    for (const IntervalRecord& interval_record : intervals) {
+      text += interval_record.doubted ? "d" : "-";
     }
     return text;
   }
-  std::string Doubts() { return Doubts(Memory().covers); }
+  std::string Doubts() { return Doubts(Memory().intervals); }
   // Of one entry, ingested; its identity as a journal has it.
   JournalChunk Ingest(const std::string& key) {
     const std::string path = dir / "ingested.sst";
@@ -105,7 +105,7 @@ JournalState JournalOf(const std::vector<JournalChunk>& chunks) {
 }
 
 TEST_CASE("A target that nobody touched doubts nothing", "[target][covers]") {
-  CoverWorld world;
+  IntervalWorld world;
   REQUIRE(world.record.families[0].files.size() == 2);
   REQUIRE(world.Doubts() == "--");
   REQUIRE_FALSE(world.Memory().families[0].is_empty);
@@ -115,16 +115,16 @@ TEST_CASE("A family without files is told as empty", "[target][covers]") {
   TempDir dir;
   OpenDb db(dir / "db", OneFamily(Quiet()));
   JudgedTarget judged;
-  REQUIRE_OK(JudgeCovers(CoverFile(), db.get(),
+  REQUIRE_OK(JudgeIntervals(IntervalFile(), db.get(),
                          {{"default", db.cf("default")}}, &judged));
-  TargetMemory memory;
+  ReplicaRecord memory;
   DescribeTarget(PullOptions(), judged, &memory);
   REQUIRE(memory.families[0].is_empty);
 }
 
 TEST_CASE("Tables with deletions are searched for SingleDeletes once",
           "[target][covers]") {
-  CoverWorld world;
+  IntervalWorld world;
   world.db->Delete("b");
   world.db->Flush();
   const auto unsearched = [](const JudgedTarget& judged) {
@@ -159,7 +159,7 @@ TEST_CASE("Tables with deletions are searched for SingleDeletes once",
 
 TEST_CASE("A foreign write is doubted where it is, however it got there",
           "[target][covers]") {
-  CoverWorld world;
+  IntervalWorld world;
   world.db->Put("b", "foreign");
   world.db->Flush();
   REQUIRE(world.Doubts() == "d-");
@@ -169,7 +169,7 @@ TEST_CASE("A foreign write is doubted where it is, however it got there",
 
 TEST_CASE("A compaction is doubted although nothing was written",
           "[target][covers]") {
-  CoverWorld world;
+  IntervalWorld world;
   rocksdb::CompactRangeOptions force;
   force.bottommost_level_compaction =
       rocksdb::BottommostLevelCompaction::kForce;
@@ -179,7 +179,7 @@ TEST_CASE("A compaction is doubted although nothing was written",
 
 TEST_CASE("A write to another interval is no reason to doubt",
           "[target][covers]") {
-  CoverWorld world;
+  IntervalWorld world;
   world.db->Put("b", "foreign");
   world.db->Flush();
   REQUIRE(world.Doubts() == "d-");
@@ -187,34 +187,35 @@ TEST_CASE("A write to another interval is no reason to doubt",
 
 TEST_CASE("An ingested file is doubted although it leaves no sequence",
           "[target][covers]") {
-  CoverWorld world;
+  IntervalWorld world;
   (void)world.Ingest("s");
   REQUIRE(world.Doubts() == "-d");
 }
 
-TEST_CASE("What was doubted when it was recorded stays so", "[target][covers]") {
-  CoverWorld world;
-  world.record.covers[1].doubted = true;
+TEST_CASE("What was doubted when it was recorded stays so",
+          "[target][covers]") {
+  IntervalWorld world;
+  world.record.intervals[1].doubted = true;
   REQUIRE(world.Doubts() == "-d");
 }
 
 TEST_CASE("A record of another database, or of none, is not believed",
           "[target][covers]") {
-  CoverWorld world;
+  IntervalWorld world;
   world.record.target_database_id = GENERATE("", "another");
   REQUIRE(world.Doubts() == "dd");
 }
 
 TEST_CASE("A record is compared file by file, sizes and sequences too",
           "[target][covers]") {
-  CoverWorld world;
-  CoveredTable& file = world.record.families[0].files[0];
+  IntervalWorld world;
+  RecordedTable& file = world.record.families[0].files[0];
   const bool is_first = file.smallest == "a";
   SECTION("size") { file.bytes++; }
   SECTION("smallest sequence") { file.smallest_sequence++; }
   SECTION("largest sequence") { file.largest_sequence++; }
   SECTION("twice") {
-    const CoveredTable twice = file;
+    const RecordedTable twice = file;
     world.record.families[0].files.push_back(twice);
   }
   REQUIRE(world.Doubts() == (is_first ? "d-" : "-d"));
@@ -222,18 +223,18 @@ TEST_CASE("A record is compared file by file, sizes and sequences too",
 
 TEST_CASE("An operator who adopts a target believes nothing of it",
           "[target][covers]") {
-  CoverWorld world;
+  IntervalWorld world;
   world.options.adopt = true;
-  REQUIRE(world.Memory().covers.empty());
+  REQUIRE(world.Memory().intervals.empty());
   world.options.source_id = "source";
   REQUIRE(world.Doubts() == "--");
   world.options.source_id = "another";
-  REQUIRE(world.Memory().covers.empty());
+  REQUIRE(world.Memory().intervals.empty());
 }
 
 TEST_CASE("An open database is believed where its files are those judged and "
           "the chunks", "[target][covers]") {
-  CoverWorld world;
+  IntervalWorld world;
   const JudgedTarget judged = world.Judge();
   JournalState journal = JournalOf({world.Ingest("s")});
   SECTION("as they should be") {
@@ -244,7 +245,7 @@ TEST_CASE("An open database is believed where its files are those judged and "
     world.db->Put("b", "foreign");
     world.db->Flush();
     world.Record(judged, &journal);
-    REQUIRE(world.Doubts(world.record.covers) == "d-");
+    REQUIRE(world.Doubts(world.record.intervals) == "d-");
     // It lies in a file that is recorded, and is doubted all the same.
     REQUIRE(world.Doubts() == "d-");
   }
@@ -276,7 +277,7 @@ TEST_CASE("An open database is believed where its files are those judged and "
 
 TEST_CASE("A compaction where nobody else could write is believed",
           "[target][covers]") {
-  CoverWorld world;
+  IntervalWorld world;
   world.Fill("n", "q");
   REQUIRE_OK(
       RecordTables(world.db->get(), world.families(), &world.record));
@@ -285,7 +286,7 @@ TEST_CASE("A compaction where nobody else could write is believed",
 
 TEST_CASE("Where a file lay that went is doubted, whatever came after it",
           "[target][covers]") {
-  CoverWorld world;
+  IntervalWorld world;
   // What is left of it ends before the interval in which its last key was.
   world.db->Delete("o");
   world.db->Delete("m");
@@ -298,7 +299,7 @@ TEST_CASE("Where a file lay that went is doubted, whatever came after it",
 
 TEST_CASE("Where recorded files went without successors is doubted",
           "[target][covers]") {
-  CoverWorld world;
+  IntervalWorld world;
   const rocksdb::Slice begin("m");
   const rocksdb::Slice end("o");
   REQUIRE_OK(rocksdb::DeleteFilesInRange(
@@ -309,59 +310,59 @@ TEST_CASE("Where recorded files went without successors is doubted",
 TEST_CASE("What lies outside of a selection is remembered as it was judged",
           "[target][covers]") {
   const bool is_doubted = GENERATE(false, true);
-  CoverWorld world;
-  const CoverFile before = world.record;
+  IntervalWorld world;
+  const IntervalFile before = world.record;
   if (is_doubted) {
     world.Fill("p", "q");  // a foreign file outside
   }
   world.options.selection.interval = {"a", "h"};
   world.plan.opened.snapshot_sequence = 90;
-  world.plan.covers.resize(1);
-  world.plan.covers[0].sequence = 90;
+  world.plan.intervals.resize(1);
+  world.plan.intervals[0].sequence = 90;
   world.Record(world.Judge());
-  REQUIRE(world.record.covers.size() == 2);
-  REQUIRE(world.record.covers[0].sequence == 90);
-  REQUIRE(world.record.covers[1].sequence == 70);
+  REQUIRE(world.record.intervals.size() == 2);
+  REQUIRE(world.record.intervals[0].sequence == 90);
+  REQUIRE(world.record.intervals[1].sequence == 70);
   // The foreign file is one of the record now, and no proof.
   REQUIRE(world.Doubts() == (is_doubted ? "-d" : "--"));
   world.plan.opened.source_database_id = "another";
   world.Record(world.Judge());
-  REQUIRE(world.record.covers.size() == 1);
+  REQUIRE(world.record.intervals.size() == 1);
 }
 
 TEST_CASE("What is recorded of a family that is not asked for stays as it is",
           "[target][covers]") {
-  CoverWorld world;
-  CoverFile before = world.record;
+  IntervalWorld world;
+  IntervalFile before = world.record;
   before.families.push_back({"other", {{{1, 2}, "a", "b", 3, 4, 5}}});
-  before.covers.push_back(before.covers[0]);
-  before.covers.back().family = 1;
-  before.covers.push_back(before.covers.back());
-  before.covers.back().doubted = true;
+  before.intervals.push_back(before.intervals[0]);
+  before.intervals.back().family = 1;
+  before.intervals.push_back(before.intervals.back());
+  before.intervals.back().doubted = true;
   world.record = before;
   world.Record(world.Judge());
   REQUIRE(world.record.families[1] == before.families[1]);
-  REQUIRE(world.Doubts(world.record.covers) == "---d");
+  REQUIRE(world.Doubts(world.record.intervals) == "---d");
   // But for one of another database.
   world.record.target_database_id = "another";
   world.Record(world.Judge());
-  REQUIRE(world.Doubts(world.record.covers) == "--dd");
+  REQUIRE(world.Doubts(world.record.intervals) == "--dd");
 }
 
 TEST_CASE("A record survives its file, and a damaged one is Corruption",
           "[target][covers]") {
-  CoverWorld world;
+  IntervalWorld world;
   rocksdb::FileSystem* const disk = rocksdb::FileSystem::Default().get();
   bool found = true;
-  CoverFile read;
-  REQUIRE_OK(ReadCovers(disk, world.dir.path(), &found, &read));
+  IntervalFile read;
+  REQUIRE_OK(ReadIntervals(disk, world.dir.path(), &found, &read));
   REQUIRE_FALSE(found);
-  REQUIRE_OK(WriteCovers(disk, world.dir.path(), world.record));
-  REQUIRE_OK(ReadCovers(disk, world.dir.path(), &found, &read));
+  REQUIRE_OK(WriteIntervals(disk, world.dir.path(), world.record));
+  REQUIRE_OK(ReadIntervals(disk, world.dir.path(), &found, &read));
   REQUIRE(found);
   REQUIRE(read == world.record);
-  std::ofstream(world.dir / kCoverFileName) << "SFCOVER3 and no more";
-  REQUIRE(ReadCovers(disk, world.dir.path(), &found, &read).IsCorruption());
+  std::ofstream(world.dir / kIntervalFileName) << "SFCOVER3 and no more";
+  REQUIRE(ReadIntervals(disk, world.dir.path(), &found, &read).IsCorruption());
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include "format/end_state.h"
 #include "tests/support/catch.h"
 #include "tests/support/certificates.h"
-#include "tests/support/held_support.h"
+#include "tests/support/retained_support.h"
 #include "tests/support/sample_database.h"
 
 namespace sstferry {
@@ -20,7 +20,7 @@ void RequireState(const Status& status, EndState state,
 }
 
 TEST_CASE("A pull that lost its target is kept and goes on", "[held][resume]") {
-  HeldBench bench;
+  RetainedBench bench;
   TestServer server(bench.Options());
   std::unique_ptr<Channel> control;
   Announced first;
@@ -61,7 +61,7 @@ TEST_CASE("A pull that lost its target is kept and goes on", "[held][resume]") {
 
 TEST_CASE("What the target says decides whether its snapshot is kept",
           "[held][resume]") {
-  HeldBench bench;
+  RetainedBench bench;
   TestServer server(bench.Options());
   size_t reports = 0;
   // Before that there is nothing to resume.
@@ -108,7 +108,7 @@ TEST_CASE("What the target says decides whether its snapshot is kept",
 
 TEST_CASE("A server that ends names the snapshots that it leaves",
           "[held][resume]") {
-  HeldBench bench;
+  RetainedBench bench;
   ServeOptions options = bench.Options();
   const bool leaves = GENERATE(true, false);
   if (!leaves) {
@@ -131,7 +131,7 @@ TEST_CASE("A server that ends names the snapshots that it leaves",
 
 TEST_CASE("Nothing is kept without a time to live, or for a verify",
           "[held][resume]") {
-  HeldBench bench;
+  RetainedBench bench;
   ServeOptions options = bench.Options();
   OpenRequest request = SampleRequest();
   SECTION("no time to live") { options.snapshot_ttl = std::chrono::seconds(0); }
@@ -147,7 +147,7 @@ TEST_CASE("Nothing is kept without a time to live, or for a verify",
 }
 
 TEST_CASE("A lease runs only while no target is connected", "[held][resume]") {
-  HeldBench bench;
+  RetainedBench bench;
   TestServer server(bench.Options());
   std::unique_ptr<Channel> control;
   Announced opened;
@@ -175,7 +175,7 @@ TEST_CASE("A lease runs only while no target is connected", "[held][resume]") {
 
 TEST_CASE("A connection that resumes takes over from the one before",
           "[held][resume]") {
-  HeldBench bench;
+  RetainedBench bench;
   TestServer server(bench.Options());
   std::unique_ptr<Channel> first;
   std::unique_ptr<Channel> second;
@@ -207,7 +207,7 @@ TEST_CASE("A connection that resumes takes over from the one before",
 
 TEST_CASE("A request that asks for another transfer is refused by name",
           "[held][resume]") {
-  HeldBench bench;
+  RetainedBench bench;
   TestServer server(bench.Options());
   std::unique_ptr<Channel> control;
   Announced opened;
@@ -250,7 +250,7 @@ TEST_CASE("A request that asks for another transfer is refused by name",
 
 TEST_CASE("What the target holds counts as sent, and must agree",
           "[held][resume]") {
-  HeldBench bench;
+  RetainedBench bench;
   TestServer server(bench.Options());
   std::unique_ptr<Channel> control;
   std::unique_ptr<Channel> lane;
@@ -260,40 +260,40 @@ TEST_CASE("What the target holds counts as sent, and must agree",
   REQUIRE_OK(DialLane(server.address(), id, 0, &lane));
   PartEnd sent;
   REQUIRE_OK(TakePart(lane.get(), PartRequest(), &sent, nullptr));
-  Held held;
-  held.parts.push_back({0, sent.totals});
+  Received retained;
+  retained.parts.push_back({0, sent.totals});
   SECTION("of a transfer that was not resumed it is out of turn") {
-    REQUIRE_OK(control->SendMessage(FrameType::kHeld, held));
+    REQUIRE_OK(control->SendMessage(FrameType::kReceived, retained));
     RequireState(ReceiveEnd(control.get()), EndState::kCorrupt,
-                 "unexpected frame Held");
+                 "unexpected frame Received");
     return;
   }
   REQUIRE_OK(OpenAs(server.address(), ResumeOf(id), &control, &opened));
   SECTION("a part that is not planned") {
-    held.parts[0].part_id = static_cast<uint32_t>(opened.parts.size());
-    REQUIRE_OK(control->SendMessage(FrameType::kHeld, held));
+    retained.parts[0].part_id = static_cast<uint32_t>(opened.parts.size());
+    REQUIRE_OK(control->SendMessage(FrameType::kReceived, retained));
     RequireState(ReceiveEnd(control.get()), EndState::kCorrupt,
                  "held: expected a part below");
     REQUIRE(server.Report(0).kept_for.count() == 0);
   }
   SECTION("other totals than this process sent") {
-    held.parts[0].totals.entries++;
-    REQUIRE_OK(control->SendMessage(FrameType::kHeld, held));
+    retained.parts[0].totals.entries++;
+    REQUIRE_OK(control->SendMessage(FrameType::kReceived, retained));
     RequireState(ReceiveEnd(control.get()), EndState::kCorrupt,
                  "held: part 0: sent");
   }
   SECTION("parts nobody asked this process for") {
     Finish totals;
     totals.families.resize(1);
-    held.parts.clear();
+    retained.parts.clear();
     for (const Part& part : opened.parts) {
       Totals some;
       some.entries = 10 + part.id;
       some.chunks = 1;
-      held.parts.push_back({part.id, part.id == 0 ? sent.totals : some});
-      totals.families[0] += held.parts.back().totals;
+      retained.parts.push_back({part.id, part.id == 0 ? sent.totals : some});
+      totals.families[0] += retained.parts.back().totals;
     }
-    REQUIRE_OK(control->SendMessage(FrameType::kHeld, held));
+    REQUIRE_OK(control->SendMessage(FrameType::kReceived, retained));
     REQUIRE_OK(FinishWith(control.get(), totals));
     REQUIRE_OK(server.Report(0).status);
   }
@@ -301,7 +301,7 @@ TEST_CASE("What the target holds counts as sent, and must agree",
 
 TEST_CASE("A part that goes on counts with what was held before",
           "[held][resume]") {
-  HeldBench bench;
+  RetainedBench bench;
   const std::map<std::string, std::string> entries =
       EntriesOf(bench.dir / "source/db");
   TestServer server(bench.Options());
@@ -318,14 +318,14 @@ TEST_CASE("A part that goes on counts with what was held before",
     auto it = entries.lower_bound(part.interval.begin.value_or(""));
     for (int i = 0; i < 10; ++i, ++it) {
       rest.after = it->first;
-      rest.held.entries++;
-      rest.held.key_value_bytes += it->first.size() + it->second.size();
+      rest.received.entries++;
+      rest.received.key_value_bytes += it->first.size() + it->second.size();
     }
-    rest.held.chunks = 1;
-    rest.held.sst_bytes = 777;
+    rest.received.chunks = 1;
+    rest.received.sst_bytes = 777;
     PartEnd end;
     REQUIRE_OK(TakePart(lane.get(), rest, &end, nullptr));
-    totals.families[0] += rest.held;
+    totals.families[0] += rest.received;
     totals.families[0] += end.totals;
   }
   REQUIRE(totals.families[0].entries == entries.size());
@@ -334,7 +334,7 @@ TEST_CASE("A part that goes on counts with what was held before",
 }
 
 TEST_CASE("Only who opened a transfer goes on with it", "[held][resume][tls]") {
-  HeldBench bench;
+  RetainedBench bench;
   const TestPki& pki = GoodPki();
   TestServer server(bench.Options(), pki.server);
   const TlsFiles other = pki.ca.Issue(
@@ -355,7 +355,7 @@ TEST_CASE("Only who opened a transfer goes on with it", "[held][resume][tls]") {
 
 TEST_CASE("A transfer waits for no place that an idle one takes",
           "[held][resume]") {
-  HeldBench bench;
+  RetainedBench bench;
   // What a new snapshot finds beside it is looked at by the system's clock.
   bench.clock.Set(static_cast<uint64_t>(std::time(nullptr)));
   ServeOptions options = bench.Options();
@@ -389,7 +389,7 @@ TEST_CASE("A transfer waits for no place that an idle one takes",
 
 TEST_CASE("Only so many snapshots are retained without a place as have one",
           "[held][resume]") {
-  HeldBench bench;
+  RetainedBench bench;
   // What a new snapshot finds beside it is looked at by the system's clock.
   bench.clock.Set(static_cast<uint64_t>(std::time(nullptr)));
   ServeOptions options = bench.Options();
@@ -415,7 +415,7 @@ TEST_CASE("Only so many snapshots are retained without a place as have one",
 
 TEST_CASE("A target that only pings gives its place to one that asks",
           "[held][resume]") {
-  HeldBench bench;
+  RetainedBench bench;
   // What a new snapshot finds beside it is looked at by the system's clock.
   bench.clock.Set(static_cast<uint64_t>(std::time(nullptr)));
   HandClock clock;
@@ -447,7 +447,7 @@ TEST_CASE("A target that only pings gives its place to one that asks",
 
 TEST_CASE("A target that has just come back keeps its place",
           "[held][resume]") {
-  HeldBench bench;
+  RetainedBench bench;
   HandClock clock;
   ServeOptions options = bench.Options();
   options.max_transfers = 1;
@@ -470,7 +470,7 @@ TEST_CASE("A target that has just come back keeps its place",
 
 TEST_CASE("A peer with many transfers takes no place of one with few",
           "[held][resume][tls]") {
-  HeldBench bench;
+  RetainedBench bench;
   const TestPki& pki = GoodPki();
   const TlsFiles few = pki.ca.Issue(
       {"few", {"DNS:few.example"}, -3600, 30 * 86400, "clientAuth"});

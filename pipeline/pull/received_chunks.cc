@@ -1,4 +1,4 @@
-#include "pipeline/pull/held_chunks.h"
+#include "pipeline/pull/received_chunks.h"
 
 #include <unordered_map>
 
@@ -53,17 +53,17 @@ class Finder {
   Finder(const JournalState& journal, const IsIngested& is_ingested,
          bool in_order, const std::vector<PullFamily>& families,
          rocksdb::FileSystem* file_system, const std::string& staging_dir,
-         HeldChunks* held)
+         ReceivedChunks* received)
       : journal_(journal),
         is_ingested_(is_ingested),
         in_order_(in_order),
         families_(families),
         file_system_(file_system),
         staging_dir_(staging_dir),
-        held_(held) {}
+        received_(received) {}
 
   Status Run() {
-    held_->starts.resize(journal_.plan.parts.size());
+    received_->starts.resize(journal_.plan.parts.size());
     for (const Part& part : journal_.plan.parts) {
       const Status status = AddPart(part);
       if (!status.ok()) {
@@ -95,7 +95,7 @@ class Finder {
 
   Status AddPart(const Part& part) {
     const std::vector<JournalChunk>& chunks = journal_.chunks[part.id];
-    PartStart& start = held_->starts[part.id];
+    PartStart& start = received_->starts[part.id];
     bool in_database = true;
     std::vector<StagedChunk> staged;
     size_t at = 0;
@@ -123,17 +123,18 @@ class Finder {
       at = 0;
       staged.clear();
     }
-    held_->staged.insert(held_->staged.end(), staged.begin(), staged.end());
-    held_->chunks_lost += chunks.size() - at;
+    received_->staged.insert(received_->staged.end(), staged.begin(),
+                             staged.end());
+    received_->chunks_lost += chunks.size() - at;
     const std::vector<JournalChunk> kept(chunks.begin(), chunks.begin() + at);
-    start.held = TotalsOf(kept);
+    start.received = TotalsOf(kept);
     start.last_key = kept.empty() ? "" : kept.back().chunk.largest;
     if (!start.whole && !kept.empty() &&
         kept.back().kind == PartKind::kDelta) {
       start.whole = true;
-      held_->ended.push_back({part.id, start.held});
+      received_->ended.push_back({part.id, start.received});
     }
-    held_->totals += start.held;
+    received_->totals += start.received;
     for (const JournalChunk& chunk : kept) {
       Count(chunk);
     }
@@ -149,8 +150,8 @@ class Finder {
   }
 
   void Count(const JournalChunk& record) {
-    (record.kind == PartKind::kDelta ? held_->chunks_delta
-                                      : held_->chunks_built)++;
+    (record.kind == PartKind::kDelta ? received_->chunks_delta
+                                      : received_->chunks_built)++;
   }
 
   const JournalState& journal_;
@@ -159,7 +160,7 @@ class Finder {
   const std::vector<PullFamily>& families_;
   rocksdb::FileSystem* const file_system_;
   const std::string staging_dir_;
-  HeldChunks* const held_;
+  ReceivedChunks* const received_;
 };
 
 }  // namespace
@@ -168,28 +169,30 @@ std::string StagedName(uint32_t part_id, uint32_t ordinal) {
   return std::to_string(part_id) + "-" + std::to_string(ordinal) + ".sst";
 }
 
-Status FindHeldChunks(const JournalState& journal,
-                      const IsIngested& is_ingested, bool in_order,
-                      const std::vector<PullFamily>& families,
-                      rocksdb::FileSystem* file_system,
-                      const std::string& staging_dir, HeldChunks* held) {
-  *held = HeldChunks();
+Status FindReceivedChunks(const JournalState& journal,
+                          const IsIngested& is_ingested, bool in_order,
+                          const std::vector<PullFamily>& families,
+                          rocksdb::FileSystem* file_system,
+                          const std::string& staging_dir,
+                          ReceivedChunks* received) {
+  *received = ReceivedChunks();
   return Finder(journal, is_ingested, in_order, families, file_system,
-                staging_dir, held)
+                staging_dir, received)
       .Run();
 }
 
-Status FindHeldChunks(const JournalState& journal, const TargetDb& db,
-                      const std::vector<PullFamily>& families,
-                      rocksdb::FileSystem* file_system,
-                      const std::string& staging_dir, HeldChunks* held) {
+Status FindReceivedChunks(const JournalState& journal, const TargetDb& db,
+                          const std::vector<PullFamily>& families,
+                          rocksdb::FileSystem* file_system,
+                          const std::string& staging_dir,
+                          ReceivedChunks* received) {
   std::vector<LiveFiles> live = ListLiveFiles(db, families.size());
-  const Status status = FindHeldChunks(
+  const Status status = FindReceivedChunks(
       journal,
       [&live](const Part& part, const JournalChunk& chunk) {
         return TakeLive(chunk.chunk, &live[part.family]);
       },
-      /*in_order=*/true, families, file_system, staging_dir, held);
+      /*in_order=*/true, families, file_system, staging_dir, received);
   for (const LiveFiles& files : live) {
     if (status.ok() && !files.empty()) {
       return Damaged("expected no file without a record, found " +

@@ -8,9 +8,9 @@
 namespace sstferry {
 
 // Threads: used by one call.
-class Patience {
+class WaitDeadline {
  public:
-  explicit Patience(const WaitLimit& limit);
+  explicit WaitDeadline(const WaitLimit& limit);
 
   // Restarts the idle limit because a byte moved. Takes effect at the next
   // WakeAt(), so a call that never waits never reads the clock.

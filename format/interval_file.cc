@@ -1,4 +1,4 @@
-#include "format/cover_file.h"
+#include "format/interval_file.h"
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@ namespace sstferry {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-template <typename A, FieldsOf<CoveredTable> M>
+template <typename A, FieldsOf<RecordedTable> M>
 void Fields(A& a, M& m) {
   a.Digest("id", m.id);
   a.Bytes("smallest", m.smallest, kMaxKeyBytes);
@@ -25,14 +25,14 @@ void Fields(A& a, M& m) {
   a.Bool("may_single_delete", m.may_single_delete);
 }
 
-template <typename A, FieldsOf<CoveredFamily> M>
+template <typename A, FieldsOf<RecordedFamily> M>
 void Fields(A& a, M& m) {
   a.Bytes("name", m.name, kMaxFamilyNameBytes);
   a.List("files", m.files, kMaxTargetFiles, 81,
          [](auto& archive, auto& item) { Fields(archive, item); });
 }
 
-template <typename A, FieldsOf<CoverFile> M>
+template <typename A, FieldsOf<IntervalFile> M>
 void Fields(A& a, M& m) {
   a.Id("transfer_id", m.transfer_id);
   a.Bytes("source_database_id", m.source_database_id, kMaxIdentifierBytes);
@@ -40,26 +40,26 @@ void Fields(A& a, M& m) {
   a.Bytes("target_database_id", m.target_database_id, kMaxIdentifierBytes);
   a.List("families", m.families, kMaxFamilies, 8,
          [](auto& archive, auto& item) { Fields(archive, item); });
-  a.List("covers", m.covers, kMaxParts, 48,
+  a.List("intervals", m.intervals, kMaxParts, 48,
          [](auto& archive, auto& item) { Fields(archive, item); });
-  a.Check("covers",
-          std::all_of(m.covers.begin(), m.covers.end(),
-                      [&m](const Cover& cover) {
-                        return cover.family < m.families.size();
+  a.Check("intervals",
+          std::all_of(m.intervals.begin(), m.intervals.end(),
+                      [&m](const IntervalRecord& interval_record) {
+                        return interval_record.family < m.families.size();
                       }),
           "expected families that are listed, found another");
 }
 
-Status EncodeCoverFile(const CoverFile& covers, std::string* out) {
+Status EncodeIntervalFile(const IntervalFile& intervals, std::string* out) {
   std::string payload;
-  EncodeFields(covers, &payload);
-  if (payload.size() > kMaxCoverPayloadBytes) {
+  EncodeFields(intervals, &payload);
+  if (payload.size() > kMaxIntervalPayloadBytes) {
     return MakeStatus(EndState::kRefused,
-                      "covers: expected at most " +
-                          std::to_string(kMaxCoverPayloadBytes) +
+                      "interval records: expected at most " +
+                          std::to_string(kMaxIntervalPayloadBytes) +
                           " bytes, found " + std::to_string(payload.size()));
   }
-  SealFile(kCoverMagic, payload, out);
+  SealFile(kIntervalMagic, payload, out);
   return Status::OK();
 }
 
@@ -67,24 +67,24 @@ namespace {
 
 // Whose replica it is, but no records: such a file does not tell how many
 // entries its tables held, so nothing shows what their compactions lost.
-Status DecodeOldCoverFile(const Slice& file, CoverFile* covers) {
+Status DecodeOldIntervalFile(const Slice& file, IntervalFile* intervals) {
   Slice payload;
-  const Status status = UnsealFile("covers", kOldCoverMagic,
-                                   kMaxCoverPayloadBytes, file, &payload);
+  const Status status = UnsealFile("interval records", kOldIntervalMagic,
+                                   kMaxIntervalPayloadBytes, file, &payload);
   if (!status.ok()) {
     return status;
   }
-  Decoder in("covers", payload);
+  Decoder in("interval records", payload);
   FieldDecoder a(&in);
-  a.Id("transfer_id", covers->transfer_id);
-  a.Bytes("source_database_id", covers->source_database_id,
+  a.Id("transfer_id", intervals->transfer_id);
+  a.Bytes("source_database_id", intervals->source_database_id,
           kMaxIdentifierBytes);
   bool mixed = false;  // a refresh by chunks was not finished
   uint64_t sequence_before = 0;
   a.Bool("mixed", mixed);
   Number(a, "sequence_old", sequence_before);
-  Number(a, "sequence_new", covers->sequence);
-  a.Bytes("target_database_id", covers->target_database_id,
+  Number(a, "sequence_new", intervals->sequence);
+  a.Bytes("target_database_id", intervals->target_database_id,
           kMaxIdentifierBytes);
   in.Raw("the rest", in.remaining());
   return in.Finish();
@@ -92,15 +92,15 @@ Status DecodeOldCoverFile(const Slice& file, CoverFile* covers) {
 
 }  // namespace
 
-Status DecodeCoverFile(const Slice& file, CoverFile* covers) {
-  *covers = CoverFile();
-  if (file.starts_with(kOldCoverMagic)) {
-    return DecodeOldCoverFile(file, covers);
+Status DecodeIntervalFile(const Slice& file, IntervalFile* intervals) {
+  *intervals = IntervalFile();
+  if (file.starts_with(kOldIntervalMagic)) {
+    return DecodeOldIntervalFile(file, intervals);
   }
   Slice payload;
-  const Status status =
-      UnsealFile("covers", kCoverMagic, kMaxCoverPayloadBytes, file, &payload);
-  return status.ok() ? DecodeFields("covers", payload, covers) : status;
+  const Status status = UnsealFile("interval records", kIntervalMagic,
+                                   kMaxIntervalPayloadBytes, file, &payload);
+  return status.ok() ? DecodeFields("interval records", payload, intervals) : status;
 }
 
 }  // namespace sstferry

@@ -40,7 +40,7 @@ class Backings {
            const FamilyEvidence& family);
 
   // Sets backing, flushed and wal of *cover for cover->interval.
-  void Fill(Cover* cover) const;
+  void Fill(IntervalRecord* interval_record) const;
 
  private:
   // Returns, by index of `meeting`, how many others overlap that file and are
@@ -63,7 +63,7 @@ struct PlanSegment {
   // get their own, or if the segment is an unchanged part of an existing
   // record.
   // Neighbouring intervals that are looked up are one segment.
-  std::vector<Cover> covers;
+  std::vector<IntervalRecord> intervals;
 };
 
 // Returns the indexes of the segments that hold keys of [smallest, largest]:
@@ -87,7 +87,7 @@ struct KnownChanges {
   std::vector<std::pair<std::string, std::string>> cleared;
 };
 
-struct CoverComparison {
+struct IntervalComparison {
   const rocksdb::Comparator* order = nullptr;
   CompareMode compare = CompareMode::kFiles;
   KeyInterval selection;
@@ -100,8 +100,8 @@ struct CoverComparison {
 // Cuts the selection into segments, in order. `known` are the interval records
 // of one family; a record whose interval is empty or overlaps another one
 // counts as unknown.
-std::vector<PlanSegment> CompareCovers(const CoverComparison& how,
+std::vector<PlanSegment> CompareIntervals(const IntervalComparison& how,
                                        const Backings& backings,
-                                       std::vector<Cover> known);
+                                       std::vector<IntervalRecord> known);
 
 }  // namespace sstferry

@@ -1,4 +1,4 @@
-#include "tests/support/held_support.h"
+#include "tests/support/retained_support.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -29,7 +29,7 @@ OpenRequest SampleRequest() {
 OpenRequest ResumeOf(const TransferId& id) {
   OpenRequest request = SampleRequest();
   request.snapshot_use = SnapshotUse::kResume;
-  request.held_transfer = id;
+  request.named_transfer = id;
   return request;
 }
 
@@ -140,12 +140,12 @@ bool WaitForSnapshots(const std::string& parent, size_t count) {
   return false;
 }
 
-HeldBench::HeldBench() {
+RetainedBench::RetainedBench() {
   std::filesystem::create_directory(dir / "source");
   MakeSampleDatabase(dir / "source/db");
 }
 
-ServeOptions HeldBench::Options() {
+ServeOptions RetainedBench::Options() {
   ServeOptions options = ServeSample(dir / "source/db");
   options.snapshot_ttl = std::chrono::seconds(100);
   options.leases.steady_seconds = clock.function();

@@ -1,4 +1,4 @@
-#include "pipeline/wire/patience.h"
+#include "pipeline/wire/wait_deadline.h"
 
 #include <algorithm>
 
@@ -17,9 +17,9 @@ constexpr std::chrono::hours kForever{24 * 365};
 
 }  // namespace
 
-Patience::Patience(const WaitLimit& limit) : limit_(limit) {}
+WaitDeadline::WaitDeadline(const WaitLimit& limit) : limit_(limit) {}
 
-Clock::time_point Patience::Deadline() {
+Clock::time_point WaitDeadline::Deadline() {
   if (!idle_until_known_) {
     idle_until_ = limit_.idle > kForever ? Clock::time_point::max()
                                          : Clock::now() + limit_.idle;
@@ -29,12 +29,12 @@ Clock::time_point Patience::Deadline() {
   return std::min(idle_until_, limit_.until);
 }
 
-Clock::time_point Patience::WakeAt() {
+Clock::time_point WaitDeadline::WakeAt() {
   const Clock::time_point deadline = Deadline();
   return std::min(deadline, Clock::now() + kLongestSleep);
 }
 
-int Patience::PollMillis() {
+int WaitDeadline::PollMillis() {
   const Clock::duration left = WakeAt() - Clock::now();
   if (left <= Clock::duration::zero()) {
     return 0;
@@ -42,13 +42,13 @@ int Patience::PollMillis() {
   return static_cast<int>(std::chrono::ceil<milliseconds>(left).count());
 }
 
-uint64_t Patience::ProgressElsewhere() const {
+uint64_t WaitDeadline::ProgressElsewhere() const {
   return limit_.progress != nullptr
              ? limit_.progress->load(std::memory_order_relaxed)
              : 0;
 }
 
-bool Patience::Expired() {
+bool WaitDeadline::Expired() {
   if (Clock::now() < Deadline()) {
     return false;
   }
@@ -58,7 +58,7 @@ bool Patience::Expired() {
   return Clock::now() >= Deadline();
 }
 
-Status Patience::Timeout(const std::string& what) const {
+Status WaitDeadline::Timeout(const std::string& what) const {
   if (idle_until_ <= limit_.until) {
     return MakeStatus(EndState::kDeadPeer,
                       what + ": no byte for " +

@@ -1,5 +1,5 @@
 // The file of covers: what is written comes back, and nothing else is believed.
-#include "format/cover_file.h"
+#include "format/interval_file.h"
 
 #include "format/coding.h"
 #include "format/end_state.h"
@@ -12,8 +12,8 @@ namespace {
 
 using rocksdb::Slice;
 
-CoverFile SampleCoverFile() {
-  CoverFile file;
+IntervalFile SampleIntervalFile() {
+  IntervalFile file;
   file.transfer_id[3] = 0xab;
   file.source_database_id = "7c6a32b2-8e1f";
   file.sequence = 200;
@@ -21,43 +21,44 @@ CoverFile SampleCoverFile() {
   file.families = {
       {"default", {{{1, 2}, "", "k", 77, 5, 6}, {{3, 4}, "a", "z", 8, 0, 0}}},
       {std::string("\0", 1), {}}};
-  file.covers = SampleCovers().covers;
+  file.intervals = SampleIntervalRecords().intervals;
   return file;
 }
 
-std::string Encoded(const CoverFile& file) {
+std::string Encoded(const IntervalFile& file) {
   std::string bytes;
-  REQUIRE_OK(EncodeCoverFile(file, &bytes));
+  REQUIRE_OK(EncodeIntervalFile(file, &bytes));
   return bytes;
 }
 
-TEST_CASE("Covers come back as they were written", "[format][covers]") {
-  CoverFile read;
-  REQUIRE_OK(DecodeCoverFile(Encoded(SampleCoverFile()), &read));
-  REQUIRE(read == SampleCoverFile());
+TEST_CASE("IntervalRecords come back as they were written",
+          "[format][covers]") {
+  IntervalFile read;
+  REQUIRE_OK(DecodeIntervalFile(Encoded(SampleIntervalFile()), &read));
+  REQUIRE(read == SampleIntervalFile());
 }
 
-TEST_CASE("Covers with any bit flipped, cut or longer are refused",
+TEST_CASE("IntervalRecords with any bit flipped, cut or longer are refused",
           "[format][covers][corruption]") {
-  const std::string good = Encoded(SampleCoverFile());
-  CoverFile read;
+  const std::string good = Encoded(SampleIntervalFile());
+  IntervalFile read;
   for (size_t i = 0; i < good.size(); ++i) {
-    REQUIRE(DecodeCoverFile(Slice(good.data(), i), &read).IsCorruption());
+    REQUIRE(DecodeIntervalFile(Slice(good.data(), i), &read).IsCorruption());
     for (int bit = 0; bit < 8; ++bit) {
       std::string bad = good;
       bad[i] = static_cast<char>(bad[i] ^ (1 << bit));
-      REQUIRE(DecodeCoverFile(bad, &read).IsCorruption());
+      REQUIRE(DecodeIntervalFile(bad, &read).IsCorruption());
     }
   }
-  REQUIRE(DecodeCoverFile(good + '\0', &read).IsCorruption());
+  REQUIRE(DecodeIntervalFile(good + '\0', &read).IsCorruption());
 }
 
 TEST_CASE("A cover of a family that is not listed is refused",
           "[format][covers][corruption]") {
-  CoverFile file = SampleCoverFile();
-  file.covers[0].family = 2;
-  CoverFile read;
-  const rocksdb::Status status = DecodeCoverFile(Encoded(file), &read);
+  IntervalFile file = SampleIntervalFile();
+  file.intervals[0].family = 2;
+  IntervalFile read;
+  const rocksdb::Status status = DecodeIntervalFile(Encoded(file), &read);
   REQUIRE(status.IsCorruption());
   REQUIRE(MessageOf(status).find("families that are listed") !=
           std::string::npos);

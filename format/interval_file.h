@@ -1,0 +1,69 @@
+// The file `sstferry.intervals` in a replica's directory. It stores what the
+// next refresh needs to find unchanged intervals: the source of the replica,
+// the interval records, and the replica's files that hold the data. Normative
+// text: format/FORMAT.md, "IntervalRecords". The file is one of
+// format/sealed_file.h with magic 53 46 43 4f 56 45 52 33 ("SFCOVER3").
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/messages.h"
+
+namespace sstferry {
+
+inline constexpr char kIntervalFileName[] = "sstferry.intervals";
+inline constexpr char kIntervalMagic[9] = "SFCOVER3";
+// Before tables had counts: only the source and the database are read.
+inline constexpr char kOldIntervalMagic[9] = "SFCOVER2";
+inline constexpr uint64_t kMaxIntervalPayloadBytes = 1ull << 28;
+inline constexpr uint32_t kMaxTargetFiles = 1u << 22;
+
+// A live file of the target. Its bounds matter once the file is gone: intervals
+// that it overlapped may have changed.
+struct RecordedTable {
+  Digest128 id;          // RocksDB's unique id
+  std::string smallest;  // user keys, including those of tombstones
+  std::string largest;
+  uint64_t bytes = 0;
+  uint64_t smallest_sequence = 0;
+  uint64_t largest_sequence = 0;
+  // As its properties count them; `entries` includes the others.
+  uint64_t entries = 0;
+  uint64_t deletions = 0;  // includes range deletions
+  uint64_t merge_operands = 0;
+  uint64_t range_deletions = 0;
+  bool may_single_delete = false;  // nobody has searched it for SingleDeletes
+  friend bool operator==(const RecordedTable&, const RecordedTable&) = default;
+};
+
+struct RecordedFamily {
+  std::string name;
+  std::vector<RecordedTable> files;  // all live files of the family
+  friend bool operator==(const RecordedFamily&,
+                         const RecordedFamily&) = default;
+};
+
+struct IntervalFile {
+  TransferId transfer_id{};           // the transfer that wrote this file
+  std::string source_database_id;
+  uint64_t sequence = 0;              // the source's, of that transfer
+  std::string target_database_id;     // that the files are of; empty: unknown
+  std::vector<RecordedFamily> families;
+  // IntervalRecord::family is an index in families. A record with `doubted` set
+  // was already doubted when this file was written, whatever the files say now.
+  std::vector<IntervalRecord> intervals;
+  friend bool operator==(const IntervalFile&, const IntervalFile&) = default;
+};
+
+// Appends a whole file. kRefused: it would exceed its maximum size.
+[[nodiscard]] rocksdb::Status EncodeIntervalFile(const IntervalFile& intervals,
+                                              std::string* out);
+
+// Corruption: not exactly one whole file whose interval records name its
+// families. A file with the old magic has no families and no records.
+[[nodiscard]] rocksdb::Status DecodeIntervalFile(const rocksdb::Slice& file,
+                                              IntervalFile* intervals);
+
+}  // namespace sstferry

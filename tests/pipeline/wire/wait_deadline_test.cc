@@ -1,0 +1,40 @@
+#include "pipeline/wire/wait_deadline.h"
+
+#include <atomic>
+
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+// Until the idle limit of `patience` is over, as it stands now.
+void PassIdle(WaitDeadline* deadline) {
+  const Clock::time_point over = deadline->WakeAt();
+  while (Clock::now() < over) {
+  }
+}
+
+TEST_CASE("WaitDeadline begins again when something moves elsewhere, once",
+          "[wire]") {
+  std::atomic<uint64_t> elsewhere{7};
+  WaitDeadline deadline(
+      {std::chrono::milliseconds(100), Clock::time_point::max(), &elsewhere});
+  PassIdle(&deadline);
+  elsewhere++;
+  REQUIRE_FALSE(deadline.Expired());
+  PassIdle(&deadline);
+  REQUIRE(deadline.Expired());
+}
+
+TEST_CASE("WaitDeadline never lasts longer than its end, whatever moves",
+          "[wire]") {
+  std::atomic<uint64_t> elsewhere{0};
+  WaitDeadline deadline(
+      {std::chrono::milliseconds(1), Clock::now(), &elsewhere});
+  PassIdle(&deadline);
+  elsewhere++;
+  REQUIRE(deadline.Expired());
+}
+
+}  // namespace
+}  // namespace sstferry
