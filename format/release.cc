@@ -40,8 +40,7 @@ constexpr NamesSince kOptionsSince[] = {
     {{6, 23, 0},
      "experimental_allow_mempurge"},
     {{6, 24, 0},
-     "experimental_mempurge_policy experimental_mempurge_threshold "
-     "listeners"},
+     "experimental_mempurge_policy listeners"},
     {{6, 26, 0},
      "blob_garbage_collection_force_threshold file_checksum_gen_factory "
      "lowest_used_cache_tier sst_partitioner_factory "
@@ -57,8 +56,9 @@ constexpr NamesSince kOptionsSince[] = {
      "enforce_single_del_contracts verify_sst_unique_id_in_manifest"},
     {{7, 4, 0},
      "blob_cache blob_file_starting_level"},
+    // The threshold was an option of the whole database before.
     {{7, 5, 0},
-     "preclude_last_level_data_seconds"},
+     "experimental_mempurge_threshold preclude_last_level_data_seconds"},
     {{7, 6, 0},
      "last_level_temperature memtable_protection_bytes_per_key "
      "prepopulate_blob_cache"},
