@@ -68,6 +68,16 @@ constexpr uint32_t MaxFormatVersion(const RocksDbRelease& release) {
                                         : 2;
 }
 
+// Returns the first release that knows an option by its name in OPTIONS files;
+// not known: no release is known to lack it. 6.13 is the oldest told.
+RocksDbRelease FirstWithOption(const std::string& name);
+
+// Returns the same for a member of ..._compression_opts or compaction_options_...
+RocksDbRelease FirstWithOptionMember(const std::string& name);
+
+// Returns the same for a name that is the value of an option: "kRoundRobin".
+RocksDbRelease FirstWithOptionValue(const std::string& value);
+
 // Returns the first release that reads tables of this format_version. One that
 // no release is known to read gives one above all.
 RocksDbRelease FirstWithFormat(uint32_t format_version);

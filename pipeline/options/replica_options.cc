@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <vector>
 
 #include "format/options_line.h"
+#include "pipeline/options/option_rules.h"
 #include "pipeline/options/options_file.h"
 #include "rocksdb/utilities/options_util.h"
 
@@ -20,6 +22,38 @@ RocksDbRelease WriterOf(const std::string& options_text) {
       has_comment ? options_text.substr(std::min(options_text.find('\n'),
                                                  options_text.size()))
                   : options_text);
+}
+
+// Returns "{a=1;b=2;}" without the members that the application does not know.
+std::string MembersFor(const std::string& value,
+                       const RocksDbRelease& application) {
+  std::vector<NamedValue> members;
+  if (!SplitMembers(value, &members).ok()) {
+    return value;
+  }
+  std::string known = "{";
+  for (const NamedValue& member : members) {
+    if (FirstWithOptionMember(member.name) <= application) {
+      known += member.name + "=" + member.value + ";";
+    }
+  }
+  return known + "}";
+}
+
+// Returns the line as an application that is older than the source's gets it;
+// empty: it gets none. The settings of what it does not know say nothing to it.
+std::string LineForOlder(const std::string& line, const std::string& name,
+                         const std::string& value,
+                         const RocksDbRelease& application) {
+  if (FirstWithOption(name) > application ||
+      FirstWithOptionValue(value) > application) {
+    return "";
+  }
+  const bool has_members = name.ends_with("compression_opts") ||
+                           name.starts_with("compaction_options_");
+  return has_members
+             ? "  " + name + "=" + MembersFor(value, application) + "\n"
+             : line + "\n";
 }
 
 // Returns the line as a replica for `application` gets it; empty: it gets none.
@@ -53,7 +87,8 @@ std::string ReplicaLine(const std::string& line, const RocksDbRelease& source,
       application < kReadsXxh3Checksums) {
     return "  checksum=kCRC32c\n";
   }
-  return line + "\n";
+  return application < source ? LineForOlder(line, name, value, application)
+                              : line + "\n";
 }
 
 }  // namespace

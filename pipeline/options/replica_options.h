@@ -16,7 +16,9 @@ namespace sstferry {
 // db_log_dir, db_paths, cf_paths) and, if the application is known, with no
 // format_version and no kind of checksum that it does not read, and with its
 // release: as that which wrote the file, or, if it is older, in a comment.
-// RocksDB ignores names that it does not know only in files of a later release.
+// The text for an older application lacks the names and values that came after
+// it. Those that nobody here knows stay: RocksDB ignores them in files of a
+// later release, if it is asked to.
 std::string ReplicaOptionsText(const std::string& source_text,
                                const RocksDbRelease& application);
 

@@ -241,19 +241,16 @@ Status IsEmptyWal(rocksdb::FileSystem* file_system, const std::string& path,
   return status;
 }
 
-Status ListUnflushed(rocksdb::FileSystem* file_system, rocksdb::DB* db,
-                     std::vector<FamilyHandle>* families) {
-  const rocksdb::DBOptions options = db->GetDBOptions();
+Status ReadNeededWals(rocksdb::FileSystem* file_system, const std::string& dir,
+                      const rocksdb::DBOptions& options, WalFacts* facts,
+                      bool* known) {
   ManifestReader manifest;
-  Status status = ReadManifest(file_system, db->GetName(), &manifest, nullptr);
-  WalFacts facts;
-  const bool known =
+  const Status status = ReadManifest(file_system, dir, &manifest, nullptr);
+  *known =
       status.ok() &&
-      ReadWalFacts(file_system,
-                   options.wal_dir.empty() ? db->GetName() : options.wal_dir,
-                   OldestNeededWal(manifest.state(), options.allow_2pc),
-                   &facts);
-  if (status.ok() && facts.counts_batches()) {
+      ReadWalFacts(file_system, options.wal_dir.empty() ? dir : options.wal_dir,
+                   OldestNeededWal(manifest.state(), options.allow_2pc), facts);
+  if (status.ok() && facts->counts_batches()) {
     return MakeStatus(
         EndState::kRefused,
         "its WALs were written by a TransactionDB with WRITE_PREPARED or "
@@ -261,6 +258,18 @@ Status ListUnflushed(rocksdb::FileSystem* file_system, rocksdb::DB* db,
         "them would lose later writes of this database; refresh by swap "
         "instead (--visibility swap), or let its application flush all column "
         "families while no transaction is open");
+  }
+  return status;
+}
+
+Status ListUnflushed(rocksdb::FileSystem* file_system, rocksdb::DB* db,
+                     std::vector<FamilyHandle>* families) {
+  WalFacts facts;
+  bool known = false;
+  Status status = ReadNeededWals(file_system, db->GetName(),
+                                 db->GetDBOptions(), &facts, &known);
+  if (EndStateOf(status) == EndState::kRefused) {
+    return status;
   }
   for (FamilyHandle& family : *families) {
     const auto found = facts.families().find(family.handle->GetID());

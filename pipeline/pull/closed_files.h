@@ -52,6 +52,15 @@ bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
                                          const std::string& path,
                                          uint64_t number, bool* is_empty);
 
+// Reads the WALs that the next open of the database in `dir` replays. *known
+// becomes false if they cannot be read to their ends.
+//   kRefused  a plain RocksDB would replay them wrongly (WRITE_PREPARED)
+//   kCorrupt  the MANIFEST is damaged
+[[nodiscard]] rocksdb::Status ReadNeededWals(rocksdb::FileSystem* file_system,
+                                             const std::string& dir,
+                                             const rocksdb::DBOptions& options,
+                                             WalFacts* facts, bool* known);
+
 // Sets `unflushed` of each family of a database that is open for reading only.
 //   kRefused  a plain RocksDB would replay its WALs wrongly (WRITE_PREPARED)
 [[nodiscard]] rocksdb::Status ListUnflushed(

@@ -99,8 +99,14 @@ Status TargetDb::Open(bool create) {
     descriptors.emplace_back(names_[i], families_[i].pull_options);
   }
   handles_.clear();
-  const Status status = rocksdb::DB::Open(options, dir_, descriptors,
-                                          &handles_, IntoDb(&db_));
+  Status status = rocksdb::DB::Open(options, dir_, descriptors, &handles_,
+                                    IntoDb(&db_));
+  if (status.IsIOError() && !status.IsNoSpace()) {
+    // RocksDB 8.8 and later end here where they cannot write their OPTIONS, and
+    // do not say that the disk is full; writing ours then does.
+    const Status left = LeaveOptions();
+    status = EndStateOf(left) == EndState::kNoSpace ? left : status;
+  }
   if (!create && status.IsPathNotFound()) {
     return WithContext(status, EndState::kCorrupt, "reopen " + dir_);
   }

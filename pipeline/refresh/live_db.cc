@@ -248,6 +248,14 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
                    : rocksdb::DB::Open(options, dir, descriptors,
                                        &opened->owned_handles_,
                                        IntoDb(&opened->owned_));
+  if (!status.ok() && to_read) {
+    // RocksDB 11 takes WALs that count batches for damaged ones.
+    WalFacts facts;
+    bool known = false;
+    const Status wals =
+        ReadNeededWals(file_system.get(), dir, options, &facts, &known);
+    status = EndStateOf(wals) == EndState::kRefused ? wals : status;
+  }
   if (!status.ok()) {
     const bool locked = status.ToString().find("/LOCK") != std::string::npos;
     return locked ? MakeStatus(EndState::kBusy, "target " + dir +

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <set>
 
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
 #include "tests/support/catch.h"
@@ -293,9 +294,8 @@ size_t KeysAfterPowerLoss(bool sync, Survival survival, uint64_t seed) {
     options.create_if_missing = true;
     options.env = env.get();
     options.write_buffer_size = 64 << 10;
-    rocksdb::DB* opened = nullptr;
-    REQUIRE_OK(rocksdb::DB::Open(options, disk / "db", &opened));
-    const std::unique_ptr<rocksdb::DB> db(opened);
+    std::unique_ptr<rocksdb::DB> db;
+    REQUIRE_OK(rocksdb::DB::Open(options, disk / "db", IntoDb(&db)));
     REQUIRE_OK(SyncDirectory(power.get(), disk.root));
     rocksdb::WriteOptions how;
     how.sync = sync;

@@ -2,16 +2,21 @@
 
 #include <algorithm>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include <rapidcheck.h>
 
 #include "format/end_state.h"
 #include "format/limits.h"
+#include "format/options_line.h"
 #include "pipeline/options/family_options.h"
 #include "pipeline/options/replica_options.h"
 #include "rocksdb/table.h"
+#include "rocksdb/utilities/options_util.h"
+#include "rocksdb/version.h"
 #include "tests/support/catch.h"
+#include "tests/support/scratch_dir.h"
 
 namespace sstferry {
 namespace {
@@ -109,6 +114,60 @@ void RequireGoldenFamilies(const DatabaseDescription& description,
   REQUIRE(blobs.enable_blob_files);
   REQUIRE(blobs.min_blob_size == 512);
   REQUIRE(std::string(blobs.merge_operator->Name()) == "UInt64AddOperator");
+}
+
+// Returns the names of the options in the text.
+std::set<std::string> NamesIn(const std::string& text) {
+  std::set<std::string> names;
+  ForEachLine(text, [&names](const std::string& line) {
+    std::string name;
+    std::string value;
+    if (SplitOptionLine(line, &name, &value)) {
+      names.insert(name);
+    }
+  });
+  return names;
+}
+
+TEST_CASE("A replica of an older application gets exactly the names of OPTIONS "
+          "that it knows",
+          "[pipeline][options][golden]") {
+  const std::vector<std::string> versions = {"7.8.3", "9.10.0", "11.8.1"};
+  for (size_t newer = 1; newer < versions.size(); ++newer) {
+    for (size_t older = 0; older < newer; ++older) {
+      INFO(versions[newer] << " for " << versions[older]);
+      RocksDbRelease release;
+      REQUIRE(ParseRelease(versions[older], &release));
+      const std::set<std::string> known = NamesIn(Golden(versions[older]));
+      const std::set<std::string> all = NamesIn(Golden(versions[newer]));
+      const std::set<std::string> left =
+          NamesIn(ReplicaOptionsText(Golden(versions[newer]), release));
+      for (const std::string& name : all) {
+        INFO(name);
+        REQUIRE(left.contains(name) ==
+                (known.contains(name) && name != "db_paths" &&
+                 name != "cf_paths"));
+      }
+    }
+  }
+}
+
+TEST_CASE("RocksDB loads OPTIONS that were made for it without ignoring a name",
+          "[pipeline][options][golden]") {
+  const RocksDbRelease linked{ROCKSDB_MAJOR, ROCKSDB_MINOR, ROCKSDB_PATCH};
+  const ScratchDir dir;
+  rocksdb::ConfigOptions strict;
+  strict.ignore_unknown_options = false;
+  for (const char* version : {"7.8.3", "9.10.0", "11.8.1"}) {
+    INFO(version);
+    std::ofstream(dir / "OPTIONS") << ReplicaOptionsText(Golden(version), linked);
+    rocksdb::DBOptions database;
+    std::vector<rocksdb::ColumnFamilyDescriptor> families;
+    REQUIRE_OK(rocksdb::LoadOptionsFromFile(strict, dir / "OPTIONS", &database,
+                                            &families));
+    REQUIRE(families.size() == 4);
+    REQUIRE(families[0].options.compression_opts.max_dict_bytes == 16384);
+  }
 }
 
 TEST_CASE("OPTIONS of every kept version become the options they describe",

@@ -74,6 +74,26 @@ TEST_CASE("A replica's OPTIONS are of its application's release, and name no "
   REQUIRE(CountOf("format_version=6\n", of({9, 0, 0})) == 1);
 }
 
+TEST_CASE("A replica of an older application keeps what nobody here knows, and "
+          "members that it knows",
+          "[pipeline][options]") {
+  const std::string text = ReplicaOptionsText(
+      "[Version]\n  rocksdb_version=11.8.1\n[CFOptions \"default\"]\n"
+      "  shape_of_a_fork={round=1;checksum=true;}\n"
+      "  compression_opts={checksum=false;level=3;strategy=0;}\n"
+      "  merge_operator={id=Mine;checksum=\\:;}\n"
+      "  compaction_pri=kRoundRobin\n  bottommost_temperature=kIce\n"
+      "  uniform_cv_threshold=0.2\n",
+      {8, 5, 4});
+  REQUIRE(text ==
+          "# made for RocksDB 8.5.4\n"
+          "[Version]\n  rocksdb_version=11.8.1\n[CFOptions \"default\"]\n"
+          "  shape_of_a_fork={round=1;checksum=true;}\n"
+          "  compression_opts={level=3;strategy=0;}\n"
+          "  merge_operator={id=Mine;checksum=\\:;}\n"
+          "  compaction_pri=kRoundRobin\n");
+}
+
 TEST_CASE("OPTIONS of a fork are loaded although its version is below the "
           "linked one's",
           "[pipeline][options]") {

@@ -6,6 +6,7 @@
 #include "rocksdb/db.h"
 
 #include "format/limits.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/serve/shared_snapshot.h"
 #include "tests/support/catch.h"
 #include "tests/support/retained_support.h"
@@ -19,7 +20,7 @@ using rocksdb::Status;
 struct SharingBench : RetainedBench {
   // Changes the source, so that another point in time is seen.
   void Write(const std::string& key) {
-    rocksdb::DB* opened = nullptr;
+    std::unique_ptr<rocksdb::DB> opened;
     std::vector<std::string> names;
     REQUIRE_OK(rocksdb::DB::ListColumnFamilies(rocksdb::DBOptions(),
                                                dir / "source/db", &names));
@@ -29,12 +30,11 @@ struct SharingBench : RetainedBench {
     }
     std::vector<rocksdb::ColumnFamilyHandle*> handles;
     REQUIRE_OK(rocksdb::DB::Open(rocksdb::DBOptions(), dir / "source/db",
-                                 families, &handles, &opened));
+                                 families, &handles, IntoDb(&opened)));
     REQUIRE_OK(opened->Put(rocksdb::WriteOptions(), key, key));
     for (rocksdb::ColumnFamilyHandle* handle : handles) {
       REQUIRE_OK(opened->DestroyColumnFamilyHandle(handle));
     }
-    delete opened;
   }
 };
 
