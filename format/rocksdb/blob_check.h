@@ -3,11 +3,11 @@
 // All integers are little-endian. (RocksDB: db/blob/blob_log_format.h.)
 //
 //   header   30 bytes  magic 37 8f 24 00, u32 version 1, u32 family, u8 flags,
-//                      u8 compression, u64 and u64 expiration part
+//                      u8 compression, u64 and u64 expiration range
 //   record   32 bytes  u64 key bytes, u64 value bytes, u64 expiration,
 //                      masked CRC-32C of these 24 bytes, masked CRC-32C of
 //                      key and value; then key and value
-//   footer   32 bytes  magic, u64 count, u64 and u64 expiration part,
+//   footer   32 bytes  magic, u64 count, u64 and u64 expiration range,
 //                      masked CRC-32C of the 28 bytes before
 #pragma once
 

@@ -86,7 +86,7 @@ struct SstFooter {
 };
 
 // Reads and checks the footer of a table file.
-// Corruption   not a table file, a field out of its part, padding not zero.
+// Corruption   not a table file, a field out of its range, padding not zero.
 // NotSupported another kind of table (named), the format of LevelDB,
 //              a format version above kMaxSstFormatVersion.
 // If OK, both handles fit into the bytes before the footer.

@@ -10,7 +10,7 @@
 //   0x01, 0x05        put                  [family] key value
 //   0x00, 0x04        delete               [family] key
 //   0x07, 0x08        single delete        [family] key
-//   0x0f, 0x0e        delete part         [family] begin end
+//   0x0f, 0x0e        delete range        [family] begin end
 //   0x02, 0x06        merge                [family] key operand
 //   0x11, 0x10        blob index           [family] key index
 //   0x16, 0x17        wide columns         [family] key columns

@@ -119,7 +119,7 @@ void LaneWindow::EndChunk(const ChunkEnd& end,
   bytes_ += BytesOfEnd(end);
 }
 
-// A part that is compared in parts is asked for once for each part's delta:
+// A part that is compared in pieces is asked for once for each piece's delta:
 // with chunks 0 and 1 of the first one sent, chunk 2 belongs to the second.
 LaneWindow::Part* LaneWindow::Find(uint32_t part_id, uint64_t ordinal) {
   const auto found = std::find_if(
