@@ -147,6 +147,7 @@ class Target {
     Status s = rocksdb::LoadLatestOptions(rocksdb::ConfigOptions(), options.db,
                                           &db_options, &families);
     if (!s.ok()) return s;
+    db_options.error_if_exists = false;  // as it was made
     db_options.listeners.push_back(std::move(listener));
     s = LowerCompactions(options, db_options.env);
     if (!s.ok()) return s;
