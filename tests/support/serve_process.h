@@ -11,9 +11,13 @@ namespace sstferry {
 
 class ServeProcess {
  public:
+  // `most_descriptors` is its hard limit, for serve raises the soft one; 0: as
+  // this process has it.
   explicit ServeProcess(std::vector<std::string> arguments,
-                        const std::string& listen = "127.0.0.1:0")
-      : process_(WithServe(std::move(arguments), listen)) {
+                        const std::string& listen = "127.0.0.1:0",
+                        size_t most_descriptors = 0)
+      : process_(WithLimit(WithServe(std::move(arguments), listen),
+                           most_descriptors)) {
     REQUIRE(process_.WaitForOut("\n"));
     const std::string line = process_.out();
     const std::string expected = "listening on ";
@@ -32,6 +36,16 @@ class ServeProcess {
     std::vector<std::string> all{"serve", "--listen", listen};
     all.insert(all.end(), more.begin(), more.end());
     return Sstferry(all);
+  }
+  static std::vector<std::string> WithLimit(std::vector<std::string> words,
+                                            size_t most_descriptors) {
+    if (most_descriptors != 0) {
+      const std::string limit =
+          "ulimit -n " + std::to_string(most_descriptors);
+      words.insert(words.begin(),
+                   {"/bin/sh", "-c", limit + "; exec \"$@\"", "sh"});
+    }
+    return words;
   }
   Process process_;
   std::string address_;
