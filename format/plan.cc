@@ -17,7 +17,7 @@ using rocksdb::Status;
 constexpr uint64_t kMaxPlanBytes = 64u << 20;
 // An option or a part takes so much memory beyond its bytes in a message.
 constexpr uint64_t kItemBytes = 128;
-// Of one part: sums of these do not overflow.
+// Bounds one part, so that sums of parts do not overflow.
 constexpr uint64_t kMaxPartBytes = 1ull << 44;
 
 Status Malformed(const std::string& what) {
@@ -112,30 +112,13 @@ Status PlanDecoder::Add(FrameType type, uint16_t flags, const Slice& payload) {
     return Malformed("expected at most " + std::to_string(kMaxPlanBytes) +
                      " bytes");
   }
-  const auto in_turn = [&] {
-    return (type == FrameType::kOpened) != is_opened_ && !is_complete_;
-  };
   // Decodes a batch and adds it.
   const auto add = [&](auto batch, auto adder) {
     const Status status = batch.DecodeFrom(payload);
     return status.ok() ? (this->*adder)(std::move(batch)) : status;
   };
-  switch (type) {
-    case FrameType::kOpened:
-    case FrameType::kFamily:
-    case FrameType::kCloneSet:
-    case FrameType::kCloneFiles:
-    case FrameType::kParts:
-    case FrameType::kPlanItems:
-    case FrameType::kIntervalRecords:
-    case FrameType::kSourceRecordPart:
-    case FrameType::kPlanEnd:
-      if (!in_turn()) {
-        return Malformed(std::string(FrameTypeName(type)) + " is out of turn");
-      }
-      break;
-    default:
-      return Status::NotFound("no message of a plan");
+  if (is_complete_ || (type == FrameType::kOpened) == is_opened_) {
+    return Malformed(std::string(FrameTypeName(type)) + " is out of turn");
   }
   switch (type) {
     case FrameType::kOpened:
@@ -161,8 +144,10 @@ Status PlanDecoder::Add(FrameType type, uint16_t flags, const Slice& payload) {
                  : Malformed("expected a source record of at most " +
                              std::to_string(kMaxSourceRecordBytes) + " bytes");
     }
-    default:
+    case FrameType::kPlanEnd:
       return TakeEnd(payload);
+    default:
+      return Status::NotFound("no message of a plan");
   }
 }
 

@@ -15,15 +15,18 @@ namespace {
 
 std::atomic<uint64_t> descriptor_shortages{0};
 
-// What the opening of a snapshot takes and gives back when it fails, with room
-// for a few lanes.
+// Opening a snapshot takes a dozen descriptors and gives them back when it
+// fails; the rest is room for lanes.
 constexpr rlim_t kFewDescriptors = 32;
 
 bool FewDescriptorsAreFree() {
   rlimit most{};
+  if (getrlimit(RLIMIT_NOFILE, &most) != 0) {
+    return false;
+  }
   DIR* const directory = opendir("/proc/self/fd");
-  if (directory == nullptr || getrlimit(RLIMIT_NOFILE, &most) != 0) {
-    return directory == nullptr && (errno == EMFILE || errno == ENFILE);
+  if (directory == nullptr) {
+    return errno == EMFILE || errno == ENFILE;
   }
   rlim_t used = 0;
   while (readdir(directory) != nullptr) {

@@ -48,8 +48,7 @@ class CloneLayout {
   // Null: the clone has no file of that kind.
   const CloneFile* Find(CloneFileKind kind) const;
 
-  // --- files that are linked, and do not come
-  // ---------------------------------
+  // --- files that are linked, and do not come --------------------------------
   bool IsReused(const CloneFile& file) const {
     return reused_.count(file.number) != 0;
   }

@@ -77,8 +77,8 @@ class LaneClient {
   // The front part's: counts it as whole, or asks for a delta.
   [[nodiscard]] rocksdb::Status ComparePart(const Part& part);
   [[nodiscard]] rocksdb::Status ReceiveGroups(GroupReply* reply);
-  // All chunks of the front part, or of its piece, have come: goes on with the
-  // next piece, or ends the part.
+  // All chunks of the front part, or of its piece, have come: asks for the next
+  // piece, or ends the part.
   [[nodiscard]] rocksdb::Status EndPart(const Part& part);
   [[nodiscard]] rocksdb::Status EndPart(const Part& part,
                                          const Totals& totals);

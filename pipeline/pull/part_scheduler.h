@@ -1,5 +1,5 @@
-// Where each part goes on, and their order: hands what is left to lanes, the
-// heaviest first.
+// Knows where each part resumes, and hands what is left to lanes, the heaviest
+// part first.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ namespace sstferry {
 // Reads parts as the source does: merges the tables itself where they hold all
 // entries and nobody else writes, because that takes half of the CPU time of
 // RocksDB's iterator. What a refresh lays into the database meanwhile lies in
-// other parts; where a compaction removes a table, RocksDB's iterator goes on.
+// other parts; where a compaction removes a table, RocksDB's iterator resumes.
 //
 // Ownership: borrows the database. Threads: any; one lane each part.
 class ComparedEntries {

@@ -384,7 +384,7 @@ TEST_CASE("A reader of a chunk whose builder failed ends while another builder "
 }
 
 TEST_CASE(
-    "A reader goes on in memory in the middle of what it read from a file",
+    "A reader resumes in memory in the middle of what it read from a file",
     "[chunk][share]") {
   // Two pieces, of which memory keeps the second one. Reads of a file end in
   // the middle of it.

@@ -1,4 +1,4 @@
-// What parts become of files.
+// Tells which parts are planned from which files.
 #include "pipeline/parts/file_plan.h"
 
 #include "pipeline/base/rocksdb_compat.h"

@@ -396,7 +396,7 @@ TEST_CASE("LaneSink answers a first request while no second one comes",
   ReceiveRest(&target, 0, 0, 0);
   ReceiveRest(&target, 0, 1, 0);
   ReceivePartEnd(&target, 0, 2);
-  SECTION("then goes on with the part behind, asked for late") {
+  SECTION("then sends the part behind it, asked for late") {
     PartRequest second;
     second.part_id = 1;
     target.Ask(second);
