@@ -19,7 +19,7 @@ void Fields(A& a, M& m) {
   a.OptionalBytes("after", m.after, kMaxKeyBytes);
   Fields(a, m.received);
   Number(a, "open_bytes", m.open_bytes, kMaxChunkFileBytes);
-  Number(a, "open_frames", m.open_frames, kMaxChunkFileBytes);
+  Number(a, "chunk_bytes", m.chunk_bytes, kMaxChunkBytes);
   a.Bool("of_delta", m.of_delta);
 }
 
@@ -27,7 +27,6 @@ template <typename A, FieldsOf<ChunkAck> M>
 void Fields(A& a, M& m) {
   Number(a, "part_id", m.part_id, kMaxParts - 1);
   Number(a, "ordinal", m.ordinal);
-  Number(a, "bytes", m.bytes, kMaxChunkFileBytes);
 }
 
 template <typename A, FieldsOf<ChunkBegin> M>

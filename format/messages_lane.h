@@ -15,15 +15,16 @@ struct PartRequest {
   uint32_t part_id = 0;
   // Resume: the key after which the source continues, instead of at the part's
   // begin. The target has received everything up to it. The next chunk's
-  // ordinal is held.chunks.
+  // ordinal is received.chunks.
   std::optional<std::string> after;
   Totals received;
-  // Bytes of that next chunk that the target has received, and the number of
-  // data frames in which they arrived.
+  // Of a unit: the bytes that the target has received. The source goes on there.
   uint64_t open_bytes = 0;
-  uint64_t open_frames = 0;
-  // A delta was asked for, and that chunk, or the last one, belongs to it. The
-  // source sends the rest; without it, the end of the part without a chunk.
+  // Not 0: chunks end at so many bytes, earlier than the transfer's. For a
+  // lane whose connections break before a chunk is whole.
+  uint64_t chunk_bytes = 0;
+  // A delta was asked for, and the target has its chunk: the source sends the
+  // end of the part.
   bool of_delta = false;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
@@ -35,21 +36,20 @@ struct ChunkBegin {
   uint32_t ordinal = 0;  // position of the chunk in its part: 0, 1, ...
   PartKind kind = PartKind::kRebuilt;
   uint64_t file_bytes = 0;  // 0: not yet known (the chunk is being built)
-  // Offset of the first byte that follows: the request's open_bytes, or 0 if
-  // the chunk is sent from its start.
+  // Offset of the first byte that follows: of a unit, the request's open_bytes;
+  // else 0.
   uint64_t first_byte = 0;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const ChunkBegin&, const ChunkBegin&) = default;
 };
 
-// Acknowledges all bytes before `bytes`: the target will not ask for them
-// again, and the source drops them from its resend buffer. Byte 0 of the next
-// chunk acknowledges a whole chunk.
+// Acknowledges a chunk that the target has handed over: each one that was sent
+// is acknowledged once, in their order. So the source sees a target that takes
+// nothing although it answers.
 struct ChunkAck {
   uint32_t part_id = 0;
   uint32_t ordinal = 0;
-  uint64_t bytes = 0;  // of the chunk's file
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const ChunkAck&, const ChunkAck&) = default;
@@ -65,7 +65,8 @@ struct ChunkEnd {
   // The first and the last user key of the file.
   std::string smallest;
   std::string largest;
-  Digest128 digest;  // ChunkDigest over its ChunkData frames
+  // ChunkDigest over the ChunkData frames since its ChunkBegin.
+  Digest128 digest;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const ChunkEnd&, const ChunkEnd&) = default;

@@ -30,23 +30,11 @@ std::string EntryForMessage(const rocksdb::ColumnFamilyHandle& family,
 
 class ChunkWriter;
 
-// The bytes of a chunk that somebody keeps. Threads: any.
-class KeptChunk {
- public:
-  virtual ~KeptChunk() = default;
-  // Reads bytes that a sink got, from `at` on: at least one, at most `size`.
-  [[nodiscard]] virtual rocksdb::Status Read(uint64_t at, size_t size,
-                                             std::string* out) const = 0;
-};
-
 // Receives chunks. The builder calls Begin, Append..., End, Begin ... in this
 // order.
 class ChunkSink : public ByteSink {
  public:
   [[nodiscard]] virtual rocksdb::Status Begin(const ChunkBegin& begin) = 0;
-  // After Begin(): what the sink gets can be read again, so that it need not
-  // keep the bytes.
-  virtual void ReadAgainFrom(std::shared_ptr<const KeptChunk> /*kept*/) {}
   // Ends the chunk, with the digest of the bytes sent.
   [[nodiscard]] virtual rocksdb::Status End(const ChunkEnd& end) = 0;
 };

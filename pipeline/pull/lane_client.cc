@@ -26,6 +26,7 @@ Status LaneClient::Run() {
     if (status.ok()) {
       return state_->store->Flush(&clock_);
     }
+    DropBuilt();
     clock_.Enter(Stage::kIdle);
     status = retry_.AwaitTurn(status, channel_.failure());
   } while (status.ok());
@@ -44,8 +45,7 @@ Status LaneClient::Connect() {
   answer_chain_ = RangeDigest();
   StartTime();
   for (size_t i = 0; i < asked_.size() && status.ok(); ++i) {
-    const bool has_begun =
-        i == 0 && (open_ != nullptr || part_totals_.chunks != 0);
+    const bool has_begun = i == 0 && part_totals_.chunks != 0;
     if (asked_[i].of_delta && !has_begun) {
       CompareAnew(&asked_[i]);
     }
@@ -172,8 +172,8 @@ Status LaneClient::Ask(const Asked& asked, bool front) {
   }
   if (front && open_ != nullptr) {
     request.open_bytes = open_->file.bytes();
-    request.open_frames = open_->frames;
   }
+  request.chunk_bytes = chunk_bytes_;
   return channel_.Send(FrameType::kPartRequest, request);
 }
 
@@ -293,12 +293,6 @@ Status LaneClient::ReceivePart(const Part& part) {
     if (frame.type == FrameType::kPartEnd) {
       PartEnd end;
       status = channel_.Damaged(end.DecodeFrom(frame.payload));
-      if (status.ok() && asked_.front().of_delta && open_ != nullptr) {
-        DropChunk();  // the source no longer has the rest of it
-        Asked again = asked_.front();
-        CompareAnew(&again);
-        return AskInstead(std::move(again));
-      }
       // Every frame was whole: asking again would only hide it.
       status = status.ok() ? channel_.Final(CheckTotals(part, end,
                                                         answer_totals_,
@@ -341,7 +335,7 @@ Status LaneClient::EndPart(const Part& part, const Totals& totals) {
 void LaneClient::CountBytes(const Part& part, uint64_t bytes) {
   state_->counters.sst_bytes += bytes;
   state_->counters.progress += bytes;
-  retry_.CountGood(bytes);
+  retry_.CountGood(IsBuilt(open_->begin.kind) ? 0 : bytes);
   const uint64_t room = part.bytes - planned_done_;
   const uint64_t counted = std::min(bytes, room);
   planned_done_ += counted;

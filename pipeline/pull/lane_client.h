@@ -18,9 +18,13 @@
 namespace sstferry {
 
 // When the lane's connection is lost, or its bytes are damaged on the way, it
-// connects again (pull/lane_retry.h says how often) and repeats its requests;
-// what came whole of the open chunk is kept. A chunk that came whole and is
-// wrong is asked for from its first byte.
+// connects again (pull/lane_retry.h says how often) and repeats its requests. A
+// unit goes on at the byte where it broke. A chunk and a delta come from their
+// first byte again, since the source builds them anew; so that a chunk comes
+// through in the end, the lane asks for a quarter of its size each time it
+// breaks, and for twice as much after each that came:
+//
+//   64 MB  breaks  ->  16 MB  breaks  ->  4 MB  whole  ->  8 MB  whole  -> ...
 class LaneClient {
  public:
   // Borrows the state.
@@ -43,9 +47,7 @@ class LaneClient {
     ChunkBegin begin;
     std::unique_ptr<OpenUnit> unit;  // null: it is none of a clone's
     StagingFile file;
-    ChunkDigest digest;
-    uint64_t frames = 0;
-    uint64_t acknowledged_bytes = 0;
+    ChunkDigest digest;  // of its frames on this connection
   };
 
   [[nodiscard]] rocksdb::Status Connect();
@@ -94,6 +96,8 @@ class LaneClient {
   [[nodiscard]] rocksdb::Status OpenForChunk(const Part& part,
                                              const ChunkBegin& begin);
   void DropChunk();
+  // Drops what the source builds anew after a lost connection.
+  void DropBuilt();
   // Waits until so many bytes more may be written.
   [[nodiscard]] rocksdb::Status AwaitPace(uint64_t bytes);
   // Waits until the disk has room for a chunk.
@@ -101,10 +105,6 @@ class LaneClient {
                                            const ChunkBegin& begin);
   [[nodiscard]] rocksdb::Status StoreChunk(const Part& part, ChunkEnd* end);
   [[nodiscard]] rocksdb::Status BadChunk(const rocksdb::Status& status);
-  [[nodiscard]] rocksdb::Status Acknowledge(const Part& part);
-  // All before that byte of that chunk of the part is here to stay.
-  [[nodiscard]] rocksdb::Status SendAck(uint32_t part_id, uint64_t ordinal,
-                                        uint64_t bytes);
   [[nodiscard]] rocksdb::Status CheckStored(const Part& part,
                                             StagedChunk* chunk);
   void CountChunk(const StagedChunk& chunk);
@@ -144,6 +144,8 @@ class LaneClient {
   PartKind range_kind_ = PartKind::kRebuilt;
   uint64_t planned_done_ = 0;
   std::unique_ptr<OpenChunk> open_;
+  // The size of chunks to ask for; 0: the transfer's.
+  uint64_t chunk_bytes_ = 0;
   // Count the answer being received: what came since the part was asked for.
   Totals answer_totals_;
   RangeDigest answer_chain_;

@@ -19,8 +19,8 @@ Status Mismatch(const std::string& what, uint64_t expected, uint64_t found) {
                         ", found " + std::to_string(found));
 }
 
-// A source keeps 8 MiB of what was not acknowledged.
-constexpr uint64_t kAcknowledgeBytes = 1u << 20;
+// The smallest chunks that a lane asks for whose connections break.
+constexpr uint64_t kLeastChunkBytes = 256u << 10;
 
 }  // namespace
 
@@ -35,7 +35,7 @@ Status LaneClient::OpenForChunk(const Part& part, const ChunkBegin& begin) {
   }
   const uint64_t open_bytes = open_ != nullptr ? open_->file.bytes() : 0;
   if (begin.first_byte != 0 &&
-      (begin.first_byte != open_bytes || begin.kind != open_->begin.kind ||
+      (begin.first_byte != open_bytes || IsBuilt(begin.kind) ||
        begin.file_bytes != open_->begin.file_bytes)) {
     return channel_.Damaged(
         MakeStatus(EndState::kCorrupt,
@@ -44,6 +44,7 @@ Status LaneClient::OpenForChunk(const Part& part, const ChunkBegin& begin) {
                        std::to_string(begin.first_byte)));
   }
   if (begin.first_byte != 0) {
+    open_->digest = ChunkDigest();
     return Status::OK();
   }
   DropChunk();
@@ -82,6 +83,16 @@ void LaneClient::DropChunk() {
   }
 }
 
+void LaneClient::DropBuilt() {
+  if (open_ == nullptr || !IsBuilt(open_->begin.kind)) {
+    return;
+  }
+  DropChunk();
+  retry_.ChunkLost();
+  const uint64_t bytes = chunk_bytes_ != 0 ? chunk_bytes_ : state_->chunk_bytes;
+  chunk_bytes_ = std::max(kLeastChunkBytes, bytes / 4);
+}
+
 Status LaneClient::ReceiveChunk(const Part& part, const ChunkBegin& begin) {
   StagedChunk chunk;
   chunk.family = part.family;
@@ -102,6 +113,9 @@ Status LaneClient::ReceiveChunk(const Part& part, const ChunkBegin& begin) {
   }
   open_.reset();
   retry_.ChunkDone();
+  if (IsBuilt(begin.kind)) {
+    chunk_bytes_ = 2 * chunk_bytes_ < state_->chunk_bytes ? 2 * chunk_bytes_ : 0;
+  }
   for (Totals* totals : {&part_totals_, &answer_totals_}) {
     totals->chunks++;
     totals->entries += end.entries;
@@ -113,8 +127,10 @@ Status LaneClient::ReceiveChunk(const Part& part, const ChunkBegin& begin) {
   range_kind_ = begin.kind;
   CountChunk(chunk);
   status = channel_.Final(state_->store->Add(std::move(chunk), &clock_));
-  // The source may forget all that lies before the next chunk.
-  return status.ok() ? SendAck(part.id, next_ordinal(), /*bytes=*/0) : status;
+  ChunkAck ack;
+  ack.part_id = part.id;
+  ack.ordinal = begin.ordinal;
+  return status.ok() ? channel_.Send(FrameType::kChunkAck, ack) : status;
 }
 
 void LaneClient::CountChunk(const StagedChunk& chunk) {
@@ -210,9 +226,7 @@ Status LaneClient::StoreChunk(const Part& part, ChunkEnd* end) {
       status = channel_.Final(open_->unit->Add(committed));
     }
     open_->digest.AddFrame(frame.digest);
-    open_->frames++;
     CountBytes(part, data_bytes);
-    if (status.ok()) status = Acknowledge(part);
   }
   if (status.ok()) {
     status = channel_.Expect(frame, FrameType::kChunkEnd);
@@ -251,25 +265,6 @@ Status LaneClient::BadChunk(const Status& status) {
   DropChunk();
   retry_.ChunkBad();
   return channel_.Damaged(status);
-}
-
-Status LaneClient::Acknowledge(const Part& part) {
-  const uint64_t bytes = open_->file.bytes();
-  if (!IsBuilt(open_->begin.kind) ||
-      bytes - open_->acknowledged_bytes < kAcknowledgeBytes) {
-    return Status::OK();
-  }
-  open_->acknowledged_bytes = bytes;
-  return SendAck(part.id, open_->begin.ordinal, bytes);
-}
-
-Status LaneClient::SendAck(uint32_t part_id, uint64_t ordinal,
-                           uint64_t bytes) {
-  ChunkAck ack;
-  ack.part_id = part_id;
-  ack.ordinal = static_cast<uint32_t>(ordinal);
-  ack.bytes = bytes;
-  return channel_.Send(FrameType::kChunkAck, ack);
 }
 
 Status LaneClient::Unpack(const Frame& frame, StagingFile* file,

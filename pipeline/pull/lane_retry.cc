@@ -70,6 +70,11 @@ Status LaneRetry::AwaitTurn(const Status& status, LaneFailure failure) {
                              " times");
     }
   }
+  if (losses_ >= kMaxLosses) {
+    return MakeStatus(EndState::kDeadPeer,
+                      what_ + ": lost one chunk " + std::to_string(losses_) +
+                          " times, at last: " + MessageOf(status));
+  }
   std::chrono::milliseconds wait{0};
   if (!backoff_.Next(&wait)) {
     return MakeStatus(EndState::kDeadPeer,
@@ -108,6 +113,7 @@ void LaneRetry::CountGood(uint64_t bytes) {
 void LaneRetry::ChunkDone() {
   chunk_bad_ = false;
   tries_ = 0;
+  losses_ = 0;
 }
 
 }  // namespace sstferry

@@ -30,9 +30,12 @@ LaneFailure FailureToAsk(const rocksdb::Status& status, const Channel* channel,
 class LaneRetry {
  public:
   static constexpr int kMaxTries = 5;
-  // After so many new bytes that arrived whole, damage is counted anew. A chunk
-  // that was whole and bad is counted until a good one has come.
+  // After so many new bytes of a unit that arrived whole, damage is counted
+  // anew. A chunk is counted until it has come.
   static constexpr uint64_t kBytesBetweenDamage = 256u << 10;
+  // A chunk that is begun anew brings bytes, so time without progress does not
+  // end a lane whose connections last for less than a chunk of one large entry.
+  static constexpr int kMaxLosses = 32;
 
   // Borrows the state. `what` is for the log: "lane 2".
   LaneRetry(PullState* state, std::string what);
@@ -44,8 +47,10 @@ class LaneRetry {
                                           LaneFailure failure);
   // A connection has shaken hands.
   void Connected();
-  // So many bytes of a chunk have come whole.
+  // So many bytes have come whole, and stay whatever becomes of the connection.
   void CountGood(uint64_t bytes);
+  // A chunk of which a piece had come is begun anew.
+  void ChunkLost() { losses_++; }
   // All of it was right.
   void ChunkDone();
   // All of it came, and was wrong.
@@ -59,6 +64,7 @@ class LaneRetry {
   Backoff backoff_;
   bool told_ = false;  // of the loss at hand
   int tries_ = 0;
+  int losses_ = 0;  // of the chunk at hand
   uint64_t good_bytes_ = 0;  // since the last damage
   bool chunk_bad_ = false;
 };

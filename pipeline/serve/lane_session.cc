@@ -1,8 +1,11 @@
 #include "pipeline/serve/lane_session.h"
 
+#include <algorithm>
+
 #include "format/limits.h"
 #include "pipeline/base/blocked_time.h"
 #include "pipeline/base/descriptor_shortage.h"
+#include "pipeline/parts/delta_builder.h"
 #include "pipeline/parts/interval_reader.h"
 #include "pipeline/parts/read_failure.h"
 #include "pipeline/parts/unit_sender.h"
@@ -20,88 +23,67 @@ constexpr size_t kEntriesPageBytes = 256u << 10;
 // A verify asks for the other side's parts.
 constexpr uint64_t kRequestsPerPart = 16;
 constexpr uint64_t kMoreRequests = 1024;
-// On each connection, a target repeats its unanswered requests.
-constexpr uint64_t kRequestsPerConnection = 4;
 
 }  // namespace
 
 LaneSession::LaneSession(std::shared_ptr<Transfer> transfer, Channel* channel,
                          uint32_t lane)
     : transfer_(std::move(transfer)),
-      channel_(channel),
       lane_(lane),
+      link_(transfer_.get(), channel),
       clock_(&transfer_->counters()->stages, Stage::kIdle),
       compressor_(transfer_->pace()->compression_level()),
+      sink_(transfer_.get(), &link_, &clock_, &compressor_,
+            [this](const PartEnd& end, const Totals& received) {
+              transfer_->ledger()->RecordPart(end, received);
+            }),
       deltas_(transfer_.get()) {}
 
 void LaneSession::Run() {
-  LanePort* port = nullptr;
-  const Status attached = transfer_->Attach(lane_, &port);
+  const Status attached = transfer_->Attach(lane_, &port_);
   if (!attached.ok()) {
-    SendEnd(channel_, attached, "lane " + std::to_string(lane_));
+    SendEnd(link_.channel(), attached, "lane " + std::to_string(lane_));
     return;
   }
-  if (port->Enter(channel_) == LanePort::Role::kServe) {
-    ServeLane(port);
-    port->Leave();
+  if (!port_->Enter(link_.channel())) {
+    return;
   }
-}
-
-void LaneSession::ServeLane(LanePort* port) {
-  LaneLink link(transfer_.get(), port, channel_);
-  link_ = &link;
-  LaneSink sink(transfer_.get(), &link, &clock_, &compressor_,
-                [this](const PartEnd& end, const Totals& received) {
-                  transfer_->ledger()->RecordPart(end, received);
-                });
-  sink_ = &sink;
   const uint64_t shortages = DescriptorShortages();
-  const Status status = RetriedAfterShortage(Serve(port), shortages);
+  const Status status = RetriedAfterShortage(Serve(), shortages);
   const std::string where = "source lane " + std::to_string(lane_);
-  const bool failed = !status.ok() && !link.lost() &&
-                      link.channel() != nullptr && !transfer_->ended();
+  const bool failed = !status.ok() && !link_.lost() && !transfer_->ended() &&
+                      !port_->replaced();
   if (failed && EndStateOf(status) == EndState::kTooSlow &&
       transfer_->may_keep()) {
     transfer_->Detach(status, where);  // unless it has just come back
   } else if (failed && EndStateOf(status) == EndState::kDeadPeer) {
     // The target takes the lane up again.
-    SendEnd(link.channel(), status, where);
+    SendEnd(link_.channel(), status, where);
   } else if (failed) {
     const Status told = transfer_->InDatabaseNames(status);
-    SendEnd(link.channel(), told, where);
+    SendEnd(link_.channel(), told, where);
     transfer_->Fail(told, where);
   }
-  if (link.channel() != nullptr) {
-    link.channel()->Close();
-  }
+  link_.channel()->Close();
+  port_->Leave(link_.channel());
 }
 
-Status LaneSession::Serve(LanePort* port) {
+Status LaneSession::Serve() {
+  Status status;
   bool done = false;
-  while (!done) {
+  while (status.ok() && !done) {
     clock_.Enter(Stage::kIdle);
     LaneRequest request;
-    Status status = link_->Receive(
-        &request, [this] { return sink_->AwaitsAck(); });
-    if (!status.ok() && link_->lost() && !sink_->empty()) {
-      status = sink_->GoOn();
-    } else if (status.ok()) {
+    status = link_.Receive(&request);
+    if (status.ok()) {
       clock_.Enter(Stage::kReadBuild);
-      status = Answer(request, port, &done);
-      // A unit of a clone is read again, if it is requested.
-      if (!status.ok() && link_->lost() && !sink_->empty()) {
-        status = sink_->GoOn();
-      }
-    }
-    if (!status.ok()) {
-      return status;
+      status = Answer(request, &done);
     }
   }
-  return Status::OK();
+  return status;
 }
 
-Status LaneSession::Answer(const LaneRequest& asked, LanePort* port,
-                           bool* done) {
+Status LaneSession::Answer(const LaneRequest& asked, bool* done) {
   switch (asked.type) {
     case FrameType::kPartRequest: {
       PartRequest request;
@@ -113,19 +95,19 @@ Status LaneSession::Answer(const LaneRequest& asked, LanePort* port,
       DigestRequest request;
       Status status = request.DecodeFrom(asked.payload);
       status = status.ok() ? CountRequest() : status;
-      return status.ok() ? SendDigest(request, port) : status;
+      return status.ok() ? SendDigest(request) : status;
     }
     case FrameType::kUnitDigestRequest: {
       UnitDigestRequest request;
       Status status = request.DecodeFrom(asked.payload);
       status = status.ok() ? CountRequest() : status;
-      return status.ok() ? SendUnitDigest(request, port) : status;
+      return status.ok() ? SendUnitDigest(request) : status;
     }
     case FrameType::kGroupRequest: {
       GroupRequest request;
       Status status = request.DecodeFrom(asked.payload);
       status = status.ok() ? CountRequest() : status;
-      return status.ok() ? SendGroups(request, port) : status;
+      return status.ok() ? SendGroups(request) : status;
     }
     case FrameType::kDeltaRequest: {
       DeltaRequest request;
@@ -153,8 +135,7 @@ Status LaneSession::Answer(const LaneRequest& asked, LanePort* port,
 
 Status LaneSession::CountRequest() {
   const uint64_t allowed =
-      kMoreRequests + kRequestsPerConnection * link_->connections() +
-      (transfer_->request().purpose == Purpose::kVerify
+      kMoreRequests + (transfer_->request().purpose == Purpose::kVerify
                            ? kMaxParts
                            : kRequestsPerPart * transfer_->parts().size());
   return ++requests_ <= allowed
@@ -187,96 +168,86 @@ Status LaneSession::SendPart(const PartRequest& request) {
                           ", found " + std::to_string(request.part_id));
   }
   const Part& part = transfer_->parts()[request.part_id];
-  sink_->BeginRange(request, /*rebuilt=*/!transfer_->is_clone());
-  Status status = transfer_->is_clone() ? ClonePart(part, request)
-                                        : BuildPart(part, request);
-  if (status.ok()) {
-    status = sink_->EndPart();
+  const bool of_delta = request.of_delta || part.need == PartNeed::kLookup;
+  if (part.kind == PartKind::kUnit && request.received.chunks > 1) {
+    return MakeStatus(EndState::kRefused,
+                      "lane: part " + std::to_string(part.id) +
+                          " is one unit and has no second chunk");
   }
-  // Then the link's next request decides.
-  return sink_->TakeSuperseded() ? Status::OK() : status;
+  sink_.BeginPart(request);
+  Status status;
+  // A unit and a delta are one chunk each. Where the target has it, only the
+  // part's end was missing; a delta that was compared for is not made anew.
+  const bool only_end =
+      request.of_delta || ((part.kind == PartKind::kUnit || of_delta) &&
+                           request.received.chunks != 0);
+  if (!only_end) {
+    PartRead read;
+    read.request = request;
+    read.part = &part;
+    read.shared = !of_delta && transfer_->is_shared();
+    read.cancelled = [this] { return stopped(); };
+    read.on_progress = Counter();
+    read.buffer = &unit_buffer_;
+    if (part.kind == PartKind::kUnit) {
+      read.unit_path = transfer_->unit_path(part);
+    } else {
+      SetBuild(request, &read);
+    }
+    status = transfer_->part_store()->Send(std::move(read), &sink_);
+  }
+  return status.ok() ? sink_.EndPart() : status;
 }
 
-std::function<void(uint64_t)> LaneSession::Counter() {
+OnProgress LaneSession::Counter() {
   TransferCounters* counters = transfer_->counters();
   return [counters](uint64_t entries) {
     counters->entries.fetch_add(entries, std::memory_order_relaxed);
   };
 }
 
-Status LaneSession::BuildPart(const Part& part,
-                               const PartRequest& request) {
-  const TransferFamily& family = transfer_->families()[part.family];
-  if (part.need == PartNeed::kLookup && request.received.chunks == 0) {
-    const auto [first, last] = family.changed->Find(
-        family.handle->GetComparator(), part.interval);
-    DeltaBuilder delta(transfer_->db(), family.handle, family.delta_options,
-                       BuilderOptions(family), sink_);
-    return delta.BuildLookups(part, family.lookup_files, *family.changed,
-                              first, last);
-  }
-  if (request.of_delta || part.need == PartNeed::kLookup) {
-    return Status::OK();  // the end alone: what came before it is not made anew
-  }
-  CachedRead read;
-  read.request = request;
-  const Status status = SendCached(part, family, &read);
-  if (!status.ok() || read.complete) {
-    return status;
-  }
-  ChunkBuilder builder(transfer_->db(), family.handle, family.chunk_options,
-                       BuilderOptions(family), sink_);
-  return builder.Build(part, read.request);
-}
-
-// Sends chunks that other targets of the same snapshot get, too.
-Status LaneSession::SendCached(const Part& part, const TransferFamily& family,
-                               CachedRead* read) {
-  ChunkCache* const cache = transfer_->chunk_cache();
-  if (cache == nullptr) {
-    return Status::OK();
-  }
-  ChunkBuilderOptions options = BuilderOptions(family);
-  options.cancelled = nullptr;
-  options.on_progress = nullptr;
-  // Outlives this lane, but not the plan.
-  read->build = [db = transfer_->db(), &family, &part, options](
+// The store may call it on a thread of its own, which outlives this lane, but
+// not the plan.
+void LaneSession::SetBuild(const PartRequest& request, PartRead* read) const {
+  const TransferFamily& family = transfer_->families()[read->part->family];
+  read->build = [db = transfer_->db(), &family, &part = *read->part,
+                 options = BuilderOptions(family, request.chunk_bytes)](
                     const PartRequest& from,
-                    const std::function<bool()>& cancelled, ChunkSink* sink) {
+                    const std::function<bool()>& cancelled,
+                    const OnProgress& on_progress, ChunkSink* sink) {
     ChunkBuilderOptions own = options;
     own.cancelled = cancelled;
-    return ChunkBuilder(db, family.handle, family.chunk_options, own, sink)
-        .Build(part, from);
+    own.on_progress = on_progress;
+    if (part.need != PartNeed::kLookup) {
+      return ChunkBuilder(db, family.handle, family.chunk_options, own, sink)
+          .Build(part, from);
+    }
+    const auto [first, last] = family.changed->Find(
+        family.handle->GetComparator(), part.interval);
+    return DeltaBuilder(db, family.handle, family.delta_options, own, sink)
+        .BuildLookups(part, family.lookup_files, *family.changed, first, last);
   };
-  read->cancelled = [this] { return transfer_->ended(); };
-  // In place of the resend buffer, which these chunks do not need.
-  read->newest_bytes = transfer_->pace()->shares()->lane_bytes();
-  read->on_chunk = [count = Counter()](const ChunkEnd& end) {
-    count(end.entries);
-  };
-  return cache->Send(read, sink_);
 }
 
-ChunkBuilderOptions LaneSession::BuilderOptions(const TransferFamily& family) {
+ChunkBuilderOptions LaneSession::BuilderOptions(const TransferFamily& family,
+                                                uint64_t chunk_bytes) const {
   ChunkBuilderOptions options;
   options.chunk_bytes = transfer_->request().chunk_bytes;
+  if (chunk_bytes != 0) {
+    options.chunk_bytes =
+        std::min(options.chunk_bytes, std::max(chunk_bytes, kMinChunkBytes));
+  }
   options.readahead_bytes = family.readahead_bytes;
   options.files = family.files_to_merge();
   options.target_takes_entities = transfer_->target_takes_entities();
-  options.cancelled = [this] { return transfer_->ended(); };
-  options.on_progress = Counter();
   return options;
 }
 
-Status LaneSession::SendGroups(const GroupRequest& request, LanePort* port) {
+Status LaneSession::SendGroups(const GroupRequest& request) {
   GroupReply reply;
-  const Status status = deltas_.Index(
-      request,
-      [this, port] { return transfer_->ended() || port->replaced(); }, &reply);
-  // As with SendDigest().
-  return status.ok() || port->replaced()
-             ? link_->Send(FrameType::kGroupReply, reply)
-             : status;
+  const Status status =
+      deltas_.Index(request, [this] { return stopped(); }, &reply);
+  return status.ok() ? link_.Send(FrameType::kGroupReply, reply) : status;
 }
 
 Status LaneSession::SendDelta(DeltaRequest asked) {
@@ -287,59 +258,34 @@ Status LaneSession::SendDelta(DeltaRequest asked) {
     return status;
   }
   const Part& part = transfer_->parts()[part_id];
-  const TransferFamily& family = transfer_->families()[part.family];
+  ChunkBuilderOptions options =
+      BuilderOptions(transfer_->families()[part.family], /*chunk_bytes=*/0);
+  options.cancelled = [this] { return stopped(); };
+  options.on_progress = Counter();
   PartRequest request;
   request.part_id = part_id;
   request.received = deltas_.asked().received;
   request.of_delta = true;
-  sink_->BeginRange(request, /*rebuilt=*/true);
-  status = deltas_.Build(part, BuilderOptions(family), sink_);
-  if (status.ok()) {
-    status = sink_->EndPart();
-  }
-  // As with SendPart().
-  return sink_->TakeSuperseded() ? Status::OK() : status;
+  sink_.BeginPart(request);
+  status = deltas_.Build(part, options, &sink_);
+  return status.ok() ? sink_.EndPart() : status;
 }
 
-Status LaneSession::ClonePart(const Part& part,
-                               const PartRequest& request) {
-  if (request.received.chunks == 1 && request.after.has_value()) {
-    return Status::OK();  // only the part's end was missing
-  }
-  if (request.after.has_value() || request.received.chunks != 0) {
-    return MakeStatus(EndState::kRefused,
-                      "lane: part " + std::to_string(part.id) +
-                          " is one unit and has no second chunk");
-  }
-  const uint64_t first_byte = sink_->FirstByte(request);
-  return SendUnit(transfer_->unit_path(part), part,
-                  first_byte < part.bytes ? first_byte : 0,
-                  [this] { return transfer_->ended(); }, sink_,
-                  &unit_buffer_);
-}
-
-Status LaneSession::SendDigest(const DigestRequest& request, LanePort* port) {
+Status LaneSession::SendDigest(const DigestRequest& request) {
   const TransferFamily* family = nullptr;
   Status status = FindFamily(request.family, &family);
   DigestReply reply;
   if (status.ok()) {
     status = ReadFailure(
         DigestInterval(transfer_->db(), family->handle, request.interval,
-                       family->readahead_bytes,
-                       [this, port] {
-                         return transfer_->ended() || port->replaced();
-                       },
+                       family->readahead_bytes, [this] { return stopped(); },
                        &reply),
         "digest");
   }
-  // The target repeats a request of a replaced connection on the next one.
-  return status.ok() || port->replaced()
-             ? link_->Send(FrameType::kDigestReply, reply)
-             : status;
+  return status.ok() ? link_.Send(FrameType::kDigestReply, reply) : status;
 }
 
-Status LaneSession::SendUnitDigest(const UnitDigestRequest& request,
-                                   LanePort* port) {
+Status LaneSession::SendUnitDigest(const UnitDigestRequest& request) {
   if (!transfer_->is_clone() ||
       request.part_id >= transfer_->parts().size()) {
     return MakeStatus(EndState::kCorrupt,
@@ -347,12 +293,9 @@ Status LaneSession::SendUnitDigest(const UnitDigestRequest& request,
                           std::to_string(request.part_id));
   }
   const Part& unit = transfer_->parts()[request.part_id];
-  const auto stopped = [this, port] {
-    return transfer_->ended() || port->replaced();
-  };
   DigestReply reply;
-  Status status = DigestUnit(transfer_->unit_path(unit), unit, stopped,
-                             &unit_buffer_, &reply.content);
+  Status status = DigestUnit(transfer_->unit_path(unit), unit,
+                             [this] { return stopped(); }, &unit_buffer_, &reply.content);
   // In a pull, the target checked what it has.
   if (status.ok() && transfer_->request().purpose == Purpose::kVerify &&
       transfer_->is_last_unit(unit)) {
@@ -362,10 +305,7 @@ Status LaneSession::SendUnitDigest(const UnitDigestRequest& request,
                              return !stopped();
                            });
   }
-  // As with SendDigest().
-  return status.ok() || port->replaced()
-             ? link_->Send(FrameType::kDigestReply, reply)
-             : status;
+  return status.ok() ? link_.Send(FrameType::kDigestReply, reply) : status;
 }
 
 Status LaneSession::SendEntries(const EntriesRequest& request) {
@@ -378,7 +318,7 @@ Status LaneSession::SendEntries(const EntriesRequest& request) {
                     family->readahead_bytes, kEntriesPageBytes, &reply),
         "entries");
   }
-  return status.ok() ? link_->Send(FrameType::kEntriesReply, reply) : status;
+  return status.ok() ? link_.Send(FrameType::kEntriesReply, reply) : status;
 }
 
 }  // namespace sstferry

@@ -1,13 +1,20 @@
-// One lane at the source: answers part, digest and entries requests in the
-// order of arrival, on the thread that calls Run(). If the lane already has
-// another connection, closes it, and the thread that served it continues with
-// this one (serve/lane_port.h).
+// One connection of a lane at the source: answers part, digest and entries
+// requests in the order of arrival, on the thread that calls Run(). If the lane
+// has another connection, that one is closed first (serve/lane_port.h).
+//
+//   while a request comes:
+//     a part      its bytes come from the part store: file, builder or spool
+//     groups      digests of what the part holds, for a target that compares
+//     a delta     what the target lacks of it
+//     a digest    of a part or a unit, for a verify
+//   until the target ends the lane, the connection is lost, or the transfer
+//   ends. Nothing is kept for a lost connection: the target asks again.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "pipeline/parts/chunk_cache.h"
+#include "pipeline/parts/part_store.h"
 #include "pipeline/serve/lane_compressor.h"
 #include "pipeline/serve/lane_deltas.h"
 #include "pipeline/serve/lane_sink.h"
@@ -28,43 +35,39 @@ class LaneSession {
   void Run();
 
  private:
-  void ServeLane(LanePort* port);
-  [[nodiscard]] rocksdb::Status Serve(LanePort* port);
-  [[nodiscard]] rocksdb::Status Answer(const LaneRequest& request,
-                                       LanePort* port, bool* done);
+  [[nodiscard]] rocksdb::Status Serve();
+  [[nodiscard]] rocksdb::Status Answer(const LaneRequest& request, bool* done);
   [[nodiscard]] rocksdb::Status CountRequest();
   [[nodiscard]] rocksdb::Status SendPart(const PartRequest& request);
-  [[nodiscard]] rocksdb::Status BuildPart(const Part& part,
-                                           const PartRequest& request);
-  [[nodiscard]] rocksdb::Status SendCached(const Part& part,
-                                           const TransferFamily& family,
-                                           CachedRead* read);
-  ChunkBuilderOptions BuilderOptions(const TransferFamily& family);
-  [[nodiscard]] rocksdb::Status SendGroups(const GroupRequest& request,
-                                           LanePort* port);
+  // Sets what builds the chunks of a part, or the delta of one that is looked
+  // up.
+  void SetBuild(const PartRequest& request, PartRead* read) const;
+  // `chunk_bytes`: as in a PartRequest.
+  ChunkBuilderOptions BuilderOptions(const TransferFamily& family,
+                                     uint64_t chunk_bytes) const;
+  // Counts entries as they are sent, for the progress.
+  OnProgress Counter();
+  [[nodiscard]] rocksdb::Status SendGroups(const GroupRequest& request);
   // Takes one message of a request, and sends the delta after the last one.
   [[nodiscard]] rocksdb::Status SendDelta(DeltaRequest request);
-  [[nodiscard]] rocksdb::Status ClonePart(const Part& part,
-                                           const PartRequest& request);
-  // Counts entries as they are sent, for the progress.
-  std::function<void(uint64_t entries)> Counter();
-  [[nodiscard]] rocksdb::Status SendDigest(const DigestRequest& request,
-                                           LanePort* port);
+  [[nodiscard]] rocksdb::Status SendDigest(const DigestRequest& request);
   [[nodiscard]] rocksdb::Status SendUnitDigest(
-      const UnitDigestRequest& request, LanePort* port);
+      const UnitDigestRequest& request);
   [[nodiscard]] rocksdb::Status SendEntries(const EntriesRequest& request);
   [[nodiscard]] rocksdb::Status FindFamily(uint32_t index,
                                            const TransferFamily** family);
+  // True if nobody waits for an answer any more.
+  bool stopped() const { return transfer_->ended() || port_->replaced(); }
 
   const std::shared_ptr<Transfer> transfer_;
-  Channel* const channel_;  // of this thread; link_ may use a later one
-  LaneLink* link_ = nullptr;
-  LaneSink* sink_ = nullptr;
   const uint32_t lane_;
+  LaneLink link_;
   StageClock clock_;
-  std::vector<char> unit_buffer_;
   LaneCompressor compressor_;
+  LaneSink sink_;
   LaneDeltas deltas_;
+  std::vector<char> unit_buffer_;
+  LanePort* port_ = nullptr;
   uint64_t requests_ = 0;  // for parts and digests
 };
 

@@ -27,8 +27,7 @@ class Server : public SourceServer {
   Server(const ServeOptions& options, std::unique_ptr<Listener> listener)
       : options_(options),
         listener_(std::move(listener)),
-        shares_(options.max_rate_bytes_per_sec, options.memory_bytes,
-                options.chunk_cache_bytes),
+        shares_(options.max_rate_bytes_per_sec, options.spool_bytes),
         admission_({options.max_connections,
                     options.max_connections_per_address,
                     options.max_half_open,

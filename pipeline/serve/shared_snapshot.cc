@@ -172,7 +172,7 @@ Status SharedSnapshot::TakeOwn() {
 Status SharedSnapshot::Plan(const std::string& key,
                             const std::function<Status(TransferPlan*)>& make,
                             uint64_t chunk_bytes,
-                            const std::shared_ptr<ChunkBudget>& budget,
+                            const std::shared_ptr<SpoolBudget>& budget,
                             std::shared_ptr<const SharedPlan>* plan) {
   std::lock_guard<std::mutex> lock(plan_mu_);
   std::erase_if(plans_, [](const auto& one) { return one.second.expired(); });
@@ -184,17 +184,15 @@ Status SharedSnapshot::Plan(const std::string& key,
       plans_.erase(key);
       return status;
     }
-    if (serve_.chunk_cache_bytes > 0) {
-      ChunkCacheOptions options;
-      options.directory = snapshot_->own_path();
-      options.budget = budget;
-      options.chunk_bytes = chunk_bytes;
-      options.free_bytes = [directory = options.directory,
-                            percent = serve_.min_free_percent] {
-        return FreeBytes(directory, percent);
-      };
-      fresh->chunks = std::make_unique<ChunkCache>(std::move(options));
-    }
+    PartStoreOptions options;
+    options.directory = snapshot_->own_path();
+    options.budget = budget;
+    options.chunk_bytes = chunk_bytes;
+    options.free_bytes = [directory = options.directory,
+                          percent = serve_.min_free_percent] {
+      return FreeBytes(directory, percent);
+    };
+    fresh->parts = std::make_unique<PartStore>(std::move(options));
     made = std::move(fresh);
     plans_[key] = made;
   }

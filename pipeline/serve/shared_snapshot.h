@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "format/lease.h"
-#include "pipeline/parts/chunk_cache.h"
+#include "pipeline/parts/part_store.h"
 #include "pipeline/serve/transfer_plan.h"
 #include "pipeline/snapshot/private_dir.h"
 #include "pipeline/snapshot/snapshot.h"
@@ -22,10 +22,10 @@
 
 namespace sstferry {
 
-// A plan, and the chunks that are rebuilt by it.
+// A plan, and what its parts are read from.
 struct SharedPlan {
   TransferPlan plan;
-  std::unique_ptr<ChunkCache> chunks;  // null: each transfer builds its own
+  std::unique_ptr<PartStore> parts;
 };
 
 // Seconds of a clock that nobody sets.
@@ -91,7 +91,7 @@ class SharedSnapshot {
   [[nodiscard]] rocksdb::Status Plan(
       const std::string& key,
       const std::function<rocksdb::Status(TransferPlan*)>& make,
-      uint64_t chunk_bytes, const std::shared_ptr<ChunkBudget>& budget,
+      uint64_t chunk_bytes, const std::shared_ptr<SpoolBudget>& budget,
       std::shared_ptr<const SharedPlan>* plan);
 
   uint64_t pinned_bytes() const { return pinned_bytes_; }

@@ -258,7 +258,6 @@ void SnapshotStore::Tick() {
   HonourReleases();
   windows_.End(SteadySeconds());
   EndLeases();
-  EndIdleLanes();
   {
     std::lock_guard<std::mutex> lock(mu_);
     entries_.LookWhatMoved(SteadySeconds());
@@ -396,15 +395,6 @@ void SnapshotStore::EndLeases() {
     Release(std::move(transfer),
             "no target was connected for " +
                 std::to_string(options_->snapshot_ttl.count()) + " seconds");
-  }
-}
-
-void SnapshotStore::EndIdleLanes() {
-  std::unique_lock<std::mutex> lock(mu_);
-  const std::vector<std::shared_ptr<Transfer>> idle = entries_.WithoutTarget();
-  lock.unlock();
-  for (const std::shared_ptr<Transfer>& transfer : idle) {
-    transfer->EndIdleLanes(options_->leases.lane_grace);
   }
 }
 

@@ -127,7 +127,6 @@ class SnapshotStore {
   // Returns null if there is no such transfer. REQUIRES: mu_ held.
   std::shared_ptr<Transfer> FindLocked(const TransferId& id) const;
   void EndLeases();
-  void EndIdleLanes();
   void RenewLeases();
   void KeepFree();
   bool ReleaseOldestIdle(const std::string& parent, const std::string& why);

@@ -165,9 +165,9 @@ Status Transfer::MakePlan() {
     const Status status =
         pinned_.shared()->Plan(PlanKey(request_, target_, plan_lanes_), make,
                                request_.chunk_bytes,
-                               pace_.shares()->chunk_budget(), &shared);
+                               pace_.shares()->spool_budget(), &shared);
     if (status.ok()) {
-      chunks_ = shared->chunks.get();
+      parts_ = shared->parts.get();
       plan_ = std::shared_ptr<const TransferPlan>(shared, &shared->plan);
     }
     return status;

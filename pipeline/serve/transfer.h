@@ -139,13 +139,8 @@ class Transfer {
   rocksdb::Status status() const;
   std::string error_where() const;
 
-  // Closes all attached lanes without parking them: their target will not come
-  // back.
+  // Closes all attached lanes: their target will not come back.
   void CloseLanes() { connections_.CloseLanes(); }
-  // Gives back what lanes hold whose target has been gone for `grace`.
-  void EndIdleLanes(std::chrono::milliseconds grace) {
-    connections_.EndIdleLanes(grace);
-  }
 
   // Totals that the lanes sent, by part.
   TransferLedger* ledger() { return &ledger_; }
@@ -188,10 +183,10 @@ class Transfer {
     return unit.id + 1 == parts().size() ||
            parts()[unit.id + 1].file != unit.file;
   }
-  // Returns the cache of what others rebuild, too; null: nobody does.
-  ChunkCache* chunk_cache() const {
-    return pinned_.shared()->is_shared() ? chunks_ : nullptr;
-  }
+  // Returns what the lanes read parts from. REQUIRES: planned().
+  PartStore* part_store() const { return parts_; }
+  // True if other targets read the same snapshot now.
+  bool is_shared() const { return pinned_.shared()->is_shared(); }
   // Counts bytes that were read of the snapshot's files.
   void CountRead(uint64_t bytes) { pinned_.shared()->CountRead(bytes); }
   TransferCounters* counters() { return &counters_; }
@@ -252,7 +247,7 @@ class Transfer {
   // Shared with others like it; empty until planned.
   std::shared_ptr<const TransferPlan> plan_ =
       std::make_shared<TransferPlan>();
-  ChunkCache* chunks_ = nullptr;  // as long as plan_
+  PartStore* parts_ = nullptr;  // as long as plan_
   std::mutex pin_mu_;
   std::atomic<bool> planned_{false};
   uint64_t snapshot_micros_ = 0;

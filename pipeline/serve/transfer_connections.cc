@@ -43,7 +43,7 @@ void TransferConnections::Replace(Channel* control, std::string peer,
   peer_ = std::move(peer);
   lanes_ = lanes;
   for (size_t lane = lanes_; lane < ports_.size(); ++lane) {
-    ports_[lane]->Interrupt();
+    ports_[lane]->Close();
   }
 }
 
@@ -103,17 +103,9 @@ Status TransferConnections::Attach(uint32_t lane, LanePort** port) {
   return Status::OK();
 }
 
-void TransferConnections::EndIdleLanes(std::chrono::milliseconds grace) {
-  for (const std::unique_ptr<LanePort>& port : ports_) {
-    if (!has_control_) {
-      port->EndIdle(grace);
-    }
-  }
-}
-
 void TransferConnections::CloseLanes() {
   for (const std::unique_ptr<LanePort>& port : ports_) {
-    port->Interrupt();
+    port->Close();
   }
 }
 

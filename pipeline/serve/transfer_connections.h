@@ -47,9 +47,7 @@ class TransferConnections {
   // Returns the port of a lane, which lives as long as this object. kRefused
   // for a lane number not granted.
   [[nodiscard]] rocksdb::Status Attach(uint32_t lane, LanePort** port);
-  // Calls LanePort::EndIdle() for each lane, unless a target is connected.
-  void EndIdleLanes(std::chrono::milliseconds grace);
-  // Closes all attached lanes without parking them.
+  // Closes all attached lanes.
   void CloseLanes();
   // The same, permanently.
   void StopLanes();

@@ -27,16 +27,6 @@ void TransferPlaces::Returned(const TransferId& id, uint64_t now) {
   }
 }
 
-std::vector<std::shared_ptr<Transfer>> TransferPlaces::WithoutTarget() const {
-  std::vector<std::shared_ptr<Transfer>> idle;
-  for (const auto& [id, entry] : *this) {
-    if (!entry.transfer->has_control()) {
-      idle.push_back(entry.transfer);
-    }
-  }
-  return idle;
-}
-
 std::vector<std::shared_ptr<Transfer>> TransferPlaces::Pulls() const {
   std::vector<std::shared_ptr<Transfer>> pulls;
   for (const auto& [id, entry] : *this) {

@@ -47,7 +47,6 @@ class TransferPlaces : public std::map<TransferId, PlacedTransfer> {
               std::shared_ptr<Transfer>* evicted);
   // Its target is connected again: it has taken nothing only from now on.
   void Returned(const TransferId& id, uint64_t now);
-  std::vector<std::shared_ptr<Transfer>> WithoutTarget() const;
   std::vector<std::shared_ptr<Transfer>> Pulls() const;
   // Notes which transfers moved since the last call.
   void LookWhatMoved(uint64_t now);

@@ -99,7 +99,6 @@ TEST_CASE("The lanes of a target that is gone give back their threads, and "
   ServeOptions serve = ServeSample(dir / "source");
   serve.snapshot_ttl = std::chrono::seconds(60);
   serve.leases.tick = milliseconds(20);
-  serve.leases.lane_grace = milliseconds(500);
   TestServer server(serve);
   std::unique_ptr<Channel> control;
   std::unique_ptr<Channel> lane;

@@ -229,10 +229,10 @@ IntervalRecords SampleIntervalRecords() {
 Compress SampleCompress() { return Compress{true}; }
 
 PartRequest SamplePartRequest() {
-  return PartRequest{7, kNulKey, {2, 200, 54400, 46000}, 1048576, 3, true};
+  return PartRequest{7, kNulKey, {2, 200, 54400, 46000}, 1048576, 1u << 20, true};
 }
 
-ChunkAck SampleChunkAck() { return ChunkAck{7, 2, 1048576}; }
+ChunkAck SampleChunkAck() { return ChunkAck{7, 2}; }
 
 ChunkBegin SampleChunkBegin() {
   return ChunkBegin{7, 2, PartKind::kDelta, 65536, 4096};

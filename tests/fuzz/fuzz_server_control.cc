@@ -30,7 +30,7 @@ class World {
 
   fuzz::TinyDatabase tiny_;
   ServeOptions options_;
-  ServerShares shares_{0, 256u << 20};
+  ServerShares shares_{0};
   SessionHost host_;
   std::unique_ptr<Snapshot> snapshot_;
   std::unique_ptr<SnapshotStore> store_;

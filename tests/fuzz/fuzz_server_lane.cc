@@ -1,7 +1,7 @@
 // Input: scripts that a target says to the source on the connections of a lane
 // of a transfer that is pinned and planned, one after the other: handshake,
 // then requests of every kind. A connection that ends in the midst of a chunk
-// leaves its thread parked for the next.
+// is broken, and the next one comes.
 #include <list>
 
 #include "pipeline/serve/lane_session.h"
@@ -21,7 +21,7 @@ struct World {
   ServeOptions options;
   ServedDatabase database;
   OpenRequest request;
-  ServerShares shares{0, 256u << 20};
+  ServerShares shares{0};
   std::unique_ptr<Snapshot> snapshot;
 
   World() {

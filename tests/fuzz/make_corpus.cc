@@ -303,17 +303,16 @@ void MakeServerLaneSeeds(const fs::path& directory) {
   AddStep(FrameType::kEnd, 0, Encode(End()), &all);
   Write(directory / "all", all);
   // Parked in the midst of a chunk; asked for what it has, then for another.
-  std::string parked = hello;
-  AddStep(FrameType::kPartRequest, kCut, Encode(PartRequest()), &parked);
-  parked += hello;
-  AddStep(FrameType::kPartRequest, kCut, Encode(PartRequest()), &parked);
-  parked += hello;
-  AddStep(FrameType::kPartRequest, 0, Encode(part), &parked);
+  std::string broken = hello;
+  AddStep(FrameType::kPartRequest, kCut, Encode(PartRequest()), &broken);
+  broken += hello;
+  AddStep(FrameType::kPartRequest, kCut, Encode(PartRequest()), &broken);
+  broken += hello;
+  AddStep(FrameType::kPartRequest, 0, Encode(part), &broken);
   ChunkAck ack;
   ack.part_id = 1;
-  ack.bytes = 100;
-  AddStep(FrameType::kChunkAck, 0, Encode(ack), &parked);
-  Write(directory / "parked", parked);
+  AddStep(FrameType::kChunkAck, 0, Encode(ack), &broken);
+  Write(directory / "broken", broken);
   for (const SampleFrame& sample : SampleFrames()) {
     std::string one = hello;
     AddStep(sample.type, 0, sample.payload, &one);

@@ -220,10 +220,10 @@ TEST_CASE("Help prints the bounds that are checked and the member's default",
 
 TEST_CASE("What help says of 0 may be typed", "[tools]") {
   ServeArguments serve;
-  REQUIRE_OK(ParseServe({"--db", "/d", "--chunk-cache", "0", "--snapshot-ttl",
+  REQUIRE_OK(ParseServe({"--db", "/d", "--spool", "0", "--snapshot-ttl",
                          "0", "--share-snapshots", "0"},
                         &serve));
-  REQUIRE(serve.options.chunk_cache_bytes == 0);
+  REQUIRE(serve.options.spool_bytes == 0);
   REQUIRE(serve.options.snapshot_ttl.count() == 0);
   REQUIRE(serve.options.share_snapshots.count() == 0);
 }

@@ -171,18 +171,11 @@ std::vector<OptionSpec> ServeOptionSpecs() {
                [](auto& a) -> auto& { return a.options.share_snapshots; },
                LeaseValue("each gets its own")),
            Row<Serve>(
-               "memory", Group::kLimits,
-               "Keep up to BYTES in memory of what targets have not "
-               "acknowledged, at "
-               "least 2 MiB for each lane.",
-               [](auto& a) -> auto& { return a.options.memory_bytes; },
-               BytesValue()),
-           Row<Serve>(
-               "chunk-cache", Group::kLimits,
+               "spool", Group::kLimits,
                "Keep up to BYTES of rebuilt chunks of shared snapshots beside "
                "them, in "
                "all, so that each is built once for all targets.",
-               [](auto& a) -> auto& { return a.options.chunk_cache_bytes; },
+               [](auto& a) -> auto& { return a.options.spool_bytes; },
                BytesValue("", "build for each")),
            TtlRow<Serve>(),
            Row<Serve>(

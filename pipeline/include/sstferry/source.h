@@ -106,10 +106,6 @@ struct LeaseEnvironment {
   std::function<double(const std::string& directory)> free_percent;
   // Interval between two checks of the retained snapshots.
   std::chrono::milliseconds tick{1000};
-  // Once a target has been gone for so long, its lanes' threads and what they
-  // would send again are given back. A pull that resumes later gets the chunks
-  // that were under way from their begin.
-  std::chrono::milliseconds lane_grace{15'000};
 };
 
 struct ServeOptions {
@@ -141,12 +137,9 @@ struct ServeOptions {
   // Pulls that ask for the latest snapshot within this time of each other get
   // the same one, which is kept for so long. 0: each gets its own.
   std::chrono::seconds share_snapshots{60};
-  // Memory for what lanes keep until their targets acknowledge it, at least 2
-  // MiB for each.
-  uint64_t memory_bytes = 256'000'000;
   // Bytes of rebuilt chunks that are kept for the other targets of a shared
   // snapshot, in files beside it. 0: each target gets chunks of its own.
-  uint64_t chunk_cache_bytes = 2'000'000'000;
+  uint64_t spool_bytes = 2'000'000'000;
   // Minimum of free space on the file system that holds the snapshots. Below it
   // the source releases idle snapshots, the oldest first, then the largest in
   // use.

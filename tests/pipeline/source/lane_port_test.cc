@@ -10,8 +10,6 @@
 namespace sstferry {
 namespace {
 
-using Role = LanePort::Role;
-
 // Both ends of a connection in this process.
 struct Ends {
   std::unique_ptr<Channel> here;
@@ -34,37 +32,23 @@ struct Ends {
 };
 
 // Enters on a thread of its own.
-std::future<Role> EnterAside(LanePort* port, Channel* channel) {
+std::future<bool> EnterAside(LanePort* port, Channel* channel) {
   return std::async(std::launch::async,
                     [port, channel] { return port->Enter(channel); });
 }
 
-TEST_CASE("LanePort hands a lane over to the thread that parks",
+TEST_CASE("LanePort lets a newer connection serve once the one before has left",
           "[source][lane]") {
   LanePort port;
   Ends first;
   Ends second;
-  REQUIRE(port.Enter(first.here.get()) == Role::kServe);
+  REQUIRE(port.Enter(first.here.get()));
   REQUIRE_FALSE(port.replaced());
-  std::future<Role> newer = EnterAside(&port, second.here.get());
+  std::future<bool> newer = EnterAside(&port, second.here.get());
   REQUIRE(first.closed());
   REQUIRE(port.replaced());
-  REQUIRE(port.AwaitNext(first.here.get()) == second.here.get());
-  REQUIRE_FALSE(port.replaced());
-  port.Leave();
-  REQUIRE(newer.get() == Role::kLeave);
-}
-
-TEST_CASE("LanePort lets the newer connection serve when nobody parks",
-          "[source][lane]") {
-  LanePort port;
-  Ends first;
-  Ends second;
-  REQUIRE(port.Enter(first.here.get()) == Role::kServe);
-  std::future<Role> newer = EnterAside(&port, second.here.get());
-  REQUIRE(first.closed());
-  port.Leave();
-  REQUIRE(newer.get() == Role::kServe);
+  port.Leave(first.here.get());
+  REQUIRE(newer.get());
   REQUIRE_FALSE(port.replaced());
 }
 
@@ -74,43 +58,34 @@ TEST_CASE("LanePort lets all but the newest of waiting connections go",
   Ends first;
   Ends second;
   Ends third;
-  REQUIRE(port.Enter(first.here.get()) == Role::kServe);
-  std::future<Role> older = EnterAside(&port, second.here.get());
+  REQUIRE(port.Enter(first.here.get()));
+  std::future<bool> older = EnterAside(&port, second.here.get());
   REQUIRE(first.closed());
-  std::future<Role> newest = EnterAside(&port, third.here.get());
-  REQUIRE(older.get() == Role::kLeave);
-  REQUIRE(port.AwaitNext(first.here.get()) == third.here.get());
-  port.Leave();
-  REQUIRE(newest.get() == Role::kLeave);
+  std::future<bool> newest = EnterAside(&port, third.here.get());
+  REQUIRE_FALSE(older.get());
+  REQUIRE(second.closed());
+  port.Leave(first.here.get());
+  REQUIRE(newest.get());
 }
 
-TEST_CASE("LanePort ends every wait when it is stopped or interrupted",
-          "[source][lane]") {
+TEST_CASE("LanePort ends every wait when it is stopped", "[source][lane]") {
   LanePort port;
   Ends first;
-  REQUIRE(port.Enter(first.here.get()) == Role::kServe);
-  SECTION("parked") {
-    const bool for_good = GENERATE(true, false);
-    std::future<Channel*> parked = std::async(
-        std::launch::async, [&] { return port.AwaitNext(first.here.get()); });
-    for_good ? port.Stop() : port.Interrupt();
-    REQUIRE(parked.get() == nullptr);
-  }
-  SECTION("interrupted before it parks") {
-    port.Interrupt();
+  REQUIRE(port.Enter(first.here.get()));
+  SECTION("closed, the lane can be taken up again") {
+    port.Close();
     REQUIRE(first.closed());
-    REQUIRE(port.AwaitNext(first.here.get()) == nullptr);
-    port.Leave();
+    port.Leave(first.here.get());
     Ends next;
-    REQUIRE(port.Enter(next.here.get()) == Role::kServe);
+    REQUIRE(port.Enter(next.here.get()));
   }
-  SECTION("waiting to serve") {
+  SECTION("stopped while one waits to serve") {
     Ends second;
-    std::future<Role> newer = EnterAside(&port, second.here.get());
+    std::future<bool> newer = EnterAside(&port, second.here.get());
     REQUIRE(first.closed());
     port.Stop();
-    REQUIRE(newer.get() == Role::kLeave);
-    REQUIRE(port.Enter(second.here.get()) == Role::kLeave);
+    REQUIRE_FALSE(newer.get());
+    REQUIRE_FALSE(port.Enter(second.here.get()));
   }
 }
 

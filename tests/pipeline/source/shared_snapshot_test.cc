@@ -103,7 +103,7 @@ TEST_CASE("A plan goes with the last target that has it", "[held][share]") {
     ++made;
     return Status::OK();
   };
-  const auto budget = std::make_shared<ChunkBudget>(1u << 20, 10);
+  const auto budget = std::make_shared<SpoolBudget>(1u << 20, 10);
   std::shared_ptr<const SharedPlan> first;
   std::shared_ptr<const SharedPlan> second;
   REQUIRE_OK(shared.Plan("key", make, 1000, budget, &first));

@@ -12,7 +12,7 @@ namespace {
 TEST_CASE("Transfers share a rate by bytes, however many lanes they have",
           "[source][share]") {
   constexpr uint64_t kBytes = 4'000'000;
-  ServerShares shares(4'000'000, 1u << 20);
+  ServerShares shares(4'000'000);
   TransferPace few(&shares);
   TransferPace many(&shares);
   std::atomic<uint64_t> sent_few{0};

@@ -1,4 +1,4 @@
-#include "pipeline/parts/chunk_cache.h"
+#include "pipeline/parts/part_store.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "pipeline/base/start_thread.h"
+#include "pipeline/parts/unit_sender.h"
 #include "pipeline/snapshot/posix_files.h"
 
 namespace sstferry {
@@ -22,11 +23,9 @@ using rocksdb::Status;
 
 // Chunks that a builder makes before its furthest reader asks for them.
 constexpr uint64_t kAhead = 2;
-// Interval at which a waiting reader polls CachedRead::cancelled.
+// Interval at which a waiting reader polls PartRead::cancelled.
 constexpr std::chrono::milliseconds kLook{200};
 constexpr size_t kReadBytes = 512u << 10;
-// Newest bytes that one builder keeps in memory.
-constexpr uint64_t kMostNewestBytes = 8u << 20;
 
 int OpenNameless(const std::string& directory) {
   const int file =
@@ -44,21 +43,21 @@ int OpenNameless(const std::string& directory) {
 
 }  // namespace
 
-bool ChunkBudget::HasRoomLocked(uint64_t bytes) const {
+bool SpoolBudget::HasRoomLocked(uint64_t bytes) const {
   return files_ < max_files_ && bytes_ + bytes <= max_bytes_;
 }
 
-bool ChunkBudget::HasRoom(uint64_t bytes) const {
+bool SpoolBudget::HasRoom(uint64_t bytes) const {
   std::lock_guard<std::mutex> lock(mu_);
   return HasRoomLocked(bytes);
 }
 
-bool ChunkBudget::LacksFiles() const {
+bool SpoolBudget::LacksFiles() const {
   std::lock_guard<std::mutex> lock(mu_);
   return files_ >= max_files_;
 }
 
-bool ChunkBudget::Reserve(uint64_t bytes) {
+bool SpoolBudget::Reserve(uint64_t bytes) {
   std::lock_guard<std::mutex> lock(mu_);
   const bool has_room = HasRoomLocked(bytes);
   if (has_room) {
@@ -68,54 +67,54 @@ bool ChunkBudget::Reserve(uint64_t bytes) {
   return has_room;
 }
 
-void ChunkBudget::Change(int64_t bytes, int64_t files) {
+void SpoolBudget::Change(int64_t bytes, int64_t files) {
   std::lock_guard<std::mutex> lock(mu_);
   bytes_ += static_cast<uint64_t>(bytes);
   files_ += static_cast<uint64_t>(files);
 }
 
-uint64_t ChunkBudget::bytes() const {
+uint64_t SpoolBudget::bytes() const {
   std::lock_guard<std::mutex> lock(mu_);
   return bytes_;
 }
 
-uint64_t ChunkBudget::files() const {
+uint64_t SpoolBudget::files() const {
   std::lock_guard<std::mutex> lock(mu_);
   return files_;
 }
 
-void ChunkBudget::Join(ChunkCache* cache) {
-  std::lock_guard<std::mutex> lock(caches_mu_);
-  caches_.push_back(cache);
+void SpoolBudget::Join(PartStore* store) {
+  std::lock_guard<std::mutex> lock(stores_mu_);
+  stores_.push_back(store);
 }
 
-void ChunkBudget::Leave(ChunkCache* cache) {
-  std::lock_guard<std::mutex> lock(caches_mu_);
-  caches_.erase(std::find(caches_.begin(), caches_.end(), cache));
+void SpoolBudget::Leave(PartStore* store) {
+  std::lock_guard<std::mutex> lock(stores_mu_);
+  stores_.erase(std::find(stores_.begin(), stores_.end(), store));
 }
 
-// A cache that is in use now is passed over: its lock is not waited for, since
-// it may be waiting for caches_mu_.
-bool ChunkBudget::FreeElsewhere(const ChunkCache* wanting, uint64_t bytes) {
+// A store that is in use now is passed over: its lock is not waited for, since
+// it may be waiting for stores_mu_.
+bool SpoolBudget::FreeElsewhere(const PartStore* wanting, uint64_t bytes) {
   const bool by_files = LacksFiles();
-  const auto has = [by_files](const ChunkCache* cache) {
-    return by_files ? cache->files() : cache->bytes();
+  const auto has = [by_files](const PartStore* store) {
+    return by_files ? store->files() : store->bytes();
   };
   const uint64_t wants = has(wanting) + (by_files ? 1 : bytes);
-  std::lock_guard<std::mutex> lock(caches_mu_);
-  std::vector<ChunkCache*> larger;
-  for (ChunkCache* cache : caches_) {
-    if (cache != wanting && has(cache) >= wants) {
-      larger.push_back(cache);
+  std::lock_guard<std::mutex> lock(stores_mu_);
+  std::vector<PartStore*> larger;
+  for (PartStore* store : stores_) {
+    if (store != wanting && has(store) >= wants) {
+      larger.push_back(store);
     }
   }
   std::sort(larger.begin(), larger.end(),
-            [&has](const ChunkCache* a, const ChunkCache* b) {
+            [&has](const PartStore* a, const PartStore* b) {
               return has(a) > has(b);
             });
-  for (ChunkCache* cache : larger) {
-    const std::unique_lock<std::mutex> of_cache(cache->mu_, std::try_to_lock);
-    if (of_cache.owns_lock() && cache->FreeOldest()) {
+  for (PartStore* store : larger) {
+    const std::unique_lock<std::mutex> of_store(store->mu_, std::try_to_lock);
+    if (of_store.owns_lock() && store->FreeOldest()) {
       return true;
     }
   }
@@ -125,12 +124,12 @@ bool ChunkBudget::FreeElsewhere(const ChunkCache* wanting, uint64_t bytes) {
 // The bytes of a chunk. What the disk does not take stays in memory, so that a
 // chunk that was begun becomes whole, unless it is a large one. Threads: one
 // that appends, any that read what was appended before.
-class ChunkCache::File : public KeptChunk {
+class PartStore::File {
  public:
   using Piece = std::shared_ptr<const std::string>;
 
   // `reserved` bytes and a file are counted in the budget.
-  File(int file, uint64_t reserved, std::shared_ptr<ChunkBudget> budget,
+  File(int file, uint64_t reserved, std::shared_ptr<SpoolBudget> budget,
        std::shared_ptr<Usage> usage)
       : file_(file),
         budget_(std::move(budget)),
@@ -138,7 +137,7 @@ class ChunkCache::File : public KeptChunk {
         counted_(reserved) {
     ++usage_->files;
   }
-  ~File() override {
+  ~File() {
     usage_->bytes -= bytes_;
     --usage_->files;
     budget_->Change(-static_cast<int64_t>(counted_), -1);
@@ -210,7 +209,7 @@ class ChunkCache::File : public KeptChunk {
     return nullptr;
   }
 
-  Status Read(uint64_t at, size_t size, std::string* out) const override {
+  Status Read(uint64_t at, size_t size, std::string* out) const {
     if (in_memory_) {
       std::lock_guard<std::mutex> lock(mu_);
       if (at >= on_disk_) {
@@ -225,7 +224,7 @@ class ChunkCache::File : public KeptChunk {
     out->resize(static_cast<size_t>(std::max<ssize_t>(done, 0)));
     return done > 0 ? Status::OK()
                     : ErrnoStatus(EndState::kSourceError, "cannot read",
-                                  "the chunk cache's file", done < 0 ? errno
+                                  "a spooled chunk", done < 0 ? errno
                                                                      : EIO);
   }
 
@@ -238,7 +237,7 @@ class ChunkCache::File : public KeptChunk {
   }
 
   const Descriptor file_;
-  const std::shared_ptr<ChunkBudget> budget_;
+  const std::shared_ptr<SpoolBudget> budget_;
   const std::shared_ptr<Usage> usage_;
   uint64_t counted_;  // in budget_
   std::atomic<uint64_t> bytes_{0};  // changed under mu_
@@ -250,8 +249,8 @@ class ChunkCache::File : public KeptChunk {
   std::string memory_;  // under mu_
 };
 
-// Under the cache's mu_, but for what File allows.
-struct ChunkCache::Chunk {
+// Under the store's mu_, but for what File allows.
+struct PartStore::Chunk {
   ChunkBegin begin;
   std::optional<std::string> after;  // as in a request for it
   std::shared_ptr<File> file;
@@ -263,8 +262,8 @@ struct ChunkCache::Chunk {
   uint64_t used = 0;
 };
 
-// A part: chunks, in order, and who builds them. Under the cache's mu_.
-struct ChunkCache::Part {
+// A part: chunks, in order, and who builds them. Under the store's mu_.
+struct PartStore::Spool {
   std::map<uint64_t, ChunkPtr> chunks;  // by ordinal
   bool builds = false;   // a builder runs
   bool gives_up = false; // and will end, because nobody reads
@@ -283,65 +282,62 @@ struct ChunkCache::Part {
 };
 
 // Takes what a ChunkBuilder makes.
-class ChunkCache::Builder : public ChunkSink {
+class PartStore::Builder : public ChunkSink {
  public:
-  // `for_reader_bytes`: of the newest ones, that stay in memory.
-  Builder(ChunkCache* cache, Part* part, uint64_t for_reader_bytes)
-      : cache_(cache), part_(part), for_reader_bytes_(for_reader_bytes) {}
+  Builder(PartStore* store, Spool* part) : store_(store), part_(part) {}
 
   void Run(const BuildChunks& build, const PartRequest& from) {
     const Status status =
-        build(from, [this] { return IsUnwanted(); }, this);
-    std::lock_guard<std::mutex> lock(cache_->mu_);
+        build(from, [this] { return IsUnwanted(); }, nullptr, this);
+    std::lock_guard<std::mutex> lock(store_->mu_);
     if (chunk_ != nullptr) {
       chunk_->file->DropNewest();
     }
     if (chunk_ != nullptr && !chunk_->end) {
       chunk_->abandoned =
           has_no_room_ ? MakeStatus(EndState::kDeadPeer,
-                                    "chunk cache: the disk is full, and the "
+                                    "spool: the disk is full, and the "
                                     "chunk too large for memory")
                        : status;
       part_->chunks.erase(chunk_->begin.ordinal);
     }
+    chunk_.reset();  // its readers have it now: what it takes goes with them
     if (status.ok()) {
       part_->count = part_->next_ordinal;
     } else if (!has_no_room_ && !part_->gives_up) {
       part_->failed = status;
     }
     part_->builds = false;
-    --cache_->builders_;
+    --store_->builders_;
     part_->changed.notify_all();
   }
 
   Status Begin(const ChunkBegin& begin) override {
-    std::unique_lock<std::mutex> lock(cache_->mu_);
+    std::unique_lock<std::mutex> lock(store_->mu_);
     part_->changed.wait(lock, [this, &begin] {
       return LooksUnwanted() || !part_->TooFarAhead(begin.ordinal);
     });
     if (part_->gives_up) {
-      return MakeStatus(EndState::kCancelled, "chunk cache: nobody reads");
+      return MakeStatus(EndState::kCancelled, "spool: nobody reads");
     }
-    const ChunkCacheOptions& options = cache_->options_;
-    const bool has_room = cache_->MakeRoom(/*reserve=*/true);
+    const PartStoreOptions& options = store_->options_;
+    const bool has_room = store_->MakeRoom(/*reserve=*/true);
     const int file = has_room ? OpenNameless(options.directory) : -1;
     if (file < 0) {
       if (has_room) {
         options.budget->Change(-static_cast<int64_t>(options.chunk_bytes), -1);
       }
       has_no_room_ = true;
-      return MakeStatus(EndState::kNoSpace, "chunk cache: no room");
+      return MakeStatus(EndState::kNoSpace, "spool: no room");
     }
     if (chunk_ != nullptr) {
       chunk_->file->DropNewest();
     }
-    newest_bytes_ =
-        std::min(kMostNewestBytes, for_reader_bytes_ * part_->readers.size());
     chunk_ = std::make_shared<Chunk>();
     chunk_->begin = begin;
     chunk_->after = part_->next_after;
     chunk_->file = std::make_shared<File>(file, options.chunk_bytes,
-                                          options.budget, cache_->usage_);
+                                          options.budget, store_->usage_);
     part_->chunks[begin.ordinal] = chunk_;
     part_->changed.notify_all();
     return Status::OK();
@@ -349,12 +345,13 @@ class ChunkCache::Builder : public ChunkSink {
 
   Status Append(const Slice& data) override {
     const bool taken = chunk_->file->Append(
-        data, newest_bytes_, cache_->options_.max_memory_bytes);
-    std::lock_guard<std::mutex> lock(cache_->mu_);
+        data, store_->options_.newest_bytes,
+        store_->options_.max_memory_bytes);
+    std::lock_guard<std::mutex> lock(store_->mu_);
     if (!taken) {
       has_no_room_ = true;
-      cache_->gave_up_ = true;
-      return MakeStatus(EndState::kNoSpace, "chunk cache: no room");
+      store_->gave_up_ = true;
+      return MakeStatus(EndState::kNoSpace, "spool: no room");
     }
     chunk_->bytes = chunk_->file->bytes();
     part_->changed.notify_all();
@@ -362,47 +359,45 @@ class ChunkCache::Builder : public ChunkSink {
   }
 
   Status End(const ChunkEnd& end) override {
-    ++cache_->built_;
+    ++store_->built_;
     chunk_->file->Settle();
-    std::lock_guard<std::mutex> lock(cache_->mu_);
+    std::lock_guard<std::mutex> lock(store_->mu_);
     chunk_->end = end;
-    chunk_->used = ++cache_->uses_;
+    chunk_->used = ++store_->uses_;
     has_no_room_ = chunk_->file->disk_failed();
     part_->next_ordinal = uint64_t{end.ordinal} + 1;
     part_->next_after = end.largest;
     part_->changed.notify_all();
     return has_no_room_ ? MakeStatus(EndState::kNoSpace,
-                                     "chunk cache: the disk is full")
+                                     "spool: the disk is full")
                         : Status::OK();
   }
 
  private:
   bool IsUnwanted() {
-    std::lock_guard<std::mutex> lock(cache_->mu_);
+    std::lock_guard<std::mutex> lock(store_->mu_);
     return LooksUnwanted();
   }
-  // Final: nobody joins from then on. REQUIRES: the cache's mu_ held.
+  // Final: nobody joins from then on. REQUIRES: the store's mu_ held.
   bool LooksUnwanted() {
-    part_->gives_up = part_->gives_up || cache_->stopping_ ||
+    part_->gives_up = part_->gives_up || store_->stopping_ ||
                        part_->readers.empty();
     return part_->gives_up;
   }
 
-  ChunkCache* const cache_;
-  Part* const part_;
-  const uint64_t for_reader_bytes_;
+  PartStore* const store_;
+  Spool* const part_;
   ChunkPtr chunk_;
-  uint64_t newest_bytes_ = 0;  // that `chunk_` keeps in memory
   bool has_no_room_ = false;
 };
 
-ChunkCache::ChunkCache(ChunkCacheOptions options)
+PartStore::PartStore(PartStoreOptions options)
     : options_(std::move(options)),
       usage_(std::make_shared<Usage>()) {
   options_.budget->Join(this);
 }
 
-ChunkCache::~ChunkCache() {
+PartStore::~PartStore() {
   options_.budget->Leave(this);
   {
     std::lock_guard<std::mutex> lock(mu_);
@@ -418,7 +413,7 @@ ChunkCache::~ChunkCache() {
 
 // Caches that have more give first, so that one target's many chunks do not
 // keep another one's out.
-bool ChunkCache::MakeRoom(bool reserve) {
+bool PartStore::MakeRoom(bool reserve) {
   const uint64_t bytes = options_.chunk_bytes;
   if (gave_up_ || bytes > options_.budget->max_bytes() ||
       (options_.free_bytes && options_.free_bytes() < 2 * bytes)) {
@@ -433,8 +428,8 @@ bool ChunkCache::MakeRoom(bool reserve) {
   return true;
 }
 
-bool ChunkCache::FreeOldest() {
-  Part* of = nullptr;
+bool PartStore::FreeOldest() {
+  Spool* of = nullptr;
   ChunkPtr oldest;
   for (auto& item : parts_) {
     for (auto& [ordinal, chunk] : item.second->chunks) {
@@ -451,7 +446,7 @@ bool ChunkCache::FreeOldest() {
   return oldest != nullptr;
 }
 
-ChunkCache::ChunkPtr ChunkCache::Find(Part* part,
+PartStore::ChunkPtr PartStore::Find(Spool* part,
                                       const PartRequest& request) const {
   const auto found = part->chunks.find(request.received.chunks);
   return found != part->chunks.end() && found->second->after == request.after
@@ -459,7 +454,7 @@ ChunkCache::ChunkPtr ChunkCache::Find(Part* part,
              : nullptr;
 }
 
-Status ChunkCache::Start(const CachedRead& read, Part* part) {
+Status PartStore::Start(const PartRead& read, Spool* part) {
   if (part->thread.joinable()) {
     part->thread.join();  // it has ended
   }
@@ -470,9 +465,8 @@ Status ChunkCache::Start(const CachedRead& read, Part* part) {
   part->next_ordinal = read.request.received.chunks;
   part->next_after = read.request.after;
   const Status status = StartThread(
-      [this, part, build = read.build, from = read.request,
-       newest_bytes = read.newest_bytes] {
-        Builder(this, part, newest_bytes).Run(build, from);
+      [this, part, build = read.build, from = read.request] {
+        Builder(this, part).Run(build, from);
       },
       &part->thread);
   if (status.ok()) {
@@ -483,10 +477,10 @@ Status ChunkCache::Start(const CachedRead& read, Part* part) {
 }
 
 // Returns null if the caller has to build for itself.
-ChunkCache::Part* ChunkCache::Join(const CachedRead& read) {
-  std::unique_ptr<Part>& part = parts_[read.request.part_id];
+PartStore::Spool* PartStore::Join(const PartRead& read) {
+  std::unique_ptr<Spool>& part = parts_[read.request.part_id];
   if (part == nullptr) {
-    part = std::make_unique<Part>();
+    part = std::make_unique<Spool>();
   }
   const bool is_next = part->next_ordinal == read.request.received.chunks &&
                        part->next_after == read.request.after;
@@ -503,9 +497,27 @@ ChunkCache::Part* ChunkCache::Join(const CachedRead& read) {
   return part.get();
 }
 
-Status ChunkCache::Send(CachedRead* read, ChunkSink* sink) {
+Status PartStore::Send(PartRead read, ChunkSink* sink) {
+  if (read.part->kind == PartKind::kUnit) {
+    return SendUnit(read.unit_path, *read.part, read.request.open_bytes,
+                    read.cancelled, sink, read.buffer);
+  }
+  // A lane that lost a chunk asks for smaller ones, which are its own.
+  if (read.shared && read.request.chunk_bytes == 0) {
+    bool complete = false;
+    const Status status = SendSpooled(&read, &complete, sink);
+    if (!status.ok() || complete) {
+      return status;
+    }
+  }
+  return read.build(read.request, read.cancelled, read.on_progress, sink);
+}
+
+Status PartStore::SendSpooled(PartRead* read, bool* complete,
+                              ChunkSink* sink) {
+  *complete = false;
   std::unique_lock<std::mutex> lock(mu_);
-  Part* const part = Join(*read);
+  Spool* const part = Join(*read);
   if (part == nullptr) {
     return Status::OK();
   }
@@ -514,8 +526,8 @@ Status ChunkCache::Send(CachedRead* read, ChunkSink* sink) {
   Status status;
   bool joined_again = false;
   while (true) {
-    status = SendNext(read, part, &lock, sink);
-    if (!status.ok() || read->complete) {
+    status = SendNext(read, part, complete, &lock, sink);
+    if (!status.ok() || *complete) {
       break;
     }
     if (read->request.received.chunks != *here) {
@@ -536,15 +548,15 @@ Status ChunkCache::Send(CachedRead* read, ChunkSink* sink) {
 }
 
 // Sends the next chunk, if there is or will be one.
-Status ChunkCache::SendNext(CachedRead* read, Part* part,
-                            std::unique_lock<std::mutex>* lock,
-                            ChunkSink* sink) {
+Status PartStore::SendNext(PartRead* read, Spool* part, bool* complete,
+                           std::unique_lock<std::mutex>* lock,
+                           ChunkSink* sink) {
   ChunkPtr chunk;
   const uint64_t ordinal = read->request.received.chunks;
   while (true) {
     chunk = Find(part, read->request);
-    read->complete = part->count == ordinal;
-    if (chunk != nullptr || read->complete || !part->builds ||
+    *complete = part->count == ordinal;
+    if (chunk != nullptr || *complete || !part->builds ||
         part->next_ordinal > ordinal) {
       break;
     }
@@ -554,7 +566,7 @@ Status ChunkCache::SendNext(CachedRead* read, Part* part,
     }
   }
   if (chunk == nullptr) {
-    return read->complete ? Status::OK() : part->failed;
+    return *complete ? Status::OK() : part->failed;
   }
   chunk->readers++;
   lock->unlock();
@@ -573,12 +585,9 @@ Status ChunkCache::SendNext(CachedRead* read, Part* part,
   return status;
 }
 
-Status ChunkCache::SendChunk(const CachedRead& read, Part* part,
+Status PartStore::SendChunk(const PartRead& read, Spool* part,
                              const ChunkPtr& chunk, ChunkSink* sink) {
   Status status = sink->Begin(chunk->begin);
-  if (status.ok()) {
-    sink->ReadAgainFrom(chunk->file);
-  }
   uint64_t at = 0;
   std::string buffer;
   std::optional<ChunkEnd> end;
@@ -622,8 +631,8 @@ Status ChunkCache::SendChunk(const CachedRead& read, Part* part,
   if (status.ok()) {
     status = sink->End(*end);
   }
-  if (status.ok() && read.on_chunk) {
-    read.on_chunk(*end);
+  if (status.ok() && read.on_progress) {
+    read.on_progress(end->entries);
   }
   return status;
 }

@@ -1,5 +1,5 @@
-// Chunks that are built once for several readers.
-#include "pipeline/parts/chunk_cache.h"
+// Chunks that are built once for several readers, and those that are not.
+#include "pipeline/parts/part_store.h"
 
 #include <sys/resource.h>
 
@@ -97,50 +97,56 @@ class CheckingSink : public ChunkSink {
 
 struct Bench {
   explicit Bench(uint64_t max_bytes, uint64_t newest = 0)
-      : Bench(std::make_shared<ChunkBudget>(max_bytes, 1000), newest) {}
-  explicit Bench(std::shared_ptr<ChunkBudget> budget, uint64_t newest = 0,
-                 uint64_t max_memory_bytes = 64u << 20)
-      : newest_bytes(newest) {
-    ChunkCacheOptions options;
+      : Bench(std::make_shared<SpoolBudget>(max_bytes, 1000), newest) {}
+  explicit Bench(std::shared_ptr<SpoolBudget> budget, uint64_t newest = 0,
+                 uint64_t max_memory_bytes = 64u << 20) {
+    PartStoreOptions options;
     options.directory = dir.path();
     options.budget = std::move(budget);
     options.chunk_bytes = kBytes;
     options.max_memory_bytes = max_memory_bytes;
+    options.newest_bytes = newest;
     options.free_bytes = [this] { return free_bytes.load(); };
-    cache = std::make_unique<ChunkCache>(options);
+    store = std::make_unique<PartStore>(options);
   }
-  CachedRead From(uint64_t ordinal) {
-    CachedRead read;
+  PartRead From(uint64_t ordinal) {
+    PartRead read;
     read.request.part_id = 7;
     read.request.received.chunks = ordinal;
     if (ordinal > 0) {
       read.request.after = KeyAt(ordinal - 1);
     }
+    read.part = &part;
+    read.shared = true;
     read.build = [this](const PartRequest& from,
                         const std::function<bool()>& cancelled,
-                        ChunkSink* sink) {
+                        const OnProgress&, ChunkSink* sink) {
       return factory.Build(from, cancelled, sink);
     };
     read.cancelled = [] { return false; };
-    read.newest_bytes = newest_bytes;
     return read;
   }
-  // As a lane does: builds for itself what the cache does not bring.
-  Status ReadAll(uint64_t from, CheckingSink* sink, uint64_t* by_itself) {
-    CachedRead read = From(from);
-    const Status status = cache->Send(&read, sink);
-    if (!status.ok() || read.complete) {
-      return status;
-    }
-    *by_itself += kChunks - read.request.received.chunks;
-    return own.Build(read.request, [] { return false; }, sink);
+  // *by_itself counts the chunks that were built straight into the sink.
+  Status ReadAll(uint64_t ordinal, CheckingSink* lane, uint64_t* by_itself) {
+    PartRead read = From(ordinal);
+    read.build = [this, lane, by_itself](
+                     const PartRequest& from,
+                     const std::function<bool()>& cancelled, const OnProgress&,
+                     ChunkSink* sink) {
+      if (sink != lane) {
+        return factory.Build(from, cancelled, sink);
+      }
+      *by_itself += kChunks - from.received.chunks;
+      return own.Build(from, cancelled, sink);
+    };
+    return store->Send(std::move(read), lane);
   }
-  const uint64_t newest_bytes;  // of one reader, in memory
   std::atomic<uint64_t> free_bytes{UINT64_MAX};  // above --min-free
   ScratchDir dir;
   Factory factory;
   Factory own;
-  std::unique_ptr<ChunkCache> cache;
+  Part part;
+  std::unique_ptr<PartStore> store;
 };
 
 TEST_CASE("Readers of one part share chunks that are built once",
@@ -166,21 +172,21 @@ TEST_CASE("Readers of one part share chunks that are built once",
   REQUIRE(wrong == 0);
   REQUIRE(by_itself == 0);
   REQUIRE(bench.factory.built == kChunks);
-  REQUIRE(bench.cache->sent() == 8 * kChunks);
+  REQUIRE(bench.store->sent() == 8 * kChunks);
   // A later one gets them from the files, also one that has some.
   CheckingSink late(5);
   uint64_t own = 0;
   REQUIRE_OK(bench.ReadAll(5, &late, &own));
   REQUIRE(late.next() == kChunks);
   REQUIRE(bench.factory.built == kChunks);
-  REQUIRE(bench.cache->bytes() == kChunks * kBytes);
+  REQUIRE(bench.store->bytes() == kChunks * kBytes);
   REQUIRE(std::filesystem::is_empty(bench.dir.path()));
 }
 
-TEST_CASE("The caches of a server share one budget of files and of bytes",
+TEST_CASE("The stores of a server share one budget of files and of bytes",
           "[chunk][share]") {
   const bool by_files = GENERATE(true, false);
-  const auto budget = std::make_shared<ChunkBudget>(
+  const auto budget = std::make_shared<SpoolBudget>(
       by_files ? 1000 * kBytes : 8 * kBytes, by_files ? 8 : 1000);
   auto greedy = std::make_unique<Bench>(budget);
   uint64_t own = 0;
@@ -194,18 +200,18 @@ TEST_CASE("The caches of a server share one budget of files and of bytes",
     REQUIRE(sink.next() == kChunks);
   };
   read_all(greedy.get());
-  REQUIRE(greedy->cache->files() == 8);
+  REQUIRE(greedy->store->files() == 8);
   // It reads nothing any more, and another one gets its place.
   Bench other(budget);
   read_all(&other);
   REQUIRE(other.factory.built == kChunks);
   REQUIRE(own == 0);
-  REQUIRE(other.cache->files() >= 4);
+  REQUIRE(other.store->files() >= 4);
   REQUIRE(most <= (by_files ? 8 : 8 * kBytes));
-  REQUIRE(budget->files() == greedy->cache->files() + other.cache->files());
+  REQUIRE(budget->files() == greedy->store->files() + other.store->files());
   REQUIRE(budget->bytes() == budget->files() * kBytes);
   greedy.reset();
-  REQUIRE(budget->files() == other.cache->files());
+  REQUIRE(budget->files() == other.store->files());
 }
 
 // While it lives, files take only so many bytes.
@@ -230,7 +236,7 @@ class SmallFiles {
 TEST_CASE("A chunk that neither the disk nor memory takes is given up",
           "[chunk][share]") {
   const bool fits = GENERATE(true, false);
-  const auto budget = std::make_shared<ChunkBudget>(100 * kBytes, 1000);
+  const auto budget = std::make_shared<SpoolBudget>(100 * kBytes, 1000);
   Bench bench(budget, 0, fits ? kBytes : kBytes / 2);
   const SmallFiles small(kBytes / 3);
   CheckingSink sink(0);
@@ -242,9 +248,9 @@ TEST_CASE("A chunk that neither the disk nor memory takes is given up",
   }
   std::promise<void> begun;  // the reader has the chunk's first bytes
   sink.before_chunk = [&](uint64_t) { begun.set_value(); };
-  CachedRead read = bench.From(0);
+  PartRead read = bench.From(0);
   read.build = [&](const PartRequest& from, const std::function<bool()>&,
-                   ChunkSink* chunk) {
+                   const OnProgress&, ChunkSink* chunk) {
     ChunkBegin begin;
     begin.part_id = from.part_id;
     Status status = chunk->Begin(begin);
@@ -256,7 +262,7 @@ TEST_CASE("A chunk that neither the disk nor memory takes is given up",
     }
     return status;
   };
-  REQUIRE(EndStateOf(bench.cache->Send(&read, &sink)) == EndState::kDeadPeer);
+  REQUIRE(EndStateOf(bench.store->Send(read, &sink)) == EndState::kDeadPeer);
   // The target asks again, and the reader builds for itself.
   CheckingSink again(0);
   REQUIRE_OK(bench.ReadAll(0, &again, &own));
@@ -288,7 +294,7 @@ TEST_CASE("Nobody waits for a reader that has stopped", "[chunk][share]") {
   uint64_t own = 0;
   REQUIRE_OK(bench.ReadAll(0, &fast, &own));
   REQUIRE(fast.next() == kChunks);
-  REQUIRE(bench.cache->bytes() <= 6 * kBytes);
+  REQUIRE(bench.store->bytes() <= 6 * kBytes);
   resume.set_value();
   slow.join();
   REQUIRE(slow_is_right);
@@ -321,7 +327,7 @@ TEST_CASE("A reader of a chunk whose builder failed ends while another builder "
   std::atomic<int> builders{0};
   const auto build = [&](const PartRequest& from,
                          const std::function<bool()>& cancelled,
-                         ChunkSink* sink) {
+                         const OnProgress&, ChunkSink* sink) {
     if (++builders == 1) {
       ChunkBegin begin;
       begin.part_id = from.part_id;
@@ -355,19 +361,19 @@ TEST_CASE("A reader of a chunk whose builder failed ends while another builder "
   std::atomic<bool> give_up{false};
   std::promise<Status> first_status;
   std::thread first_reader([&] {
-    CachedRead read = bench.From(0);
+    PartRead read = bench.From(0);
     read.build = build;
     read.cancelled = [&give_up] { return give_up.load(); };
-    first_status.set_value(bench.cache->Send(&read, &first));
+    first_status.set_value(bench.store->Send(read, &first));
   });
   CheckingSink second(0);
   Status second_status;
   std::thread second_reader([&] {
     do {  // fails with the first builder until that has ended
       second = CheckingSink(0);
-      CachedRead read = bench.From(0);
+      PartRead read = bench.From(0);
       read.build = build;
-      second_status = bench.cache->Send(&read, &second);
+      second_status = bench.store->Send(read, &second);
     } while (!second_status.ok());
   });
   std::future<Status> status = first_status.get_future();
@@ -397,9 +403,9 @@ TEST_CASE(
   Bench bench(100 * kBytes, /*newest_bytes=*/kPiece + 100);
   std::promise<void> appended;
   std::promise<void> received;  // memory keeps a piece until the chunk ends
-  CachedRead read = bench.From(0);
+  PartRead read = bench.From(0);
   read.build = [&](const PartRequest& from, const std::function<bool()>&,
-                   ChunkSink* sink) {
+                   const OnProgress&, ChunkSink* sink) {
     ChunkBegin begin;
     begin.part_id = from.part_id;
     Status status = sink->Begin(begin);
@@ -439,12 +445,26 @@ TEST_CASE(
     const size_t size_;
     std::promise<void>* const received_;
   } sink(appended.get_future(), contents.size(), &received);
-  REQUIRE_OK(bench.cache->Send(&read, &sink));
-  REQUIRE(read.complete);
+  REQUIRE_OK(bench.store->Send(read, &sink));
   REQUIRE((sink.contents == contents));
 }
 
-TEST_CASE("A cache without room leaves building to its readers",
+TEST_CASE("A chunk for one target, or of a size of its own, is not spooled",
+          "[chunk][share]") {
+  Bench bench(100 * kBytes);
+  PartRead read = bench.From(0);
+  SECTION("nobody else reads") { read.shared = false; }
+  SECTION("the lane asked for smaller ones") {
+    read.request.chunk_bytes = kBytes / 4;
+  }
+  CheckingSink sink(0);
+  REQUIRE_OK(bench.store->Send(read, &sink));
+  REQUIRE(sink.next() == kChunks);
+  REQUIRE(bench.store->built() == 0);
+  REQUIRE(bench.store->bytes() == 0);
+}
+
+TEST_CASE("A store without room leaves building to its readers",
           "[chunk][share]") {
   Bench bench(kBytes / 2);
   CheckingSink sink(0);
@@ -452,10 +472,10 @@ TEST_CASE("A cache without room leaves building to its readers",
   REQUIRE_OK(bench.ReadAll(0, &sink, &own));
   REQUIRE(sink.next() == kChunks);
   REQUIRE(own == kChunks);
-  REQUIRE(bench.cache->bytes() == 0);
+  REQUIRE(bench.store->bytes() == 0);
 }
 
-TEST_CASE("A cache leaves --min-free of the disk free", "[chunk][share]") {
+TEST_CASE("A store leaves --min-free of the disk free", "[chunk][share]") {
   Bench bench(100 * kBytes);
   bench.free_bytes = 2 * kBytes - 1;
   CheckingSink poor(0);
@@ -464,7 +484,7 @@ TEST_CASE("A cache leaves --min-free of the disk free", "[chunk][share]") {
   REQUIRE(poor.next() == kChunks);
   REQUIRE(own == kChunks);
   REQUIRE(bench.factory.built == 0);
-  REQUIRE(bench.cache->bytes() == 0);
+  REQUIRE(bench.store->bytes() == 0);
   // Once there is room again, it keeps what it builds.
   bench.free_bytes = 2 * kBytes;
   CheckingSink rich(0);
@@ -473,7 +493,7 @@ TEST_CASE("A cache leaves --min-free of the disk free", "[chunk][share]") {
   REQUIRE(rich.next() == kChunks);
   REQUIRE(own == 0);
   REQUIRE(bench.factory.built == kChunks);
-  REQUIRE(bench.cache->bytes() == kChunks * kBytes);
+  REQUIRE(bench.store->bytes() == kChunks * kBytes);
 }
 
 TEST_CASE("The bytes above --min-free are those that are free, less that part",
@@ -488,17 +508,17 @@ TEST_CASE("The bytes above --min-free are those that are free, less that part",
 TEST_CASE("Building stops when its last reader leaves", "[chunk][share]") {
   Bench bench(100 * kBytes);
   CheckingSink sink(0);
-  CachedRead read = bench.From(0);
+  PartRead read = bench.From(0);
   class Refusing : public CheckingSink {
    public:
     Refusing() : CheckingSink(0) {}
     Status End(const ChunkEnd&) override { return Status::IOError("gone"); }
   } refusing;
-  REQUIRE(bench.cache->Send(&read, &refusing).IsIOError());
-  const uint64_t cached = bench.cache->bytes();
-  bench.cache.reset();
+  REQUIRE(bench.store->Send(read, &refusing).IsIOError());
+  const uint64_t spooled = bench.store->bytes();
+  bench.store.reset();
   REQUIRE(bench.factory.built < kChunks);
-  REQUIRE(cached > 0);
+  REQUIRE(spooled > 0);
 }
 
 }  // namespace
