@@ -1,18 +1,19 @@
 #include "pipeline/wire/connected_socket.h"
 
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "pipeline/wire/tcp_socket.h"
 
 namespace sstferry {
 namespace {
 
-using boost::asio::ip::tcp;
-using StreamSocket = boost::asio::generic::stream_protocol::socket;
 using rocksdb::Status;
 
 // Keepalive finds a vanished peer after about a minute, even if no caller waits
@@ -28,14 +29,14 @@ constexpr size_t kMaxDrainBytes = 8u << 20;
 
 }  // namespace
 
-ConnectedSocket::ConnectedSocket(StreamSocket socket, std::string peer)
+ConnectedSocket::ConnectedSocket(Descriptor socket, std::string peer)
     : socket_(std::move(socket)), peer_(std::move(peer)) {
   // A failure of these does not fail the connection. A Unix socket has none.
-  boost::system::error_code ignored;
-  socket_.non_blocking(true, ignored);
-  socket_.set_option(tcp::no_delay(true), ignored);
-  socket_.set_option(StreamSocket::keep_alive(true), ignored);
-  const int fd = socket_.native_handle();
+  const int fd = socket_.get();
+  const int on = 1;
+  fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(int));
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(int));
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &kKeepaliveIdleSeconds,
              sizeof(int));
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &kKeepaliveIntervalSeconds,
@@ -55,21 +56,31 @@ ConnectedSocket::Inside::~Inside() {
   socket_->ReleaseIfUnused();
 }
 
-size_t ConnectedSocket::WriteSomeOfMore(const char* data, size_t bytes,
-                                        boost::system::error_code* error) {
-  for (;;) {
-    const ssize_t sent = send(socket_.native_handle(), data, bytes,
-                              MSG_MORE | MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && errno == EINTR) {
-      continue;
-    }
-    *error = sent < 0 ? ErrnoCode(errno) : boost::system::error_code();
-    return sent < 0 ? 0 : static_cast<size_t>(sent);
-  }
+size_t ConnectedSocket::ReadSome(char* buffer, size_t capacity, int* error) {
+  ssize_t got = -1;
+  do {
+    got = recv(socket_.get(), buffer, capacity, MSG_DONTWAIT);
+  } while (got < 0 && errno == EINTR);
+  *error = got < 0 ? errno : 0;
+  return got < 0 ? 0 : static_cast<size_t>(got);
+}
+
+size_t ConnectedSocket::WriteSome(const iovec* parts, size_t count, bool more,
+                                  int* error) {
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(parts);  // sendmsg() only reads them
+  message.msg_iovlen = count;
+  ssize_t sent = -1;
+  do {
+    sent = sendmsg(socket_.get(), &message,
+                   MSG_NOSIGNAL | MSG_DONTWAIT | (more ? MSG_MORE : 0));
+  } while (sent < 0 && errno == EINTR);
+  *error = sent < 0 ? errno : 0;
+  return sent < 0 ? 0 : static_cast<size_t>(sent);
 }
 
 size_t ConnectedSocket::Peek(char* buffer, size_t capacity) {
-  const ssize_t got = recv(socket_.native_handle(), buffer, capacity,
+  const ssize_t got = recv(socket_.get(), buffer, capacity,
                            MSG_PEEK | MSG_DONTWAIT);
   return got < 0 ? 0 : static_cast<size_t>(got);
 }
@@ -77,7 +88,7 @@ size_t ConnectedSocket::Peek(char* buffer, size_t capacity) {
 Status ConnectedSocket::Wait(short events, const char* action,
                              WaitDeadline* deadline) {
   const PollResult result =
-      PollSocket(socket_.native_handle(), events, nullptr, deadline);
+      PollSocket(socket_.get(), events, nullptr, deadline);
   if (result == PollResult::kTimedOut) {
     return closed() ? ClosedStatus()
                     : deadline->Timeout("peer " + peer_ + ": " + action);
@@ -88,15 +99,14 @@ Status ConnectedSocket::Wait(short events, const char* action,
 Status ConnectedSocket::WaitToWrite(WaitDeadline* deadline, bool* peer_ended) {
   constexpr short kEvents = POLLOUT | POLLRDHUP;
   const Status status = Wait(kEvents, "write", deadline);
-  pollfd now = {socket_.native_handle(), kEvents, 0};
+  pollfd now = {socket_.get(), kEvents, 0};
   *peer_ended = status.ok() && poll(&now, 1, 0) > 0 &&
                 (now.revents & POLLRDHUP) != 0 &&
                 (now.revents & POLLOUT) == 0;
   return status;
 }
 
-Status ConnectedSocket::Failed(const char* action,
-                               const boost::system::error_code& error) {
+Status ConnectedSocket::Failed(const char* action, int error) {
   if (closed()) {
     return ClosedStatus();
   }
@@ -111,7 +121,7 @@ void ConnectedSocket::Close() {
   std::lock_guard<std::mutex> lock(mu_);
   if (!closed_) {
     closed_ = true;
-    shutdown(socket_.native_handle(), SHUT_RDWR);
+    shutdown(socket_.get(), SHUT_RDWR);
   }
   ReleaseIfUnused();
 }
@@ -128,14 +138,13 @@ void ConnectedSocket::ReleaseIfUnused() {
   char unread[16 << 10];
   for (size_t drained = 0; drained < kMaxDrainBytes;) {
     const ssize_t got =
-        recv(socket_.native_handle(), unread, sizeof(unread), MSG_DONTWAIT);
+        recv(socket_.get(), unread, sizeof(unread), MSG_DONTWAIT);
     if (got <= 0) {
       break;
     }
     drained += static_cast<size_t>(got);
   }
-  boost::system::error_code ignored;
-  socket_.close(ignored);
+  socket_ = Descriptor();
 }
 
 }  // namespace sstferry

@@ -2,25 +2,15 @@
 // while others wait on it. Plain and encrypted connections use it.
 #pragma once
 
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/generic/stream_protocol.hpp>
+#include <sys/uio.h>
 
 #include <mutex>
 #include <string>
 
+#include "pipeline/base/descriptor.h"
 #include "pipeline/wire/wait_deadline.h"
 
 namespace sstferry {
-
-// A view of the first `count` buffers, in the form of Asio's gather lists.
-struct GatherList {
-  const boost::asio::const_buffer* first;
-  size_t count;
-  const boost::asio::const_buffer* begin() const { return first; }
-  const boost::asio::const_buffer* end() const { return first + count; }
-  using value_type = boost::asio::const_buffer;
-  using const_iterator = const boost::asio::const_buffer*;
-};
 
 // Tries non-blocking calls first; uses poll(2), through Wait(), only if the
 // kernel has no data or no room.
@@ -31,8 +21,7 @@ class ConnectedSocket {
  public:
   // Sets the socket non-blocking; if it is TCP's, without delay, with
   // keepalive. `peer`: the other side, for logs.
-  ConnectedSocket(boost::asio::generic::stream_protocol::socket socket,
-                  std::string peer);
+  ConnectedSocket(Descriptor socket, std::string peer);
   ~ConnectedSocket() { Close(); }
   ConnectedSocket(const ConnectedSocket&) = delete;
   ConnectedSocket& operator=(const ConnectedSocket&) = delete;
@@ -52,18 +41,12 @@ class ConnectedSocket {
     bool entered_;
   };
 
-  // Return the number of bytes moved; 0 with would_block if there is no data or
-  // no room, and with eof if the peer has closed.
-  size_t ReadSome(char* buffer, size_t capacity,
-                  boost::system::error_code* error) {
-    return socket_.read_some(boost::asio::buffer(buffer, capacity), *error);
-  }
-  size_t WriteSome(const GatherList& list, boost::system::error_code* error) {
-    return socket_.write_some(list, *error);
-  }
-  // The same with MSG_MORE: more bytes follow at once.
-  size_t WriteSomeOfMore(const char* data, size_t bytes,
-                         boost::system::error_code* error);
+  // Returns the number of bytes read; 0 without an error if the peer has closed.
+  // *error: an errno, or 0; EAGAIN if there is no data yet.
+  size_t ReadSome(char* buffer, size_t capacity, int* error);
+  // Returns the number of bytes written of the first `count` parts. *error as
+  // above; EAGAIN if there is no room. `more`: more bytes follow at once.
+  size_t WriteSome(const iovec* parts, size_t count, bool more, int* error);
   // Reads without removing the bytes.
   size_t Peek(char* buffer, size_t capacity);
 
@@ -77,8 +60,7 @@ class ConnectedSocket {
   [[nodiscard]] rocksdb::Status WaitToWrite(WaitDeadline* deadline,
                                             bool* peer_ended);
   // Returns the status for a failed call.
-  [[nodiscard]] rocksdb::Status Failed(
-      const char* action, const boost::system::error_code& error);
+  [[nodiscard]] rocksdb::Status Failed(const char* action, int error);
   [[nodiscard]] rocksdb::Status ClosedStatus() const;
 
   // Wakes all waiting threads and tells the peer that no more data follows.
@@ -89,7 +71,7 @@ class ConnectedSocket {
  private:
   void ReleaseIfUnused();  // under mu_
 
-  boost::asio::generic::stream_protocol::socket socket_;
+  Descriptor socket_;
   const std::string peer_;
 
   std::mutex mu_;

@@ -1,7 +1,6 @@
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/address.hpp>
-#include <boost/asio/ip/tcp.hpp>
-
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <sys/un.h>
 
 #include <algorithm>
@@ -15,7 +14,6 @@
 namespace sstferry {
 namespace {
 
-namespace ip = boost::asio::ip;
 using rocksdb::Status;
 
 constexpr size_t kMaxHostBytes = 255;
@@ -61,11 +59,36 @@ Status ParseSocketPath(const std::string& text, HostPort* out) {
   return Status::OK();
 }
 
-bool IsLoopbackAddress(const ip::address& address) {
-  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
-    return ip::make_address_v4(ip::v4_mapped, address.to_v6()).is_loopback();
+// Calls `see` with each address that getaddrinfo(3) finds. Returns false if it
+// finds none.
+template <typename See>
+bool ForEachAddress(const std::string& host, int flags, const See& see) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) {
+    return false;
   }
-  return address.is_loopback();
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    see(*one->ai_addr);
+  }
+  freeaddrinfo(found);
+  return true;
+}
+
+bool IsLoopbackAddress(const sockaddr& address) {
+  if (address.sa_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    return ntohl(v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+  }
+  if (address.sa_family != AF_INET6) {
+    return false;
+  }
+  const in6_addr& v6 =
+      reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  return IN6_IS_ADDR_LOOPBACK(&v6) ||
+         (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == IN_LOOPBACKNET);
 }
 
 }  // namespace
@@ -83,9 +106,11 @@ Status ParseHostPort(const std::string& text, HostPort* out) {
       return Wrong(text, "found [ without ]");
     }
     parsed.host = std::string(view.substr(1, close - 1));
-    boost::system::error_code error;
-    ip::make_address_v6(parsed.host, error);
-    if (error) {
+    bool is_v6 = false;
+    ForEachAddress(parsed.host, AI_NUMERICHOST, [&](const sockaddr& address) {
+      is_v6 = address.sa_family == AF_INET6;
+    });
+    if (!is_v6) {
       return Wrong(text, "found no IPv6 address between the brackets");
     }
     rest = view.substr(close + 1);
@@ -129,38 +154,37 @@ std::string ToString(const HostPort& host_port) {
 
 std::string PeerAddress(const std::string& peer) {
   HostPort where;
-  boost::system::error_code error;
   if (!ParseHostPort(peer, &where).ok()) {
     return peer;
   }
-  const ip::address address = ip::make_address(where.host, error);
-  if (error || !address.is_v6() || address.to_v6().is_v4_mapped()) {
-    return where.host;
-  }
-  ip::address_v6::bytes_type bytes = address.to_v6().to_bytes();
-  std::fill(bytes.begin() + 8, bytes.end(), 0);
-  return ip::address_v6(bytes).to_string() + "/64";
+  std::string network = where.host;
+  ForEachAddress(where.host, AI_NUMERICHOST, [&](const sockaddr& address) {
+    if (address.sa_family != AF_INET6) {
+      return;
+    }
+    in6_addr v6 = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+    if (IN6_IS_ADDR_V4MAPPED(&v6)) {
+      return;
+    }
+    std::fill(v6.s6_addr + 8, v6.s6_addr + 16, 0);
+    char text[INET6_ADDRSTRLEN] = "";
+    inet_ntop(AF_INET6, &v6, text, sizeof(text));
+    network = std::string(text) + "/64";
+  });
+  return network;
 }
 
 bool IsLoopback(const std::string& host) {
   if (HostPort{host}.is_unix()) {
     return true;
   }
-  boost::system::error_code error;
-  const ip::address address = ip::make_address(host, error);
-  if (!error) {
-    return IsLoopbackAddress(address);
-  }
-  if (host.empty()) {
-    return false;
-  }
-  boost::asio::io_context context;
-  ip::tcp::resolver resolver(context);
-  const auto results = resolver.resolve(host, "", error);
-  return !error && !results.empty() &&
-         std::all_of(results.begin(), results.end(), [](const auto& entry) {
-           return IsLoopbackAddress(entry.endpoint().address());
-         });
+  bool all = !host.empty();
+  const auto look = [&all](const sockaddr& address) {
+    all = all && IsLoopbackAddress(address);
+  };
+  return (ForEachAddress(host, AI_NUMERICHOST, look) ||
+          ForEachAddress(host, 0, look)) &&
+         all;
 }
 
 }  // namespace sstferry

@@ -2,6 +2,7 @@
 #include <poll.h>
 
 #include <array>
+#include <cerrno>
 #include <optional>
 
 #include "pipeline/wire/connected_socket.h"
@@ -10,8 +11,6 @@
 namespace sstferry {
 namespace {
 
-namespace asio = boost::asio;
-using asio::ip::tcp;
 using rocksdb::Slice;
 using rocksdb::Status;
 
@@ -23,18 +22,19 @@ class Gatherer {
  public:
   Gatherer(const Slice* parts, size_t count) : parts_(parts), count_(count) {}
 
-  // The next buffers to write; none once everything is written.
-  GatherList Next() {
+  // Returns the number of buffers to write next; 0: everything is written.
+  size_t Next() {
     size_t used = 0;
     for (size_t i = at_; i < count_ && used < kMaxGather; ++i) {
       const size_t skip = i == at_ ? offset_ : 0;
       if (parts_[i].size() > skip) {
-        buffers_[used++] = asio::const_buffer(parts_[i].data() + skip,
-                                              parts_[i].size() - skip);
+        buffers_[used++] = {const_cast<char*>(parts_[i].data()) + skip,
+                            parts_[i].size() - skip};
       }
     }
-    return {buffers_.data(), used};
+    return used;
   }
+  const iovec* buffers() const { return buffers_.data(); }
 
   void Advance(size_t bytes) {
     while (at_ < count_ && bytes >= parts_[at_].size() - offset_) {
@@ -50,14 +50,13 @@ class Gatherer {
   const size_t count_;
   size_t at_ = 0;
   size_t offset_ = 0;
-  std::array<asio::const_buffer, kMaxGather> buffers_;
+  std::array<iovec, kMaxGather> buffers_;
 };
 
 class PlainConnection final : public Connection {
  public:
-  PlainConnection(asio::generic::stream_protocol::socket socket,
-                  std::string peer, std::optional<PeerIdentity> identity,
-                  Status admitted)
+  PlainConnection(Descriptor socket, std::string peer,
+                  std::optional<PeerIdentity> identity, Status admitted)
       : socket_(std::move(socket), std::move(peer)),
         identity_(std::move(identity)),
         admitted_(std::move(admitted)) {}
@@ -88,15 +87,13 @@ Status PlainConnection::Read(char* buffer, size_t capacity,
   }
   WaitDeadline deadline(limit);
   for (;;) {
-    boost::system::error_code error;
+    int error = 0;
     *bytes = socket_.ReadSome(buffer, capacity, &error);
-    if (!error) {
-      return Status::OK();
+    if (error == 0) {
+      return *bytes == 0 && socket_.closed() ? socket_.ClosedStatus()
+                                             : Status::OK();
     }
-    if (error == asio::error::eof && !socket_.closed()) {
-      return Status::OK();
-    }
-    if (error != asio::error::would_block) {
+    if (error != EAGAIN) {
       return socket_.Failed("read", error);
     }
     const Status waited = socket_.Wait(POLLIN, "read", &deadline);
@@ -115,18 +112,19 @@ Status PlainConnection::Write(const Slice* parts, size_t part_count,
   WaitDeadline deadline(limit);
   Gatherer gatherer(parts, part_count);
   for (;;) {
-    const GatherList list = gatherer.Next();
-    if (list.count == 0) {
+    const size_t count = gatherer.Next();
+    if (count == 0) {
       return Status::OK();
     }
-    boost::system::error_code error;
-    const size_t written = socket_.WriteSome(list, &error);
-    if (!error) {
+    int error = 0;
+    const size_t written = socket_.WriteSome(gatherer.buffers(), count,
+                                             /*more=*/false, &error);
+    if (error == 0) {
       gatherer.Advance(written);
       deadline.Progress();
       continue;
     }
-    if (error != asio::error::would_block) {
+    if (error != EAGAIN) {
       return socket_.Failed("write", error);
     }
     bool peer_ended = false;
@@ -135,26 +133,24 @@ Status PlainConnection::Write(const Slice* parts, size_t part_count,
       return waited;
     }
     if (peer_ended) {
-      return socket_.Failed("write", asio::error::broken_pipe);
+      return socket_.Failed("write", EPIPE);
     }
   }
 }
 
 }  // namespace
 
-std::unique_ptr<Connection> MakeTcpConnection(tcp::socket socket,
-                                              const tcp::endpoint& peer) {
+std::unique_ptr<Connection> MakeTcpConnection(Descriptor socket,
+                                              const TcpAddress& peer) {
   return std::make_unique<PlainConnection>(
-      std::move(socket), EndpointText(peer), std::nullopt, Status::OK());
+      std::move(socket), AddressText(peer), std::nullopt, Status::OK());
 }
 
 std::unique_ptr<Connection> MakeUnixConnection(
-    int socket, std::string peer, std::optional<PeerIdentity> identity,
+    Descriptor socket, std::string peer, std::optional<PeerIdentity> identity,
     const Status& admitted) {
   return std::make_unique<PlainConnection>(
-      asio::generic::stream_protocol::socket(
-          SocketContext(), asio::generic::stream_protocol(AF_UNIX, 0), socket),
-      std::move(peer), std::move(identity), admitted);
+      std::move(socket), std::move(peer), std::move(identity), admitted);
 }
 
 }  // namespace sstferry

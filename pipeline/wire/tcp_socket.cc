@@ -1,12 +1,16 @@
 #include "pipeline/wire/tcp_socket.h"
 
+#include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -15,13 +19,8 @@
 #include "format/end_state.h"
 
 namespace sstferry {
-namespace {
 
-namespace asio = boost::asio;
-using asio::ip::tcp;
 using rocksdb::Status;
-
-}  // namespace
 
 WakeSignal::WakeSignal() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
@@ -39,27 +38,22 @@ void WakeSignal::Raise() {
   }
 }
 
-asio::io_context& SocketContext() {
-  // Never destroyed: sockets may outlive static destruction.
-  static auto* const context = new asio::io_context(1);
-  return *context;
+std::string AddressText(const TcpAddress& address) {
+  char host[NI_MAXHOST] = "?";
+  char port[NI_MAXSERV] = "0";
+  getnameinfo(address.get(), address.size, host, sizeof(host), port,
+              sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
+  return ToString(
+      HostPort{host, static_cast<uint16_t>(std::strtoul(port, nullptr, 10))});
 }
 
-std::string EndpointText(const tcp::endpoint& endpoint) {
-  return ToString(HostPort{endpoint.address().to_string(), endpoint.port()});
-}
-
-std::string ErrorText(const boost::system::error_code& error) {
-  std::string text = error.message();
+std::string ErrorText(int error_number) {
+  std::string text = std::system_category().message(error_number);
   if (!text.empty()) {
     text[0] = static_cast<char>(
         std::tolower(static_cast<unsigned char>(text[0])));
   }
   return text;
-}
-
-boost::system::error_code ErrnoCode(int error_number) {
-  return {error_number, boost::system::system_category()};
 }
 
 PollResult PollSocket(int fd, short events, const WakeSignal* wake,
@@ -95,40 +89,55 @@ PollResult PollSocket(int fd, short events, const WakeSignal* wake,
 
 namespace {
 
+// Appends the addresses that getaddrinfo(3) finds, and returns what it returns.
+int FindAddresses(const std::string& host, const std::string& port, int flags,
+                  std::vector<TcpAddress>* addresses) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | flags;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+  if (error != 0) {
+    return error;
+  }
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    TcpAddress& address = addresses->emplace_back();
+    address.size = std::min<socklen_t>(one->ai_addrlen, sizeof(address.bytes));
+    std::memcpy(&address.bytes, one->ai_addr, address.size);
+  }
+  freeaddrinfo(found);
+  return 0;
+}
+
 // A request to the name server, on its own thread because getaddrinfo(3) cannot
 // be interrupted. The last user frees it.
 struct Question {
   std::string host;
   std::string port;
-  tcp::resolver::flags flags{};
+  int flags = 0;
 
   WakeSignal answered;
   std::mutex mu;
-  boost::system::error_code error;          // under mu
-  std::vector<tcp::endpoint> endpoints;     // under mu
+  int error = 0;                      // under mu; of getaddrinfo(3)
+  std::vector<TcpAddress> addresses;  // under mu
 
   void Ask() {
-    boost::system::error_code failure;
-    tcp::resolver resolver(SocketContext());
-    const auto results = resolver.resolve(host, port, flags, failure);
+    std::vector<TcpAddress> found;
+    const int failure = FindAddresses(host, port, flags, &found);
     {
       std::lock_guard<std::mutex> lock(mu);
       error = failure;
-      for (const auto& result : results) {
-        endpoints.push_back(result.endpoint());
-      }
+      addresses = std::move(found);
     }
     answered.Raise();
   }
 };
 
-Status ResolveError(const std::string& host,
-                    const boost::system::error_code& error) {
-  std::string why = ErrorText(error);
-  if (error == asio::error::host_not_found || error == asio::error::no_data ||
-      error == asio::error::service_not_found) {
+Status ResolveError(const std::string& host, int error) {
+  std::string why = gai_strerror(error);
+  if (error == EAI_NONAME || error == EAI_NODATA || error == EAI_SERVICE) {
     why = "unknown host name; is it spelled as the name server has it?";
-  } else if (error == asio::error::host_not_found_try_again) {
+  } else if (error == EAI_AGAIN) {
     why = "the name server gave no answer";
   }
   return PeerGone("resolve " + host + ": " + why);
@@ -138,21 +147,16 @@ Status ResolveError(const std::string& host,
 
 Status Resolve(const HostPort& where, bool passive,
                const std::shared_ptr<WakeSignal>& wake, WaitDeadline* deadline,
-               std::vector<tcp::endpoint>* endpoints) {
-  endpoints->clear();
-  boost::system::error_code error;
-  const auto address = asio::ip::make_address(where.host, error);
-  if (!error) {
-    endpoints->push_back({address, where.port});
+               std::vector<TcpAddress>* addresses) {
+  addresses->clear();
+  const std::string port = std::to_string(where.port);
+  if (FindAddresses(where.host, port, AI_NUMERICHOST, addresses) == 0) {
     return Status::OK();
   }
   auto question = std::make_shared<Question>();
   question->host = where.host;
-  question->port = std::to_string(where.port);
-  question->flags = tcp::resolver::numeric_service;
-  if (passive) {
-    question->flags |= tcp::resolver::passive;
-  }
+  question->port = port;
+  question->flags = passive ? AI_PASSIVE : 0;
   try {
     std::thread([question] { question->Ask(); }).detach();
   } catch (const std::system_error&) {
@@ -169,12 +173,11 @@ Status Resolve(const HostPort& where, bool passive,
     return deadline->Timeout("resolve " + where.host);
   }
   std::lock_guard<std::mutex> lock(question->mu);
-  if (question->error || question->endpoints.empty()) {
-    return ResolveError(where.host, question->error
-                                        ? question->error
-                                        : asio::error::host_not_found);
+  if (question->addresses.empty()) {
+    return ResolveError(where.host, question->error != 0 ? question->error
+                                                         : EAI_NONAME);
   }
-  *endpoints = question->endpoints;
+  *addresses = question->addresses;
   return Status::OK();
 }
 

@@ -4,9 +4,6 @@
 
 #include <sys/socket.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -14,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/base/descriptor.h"
 #include "pipeline/wire/wait_deadline.h"
 
 namespace sstferry {
@@ -38,41 +36,47 @@ class WakeSignal {
   std::atomic<bool> raised_{false};
 };
 
-// Sockets need an execution context to exist; nothing runs in it.
-boost::asio::io_context& SocketContext();
+// The address of one end of a TCP connection.
+struct TcpAddress {
+  sockaddr_storage bytes{};
+  socklen_t size = 0;
 
-// "192.0.2.7:52114", "[::1]:7420".
-std::string EndpointText(const boost::asio::ip::tcp::endpoint& endpoint);
-// Describes an error for the end of a sentence: "connection refused".
-std::string ErrorText(const boost::system::error_code& error);
-boost::system::error_code ErrnoCode(int error_number);
+  int family() const { return bytes.ss_family; }
+  const sockaddr* get() const {
+    return reinterpret_cast<const sockaddr*>(&bytes);
+  }
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&bytes); }
+};
+
+// Returns "192.0.2.7:52114" or "[::1]:7420".
+std::string AddressText(const TcpAddress& address);
+// Describes an errno for the end of a sentence: "connection refused".
+std::string ErrorText(int error_number);
 
 enum class PollResult { kReady, kTimedOut, kWoken };
 // Waits until `fd` has one of `events`, an error or a hang-up, `wake` (may be
-// null) is raised, or `patience` ends.
+// null) is raised, or `deadline` passes.
 PollResult PollSocket(int fd, short events, const WakeSignal* wake,
                       WaitDeadline* deadline);
 
 // Resolves a name to all of its addresses. Waits for the name server no longer
-// than `patience` and `wake` allow.
+// than `deadline` and `wake` allow.
 // kDeadPeer if the name does not resolve.
 [[nodiscard]] rocksdb::Status Resolve(
     const HostPort& where, bool passive,
     const std::shared_ptr<WakeSignal>& wake, WaitDeadline* deadline,
-    std::vector<boost::asio::ip::tcp::endpoint>* endpoints);
+    std::vector<TcpAddress>* addresses);
 
 // Makes the Connection of a connected socket with that peer address.
 using MakeConnection = std::function<std::unique_ptr<Connection>(
-    boost::asio::ip::tcp::socket socket,
-    const boost::asio::ip::tcp::endpoint& peer)>;
+    Descriptor socket, const TcpAddress& peer)>;
 
-std::unique_ptr<Connection> MakeTcpConnection(
-    boost::asio::ip::tcp::socket socket,
-    const boost::asio::ip::tcp::endpoint& peer);
+std::unique_ptr<Connection> MakeTcpConnection(Descriptor socket,
+                                              const TcpAddress& peer);
 
 // Takes over a connected Unix socket. Its Handshake() returns `admitted`.
 std::unique_ptr<Connection> MakeUnixConnection(
-    int socket, std::string peer, std::optional<PeerIdentity> identity,
+    Descriptor socket, std::string peer, std::optional<PeerIdentity> identity,
     const rocksdb::Status& admitted);
 
 // Waits for a connection at the listening socket `fd`, which does not block,
@@ -81,8 +85,8 @@ std::unique_ptr<Connection> MakeUnixConnection(
 //   Aborted    `wake` was raised
 //   kInternal  the listening socket is broken
 [[nodiscard]] rocksdb::Status AcceptSocket(int fd, const std::string& address,
-                                           WakeSignal* wake,
-                                           sockaddr_storage* peer, int* socket);
+                                           WakeSignal* wake, TcpAddress* peer,
+                                           Descriptor* socket);
 
 // As ListenTcp() and MakeTcpDialer(), with connections that `make` makes.
 [[nodiscard]] rocksdb::Status ListenWith(const HostPort& where,

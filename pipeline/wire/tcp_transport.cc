@@ -1,11 +1,8 @@
 // Opening TCP connections: the listening and the dialing side.
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <vector>
 
 #include "format/end_state.h"
@@ -14,8 +11,6 @@
 namespace sstferry {
 namespace {
 
-namespace asio = boost::asio;
-using asio::ip::tcp;
 using rocksdb::Status;
 
 // As long as the system allows: with a full one, a peer's attempt waits for its
@@ -52,8 +47,8 @@ bool AcceptMayRetry(int error) {
 
 class TcpListener final : public Listener {
  public:
-  TcpListener(tcp::acceptor acceptor, std::string address, MakeConnection make)
-      : acceptor_(std::move(acceptor)),
+  TcpListener(Descriptor socket, std::string address, MakeConnection make)
+      : socket_(std::move(socket)),
         address_(std::move(address)),
         make_(std::move(make)) {}
 
@@ -62,36 +57,46 @@ class TcpListener final : public Listener {
   const std::string& address() const override { return address_; }
 
  private:
-  tcp::acceptor acceptor_;
+  const Descriptor socket_;
   const std::string address_;
   const MakeConnection make_;
   WakeSignal wake_;
 };
 
 Status TcpListener::Accept(std::unique_ptr<Connection>* connection) {
-  sockaddr_storage address;
-  int fd = -1;
-  const Status status = AcceptSocket(acceptor_.native_handle(), address_,
-                                     &wake_, &address, &fd);
+  TcpAddress peer;
+  Descriptor socket;
+  const Status status =
+      AcceptSocket(socket_.get(), address_, &wake_, &peer, &socket);
   if (status.ok()) {
-    tcp::endpoint peer;
-    std::memcpy(peer.data(), &address,
-                std::min(sizeof(address), peer.capacity()));
-    *connection =
-        make_(tcp::socket(SocketContext(), peer.protocol(), fd), peer);
+    *connection = make_(std::move(socket), peer);
   }
   return status;
 }
 
-boost::system::error_code OpenAcceptor(const tcp::endpoint& endpoint,
-                                       tcp::acceptor* acceptor) {
-  boost::system::error_code error;
-  acceptor->open(endpoint.protocol(), error);
-  if (!error) acceptor->set_option(tcp::acceptor::reuse_address(true), error);
-  if (!error) acceptor->bind(endpoint, error);
-  if (!error) acceptor->listen(kBacklog, error);
-  if (!error) acceptor->non_blocking(true, error);
-  return error;
+// Returns 0 or an errno.
+int OpenListening(const TcpAddress& address, Descriptor* socket_out) {
+  const int on = 1;
+  Descriptor made(socket(address.family(),
+                         SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!made.is_open() ||
+      setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
+      bind(made.get(), address.get(), address.size) != 0 ||
+      listen(made.get(), kBacklog) != 0) {
+    return errno;
+  }
+  *socket_out = std::move(made);
+  return 0;
+}
+
+// Returns the socket's own address.
+TcpAddress OwnAddress(const Descriptor& socket) {
+  TcpAddress address;
+  address.size = sizeof(address.bytes);
+  if (getsockname(socket.get(), address.get(), &address.size) != 0) {
+    address.size = 0;
+  }
+  return address;
 }
 
 class TcpDialer final : public Dialer {
@@ -105,11 +110,11 @@ class TcpDialer final : public Dialer {
   const std::string& address() const override { return address_; }
 
  private:
-  Status Connect(const tcp::endpoint& endpoint, WaitDeadline* deadline,
+  Status Connect(const TcpAddress& address, WaitDeadline* deadline,
                  std::unique_ptr<Connection>* connection) const;
-  std::string Where(const tcp::endpoint& endpoint) const;
-  Status Failed(const tcp::endpoint& endpoint,
-                const boost::system::error_code& error) const;
+  std::string Where(const TcpAddress& address) const;
+  Status Failed(const TcpAddress& address,
+                int error) const;
 
   const HostPort where_;
   const std::string address_;
@@ -120,19 +125,19 @@ class TcpDialer final : public Dialer {
 Status TcpDialer::Dial(const WaitLimit& limit,
                        std::unique_ptr<Connection>* connection) {
   WaitDeadline resolving(limit);
-  std::vector<tcp::endpoint> endpoints;
-  Status status = Resolve(where_, false, wake_, &resolving, &endpoints);
-  for (size_t i = 0; status.ok() && i < endpoints.size(); ++i) {
+  std::vector<TcpAddress> addresses;
+  Status status = Resolve(where_, false, wake_, &resolving, &addresses);
+  for (size_t i = 0; status.ok() && i < addresses.size(); ++i) {
     // A silent address must not use up the time of those after it.
     WaitLimit share = limit;
-    const auto addresses_left = static_cast<int64_t>(endpoints.size() - i);
+    const auto addresses_left = static_cast<int64_t>(addresses.size() - i);
     share.idle = limit.idle / addresses_left;
     if (limit.until != Clock::time_point::max()) {
       const Clock::time_point now = Clock::now();
       share.until = now + (limit.until - now) / addresses_left;
     }
     WaitDeadline deadline(share);
-    const Status connected = Connect(endpoints[i], &deadline, connection);
+    const Status connected = Connect(addresses[i], &deadline, connection);
     if (connected.ok() || connected.IsAborted() || addresses_left == 1) {
       return connected;
     }
@@ -140,57 +145,53 @@ Status TcpDialer::Dial(const WaitLimit& limit,
   return status;
 }
 
-Status TcpDialer::Connect(const tcp::endpoint& endpoint, WaitDeadline* deadline,
+Status TcpDialer::Connect(const TcpAddress& address, WaitDeadline* deadline,
                           std::unique_ptr<Connection>* connection) const {
   if (wake_->raised()) {
-    return ClosedHere("connect " + Where(endpoint));
+    return ClosedHere("connect " + Where(address));
   }
-  tcp::socket socket(SocketContext());
-  boost::system::error_code error;
-  socket.open(endpoint.protocol(), error);
-  if (!error) socket.non_blocking(true, error);
-  if (error) {
-    return Failed(endpoint, error);
+  Descriptor made(socket(address.family(),
+                         SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!made.is_open()) {
+    return Failed(address, errno);
   }
-  // Asio's own connect() would wait without a limit.
-  const int fd = socket.native_handle();
-  if (connect(fd, endpoint.data(), static_cast<socklen_t>(endpoint.size())) !=
-      0) {
+  if (connect(made.get(), address.get(), address.size) != 0) {
     if (errno != EINPROGRESS && errno != EINTR) {
-      return Failed(endpoint, ErrnoCode(errno));
+      return Failed(address, errno);
     }
-    const PollResult result = PollSocket(fd, POLLOUT, wake_.get(), deadline);
+    const PollResult result =
+        PollSocket(made.get(), POLLOUT, wake_.get(), deadline);
     if (result == PollResult::kWoken) {
-      return ClosedHere("connect " + Where(endpoint));
+      return ClosedHere("connect " + Where(address));
     }
     if (result == PollResult::kTimedOut) {
-      return MakeStatus(EndState::kDeadPeer, "connect " + Where(endpoint) +
+      return MakeStatus(EndState::kDeadPeer, "connect " + Where(address) +
                                                  ": no answer in time");
     }
     int failure = 0;
     socklen_t length = sizeof(failure);
-    getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &length);
+    getsockopt(made.get(), SOL_SOCKET, SO_ERROR, &failure, &length);
     if (failure != 0) {
-      return Failed(endpoint, ErrnoCode(failure));
+      return Failed(address, failure);
     }
   }
   // On a free local port TCP may connect a socket to itself.
-  if (socket.local_endpoint(error) == endpoint) {
-    return Failed(endpoint, ErrnoCode(ECONNREFUSED));
+  if (AddressText(OwnAddress(made)) == AddressText(address)) {
+    return Failed(address, ECONNREFUSED);
   }
-  *connection = make_(std::move(socket), endpoint);
+  *connection = make_(std::move(made), address);
   return Status::OK();
 }
 
-std::string TcpDialer::Where(const tcp::endpoint& endpoint) const {
-  const std::string text = EndpointText(endpoint);
+std::string TcpDialer::Where(const TcpAddress& address) const {
+  const std::string text = AddressText(address);
   return text == address_ ? address_ : address_ + " (" + text + ")";
 }
 
-Status TcpDialer::Failed(const tcp::endpoint& endpoint,
-                         const boost::system::error_code& error) const {
-  std::string text = "connect " + Where(endpoint) + ": " + ErrorText(error);
-  if (error == asio::error::connection_refused) {
+Status TcpDialer::Failed(const TcpAddress& address,
+                         int error) const {
+  std::string text = "connect " + Where(address) + ": " + ErrorText(error);
+  if (error == ECONNREFUSED) {
     text += "; is `sstferry serve` running there?";
   }
   return PeerGone(text);
@@ -199,34 +200,33 @@ Status TcpDialer::Failed(const tcp::endpoint& endpoint,
 }  // namespace
 
 Status AcceptSocket(int fd, const std::string& address, WakeSignal* wake,
-                    sockaddr_storage* peer, int* socket) {
+                    TcpAddress* peer, Descriptor* socket) {
   for (;;) {
     WaitDeadline forever(WaitLimit::Forever());
     if (PollSocket(fd, POLLIN, wake, &forever) == PollResult::kWoken) {
       return ClosedHere("accept on " + address);
     }
-    socklen_t length = sizeof(*peer);
-    *socket = accept4(fd, reinterpret_cast<sockaddr*>(peer), &length,
-                      SOCK_CLOEXEC);
+    peer->size = sizeof(peer->bytes);
+    *socket = Descriptor(accept4(fd, peer->get(), &peer->size, SOCK_CLOEXEC));
+    const int error = errno;
     char first = 0;
-    if (*socket >= 0 && recv(*socket, &first, sizeof(first),
-                             MSG_PEEK | MSG_DONTWAIT) != 0) {
+    if (socket->is_open() && recv(socket->get(), &first, sizeof(first),
+                                  MSG_PEEK | MSG_DONTWAIT) != 0) {
       return Status::OK();
     }
-    if (*socket >= 0) {
+    if (socket->is_open()) {
       // It has closed while it waited: a flood's is not worth a thread, behind
       // which honest peers would wait.
-      close(*socket);
+      *socket = Descriptor();
       continue;
     }
-    const int error = errno;
     if (error == EAGAIN || error == EWOULDBLOCK) {
       continue;
     }
     if (!AcceptMayRetry(error)) {
       return MakeStatus(EndState::kInternal,
                         "accept on " + address + ": " +
-                            ErrorText(ErrnoCode(error)));
+                            ErrorText(error));
     }
     WaitDeadline pause(WaitLimit::Within(kShortagePause));
     if (PollSocket(-1, 0, wake, &pause) == PollResult::kWoken) {
@@ -238,29 +238,27 @@ Status AcceptSocket(int fd, const std::string& address, WakeSignal* wake,
 Status ListenWith(const HostPort& where, const MakeConnection& make,
                   std::unique_ptr<Listener>* listener) {
   WaitDeadline forever(WaitLimit::Forever());
-  std::vector<tcp::endpoint> endpoints;
+  std::vector<TcpAddress> addresses;
   const Status resolved =
-      Resolve(where, true, nullptr, &forever, &endpoints);
+      Resolve(where, true, nullptr, &forever, &addresses);
   if (!resolved.ok()) {
     return MakeStatus(EndState::kRefused,
                       "listen on " + ToString(where) + ": " +
                           MessageOf(resolved));
   }
-  boost::system::error_code error;
-  for (const tcp::endpoint& endpoint : endpoints) {
-    tcp::acceptor acceptor(SocketContext());
-    error = OpenAcceptor(endpoint, &acceptor);
-    if (!error) {
-      const tcp::endpoint bound = acceptor.local_endpoint(error);
-      if (!error) {
-        *listener = std::make_unique<TcpListener>(
-            std::move(acceptor), EndpointText(bound), make);
-        return Status::OK();
-      }
+  int error = 0;
+  for (const TcpAddress& address : addresses) {
+    Descriptor listening;
+    error = OpenListening(address, &listening);
+    if (error == 0) {
+      const std::string bound = AddressText(OwnAddress(listening));
+      *listener = std::make_unique<TcpListener>(std::move(listening), bound,
+                                                make);
+      return Status::OK();
     }
   }
   std::string text = "listen on " + ToString(where) + ": " + ErrorText(error);
-  if (error == asio::error::address_in_use) {
+  if (error == EADDRINUSE) {
     text += "; is another `sstferry serve` running there?";
   }
   return MakeStatus(EndState::kRefused, text);

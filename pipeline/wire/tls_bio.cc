@@ -1,46 +1,36 @@
 #include "pipeline/wire/tls_bio.h"
 
-#include <boost/asio/error.hpp>
+#include <cerrno>
 
 namespace sstferry {
 namespace {
 
-namespace asio = boost::asio;
-
 int ReadSocket(BIO* bio, char* buffer, int capacity) {
   auto* const io = static_cast<SocketIo*>(BIO_get_data(bio));
   BIO_clear_retry_flags(bio);
-  boost::system::error_code error;
+  int error = 0;
   const size_t got =
       io->socket->ReadSome(buffer, static_cast<size_t>(capacity), &error);
-  if (!error) {
-    return static_cast<int>(got);
-  }
-  if (error == asio::error::would_block) {
+  if (error == EAGAIN) {
     BIO_set_retry_read(bio);
     return -1;
   }
-  io->ended = error == asio::error::eof;
-  io->error = io->ended ? boost::system::error_code() : error;
-  return io->ended ? 0 : -1;
+  io->error = error;
+  io->ended = error == 0 && got == 0;
+  return error == 0 ? static_cast<int>(got) : -1;
 }
 
 int WriteSocket(BIO* bio, const char* data, int bytes) {
   auto* const io = static_cast<SocketIo*>(BIO_get_data(bio));
   BIO_clear_retry_flags(bio);
-  boost::system::error_code error;
-  size_t written = 0;
-  if (io->more_follows) {
-    written = io->socket->WriteSomeOfMore(data, static_cast<size_t>(bytes),
-                                          &error);
-  } else {
-    const asio::const_buffer buffer(data, static_cast<size_t>(bytes));
-    written = io->socket->WriteSome(GatherList{&buffer, 1}, &error);
-  }
-  if (!error) {
+  int error = 0;
+  const iovec part = {const_cast<char*>(data), static_cast<size_t>(bytes)};
+  const size_t written =
+      io->socket->WriteSome(&part, 1, io->more_follows, &error);
+  if (error == 0) {
     return static_cast<int>(written);
   }
-  if (error == asio::error::would_block) {
+  if (error == EAGAIN) {
     BIO_set_retry_write(bio);
   } else {
     io->error = error;

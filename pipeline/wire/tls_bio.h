@@ -13,7 +13,7 @@ struct SocketIo {
   ConnectedSocket* socket = nullptr;
   bool more_follows = false;  // the next bytes are written at once
   bool ended = false;         // the peer closed
-  boost::system::error_code error;
+  int error = 0;  // an errno
 };
 
 // Makes a BIO over `io`, which must outlive it; null if memory is short.

@@ -2,6 +2,7 @@
 // so each call into it is short and under a lock; waiting is done outside.
 #include "pipeline/wire/tls_connection.h"
 
+#include <arpa/inet.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
@@ -23,8 +24,6 @@
 namespace sstferry {
 namespace {
 
-namespace asio = boost::asio;
-using asio::ip::tcp;
 using rocksdb::Slice;
 using rocksdb::Status;
 
@@ -93,9 +92,16 @@ class RecordCutter {
   Slice piece_;
 };
 
+// True for an address of IPv4 or IPv6, false for a name.
+bool IsIpAddress(const std::string& host) {
+  in6_addr unused;
+  return inet_pton(AF_INET, host.c_str(), &unused) == 1 ||
+         inet_pton(AF_INET6, host.c_str(), &unused) == 1;
+}
+
 class TlsConnection final : public Connection {
  public:
-  TlsConnection(tcp::socket socket, const tcp::endpoint& peer,
+  TlsConnection(Descriptor socket, const TcpAddress& peer,
                 std::shared_ptr<const TlsContext> context,
                 const std::string& expected_name, uint64_t rekey_after_bytes);
   ~TlsConnection() override;
@@ -154,11 +160,11 @@ class TlsConnection final : public Connection {
   bool closing_ = false;
 };
 
-TlsConnection::TlsConnection(tcp::socket socket, const tcp::endpoint& peer,
+TlsConnection::TlsConnection(Descriptor socket, const TcpAddress& peer,
                              std::shared_ptr<const TlsContext> context,
                              const std::string& expected_name,
                              uint64_t rekey_after_bytes)
-    : socket_(std::move(socket), EndpointText(peer)),
+    : socket_(std::move(socket), AddressText(peer)),
       context_(std::move(context)),
       expected_name_(expected_name),
       where_("TLS with peer " + socket_.peer() + ": "),
@@ -189,17 +195,13 @@ TlsConnection::~TlsConnection() {
 }
 
 Status TlsConnection::ExpectName() {
-  boost::system::error_code error;
-  auto address = asio::ip::make_address(expected_name_, error);
+  // A certificate names an address without the interface ("fe80::1%eth0").
+  const std::string address =
+      expected_name_.substr(0, expected_name_.find('%'));
   bool accepted = false;
-  if (!error) {
-    if (address.is_v6()) {
-      auto without_scope = address.to_v6();
-      without_scope.scope_id(0);
-      address = without_scope;
-    }
-    accepted = X509_VERIFY_PARAM_set1_ip_asc(
-                   SSL_get0_param(ssl_), address.to_string().c_str()) == 1;
+  if (IsIpAddress(address)) {
+    accepted = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_),
+                                             address.c_str()) == 1;
   } else {
     SSL_set_hostflags(ssl_, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT |
                                 X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
@@ -269,11 +271,11 @@ Status TlsConnection::LookForPlainPeer(WaitDeadline* deadline) {
       memcmp(first.data(), header.data(), first.size()) != 0) {
     return Status::OK();
   }
-  const std::array<asio::const_buffer, 2> frame = {
-      asio::const_buffer(header.data(), header.size()),
-      asio::const_buffer(payload.data(), payload.size())};
-  boost::system::error_code ignored;
-  socket_.WriteSome(GatherList{frame.data(), frame.size()}, &ignored);
+  const std::array<iovec, 2> frame = {
+      iovec{header.data(), header.size()},
+      iovec{payload.data(), payload.size()}};
+  int ignored = 0;
+  socket_.WriteSome(frame.data(), frame.size(), /*more=*/false, &ignored);
   std::lock_guard<std::mutex> lock(mu_);
   failure_ = MakeStatus(EndState::kDenied,
                         where_ + "expected a TLS handshake, found a plain "
@@ -384,7 +386,7 @@ Status TlsConnection::WriteRecord(const Slice& piece, bool is_last,
   const int result = SSL_write_ex(ssl_, piece.data(), piece.size(), written);
   io_.more_follows = false;
   bytes_since_rekey_ += *written;
-  const bool socket_failed = static_cast<bool>(io_.error);
+  const bool socket_failed = io_.error != 0;
   status = AfterCall("write", result, wait_for);
   if (!status.ok() && socket_failed) {
     status = AlertBehind(status);
@@ -404,7 +406,7 @@ Status TlsConnection::AlertBehind(const Status& write_failure) {
   BeginCall();
   const int result = SSL_peek_ex(ssl_, &byte, 1, &got);
   const Status behind = AfterCall("write", result, &ignored);
-  const bool says_more = !behind.ok() && !io_.error && !io_.ended;
+  const bool says_more = !behind.ok() && io_.error == 0 && !io_.ended;
   write_failure_ = says_more ? behind : write_failure;
   failure_ = says_more ? behind : Status::OK();
   return write_failure_;
@@ -432,7 +434,7 @@ Status TlsConnection::Usable() const {
 
 void TlsConnection::BeginCall() {
   ERR_clear_error();
-  io_.error = boost::system::error_code();
+  io_.error = 0;
   io_.ended = false;
 }
 
@@ -449,7 +451,7 @@ Status TlsConnection::AfterCall(const char* action, int result,
       *wait_for = POLLOUT;
       return Status::OK();
     case SSL_ERROR_ZERO_RETURN:
-      if (!io_.error) {
+      if (io_.error == 0) {
         peer_ended_ = true;
         return Status::OK();
       }
@@ -472,7 +474,7 @@ Status TlsConnection::ExplainFailure(const char* action) {
         where_ + DescribeVerifyFailure(verify_failure_, peer_role_,
                                        expected_name_, context_->files().ca));
   }
-  if (io_.error) {
+  if (io_.error != 0) {
     return socket_.Failed(action, io_.error);
   }
   if (io_.ended) {
@@ -523,7 +525,7 @@ Status TlsConnection::ExplainReason(const char* action,
 }  // namespace
 
 std::unique_ptr<Connection> MakeTlsConnection(
-    tcp::socket socket, const tcp::endpoint& peer,
+    Descriptor socket, const TcpAddress& peer,
     std::shared_ptr<const TlsContext> context,
     const std::string& expected_name, uint64_t rekey_after_bytes) {
   return std::make_unique<TlsConnection>(std::move(socket), peer,

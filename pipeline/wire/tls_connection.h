@@ -1,11 +1,10 @@
 // Only tls_*.cc and tests include this.
 #pragma once
 
-#include <boost/asio/ip/tcp.hpp>
-
 #include <memory>
 #include <string>
 
+#include "pipeline/wire/tcp_socket.h"
 #include "pipeline/wire/tls_context.h"
 
 namespace sstferry {
@@ -17,8 +16,7 @@ inline constexpr uint64_t kRekeyAfterBytes = 64ull << 30;
 // Takes over a connected socket. `expected_name` is the dialed host; a server
 // does not use it.
 std::unique_ptr<Connection> MakeTlsConnection(
-    boost::asio::ip::tcp::socket socket,
-    const boost::asio::ip::tcp::endpoint& peer,
+    Descriptor socket, const TcpAddress& peer,
     std::shared_ptr<const TlsContext> context,
     const std::string& expected_name,
     uint64_t rekey_after_bytes = kRekeyAfterBytes);

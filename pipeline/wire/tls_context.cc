@@ -1,6 +1,3 @@
-// Asio's ssl::context loads the files. Its ssl::stream is not used: its
-// synchronous calls wait without a limit, lose bytes on a non-blocking socket,
-// and let no thread read while another writes.
 #include "pipeline/wire/tls_context.h"
 
 #include <openssl/err.h>
@@ -8,8 +5,6 @@
 #include <openssl/x509err.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <boost/asio/ssl/error.hpp>
 
 #include <cerrno>
 #include <cstdio>
@@ -21,8 +16,6 @@
 namespace sstferry {
 namespace {
 
-namespace ssl = boost::asio::ssl;
-using boost::system::error_code;
 using rocksdb::Status;
 
 // AES-128 first: it is safe enough, and the fastest.
@@ -53,40 +46,42 @@ Status CheckReadable(const char* option, const std::string& file) {
   return Status::OK();
 }
 
-std::string Reason(const error_code& error) {
-  const char* const reason =
-      error.category() == boost::asio::error::get_ssl_category()
-          ? ERR_reason_error_string(static_cast<unsigned long>(error.value()))
-          : nullptr;
-  return reason != nullptr ? reason : error.message();
+// Returns why OpenSSL's last call failed.
+std::string Reason() {
+  const unsigned long error = ERR_peek_last_error();
+  const char* const reason = ERR_reason_error_string(error);
+  return reason != nullptr ? reason : "no reason is known";
+}
+
+// Called for a key with a passphrase; without it OpenSSL would ask on the
+// terminal. Sets the bool that `encrypted` points to.
+int GiveNoPassphrase(char*, int, int, void* encrypted) {
+  *static_cast<bool*>(encrypted) = true;
+  return 0;
 }
 
 }  // namespace
 
-TlsContext::TlsContext(const TlsFiles& files, TlsRole role)
-    : files_(files),
-      role_(role),
-      context_(role == TlsRole::kServer ? ssl::context::tls_server
-                                        : ssl::context::tls_client) {}
-
 Status TlsContext::Load(const TlsFiles& files, TlsRole role,
                         std::shared_ptr<const TlsContext>* out) {
-  try {
-    std::shared_ptr<TlsContext> context(new TlsContext(files, role));
-    context->SetPolicy();
-    const Status status = context->LoadFiles();
-    if (status.ok()) {
-      *out = context;
-    }
-    return status;
-  } catch (const std::exception& error) {  // OpenSSL could not be started
-    return MakeStatus(EndState::kInternal,
-                      std::string("TLS: ") + error.what());
+  ERR_clear_error();
+  SSL_CTX* const made = SSL_CTX_new(
+      role == TlsRole::kServer ? TLS_server_method() : TLS_client_method());
+  if (made == nullptr) {
+    return MakeStatus(EndState::kInternal, "TLS: " + Reason());
   }
+  const std::shared_ptr<TlsContext> context(new TlsContext(files, role, made));
+  context->SetPolicy();
+  const Status status = context->LoadFiles();
+  if (status.ok()) {
+    *out = context;
+  }
+  ERR_clear_error();
+  return status;
 }
 
 void TlsContext::SetPolicy() {
-  SSL_CTX* const context = context_.native_handle();
+  SSL_CTX* const context = context_.get();
   SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
   SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION);
   SSL_CTX_set_ciphersuites(context, kCipherSuites);
@@ -119,53 +114,43 @@ Status TlsContext::LoadFiles() {
       return status;
     }
   }
-  error_code error;
-  // Without this OpenSSL would ask on the terminal.
-  bool encrypted = false;
-  context_.set_password_callback(
-      [&encrypted](size_t, ssl::context::password_purpose) {
-        encrypted = true;
-        return std::string();
-      },
-      error);
-  context_.use_certificate_chain_file(files_.cert, error);
-  if (error) {
+  SSL_CTX* const context = context_.get();
+  if (SSL_CTX_use_certificate_chain_file(context, files_.cert.c_str()) != 1) {
     return Unusable("--tls-cert", files_.cert,
-                    "expected PEM certificates: " + Reason(error));
+                    "expected PEM certificates: " + Reason());
   }
-  context_.use_private_key_file(files_.key, ssl::context::pem, error);
+  bool encrypted = false;
+  SSL_CTX_set_default_passwd_cb(context, GiveNoPassphrase);
+  SSL_CTX_set_default_passwd_cb_userdata(context, &encrypted);
+  const bool loaded = SSL_CTX_use_PrivateKey_file(context, files_.key.c_str(),
+                                                  SSL_FILETYPE_PEM) == 1;
+  SSL_CTX_set_default_passwd_cb_userdata(context, nullptr);
+  SSL_CTX_set_default_passwd_cb(context, nullptr);
   const bool mismatch =
-      error && ERR_GET_REASON(static_cast<unsigned long>(error.value())) ==
-                   X509_R_KEY_VALUES_MISMATCH;
+      !loaded &&
+      ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH;
   if (encrypted) {
     return Unusable("--tls-key", files_.key,
                     "expected a key without a passphrase; keep it in a file "
                     "that only its owner can read");
   }
-  if (error && !mismatch) {
+  if (!loaded && !mismatch) {
     return Unusable("--tls-key", files_.key,
-                    "expected a PEM private key: " + Reason(error));
+                    "expected a PEM private key: " + Reason());
   }
-  if (mismatch || SSL_CTX_check_private_key(context_.native_handle()) != 1) {
+  if (mismatch || SSL_CTX_check_private_key(context) != 1) {
     return Unusable("--tls-key", files_.key,
                     "is not the key of --tls-cert " + files_.cert);
   }
-  context_.load_verify_file(files_.ca, error);
-  if (error) {
+  if (SSL_CTX_load_verify_locations(context, files_.ca.c_str(), nullptr) !=
+      1) {
     return Unusable("--tls-ca", files_.ca,
-                    "expected PEM certificates: " + Reason(error));
+                    "expected PEM certificates: " + Reason());
   }
-  // The callback must not outlive `encrypted`.
-  context_.set_password_callback(
-      [](size_t, ssl::context::password_purpose) { return std::string(); },
-      error);
   return Status::OK();
 }
 
-SSL* TlsContext::NewSession() const {
-  // native_handle() is not const, and SSL_new() only reads and counts.
-  return SSL_new(const_cast<ssl::context&>(context_).native_handle());
-}
+SSL* TlsContext::NewSession() const { return SSL_new(context_.get()); }
 
 std::vector<std::string> TlsWarnings(const TlsFiles& files) {
   std::vector<std::string> warnings;

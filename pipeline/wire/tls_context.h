@@ -2,7 +2,7 @@
 // its connections share. Only tls_*.cc include this.
 #pragma once
 
-#include <boost/asio/ssl/context.hpp>
+#include <openssl/ssl.h>
 
 #include <memory>
 
@@ -28,13 +28,14 @@ class TlsContext {
   SSL* NewSession() const;
 
  private:
-  TlsContext(const TlsFiles& files, TlsRole role);
+  TlsContext(const TlsFiles& files, TlsRole role, SSL_CTX* context)
+      : files_(files), role_(role), context_(context, SSL_CTX_free) {}
   [[nodiscard]] rocksdb::Status LoadFiles();
   void SetPolicy();
 
   const TlsFiles files_;
   const TlsRole role_;
-  boost::asio::ssl::context context_;
+  const std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context_;
 };
 
 }  // namespace sstferry

@@ -6,7 +6,6 @@
 
 namespace sstferry {
 
-using boost::asio::ip::tcp;
 using rocksdb::Status;
 
 namespace {
@@ -53,7 +52,7 @@ Status ListenTls(const HostPort& where, const TlsFiles& files,
   *reload = [slot](const TlsFiles& again) { return slot->Load(again); };
   return ListenWith(
       where,
-      [slot](tcp::socket socket, const tcp::endpoint& peer) {
+      [slot](Descriptor socket, const TcpAddress& peer) {
         return MakeTlsConnection(std::move(socket), peer, slot->context(), "");
       },
       listener);
@@ -67,8 +66,8 @@ Status MakeTlsDialer(const HostPort& where, const TlsFiles& files,
     return status;
   }
   *dialer = MakeDialerWith(
-      where, [context, name = where.host](tcp::socket socket,
-                                          const tcp::endpoint& peer) {
+      where, [context, name = where.host](Descriptor socket,
+                                          const TcpAddress& peer) {
         return MakeTlsConnection(std::move(socket), peer, context, name);
       });
   return Status::OK();

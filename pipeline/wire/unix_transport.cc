@@ -33,7 +33,7 @@ Status CannotListen(const std::string& path, const std::string& why) {
 }
 
 Status CannotListen(const std::string& path, int error) {
-  return CannotListen(path, ErrorText(ErrnoCode(error)));
+  return CannotListen(path, ErrorText(error));
 }
 
 sockaddr_un SocketAddress(const std::string& path) {
@@ -73,7 +73,7 @@ class DirectoryTurn {
     const std::string dir = path.substr(0, path.rfind('/') + 1);
     fd_ = open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd_ < 0) {
-      return CannotListen(path, dir + ": " + ErrorText(ErrnoCode(errno)));
+      return CannotListen(path, dir + ": " + ErrorText(errno));
     }
     WaitDeadline deadline(WaitLimit::Within(kBeginLimit));
     while (flock(fd_, LOCK_EX | LOCK_NB) != 0) {
@@ -115,7 +115,7 @@ Status RemoveDeadSocket(const std::string& path) {
         path, error == 0 || error == EAGAIN
                   ? "address already in use; is another `sstferry serve` "
                     "running there?"
-                  : ErrorText(ErrnoCode(error)));
+                  : ErrorText(error));
   }
   return unlink(path.c_str()) == 0 ? Status::OK() : CannotListen(path, errno);
 }
@@ -205,8 +205,8 @@ Status UnixListener::Begin() {
 
 Status UnixListener::Accept(std::unique_ptr<Connection>* connection) {
   for (;;) {
-    sockaddr_storage unnamed;
-    int socket = -1;
+    TcpAddress unnamed;
+    Descriptor socket;
     const Status status =
         AcceptSocket(fd_, address_, &wake_, &unnamed, &socket);
     if (!status.ok()) {
@@ -214,13 +214,13 @@ Status UnixListener::Accept(std::unique_ptr<Connection>* connection) {
     }
     ucred peer = {};
     socklen_t length = sizeof(peer);
-    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
-      close(socket);
+    if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) !=
+        0) {
       continue;
     }
     const std::string who = "uid " + std::to_string(peer.uid);
     *connection = MakeUnixConnection(
-        socket, who, PeerIdentity{who, {}},
+        std::move(socket), who, PeerIdentity{who, {}},
         MayConnect(peer.uid)
             ? Status::OK()
             : MakeStatus(EndState::kDenied,
@@ -264,15 +264,12 @@ Status UnixDialer::Dial(const WaitLimit& limit,
     if (wake_.raised()) {
       return ClosedHere("connect " + address_);
     }
-    const int fd = NewSocket();
-    error = fd < 0 ? errno : ConnectSocket(fd, path_);
+    Descriptor made(NewSocket());
+    error = made.is_open() ? ConnectSocket(made.get(), path_) : errno;
     if (error == 0) {
-      *connection =
-          MakeUnixConnection(fd, address_, std::nullopt, Status::OK());
+      *connection = MakeUnixConnection(std::move(made), address_, std::nullopt,
+                                       Status::OK());
       return Status::OK();
-    }
-    if (fd >= 0) {
-      close(fd);
     }
     // poll(2) does not tell when a backlog has room again.
     WaitDeadline pause(WaitLimit::Within(kLookAgain));
@@ -284,7 +281,7 @@ Status UnixDialer::Dial(const WaitLimit& limit,
                         "connect " + address_ + ": no answer in time");
     }
   }
-  std::string text = "connect " + address_ + ": " + ErrorText(ErrnoCode(error));
+  std::string text = "connect " + address_ + ": " + ErrorText(error);
   if (error == EACCES) {
     return MakeStatus(EndState::kDenied,
                       text + "; does `sstferry serve` there have --allow-uid " +

@@ -363,8 +363,7 @@ TEST_CASE("TLS changes its keys before they wear out", "[wire][tls]") {
   std::unique_ptr<Listener> listener;
   REQUIRE_OK(ListenWith(
       {"127.0.0.1", 0},
-      [&](boost::asio::ip::tcp::socket socket,
-          const boost::asio::ip::tcp::endpoint& peer) {
+      [&](Descriptor socket, const TcpAddress& peer) {
         return MakeTlsConnection(std::move(socket), peer, context, "",
                                  kRekeyBytes);
       },
