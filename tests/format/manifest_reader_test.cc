@@ -126,7 +126,7 @@ std::string NewFile(uint64_t number, const std::string& fields = "") {
 
 TEST_CASE("A MANIFEST tells the files that the open database tells",
           "[format][rocksdb]") {
-  const test::TempDir dir;
+  const ScratchDir dir;
   rocksdb::ColumnFamilyOptions many_levels = test::Quiet();
   many_levels.target_file_size_base = 4 << 10;
   many_levels.max_bytes_for_level_base = 16 << 10;
@@ -177,7 +177,7 @@ TEST_CASE("A MANIFEST tells the files that the open database tells",
 
 TEST_CASE("A MANIFEST that was written anew tells the same",
           "[format][rocksdb]") {
-  const test::TempDir dir;
+  const ScratchDir dir;
   rocksdb::ColumnFamilyOptions blobs = test::Quiet();
   blobs.enable_blob_files = true;
   test::Families families = test::OneFamily(blobs);
@@ -199,7 +199,7 @@ TEST_CASE("A MANIFEST that was written anew tells the same",
 }
 
 TEST_CASE("A MANIFEST tells which WALs recovery needs", "[format][rocksdb]") {
-  const test::TempDir dir;
+  const ScratchDir dir;
   test::Families families = test::OneFamily(test::Quiet());
   families.emplace_back("second", test::Quiet());
   rocksdb::DBOptions options;

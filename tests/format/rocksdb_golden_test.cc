@@ -159,7 +159,7 @@ rocksdb::DBOptions Options() {
   return options;
 }
 
-void RewriteManifest(const test::TempDir& dir) {
+void RewriteManifest(const ScratchDir& dir) {
   rocksdb::ColumnFamilyOptions blobs = test::Quiet();
   blobs.enable_blob_files = true;
   blobs.min_blob_size = 4;
@@ -193,7 +193,7 @@ void RewriteManifest(const test::TempDir& dir) {
   Rewrite("manifest", "whole", test::ManifestBytes(dir / "manifest"), 0);
 }
 
-void RewritePlainWals(const test::TempDir& dir) {
+void RewritePlainWals(const ScratchDir& dir) {
   for (const bool recycled : {false, true}) {
     rocksdb::DBOptions options = Options();
     options.recycle_log_file_num = recycled ? 1 : 0;
@@ -226,7 +226,7 @@ void RewritePlainWals(const test::TempDir& dir) {
   RewriteWal(db.get(), "entries");
 }
 
-void RewriteTransactions(const test::TempDir& dir) {
+void RewriteTransactions(const ScratchDir& dir) {
   for (const auto& [policy, name] :
        {std::pair(rocksdb::WRITE_COMMITTED, "write_committed"),
         std::pair(rocksdb::WRITE_PREPARED, "write_prepared"),
@@ -274,7 +274,7 @@ TEST_CASE("Logs and MANIFESTs of released versions are read as before",
 
 TEST_CASE("Logs and MANIFESTs of the linked RocksDB are written anew",
           "[.rewrite-rocksdb]") {
-  const test::TempDir dir;
+  const ScratchDir dir;
   RewriteManifest(dir);
   RewritePlainWals(dir);
   RewriteTransactions(dir);

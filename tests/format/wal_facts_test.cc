@@ -94,7 +94,7 @@ std::string BatchAt(uint64_t sequence, const std::vector<std::string>& keys) {
 
 TEST_CASE("Keys of every family are kept in the order of the WALs",
           "[format][rocksdb]") {
-  const test::TempDir dir;
+  const ScratchDir dir;
   test::Families families = test::OneFamily(test::Quiet());
   families.emplace_back("second", test::Quiet());
   test::OpenDb db(dir / "db", families);
@@ -128,7 +128,7 @@ TEST_CASE("Prepared transactions are named until they end",
   const rocksdb::TxnDBWritePolicy policy =
       GENERATE(rocksdb::WRITE_COMMITTED, rocksdb::WRITE_PREPARED,
                rocksdb::WRITE_UNPREPARED);
-  const test::TempDir dir;
+  const ScratchDir dir;
   Transactions db(dir / "db", policy);
   REQUIRE_OK(db->Put({}, "plain", "value"));
   REQUIRE_FALSE(db.Facts().has_prepare_sections());
@@ -149,7 +149,7 @@ TEST_CASE("Prepared transactions are named until they end",
 
 TEST_CASE("Unprepared transactions are told from prepared ones",
           "[format][rocksdb]") {
-  const test::TempDir dir;
+  const ScratchDir dir;
   Transactions db(dir / "db", rocksdb::WRITE_UNPREPARED);
   rocksdb::TransactionOptions options;
   options.write_batch_flush_threshold = 1;
@@ -177,7 +177,7 @@ TEST_CASE("A commit without prepare of write-prepared shows in the sequences",
           "[format][rocksdb]") {
   const rocksdb::TxnDBWritePolicy policy =
       GENERATE(rocksdb::WRITE_COMMITTED, rocksdb::WRITE_PREPARED);
-  const test::TempDir dir;
+  const ScratchDir dir;
   Transactions db(dir / "db", policy);
   for (const char* value : {"1", "2"}) {
     const std::unique_ptr<Transaction> transaction(db->BeginTransaction({}));

@@ -84,7 +84,7 @@ TEST_CASE("A table without block checksums is unchecked, one cut short is bad",
   }
 }
 
-std::string MakeBlobFile(const TempDir& dir) {
+std::string MakeBlobFile(const ScratchDir& dir) {
   rocksdb::ColumnFamilyOptions options = Quiet();
   options.enable_blob_files = true;
   options.min_blob_size = 10;
@@ -97,7 +97,7 @@ std::string MakeBlobFile(const TempDir& dir) {
 
 TEST_CASE("No flipped bit of a blob file passes its check",
           "[format][clone][corruption]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const std::string file = MakeBlobFile(dir);
   uint64_t count = 0;
   REQUIRE_OK(CheckBlobFile(SliceSource(file), &count));
@@ -122,7 +122,7 @@ TEST_CASE("No flipped bit of a blob file passes its check",
 
 TEST_CASE("A database id that is appended to a MANIFEST is its id",
           "[format][clone]") {
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "db", OneFamily(Quiet()));
     db.Put("key", "value");

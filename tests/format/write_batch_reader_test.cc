@@ -49,7 +49,7 @@ std::string Batch(uint32_t count, const std::string& body) {
 }  // namespace
 
 TEST_CASE("A batch is read as RocksDB wrote it", "[format][rocksdb]") {
-  const test::TempDir dir;
+  const ScratchDir dir;
   test::Families families = test::OneFamily();
   families.emplace_back("second", rocksdb::ColumnFamilyOptions());
   const test::OpenDb db(dir / "db", families);

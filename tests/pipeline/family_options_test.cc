@@ -17,6 +17,7 @@
 #include "rocksdb/memtablerep.h"
 #include "rocksdb/table.h"
 #include "tests/support/catch.h"
+#include "tests/support/scratch_dir.h"
 
 namespace sstferry {
 namespace {
@@ -72,24 +73,6 @@ void RequireLeftOut(const std::string& name, const std::string& value) {
   REQUIRE(HasNote(built.notes, "'fam': option '" + name));
 }
 
-class TempDir {
- public:
-  TempDir() {
-    std::string pattern =
-        (fs::temp_directory_path() / "sstferry-options-XXXXXX").string();
-    REQUIRE(mkdtemp(pattern.data()) != nullptr);
-    path_ = pattern;
-  }
-  ~TempDir() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  std::string path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 // The newest OPTIONS file of a database.
 DatabaseDescription ReadOptionsOf(const std::string& db_path) {
   std::string newest;
@@ -111,7 +94,7 @@ DatabaseDescription ReadOptionsOf(const std::string& db_path) {
 // Makes a database, closes it, and returns what its OPTIONS file says.
 DatabaseDescription OptionsAfterOpen(rocksdb::DBOptions db_options,
                                      const ColumnFamilyOptions& options) {
-  TempDir dir;
+  ScratchDir dir;
   db_options.create_if_missing = true;
   std::unique_ptr<rocksdb::DB> db;
   REQUIRE_OK(rocksdb::DB::Open(rocksdb::Options(db_options, options),

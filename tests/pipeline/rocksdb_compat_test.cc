@@ -141,7 +141,7 @@ TEST_CASE("Chunks are aligned only as far as their check follows",
 // Ingests one file that SstFileWriter made; returns the log of the disk.
 std::vector<std::string> LogOfIngestion(FaultyFileSystem* watched,
                                         rocksdb::Env* env) {
-  test::TempDir dir;
+  ScratchDir dir;
   rocksdb::Options options;
   options.env = env;
   options.create_if_missing = true;

@@ -255,7 +255,7 @@ void ExpectSameEntries(const std::string& source_dir,
   CompareEntries(source, *target, expected);
 }
 
-void RequireMoves(const TempDir& dir, const Expectation& expected,
+void RequireMoves(const ScratchDir& dir, const Expectation& expected,
                   const PullOptions& options) {
   for (const Via via : {Via::kDirectory, Via::kTcp}) {
     const std::string target = dir / (via == Via::kTcp ? "tcp" : "local");

@@ -1,8 +1,8 @@
 // A fresh directory under the system's temporary one, removed at the end.
 #pragma once
 
-#include <stdlib.h>
-
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -14,7 +14,11 @@ class ScratchDir {
     std::string pattern =
         (std::filesystem::temp_directory_path() / "sstferry-test-XXXXXX")
             .string();
-    path_ = mkdtemp(pattern.data()) != nullptr ? pattern : "";
+    if (mkdtemp(pattern.data()) == nullptr) {
+      std::perror(pattern.c_str());
+      std::abort();
+    }
+    path_ = pattern;
   }
   ~ScratchDir() {
     std::error_code error;

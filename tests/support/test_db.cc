@@ -79,18 +79,6 @@ void RequireNoLeftovers(const Ferried& result, const std::string& target_dir,
 
 }  // namespace
 
-TempDir::TempDir() {
-  std::string pattern =
-      (fs::temp_directory_path() / "sstferry-test-XXXXXX").string();
-  REQUIRE(mkdtemp(pattern.data()) != nullptr);
-  path_ = pattern;
-}
-
-TempDir::~TempDir() {
-  std::error_code error;
-  fs::remove_all(path_, error);
-}
-
 Families OneFamily(const rocksdb::ColumnFamilyOptions& options) {
   return {{rocksdb::kDefaultColumnFamilyName, options}};
 }
@@ -148,13 +136,17 @@ OpenDb::OpenDb(const std::string& path, const Families& families,
       })) {
     all.emplace_back();
   }
-  std::vector<rocksdb::ColumnFamilyHandle*> handles;
   REQUIRE_OK(
-      rocksdb::DB::Open(opened, path, all, &handles, IntoDb(&db_)));
-  for (rocksdb::ColumnFamilyHandle* handle : handles) {
+      rocksdb::DB::Open(opened, path, all, &listed_, IntoDb(&db_)));
+  for (rocksdb::ColumnFamilyHandle* handle : listed_) {
     handles_[handle->GetName()] = handle;
   }
 }
+
+OpenDb::OpenDb(const rocksdb::Options& options, const std::string& path,
+               Families families)
+    : OpenDb(path, families.empty() ? OneFamily(options) : families,
+             options) {}
 
 OpenDb::~OpenDb() {
   for (const auto& [name, handle] : handles_) {

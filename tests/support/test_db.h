@@ -14,24 +14,9 @@
 #include "sstferry/options.h"
 #include "sstferry/source.h"
 #include "tests/support/sample_bytes.h"
+#include "tests/support/scratch_dir.h"
 
 namespace sstferry::test {
-
-// A fresh directory under the system's temporary one, removed at the end.
-class TempDir {
- public:
-  TempDir();
-  ~TempDir();
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const {
-    return path_ + "/" + name;
-  }
-
- private:
-  std::string path_;
-};
 
 using Families = std::vector<rocksdb::ColumnFamilyDescriptor>;
 
@@ -58,6 +43,9 @@ class OpenDb {
  public:
   OpenDb(const std::string& path, const Families& families,
          const rocksdb::DBOptions& options = {});
+  // With one set of options; without `families`, "default" alone.
+  OpenDb(const rocksdb::Options& options, const std::string& path,
+         Families families = {});
   ~OpenDb();
   OpenDb(const OpenDb&) = delete;
   OpenDb& operator=(const OpenDb&) = delete;
@@ -65,6 +53,11 @@ class OpenDb {
   rocksdb::DB* operator->() const { return db_.get(); }
   rocksdb::DB* get() const { return db_.get(); }
   rocksdb::ColumnFamilyHandle* cf(const std::string& name = "default") const;
+  // In the order in which they were listed.
+  const std::vector<rocksdb::ColumnFamilyHandle*>& families() const {
+    return listed_;
+  }
+  rocksdb::ColumnFamilyHandle* family(size_t i) const { return listed_[i]; }
   bool Has(const std::string& name) const { return handles_.contains(name); }
   void Create(const rocksdb::ColumnFamilyDescriptor& family);
   void Drop(const std::string& name);
@@ -81,6 +74,7 @@ class OpenDb {
  private:
   std::unique_ptr<rocksdb::DB> db_;
   std::map<std::string, rocksdb::ColumnFamilyHandle*> handles_;
+  std::vector<rocksdb::ColumnFamilyHandle*> listed_;
 };
 
 // "k00000042"
@@ -133,7 +127,7 @@ void ExpectSameEntries(const std::string& source_dir,
                        const Expectation& expected = {});
 // Pulls dir/"source" into dir/"local" from the directory and into dir/"tcp"
 // over TCP, and requires that all of it arrives.
-void RequireMoves(const TempDir& dir, const Expectation& expected = {},
+void RequireMoves(const ScratchDir& dir, const Expectation& expected = {},
                   const PullOptions& options = {});
 // All entries of one family, in its order.
 std::vector<std::pair<std::string, std::string>> EntriesOf(

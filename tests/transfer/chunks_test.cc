@@ -52,7 +52,7 @@ TEST_CASE("A chunk overruns its size by at most one entry",
           "[transfer][exact]") {
   // The source's files are compressed many times over, so that a part, cut
   // by file bytes, holds many chunks.
-  const TempDir dir;
+  const ScratchDir dir;
   constexpr uint64_t kChunkBytes = 100'000;
   constexpr uint64_t kLargestEntry = 9 + 30'000;
   rocksdb::ColumnFamilyOptions packed = Quiet();
@@ -88,7 +88,7 @@ TEST_CASE("A chunk overruns its size by at most one entry",
 
 TEST_CASE("Entries larger than a chunk take one chunk each",
           "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "source", OneFamily(Uncompressed()));
     for (int i = 0; i < 20; ++i) {
@@ -109,7 +109,7 @@ TEST_CASE("Entries larger than a chunk take one chunk each",
 TEST_CASE("The format version is never newer than the source's files",
           "[transfer][exact]") {
   for (const uint32_t version : {2u, 4u, kMaxTableFormatVersion}) {
-    const TempDir dir;
+    const ScratchDir dir;
     Families families = {{"default", WithFormat(version)}};
     {
       OpenDb db(dir / "source", families);
@@ -128,7 +128,7 @@ TEST_CASE("The format version is never newer than the source's files",
 
 TEST_CASE("Data only in the WAL takes the format version of OPTIONS",
           "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::DBOptions options;
   options.avoid_flush_during_shutdown = true;
   {
@@ -141,7 +141,7 @@ TEST_CASE("Data only in the WAL takes the format version of OPTIONS",
 
 TEST_CASE("Names, sizes and contents of the source stay as they were",
           "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::DBOptions options;
   options.avoid_flush_during_shutdown = true;
   {

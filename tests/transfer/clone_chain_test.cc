@@ -51,7 +51,7 @@ void RequireSame(const std::string& source, const std::string& target) {
 }
 
 TEST_CASE("A chain of clones sends the same files on", "[transfer][clone]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "a");
   for (const auto& [from, to] :
        {std::pair("a", "b"), std::pair("b", "c"), std::pair("c", "d")}) {
@@ -66,7 +66,7 @@ TEST_CASE("A chain of clones sends the same files on", "[transfer][clone]") {
 
 TEST_CASE("A clone whose snapshot is gone keeps the tables that had come",
           "[transfer][clone]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "a");
   TestServer server(ServeSample(dir / "a"));  // retains nothing
   const PullOptions options = Cloning(server.address(), dir / "target");

@@ -28,7 +28,7 @@ const Comparator* BytewiseComparatorWithU64Ts();
 namespace sstferry::test {
 namespace {
 
-Ferried Clone(const TempDir& dir) {
+Ferried Clone(const ScratchDir& dir) {
   PullOptions options;
   options.method = PullMethod::kClone;
   const Ferried moved = Ferry(dir / "source", dir / "target", options);
@@ -47,7 +47,7 @@ std::string Timestamp(uint64_t number) {
 
 TEST_CASE("Every version of user-defined timestamps is in a clone",
           "[transfer][clone]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::ColumnFamilyOptions stamped = Quiet();
   stamped.comparator = rocksdb::BytewiseComparatorWithU64Ts();
   Families families = OneFamily(Quiet());
@@ -88,7 +88,7 @@ TEST_CASE("Every version of user-defined timestamps is in a clone",
 }
 
 TEST_CASE("Wide columns are in a clone", "[transfer][clone]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const rocksdb::WideColumns columns = {{"", "of the whole"},
                                         {"a", "1"},
                                         {"b", "2"}};
@@ -109,7 +109,7 @@ TEST_CASE("Wide columns are in a clone", "[transfer][clone]") {
 
 TEST_CASE("Versions that a snapshot at the source held are in a clone",
           "[transfer][clone]") {
-  const TempDir dir;
+  const ScratchDir dir;
   std::string properties;
   {
     OpenDb db(dir / "source", OneFamily(Quiet()));
@@ -139,7 +139,7 @@ TEST_CASE("Versions that a snapshot at the source held are in a clone",
 #if ROCKSDB_MAJOR > 8 || (ROCKSDB_MAJOR == 8 && ROCKSDB_MINOR >= 6)
 TEST_CASE("Tables that lack the timestamps of their keys are in a clone",
           "[transfer][clone]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::ColumnFamilyOptions stamped = Quiet();
   stamped.comparator = rocksdb::BytewiseComparatorWithU64Ts();
   stamped.persist_user_defined_timestamps = false;
@@ -217,7 +217,7 @@ void SayKeysLackTimestamps(const std::string& path) {
 TEST_CASE("Tables that lack the timestamps of their keys are refused where the "
           "application does not read them",
           "[transfer][clone]") {
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "source", OneFamily(Quiet()));
     for (int i = 0; i < 100; ++i) db.Put(NumberedKey(i), "value");
@@ -255,7 +255,7 @@ void DamageTable(const std::string& path) {
 
 TEST_CASE("Tables without checksums are compared with those of the MANIFEST",
           "[transfer][clone]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::ColumnFamilyOptions options = Quiet();
   rocksdb::BlockBasedTableOptions table;
   const bool plain = GENERATE(false, true);
@@ -291,7 +291,7 @@ TEST_CASE("Tables without checksums are compared with those of the MANIFEST",
 
 TEST_CASE("Cuckoo tables are in a clone, and counted as unchecked",
           "[transfer][clone]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::ColumnFamilyOptions options = Quiet();
   options.table_factory.reset(rocksdb::NewCuckooTableFactory());
   rocksdb::DBOptions mapped;

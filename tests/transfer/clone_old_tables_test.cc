@@ -24,7 +24,7 @@ void CopyOld(const std::string& version, const std::string& to) {
            to);
 }
 
-Ferried Swap(const TempDir& dir) {
+Ferried Swap(const ScratchDir& dir) {
   PullOptions options;
   options.source.directory = dir / "source";
   options.target_dir = dir / "target";
@@ -40,7 +40,7 @@ Ferried Swap(const TempDir& dir) {
   return swapped;
 }
 
-Summary VerifyBoth(const TempDir& dir) {
+Summary VerifyBoth(const ScratchDir& dir) {
   VerifyOptions options;
   options.left.directory = dir / "source";
   options.right.directory = dir / "target";
@@ -86,7 +86,7 @@ std::string TableWith(const std::string& dir, const std::string& text) {
 
 TEST_CASE("A clone of an old RocksDB's tables is compared by its files",
           "[transfer][clone][old_tables]") {
-  const TempDir dir;
+  const ScratchDir dir;
   CopyOld(GENERATE("5.18.3", "6.8.1"), dir / "source");
   Swap(dir);
   const Summary same = VerifyBoth(dir);
@@ -102,7 +102,7 @@ TEST_CASE("A clone of an old RocksDB's tables is compared by its files",
 
 TEST_CASE("A swap sends none of an old RocksDB's tables that the target has",
           "[transfer][clone][reuse][old_tables]") {
-  const TempDir dir;
+  const ScratchDir dir;
   CopyOld(GENERATE("5.18.3", "6.8.1"), dir / "source");
   REQUIRE(Swap(dir).summary.files_reused == 0);
   SECTION("nothing has changed") {
@@ -124,7 +124,7 @@ TEST_CASE("A swap sends none of an old RocksDB's tables that the target has",
 
 TEST_CASE("A table of the same weak identity and other bytes is not reused",
           "[transfer][clone][reuse][old_tables]") {
-  const TempDir dir;
+  const ScratchDir dir;
   CopyOld("6.8.1", dir / "source");
   Swap(dir);
   ChangeValue(TableWith(dir / "target", "value 4 of table 1"),
@@ -139,7 +139,7 @@ TEST_CASE("A table of the same weak identity and other bytes is not reused",
 
 TEST_CASE("Nights of changed old tables end with what the source holds",
           "[transfer][clone][reuse][old_tables][history]") {
-  const TempDir dir;
+  const ScratchDir dir;
   CopyOld("6.8.1", dir / "source");
   Swap(dir);
   std::mt19937 random(20'261'124);

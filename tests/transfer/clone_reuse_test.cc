@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-PullOptions Swapping(const TempDir& dir) {
+PullOptions Swapping(const ScratchDir& dir) {
   PullOptions options;
   options.source.directory = dir / "source";
   options.target_dir = dir / "target";
@@ -37,7 +37,7 @@ Ferried Run(const PullOptions& options) {
   return ran;
 }
 
-Ferried Swap(const TempDir& dir) { return Run(Swapping(dir)); }
+Ferried Swap(const ScratchDir& dir) { return Run(Swapping(dir)); }
 
 // Four tables of 200 kB that nothing compacts, and a WAL with entries.
 void MakeSource(const std::string& path,
@@ -100,7 +100,7 @@ std::string BytesOf(const std::string& path) {
 
 TEST_CASE("A swap by clone sends only files that the target does not have",
           "[transfer][clone][reuse]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "source");
   REQUIRE_OK(Swap(dir).status);
   const uint64_t received = BytesWith(dir / "target", ".sst");
@@ -125,7 +125,7 @@ TEST_CASE("A swap by clone sends only files that the target does not have",
 
 TEST_CASE("The old and the new copy together take the room of one and of what "
           "was sent", "[transfer][clone][reuse]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "source");
   REQUIRE_OK(Ferry(dir / "source", dir / "target", [] {
                PullOptions options;
@@ -161,7 +161,7 @@ TEST_CASE("The old and the new copy together take the room of one and of what "
 TEST_CASE("Files are reused of a target that an application has open and "
           "writes to, and neither database changes the other",
           "[transfer][clone][reuse]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "source");
   REQUIRE_OK(Swap(dir).status);
   Change(dir / "source", "changed");
@@ -185,7 +185,7 @@ TEST_CASE("Files are reused of a target that an application has open and "
 
 TEST_CASE("Nothing changed: no file is sent, nothing is exchanged and no "
           "command runs", "[transfer][clone][reuse]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "source");
   REQUIRE_OK(Swap(dir).status);
   const bool opened = GENERATE(false, true);
@@ -228,7 +228,7 @@ TEST_CASE("Nothing changed: no file is sent, nothing is exchanged and no "
 
 TEST_CASE("A WAL with entries is the same as long as nobody opens the target",
           "[transfer][clone][reuse]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "source");
   std::optional<OpenDb> app(std::in_place, dir / "source",
                             OneFamily(Quiet()));
@@ -252,7 +252,7 @@ TEST_CASE("A WAL with entries is the same as long as nobody opens the target",
 
 TEST_CASE("A source that was rolled back and wrote as much to its WAL is not "
           "the same", "[transfer][clone][reuse]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "source");
   fs::copy(dir / "source", dir / "older", fs::copy_options::recursive);
   OpenDb(dir / "source", OneFamily(Quiet())).Put("key", "once");
@@ -271,7 +271,7 @@ TEST_CASE("A source that was rolled back and wrote as much to its WAL is not "
 
 TEST_CASE("A target that is not what was published is exchanged",
           "[transfer][clone][reuse]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "source");
   REQUIRE_OK(Swap(dir).status);
   PullOptions options = Swapping(dir);
@@ -310,7 +310,7 @@ TEST_CASE("A target that is not what was published is exchanged",
 
 TEST_CASE("Blob files are reused by the time of their last write",
           "[transfer][clone][reuse]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::ColumnFamilyOptions blobs = Quiet();
   blobs.enable_blob_files = true;
   blobs.min_blob_size = 100;
@@ -335,7 +335,7 @@ TEST_CASE("Blob files are reused by the time of their last write",
 
 TEST_CASE("A reused file that the disk changed is found by verify, and comes "
           "from the source", "[transfer][clone][reuse][corruption]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "source");
   REQUIRE_OK(Swap(dir).status);
   const std::string path = PathsWith(dir / "target", ".sst").front();
@@ -357,7 +357,7 @@ TEST_CASE("A reused file that the disk changed is found by verify, and comes "
 }
 
 TEST_CASE("Identity alone does not say verified", "[transfer][clone][reuse]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "source");
   REQUIRE_OK(Swap(dir).status);
   Change(dir / "source", "changed");
@@ -369,7 +369,7 @@ TEST_CASE("Identity alone does not say verified", "[transfer][clone][reuse]") {
 
 TEST_CASE("A clone that sends all is verified against the source",
           "[transfer][clone][reuse]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "source");
   PullOptions options;
   options.method = PullMethod::kClone;
@@ -386,7 +386,7 @@ TEST_CASE("A clone that sends all is verified against the source",
 
 TEST_CASE("A file with other permissions than the new database gets is not "
           "linked, and keeps them", "[transfer][clone][reuse]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "source");
   REQUIRE_OK(Swap(dir).status);
   Change(dir / "source", "changed");
@@ -412,7 +412,7 @@ TEST_CASE("A file with other permissions than the new database gets is not "
 
 TEST_CASE("A new target links from an older copy beside it",
           "[transfer][clone][reuse]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "source");
   REQUIRE_OK(Swap(dir).status);
   fs::rename(dir / "target", dir / "older");
@@ -442,7 +442,7 @@ TEST_CASE("A new target links from an older copy beside it",
 
 TEST_CASE("A damaged target is no source of files",
           "[transfer][clone][reuse]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "source");
   REQUIRE_OK(Swap(dir).status);
   fs::remove(PathsWith(dir / "target", ".sst").front());
@@ -459,7 +459,7 @@ TEST_CASE("A damaged target is no source of files",
 // with other contents. The target's application does as much in between.
 class Nights {
  public:
-  Nights(const TempDir& dir, uint64_t seed) : dir_(dir), random_(seed) {
+  Nights(const ScratchDir& dir, uint64_t seed) : dir_(dir), random_(seed) {
     blobs_.enable_blob_files = Chance(2);
     blobs_.min_blob_size = 100;
     families_ = {{"default", blobs_}, {"other", Quiet()}};
@@ -568,7 +568,7 @@ class Nights {
     }
   }
 
-  const TempDir& dir_;
+  const ScratchDir& dir_;
   std::mt19937_64 random_;
   rocksdb::ColumnFamilyOptions blobs_ = Quiet();
   Families families_;
@@ -581,7 +581,7 @@ TEST_CASE("Ten nights of any history end with what the source holds",
   uint64_t reused = 0;
   uint64_t unchanged = 0;
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
-    const TempDir dir;
+    const ScratchDir dir;
     Nights nights(dir, seed);
     for (int night = 0; night < 10; ++night) {
       nights.Day();

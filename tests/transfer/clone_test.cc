@@ -72,14 +72,14 @@ void MakeLeveled(const std::string& path,
   for (int i = 0; i < 100; ++i) db.Put(NumberedKey(5000 + i), "in the WAL");
 }
 
-Ferried Clone(const TempDir& dir, PullOptions options = Cloning(),
+Ferried Clone(const ScratchDir& dir, PullOptions options = Cloning(),
               Via via = Via::kDirectory) {
   return Ferry(dir / "source", dir / "target", std::move(options), via);
 }
 
 TEST_CASE("A clone has the source's files byte for byte, and opens",
           "[transfer][clone]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeLeveled(dir / "source");
   const auto files = DataFiles(dir / "source");
   const Via via = GENERATE(Via::kDirectory, Via::kTcp);
@@ -98,7 +98,7 @@ TEST_CASE("A clone has the source's files byte for byte, and opens",
 
 TEST_CASE("A file that is larger than a unit goes over all lanes",
           "[transfer][clone]") {
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "source", OneFamily(Quiet()));
     for (int i = 0; i < 3000; ++i) {
@@ -165,7 +165,7 @@ void MakeLargeTable(const std::string& path) {
 
 TEST_CASE("Blocks of a large table are checked while they arrive, and not read "
           "again", "[transfer][clone]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeLargeTable(dir / "source");
   PullOptions options = Cloning();
   const auto reads = std::make_shared<TableReads>();
@@ -186,7 +186,7 @@ TEST_CASE("Blocks of a large table are checked while they arrive, and not read "
 
 TEST_CASE("A block that was changed in a large table ends a clone",
           "[transfer][clone][corruption]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeLargeTable(dir / "source");
   const std::string path = PathsWith(dir / "source", ".sst").front();
   // In the first unit, at its end, in the tail.
@@ -202,7 +202,7 @@ TEST_CASE("A block that was changed in a large table ends a clone",
 
 TEST_CASE("A clone keeps universal and FIFO levels, blobs and merge operands",
           "[transfer][clone]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::ColumnFamilyOptions universal = Quiet();
   universal.compaction_style = rocksdb::kCompactionStyleUniversal;
   rocksdb::ColumnFamilyOptions fifo = Quiet();
@@ -245,7 +245,7 @@ TEST_CASE("A clone keeps universal and FIFO levels, blobs and merge operands",
 
 TEST_CASE("What RocksDB here does not know can be cloned",
           "[transfer][clone]") {
-  const TempDir dir;
+  const ScratchDir dir;
   static const NamedComparator order("an application's own order");
   rocksdb::ColumnFamilyOptions options = Quiet();
   options.comparator = &order;
@@ -268,7 +268,7 @@ TEST_CASE("What RocksDB here does not know can be cloned",
 
 TEST_CASE("Plain tables are cloned and counted as unchecked",
           "[transfer][clone]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::ColumnFamilyOptions options = Quiet();
   rocksdb::PlainTableOptions plain;
   plain.user_key_len = 9;
@@ -291,7 +291,7 @@ TEST_CASE("Plain tables are cloned and counted as unchecked",
 
 TEST_CASE("Prepared transactions are prepared in a clone",
           "[transfer][clone]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::Options options{rocksdb::DBOptions(), Quiet()};
   options.create_if_missing = true;
   rocksdb::TransactionDBOptions kind;
@@ -330,7 +330,7 @@ TEST_CASE("Prepared transactions are prepared in a clone",
 
 TEST_CASE("Thousands of column families are cloned", "[transfer][clone]") {
   constexpr size_t kFamilies = 2000;
-  const TempDir dir;
+  const ScratchDir dir;
   Families families = OneFamily(Quiet());
   std::vector<std::string> names;
   for (size_t i = 0; i < kFamilies; ++i) {
@@ -367,7 +367,7 @@ TEST_CASE("Thousands of column families are cloned", "[transfer][clone]") {
 
 TEST_CASE("A clone has its WALs beside its tables and names no directory of "
           "the source", "[transfer][clone]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::DBOptions options;
   options.wal_dir = dir / "wals";
   {
@@ -396,7 +396,7 @@ std::string IdOf(const std::string& path) {
 
 TEST_CASE("A clone has an id of its own, unless it replaces its source",
           "[transfer][clone]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::DBOptions options;
   options.write_dbid_to_manifest = GENERATE(true, false);
   {
@@ -416,7 +416,7 @@ TEST_CASE("A clone has an id of its own, unless it replaces its source",
 
 TEST_CASE("A refresh in place of a clone needs no --adopt, and compares",
           "[transfer][clone][refresh]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeLeveled(dir / "source");
   REQUIRE_OK(Clone(dir).status);
   {
@@ -438,7 +438,7 @@ TEST_CASE("A refresh in place of a clone needs no --adopt, and compares",
 
 TEST_CASE("A clone takes the place of an older one by a swap",
           "[transfer][clone][refresh]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeLeveled(dir / "source");
   REQUIRE_OK(Clone(dir).status);
   {
@@ -462,7 +462,7 @@ TEST_CASE("A clone takes the place of an older one by a swap",
 
 TEST_CASE("A bit that flipped in a file of the source ends a clone",
           "[transfer][clone][corruption]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::ColumnFamilyOptions options = Quiet();
   options.enable_blob_files = true;
   options.min_blob_size = 200;
@@ -479,7 +479,7 @@ TEST_CASE("A bit that flipped in a file of the source ends a clone",
 }
 
 TEST_CASE("A clone of a part is refused", "[transfer][clone][refused]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeLeveled(dir / "source");
   PullOptions options = Cloning();
   SECTION("of one family") { options.selection.families = {"default"}; }
@@ -491,7 +491,7 @@ TEST_CASE("A clone of a part is refused", "[transfer][clone][refused]") {
 
 TEST_CASE("A clone replaces a directory that is not empty",
           "[transfer][clone]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeLeveled(dir / "source");
   REQUIRE_OK(Clone(dir).status);
   PullOptions options = Cloning();

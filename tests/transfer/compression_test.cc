@@ -69,7 +69,7 @@ TEST_CASE("Every kind of compression moves every kind of data",
                             {WireCompression::kZstd, 0},
                             {WireCompression::kZstd, 7}};
   for (const Data& data : kinds) {
-    const TempDir dir;
+    const ScratchDir dir;
     MakeDatabase(dir / "source", 20'000, data.noise_bytes, data.blocks);
     for (const Option& option : options) {
       const Via via =
@@ -102,7 +102,7 @@ TEST_CASE("Every kind of compression moves every kind of data",
 
 TEST_CASE("Auto compresses within seconds when the link is slow",
           "[transfer][compression]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeDatabase(dir / "source", 24'000, 150);
   const Summary moved = PullSlowly(dir / "source", dir / "target",
                                    With(WireCompression::kAuto), 3'000'000);
@@ -116,7 +116,7 @@ TEST_CASE("Auto compresses within seconds when the link is slow",
 
 TEST_CASE("Auto leaves compression off where it does not help",
           "[transfer][compression]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeDatabase(dir / "source", 12'000, 150);
   SECTION("pull --max-rate counts bytes before compression") {
     PullOptions options = With(WireCompression::kAuto);

@@ -323,7 +323,7 @@ class DamagedReplica {
     RC_ASSERT(pasts_.at(received_) == EntriesOf(copy, OneFamily(Small())));
   }
 
-  const TempDir dir_;
+  const ScratchDir dir_;
   const std::string source_ = dir_ / "source";
   const std::string target_ = dir_ / "target";
   uint64_t written_ = 0;

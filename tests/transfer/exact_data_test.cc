@@ -6,7 +6,7 @@
 
 namespace sstferry::test {
 TEST_CASE("The empty key and the empty value arrive", "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "source", OneFamily(Quiet()));
     db.Put("", "of the empty key");
@@ -21,7 +21,7 @@ TEST_CASE("The empty key and the empty value arrive", "[transfer][exact]") {
 
 TEST_CASE("The empty key arrives where it is all there is",
           "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "source", OneFamily(Quiet()));
     db.Put("", "");
@@ -31,7 +31,7 @@ TEST_CASE("The empty key arrives where it is all there is",
 }
 
 TEST_CASE("Keys of NULs and 0xff arrive", "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "source", OneFamily(Quiet()));
     for (size_t length = 0; length < 40; ++length) {
@@ -50,7 +50,7 @@ TEST_CASE("Keys of NULs and 0xff arrive", "[transfer][exact]") {
 }
 
 TEST_CASE("Keys of 64 KiB arrive", "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "source", OneFamily(Quiet()));
     for (int i = 0; i < 30; ++i) {
@@ -66,7 +66,7 @@ TEST_CASE("Keys of 64 KiB arrive", "[transfer][exact]") {
 }
 
 TEST_CASE("A key above the bound is refused and named", "[transfer][refused]") {
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "source", OneFamily(Quiet()));
     db.Put("small", "value");
@@ -82,7 +82,7 @@ TEST_CASE("A key above the bound is refused and named", "[transfer][refused]") {
 }
 
 TEST_CASE("Values from nothing to 8 MiB arrive", "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "source", OneFamily(Quiet()));
     size_t bytes = 0;
@@ -100,7 +100,7 @@ TEST_CASE("Values from nothing to 8 MiB arrive", "[transfer][exact]") {
 
 TEST_CASE("A value of 64 MiB and 256 of 3.84 MB arrive",
           "[transfer][exact][.slow]") {
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "source", OneFamily(Quiet()));
     db.Put("big", RandomBytes(64u << 20, 1));
@@ -115,7 +115,7 @@ TEST_CASE("A value of 64 MiB and 256 of 3.84 MB arrive",
 }
 
 TEST_CASE("Data that is only in the WAL arrives", "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const Families families = {{"default", Quiet()}, {"other", Quiet()}};
   rocksdb::DBOptions options;
   options.avoid_flush_during_shutdown = true;
@@ -137,7 +137,7 @@ TEST_CASE("Data that is only in the WAL arrives", "[transfer][exact]") {
 
 TEST_CASE("Overwrites and all kinds of deletes over many L0 files resolve",
           "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "source", OneFamily(Quiet()));
     for (int round = 0; round < 12; ++round) {
@@ -168,7 +168,7 @@ TEST_CASE("Overwrites and all kinds of deletes over many L0 files resolve",
 
 TEST_CASE("Versions that only a held snapshot sees stay behind",
           "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   OpenDb db(dir / "source", OneFamily(Quiet()));
   for (int i = 0; i < 2000; ++i) db.Put(NumberedKey(i), "old");
   const rocksdb::Snapshot* first = db->GetSnapshot();
@@ -188,7 +188,7 @@ TEST_CASE("Versions that only a held snapshot sees stay behind",
 }
 
 TEST_CASE("Deleted keys leave nothing on the target", "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "source", OneFamily(Quiet()));
     for (int i = 0; i < 10'000; ++i) db.Put(NumberedKey(i), "value");
@@ -204,7 +204,7 @@ TEST_CASE("Deleted keys leave nothing on the target", "[transfer][exact]") {
 
 TEST_CASE("A family of nothing but tombstones arrives empty",
           "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "source", OneFamily(Quiet()));
     for (int i = 0; i < 1000; ++i) db.Put(NumberedKey(i), "value");
@@ -226,7 +226,7 @@ TEST_CASE("Merge operands are resolved by the operator that OPTIONS names",
   families[2].options.merge_operator =
       MergeOperatorNamed("id=stringappend;delimiter=/");
   families[3].options.merge_operator = MergeOperatorNamed("max");
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "source", families);
     for (int round = 0; round < 6; ++round) {
@@ -256,7 +256,7 @@ TEST_CASE("An operator that OPTIONS name ambiguously stops its operands",
   // RocksDB writes an empty delimiter like no delimiter at all.
   rocksdb::ColumnFamilyOptions options = Quiet();
   options.merge_operator = MergeOperatorNamed("id=stringappend;delimiter= ");
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "source", OneFamily(options));
     db.Merge("a", "1");

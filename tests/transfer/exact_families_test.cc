@@ -84,7 +84,7 @@ void Fill(OpenDb* db, const Families& families) {
 
 TEST_CASE("Families of every table shape, empty ones too, arrive",
           "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const Families families = ManyShapes();
   {
     OpenDb db(dir / "source", families);
@@ -99,7 +99,7 @@ TEST_CASE("Families of every table shape, empty ones too, arrive",
 }
 
 TEST_CASE("An empty database arrives", "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   { OpenDb db(dir / "source", OneFamily(Quiet())); }
   RequireMoves(dir);
   REQUIRE(EntriesOf(dir / "tcp", OneFamily()).empty());
@@ -107,7 +107,7 @@ TEST_CASE("An empty database arrives", "[transfer][exact]") {
 
 TEST_CASE("Named families arrive without the default one",
           "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const Families families = ManyShapes();
   {
     OpenDb db(dir / "source", families);
@@ -133,7 +133,7 @@ TEST_CASE("Named families arrive without the default one",
 
 TEST_CASE("A family that does not exist is refused by name",
           "[transfer][refused]") {
-  const TempDir dir;
+  const ScratchDir dir;
   { OpenDb db(dir / "source", OneFamily(Quiet())); }
   PullOptions options;
   options.selection.families = {"default", "missing"};
@@ -145,7 +145,7 @@ TEST_CASE("A family that does not exist is refused by name",
 
 TEST_CASE("Begin and end select in each family's own order",
           "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Families families = {{"default", Quiet()}, {"backwards", Quiet()}};
   families[1].options.comparator = rocksdb::ReverseBytewiseComparator();
   {
@@ -202,7 +202,7 @@ TEST_CASE("Begin and end select in each family's own order",
 }
 
 TEST_CASE("Blob values arrive", "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::ColumnFamilyOptions options = Quiet();
   options.enable_blob_files = true;
   options.min_blob_size = 100;
@@ -234,7 +234,7 @@ TEST_CASE("Blob values arrive", "[transfer][exact]") {
 
 TEST_CASE("Wide-column entities arrive with all their columns, or are cloned",
           "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "source", OneFamily(Quiet()));
     const auto put = [&db](int i, const rocksdb::WideColumns& columns) {
@@ -273,7 +273,7 @@ TEST_CASE("Wide-column entities arrive with all their columns, or are cloned",
 
 TEST_CASE("Entities without columns are no plain values",
           "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "source", OneFamily(Quiet()));
     REQUIRE_OK(db->PutEntity({}, db.cf(), "k", rocksdb::WideColumns()));
@@ -292,7 +292,7 @@ TEST_CASE("Plain tables arrive block-based, and OPTIONS say so",
           "[transfer][exact]") {
   const bool total_order = GENERATE(false, true);
   CAPTURE(total_order);
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::PlainTableOptions plain;
   rocksdb::ColumnFamilyOptions options = Quiet();
   if (total_order) {
@@ -340,7 +340,7 @@ TEST_CASE("Plain tables arrive block-based, and OPTIONS say so",
 
 TEST_CASE("A prefix-Bloom family over several L0 files arrives whole",
           "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   BlockBasedTableOptions table;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
   table.whole_key_filtering = false;
@@ -368,7 +368,7 @@ TEST_CASE("A prefix-Bloom family over several L0 files arrives whole",
 }
 
 TEST_CASE("Files that were ingested themselves arrive", "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "source", OneFamily(Quiet()));
     for (int i = 0; i < 2000; ++i) db.Put(NumberedKey(i), "put");
@@ -396,7 +396,7 @@ TEST_CASE("Files that were ingested themselves arrive", "[transfer][exact]") {
 }
 
 TEST_CASE("Families with zstd dictionaries arrive", "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::ColumnFamilyOptions options = Quiet();
   options.compression = rocksdb::kZSTD;
   options.compression_opts.max_dict_bytes = 16 << 10;
@@ -418,7 +418,7 @@ TEST_CASE("Families with zstd dictionaries arrive", "[transfer][exact]") {
 }
 
 TEST_CASE("Universal families end in the last level", "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::ColumnFamilyOptions options = Quiet();
   options.compaction_style = rocksdb::kCompactionStyleUniversal;
   options.num_levels = 5;
@@ -439,7 +439,7 @@ TEST_CASE("Universal families end in the last level", "[transfer][exact]") {
 }
 
 TEST_CASE("A family of one level arrives in it", "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::ColumnFamilyOptions options = Quiet();
   options.num_levels = 1;
   options.compaction_style = rocksdb::kCompactionStyleUniversal;
@@ -457,7 +457,7 @@ TEST_CASE("A family of one level arrives in it", "[transfer][exact]") {
 
 TEST_CASE("FIFO families arrive in level 0, or are refused",
           "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::ColumnFamilyOptions options = Quiet();
   options.compaction_style = rocksdb::kCompactionStyleFIFO;
   options.compaction_options_fifo.max_table_files_size = 1ull << 40;

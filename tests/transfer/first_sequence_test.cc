@@ -89,7 +89,7 @@ TEST_CASE("A new replica keeps its entries when its application compacts "
           "[transfer][zero]") {
   const PullMethod method = GENERATE(PullMethod::kIngest, PullMethod::kClone);
   const bool swaps = GENERATE(false, true);
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "source", OneFamily(Quiet()));
   PullOptions options;
   options.method = method;
@@ -118,7 +118,7 @@ TEST_CASE("A new replica keeps its entries when its application compacts "
 
 TEST_CASE("A clone of a replica that stands at sequence 0 does not stand there",
           "[transfer][zero]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeReplicaAtZero(dir / "source", OneFamily(Quiet()));
   REQUIRE(StandsAtZero(dir / "source"));
   PullOptions options;
@@ -140,7 +140,7 @@ TEST_CASE("A refresh of an open replica that stands at sequence 0 loses no "
           "entry beside the application's compactions",
           "[transfer][zero]") {
   for (int i = 0; i < Tries(); ++i) {
-    const TempDir dir;
+    const ScratchDir dir;
     MakeSource(dir / "source", OneFamily());
     MakeReplicaAtZero(dir / "target", Serving());
     {
@@ -165,7 +165,7 @@ TEST_CASE("A refresh of an open replica that stands at sequence 0 loses no "
 
 TEST_CASE("A refresh in a directory raises the last sequence from 0",
           "[transfer][zero]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "source", OneFamily(Quiet()));
   MakeReplicaAtZero(dir / "target", OneFamily(Quiet()));
   PullOptions options;
@@ -179,7 +179,7 @@ TEST_CASE("A refresh in a directory raises the last sequence from 0",
 
 TEST_CASE("LeaveSequenceZero changes no key, lasts, and does nothing twice",
           "[transfer][zero]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const Families families = OneFamily(
       GENERATE(false, true) ? Quiet() : Serving().front().options);
   MakeReplicaAtZero(dir / "target", OneFamily(Quiet()));
@@ -206,7 +206,7 @@ TEST_CASE("LeaveSequenceZero changes no key, lasts, and does nothing twice",
 TEST_CASE("SpendFirstSequence is enough for a snapshot while the database is "
           "open",
           "[transfer][zero]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeReplicaAtZero(dir / "target", OneFamily(Quiet()));
   {
     OpenDb db(dir / "target", OneFamily(Quiet()));
@@ -222,7 +222,7 @@ TEST_CASE("SpendFirstSequence is enough for a snapshot while the database is "
 }
 
 TEST_CASE("An empty database stays at sequence 0", "[transfer][zero]") {
-  const TempDir dir;
+  const ScratchDir dir;
   OpenDb db(dir / "target", OneFamily(Quiet()));
   bool spent = true;
   REQUIRE_OK(SpendFirstSequence(db.get(), {db.cf()}, &spent));
@@ -235,7 +235,7 @@ TEST_CASE("An empty database stays at sequence 0", "[transfer][zero]") {
 TEST_CASE("An unchanged replica that stands at sequence 0 is mended for good",
           "[transfer][zero]") {
   const bool is_open = GENERATE(false, true);
-  const TempDir dir;
+  const ScratchDir dir;
   MakeReplicaAtZero(dir / "source", OneFamily(Quiet()));
   MakeReplicaAtZero(dir / "target", OneFamily(Quiet()));
   PullOptions options;
@@ -259,7 +259,7 @@ TEST_CASE("An unchanged replica that stands at sequence 0 is mended for good",
 
 TEST_CASE("Status and verify tell of a replica that stands at sequence 0",
           "[transfer][zero]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeReplicaAtZero(dir / "a", OneFamily(Quiet()));
   MakeReplicaAtZero(dir / "b", OneFamily(Quiet()));
   VerifyOptions options;
@@ -288,7 +288,7 @@ TEST_CASE("Status and verify tell of a replica that stands at sequence 0",
 TEST_CASE("A record of before, which counts no entries, lets a refresh compare "
           "and heal what was lost",
           "[transfer][zero]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "source", OneFamily(Quiet()));
   REQUIRE_OK(Ferry(dir / "source", dir / "target").status);
   const std::string path = dir / "target/" + kIntervalFileName;
@@ -319,7 +319,7 @@ TEST_CASE("A record of before, which counts no entries, lets a refresh compare "
 
 TEST_CASE("RaiseLastSequence never lowers the last sequence",
           "[transfer][zero]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "target", OneFamily(Quiet()));
   const auto& disk = rocksdb::FileSystem::Default();
   const std::string before = Fingerprint(dir / "target");

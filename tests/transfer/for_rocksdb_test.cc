@@ -125,7 +125,7 @@ std::vector<NamedValue> Sorted(std::vector<NamedValue> options) {
 
 TEST_CASE("A seed leaves the source's OPTIONS word for word, and no others",
           "[transfer][versions]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source");
   // A fork with a version below the linked one's wrote one, 6.14 the other.
   SetRelease(dir / "source", "7.1.2");
@@ -157,7 +157,7 @@ TEST_CASE("A seed leaves the source's OPTIONS word for word, and no others",
 TEST_CASE(
     "A part of a database has the options of its families, and of default",
     "[transfer][versions]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Families families = OneFamily(Quiet());
   families.emplace_back("odd #1:\\", WithXxh3());
   {
@@ -179,7 +179,7 @@ TEST_CASE(
 
 TEST_CASE("Chunks are built for the release that is asked for",
           "[transfer][versions]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source");
   PullOptions options;
   options.for_rocksdb = kBeforeXxh3;
@@ -207,7 +207,7 @@ TEST_CASE("Chunks are built for the release that is asked for",
 TEST_CASE("What files ask of a RocksDB is said, and checked only for a release "
           "that somebody names",
           "[transfer][versions]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source");
   SetRelease(dir / "source", kBeforeXxh3);  // it cannot be, and is not our
                                             // business: its application has it
@@ -235,7 +235,7 @@ TEST_CASE("A replica stays one for its own application, however often it is "
           "refreshed",
           "[transfer][versions]") {
   const bool swap = GENERATE(false, true);
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source");
   PullOptions seed;
   seed.for_rocksdb = kBeforeXxh3;
@@ -261,7 +261,7 @@ TEST_CASE("A replica stays one for its own application, however often it is "
 TEST_CASE("A clone does not replace a replica whose application could not open "
           "it",
           "[transfer][versions]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source");
   PullOptions options;
   options.for_rocksdb = kBeforeXxh3;
@@ -290,7 +290,7 @@ TEST_CASE("A clone does not replace a replica whose application could not open "
 
 TEST_CASE("A column family that a refresh makes has the source's OPTIONS",
           "[transfer][versions]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source");
   REQUIRE_OK(Ferry(dir / "source", dir / "target").status);
   {
@@ -312,7 +312,7 @@ TEST_CASE("A column family that a refresh makes has the source's OPTIONS",
 
 TEST_CASE("A clone has tables of a format that nobody here knows",
           "[transfer][versions]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source");
   SetFormatVersion(dir / "source", 8);
   PullOptions options;
@@ -336,7 +336,7 @@ TEST_CASE("A clone has tables of a format that nobody here knows",
 TEST_CASE("A database whose tables will be of a format that this RocksDB does "
           "not read is cloned from the first night on",
           "[transfer][versions]") {
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "source", OneFamily(WithXxh3()));
     db.Put("all", "in the WAL");
@@ -364,7 +364,7 @@ TEST_CASE(
     "Tables that this RocksDB does not read are cloned, or refused by one "
     "name",
     "[transfer][versions]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source");
   SetRelease(dir / "source", "99.1.0");
   SetFormatVersion(dir / "source", 8);

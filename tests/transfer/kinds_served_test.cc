@@ -258,7 +258,7 @@ class KindServer {
             EntriesOf(dir / "ordinary", OneFamily()));
   }
 
-  const TempDir dir;
+  const ScratchDir dir;
   bool refuses_late = false;  // found only in the data
 
  private:
@@ -381,7 +381,7 @@ TEST_CASE("A server outlives wide columns and prepared transactions",
 
 TEST_CASE("A replica takes keys outside of its prefix extractor's domain",
           "[transfer][kinds][refresh]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const Families families = OneFamily(HashIndex());
   // A flush of the application itself would end this process.
   rocksdb::DBOptions no_flush;

@@ -106,7 +106,7 @@ class MeteredDialer : public Dialer {
 };
 
 // Pulls dir/"source" into dir/`target` with four lanes over TCP.
-Summary PullMetered(const TempDir& dir, const std::string& target,
+Summary PullMetered(const ScratchDir& dir, const std::string& target,
                     uint64_t pull_rate, uint64_t serve_rate, Meter* meter) {
   ServeOptions serve = ServeSample(dir / "source");
   serve.max_rate_bytes_per_sec = serve_rate;
@@ -128,7 +128,7 @@ Summary PullMetered(const TempDir& dir, const std::string& target,
 
 TEST_CASE("Lanes carry the same payload whatever the shape of the source",
           "[transfer][lanes]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::ColumnFamilyOptions options = Quiet();
   options.compression = rocksdb::kNoCompression;
   {
@@ -178,7 +178,7 @@ TEST_CASE("Lanes carry the same payload whatever the shape of the source",
 
 TEST_CASE("The rate limits of pull and of serve hold from above and from below",
           "[transfer][lanes]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::ColumnFamilyOptions options = Quiet();
   options.compression = rocksdb::kNoCompression;
   {

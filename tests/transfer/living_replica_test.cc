@@ -546,7 +546,7 @@ class Application {
 
 class Histories {
  public:
-  Histories(const TempDir& dir, const World& world, Counts* counts)
+  Histories(const ScratchDir& dir, const World& world, Counts* counts)
       : world_(world),
         source_dir_(dir / "source"),
         target_dir_(dir / "target"),
@@ -663,7 +663,7 @@ TEST_CASE("Whatever a replica's application does, it reads what its source "
   Counts counts;
   const auto play = [&] {
     const World world = *WorldGen();
-    const TempDir dir;
+    const ScratchDir dir;
     Histories(dir, world, &counts).Live();
   };
   const bool received =

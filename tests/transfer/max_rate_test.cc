@@ -27,7 +27,7 @@ void Fill(const std::string& dir, uint64_t count) {
   db.Flush();
 }
 
-PullOptions From(const TempDir& dir, uint64_t rate) {
+PullOptions From(const ScratchDir& dir, uint64_t rate) {
   PullOptions options;
   options.source.directory = dir / "source";
   options.target_dir = dir / "target";
@@ -64,7 +64,7 @@ class Running {
 
 TEST_CASE("A rate that is raised while a pull runs takes effect at once",
           "[transfer][rate]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", 8000);
   Running pull(From(dir, kSlow));
   REQUIRE(pull.AwaitBytes(1));
@@ -77,7 +77,7 @@ TEST_CASE("A rate that is raised while a pull runs takes effect at once",
 
 TEST_CASE("A rate that is lowered while a pull runs, or before, is kept",
           "[transfer][rate]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", 3000);
   const bool before = GENERATE(true, false);
   const std::unique_ptr<Operation> pull =
@@ -103,7 +103,7 @@ TEST_CASE("A rate that is lowered while a pull runs, or before, is kept",
 
 TEST_CASE("Neither a cancellation nor a deadline waits for the rate",
           "[transfer][rate]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", 2000);
   const bool deadline = GENERATE(false, true);
   PullOptions options = From(dir, 100);
@@ -121,7 +121,7 @@ TEST_CASE("Neither a cancellation nor a deadline waits for the rate",
 
 TEST_CASE("A pull that goes on takes the rate of its own command",
           "[transfer][rate]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", 8000);
   Running slow(From(dir, 400'000));
   REQUIRE(slow.AwaitBytes(600'000));
@@ -140,7 +140,7 @@ TEST_CASE("A pull that goes on takes the rate of its own command",
 
 TEST_CASE("Lanes that wait their turn under a cap are not too slow",
           "[transfer][rate]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", 4000);
   // As on a link that holds no more than a frame of a lane.
   MemoryTransport transport = MakeMemoryTransport(16u << 10);
@@ -171,7 +171,7 @@ TEST_CASE("Lanes that wait their turn under a cap are not too slow",
 
 TEST_CASE("A source keeps to the rate that a target asks for",
           "[transfer][rate]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", 1000);
   TestServer server(ServeSample(dir / "source"));
   std::unique_ptr<Channel> control;

@@ -93,7 +93,7 @@ std::unique_ptr<rocksdb::Transaction> Prepare(rocksdb::TransactionDB* db) {
   return prepared;
 }
 
-PullOptions From(const TempDir& dir) {
+PullOptions From(const ScratchDir& dir) {
   PullOptions options;
   options.source.directory = dir / "source";
   options.target_dir = dir / "target";
@@ -104,7 +104,7 @@ PullOptions From(const TempDir& dir) {
 
 TEST_CASE("Auto moves a database that chunks can hold as chunks",
           "[transfer][method]") {
-  const TempDir dir;
+  const ScratchDir dir;
   FillPlain(dir / "source");
   const Ferried moved = Ferry(dir / "source", dir / "target");
   REQUIRE_OK(moved.status);
@@ -117,7 +117,7 @@ TEST_CASE("Auto moves a database that chunks can hold as chunks",
 
 TEST_CASE("Auto clones a compacted database into a new directory",
           "[transfer][method]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const Families families = OneFamily(SmallFiles());
   {
     OpenDb db(dir / "source", families);
@@ -147,7 +147,7 @@ TEST_CASE("Auto clones a compacted database into a new directory",
 TEST_CASE("Auto sends chunks of a compacted database unless it is cloned whole "
           "into a new directory",
           "[transfer][method]") {
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "source", OneFamily(SmallFiles()));
     FillCompacted(&db, 0, 2000);
@@ -188,7 +188,7 @@ TEST_CASE("Auto sends chunks of a compacted database unless it is cloned whole "
 
 TEST_CASE("A plan advises what auto takes, and lists every file",
           "[transfer][method][plan]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const Families families = OneFamily(SmallFiles());
   {
     OpenDb db(dir / "source", families);
@@ -222,7 +222,7 @@ TEST_CASE("A plan advises what auto takes, and lists every file",
 
 TEST_CASE("Auto clones a database of a comparator that nobody here knows",
           "[transfer][method]") {
-  const TempDir dir;
+  const ScratchDir dir;
   FillOdd(dir / "source");
   const Via via = GENERATE(Via::kDirectory, Via::kTcp);
   const Ferried moved = Ferry(dir / "source", dir / "target", {}, via);
@@ -234,7 +234,7 @@ TEST_CASE("Auto clones a database of a comparator that nobody here knows",
 
 TEST_CASE("Auto clones where only the target lacks the comparator",
           "[transfer][method]") {
-  const TempDir dir;
+  const ScratchDir dir;
   OpenDb db(dir / "source", OddFamilies());
   db.Put("key", "value");
   ServedDatabase served;
@@ -247,7 +247,7 @@ TEST_CASE("Auto clones where only the target lacks the comparator",
 }
 
 TEST_CASE("Auto clones user-defined timestamps", "[transfer][method]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Families families = OneFamily(Quiet());
   const rocksdb::Comparator* stamped = nullptr;
   REQUIRE_OK(rocksdb::Comparator::CreateFromString(
@@ -287,7 +287,7 @@ TEST_CASE("Auto clones merge operands of an operator that nobody here knows",
       return true;
     }
   };
-  const TempDir dir;
+  const ScratchDir dir;
   Families families = OneFamily(Quiet());
   families[0].options.merge_operator = std::make_shared<Joined>();
   rocksdb::DBOptions db_options;
@@ -306,7 +306,7 @@ TEST_CASE("Auto clones merge operands of an operator that nobody here knows",
 }
 
 TEST_CASE("Auto clones cuckoo tables", "[transfer][method]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::ColumnFamilyOptions options = Quiet();
   options.table_factory.reset(rocksdb::NewCuckooTableFactory());
   rocksdb::DBOptions mapped;
@@ -328,7 +328,7 @@ TEST_CASE("Auto clones cuckoo tables", "[transfer][method]") {
 
 TEST_CASE("Auto clones a database that holds prepared transactions",
           "[transfer][method]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const auto policy =
       GENERATE(rocksdb::WRITE_COMMITTED, rocksdb::WRITE_PREPARED,
                rocksdb::WRITE_UNPREPARED);
@@ -354,7 +354,7 @@ TEST_CASE("Auto clones a database that holds prepared transactions",
 
 TEST_CASE("Prepared transactions are left out with a note where auto may not "
           "clone", "[transfer][method]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const auto source =
       OpenTransactions(dir / "source", rocksdb::WRITE_COMMITTED);
   const auto prepared = Prepare(source.get());
@@ -379,7 +379,7 @@ TEST_CASE("Prepared transactions are left out with a note where auto may not "
 
 TEST_CASE("What chunks refuse stays refused where auto may not clone",
           "[transfer][method][refused]") {
-  const TempDir dir;
+  const ScratchDir dir;
   FillOdd(dir / "source");
   PullOptions options;
   std::string why;
@@ -415,7 +415,7 @@ TEST_CASE("What chunks refuse stays refused where auto may not clone",
 
 TEST_CASE("Auto never clones a source that is damaged or cannot be read",
           "[transfer][method][corruption]") {
-  const TempDir dir;
+  const ScratchDir dir;
   FillPlain(dir / "source", 3000);
   const std::string table = PathsWith(dir / "source", ".sst").front();
   {
@@ -452,7 +452,7 @@ TEST_CASE("Auto never clones a source that is damaged or cannot be read",
 
 TEST_CASE("What is found late makes auto start over as a clone, once",
           "[transfer][method]") {
-  const TempDir dir;
+  const ScratchDir dir;
   FillPlain(dir / "source", 4000);
   AddLongKey(dir / "source");
   PullOptions options;
@@ -471,7 +471,7 @@ TEST_CASE("What is found late makes auto start over as a clone, once",
 }
 
 TEST_CASE("Auto clones for --replace and for a swap", "[transfer][method]") {
-  const TempDir dir;
+  const ScratchDir dir;
   FillOdd(dir / "source");
   RequireCloned(Ferry(dir / "source", dir / "target"), "own order");
   PullOptions options = From(dir);
@@ -491,7 +491,7 @@ TEST_CASE("Auto clones for --replace and for a swap", "[transfer][method]") {
 
 TEST_CASE("A refresh in place with auto is never a clone",
           "[transfer][method][refresh]") {
-  const TempDir dir;
+  const ScratchDir dir;
   FillPlain(dir / "source");
   REQUIRE_OK(Ferry(dir / "source", dir / "target").status);
   AddLongKey(dir / "source");
@@ -529,7 +529,7 @@ rocksdb::Status PullAndStop(PullOptions options, uint64_t after,
 
 TEST_CASE("A pull that was begun as a clone is resumed as a clone",
           "[transfer][method]") {
-  const TempDir dir;
+  const ScratchDir dir;
   PullOptions options = From(dir);
   options.chunk_bytes = 64 << 10;
   Families families = OneFamily(Quiet());
@@ -561,7 +561,7 @@ TEST_CASE("A pull that was begun as a clone is resumed as a clone",
 
 TEST_CASE("A pull that was begun as chunks is resumed as chunks",
           "[transfer][method]") {
-  const TempDir dir;
+  const ScratchDir dir;
   FillPlain(dir / "source", 60000);
   PullOptions options = From(dir);
   options.chunk_bytes = 64 << 10;
@@ -590,7 +590,7 @@ TEST_CASE("A pull that was begun as chunks is resumed as chunks",
 
 TEST_CASE("A plan tells of both methods and advises one",
           "[transfer][method][plan]") {
-  const TempDir dir;
+  const ScratchDir dir;
   FillPlain(dir / "source", 3000);
   PullOptions options = From(dir);
   options.target_dir.clear();
@@ -618,7 +618,7 @@ TEST_CASE("A plan tells of both methods and advises one",
 
 TEST_CASE("A plan of what chunks refuse shows the clone",
           "[transfer][method][plan]") {
-  const TempDir dir;
+  const ScratchDir dir;
   FillOdd(dir / "source");
   PullOptions options = From(dir);
   options.target_dir.clear();

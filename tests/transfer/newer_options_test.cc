@@ -40,7 +40,7 @@ SstProperties PropertiesOf(const std::string& path) {
 
 TEST_CASE("A source with every writing option of RocksDB 11 arrives",
           "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const rocksdb::DBOptions database =
       DatabaseWith({{"track_and_verify_wals", "true"},
                     {"async_wal_precreate", "true"},
@@ -69,7 +69,7 @@ TEST_CASE("A source with every writing option of RocksDB 11 arrives",
 
 TEST_CASE("Chunks have the marks of the source's tables where both read them",
           "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Expectation expected;
   expected.families = OneFamily(FamilyWith(
       {{"block_based_table_factory",
@@ -89,7 +89,7 @@ TEST_CASE("Chunks have the marks of the source's tables where both read them",
 
 TEST_CASE("A source whose tables have an index of their own arrives without",
           "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Expectation expected;
   for (const char* primary : {"false", "true"}) {
     const std::string name = std::string("primary-") + primary;
@@ -110,7 +110,7 @@ TEST_CASE("A source whose tables have an index of their own arrives without",
 TEST_CASE("Families that take no writes and those whose large values go "
           "straight to blob files arrive",
           "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const Families open = {{"default", Quiet()}, {"readers", Quiet()}};
   {
     OpenDb db(dir / "source", open);
@@ -141,7 +141,7 @@ TEST_CASE("Entities of families with blob files arrive", "[transfer][exact]") {
     SUCCEED("since RocksDB 8.6");
     return;
   }
-  const TempDir dir;
+  const ScratchDir dir;
   Expectation expected;
   expected.families = OneFamily(FamilyWith(
       {{"enable_blob_files", "true"}, {"min_blob_size", "100"}}));

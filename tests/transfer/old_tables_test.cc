@@ -61,7 +61,7 @@ void FillOrdinary(const std::string& dir) {
 
 TEST_CASE("Range deletions that no property counts are in a seed",
           "[transfer][old]") {
-  const TempDir dir;
+  const ScratchDir dir;
   FillOrdinary(dir / "source");
   FillWithOldTable(dir / "source");
   PullOptions options;
@@ -74,7 +74,7 @@ TEST_CASE("Range deletions that no property counts are in a seed",
 
 TEST_CASE("Range deletions that no property counts are in a refresh in place",
           "[transfer][refresh][old]") {
-  const TempDir dir;
+  const ScratchDir dir;
   FillOrdinary(dir / "source");
   REQUIRE_OK(Refresh(dir / "source", dir / "target").status);
   FillWithOldTable(dir / "source");
@@ -92,7 +92,7 @@ TEST_CASE(
     "A SingleDelete is found where fewer deletions are counted than range "
     "deletions",
     "[transfer][refresh][old]") {
-  const TempDir dir;
+  const ScratchDir dir;
   FillOrdinary(dir / "source");
   REQUIRE_OK(Refresh(dir / "source", dir / "target").status);
   {

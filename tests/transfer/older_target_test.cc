@@ -51,7 +51,7 @@ TEST_CASE("Tables of a version that the target does not read are rebuilt in "
   for (uint32_t version = kMinTableFormatVersion + 1;
        version <= kMaxTableFormatVersion; ++version) {
     INFO("format version " << version);
-    const TempDir dir;
+    const ScratchDir dir;
     BlockBasedTableOptions table;
     table.format_version = version;
     {
@@ -73,7 +73,7 @@ TEST_CASE("Marked blocks are built only for targets that read them",
   for (const char* mark :
        {"separate_key_value_in_data_block=true", "uniform_cv_threshold=1000"}) {
     INFO(mark);
-    const TempDir dir;
+    const ScratchDir dir;
     const Families families = OneFamily(FamilyWith(
         {{"block_based_table_factory",
           std::string("{block_size=1024;format_version=5;") + mark + ";}"}},

@@ -76,7 +76,7 @@ class BindMount {
 };
 
 // Of a directory, and of a server on this machine.
-void RequireRefused(const TempDir& dir, const std::string& source,
+void RequireRefused(const ScratchDir& dir, const std::string& source,
                     const std::string& target,
                     const std::vector<std::string>& watched) {
   for (const Mode& mode : kModes) {
@@ -123,7 +123,7 @@ void RequireRefused(const TempDir& dir, const std::string& source,
 
 TEST_CASE("A source is not its own target, nor holds it, nor lies in it",
           "[transfer][untouched]") {
-  TempDir dir;
+  ScratchDir dir;
   MakeSource(dir / "S");
   SECTION("the same path") {
     RequireRefused(dir, dir / "S", dir / "S", {dir / "S"});
@@ -177,7 +177,7 @@ TEST_CASE("A source is not its own target, nor holds it, nor lies in it",
 
 TEST_CASE("A directory that is mounted a second time is the same one",
           "[transfer][untouched]") {
-  TempDir dir;
+  ScratchDir dir;
   MakeSource(dir / "S");
   fs::create_directory(dir / "M");
   const BindMount mounted(dir / "S", dir / "M");
@@ -193,7 +193,7 @@ TEST_CASE("A directory that is mounted a second time is the same one",
 
 TEST_CASE("A target in the directory of the source's WALs is refused",
           "[transfer][untouched]") {
-  TempDir dir;
+  ScratchDir dir;
   fs::create_directory(dir / "W");
   MakeSource(dir / "S", dir / "W");
   SECTION("the directory itself") {
@@ -206,7 +206,7 @@ TEST_CASE("A target in the directory of the source's WALs is refused",
 
 TEST_CASE("A target in a WAL directory that is only given by name is refused",
           "[transfer][untouched]") {
-  TempDir dir;
+  ScratchDir dir;
   MakeSource(dir / "S");
   fs::create_directory(dir / "W");
   std::ofstream(dir / "W/kept") << "x";
@@ -233,7 +233,7 @@ TEST_CASE("A target in a WAL directory that is only given by name is refused",
 
 TEST_CASE("WALs that lie in the target are not written over",
           "[transfer][untouched]") {
-  TempDir dir;
+  ScratchDir dir;
   fs::create_directories(dir / "T/W");
   MakeSource(dir / "S", dir / "T/W");
   RequireRefused(dir, dir / "S", dir / "T", {dir / "S", dir / "T"});
@@ -241,7 +241,7 @@ TEST_CASE("WALs that lie in the target are not written over",
 
 TEST_CASE("An application's own database is not refreshed from itself",
           "[transfer][untouched]") {
-  TempDir dir;
+  ScratchDir dir;
   OpenDb db(dir / "S", OneFamily(Quiet()));
   db.Put("key", "value");
   db.Flush();
@@ -256,7 +256,7 @@ TEST_CASE("An application's own database is not refreshed from itself",
 
 TEST_CASE("Neighbours of one parent are two directories",
           "[transfer][untouched]") {
-  TempDir dir;
+  ScratchDir dir;
   MakeSource(dir / "S");
   REQUIRE_OK(Ferry(dir / "S", dir / "T").status);
   REQUIRE_OK(Ferry(dir / "S", dir / "T2", {}, Via::kTcp).status);

@@ -51,7 +51,7 @@ PullOptions By(PullMethod method) {
 
 TEST_CASE("A seed by any method takes over the application's files",
           "[transfer][other_files]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const std::string source = dir / "source";
   MakeSource(source);
   const std::string big = RandomBytes(700'000, 3);  // several parts
@@ -82,7 +82,7 @@ TEST_CASE("A seed by any method takes over the application's files",
 
 TEST_CASE("A seed leaves the application's files where it is asked to",
           "[transfer][other_files]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "source");
   Write(dir / "source/config.json", "{}");
   PullOptions options;
@@ -97,7 +97,7 @@ TEST_CASE("A seed leaves the application's files where it is asked to",
 
 TEST_CASE("Files that must not come are named and stay behind",
           "[transfer][other_files]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const std::string source = dir / "source";
   MakeSource(source);
   for (const char* name : {"core.17", "server.key", "cert.pem", "a b", ".x",
@@ -126,7 +126,7 @@ TEST_CASE(
     "A file of 16 MiB comes, and one of a byte more does not, nor what is "
     "above 64 MiB in all",
     "[transfer][other_files]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const std::string source = dir / "source";
   MakeSource(source);
   const auto make = [&source](const std::string& name, uint64_t bytes) {
@@ -154,7 +154,7 @@ TEST_CASE(
 
 TEST_CASE("A file that vanishes or becomes too large after the plan is named",
           "[transfer][other_files]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const std::string source = dir / "source";
   MakeSource(source);
   Write(source + "/gone", "soon");
@@ -179,7 +179,7 @@ TEST_CASE("A file that vanishes or becomes too large after the plan is named",
 }
 
 struct SwapWorld {
-  TempDir dir;
+  ScratchDir dir;
   int rounds = 0;
 
   SwapWorld() {
@@ -316,7 +316,7 @@ TEST_CASE("A refresh in place leaves the application's files as they are",
 
 TEST_CASE("What was placed before a crash is placed anew, as it is then",
           "[transfer][other_files][swap]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::FileSystem* const files = rocksdb::FileSystem::Default().get();
   for (const char* name : {"other", "old", "db"}) {
     fs::create_directory(dir / name);
@@ -350,7 +350,7 @@ TEST_CASE("What was placed before a crash is placed anew, as it is then",
 
 TEST_CASE("A source lists at most 256 of the application's files",
           "[transfer][other_files]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "source");
   for (int i = 0; i < 260; ++i) {
     Write(dir / "source/f" + std::to_string(1000 + i), "x");
@@ -363,7 +363,7 @@ TEST_CASE("A source lists at most 256 of the application's files",
 
 TEST_CASE("Of two names that differ in case only the first comes",
           "[transfer][other_files]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "source");
   Write(dir / "source/Config", "upper");
   Write(dir / "source/config", "lower");
@@ -375,7 +375,7 @@ TEST_CASE("Of two names that differ in case only the first comes",
 
 TEST_CASE("A file is read whole or not at all while others write it",
           "[transfer][other_files]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "source");
   std::string contents;
   bool is_private = false;

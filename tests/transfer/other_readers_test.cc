@@ -80,7 +80,7 @@ TEST_CASE("ldb and sst_dump see the same on both sides",
       !HaveProgram("sst_dump", "rocksdb-tools")) {
     return;
   }
-  const TempDir dir;
+  const ScratchDir dir;
   Families families = {{"default", Quiet()}, {"backwards", Quiet()},
                        {"empty", Quiet()}};
   families[0].options.compression = rocksdb::kLZ4Compression;
@@ -132,7 +132,7 @@ TEST_CASE("The Debian package index arrives record by record",
     WARN("skipped: the package index is empty");
     return;
   }
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::ColumnFamilyOptions options = Quiet();
   options.compression = rocksdb::kZSTD;
   {

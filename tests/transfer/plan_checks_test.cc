@@ -107,7 +107,7 @@ class LockedElsewhere {
 
 TEST_CASE("A plan of a pull that would go ends well, and says what it needs",
           "[transfer][plan]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", OneFamily(Quiet()));
   const Ferried planned = Plan(Between(dir / "source", dir / "target"));
   INFO(planned.message());
@@ -126,7 +126,7 @@ TEST_CASE("A plan of a pull that would go ends well, and says what it needs",
 
 TEST_CASE("A plan refuses the directory that the pull refuses",
           "[transfer][plan]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", OneFamily(Quiet()));
   PullOptions options = Between(dir / "source", dir / "target");
   SECTION("full") {
@@ -155,7 +155,7 @@ TEST_CASE("A plan refuses the directory that the pull refuses",
 
 TEST_CASE("A plan of a replica that is to be replaced finds no problem",
           "[transfer][plan]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", OneFamily(Quiet()));
   REQUIRE_OK(Refresh(dir / "source", dir / "target").status);
   PullOptions options = Between(dir / "source", dir / "target");
@@ -166,7 +166,7 @@ TEST_CASE("A plan of a replica that is to be replaced finds no problem",
 }
 
 TEST_CASE("A plan sees who holds what the pull needs", "[transfer][plan]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", OneFamily(Quiet()));
   REQUIRE_OK(Refresh(dir / "source", dir / "target").status);
   PullOptions options = Between(dir / "source", dir / "target");
@@ -208,7 +208,7 @@ TEST_CASE("A plan sees who holds what the pull needs", "[transfer][plan]") {
 
 TEST_CASE("A plan of a refresh refuses another source's replica",
           "[transfer][plan]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", OneFamily(Quiet()));
   Fill(dir / "other", OneFamily(Quiet()));
   REQUIRE_OK(Refresh(dir / "source", dir / "target").status);
@@ -224,7 +224,7 @@ TEST_CASE("A plan of a refresh refuses another source's replica",
 
 TEST_CASE("A plan says what room is missing, and which owner cannot be set",
           "[transfer][plan]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", OneFamily(Quiet()));
   REQUIRE_OK(Refresh(dir / "source", dir / "target").status);
   PullOptions options = Between(dir / "source", dir / "target");
@@ -247,7 +247,7 @@ TEST_CASE("A plan says what room is missing, and which owner cannot be set",
 
 TEST_CASE("A plan counts only what a swap does not have already",
           "[transfer][plan]") {
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "source", OneFamily(Quiet()));
     for (uint64_t i = 0; i < 1000; ++i) {
@@ -285,7 +285,7 @@ TEST_CASE("A plan counts only what a swap does not have already",
 
 TEST_CASE("A plan tells of the pull that the same command resumes",
           "[transfer][plan]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", OneFamily(Quiet()));
   PullOptions options = Between(dir / "source", dir / "target");
   options.mode = PullMode::kRefresh;
@@ -308,7 +308,7 @@ TEST_CASE("A plan tells of the pull that the same command resumes",
 TEST_CASE("A plan says which column family this program cannot make",
           "[transfer][plan]") {
   static const NamedComparator order("an order of the source's own");
-  const TempDir dir;
+  const ScratchDir dir;
   Families families = OneFamily(Quiet());
   families[0].options.comparator = &order;
   OpenDb db(dir / "source", families);
@@ -331,7 +331,7 @@ TEST_CASE("A plan says which column family this program cannot make",
 
 TEST_CASE("A plan tells what becomes of another compaction style",
           "[transfer][plan]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", OneFamily(Quiet()));
   REQUIRE_OK(Refresh(dir / "source", dir / "target").status);
   Families universal = OneFamily(Quiet());
@@ -351,7 +351,7 @@ TEST_CASE("A plan tells what becomes of another compaction style",
 
 TEST_CASE("A plan tells whether a family that chunks cannot fill is cloned",
           "[transfer][plan]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Families fifo = OneFamily(Quiet());
   fifo[0].options.compaction_style = rocksdb::kCompactionStyleFIFO;
   fifo[0].options.compaction_options_fifo.max_table_files_size = 1ull << 40;

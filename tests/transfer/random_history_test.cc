@@ -64,7 +64,7 @@ TEST_CASE("Random histories arrive entry by entry", "[transfer][exact]") {
   uint64_t most_chunks = 0;
   const auto play = [&] {
     const History history = *HistoryGen();
-    const TempDir dir;
+    const ScratchDir dir;
     Player played(dir / "source", history.kinds);
     played.Play(history.steps);
     PullOptions options;

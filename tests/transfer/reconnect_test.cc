@@ -83,7 +83,7 @@ class Lines {
   std::string text_;  // under mu_
 };
 
-void RequireEqual(const TempDir& dir) {
+void RequireEqual(const ScratchDir& dir) {
   Expectation expected;
   expected.families = OneFamily(SourceOptions());
   ExpectEqual(dir / "source", dir / "target", expected);
@@ -91,7 +91,7 @@ void RequireEqual(const TempDir& dir) {
 
 TEST_CASE("A pull whose connections are all cut goes on by itself",
           "[transfer][reconnect]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "source", 24'000);
   TestServer server(ServeKept(dir / "source"));
   Relay relay(server.address());
@@ -125,7 +125,7 @@ TEST_CASE("A pull whose connections are all cut goes on by itself",
 // none asks ahead.
 TEST_CASE("A pull that was cut is resumed with more lanes",
           "[transfer][reconnect]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "source", 6'000);
   struct Lanes {
     uint32_t before;
@@ -165,7 +165,7 @@ struct Night {
 };
 
 // As it is or compressed, plain or TLS: by the seed.
-void PullThroughNight(const TempDir& dir, Night night, uint64_t seed) {
+void PullThroughNight(const ScratchDir& dir, Night night, uint64_t seed) {
   CAPTURE(seed);
   const bool compressed = seed / 2 % 2 == 0;
   const bool tls = seed % 3 == 0;
@@ -216,7 +216,7 @@ void PullThroughNight(const TempDir& dir, Night night, uint64_t seed) {
 
 TEST_CASE("A pull over a network that cuts, flips and stalls ends by itself",
           "[transfer][reconnect]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "source", 12'000);
   const uint64_t seed = GENERATE(1u, 2u, 3u, 4u);
   Night night;
@@ -237,7 +237,7 @@ uint64_t Setting(const char* name, uint64_t otherwise) {
 // of them.
 TEST_CASE("A pull of 220 MB through whole nights ends by itself",
           "[.slow][transfer][reconnect]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "source", 220'000);
   const uint64_t first = Setting("SSTFERRY_NIGHT_SEED", 1);
   const uint64_t nights = Setting("SSTFERRY_NIGHTS", 4);
@@ -257,7 +257,7 @@ TEST_CASE("A pull of 220 MB through whole nights ends by itself",
 TEST_CASE("A pull whose source is gone for good gives up in time, or at once "
           "when it is cancelled",
           "[transfer][reconnect]") {
-  const TempDir dir;
+  const ScratchDir dir;
   MakeSource(dir / "source", 12'000);
   TestServer server(ServeKept(dir / "source"));
   Relay relay(server.address());

@@ -255,7 +255,7 @@ class CrashedSource {
 
   const Crash& crash_;
   const AppSetup& setup_;
-  const TempDir dir_;
+  const ScratchDir dir_;
   const std::string wal_dir_;
   // Of records of a WAL about itself.
   static constexpr uint64_t kMostMetaBytes = 32;

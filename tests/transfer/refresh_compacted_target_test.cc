@@ -26,7 +26,7 @@ rocksdb::CompactRangeOptions Forced() {
 TEST_CASE("A replica whose application compacts it is refreshed at the cost of "
           "the change",
           "[transfer][refresh][delta]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const std::string source = dir / "source";
   const std::string target = dir / "target";
   Write(source, 1, 0);
@@ -63,7 +63,7 @@ TEST_CASE(
     "What an application wrote is compared where it wrote, and the report "
     "says so",
     "[transfer][refresh][delta]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const std::string source = dir / "source";
   const std::string target = dir / "target";
   Write(source, 1, 0);

@@ -45,7 +45,7 @@ void Change(const std::string& dir, const Play& play) {
 
 // A source, and a target that is equal to it.
 struct Pair {
-  TempDir dir;
+  ScratchDir dir;
   std::string source = dir / "source";
   std::string target = dir / "target";
   Pair() {
@@ -172,7 +172,7 @@ TEST_CASE(
   rocksdb::ColumnFamilyOptions caseless = Quiet();
   caseless.comparator = &order;
   const Families families = OneFamily(caseless);
-  const TempDir dir;
+  const ScratchDir dir;
   const std::string source = dir / "source";
   const std::string saved = dir / "saved";
   PullOptions options;
@@ -355,7 +355,7 @@ TEST_CASE("A refresh of a key interval sends single entries, too",
 
 TEST_CASE("Merge operands are sent as the value that a reader sees",
           "[transfer][refresh][delta]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::ColumnFamilyOptions merging = Quiet();
   merging.merge_operator = MergeOperatorNamed("stringappend");
   const Families families = OneFamily(merging);

@@ -192,7 +192,7 @@ std::string ReasonOf(const Ferried& ended) {
 
 class Histories {
  public:
-  Histories(const TempDir& dir, const World& world, Counts* counts)
+  Histories(const ScratchDir& dir, const World& world, Counts* counts)
       : world_(world),
         kept_(MakeKept(dir)),
         source_(dir / "from", world.kinds, kept_),
@@ -214,7 +214,7 @@ class Histories {
     Contents source;
   };
 
-  static std::string MakeKept(const TempDir& dir) {
+  static std::string MakeKept(const ScratchDir& dir) {
     fs::create_directory(dir / "kept");
     return dir / "kept";
   }
@@ -547,7 +547,7 @@ TEST_CASE("Whatever happened to both sides, a refresh leaves what was asked "
   Counts counts;
   const auto play = [&] {
     const World world = *WorldGen();
-    const TempDir dir;
+    const ScratchDir dir;
     Histories(dir, world, &counts).Live();
   };
   const bool received =

@@ -98,7 +98,7 @@ void Ingest(const std::string& dir, const std::string& path) {
 
 TEST_CASE("What a source that could not flush holds in memory is compared",
           "[transfer][refresh][evidence]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const std::string source = dir / "source";
   Put(source, "base", "1");
   Put(source, "base", "1", "b");
@@ -124,7 +124,7 @@ TEST_CASE("What a source that could not flush holds in memory is compared",
 
 TEST_CASE("Another database at the same sequence is another database",
           "[transfer][refresh][evidence]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Put(dir / "a", "k", "fromA");
   Put(dir / "b", "k", "fromB");
   REQUIRE_OK(Refresh(dir / "a", dir / "target").status);
@@ -136,7 +136,7 @@ TEST_CASE("Another database at the same sequence is another database",
 
 TEST_CASE("A source that was rolled back and written again is compared",
           "[transfer][refresh][evidence]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const std::string source = dir / "source";
   Put(source, "base", "1");
   Compact(source);
@@ -151,7 +151,7 @@ TEST_CASE("A source that was rolled back and written again is compared",
 
 TEST_CASE("The same file ingested a second time wins over what came between",
           "[transfer][refresh][evidence]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const std::string source = dir / "source";
   MakeTable(dir / "1.sst", "k", "v1");
   MakeTable(dir / "2.sst", "k", "v2");
@@ -166,7 +166,7 @@ TEST_CASE("The same file ingested a second time wins over what came between",
 
 TEST_CASE("A merge operator with other options reads the same files otherwise",
           "[transfer][refresh][evidence]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const std::string source = dir / "source";
   const auto with_delimiter = [](const std::string& delimiter) {
     rocksdb::ColumnFamilyOptions options = Quiet();
@@ -196,7 +196,7 @@ TEST_CASE("A merge operator with other options reads the same files otherwise",
 
 // A source of two families, and a target that is equal to it.
 struct TwoFamilies {
-  TempDir dir;
+  ScratchDir dir;
   std::string source = dir / "source";
   std::string target = dir / "target";
   TwoFamilies() {

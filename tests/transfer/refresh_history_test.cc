@@ -327,14 +327,14 @@ bool Crashes(const Night& night, size_t run, const std::string& dir,
 }
 
 // Whoever a run before left stopped after its exchange is started first.
-std::string TakeCalls(const TempDir& dir, bool owes_start) {
+std::string TakeCalls(const ScratchDir& dir, bool owes_start) {
   const std::string calls = BytesOf(CallsPath(dir.path()));
   fs::remove(CallsPath(dir.path()));
   RC_ASSERT((!owes_start || calls.empty() || calls.starts_with("start ")));
   return calls;
 }
 
-void RunAndCrash(const TempDir& dir, const Night& night, size_t run,
+void RunAndCrash(const ScratchDir& dir, const Night& night, size_t run,
                  const Families& families, bool adopt, bool* owes_start,
                  Counts* counts) {
   const std::string target = dir / "root/target";
@@ -376,7 +376,7 @@ void Count(const Night& night, const Summary& summary, Counts* counts) {
 }
 
 // Also of the one that an exchange took away, nothing is left.
-void RequireDone(const TempDir& dir, const Night& night,
+void RequireDone(const ScratchDir& dir, const Night& night,
                  const Families& families, bool owes_start) {
   Expectation expected;
   expected.families = families;
@@ -389,7 +389,7 @@ void RequireDone(const TempDir& dir, const Night& night,
   RC_ASSERT(NamesOf(dir / "root") == std::vector<std::string>{"target"});
 }
 
-void PlayNight(const TempDir& dir, const Night& night, Player* source,
+void PlayNight(const ScratchDir& dir, const Night& night, Player* source,
                Player* target, bool first, bool has_past, Counts* counts) {
   source->Play(night.source);
   if (night.compact_from <= 700) {
@@ -479,7 +479,7 @@ TEST_CASE("A target with a past of its own equals the source after a refresh, "
   Counts counts;
   const auto play = [&] {
     const World world = *WorldGen();
-    const TempDir dir;
+    const ScratchDir dir;
     fs::create_directory(dir / "root");
     Player source(dir / "source", world.kinds);
     Player target(dir / "root/target", world.kinds);

@@ -68,7 +68,7 @@ class Witness : public rocksdb::EventListener {
 
 TEST_CASE("The lanes of a refresh give way to others, and who ingests does not",
           "[transfer][refresh][priority]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", 0);
   const auto witness = std::make_shared<Witness>();
   rocksdb::DBOptions with_witness;
@@ -94,7 +94,7 @@ TEST_CASE("The lanes of a refresh give way to others, and who ingests does not",
 
 TEST_CASE("A refresh says that it compacts while it does",
           "[transfer][refresh]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", 0);
   Fill(dir / "target", 1'000'000);
   FaultyFileSystem disk;
@@ -122,7 +122,7 @@ TEST_CASE("A refresh says that it compacts while it does",
 
 TEST_CASE("A refresh that would leave less than --min-free does not begin",
           "[transfer][refresh][nospace]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", 0);
   Fill(dir / "target", 1'000'000);
   FaultyFileSystem disk;
@@ -139,7 +139,7 @@ TEST_CASE("A refresh that would leave less than --min-free does not begin",
 
 TEST_CASE("A disk that others fill ends a refresh, and the next goes on",
           "[transfer][refresh][nospace]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", 0);
   Fill(dir / "target", 1'000'000);
   const auto before = EntriesOf(dir / "target", OneFamily());

@@ -39,7 +39,7 @@ void Fill(OpenDb* db, const Content& content,
 }
 
 struct Pair {
-  TempDir dir;
+  ScratchDir dir;
   std::string source = dir / "source";
   std::string target = dir / "target";
   Families families = OneFamily(Quiet());

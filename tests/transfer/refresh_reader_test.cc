@@ -113,7 +113,7 @@ PullOptions Small() {
 
 TEST_CASE("Readers see all of a refresh or nothing of it, in every family",
           "[transfer][refresh]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Write(dir / "source", 'a');
   REQUIRE_OK(Refresh(dir / "source", dir / "target", Small()).status);
   Write(dir / "source", 'b');

@@ -33,7 +33,7 @@ PullOptions Long() {
 TEST_CASE("A refresh of what did not change reads no data block of either side",
           "[transfer][refresh]") {
   for (const bool is_open : {false, true}) {
-    const TempDir dir;
+    const ScratchDir dir;
     const std::string source = dir / "source";
     const std::string target = dir / "target";
     Fill(source);
@@ -56,7 +56,7 @@ TEST_CASE("A refresh of what did not change reads no data block of either side",
 
 TEST_CASE("A refresh that compares all reads data blocks, and it shows",
           "[transfer][refresh]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source");
   REQUIRE_OK(Refresh(dir / "source", dir / "target", Long()).status);
   PullOptions options = Long();

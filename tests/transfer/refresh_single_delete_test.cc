@@ -17,7 +17,7 @@ rocksdb::DBOptions KeepingWal() {
 
 // A source, and a target that is equal to it.
 struct Pair {
-  TempDir dir;
+  ScratchDir dir;
   std::string source = dir / "source";
   std::string target = dir / "target";
   Pair() {
@@ -68,7 +68,7 @@ TEST_CASE("A source that uses SingleDelete is not refreshed from in place",
 
 TEST_CASE("A replica remembers a SingleDelete that its source's WAL held",
           "[transfer][refresh]") {
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "source", OneFamily(Quiet()), KeepingWal());
     db.Put("once", "value");

@@ -27,7 +27,7 @@ void Fill(const std::string& dir, uint64_t count, uint64_t seed = 0) {
 
 TEST_CASE("A refresh leaves what the source holds, and nothing else",
           "[transfer][refresh]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", 400);
   REQUIRE_OK(Refresh(dir / "source", dir / "target", Small()).status);
   ExpectSameEntries(dir / "source", dir / "target");
@@ -55,7 +55,7 @@ TEST_CASE("A refresh leaves what the source holds, and nothing else",
 
 TEST_CASE("A refresh of a source that did not change moves nothing",
           "[transfer][refresh]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", 400);
   REQUIRE_OK(Refresh(dir / "source", dir / "target", Small()).status);
   const Ferried again =
@@ -72,7 +72,7 @@ TEST_CASE("A refresh of a source that did not change moves nothing",
 
 TEST_CASE("A refresh moves what changed in the WAL and not much more",
           "[transfer][refresh]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", 3000);
   REQUIRE_OK(Refresh(dir / "source", dir / "target", Small()).status);
   {
@@ -93,7 +93,7 @@ TEST_CASE("A refresh moves what changed in the WAL and not much more",
 TEST_CASE("A refresh replaces what somebody wrote into the target",
           "[transfer][refresh]") {
   for (const bool compacted : {false, true}) {
-    const TempDir dir;
+    const ScratchDir dir;
     Fill(dir / "source", 400);
     REQUIRE_OK(
         Refresh(dir / "source", dir / "target", Small()).status);
@@ -116,7 +116,7 @@ TEST_CASE("A refresh replaces what somebody wrote into the target",
 
 TEST_CASE("A refresh of an open database shows all of it at once",
           "[transfer][refresh]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", 400);
   REQUIRE_OK(Refresh(dir / "source", dir / "target", Small()).status);
   Fill(dir / "source", 400, 5000);
@@ -142,7 +142,7 @@ TEST_CASE("A refresh of an open database shows all of it at once",
 
 TEST_CASE("A target that another process or handle has open is busy",
           "[transfer][refresh]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", 10);
   REQUIRE_OK(Refresh(dir / "source", dir / "target", Small()).status);
   OpenDb target(dir / "target", OneFamily(Quiet()));
@@ -156,7 +156,7 @@ TEST_CASE("A target that another process or handle has open is busy",
 
 TEST_CASE("Only a target that remembers its source is refreshed from it",
           "[transfer][refresh]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", 10);
   Fill(dir / "other", 20);
   Fill(dir / "target", 30);
@@ -181,7 +181,7 @@ TEST_CASE("Only a target that remembers its source is refreshed from it",
 
 TEST_CASE("Column families come and, if asked, go with the source's",
           "[transfer][refresh]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Families families = OneFamily(Quiet());
   families.emplace_back("goes", Quiet());
   {
@@ -219,7 +219,7 @@ TEST_CASE("Column families come and, if asked, go with the source's",
 
 TEST_CASE("A refresh of an interval touches nothing outside of it",
           "[transfer][refresh]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", 300);
   REQUIRE_OK(Refresh(dir / "source", dir / "target", Small()).status);
   Fill(dir / "source", 300, 9000);
@@ -239,7 +239,7 @@ TEST_CASE("A refresh of an interval touches nothing outside of it",
 
 TEST_CASE("A refresh takes an interval that ends with the empty key",
           "[transfer][refresh]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", 3);
   REQUIRE_OK(Refresh(dir / "source", dir / "target", Small()).status);
   {
@@ -254,7 +254,7 @@ TEST_CASE("A refresh takes an interval that ends with the empty key",
 
 TEST_CASE("A refresh that fills level 0 of a database with writers says so",
           "[transfer][refresh]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::ColumnFamilyOptions family;
   family.level_compaction_dynamic_level_bytes = true;
   family.level0_file_num_compaction_trigger = 3;

@@ -79,7 +79,7 @@ void RequireRefused(const Ferried& moved,
 
 TEST_CASE("A comparator that this process does not have is refused by name",
           "[transfer][refused]") {
-  const TempDir dir;
+  const ScratchDir dir;
   FillOdd(dir / "source");
   for (const Via via : {Via::kDirectory, Via::kTcp}) {
     RequireRefused(Ferry(dir / "source", dir / "target", AsChunks(), via),
@@ -89,7 +89,7 @@ TEST_CASE("A comparator that this process does not have is refused by name",
 
 TEST_CASE("A comparator of the application's is found in its registry",
           "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   FillOdd(dir / "source");
   PullOptions options;
   options.registry.comparators = {&kBackToFront};
@@ -101,7 +101,7 @@ TEST_CASE("A comparator of the application's is found in its registry",
 
 TEST_CASE("Families beside one with an unknown comparator can be named",
           "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   FillOdd(dir / "source");
   PullOptions options;
   options.selection.families = {"default"};
@@ -112,7 +112,7 @@ TEST_CASE("Families beside one with an unknown comparator can be named",
 }
 
 TEST_CASE("User-defined timestamps are refused", "[transfer][refused]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Families families = {{"default", Quiet()}, {"stamped", Quiet()}};
   const rocksdb::Comparator* stamped = nullptr;
   REQUIRE_OK(rocksdb::Comparator::CreateFromString(
@@ -141,7 +141,7 @@ TEST_CASE("An unknown merge operator stops only where operands exist",
   CAPTURE(only_wal);
   rocksdb::DBOptions db_options;
   db_options.avoid_flush_during_shutdown = true;
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "source", families, db_options);
     for (int i = 0; i < 100; ++i) {
@@ -172,7 +172,7 @@ TEST_CASE("An unknown merge operator stops only where operands exist",
 
 TEST_CASE("A database that an application has open arrives",
           "[transfer][exact]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Families families = WithComparator();
   families[0].options.merge_operator = std::make_shared<Longest>();
   OpenDb db(dir / "source", families);
@@ -204,7 +204,7 @@ TEST_CASE("A database that an application has open arrives",
 
 TEST_CASE("Wide-column entities are refused for a target that cannot take them",
           "[transfer][refused]") {
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "source", OneFamily(Quiet()));
     db.Put("a", "plain");
@@ -233,7 +233,7 @@ TEST_CASE("Wide-column entities are refused for a target that cannot take them",
 
 TEST_CASE("A family whose name is too long for the wire is refused",
           "[transfer][refused]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const std::string name(5000, 'n');
   {
     OpenDb db(dir / "source", {{"default", Quiet()}, {name, Quiet()}});

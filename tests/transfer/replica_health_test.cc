@@ -100,7 +100,7 @@ void RequireTold(const Ferried& run, const std::string& target) {
 }
 
 struct World {
-  TempDir dir;
+  ScratchDir dir;
   std::string source = dir / "source";
   std::string target = dir / "target";
   explicit World(PullMethod method = PullMethod::kIngest) {
@@ -299,7 +299,7 @@ TEST_CASE("A record of health that cannot be read counts as damage",
 
 TEST_CASE("A worse finding stays, and a later one is not removed with an "
           "earlier", "[transfer][health]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::FileSystem* const disk = rocksdb::FileSystem::Default().get();
   Selection part;
   part.families = {"a"};
@@ -477,7 +477,7 @@ TEST_CASE("To replace a directory that is no database is not advised",
 
 TEST_CASE("A replica whose WALs count batches is not refreshed in place",
           "[transfer][health]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const std::string source = dir / "source";
   const std::string target = dir / "target";
   const Families families = {{"default", Quiet()}, {"other", Quiet()}};

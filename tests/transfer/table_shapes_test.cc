@@ -141,7 +141,7 @@ void Fill(const std::string& dir, const Shape& shape) {
 // As chunks, and as a clone.
 void RequireMoved(const Shape& shape) {
   INFO(shape.name);
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "source", shape);
   Expectation expected;
   expected.families = OneFamily(shape.options);

@@ -64,7 +64,7 @@ void NameWalDir(const std::string& dir, const std::string& wal_dir) {
 
 // A source, a target that was pulled from it, and other directories.
 struct World {
-  TempDir dir;
+  ScratchDir dir;
   PullOptions options;
   std::shared_ptr<FaultyFileSystem> disk =
       std::make_shared<FaultyFileSystem>();
@@ -260,7 +260,7 @@ TEST_CASE("A plan changes nothing, whatever it says",
 
 TEST_CASE("A source is whole after the copy that names it was refused",
           "[transfer][untouched]") {
-  TempDir dir;
+  ScratchDir dir;
   Fill(dir / "S", "base");
   fs::copy(dir / "S", dir / "T", fs::copy_options::recursive);
   NameWalDir(dir / "T", dir / "S");
@@ -280,7 +280,7 @@ TEST_CASE("A source is whole after the copy that names it was refused",
 
 TEST_CASE("A third database is whole after a target that names it was refused",
           "[transfer][untouched]") {
-  TempDir dir;
+  ScratchDir dir;
   Fill(dir / "S", "base");
   fs::copy(dir / "S", dir / "T", fs::copy_options::recursive);
   Fill(dir / "other", "of another application");
@@ -301,7 +301,7 @@ TEST_CASE("A third database is whole after a target that names it was refused",
 
 TEST_CASE("A source is whole after its copy by hard links was refreshed",
           "[transfer][untouched]") {
-  TempDir dir;
+  ScratchDir dir;
   rocksdb::DBOptions recycling;
   recycling.recycle_log_file_num = 4;
   recycling.avoid_flush_during_recovery = true;
@@ -458,7 +458,7 @@ TEST_CASE("A compaction filter of the application is named where it may run",
 
 TEST_CASE("A target of a source that compresses its WAL has an empty one",
           "[transfer]") {
-  TempDir dir;
+  ScratchDir dir;
   {
     rocksdb::DBOptions options;
     options.wal_compression = rocksdb::kZSTD;
@@ -492,7 +492,7 @@ TEST_CASE("What a target's WAL holds is replaced, and only that is compared",
 
 TEST_CASE("A target whose WAL holds two keys far apart is refreshed at once",
           "[transfer][refresh]") {
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb source(dir / "S", OneFamily(Quiet()));
     for (int i = 0; i < 40'000; ++i) {

@@ -71,7 +71,7 @@ bool Says(const Summary& summary, const std::string& text) {
 
 TEST_CASE("A clone is equal by its files, whatever comparator it has",
           "[transfer][verify]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const Families families =
       GENERATE(true, false) ? OddFamilies() : OneFamily(Quiet());
   Make(dir / "source", families);
@@ -91,7 +91,7 @@ TEST_CASE("A clone is equal by its files, whatever comparator it has",
 }
 
 TEST_CASE("A clone is compared by its files over TCP", "[transfer][verify]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Make(dir / "source", OddFamilies());
   CloneTo(dir / "source", dir / "target");
   TestServer server(ServeSample(dir / "source"));
@@ -103,7 +103,7 @@ TEST_CASE("A clone is compared by its files over TCP", "[transfer][verify]") {
 
 TEST_CASE("A file that differs, though its identity says otherwise, is found",
           "[transfer][verify][corruption]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Make(dir / "source", OddFamilies());
   CloneTo(dir / "source", dir / "target");
   const bool left = GENERATE(true, false);
@@ -122,7 +122,7 @@ TEST_CASE("A file that differs, though its identity says otherwise, is found",
 
 TEST_CASE("The same damage at both sides is not equal",
           "[transfer][verify][corruption]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Make(dir / "source", OddFamilies());
   CloneTo(dir / "source", dir / "target");
   std::string name;
@@ -135,7 +135,7 @@ TEST_CASE("The same damage at both sides is not equal",
 
 TEST_CASE("A file without checksums that differs is named",
           "[transfer][verify][corruption]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::ColumnFamilyOptions options = Quiet();
   rocksdb::BlockBasedTableOptions table;
   table.checksum = rocksdb::kNoChecksum;
@@ -157,7 +157,7 @@ TEST_CASE("A file without checksums that differs is named",
 
 TEST_CASE("Sides with other files or WALs are compared entry by entry",
           "[transfer][verify]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const Families families = OneFamily(Quiet());
   Make(dir / "source", families);
   CloneTo(dir / "source", dir / "target");
@@ -184,7 +184,7 @@ TEST_CASE("Sides with other files or WALs are compared entry by entry",
 
 TEST_CASE("A part of a database is compared entry by entry",
           "[transfer][verify]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Make(dir / "source", OneFamily(Quiet()));
   CloneTo(dir / "source", dir / "target");
   VerifyOptions options;
@@ -198,7 +198,7 @@ TEST_CASE("A part of a database is compared entry by entry",
 TEST_CASE("Where neither files nor entries can be compared, both reasons are "
           "told",
           "[transfer][verify][refused]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Make(dir / "source", OddFamilies());
   CloneTo(dir / "source", dir / "target");
   {

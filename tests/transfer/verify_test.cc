@@ -98,7 +98,7 @@ class Writer {
 
 TEST_CASE("A verify beside a writer says changed since, and what to type",
           "[transfer][verify]") {
-  const TempDir dir;
+  const ScratchDir dir;
   { OpenDb db(dir / "source", OneFamily(Quiet())); Fill(&db); }
   PullTo(dir / "source", dir / "copy");
   OpenDb db(dir / "source", OneFamily(Quiet()));
@@ -141,7 +141,7 @@ TEST_CASE("A verify beside a writer says changed since, and what to type",
 TEST_CASE("A flipped value is DIFFERENT without a record, and where the "
           "source stood still",
           "[transfer][verify]") {
-  const TempDir dir;
+  const ScratchDir dir;
   { OpenDb db(dir / "source", OneFamily(Quiet())); Fill(&db); }
   PullTo(dir / "source", dir / "copy");
   { OpenDb db(dir / "copy", OneFamily(Quiet())); db.Put(NumberedKey(7), "no"); }
@@ -163,7 +163,7 @@ TEST_CASE("A flipped value is DIFFERENT without a record, and where the "
 }
 
 TEST_CASE("A source that was put back is DIFFERENT", "[transfer][verify]") {
-  const TempDir dir;
+  const ScratchDir dir;
   { OpenDb db(dir / "source", OneFamily(Quiet())); Fill(&db); }
   fs::copy(dir / "source", dir / "older");
   { OpenDb db(dir / "source", OneFamily(Quiet())); db.Put("new", "value"); }
@@ -174,7 +174,7 @@ TEST_CASE("A source that was put back is DIFFERENT", "[transfer][verify]") {
 
 TEST_CASE("Families on one side only are differences by their names",
           "[transfer][verify]") {
-  const TempDir dir;
+  const ScratchDir dir;
   {
     OpenDb db(dir / "source", DefaultAnd("more"));
     Fill(&db);
@@ -217,7 +217,7 @@ TEST_CASE("Families on one side only are differences by their names",
 
 TEST_CASE("A verify counts all differences and shows the first ones",
           "[transfer][verify]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const Families two = DefaultAnd("more");
   for (const char* name : {"left", "right"}) {
     OpenDb db(dir / name, two);
@@ -255,7 +255,7 @@ TEST_CASE("A verify counts all differences and shows the first ones",
 
 TEST_CASE("Huge keys are shown cut, with their lengths",
           "[transfer][verify]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const std::string huge(200'000, 'h');
   { OpenDb db(dir / "left", OneFamily(Quiet())); db.Put(huge, "v"); }
   { OpenDb db(dir / "right", OneFamily(Quiet())); db.Put(huge + "x", "v"); }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kNote[] = "if it writes without the WAL";
 
-Ferried Pull(const TempDir& dir, PullMethod method) {
+Ferried Pull(const ScratchDir& dir, PullMethod method) {
   PullOptions options;
   options.source.directory = dir / "source";
   options.target_dir = dir / "target";
@@ -44,7 +44,7 @@ void SetManifestTime(const std::string& dir, time_t seconds) {
 
 TEST_CASE("A pull says how old the last flush is where all WALs are empty",
           "[transfer][without_wal]") {
-  const TempDir dir;
+  const ScratchDir dir;
   OpenDb db(dir / "source", OneFamily(Quiet()));
   FlushWithoutWal(&db);
   SetManifestTime(dir / "source", std::time(nullptr) - 600);
@@ -59,7 +59,7 @@ TEST_CASE("A pull says how old the last flush is where all WALs are empty",
 
 TEST_CASE("A flush after the snapshot was begun is no flush in the future",
           "[transfer][without_wal]") {
-  const TempDir dir;
+  const ScratchDir dir;
   OpenDb db(dir / "source", OneFamily(Quiet()));
   FlushWithoutWal(&db);
   SetManifestTime(dir / "source", std::time(nullptr) + 600);
@@ -70,7 +70,7 @@ TEST_CASE("A flush after the snapshot was begun is no flush in the future",
 TEST_CASE(
     "A pull says nothing of it where a WAL holds entries, or nobody writes",
     "[transfer][without_wal]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const bool is_open = GENERATE(true, false);
   {
     OpenDb db(dir / "source", OneFamily(Quiet()));

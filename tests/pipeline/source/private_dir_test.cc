@@ -32,10 +32,10 @@ TEST_CASE("The snapshot holder holds a snapshot until it is killed",
 
 TEST_CASE("PrivateDir of a killed process is removed by the next snapshot",
           "[snapshot][crash]") {
-  TempTree tree;
+  ScratchDir tree;
   rocksdb::Options plain;
   {
-    TestDb db(plain, tree / "db");
+    test::OpenDb db(plain, tree / "db");
     REQUIRE_OK(db->Put(rocksdb::WriteOptions(), "k", "v"));
     REQUIRE_OK(db->Flush(rocksdb::FlushOptions()));
   }
@@ -69,7 +69,7 @@ TEST_CASE("PrivateDir of a killed process is removed by the next snapshot",
 
 TEST_CASE("RemoveLeftoverSnapshots touches nothing it does not recognise",
           "[snapshot]") {
-  TempTree tree;
+  ScratchDir tree;
   const std::vector<std::string> foreign = {
       ".sstferry-snapshot-1-0123456789abcdef",
       "db.sstferry-snapshot--0123456789abcdef",
@@ -101,7 +101,7 @@ TEST_CASE("RemoveLeftoverSnapshots touches nothing it does not recognise",
 
 TEST_CASE("PrivateDir says what to do when its parent cannot be used",
           "[snapshot]") {
-  TempTree tree;
+  ScratchDir tree;
   std::unique_ptr<PrivateDir> dir;
   const auto status = PrivateDir::Create(tree / "absent", "db", &dir);
   CHECK(EndStateOf(status) == EndState::kSourceError);
@@ -112,7 +112,7 @@ TEST_CASE("A private directory whose name was given to another one is left "
           "alone",
           "[snapshot][hostile]") {
   namespace fs = std::filesystem;
-  TempTree tree;
+  ScratchDir tree;
   MakeSampleDatabase(tree / "db");
   fs::create_directories(tree / "victim/db");
   fs::create_directories(tree / "victim/held");
@@ -163,7 +163,7 @@ TEST_CASE("A private directory whose name was given to another one is left "
 TEST_CASE("A link inside a private directory is removed and not followed",
           "[snapshot][hostile]") {
   namespace fs = std::filesystem;
-  TempTree tree;
+  ScratchDir tree;
   MakeSampleDatabase(tree / "db");
   fs::create_directory(tree / "victim");
   WriteBytes(tree / "victim/file", "precious");

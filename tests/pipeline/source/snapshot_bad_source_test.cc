@@ -55,7 +55,7 @@ void RequireFailure(const rocksdb::Status& status, EndState state,
   CHECK(MessageOf(status).find(words) != std::string::npos);
 }
 
-void Fill(TestDb* db, size_t family, int from, int to) {
+void Fill(test::OpenDb* db, size_t family, int from, int to) {
   for (int i = from; i < to; i++) {
     REQUIRE_OK((*db)->Put(rocksdb::WriteOptions(), db->family(family),
                           "key" + std::to_string(i), std::string(100, 'v')));
@@ -64,7 +64,7 @@ void Fill(TestDb* db, size_t family, int from, int to) {
 
 // Two SST files and a WAL.
 void MakeDatabase(const std::string& directory) {
-  TestDb db(Plain(), directory);
+  test::OpenDb db(Plain(), directory);
   for (int file = 0; file < 2; file++) {
     Fill(&db, 0, file * 100, file * 100 + 100);
     REQUIRE_OK(db->Flush(rocksdb::FlushOptions()));
@@ -73,7 +73,7 @@ void MakeDatabase(const std::string& directory) {
 }
 
 TEST_CASE("Snapshot names what is no database", "[snapshot][corruption]") {
-  TempTree tree;
+  ScratchDir tree;
   std::filesystem::create_directory(tree / "empty");
   RequireFailure(TakeStatus(tree / "empty"), EndState::kSourceError,
                  "no CURRENT file in " + (tree / "empty"));
@@ -87,7 +87,7 @@ TEST_CASE("Snapshot names what is no database", "[snapshot][corruption]") {
 
 TEST_CASE("Snapshot names a missing or cut SST file",
           "[snapshot][corruption]") {
-  TempTree tree;
+  ScratchDir tree;
   MakeDatabase(tree / "db");
   const auto tables = FilesWith(tree / "db", ".sst");
   REQUIRE(tables.size() == 2);
@@ -116,7 +116,7 @@ TEST_CASE("Snapshot names a missing or cut SST file",
 
 TEST_CASE("Snapshot tells tables of a newer RocksDB from damaged ones",
           "[snapshot][corruption]") {
-  TempTree tree;
+  ScratchDir tree;
   MakeDatabase(tree / "db");
   // The format version stands 12 bytes before a table's end.
   const std::string table = FilesWith(tree / "db", ".sst").front();
@@ -142,11 +142,11 @@ TEST_CASE("Snapshot tells tables of a newer RocksDB from damaged ones",
 
 TEST_CASE("Snapshot names a missing or cut blob file",
           "[snapshot][corruption]") {
-  TempTree tree;
+  ScratchDir tree;
   rocksdb::Options options = Plain();
   options.enable_blob_files = true;
   {
-    TestDb db(options, tree / "db");
+    test::OpenDb db(options, tree / "db");
     for (int file = 0; file < 2; file++) {
       Fill(&db, 0, file * 100, file * 100 + 100);
       REQUIRE_OK(db->Flush(rocksdb::FlushOptions()));
@@ -168,7 +168,7 @@ TEST_CASE("Snapshot names a missing or cut blob file",
 
 TEST_CASE("Snapshot never opens a WAL with a flipped byte",
           "[snapshot][corruption]") {
-  TempTree tree;
+  ScratchDir tree;
   const bool recycled = GENERATE(false, true);
   INFO((recycled ? "recycled" : "plain"));
   rocksdb::Options options = Plain();
@@ -178,7 +178,7 @@ TEST_CASE("Snapshot never opens a WAL with a flipped byte",
         rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords;
   }
   // Open, for closing would cut off what an earlier life left.
-  TestDb db(options, tree / "db");
+  test::OpenDb db(options, tree / "db");
   {
     for (int round = 0; round < 5; round++) {
       // The last life of a recycled file is shorter than the one before.
@@ -207,9 +207,9 @@ TEST_CASE("Snapshot never opens a WAL with a flipped byte",
 
 TEST_CASE("Snapshot accepts a WAL that ends in the middle of a record",
           "[snapshot]") {
-  TempTree tree;
+  ScratchDir tree;
   {
-    TestDb db(Plain(), tree / "db");
+    test::OpenDb db(Plain(), tree / "db");
     Fill(&db, 0, 0, 500);
   }
   const std::string wal = tree / ("db/" + FilesWith(tree / "db", ".log")[0]);
@@ -223,7 +223,7 @@ TEST_CASE("Snapshot accepts a WAL that ends in the middle of a record",
 
 TEST_CASE("Snapshot refuses files outside the database directory",
           "[snapshot]") {
-  TempTree tree;
+  ScratchDir tree;
   rocksdb::Options options = Plain();
   SECTION("a second path") {
     options.db_paths = {{tree / "db", 1}, {tree / "big", 1ull << 40}};
@@ -232,7 +232,7 @@ TEST_CASE("Snapshot refuses files outside the database directory",
     options.db_paths = {{tree / "big", 1ull << 40}};
   }
   {
-    TestDb db(options, tree / "db");
+    test::OpenDb db(options, tree / "db");
     Fill(&db, 0, 0, 100);
     REQUIRE_OK(db->Flush(rocksdb::FlushOptions()));
     Fill(&db, 0, 0, 100);
@@ -249,12 +249,12 @@ TEST_CASE("Snapshot refuses files outside the database directory",
 
 TEST_CASE("Snapshot refuses a comparator nobody here has, unless it is given",
           "[snapshot]") {
-  TempTree tree;
+  ScratchDir tree;
   const test::NamedComparator comparator("house.Comparator");
   rocksdb::Options house = Plain();
   house.comparator = &comparator;
   {
-    TestDb db(house, tree / "db",
+    test::OpenDb db(house, tree / "db",
               {{"default", Plain()}, {"house", house}, {"b", Plain()}});
     Fill(&db, 1, 0, 20);
     Fill(&db, 2, 0, 30);
@@ -290,20 +290,20 @@ TEST_CASE("Snapshot refuses a comparator nobody here has, unless it is given",
 
 TEST_CASE("Snapshot refuses keys with user-defined timestamps",
           "[snapshot]") {
-  TempTree tree;
+  ScratchDir tree;
   rocksdb::Options stamped = Plain();
   REQUIRE_OK(rocksdb::Comparator::CreateFromString(
       rocksdb::ConfigOptions(), "leveldb.BytewiseComparator.u64ts",
       &stamped.comparator));
-  { TestDb db(stamped, tree / "db", {{"default", Plain()}, {"ts", stamped}}); }
+  { test::OpenDb db(stamped, tree / "db", {{"default", Plain()}, {"ts", stamped}}); }
   RequireFailure(TakeStatus(tree / "db"), EndState::kRefused, "'ts'");
   RequireFailure(TakeStatus(tree / "db"), EndState::kRefused, "timestamps");
 }
 
 TEST_CASE("Snapshot survives options that RocksDB does not", "[snapshot]") {
-  TempTree tree;
+  ScratchDir tree;
   {
-    TestDb db(Plain(), tree / "db");
+    test::OpenDb db(Plain(), tree / "db");
     Fill(&db, 0, 0, 10);
   }
   std::string path;
@@ -328,11 +328,11 @@ TEST_CASE("Snapshot survives options that RocksDB does not", "[snapshot]") {
 
 TEST_CASE("Snapshot names a merge operator that nobody here has",
           "[snapshot]") {
-  TempTree tree;
+  ScratchDir tree;
   rocksdb::Options house = Plain();
   house.merge_operator = std::make_shared<HouseMerge>();
   {
-    TestDb db(house, tree / "db");
+    test::OpenDb db(house, tree / "db");
     REQUIRE_OK(db->Merge(rocksdb::WriteOptions(), "k", "1"));
     REQUIRE_OK(db->Flush(rocksdb::FlushOptions()));
   }
@@ -354,11 +354,11 @@ TEST_CASE("Snapshot names a merge operator that nobody here has",
 
 TEST_CASE("Snapshot refuses a WAL with operands that nobody here can merge",
           "[snapshot]") {
-  TempTree tree;
+  ScratchDir tree;
   rocksdb::Options house = Plain();
   house.merge_operator = std::make_shared<HouseMerge>();
   {
-    TestDb db(house, tree / "db", {{"default", Plain()}, {"house", house}});
+    test::OpenDb db(house, tree / "db", {{"default", Plain()}, {"house", house}});
     Fill(&db, 0, 0, 10);
     REQUIRE_OK(db->Put(rocksdb::WriteOptions(), db.family(1), "k", "1"));
     REQUIRE_OK(db->Merge(rocksdb::WriteOptions(), db.family(1), "k", "2"));
@@ -380,7 +380,7 @@ TEST_CASE("Snapshot says what to do when links are impossible",
           "[snapshot]") {
   struct stat here;
   struct stat shm;
-  TempTree tree;
+  ScratchDir tree;
   if (stat("/dev/shm", &shm) != 0 || stat(tree.path().c_str(), &here) != 0 ||
       shm.st_dev == here.st_dev || access("/dev/shm", W_OK) != 0) {
     return;  // no second file system at hand

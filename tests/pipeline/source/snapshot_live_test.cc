@@ -138,7 +138,7 @@ void CompareOne(const SnapshotOptions& options, HistoryModel* model,
 }
 
 LiveTotals CompareLive(const std::string& variant, int snapshots) {
-  TempTree tree;
+  ScratchDir tree;
   SharedCounters* counters = MapCounters(tree / "counters");
   ChildCase writer("The live writer writes until it is told to stop",
                    {{kDirectory, tree / "db"},
@@ -190,7 +190,7 @@ TEST_CASE("The live writer writes until it is told to stop",
   const size_t families = FamiliesOf(variant);
   rocksdb::Options options = WriterOptions(variant);
   options.listeners.push_back(std::make_shared<CountingListener>(counters));
-  TestDb db(options, directory, Families(options, families));
+  test::OpenDb db(options, directory, Families(options, families));
   TellParent("writing");
   for (uint64_t number = 0; counters->stop == 0; number++) {
     rocksdb::WriteBatch batch =

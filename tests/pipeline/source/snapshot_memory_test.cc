@@ -34,7 +34,7 @@ uint64_t WriteOnlyWals(const std::string& directory, uint64_t bytes) {
   options.write_buffer_size = 8ull << 30;
   options.max_total_wal_size = 64ull << 30;
   options.avoid_flush_during_shutdown = true;
-  TestDb db(options, directory, {{"default", options}, {"b", options}});
+  test::OpenDb db(options, directory, {{"default", options}, {"b", options}});
   uint64_t entries = 0;
   std::string value(kValueBytes, 'x');
   for (; entries * kValueBytes < bytes; entries++) {
@@ -78,7 +78,7 @@ TEST_CASE("The memory reader takes a snapshot and reads it",
 }
 
 void CheckMemory(uint64_t bytes) {
-  TempTree tree;
+  ScratchDir tree;
   ChildCase writer("The memory writer writes and stops",
                    {{kDirectory, tree / "db"},
                     {"SSTFERRY_TEST_BYTES", std::to_string(bytes)}});

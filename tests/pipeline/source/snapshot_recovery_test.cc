@@ -53,7 +53,7 @@ Options Plain() {
 void DieAfter(const Options& options, const std::string& directory,
               const Entries& entries, bool flush = false) {
   Die(directory, [&](const std::string& alive) {
-    TestDb db(options, alive);
+    test::OpenDb db(options, alive);
     for (const auto& [key, value] : entries) {
       REQUIRE_OK(db->Put(WriteOptions(), key, value));
     }
@@ -94,7 +94,7 @@ Entries Recovered(const Options& options, const std::string& directory) {
   fs::copy(directory, copy);
   Entries entries;
   {
-    TestDb db(options, copy);
+    test::OpenDb db(options, copy);
     entries = ReadAll(db.get(), db.family(0));
   }
   fs::remove_all(copy);
@@ -121,7 +121,7 @@ std::string WalOf(const std::string& directory, size_t which) {
 
 TEST_CASE("Snapshot stops at a torn WAL in the middle as recovery does",
           "[snapshot][recovery]") {
-  TempTree tree;
+  ScratchDir tree;
   const Options options = Plain();
   DieAfter(options, tree / "db", {{"0", "0"}}, true);
   DieAfter(options, tree / "db", {{"a", "1"}});
@@ -137,7 +137,7 @@ TEST_CASE("Snapshot stops at a torn WAL in the middle as recovery does",
 
 TEST_CASE("Snapshot recovers over a missing WAL as RocksDB does",
           "[snapshot][recovery]") {
-  TempTree tree;
+  ScratchDir tree;
   const Options options = Plain();
   DieAfter(options, tree / "db", {{"0", "0"}}, true);
   DieAfter(options, tree / "db", {{"a", "1"}});
@@ -155,7 +155,7 @@ TEST_CASE("Snapshot of a torn WAL obeys the recovery mode of OPTIONS",
       Mode::kAbsoluteConsistency, Mode::kSkipAnyCorruptedRecords);
   const size_t from_newest = GENERATE(1, 2);
   INFO("mode " << static_cast<int>(mode) << ", torn " << from_newest);
-  TempTree tree;
+  ScratchDir tree;
   Options options = Plain();
   options.wal_recovery_mode = mode;
   DieAfter(options, tree / "db", {{"0", "0"}}, true);
@@ -176,7 +176,7 @@ TEST_CASE("Snapshot of a torn WAL obeys the recovery mode of OPTIONS",
 
 TEST_CASE("Snapshot works with track_and_verify_wals_in_manifest",
           "[snapshot][recovery]") {
-  TempTree tree;
+  ScratchDir tree;
   Options options = Plain();
   options.track_and_verify_wals_in_manifest = true;
   DieAfter(options, tree / "db", {{"0", "0"}}, true);
@@ -191,14 +191,14 @@ TEST_CASE("Snapshot works with track_and_verify_wals_in_manifest",
 // the MANIFEST says, which RocksDB does not open.
 TEST_CASE("A clone of a damaged WAL that the MANIFEST tracks is refused",
           "[snapshot][recovery][corruption]") {
-  TempTree tree;
+  ScratchDir tree;
   Options options = Plain();
   options.track_and_verify_wals_in_manifest = true;
   options.wal_recovery_mode =
       rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords;
   uint64_t last_record = 0;  // begins there
   Die(tree / "db", [&](const std::string& alive) {
-    TestDb db(options, alive);
+    test::OpenDb db(options, alive);
     rocksdb::ColumnFamilyHandle* second = nullptr;
     REQUIRE_OK(db->CreateColumnFamily(options, "second", &second));
     REQUIRE_OK(db->Put(WriteOptions(), second, "a", "1"));
@@ -231,7 +231,7 @@ TEST_CASE("A clone of a damaged WAL that the MANIFEST tracks is refused",
 // it recovers with kSkipAnyCorruptedRecords (log::Reader does not advance).
 TEST_CASE("Snapshot leaves what an earlier life left behind an older WAL",
           "[snapshot][recovery]") {
-  TempTree tree;
+  ScratchDir tree;
   Options options = Plain();
   options.recycle_log_file_num = 2;
   options.wal_recovery_mode =
@@ -250,7 +250,7 @@ TEST_CASE("Snapshot leaves what an earlier life left behind an older WAL",
 }
 
 TEST_CASE("Snapshot reads compressed WALs", "[snapshot][recovery]") {
-  TempTree tree;
+  ScratchDir tree;
   Options options = Plain();
   options.wal_compression = rocksdb::kZSTD;
   DieAfter(options, tree / "db", {{"0", "0"}}, true);
@@ -280,7 +280,7 @@ TEST_CASE("Snapshot refuses WALs whose sequence numbers count batches",
           "[snapshot][recovery]") {
   const auto policy = GENERATE(rocksdb::WRITE_PREPARED,
                                rocksdb::WRITE_UNPREPARED);
-  TempTree tree;
+  ScratchDir tree;
   const auto write = [&](bool flush) {
     WithTransactionDb(tree / "db", policy, [&](rocksdb::TransactionDB* db) {
       rocksdb::WriteBatch batch;
@@ -301,7 +301,7 @@ TEST_CASE("Snapshot refuses WALs whose sequence numbers count batches",
 
 TEST_CASE("Snapshot names prepared transactions that it does not hold",
           "[snapshot][recovery]") {
-  TempTree tree;
+  ScratchDir tree;
   WithTransactionDb(
       tree / "db", rocksdb::WRITE_COMMITTED, [](rocksdb::TransactionDB* db) {
         REQUIRE_OK(db->Put(WriteOptions(), "k", "1"));
@@ -328,7 +328,7 @@ TEST_CASE("Snapshot names prepared transactions that it does not hold",
 TEST_CASE("Snapshot reads the WALs that the MANIFEST needs, wherever a stale "
           "one lies",
           "[snapshot][recovery]") {
-  TempTree tree;
+  ScratchDir tree;
   fs::create_directory(tree / "wals");
   DieAfter(Plain(), tree / "db", {{"base", "1"}}, true);
   // As an owner that was not told of the move left it.
@@ -359,7 +359,7 @@ TEST_CASE("Snapshot reads the WALs that the MANIFEST needs, wherever a stale "
 
 TEST_CASE("Snapshot takes no stale WAL for one that was cut to nothing",
           "[snapshot][recovery]") {
-  TempTree tree;
+  ScratchDir tree;
   fs::create_directory(tree / "wals");
   Options moved = Plain();
   moved.wal_dir = tree / "wals";
@@ -375,7 +375,7 @@ TEST_CASE("Snapshot takes no stale WAL for one that was cut to nothing",
 
 TEST_CASE("Snapshot asks for the WAL directory where OPTIONS do not tell it",
           "[snapshot][recovery]") {
-  TempTree tree;
+  ScratchDir tree;
   fs::create_directory(tree / "wals");
   Options moved = Plain();
   moved.wal_dir = tree / "wals";
@@ -389,7 +389,7 @@ TEST_CASE("Snapshot asks for the WAL directory where OPTIONS do not tell it",
 
 TEST_CASE("Snapshots with the same WAL digest replayed the same entries",
           "[snapshot][recovery]") {
-  TempTree tree;
+  ScratchDir tree;
   DieAfter(Plain(), tree / "db", {{"0", "0"}}, true);
   DieAfter(Plain(), tree / "db", {{"k", "1"}});
   fs::copy(tree / "db", tree / "before");
@@ -406,9 +406,9 @@ TEST_CASE("Snapshots with the same WAL digest replayed the same entries",
 TEST_CASE("Snapshot of a source that never wrote OPTIONS for a family gives "
           "it default options, and says so",
           "[snapshot][recovery]") {
-  TempTree tree;
+  ScratchDir tree;
   {
-    TestDb db(Plain(), tree / "db", {{"default", Plain()}});
+    test::OpenDb db(Plain(), tree / "db", {{"default", Plain()}});
     REQUIRE_OK(db->Put(WriteOptions(), "k", "1"));
   }
   std::map<std::string, std::string> texts;
@@ -419,7 +419,7 @@ TEST_CASE("Snapshot of a source that never wrote OPTIONS for a family gives "
     }
   }
   {
-    TestDb db(Plain(), tree / "db", {{"default", Plain()}, {"b", Plain()}});
+    test::OpenDb db(Plain(), tree / "db", {{"default", Plain()}, {"b", Plain()}});
     REQUIRE_OK(db->Put(WriteOptions(), db.family(1), "k", "2"));
   }
   for (const std::string& name : FilesWith(tree / "db", "")) {

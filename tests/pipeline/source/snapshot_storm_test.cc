@@ -190,7 +190,7 @@ class Storm {
 
   const std::string kind_;
   const std::string external_;
-  TestDb db_;
+  test::OpenDb db_;
   std::deque<Family> families_;
   rocksdb::ColumnFamilyHandle* old_ = nullptr;
 };
@@ -373,7 +373,7 @@ TEST_CASE("Snapshots and clones of another process's database in a storm hold "
   if (!IsAsked(kind)) {
     return;
   }
-  TempTree tree;
+  ScratchDir tree;
   SharedState* state = MapState(tree / "state");
   ChildCase storm("The storm writes until it is told to stop",
                   {{kDirectory, tree / "db"},
@@ -419,7 +419,7 @@ TEST_CASE("Snapshots of the own database in a storm hold a prefix of what was "
   if (!IsAsked(kind)) {
     return;
   }
-  TempTree tree;
+  ScratchDir tree;
   SharedState state{};
   Storm storm(kind, tree / "db");
   std::thread writer([&] { storm.Run(&state); });

@@ -27,18 +27,6 @@ constexpr char kPipeVariable[] = "SSTFERRY_TEST_PIPE";
 
 }  // namespace
 
-TempTree::TempTree() {
-  std::string pattern =
-      (fs::temp_directory_path() / "sstferry-snapshot-XXXXXX").string();
-  REQUIRE(mkdtemp(pattern.data()) != nullptr);
-  path_ = pattern;
-}
-
-TempTree::~TempTree() {
-  std::error_code error;
-  fs::remove_all(path_, error);
-}
-
 std::string Fingerprint(const std::string& directory) {
   std::vector<fs::path> paths;
   for (const auto& entry : fs::recursive_directory_iterator(directory)) {
@@ -90,21 +78,6 @@ void FlipByte(const std::string& path, uint64_t offset, uint8_t bits) {
   file.seekp(static_cast<std::streamoff>(offset));
   file.put(static_cast<char>(byte ^ bits));
   REQUIRE(file.good());
-}
-
-TestDb::TestDb(const rocksdb::Options& options, const std::string& path,
-               const std::vector<rocksdb::ColumnFamilyDescriptor>& families) {
-  rocksdb::DBOptions db_options(options);
-  db_options.create_if_missing = true;
-  db_options.create_missing_column_families = true;
-  REQUIRE_OK(rocksdb::DB::Open(db_options, path, families, &handles_,
-                               IntoDb(&db_)));
-}
-
-TestDb::~TestDb() {
-  for (auto* handle : handles_) {
-    db_->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
-  }
 }
 
 Entries ReadAll(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family) {

@@ -34,14 +34,14 @@ std::unique_ptr<Snapshot> Take(const SnapshotOptions& options) {
   return snapshot;
 }
 
-void Fill(TestDb* db, size_t family, int from, int to) {
+void Fill(test::OpenDb* db, size_t family, int from, int to) {
   for (int i = from; i < to; i++) {
     REQUIRE_OK((*db)->Put(rocksdb::WriteOptions(), db->family(family),
                           "key" + std::to_string(i), std::string(100, 'v')));
   }
 }
 
-void FlushAll(TestDb* db) {
+void FlushAll(test::OpenDb* db) {
   for (auto* family : db->families()) {
     REQUIRE_OK((*db)->Flush(rocksdb::FlushOptions(), family));
   }
@@ -49,11 +49,11 @@ void FlushAll(TestDb* db) {
 
 TEST_CASE("Snapshot of a closed database holds what is in files and in WALs",
           "[snapshot]") {
-  TempTree tree;
+  ScratchDir tree;
   Entries expected_default;
   Entries expected_other;
   {
-    TestDb db(Plain(), tree / "db",
+    test::OpenDb db(Plain(), tree / "db",
               {{"default", Plain()}, {"other", Plain()}});
     Fill(&db, 0, 0, 500);
     FlushAll(&db);
@@ -94,8 +94,8 @@ TEST_CASE("Snapshot of a closed database holds what is in files and in WALs",
 
 TEST_CASE("Snapshot of a database open in this process writes nothing to it",
           "[snapshot]") {
-  TempTree tree;
-  TestDb db(Plain(), tree / "db");
+  ScratchDir tree;
+  test::OpenDb db(Plain(), tree / "db");
   Fill(&db, 0, 0, 300);
   FlushAll(&db);
   // Waits until the flush has removed the WAL that it made obsolete.
@@ -116,9 +116,9 @@ TEST_CASE("Snapshot does not overwrite a file that the source makes later",
           "[snapshot]") {
   // An SST of a higher number than the MANIFEST knows is as a flush that has
   // not been recorded yet: the copy's own files get such numbers.
-  TempTree tree;
+  ScratchDir tree;
   {
-    TestDb db(Plain(), tree / "db");
+    test::OpenDb db(Plain(), tree / "db");
     Fill(&db, 0, 0, 200);
   }
   for (int number = 1; number < 60; number++) {
@@ -138,12 +138,12 @@ TEST_CASE("Snapshot takes a checkpoint without reading its origin's WALs",
   // 9.0 made true the default.
   for (const bool id_in_manifest : {false, true}) {
     INFO("write_dbid_to_manifest " << id_in_manifest);
-    TempTree tree;
+    ScratchDir tree;
     std::filesystem::create_directory(tree / "wals");
     rocksdb::Options options = Plain();
     options.wal_dir = tree / "wals";
     options.write_dbid_to_manifest = id_in_manifest;
-    TestDb db(options, tree / "db");
+    test::OpenDb db(options, tree / "db");
     Fill(&db, 0, 0, 100);
     rocksdb::Checkpoint* made = nullptr;
     REQUIRE_OK(rocksdb::Checkpoint::Create(db.get(), &made));
@@ -162,12 +162,12 @@ TEST_CASE("Snapshot takes a checkpoint without reading its origin's WALs",
 
 TEST_CASE("Snapshot refuses a database whose WAL directory is gone",
           "[snapshot][corruption]") {
-  TempTree tree;
+  ScratchDir tree;
   std::filesystem::create_directory(tree / "wals");
   rocksdb::Options options = Plain();
   options.wal_dir = tree / "wals";
   {
-    TestDb db(options, tree / "db");
+    test::OpenDb db(options, tree / "db");
     Fill(&db, 0, 0, 100);
   }
   std::filesystem::remove_all(tree / "wals");
@@ -179,8 +179,8 @@ TEST_CASE("Snapshot refuses a database whose WAL directory is gone",
 
 TEST_CASE("Snapshot of an open handle holds what was written without WAL",
           "[snapshot]") {
-  TempTree tree;
-  TestDb db(Plain(), tree / "db", {{"default", Plain()}, {"b", Plain()}});
+  ScratchDir tree;
+  test::OpenDb db(Plain(), tree / "db", {{"default", Plain()}, {"b", Plain()}});
   rocksdb::WriteOptions no_wal;
   no_wal.disableWAL = true;
   REQUIRE_OK(db->Put(no_wal, db.family(1), "unlogged", "1"));
@@ -199,8 +199,8 @@ TEST_CASE("Snapshot of an open handle holds what was written without WAL",
 
 TEST_CASE("Snapshot of an empty database and of empty families is empty",
           "[snapshot]") {
-  TempTree tree;
-  { TestDb db(Plain(), tree / "db", {{"default", Plain()}, {"e", Plain()}}); }
+  ScratchDir tree;
+  { test::OpenDb db(Plain(), tree / "db", {{"default", Plain()}, {"e", Plain()}}); }
   const auto snapshot = Take(Of(tree / "db"));
   CHECK(snapshot->families().size() == 2);
   CHECK(ReadAll(*snapshot, "default").empty());
@@ -209,9 +209,9 @@ TEST_CASE("Snapshot of an empty database and of empty families is empty",
 
 TEST_CASE("Snapshot without an OPTIONS file reads with default options",
           "[snapshot]") {
-  TempTree tree;
+  ScratchDir tree;
   {
-    TestDb db(Plain(), tree / "db", {{"default", Plain()}, {"b", Plain()}});
+    test::OpenDb db(Plain(), tree / "db", {{"default", Plain()}, {"b", Plain()}});
     Fill(&db, 1, 0, 70);
   }
   for (const std::string& name : NamesIn(tree / "db")) {
@@ -226,7 +226,7 @@ TEST_CASE("Snapshot without an OPTIONS file reads with default options",
 
 TEST_CASE("Snapshot keeps the source's options apart from the copy's",
           "[snapshot]") {
-  TempTree tree;
+  ScratchDir tree;
   rocksdb::Options options = Plain();
   options.comparator = rocksdb::ReverseBytewiseComparator();
   options.compression = rocksdb::kLZ4Compression;
@@ -235,7 +235,7 @@ TEST_CASE("Snapshot keeps the source's options apart from the copy's",
   table.block_size = 9000;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   {
-    TestDb db(options, tree / "db");
+    test::OpenDb db(options, tree / "db");
     Fill(&db, 0, 0, 10);
   }
   const auto snapshot = Take(Of(tree / "db"));
@@ -254,11 +254,11 @@ TEST_CASE("Snapshot keeps the source's options apart from the copy's",
 
 TEST_CASE("Snapshot reads separate blob files and plain tables",
           "[snapshot]") {
-  TempTree tree;
+  ScratchDir tree;
   rocksdb::Options blob = Plain();
   blob.enable_blob_files = true;
   {
-    TestDb db(blob, tree / "db");
+    test::OpenDb db(blob, tree / "db");
     Fill(&db, 0, 0, 100);
     FlushAll(&db);
     Fill(&db, 0, 100, 120);
@@ -270,7 +270,7 @@ TEST_CASE("Snapshot reads separate blob files and plain tables",
   plain.allow_mmap_reads = true;
   plain.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(3));
   {
-    TestDb db(plain, tree / "plain");
+    test::OpenDb db(plain, tree / "plain");
     Fill(&db, 0, 0, 100);
     FlushAll(&db);
   }
@@ -282,9 +282,9 @@ TEST_CASE("Snapshot reads separate blob files and plain tables",
 
 TEST_CASE("Snapshot of some families opens the others but does not name them",
           "[snapshot]") {
-  TempTree tree;
+  ScratchDir tree;
   {
-    TestDb db(Plain(), tree / "db",
+    test::OpenDb db(Plain(), tree / "db",
               {{"default", Plain()}, {"a", Plain()}, {"b", Plain()}});
     Fill(&db, 1, 0, 5);
   }
@@ -302,8 +302,8 @@ TEST_CASE("Snapshot of some families opens the others but does not name them",
 
 TEST_CASE("Snapshot stops when it is cancelled and leaves nothing",
           "[snapshot]") {
-  TempTree tree;
-  { TestDb db(Plain(), tree / "db"); }
+  ScratchDir tree;
+  { test::OpenDb db(Plain(), tree / "db"); }
   SnapshotOptions options = Of(tree / "db");
   options.cancelled = [] { return true; };
   std::unique_ptr<Snapshot> snapshot;
@@ -314,9 +314,9 @@ TEST_CASE("Snapshot stops when it is cancelled and leaves nothing",
 
 TEST_CASE("Snapshot can be cancelled at any moment, inside RocksDB too",
           "[snapshot]") {
-  TempTree tree;
+  ScratchDir tree;
   {
-    TestDb db(Plain(), tree / "db");
+    test::OpenDb db(Plain(), tree / "db");
     REQUIRE_OK(db->Put({}, "key", "in the WAL"));
   }
   bool cancelled = true;

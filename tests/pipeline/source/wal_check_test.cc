@@ -9,8 +9,8 @@ namespace sstferry {
 namespace {
 
 // A WAL of small and large records (in several blocks) by RocksDB itself.
-std::string MakeWal(const TempTree& tree, int entries) {
-  TestDb db(rocksdb::Options(), tree / "db");
+std::string MakeWal(const ScratchDir& tree, int entries) {
+  test::OpenDb db(rocksdb::Options(), tree / "db");
   for (int i = 0; i < entries; i++) {
     REQUIRE_OK(db->Put(rocksdb::WriteOptions(), "key" + std::to_string(i),
                        std::string(i % 10 == 9 ? 40000 : 70, 'v')));
@@ -19,7 +19,7 @@ std::string MakeWal(const TempTree& tree, int entries) {
 }
 
 TEST_CASE("CheckWal accepts a WAL cut at any byte", "[snapshot]") {
-  TempTree tree;
+  ScratchDir tree;
   const std::string name = MakeWal(tree, 20);
   const std::string path = tree / ("db/" + name);
   const uint64_t number = std::stoull(name);
@@ -36,7 +36,7 @@ TEST_CASE("CheckWal accepts a WAL cut at any byte", "[snapshot]") {
 
 TEST_CASE("CheckWal accepts a WAL that ends in preallocated zeros",
           "[snapshot]") {
-  TempTree tree;
+  ScratchDir tree;
   const std::string name = MakeWal(tree, 20);
   const std::string path = tree / ("db/" + name);
   std::filesystem::resize_file(path,
@@ -47,7 +47,7 @@ TEST_CASE("CheckWal accepts a WAL that ends in preallocated zeros",
 TEST_CASE("CheckWal finds every flipped bit of a header and of payloads that "
           "others follow",
           "[snapshot][corruption]") {
-  TempTree tree;
+  ScratchDir tree;
   const std::string name = MakeWal(tree, 30);
   const std::string path = tree / ("db/" + name);
   const uint64_t number = std::stoull(name);
@@ -69,7 +69,7 @@ TEST_CASE("CheckWal finds every flipped bit of a header and of payloads that "
 
 TEST_CASE("CheckWal finds a flipped bit in the header of the last record",
           "[snapshot][corruption]") {
-  TempTree tree;
+  ScratchDir tree;
   const std::string name = MakeWal(tree, 1);
   const std::string path = tree / ("db/" + name);
   // Of length and type: RocksDB takes those for an end of the file.

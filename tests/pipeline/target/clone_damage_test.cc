@@ -103,7 +103,7 @@ class Received {
     }
   }
 
-  const TempDir dir_;
+  const ScratchDir dir_;
   ClonePlan clone_;
   std::unique_ptr<CloneLayout> layout_;
 };

@@ -46,7 +46,7 @@ rocksdb::Status Stage(const std::string& path, uint64_t at,
 
 TEST_CASE("A part is written past the page cache, and what lies beside stays",
           "[pipeline][clone]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const std::string before(8 * kAlignment, 'o');
   const std::string part = RandomBytes(1024 * kAlignment, 1);
   for (const size_t piece : {size_t{1000}, size_t{500'001}, size_t{1} << 20}) {
@@ -63,7 +63,7 @@ TEST_CASE("A part is written past the page cache, and what lies beside stays",
 TEST_CASE(
     "A part of any aligned size is written whole, whatever its last write",
     "[pipeline][clone]") {
-  const TempDir dir;
+  const ScratchDir dir;
   const std::string all = RandomBytes(1024 * kAlignment, 2);
   for (const size_t units : {1, 255, 256, 257, 400, 511, 512, 513, 900}) {
     for (const size_t piece : {size_t{700'001}, size_t{512} << 10}) {
@@ -78,7 +78,7 @@ TEST_CASE(
 
 TEST_CASE("A part whose size is not aligned is never written in silence",
           "[pipeline][clone]") {
-  const TempDir dir;
+  const ScratchDir dir;
   Fill(dir / "file", std::string(2 * kAlignment, 'o'));
   for (const size_t units : {1, 300}) {
     const rocksdb::Status status =
@@ -89,7 +89,7 @@ TEST_CASE("A part whose size is not aligned is never written in silence",
 
 TEST_CASE("A file that is not there is not made by a direct write",
           "[pipeline][clone]") {
-  const TempDir dir;
+  const ScratchDir dir;
   REQUIRE_FALSE(Stage(dir / "none", 0, std::string(kAlignment, 'n'), 100).ok());
   REQUIRE(BytesOf(dir / "none").empty());
 }

@@ -38,7 +38,7 @@ TEST_CASE("A request to stop opens the gate with an error", "[target][gate]") {
 
 TEST_CASE("A database with too many files in level 0 is behind",
           "[target][gate]") {
-  const TempDir dir;
+  const ScratchDir dir;
   rocksdb::ColumnFamilyOptions options;
   options.level0_file_num_compaction_trigger = 100;
   options.level0_slowdown_writes_trigger = 100;

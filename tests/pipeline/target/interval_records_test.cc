@@ -13,7 +13,7 @@ namespace sstferry::test {
 namespace {
 
 struct IntervalWorld {
-  TempDir dir;
+  ScratchDir dir;
   std::unique_ptr<OpenDb> db;
   PullOptions options;
   Plan plan;
@@ -112,7 +112,7 @@ TEST_CASE("A target that nobody touched doubts nothing", "[target][covers]") {
 }
 
 TEST_CASE("A family without files is told as empty", "[target][covers]") {
-  TempDir dir;
+  ScratchDir dir;
   OpenDb db(dir / "db", OneFamily(Quiet()));
   JudgedTarget judged;
   REQUIRE_OK(JudgeIntervals(IntervalFile(), db.get(),

@@ -37,7 +37,7 @@ rocksdb::CompactRangeOptions Forced() {
 // A database with two records, of keys "a" to "h" and "h" to "z", whose tables
 // were recorded; then an application opens it.
 struct Replica {
-  TempDir dir;
+  ScratchDir dir;
   std::string path = dir / "db";
   rocksdb::ColumnFamilyOptions options = Quiet();
   std::unique_ptr<OpenDb> db;
@@ -375,7 +375,7 @@ TEST_CASE("A MANIFEST that does not hold the tables of now proves nothing",
 
 TEST_CASE("A family that was dropped and made again is another one",
           "[target][covers][trace]") {
-  TempDir dir;
+  ScratchDir dir;
   Families families = OneFamily(Quiet());
   families.emplace_back("more", Quiet());
   OpenDb db(dir / "db", families);
