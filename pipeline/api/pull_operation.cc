@@ -28,7 +28,7 @@ using rocksdb::Status;
 // How one attempt ended.
 struct Outcome {
   Status status;
-  std::string where;
+  FailurePlace place;
   bool left_out = false;  // refused only for what chunks would leave out
   bool is_compacted = false;  // refused only because a clone is better
 };
@@ -60,7 +60,7 @@ class PullOperation : public Operation {
       PlanOtherMethod(&outcome);
       methods_.FillSummary(summary);
     }
-    FinishSummary(outcome.status, outcome.where, summary);
+    FinishSummary(outcome.status, outcome.place, summary);
     return outcome.status;
   }
   void Cancel() override { slot_.Cancel(); }
@@ -113,7 +113,7 @@ class PullOperation : public Operation {
     }
     if (!refused.left_out && !refused.is_compacted) {
       return {WithoutClone(refused.status, MessageOf(outcome.status)),
-              refused.where};
+              refused.place};
     }
     *summary = Summary();
     outcome =
@@ -128,14 +128,14 @@ class PullOperation : public Operation {
                             : options_.method == PullMethod::kIngest
                                 ? "--method ingest was asked for"
                                 : WhyNoClone(options_);
-    return {WithoutClone(refused.status, why), refused.where};
+    return {WithoutClone(refused.status, why), refused.place};
   }
 
   Outcome Try(const MethodChoice& choice, Summary* summary) {
     std::unique_ptr<Endpoint> endpoint;
     Outcome outcome = {CheckApartFromSource(
                            options_, TargetDirectories(options_, replica_.db)),
-                       "source"};
+                       {FailedPart::kSource}};
     if (outcome.status.ok()) {
       outcome.status = Endpoint::Open(
           EndpointFor(options_.source, options_.lanes, options_), &endpoint);
@@ -152,7 +152,7 @@ class PullOperation : public Operation {
     const bool starts = slot_.Set(&puller);
     slot_.ApplyMaxRate(max_rate_bytes_per_sec_);
     outcome.status = starts ? puller.Run(summary) : CancelledBeforeStart();
-    outcome.where = puller.error_where();
+    outcome.place = puller.place();
     outcome.left_out = puller.left_out();
     outcome.is_compacted = puller.is_compacted();
     if (plans_ && outcome.is_compacted) {

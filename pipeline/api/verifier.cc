@@ -56,7 +56,7 @@ Verifier::Verifier(const VerifyOptions& options, ComparedAs compared,
     link.peer_timeout = options.peer_timeout;
     link.stall_timeout = options.stall_timeout;
     link.last_words = kVerifierLastWordsLimit;
-    link.label = side->label + " ";
+    link.side = side->label;
     side->link = std::make_unique<SourceLink>(side == &left_ ? left : right,
                                               link, &failure_);
   }
@@ -380,7 +380,7 @@ Status Verifier::Run(Summary* summary) {
     status = CompareParts();
   }
   if (!status.ok()) {
-    failure_.Set(status, "verify");
+    failure_.Set(status, {FailedPart::kVerify});
   }
   // Whichever connection said so first ended the others.
   for (VerifySide* side : {&left_, &right_}) {
@@ -461,7 +461,7 @@ void Verifier::HangUp(const Status& status, Summary* summary) {
                                               : &summary->target_versions;
       versions->software = source.software;
       versions->rocksdb = source.rocksdb_version;
-      side->link->End(status, "verify");
+      side->link->End(status, {FailedPart::kVerify});
     }
   }
 }
@@ -510,7 +510,7 @@ void Verifier::FillSummary(uint32_t lanes, Summary* summary) const {
 
 void Verifier::Cancel() {
   failure_.Set(MakeStatus(EndState::kCancelled, "stopped on request"),
-               "verify");
+               {FailedPart::kVerify});
 }
 
 Progress Verifier::progress() const {

@@ -61,7 +61,8 @@ class Verifier {
   [[nodiscard]] rocksdb::Status Run(Summary* summary);
   void Cancel();
   Progress progress() const;
-  std::string error_where() const { return failure_.where(); }
+  // Returns where the first failure was seen; kNone after success.
+  FailurePlace place() const { return failure_.place(); }
   // Returns true if Run() found both sides fit to be compared in this way.
   bool has_compared() const { return has_compared_; }
   // After Run().

@@ -108,7 +108,8 @@ Status CompareDigests(SourceLink* lanes, FirstFailure* failure,
       }
     }
     if (!status.ok()) {
-      failure->Set(status, "verify lane " + std::to_string(lane));
+      failure->Set(status,
+                   FailurePlace::Lane(FailedPart::kVerifyLane, lane));
     }
   });
 }

@@ -138,6 +138,7 @@ Status Exchange::RunAfter(const std::string& transfer_id, bool exchanged) {
   if (status.ok()) {
     return status;
   }
+  ended_by_hook_ = true;
   after_failed_ = MakeStatus(
       EndState::kInternal, std::string("after the exchange, which ") +
                                (exchanged ? "stands" : "did not happen") +
@@ -145,9 +146,10 @@ Status Exchange::RunAfter(const std::string& transfer_id, bool exchanged) {
   return after_failed_;
 }
 
-Status Exchange::WorstOf(const Status& status) const {
+Status Exchange::WorstOf(const Status& status,
+                         const FailurePlace& place) const {
   if (after_failed_.ok() || status.ok() ||
-      MessageOf(status) == MessageOf(after_failed_)) {
+      place.part == FailedPart::kAfterSwap) {
     return after_failed_.ok() ? status : after_failed_;
   }
   return MakeStatus(EndState::kInternal,
@@ -159,7 +161,7 @@ Status Exchange::WorstOf(const Status& status) const {
 Status Exchange::Run() {
   // Nothing is asked of the source any more, and nothing it does may end what
   // an application waits for.
-  context_->link->End(Status::OK(), "");
+  context_->link->End(Status::OK(), {});
   Status status =
       workspace()->BeginSwap(ToHex(context_->plan->opened.transfer_id));
   if (!status.ok()) {
@@ -188,6 +190,7 @@ Status Exchange::Run() {
   const Status called =
       CallAfter(workspace()->swap_transfer(), /*exchanged=*/true);
   FaultPoint("Puller:AfterSwapDone");
+  ended_by_hook_ = status.ok() && !called.ok();
   if (status.ok()) {
     status = called;
   }

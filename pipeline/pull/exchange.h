@@ -44,9 +44,13 @@ class Exchange {
   // --- when db/ is complete and closed ---------------------------------------
   // After an error, TARGET_DIR is the new database if the reporter says so.
   [[nodiscard]] rocksdb::Status Run();
-  // How the pull ends: an application that was not started again is worse than
-  // what came before.
-  rocksdb::Status WorstOf(const rocksdb::Status& status) const;
+  // Returns true if the call that failed last returned the failure of
+  // after_swap.
+  bool ended_by_hook() const { return ended_by_hook_; }
+  // Returns how a pull ends whose first failure is `status`, seen at `place`:
+  // an application that was not started again is worse than what came before.
+  rocksdb::Status WorstOf(const rocksdb::Status& status,
+                          const FailurePlace& place) const;
   void FillSummary(Summary* summary) const;
 
  private:
@@ -64,6 +68,7 @@ class Exchange {
   const PullContext* const context_;
   bool hooks_open_ = false;  // before_swap was begun, after_swap not
   rocksdb::Status after_failed_;
+  bool ended_by_hook_ = false;
   uint64_t sequence_old_ = 0;
   std::vector<std::string> old_families_;
   std::optional<std::chrono::steady_clock::time_point> outage_since_;

@@ -236,7 +236,7 @@ Status PullOpener::CheckNotCompacted() {
   if (!status.ok() || !facts.is_compacted) {
     return status;
   }
-  link->End(Status::OK(), "");
+  link->End(Status::OK(), {});
   context_->report->result()->is_compacted = true;
   return RefuseAsChunks(EndState::kRefused,
                         "the source's database is compacted, and so is a "

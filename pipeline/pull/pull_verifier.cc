@@ -60,7 +60,7 @@ Status PullVerifier::Run() {
   });
   if (first && status.ok()) {
     status = Different(*first);
-    context_->failure->Set(status, "verify");
+    context_->failure->Set(status, {FailedPart::kVerify});
   }
   if (EndStateOf(status) == EndState::kCorrupt) {
     const Status distrusted =

@@ -105,15 +105,17 @@ Status Puller::Run(Summary* summary) {
   std::optional<DeadlineWatch> watch;
   watch.emplace(options_.deadline, &failure_);
   Status status = context_.plans ? RunPlan() : RunSteps();
+  const FailedPart seen_by =
+      exchange_.ended_by_hook() ? FailedPart::kAfterSwap : FailedPart::kTarget;
   if (!status.ok() && exchange_.has_open_hooks()) {
     exchange_.CloseHooks().PermitUncheckedError();  // WorstOf() says it
   }
   watch.reset();
   if (!status.ok()) {
-    failure_.Set(status, "target");
-    status = exchange_.WorstOf(failure_.status());
+    failure_.Set(status, {seen_by});
+    status = exchange_.WorstOf(failure_.status(), failure_.place());
   }
-  link_.End(TellsSource(status), error_where());
+  link_.End(TellsSource(status), place());
   const bool tried = !status.ok() && !context_.plans;
   if (tried) {
     work_->SayHowToResume(status);
@@ -251,7 +253,7 @@ Status Puller::Transfer() {
 
 void Puller::RunLane(uint32_t lane) {
   link_.FailLane(LaneClient(&state_, lane).Run(),
-                 "target lane " + std::to_string(lane));
+                 FailurePlace::Lane(FailedPart::kTargetLane, lane));
 }
 
 void Puller::PlanOthers() {
@@ -354,7 +356,7 @@ Status Puller::EndUnchanged() {
   Status status = link_.session()->Finish(ours, ended, &theirs);
   report_.result()->source_stats = theirs.stats;
   report_.result()->verified = state_.verify;
-  link_.End(status, "");
+  link_.End(status, {});
   Summary summary = report_.summary();
   summary.state = "complete";
   if (status.ok()) status = target_->Keep(summary);
@@ -373,13 +375,13 @@ Status Puller::EndUnchanged() {
 
 // The target is complete: the source need not wait for the rest.
 Status Puller::Settle() {
-  link_.End(Status::OK(), "");
+  link_.End(Status::OK(), {});
   return target_->Settle();
 }
 
 void Puller::Cancel() {
   failure_.Set(MakeStatus(EndState::kCancelled, "stopped on request"),
-               "target");
+               {FailedPart::kTarget});
 }
 
 void Puller::CloseAll() {

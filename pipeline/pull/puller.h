@@ -58,8 +58,8 @@ class Puller {
     state_.pace.SetRate(bytes_per_sec);
   }
   Progress progress() const { return report_.progress(); }
-  // Where the first failure was seen; empty after success.
-  std::string error_where() const { return failure_.where(); }
+  // Returns where the first failure was seen; kNone after success.
+  FailurePlace place() const { return failure_.place(); }
 
  private:
   void FillContext(const PullTargetFactory& make_target, bool plans);

@@ -51,7 +51,7 @@ Status SeedTarget::SetDatabaseOptions() {
   database_options_ = TargetDbOptions();
   database_options_.listeners.push_back(MakeBackgroundErrorListener(
       context().workspace->db_dir(), [this](const Status& error) {
-        context().failure->Set(error, "target database");
+        context().failure->Set(error, {FailedPart::kTargetDatabase});
       }));
   for (const NamedValue& option : plan().opened.database_options) {
     if (option.name == "write_dbid_to_manifest") {

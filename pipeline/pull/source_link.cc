@@ -48,9 +48,10 @@ SourceSessionOptions SourceLink::SessionOptions() {
             EndStateName(EndStateOf(failed)) + ": " + MessageOf(failed));
     SetWaitingFor(MessageOf(failed));
   };
-  options.on_fail = [this](const Status& failed, const std::string& where) {
+  options.on_fail = [this](const Status& failed) {
     if (!Tolerates(failed)) {
-      failure_->Set(failed, options_.label + where);
+      failure_->Set(failed, FailurePlace::Source(options_.side,
+                                                 dialer_->address()));
     }
   };
   options.on_stats = options_.on_stats;
@@ -88,14 +89,14 @@ void SourceLink::Drop(const Status& status) {
     session = std::move(session_);
   }
   if (session != nullptr) {
-    session->End(status, "target");
+    session->End(status, FailurePlace{FailedPart::kTarget}.ToString());
   }
 }
 
-void SourceLink::End(const Status& status, const std::string& where) {
+void SourceLink::End(const Status& status, const FailurePlace& place) {
   if (session_ != nullptr && !ended_) {
     ended_ = true;
-    session_->End(status, where);
+    session_->End(status, place.ToString());
   }
 }
 
@@ -143,12 +144,12 @@ Status SourceLink::RunLanes(const std::function<void(uint32_t)>& work) {
   return failure_->status();
 }
 
-void SourceLink::FailLane(const Status& status, const std::string& where) {
+void SourceLink::FailLane(const Status& status, const FailurePlace& place) {
   if (EndStateOf(status) == EndState::kDeadPeer) {
     AwaitLastWords();
   }
   if (!status.ok()) {
-    failure_->Set(status, where);
+    failure_->Set(status, place);
   }
 }
 
@@ -156,7 +157,8 @@ void SourceLink::FailLane(const Status& status, const std::string& where) {
 void SourceLink::AwaitLastWords() {
   const Status told = session_->AwaitFailure(options_.last_words);
   if (!told.ok()) {
-    failure_->Set(told, options_.label + "source " + dialer_->address());
+    failure_->Set(told, FailurePlace::Source(options_.side,
+                                             dialer_->address()));
   }
 }
 

@@ -34,8 +34,8 @@ struct SourceLinkOptions {
   Clock::time_point until = Clock::time_point::max();
   // How long a closed lane waits for the control connection to say why.
   std::chrono::milliseconds last_words{2000};
-  // Comes before the place of a failure: "left ".
-  std::string label;
+  // Begins the place of a failure: "left"; empty: nothing does.
+  std::string side;
   LogFunction log;
   // Grows while the source serves lanes. Null: only the session's own count.
   std::function<uint64_t()> progress;
@@ -72,7 +72,7 @@ class SourceLink {
   void Drop(const rocksdb::Status& status);
   // Tells the source how the operation ended, once; what the session knows
   // stays.
-  void End(const rocksdb::Status& status, const std::string& where);
+  void End(const rocksdb::Status& status, const FailurePlace& place);
 
   // Before the first lane opens: how many there are, and which flags of frames
   // they accept.
@@ -86,7 +86,7 @@ class SourceLink {
       const std::function<void(uint32_t)>& work);
   // After a lane has ended, OK included. When its peer is gone, the failure is
   // what the source itself says of it.
-  void FailLane(const rocksdb::Status& status, const std::string& where);
+  void FailLane(const rocksdb::Status& status, const FailurePlace& place);
   // Fails the operation with what the source says within `last_words`.
   void AwaitLastWords();
   const StallGuard& guard() const { return guard_; }

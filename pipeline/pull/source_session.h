@@ -51,7 +51,7 @@ struct SourceSessionOptions {
   std::function<void(const rocksdb::Status&)> on_failed_try;
   // Called once, from a thread of the session, when the session fails after
   // Connect(); must not call back into the session but for Cancel().
-  std::function<void(const rocksdb::Status&, const std::string& where)> on_fail;
+  std::function<void(const rocksdb::Status&)> on_fail;
   // Called from a thread of the session when the source has no place for the
   // transfer: asks_again_at() says when it is asked again. Null: nobody is
   // told.
