@@ -29,8 +29,7 @@ using rocksdb::Status;
 struct Outcome {
   Status status;
   FailurePlace place;
-  bool left_out = false;  // refused only for what chunks would leave out
-  bool is_compacted = false;  // refused only because a clone is better
+  CloneReason clone_reason = CloneReason::kNone;  // of a refusal of chunks
 };
 
 bool IsRefusal(const Status& status) {
@@ -105,19 +104,20 @@ class PullOperation : public Operation {
   // After a refusal that is marked as one of chunks.
   Outcome TryClone(const Outcome& refused, Summary* summary) {
     Summary of_clone;
+    const bool left_out = refused.clone_reason == CloneReason::kLeftOut;
+    const bool compacted = refused.clone_reason == CloneReason::kCompacted;
     Outcome outcome =
-        Try(CloneInstead(refused.status, refused.is_compacted), &of_clone);
+        Try(CloneInstead(refused.status, compacted), &of_clone);
     if (!IsRefusal(outcome.status)) {
       *summary = std::move(of_clone);
       return outcome;
     }
-    if (!refused.left_out && !refused.is_compacted) {
+    if (!left_out && !compacted) {
       return {WithoutClone(refused.status, MessageOf(outcome.status)),
               refused.place};
     }
     *summary = Summary();
-    outcome =
-        Try(ChunksNevertheless(outcome.status, refused.left_out), summary);
+    outcome = Try(ChunksNevertheless(outcome.status, left_out), summary);
     return IsRefusedAsChunks(outcome.status) ? Explain(outcome) : outcome;
   }
 
@@ -144,8 +144,8 @@ class PullOperation : public Operation {
       return outcome;
     }
     Puller puller(OptionsOf(choice, endpoint->name()), endpoint->dialer(),
-                  [this](const PullContext* context) {
-                    return MakeTarget(context);
+                  [this](const TargetInputs& inputs) {
+                    return MakeTarget(inputs);
                   },
                   plans_);
     puller.ExplainMethod(choice.reason, choice.note);
@@ -153,12 +153,12 @@ class PullOperation : public Operation {
     slot_.ApplyMaxRate(max_rate_bytes_per_sec_);
     outcome.status = starts ? puller.Run(summary) : CancelledBeforeStart();
     outcome.place = puller.place();
-    outcome.left_out = puller.left_out();
-    outcome.is_compacted = puller.is_compacted();
-    if (plans_ && outcome.is_compacted) {
+    outcome.clone_reason = puller.clone_reason();
+    if (plans_ && outcome.clone_reason == CloneReason::kCompacted) {
       methods_.set_clones_compacted();
     } else if (plans_) {
-      methods_.Take(choice.method, outcome.status, outcome.left_out,
+      methods_.Take(choice.method, outcome.status,
+                    outcome.clone_reason == CloneReason::kLeftOut,
                     puller.plan(), puller.BytesToCome());
     }
     slot_.Clear(puller.progress());
@@ -181,14 +181,14 @@ class PullOperation : public Operation {
     return options;
   }
 
-  std::unique_ptr<PullTarget> MakeTarget(const PullContext* context) const {
+  std::unique_ptr<PullTarget> MakeTarget(const TargetInputs& inputs) const {
     if (InPlace()) {
-      return std::make_unique<RefreshTarget>(context, replica_);
+      return std::make_unique<RefreshTarget>(inputs, replica_);
     }
-    if (context->options->method == PullMethod::kClone) {
-      return std::make_unique<CloneTarget>(context);
+    if (inputs.options->method == PullMethod::kClone) {
+      return std::make_unique<CloneTarget>(inputs);
     }
-    return std::make_unique<SeedTarget>(context);
+    return std::make_unique<SeedTarget>(inputs);
   }
 
   const PullOptions options_;
