@@ -25,7 +25,7 @@ namespace {
 
 using rocksdb::Status;
 
-// How one attempt ended.
+// Tells how one attempt ended.
 struct Outcome {
   Status status;
   FailurePlace place;
@@ -101,7 +101,7 @@ class PullOperation : public Operation {
     }
   }
 
-  // After a refusal that is marked as one of chunks.
+  // Tries a clone, after a refusal that is marked as one of chunks.
   Outcome TryClone(const Outcome& refused, Summary* summary) {
     Summary of_clone;
     const bool left_out = refused.clone_reason == CloneReason::kLeftOut;

@@ -120,7 +120,8 @@ Status Verifier::MatchFiles() {
   return PairFiles(*left_.plan.clone, *right_.plan.clone, &pairs_);
 }
 
-// Families present on one side only are differences, each counted once.
+// Finds each left family at the right side. A family of one side only is a
+// difference, counted once.
 Status Verifier::MatchFamilies() {
   right_family_.assign(left_.plan.families.size(), UINT32_MAX);
   for (const Family& family : left_.plan.families) {
@@ -227,7 +228,8 @@ Status Verifier::TakeCompared(const ComparedPart& compared) {
   return compared.equal() ? Status::OK() : ListDifferences(compared.lane, at);
 }
 
-// Each side checked a file whose last unit it was asked for.
+// Adds a difference of files. (Each side has checked a file whose last unit it
+// was asked for.)
 void Verifier::AddDifferentFile(size_t at) {
   std::lock_guard<std::mutex> lock(mu_);
   DifferenceSummary* const difference = AddDifference({at + 1, 0});
@@ -322,8 +324,8 @@ DifferenceSummary* Verifier::AddDifference(const Place& place) {
   return &first_[place];
 }
 
-// A record counts if it was there before the side was pinned and still is: a
-// pull may exchange the directory at any time.
+// Reads the records of both sides. One counts if it was there before the side
+// was pinned and still is: a pull may exchange the directory at any time.
 void Verifier::ReadRecords(bool pinned) {
   for (VerifySide* side : {&left_, &right_}) {
     const SourceAddress& address = side->judged.address;
@@ -399,7 +401,8 @@ Status Verifier::Run(Summary* summary) {
   return status;
 }
 
-// Families that only the copy has are no fault: a refresh keeps them.
+// Returns what is now known of the copy. Families that only it has are no
+// fault: a refresh keeps them.
 ReplicaFinding Verifier::Find(const Status& status) const {
   for (const VerifySide* side : {&right_, &left_}) {
     const JudgedSide& judged = side->judged;

@@ -125,8 +125,9 @@ class VerifyOperation : public Operation {
     return outcome;
   }
 
-  // A replica that is known to be wrong is not refreshed as if nothing were
-  // wrong with it; one that is equal is not known to be wrong any more.
+  // Records what was found of a replica here, so that one that is known to be
+  // wrong is not refreshed as if nothing were wrong with it; takes the record
+  // away from one that is equal.
   void RecordFinding(Status* status, Summary* summary) const {
     const std::string& dir = finding_.directory;
     if (dir.empty()) {

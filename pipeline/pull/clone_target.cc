@@ -38,6 +38,7 @@ Status CloneTarget::ReadExisting(
   return NewDirectoryTarget::ReadExisting(use, disk, found);
 }
 
+// Takes any comparator: no key of a clone is looked at.
 Status CloneTarget::BuildFamilies() {
   if (!plan().clone.has_value()) {
     return MakeStatus(EndState::kCorrupt,
@@ -45,7 +46,7 @@ Status CloneTarget::BuildFamilies() {
   }
   for (size_t i = 0; i < plan().families.size(); ++i) {
     PullFamily family;
-    family.comparator = rocksdb::BytewiseComparator();  // of no key at all
+    family.comparator = rocksdb::BytewiseComparator();
     lanes()->families.push_back(family);
   }
   return Status::OK();
@@ -99,6 +100,8 @@ ReusedParts CloneTarget::ListReused() const {
   return reused;
 }
 
+// Notes what is not linked, and why. Only a cancellation fails the pull: what
+// cannot be linked comes from the source.
 Status CloneTarget::LinkPresent(const std::string& directory, bool* verify) {
   const FirstFailure* const stop = failure();
   const HealthFile fault = ReadKnownFault(directory);
@@ -153,9 +156,9 @@ Status CloneTarget::TakeEarlier(const JournalState& earlier) {
   return status;
 }
 
-// Not by a record of the last pull, but by what both directories hold now. The
-// options of the source are not compared: an application that opens the
-// database writes its own.
+// Compares what both directories hold now, and believes no record of the last
+// pull. Leaves out the options of the source: an application that opens the
+// replica writes its own, so they would differ after each night.
 bool CloneTarget::HoldsTheSame(const PresentFiles& present) const {
   const Digest128& content = plan().clone->set.content;
   const std::string& source_id = plan().opened.source_database_id;
@@ -177,8 +180,9 @@ bool CloneTarget::HoldsTheSame(const PresentFiles& present) const {
          !(content == Digest128()) && content == present.content;
 }
 
-// A file is either linked or comes, all of it: nothing is written through a
-// link.
+// Rejects whole files: one is either linked or comes, so that nothing is
+// written through a link into the database that it is linked from. If unit 7 of
+// a table with the units 5 to 9 differs, all five come.
 Status CloneTarget::RejectReused(const std::vector<uint32_t>& different,
                                  ReusedParts* reused) {
   std::set<uint64_t> rejected;
@@ -231,6 +235,8 @@ Status CloneTarget::Reopen(
   return status;
 }
 
+// Looks for files of which every unit is recorded as done and none has a chunk.
+// A file of which one unit was linked and another one came is neither.
 std::set<uint64_t> CloneTarget::FindLinked(const JournalState& journal) const {
   std::set<uint64_t> linked;
   std::set<uint64_t> others;
@@ -252,7 +258,8 @@ std::set<uint64_t> CloneTarget::FindLinked(const JournalState& journal) const {
   return linked;
 }
 
-// A unit is received if its bytes are those which were recorded.
+// Reads the unit and compares its digest with the recorded one: bytes that were
+// not synced may be lost.
 bool CloneTarget::IsReceived(const Part& part,
                              const JournalChunk& chunk) const {
   const Part& unit = layout_->unit(part.id);
@@ -347,8 +354,8 @@ Status CloneTarget::CheckFamilyNames() const {
                           "of the plan in the MANIFEST, found others");
 }
 
-// Where it came from. What it holds is not known interval by interval, so that
-// a refresh in place compares.
+// Records where it came from. Nobody knows interval by interval what it holds,
+// so a later refresh in place compares all of it.
 void CloneTarget::FillIntervals() {
   IntervalFile* const record = intervals();
   *record = IntervalFile();

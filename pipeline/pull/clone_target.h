@@ -13,7 +13,8 @@
 
 namespace sstferry {
 
-// No RocksDB opens it: what it holds need not be known here.
+// Makes a database that no RocksDB opens before it is complete: its operators
+// and its release need not be known here.
 class CloneTarget : public NewDirectoryTarget, public FileReuse {
  public:
   explicit CloneTarget(const TargetInputs& inputs);
@@ -30,8 +31,8 @@ class CloneTarget : public NewDirectoryTarget, public FileReuse {
   [[nodiscard]] rocksdb::Status Create(
       const std::shared_ptr<rocksdb::FileSystem>& file_system,
       std::optional<JournalTargetFiles>* held) override;
-  // In staging/ wait MANIFEST, OPTIONS and IDENTITY, to the end, and links,
-  // until all has come.
+  // Leaves in staging/ MANIFEST, OPTIONS and IDENTITY, which stay there to the
+  // end, and links, which stay until all has come.
   [[nodiscard]] rocksdb::Status Reopen(
       const std::shared_ptr<rocksdb::FileSystem>& file_system,
       const JournalState& unfinished, ReceivedChunks* received) override;

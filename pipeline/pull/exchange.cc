@@ -51,6 +51,8 @@ Status Exchange::CheckAhead() {
                         "ends, or let --before-swap do so");
 }
 
+// Goes on where that run died, by the state that the workspace found. After
+// kBegun nothing was exchanged: whether it still may be, CanResume() says.
 Status Exchange::FinishEarlier(Workspace* workspace_of_pull) {
   workspace_ = workspace_of_pull;
   Status status;
@@ -123,7 +125,8 @@ Status Exchange::CloseHooks() {
   return CallAfter(workspace()->swap_transfer(), /*exchanged=*/false);
 }
 
-// Once for each time that the other hook was begun, whatever happened since.
+// Calls after_swap once for each time that before_swap was begun, whatever
+// happened since: an application that was stopped must be started again.
 Status Exchange::CallAfter(const std::string& transfer_id, bool exchanged) {
   hooks_open_ = false;
   const Status status = options().after_swap
@@ -219,7 +222,8 @@ Status Exchange::Swap(const std::function<Summary()>& summary) {
   return status;
 }
 
-// The target is current and served: what fails from here on is a note.
+// Puts away what the exchange left. What fails here is a note: the target is
+// current and served.
 void Exchange::Finish(Summary summary) {
   summary.state = "complete";
   Status status = workspace()->PutIntoTarget(

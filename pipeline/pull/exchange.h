@@ -44,7 +44,8 @@ class Exchange {
   // old database. For every kind of target. Borrows the open workspace from
   // here on.
   [[nodiscard]] rocksdb::Status FinishEarlier(Workspace* workspace);
-  // After it: true if before_swap ran for an exchange that did not happen.
+  // Returns true if before_swap ran for an exchange that did not happen. After
+  // FinishEarlier().
   bool has_open_hooks() const { return hooks_open_; }
   // Returns true if all has come for that exchange, and was verified if that is
   // asked for. Then the pull needs no source.
@@ -70,7 +71,8 @@ class Exchange {
   void FillSummary(Summary* summary) const;
 
  private:
-  // kRefused: this is no replica that may be swapped.
+  // Checks that it is a replica which may be swapped, and keeps what the
+  // summary tells of it; else kRefused.
   [[nodiscard]] rocksdb::Status CheckSwapped();
   [[nodiscard]] rocksdb::Status Swap(const std::function<Summary()>& summary);
   [[nodiscard]] rocksdb::Status CallBefore();

@@ -216,8 +216,8 @@ Status PullOpener::OpenSession(SnapshotUse use) {
                       "found " + session->source().software +
                           ": upgrade it, or use --method ingest");
   }
-  if (use == SnapshotUse::kNew) {
-    session->SetReplicaRecord(work_->found().replica);
+  if (use == SnapshotUse::kNew && work_->found().replica != nullptr) {
+    session->SetReplicaRecord(*work_->found().replica);
   }
   *plan_ = Plan();
   status = session->Open(asked_, plan_);
@@ -273,9 +273,9 @@ Status PullOpener::CheckNotCompacted() {
                         "clone of it");
 }
 
-// What has come is finished without the source, but not against its will: an
-// operator who has put another database there expects that one. A source that
-// does not answer says nothing.
+// Asks the source which database it has. What has come is finished without the
+// source, but not against its will: an operator who has put another database
+// there expects that one. A source that does not answer says nothing.
 Status PullOpener::CheckStillSource() {
   FactsReply facts;
   link_->Tolerate(SourceLink::Tolerated::kAny);
@@ -295,7 +295,7 @@ Status PullOpener::CheckStillSource() {
   return CheckSameSource(options(), now, head, work_->workspace()->dir());
 }
 
-// A new snapshot of the same source.
+// Asks for a new snapshot, and refuses one of another source.
 Status PullOpener::OpenSessionInstead() {
   const Status status = OpenSession(SnapshotUse::kNew);
   return status.ok()
@@ -312,7 +312,8 @@ Status PullOpener::StartAnew(const std::string& why, bool keeps) {
   return work_->StartAnew(keeps && target_->reuse() != nullptr);
 }
 
-// The complete database is damaged: now the source is needed after all.
+// Starts over where all had come, so that the source was not asked: now it is
+// needed after all.
 Status PullOpener::StartOver(const Status& damage) {
   Status status = OpenSessionInstead();
   if (!status.ok()) {
@@ -343,6 +344,9 @@ Status PullOpener::CheckPlan() {
   return CheckTiling(*plan_, options().selection.interval, orders);
 }
 
+// Adopts what an unfinished pull left; if that is damaged, drops it and goes on
+// as if there were none. If the source was not asked, because all had come,
+// StartOver() asks it first.
 Status PullOpener::PrepareTarget() {
   report_->SetPhase("plan");
   Status status = CheckFamilies(*plan_, options().selection.families);
@@ -446,6 +450,8 @@ Status PullOpener::RejectReused(const std::vector<uint32_t>& different) {
   return CheckSpace();
 }
 
+// Counts nothing before all of it has succeeded: damage that is met on the way
+// makes the pull start over.
 Status PullOpener::AdoptUnfinished() {
   const JournalState& unfinished = work_->unfinished();
   ReceivedChunks received;
@@ -511,7 +517,8 @@ void PullOpener::CountReceived(const ReceivedChunks& received) {
                  " recorded ones were lost or damaged and come again"));
 }
 
-// The disk must have room for what is still to come.
+// Checks that the disk has room for what is still to come. Example: a part of
+// 64 MB, of which chunks with 40 MB are here, needs 24 MB.
 Status PullOpener::CheckSpace() {
   std::vector<Part> left;
   for (Part part : plan_->parts) {
@@ -539,7 +546,8 @@ Status PullOpener::CheckSpace() {
                         options().replace);
 }
 
-// The workspace, which is not made, is to lie beside TARGET_DIR.
+// Looks at the disk of the directory in which the workspace would be made:
+// there is none in a plan.
 Status PullOpener::PlanSpace(SpaceNeed need, bool is_needed) {
   if (options().target_dir.empty()) {
     report_->SetSpace(need.bytes(), 0);
@@ -560,7 +568,8 @@ Status PullOpener::PlanSpace(SpaceNeed need, bool is_needed) {
                      : status;
 }
 
-// A source whose lanes are not read from takes that for a while only.
+// Lets lanes wait while less than the reserve is free. Not for longer than half
+// a stall timeout: a source whose lanes nobody reads from gives up then.
 void PullOpener::KeepFree(uint64_t reserve_bytes) {
   lanes_->space = nullptr;
   space_.reset();
@@ -591,8 +600,8 @@ Status PullOpener::WriteJournalHead() {
   return target_->reuse() != nullptr ? RecordReused() : Status::OK();
 }
 
-// A part that is done without a chunk was linked. The links are durable before
-// these records.
+// Records each linked part as done without a chunk, which is how FindReceived()
+// of a later run knows it. The links are durable already.
 Status PullOpener::RecordReused() {
   Status status;
   for (const uint32_t id : reused_.linked) {

@@ -89,8 +89,8 @@ class PullOpener {
   // Refuses, with the mark of chunks, what a clone holds more of: it is asked
   // for first.
   [[nodiscard]] rocksdb::Status CheckNothingLeftOut();
-  // The same if MayCloneCompacted() and the source is compacted. Asks before a
-  // snapshot is taken; ends the link with the refusal.
+  // Refuses in the same way if MayCloneCompacted() and the source is compacted.
+  // Asks before a snapshot is taken; ends the link with the refusal.
   [[nodiscard]] rocksdb::Status CheckNotCompacted();
   OpenRequest MakeRequest(SnapshotUse use) const;
   // Announces what is in the journal: no source is needed.

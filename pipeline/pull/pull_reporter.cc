@@ -12,8 +12,9 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// True of an application that writes with the WAL, too: from outside nobody can
-// tell an idle one from one that writes without it.
+// Returns the note about a source whose WALs hold nothing. An application that
+// writes with the WAL gets it, too, while it is idle: from outside nobody can
+// tell it from one that writes without the WAL.
 std::string UnloggedNote(uint64_t seconds) {
   const std::string ago =
       seconds < 120 ? std::to_string(seconds) + " seconds"
@@ -261,7 +262,8 @@ void PullReporter::FillStages(Summary* summary) const {
   target["stage_write"] = ours.micros(Stage::kStageWrite) / lanes;
   target["check"] = ours.micros(Stage::kCheck) / lanes;
   target["ingest"] = ours.micros(Stage::kIngest) / lanes;
-  target["sync"] = ours.micros(Stage::kSync) / lanes + seconds(TimedStep::kSync);
+  target["sync"] =
+      ours.micros(Stage::kSync) / lanes + seconds(TimedStep::kSync);
   target["verify"] = seconds(TimedStep::kVerify);
   target["swap"] = seconds(TimedStep::kSwap);
   target["delete"] = seconds(TimedStep::kDelete);

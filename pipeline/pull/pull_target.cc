@@ -8,7 +8,8 @@ namespace sstferry {
 
 using rocksdb::Status;
 
-// A clone links from a reuse_dir, which must not be the source's either.
+// Adds the reuse_dir of a clone, which links from there: it must not be the
+// source's either.
 std::vector<std::string> PullTarget::Directories() const {
   std::vector<std::string> all = TargetDirectories(options(), open_db_);
   if (reuse_ != nullptr && !options().reuse_dir.empty()) {

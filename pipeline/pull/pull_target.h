@@ -65,7 +65,8 @@ inline constexpr uint64_t kDigestReadaheadBytes = 1u << 20;
 struct FoundTarget {
   std::unique_ptr<Workspace> workspace;  // open and locked
   HealthFile fault;                      // known of TARGET_DIR
-  ReplicaRecord replica;                 // what a new transfer is asked for with
+  // A new transfer is asked for with it. The target's; null: with nothing.
+  const ReplicaRecord* replica = nullptr;
   // The transfer that a replica in place is of, once that ended with OK. A
   // journal of the same transfer is only what it could not remove.
   std::optional<TransferId> transfer;
@@ -73,7 +74,7 @@ struct FoundTarget {
   bool compares_all = false;
 };
 
-// What only a database that stays where it is can be asked for.
+// Answers what only a database that stays where it is can be asked for.
 // Threads: IndexPart() and FindOutermost() from any, the others from the
 // pull's own.
 class InPlaceTarget {
@@ -97,8 +98,8 @@ class InPlaceTarget {
   [[nodiscard]] virtual rocksdb::Status CompactAndClose() = 0;
 };
 
-// What only a target that is made of files can be asked for: files that this
-// machine has need not come. Threads: the pull's own.
+// Finds the files that this machine has, so that they need not come. Only a
+// target that is made of files can be asked for it. Threads: the pull's own.
 class FileReuse {
  public:
   virtual ~FileReuse() = default;
@@ -117,7 +118,7 @@ class FileReuse {
       const std::vector<uint32_t>& different, ReusedParts* reused) = 0;
 };
 
-// What a target uses of its pull. All of it outlives the target.
+// Holds what a target uses of its pull. All of it outlives the target.
 struct TargetInputs {
   const PullOptions* options;
   const Plan* plan;     // the source's, from BuildFamilies() on
@@ -129,7 +130,7 @@ struct TargetInputs {
 // Threads: the pull's own; DigestPart() from any.
 class PullTarget {
  public:
-  // `mode` is its name in journals.
+  // Calls itself `mode` in journals, which a later run compares.
   PullTarget(const TargetInputs& inputs, const char* mode)
       : inputs_(inputs), mode_(mode) {}
   virtual ~PullTarget() = default;
@@ -137,9 +138,9 @@ class PullTarget {
   PullTarget& operator=(const PullTarget&) = delete;
 
   const char* mode() const { return mode_; }
-  // Null: it becomes a new directory.
+  // Returns null if it becomes a new directory.
   InPlaceTarget* in_place() const { return in_place_; }
-  // Null: it is not made of files, but of chunks.
+  // Returns null if it is not made of files, but of chunks.
   FileReuse* reuse() const { return reuse_; }
   // Returns all directories that it writes to or links from.
   std::vector<std::string> Directories() const;
@@ -187,7 +188,7 @@ class PullTarget {
   PullState* lanes() const { return inputs_.lanes; }
   FirstFailure* failure() const { return inputs_.failure; }
   PullReporter* report() const { return inputs_.report; }
-  // From ReadExisting() on.
+  // --- from ReadExisting() on ------------------------------------------------
   Workspace* workspace() const { return workspace_; }
   rocksdb::FileSystem* disk() const { return disk_.get(); }
   const std::shared_ptr<rocksdb::FileSystem>& shared_disk() const {

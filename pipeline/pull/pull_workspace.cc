@@ -22,8 +22,8 @@ using rocksdb::Status;
 
 namespace {
 
-// Why the snapshot is too old; empty: it is not. One of a time that is not
-// known is as old as can be.
+// Returns why the snapshot is too old; empty: it is not. One of a time that is
+// not known is as old as can be.
 std::string TooOld(std::chrono::seconds max_age, const Opened& opened) {
   if (max_age.count() <= 0) {
     return "";
@@ -91,7 +91,8 @@ Status PullWorkspace::ReadUnfinished() {
   return status.ok() ? JudgeUnfinished() : status;
 }
 
-// Sets is_resuming_ by a whole journal.
+// Decides by a whole journal whether its pull is resumed. What --restart drops
+// is not compared with this command before: it may be of another one.
 Status PullWorkspace::JudgeUnfinished() {
   const JournalTransfer& head = unfinished_.head;
   if (found_.transfer == head.transfer_id) {
@@ -142,8 +143,9 @@ void PullWorkspace::DropUnfinished(const std::string& why) {
   dropped_ = unfinished_.head.transfer_id;
 }
 
-// For a plan, which is made from the beginning: only the pull itself may take
-// the snapshot that the source retains for it.
+// Tells a plan what the pull would do, and forgets it: a plan is made from the
+// beginning, for only the pull itself may take the snapshot that the source
+// retains for it.
 void PullWorkspace::TellOfUnfinished() {
   std::error_code error;
   if (std::filesystem::exists(workspace()->dir() + "/exchange", error)) {
@@ -174,8 +176,8 @@ Status PullWorkspace::Prepare() {
   return is_resuming_ ? Status::OK() : workspace()->Clear();
 }
 
-// A pull that began without syncs ends with a sync of everything, and the other
-// way round.
+// Keeps what the unfinished pull began with: of chunks that it did not sync, no
+// later sync of single files knows, and only a sync of everything helps.
 void PullWorkspace::ChooseDurability() {
   const bool asked = options().durability == Durability::kChunk;
   const bool durable = is_resuming_ ? unfinished_.head.durable : asked;
@@ -270,7 +272,8 @@ Status PullWorkspace::ReopenJournal() {
                      : status;
 }
 
-// A new directory was not published, so nobody believes it.
+// Records nothing of a new directory: it was not published, so nobody believes
+// it.
 Status PullWorkspace::MarkUnverified(const Status& difference) {
   is_resumable_ = false;
   Status status;
@@ -290,7 +293,9 @@ Status PullWorkspace::RemoveJournal() {
                       : Status(deleted);
 }
 
-// A pull that ends in one of these states keeps its snapshot at the source.
+// Promises that the same command resumes only where both sides keep their part:
+// the journal is here, and MayGoOnAfter() says that the source keeps its
+// snapshot.
 void PullWorkspace::SayHowToResume(const Status& status, bool has_all) const {
   const EndState state = EndStateOf(status);
   if (state == EndState::kSnapshotGone) {

@@ -55,7 +55,7 @@ class PullWorkspace {
   void DemandVerify();
   // Returns what the target found, once that is open.
   const FoundTarget& found() const { return found_; }
-  // Null: it is not open.
+  // Returns null before it is open.
   Workspace* workspace() const { return found_.workspace.get(); }
   // Returns the caller's file system, on which files have the access that
   // disk/access.h tells.

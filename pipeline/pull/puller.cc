@@ -139,8 +139,8 @@ Summary Puller::CompleteSummary() const {
   return summary;
 }
 
-// The mark of a refusal tells the source that this target comes back for a
-// clone.
+// Returns what the source is told. It believes the mark of a refusal: that this
+// target comes back for a clone. Where it does not, the mark is left out.
 Status Puller::TellsSource(const Status& status) const {
   return IsRefusedAsChunks(status) && options_.method != PullMethod::kAuto
              ? MakeStatus(EndStateOf(status), MessageOf(status))
@@ -167,8 +167,8 @@ Status Puller::RunSteps() {
   return status.ok() ? Settle() : status;
 }
 
-// The first steps of RunSteps(). Whatever would end the pull in them ends the
-// plan in the same way.
+// Takes the first steps of RunSteps(). Whatever would end the pull in them ends
+// the plan in the same way.
 Status Puller::RunPlan() {
   Status status = RunEach({[this] { return opener_.OpenWorkspace(); }});
   if (status.ok() && work_->finishes_alone()) {
@@ -210,8 +210,9 @@ Status Puller::RunEach(const std::vector<Step>& steps) {
   return Status::OK();
 }
 
-// Files that differ come like all others. A complete pull has nothing left to
-// receive: there the verify at its end finds them.
+// Reads what is reused before it is believed. Files that differ come like all
+// others. A complete pull has nothing left to receive: there the verify at its
+// end finds them.
 Status Puller::CompareReused() {
   const std::vector<uint32_t> reused = opener_.ReusedToCompare();
   if (work_->resumes_complete() || reused.empty() ||
@@ -283,8 +284,8 @@ void Puller::PlanOthers() {
   report_.SetOtherFiles(files, bytes);
 }
 
-// Before both sides agree on the totals: then all has come that can be asked
-// for.
+// Asks for the application's own files before both sides agree on the totals:
+// once they do, the source may let its snapshot go.
 Status Puller::FetchOthers() {
   if (link_.session() == nullptr || work_->resumes_complete() ||
       state_.refreshes) {
@@ -346,7 +347,8 @@ Status Puller::FinishTarget() {
   return status;
 }
 
-// The next run neither believes what differs nor resumes as if all had come.
+// Sees to it, after a difference, that the next run neither believes what
+// differs nor resumes as if all had come.
 Status Puller::Verify() {
   Status difference;
   const Status status = verifier_.Run(&difference);
@@ -384,7 +386,8 @@ Status Puller::Publish() {
   return status;
 }
 
-// The source learns that all is here; the target, what it is current with.
+// Tells the source that all is here, and records what TARGET_DIR is current
+// with.
 Status Puller::EndUnchanged() {
   report_.SetPhase("swap");
   struct Finish ours;
@@ -417,7 +420,7 @@ Status Puller::EndUnchanged() {
   return Status::OK();
 }
 
-// The target is complete: the source need not wait for the rest.
+// Lets the source go before the rest is done: the target is complete.
 Status Puller::Settle() {
   link_.End(Status::OK(), {});
   return target_->in_place() != nullptr ? target_->in_place()->CompactAndClose()

@@ -67,9 +67,10 @@ class Puller {
   // chunks.
   CloneReason clone_reason() const { return opener_.clone_reason(); }
 
-  // After Run() of a pull that was only planned: the source's plan, as far as
-  // it came, and the estimated bytes of it that would have to come.
+  // --- after Run() of a pull that was only planned ---------------------------
+  // Returns the source's plan, as far as it came.
   const Plan& plan() const { return plan_; }
+  // Returns the estimated bytes of the plan that would have to come.
   uint64_t BytesToCome() const;
 
   // Fills every member of *summary but those the caller knows (the

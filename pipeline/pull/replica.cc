@@ -33,8 +33,8 @@ bool IsWhole(const Selection& asked) {
          !asked.interval.end;
 }
 
-// True if the pull asks for at least what TARGET_DIR holds: the exchange
-// replaces the whole directory.
+// Returns true if the pull asks for at least what TARGET_DIR holds: the
+// exchange replaces the whole directory.
 bool HoldsWhatIsAsked(const Selection& asked, const LastTransfer& last) {
   return IsWhole(asked) ||
          (Sorted(asked.families) == Sorted(last.asked_families) &&

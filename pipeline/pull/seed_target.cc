@@ -110,8 +110,8 @@ Status SeedTarget::Finish() {
                       /*journal=*/nullptr, intervals());
 }
 
-// The totals count what was received. That it is all in the database shows in
-// its live files: one for each chunk, since nothing compacts.
+// Compares the live files of the database with the chunks: one for each, since
+// nothing compacts. The totals only count what was received.
 Status SeedTarget::CheckFileCount() const {
   uint64_t files = 0;
   for (const auto& level : levels_) {
@@ -128,7 +128,8 @@ Status SeedTarget::CheckFileCount() const {
   return Status::OK();
 }
 
-// RocksDB's last sequence is still 0, which no finished database keeps.
+// Closes it and raises RocksDB's last sequence, which is still 0: no finished
+// database keeps that (first_sequence.h).
 Status SeedTarget::CloseFiles() {
   const Status status = db_->Close();
   FaultPoint("SeedTarget:DatabaseClosed");

@@ -74,7 +74,8 @@ Status SourceLink::Connect() {
   return status;
 }
 
-// The source says so of a transfer it no longer has.
+// Returns true for a failure that ends only the session. kSnapshotGone is what
+// the source says of a transfer that it no longer has.
 bool SourceLink::Tolerates(const Status& status) const {
   const Tolerated tolerated = tolerated_;
   return tolerated == Tolerated::kAny ||
@@ -153,7 +154,8 @@ void SourceLink::FailLane(const Status& status, const FailurePlace& place) {
   }
 }
 
-// A source that fails closes all its lanes.
+// Waits for the reason on the control connection: a source that fails closes
+// all its lanes, and a lane knows no more than that.
 void SourceLink::AwaitLastWords() {
   const Status told = session_->AwaitFailure(options_.last_words);
   if (!told.ok()) {
@@ -162,7 +164,7 @@ void SourceLink::AwaitLastWords() {
   }
 }
 
-// A control connection lost, or there again (OK).
+// Says that the control connection was lost, or is there again (OK).
 void SourceLink::OnRetry(const Status& lost) {
   if (lost.ok()) {
     Log(LogLevel::kInfo, "control connection: connected again");
@@ -187,8 +189,8 @@ void SourceLink::OnBusy() {
   }
 }
 
-// The failure that cost the control connection may have cost lanes, too,
-// without a word.
+// Closes lanes that nothing came on since before the control connection was
+// lost: the same failure may have cost them, too, without a word.
 void SourceLink::CloseSilentLanes() {
   const int64_t since =
       std::chrono::duration_cast<std::chrono::microseconds>(

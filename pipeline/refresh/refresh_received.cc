@@ -32,9 +32,10 @@ Status ListLiveIds(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
   return Status::OK();
 }
 
-// A chunk that was ingested may have been compacted away since; then the
-// journal knows, unless the machine went down right behind it. Chunks that
-// neither knows, come and are ingested again: right, but a level higher.
+// Returns true if the journal or the MANIFEST knows that a chunk was ingested.
+// It may have been compacted away since; then the journal knows, unless the
+// machine went down right behind it. A chunk that neither knows comes again and
+// is ingested again: right, but a level higher.
 bool IsIngestedOne(const JournalState& journal, const LiveIds& live,
                    const Part& part, const JournalChunk& chunk) {
   const std::optional<Digest128> id = TableIdOf(chunk);
@@ -42,8 +43,9 @@ bool IsIngestedOne(const JournalState& journal, const LiveIds& live,
          (id && live[part.family].count(ToHex(*id)) != 0);
 }
 
-// One call makes all of them visible, after Complete: one that is known to be
-// there says that all are. A file that is not in staging/ says nothing.
+// Returns true if one chunk is known to be there: one call makes all of them
+// visible, after Complete, so one says that all are. A file that is not in
+// staging/ says nothing.
 bool IsAllIngested(const JournalState& journal, const LiveIds& live) {
   return std::any_of(
       journal.plan.parts.begin(), journal.plan.parts.end(),
@@ -117,7 +119,8 @@ JournalTargetFiles RefreshTarget::FilesOf(const JudgedTarget& judged,
   return {DatabaseIdOf(db), DigestOf(all)};
 }
 
-// Whoever wrote, ingested or compacted left other files.
+// Compares the files of now, without the journal's own chunks, with those that
+// the journal began with: whoever wrote, ingested or compacted left others.
 bool RefreshTarget::IsAsLeft(const JournalState& journal) const {
   JudgedTarget begun_with = judged_;
   ChunkTables chunks(journal);
@@ -127,8 +130,9 @@ bool RefreshTarget::IsAsLeft(const JournalState& journal) const {
          journal.target_files == now;
 }
 
-// The plan is one for what the target held when the journal was begun. What was
-// staged stays there: it is ingested at the end, all at once.
+// Goes on with the plan of the journal, which is one for what the target held
+// when it was begun. What was staged stays there: it is ingested at the end,
+// all at once.
 Status RefreshTarget::Reopen(
     const std::shared_ptr<rocksdb::FileSystem>& file_system,
     const JournalState& unfinished, ReceivedChunks* received) {

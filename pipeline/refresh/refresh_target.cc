@@ -128,7 +128,7 @@ Status RefreshTarget::Look(FoundTarget* found) {
     // Nothing was begun, or a swap was stopped before its journal.
     workspace()->Discard().PermitUncheckedError();
   }
-  found->replica = told_;
+  found->replica = &told_;
   if (remembers_) {
     found->transfer = record_.transfer_id;
   }
@@ -149,8 +149,8 @@ Status RefreshTarget::CheckFault(bool* compares_all) {
   return Status::OK();
 }
 
-// A refresh that is only planned says damage, too, but writes nothing. (Which
-// process finds it does not matter.)
+// Says damage in a plan, too, but records it only in a refresh. (Which process
+// finds it does not matter.)
 Status RefreshTarget::Own(const Status& status) {
   if (EndStateOf(status) != EndState::kCorrupt) {
     return status;
@@ -238,9 +238,9 @@ Status RefreshTarget::CheckSingleDeletes(JudgedTarget* judged) const {
   return Status::OK();
 }
 
-// The claims that the source was told must still hold: between then and now the
-// database was nobody's. They are judged by what was found then: its MANIFEST
-// is another now.
+// Opens the database and compares what it holds now with what the source was
+// told: between then and now the database was nobody's. It is judged by the
+// records that were found then, because opening writes another MANIFEST.
 Status RefreshTarget::OpenToWrite() {
   if (writable_) {
     return Status::OK();
@@ -335,7 +335,8 @@ Status RefreshTarget::ReadRecord() {
                           &judged_.source_record);
 }
 
-// Replacing one database by another is what --adopt is for.
+// Refuses another source: replacing one database by another is what --adopt is
+// for.
 Status RefreshTarget::CheckSource() {
   const std::string id = SourceIdOf(options(), plan());
   if (options().adopt || record_.source_database_id == id) {
@@ -454,10 +455,10 @@ Status RefreshTarget::CreateFamilies() {
   return Status::OK();
 }
 
-// Replicas of earlier versions may stand there; nothing of this refresh takes a
-// snapshot before. Keys that an application's database is given are flushed
-// before it is judged. A directory is given none, because the source was told
-// already what it holds.
+// Raises the sequence of a replica of an earlier version, before anything of
+// this refresh takes a snapshot. Keys that an application's database is given
+// for that are flushed before it is judged. A directory is given none, because
+// the source was told already what it holds.
 Status RefreshTarget::LeaveZero() {
   const std::vector<rocksdb::ColumnFamilyHandle*> handles =
       HandlesOf(live_->families());
