@@ -29,7 +29,7 @@ class NamesOperation : public Operation {
           endpoint->dialer(),
           {options_.connect_timeout, options_.peer_timeout,
            options_.stall_timeout, options_.deadline},
-          "plan", [summary](SourceSession* session) {
+          {FailedPart::kPlan}, [summary](SourceSession* session) {
             ListReply reply;
             const Status listed = session->List(&reply);
             summary->served_names = std::move(reply.names);
@@ -37,7 +37,7 @@ class NamesOperation : public Operation {
           });
     }
     finished_ = status.ok();
-    FinishSummary(status, "plan", summary);
+    FinishSummary(status, {FailedPart::kPlan}, summary);
     return status;
   }
   void Cancel() override { session_.Cancel(); }

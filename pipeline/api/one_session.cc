@@ -9,7 +9,7 @@ namespace sstferry {
 using rocksdb::Status;
 
 Status OneSession::Run(Dialer* dialer, SessionLimits limits,
-                       const char* where,
+                       const FailurePlace& place,
                        const std::function<Status(SourceSession*)>& ask) {
   SourceLinkOptions options;
   options.connect_timeout = limits.connect_timeout;
@@ -28,7 +28,7 @@ Status OneSession::Run(Dialer* dialer, SessionLimits limits,
   if (status.ok()) {
     status = ask(link->session());
   }
-  link->End(status, where);
+  link->End(status, place);
   {
     std::lock_guard<std::mutex> lock(mu_);
     made = std::move(link_);
@@ -38,7 +38,7 @@ Status OneSession::Run(Dialer* dialer, SessionLimits limits,
 
 void OneSession::Cancel() {
   failure_.Set(MakeStatus(EndState::kCancelled, "stopped on request"),
-               "target");
+               {FailedPart::kTarget});
 }
 
 void OneSession::CloseLink() {

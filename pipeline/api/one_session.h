@@ -23,10 +23,10 @@ struct SessionLimits {
 // Threads: Run() from one, once; Cancel() from any.
 class OneSession {
  public:
-  // Connects, calls `ask`, and tells the source how it ended, at `where`. The
+  // Connects, calls `ask`, and tells the source how it ended, at `place`. The
   // dialer must outlive the call. kCancelled if Cancel() ended it.
   [[nodiscard]] rocksdb::Status Run(
-      Dialer* dialer, SessionLimits limits, const char* where,
+      Dialer* dialer, SessionLimits limits, const FailurePlace& place,
       const std::function<rocksdb::Status(SourceSession*)>& ask);
   void Cancel();
 

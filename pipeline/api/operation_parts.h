@@ -13,6 +13,7 @@
 
 #include "format/end_state.h"
 #include "pipeline/api/endpoint.h"
+#include "pipeline/pull/failure_place.h"
 #include "sstferry/options.h"
 #include "sstferry/target.h"
 
@@ -39,9 +40,9 @@ inline EndpointOptions EndpointFor(const SourceAddress& address,
 }
 
 inline void FinishSummary(const rocksdb::Status& status,
-                          const std::string& where, Summary* summary) {
+                          const FailurePlace& place, Summary* summary) {
   summary->status = status;
-  summary->error_where = status.ok() ? "" : where;
+  summary->error_where = status.ok() ? "" : place.ToString();
   if (summary->started_at.empty()) {
     summary->started_at = NowRfc3339();
   }

@@ -25,12 +25,11 @@ namespace {
 
 using rocksdb::Status;
 
-// How one attempt ended.
+// Tells how one attempt ended.
 struct Outcome {
   Status status;
-  std::string where;
-  bool left_out = false;  // refused only for what chunks would leave out
-  bool is_compacted = false;  // refused only because a clone is better
+  FailurePlace place;
+  CloneReason clone_reason = CloneReason::kNone;  // of a refusal of chunks
 };
 
 bool IsRefusal(const Status& status) {
@@ -60,7 +59,7 @@ class PullOperation : public Operation {
       PlanOtherMethod(&outcome);
       methods_.FillSummary(summary);
     }
-    FinishSummary(outcome.status, outcome.where, summary);
+    FinishSummary(outcome.status, outcome.place, summary);
     return outcome.status;
   }
   void Cancel() override { slot_.Cancel(); }
@@ -102,22 +101,23 @@ class PullOperation : public Operation {
     }
   }
 
-  // After a refusal that is marked as one of chunks.
+  // Tries a clone, after a refusal that is marked as one of chunks.
   Outcome TryClone(const Outcome& refused, Summary* summary) {
     Summary of_clone;
+    const bool left_out = refused.clone_reason == CloneReason::kLeftOut;
+    const bool compacted = refused.clone_reason == CloneReason::kCompacted;
     Outcome outcome =
-        Try(CloneInstead(refused.status, refused.is_compacted), &of_clone);
+        Try(CloneInstead(refused.status, compacted), &of_clone);
     if (!IsRefusal(outcome.status)) {
       *summary = std::move(of_clone);
       return outcome;
     }
-    if (!refused.left_out && !refused.is_compacted) {
+    if (!left_out && !compacted) {
       return {WithoutClone(refused.status, MessageOf(outcome.status)),
-              refused.where};
+              refused.place};
     }
     *summary = Summary();
-    outcome =
-        Try(ChunksNevertheless(outcome.status, refused.left_out), summary);
+    outcome = Try(ChunksNevertheless(outcome.status, left_out), summary);
     return IsRefusedAsChunks(outcome.status) ? Explain(outcome) : outcome;
   }
 
@@ -128,14 +128,14 @@ class PullOperation : public Operation {
                             : options_.method == PullMethod::kIngest
                                 ? "--method ingest was asked for"
                                 : WhyNoClone(options_);
-    return {WithoutClone(refused.status, why), refused.where};
+    return {WithoutClone(refused.status, why), refused.place};
   }
 
   Outcome Try(const MethodChoice& choice, Summary* summary) {
     std::unique_ptr<Endpoint> endpoint;
     Outcome outcome = {CheckApartFromSource(
                            options_, TargetDirectories(options_, replica_.db)),
-                       "source"};
+                       {FailedPart::kSource}};
     if (outcome.status.ok()) {
       outcome.status = Endpoint::Open(
           EndpointFor(options_.source, options_.lanes, options_), &endpoint);
@@ -144,21 +144,21 @@ class PullOperation : public Operation {
       return outcome;
     }
     Puller puller(OptionsOf(choice, endpoint->name()), endpoint->dialer(),
-                  [this](const PullContext* context) {
-                    return MakeTarget(context);
+                  [this](const TargetInputs& inputs) {
+                    return MakeTarget(inputs);
                   },
                   plans_);
     puller.ExplainMethod(choice.reason, choice.note);
     const bool starts = slot_.Set(&puller);
     slot_.ApplyMaxRate(max_rate_bytes_per_sec_);
     outcome.status = starts ? puller.Run(summary) : CancelledBeforeStart();
-    outcome.where = puller.error_where();
-    outcome.left_out = puller.left_out();
-    outcome.is_compacted = puller.is_compacted();
-    if (plans_ && outcome.is_compacted) {
+    outcome.place = puller.place();
+    outcome.clone_reason = puller.clone_reason();
+    if (plans_ && outcome.clone_reason == CloneReason::kCompacted) {
       methods_.set_clones_compacted();
     } else if (plans_) {
-      methods_.Take(choice.method, outcome.status, outcome.left_out,
+      methods_.Take(choice.method, outcome.status,
+                    outcome.clone_reason == CloneReason::kLeftOut,
                     puller.plan(), puller.BytesToCome());
     }
     slot_.Clear(puller.progress());
@@ -181,14 +181,14 @@ class PullOperation : public Operation {
     return options;
   }
 
-  std::unique_ptr<PullTarget> MakeTarget(const PullContext* context) const {
+  std::unique_ptr<PullTarget> MakeTarget(const TargetInputs& inputs) const {
     if (InPlace()) {
-      return std::make_unique<RefreshTarget>(context, replica_);
+      return std::make_unique<RefreshTarget>(inputs, replica_);
     }
-    if (context->options->method == PullMethod::kClone) {
-      return std::make_unique<CloneTarget>(context);
+    if (inputs.options->method == PullMethod::kClone) {
+      return std::make_unique<CloneTarget>(inputs);
     }
-    return std::make_unique<SeedTarget>(context);
+    return std::make_unique<SeedTarget>(inputs);
   }
 
   const PullOptions options_;

@@ -23,10 +23,10 @@ class Query : public StatusQuery {
       : options_(options), served_(served) {}
 
   Status Run(StatusReport* report) override {
-    report->status = served_ ? AskServer(report, "ls")
+    report->status = served_ ? AskServer(report, FailedPart::kList)
                      : options_.where.is_directory()
                          ? Look(report)
-                         : AskServer(report, "status");
+                         : AskServer(report, FailedPart::kStatus);
     return report->status;
   }
 
@@ -55,7 +55,7 @@ class Query : public StatusQuery {
     return status;
   }
 
-  Status AskServer(StatusReport* report, const char* where) {
+  Status AskServer(StatusReport* report, FailedPart asks) {
     report->is_source = true;
     EndpointOptions endpoint;
     endpoint.address = options_.where;
@@ -68,7 +68,7 @@ class Query : public StatusQuery {
                      opened->dialer(),
                      {options_.connect_timeout, options_.peer_timeout,
                       options_.stall_timeout, std::chrono::milliseconds(0)},
-                     where, [&](SourceSession* session) {
+                     {asks}, [&](SourceSession* session) {
                        return served_ ? AskServed(session, opened->name(),
                                                   &report->served)
                                       : AskRetained(session, opened->name(),

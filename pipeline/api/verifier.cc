@@ -56,7 +56,7 @@ Verifier::Verifier(const VerifyOptions& options, ComparedAs compared,
     link.peer_timeout = options.peer_timeout;
     link.stall_timeout = options.stall_timeout;
     link.last_words = kVerifierLastWordsLimit;
-    link.label = side->label + " ";
+    link.side = side->label;
     side->link = std::make_unique<SourceLink>(side == &left_ ? left : right,
                                               link, &failure_);
   }
@@ -120,7 +120,8 @@ Status Verifier::MatchFiles() {
   return PairFiles(*left_.plan.clone, *right_.plan.clone, &pairs_);
 }
 
-// Families present on one side only are differences, each counted once.
+// Finds each left family at the right side. A family of one side only is a
+// difference, counted once.
 Status Verifier::MatchFamilies() {
   right_family_.assign(left_.plan.families.size(), UINT32_MAX);
   for (const Family& family : left_.plan.families) {
@@ -227,7 +228,8 @@ Status Verifier::TakeCompared(const ComparedPart& compared) {
   return compared.equal() ? Status::OK() : ListDifferences(compared.lane, at);
 }
 
-// Each side checked a file whose last unit it was asked for.
+// Adds a difference of files. (Each side has checked a file whose last unit it
+// was asked for.)
 void Verifier::AddDifferentFile(size_t at) {
   std::lock_guard<std::mutex> lock(mu_);
   DifferenceSummary* const difference = AddDifference({at + 1, 0});
@@ -322,8 +324,8 @@ DifferenceSummary* Verifier::AddDifference(const Place& place) {
   return &first_[place];
 }
 
-// A record counts if it was there before the side was pinned and still is: a
-// pull may exchange the directory at any time.
+// Reads the records of both sides. One counts if it was there before the side
+// was pinned and still is: a pull may exchange the directory at any time.
 void Verifier::ReadRecords(bool pinned) {
   for (VerifySide* side : {&left_, &right_}) {
     const SourceAddress& address = side->judged.address;
@@ -380,7 +382,7 @@ Status Verifier::Run(Summary* summary) {
     status = CompareParts();
   }
   if (!status.ok()) {
-    failure_.Set(status, "verify");
+    failure_.Set(status, {FailedPart::kVerify});
   }
   // Whichever connection said so first ended the others.
   for (VerifySide* side : {&left_, &right_}) {
@@ -399,7 +401,8 @@ Status Verifier::Run(Summary* summary) {
   return status;
 }
 
-// Families that only the copy has are no fault: a refresh keeps them.
+// Returns what is now known of the copy. Families that only it has are no
+// fault: a refresh keeps them.
 ReplicaFinding Verifier::Find(const Status& status) const {
   for (const VerifySide* side : {&right_, &left_}) {
     const JudgedSide& judged = side->judged;
@@ -461,7 +464,7 @@ void Verifier::HangUp(const Status& status, Summary* summary) {
                                               : &summary->target_versions;
       versions->software = source.software;
       versions->rocksdb = source.rocksdb_version;
-      side->link->End(status, "verify");
+      side->link->End(status, {FailedPart::kVerify});
     }
   }
 }
@@ -510,7 +513,7 @@ void Verifier::FillSummary(uint32_t lanes, Summary* summary) const {
 
 void Verifier::Cancel() {
   failure_.Set(MakeStatus(EndState::kCancelled, "stopped on request"),
-               "verify");
+               {FailedPart::kVerify});
 }
 
 Progress Verifier::progress() const {

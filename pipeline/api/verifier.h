@@ -61,10 +61,11 @@ class Verifier {
   [[nodiscard]] rocksdb::Status Run(Summary* summary);
   void Cancel();
   Progress progress() const;
-  std::string error_where() const { return failure_.where(); }
+  // Returns where the first failure was seen; kNone after success.
+  FailurePlace place() const { return failure_.place(); }
   // Returns true if Run() found both sides fit to be compared in this way.
   bool has_compared() const { return has_compared_; }
-  // After Run().
+  // Returns what Run() found of a replica here.
   const ReplicaFinding& finding() const { return finding_; }
 
  private:
@@ -87,7 +88,8 @@ class Verifier {
   using Place = std::pair<uint64_t, uint64_t>;
   void AddDifference(const Place& place, const std::string& family,
                      const rocksdb::Slice& key, const char* what);
-  // Null: only counts it.
+  // Counts a difference, and returns where to describe it; null: it is not one
+  // of those to show.
   DifferenceSummary* AddDifference(const Place& place);
   void ReadRecords(bool pinned);
   void SayWhatIsCompared() const;

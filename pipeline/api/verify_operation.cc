@@ -35,7 +35,7 @@ class VerifyOperation : public Operation {
       }
     }
     RecordFinding(&outcome.status, summary);
-    FinishSummary(outcome.status, outcome.where, summary);
+    FinishSummary(outcome.status, outcome.place, summary);
     return outcome.status;
   }
   void Cancel() override { slot_.Cancel(); }
@@ -45,7 +45,7 @@ class VerifyOperation : public Operation {
  private:
   struct Outcome {
     Status status;
-    std::string where = "verify";
+    FailurePlace place{FailedPart::kVerify};
     bool compared = false;  // or there is no use in another way
   };
 
@@ -102,8 +102,8 @@ class VerifyOperation : public Operation {
                       right->dialer(), right->name());
     outcome.status = slot_.Set(&verifier) ? verifier.Run(summary)
                                           : CancelledBeforeStart();
-    if (!verifier.error_where().empty()) {
-      outcome.where = verifier.error_where();
+    if (verifier.place().part != FailedPart::kNone) {
+      outcome.place = verifier.place();
     }
     outcome.compared = verifier.has_compared();
     finding_ = verifier.finding();
@@ -125,8 +125,9 @@ class VerifyOperation : public Operation {
     return outcome;
   }
 
-  // A replica that is known to be wrong is not refreshed as if nothing were
-  // wrong with it; one that is equal is not known to be wrong any more.
+  // Records what was found of a replica here, so that one that is known to be
+  // wrong is not refreshed as if nothing were wrong with it; takes the record
+  // away from one that is equal.
   void RecordFinding(Status* status, Summary* summary) const {
     const std::string& dir = finding_.directory;
     if (dir.empty()) {

@@ -11,8 +11,6 @@
 #include "pipeline/pull/earlier_files.h"
 #include "pipeline/pull/file_check.h"
 #include "pipeline/pull/plan_options.h"
-#include "pipeline/pull/pull_reporter.h"
-#include "pipeline/pull/pull_workspace.h"
 #include "pipeline/pull/unit_store.h"
 #include "rocksdb/comparator.h"
 
@@ -20,7 +18,15 @@ namespace sstferry {
 
 using rocksdb::Status;
 
-Status CloneTarget::OpenWorkspace(std::unique_ptr<Workspace>* workspace) {
+CloneTarget::CloneTarget(const TargetInputs& inputs)
+    : NewDirectoryTarget(inputs, IsSwap(*inputs.options) ? kCloneSwapMode
+                                                         : kCloneMode) {
+  SetReuse(this);
+}
+
+Status CloneTarget::ReadExisting(
+    WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,
+    FoundTarget* found) {
   const PullOptions& asked = options();
   const bool all = asked.selection.families.empty() &&
                    asked.selection.interval == KeyInterval();
@@ -29,18 +35,10 @@ Status CloneTarget::OpenWorkspace(std::unique_ptr<Workspace>* workspace) {
                       "a clone has all column families and all keys in the "
                       "source's own files: expected no selection");
   }
-  return NewDirectoryTarget::OpenWorkspace(workspace);
+  return NewDirectoryTarget::ReadExisting(use, disk, found);
 }
 
-// It links from a reuse_dir, which must not be the source's either.
-std::vector<std::string> CloneTarget::Directories() const {
-  std::vector<std::string> all = NewDirectoryTarget::Directories();
-  if (!options().reuse_dir.empty()) {
-    all.push_back(options().reuse_dir);
-  }
-  return all;
-}
-
+// Takes any comparator: no key of a clone is looked at.
 Status CloneTarget::BuildFamilies() {
   if (!plan().clone.has_value()) {
     return MakeStatus(EndState::kCorrupt,
@@ -48,23 +46,17 @@ Status CloneTarget::BuildFamilies() {
   }
   for (size_t i = 0; i < plan().families.size(); ++i) {
     PullFamily family;
-    family.comparator = rocksdb::BytewiseComparator();  // of no key at all
-    state()->families.push_back(family);
+    family.comparator = rocksdb::BytewiseComparator();
+    lanes()->families.push_back(family);
   }
-  MakeLayout();
   return Status::OK();
 }
 
 void CloneTarget::MakeLayout() {
   layout_ = std::make_unique<CloneLayout>(
-      *plan().clone, plan().parts, context().workspace->db_dir(),
-      context().workspace->staging_dir());
-  state()->clone = layout_.get();
-}
-
-Status CloneTarget::MakeFiles() {
-  MakeLayout();
-  return layout_->MakeFiles(context().file_system.get());
+      *plan().clone, plan().parts, workspace()->db_dir(),
+      workspace()->staging_dir());
+  lanes()->clone = layout_.get();
 }
 
 std::string CloneTarget::PresentDirectory() const {
@@ -78,53 +70,65 @@ std::string CloneTarget::PresentDirectory() const {
              : "";
 }
 
-Status CloneTarget::Reuse(std::vector<uint32_t>* parts) {
-  parts->clear();
+Status CloneTarget::FindReused(const JournalState* earlier, bool* verify,
+                               ReusedParts* reused) {
   is_current_ = false;
   MakeLayout();
   Status status;
   const std::string directory = PresentDirectory();
   if (!directory.empty()) {
-    status = LinkPresent(directory);
+    status = LinkPresent(directory, verify);
   }
-  if (status.ok() && context().work->earlier() != nullptr) {
-    status = TakeEarlier();
+  if (status.ok() && earlier != nullptr) {
+    status = TakeEarlier(*earlier);
   }
-  for (const Part& part : plan().parts) {
-    if (is_current_ || layout_->IsReused(part.id)) {
-      parts->push_back(part.id);
-    }
-  }
+  *reused = ListReused();
   return status;
 }
 
-Status CloneTarget::LinkPresent(const std::string& directory) {
-  const FirstFailure* const failure = context().failure;
+ReusedParts CloneTarget::ListReused() const {
+  ReusedParts reused;
+  reused.is_current = is_current_;
+  for (const Part& part : plan().parts) {
+    if (layout_->IsReused(part.id)) {
+      reused.linked.push_back(part.id);
+      if (layout_->file_of(part.id).identity_is_weak) {
+        reused.weak.push_back(part.id);
+      }
+    }
+  }
+  return reused;
+}
+
+// Notes what is not linked, and why. Only a cancellation fails the pull: what
+// cannot be linked comes from the source.
+Status CloneTarget::LinkPresent(const std::string& directory, bool* verify) {
+  const FirstFailure* const stop = failure();
   const HealthFile fault = ReadKnownFault(directory);
-  if (fault.fault != ReplicaFault::kNone && !state()->verify) {
-    state()->verify = true;
-    context().report->Note(directory + ": " + FaultSentence(fault) +
+  if (fault.fault != ReplicaFault::kNone && !*verify) {
+    *verify = true;
+    report()->Note(directory + ": " + FaultSentence(fault) +
                            "; its files are compared with the source's before "
                            "they are reused (--verify)");
   }
   PresentFiles present;
   const Status found = LinkPresentFiles(
-      {directory, state()->file_access, [failure] { return failure->failed(); },
-       /*looks=*/context().plans},
-      *layout_, context().file_system.get(), &present);
-  if (failure->failed()) {
-    return failure->status();
+      {directory, lanes()->file_access, [stop] { return stop->failed(); },
+       /*looks=*/is_only_planned()},
+      *layout_, lanes()->file_system, &present);
+  if (stop->failed()) {
+    return stop->status();
   }
   Status status;
   if (!found.ok()) {
-    context().report->Say("no file of " + directory +
+    report()->Say("no file of " + directory +
                           " is reused: " + MessageOf(found));
-    if (!context().plans) {
-      status = context().workspace->ClearStagingBut({kEarlierName});
+    if (!is_only_planned()) {
+      status = workspace()->ClearStagingBut({kEarlierName});
     }
   }
   if (present.other_access > 0) {
-    context().report->Say(
+    report()->Say(
         std::to_string(present.other_access) + " files of " + directory +
         " are not reused: expected the owner and permissions that the new "
         "database gets, found others");
@@ -135,15 +139,14 @@ Status CloneTarget::LinkPresent(const std::string& directory) {
   return status;
 }
 
-Status CloneTarget::TakeEarlier() {
-  const FirstFailure* const failure = context().failure;
+Status CloneTarget::TakeEarlier(const JournalState& earlier) {
+  const FirstFailure* const stop = failure();
   std::set<uint64_t> numbers;
   const Status status = TakeEarlierFiles(
-      context().workspace->earlier_dir(), *context().work->earlier(), *layout_,
-      context().file_system.get(), [failure] { return failure->failed(); },
-      &numbers);
+      workspace()->earlier_dir(), earlier, *layout_, lanes()->file_system,
+      [stop] { return stop->failed(); }, &numbers);
   if (!numbers.empty()) {
-    context().report->Say("keeps " + std::to_string(numbers.size()) +
+    report()->Say("keeps " + std::to_string(numbers.size()) +
                           " files that the unfinished pull had received");
   }
   for (const CloneFile& file : layout_->files()) {
@@ -153,9 +156,9 @@ Status CloneTarget::TakeEarlier() {
   return status;
 }
 
-// Not by a record of the last pull, but by what both directories hold now. The
-// options of the source are not compared: an application that opens the
-// database writes its own.
+// Compares what both directories hold now, and believes no record of the last
+// pull. Leaves out the options of the source: an application that opens the
+// replica writes its own, so they would differ after each night.
 bool CloneTarget::HoldsTheSame(const PresentFiles& present) const {
   const Digest128& content = plan().clone->set.content;
   const std::string& source_id = plan().opened.source_database_id;
@@ -171,27 +174,17 @@ bool CloneTarget::HoldsTheSame(const PresentFiles& present) const {
                                            file.kind != CloneFileKind::kBlob);
       });
   return is_exchanged() && !options().always_swap &&
-         context().fault.fault == ReplicaFault::kNone &&
+         fault().fault == ReplicaFault::kNone &&
          options().reuse_dir.empty() && known &&
          keeps_id == options().keep_identity && all_here &&
          !(content == Digest128()) && content == present.content;
 }
 
-std::vector<uint32_t> CloneTarget::ReusedToCompare() const {
-  std::vector<uint32_t> parts;
-  for (const Part& part : plan().parts) {
-    if (layout_->IsReused(part.id) &&
-        (state()->verify || layout_->file_of(part.id).identity_is_weak)) {
-      parts.push_back(part.id);
-    }
-  }
-  return parts;
-}
-
-// A file is either linked or comes, all of it: nothing is written through a
-// link.
+// Rejects whole files: one is either linked or comes, so that nothing is
+// written through a link into the database that it is linked from. If unit 7 of
+// a table with the units 5 to 9 differs, all five come.
 Status CloneTarget::RejectReused(const std::vector<uint32_t>& different,
-                                 std::vector<uint32_t>* parts) {
+                                 ReusedParts* reused) {
   std::set<uint64_t> rejected;
   for (const uint32_t id : different) {
     rejected.insert(layout_->file_of(id).number);
@@ -205,60 +198,45 @@ Status CloneTarget::RejectReused(const std::vector<uint32_t>& different,
     if (rejected.count(file.number) == 0) {
       kept.insert(file.number);
     } else if (status.ok()) {
-      status = RemoveTree(context().file_system.get(),
+      status = RemoveTree(lanes()->file_system,
                           layout_->LinkPathOf(file));
-    }
-  }
-  parts->clear();
-  for (const Part& part : plan().parts) {
-    const bool was_here = is_current_ || layout_->IsReused(part.id);
-    if (was_here && kept.count(layout_->file_of(part.id).number) == 0) {
-      parts->push_back(part.id);
     }
   }
   is_current_ = false;
   layout_->SetReused(std::move(kept));
+  *reused = ListReused();
   if (status.ok()) {
-    status = SyncDirectory(context().file_system.get(),
+    status = SyncDirectory(lanes()->file_system,
                            layout_->staging_dir());
   }
-  return status.ok() ? layout_->MakeFiles(context().file_system.get())
+  return status.ok() ? layout_->MakeFiles(lanes()->file_system)
                      : status;
 }
 
-Status CloneTarget::Keep(const Summary& summary) {
-  return context().workspace->PutIntoTarget(
-      kLastTransferName, SummaryToJson(summary, "pull") + "\n");
-}
-
-Status CloneTarget::Create() {
-  const Status status = layout_->MakeFiles(context().file_system.get());
+Status CloneTarget::Create(
+    const std::shared_ptr<rocksdb::FileSystem>& file_system,
+    std::optional<JournalTargetFiles>* held) {
+  held->reset();
+  const Status status = layout_->MakeFiles(file_system.get());
   FaultPoint("CloneTarget:FilesMade");
   return status;
 }
 
-// A part that is done without a chunk was linked. The links are durable before
-// these records.
-Status CloneTarget::Begin() {
-  Status status;
-  if (context().work->is_resuming()) {
-    return status;
+Status CloneTarget::Reopen(
+    const std::shared_ptr<rocksdb::FileSystem>& file_system,
+    const JournalState& unfinished, ReceivedChunks* received) {
+  MakeLayout();
+  const Status status = layout_->MakeFiles(file_system.get());
+  if (status.ok()) {
+    FindReceived(unfinished, received);
+    received->reused = ListReused();
+    received->waited_for = WaitingInStaging();
   }
-  bool reuses = false;
-  for (const Part& part : plan().parts) {
-    if (status.ok() && layout_->IsReused(part.id)) {
-      reuses = true;
-      status = store()->EndPart({part.id, Totals()});
-    }
-  }
-  if (status.ok() && reuses) {
-    StageClock clock(&state()->counters.stages, Stage::kSync);
-    status = store()->Flush(&clock);
-  }
-  FaultPoint("CloneTarget:ReuseRecorded");
   return status;
 }
 
+// Looks for files of which every unit is recorded as done and none has a chunk.
+// A file of which one unit was linked and another one came is neither.
 std::set<uint64_t> CloneTarget::FindLinked(const JournalState& journal) const {
   std::set<uint64_t> linked;
   std::set<uint64_t> others;
@@ -280,22 +258,23 @@ std::set<uint64_t> CloneTarget::FindLinked(const JournalState& journal) const {
   return linked;
 }
 
-// That all bytes are those which were recorded.
+// Reads the unit and compares its digest with the recorded one: bytes that were
+// not synced may be lost.
 bool CloneTarget::IsReceived(const Part& part,
                              const JournalChunk& chunk) const {
   const Part& unit = layout_->unit(part.id);
   Digest128 content;
   return chunk.kind == PartKind::kUnit &&
          chunk.chunk.file_bytes == unit.bytes &&
-         DigestOfPart(context().file_system.get(),
+         DigestOfPart(lanes()->file_system,
                       layout_->PathOf(layout_->file_of(part.id)), unit.offset,
                       unit.bytes, &content)
              .ok() &&
          content == chunk.content;
 }
 
-Status CloneTarget::FindReceived(const JournalState& journal,
-                                 ReceivedChunks* received) {
+void CloneTarget::FindReceived(const JournalState& journal,
+                               ReceivedChunks* received) {
   *received = ReceivedChunks();
   received->starts.resize(journal.plan.parts.size());
   layout_->SetReused(FindLinked(journal));
@@ -329,10 +308,9 @@ Status CloneTarget::FindReceived(const JournalState& journal,
     std::vector<ByteSpan> checked;
     layout_->CompleteUnit(part.id, ByteSpan(), &checked);
   }
-  return Status::OK();
 }
 
-Status CloneTarget::ClearStaging(const ReceivedChunks&) {
+std::set<std::string> CloneTarget::WaitingInStaging() const {
   std::set<std::string> names;
   for (const CloneFile& file : layout_->files()) {
     const bool is_link = layout_->IsReused(file);
@@ -340,13 +318,12 @@ Status CloneTarget::ClearStaging(const ReceivedChunks&) {
       names.insert(CloneFileName(file));
     }
   }
-  return context().workspace->ClearStagingBut(names);
+  return names;
 }
 
 std::unique_ptr<ChunkStore> CloneTarget::MakeStore(JournalFile* journal) {
-  return std::make_unique<UnitStore>(layout_.get(),
-                                     context().file_system.get(), journal,
-                                     state()->sync_chunks);
+  return std::make_unique<UnitStore>(layout_.get(), lanes()->file_system,
+                                     journal, lanes()->sync_chunks);
 }
 
 Status CloneTarget::Finish() {
@@ -357,8 +334,8 @@ Status CloneTarget::Finish() {
     status = CheckFamilyNames();
   }
   {
-    std::lock_guard<std::mutex> lock(state()->mu);
-    state()->chunks_unchecked -= finished_.checked_whole;
+    std::lock_guard<std::mutex> lock(lanes()->mu);
+    lanes()->chunks_unchecked -= finished_.checked_whole;
   }
   FillIntervals();
   return status;
@@ -377,8 +354,8 @@ Status CloneTarget::CheckFamilyNames() const {
                           "of the plan in the MANIFEST, found others");
 }
 
-// Where it came from. What it holds is not known interval by interval, so that
-// a refresh in place compares.
+// Records where it came from. Nobody knows interval by interval what it holds,
+// so a later refresh in place compares all of it.
 void CloneTarget::FillIntervals() {
   IntervalFile* const record = intervals();
   *record = IntervalFile();
@@ -393,7 +370,7 @@ void CloneTarget::FillIntervals() {
 
 Status CloneTarget::Record(const Summary& summary) {
   Status status = NewDirectoryTarget::Record(summary);
-  const std::string dir = context().workspace->db_dir();
+  const std::string dir = workspace()->db_dir();
   Access access;
   if (status.ok()) {
     status = ChooseAccess(options(), &access);
@@ -410,13 +387,12 @@ Status CloneTarget::Record(const Summary& summary) {
 }
 
 void CloneTarget::FillSummary(Summary* summary) const {
-  NewDirectoryTarget::FillSummary(summary);
   summary->method = "clone";
   summary->levels = finished_.levels;
   if (!finished_.manifest.empty()) {
     summary->files_cloned = layout_->files().size() - layout_->reused_files();
   }
-  const bool planned = context().plans && layout_ != nullptr;
+  const bool planned = is_only_planned() && layout_ != nullptr;
   if (!finished_.manifest.empty() || is_current_ || planned) {
     summary->files_reused = layout_->reused_files();
     summary->bytes_reused = layout_->reused_bytes();
@@ -433,8 +409,8 @@ Status CloneTarget::DigestPart(const Part& part, DigestReply* reply) {
                       "expected the link " + path + ", found none");
   }
   // Bytes that were not synced are not what a direct read must find.
-  const auto digest_of = state()->sync_chunks ? DigestFromDisk : DigestOfPart;
-  return digest_of(context().file_system.get(), path, unit.offset, unit.bytes,
+  const auto digest_of = lanes()->sync_chunks ? DigestFromDisk : DigestOfPart;
+  return digest_of(lanes()->file_system, path, unit.offset, unit.bytes,
                    &reply->content);
 }
 

@@ -13,65 +13,67 @@
 
 namespace sstferry {
 
-// No RocksDB opens it: what it holds need not be known here.
-class CloneTarget : public NewDirectoryTarget {
+// Makes a database that no RocksDB opens before it is complete: its operators
+// and its release need not be known here.
+class CloneTarget : public NewDirectoryTarget, public FileReuse {
  public:
-  using NewDirectoryTarget::NewDirectoryTarget;
+  explicit CloneTarget(const TargetInputs& inputs);
 
-  const char* mode() const override {
-    return is_exchanged() ? kCloneSwapMode : kCloneMode;
-  }
-  std::vector<std::string> Directories() const override;
-  [[nodiscard]] rocksdb::Status OpenWorkspace(
-      std::unique_ptr<Workspace>* workspace) override;
+  [[nodiscard]] rocksdb::Status ReadExisting(
+      WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,
+      FoundTarget* found) override;
   [[nodiscard]] rocksdb::Status BuildFamilies() override;
-  [[nodiscard]] rocksdb::Status Reuse(std::vector<uint32_t>* parts) override;
-  bool KeepsFiles() const override { return true; }
-  std::vector<uint32_t> ReusedToCompare() const override;
+  [[nodiscard]] rocksdb::Status FindReused(const JournalState* earlier,
+                                           bool* verify,
+                                           ReusedParts* reused) override;
   [[nodiscard]] rocksdb::Status RejectReused(
-      const std::vector<uint32_t>& different,
-      std::vector<uint32_t>* parts) override;
-  bool is_current() const override { return is_current_; }
-  [[nodiscard]] rocksdb::Status Keep(const Summary& summary) override;
-  [[nodiscard]] rocksdb::Status Create() override;
-  [[nodiscard]] rocksdb::Status Reopen() override { return MakeFiles(); }
-  [[nodiscard]] rocksdb::Status FindReceived(const JournalState& journal,
-                                         ReceivedChunks* received) override;
-  // MANIFEST, OPTIONS and IDENTITY stay there to the end, links until all has
-  // come.
-  [[nodiscard]] rocksdb::Status ClearStaging(const ReceivedChunks&) override;
-  void Drop() override {}
-  // Records what does not come.
-  [[nodiscard]] rocksdb::Status Begin() override;
+      const std::vector<uint32_t>& different, ReusedParts* reused) override;
+  [[nodiscard]] rocksdb::Status Create(
+      const std::shared_ptr<rocksdb::FileSystem>& file_system,
+      std::optional<JournalTargetFiles>* held) override;
+  // Leaves in staging/ MANIFEST, OPTIONS and IDENTITY, which stay there to the
+  // end, and links, which stay until all has come.
+  [[nodiscard]] rocksdb::Status Reopen(
+      const std::shared_ptr<rocksdb::FileSystem>& file_system,
+      const JournalState& unfinished, ReceivedChunks* received) override;
+  std::unique_ptr<ChunkStore> MakeStore(JournalFile* journal) override;
   [[nodiscard]] rocksdb::Status Finish() override;
-  // CURRENT comes last: before it nothing opens the directory.
+  // Writes CURRENT last: before it nothing opens the directory.
   [[nodiscard]] rocksdb::Status Record(const Summary& summary) override;
   void FillSummary(Summary* summary) const override;
   [[nodiscard]] rocksdb::Status DigestPart(const Part& part,
-                                            DigestReply* reply) override;
+                                           DigestReply* reply) override;
+  void CloseDatabase() override {}
 
  protected:
-  std::unique_ptr<ChunkStore> MakeStore(JournalFile* journal) override;
   [[nodiscard]] rocksdb::Status CloseFiles() override {
     return rocksdb::Status::OK();
   }
 
  private:
-  // With no unit counted.
+  // Makes a layout in which no unit is counted.
   void MakeLayout();
-  [[nodiscard]] rocksdb::Status MakeFiles();
-  // Links files of a database that is there. A failure is a note.
-  [[nodiscard]] rocksdb::Status LinkPresent(const std::string& directory);
-  // Takes those of an unfinished pull that started over.
-  [[nodiscard]] rocksdb::Status TakeEarlier();
-  // Whose files may be linked; empty: nothing's.
+  // Links files of a database that is there. A failure is a note. Sets *verify
+  // if that database is known to be wrong.
+  [[nodiscard]] rocksdb::Status LinkPresent(const std::string& directory,
+                                            bool* verify);
+  // Takes the files of the unfinished pull that started over.
+  [[nodiscard]] rocksdb::Status TakeEarlier(const JournalState& earlier);
+  // Lists the parts of the files that are reused now.
+  ReusedParts ListReused() const;
+  // Returns the directory whose files may be linked; empty: there is none.
   std::string PresentDirectory() const;
   // Returns true if that directory holds what the source holds, so that a swap
   // would change nothing but names.
   bool HoldsTheSame(const PresentFiles& present) const;
-  // Files that the journal tells to have been linked, and that are there.
+  // Returns the numbers of the files that the journal tells to have been
+  // linked, and that are there.
   std::set<uint64_t> FindLinked(const JournalState& journal) const;
   bool IsReceived(const Part& part, const JournalChunk& chunk) const;
+  // Finds which units of the journal have come.
+  void FindReceived(const JournalState& journal, ReceivedChunks* received);
+  // Names what Reopen() leaves in staging/.
+  std::set<std::string> WaitingInStaging() const;
   [[nodiscard]] rocksdb::Status CheckFamilyNames() const;
   void FillIntervals();
 

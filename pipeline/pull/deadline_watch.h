@@ -22,7 +22,7 @@ class DeadlineWatch {
           failure->Set(MakeStatus(EndState::kDeadline,
                                   "not done within " +
                                       std::to_string(limit.count()) + " ms"),
-                       "target");
+                       {FailedPart::kTarget});
         }
       });
     }

@@ -7,7 +7,6 @@
 #include "pipeline/base/thread_priority.h"
 #include "pipeline/disk/database_files.h"
 #include "pipeline/disk/durable.h"
-#include "pipeline/pull/pull_reporter.h"
 #include "pipeline/pull/pull_workspace.h"
 #include "pipeline/pull/replica.h"
 
@@ -17,12 +16,20 @@ using rocksdb::Status;
 using std::chrono::steady_clock;
 
 Status Exchange::CheckTarget() {
+  if (IsSwap(options())) {
+    return CheckSwapped();
+  }
+  return options().replace
+             ? CheckReplaced(options(), plan_->opened.source_database_id)
+             : Status::OK();
+}
+
+Status Exchange::CheckSwapped() {
   bool found = false;
   Replica replica;
-  const Status status =
-      CheckReplica(options(), context_->plan->opened.source_database_id,
-                   &found, &replica);
-  if (status.ok() && !context_->report->published()) {
+  const Status status = CheckReplica(
+      options(), plan_->opened.source_database_id, &found, &replica);
+  if (status.ok() && !report_->published()) {
     sequence_old_ = replica.sequence;
     old_families_ = replica.families;
   }
@@ -34,7 +41,7 @@ Status Exchange::CheckAhead() {
     return Status::OK();
   }
   if (options().before_swap) {
-    context_->report->Note("a process has TARGET_DIR open, which --before-swap "
+    report_->Note("a process has TARGET_DIR open, which --before-swap "
                            "must stop");
     return Status::OK();
   }
@@ -44,11 +51,14 @@ Status Exchange::CheckAhead() {
                         "ends, or let --before-swap do so");
 }
 
-Status Exchange::FinishEarlier() {
+// Goes on where that run died, by the state that the workspace found. After
+// kBegun nothing was exchanged: whether it still may be, CanResume() says.
+Status Exchange::FinishEarlier(Workspace* workspace_of_pull) {
+  workspace_ = workspace_of_pull;
   Status status;
   const std::string id = workspace()->swap_transfer();
   if (workspace()->swap_state() == SwapState::kExchanged) {
-    context_->report->Say("completes the exchange of transfer " + id +
+    report_->Say("completes the exchange of transfer " + id +
                           " that was cut short");
     status = CallAfter(id, /*exchanged=*/true);
     if (status.ok()) {
@@ -64,33 +74,33 @@ Status Exchange::FinishEarlier() {
 }
 
 Status Exchange::DeleteOld() {
-  context_->report->SetPhase("delete");
+  report_->SetPhase("delete");
   const LowIoScope low(options().low_priority);
   const steady_clock::time_point start = steady_clock::now();
   const Status status = workspace()->RemoveOld(
-      options().delete_rate_bytes_per_sec, context_->failure->stop());
-  context_->report->result()->delete_seconds += SecondsSince(start);
+      options().delete_rate_bytes_per_sec, failure_->stop());
+  report_->AddSeconds(TimedStep::kDelete, SecondsSince(start));
   return status;
 }
 
-bool Exchange::CanResume() {
-  const JournalState& unfinished = context_->work->unfinished();
+bool Exchange::CanResume(const PullWorkspace& work) {
+  const JournalState& unfinished = work.unfinished();
   if (workspace()->swap_state() != SwapState::kBegun ||
-      !context_->work->is_resuming() || !unfinished.complete) {
+      !work.is_resuming() || !unfinished.complete) {
     return false;
   }
   LastTransfer last;
   const bool verified =
       ReadLastTransfer(workspace()->db_dir(), &last) &&
       last.transfer_id == ToHex(unfinished.head.transfer_id) && last.verified;
-  context_->report->result()->verified = verified;
-  return verified || !context_->state->verify;
+  report_->SetVerified(verified);
+  return verified || !work.verifies();
 }
 
 Status Exchange::Resume() {
-  context_->report->Say("everything had come: resumes the exchange of "
+  report_->Say("everything had come: resumes the exchange of "
                         "transfer " +
-                        ToHex(context_->plan->opened.transfer_id) +
+                        ToHex(plan_->opened.transfer_id) +
                         " that was cut short");
   return CheckTarget();
 }
@@ -104,8 +114,8 @@ Status Exchange::CallBefore() {
   SwapEvent event;
   event.target_dir = options().target_dir;
   event.transfer_id = workspace()->swap_transfer();
-  event.stopped = [this] { return context_->failure->failed(); };
-  context_->report->Log(LogLevel::kInfo, "before the exchange: calls the hook");
+  event.stopped = [this] { return failure_->failed(); };
+  report_->Log(LogLevel::kInfo, "before the exchange: calls the hook");
   const Status status = options().before_swap(event);
   return WithContext(status, EndState::kRefused,
                      "before the exchange: nothing was exchanged");
@@ -115,7 +125,8 @@ Status Exchange::CloseHooks() {
   return CallAfter(workspace()->swap_transfer(), /*exchanged=*/false);
 }
 
-// Once for each time that the other hook was begun, whatever happened since.
+// Calls after_swap once for each time that before_swap was begun, whatever
+// happened since: an application that was stopped must be started again.
 Status Exchange::CallAfter(const std::string& transfer_id, bool exchanged) {
   hooks_open_ = false;
   const Status status = options().after_swap
@@ -133,11 +144,12 @@ Status Exchange::RunAfter(const std::string& transfer_id, bool exchanged) {
   event.transfer_id = transfer_id;
   event.exchanged = exchanged;
   event.stopped = [] { return false; };
-  context_->report->Log(LogLevel::kInfo, "after the exchange: calls the hook");
+  report_->Log(LogLevel::kInfo, "after the exchange: calls the hook");
   const Status status = options().after_swap(event);
   if (status.ok()) {
     return status;
   }
+  ended_by_hook_ = true;
   after_failed_ = MakeStatus(
       EndState::kInternal, std::string("after the exchange, which ") +
                                (exchanged ? "stands" : "did not happen") +
@@ -145,9 +157,10 @@ Status Exchange::RunAfter(const std::string& transfer_id, bool exchanged) {
   return after_failed_;
 }
 
-Status Exchange::WorstOf(const Status& status) const {
+Status Exchange::WorstOf(const Status& status,
+                         const FailurePlace& place) const {
   if (after_failed_.ok() || status.ok() ||
-      MessageOf(status) == MessageOf(after_failed_)) {
+      place.part == FailedPart::kAfterSwap) {
     return after_failed_.ok() ? status : after_failed_;
   }
   return MakeStatus(EndState::kInternal,
@@ -156,19 +169,29 @@ Status Exchange::WorstOf(const Status& status) const {
                         MessageOf(status));
 }
 
-Status Exchange::Run() {
-  // Nothing is asked of the source any more, and nothing it does may end what
-  // an application waits for.
-  context_->link->End(Status::OK(), "");
+Status Exchange::Publish(const std::function<Summary()>& summary) {
+  if (IsSwap(options())) {
+    return Swap(summary);
+  }
+  std::string note;
+  const Status status = workspace()->Publish(ToHex(plan_->opened.transfer_id),
+                                             &replaced_, &note);
+  if (!note.empty()) {
+    report_->Say(note);
+  }
+  return status;
+}
+
+Status Exchange::Swap(const std::function<Summary()>& summary) {
   Status status =
-      workspace()->BeginSwap(ToHex(context_->plan->opened.transfer_id));
+      workspace()->BeginSwap(ToHex(plan_->opened.transfer_id));
   if (!status.ok()) {
     return status;
   }
   status = CallBefore();
   FaultPoint("Puller:BeforeSwapDone");
   if (status.ok()) {
-    status = context_->failure->failed() ? context_->failure->status()
+    status = failure_->failed() ? failure_->status()
                                          : CheckTarget();
   }
   std::vector<std::string> kept;
@@ -179,33 +202,34 @@ Status Exchange::Run() {
     return status;  // the Puller closes the hooks
   }
   exchanged_ = true;
-  context_->report->SetPublished();
+  report_->SetPublished();
   for (const std::string& name : kept) {
-    context_->report->Say(name + ", which is no part of the database, differs "
+    report_->Say(name + ", which is no part of the database, differs "
                           "from the source's and was changed here as well: "
                           "TARGET_DIR keeps its own");
   }
   const Status called =
       CallAfter(workspace()->swap_transfer(), /*exchanged=*/true);
   FaultPoint("Puller:AfterSwapDone");
+  ended_by_hook_ = status.ok() && !called.ok();
   if (status.ok()) {
     status = called;
   }
   if (status.ok()) {
     NoteGoneFamilies();
-    Finish();
+    Finish(summary());
   }
   return status;
 }
 
-// The target is current and served: what fails from here on is a note.
-void Exchange::Finish() {
-  Summary summary = context_->report->summary();
+// Puts away what the exchange left. What fails here is a note: the target is
+// current and served.
+void Exchange::Finish(Summary summary) {
   summary.state = "complete";
   Status status = workspace()->PutIntoTarget(
       kLastTransferName, SummaryToJson(summary, "pull") + "\n");
   if (!status.ok()) {
-    context_->report->Say("outage_seconds could not be recorded: " +
+    report_->Say("outage_seconds could not be recorded: " +
                           MessageOf(status));
   }
   status = workspace()->RetireOld();
@@ -216,7 +240,7 @@ void Exchange::Finish() {
     status = workspace()->RemoveWorkspace();
   }
   if (!status.ok()) {
-    context_->report->Say("the target is complete, but what is left in " +
+    report_->Say("the target is complete, but what is left in " +
                           workspace()->dir() +
                           " is for the next refresh to remove: " +
                           MessageOf(status));
@@ -224,7 +248,7 @@ void Exchange::Finish() {
 }
 
 void Exchange::NoteGoneFamilies() {
-  const std::vector<Family>& families = context_->plan->families;
+  const std::vector<Family>& families = plan_->families;
   for (const std::string& name : old_families_) {
     const bool still_there =
         std::any_of(families.begin(), families.end(),
@@ -232,17 +256,22 @@ void Exchange::NoteGoneFamilies() {
                       return family.description.name == name;
                     });
     if (!still_there) {
-      context_->report->Say("column family '" + name +
+      report_->Say("column family '" + name +
                             "' is gone at the source, and so it is here");
     }
   }
 }
 
 void Exchange::FillSummary(Summary* summary) const {
+  if (!IsSwap(options())) {
+    summary->mode = "seed";
+    summary->replaced = replaced_;
+    return;
+  }
   summary->mode = "refresh";
   summary->visibility = "swap";
   summary->sequence_old = sequence_old_;
-  summary->sequence_new = context_->plan->opened.snapshot_sequence;
+  summary->sequence_new = plan_->opened.snapshot_sequence;
   summary->outage_seconds = outage_seconds_;
   summary->exchanged = exchanged_;
 }

@@ -1,74 +1,105 @@
-// Makes a new database take the place of the one in TARGET_DIR by an exchange
-// of directories, between two hooks of the application.
+// Gives a new database the name TARGET_DIR: by a rename, or, where a replica is
+// refreshed by swap, by an exchange of directories between two hooks of the
+// application.
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "pipeline/pull/pull_context.h"
+#include "format/plan.h"
+#include "pipeline/disk/workspace.h"
+#include "pipeline/pull/first_failure.h"
+#include "pipeline/pull/pull_reporter.h"
 #include "rocksdb/status.h"
 #include "sstferry/options.h"
 
 namespace sstferry {
 
-// Ownership: borrows the context.
+class PullWorkspace;
+
+// Ownership: borrows all it gets.
 // Threads:   the pull's own.
 // Crash:     disk/workspace.h says at which step an earlier run died.
 class Exchange {
  public:
-  explicit Exchange(const PullContext* context) : context_(context) {}
+  // `plan` is the source's, as far as it is known.
+  Exchange(const PullOptions* options, const Plan* plan, FirstFailure* failure,
+           PullReporter* report)
+      : options_(options), plan_(plan), failure_(failure), report_(report) {}
 
-  // Before the first name is made and whenever more is known of the source.
-  // kRefused: what lies in TARGET_DIR must not be taken away.
+  // Checks what lies in TARGET_DIR, before the first name is made and whenever
+  // more is known of the source. OK if this pull takes nothing away.
+  //   kRefused  it must not be taken away
   [[nodiscard]] rocksdb::Status CheckTarget();
 
-  // Stands in for Run() in a pull that is only planned: kBusy if a process has
-  // TARGET_DIR open and no command is there to stop it.
+  // Stands in for Publish() in a pull that is only planned.
+  //   kBusy  a process has TARGET_DIR open, and no command is there to stop it
   [[nodiscard]] rocksdb::Status CheckAhead();
 
   // --- what an earlier run left ----------------------------------------------
   // Completes an exchange that was cut short, and deletes what is left of the
-  // old database. For every kind of target; the workspace is open.
-  [[nodiscard]] rocksdb::Status FinishEarlier();
-  // After it: whether before_swap ran for an exchange that did not happen.
+  // old database. For every kind of target. Borrows the open workspace from
+  // here on.
+  [[nodiscard]] rocksdb::Status FinishEarlier(Workspace* workspace);
+  // Returns true if before_swap ran for an exchange that did not happen. After
+  // FinishEarlier().
   bool has_open_hooks() const { return hooks_open_; }
   // Returns true if all has come for that exchange, and was verified if that is
   // asked for. Then the pull needs no source.
-  bool CanResume();
+  bool CanResume(const PullWorkspace& work);
   [[nodiscard]] rocksdb::Status Resume();
-  // There will be no such exchange: the application must not wait for it.
+  // Tells the application that there will be no such exchange: it must not wait
+  // for it.
   [[nodiscard]] rocksdb::Status CloseHooks();
 
   // --- when db/ is complete and closed ---------------------------------------
-  // After an error, TARGET_DIR is the new database if the reporter says so.
-  [[nodiscard]] rocksdb::Status Run();
-  // How the pull ends: an application that was not started again is worse than
-  // what came before.
-  rocksdb::Status WorstOf(const rocksdb::Status& status) const;
+  // Gives db/ the name TARGET_DIR. `summary` returns the pull's as it is then,
+  // for the record in TARGET_DIR. After an error, TARGET_DIR is the new
+  // database if the reporter says so.
+  [[nodiscard]] rocksdb::Status Publish(
+      const std::function<Summary()>& summary);
+  // Returns true if the call that failed last returned the failure of
+  // after_swap.
+  bool ended_by_hook() const { return ended_by_hook_; }
+  // Returns how a pull ends whose first failure is `status`, seen at `place`:
+  // an application that was not started again is worse than what came before.
+  rocksdb::Status WorstOf(const rocksdb::Status& status,
+                          const FailurePlace& place) const;
   void FillSummary(Summary* summary) const;
 
  private:
+  // Checks that it is a replica which may be swapped, and keeps what the
+  // summary tells of it; else kRefused.
+  [[nodiscard]] rocksdb::Status CheckSwapped();
+  [[nodiscard]] rocksdb::Status Swap(const std::function<Summary()>& summary);
   [[nodiscard]] rocksdb::Status CallBefore();
   [[nodiscard]] rocksdb::Status CallAfter(const std::string& transfer_id,
                                           bool exchanged);
   [[nodiscard]] rocksdb::Status RunAfter(const std::string& transfer_id,
                                          bool exchanged);
-  void Finish();
+  void Finish(Summary summary);
   [[nodiscard]] rocksdb::Status DeleteOld();
   void NoteGoneFamilies();
-  const PullOptions& options() const { return *context_->options; }
-  Workspace* workspace() const { return context_->workspace; }
+  const PullOptions& options() const { return *options_; }
+  Workspace* workspace() const { return workspace_; }
 
-  const PullContext* const context_;
+  const PullOptions* const options_;
+  const Plan* const plan_;
+  FirstFailure* const failure_;
+  PullReporter* const report_;
+  Workspace* workspace_ = nullptr;
   bool hooks_open_ = false;  // before_swap was begun, after_swap not
   rocksdb::Status after_failed_;
+  bool ended_by_hook_ = false;
   uint64_t sequence_old_ = 0;
   std::vector<std::string> old_families_;
   std::optional<std::chrono::steady_clock::time_point> outage_since_;
   double outage_seconds_ = 0;
   bool exchanged_ = false;
+  std::string replaced_;  // where --replace left the old database
 };
 
 }  // namespace sstferry

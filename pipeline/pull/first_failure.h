@@ -5,10 +5,10 @@
 #include <atomic>
 #include <functional>
 #include <mutex>
-#include <string>
 #include <utility>
 
 #include "pipeline/base/stop_signal.h"
+#include "pipeline/pull/failure_place.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
@@ -21,16 +21,15 @@ class FirstFailure {
   explicit FirstFailure(std::function<void()> close)
       : close_(std::move(close)) {}
 
-  // Keeps the first failure; later ones change nothing. `where` says which side
-  // or part saw it.
-  void Set(const rocksdb::Status& status, const std::string& where) {
+  // Keeps the first failure and who saw it; later ones change nothing.
+  void Set(const rocksdb::Status& status, const FailurePlace& place) {
     {
       std::lock_guard<std::mutex> lock(mu_);
       if (failed_) {
         return;
       }
       status_ = status;
-      where_ = where;
+      place_ = place;
       failed_ = true;
     }
     stop_.Stop();
@@ -42,9 +41,9 @@ class FirstFailure {
     std::lock_guard<std::mutex> lock(mu_);
     return status_;
   }
-  std::string where() const {
+  FailurePlace place() const {
     std::lock_guard<std::mutex> lock(mu_);
-    return where_;
+    return place_;
   }
   // Ends waits once something failed.
   StopSignal* stop() { return &stop_; }
@@ -55,7 +54,7 @@ class FirstFailure {
   std::atomic<bool> failed_{false};
   mutable std::mutex mu_;
   rocksdb::Status status_;  // under mu_
-  std::string where_;       // under mu_
+  FailurePlace place_;      // under mu_
 };
 
 }  // namespace sstferry

@@ -4,46 +4,33 @@
 #include "pipeline/disk/durable.h"
 #include "pipeline/disk/other_files.h"
 #include "pipeline/pull/interval_records.h"
-#include "pipeline/pull/exchange.h"
-#include "pipeline/pull/pull_reporter.h"
-#include "pipeline/pull/replica.h"
 
 namespace sstferry {
 
 using rocksdb::Status;
 
-Status NewDirectoryTarget::OpenWorkspace(
-    std::unique_ptr<Workspace>* workspace) {
-  // Before a name is made.
-  Status status =
-      is_exchanged() ? context().exchange->CheckTarget() : Status::OK();
+Status NewDirectoryTarget::ReadExisting(
+    WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,
+    FoundTarget* found) {
+  SetUse(use, disk);
   // Never the file system that defers syncs: the record of an exchange must
   // be on disk before the exchange.
   const Existing existing = is_exchanged()      ? Existing::kRefresh
                             : options().replace ? Existing::kReplace
                                                 : Existing::kRefuse;
   Access access;
+  Status status = ChooseAccess(options(), &access);
+  lanes()->file_access = access.OfFiles();
   if (status.ok()) {
-    status = ChooseAccess(options(), &access);
-    state()->file_access = access.OfFiles();
+    status = Workspace::Open(options().target_dir, existing, disk,
+                             options().log, &found->workspace, use);
   }
-  return status.ok()
-             ? Workspace::Open(options().target_dir, existing, context().disk,
-                               options().log, workspace,
-                               context().workspace_use())
-             : status;
-}
-
-Status NewDirectoryTarget::CheckSnapshot() {
-  return is_exchanged()      ? context().exchange->CheckTarget()
-         : options().replace ? CheckReplaced(options(),
-                                             plan().opened.source_database_id)
-                             : Status::OK();
+  return status.ok() ? ReadFault(found) : status;
 }
 
 SyncBatch* NewDirectoryTarget::last_files() {
   if (last_files_ == nullptr) {
-    last_files_ = std::make_shared<SyncBatch>(context().disk);
+    last_files_ = std::make_shared<SyncBatch>(shared_disk());
   }
   return last_files_.get();
 }
@@ -59,16 +46,16 @@ Status NewDirectoryTarget::Close(JournalFile* journal) {
   }
   FaultPoint("Puller:DatabaseClosed");
   if (status.ok()) {
-    const std::string dir = context().workspace->db_dir();
-    status = state()->sync_chunks ? SyncDirectory(last_files(), dir)
-                                  : SyncTree(context().disk.get(), dir);
+    const std::string dir = workspace()->db_dir();
+    status = lanes()->sync_chunks ? SyncDirectory(last_files(), dir)
+                                  : SyncTree(disk(), dir);
   }
   FaultPoint("Puller:DatabaseSynced");
   return status;
 }
 
 Status NewDirectoryTarget::Record(const Summary& summary) {
-  const std::string dir = context().workspace->db_dir();
+  const std::string dir = workspace()->db_dir();
   Status status = WriteSourceRecord(last_files(), dir, plan());
   if (status.ok()) {
     status = WriteIntervals(last_files(), dir, intervals_);
@@ -91,36 +78,15 @@ Status NewDirectoryTarget::Record(const Summary& summary) {
   }
   if (status.ok()) {
     std::vector<std::string> kept;  // of a TARGET_DIR, which comes later
-    status = PlaceOtherFiles(last_files(), context().workspace->other_dir(),
+    status = PlaceOtherFiles(last_files(), workspace()->other_dir(),
                              /*old_dir=*/"", dir, &kept);
   }
   FaultPoint("Puller:AccessSet");
   if (status.ok()) {
-    status = state()->sync_chunks ? last_files()->Run()
-                                  : SyncTree(context().disk.get(), dir);
+    status = lanes()->sync_chunks ? last_files()->Run()
+                                  : SyncTree(disk(), dir);
   }
   return status;
-}
-
-Status NewDirectoryTarget::Publish() {
-  if (is_exchanged()) {
-    return context().exchange->Run();
-  }
-  std::string note;
-  const Status status = context().workspace->Publish(
-      ToHex(plan().opened.transfer_id), &replaced_, &note);
-  if (!note.empty()) {
-    context().report->Say(note);
-  }
-  return status;
-}
-
-void NewDirectoryTarget::FillSummary(Summary* summary) const {
-  summary->mode = "seed";
-  summary->replaced = replaced_;
-  if (is_exchanged()) {
-    context().exchange->FillSummary(summary);
-  }
 }
 
 }  // namespace sstferry

@@ -7,8 +7,6 @@
 #include "format/printable.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/disk/other_files.h"
-#include "pipeline/pull/pull_reporter.h"
-#include "pipeline/pull/pull_state.h"
 #include "sstferry/options.h"
 
 namespace sstferry {
@@ -19,7 +17,7 @@ using rocksdb::Status;
 // An application may write a file anew while its parts come.
 constexpr int kReadings = 3;
 
-// "a, b and 3 more".
+// Returns "a, b and 3 more".
 std::string Listed(const std::vector<std::string>& names) {
   constexpr size_t kShown = 10;
   std::string text;
@@ -39,22 +37,15 @@ Status OtherBytes(const std::string& name) {
 
 // Asks for the parts of one file until it has come, or the source says in
 // *problem why it cannot. TryAgain: the source has read another one meanwhile.
-Status AskForFile(const PullContext& context, const std::string& name,
+Status AskForFile(const AskForFilePart& ask, const std::string& name,
                   std::string* contents, CopiedFile* file,
                   std::string* problem) {
   contents->clear();
   OtherFilePart first;
   bool begun = false;
   while (!begun || contents->size() < first.file_bytes) {
-    if (context.failure->failed()) {
-      return context.failure->status();
-    }
     OtherFilePart part;
-    Status status = context.link->session()->AskOtherFile(
-        {name, contents->size()}, &part);
-    if (status.ok()) {
-      status = context.state->pace.Take(part.bytes.size());
-    }
+    const Status status = ask(name, contents->size(), &part);
     if (!status.ok()) {
       return status;
     }
@@ -80,38 +71,29 @@ Status AskForFile(const PullContext& context, const std::string& name,
                                               : OtherBytes(name);
 }
 
-Status FetchOne(const PullContext& context, const std::string& name,
-                uint64_t bytes_left, CopiedFiles* files, uint64_t* bytes) {
-  std::string contents;
-  std::string problem;
-  CopiedFile file;
+// Reads one file from the source. *problem: why it did not come; empty: it did.
+Status ReadOne(const AskForFilePart& ask, const std::string& name,
+               uint64_t bytes_left, std::string* contents, CopiedFile* file,
+               std::string* problem) {
   Status status = Status::TryAgain("not asked yet");
   for (int i = 0; i < kReadings && status.IsTryAgain(); ++i) {
-    status = AskForFile(context, name, &contents, &file, &problem);
+    status = AskForFile(ask, name, contents, file, problem);
   }
   if (status.IsTryAgain()) {
-    problem = "the source read another file each time";
-  } else if (status.ok() && problem.empty() && contents.size() > bytes_left) {
-    problem = KeptBackName(KeptBack::kSize);
-  } else if (!status.ok()) {
-    return status;
-  }
-  if (!problem.empty()) {
-    context.report->Note("the application's file " + name +
-                         " did not come: " + Printable(problem));
+    *problem = "the source read another file each time";
     return Status::OK();
   }
-  (*files)[name] = file;
-  *bytes += contents.size();
-  return WriteOtherFile(context.disk.get(), context.workspace->other_dir(),
-                        name, contents);
+  if (status.ok() && problem->empty() && contents->size() > bytes_left) {
+    *problem = KeptBackName(KeptBack::kSize);
+  }
+  return status;
 }
 
 }  // namespace
 
-void NoteOtherFiles(const PullContext& context) {
-  const std::vector<OtherFile>& files = context.plan->opened.other_files;
-  if (context.options->other_files == OtherFiles::kIgnore || files.empty()) {
+void NoteOtherFiles(OtherFiles asked, const std::vector<OtherFile>& files,
+                    PullReporter* report) {
+  if (asked == OtherFiles::kIgnore || files.empty()) {
     return;
   }
   std::vector<std::string> come;
@@ -121,7 +103,7 @@ void NoteOtherFiles(const PullContext& context) {
     }
   }
   if (!come.empty()) {
-    context.report->Note(
+    report->Note(
         "the application's files in the source's directory come with the "
         "database, but not as of the same point in time: " + Listed(come));
   }
@@ -133,7 +115,7 @@ void NoteOtherFiles(const PullContext& context) {
       }
     }
     if (!stay.empty()) {
-      context.report->Note(
+      report->Note(
           "the application's files in the source's directory that do not "
           "come: " + Listed(stay) + " (each " +
           KeptBackName(static_cast<KeptBack>(why)) + ")");
@@ -141,28 +123,41 @@ void NoteOtherFiles(const PullContext& context) {
   }
 }
 
-Status FetchOtherFiles(const PullContext& context) {
-  const bool wanted = context.options->other_files == OtherFiles::kCopy;
-  NoteOtherFiles(context);
-  Workspace* const workspace = context.workspace;
+Status FetchOtherFiles(OtherFiles asked, const std::vector<OtherFile>& files,
+                       const AskForFilePart& ask, rocksdb::FileSystem* disk,
+                       Workspace* workspace, PullReporter* report) {
+  NoteOtherFiles(asked, files, report);
   Status status = workspace->ClearOther();
-  CopiedFiles files;
+  CopiedFiles came;
   uint64_t bytes = 0;
-  for (const OtherFile& file : context.plan->opened.other_files) {
-    if (status.ok() && wanted && file.kept_back == KeptBack::kNo) {
-      status = FetchOne(context, file.name, kMaxOtherFilesBytes - bytes,
-                        &files, &bytes);
+  for (const OtherFile& file : files) {
+    const bool wanted =
+        asked == OtherFiles::kCopy && file.kept_back == KeptBack::kNo;
+    if (!status.ok() || !wanted) {
+      continue;
+    }
+    std::string contents;
+    std::string problem;
+    CopiedFile copied;
+    status = ReadOne(ask, file.name, kMaxOtherFilesBytes - bytes, &contents,
+                     &copied, &problem);
+    if (!problem.empty() && status.ok()) {
+      report->Note("the application's file " + file.name + " did not come: " +
+                   Printable(problem));
+    } else if (status.ok()) {
+      came[file.name] = copied;
+      bytes += contents.size();
+      status = WriteOtherFile(disk, workspace->other_dir(), file.name,
+                              contents);
     }
   }
-  if (status.ok() && !files.empty()) {
-    status = WriteCopiedFiles(context.disk.get(), workspace->other_dir(),
-                              files);
+  if (status.ok() && !came.empty()) {
+    status = WriteCopiedFiles(disk, workspace->other_dir(), came);
   }
   if (status.ok()) {
-    status = SyncDirectory(context.disk.get(), workspace->dir());
+    status = SyncDirectory(disk, workspace->dir());
   }
-  context.report->result()->other_files = files.size();
-  context.report->result()->other_files_bytes = bytes;
+  report->SetOtherFiles(came.size(), bytes);
   FaultPoint("OtherFiles:Fetched");
   return status;
 }

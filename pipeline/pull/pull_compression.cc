@@ -1,23 +1,21 @@
 #include "pipeline/pull/pull_compression.h"
 
 #include "format/frame.h"
-#include "pipeline/pull/pull_reporter.h"
 
 namespace sstferry {
 
 using std::chrono::steady_clock;
 
-WireCompression PullCompression::Choose() {
-  const PullOptions& options = *context_->options;
+WireCompression PullCompression::Choose(const HelloAck& source) {
+  const PullOptions& options = *options_;
   chosen_ = options.compression;
   if (chosen_ == WireCompression::kAuto && options.source.is_directory()) {
     chosen_ = WireCompression::kNone;  // there is no link
   }
-  const HelloAck& source = context_->link->session()->source();
   if ((source.features & kFeatureWireCompression) == 0) {
     chosen_ = WireCompression::kNone;
     if (options.compression == WireCompression::kZstd) {
-      context_->report->Note("not compressed: the source cannot");
+      report_->Note("not compressed: the source cannot");
     }
   }
   return chosen_;
@@ -33,7 +31,7 @@ void PullCompression::LanesStart() {
 }
 
 CompressionSample PullCompression::SampleOf(const Stats& theirs) const {
-  const PullCounters& ours = context_->state->counters;
+  const PullCounters& ours = *counters_;
   CompressionSample sample;
   sample.wall_micros = static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(
@@ -61,7 +59,7 @@ std::optional<Compress> PullCompression::OnStats(const Stats& theirs) {
   if (compress.on == was_on) {
     return std::nullopt;
   }
-  context_->report->Log(
+  report_->Log(
       LogLevel::kInfo, compress.on
                            ? "compression on: the link is what takes time"
                            : "compression off: it does not help now");

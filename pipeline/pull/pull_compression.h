@@ -8,20 +8,23 @@
 
 #include "format/messages.h"
 #include "pipeline/pull/compression_control.h"
-#include "pipeline/pull/pull_context.h"
+#include "pipeline/pull/pull_counters.h"
+#include "pipeline/pull/pull_reporter.h"
 #include "sstferry/options.h"
 
 namespace sstferry {
 
-// Ownership: borrows the context.
+// Ownership: borrows all it gets.
 // Threads:   OnStats() from the session's reader; all else from the pull's own.
 class PullCompression {
  public:
-  explicit PullCompression(const PullContext* context) : context_(context) {}
+  PullCompression(const PullOptions* options, const PullCounters* counters,
+                  PullReporter* report)
+      : options_(options), counters_(counters), report_(report) {}
 
-  // The option, where the source can do it. REQUIRES: there is a session.
-  WireCompression Choose();
-  // The flags of frames that lanes accept then.
+  // Returns the option, where the source can do it.
+  WireCompression Choose(const HelloAck& source);
+  // Returns the flags of frames that lanes accept then.
   uint16_t frame_flags() const;
   void LanesStart();
   // Returns what to tell the source, which is at these counts.
@@ -30,7 +33,9 @@ class PullCompression {
  private:
   CompressionSample SampleOf(const Stats& theirs) const;
 
-  const PullContext* const context_;
+  const PullOptions* const options_;
+  const PullCounters* const counters_;
+  PullReporter* const report_;
   WireCompression chosen_ = WireCompression::kNone;
   CompressionControl control_;  // the session's reader's
   std::chrono::steady_clock::time_point lanes_started_;

@@ -6,13 +6,10 @@
 
 #include "pipeline/disk/durable.h"
 #include "pipeline/disk/free_space.h"
+#include "pipeline/disk/target_directories.h"
 #include "pipeline/options/replica_options.h"
-#include "pipeline/pull/exchange.h"
 #include "pipeline/pull/plan_check.h"
 #include "pipeline/pull/pull_identity.h"
-#include "pipeline/pull/pull_reporter.h"
-#include "pipeline/pull/pull_target.h"
-#include "pipeline/pull/pull_workspace.h"
 #include "pipeline/pull/replica.h"
 
 namespace sstferry {
@@ -37,75 +34,106 @@ bool MayCloneCompacted(const PullOptions& options) {
          !options.latest_snapshot && !options.snapshot_of.has_value();
 }
 
-PullOpener::PullOpener(const PullContext* context,
-                       PullCompression* compression, Plan* plan)
-    : context_(context), compression_(compression), plan_(plan) {}
+PullOpener::PullOpener(const PullOptions* options, Plan* plan,
+                       LaneShared* lanes, SourceLink* link,
+                       FirstFailure* failure, PullReporter* report,
+                       PullTarget* target, PullWorkspace* work,
+                       Exchange* exchange, PullCompression* compression)
+    : options_(options),
+      plan_(plan),
+      lanes_(lanes),
+      link_(link),
+      failure_(failure),
+      report_(report),
+      target_(target),
+      work_(work),
+      exchange_(exchange),
+      compression_(compression) {}
+
+void PullOpener::OpenStore() {
+  std::unique_ptr<ChunkStore> made = target_->MakeStore(work_->journal());
+  std::lock_guard<std::mutex> lock(mu_);
+  store_ = std::move(made);
+  lanes_->store = store_.get();
+}
+
+void PullOpener::StopStore() {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (store_ != nullptr) {
+    store_->Stop();
+  }
+}
+
+void PullOpener::CloseStore() {
+  std::lock_guard<std::mutex> lock(mu_);
+  lanes_->store = nullptr;
+  store_.reset();
+}
 
 Status PullOpener::OpenWorkspace() {
-  Exchange* const exchange = context_->exchange;
-  Status status = context_->work->Open();
-  if (status.ok()) {
-    status = context_->target->Inspect();
+  Status status;
+  if (target_->in_place() == nullptr && IsSwap(options())) {
+    status = exchange_->CheckTarget();  // before a name is made
   }
   if (status.ok()) {
-    status = exchange->FinishEarlier();
+    status = work_->Open();
   }
   if (status.ok()) {
-    status = context_->work->ReadUnfinished();
+    status = exchange_->FinishEarlier(work_->workspace());
+  }
+  if (status.ok()) {
+    status = work_->ReadUnfinished();
   }
   if (!status.ok()) {
     return status;
   }
-  resumes_exchange_ = exchange->CanResume();
-  if (exchange->has_open_hooks() && !resumes_exchange_) {
+  resumes_exchange_ = exchange_->CanResume(*work_);
+  if (exchange_->has_open_hooks() && !resumes_exchange_) {
     // The application must not wait for what comes now.
-    status = exchange->CloseHooks();
+    status = exchange_->CloseHooks();
     if (!status.ok()) {
       return status;
     }
   }
-  return context_->work->Prepare();
+  return work_->Prepare();
 }
 
 Status PullOpener::Connect() {
   if (resumes_exchange_) {
     UsePlanOfJournal();
     const Status status = CheckStillSource();
-    return status.ok() ? context_->exchange->Resume() : status;
+    return status.ok() ? exchange_->Resume() : status;
   }
-  if (!context_->work->is_resuming()) {
+  if (!work_->is_resuming()) {
     Status opened = OpenSession(SnapshotUse::kNew);
     if (opened.ok()) {
       opened = CheckNothingLeftOut();
     }
     if (!opened.ok()) {
       // Nothing was begun; what stays of it is only in the way.
-      context_->workspace->Discard().PermitUncheckedError();
+      work_->workspace()->Discard().PermitUncheckedError();
     }
     return opened;
   }
   // Complete, and nothing to compare: the source is only told that it may let
   // its snapshot go.
-  const JournalState& unfinished = context_->work->unfinished();
-  const bool needs_source =
-      !unfinished.complete || context_->state->verify;
-  SourceLink* const link = context_->link;
-  FirstFailure* const failure = context_->failure;
+  const JournalState& unfinished = work_->unfinished();
+  const bool needs_source = !unfinished.complete || work_->verifies();
   using Tolerated = SourceLink::Tolerated;
-  link->Tolerate(needs_source ? Tolerated::kSnapshotGone : Tolerated::kAny);
+  link_->Tolerate(needs_source ? Tolerated::kSnapshotGone : Tolerated::kAny);
   Status status = OpenSession(SnapshotUse::kResume);
   if (status.ok()) {
-    status = CheckSamePlan(*plan_, unfinished, context_->workspace->dir());
+    status = CheckSamePlan(*plan_, unfinished, work_->workspace()->dir());
   }
   const bool gone = EndStateOf(status) == EndState::kSnapshotGone;
   const bool tolerable =
-      !status.ok() && (gone || !needs_source) && !failure->failed();
+      !status.ok() && (gone || !needs_source) && !failure_->failed();
   if (tolerable) {
-    link->Drop(status);
+    link_->Drop(status);
   }
-  link->Tolerate(Tolerated::kNothing);
+  link_->Tolerate(Tolerated::kNothing);
   if (!tolerable) {
-    return failure->failed() ? failure->status() : status;
+    return failure_->failed() ? failure_->status() : status;
   }
   if (!needs_source) {
     const Status still = gone ? CheckStillSource() : Status::OK();
@@ -113,9 +141,9 @@ Status PullOpener::Connect() {
       return still;
     }
     UsePlanOfJournal();
-    context_->report->Say("everything had come: finished without the source (" +
-                          MessageOf(status) + ")");
-    return failure->status();
+    report_->Say("everything had come: finished without the source (" +
+                 MessageOf(status) + ")");
+    return failure_->status();
   }
   const std::string why = MessageOf(status);
   status = OpenSessionInstead();
@@ -126,38 +154,40 @@ Status PullOpener::Connect() {
 }
 
 void PullOpener::UsePlanOfJournal() {
-  *plan_ = context_->work->unfinished().plan;
-  context_->report->SetPlannedBytes(plan_->bytes());
+  *plan_ = work_->unfinished().plan;
+  report_->SetPlannedBytes(plan_->bytes());
 }
 
 OpenRequest PullOpener::MakeRequest(SnapshotUse use) const {
   OpenRequest request =
       MakeOpenRequest(options(), options().source.name,
-                      context_->plans ? Purpose::kPlan : Purpose::kPull);
+                      work_->plans() ? Purpose::kPlan : Purpose::kPull);
   if (request.application.empty() && use != SnapshotUse::kResume) {
     request.application = ReleaseName(
-        ReleaseOfReplica(context_->disk, options().target_dir));
+        ReleaseOfReplica(work_->disk(), options().target_dir));
   }
-  request.compression = compression_->Choose();
+  request.compression =
+      compression_->Choose(link_->session()->source());
   request.compression_level = options().compression_level;
   if (options().snapshot_of.has_value()) {
     request.snapshot_use = SnapshotUse::kShare;
     request.named_transfer = *options().snapshot_of;
   } else if (options().latest_snapshot &&
-             context_->target->FindOwnTransfer(&request.newer_than)) {
+             FindOwnTransfer(options().target_dir, &request.newer_than)) {
     request.snapshot_use = SnapshotUse::kLatest;
   }
-  context_->work->FillRequest(use, &request);
-  if (context_->state->refreshes) {
+  work_->FillRequest(use, &request);
+  if (lanes_->refreshes) {
     request.mode = TransferMode::kRefresh;
-    request.compare = context_->state->compare;
+    request.compare = work_->found().compares_all ? CompareMode::kDigest
+                                                  : options().compare;
   }
   return request;
 }
 
 Status PullOpener::OpenSession(SnapshotUse use) {
-  context_->report->SetPhase("connect");
-  Status status = context_->link->Connect();
+  report_->SetPhase("connect");
+  Status status = link_->Connect();
   if (!status.ok()) {
     return status;
   }
@@ -167,10 +197,10 @@ Status PullOpener::OpenSession(SnapshotUse use) {
       return status;
     }
   }
-  context_->report->SetPhase("snapshot");
+  report_->SetPhase("snapshot");
   asked_ = MakeRequest(use);
-  context_->state->chunk_bytes = asked_.chunk_bytes;
-  SourceSession* const session = context_->link->session();
+  lanes_->chunk_bytes = asked_.chunk_bytes;
+  SourceSession* const session = link_->session();
   if ((asked_.snapshot_use == SnapshotUse::kLatest ||
        asked_.snapshot_use == SnapshotUse::kShare) &&
       (session->source().features & kFeatureShare) == 0) {
@@ -186,36 +216,37 @@ Status PullOpener::OpenSession(SnapshotUse use) {
                       "found " + session->source().software +
                           ": upgrade it, or use --method ingest");
   }
-  if (use == SnapshotUse::kNew) {
-    ReplicaRecord replica;
-    context_->target->Describe(&replica);
-    session->SetReplicaRecord(std::move(replica));
+  if (use == SnapshotUse::kNew && work_->found().replica != nullptr) {
+    session->SetReplicaRecord(*work_->found().replica);
   }
   *plan_ = Plan();
   status = session->Open(asked_, plan_);
-  context_->report->SetPlannedBytes(plan_->bytes());
+  report_->SetPlannedBytes(plan_->bytes());
   if (status.ok() && options().on_transfer) {
     options().on_transfer(ToHex(plan_->opened.transfer_id));
   }
   if (status.ok()) {
     // Where the source turns out to be on this machine.
-    status = CheckApartFromPlaces(options(), context_->target->Directories(),
+    status = CheckApartFromPlaces(options(), target_->Directories(),
                                   plan_->opened.places);
   }
   if (status.ok()) {
     for (const std::string& note : plan_->opened.notes) {
-      context_->report->Log(LogLevel::kInfo, "note: " + note);
+      report_->Log(LogLevel::kInfo, "note: " + note);
     }
     status = ChooseSourceId(options(), &plan_->opened.source_database_id);
   }
-  return status.ok() ? context_->target->CheckSnapshot() : status;
+  // What is there must not become another database's.
+  return status.ok() && target_->in_place() == nullptr
+             ? exchange_->CheckTarget()
+             : status;
 }
 
-Status PullOpener::CheckNothingLeftOut() const {
+Status PullOpener::CheckNothingLeftOut() {
   if (!plan_->leaves_out || options().method != PullMethod::kAuto) {
     return Status::OK();
   }
-  context_->report->result()->left_out = true;
+  clone_reason_ = CloneReason::kLeftOut;
   const std::vector<std::string>& notes = plan_->opened.notes;
   return RefuseAsChunks(EndState::kRefused,
                         notes.empty() ? "chunks would leave something out"
@@ -223,67 +254,66 @@ Status PullOpener::CheckNothingLeftOut() const {
 }
 
 Status PullOpener::CheckNotCompacted() {
-  SourceLink* const link = context_->link;
   constexpr uint64_t kNeeded = kFeatureFacts | kFeatureClone;
   if (options().method != PullMethod::kAuto || !MayCloneCompacted(options()) ||
-      context_->work->is_resuming() ||
-      (link->session()->source().features & kNeeded) != kNeeded) {
+      work_->is_resuming() ||
+      (link_->session()->source().features & kNeeded) != kNeeded) {
     return Status::OK();
   }
   FactsReply facts;
   const Status status =
-      link->session()->AskFacts({options().source.name}, &facts);
+      link_->session()->AskFacts({options().source.name}, &facts);
   if (!status.ok() || !facts.is_compacted) {
     return status;
   }
-  link->End(Status::OK(), "");
-  context_->report->result()->is_compacted = true;
+  link_->End(Status::OK(), {});
+  clone_reason_ = CloneReason::kCompacted;
   return RefuseAsChunks(EndState::kRefused,
                         "the source's database is compacted, and so is a "
                         "clone of it");
 }
 
-// What has come is finished without the source, but not against its will: an
-// operator who has put another database there expects that one. A source that
-// does not answer says nothing.
+// Asks the source which database it has. What has come is finished without the
+// source, but not against its will: an operator who has put another database
+// there expects that one. A source that does not answer says nothing.
 Status PullOpener::CheckStillSource() {
-  SourceLink* const link = context_->link;
   FactsReply facts;
-  link->Tolerate(SourceLink::Tolerated::kAny);
-  Status asked = link->Connect();
+  link_->Tolerate(SourceLink::Tolerated::kAny);
+  Status asked = link_->Connect();
   if (asked.ok() &&
-      (link->session()->source().features & kFeatureFacts) != 0) {
-    asked = link->session()->AskFacts({options().source.name}, &facts);
+      (link_->session()->source().features & kFeatureFacts) != 0) {
+    asked = link_->session()->AskFacts({options().source.name}, &facts);
   }
-  link->Drop(asked);
-  link->Tolerate(SourceLink::Tolerated::kNothing);
-  const JournalTransfer& head = context_->work->unfinished().head;
+  link_->Drop(asked);
+  link_->Tolerate(SourceLink::Tolerated::kNothing);
+  const JournalTransfer& head = work_->unfinished().head;
   if (facts.database_id.empty() || head.source_database_id.empty()) {
-    return context_->failure->status();
+    return failure_->status();
   }
   Plan now;
   now.opened.source_database_id = facts.database_id;
-  return CheckSameSource(options(), now, head, context_->workspace->dir());
+  return CheckSameSource(options(), now, head, work_->workspace()->dir());
 }
 
-// A new snapshot of the same source.
+// Asks for a new snapshot, and refuses one of another source.
 Status PullOpener::OpenSessionInstead() {
   const Status status = OpenSession(SnapshotUse::kNew);
   return status.ok()
              ? CheckSameSource(options(), *plan_,
-                               context_->work->unfinished().head,
-                               context_->workspace->dir())
+                               work_->unfinished().head,
+                               work_->workspace()->dir())
              : status;
 }
 
 Status PullOpener::StartAnew(const std::string& why, bool keeps) {
-  context_->report->Say("starting anew: " + why);
-  context_->target->CloseStore();
-  context_->target->Drop();
-  return context_->work->StartAnew(keeps && context_->target->KeepsFiles());
+  report_->Say("starting anew: " + why);
+  CloseStore();
+  target_->CloseDatabase();
+  return work_->StartAnew(keeps && target_->reuse() != nullptr);
 }
 
-// The complete database is damaged: now the source is needed after all.
+// Starts over where all had come, so that the source was not asked: now it is
+// needed after all.
 Status PullOpener::StartOver(const Status& damage) {
   Status status = OpenSessionInstead();
   if (!status.ok()) {
@@ -298,7 +328,7 @@ Status PullOpener::StartOver(const Status& damage) {
 }
 
 Status PullOpener::CheckPlan() {
-  const bool cloned = context_->state->clone != nullptr;
+  const bool cloned = target_->reuse() != nullptr;
   if (cloned != plan_->clone.has_value()) {
     return MakeStatus(EndState::kCorrupt,
                       "plan: expected one of the method that was asked for, "
@@ -308,19 +338,21 @@ Status PullOpener::CheckPlan() {
     return Status::OK();  // its units cover all files
   }
   std::vector<const rocksdb::Comparator*> orders;
-  for (const PullFamily& family : context_->state->families) {
+  for (const PullFamily& family : lanes_->families) {
     orders.push_back(family.comparator);
   }
   return CheckTiling(*plan_, options().selection.interval, orders);
 }
 
+// Adopts what an unfinished pull left; if that is damaged, drops it and goes on
+// as if there were none. If the source was not asked, because all had come,
+// StartOver() asks it first.
 Status PullOpener::PrepareTarget() {
-  context_->report->SetPhase("plan");
-  PullState* const state = context_->state;
+  report_->SetPhase("plan");
   Status status = CheckFamilies(*plan_, options().selection.families);
-  state->families.clear();
+  lanes_->families.clear();
   if (status.ok()) {
-    status = context_->target->BuildFamilies();
+    status = target_->BuildFamilies();
   }
   if (status.ok()) {
     status = CheckPlan();
@@ -328,21 +360,19 @@ Status PullOpener::PrepareTarget() {
   if (!status.ok()) {
     return status;
   }
-  const SourceSession* const session = context_->link->session();
-  state->family_totals.assign(plan_->families.size(), Totals());
-  state->family_compared = state->family_totals;
-  state->parts = &plan_->parts;
-  state->starts.assign(plan_->parts.size(), PartStart());
-  state->transfer_id = plan_->opened.transfer_id;
-  state->staging_dir = context_->workspace->staging_dir();
-  const bool begins = !context_->work->is_resuming();
+  lanes_->family_totals.assign(plan_->families.size(), Totals());
+  lanes_->family_compared = lanes_->family_totals;
+  lanes_->parts = &plan_->parts;
+  lanes_->starts.assign(plan_->parts.size(), PartStart());
+  lanes_->transfer_id = plan_->opened.transfer_id;
+  lanes_->staging_dir = work_->workspace()->staging_dir();
+  const bool begins = !work_->is_resuming();
   if (!begins) {
-    status = context_->target->Reopen();
-    status = status.ok() ? AdoptUnfinished() : status;
+    status = AdoptUnfinished();
     if (!IsDamage(status)) {
       return status.ok() ? CheckSpace() : status;
     }
-    if (session == nullptr) {
+    if (link_->session() == nullptr) {
       return StartOver(status);
     }
     status = StartAnew("what the unfinished pull left is damaged (" +
@@ -352,64 +382,83 @@ Status PullOpener::PrepareTarget() {
       return status;
     }
   }
-  std::vector<uint32_t> reused;
-  status = context_->target->Reuse(&reused);
-  CountUnchanged(reused);
+  status = FindReused();
   if (status.ok()) {
     status = CheckSpace();
-    if (!status.ok() && begins && reused.empty()) {
+    if (!status.ok() && begins && reused_.linked.empty()) {
       // Nothing was begun; what stays of it is only in the way.
-      context_->workspace->Discard().PermitUncheckedError();
+      work_->workspace()->Discard().PermitUncheckedError();
     }
   }
-  return status.ok() && !context_->plans ? context_->target->Create()
-                                         : status;
+  return status.ok() && !work_->plans()
+             ? target_->Create(work_->file_system(), &held_)
+             : status;
 }
 
-void PullOpener::CountUnchanged(const std::vector<uint32_t>& reused) {
-  PullState* const state = context_->state;
-  const std::set<uint32_t> here(reused.begin(), reused.end());
-  std::lock_guard<std::mutex> lock(state->mu);
+Status PullOpener::FindReused() {
+  reused_ = ReusedParts();
+  Status status;
+  if (target_->reuse() != nullptr) {
+    bool verify = work_->verifies();
+    status = target_->reuse()->FindReused(work_->earlier(), &verify, &reused_);
+    if (verify && !work_->verifies()) {
+      work_->DemandVerify();
+    }
+  }
+  CountUnchanged();
+  return status;
+}
+
+void PullOpener::CountUnchanged() {
+  const std::set<uint32_t> here(reused_.linked.begin(), reused_.linked.end());
+  std::lock_guard<std::mutex> lock(lanes_->mu);
   for (const Part& part : plan_->parts) {
-    if (part.need == PartNeed::kUnchanged || here.count(part.id) != 0) {
-      state->starts[part.id].whole = true;
-      state->ended.push_back({part.id, Totals()});
-      state->counters.planned_bytes_done += part.bytes;
+    if (reused_.is_current || part.need == PartNeed::kUnchanged ||
+        here.count(part.id) != 0) {
+      lanes_->starts[part.id].whole = true;
+      lanes_->ended.push_back({part.id, Totals()});
+      lanes_->counters.planned_bytes_done += part.bytes;
     }
   }
 }
 
 Status PullOpener::RejectReused(const std::vector<uint32_t>& different) {
-  std::vector<uint32_t> parts;
-  const Status status =
-      context_->target->RejectReused(different, &parts);
+  const ReusedParts before = reused_;
+  const Status status = target_->reuse()->RejectReused(different, &reused_);
   if (!status.ok()) {
     return status;
   }
-  PullState* const state = context_->state;
-  const std::set<uint32_t> missing(parts.begin(), parts.end());
+  const std::set<uint32_t> was(before.linked.begin(), before.linked.end());
+  const std::set<uint32_t> kept(reused_.linked.begin(), reused_.linked.end());
+  std::set<uint32_t> missing;
+  for (const Part& part : plan_->parts) {
+    if ((before.is_current || was.count(part.id) != 0) &&
+        kept.count(part.id) == 0) {
+      missing.insert(part.id);
+    }
+  }
   {
-    std::lock_guard<std::mutex> lock(state->mu);
-    std::erase_if(state->ended, [&missing](const ReceivedPart& part) {
+    std::lock_guard<std::mutex> lock(lanes_->mu);
+    std::erase_if(lanes_->ended, [&missing](const ReceivedPart& part) {
       return missing.count(part.part_id) != 0;
     });
     for (const uint32_t id : missing) {
-      state->starts[id] = PartStart();
-      state->counters.planned_bytes_done -= plan_->parts[id].bytes;
+      lanes_->starts[id] = PartStart();
+      lanes_->counters.planned_bytes_done -= plan_->parts[id].bytes;
     }
   }
   return CheckSpace();
 }
 
-// Takes over what the unfinished pull had got, down to the last chunk that is
-// recorded and whole.
+// Counts nothing before all of it has succeeded: damage that is met on the way
+// makes the pull start over.
 Status PullOpener::AdoptUnfinished() {
-  PullTarget* const target = context_->target;
-  const JournalState& unfinished = context_->work->unfinished();
+  const JournalState& unfinished = work_->unfinished();
   ReceivedChunks received;
-  Status status = context_->work->ReopenJournal();
+  Status status =
+      target_->Reopen(work_->file_system(), unfinished, &received);
   if (status.ok()) {
-    status = target->FindReceived(unfinished, &received);
+    status = work_->ReopenJournal();
   }
   if (status.ok() && unfinished.complete && received.chunks_lost > 0) {
     status = MakeStatus(EndState::kCorrupt,
@@ -417,49 +466,49 @@ Status PullOpener::AdoptUnfinished() {
                             std::to_string(received.chunks_lost) + " chunks");
   }
   if (status.ok()) {
-    target->OpenStore(context_->work->journal());
-    status = target->Begin();
-  }
-  if (status.ok()) {
-    StageClock clock(&context_->state->counters.stages, Stage::kIngest);
-    status = target->store()->AddRecorded(received.staged, &clock);
+    OpenStore();
+    StageClock clock(&lanes_->counters.stages, Stage::kIngest);
+    status = store_->AddRecorded(received.staged, &clock);
   }
   if (status.ok()) {
     FaultPoint("Puller:StagedIngested");
-    status = target->ClearStaging(received);
+    Workspace* const workspace = work_->workspace();
+    status = received.waited_for.has_value()
+                 ? workspace->ClearStagingBut(*received.waited_for)
+                 : workspace->ClearStaging();
   }
   for (const JournalPartDone& done : received.ended) {
-    status = status.ok() ? target->store()->EndPart(done) : status;
+    status = status.ok() ? store_->EndPart(done) : status;
   }
   if (status.ok()) {
+    reused_ = received.reused;
     CountReceived(received);
-    context_->work->SetResumable(true);
+    work_->SetResumable(true);
   }
   return status;
 }
 
 void PullOpener::CountReceived(const ReceivedChunks& received) {
-  PullState* const state = context_->state;
-  state->starts = received.starts;
-  std::lock_guard<std::mutex> lock(state->mu);
+  lanes_->starts = received.starts;
+  std::lock_guard<std::mutex> lock(lanes_->mu);
   for (const Part& part : plan_->parts) {
     const PartStart& start = received.starts[part.id];
     if (start.whole) {
-      state->family_totals[part.family] += start.received;
-      state->ended.push_back({part.id, start.received});
+      lanes_->family_totals[part.family] += start.received;
+      lanes_->ended.push_back({part.id, start.received});
     }
-    state->counters.planned_bytes_done +=
+    lanes_->counters.planned_bytes_done +=
         start.whole ? part.bytes
                     : std::min(part.bytes, start.received.sst_bytes);
   }
-  state->chunks_built = received.chunks_built;
-  state->chunks_delta = received.chunks_delta;
-  state->chunks_cloned = received.chunks_cloned;
-  state->chunks_unchecked = received.chunks_unchecked;
-  context_->report->result()->received = received.totals;
-  context_->report->Say(
+  lanes_->chunks_built = received.chunks_built;
+  lanes_->chunks_delta = received.chunks_delta;
+  lanes_->chunks_cloned = received.chunks_cloned;
+  lanes_->chunks_unchecked = received.chunks_unchecked;
+  report_->SetReceived(received.totals);
+  report_->Say(
       "resumes the unfinished pull " +
-      ToHex(context_->work->unfinished().head.transfer_id) + ": " +
+      ToHex(work_->unfinished().head.transfer_id) + ": " +
       std::to_string(received.totals.chunks) + " chunks with " +
       std::to_string(received.totals.sst_bytes) + " bytes are here" +
       (received.chunks_lost == 0
@@ -468,11 +517,12 @@ void PullOpener::CountReceived(const ReceivedChunks& received) {
                  " recorded ones were lost or damaged and come again"));
 }
 
-// The disk must have room for what is still to come.
+// Checks that the disk has room for what is still to come. Example: a part of
+// 64 MB, of which chunks with 40 MB are here, needs 24 MB.
 Status PullOpener::CheckSpace() {
   std::vector<Part> left;
   for (Part part : plan_->parts) {
-    const PartStart& start = context_->state->starts[part.id];
+    const PartStart& start = lanes_->starts[part.id];
     if (!start.whole) {
       part.bytes -=
           std::min(part.bytes, start.received.sst_bytes);
@@ -480,69 +530,89 @@ Status PullOpener::CheckSpace() {
     }
   }
   SpaceNeed need =
-      SpaceNeedOf(left, context_->state->chunk_bytes, options().lanes);
-  if (context_->plans) {
+      SpaceNeedOf(left, lanes_->chunk_bytes, options().lanes);
+  if (work_->plans()) {
     return PlanSpace(need, /*is_needed=*/!left.empty());
   }
   if (left.empty()) {
     return Status::OK();
   }
-  const std::string dir = context_->workspace->dir();
+  const std::string dir = work_->workspace()->dir();
   if (options().mode == PullMode::kRefresh) {
     need.reserve_bytes = ReserveOf(dir, options().min_free_percent);
     KeepFree(need.reserve_bytes);
   }
-  return CheckFreeSpace(context_->file_system.get(), dir, need,
+  return CheckFreeSpace(work_->file_system().get(), dir, need,
                         options().replace);
 }
 
-// The workspace, which is not made, is to lie beside TARGET_DIR.
+// Looks at the disk of the directory in which the workspace would be made:
+// there is none in a plan.
 Status PullOpener::PlanSpace(SpaceNeed need, bool is_needed) {
-  PullResult* const result = context_->report->result();
-  if (context_->target->dir().empty()) {
-    result->needed_bytes = need.bytes();
+  if (options().target_dir.empty()) {
+    report_->SetSpace(need.bytes(), 0);
     return Status::OK();
   }
-  need.present_bytes = BytesBelow(context_->workspace->dir());
-  result->needed_bytes = need.bytes();
+  need.present_bytes = BytesBelow(work_->workspace()->dir());
+  const uint64_t needed_bytes = need.bytes();
   const std::string dir =
-      std::filesystem::absolute(context_->workspace->dir()).parent_path();
+      std::filesystem::absolute(work_->workspace()->dir()).parent_path();
   if (is_needed && options().mode == PullMode::kRefresh) {
     need.reserve_bytes = ReserveOf(dir, options().min_free_percent);
   }
-  const Status status = FreeBytes(context_->file_system.get(), dir,
-                                  &result->free_bytes);
-  return status.ok() ? CheckFreeSpace(context_->file_system.get(), dir, need,
-                                      options().replace)
+  uint64_t free_bytes = 0;
+  rocksdb::FileSystem* const files = work_->file_system().get();
+  const Status status = FreeBytes(files, dir, &free_bytes);
+  report_->SetSpace(needed_bytes, free_bytes);
+  return status.ok() ? CheckFreeSpace(files, dir, need, options().replace)
                      : status;
 }
 
-// A source whose lanes are not read from takes that for a while only.
+// Lets lanes wait while less than the reserve is free. Not for longer than half
+// a stall timeout: a source whose lanes nobody reads from gives up then.
 void PullOpener::KeepFree(uint64_t reserve_bytes) {
-  context_->state->space = nullptr;
+  lanes_->space = nullptr;
   space_.reset();
   if (reserve_bytes > 0) {
     space_ = std::make_unique<SpaceGate>(
-        context_->file_system.get(), context_->workspace->dir(), reserve_bytes,
+        lanes_->file_system, work_->workspace()->dir(), reserve_bytes,
         std::min(options().stall_timeout / 2, kSpaceWait),
-        context_->failure->stop(), [this](const std::string& text) {
-          context_->report->Log(LogLevel::kWarning, text);
+        failure_->stop(), [this](const std::string& text) {
+          report_->Log(LogLevel::kWarning, text);
         });
-    context_->state->space = space_.get();
+    lanes_->space = space_.get();
   }
 }
 
 Status PullOpener::WriteJournalHead() {
-  if (context_->work->is_resuming()) {
+  if (work_->is_resuming()) {
     return Status::OK();
   }
-  const Status status = context_->work->CreateJournal(asked_);
+  const Status status = work_->CreateJournal(asked_, *plan_);
   if (!status.ok()) {
     return status;
   }
-  context_->target->OpenStore(context_->work->journal());
+  OpenStore();
   FaultPoint("Puller:HeadWritten");
-  return context_->target->Begin();
+  if (held_.has_value()) {
+    return work_->journal()->Append(JournalRecordType::kTargetFiles, *held_);
+  }
+  return target_->reuse() != nullptr ? RecordReused() : Status::OK();
+}
+
+// Records each linked part as done without a chunk, which is how FindReceived()
+// of a later run knows it. The links are durable already.
+Status PullOpener::RecordReused() {
+  Status status;
+  for (const uint32_t id : reused_.linked) {
+    status = status.ok() ? store_->EndPart({id, Totals()}) : status;
+  }
+  if (status.ok() && !reused_.linked.empty()) {
+    StageClock clock(&lanes_->counters.stages, Stage::kSync);
+    status = store_->Flush(&clock);
+  }
+  FaultPoint("CloneTarget:ReuseRecorded");
+  return status;
 }
 
 }  // namespace sstferry

@@ -4,7 +4,6 @@
 #include <map>
 
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/pull/pull_target.h"
 
 namespace sstferry {
 
@@ -13,8 +12,9 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// True of an application that writes with the WAL, too: from outside nobody can
-// tell an idle one from one that writes without it.
+// Returns the note about a source whose WALs hold nothing. An application that
+// writes with the WAL gets it, too, while it is idle: from outside nobody can
+// tell it from one that writes without the WAL.
 std::string UnloggedNote(uint64_t seconds) {
   const std::string ago =
       seconds < 120 ? std::to_string(seconds) + " seconds"
@@ -30,14 +30,20 @@ double SecondsSince(steady_clock::time_point start) {
   return std::chrono::duration<double>(steady_clock::now() - start).count();
 }
 
-PullReporter::PullReporter(const PullContext* context)
-    : context_(context),
+PullReporter::PullReporter(const PullOptions* options, bool plans,
+                           const Plan* plan, const LaneShared* lanes,
+                           const SourceLink* link)
+    : options_(options),
+      plans_(plans),
+      plan_(plan),
+      lanes_(lanes),
+      link_(link),
       started_(steady_clock::now()),
       started_at_(NowRfc3339()) {}
 
 void PullReporter::Log(LogLevel level, const std::string& text) const {
-  if (context_->options->log) {
-    context_->options->log(level, text);
+  if (options_->log) {
+    options_->log(level, text);
   }
 }
 
@@ -86,16 +92,16 @@ Progress PullReporter::progress() const {
     progress.phase = phase_;
     progress.finished = published_;
   }
-  progress.waiting_for = context_->link->waiting_for();
-  progress.lanes = context_->link->lanes();
-  if (context_->plans) {
+  progress.waiting_for = link_->waiting_for();
+  progress.lanes = link_->lanes();
+  if (plans_) {
     progress.seconds = SecondsSince(started_);
     return progress;  // nothing of what is planned moves
   }
   // A verify reads as much again: it is the second half of the way.
   progress.planned_bytes =
-      planned_bytes_ * (context_->state->verify ? 2 : 1);
-  const PullCounters& counters = context_->state->counters;
+      planned_bytes_ * (expects_verify_ ? 2 : 1);
+  const PullCounters& counters = lanes_->counters;
   progress.done_bytes = counters.planned_bytes_done + verified_bytes_;
   progress.entries = counters.entries;
   progress.seconds = SecondsSince(started_);
@@ -104,8 +110,8 @@ Progress PullReporter::progress() const {
 }
 
 ProgressStages PullReporter::Stages() const {
-  const PullCounters& ours = context_->state->counters;
-  const Stats theirs = context_->link->stats();
+  const PullCounters& ours = lanes_->counters;
+  const Stats theirs = link_->stats();
   const uint64_t receive = ours.stages.micros(Stage::kReceive);
   ProgressStages stages;
   stages.source_work = theirs.read_build_micros + theirs.send_wait_micros -
@@ -125,19 +131,23 @@ ProgressStages PullReporter::Stages() const {
 }
 
 uint64_t PullReporter::source_read_bytes() const {
-  return std::max(result_.source_stats.read_bytes,
-                  context_->link->stats().read_bytes);
+  return std::max(source_stats_.read_bytes,
+                  link_->stats().read_bytes);
 }
 
-Summary PullReporter::summary() const {
-  Summary summary;
-  FillSummary(&summary);
-  return summary;
+void PullReporter::SetSpace(uint64_t needed_bytes, uint64_t free_bytes) {
+  needed_bytes_ = needed_bytes;
+  free_bytes_ = free_bytes;
+}
+
+void PullReporter::SetOtherFiles(uint64_t files, uint64_t bytes) {
+  other_files_ = files;
+  other_files_bytes_ = bytes;
 }
 
 void PullReporter::FillSummary(Summary* summary) const {
-  const PullOptions& options = *context_->options;
-  const Plan& plan = *context_->plan;
+  const PullOptions& options = *options_;
+  const Plan& plan = *plan_;
   summary->started_at = started_at_;
   summary->finished_at = NowRfc3339();
   summary->source = options.source.ToString();
@@ -154,11 +164,11 @@ void PullReporter::FillSummary(Summary* summary) const {
   summary->for_rocksdb = plan.opened.application;
   summary->opens_since = plan.opened.opens_since;
   summary->opens_because = plan.opened.opens_because;
-  summary->verified = result_.verified;
-  summary->needed_bytes = result_.needed_bytes;
-  summary->free_bytes = result_.free_bytes;
-  summary->other_files = result_.other_files;
-  summary->other_files_bytes = result_.other_files_bytes;
+  summary->verified = verified_;
+  summary->needed_bytes = needed_bytes_;
+  summary->free_bytes = free_bytes_;
+  summary->other_files = other_files_;
+  summary->other_files_bytes = other_files_bytes_;
   summary->state = published() ? "complete" : "";
   summary->peak_rss_bytes = PeakRssBytes();
   summary->notes = plan.opened.notes;
@@ -169,21 +179,17 @@ void PullReporter::FillSummary(Summary* summary) const {
   summary->notes.insert(summary->notes.end(), notes_.begin(), notes_.end());
   summary->seconds = SecondsSince(started_);
   FillParts(summary);
-  if (context_->state->store != nullptr) {
-    context_->state->store->FillSummary(summary);
-  }
-  context_->target->FillSummary(summary);
   FillStages(summary);
 }
 
 void PullReporter::FillSource(Summary* summary) const {
-  const Plan& plan = *context_->plan;
-  if (context_->link->session() != nullptr) {
-    const HelloAck& source = context_->link->session()->source();
+  const Plan& plan = *plan_;
+  if (link_->session() != nullptr) {
+    const HelloAck& source = link_->session()->source();
     summary->source_versions.software = source.software;
     summary->source_versions.rocksdb = source.rocksdb_version;
   }
-  summary->wire_bytes = context_->link->wire_bytes();
+  summary->wire_bytes = link_->wire_bytes();
   if (!plan.families.empty()) {
     summary->transfer_id = ToHex(plan.opened.transfer_id);
   }
@@ -200,9 +206,9 @@ void PullReporter::FillSource(Summary* summary) const {
 }
 
 void PullReporter::FillCounters(Summary* summary) const {
-  const PullState& state = *context_->state;
+  const LaneShared& state = *lanes_;
   const PullCounters& counters = state.counters;
-  const Totals& received = result_.received;
+  const Totals& received = received_;
   summary->chunks_built = state.chunks_built;
   summary->chunks_delta = state.chunks_delta;
   summary->entries_put = state.entries_put;
@@ -227,8 +233,8 @@ void PullReporter::FillCounters(Summary* summary) const {
 }
 
 void PullReporter::FillParts(Summary* summary) const {
-  const PullState& state = *context_->state;
-  const std::vector<Part>& parts = context_->plan->parts;
+  const LaneShared& state = *lanes_;
+  const std::vector<Part>& parts = plan_->parts;
   std::lock_guard<std::mutex> lock(state.mu);
   for (const ReceivedPart& part : state.ended) {
     // A unit of a clone that came is one chunk.
@@ -248,20 +254,21 @@ void PullReporter::FillParts(Summary* summary) const {
 }
 
 void PullReporter::FillStages(Summary* summary) const {
-  const Plan& plan = *context_->plan;
+  const Plan& plan = *plan_;
   const double lanes = std::max(1u, plan.opened.lanes) * 1e6;
-  const StageTotals& ours = context_->state->counters.stages;
+  const StageTotals& ours = lanes_->counters.stages;
   std::map<std::string, double>& target = summary->target_stage_seconds;
   target["receive"] = ours.micros(Stage::kReceive) / lanes;
   target["stage_write"] = ours.micros(Stage::kStageWrite) / lanes;
   target["check"] = ours.micros(Stage::kCheck) / lanes;
   target["ingest"] = ours.micros(Stage::kIngest) / lanes;
-  target["sync"] = ours.micros(Stage::kSync) / lanes + result_.sync_seconds;
-  target["verify"] = result_.verify_seconds;
-  target["swap"] = result_.swap_seconds;
-  target["delete"] = result_.delete_seconds;
+  target["sync"] =
+      ours.micros(Stage::kSync) / lanes + seconds(TimedStep::kSync);
+  target["verify"] = seconds(TimedStep::kVerify);
+  target["swap"] = seconds(TimedStep::kSwap);
+  target["delete"] = seconds(TimedStep::kDelete);
   std::map<std::string, double>& source = summary->source_stage_seconds;
-  const Stats& theirs = result_.source_stats;
+  const Stats& theirs = source_stats_;
   source["snapshot"] = plan.opened.snapshot_micros / 1e6;
   source["plan"] = plan.opened.plan_micros / 1e6;
   source["read_build"] = theirs.read_build_micros / lanes;

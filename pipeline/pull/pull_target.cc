@@ -1,45 +1,45 @@
 #include "pipeline/pull/pull_target.h"
 
-#include "format/hex.h"
-#include "pipeline/base/last_transfer.h"
-#include "pipeline/disk/database_files.h"
+#include "pipeline/base/known_fault.h"
+#include "pipeline/disk/target_directories.h"
+#include "pipeline/pull/health.h"
 
 namespace sstferry {
 
-bool PullTarget::FindOwnTransfer(TransferId* id) const {
-  *id = TransferId();
-  LastTransfer last;
-  if (!ReadLastTransfer(dir(), &last)) {
-    return !HoldsDatabase(dir());
+using rocksdb::Status;
+
+// Adds the reuse_dir of a clone, which links from there: it must not be the
+// source's either.
+std::vector<std::string> PullTarget::Directories() const {
+  std::vector<std::string> all = TargetDirectories(options(), open_db_);
+  if (reuse_ != nullptr && !options().reuse_dir.empty()) {
+    all.push_back(options().reuse_dir);
   }
-  bool is_id = last.transfer_id.size() == 2 * id->size();
-  for (size_t i = 0; is_id && i < id->size(); ++i) {
-    const auto byte =
-        HexByte(last.transfer_id[2 * i], last.transfer_id[2 * i + 1]);
-    is_id = byte.has_value();
-    (*id)[i] = byte.value_or(0);
-  }
-  return is_id;
+  return all;
 }
 
-void PullTarget::OpenStore(JournalFile* journal) {
-  std::unique_ptr<ChunkStore> made = MakeStore(journal);
-  std::lock_guard<std::mutex> lock(mu_);
-  store_ = std::move(made);
-  state()->store = store_.get();
+void PullTarget::SetUse(WorkspaceUse use,
+                        const std::shared_ptr<rocksdb::FileSystem>& disk) {
+  use_ = use;
+  disk_ = disk;
 }
 
-void PullTarget::StopStore() {
-  std::lock_guard<std::mutex> lock(mu_);
-  if (store_ != nullptr) {
-    store_->Stop();
-  }
+Status PullTarget::ReadFault(FoundTarget* found) {
+  workspace_ = found->workspace.get();
+  fault_ = ReadKnownFault(options().target_dir);
+  const bool is_unreadable = fault_.fault != ReplicaFault::kNone &&
+                             fault_.id == TransferId();
+  const Status status =
+      is_unreadable && !is_only_planned()
+          ? RecordFault(disk(), options().target_dir, &fault_)
+          : Status::OK();
+  found->fault = fault_;
+  return status;
 }
 
-void PullTarget::CloseStore() {
-  std::lock_guard<std::mutex> lock(mu_);
-  state()->store = nullptr;
-  store_.reset();
+void PullTarget::SetInPlace(InPlaceTarget* in_place, rocksdb::DB* open) {
+  in_place_ = in_place;
+  open_db_ = open;
 }
 
 }  // namespace sstferry

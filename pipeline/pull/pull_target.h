@@ -1,23 +1,59 @@
-// A pull fills a new directory that takes TARGET_DIR's name at the end
-// (new_directory_target.h), or a database that holds data already
-// (refresh_target.h). The Puller and its pieces have what all of them share.
+// What a pull fills: a new directory that takes TARGET_DIR's name at the end
+// (new_directory_target.h), or a database that holds data already and stays
+// where it is (refresh_target.h). The Puller and its pieces have what all of
+// them share.
+//
+// A pull calls its target in this order; `lanes` are other threads:
+//
+//   ReadExisting()                           workspace, known fault
+//   if there is a journal:
+//     in_place()->IsAsLeft()                 may it be resumed?
+//   connect: the source makes its plan, of what ReadExisting() found
+//   BuildFamilies()                          or: this cannot be held here
+//   if it resumes, until something turns out to be damaged:
+//     Reopen()                               which chunks are there
+//     MakeStore(); the store takes what staging/ still holds
+//   else:
+//     after damage: CloseDatabase(); the workspace is emptied
+//     reuse()->FindReused()                  what need not come
+//     a plan ends here
+//     Create()
+//   compare what is reused with the source's:
+//     reuse()->RejectReused()                what has to come nevertheless
+//   if all is reused: the pull ends here
+//   if it is new: write the journal's head; MakeStore()
+//   lanes, for each part:
+//     in_place()->IndexPart(), FindOutermost()  to compare
+//     store: Add() each chunk, EndPart()
+//   both sides agree on the totals
+//   Finish()                                 all of it can be read
+//   lanes, with --verify: DigestPart()
+//   Close(); Record()                        all of it is durable
+//   new directories get their name here (exchange.h)
+//   in_place()->CompactAndClose()
+//   FillSummary(); CloseDatabase()           however the pull ends
 #pragma once
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "format/health_file.h"
 #include "format/journal.h"
-#include "pipeline/disk/target_directories.h"
+#include "format/plan.h"
 #include "pipeline/disk/workspace.h"
+#include "pipeline/parts/group_index.h"
 #include "pipeline/pull/chunk_store.h"
-#include "pipeline/pull/received_chunks.h"
+#include "pipeline/pull/first_failure.h"
 #include "pipeline/pull/journal_file.h"
 #include "pipeline/pull/journal_state.h"
-#include "pipeline/pull/pull_context.h"
+#include "pipeline/pull/pull_reporter.h"
+#include "pipeline/pull/lane_shared.h"
+#include "pipeline/pull/received_chunks.h"
+#include "rocksdb/db.h"
+#include "rocksdb/file_system.h"
 #include "sstferry/options.h"
 
 namespace sstferry {
@@ -25,145 +61,167 @@ namespace sstferry {
 // For DigestPart(), per lane: it reads files that were written a moment ago.
 inline constexpr uint64_t kDigestReadaheadBytes = 1u << 20;
 
-// Threads: the pull's own; StopStore() and DigestPart() from any.
+// Tells what lies in TARGET_DIR before the source is asked.
+struct FoundTarget {
+  std::unique_ptr<Workspace> workspace;  // open and locked
+  HealthFile fault;                      // known of TARGET_DIR
+  // A new transfer is asked for with it. The target's; null: with nothing.
+  const ReplicaRecord* replica = nullptr;
+  // The transfer that a replica in place is of, once that ended with OK. A
+  // journal of the same transfer is only what it could not remove.
+  std::optional<TransferId> transfer;
+  // A known fault demands that all entries are compared.
+  bool compares_all = false;
+};
+
+// Answers what only a database that stays where it is can be asked for.
+// Threads: IndexPart() and FindOutermost() from any, the others from the
+// pull's own.
+class InPlaceTarget {
+ public:
+  virtual ~InPlaceTarget() = default;
+
+  // Returns true if nobody but the unfinished pull of `journal` wrote to the
+  // database since that pull judged it. Then what the journal says is still so.
+  virtual bool IsAsLeft(const JournalState& journal) const = 0;
+  // Reads what the database has of a piece of a part, to compare it. See
+  // LaneShared::index and LaneShared::outermost.
+  [[nodiscard]] virtual rocksdb::Status IndexPart(
+      const Part& part, const KeyInterval& piece, GroupIndex* index,
+      std::optional<std::string>* rest) = 0;
+  [[nodiscard]] virtual rocksdb::Status FindOutermost(
+      const Part& part, const KeyInterval& piece,
+      std::optional<std::string>* first, std::optional<std::string>* last) = 0;
+  // Does what is left to do once the replica is complete: compacts, closes the
+  // database, removes the workspace. What fails here is a note, but for damage.
+  //   kCorrupt  the replica's own files are damaged
+  [[nodiscard]] virtual rocksdb::Status CompactAndClose() = 0;
+};
+
+// Finds the files that this machine has, so that they need not come. Only a
+// target that is made of files can be asked for it. Threads: the pull's own.
+class FileReuse {
+ public:
+  virtual ~FileReuse() = default;
+
+  // Links files of a database that is here, and takes those that an unfinished
+  // pull had received; `earlier` is its journal, null: there was none. Sets
+  // *verify if what is linked must be compared with the source's, because that
+  // database is known to be wrong. REQUIRES: nothing of another transfer is
+  // left.
+  [[nodiscard]] virtual rocksdb::Status FindReused(const JournalState* earlier,
+                                                   bool* verify,
+                                                   ReusedParts* reused) = 0;
+  // Takes out of *reused these parts, which were compared and are others, and
+  // all parts of the same files: nothing is written through a link.
+  [[nodiscard]] virtual rocksdb::Status RejectReused(
+      const std::vector<uint32_t>& different, ReusedParts* reused) = 0;
+};
+
+// Holds what a target uses of its pull. All of it outlives the target.
+struct TargetInputs {
+  const PullOptions* options;
+  const Plan* plan;     // the source's, from BuildFamilies() on
+  LaneShared* lanes;     // a target sets what lanes need to know of it
+  FirstFailure* failure;
+  PullReporter* report;
+};
+
+// Threads: the pull's own; DigestPart() from any.
 class PullTarget {
  public:
-  // Borrows the context.
-  explicit PullTarget(const PullContext* context) : context_(context) {}
+  // Calls itself `mode` in journals, which a later run compares.
+  PullTarget(const TargetInputs& inputs, const char* mode)
+      : inputs_(inputs), mode_(mode) {}
   virtual ~PullTarget() = default;
   PullTarget(const PullTarget&) = delete;
   PullTarget& operator=(const PullTarget&) = delete;
 
-  // Returns its name in journals and summaries.
-  virtual const char* mode() const = 0;
+  const char* mode() const { return mode_; }
+  // Returns null if it becomes a new directory.
+  InPlaceTarget* in_place() const { return in_place_; }
+  // Returns null if it is not made of files, but of chunks.
+  FileReuse* reuse() const { return reuse_; }
+  // Returns all directories that it writes to or links from.
+  std::vector<std::string> Directories() const;
 
-  // Beside it is the workspace.
-  virtual std::string dir() const { return options().target_dir; }
-  // All that it writes to.
-  virtual std::vector<std::string> Directories() const {
-    return TargetDirectories(options(), nullptr);
-  }
-
-  // --- before the source is asked -------------------------------------------
-  [[nodiscard]] virtual rocksdb::Status OpenWorkspace(
-      std::unique_ptr<Workspace>* workspace) = 0;
-  // Looks at what is there. REQUIRES: the workspace is locked.
-  [[nodiscard]] virtual rocksdb::Status Inspect() = 0;
-  // Returns true if a journal is of a pull that had ended but for its
-  // workspace.
-  virtual bool HasEnded(const JournalTransfer& head) const = 0;
-  // Sets *as_left if nobody but that pull wrote to it since it was judged for
-  // it: then what the journal tells is still so.
-  [[nodiscard]] virtual rocksdb::Status CheckAsLeft(
-      const JournalState& journal, bool* as_left) = 0;
-  // Finds the transfer that dir() holds; zeros: it holds nothing. Returns false
-  // if it holds something of which nobody knows how old it is.
-  bool FindOwnTransfer(TransferId* id) const;
-  // Tells what a new transfer is asked for with.
-  virtual void Describe(ReplicaRecord* replica) const = 0;
-
-  // --- when the plan is there -----------------------------------------------
-  // kRefused: what is there must not become this snapshot.
-  [[nodiscard]] virtual rocksdb::Status CheckSnapshot() {
-    return rocksdb::Status::OK();
-  }
-  // Sets state->families. kRefused, kIncompatible: what the plan tells of
-  // cannot be held here.
+  // Opens the workspace beside TARGET_DIR and looks at what is there. With
+  // WorkspaceUse::kLook the pull is only planned: nothing is changed from here
+  // on. After an error *found may have a workspace.
+  [[nodiscard]] virtual rocksdb::Status ReadExisting(
+      WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,
+      FoundTarget* found) = 0;
+  // Chooses what the plan's column families are built with, and sets
+  // LaneShared::families.
+  //   kRefused, kIncompatible  what the plan tells of cannot be held here
   [[nodiscard]] virtual rocksdb::Status BuildFamilies() = 0;
-  // Which parts of a new transfer need not come, because this machine has what
-  // they hold. REQUIRES: nothing of another transfer is left.
-  [[nodiscard]] virtual rocksdb::Status Reuse(std::vector<uint32_t>* parts) {
-    parts->clear();
-    return rocksdb::Status::OK();
-  }
-  // A pull that starts over with another snapshot may use files that an
-  // unfinished one has received (Workspace::earlier_dir()).
-  virtual bool KeepsFiles() const { return false; }
-  // Returns those of them, also of a transfer that is resumed, whose bytes are
-  // to be compared with the source's: all that can be with --verify, else those
-  // that nothing else tells from others.
-  virtual std::vector<uint32_t> ReusedToCompare() const { return {}; }
-  // These were compared and are others. *parts: all that now have to come.
-  [[nodiscard]] virtual rocksdb::Status RejectReused(
-      const std::vector<uint32_t>& different, std::vector<uint32_t>* parts) {
-    *parts = different;
-    return rocksdb::Status::OK();
-  }
-  // After Reuse(): the target holds what the source holds, and stays as it is.
-  virtual bool is_current() const { return false; }
-  // Records that it does.
-  [[nodiscard]] virtual rocksdb::Status Keep(const Summary&) {
-    return rocksdb::Status::OK();
-  }
-  // Makes it ready for chunks, with nothing of them in it.
-  [[nodiscard]] virtual rocksdb::Status Create() = 0;
-  // The same when an unfinished pull has been at it. kCorrupt: damaged.
-  [[nodiscard]] virtual rocksdb::Status Reopen() = 0;
-  // Which chunks of that pull are there. kCorrupt: not what a pull leaves.
-  [[nodiscard]] virtual rocksdb::Status FindReceived(
-      const JournalState& journal, ReceivedChunks* received) = 0;
-  // Removes from staging/ what nobody waits for.
-  [[nodiscard]] virtual rocksdb::Status ClearStaging(
-      const ReceivedChunks& received) = 0;
-  // An unfinished pull is not resumed: closes what Reopen() opened.
-  virtual void Drop() = 0;
-  // Before the first chunk is stored; the journal's head is durable.
-  [[nodiscard]] virtual rocksdb::Status Begin() = 0;
-
-  // --- when all chunks have come and the totals are agreed on ----------------
-  // After OK DigestPart() is of what the source's snapshot holds.
+  // Makes it ready for chunks, with nothing of them in it. *held: the files
+  // that it held before, for the journal; not set by a new directory.
+  [[nodiscard]] virtual rocksdb::Status Create(
+      const std::shared_ptr<rocksdb::FileSystem>& file_system,
+      std::optional<JournalTargetFiles>* held) = 0;
+  // Makes it ready when an unfinished pull has been at it, and finds which of
+  // the chunks in that pull's journal are there.
+  //   kCorrupt  damaged, or not what a pull leaves
+  [[nodiscard]] virtual rocksdb::Status Reopen(
+      const std::shared_ptr<rocksdb::FileSystem>& file_system,
+      const JournalState& unfinished, ReceivedChunks* received) = 0;
+  // Makes what stores chunks. It must be gone before the database is closed.
+  virtual std::unique_ptr<ChunkStore> MakeStore(JournalFile* journal) = 0;
+  // Makes all chunks readable: after OK DigestPart() is of what the source's
+  // snapshot holds.
   [[nodiscard]] virtual rocksdb::Status Finish() = 0;
-  // A verify found a difference. Records it durably, if anybody may read what
-  // was found to differ before another pull has mended it.
-  [[nodiscard]] virtual rocksdb::Status Distrust(
-      const rocksdb::Status& difference) = 0;
-  // All of it is durable. Closes the journal.
-  [[nodiscard]] virtual rocksdb::Status Close(JournalFile* journal) = 0;
-  // Writes down durably what came from where.
-  [[nodiscard]] virtual rocksdb::Status Record(const Summary& summary) = 0;
-  // Gives it its name.
-  [[nodiscard]] virtual rocksdb::Status Publish() = 0;
-  // Does what is left to do without the source.
-  [[nodiscard]] virtual rocksdb::Status Settle() = 0;
-  virtual void FillSummary(Summary* summary) const = 0;
-
   // Digests what it holds of a part, between Create() or Reopen() and Close().
   [[nodiscard]] virtual rocksdb::Status DigestPart(const Part& part,
-                                                    DigestReply* reply) = 0;
-  // Reads what it holds of a piece of a part: see PullState::index and
-  // PullState::outermost. REQUIRES: it is refreshed in place.
-  [[nodiscard]] virtual rocksdb::Status IndexPart(
-      const Part&, const KeyInterval&, GroupIndex*,
-      std::optional<std::string>*) {
-    return MakeStatus(EndState::kInternal, "compare: nothing to compare");
-  }
-  [[nodiscard]] virtual rocksdb::Status FindOutermost(
-      const Part&, const KeyInterval&, std::optional<std::string>*,
-      std::optional<std::string>*) {
-    return MakeStatus(EndState::kInternal, "compare: nothing to compare");
-  }
-
-  // Where its chunks go, from OpenStore() to CloseStore(); else null.
-  ChunkStore* store() const { return store_.get(); }
-  void OpenStore(JournalFile* journal);
-  void StopStore();
-  void CloseStore();
+                                                   DigestReply* reply) = 0;
+  // Makes all of it durable and closes the journal.
+  [[nodiscard]] virtual rocksdb::Status Close(JournalFile* journal) = 0;
+  // Writes down durably what came from where, for the next refresh.
+  [[nodiscard]] virtual rocksdb::Status Record(const Summary& summary) = 0;
+  virtual void FillSummary(Summary* summary) const = 0;
+  // Closes at once what Create() or Reopen() opened in the workspace.
+  virtual void CloseDatabase() = 0;
 
  protected:
-  virtual std::unique_ptr<ChunkStore> MakeStore(JournalFile* journal) = 0;
+  const PullOptions& options() const { return *inputs_.options; }
+  const Plan& plan() const { return *inputs_.plan; }
+  LaneShared* lanes() const { return inputs_.lanes; }
+  FirstFailure* failure() const { return inputs_.failure; }
+  PullReporter* report() const { return inputs_.report; }
+  // --- from ReadExisting() on ------------------------------------------------
+  Workspace* workspace() const { return workspace_; }
+  rocksdb::FileSystem* disk() const { return disk_.get(); }
+  const std::shared_ptr<rocksdb::FileSystem>& shared_disk() const {
+    return disk_;
+  }
+  const HealthFile& fault() const { return fault_; }
+  bool is_only_planned() const { return use_ == WorkspaceUse::kLook; }
 
-  const PullOptions& options() const { return *context_->options; }
-  const Plan& plan() const { return *context_->plan; }
-  PullState* state() const { return context_->state; }
-  const PullContext& context() const { return *context_; }
+  // Keeps what ReadExisting() got.
+  void SetUse(WorkspaceUse use,
+              const std::shared_ptr<rocksdb::FileSystem>& disk);
+  // Keeps the workspace that *found has, and reads which fault is known of
+  // TARGET_DIR. A record of one that cannot be read gets an id, by which a
+  // journal knows it.
+  [[nodiscard]] rocksdb::Status ReadFault(FoundTarget* found);
+  // Tells of what else it is. `open`: the database that an application has
+  // open; null: this process opens it.
+  void SetInPlace(InPlaceTarget* in_place, rocksdb::DB* open);
+  void SetReuse(FileReuse* reuse) { reuse_ = reuse; }
 
  private:
-  const PullContext* const context_;
-  std::mutex mu_;
-  std::unique_ptr<ChunkStore> store_;  // changes under mu_
+  const TargetInputs inputs_;
+  const char* const mode_;
+  InPlaceTarget* in_place_ = nullptr;
+  FileReuse* reuse_ = nullptr;
+  rocksdb::DB* open_db_ = nullptr;
+  WorkspaceUse use_ = WorkspaceUse::kPull;
+  std::shared_ptr<rocksdb::FileSystem> disk_;
+  Workspace* workspace_ = nullptr;
+  HealthFile fault_;
 };
 
 using PullTargetFactory =
-    std::function<std::unique_ptr<PullTarget>(const PullContext*)>;
+    std::function<std::unique_ptr<PullTarget>(const TargetInputs&)>;
 
 }  // namespace sstferry

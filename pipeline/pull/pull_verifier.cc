@@ -3,10 +3,6 @@
 #include <chrono>
 #include <utility>
 
-#include "pipeline/pull/pull_reporter.h"
-#include "pipeline/pull/pull_target.h"
-#include "pipeline/pull/pull_workspace.h"
-
 namespace sstferry {
 
 using rocksdb::Status;
@@ -17,13 +13,12 @@ namespace {
 // Digests what the target of a pull holds.
 class TargetDigests : public DigestSide {
  public:
-  TargetDigests(const PullContext* context, uint32_t lanes)
-      : context_(context), read_(lanes), replies_(lanes) {}
+  TargetDigests(PullTarget* target, const Plan* plan, uint32_t lanes)
+      : target_(target), plan_(plan), read_(lanes), replies_(lanes) {}
 
   // Reads at once, while the source reads its side.
   void Ask(uint32_t lane, uint32_t part) override {
-    read_[lane] = context_->target->DigestPart(context_->plan->parts[part],
-                                                &replies_[lane]);
+    read_[lane] = target_->DigestPart(plan_->parts[part], &replies_[lane]);
   }
   Status Receive(uint32_t lane, uint32_t /*part*/,
                  DigestReply* reply) override {
@@ -32,18 +27,19 @@ class TargetDigests : public DigestSide {
   }
 
  private:
-  const PullContext* const context_;
+  PullTarget* const target_;
+  const Plan* const plan_;
   std::vector<Status> read_;  // by lane
   std::vector<DigestReply> replies_;
 };
 
 }  // namespace
 
-Status PullVerifier::Run() {
-  PullReporter* const report = context_->report;
-  found_.resize(context_->plan->parts.size());
+Status PullVerifier::Run(Status* difference) {
+  *difference = Status::OK();
+  found_.resize(plan_->parts.size());
   std::vector<uint32_t> left;
-  for (const Part& part : context_->plan->parts) {
+  for (const Part& part : plan_->parts) {
     if (found_[part.id] != Found::kEqual) {
       left.push_back(part.id);
     }
@@ -55,27 +51,23 @@ Status PullVerifier::Run() {
     if (!first || compared.part < first->part) {
       first = compared;
     }
-    return context_->state->clone != nullptr ? Different(compared)
+    return lanes_->clone != nullptr ? Different(compared)
                                              : Status::OK();
   });
   if (first && status.ok()) {
     status = Different(*first);
-    context_->failure->Set(status, "verify");
+    failure_->Set(status, {FailedPart::kVerify});
   }
-  if (EndStateOf(status) == EndState::kCorrupt) {
-    const Status distrusted =
-        Distrust(first ? Different(*first) : Status::OK());
-    if (!distrusted.ok()) {
-      report->Say(MessageOf(distrusted));
-    }
+  if (first) {
+    *difference = Different(*first);
   }
-  report->result()->verified = status.ok();
+  report_->SetVerified(status.ok());
   return status;
 }
 
 Status PullVerifier::Compare(const std::vector<uint32_t>& parts,
                              std::vector<uint32_t>* different) {
-  found_.assign(context_->plan->parts.size(), Found::kNothing);
+  found_.assign(plan_->parts.size(), Found::kNothing);
   const Status status = CompareParts(
       parts, [](const ComparedPart&) { return Status::OK(); });
   for (const uint32_t id : parts) {
@@ -88,28 +80,26 @@ Status PullVerifier::Compare(const std::vector<uint32_t>& parts,
 
 Status PullVerifier::CompareParts(const std::vector<uint32_t>& parts,
                                    const OnDifference& on_difference) {
-  context_->report->SetPhase("verify");
+  report_->SetPhase("verify");
   const steady_clock::time_point start = steady_clock::now();
-  SourceLink* const link = context_->link;
   SourceDigests theirs(
-      link, context_->failure, [this](uint32_t id) { return PartOf(id); },
-      /*label=*/"", context_->state);
-  TargetDigests ours(context_, link->lanes());
+      link_, failure_, [this](uint32_t id) { return PartOf(id); },
+      /*label=*/"", lanes_);
+  TargetDigests ours(target_, plan_, link_->lanes());
   const Status status = CompareDigests(
-      link, context_->failure, &theirs, &ours, parts,
+      link_, failure_, &theirs, &ours, parts,
       [&](const ComparedPart& compared) {
         const bool equal = compared.equal();
         found_[compared.part] = equal ? Found::kEqual : Found::kDifferent;
-        context_->report->CountVerified(
-            context_->plan->parts[compared.part].bytes);
+        report_->CountVerified(plan_->parts[compared.part].bytes);
         return equal ? Status::OK() : on_difference(compared);
       });
-  context_->report->result()->verify_seconds += SecondsSince(start);
+  report_->AddSeconds(TimedStep::kVerify, SecondsSince(start));
   return status;
 }
 
 DigestPart PullVerifier::PartOf(uint32_t part_id) const {
-  const Part& part = context_->plan->parts[part_id];
+  const Part& part = plan_->parts[part_id];
   DigestPart asked;
   if (part.is_unit()) {
     asked.unit = part_id;
@@ -120,21 +110,10 @@ DigestPart PullVerifier::PartOf(uint32_t part_id) const {
   return asked;
 }
 
-// The next run neither believes what differs nor resumes as if all had come. A
-// `difference` of OK: bytes could not be read, which who read them records.
-Status PullVerifier::Distrust(const Status& difference) {
-  context_->work->SetResumable(false);
-  const Status status = difference.ok()
-                            ? difference
-                            : context_->target->Distrust(difference);
-  const Status removed = context_->work->RemoveJournal();
-  return status.ok() ? removed : status;
-}
-
 Status PullVerifier::Different(const ComparedPart& compared) const {
   const DigestReply& theirs = compared.left;
   const DigestReply& ours = compared.right;
-  const CloneLayout* const clone = context_->state->clone;
+  const CloneLayout* const clone = lanes_->clone;
   if (clone != nullptr) {
     const Part& unit = clone->unit(compared.part);
     return MakeStatus(
@@ -145,7 +124,7 @@ Status PullVerifier::Different(const ComparedPart& compared) const {
             ToHex(theirs.content) + ", found " + ToHex(ours.content));
   }
   const Family& family =
-      context_->plan->families[context_->plan->parts[compared.part].family];
+      plan_->families[plan_->parts[compared.part].family];
   return MakeStatus(
       EndState::kCorrupt,
       "verify of part " + std::to_string(compared.part) +

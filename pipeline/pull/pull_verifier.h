@@ -9,21 +9,35 @@
 #include <vector>
 
 #include "pipeline/pull/digest_comparison.h"
-#include "pipeline/pull/pull_context.h"
+#include "format/plan.h"
+#include "pipeline/pull/first_failure.h"
+#include "pipeline/pull/pull_reporter.h"
+#include "pipeline/pull/lane_shared.h"
+#include "pipeline/pull/pull_target.h"
+#include "pipeline/pull/source_link.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
 
-// Ownership: borrows the context.
+// Ownership: borrows all it gets.
 // Threads:   Run() and Compare() from one.
 class PullVerifier {
  public:
-  explicit PullVerifier(const PullContext* context) : context_(context) {}
+  PullVerifier(const Plan* plan, LaneShared* lanes, SourceLink* link,
+               FirstFailure* failure, PullReporter* report, PullTarget* target)
+      : plan_(plan),
+        lanes_(lanes),
+        link_(link),
+        failure_(failure),
+        report_(report),
+        target_(target) {}
 
   // Compares, over all lanes, all parts that Compare() did not find equal.
-  // kCorrupt: parts differ, or a side's bytes are wrong; then no later run
-  // resumes this one. A clone's first difference ends it.
-  [[nodiscard]] rocksdb::Status Run();
+  // *difference is what to believe no more; OK: nothing was found to differ. A
+  // clone's first difference ends it.
+  //   kCorrupt  parts differ, or a side's bytes are wrong; then no later run
+  //             may resume this one
+  [[nodiscard]] rocksdb::Status Run(rocksdb::Status* difference);
   // Compares these parts over all lanes. *different: those that differ.
   [[nodiscard]] rocksdb::Status Compare(const std::vector<uint32_t>& parts,
                                         std::vector<uint32_t>* different);
@@ -37,9 +51,13 @@ class PullVerifier {
   DigestPart PartOf(uint32_t part_id) const;
   // Returns kCorrupt with both digests.
   rocksdb::Status Different(const ComparedPart& compared) const;
-  [[nodiscard]] rocksdb::Status Distrust(const rocksdb::Status& difference);
 
-  const PullContext* const context_;
+  const Plan* const plan_;
+  LaneShared* const lanes_;
+  SourceLink* const link_;
+  FirstFailure* const failure_;
+  PullReporter* const report_;
+  PullTarget* const target_;
   std::vector<Found> found_;  // by part id
 };
 

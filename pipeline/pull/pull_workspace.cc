@@ -8,7 +8,6 @@
 
 #include "format/for_each_batch.h"
 #include "format/limits.h"
-#include "pipeline/base/known_fault.h"
 #include "pipeline/disk/access.h"
 #include "pipeline/disk/deferred_sync.h"
 #include "pipeline/disk/durable.h"
@@ -16,8 +15,6 @@
 #include "pipeline/pull/direct_file.h"
 #include "pipeline/pull/health.h"
 #include "pipeline/pull/pull_identity.h"
-#include "pipeline/pull/pull_reporter.h"
-#include "pipeline/pull/pull_target.h"
 
 namespace sstferry {
 
@@ -25,8 +22,8 @@ using rocksdb::Status;
 
 namespace {
 
-// Why the snapshot is too old; empty: it is not. One of a time that is not
-// known is as old as can be.
+// Returns why the snapshot is too old; empty: it is not. One of a time that is
+// not known is as old as can be.
 std::string TooOld(std::chrono::seconds max_age, const Opened& opened) {
   if (max_age.count() <= 0) {
     return "";
@@ -47,39 +44,43 @@ std::string TooOld(std::chrono::seconds max_age, const Opened& opened) {
 
 }  // namespace
 
-PullWorkspace::PullWorkspace(PullContext* context) : context_(context) {
-  context_->disk = MakeAccessFileSystem(
-      options().file_system != nullptr ? options().file_system
-                                       : MakeDirectFileSystem(
-                                             rocksdb::FileSystem::Default()),
-      Workspace::DirOf(context_->target->dir()));
+PullWorkspace::PullWorkspace(const PullOptions* options, bool plans,
+                             LaneShared* lanes, PullReporter* report,
+                             PullTarget* target)
+    : options_(options),
+      plans_(plans),
+      lanes_(lanes),
+      report_(report),
+      target_(target),
+      disk_(MakeAccessFileSystem(
+          options->file_system != nullptr
+              ? options->file_system
+              : MakeDirectFileSystem(rocksdb::FileSystem::Default()),
+          Workspace::DirOf(options->target_dir))),
+      verifies_(false) {
+  if (options->verify) {
+    DemandVerify();
+  }
+}
+
+void PullWorkspace::DemandVerify() {
+  verifies_ = true;
+  report_->ExpectVerify();
 }
 
 Status PullWorkspace::Open() {
-  const Status status = context_->target->OpenWorkspace(&workspace_);
-  context_->workspace = workspace_.get();
-  return status.ok() ? ReadFault() : status;
-}
-
-// A record that cannot be read gets an id, by which a journal knows it.
-Status PullWorkspace::ReadFault() {
-  const std::string dir = context_->target->dir();
-  context_->fault = ReadKnownFault(dir);
-  const bool is_unreadable = context_->fault.fault != ReplicaFault::kNone &&
-                             context_->fault.id == TransferId();
-  return is_unreadable && !context_->plans
-             ? RecordFault(context_->disk.get(), dir, &context_->fault)
-             : Status::OK();
+  return target_->ReadExisting(
+      plans_ ? WorkspaceUse::kLook : WorkspaceUse::kPull, disk_, &found_);
 }
 
 Status PullWorkspace::ReadUnfinished() {
-  if (!workspace_->has_unfinished()) {
+  if (!workspace()->has_unfinished()) {
     return Status::OK();
   }
   const Status status = ReadJournalState(
-      context_->disk.get(), workspace_->journal_path(), &unfinished_);
+      disk_.get(), workspace()->journal_path(), &unfinished_);
   if (status.IsCorruption()) {
-    context_->report->Say(
+    report_->Say(
         "starting anew, since the journal of the unfinished pull is damaged: " +
         MessageOf(status));
     return Status::OK();
@@ -90,10 +91,11 @@ Status PullWorkspace::ReadUnfinished() {
   return status.ok() ? JudgeUnfinished() : status;
 }
 
-// Sets is_resuming_ by a whole journal.
+// Decides by a whole journal whether its pull is resumed. What --restart drops
+// is not compared with this command before: it may be of another one.
 Status PullWorkspace::JudgeUnfinished() {
   const JournalTransfer& head = unfinished_.head;
-  if (context_->target->HasEnded(head)) {
+  if (found_.transfer == head.transfer_id) {
     return Status::OK();
   }
   if (options().restart) {
@@ -101,14 +103,14 @@ Status PullWorkspace::JudgeUnfinished() {
                    " as asked");
     return Status::OK();
   }
-  if (head.mends != context_->fault.id) {
-    DropUnfinished("starting anew, since " + context_->target->dir() +
+  if (head.mends != found_.fault.id) {
+    DropUnfinished("starting anew, since " + options().target_dir +
                    " has another known fault than when the unfinished pull "
                    "began");
     return Status::OK();
   }
-  const Status same = CheckSameRequest(options(), context_->target->mode(),
-                                       head, workspace_->dir());
+  const Status same = CheckSameRequest(options(), target_->mode(),
+                                       head, workspace()->dir());
   if (!same.ok()) {
     return same;
   }
@@ -123,35 +125,36 @@ Status PullWorkspace::JudgeUnfinished() {
                    old);
     return Status::OK();
   }
-  const Status judged =
-      context_->target->CheckAsLeft(unfinished_, &is_resuming_);
-  if (judged.ok() && !is_resuming_) {
+  is_resuming_ = target_->in_place() == nullptr ||
+                 target_->in_place()->IsAsLeft(unfinished_);
+  if (!is_resuming_) {
     DropUnfinished("starting anew, since the target was written to after the "
                    "unfinished pull had stopped");
   }
-  if (is_resuming_ && head.verify && !context_->state->verify) {
-    context_->state->verify = true;
-    context_->report->Say("keeps --verify, as the pull was begun");
+  if (is_resuming_ && head.verify && !verifies_) {
+    DemandVerify();
+    report_->Say("keeps --verify, as the pull was begun");
   }
-  return judged;
+  return Status::OK();
 }
 
 void PullWorkspace::DropUnfinished(const std::string& why) {
-  context_->report->Say(why);
+  report_->Say(why);
   dropped_ = unfinished_.head.transfer_id;
 }
 
-// For a plan, which is made from the beginning: only the pull itself may take
-// the snapshot that the source retains for it.
+// Tells a plan what the pull would do, and forgets it: a plan is made from the
+// beginning, for only the pull itself may take the snapshot that the source
+// retains for it.
 void PullWorkspace::TellOfUnfinished() {
   std::error_code error;
-  if (std::filesystem::exists(workspace_->dir() + "/exchange", error)) {
-    context_->report->Note("an exchange was cut short: the pull completes it "
+  if (std::filesystem::exists(workspace()->dir() + "/exchange", error)) {
+    report_->Note("an exchange was cut short: the pull completes it "
                            "first");
   }
   if (is_resuming_) {
-    finishes_alone_ = unfinished_.complete && !context_->state->verify;
-    context_->report->Note(
+    finishes_alone_ = unfinished_.complete && !verifies_;
+    report_->Note(
         "the pull resumes transfer " + ToHex(unfinished_.head.transfer_id) +
         (finishes_alone_
              ? ", of which everything has come"
@@ -166,33 +169,32 @@ void PullWorkspace::TellOfUnfinished() {
 }
 
 Status PullWorkspace::Prepare() {
-  if (context_->plans) {
+  if (plans_) {
     TellOfUnfinished();
   }
   ChooseDurability();
-  return is_resuming_ ? Status::OK() : workspace_->Clear();
+  return is_resuming_ ? Status::OK() : workspace()->Clear();
 }
 
-// A pull that began without syncs ends with a sync of everything, and the other
-// way round.
+// Keeps what the unfinished pull began with: of chunks that it did not sync, no
+// later sync of single files knows, and only a sync of everything helps.
 void PullWorkspace::ChooseDurability() {
   const bool asked = options().durability == Durability::kChunk;
   const bool durable = is_resuming_ ? unfinished_.head.durable : asked;
   if (durable != asked) {
-    context_->report->Say(std::string("keeps --durability ") +
+    report_->Say(std::string("keeps --durability ") +
                           (asked ? "none" : "chunk") +
                           ", as the pull was begun");
   }
   if (is_resuming_ && unfinished_.head.chunk_bytes != options().chunk_bytes) {
-    context_->report->Say("keeps --chunk-bytes " +
+    report_->Say("keeps --chunk-bytes " +
                           std::to_string(unfinished_.head.chunk_bytes) +
                           ", as the pull was begun");
   }
-  context_->file_system = durable
-                              ? MakeSyncedFilesFileSystem(context_->disk)
-                              : MakeDeferredSyncFileSystem(context_->disk);
-  context_->state->sync_chunks = durable;
-  context_->state->file_system = context_->file_system.get();
+  file_system_ = durable ? MakeSyncedFilesFileSystem(disk_)
+                         : MakeDeferredSyncFileSystem(disk_);
+  lanes_->sync_chunks = durable;
+  lanes_->file_system = file_system_.get();
 }
 
 Status PullWorkspace::StartAnew(bool keeps) {
@@ -204,7 +206,7 @@ Status PullWorkspace::StartAnew(bool keeps) {
   }
   unfinished_ = JournalState();
   ChooseDurability();
-  return workspace_->Clear(keeps);
+  return workspace()->Clear(keeps);
 }
 
 void PullWorkspace::FillRequest(SnapshotUse use, OpenRequest* request) const {
@@ -223,19 +225,20 @@ void PullWorkspace::FillRequest(SnapshotUse use, OpenRequest* request) const {
   }
 }
 
-Status PullWorkspace::CreateJournal(const OpenRequest& asked) {
+Status PullWorkspace::CreateJournal(const OpenRequest& asked,
+                                    const Plan& plan) {
   // Not on the file system that defers syncs: SyncTree() passes it by.
-  Status status = JournalFile::Create(context_->disk.get(),
-                                      workspace_->journal_path(), &journal_);
+  Status status = JournalFile::Create(disk_.get(),
+                                      workspace()->journal_path(), &journal_);
   JournalTransfer head = MakeJournalHead(
-      options(), context_->target->mode(), asked, *context_->plan);
-  head.verify = context_->state->verify;
-  head.mends = context_->fault.id;
+      options(), target_->mode(), asked, plan);
+  head.verify = verifies_;
+  head.mends = found_.fault.id;
   if (status.ok()) {
     status = journal_->Append(JournalRecordType::kTransfer, head);
   }
   if (status.ok()) {
-    status = AppendPlan();
+    status = AppendPlan(plan);
   }
   FaultPoint("Puller:JournalWritten");
   if (status.ok()) {
@@ -243,14 +246,13 @@ Status PullWorkspace::CreateJournal(const OpenRequest& asked) {
   }
   FaultPoint("Puller:JournalSynced");
   if (status.ok()) {
-    status = SyncDirectory(context_->disk.get(), workspace_->dir());
+    status = SyncDirectory(disk_.get(), workspace()->dir());
   }
   is_resumable_ = status.ok();
   return status;
 }
 
-Status PullWorkspace::AppendPlan() {
-  const Plan& plan = *context_->plan;
+Status PullWorkspace::AppendPlan(const Plan& plan) {
   return EncodePlan(plan.opened, plan,
                     [this](FrameType type, uint16_t flags,
                            const std::string& payload) {
@@ -262,43 +264,58 @@ Status PullWorkspace::AppendPlan() {
 
 Status PullWorkspace::ReopenJournal() {
   const Status status =
-      JournalFile::Reopen(context_->disk.get(), workspace_->journal_path(),
+      JournalFile::Reopen(disk_.get(), workspace()->journal_path(),
                           unfinished_.bytes, &journal_);
   // Its name, and those beside it, may be as an earlier pull left them
   // unsynced.
-  return status.ok() ? SyncDirectory(context_->disk.get(), workspace_->dir())
+  return status.ok() ? SyncDirectory(disk_.get(), workspace()->dir())
                      : status;
 }
 
+// Records nothing of a new directory: it was not published, so nobody believes
+// it.
+Status PullWorkspace::MarkUnverified(const Status& difference) {
+  is_resumable_ = false;
+  Status status;
+  if (!difference.ok() && target_->in_place() != nullptr) {
+    HealthFile fault = MakeFault(ReplicaFault::kDifferent,
+                                 MessageOf(difference), options().selection);
+    status = RecordFault(disk_.get(), options().target_dir, &fault);
+  }
+  const Status removed = RemoveJournal();
+  return status.ok() ? removed : status;
+}
+
 Status PullWorkspace::RemoveJournal() {
-  const rocksdb::IOStatus deleted = context_->disk->DeleteFile(
-      workspace_->journal_path(), rocksdb::IOOptions(), nullptr);
-  return deleted.ok() ? SyncDirectory(context_->disk.get(), workspace_->dir())
+  const rocksdb::IOStatus deleted = disk_->DeleteFile(
+      workspace()->journal_path(), rocksdb::IOOptions(), nullptr);
+  return deleted.ok() ? SyncDirectory(disk_.get(), workspace()->dir())
                       : Status(deleted);
 }
 
-// A pull that ends in one of these states keeps its snapshot at the source.
-void PullWorkspace::SayHowToResume(const Status& status) const {
+// Promises that the same command resumes only where both sides keep their part:
+// the journal is here, and MayGoOnAfter() says that the source keeps its
+// snapshot.
+void PullWorkspace::SayHowToResume(const Status& status, bool has_all) const {
   const EndState state = EndStateOf(status);
   if (state == EndState::kSnapshotGone) {
-    context_->report->Say(
+    report_->Say(
         "the source let its snapshot go: the same command starts anew");
     return;
   }
   const bool is_kept =
       is_resumable_ && (MayGoOnAfter(state) ||
-                        workspace_->swap_state() == SwapState::kBegun);
+                        workspace()->swap_state() == SwapState::kBegun);
   if (!is_kept) {
     return;
   }
   // A refresh is planned by what its target told, which no lease holds.
   const bool ends_with_us =
-      context_->state->refreshes && options().source.is_directory() &&
-      context_->state->ended.size() < context_->plan->parts.size();
-  context_->report->Say(
+      lanes_->refreshes && options().source.is_directory() && !has_all;
+  report_->Say(
       ends_with_us ? "the source's snapshot ends with this process: run the "
                      "same command to start over with a new one"
-                   : "what has come is kept in " + workspace_->dir() +
+                   : "what has come is kept in " + workspace()->dir() +
                          ": run the same command to resume");
 }
 

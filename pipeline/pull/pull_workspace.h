@@ -10,27 +10,30 @@
 #include "pipeline/disk/workspace.h"
 #include "pipeline/pull/journal_file.h"
 #include "pipeline/pull/journal_state.h"
-#include "pipeline/pull/pull_context.h"
+#include "pipeline/pull/pull_reporter.h"
+#include "pipeline/pull/lane_shared.h"
+#include "pipeline/pull/pull_target.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
 
-// Ownership: borrows the context, and sets its workspace and file systems.
+// Ownership: borrows all it gets; sets what lanes write with.
 // Threads:   the pull's own.
 // Crash:     see "crash table" in pipeline/README.md.
 class PullWorkspace {
  public:
-  // The target of the context is there.
-  explicit PullWorkspace(PullContext* context);
+  // `plans`: the pull is only planned, and changes nothing.
+  PullWorkspace(const PullOptions* options, bool plans, LaneShared* lanes,
+                PullReporter* report, PullTarget* target);
 
-  // Locks it, and reads which fault is known of TARGET_DIR.
+  // Lets the target open it, and keeps what the target found.
   [[nodiscard]] rocksdb::Status Open();
   // Finds out whether there is something to resume.
   [[nodiscard]] rocksdb::Status ReadUnfinished();
   // Makes it ready for the pull: empty, unless that resumes another.
   [[nodiscard]] rocksdb::Status Prepare();
-  // Drops what an unfinished pull left: the target is closed. `keeps`: but for
-  // its files, which lie in Workspace::earlier_dir() then.
+  // Drops what an unfinished pull left. `keeps`: but for its files, which lie
+  // in Workspace::earlier_dir() then. REQUIRES: the target is closed.
   [[nodiscard]] rocksdb::Status StartAnew(bool keeps);
 
   bool is_resuming() const { return is_resuming_; }
@@ -45,32 +48,60 @@ class PullWorkspace {
   // Returns true in a pull that is only planned if all of an unfinished one has
   // come, so that the pull ends without the source.
   bool finishes_alone() const { return finishes_alone_; }
-  // Which snapshot of the source to use.
+  bool plans() const { return plans_; }
+  // Returns true if the pull verifies: as asked for, or as the unfinished pull
+  // or a known fault demands.
+  bool verifies() const { return verifies_; }
+  void DemandVerify();
+  // Returns what the target found, once that is open.
+  const FoundTarget& found() const { return found_; }
+  // Returns null before it is open.
+  Workspace* workspace() const { return found_.workspace.get(); }
+  // Returns the caller's file system, on which files have the access that
+  // disk/access.h tells.
+  const std::shared_ptr<rocksdb::FileSystem>& disk() const { return disk_; }
+  // Returns the same, with syncs as durability asks; from Prepare() on.
+  const std::shared_ptr<rocksdb::FileSystem>& file_system() const {
+    return file_system_;
+  }
+  // Tells in the request which snapshot of the source to use.
   void FillRequest(SnapshotUse use, OpenRequest* request) const;
 
-  // With what is in `plan`, which answers `asked`. Durable when this returns.
-  [[nodiscard]] rocksdb::Status CreateJournal(const OpenRequest& asked);
+  // Makes it of the plan, which answers `asked`. Durable when this returns.
+  [[nodiscard]] rocksdb::Status CreateJournal(const OpenRequest& asked,
+                                              const Plan& plan);
   [[nodiscard]] rocksdb::Status ReopenJournal();
-  // The next run starts anew.
-  [[nodiscard]] rocksdb::Status RemoveJournal();
+  // Sees to it that the next run starts anew, and that nobody believes a
+  // replica which a verify found to differ. `difference`: what it found; OK:
+  // bytes could not be read, which who read them records.
+  [[nodiscard]] rocksdb::Status MarkUnverified(
+      const rocksdb::Status& difference);
   JournalFile* journal() const { return journal_.get(); }
 
   // Records whether a run that begins now could resume this one.
   void SetResumable(bool is_resumable) { is_resumable_ = is_resumable; }
-  // After a failure with this status.
-  void SayHowToResume(const rocksdb::Status& status) const;
+  // Says what the same command does after a failure with this status.
+  // `has_all`: all parts have come.
+  void SayHowToResume(const rocksdb::Status& status, bool has_all) const;
 
  private:
-  [[nodiscard]] rocksdb::Status ReadFault();
+  [[nodiscard]] rocksdb::Status RemoveJournal();
   [[nodiscard]] rocksdb::Status JudgeUnfinished();
   void DropUnfinished(const std::string& why);
   void TellOfUnfinished();
   void ChooseDurability();
-  [[nodiscard]] rocksdb::Status AppendPlan();
-  const PullOptions& options() const { return *context_->options; }
+  [[nodiscard]] rocksdb::Status AppendPlan(const Plan& plan);
+  const PullOptions& options() const { return *options_; }
 
-  PullContext* const context_;
-  std::unique_ptr<Workspace> workspace_;
+  const PullOptions* const options_;
+  const bool plans_;
+  LaneShared* const lanes_;
+  PullReporter* const report_;
+  PullTarget* const target_;
+  const std::shared_ptr<rocksdb::FileSystem> disk_;
+  std::shared_ptr<rocksdb::FileSystem> file_system_;
+  bool verifies_;
+  FoundTarget found_;
   JournalState unfinished_;
   std::optional<JournalState> earlier_;
   bool is_resuming_ = false;

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 
+#include "pipeline/base/last_transfer.h"
 #include "pipeline/base/thread_priority.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/pull/deadline_watch.h"
@@ -26,15 +27,19 @@ constexpr std::chrono::milliseconds kFirstAnswer{10'000};
 Puller::Puller(const PullOptions& options, Dialer* dialer,
                const PullTargetFactory& make_target, bool plans)
     : options_(options),
+      plans_(plans),
       failure_([this] { CloseAll(); }),
-      report_(&context_),
-      compression_(&context_),
-      exchange_(&context_),
+      report_(&options_, plans, &plan_, &state_, &link_),
+      compression_(&options_, &state_.counters, &report_),
+      exchange_(&options_, &plan_, &failure_, &report_),
+      target_(make_target({&options_, &plan_, &state_, &failure_, &report_})),
+      work_(std::make_unique<PullWorkspace>(&options_, plans, &state_, &report_,
+                                            target_.get())),
+      opener_(&options_, &plan_, &state_, &link_, &failure_, &report_,
+              target_.get(), work_.get(), &exchange_, &compression_),
       link_(dialer, LinkOptions(), &failure_),
-      opener_(&context_, &compression_, &plan_),
-      verifier_(&context_) {
+      verifier_(&plan_, &state_, &link_, &failure_, &report_, target_.get()) {
   FillState();
-  FillContext(make_target, plans);
 }
 
 Puller::~Puller() = default;
@@ -45,36 +50,25 @@ void Puller::FillState() {
   state_.open_lane = [this](uint32_t lane, Channel** channel) {
     return link_.OpenLane(lane, channel);
   };
-  state_.verify = options_.verify;
-  state_.compare = options_.compare;
   state_.retry_for = options_.retry_for;
   state_.chunk_time = options_.stall_timeout;
   state_.stop = failure_.stop();
   state_.log = options_.log;
-  state_.index = [this](const Part& part, const KeyInterval& piece,
-                        GroupIndex* index, std::optional<std::string>* rest) {
-    return target_->IndexPart(part, piece, index, rest);
+  InPlaceTarget* const in_place = target_->in_place();
+  if (in_place == nullptr) {
+    return;
+  }
+  state_.refreshes = true;
+  state_.index = [in_place](const Part& part, const KeyInterval& piece,
+                            GroupIndex* index,
+                            std::optional<std::string>* rest) {
+    return in_place->IndexPart(part, piece, index, rest);
   };
-  state_.outermost = [this](const Part& part, const KeyInterval& piece,
-                            std::optional<std::string>* first,
-                            std::optional<std::string>* last) {
-    return target_->FindOutermost(part, piece, first, last);
+  state_.outermost = [in_place](const Part& part, const KeyInterval& piece,
+                                std::optional<std::string>* first,
+                                std::optional<std::string>* last) {
+    return in_place->FindOutermost(part, piece, first, last);
   };
-}
-
-void Puller::FillContext(const PullTargetFactory& make_target, bool plans) {
-  context_.options = &options_;
-  context_.plans = plans;
-  context_.failure = &failure_;
-  context_.link = &link_;
-  context_.state = &state_;
-  context_.plan = &plan_;
-  context_.report = &report_;
-  context_.exchange = &exchange_;
-  target_ = make_target(&context_);
-  context_.target = target_.get();
-  work_ = std::make_unique<PullWorkspace>(&context_);
-  context_.work = work_.get();
 }
 
 SourceLinkOptions Puller::LinkOptions() {
@@ -104,28 +98,49 @@ SourceLinkOptions Puller::LinkOptions() {
 Status Puller::Run(Summary* summary) {
   std::optional<DeadlineWatch> watch;
   watch.emplace(options_.deadline, &failure_);
-  Status status = context_.plans ? RunPlan() : RunSteps();
+  Status status = plans_ ? RunPlan() : RunSteps();
+  const FailedPart seen_by =
+      exchange_.ended_by_hook() ? FailedPart::kAfterSwap : FailedPart::kTarget;
   if (!status.ok() && exchange_.has_open_hooks()) {
     exchange_.CloseHooks().PermitUncheckedError();  // WorstOf() says it
   }
   watch.reset();
   if (!status.ok()) {
-    failure_.Set(status, "target");
-    status = exchange_.WorstOf(failure_.status());
+    failure_.Set(status, {seen_by});
+    status = exchange_.WorstOf(failure_.status(), failure_.place());
   }
-  link_.End(TellsSource(status), error_where());
-  const bool tried = !status.ok() && !context_.plans;
+  link_.End(TellsSource(status), place());
+  const bool tried = !status.ok() && !plans_;
   if (tried) {
-    work_->SayHowToResume(status);
+    work_->SayHowToResume(status,
+                          state_.ended.size() >= plan_.parts.size());
   }
-  report_.FillSummary(summary);
-  target_->CloseStore();
-  target_->Drop();
+  FillSummary(summary);
+  opener_.CloseStore();
+  target_->CloseDatabase();
   return status;
 }
 
-// The mark of a refusal tells the source that this target comes back for a
-// clone.
+void Puller::FillSummary(Summary* summary) const {
+  report_.FillSummary(summary);
+  if (state_.store != nullptr) {
+    state_.store->FillSummary(summary);
+  }
+  if (target_->in_place() == nullptr) {
+    exchange_.FillSummary(summary);
+  }
+  target_->FillSummary(summary);
+}
+
+Summary Puller::CompleteSummary() const {
+  Summary summary;
+  FillSummary(&summary);
+  summary.state = "complete";
+  return summary;
+}
+
+// Returns what the source is told. It believes the mark of a refusal: that this
+// target comes back for a clone. Where it does not, the mark is left out.
 Status Puller::TellsSource(const Status& status) const {
   return IsRefusedAsChunks(status) && options_.method != PullMethod::kAuto
              ? MakeStatus(EndStateOf(status), MessageOf(status))
@@ -137,7 +152,7 @@ Status Puller::RunSteps() {
                            [this] { return opener_.Connect(); },
                            [this] { return opener_.PrepareTarget(); },
                            [this] { return CompareReused(); }});
-  if (status.ok() && target_->is_current()) {
+  if (status.ok() && opener_.is_current()) {
     return RunEach({[this] { return EndUnchanged(); }});
   }
   if (status.ok()) {
@@ -152,8 +167,8 @@ Status Puller::RunSteps() {
   return status.ok() ? Settle() : status;
 }
 
-// The first steps of RunSteps(). Whatever would end the pull in them ends the
-// plan in the same way.
+// Takes the first steps of RunSteps(). Whatever would end the pull in them ends
+// the plan in the same way.
 Status Puller::RunPlan() {
   Status status = RunEach({[this] { return opener_.OpenWorkspace(); }});
   if (status.ok() && work_->finishes_alone()) {
@@ -163,7 +178,7 @@ Status Puller::RunPlan() {
     status = RunEach({[this] { return opener_.Connect(); },
                       [this] { return opener_.PrepareTarget(); }});
   }
-  if (status.ok() && target_->is_current()) {
+  if (status.ok() && opener_.is_current()) {
     report_.Note("TARGET_DIR holds what the source holds: the pull leaves it "
                  "as it is");
     return status;
@@ -195,10 +210,11 @@ Status Puller::RunEach(const std::vector<Step>& steps) {
   return Status::OK();
 }
 
-// Files that differ come like all others. A complete pull has nothing left to
-// receive: there the verify at its end finds them.
+// Reads what is reused before it is believed. Files that differ come like all
+// others. A complete pull has nothing left to receive: there the verify at its
+// end finds them.
 Status Puller::CompareReused() {
-  const std::vector<uint32_t> reused = target_->ReusedToCompare();
+  const std::vector<uint32_t> reused = opener_.ReusedToCompare();
   if (work_->resumes_complete() || reused.empty() ||
       link_.session() == nullptr) {
     return Status::OK();
@@ -209,12 +225,12 @@ Status Puller::CompareReused() {
   if (!status.ok() || different.empty()) {
     return status;
   }
-  report_.Say((state_.verify ? "verify found " : "a comparison found ") +
+  report_.Say((work_->verifies() ? "verify found " : "a comparison found ") +
               std::to_string(different.size()) + " of " +
               std::to_string(reused.size()) +
               " units of files that this machine has to differ from the "
               "source's: they come from the source" +
-              (state_.verify ? "; check the disk here" : ""));
+              (work_->verifies() ? "; check the disk here" : ""));
   return opener_.RejectReused(different);
 }
 
@@ -251,27 +267,40 @@ Status Puller::Transfer() {
 
 void Puller::RunLane(uint32_t lane) {
   link_.FailLane(LaneClient(&state_, lane).Run(),
-                 "target lane " + std::to_string(lane));
+                 FailurePlace::Lane(FailedPart::kTargetLane, lane));
 }
 
 void Puller::PlanOthers() {
-  NoteOtherFiles(context_);
+  NoteOtherFiles(options_.other_files, plan_.opened.other_files, &report_);
+  uint64_t files = 0;
+  uint64_t bytes = 0;
   for (const OtherFile& file : plan_.opened.other_files) {
     if (file.kept_back == KeptBack::kNo &&
         options_.other_files == OtherFiles::kCopy) {
-      report_.result()->other_files++;
-      report_.result()->other_files_bytes += file.bytes;
+      files++;
+      bytes += file.bytes;
     }
   }
+  report_.SetOtherFiles(files, bytes);
 }
 
-// Before both sides agree on the totals: then all has come that can be asked
-// for.
+// Asks for the application's own files before both sides agree on the totals:
+// once they do, the source may let its snapshot go.
 Status Puller::FetchOthers() {
-  return link_.session() == nullptr || work_->resumes_complete() ||
-                 state_.refreshes
-             ? Status::OK()
-             : FetchOtherFiles(context_);
+  if (link_.session() == nullptr || work_->resumes_complete() ||
+      state_.refreshes) {
+    return Status::OK();
+  }
+  const auto ask = [this](const std::string& name, uint64_t offset,
+                          OtherFilePart* part) {
+    if (failure_.failed()) {
+      return failure_.status();
+    }
+    const Status asked = link_.session()->AskOtherFile({name, offset}, part);
+    return asked.ok() ? state_.pace.Take(part->bytes.size()) : asked;
+  };
+  return FetchOtherFiles(options_.other_files, plan_.opened.other_files, ask,
+                         work_->disk().get(), work_->workspace(), &report_);
 }
 
 Status Puller::Reconcile() {
@@ -290,7 +319,7 @@ Status Puller::Reconcile() {
   // With those that came in this run: the source may have been restarted.
   struct Finish theirs;
   Status status = link_.session()->Finish(ours, state_.ended, &theirs);
-  report_.result()->source_stats = theirs.stats;
+  report_.SetSourceStats(theirs.stats);
   if (status.ok() && !work_->resumes_complete()) {
     JournalFile* const journal = work_->journal();
     status = journal->Append(JournalRecordType::kComplete, complete);
@@ -306,41 +335,59 @@ Status Puller::FinishTarget() {
   report_.SetPhase("sync");
   const steady_clock::time_point start = steady_clock::now();
   Status status = target_->Finish();
-  report_.result()->sync_seconds += SecondsSince(start);
-  if (status.ok() && state_.verify && !opener_.resumes_exchange()) {
-    status = verifier_.Run();
+  report_.AddSeconds(TimedStep::kSync, SecondsSince(start));
+  if (status.ok() && work_->verifies() && !opener_.resumes_exchange()) {
+    status = Verify();
   }
   const steady_clock::time_point closing = steady_clock::now();
   if (status.ok()) {
     status = target_->Close(work_->journal());
   }
-  report_.result()->sync_seconds += SecondsSince(closing);
+  report_.AddSeconds(TimedStep::kSync, SecondsSince(closing));
+  return status;
+}
+
+// Sees to it, after a difference, that the next run neither believes what
+// differs nor resumes as if all had come.
+Status Puller::Verify() {
+  Status difference;
+  const Status status = verifier_.Run(&difference);
+  if (EndStateOf(status) == EndState::kCorrupt) {
+    const Status marked = work_->MarkUnverified(difference);
+    if (!marked.ok()) {
+      report_.Say(MessageOf(marked));
+    }
+  }
   return status;
 }
 
 Status Puller::Publish() {
   report_.SetPhase("swap");
-  PullResult* const result = report_.result();
   const steady_clock::time_point start = steady_clock::now();
-  const double deleted = result->delete_seconds;
-  Summary summary = report_.summary();
-  summary.state = "complete";
-  Status status = target_->Record(summary);
+  const double deleted = report_.seconds(TimedStep::kDelete);
+  Status status = target_->Record(CompleteSummary());
   if (status.ok() && failure_.failed()) {
     status = failure_.status();
   }
-  if (status.ok()) {
-    status = target_->Publish();
+  if (status.ok() && target_->in_place() == nullptr) {
+    if (IsSwap(options_)) {
+      // Nothing is asked of the source any more, and nothing it does may end
+      // what an application waits for.
+      link_.End(Status::OK(), {});
+    }
+    status = exchange_.Publish([this] { return CompleteSummary(); });
   }
-  result->swap_seconds =
-      SecondsSince(start) - (result->delete_seconds - deleted);
+  report_.AddSeconds(
+      TimedStep::kSwap,
+      SecondsSince(start) - (report_.seconds(TimedStep::kDelete) - deleted));
   if (status.ok()) {
     report_.SetPublished();
   }
   return status;
 }
 
-// The source learns that all is here; the target, what it is current with.
+// Tells the source that all is here, and records what TARGET_DIR is current
+// with.
 Status Puller::EndUnchanged() {
   report_.SetPhase("swap");
   struct Finish ours;
@@ -352,40 +399,43 @@ Status Puller::EndUnchanged() {
     ended = state_.ended;
   }
   Status status = link_.session()->Finish(ours, ended, &theirs);
-  report_.result()->source_stats = theirs.stats;
-  report_.result()->verified = state_.verify;
-  link_.End(status, "");
-  Summary summary = report_.summary();
-  summary.state = "complete";
-  if (status.ok()) status = target_->Keep(summary);
+  report_.SetSourceStats(theirs.stats);
+  report_.SetVerified(work_->verifies());
+  link_.End(status, {});
+  Workspace* const workspace = work_->workspace();
+  if (status.ok()) {
+    status = workspace->PutIntoTarget(
+        kLastTransferName, SummaryToJson(CompleteSummary(), "pull") + "\n");
+  }
   if (!status.ok()) {
     return status;
   }
   report_.SetPublished();
-  const Status removed = context_.workspace->Discard();
+  const Status removed = workspace->Discard();
   if (!removed.ok()) {
     report_.Say("the target is complete, but what is left in " +
-                context_.workspace->dir() +
+                workspace->dir() +
                 " is for the next refresh to remove: " + MessageOf(removed));
   }
   return Status::OK();
 }
 
-// The target is complete: the source need not wait for the rest.
+// Lets the source go before the rest is done: the target is complete.
 Status Puller::Settle() {
-  link_.End(Status::OK(), "");
-  return target_->Settle();
+  link_.End(Status::OK(), {});
+  return target_->in_place() != nullptr ? target_->in_place()->CompactAndClose()
+                                        : Status::OK();
 }
 
 void Puller::Cancel() {
   failure_.Set(MakeStatus(EndState::kCancelled, "stopped on request"),
-               "target");
+               {FailedPart::kTarget});
 }
 
 void Puller::CloseAll() {
   state_.pace.Close();
   link_.Close();
-  target_->StopStore();
+  opener_.StopStore();
 }
 
 }  // namespace sstferry

@@ -4,16 +4,27 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "pipeline/pull/chunk_store.h"
 #include "pipeline/pull/journal_state.h"
-#include "pipeline/pull/pull_state.h"
+#include "pipeline/pull/lane_shared.h"
 #include "pipeline/pull/part_scheduler.h"
 #include "pipeline/pull/target_db.h"
 
 namespace sstferry {
+
+// Lists the parts that need not come, because this machine has their files.
+struct ReusedParts {
+  std::vector<uint32_t> linked;
+  // Those of `linked` that nothing but their bytes tells from others.
+  std::vector<uint32_t> weak;
+  // TARGET_DIR holds all that the source holds, and stays as it is.
+  bool is_current = false;
+};
 
 struct ReceivedChunks {
   std::vector<PartStart> starts;  // by part id
@@ -27,18 +38,22 @@ struct ReceivedChunks {
   uint64_t chunks_unchecked = 0;
   uint64_t chunks_lost = 0;  // recorded, but not there or damaged
   Totals totals;
+  ReusedParts reused;  // by the unfinished pull
+  // Names in staging/ that somebody waits for. Not set: nobody waits for any.
+  std::optional<std::set<std::string>> waited_for;
 };
 
-// The name of a chunk's file in staging/.
+// Returns the name of a chunk's file in staging/.
 std::string StagedName(uint32_t part_id, uint32_t ordinal);
 
 // Returns true if a recorded chunk is in the database.
 using IsIngested =
     std::function<bool(const Part& part, const JournalChunk& chunk)>;
 
-// A chunk that is not in the database is held when its file in staging/, read
-// whole, is what was recorded; where that fails, the chunk and those that
-// follow it in its part count as never received.
+// Finds the chunks of a journal. One that is not in the database counts as
+// received if its file in staging/, read whole, is what was recorded; where
+// that fails, the chunk and those that follow it in its part count as never
+// received.
 // kCorrupt with `in_order`: a chunk is in the database without the one before.
 [[nodiscard]] rocksdb::Status FindReceivedChunks(
     const JournalState& journal, const IsIngested& is_ingested, bool in_order,

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "format/hex.h"
 #include "format/limits.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/disk/database_files.h"
@@ -32,8 +33,8 @@ bool IsWhole(const Selection& asked) {
          !asked.interval.end;
 }
 
-// True if the pull asks for at least what TARGET_DIR holds: the exchange
-// replaces the whole directory.
+// Returns true if the pull asks for at least what TARGET_DIR holds: the
+// exchange replaces the whole directory.
 bool HoldsWhatIsAsked(const Selection& asked, const LastTransfer& last) {
   return IsWhole(asked) ||
          (Sorted(asked.families) == Sorted(last.asked_families) &&
@@ -138,6 +139,22 @@ Status ChooseSourceId(const PullOptions& options,
                           "one");
   }
   return Status::OK();
+}
+
+bool FindOwnTransfer(const std::string& dir, TransferId* id) {
+  *id = TransferId();
+  LastTransfer last;
+  if (!ReadLastTransfer(dir, &last)) {
+    return !HoldsDatabase(dir);
+  }
+  bool is_id = last.transfer_id.size() == 2 * id->size();
+  for (size_t i = 0; is_id && i < id->size(); ++i) {
+    const auto byte =
+        HexByte(last.transfer_id[2 * i], last.transfer_id[2 * i + 1]);
+    is_id = byte.has_value();
+    (*id)[i] = byte.value_or(0);
+  }
+  return is_id;
 }
 
 }  // namespace sstferry

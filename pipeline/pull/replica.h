@@ -33,6 +33,10 @@ struct Replica {
 [[nodiscard]] rocksdb::Status CheckReplaced(
     const PullOptions& options, const std::string& source_database_id);
 
+// Sets *id to the transfer that the database in `dir` is of; zeros: there is no
+// database. Returns false if there is one of which nobody knows how old it is.
+bool FindOwnTransfer(const std::string& dir, TransferId* id);
+
 // Sets *source_database_id, the id by which a target remembers its source, to
 // options.source_id if the source has none.
 //   kRefused  the two differ, or a refresh has neither

@@ -8,7 +8,6 @@
 #include "pipeline/pull/first_sequence.h"
 #include "pipeline/pull/ingestor.h"
 #include "pipeline/pull/plan_options.h"
-#include "pipeline/pull/pull_reporter.h"
 
 namespace sstferry {
 
@@ -34,15 +33,15 @@ Status SeedTarget::BuildFamilies() {
     PullFamily shared;
     shared.comparator = one.pull_options.comparator;
     shared.format_version = one.format_version;
-    state()->families.push_back(shared);
+    lanes()->families.push_back(shared);
     names_.push_back(family.description.name);
     built_.push_back(std::move(one));
   }
   for (const std::string& note : notes) {
-    context().report->NoteDetail(note);
+    report()->NoteDetail(note);
   }
   for (const std::string& note : advice) {
-    context().report->Note(note);
+    report()->Note(note);
   }
   return status;
 }
@@ -50,8 +49,8 @@ Status SeedTarget::BuildFamilies() {
 Status SeedTarget::SetDatabaseOptions() {
   database_options_ = TargetDbOptions();
   database_options_.listeners.push_back(MakeBackgroundErrorListener(
-      context().workspace->db_dir(), [this](const Status& error) {
-        context().failure->Set(error, "target database");
+      workspace()->db_dir(), [this](const Status& error) {
+        failure()->Set(error, {FailedPart::kTargetDatabase});
       }));
   for (const NamedValue& option : plan().opened.database_options) {
     if (option.name == "write_dbid_to_manifest") {
@@ -61,24 +60,28 @@ Status SeedTarget::SetDatabaseOptions() {
   return OptionsTextOf(plan(), &database_options_.options_text);
 }
 
-Status SeedTarget::Create() {
+Status SeedTarget::Create(
+    const std::shared_ptr<rocksdb::FileSystem>& file_system,
+    std::optional<JournalTargetFiles>* held) {
+  held->reset();
   const Status status =
-      TargetDb::Create(context().workspace->db_dir(), database_options_,
-                       names_, built_, context().file_system, &db_);
+      TargetDb::Create(workspace()->db_dir(), database_options_, names_,
+                       built_, file_system, &db_);
   FaultPoint("Puller:DatabaseCreated");
   return status;
 }
 
-Status SeedTarget::Reopen() {
-  return TargetDb::Reopen(context().workspace->db_dir(), database_options_,
-                          names_, built_, context().file_system, &db_);
-}
-
-Status SeedTarget::FindReceived(const JournalState& journal,
-                                ReceivedChunks* received) {
-  return FindReceivedChunks(journal, *db_, state()->families,
-                        context().file_system.get(), state()->staging_dir,
-                        received);
+Status SeedTarget::Reopen(
+    const std::shared_ptr<rocksdb::FileSystem>& file_system,
+    const JournalState& unfinished, ReceivedChunks* received) {
+  const Status status =
+      TargetDb::Reopen(workspace()->db_dir(), database_options_, names_,
+                       built_, file_system, &db_);
+  return status.ok()
+             ? FindReceivedChunks(unfinished, *db_, lanes()->families,
+                                  file_system.get(), lanes()->staging_dir,
+                                  received)
+             : status;
 }
 
 std::unique_ptr<ChunkStore> SeedTarget::MakeStore(JournalFile* journal) {
@@ -87,7 +90,7 @@ std::unique_ptr<ChunkStore> SeedTarget::MakeStore(JournalFile* journal) {
     families.push_back({db_->handle(i), db_->family(i).keeps_level0});
   }
   return std::make_unique<Ingestor>(db_->db(), std::move(families), journal,
-                                    state()->sync_chunks,
+                                    lanes()->sync_chunks,
                                     2 * plan().opened.lanes);
 }
 
@@ -107,15 +110,15 @@ Status SeedTarget::Finish() {
                       /*journal=*/nullptr, intervals());
 }
 
-// The totals count what was received. That it is all in the database shows in
-// its live files: one for each chunk, since nothing compacts.
+// Compares the live files of the database with the chunks: one for each, since
+// nothing compacts. The totals only count what was received.
 Status SeedTarget::CheckFileCount() const {
   uint64_t files = 0;
   for (const auto& level : levels_) {
     files += level.second;
   }
-  std::lock_guard<std::mutex> lock(state()->mu);
-  const uint64_t chunks = state()->chunks_built;
+  std::lock_guard<std::mutex> lock(lanes()->mu);
+  const uint64_t chunks = lanes()->chunks_built;
   if (files != chunks) {
     return MakeStatus(EndState::kInternal,
                       "files of the new database: expected one for each of " +
@@ -125,13 +128,14 @@ Status SeedTarget::CheckFileCount() const {
   return Status::OK();
 }
 
-// RocksDB's last sequence is still 0, which no finished database keeps.
+// Closes it and raises RocksDB's last sequence, which is still 0: no finished
+// database keeps that (first_sequence.h).
 Status SeedTarget::CloseFiles() {
   const Status status = db_->Close();
   FaultPoint("SeedTarget:DatabaseClosed");
   return status.ok()
-             ? RaiseLastSequence(context().file_system.get(),
-                                 context().workspace->db_dir(),
+             ? RaiseLastSequence(lanes()->file_system,
+                                 workspace()->db_dir(),
                                  plan().opened.snapshot_sequence)
              : status;
 }
@@ -139,11 +143,10 @@ Status SeedTarget::CloseFiles() {
 Status SeedTarget::DigestPart(const Part& part, DigestReply* reply) {
   return DigestInterval(db_->db(), db_->handle(part.family), part.interval,
                         kDigestReadaheadBytes,
-                        [this] { return context().failure->failed(); }, reply);
+                        [this] { return failure()->failed(); }, reply);
 }
 
 void SeedTarget::FillSummary(Summary* summary) const {
-  NewDirectoryTarget::FillSummary(summary);
   summary->levels = levels_;
 }
 

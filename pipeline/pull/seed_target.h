@@ -13,29 +13,30 @@ namespace sstferry {
 
 class SeedTarget : public NewDirectoryTarget {
  public:
-  using NewDirectoryTarget::NewDirectoryTarget;
+  explicit SeedTarget(const TargetInputs& inputs)
+      : NewDirectoryTarget(inputs, IsSwap(*inputs.options) ? kRefreshSwapMode
+                                                           : kSeedMode) {}
 
-  const char* mode() const override {
-    return is_exchanged() ? kRefreshSwapMode : kSeedMode;
-  }
   [[nodiscard]] rocksdb::Status BuildFamilies() override;
-  [[nodiscard]] rocksdb::Status Create() override;
-  [[nodiscard]] rocksdb::Status Reopen() override;
-  [[nodiscard]] rocksdb::Status FindReceived(const JournalState& journal,
-                                         ReceivedChunks* received) override;
-  void Drop() override { db_.reset(); }
+  [[nodiscard]] rocksdb::Status Create(
+      const std::shared_ptr<rocksdb::FileSystem>& file_system,
+      std::optional<JournalTargetFiles>* held) override;
+  [[nodiscard]] rocksdb::Status Reopen(
+      const std::shared_ptr<rocksdb::FileSystem>& file_system,
+      const JournalState& unfinished, ReceivedChunks* received) override;
+  std::unique_ptr<ChunkStore> MakeStore(JournalFile* journal) override;
   [[nodiscard]] rocksdb::Status Finish() override;
   void FillSummary(Summary* summary) const override;
   [[nodiscard]] rocksdb::Status DigestPart(const Part& part,
-                                            DigestReply* reply) override;
+                                           DigestReply* reply) override;
+  void CloseDatabase() override { db_.reset(); }
 
  protected:
-  std::unique_ptr<ChunkStore> MakeStore(JournalFile* journal) override;
   [[nodiscard]] rocksdb::Status CloseFiles() override;
 
  private:
   [[nodiscard]] rocksdb::Status CheckFileCount() const;
-  // Sets what the new database is opened and left with.
+  // Sets the options that the new database is opened and left with.
   [[nodiscard]] rocksdb::Status SetDatabaseOptions();
 
   TargetDbOptions database_options_;

@@ -48,9 +48,10 @@ SourceSessionOptions SourceLink::SessionOptions() {
             EndStateName(EndStateOf(failed)) + ": " + MessageOf(failed));
     SetWaitingFor(MessageOf(failed));
   };
-  options.on_fail = [this](const Status& failed, const std::string& where) {
+  options.on_fail = [this](const Status& failed) {
     if (!Tolerates(failed)) {
-      failure_->Set(failed, options_.label + where);
+      failure_->Set(failed, FailurePlace::Source(options_.side,
+                                                 dialer_->address()));
     }
   };
   options.on_stats = options_.on_stats;
@@ -73,7 +74,8 @@ Status SourceLink::Connect() {
   return status;
 }
 
-// The source says so of a transfer it no longer has.
+// Returns true for a failure that ends only the session. kSnapshotGone is what
+// the source says of a transfer that it no longer has.
 bool SourceLink::Tolerates(const Status& status) const {
   const Tolerated tolerated = tolerated_;
   return tolerated == Tolerated::kAny ||
@@ -88,14 +90,14 @@ void SourceLink::Drop(const Status& status) {
     session = std::move(session_);
   }
   if (session != nullptr) {
-    session->End(status, "target");
+    session->End(status, FailurePlace{FailedPart::kTarget}.ToString());
   }
 }
 
-void SourceLink::End(const Status& status, const std::string& where) {
+void SourceLink::End(const Status& status, const FailurePlace& place) {
   if (session_ != nullptr && !ended_) {
     ended_ = true;
-    session_->End(status, where);
+    session_->End(status, place.ToString());
   }
 }
 
@@ -143,24 +145,26 @@ Status SourceLink::RunLanes(const std::function<void(uint32_t)>& work) {
   return failure_->status();
 }
 
-void SourceLink::FailLane(const Status& status, const std::string& where) {
+void SourceLink::FailLane(const Status& status, const FailurePlace& place) {
   if (EndStateOf(status) == EndState::kDeadPeer) {
     AwaitLastWords();
   }
   if (!status.ok()) {
-    failure_->Set(status, where);
+    failure_->Set(status, place);
   }
 }
 
-// A source that fails closes all its lanes.
+// Waits for the reason on the control connection: a source that fails closes
+// all its lanes, and a lane knows no more than that.
 void SourceLink::AwaitLastWords() {
   const Status told = session_->AwaitFailure(options_.last_words);
   if (!told.ok()) {
-    failure_->Set(told, options_.label + "source " + dialer_->address());
+    failure_->Set(told, FailurePlace::Source(options_.side,
+                                             dialer_->address()));
   }
 }
 
-// A control connection lost, or there again (OK).
+// Says that the control connection was lost, or is there again (OK).
 void SourceLink::OnRetry(const Status& lost) {
   if (lost.ok()) {
     Log(LogLevel::kInfo, "control connection: connected again");
@@ -185,8 +189,8 @@ void SourceLink::OnBusy() {
   }
 }
 
-// The failure that cost the control connection may have cost lanes, too,
-// without a word.
+// Closes lanes that nothing came on since before the control connection was
+// lost: the same failure may have cost them, too, without a word.
 void SourceLink::CloseSilentLanes() {
   const int64_t since =
       std::chrono::duration_cast<std::chrono::microseconds>(

@@ -34,8 +34,8 @@ struct SourceLinkOptions {
   Clock::time_point until = Clock::time_point::max();
   // How long a closed lane waits for the control connection to say why.
   std::chrono::milliseconds last_words{2000};
-  // Comes before the place of a failure: "left ".
-  std::string label;
+  // Begins the place of a failure: "left"; empty: nothing does.
+  std::string side;
   LogFunction log;
   // Grows while the source serves lanes. Null: only the session's own count.
   std::function<uint64_t()> progress;
@@ -66,16 +66,16 @@ class SourceLink {
   // once.
   [[nodiscard]] rocksdb::Status Connect();
   void Tolerate(Tolerated tolerated) { tolerated_ = tolerated; }
-  // Null: there is no source, or none any more.
+  // Returns null if there is no source, or none any more.
   SourceSession* session() const { return session_.get(); }
   // Ends a session that was refused; Connect() may begin another one.
   void Drop(const rocksdb::Status& status);
   // Tells the source how the operation ended, once; what the session knows
   // stays.
-  void End(const rocksdb::Status& status, const std::string& where);
+  void End(const rocksdb::Status& status, const FailurePlace& place);
 
-  // Before the first lane opens: how many there are, and which flags of frames
-  // they accept.
+  // Sets how many lanes there are, and which flags of frames they accept.
+  // Before the first lane opens.
   void SetLanes(uint32_t lanes, uint16_t allowed_flags = 0);
   // Opens or replaces a lane. *channel stays valid until the next call for it.
   [[nodiscard]] rocksdb::Status OpenLane(uint32_t lane, Channel** channel);
@@ -84,19 +84,19 @@ class SourceLink {
   // operation's failure.
   [[nodiscard]] rocksdb::Status RunLanes(
       const std::function<void(uint32_t)>& work);
-  // After a lane has ended, OK included. When its peer is gone, the failure is
+  // Takes the end of a lane, OK included. When its peer is gone, the failure is
   // what the source itself says of it.
-  void FailLane(const rocksdb::Status& status, const std::string& where);
+  void FailLane(const rocksdb::Status& status, const FailurePlace& place);
   // Fails the operation with what the source says within `last_words`.
   void AwaitLastWords();
   const StallGuard& guard() const { return guard_; }
 
   // Ends all that waits for the source.
   void Close();
-  // Why the source is waited for; empty: it is not.
+  // Returns why the source is waited for; empty: it is not.
   std::string waiting_for() const;
   uint32_t lanes() const;
-  // The source's newest; zeros without a session.
+  // Returns the source's newest counts; zeros without a session.
   Stats stats() const;
   // Counts those of the session and of all lanes, lost ones included.
   uint64_t wire_bytes() const;

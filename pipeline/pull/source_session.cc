@@ -213,7 +213,7 @@ void SourceSession::ReadLoop() {
   }
   changed_.notify_all();
   if (report && options_.on_fail) {
-    options_.on_fail(status, "source " + dialer_->address());
+    options_.on_fail(status);
   }
 }
 

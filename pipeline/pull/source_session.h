@@ -51,7 +51,7 @@ struct SourceSessionOptions {
   std::function<void(const rocksdb::Status&)> on_failed_try;
   // Called once, from a thread of the session, when the session fails after
   // Connect(); must not call back into the session but for Cancel().
-  std::function<void(const rocksdb::Status&, const std::string& where)> on_fail;
+  std::function<void(const rocksdb::Status&)> on_fail;
   // Called from a thread of the session when the source has no place for the
   // transfer: asks_again_at() says when it is asked again. Null: nobody is
   // told.
@@ -79,7 +79,8 @@ struct SourceAnswers {
 //   thread, all else from one.
 class SourceSession {
  public:
-  // kDeadPeer: nobody answered, for as long as is tried.
+  // Connects and shakes hands.
+  //   kDeadPeer  nobody answered, for as long as is tried
   [[nodiscard]] static rocksdb::Status Connect(
       Dialer* dialer, const SourceSessionOptions& options,
       std::unique_ptr<SourceSession>* session);
@@ -87,16 +88,18 @@ class SourceSession {
 
   const HelloAck& source() const { return ack_; }
   [[nodiscard]] rocksdb::Status List(ListReply* reply);
-  // Snapshots retained of a database, or of all that this side may read.
+  // Asks for the snapshots that are retained of a database, or of all that this
+  // side may read.
   [[nodiscard]] rocksdb::Status AskRetained(const StatusRequest& ask,
                                         StatusReply* reply);
-  // REQUIRES: the source has kFeatureFacts.
+  // Asks what a database is. REQUIRES: the source has kFeatureFacts.
   [[nodiscard]] rocksdb::Status AskFacts(const FactsRequest& ask,
                                          FactsReply* reply);
-  // REQUIRES: Open() has made a plan of a seed.
+  // Asks for a piece of an application's file. REQUIRES: Open() has made a plan
+  // of a seed.
   [[nodiscard]] rocksdb::Status AskOtherFile(const OtherFileRequest& ask,
                                              OtherFilePart* part);
-  // Before Open(), for a refresh: goes with its request.
+  // Sets what goes with the request of a refresh. Before Open().
   void SetReplicaRecord(ReplicaRecord replica) {
     replica_ = std::move(replica);
   }
@@ -121,7 +124,8 @@ class SourceSession {
   [[nodiscard]] rocksdb::Status AwaitFailure(std::chrono::milliseconds limit);
 
   Stats stats() const;  // the source's newest
-  // When the source is asked for a place again; absent: none is lacking.
+  // Returns when the source is asked for a place again; absent: it has given
+  // one.
   std::optional<Clock::time_point> asks_again_at() const {
     std::lock_guard<std::mutex> lock(mu_);
     return plan_.asks_again_at();
@@ -132,25 +136,26 @@ class SourceSession {
 
  private:
   SourceSession(Dialer* dialer, const SourceSessionOptions& options);
-  // Once; *channel is open and has shaken hands.
+  // Dials once; after OK *channel is open and has shaken hands.
   [[nodiscard]] rocksdb::Status DialControl(Clock::time_point until,
                                             std::shared_ptr<Channel>* channel);
   [[nodiscard]] rocksdb::Status FirstContact(
       std::shared_ptr<Channel>* channel);
-  // As often as `retry` says, from the failure `status` on, or once the source
-  // may have a place; OK: channel() is another one, on which the transfer is
-  // asked for again.
+  // Dials as often as `retry` says, from the failure `status` on, or once the
+  // source may have a place; OK: channel() is another one, on which the
+  // transfer is asked for again.
   [[nodiscard]] rocksdb::Status Reconnect(rocksdb::Status status);
   // Blocks until `turn`. kCancelled: the operation ends.
   [[nodiscard]] rocksdb::Status AwaitTime(Clock::time_point turn);
   [[nodiscard]] rocksdb::Status Reopen(std::shared_ptr<Channel> channel);
-  // Waits before the next try, which has to begin before `until`; how it ends
-  // when there is none.
+  // Waits before the next try, which has to begin before `until`; returns how
+  // it ends when there is none.
   [[nodiscard]] rocksdb::Status AwaitTurn(Backoff* backoff,
                                           Clock::time_point until,
                                           const rocksdb::Status& status);
   std::shared_ptr<Channel> channel() const;
-  // The channel and its number once it is usable, or how the session failed.
+  // Waits for a channel that is usable, and gets its number; else returns how
+  // the session failed.
   [[nodiscard]] rocksdb::Status AwaitChannel(std::shared_ptr<Channel>* channel,
                                              uint64_t* connection);
   void ReadLoop();
@@ -165,8 +170,9 @@ class SourceSession {
   [[nodiscard]] rocksdb::Status HandlePlanFrame(const Frame& frame);
   [[nodiscard]] rocksdb::Status Ask(Channel* channel,
                                     const OpenRequest& request);
-  // For what the source was asked. kTooSlow once it got on with nothing for the
-  // stall timeout, or was asked a day ago.
+  // Waits for what the source was asked.
+  //   kTooSlow  it got on with nothing for the stall timeout, or was asked a
+  //             day ago
   [[nodiscard]] rocksdb::Status WaitFor(const std::function<bool()>& has_come);
   // Grows with whatever the source does. Under mu_.
   uint64_t activity() const;
@@ -205,7 +211,7 @@ class SourceSession {
   SourceAnswers answers_;
 };
 
-// The Hello this process sends.
+// Returns the Hello that this process sends.
 Hello MakeHello();
 
 // Makes the request of a pull with these options, of the plan of one, and of

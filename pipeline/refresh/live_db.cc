@@ -5,6 +5,7 @@
 
 #include "format/end_state.h"
 #include "format/options_line.h"
+#include "pipeline/base/database_open.h"
 #include "pipeline/base/readable_tables.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/base/silent_logger.h"
@@ -257,7 +258,9 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
     status = EndStateOf(wals) == EndState::kRefused ? wals : status;
   }
   if (!status.ok()) {
-    const bool locked = status.ToString().find("/LOCK") != std::string::npos;
+    // RocksDB takes the lock first: who finds it taken failed by that.
+    const bool locked =
+        !to_read && status.IsIOError() && IsDatabaseOpen(dir);
     return locked ? MakeStatus(EndState::kBusy, "target " + dir +
                                                     ": a process holds its "
                                                     "LOCK (" +

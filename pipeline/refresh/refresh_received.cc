@@ -32,9 +32,10 @@ Status ListLiveIds(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
   return Status::OK();
 }
 
-// A chunk that was ingested may have been compacted away since; then the
-// journal knows, unless the machine went down right behind it. Chunks that
-// neither knows, come and are ingested again: right, but a level higher.
+// Returns true if the journal or the MANIFEST knows that a chunk was ingested.
+// It may have been compacted away since; then the journal knows, unless the
+// machine went down right behind it. A chunk that neither knows comes again and
+// is ingested again: right, but a level higher.
 bool IsIngestedOne(const JournalState& journal, const LiveIds& live,
                    const Part& part, const JournalChunk& chunk) {
   const std::optional<Digest128> id = TableIdOf(chunk);
@@ -42,8 +43,9 @@ bool IsIngestedOne(const JournalState& journal, const LiveIds& live,
          (id && live[part.family].count(ToHex(*id)) != 0);
 }
 
-// One call makes all of them visible, after Complete: one that is known to be
-// there says that all are. A file that is not in staging/ says nothing.
+// Returns true if one chunk is known to be there: one call makes all of them
+// visible, after Complete, so one says that all are. A file that is not in
+// staging/ says nothing.
 bool IsAllIngested(const JournalState& journal, const LiveIds& live) {
   return std::any_of(
       journal.plan.parts.begin(), journal.plan.parts.end(),
@@ -56,8 +58,8 @@ bool IsAllIngested(const JournalState& journal, const LiveIds& live) {
       });
 }
 
-// Which tables are chunks of a journal, and whether all that it knows to have
-// been ingested are among them.
+// Tells which tables are chunks of a journal, and whether all that it knows to
+// have been ingested are among them.
 class ChunkTables {
  public:
   explicit ChunkTables(const JournalState& journal) {
@@ -117,39 +119,48 @@ JournalTargetFiles RefreshTarget::FilesOf(const JudgedTarget& judged,
   return {DatabaseIdOf(db), DigestOf(all)};
 }
 
-// Whoever wrote, ingested or compacted left other files.
-Status RefreshTarget::CheckAsLeft(const JournalState& journal, bool* as_left) {
+// Compares the files of now, without the journal's own chunks, with those that
+// the journal began with: whoever wrote, ingested or compacted left others.
+bool RefreshTarget::IsAsLeft(const JournalState& journal) const {
   JudgedTarget begun_with = judged_;
   ChunkTables chunks(journal);
   chunks.TakeFrom(&begun_with);
   const JournalTargetFiles now = FilesOf(begun_with, live_->db());
-  *as_left = !now.database_id.empty() && chunks.all_there() &&
-             journal.target_files == now;
-  return Status::OK();
+  return !now.database_id.empty() && chunks.all_there() &&
+         journal.target_files == now;
 }
 
-// Its plan is one for what the target held when the journal was begun.
-Status RefreshTarget::Reopen() {
-  resumes_ = true;
-  const Status status = OpenToWrite();
-  return status.ok() ? CreateFamilies() : status;
-}
-
-Status RefreshTarget::FindReceived(const JournalState& journal,
-                                   ReceivedChunks* received) {
+// Goes on with the plan of the journal, which is one for what the target held
+// when it was begun. What was staged stays there: it is ingested at the end,
+// all at once.
+Status RefreshTarget::Reopen(
+    const std::shared_ptr<rocksdb::FileSystem>& file_system,
+    const JournalState& unfinished, ReceivedChunks* received) {
+  Status status = OpenToWrite();
+  if (status.ok()) {
+    status = CreateFamilies();
+  }
   LiveIds live;
-  const Status status = ListLiveIds(live_->db(), planned_, &live);
+  if (status.ok()) {
+    status = ListLiveIds(live_->db(), planned_, &live);
+  }
   if (!status.ok()) {
     return status;
   }
-  const bool all = journal.complete && IsAllIngested(journal, live);
-  return FindReceivedChunks(
-      journal,
+  const bool all = unfinished.complete && IsAllIngested(unfinished, live);
+  status = FindReceivedChunks(
+      unfinished,
       [&](const Part& part, const JournalChunk& chunk) {
-        return all || IsIngestedOne(journal, live, part, chunk);
+        return all || IsIngestedOne(unfinished, live, part, chunk);
       },
-      /*in_order=*/false, state()->families, context().file_system.get(),
-      state()->staging_dir, received);
+      /*in_order=*/false, lanes()->families, file_system.get(),
+      lanes()->staging_dir, received);
+  received->waited_for.emplace();
+  for (const StagedChunk& chunk : received->staged) {
+    const ChunkEnd& end = chunk.record.chunk;
+    received->waited_for->insert(StagedName(end.part_id, end.ordinal));
+  }
+  return status;
 }
 
 }  // namespace sstferry

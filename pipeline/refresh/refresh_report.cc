@@ -1,7 +1,6 @@
 // Fills in what a refresh in place tells of itself.
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/disk/durable.h"
-#include "pipeline/pull/pull_reporter.h"
 #include "pipeline/refresh/refresh_target.h"
 
 namespace sstferry {
@@ -50,7 +49,7 @@ void RefreshTarget::TakeLevels() {
 }
 
 Status RefreshTarget::WriteSummary(const Summary& summary) {
-  return WriteDurably(context().disk.get(), dir_ + "/" + kLastTransferName,
+  return WriteDurably(disk(), dir_ + "/" + kLastTransferName,
                       SummaryToJson(summary, "pull") + "\n");
 }
 
@@ -61,10 +60,14 @@ void RefreshTarget::FillSummary(Summary* summary) const {
   summary->state = is_complete_ ? "complete" : "";
   summary->sequence_old = record_.sequence;
   summary->sequence_new = plan().opened.snapshot_sequence;
+  summary->bytes_read += read_bytes_;
+  FillLevels(summary);
+}
+
+void RefreshTarget::FillLevels(Summary* summary) const {
   summary->levels = levels_;
   summary->compaction_debt_bytes = debt_bytes_;
-  summary->bytes_read = context().report->source_read_bytes() + read_bytes_;
-  summary->bytes_written = state()->counters.sst_bytes +
+  summary->bytes_written = lanes()->counters.sst_bytes +
                            (live_ != nullptr ? live_->written_bytes() : 0);
 }
 

@@ -86,19 +86,22 @@ bool Exists(rocksdb::FileSystem* file_system, const std::string& path) {
 
 }  // namespace
 
-RefreshTarget::RefreshTarget(const PullContext* context,
+RefreshTarget::RefreshTarget(const TargetInputs& inputs,
                              const OpenReplica& replica)
-    : PullTarget(context),
+    : PullTarget(inputs, kRefreshAllMode),
       replica_(replica),
       dir_(replica.db != nullptr ? replica.db->GetName()
-                                 : context->options->target_dir),
-      compared_(context->options->lanes) {
-  state()->refreshes = true;
+                                 : inputs.options->target_dir),
+      compared_(inputs.options->lanes) {
+  SetInPlace(this, replica.db);
 }
 
 RefreshTarget::~RefreshTarget() = default;
 
-Status RefreshTarget::OpenWorkspace(std::unique_ptr<Workspace>* workspace) {
+Status RefreshTarget::ReadExisting(
+    WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,
+    FoundTarget* found) {
+  SetUse(use, disk);
   const Selection& selection = options().selection;
   if (options().drop_missing &&
       (!selection.families.empty() || selection.interval.begin ||
@@ -108,52 +111,58 @@ Status RefreshTarget::OpenWorkspace(std::unique_ptr<Workspace>* workspace) {
                       "refresh of all families and keys to drop them, found "
                       "one of a selection");
   }
-  return Workspace::OpenBeside(dir_, replica_.db != nullptr, context().disk,
-                               options().log, workspace,
-                               context().workspace_use());
+  Status status = Workspace::OpenBeside(dir_, replica_.db != nullptr, disk,
+                                        options().log, &found->workspace, use);
+  if (status.ok()) {
+    status = ReadFault(found);
+  }
+  return status.ok() ? Look(found) : status;
 }
 
-Status RefreshTarget::Inspect() {
-  Status status = ChooseFileAccess(options(), dir_, &state()->file_access);
-  status = status.ok() ? CheckFault() : status;
+Status RefreshTarget::Look(FoundTarget* found) {
+  Status status = ChooseFileAccess(options(), dir_, &lanes()->file_access);
+  status = status.ok() ? CheckFault(&found->compares_all) : status;
   status = status.ok() ? Own(OpenAndJudge()) : status;
-  if (!status.ok() && !context().workspace->has_unfinished() &&
-      context().workspace->swap_state() == SwapState::kNone) {
+  if (!status.ok() && !workspace()->has_unfinished() &&
+      workspace()->swap_state() == SwapState::kNone) {
     // Nothing was begun, or a swap was stopped before its journal.
-    context().workspace->Discard().PermitUncheckedError();
+    workspace()->Discard().PermitUncheckedError();
+  }
+  found->replica = &told_;
+  if (remembers_) {
+    found->transfer = record_.transfer_id;
   }
   return status;
 }
 
-Status RefreshTarget::CheckFault() {
-  const HealthFile& fault = context().fault;
-  if (fault.fault == ReplicaFault::kNone) {
+Status RefreshTarget::CheckFault(bool* compares_all) {
+  if (fault().fault == ReplicaFault::kNone) {
     return Status::OK();
   }
-  if (fault.fault == ReplicaFault::kDamaged ||
-      !Includes(options().selection, fault)) {
-    return FaultStatus(options(), fault);
+  if (fault().fault == ReplicaFault::kDamaged ||
+      !Includes(options().selection, fault())) {
+    return FaultStatus(options(), fault());
   }
-  state()->compare = CompareMode::kDigest;
-  context().report->Note("target " + dir_ + ": " + FaultSentence(fault) +
-                         "; this refresh compares all entries");
+  *compares_all = true;
+  report()->Note("target " + dir_ + ": " + FaultSentence(fault()) +
+                 "; this refresh compares all entries");
   return Status::OK();
 }
 
-// Which process finds it does not matter: a refresh that is only planned says
-// it, too, but writes nothing.
+// Says damage in a plan, too, but records it only in a refresh. (Which process
+// finds it does not matter.)
 Status RefreshTarget::Own(const Status& status) {
   if (EndStateOf(status) != EndState::kCorrupt) {
     return status;
   }
   const std::lock_guard<std::mutex> lock(damage_mu_);
-  if (!damage_recorded_ && !context().plans) {
+  if (!damage_recorded_ && !is_only_planned()) {
     damage_recorded_ = true;
-    HealthFile fault = MakeFault(ReplicaFault::kDamaged, MessageOf(status),
-                                 options().selection);
-    const Status recorded = RecordFault(context().disk.get(), dir_, &fault);
+    HealthFile damage = MakeFault(ReplicaFault::kDamaged, MessageOf(status),
+                                  options().selection);
+    const Status recorded = RecordFault(disk(), dir_, &damage);
     if (!recorded.ok()) {
-      context().report->Say(MessageOf(recorded));
+      report()->Say(MessageOf(recorded));
     }
   }
   return MakeStatus(EndState::kCorrupt,
@@ -169,8 +178,8 @@ Status RefreshTarget::OpenAndJudge() {
     live_ = LiveDb::Borrow(replica_);
     writable_ = true;
     status = LeaveZero();
-  } else if (!Exists(context().disk.get(), dir_ + "/CURRENT") &&
-             Exists(context().disk.get(), dir_ + "/" + kIntervalFileName)) {
+  } else if (!Exists(disk(), dir_ + "/CURRENT") &&
+             Exists(disk(), dir_ + "/" + kIntervalFileName)) {
     status = MakeStatus(EndState::kCorrupt, "CURRENT is missing");
   } else {
     status = LiveDb::OpenToRead(dir_, options().registry, &live_, &notes);
@@ -182,7 +191,7 @@ Status RefreshTarget::OpenAndJudge() {
     AddDoubtNotes(record_, judged_, &notes);
   }
   for (const std::string& note : notes) {
-    context().report->Note(note);
+    report()->Note(note);
   }
   return status;
 }
@@ -206,7 +215,7 @@ Status RefreshTarget::CheckSingleDeletes(JudgedTarget* judged) const {
       if (table.may_single_delete) {
         status = FindSingleDelete(
             files, table.path,
-            [this] { return context().failure->failed(); }, &found);
+            [this] { return failure()->failed(); }, &found);
       }
       // One that RocksDB compacted away since is another one the next time.
       if (status.ok() ||
@@ -229,9 +238,9 @@ Status RefreshTarget::CheckSingleDeletes(JudgedTarget* judged) const {
   return Status::OK();
 }
 
-// The claims that the source was told must still hold: between then and now the
-// database was nobody's. They are judged by what was found then: its MANIFEST
-// is another now.
+// Opens the database and compares what it holds now with what the source was
+// told: between then and now the database was nobody's. It is judged by the
+// records that were found then, because opening writes another MANIFEST.
 Status RefreshTarget::OpenToWrite() {
   if (writable_) {
     return Status::OK();
@@ -239,7 +248,7 @@ Status RefreshTarget::OpenToWrite() {
   std::vector<std::string> notes;  // told already
   Status status = live_->Close();
   if (status.ok()) {
-    status = LiveDb::Open(dir_, options().registry, context().disk, &live_,
+    status = LiveDb::Open(dir_, options().registry, shared_disk(), &live_,
                           &notes);
   }
   if (!status.ok()) {
@@ -292,12 +301,12 @@ Status RefreshTarget::CheckSupported() {
     }
   }
   // RocksDB's row cache knows nothing of range deletions.
-  state()->most_point_deletions =
+  lanes()->most_point_deletions =
       live_->db()->GetDBOptions().row_cache != nullptr
           ? 0
           : options().most_point_deletions;
   if (!kIngestsOverMemtables && replica_.db != nullptr) {
-    context().report->Note(
+    report()->Note(
         "RocksDB below 7.10: memtables are flushed before each ingestion; "
         "refreshed column families should not be written meanwhile");
   }
@@ -306,9 +315,9 @@ Status RefreshTarget::CheckSupported() {
 
 Status RefreshTarget::ReadRecord() {
   const Status status =
-      ReadIntervals(context().disk.get(), dir_, &remembers_, &record_);
+      ReadIntervals(disk(), dir_, &remembers_, &record_);
   if (status.IsCorruption()) {
-    context().report->Say("what the target remembers of its last transfer is "
+    report()->Say("what the target remembers of its last transfer is "
                           "damaged: " + MessageOf(status));
     remembers_ = false;
     record_ = IntervalFile();
@@ -322,11 +331,12 @@ Status RefreshTarget::ReadRecord() {
                           kIntervalFileName +
                           "; --adopt replaces all it holds nevertheless");
   }
-  return ReadSourceRecord(context().disk.get(), dir_, record_,
+  return ReadSourceRecord(disk(), dir_, record_,
                           &judged_.source_record);
 }
 
-// Replacing one database by another is what --adopt is for.
+// Refuses another source: replacing one database by another is what --adopt is
+// for.
 Status RefreshTarget::CheckSource() {
   const std::string id = SourceIdOf(options(), plan());
   if (options().adopt || record_.source_database_id == id) {
@@ -362,7 +372,7 @@ Status RefreshTarget::BuildFamilies() {
     shared.comparator = known != nullptr ? known->GetComparator()
                                          : built.final_options.comparator;
     shared.format_version = built.format_version;
-    state()->families.push_back(shared);
+    lanes()->families.push_back(shared);
     built_.push_back(std::move(built));
   }
   NoteMissing();
@@ -380,13 +390,13 @@ void RefreshTarget::NoteFilters() {
     const std::string filter = "column family '" + name +
                                "': the compaction filter " + found->second;
     if (live_->is_borrowed()) {
-      context().report->Note(
+      report()->Note(
           filter + " of the application runs in RocksDB's compactions of it, "
                    "those of this refresh included, and may remove or change "
                    "entries that the source holds");
       continue;
     }
-    context().report->NoteDetail(
+    report()->NoteDetail(
         filter + " that its OPTIONS name was not run; what it removes stays "
                  "until the application compacts");
   }
@@ -404,7 +414,7 @@ Status RefreshTarget::CheckKnown(const Family& family, const BuiltFamily& built,
                           family.description.comparator);
   }
   NoteKept(where, family, built, live_->db()->GetOptions(known),
-           context().report);
+           report());
   return Status::OK();
 }
 
@@ -417,7 +427,7 @@ void RefreshTarget::NoteMissing() {
     return;
   }
   for (const std::string& name : Missing()) {
-    context().report->Note("column family '" + name +
+    report()->Note("column family '" + name +
                            "' is not at the source and stays as it is; "
                            "--drop-missing drops it");
   }
@@ -437,18 +447,18 @@ Status RefreshTarget::CreateFamilies() {
       if (!status.ok()) {
         return status;
       }
-      context().report->Note("column family '" + name + "' was created");
+      report()->Note("column family '" + name + "' was created");
     }
     planned_.push_back(*live_->FindFamily(name));
-    state()->families[i].comparator = planned_.back().handle->GetComparator();
+    lanes()->families[i].comparator = planned_.back().handle->GetComparator();
   }
   return Status::OK();
 }
 
-// Replicas of earlier versions may stand there; nothing of this refresh takes a
-// snapshot before. Keys that an application's database is given are flushed
-// before it is judged. A directory is given none, because the source was told
-// already what it holds.
+// Raises the sequence of a replica of an earlier version, before anything of
+// this refresh takes a snapshot. Keys that an application's database is given
+// for that are flushed before it is judged. A directory is given none, because
+// the source was told already what it holds.
 Status RefreshTarget::LeaveZero() {
   const std::vector<rocksdb::ColumnFamilyHandle*> handles =
       HandlesOf(live_->families());
@@ -457,7 +467,7 @@ Status RefreshTarget::LeaveZero() {
           ? LeaveSequenceZero(live_->db(), handles, &left_zero_)
           : SpendFirstSequence(live_->db(), handles, &left_zero_);
   if (left_zero_) {
-    context().report->Note(
+    report()->Note(
         std::string("the target stood ") + kAtZero +
         "; it does not stand there any more");
   }
@@ -465,23 +475,18 @@ Status RefreshTarget::LeaveZero() {
   return status;
 }
 
-Status RefreshTarget::Create() {
-  resumes_ = false;
+Status RefreshTarget::Create(
+    const std::shared_ptr<rocksdb::FileSystem>& /*file_system*/,
+    std::optional<JournalTargetFiles>* held) {
   const Status status = Own(OpenToWrite());
-  return status.ok() ? CreateFamilies() : status;
-}
-
-Status RefreshTarget::ClearStaging(const ReceivedChunks& received) {
-  std::set<std::string> kept;
-  for (const StagedChunk& chunk : received.staged) {
-    const ChunkEnd& end = chunk.record.chunk;
-    kept.insert(StagedName(end.part_id, end.ordinal));
+  if (!status.ok()) {
+    return status;
   }
-  return context().workspace->ClearStagingBut(kept);
+  *held = FilesOf(judged_, live_->db());
+  return CreateFamilies();
 }
 
 std::unique_ptr<ChunkStore> RefreshTarget::MakeStore(JournalFile* journal) {
-  journal_ = journal;
   std::vector<IngestFamily> families;
   for (const FamilyHandle& family : planned_) {
     families.push_back({family.handle, false});
@@ -490,36 +495,30 @@ std::unique_ptr<ChunkStore> RefreshTarget::MakeStore(JournalFile* journal) {
   rules.over_data = true;
   gate_ = std::make_unique<IngestGate>(
       [this] { return IsBehind(live_->db(), planned_); },
-      options().min_rate_bytes_per_sec, context().failure->stop());
+      options().min_rate_bytes_per_sec, failure()->stop());
   rules.admit = [this](uint64_t bytes) { return gate_->Pass(bytes); };
   auto made = std::make_unique<Ingestor>(
-      live_->db(), std::move(families), journal, state()->sync_chunks,
+      live_->db(), std::move(families), journal, lanes()->sync_chunks,
       2 * plan().opened.lanes, rules);
   ingestor_ = made.get();
   return made;
 }
 
-Status RefreshTarget::Begin() {
-  return resumes_ ? Status::OK()
-                  : journal_->Append(JournalRecordType::kTargetFiles,
-                                     FilesOf(judged_, live_->db()));
-}
-
 Status RefreshTarget::Finish() {
-  StageClock clock(&state()->counters.stages, Stage::kIngest);
+  StageClock clock(&lanes()->counters.stages, Stage::kIngest);
   // RocksDB looks into the tables that a chunk may overlap. A chunk that the
   // disk changed since it was checked says as much of the disk.
   Status status = Own(ingestor_->IngestDeferred(&clock));
   FaultPoint("Refresh:AllIngested");
   if (status.ok() && replica_.db != nullptr) {
     for (const std::string& note : CrowdedLevel0(live_->db(), planned_)) {
-      context().report->Note(note);
+      report()->Note(note);
     }
   }
   JournalState journal;
   if (status.ok() && !is_alone()) {
-    status = ReadJournalState(context().disk.get(),
-                              context().workspace->journal_path(), &journal);
+    status = ReadJournalState(disk(),
+                              workspace()->journal_path(), &journal);
   }
   return status.ok()
              ? Own(RecordIntervals(options(), plan(), live_->db(), planned_,
@@ -532,7 +531,7 @@ Status RefreshTarget::DigestPart(const Part& part, DigestReply* reply) {
   const ReadCounter counter(&read_bytes_);
   return Own(DigestInterval(
       live_->db(), planned_[part.family].handle, part.interval,
-      kDigestReadaheadBytes, [this] { return context().failure->failed(); },
+      kDigestReadaheadBytes, [this] { return failure()->failed(); },
       reply));
 }
 
@@ -542,7 +541,7 @@ Status RefreshTarget::IndexPart(const Part& part, const KeyInterval& piece,
   const ReadCounter counter(&read_bytes_);
   return Own(compared_.Index(
       live_->db(), planned_[part.family].handle, is_alone(), piece,
-      [this] { return context().failure->failed(); }, index, rest));
+      [this] { return failure()->failed(); }, index, rest));
 }
 
 Status RefreshTarget::FindOutermost(const Part& part,
@@ -574,12 +573,6 @@ bool RefreshTarget::is_alone() const {
          std::none_of(planned_.begin(), planned_.end(), is_fifo);
 }
 
-Status RefreshTarget::Distrust(const Status& difference) {
-  HealthFile fault = MakeFault(ReplicaFault::kDifferent, MessageOf(difference),
-                               options().selection);
-  return RecordFault(context().disk.get(), dir_, &fault);
-}
-
 Status RefreshTarget::Close(JournalFile* journal) {
   const Status status = journal->Sync();
   return status.ok() ? journal->Close() : status;
@@ -597,7 +590,7 @@ Status RefreshTarget::DropMissing() {
     if (!status.ok()) {
       return status;
     }
-    context().report->Note("column family '" + name + "' was dropped");
+    report()->Note("column family '" + name + "' was dropped");
   }
   return Status::OK();
 }
@@ -606,10 +599,10 @@ Status RefreshTarget::Record(const Summary& summary) {
   Status status = DropMissing();
   // One of another transfer than the covers counts as none.
   if (status.ok()) {
-    status = WriteSourceRecord(context().disk.get(), dir_, plan());
+    status = WriteSourceRecord(disk(), dir_, plan());
   }
   if (status.ok()) {
-    status = WriteIntervals(context().disk.get(), dir_, intervals_);
+    status = WriteIntervals(disk(), dir_, intervals_);
   }
   if (!status.ok()) {
     return status;
@@ -622,36 +615,34 @@ Status RefreshTarget::Record(const Summary& summary) {
   FaultPoint("Refresh:SummaryWritten");
   // All was compared, and what differed has come.
   if (status.ok()) {
-    status = ClearFault(context().disk.get(), dir_, context().fault);
+    status = ClearFault(disk(), dir_, fault());
   }
   FaultPoint("Refresh:FaultCleared");
   return status;
 }
 
-// A failure here fails nothing, because the target is complete; but damage that
-// is found is told.
-Status RefreshTarget::Settle() {
+Status RefreshTarget::CompactAndClose() {
   Status status;
   Status damage;
   // RocksDB compacts an application's open database by itself.
   if (options().compact && is_alone()) {
-    context().report->SetPhase("compact");
+    report()->SetPhase("compact");
     status =
-        Own(CompactDeltas(live_->db(), planned_, context().failure->stop()));
+        Own(CompactDeltas(live_->db(), planned_, failure()->stop()));
     if (EndStateOf(status) == EndState::kCorrupt) {
       damage = status;
     } else if (!status.ok()) {
-      context().report->Say(
+      report()->Say(
           "deltas were not all compacted, which the next refresh resumes: " +
           MessageOf(status));
     }
     status = RecordTables(live_->db(), planned_, &intervals_);
     if (status.ok()) {
-      status = WriteIntervals(context().disk.get(), dir_, intervals_);
+      status = WriteIntervals(disk(), dir_, intervals_);
     }
     FaultPoint("Refresh:CompactionRecorded");
     TakeLevels();
-    FillSummary(&last_summary_);
+    FillLevels(&last_summary_);
     status = status.ok() ? WriteSummary(last_summary_) : status;
   }
   const bool closes = !live_->is_borrowed();
@@ -659,13 +650,13 @@ Status RefreshTarget::Settle() {
   status = status.ok() ? closed : status;
   if (status.ok() && closes && left_zero_) {
     // Nothing that was ingested may have recorded the new sequence.
-    status = RaiseLastSequence(context().disk.get(), dir_,
+    status = RaiseLastSequence(disk(), dir_,
                                plan().opened.snapshot_sequence);
   }
-  const Status removed = context().workspace->Remove();
+  const Status removed = workspace()->Remove();
   status = status.ok() ? removed : status;
   if (!status.ok()) {
-    context().report->Say("the target is complete, but not all was put away: " +
+    report()->Say("the target is complete, but not all was put away: " +
                           MessageOf(status));
   }
   return damage;

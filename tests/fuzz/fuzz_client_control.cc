@@ -109,7 +109,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Gate gate(fuzz::Gate::Tests::kTarget);
   fuzz::ScriptDialer dialer(control, &gate, input);
   SourceSessionOptions options;
-  options.on_fail = [&gate](const Status&, const std::string&) {
+  options.on_fail = [&gate](const Status&) {
     gate.Close();
   };
   std::unique_ptr<SourceSession> session;

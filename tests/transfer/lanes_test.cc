@@ -119,8 +119,8 @@ Summary PullMetered(const ScratchDir& dir, const std::string& target,
   options.method = PullMethod::kIngest;
   MeteredDialer dialer(server.address(), meter);
   Summary summary;
-  Puller puller(options, &dialer, [](const PullContext* context) {
-    return std::make_unique<SeedTarget>(context);
+  Puller puller(options, &dialer, [](const TargetInputs& inputs) {
+    return std::make_unique<SeedTarget>(inputs);
   });
   REQUIRE_OK(puller.Run(&summary));
   return summary;

@@ -156,8 +156,8 @@ TEST_CASE("Lanes that wait their turn under a cap are not too slow",
   options.source.name = "db";
   options.lanes = 16;
   Puller puller(options, transport.dialer.get(),
-                [](const PullContext* context) {
-                  return std::make_unique<SeedTarget>(context);
+                [](const TargetInputs& inputs) {
+                  return std::make_unique<SeedTarget>(inputs);
                 });
   Summary summary;
   const rocksdb::Status status = puller.Run(&summary);

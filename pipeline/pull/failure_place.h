@@ -1,0 +1,86 @@
+// Says where an operation failed, as data; its text is what logs and JSON show.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace sstferry {
+
+// Names the part of an operation that saw a failure.
+enum class FailedPart : uint8_t {
+  kNone,            // nothing failed
+  kTarget,
+  kTargetDatabase,  // RocksDB told of it by itself
+  kTargetLane,
+  kSource,
+  kVerify,
+  kVerifyLane,
+  kAfterSwap,       // the hook after an exchange
+  kPlan,
+  kStatus,
+  kList,
+};
+
+struct FailurePlace {
+  FailurePlace() = default;
+  FailurePlace(FailedPart seen_by) : part(seen_by) {}  // NOLINT: implicit
+  // Returns a lane of one of the parts that have lanes.
+  static FailurePlace Lane(FailedPart part, uint32_t lane) {
+    FailurePlace place(part);
+    place.lane = lane;
+    return place;
+  }
+  static FailurePlace Source(std::string side, std::string address) {
+    FailurePlace place(FailedPart::kSource);
+    place.side = std::move(side);
+    place.address = std::move(address);
+    return place;
+  }
+  // Returns "target lane 3", "left source HOST:PORT"; empty for kNone.
+  std::string ToString() const;
+
+  FailedPart part = FailedPart::kNone;
+  uint32_t lane = 0;    // of kTargetLane and kVerifyLane
+  std::string address;  // of kSource
+  std::string side;     // of a comparison: "left" or "right"; else empty
+};
+
+inline std::string FailurePlace::ToString() const {
+  std::string text;
+  switch (part) {
+    case FailedPart::kNone:
+      break;
+    case FailedPart::kTarget:
+    case FailedPart::kAfterSwap:
+      text = "target";
+      break;
+    case FailedPart::kTargetDatabase:
+      text = "target database";
+      break;
+    case FailedPart::kTargetLane:
+      text = "target lane " + std::to_string(lane);
+      break;
+    case FailedPart::kSource:
+      text = "source" + (address.empty() ? "" : " " + address);
+      break;
+    case FailedPart::kVerify:
+      text = "verify";
+      break;
+    case FailedPart::kVerifyLane:
+      text = "verify lane " + std::to_string(lane);
+      break;
+    case FailedPart::kPlan:
+      text = "plan";
+      break;
+    case FailedPart::kStatus:
+      text = "status";
+      break;
+    case FailedPart::kList:
+      text = "ls";
+      break;
+  }
+  return side.empty() ? text : side + " " + text;
+}
+
+}  // namespace sstferry
