@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "format/codec.h"
 #include "format/coding.h"
 #include "format/digest.h"
 
@@ -159,19 +160,22 @@ void Number(Archive& archive, const char* name, T& value,
 }
 
 template <typename Message>
-void EncodeFields(const Message& message, std::string* out) {
+void Encode(const Message& message, std::string* out) {
   FieldEncoder encoder(out);
   Fields(encoder, message);
 }
 
 template <typename Message>
-[[nodiscard]] rocksdb::Status DecodeFields(const char* what,
-                                           const rocksdb::Slice& payload,
-                                           Message* message) {
-  Decoder in(what, payload);
+rocksdb::Status Decode(const rocksdb::Slice& payload, Message* message) {
+  Decoder in(Message::kName, payload);
   FieldDecoder decoder(&in);
   Fields(decoder, *message);
   return in.Finish();
 }
+
+// For the one .cc file of a message, which then sees its Fields().
+#define SSTFERRY_CODEC(Message)                        \
+  template void Encode(const Message&, std::string*);  \
+  template rocksdb::Status Decode(const rocksdb::Slice&, Message*);
 
 }  // namespace sstferry

@@ -28,7 +28,7 @@ template <typename Batch, typename Item>
                                           std::vector<Item> Batch::*items,
                                           std::vector<Item>* out) {
   Batch batch;
-  const rocksdb::Status status = batch.DecodeFrom(payload);
+  const rocksdb::Status status = Decode(payload, &batch);
   out->insert(out->end(), std::make_move_iterator((batch.*items).begin()),
               std::make_move_iterator((batch.*items).end()));
   return status;

@@ -32,7 +32,7 @@ void Fields(A& a, M& m) {
 
 void EncodeHealthFile(const HealthFile& health, std::string* out) {
   std::string payload;
-  EncodeFields(health, &payload);
+  Encode(health, &payload);
   SealFile(kHealthMagic, payload, out);
 }
 
@@ -42,7 +42,7 @@ Status DecodeHealthFile(const Slice& file, HealthFile* health) {
   Status status = UnsealFile("health record", kHealthMagic,
                              kMaxHealthPayloadBytes, file, &payload);
   if (status.ok()) {
-    status = DecodeFields("health record", payload, health);
+    status = Decode(payload, health);
   }
   return status;
 }

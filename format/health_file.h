@@ -32,6 +32,8 @@ inline constexpr uint8_t kMaxReplicaFault = 2;
 const char* ReplicaFaultName(ReplicaFault fault);
 
 struct HealthFile {
+  static constexpr char kName[] = "health record";
+
   ReplicaFault fault = ReplicaFault::kNone;
   TransferId id{};             // of this finding, random
   uint64_t found_seconds = 0;  // since 1970

@@ -52,7 +52,7 @@ void Fields(A& a, M& m) {
 
 Status EncodeIntervalFile(const IntervalFile& intervals, std::string* out) {
   std::string payload;
-  EncodeFields(intervals, &payload);
+  Encode(intervals, &payload);
   if (payload.size() > kMaxIntervalPayloadBytes) {
     return MakeStatus(EndState::kRefused,
                       "interval records: expected at most " +
@@ -100,7 +100,7 @@ Status DecodeIntervalFile(const Slice& file, IntervalFile* intervals) {
   Slice payload;
   const Status status = UnsealFile("interval records", kIntervalMagic,
                                    kMaxIntervalPayloadBytes, file, &payload);
-  return status.ok() ? DecodeFields("interval records", payload, intervals) : status;
+  return status.ok() ? Decode(payload, intervals) : status;
 }
 
 }  // namespace sstferry

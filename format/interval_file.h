@@ -46,6 +46,8 @@ struct RecordedFamily {
 };
 
 struct IntervalFile {
+  static constexpr char kName[] = "interval records";
+
   TransferId transfer_id{};           // the transfer that wrote this file
   std::string source_database_id;
   uint64_t sequence = 0;              // the source's, of that transfer

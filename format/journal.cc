@@ -116,56 +116,6 @@ const char* JournalRecordTypeName(JournalRecordType type) {
   return "unknown";
 }
 
-void JournalTransfer::EncodeTo(std::string* out) const {
-  EncodeFields(*this, out);
-}
-Status JournalTransfer::DecodeFrom(const Slice& payload) {
-  return DecodeFields("JournalTransfer", payload, this);
-}
-
-void JournalPlan::EncodeTo(std::string* out) const {
-  EncodeFields(*this, out);
-}
-Status JournalPlan::DecodeFrom(const Slice& payload) {
-  return DecodeFields("JournalPlan", payload, this);
-}
-
-void JournalChunk::EncodeTo(std::string* out) const {
-  EncodeFields(*this, out);
-}
-Status JournalChunk::DecodeFrom(const Slice& payload) {
-  content = Digest128();  // not there with other kinds
-  return DecodeFields("JournalChunk", payload, this);
-}
-
-void JournalIngested::EncodeTo(std::string* out) const {
-  EncodeFields(*this, out);
-}
-Status JournalIngested::DecodeFrom(const Slice& payload) {
-  return DecodeFields("JournalIngested", payload, this);
-}
-
-void JournalTargetFiles::EncodeTo(std::string* out) const {
-  EncodeFields(*this, out);
-}
-Status JournalTargetFiles::DecodeFrom(const Slice& payload) {
-  return DecodeFields("JournalTargetFiles", payload, this);
-}
-
-void JournalPartDone::EncodeTo(std::string* out) const {
-  EncodeFields(*this, out);
-}
-Status JournalPartDone::DecodeFrom(const Slice& payload) {
-  return DecodeFields("JournalPartDone", payload, this);
-}
-
-void JournalComplete::EncodeTo(std::string* out) const {
-  EncodeFields(*this, out);
-}
-Status JournalComplete::DecodeFrom(const Slice& payload) {
-  return DecodeFields("JournalComplete", payload, this);
-}
-
 Status CheckJournalMagic(const Slice& journal) {
   const size_t bytes =
       std::min<size_t>(journal.size(), kJournalMagicBytes);
@@ -221,5 +171,13 @@ Status ReadJournalRecord(const Slice& journal, uint64_t offset,
   record->total_bytes = kJournalHeaderBytes + record->payload.size();
   return Status::OK();
 }
+
+SSTFERRY_CODEC(JournalTransfer)
+SSTFERRY_CODEC(JournalPlan)
+SSTFERRY_CODEC(JournalChunk)
+SSTFERRY_CODEC(JournalIngested)
+SSTFERRY_CODEC(JournalTargetFiles)
+SSTFERRY_CODEC(JournalPartDone)
+SSTFERRY_CODEC(JournalComplete)
 
 }  // namespace sstferry

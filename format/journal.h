@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "format/codec.h"
 #include "format/frame.h"
 #include "format/limits.h"
 #include "format/messages.h"
@@ -50,6 +51,8 @@ inline constexpr char kCloneSwapMode[] = "clone swap";
 inline constexpr char kRefreshAllMode[] = "refresh all";
 
 struct JournalTransfer {
+  static constexpr char kName[] = "JournalTransfer";
+
   TransferId transfer_id{};
   std::string source;              // as given by the operator
   std::string source_database_id;
@@ -70,23 +73,23 @@ struct JournalTransfer {
   // The finding (format/health_file.h) that TARGET_DIR had when the pull
   // began, which made it compare everything; zeros: none.
   TransferId mends{};
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const JournalTransfer&,
                          const JournalTransfer&) = default;
 };
 
 // One message of the plan, as its source sent it.
 struct JournalPlan {
+  static constexpr char kName[] = "JournalPlan";
+
   FrameType type = FrameType::kOpened;
   uint16_t flags = 0;
   std::string payload;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const JournalPlan&, const JournalPlan&) = default;
 };
 
 struct JournalChunk {
+  static constexpr char kName[] = "JournalChunk";
+
   ChunkEnd chunk;
   PartKind kind = PartKind::kRebuilt;
   // The SST's unique id (creating database id, session id and file number from
@@ -96,18 +99,16 @@ struct JournalChunk {
   uint64_t original_file_number = 0;
   bool unchecked = false;  // its blocks have no checksums
   Digest128 content{};     // of a unit: XXH3-128 of its bytes
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const JournalChunk&, const JournalChunk&) = default;
 };
 
 // Marks a chunk of a refresh as ingested. The target's MANIFEST does not show
 // that, because compactions may merge the chunk with other files at any time.
 struct JournalIngested {
+  static constexpr char kName[] = "JournalIngested";
+
   uint32_t part_id = 0;
   uint32_t ordinal = 0;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const JournalIngested&,
                          const JournalIngested&) = default;
 };
@@ -116,27 +117,27 @@ struct JournalIngested {
 // examined them, without the files of chunks. A different set later shows that
 // another process wrote to the database.
 struct JournalTargetFiles {
+  static constexpr char kName[] = "JournalTargetFiles";
+
   std::string database_id;  // RocksDB's identity of the target
   Digest128 files;          // over the requested families; see FORMAT.md
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const JournalTargetFiles&,
                          const JournalTargetFiles&) = default;
 };
 
 struct JournalPartDone {
+  static constexpr char kName[] = "JournalPartDone";
+
   uint32_t part_id = 0;
   Totals totals;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const JournalPartDone&,
                          const JournalPartDone&) = default;
 };
 
 struct JournalComplete {
+  static constexpr char kName[] = "JournalComplete";
+
   Totals totals;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const JournalComplete&,
                          const JournalComplete&) = default;
 };

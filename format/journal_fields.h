@@ -43,6 +43,8 @@ void Fields(A& a, M& m) {
   a.Bool("unchecked", m.unchecked);
   if (m.kind == PartKind::kUnit) {
     a.Digest("content", m.content);
+  } else if constexpr (!std::is_const_v<M>) {
+    m.content = Digest128();  // not there with other kinds
   }
 }
 

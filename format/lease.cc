@@ -58,7 +58,7 @@ Status EncodeLease(const Lease& lease, std::string* out) {
                       "is too long to be recorded");
   }
   std::string payload;
-  EncodeFields(lease, &payload);
+  Encode(lease, &payload);
   if (payload.size() > kMaxLeasePayloadBytes) {
     return MakeStatus(EndState::kRefused, "lease: too long to be recorded");
   }
@@ -74,7 +74,7 @@ Status DecodeLease(const Slice& file, Lease* lease) {
     return status;
   }
   *lease = Lease();
-  return DecodeFields("lease", payload, lease);
+  return Decode(payload, lease);
 }
 
 uint64_t LeaseSecondsLeft(const Lease& lease, uint64_t now_seconds,

@@ -21,6 +21,8 @@ inline constexpr uint32_t kMaxPathBytes = 4096;
 inline constexpr uint64_t kMaxLeaseSeconds = 31ull * 86400;
 
 struct Lease {
+  static constexpr char kName[] = "lease";
+
   TransferId transfer_id{};
   std::string database;        // NAME of the served database
   std::string directory;       // the source's, with symbolic links resolved

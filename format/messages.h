@@ -2,11 +2,11 @@
 // file (plain, or compressed as in format/wire_compression.h). Byte
 // layouts and the conversation: format/FORMAT.md.
 //
-// Each message has EncodeTo(), which appends, and DecodeFrom(), which reads
-// exactly one whole payload. DecodeFrom() checks every length and count against
+// Encode() appends a message, Decode() reads exactly one whole payload
+// (format/codec.h). Decode() checks every length and count against
 // format/limits.h before it uses it, refuses trailing bytes with Corruption and
-// leaves *this unspecified on error. No function here allocates more than the
-// payload's size times a small constant.
+// leaves the message unspecified on error. No function here allocates more than
+// the payload's size times a small constant.
 //
 // The sender enforces the limits of keys, names and counts before it encodes.
 // Only texts for display (message, where, notes, reason) are cut to fit.

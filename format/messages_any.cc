@@ -13,19 +13,8 @@ Totals& Totals::operator+=(const Totals& other) {
   return *this;
 }
 
-void Hello::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
-Status Hello::DecodeFrom(const Slice& payload) {
-  return DecodeFields("Hello", payload, this);
-}
-
-void HelloAck::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
-Status HelloAck::DecodeFrom(const Slice& payload) {
-  return DecodeFields("HelloAck", payload, this);
-}
-
-void End::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
-Status End::DecodeFrom(const Slice& payload) {
-  return DecodeFields("End", payload, this);
-}
+SSTFERRY_CODEC(Hello)
+SSTFERRY_CODEC(HelloAck)
+SSTFERRY_CODEC(End)
 
 }  // namespace sstferry

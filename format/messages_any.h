@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "format/codec.h"
 #include "format/digest.h"
 #include "format/end_state.h"
 #include "format/types.h"
@@ -56,6 +57,8 @@ struct Totals {
 enum class ConnectionKind : uint8_t { kControl = 0, kLane = 1 };
 
 struct Hello {
+  static constexpr char kName[] = "Hello";
+
   uint16_t oldest_version = kOldestProtocolVersion;
   uint16_t newest_version = kProtocolVersion;
   uint64_t features = kSupportedFeatures;
@@ -65,27 +68,25 @@ struct Hello {
   std::string software;         // "sstferry 0.1.0"
   std::string rocksdb_version;  // "7.8.3"
   uint32_t max_format_version = 0;   // of SST files, that this side can read
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Hello&, const Hello&) = default;
 };
 
 struct HelloAck {
+  static constexpr char kName[] = "HelloAck";
+
   uint16_t version = kProtocolVersion;  // the newest that both sides support
   uint64_t features = 0;                // those of both sides
   std::string software;
   std::string rocksdb_version;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const HelloAck&, const HelloAck&) = default;
 };
 
 struct End {
+  static constexpr char kName[] = "End";
+
   EndState state = EndState::kOk;
   std::string message;
   std::string where;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const End&, const End&) = default;
 };
 

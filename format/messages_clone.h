@@ -14,13 +14,13 @@ namespace sstferry {
 
 // Precedes the files of a clone: how they are cut.
 struct CloneSet {
+  static constexpr char kName[] = "CloneSet";
+
   uint64_t unit_bytes = 0;
   uint32_t file_count = 0;  // CloneFile items that follow
   // Over everything that the files hold (rocksdb/file_identity.h). All zero:
   // not known.
   Digest128 content{};
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const CloneSet&, const CloneSet&) = default;
 };
 
@@ -29,9 +29,9 @@ size_t EncodedBytes(const CloneFile& item);
 
 // Part of the list of files, which takes as many of these as needed.
 struct CloneFiles {
+  static constexpr char kName[] = "CloneFiles";
+
   std::vector<CloneFile> files;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const CloneFiles&, const CloneFiles&) = default;
 };
 

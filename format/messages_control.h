@@ -16,15 +16,15 @@ namespace sstferry {
 
 // Asks which databases are served; the payload is empty.
 struct ListRequest {
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  static constexpr char kName[] = "ListRequest";
+
   friend bool operator==(const ListRequest&, const ListRequest&) = default;
 };
 
 struct ListReply {
+  static constexpr char kName[] = "ListReply";
+
   std::vector<std::string> names;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const ListReply&, const ListReply&) = default;
 };
 
@@ -41,6 +41,8 @@ enum class SnapshotUse : uint8_t {
 };
 
 struct OpenRequest {
+  static constexpr char kName[] = "OpenRequest";
+
   std::string database;               // NAME; its alphabet is checked
   Purpose purpose = Purpose::kPull;
   std::vector<std::string> families;  // empty: all
@@ -69,8 +71,6 @@ struct OpenRequest {
   // With kLatest: the transfer that TARGET_DIR holds; zeros: it holds nothing.
   // A snapshot that may be older is none for it.
   TransferId newer_than{};
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const OpenRequest&, const OpenRequest&) = default;
 };
 
@@ -84,6 +84,8 @@ struct Place {
 };
 
 struct Opened {
+  static constexpr char kName[] = "Opened";
+
   TransferId transfer_id{};
   std::string source_database_id;
   uint64_t snapshot_sequence = 0;
@@ -110,8 +112,6 @@ struct Opened {
   // 1970, before which its last flush was. 0: not so, or not known.
   uint64_t unlogged_since_seconds = 0;
   std::vector<OtherFile> other_files;  // of a seed
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Opened&, const Opened&) = default;
 };
 
@@ -128,14 +128,14 @@ struct FamilyDescription {
 };
 
 struct Family {
+  static constexpr char kName[] = "Family";
+
   uint32_t index = 0;  // families are numbered 0, 1, ... in a transfer
   FamilyDescription description;
   uint32_t format_version = 0;  // of the chunks to come
   uint64_t estimated_entries = 0;
   uint64_t estimated_bytes = 0;
   uint32_t source_files = 0;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Family&, const Family&) = default;
 };
 
@@ -145,9 +145,9 @@ size_t EncodedBytes(const Part& item);
 // Part of a plan, which takes as many of these as needed; ids ascend without
 // gaps.
 struct Parts {
+  static constexpr char kName[] = "Parts";
+
   std::vector<Part> parts;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Parts&, const Parts&) = default;
 };
 
@@ -174,32 +174,34 @@ struct PlanItem {
 size_t EncodedBytes(const PlanItem& item);
 
 struct PlanItems {
+  static constexpr char kName[] = "PlanItems";
+
   std::vector<PlanItem> items;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const PlanItems&, const PlanItems&) = default;
 };
 
 struct PlanEnd {
+  static constexpr char kName[] = "PlanEnd";
+
   uint32_t part_count = 0;
   uint64_t estimated_bytes = 0;
   uint32_t interval_count = 0;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const PlanEnd&, const PlanEnd&) = default;
 };
 
 // Ping and Pong: the receiver of a Ping answers with a Pong of the same token.
 struct Ping {
+  static constexpr char kName[] = "Ping";
+
   uint64_t token = 0;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Ping&, const Ping&) = default;
 };
 
 // The source's counters and its stage clock, since the start. Stages are
 // lane-microseconds, summed over lanes.
 struct Stats {
+  static constexpr char kName[] = "Stats";
+
   uint64_t entries = 0;
   uint64_t sst_bytes = 0;
   uint64_t wire_bytes = 0;
@@ -210,26 +212,24 @@ struct Stats {
   // The part of send_wait in which lanes waited for the connection (or for the
   // source's own rate limit) and did no work.
   uint64_t send_blocked_micros = 0;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Stats&, const Stats&) = default;
 };
 
 // With WireCompression::kAuto: switches the lanes' compression on or off.
 struct Compress {
+  static constexpr char kName[] = "Compress";
+
   bool on = false;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Compress&, const Compress&) = default;
 };
 
 // Asks for the bytes of one of Opened::other_files from `offset` on. Offset 0
 // makes the source read the file anew.
 struct OtherFileRequest {
+  static constexpr char kName[] = "OtherFileRequest";
+
   std::string name;
   uint64_t offset = 0;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const OtherFileRequest&,
                          const OtherFileRequest&) = default;
 };
@@ -239,14 +239,14 @@ inline constexpr uint32_t kMaxOtherPartBytes = 128u << 10;
 
 // Answers an OtherFileRequest.
 struct OtherFilePart {
+  static constexpr char kName[] = "OtherFilePart";
+
   std::string problem;  // why the file cannot come; empty: it can
   uint64_t file_bytes = 0;
   Digest128 content{};      // of the whole file
   // At the source fewer accounts can read it than can read the database.
   bool is_private = false;
   std::string bytes;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const OtherFilePart&, const OtherFilePart&) = default;
 };
 
@@ -263,18 +263,18 @@ size_t EncodedBytes(const ReceivedPart& item);
 // Sent before Finish in a resumed transfer: parts that the source need not
 // send, so that its totals cover all. As many messages as needed.
 struct Received {
+  static constexpr char kName[] = "Received";
+
   std::vector<ReceivedPart> parts;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Received&, const Received&) = default;
 };
 
 // Finish (target) and Finished (source): totals per family in index order.
 struct Finish {
+  static constexpr char kName[] = "Finish";
+
   std::vector<Totals> families;
   Stats stats;  // the sender's; final values of its stages
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Finish&, const Finish&) = default;
 };
 

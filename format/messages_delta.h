@@ -12,21 +12,21 @@ namespace sstferry {
 
 // Asks for the digests of a part's groups of entries (FORMAT.md, "Groups").
 struct GroupRequest {
+  static constexpr char kName[] = "GroupRequest";
+
   uint32_t part_id = 0;
   uint32_t group_entries = 1;  // desired mean
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const GroupRequest&, const GroupRequest&) = default;
 };
 
 struct GroupReply {
+  static constexpr char kName[] = "GroupReply";
+
   uint64_t entries = 0;
   uint64_t key_value_bytes = 0;
   Digest128 content;  // over the digests of all entries
   // In key order; none: the part has no entries, or too many to be told.
   std::vector<Digest128> groups;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const GroupReply&, const GroupReply&) = default;
 };
 
@@ -63,6 +63,8 @@ inline constexpr uint8_t kMaxDeltaBasis = 2;
 
 // Asks for the delta chunk of a part, in as many messages as needed.
 struct DeltaRequest {
+  static constexpr char kName[] = "DeltaRequest";
+
   uint32_t part_id = 0;
   // Only the first message has what follows, up to `groups`.
   bool begins = false;
@@ -75,8 +77,6 @@ struct DeltaRequest {
   std::vector<uint32_t> groups;     // ascending
   std::vector<GroupEntry> entries;  // in key order
   bool complete = false;            // the last message
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const DeltaRequest&, const DeltaRequest&) = default;
 };
 

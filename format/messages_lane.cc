@@ -27,83 +27,18 @@ bool PutBackShared(const Slice& before, GroupEntry* entry) {
   return true;
 }
 
-void PartRequest::EncodeTo(std::string* out) const {
-  EncodeFields(*this, out);
-}
-Status PartRequest::DecodeFrom(const Slice& payload) {
-  return DecodeFields("PartRequest", payload, this);
-}
-
-void ChunkBegin::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
-Status ChunkBegin::DecodeFrom(const Slice& payload) {
-  return DecodeFields("ChunkBegin", payload, this);
-}
-
-void ChunkAck::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
-Status ChunkAck::DecodeFrom(const Slice& payload) {
-  return DecodeFields("ChunkAck", payload, this);
-}
-
-void ChunkEnd::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
-Status ChunkEnd::DecodeFrom(const Slice& payload) {
-  return DecodeFields("ChunkEnd", payload, this);
-}
-
-void PartEnd::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
-Status PartEnd::DecodeFrom(const Slice& payload) {
-  return DecodeFields("PartEnd", payload, this);
-}
-
-void DigestRequest::EncodeTo(std::string* out) const {
-  EncodeFields(*this, out);
-}
-Status DigestRequest::DecodeFrom(const Slice& payload) {
-  return DecodeFields("DigestRequest", payload, this);
-}
-
-void UnitDigestRequest::EncodeTo(std::string* out) const {
-  EncodeFields(*this, out);
-}
-Status UnitDigestRequest::DecodeFrom(const Slice& payload) {
-  return DecodeFields("UnitDigestRequest", payload, this);
-}
-
-void DigestReply::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
-Status DigestReply::DecodeFrom(const Slice& payload) {
-  return DecodeFields("DigestReply", payload, this);
-}
-
-void GroupRequest::EncodeTo(std::string* out) const {
-  EncodeFields(*this, out);
-}
-Status GroupRequest::DecodeFrom(const Slice& payload) {
-  return DecodeFields("GroupRequest", payload, this);
-}
-
-void GroupReply::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
-Status GroupReply::DecodeFrom(const Slice& payload) {
-  return DecodeFields("GroupReply", payload, this);
-}
-
-void DeltaRequest::EncodeTo(std::string* out) const {
-  EncodeFields(*this, out);
-}
-Status DeltaRequest::DecodeFrom(const Slice& payload) {
-  return DecodeFields("DeltaRequest", payload, this);
-}
-
-void EntriesRequest::EncodeTo(std::string* out) const {
-  EncodeFields(*this, out);
-}
-Status EntriesRequest::DecodeFrom(const Slice& payload) {
-  return DecodeFields("EntriesRequest", payload, this);
-}
-
-void EntriesReply::EncodeTo(std::string* out) const {
-  EncodeFields(*this, out);
-}
-Status EntriesReply::DecodeFrom(const Slice& payload) {
-  return DecodeFields("EntriesReply", payload, this);
-}
+SSTFERRY_CODEC(PartRequest)
+SSTFERRY_CODEC(ChunkBegin)
+SSTFERRY_CODEC(ChunkAck)
+SSTFERRY_CODEC(ChunkEnd)
+SSTFERRY_CODEC(PartEnd)
+SSTFERRY_CODEC(DigestRequest)
+SSTFERRY_CODEC(UnitDigestRequest)
+SSTFERRY_CODEC(DigestReply)
+SSTFERRY_CODEC(GroupRequest)
+SSTFERRY_CODEC(GroupReply)
+SSTFERRY_CODEC(DeltaRequest)
+SSTFERRY_CODEC(EntriesRequest)
+SSTFERRY_CODEC(EntriesReply)
 
 }  // namespace sstferry

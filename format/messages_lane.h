@@ -12,6 +12,8 @@
 namespace sstferry {
 
 struct PartRequest {
+  static constexpr char kName[] = "PartRequest";
+
   uint32_t part_id = 0;
   // Resume: the key after which the source continues, instead of at the part's
   // begin. The target has received everything up to it. The next chunk's
@@ -26,12 +28,12 @@ struct PartRequest {
   // A delta was asked for, and the target has its chunk: the source sends the
   // end of the part.
   bool of_delta = false;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const PartRequest&, const PartRequest&) = default;
 };
 
 struct ChunkBegin {
+  static constexpr char kName[] = "ChunkBegin";
+
   uint32_t part_id = 0;
   uint32_t ordinal = 0;  // position of the chunk in its part: 0, 1, ...
   PartKind kind = PartKind::kRebuilt;
@@ -39,8 +41,6 @@ struct ChunkBegin {
   // Offset of the first byte that follows: of a unit, the request's open_bytes;
   // else 0.
   uint64_t first_byte = 0;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const ChunkBegin&, const ChunkBegin&) = default;
 };
 
@@ -48,14 +48,16 @@ struct ChunkBegin {
 // is acknowledged once, in their order. So the source sees a target that takes
 // nothing although it answers.
 struct ChunkAck {
+  static constexpr char kName[] = "ChunkAck";
+
   uint32_t part_id = 0;
   uint32_t ordinal = 0;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const ChunkAck&, const ChunkAck&) = default;
 };
 
 struct ChunkEnd {
+  static constexpr char kName[] = "ChunkEnd";
+
   uint32_t part_id = 0;
   uint32_t ordinal = 0;
   uint64_t file_bytes = 0;
@@ -67,56 +69,54 @@ struct ChunkEnd {
   std::string largest;
   // ChunkDigest over the ChunkData frames since its ChunkBegin.
   Digest128 digest;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const ChunkEnd&, const ChunkEnd&) = default;
 };
 
 struct PartEnd {
+  static constexpr char kName[] = "PartEnd";
+
   uint32_t part_id = 0;
   Totals totals;
   // XXH3-128 over the chunks' digests in order.
   Digest128 chain;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const PartEnd&, const PartEnd&) = default;
 };
 
 struct DigestRequest {
+  static constexpr char kName[] = "DigestRequest";
+
   uint32_t family = 0;
   KeyInterval interval;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const DigestRequest&, const DigestRequest&) = default;
 };
 
 // Asks for the digest of the bytes of a clone's unit: a DigestReply without
 // entries.
 struct UnitDigestRequest {
+  static constexpr char kName[] = "UnitDigestRequest";
+
   uint32_t part_id = 0;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const UnitDigestRequest&,
                          const UnitDigestRequest&) = default;
 };
 
 struct DigestReply {
+  static constexpr char kName[] = "DigestReply";
+
   uint64_t entries = 0;
   uint64_t key_value_bytes = 0;
   Digest128 content;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const DigestReply&, const DigestReply&) = default;
 };
 
 // Asks for one page of the keys of an interval, each with a digest of its
 // value. `after` is the last key of the previous page.
 struct EntriesRequest {
+  static constexpr char kName[] = "EntriesRequest";
+
   uint32_t family = 0;
   KeyInterval interval;
   std::optional<std::string> after;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const EntriesRequest&,
                          const EntriesRequest&) = default;
 };
@@ -132,10 +132,10 @@ struct EntryDigest {
 size_t EncodedBytes(const EntryDigest& item);
 
 struct EntriesReply {
+  static constexpr char kName[] = "EntriesReply";
+
   std::vector<EntryDigest> entries;
   bool complete = false;  // no further entry in the interval
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const EntriesReply&, const EntriesReply&) = default;
 };
 

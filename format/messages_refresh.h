@@ -28,9 +28,9 @@ size_t EncodedBytes(const TargetFamily& item);
 
 // Follows the OpenRequest of a refresh, as many messages as needed.
 struct TargetFamilies {
+  static constexpr char kName[] = "TargetFamilies";
+
   std::vector<TargetFamily> families;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const TargetFamilies&,
                          const TargetFamilies&) = default;
 };
@@ -62,9 +62,9 @@ size_t EncodedBytes(const IntervalRecord& item);
 // To the source, after TargetFamilies: the target's interval records. To the
 // target: the interval records to store once the transfer has succeeded.
 struct IntervalRecords {
+  static constexpr char kName[] = "IntervalRecords";
+
   std::vector<IntervalRecord> intervals;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const IntervalRecords&,
                          const IntervalRecords&) = default;
 };
@@ -72,9 +72,9 @@ struct IntervalRecords {
 // Bytes that a source leaves with a target (format/source_record.h), or
 // gets back from it, in as many messages as needed.
 struct SourceRecordPart {
+  static constexpr char kName[] = "SourceRecordPart";
+
   std::string bytes;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const SourceRecordPart&,
                          const SourceRecordPart&) = default;
 };

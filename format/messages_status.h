@@ -12,30 +12,32 @@ namespace sstferry {
 
 // Asks for the source's snapshots.
 struct StatusRequest {
+  static constexpr char kName[] = "StatusRequest";
+
   std::string database;  // NAME; empty: all that the sender may read
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const StatusRequest&, const StatusRequest&) = default;
 };
 
 // The snapshots of databases that the asking target may read.
 struct StatusReply {
+  static constexpr char kName[] = "StatusReply";
+
   std::vector<RetainedSnapshot> snapshots;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const StatusReply&, const StatusReply&) = default;
 };
 
 // Asks for the size and the age of a served database.
 struct FactsRequest {
+  static constexpr char kName[] = "FactsRequest";
+
   std::string database;  // NAME
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const FactsRequest&, const FactsRequest&) = default;
 };
 
 // A database as its MANIFEST records it. Its WALs may hold more.
 struct FactsReply {
+  static constexpr char kName[] = "FactsReply";
+
   uint64_t families = 0;
   uint64_t files = 0;  // tables and blob files
   uint64_t bytes = 0;  // of these files
@@ -46,17 +48,15 @@ struct FactsReply {
   bool is_compacted = false;
   std::string database_id;  // empty: the database has none
   std::string problem;  // why a pull would fail now; empty: nothing is known
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const FactsReply&, const FactsReply&) = default;
 };
 
 // In place of Opened: the source serves as many transfers as it may. The target
 // connects and asks again after that time.
 struct Busy {
+  static constexpr char kName[] = "Busy";
+
   uint32_t retry_after_millis = 0;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Busy&, const Busy&) = default;
 };
 

@@ -19,6 +19,8 @@ struct NamedCopiedFile {
 };
 
 struct CopiedFileList {
+  static constexpr char kName[] = "record of other files";
+
   std::vector<NamedCopiedFile> files;
 };
 
@@ -45,7 +47,7 @@ void EncodeCopiedFiles(const CopiedFiles& files, std::string* out) {
     }
   }
   std::string payload;
-  EncodeFields(list, &payload);
+  Encode(list, &payload);
   SealFile(kOtherFilesMagic, payload, out);
 }
 
@@ -56,7 +58,7 @@ Status DecodeCopiedFiles(const Slice& file, CopiedFiles* files) {
   Status status = UnsealFile("record of other files", kOtherFilesMagic,
                              kMaxCopiedFilesBytes, file, &payload);
   if (status.ok()) {
-    status = DecodeFields("record of other files", payload, &list);
+    status = Decode(payload, &list);
   }
   for (const NamedCopiedFile& copied : list.files) {
     if (status.ok() && !MayBeCopied(copied.name)) {

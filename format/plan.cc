@@ -27,7 +27,7 @@ Status Malformed(const std::string& what) {
 template <typename Message>
 std::string Encoded(const Message& message) {
   std::string payload;
-  message.EncodeTo(&payload);
+  Encode(message, &payload);
   return payload;
 }
 
@@ -55,15 +55,15 @@ Digest128 Plan::Digest() const {
   for (Family family : families) {
     family.estimated_entries = 0;
     family.estimated_bytes = 0;
-    family.EncodeTo(&text);
+    Encode(family, &text);
   }
   for (Part part : parts) {
     part.bytes = part.is_unit() ? part.bytes : 0;
-    Parts{{std::move(part)}}.EncodeTo(&text);
+    Encode(Parts{{std::move(part)}}, &text);
   }
   if (clone.has_value()) {
-    clone->set.EncodeTo(&text);
-    CloneFiles{clone->files}.EncodeTo(&text);
+    Encode(clone->set, &text);
+    Encode(CloneFiles{clone->files}, &text);
   }
   return DigestOf(text);
 }
@@ -114,7 +114,7 @@ Status PlanDecoder::Add(FrameType type, uint16_t flags, const Slice& payload) {
   }
   // Decodes a batch and adds it.
   const auto add = [&](auto batch, auto adder) {
-    const Status status = batch.DecodeFrom(payload);
+    const Status status = Decode(payload, &batch);
     return status.ok() ? (this->*adder)(std::move(batch)) : status;
   };
   if (is_complete_ || (type == FrameType::kOpened) == is_opened_) {
@@ -137,7 +137,7 @@ Status PlanDecoder::Add(FrameType type, uint16_t flags, const Slice& payload) {
       return add(IntervalRecords(), &PlanDecoder::AddIntervals);
     case FrameType::kSourceRecordPart: {
       SourceRecordPart part;
-      const Status status = part.DecodeFrom(payload);
+      const Status status = Decode(payload, &part);
       plan_.source_record += part.bytes;
       return plan_.source_record.size() <= kMaxSourceRecordBytes
                  ? status
@@ -154,13 +154,13 @@ Status PlanDecoder::Add(FrameType type, uint16_t flags, const Slice& payload) {
 Status PlanDecoder::TakeOpened(uint16_t flags, const Slice& payload) {
   is_opened_ = true;
   plan_.leaves_out = (flags & kFrameFlagAsChunks) != 0;
-  const Status status = plan_.opened.DecodeFrom(payload);
+  const Status status = Decode(payload, &plan_.opened);
   return status.ok() ? CheckOtherFiles(plan_.opened.other_files) : status;
 }
 
 Status PlanDecoder::TakeFamily(const Slice& payload) {
   Family family;
-  const Status status = family.DecodeFrom(payload);
+  const Status status = Decode(payload, &family);
   if (status.ok() && (family.index != plan_.families.size() ||
                       family.index >= plan_.opened.family_count)) {
     return Malformed("column family " + std::to_string(family.index) +
@@ -176,7 +176,7 @@ Status PlanDecoder::TakeCloneSet(const Slice& payload) {
   if (plan_.clone.has_value()) {
     return Malformed("expected the files of one clone, found another");
   }
-  return plan_.clone.emplace().set.DecodeFrom(payload);
+  return Decode(payload, &plan_.clone.emplace().set);
 }
 
 Status PlanDecoder::AddFiles(const CloneFiles& batch) {
@@ -264,7 +264,7 @@ Status PlanDecoder::CheckUnits() const {
 
 Status PlanDecoder::TakeEnd(const Slice& payload) {
   PlanEnd end;
-  const Status status = end.DecodeFrom(payload);
+  const Status status = Decode(payload, &end);
   if (status.ok() && end.interval_count != plan_.intervals.size()) {
     return Malformed("expected " + std::to_string(end.interval_count) +
                      " interval records, found " +

@@ -14,6 +14,8 @@ constexpr size_t kDigestBytes = 16;
 constexpr size_t kLeastKeyBytes = 4;
 
 struct SourceRecordFile {
+  static constexpr char kName[] = "source record";
+
   TransferId transfer_id{};
   std::string record;
 };
@@ -70,19 +72,19 @@ void EncodeSourceRecord(SourceRecord record, std::string* out) {
     }
   }
   if (EncodedSize(record) <= kMaxSourceRecordBytes) {
-    EncodeFields(record, out);
+    Encode(record, out);
   }
 }
 
 Status DecodeSourceRecord(const Slice& bytes, SourceRecord* record) {
   *record = SourceRecord();
-  return DecodeFields("source record", bytes, record);
+  return Decode(bytes, record);
 }
 
 void EncodeSourceRecordFile(const TransferId& transfer_id, const Slice& record,
                             std::string* out) {
   std::string payload;
-  EncodeFields(SourceRecordFile{transfer_id, record.ToString()}, &payload);
+  Encode(SourceRecordFile{transfer_id, record.ToString()}, &payload);
   SealFile(kSourceRecordMagic, payload, out);
 }
 
@@ -93,7 +95,7 @@ Status DecodeSourceRecordFile(const Slice& file, TransferId* transfer_id,
                              kMaxSourceRecordBytes + 64, file, &payload);
   SourceRecordFile decoded;
   if (status.ok()) {
-    status = DecodeFields("source record", payload, &decoded);
+    status = Decode(payload, &decoded);
   }
   *transfer_id = decoded.transfer_id;
   *record = std::move(decoded.record);

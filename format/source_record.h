@@ -36,6 +36,8 @@ struct SourceRecordFamily {
 };
 
 struct SourceRecord {
+  static constexpr char kName[] = "source record";
+
   std::vector<SourceRecordFamily> families;
   friend bool operator==(const SourceRecord&, const SourceRecord&) = default;
 };

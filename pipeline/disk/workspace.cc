@@ -61,7 +61,7 @@ std::string JournalTransferId(const std::string& journal) {
       CheckJournalMagic(journal).ok() &&
       ReadJournalRecord(journal, kJournalMagicBytes, &record).ok() &&
       record.type == JournalRecordType::kTransfer &&
-      head.DecodeFrom(record.payload).ok();
+      Decode(record.payload, &head).ok();
   return known ? ToHex(head.transfer_id) : "";
 }
 

@@ -33,7 +33,7 @@ class JournalFile {
   [[nodiscard]] rocksdb::Status Append(JournalRecordType type,
                                        const Message& message) {
     std::string payload;
-    message.EncodeTo(&payload);
+    Encode(message, &payload);
     return AppendPayload(type, payload);
   }
   [[nodiscard]] rocksdb::Status AppendPayload(JournalRecordType type,

@@ -36,7 +36,7 @@ class Reader {
           return Contradiction(record, "out of order");
         }
         has_transfer_ = true;
-        return state_->head.DecodeFrom(record.payload);
+        return Decode(record.payload, &state_->head);
       case JournalRecordType::kPlan:
         return AddToPlan(record);
       case JournalRecordType::kIngested:
@@ -56,7 +56,7 @@ class Reader {
  private:
   Status AddToPlan(const JournalRecord& record) {
     JournalPlan message;
-    Status status = message.DecodeFrom(record.payload);
+    Status status = Decode(record.payload, &message);
     if (!status.ok()) {
       return status;
     }
@@ -82,7 +82,7 @@ class Reader {
 
   Status AddIngested(const JournalRecord& record) {
     JournalIngested ingested;
-    Status status = ingested.DecodeFrom(record.payload);
+    Status status = Decode(record.payload, &ingested);
     status = status.ok() ? CheckPart(record, ingested.part_id) : status;
     if (!status.ok()) {
       return status;
@@ -100,7 +100,7 @@ class Reader {
       return Contradiction(record, "out of order");
     }
     state_->target_files.emplace();
-    return state_->target_files->DecodeFrom(record.payload);
+    return Decode(record.payload, &*state_->target_files);
   }
 
   Status CheckPart(const JournalRecord& record, uint32_t id) const {
@@ -111,7 +111,7 @@ class Reader {
 
   Status AddChunk(const JournalRecord& record) {
     JournalChunk chunk;
-    Status status = chunk.DecodeFrom(record.payload);
+    Status status = Decode(record.payload, &chunk);
     const uint32_t id = chunk.chunk.part_id;
     status = status.ok() ? CheckPart(record, id) : status;
     if (!status.ok()) {
@@ -136,7 +136,7 @@ class Reader {
 
   Status AddPartDone(const JournalRecord& record) {
     JournalPartDone done;
-    Status status = done.DecodeFrom(record.payload);
+    Status status = Decode(record.payload, &done);
     status = status.ok() ? CheckPart(record, done.part_id) : status;
     if (status.ok() &&
         !(done.totals == state_->ReceivedTotals(done.part_id))) {
@@ -151,7 +151,7 @@ class Reader {
 
   Status AddComplete(const JournalRecord& record) {
     JournalComplete complete;
-    Status status = complete.DecodeFrom(record.payload);
+    Status status = Decode(record.payload, &complete);
     if (status.ok() &&
         (!head_is_whole() ||
          std::count(state_->whole.begin(), state_->whole.end(), false) != 0 ||

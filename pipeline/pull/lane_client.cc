@@ -220,7 +220,7 @@ Status LaneClient::ReceiveGroups(GroupReply* reply) {
   if (status.ok()) {
     status = channel_.Expect(frame, FrameType::kGroupReply);
   }
-  return status.ok() ? channel_.Damaged(reply->DecodeFrom(frame.payload))
+  return status.ok() ? channel_.Damaged(Decode(frame.payload, reply))
                      : status;
 }
 
@@ -292,7 +292,7 @@ Status LaneClient::ReceivePart(const Part& part) {
     }
     if (frame.type == FrameType::kPartEnd) {
       PartEnd end;
-      status = channel_.Damaged(end.DecodeFrom(frame.payload));
+      status = channel_.Damaged(Decode(frame.payload, &end));
       // Every frame was whole: asking again would only hide it.
       status = status.ok() ? channel_.Final(CheckTotals(part, end,
                                                         answer_totals_,
@@ -303,7 +303,7 @@ Status LaneClient::ReceivePart(const Part& part) {
     ChunkBegin begin;
     status = channel_.Expect(frame, FrameType::kChunkBegin);
     if (status.ok()) {
-      status = channel_.Damaged(begin.DecodeFrom(frame.payload));
+      status = channel_.Damaged(Decode(frame.payload, &begin));
     }
     if (status.ok()) {
       status = ReceiveChunk(part, begin);

@@ -232,7 +232,7 @@ Status LaneClient::StoreChunk(const Part& part, ChunkEnd* end) {
     status = channel_.Expect(frame, FrameType::kChunkEnd);
   }
   if (status.ok()) {
-    status = channel_.Damaged(end->DecodeFrom(frame.payload));
+    status = channel_.Damaged(Decode(frame.payload, end));
   }
   if (!status.ok()) {
     return status;

@@ -22,7 +22,7 @@ uint64_t PlanReceiver::SecondsSinceFirstAsked() const {
 // The decoder bounds what the source says.
 Status PlanReceiver::TakeBusy(const Frame& frame) {
   Busy busy;
-  const Status status = busy.DecodeFrom(frame.payload);
+  const Status status = Decode(frame.payload, &busy);
   if (!status.ok()) {
     return status;
   }

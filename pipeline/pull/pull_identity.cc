@@ -35,7 +35,7 @@ Digest128 OptionsDigestOf(const std::vector<Family>& families) {
     family.estimated_entries = 0;
     family.estimated_bytes = 0;
     family.source_files = 0;
-    family.EncodeTo(&described);
+    Encode(family, &described);
   }
   return DigestOf(described);
 }

@@ -45,21 +45,21 @@ Status CheckTotals(const Finish& ours, const Finish& theirs) {
 
 Status AnswerPing(const Frame& frame, Channel* channel) {
   Ping ping;
-  const Status status = ping.DecodeFrom(frame.payload);
+  const Status status = Decode(frame.payload, &ping);
   return status.ok() ? channel->SendMessage(FrameType::kPong, ping) : status;
 }
 
 Status DecodeAnswer(const Frame& frame, SourceAnswers* answers) {
   switch (frame.type) {
     case FrameType::kListReply:
-      return answers->list.DecodeFrom(frame.payload);
+      return Decode(frame.payload, &answers->list);
     case FrameType::kStatusReply:
-      return answers->received.DecodeFrom(frame.payload);
+      return Decode(frame.payload, &answers->received);
     case FrameType::kOtherFilePart:
       answers->other_bytes += frame.payload.size();
-      return answers->other_file.DecodeFrom(frame.payload);
+      return Decode(frame.payload, &answers->other_file);
     default:
-      return answers->facts.DecodeFrom(frame.payload);
+      return Decode(frame.payload, &answers->facts);
   }
 }
 
@@ -250,7 +250,7 @@ Status SourceSession::Handle(const Frame& frame) {
       return Status::OK();
     case FrameType::kStats: {
       Stats stats;
-      const Status status = stats.DecodeFrom(frame.payload);
+      const Status status = Decode(frame.payload, &stats);
       if (!status.ok()) {
         return status;
       }
@@ -270,7 +270,7 @@ Status SourceSession::Handle(const Frame& frame) {
       return HandleAnswer(frame);
     case FrameType::kFinished: {
       std::lock_guard<std::mutex> lock(mu_);
-      const Status status = answers_.finish.DecodeFrom(frame.payload);
+      const Status status = Decode(frame.payload, &answers_.finish);
       answers_.finished = status.ok();
       changed_.notify_all();
       return status;

@@ -54,7 +54,7 @@ class StallGuard {
     if (status.ok()) {
       status = channel->ExpectType(frame, type);
     }
-    return status.ok() ? message->DecodeFrom(frame.payload) : status;
+    return status.ok() ? Decode(frame.payload, message) : status;
   }
 
  private:

@@ -218,7 +218,7 @@ std::optional<PullMethod> UnfinishedMethod(const std::string& target_dir) {
   if (!CheckJournalMagic(journal).ok() ||
       !ReadJournalRecord(journal, kJournalMagicBytes, &record).ok() ||
       record.type != JournalRecordType::kTransfer ||
-      !head.DecodeFrom(record.payload).ok() ||
+      !Decode(record.payload, &head).ok() ||
       (ReadLastTransfer(target_dir, &last) &&
        last.transfer_id == ToHex(head.transfer_id))) {  // it has ended
     return std::nullopt;

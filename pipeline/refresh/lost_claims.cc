@@ -15,7 +15,7 @@ std::vector<std::string> Believed(const ReplicaRecord& memory) {
       one.intervals.front().family = 0;
       std::string text = memory.families[interval_record.family].name;
       text.push_back('\0');
-      one.EncodeTo(&text);
+      Encode(one, &text);
       believed.push_back(std::move(text));
     }
   }

@@ -204,7 +204,7 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
       return AnswerQuestion(host_, frame, channel_);
     case FrameType::kOpenRequest: {
       OpenRequest request;
-      const Status status = request.DecodeFrom(frame.payload);
+      const Status status = Decode(frame.payload, &request);
       return status.ok() ? TakeRequest(std::move(request)) : status;
     }
     case FrameType::kTargetFamilies:
@@ -213,7 +213,7 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
       return TakeReplicaRecord(frame);
     case FrameType::kPing: {
       Ping ping;
-      const Status status = ping.DecodeFrom(frame.payload);
+      const Status status = Decode(frame.payload, &ping);
       return status.ok() ? channel_->SendMessage(FrameType::kPong, ping)
                          : status;
     }
@@ -221,7 +221,7 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
       return Status::OK();
     case FrameType::kCompress: {
       Compress compress;
-      const Status status = compress.DecodeFrom(frame.payload);
+      const Status status = Decode(frame.payload, &compress);
       return status.ok() ? SetCompression(compress) : status;
     }
     case FrameType::kReceived:
@@ -230,13 +230,13 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
       return SendOtherFile(frame);
     case FrameType::kFinish: {
       Finish theirs;
-      const Status status = theirs.DecodeFrom(frame.payload);
+      const Status status = Decode(frame.payload, &theirs);
       return status.ok() ? AgreeOnTotals(theirs) : status;
     }
     case FrameType::kEnd: {
       *done = true;
       End end;
-      Status status = end.DecodeFrom(frame.payload);
+      Status status = Decode(frame.payload, &end);
       told_ = status.ok();
       if (status.ok() && end.state != EndState::kOk) {
         returns_ = (frame.flags & kFrameFlagAsChunks) != 0;
@@ -302,7 +302,7 @@ Status ControlSession::TakeReplicaRecord(const Frame& frame) {
                          &replica_.intervals);
   } else {
     SourceRecordPart part;
-    status = part.DecodeFrom(frame.payload);
+    status = Decode(frame.payload, &part);
     replica_.source_record += part.bytes;
   }
   if (!status.ok()) {
@@ -489,7 +489,7 @@ Status ControlSession::RecordReceived(const Frame& frame) {
     return Unexpected(frame.type);
   }
   Received retained;
-  const Status status = retained.DecodeFrom(frame.payload);
+  const Status status = Decode(frame.payload, &retained);
   return status.ok() ? transfer_->ledger()->RecordReceived(retained) : status;
 }
 
@@ -499,7 +499,7 @@ Status ControlSession::SendOtherFile(const Frame& frame) {
     return Unexpected(frame.type);
   }
   OtherFileRequest request;
-  const Status status = request.DecodeFrom(frame.payload);
+  const Status status = Decode(frame.payload, &request);
   return status.ok() ? other_files_.Answer(request, transfer_.get(), channel_)
                      : status;
 }

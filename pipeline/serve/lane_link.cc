@@ -68,7 +68,7 @@ Status LaneLink::ReceiveFrame(const WaitLimit& header_limit, bool* nothing,
 
 Status LaneLink::TakeAck(const Slice& payload) {
   ChunkAck ack;
-  const Status status = ack.DecodeFrom(payload);
+  const Status status = Decode(payload, &ack);
   if (!status.ok()) {
     return status;
   }

@@ -39,7 +39,7 @@ class LaneLink {
   template <typename Message>
   [[nodiscard]] rocksdb::Status Send(FrameType type, const Message& message) {
     std::string payload;
-    message.EncodeTo(&payload);
+    Encode(message, &payload);
     return Send(type, payload, 0, nullptr);
   }
   [[nodiscard]] rocksdb::Status Send(FrameType type,

@@ -87,44 +87,44 @@ Status LaneSession::Answer(const LaneRequest& asked, bool* done) {
   switch (asked.type) {
     case FrameType::kPartRequest: {
       PartRequest request;
-      Status status = request.DecodeFrom(asked.payload);
+      Status status = Decode(asked.payload, &request);
       status = status.ok() ? CountRequest() : status;
       return status.ok() ? SendPart(request) : status;
     }
     case FrameType::kDigestRequest: {
       DigestRequest request;
-      Status status = request.DecodeFrom(asked.payload);
+      Status status = Decode(asked.payload, &request);
       status = status.ok() ? CountRequest() : status;
       return status.ok() ? SendDigest(request) : status;
     }
     case FrameType::kUnitDigestRequest: {
       UnitDigestRequest request;
-      Status status = request.DecodeFrom(asked.payload);
+      Status status = Decode(asked.payload, &request);
       status = status.ok() ? CountRequest() : status;
       return status.ok() ? SendUnitDigest(request) : status;
     }
     case FrameType::kGroupRequest: {
       GroupRequest request;
-      Status status = request.DecodeFrom(asked.payload);
+      Status status = Decode(asked.payload, &request);
       status = status.ok() ? CountRequest() : status;
       return status.ok() ? SendGroups(request) : status;
     }
     case FrameType::kDeltaRequest: {
       DeltaRequest request;
-      Status status = request.DecodeFrom(asked.payload);
+      Status status = Decode(asked.payload, &request);
       status = status.ok() && request.complete ? CountRequest() : status;
       return status.ok() ? SendDelta(std::move(request)) : status;
     }
     case FrameType::kEntriesRequest: {
       EntriesRequest request;
-      const Status status = request.DecodeFrom(asked.payload);
+      const Status status = Decode(asked.payload, &request);
       return status.ok() ? SendEntries(request) : status;
     }
     case FrameType::kEnd: {
       // The lane is no longer needed; the control connection knows why.
       *done = true;
       End end;
-      return end.DecodeFrom(asked.payload);
+      return Decode(asked.payload, &end);
     }
     default:
       return MakeStatus(EndState::kCorrupt,

@@ -41,7 +41,7 @@ Status TellStatus(const SessionHost& host, const Frame& frame,
                   Channel* channel) {
   StatusRequest request;
   std::set<std::string> names;
-  Status status = request.DecodeFrom(frame.payload);
+  Status status = Decode(frame.payload, &request);
   if (status.ok()) status = FindNames(host, *channel, request.database, &names);
   return status.ok()
              ? channel->SendMessage(
@@ -54,7 +54,7 @@ Status TellFacts(const SessionHost& host, const Frame& frame,
                  Channel* channel) {
   FactsRequest request;
   ServedDatabase database;
-  Status status = request.DecodeFrom(frame.payload);
+  Status status = Decode(frame.payload, &request);
   if (status.ok()) {
     status = host.find_database(request.database, channel->identity(),
                                 &database);

@@ -37,11 +37,11 @@ std::string PlanKey(const OpenRequest& request, const Hello& target,
   asked.compression = WireCompression::kNone;
   asked.compression_level = 0;
   std::string key;
-  asked.EncodeTo(&key);
+  Encode(asked, &key);
   Hello can = target;
   can.kind = ConnectionKind::kControl;
   can.transfer_id = TransferId();
-  can.EncodeTo(&key);
+  Encode(can, &key);
   return key;
 }
 

@@ -334,7 +334,7 @@ Status Channel::ExpectType(const Frame& frame, FrameType type) const {
                                               FrameTypeName(frame.type));
   }
   End end;
-  const Status decoded = end.DecodeFrom(frame.payload);
+  const Status decoded = Decode(frame.payload, &end);
   if (!decoded.ok()) {
     return Explain(decoded, frame.type);
   }

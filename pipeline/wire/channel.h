@@ -87,7 +87,7 @@ class Channel {
                                             const WaitLimit& limit = {},
                                             uint16_t flags = 0) {
     std::string payload;
-    message.EncodeTo(&payload);
+    Encode(message, &payload);
     return Send(type, payload, limit, flags);
   }
   template <typename Message>
@@ -97,7 +97,7 @@ class Channel {
     Frame frame;
     rocksdb::Status status = ReceiveType(type, limit, &frame);
     if (status.ok()) {
-      status = Explain(message->DecodeFrom(frame.payload), type);
+      status = Explain(Decode(frame.payload, message), type);
     }
     return status;
   }

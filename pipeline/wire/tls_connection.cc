@@ -261,7 +261,7 @@ Status TlsConnection::LookForPlainPeer(WaitDeadline* deadline) {
       "this source speaks TLS only: give --tls-cert, --tls-key and --tls-ca";
   end.where = "source";
   std::string payload;
-  end.EncodeTo(&payload);
+  Encode(end, &payload);
   std::array<char, kFrameHeaderBytes> header;
   const Slice part(payload);
   EncodeFrameHeader(FrameType::kEnd, 0, &part, 1, header.data(), nullptr);

@@ -66,7 +66,7 @@ TEST_CASE("Frames that are announced and never come take little memory",
   serve.peer_timeout = milliseconds(60'000);
   TestServer server(serve);
   std::string hello;
-  MakeHello().EncodeTo(&hello);
+  Encode(MakeHello(), &hello);
   const std::string begun =
       FrameBytes(FrameType::kOpenRequest, 1, std::string(kMaxPayloadBytes, 'x'))
           .substr(0, 1000);

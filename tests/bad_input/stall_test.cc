@@ -224,7 +224,7 @@ TEST_CASE("Stats count what the source reads", "[bad_input][stall]") {
   while (stats.read_bytes < totals.families[0].key_value_bytes) {
     REQUIRE_OK(control->Receive(WaitLimit::Within(milliseconds(3000)), &frame));
     if (frame.type == FrameType::kStats) {
-      REQUIRE_OK(stats.DecodeFrom(frame.payload));
+      REQUIRE_OK(Decode(frame.payload, &stats));
     }
     REQUIRE(frame.type != FrameType::kEnd);
   }

@@ -204,7 +204,7 @@ TEST_CASE("A server that sends to a target which waits, reads or is stuck can "
       do {
         REQUIRE_OK(bench.control->Receive(Soon(), &frame));
       } while (frame.type != FrameType::kStats);
-      REQUIRE_OK(stats.DecodeFrom(frame.payload));
+      REQUIRE_OK(Decode(frame.payload, &stats));
     } while (stats.sst_bytes == 0 || stats.sst_bytes != before);
     bench.RequireStops();
     bench.RequireCancelledOnBothEnds();

@@ -19,7 +19,7 @@ template <typename Message>
 void RequireRoundTrip(const Message& message) {
   const std::string payload = Encode(message);
   Message decoded;
-  REQUIRE_OK(decoded.DecodeFrom(payload));
+  REQUIRE_OK(Decode(payload, &decoded));
   REQUIRE(decoded == message);
 }
 
@@ -37,7 +37,7 @@ void CheckRandom() {
   }
   const std::string payload = Encode(message);
   Message decoded = RandomMessage<Message>();  // leftovers must vanish
-  const Status status = decoded.DecodeFrom(payload);
+  const Status status = Decode(payload, &decoded);
   if (!status.ok()) {
     RC_FAIL(status.ToString());
   }
@@ -47,9 +47,9 @@ void CheckRandom() {
   Message other;
   if (cut < payload.size()) {
     const Slice truncated(payload.data(), cut);
-    RC_ASSERT(other.DecodeFrom(truncated).IsCorruption());
+    RC_ASSERT(Decode(truncated, &other).IsCorruption());
   }
-  RC_ASSERT(other.DecodeFrom(payload + "x").IsCorruption());
+  RC_ASSERT(Decode(payload + "x", &other).IsCorruption());
 }
 
 template <typename... Messages>
@@ -61,7 +61,7 @@ void CheckAllRandom() {
 template <typename Message>
 std::string ErrorOf(const std::string& payload) {
   Message message;
-  const Status status = message.DecodeFrom(payload);
+  const Status status = Decode(payload, &message);
   REQUIRE(status.IsCorruption());
   REQUIRE(EndStateOf(status) == EndState::kCorrupt);
   return MessageOf(status);
@@ -210,7 +210,7 @@ TEST_CASE("A count that the rest of a payload cannot hold is rejected",
 TEST_CASE("Texts for a person are cut to fit when encoded", "[format]") {
   End end{EndState::kInternal, std::string(10000, 'm'), "w"};
   End decoded;
-  REQUIRE_OK(decoded.DecodeFrom(Encode(end)));
+  REQUIRE_OK(Decode(Encode(end), &decoded));
   REQUIRE(decoded.message == std::string(kMaxMessageTextBytes, 'm'));
   REQUIRE(decoded.where == "w");
 }

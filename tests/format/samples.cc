@@ -24,7 +24,7 @@ const std::string kNulKey("\0\0", 2);
 template <typename Message>
 Status DecodeAs(const Slice& payload) {
   Message message;
-  return message.DecodeFrom(payload);
+  return Decode(payload, &message);
 }
 
 template <typename Message>

@@ -67,7 +67,7 @@ JournalComplete SampleJournalComplete();
 template <typename Message>
 std::string Encode(const Message& message) {
   std::string payload;
-  message.EncodeTo(&payload);
+  Encode(message, &payload);
   return payload;
 }
 
@@ -96,7 +96,7 @@ Lease SampleLease();
 // A whole lease file around any payload.
 std::string SealedLease(const std::string& payload);
 
-// DecodeFrom of the message that `type` carries; OK for ChunkData.
+// Decode() of the message that `type` carries; OK for ChunkData.
 [[nodiscard]] rocksdb::Status DecodePayload(FrameType type,
                                             const rocksdb::Slice& payload);
 [[nodiscard]] rocksdb::Status DecodeRecord(const JournalRecord& record);

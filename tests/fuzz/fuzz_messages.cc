@@ -10,7 +10,7 @@ namespace {
 template <typename Message>
 void Check(const rocksdb::Slice& payload) {
   Message message;
-  if (message.DecodeFrom(payload).ok() &&
+  if (Decode(payload, &message).ok() &&
       sstferry::Encode(message) != payload.ToString()) {
     abort();
   }

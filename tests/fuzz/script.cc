@@ -135,21 +135,21 @@ void ScriptConnection::PrepareStep() {
 void ScriptConnection::Mend(FrameType type, std::string* payload) const {
   if (type == FrameType::kChunkEnd) {
     ChunkEnd end;
-    if (end.DecodeFrom(*payload).ok()) {
+    if (Decode(*payload, &end).ok()) {
       end.digest = chunk_->digest.Finish();
       end.file_bytes = chunk_->bytes;
       *payload = Encode(end);
     }
   } else if (type == FrameType::kPartEnd) {
     PartEnd end;
-    if (end.DecodeFrom(*payload).ok()) {
+    if (Decode(*payload, &end).ok()) {
       end.chain = chain_.Finish();
       end.totals = totals_;
       *payload = Encode(end);
     }
   } else if (type == FrameType::kOpenRequest && mend_open_) {
     OpenRequest request;
-    if (request.DecodeFrom(*payload).ok()) {
+    if (Decode(*payload, &request).ok()) {
       mend_open_(&request);
       *payload = Encode(request);
     }
@@ -161,7 +161,7 @@ void ScriptConnection::Note(FrameType type, bool zstd,
   switch (type) {
     case FrameType::kChunkBegin: {
       ChunkBegin begin;
-      if (!begin.DecodeFrom(payload).ok() || begin.first_byte == 0) {
+      if (!Decode(payload, &begin).ok() || begin.first_byte == 0) {
         *chunk_ = ScriptChunk();
       }
       break;
@@ -172,7 +172,7 @@ void ScriptConnection::Note(FrameType type, bool zstd,
       break;
     case FrameType::kChunkEnd: {
       ChunkEnd end;
-      if (end.DecodeFrom(payload).ok()) {
+      if (Decode(payload, &end).ok()) {
         chain_.AddChunk(end.digest);
         totals_.chunks++;
         totals_.entries += end.entries;

@@ -25,7 +25,7 @@ inline constexpr size_t kAnnotatedBytes = 16;
 
 // Appends the dump of one frame, header and whole payload. Returns Incomplete,
 // Corruption and NotSupported as DecodeFrameHeader, CheckFrameDigest and the
-// message's DecodeFrom do, after dumping the readable part.
+// message's Decode() do, after dumping the readable part.
 [[nodiscard]] rocksdb::Status AnnotateFrame(const rocksdb::Slice& frame,
                                             std::string* out);
 

@@ -169,7 +169,7 @@ Status OpenSample(const HostPort& where, Opened* opened,
   while (status.ok() && !planned) {
     status = (*channel)->Receive(Soon(), &frame);
     if (status.ok() && frame.type == FrameType::kOpened) {
-      status = opened->DecodeFrom(frame.payload);
+      status = Decode(frame.payload, opened);
     } else if (status.ok() && frame.type == FrameType::kEnd) {
       status = (*channel)->ExpectType(frame, FrameType::kPlanEnd);
     }
@@ -177,7 +177,7 @@ Status OpenSample(const HostPort& where, Opened* opened,
   }
   PlanEnd end;
   if (status.ok() && parts != nullptr) {
-    status = end.DecodeFrom(frame.payload);
+    status = Decode(frame.payload, &end);
     *parts = end.part_count;
   }
   return status;
@@ -207,7 +207,7 @@ Status TakeParts(Channel* lane, uint32_t count, Finish* totals,
       status = lane->ExpectType(frame, FrameType::kPartEnd);
     }
     if (status.ok()) {
-      status = end.DecodeFrom(frame.payload);
+      status = Decode(frame.payload, &end);
     }
     if (!status.ok()) {
       return status;
@@ -448,7 +448,7 @@ void ServeControl(const SourceLies& lies, Channel* channel) {
       status = channel->SendMessage(FrameType::kFactsReply, FactsReply());
     } else if (frame.type == FrameType::kOtherFileRequest) {
       OtherFileRequest request;
-      status = request.DecodeFrom(frame.payload);
+      status = Decode(frame.payload, &request);
       OtherFilePart part;
       part.bytes = "bytes\n";
       part.file_bytes = part.bytes.size();
@@ -461,14 +461,14 @@ void ServeControl(const SourceLies& lies, Channel* channel) {
       status = SendPlan(lies, channel);
     } else if (frame.type == FrameType::kFinish) {
       Finish finish;
-      status = finish.DecodeFrom(frame.payload);
+      status = Decode(frame.payload, &finish);
       Lie(lies.finished, &finish);
       if (status.ok() && lies.withholds != FrameType::kFinished) {
         status = channel->SendMessage(FrameType::kFinished, finish);
       }
     } else if (frame.type == FrameType::kPing) {
       Ping ping;
-      status = ping.DecodeFrom(frame.payload);
+      status = Decode(frame.payload, &ping);
       if (status.ok()) {
         status = channel->SendMessage(FrameType::kPong, ping);
       }

@@ -62,14 +62,14 @@ Status OpenAs(const HostPort& where, const OpenRequest& request,
       return status;
     }
     if (frame.type == FrameType::kBusy) {
-      status = announced->busy.emplace().DecodeFrom(frame.payload);
+      status = Decode(frame.payload, &announced->busy.emplace());
     } else if (frame.type == FrameType::kOpened) {
-      status = announced->opened.DecodeFrom(frame.payload);
+      status = Decode(frame.payload, &announced->opened);
     } else if (frame.type == FrameType::kFamily) {
-      status = announced->families.emplace_back().DecodeFrom(frame.payload);
+      status = Decode(frame.payload, &announced->families.emplace_back());
     } else if (frame.type == FrameType::kParts) {
       Parts batch;
-      status = batch.DecodeFrom(frame.payload);
+      status = Decode(frame.payload, &batch);
       announced->parts.insert(announced->parts.end(), batch.parts.begin(),
                                batch.parts.end());
     } else if (frame.type == FrameType::kEnd) {
@@ -86,11 +86,11 @@ Status TakePart(Channel* lane, const PartRequest& request, PartEnd* end,
     Frame frame;
     status = lane->Receive(Soon(), &frame);
     if (status.ok() && frame.type == FrameType::kPartEnd) {
-      return end->DecodeFrom(frame.payload);
+      return Decode(frame.payload, end);
     }
     if (status.ok() && frame.type == FrameType::kChunkEnd &&
         chunks != nullptr) {
-      status = chunks->emplace_back().DecodeFrom(frame.payload);
+      status = Decode(frame.payload, &chunks->emplace_back());
     } else if (status.ok() && frame.type == FrameType::kEnd) {
       status = lane->ExpectType(frame, FrameType::kPartEnd);
     }
@@ -107,7 +107,7 @@ Status FinishWith(Channel* control, const Finish& totals) {
            frame.type != FrameType::kEnd);
   if (status.ok()) status = control->ExpectType(frame, FrameType::kFinished);
   Finish theirs;
-  if (status.ok()) status = theirs.DecodeFrom(frame.payload);
+  if (status.ok()) status = Decode(frame.payload, &theirs);
   if (status.ok() && theirs.families != totals.families) {
     status = Status::Corruption("totals differ");
   }

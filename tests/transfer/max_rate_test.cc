@@ -189,7 +189,7 @@ TEST_CASE("A source keeps to the rate that a target asks for",
     REQUIRE_OK(control->Receive({}, &frame));
     PlanEnd end;
     if (frame.type == FrameType::kPlanEnd) {
-      REQUIRE_OK(end.DecodeFrom(frame.payload));
+      REQUIRE_OK(Decode(frame.payload, &end));
       parts = end.part_count;
     }
   }

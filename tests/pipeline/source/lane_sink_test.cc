@@ -84,7 +84,7 @@ struct Lane {
       REQUIRE_OK(target->Receive(Soon(), &frame));
     }
     REQUIRE(frame.type == FrameType::kChunkEnd);
-    REQUIRE_OK(chunk.end.DecodeFrom(frame.payload));
+    REQUIRE_OK(Decode(frame.payload, &chunk.end));
     return chunk;
   }
   void Acknowledge() {

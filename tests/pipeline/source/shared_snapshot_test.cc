@@ -232,7 +232,7 @@ TEST_CASE("A shared snapshot is shown once with all its readers",
   REQUIRE_OK(control->Receive(WaitLimit::Within(std::chrono::seconds(20)),
                               &frame));
   StatusReply reply;
-  REQUIRE_OK(reply.DecodeFrom(frame.payload));
+  REQUIRE_OK(Decode(frame.payload, &reply));
   REQUIRE(reply.snapshots.size() == 1);
   REQUIRE(reply.snapshots[0].readers == 2);
 }

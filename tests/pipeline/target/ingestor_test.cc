@@ -205,7 +205,7 @@ TEST_CASE("Ingestor records a chunk before it waits for another",
   JournalRecord record;
   REQUIRE_OK(ReadJournalRecord(journal, before, &record));
   JournalChunk found;
-  REQUIRE_OK(found.DecodeFrom(record.payload));
+  REQUIRE_OK(Decode(record.payload, &found));
   REQUIRE(found == expected);
   REQUIRE_OK(bench.Flush(ingestor.get()));
   REQUIRE(BytesOf(bench.dir() / "journal").size() == journal.size());

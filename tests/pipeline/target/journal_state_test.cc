@@ -40,7 +40,7 @@ struct Script {
   template <typename Message>
   void Add(JournalRecordType type, const Message& message) {
     std::string payload;
-    message.EncodeTo(&payload);
+    Encode(message, &payload);
     AppendJournalRecord(type, payload, bytes.size(), &bytes);
     ends.push_back(bytes.size());
   }

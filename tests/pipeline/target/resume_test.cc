@@ -422,10 +422,10 @@ TEST_CASE("A pull without syncs goes on after its process was killed",
       std::string payload = record.payload.ToString();
       if (record.type == JournalRecordType::kTransfer) {
         JournalTransfer head;
-        REQUIRE_OK(head.DecodeFrom(payload));
+        REQUIRE_OK(Decode(payload, &head));
         head.boot_id = "another";
         payload.clear();
-        head.EncodeTo(&payload);
+        Encode(head, &payload);
       }
       AppendJournalRecord(record.type, payload, changed.size(), &changed);
     }

@@ -29,7 +29,7 @@ struct Ends {
 
 std::string PingFrame() {
   std::string payload;
-  Ping().EncodeTo(&payload);
+  Encode(Ping(), &payload);
   const rocksdb::Slice part(payload);
   std::string frame(kFrameHeaderBytes, 0);
   EncodeFrameHeader(FrameType::kPing, 0, &part, 1, frame.data(), nullptr);
