@@ -78,4 +78,13 @@ bool MayGoOnAfter(EndState state);
 // RocksDB, its full ToString().
 std::string MessageOf(const rocksdb::Status& status);
 
+// Returns from the function with the status of `expression`, unless that is OK.
+#define RETURN_IF_ERROR(expression)                 \
+  do {                                              \
+    const rocksdb::Status returned_ = (expression); \
+    if (!returned_.ok()) {                          \
+      return returned_;                             \
+    }                                               \
+  } while (false)
+
 }  // namespace sstferry

@@ -39,12 +39,9 @@ void EncodeHealthFile(const HealthFile& health, std::string* out) {
 Status DecodeHealthFile(const Slice& file, HealthFile* health) {
   *health = HealthFile();
   Slice payload;
-  Status status = UnsealFile("health record", kHealthMagic,
-                             kMaxHealthPayloadBytes, file, &payload);
-  if (status.ok()) {
-    status = Decode(payload, health);
-  }
-  return status;
+  RETURN_IF_ERROR(UnsealFile("health record", kHealthMagic,
+                             kMaxHealthPayloadBytes, file, &payload));
+  return Decode(payload, health);
 }
 
 }  // namespace sstferry

@@ -69,11 +69,8 @@ namespace {
 // entries its tables held, so nothing shows what their compactions lost.
 Status DecodeOldIntervalFile(const Slice& file, IntervalFile* intervals) {
   Slice payload;
-  const Status status = UnsealFile("interval records", kOldIntervalMagic,
-                                   kMaxIntervalPayloadBytes, file, &payload);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(UnsealFile("interval records", kOldIntervalMagic,
+                             kMaxIntervalPayloadBytes, file, &payload));
   Decoder in("interval records", payload);
   FieldDecoder a(&in);
   a.Id("transfer_id", intervals->transfer_id);

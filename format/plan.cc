@@ -276,10 +276,7 @@ Status PlanDecoder::TakeEnd(const Slice& payload) {
                      " parts, found " + std::to_string(plan_.parts.size()));
   }
   if (status.ok() && plan_.clone.has_value()) {
-    const Status units = CheckUnits();
-    if (!units.ok()) {
-      return units;
-    }
+    RETURN_IF_ERROR(CheckUnits());
   }
   is_complete_ = status.ok();
   return status;

@@ -105,10 +105,7 @@ Status ManifestReader::Apply(VersionEdit* edit) {
 }
 
 Status ManifestReader::ApplyFiles(VersionEdit* edit, ManifestFamily* family) {
-  Status s = ApplyBlobs(*edit, family);
-  if (!s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(ApplyBlobs(*edit, family));
   std::map<uint64_t, uint64_t>& links = blob_links_[family->id];
   for (const auto& [level, number] : edit->deleted_files) {
     const auto file = family->files.find(number);

@@ -341,10 +341,7 @@ Status SstBlockCursor::ReadValue(uint32_t shared, uint32_t value_bytes,
   if (layout_.values_are_handles) {
     Slice encoded(values.data(),
                   layout_.delta_handles ? values.size() : value_bytes);
-    const Status s = DecodeHandle(shared != 0, &encoded);
-    if (!s.ok()) {
-      return s;
-    }
+    RETURN_IF_ERROR(DecodeHandle(shared != 0, &encoded));
     if (!layout_.delta_handles && !encoded.empty()) {
       return Bad("handle: expected nothing behind it, found " +
                  std::to_string(encoded.size()) + " bytes");

@@ -54,27 +54,14 @@ class ChunkChecker {
       : source_(source), body_(source), expected_(expected) {}
 
   [[nodiscard]] Status Check() {
-    Status s = reader_.Open(&source_);
-    if (s.ok()) {
-      s = CheckProperties();
-    }
-    if (s.ok()) {
-      s = CheckMetaBlocks();
-    }
-    if (s.ok()) {
-      s = CheckRangeDeletions();
-    }
-    if (s.ok()) {
-      s = reader_.ForEachIndexEntry(
-          [this](const SstIndexEntry& entry) { return OnIndexEntry(entry); });
-    }
-    if (s.ok()) {
-      s = CheckLastBlock();
-    }
-    if (s.ok()) {
-      s = CheckTotals();
-    }
-    return s;
+    RETURN_IF_ERROR(reader_.Open(&source_));
+    RETURN_IF_ERROR(CheckProperties());
+    RETURN_IF_ERROR(CheckMetaBlocks());
+    RETURN_IF_ERROR(CheckRangeDeletions());
+    RETURN_IF_ERROR(reader_.ForEachIndexEntry(
+        [this](const SstIndexEntry& entry) { return OnIndexEntry(entry); }));
+    RETURN_IF_ERROR(CheckLastBlock());
+    return CheckTotals();
   }
 
   void FillFacts(ChunkFacts* facts) const {
@@ -135,11 +122,8 @@ class ChunkChecker {
 Status ChunkChecker::CheckProperties() const {
   const SstProperties& properties = reader_.properties();
   if (expected_.format_version != 0) {
-    const Status s = ExpectNumber("format version", expected_.format_version,
-                                  reader_.footer().format_version);
-    if (!s.ok()) {
-      return s;
-    }
+    RETURN_IF_ERROR(ExpectNumber("format version", expected_.format_version,
+                                 reader_.footer().format_version));
   }
   if (properties.external_version != kExternalFileVersion) {
     return BadChunk("external file version: expected 2, found " +
@@ -193,10 +177,7 @@ Status ChunkChecker::CheckProperties() const {
        properties.raw_key_bytes},
   };
   for (const auto& row : kRows) {
-    const Status s = ExpectNumber(row.what, row.expected, row.found);
-    if (!s.ok()) {
-      return s;
-    }
+    RETURN_IF_ERROR(ExpectNumber(row.what, row.expected, row.found));
   }
   return Status::OK();
 }

@@ -116,10 +116,7 @@ Status Unsnappy(const Slice& payload, size_t max_bytes, SstBuffer* out) {
     return BadCompressed(SstCompression::kSnappy,
                          "size: expected one, found none");
   }
-  const Status s = Allocate(SstCompression::kSnappy, size, max_bytes, out);
-  if (!s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(Allocate(SstCompression::kSnappy, size, max_bytes, out));
   if (!snappy::RawUncompress(payload.data(), payload.size(),
                              out->data.get())) {
     return BadCompressed(SstCompression::kSnappy,
@@ -152,10 +149,7 @@ Status DecompressSized(SstCompression type, Slice payload, const Slice& dict,
                          std::to_string(payload.size()) +
                          " bytes can hold, found " + std::to_string(size));
   }
-  const Status s = Allocate(type, size, max_bytes, out);
-  if (!s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(Allocate(type, size, max_bytes, out));
   bool good = false;
   switch (type) {
     case SstCompression::kZlib:

@@ -112,10 +112,7 @@ class FileChecker {
     std::sort(extents_.begin(), extents_.end());
     uint64_t end = data_end_;
     for (const auto& [begin, next] : extents_) {
-      const Status gap = CheckGap(end, begin);
-      if (!gap.ok()) {
-        return gap;
-      }
+      RETURN_IF_ERROR(CheckGap(end, begin));
       end = std::max(end, next);
     }
     return CheckGap(end, reader_.footer().footer_offset);
@@ -128,10 +125,7 @@ class FileChecker {
       const size_t bytes =
           static_cast<size_t>(std::min<uint64_t>(kPieceBytes, end - begin));
       Slice piece;
-      const Status status = body_.Read(begin, bytes, &scratch, &piece);
-      if (!status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(body_.Read(begin, bytes, &scratch, &piece));
       facts_->unchecked |=
           std::any_of(piece.data(), piece.data() + piece.size(),
                       [](char c) { return c != 0; });

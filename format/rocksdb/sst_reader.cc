@@ -79,20 +79,11 @@ Status SstReader::Open(const ByteSource* source) {
   meta_blocks_.clear();
   properties_ = SstProperties();
   dictionary_.clear();
-  Status s = ReadSstFooter(*source, &footer_);
-  if (s.ok()) {
-    s = ReadMetaindex();
-  }
-  if (s.ok()) {
-    s = ReadProperties();
-  }
-  if (s.ok()) {
-    s = FindIndex();
-  }
-  if (s.ok()) {
-    s = ReadDictionary();
-  }
-  return s;
+  RETURN_IF_ERROR(ReadSstFooter(*source, &footer_));
+  RETURN_IF_ERROR(ReadMetaindex());
+  RETURN_IF_ERROR(ReadProperties());
+  RETURN_IF_ERROR(FindIndex());
+  return ReadDictionary();
 }
 
 const SstMetaBlock* SstReader::FindMetaBlock(const std::string& name) const {

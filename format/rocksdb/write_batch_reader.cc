@@ -64,10 +64,7 @@ class BatchReader {
     uint64_t found = 0;
     while (!rest_.empty()) {
       entry_offset_ = record_.size() - rest_.size();
-      const Status s = ReadEntry(&found);
-      if (!s.ok()) {
-        return s;
-      }
+      RETURN_IF_ERROR(ReadEntry(&found));
     }
     if (found != count) {
       return MakeStatus(EndState::kCorrupt,

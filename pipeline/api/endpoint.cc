@@ -48,11 +48,8 @@ Status Endpoint::Open(const EndpointOptions& options,
   serve.snapshot_ttl = options.snapshot_ttl;
   serve.registry = options.registry;
   serve.log = options.log;
-  const Status status = MakeSourceServer(
-      serve, std::move(transport.listener), &opened->server_);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(
+      MakeSourceServer(serve, std::move(transport.listener), &opened->server_));
   SourceServer* server = opened->server_.get();
   opened->server_thread_ = std::thread([server, log = options.log] {
     const Status ended = server->Run();

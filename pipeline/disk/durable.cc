@@ -180,11 +180,8 @@ Status SyncTree(rocksdb::FileSystem* file_system, const std::string& dir) {
   for (fs::recursive_directory_iterator it(dir, error), end;
        !error && it != end; it.increment(error)) {
     const std::string path = it->path().string();
-    const Status status = it->is_directory() ? SyncDirectory(file_system, path)
-                                             : SyncFile(file_system, path);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(it->is_directory() ? SyncDirectory(file_system, path)
+                                       : SyncFile(file_system, path));
   }
   if (error) {
     return MakeStatus(EndState::kInternal,
@@ -213,10 +210,7 @@ Status RemoveTree(rocksdb::FileSystem* file_system, const std::string& path) {
                       "remove " + path + ": " + error.message());
   }
   for (const std::string& child : children) {
-    const Status status = RemoveTree(file_system, child);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(RemoveTree(file_system, child));
   }
   return At("remove " + path,
             file_system->DeleteDir(path, IOOptions(), nullptr));

@@ -123,10 +123,7 @@ Status RemoveFile(rocksdb::FileSystem* file_system, const std::string& path,
                       ? static_cast<uint64_t>(info.st_size)
                       : 0;
   if (left > pace->piece_bytes() && IsUnshared(path)) {
-    const Status status = CutFile(file_system, path, pace, &left);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(CutFile(file_system, path, pace, &left));
   }
   const IOStatus deleted =
       file_system->DeleteFile(path, IOOptions(), nullptr);
@@ -191,11 +188,8 @@ Status RemoveAll(rocksdb::FileSystem* file_system, const std::string& path_of,
     const std::string path = entry.path().string();
     const bool is_directory =
         entry.symlink_status(error).type() == fs::file_type::directory;
-    const Status status = is_directory ? RemoveAll(file_system, path, pace)
-                                       : RemoveFile(file_system, path, pace);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(is_directory ? RemoveAll(file_system, path, pace)
+                                 : RemoveFile(file_system, path, pace));
   }
   return Removed(path_of,
                  file_system->DeleteDir(path_of, IOOptions(), nullptr));

@@ -70,10 +70,7 @@ Status StagingFile::Room(size_t bytes, char** room) {
                     (place_.direct &&
                      buffered_ >= StagingBuffer::kDirectWriteBytes);
   if (full) {
-    const Status status = Write();
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(Write());
   }
   *room = buffer_->data() + buffered_;
   return Status::OK();

@@ -109,10 +109,7 @@ Status NoDatabase(const std::string& target_dir) {
 // was made by a pull.
 Status CheckDirectory(const std::string& dir) {
   std::error_code error;
-  const Status mine = CheckOwnDirectory(dir);
-  if (!mine.ok()) {
-    return mine;
-  }
+  RETURN_IF_ERROR(CheckOwnDirectory(dir));
   if (fs::symlink_status(dir, error).type() != fs::file_type::not_found &&
       (!fs::is_directory(dir, error) ||
        (!Workspace::IsOne(dir) && !IsBarelyBegun(dir)))) {
@@ -451,13 +448,11 @@ Status Workspace::ClearStagingBut(const std::set<std::string>& names) {
 
 Status Workspace::ClearStaging() {
   const auto removed_one = [] { FaultPoint("Workspace:LeftoverRemoved"); };
-  Status status = swap_state_ == SwapState::kBegun
+  RETURN_IF_ERROR(swap_state_ == SwapState::kBegun
                       ? RemoveParts({"staging"}, removed_one)
-                      : RemoveParts({"exchange", "staging"}, removed_one);
-  if (status.ok()) {
-    status = CreateDirectory(staging_dir());
-  }
-  return status.ok() ? SyncDirectory(file_system_.get(), dir_) : status;
+                      : RemoveParts({"exchange", "staging"}, removed_one));
+  RETURN_IF_ERROR(CreateDirectory(staging_dir()));
+  return SyncDirectory(file_system_.get(), dir_);
 }
 
 // Removes the parts in this order. Each removal is durable before the next one
@@ -505,8 +500,8 @@ Status Workspace::Clear(bool keeps) {
 }
 
 Status Workspace::ClearOther() {
-  Status status = RemoveParts({"other"}, [] {});
-  return status.ok() ? CreateDirectory(other_dir()) : status;
+  RETURN_IF_ERROR(RemoveParts({"other"}, [] {}));
+  return CreateDirectory(other_dir());
 }
 
 // Another account may own TARGET_DIR: its own names there are not opened.
@@ -514,19 +509,13 @@ Status Workspace::PutIntoTarget(const std::string& name,
                                 const rocksdb::Slice& contents) {
   const std::string made = staging_dir() + "/" + name;
   Access access;
-  Status status = WriteDurably(file_system_.get(), made, contents);
-  if (status.ok()) {
-    status = AccessBeside(target_dir_, &access);
-  }
-  if (status.ok()) {
-    status = SetAccess(made, access);
-  }
-  if (status.ok()) {
-    status = AtPath("rename " + made,
-                    file_system_->RenameFile(made, target_dir_ + "/" + name,
-                                             IOOptions(), nullptr));
-  }
-  return status.ok() ? SyncDirectory(file_system_.get(), target_dir_) : status;
+  RETURN_IF_ERROR(WriteDurably(file_system_.get(), made, contents));
+  RETURN_IF_ERROR(AccessBeside(target_dir_, &access));
+  RETURN_IF_ERROR(SetAccess(made, access));
+  RETURN_IF_ERROR(AtPath(
+      "rename " + made, file_system_->RenameFile(made, target_dir_ + "/" + name,
+                                                 IOOptions(), nullptr)));
+  return SyncDirectory(file_system_.get(), target_dir_);
 }
 
 Status Workspace::Discard() {

@@ -128,10 +128,7 @@ class OptionsTextParser {
       return BeginSection(ParseSection(line), number);
     }
     NamedValue option;
-    Status s = ParseStatement(line, number, &option);
-    if (!s.ok()) {
-      return s;
-    }
+    RETURN_IF_ERROR(ParseStatement(line, number, &option));
     return AddOption(std::move(option), number);
   }
 
@@ -291,10 +288,7 @@ Status ParseLines(const Slice& text, OptionsTextParser* parser) {
                                  " bytes, found " +
                                  std::to_string(line.size()));
     }
-    Status s = parser->Add(line, number);
-    if (!s.ok()) {
-      return s;
-    }
+    RETURN_IF_ERROR(parser->Add(line, number));
     rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
   }
   return Status::OK();
@@ -318,8 +312,8 @@ Status ParseOptionsText(const Slice& text, DatabaseDescription* out,
                           " bytes, found " + std::to_string(text.size()));
   }
   OptionsTextParser parser(out, notes);
-  Status s = ParseLines(text, &parser);
-  return s.ok() ? parser.Finish() : s;
+  RETURN_IF_ERROR(ParseLines(text, &parser));
+  return parser.Finish();
 }
 
 Status DescribeFamily(const std::string& name,

@@ -79,10 +79,7 @@ Status ChunkBuilder::Build(const Part& part, const PartRequest& request) {
   }
   uint32_t ordinal = static_cast<uint32_t>(request.received.chunks);
   while (reader.Valid()) {
-    const Status status = BuildChunk(&reader, part, ordinal++);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(BuildChunk(&reader, part, ordinal++));
   }
   return ReadFailure(reader.status(),
                      "read part " + std::to_string(part.id) +

@@ -43,15 +43,11 @@ Status DeltaBuilder::BuildDifferences(const Part& part,
   next_ = 0;
   between_ = 0;
   run_ = Run();
-  Status status = piece.basis == DeltaBasis::kGroups ? MergeSpans(piece, index)
-                                                    : MergeAll(piece, index);
-  if (status.ok()) {
-    status = DeleteBefore(nullptr, piece);
-  }
-  if (status.ok()) {
-    status = EndRun(piece);
-  }
-  return status.ok() ? Finish() : status;
+  RETURN_IF_ERROR(piece.basis == DeltaBasis::kGroups ? MergeSpans(piece, index)
+                                                     : MergeAll(piece, index));
+  RETURN_IF_ERROR(DeleteBefore(nullptr, piece));
+  RETURN_IF_ERROR(EndRun(piece));
+  return Finish();
 }
 
 Status DeltaBuilder::MergeSpans(const PieceDifference& piece,
@@ -252,13 +248,11 @@ Status DeltaBuilder::Delete(const Slice& key) {
 }
 
 Status DeltaBuilder::DeleteRange(const Slice& first, const Slice& last) {
-  Status status = Delete(first);
-  if (status.ok()) {
-    status = WithContext(writer_->DeleteRange(first, last),
-                         EndState::kInternal,
-                         "delete from: " + EntryForMessage(*family_, first));
-  }
-  return status.ok() ? Delete(last) : status;
+  RETURN_IF_ERROR(Delete(first));
+  RETURN_IF_ERROR(
+      WithContext(writer_->DeleteRange(first, last), EndState::kInternal,
+                  "delete from: " + EntryForMessage(*family_, first)));
+  return Delete(last);
 }
 
 Status DeltaBuilder::Finish() {

@@ -98,10 +98,7 @@ MergedEntries::MergedEntries(const std::vector<TableFile>& files,
 
 Status MergedEntries::Open() {
   for (const std::unique_ptr<SortedRun>& run : runs_) {
-    const Status status = run->Open();
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(run->Open());
     if (run->valid()) {
       heap_.push_back(run.get());
     }
@@ -175,10 +172,7 @@ Status MergedEntries::FindVisible() {
     if (++passed % kEntriesPerLook == 0 && cancelled_ && cancelled_()) {
       return MakeStatus(EndState::kCancelled, "build: stopped on request");
     }
-    const Status status = Step();
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(Step());
   }
   return Status::OK();
 }

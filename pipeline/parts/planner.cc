@@ -61,10 +61,7 @@ Status FamilyCutter::Cut() {
   Region region;
   region.interval = options_.interval;
   for (const FilePlan& file : plan_->files) {
-    const Status status = WeighFile(file, &region);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(WeighFile(file, &region));
   }
   CutRegion(&region);
   return Status::OK();

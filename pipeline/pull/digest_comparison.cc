@@ -27,12 +27,8 @@ SourceDigests::SourceDigests(SourceLink* link, const FirstFailure* failure,
 
 Status SourceDigests::Send(uint32_t lane, uint32_t part) {
   Lane& at = lanes_[lane];
-  const Status opened = at.channel == nullptr
-                            ? link_->OpenLane(lane, &at.channel)
-                            : Status::OK();
-  if (!opened.ok()) {
-    return opened;
-  }
+  RETURN_IF_ERROR(at.channel == nullptr ? link_->OpenLane(lane, &at.channel)
+                                        : Status::OK());
   if (at.retry != nullptr) {
     at.retry->Connected();
   }

@@ -89,10 +89,7 @@ Status ReadPieces(const FileSource& source, const std::string& path,
     const size_t n =
         static_cast<size_t>(std::min<uint64_t>(kCheckedPieceBytes, bytes - at));
     Slice piece;
-    const Status status = source.Read(offset + at, n, &scratch, &piece);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(source.Read(offset + at, n, &scratch, &piece));
     add(piece);
     at += n;
   }

@@ -224,10 +224,7 @@ Status AddKept(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
   for (uint32_t i = 0; i < families.size(); ++i) {
     const FamilyHandle& family = families[i];
     TableChanges state{&family};
-    const Status status = ListLiveTables(db, family.handle, &state.now);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(ListLiveTables(db, family.handle, &state.now));
     if (journal != nullptr) {
       state.then = NamedTables(TablesOf(judged, family.name));
       TakeSearched(state.then, &state.now);
@@ -358,10 +355,7 @@ Status JudgeIntervals(const IntervalFile& record, rocksdb::DB* db,
   std::vector<TableChanges> states;
   for (const FamilyHandle& family : families) {
     JudgedFamily found{family.name, family.handle->GetComparator(), {}};
-    const Status status = ListLiveTables(db, family.handle, &found.tables);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(ListLiveTables(db, family.handle, &found.tables));
     found.tables.insert(found.tables.end(), family.unflushed.begin(),
                         family.unflushed.end());
     uint32_t index = 0;
@@ -467,10 +461,7 @@ Status RecordTables(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
       continue;
     }
     std::vector<LiveTable> tables;
-    const Status status = ListLiveTables(db, family.handle, &tables);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(ListLiveTables(db, family.handle, &tables));
     TakeAllSearched(&tables);
     Doubt(family.handle->GetComparator(), SpansOf(NamelessSpans(tables)), index,
           intervals);

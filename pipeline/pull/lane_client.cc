@@ -183,10 +183,7 @@ Status LaneClient::ComparePart(const Part& part) {
   if (!compare_.has_value()) {
     StageScope scope(&clock_, Stage::kCheck);
     compare_.emplace(state_, &part, asked.piece, asked.group_entries);
-    const Status status = channel_.Final(compare_->Read());
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(channel_.Final(compare_->Read()));
     StartTime();
   }
   GroupReply reply;
@@ -216,12 +213,9 @@ Status LaneClient::ComparePart(const Part& part) {
 
 Status LaneClient::ReceiveGroups(GroupReply* reply) {
   Frame frame;
-  Status status = Receive(&frame);
-  if (status.ok()) {
-    status = channel_.Expect(frame, FrameType::kGroupReply);
-  }
-  return status.ok() ? channel_.Damaged(Decode(frame.payload, reply))
-                     : status;
+  RETURN_IF_ERROR(Receive(&frame));
+  RETURN_IF_ERROR(channel_.Expect(frame, FrameType::kGroupReply));
+  return channel_.Damaged(Decode(frame.payload, reply));
 }
 
 Status LaneClient::EndPart(const Part& part) {

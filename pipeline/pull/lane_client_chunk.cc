@@ -48,10 +48,7 @@ Status LaneClient::OpenForChunk(const Part& part, const ChunkBegin& begin) {
     return Status::OK();
   }
   DropChunk();
-  const Status room = AwaitSpace(part, begin);
-  if (!room.ok()) {
-    return room;
-  }
+  RETURN_IF_ERROR(AwaitSpace(part, begin));
   std::unique_ptr<OpenUnit> unit = OpenUnit::Make(state_, part.id);
   const StagingPlace place =
       PlaceOf(*state_, unit.get(), part.id, begin.ordinal);
@@ -114,7 +111,8 @@ Status LaneClient::ReceiveChunk(const Part& part, const ChunkBegin& begin) {
   open_.reset();
   retry_.ChunkDone();
   if (IsBuilt(begin.kind)) {
-    chunk_bytes_ = 2 * chunk_bytes_ < state_->chunk_bytes ? 2 * chunk_bytes_ : 0;
+    chunk_bytes_ *= 2;
+    chunk_bytes_ = chunk_bytes_ < state_->chunk_bytes ? chunk_bytes_ : 0;
   }
   for (Totals* totals : {&part_totals_, &answer_totals_}) {
     totals->chunks++;

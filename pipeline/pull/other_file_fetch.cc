@@ -45,10 +45,7 @@ Status AskForFile(const AskForFilePart& ask, const std::string& name,
   bool begun = false;
   while (!begun || contents->size() < first.file_bytes) {
     OtherFilePart part;
-    const Status status = ask(name, contents->size(), &part);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(ask(name, contents->size(), &part));
     *problem = part.problem;
     if (!problem->empty()) {
       return Status::OK();

@@ -22,10 +22,7 @@ uint64_t PlanReceiver::SecondsSinceFirstAsked() const {
 // The decoder bounds what the source says.
 Status PlanReceiver::TakeBusy(const Frame& frame) {
   Busy busy;
-  const Status status = Decode(frame.payload, &busy);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(Decode(frame.payload, &busy));
   asks_again_at_ =
       Clock::now() + std::chrono::milliseconds(busy.retry_after_millis);
   return MakeStatus(EndState::kBusy,

@@ -136,10 +136,7 @@ Status PullOpener::Connect() {
     return failure_->failed() ? failure_->status() : status;
   }
   if (!needs_source) {
-    const Status still = gone ? CheckStillSource() : Status::OK();
-    if (!still.ok()) {
-      return still;
-    }
+    RETURN_IF_ERROR(gone ? CheckStillSource() : Status::OK());
     UsePlanOfJournal();
     report_->Say("everything had come: finished without the source (" +
                  MessageOf(status) + ")");
@@ -424,10 +421,7 @@ void PullOpener::CountUnchanged() {
 
 Status PullOpener::RejectReused(const std::vector<uint32_t>& different) {
   const ReusedParts before = reused_;
-  const Status status = target_->reuse()->RejectReused(different, &reused_);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(target_->reuse()->RejectReused(different, &reused_));
   const std::set<uint32_t> was(before.linked.begin(), before.linked.end());
   const std::set<uint32_t> kept(reused_.linked.begin(), reused_.linked.end());
   std::set<uint32_t> missing;
@@ -588,10 +582,7 @@ Status PullOpener::WriteJournalHead() {
   if (work_->is_resuming()) {
     return Status::OK();
   }
-  const Status status = work_->CreateJournal(asked_, *plan_);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(work_->CreateJournal(asked_, *plan_));
   OpenStore();
   FaultPoint("Puller:HeadWritten");
   if (held_.has_value()) {

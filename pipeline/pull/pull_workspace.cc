@@ -109,11 +109,8 @@ Status PullWorkspace::JudgeUnfinished() {
                    "began");
     return Status::OK();
   }
-  const Status same = CheckSameRequest(options(), target_->mode(),
-                                       head, workspace()->dir());
-  if (!same.ok()) {
-    return same;
-  }
+  RETURN_IF_ERROR(
+      CheckSameRequest(options(), target_->mode(), head, workspace()->dir()));
   if (!SurvivedReboots(head)) {
     DropUnfinished("starting anew, since the machine went down and the "
                    "unfinished pull was one with --durability none");

@@ -252,10 +252,7 @@ Status Puller::Transfer() {
   }
   report_.SetPhase("transfer");
   compression_.LanesStart();
-  Status status = SetLanes();
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(SetLanes());
   scheduler_ = std::make_unique<PartScheduler>(
       plan_.parts, state_.starts, plan_.opened.lanes,
       [this](uint32_t part_id) {

@@ -65,10 +65,7 @@ class Finder {
   Status Run() {
     received_->starts.resize(journal_.plan.parts.size());
     for (const Part& part : journal_.plan.parts) {
-      const Status status = AddPart(part);
-      if (!status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(AddPart(part));
     }
     return Status::OK();
   }

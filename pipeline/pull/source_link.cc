@@ -109,10 +109,7 @@ void SourceLink::SetLanes(uint32_t lanes, uint16_t allowed_flags) {
 
 Status SourceLink::OpenLane(uint32_t lane, Channel** channel) {
   std::unique_ptr<Channel> opened;
-  const Status status = session_->ConnectLane(lane, &opened);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(session_->ConnectLane(lane, &opened));
   std::lock_guard<std::mutex> lock(mu_);
   *channel = opened.get();
   if (allowed_flags_ != 0) {

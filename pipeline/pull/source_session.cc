@@ -104,10 +104,7 @@ Status SourceSession::Connect(Dialer* dialer,
                               std::unique_ptr<SourceSession>* session) {
   std::unique_ptr<SourceSession> opened(new SourceSession(dialer, options));
   std::shared_ptr<Channel> channel;
-  const Status status = opened->FirstContact(&channel);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(opened->FirstContact(&channel));
   opened->channel_ = std::move(channel);
   opened->connected_ = true;
   SourceSession* raw = opened.get();
@@ -519,10 +516,7 @@ Status SourceSession::AskForTotals(const struct Finish& ours,
 Status SourceSession::Finish(const struct Finish& ours,
                              const std::vector<ReceivedPart>& received,
                              struct Finish* theirs) {
-  const Status status = AskForTotals(ours, received);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(AskForTotals(ours, received));
   std::lock_guard<std::mutex> lock(mu_);
   *theirs = answers_.finish;
   return CheckTotals(ours, *theirs);

@@ -41,10 +41,7 @@ Status SourceSession::FirstContact(std::shared_ptr<Channel>* channel) {
         (!strange && EndStateOf(status) != EndState::kDeadPeer)) {
       return status;
     }
-    const Status waited = AwaitTurn(&backoff, until, status);
-    if (!waited.ok()) {
-      return waited;
-    }
+    RETURN_IF_ERROR(AwaitTurn(&backoff, until, status));
   }
 }
 

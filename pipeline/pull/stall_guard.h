@@ -50,11 +50,9 @@ class StallGuard {
                                                FrameType type,
                                                Message* message) const {
     Frame frame;
-    rocksdb::Status status = Receive(channel, &frame);
-    if (status.ok()) {
-      status = channel->ExpectType(frame, type);
-    }
-    return status.ok() ? Decode(frame.payload, message) : status;
+    RETURN_IF_ERROR(Receive(channel, &frame));
+    RETURN_IF_ERROR(channel->ExpectType(frame, type));
+    return Decode(frame.payload, message);
   }
 
  private:

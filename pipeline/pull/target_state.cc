@@ -68,10 +68,7 @@ Status ReadState(const std::string& target_dir, TargetState* state,
                &state->stands_at_zero)
       .PermitUncheckedError();
   const std::string workspace = Workspace::DirOf(target_dir);
-  const Status mine = Workspace::CheckMine(workspace);
-  if (!mine.ok()) {
-    return mine;
-  }
+  RETURN_IF_ERROR(Workspace::CheckMine(workspace));
   if (!Workspace::IsOne(workspace)) {
     *is_target = state->complete.has_value();
     return Status::OK();

@@ -18,12 +18,9 @@ Status ListLiveIds(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
                    LiveIds* ids) {
   for (const FamilyHandle& family : families) {
     std::vector<LiveTable> tables;
-    const Status status = family.handle == nullptr
-                              ? Status::OK()
-                              : ListLiveTables(db, family.handle, &tables);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(family.handle == nullptr
+                        ? Status::OK()
+                        : ListLiveTables(db, family.handle, &tables));
     ids->emplace_back();
     for (const LiveTable& table : tables) {
       ids->back().insert(table.id ? ToHex(*table.id) : "not known");

@@ -111,12 +111,10 @@ Status RefreshTarget::ReadExisting(
                       "refresh of all families and keys to drop them, found "
                       "one of a selection");
   }
-  Status status = Workspace::OpenBeside(dir_, replica_.db != nullptr, disk,
-                                        options().log, &found->workspace, use);
-  if (status.ok()) {
-    status = ReadFault(found);
-  }
-  return status.ok() ? Look(found) : status;
+  RETURN_IF_ERROR(Workspace::OpenBeside(dir_, replica_.db != nullptr, disk,
+                                        options().log, &found->workspace, use));
+  RETURN_IF_ERROR(ReadFault(found));
+  return Look(found);
 }
 
 Status RefreshTarget::Look(FoundTarget* found) {
@@ -288,10 +286,7 @@ std::vector<FamilyHandle> RefreshTarget::Selected() const {
 Status RefreshTarget::CheckSupported() {
   for (const FamilyHandle& family : Selected()) {
     const rocksdb::Options ours = live_->db()->GetOptions(family.handle);
-    const Status status = CheckIngestsOver(family.name, ours.compaction_style);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(CheckIngestsOver(family.name, ours.compaction_style));
     if (ours.table_factory->IsInstanceOf("PlainTable")) {
       return MakeStatus(EndState::kRefused,
                         "column family '" + family.name +
@@ -478,10 +473,7 @@ Status RefreshTarget::LeaveZero() {
 Status RefreshTarget::Create(
     const std::shared_ptr<rocksdb::FileSystem>& /*file_system*/,
     std::optional<JournalTargetFiles>* held) {
-  const Status status = Own(OpenToWrite());
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(Own(OpenToWrite()));
   *held = FilesOf(judged_, live_->db());
   return CreateFamilies();
 }
@@ -586,10 +578,7 @@ Status RefreshTarget::DropMissing() {
     if (name == rocksdb::kDefaultColumnFamilyName) {
       continue;  // RocksDB keeps it
     }
-    const Status status = live_->Drop(name);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(live_->Drop(name));
     report()->Note("column family '" + name + "' was dropped");
   }
   return Status::OK();

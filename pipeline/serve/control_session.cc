@@ -279,12 +279,12 @@ Status ControlSession::TakeReplicaRecord(const Frame& frame) {
     host_.store->Remove(transfer_);
     registered_ = false;
     transfer_.reset();  // no transfer was begun
-    return TellBusy(MakeStatus(EndState::kBusy,
-                               "expected at most " +
-                                   std::to_string(
-                                       ServerShares::kMaxTargetBytes) +
-                                   " bytes of all replicas' records, found more"),
-                    kRecordRetry);
+    const std::string most = std::to_string(ServerShares::kMaxTargetBytes);
+    return TellBusy(
+        MakeStatus(EndState::kBusy,
+                   "expected at most " + most +
+                       " bytes of all replicas' records, found more"),
+        kRecordRetry);
   }
   record_bytes_ += frame.payload.size();
   if (record_bytes_ > kMaxReplicaRecordBytes) {
@@ -450,10 +450,7 @@ Status ControlSession::StartOpening() {
 
 // RocksDB throws if it cannot start a thread.
 Status ControlSession::Pin() {
-  Status status = CheckThreads(kThreadsToOpen);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(CheckThreads(kThreadsToOpen));
   try {
     return transfer_->Pin();
   } catch (const std::system_error& error) {
@@ -561,10 +558,7 @@ Status ControlSession::AgreeOnTotals(const Finish& theirs) {
                           " parts were sent, found " +
                           std::to_string(unsent) + " not sent");
   }
-  const Status linked = transfer_->CheckSnapshotFiles();
-  if (!linked.ok()) {
-    return linked;
-  }
+  RETURN_IF_ERROR(transfer_->CheckSnapshotFiles());
   const Finish ours = transfer_->FinalTotals();
   if (theirs.families.size() != ours.families.size()) {
     return MakeStatus(EndState::kCorrupt,

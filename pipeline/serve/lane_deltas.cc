@@ -94,10 +94,7 @@ const GroupIndex* LaneDeltas::FindIndex(uint32_t part_id) const {
 
 Status LaneDeltas::Add(DeltaRequest request) {
   const Part* part = nullptr;
-  Status status = FindPart(request.part_id, &part);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(FindPart(request.part_id, &part));
   if (!request.begins &&
       (asked_.complete || asked_.part_id != request.part_id)) {
     return Wrong("expected its first message, found another");

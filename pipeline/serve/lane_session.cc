@@ -87,27 +87,27 @@ Status LaneSession::Answer(const LaneRequest& asked, bool* done) {
   switch (asked.type) {
     case FrameType::kPartRequest: {
       PartRequest request;
-      Status status = Decode(asked.payload, &request);
-      status = status.ok() ? CountRequest() : status;
-      return status.ok() ? SendPart(request) : status;
+      RETURN_IF_ERROR(Decode(asked.payload, &request));
+      RETURN_IF_ERROR(CountRequest());
+      return SendPart(request);
     }
     case FrameType::kDigestRequest: {
       DigestRequest request;
-      Status status = Decode(asked.payload, &request);
-      status = status.ok() ? CountRequest() : status;
-      return status.ok() ? SendDigest(request) : status;
+      RETURN_IF_ERROR(Decode(asked.payload, &request));
+      RETURN_IF_ERROR(CountRequest());
+      return SendDigest(request);
     }
     case FrameType::kUnitDigestRequest: {
       UnitDigestRequest request;
-      Status status = Decode(asked.payload, &request);
-      status = status.ok() ? CountRequest() : status;
-      return status.ok() ? SendUnitDigest(request) : status;
+      RETURN_IF_ERROR(Decode(asked.payload, &request));
+      RETURN_IF_ERROR(CountRequest());
+      return SendUnitDigest(request);
     }
     case FrameType::kGroupRequest: {
       GroupRequest request;
-      Status status = Decode(asked.payload, &request);
-      status = status.ok() ? CountRequest() : status;
-      return status.ok() ? SendGroups(request) : status;
+      RETURN_IF_ERROR(Decode(asked.payload, &request));
+      RETURN_IF_ERROR(CountRequest());
+      return SendGroups(request);
     }
     case FrameType::kDeltaRequest: {
       DeltaRequest request;
@@ -273,16 +273,14 @@ Status LaneSession::SendDelta(DeltaRequest asked) {
 
 Status LaneSession::SendDigest(const DigestRequest& request) {
   const TransferFamily* family = nullptr;
-  Status status = FindFamily(request.family, &family);
+  RETURN_IF_ERROR(FindFamily(request.family, &family));
   DigestReply reply;
-  if (status.ok()) {
-    status = ReadFailure(
-        DigestInterval(transfer_->db(), family->handle, request.interval,
-                       family->readahead_bytes, [this] { return stopped(); },
-                       &reply),
-        "digest");
-  }
-  return status.ok() ? link_.Send(FrameType::kDigestReply, reply) : status;
+  RETURN_IF_ERROR(ReadFailure(
+      DigestInterval(
+          transfer_->db(), family->handle, request.interval,
+          family->readahead_bytes, [this] { return stopped(); }, &reply),
+      "digest"));
+  return link_.Send(FrameType::kDigestReply, reply);
 }
 
 Status LaneSession::SendUnitDigest(const UnitDigestRequest& request) {
@@ -294,8 +292,9 @@ Status LaneSession::SendUnitDigest(const UnitDigestRequest& request) {
   }
   const Part& unit = transfer_->parts()[request.part_id];
   DigestReply reply;
-  Status status = DigestUnit(transfer_->unit_path(unit), unit,
-                             [this] { return stopped(); }, &unit_buffer_, &reply.content);
+  Status status = DigestUnit(
+      transfer_->unit_path(unit), unit, [this] { return stopped(); },
+      &unit_buffer_, &reply.content);
   // In a pull, the target checked what it has.
   if (status.ok() && transfer_->request().purpose == Purpose::kVerify &&
       transfer_->is_last_unit(unit)) {
@@ -310,15 +309,13 @@ Status LaneSession::SendUnitDigest(const UnitDigestRequest& request) {
 
 Status LaneSession::SendEntries(const EntriesRequest& request) {
   const TransferFamily* family = nullptr;
-  Status status = FindFamily(request.family, &family);
+  RETURN_IF_ERROR(FindFamily(request.family, &family));
   EntriesReply reply;
-  if (status.ok()) {
-    status = ReadFailure(
-        ReadEntries(transfer_->db(), family->handle, request,
-                    family->readahead_bytes, kEntriesPageBytes, &reply),
-        "entries");
-  }
-  return status.ok() ? link_.Send(FrameType::kEntriesReply, reply) : status;
+  RETURN_IF_ERROR(ReadFailure(
+      ReadEntries(transfer_->db(), family->handle, request,
+                  family->readahead_bytes, kEntriesPageBytes, &reply),
+      "entries"));
+  return link_.Send(FrameType::kEntriesReply, reply);
 }
 
 }  // namespace sstferry

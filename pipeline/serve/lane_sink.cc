@@ -43,10 +43,7 @@ Status LaneSink::Append(const Slice& data) {
         rest.data(),
         std::min<size_t>(rest.size(),
                          careful ? kCarefulFrameBytes : kMaxPayloadBytes));
-    const Status status = SendPiece(piece);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(SendPiece(piece));
     rest.remove_prefix(piece.size());
   }
   return Status::OK();
@@ -89,10 +86,7 @@ Status LaneSink::End(const ChunkEnd& end) {
   ChunkEnd sent = end;
   sent.digest = digest_.Finish();
   StageScope scope(clock_, Stage::kSendWait);
-  Status status = link_->SendChunkEnd(sent);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(link_->SendChunkEnd(sent));
   chain_.AddChunk(sent.digest);
   totals_.chunks++;
   totals_.entries += end.entries;

@@ -203,10 +203,7 @@ Status SharedSnapshot::Plan(const std::string& key,
 Status SharedSnapshot::Lend(std::unique_ptr<PrivateDir>* linked) {
   std::lock_guard<std::mutex> lock(lend_mu_);
   if (!prepared_) {
-    const Status status = snapshot_->PrepareAdoption();
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(snapshot_->PrepareAdoption());
     prepared_ = true;
   }
   if (!lent_) {

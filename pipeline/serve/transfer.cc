@@ -213,10 +213,7 @@ Status Transfer::CheckSame(const OpenRequest& request,
 
 Status Transfer::Resume(const OpenRequest& request, const Hello& target,
                         std::string peer, Channel* control) {
-  Status status = CheckSame(request, target);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(CheckSame(request, target));
   std::lock_guard<std::mutex> lock(mu_);
   if (ended()) {
     return MakeStatus(EndState::kSnapshotGone,

@@ -105,10 +105,7 @@ uint32_t TransferPlanner::MaxChunkFormatVersion() const {
 }
 
 Status TransferPlanner::DescribeFamilies() {
-  const Status named = CheckNames();
-  if (!named.ok()) {
-    return named;
-  }
+  RETURN_IF_ERROR(CheckNames());
   DatabaseDescription described;
   if (!snapshot_.options_text().empty()) {
     const Status status = ParseOptionsText(snapshot_.options_text(), &described,
@@ -132,17 +129,11 @@ Status TransferPlanner::DescribeFamilies() {
       }
     }
     if (!found) {
-      const Status status = DescribeFamily(source.name, source.options,
-                                           &told(family).description);
-      if (!status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(DescribeFamily(source.name, source.options,
+                                     &told(family).description));
     }
     if (asked_.request.purpose != Purpose::kVerify) {
-      const Status status = CheckNextTables(told(family).description);
-      if (!status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(CheckNextTables(told(family).description));
     }
     family.chunk_options = rocksdb::Options(rocksdb::DBOptions(),
                                             source.options);

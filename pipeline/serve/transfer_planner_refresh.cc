@@ -82,10 +82,7 @@ Status TransferPlanner::CompareFamilyAt(size_t index) {
       !is_refresh() ||
       !TakeWhatTargetHolds(asked_.replica, told(family), &known);
   FamilyChanges changes;
-  const Status found = FindChangesOf(index, &changes);
-  if (!found.ok()) {
-    return found;
-  }
+  RETURN_IF_ERROR(FindChangesOf(index, &changes));
   const Backings backings = BackingsOf(index);
   const Backings old_files = BackingsOf(index, &changes.old_files);
   changes.known.old_files = &old_files;

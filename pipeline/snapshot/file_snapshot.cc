@@ -173,12 +173,8 @@ Status FileSnapshot::ReadTables(const ManifestState& manifest) {
                          "tables without the timestamps of their keys");
       }
       const auto file = by_number.find(number);
-      const Status status = file == by_number.end()
-                                ? Status::OK()
-                                : ReadTable(known, file->second);
-      if (!status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(file == by_number.end() ? Status::OK()
+                                              : ReadTable(known, file->second));
     }
     if (!family.blobs.empty()) {
       files_.needs.Add(kReadsBlobFiles, "blob files");

@@ -330,10 +330,7 @@ void ForgetRelease(const std::string& path) {
 
 Status PrivateDir::Clear() {
   for (const char* part : {"held", "db"}) {
-    const Status status = RemoveIn(dir_.get(), part, path_);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(RemoveIn(dir_.get(), part, path_));
     if (mkdirat(dir_.get(), part, 0700) != 0) {
       return ErrnoStatus(EndState::kSourceError, "cannot make",
                          path_ + "/" + part, errno);

@@ -59,10 +59,7 @@ Status AskOwner(const LeasedDir& dir, std::chrono::milliseconds deadline) {
 // else this process under the directory's lock.
 Status Release(const LeasedDir& dir, std::chrono::milliseconds deadline) {
   std::unique_ptr<PrivateDir> adopted;
-  const Status status = PrivateDir::Adopt(dir.path, &adopted);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(PrivateDir::Adopt(dir.path, &adopted));
   if (adopted == nullptr) {
     return IsGone(dir.path) ? Status::OK() : AskOwner(dir, deadline);
   }

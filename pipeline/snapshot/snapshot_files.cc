@@ -159,8 +159,7 @@ Status SnapshotFiles::Copy() {
     std::vector<std::string> names;
     const Status listed = ListDirectory(db_, &names);
     for (const std::string& name : names) {
-      const Status removed = Remove(db_ + "/" + name);
-      if (!removed.ok()) return removed;
+      RETURN_IF_ERROR(Remove(db_ + "/" + name));
     }
     if (!listed.ok()) return listed;
   }

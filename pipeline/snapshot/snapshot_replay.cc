@@ -33,12 +33,9 @@ Status AppendDigests(const DescriptorSource& source, uint64_t bytes,
   std::string scratch;
   for (uint64_t at = 0; at < bytes; at += kPieceBytes) {
     Slice piece;
-    const Status status = source.Read(
-        at, static_cast<size_t>(std::min(kPieceBytes, bytes - at)), &scratch,
-        &piece);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(
+        source.Read(at, static_cast<size_t>(std::min(kPieceBytes, bytes - at)),
+                    &scratch, &piece));
     const Digest128 digest = DigestOf(piece);
     PutFixed64(summary, digest.high);
     PutFixed64(summary, digest.low);
@@ -94,11 +91,8 @@ Status ReadFrom(const std::string& directory,
     if (wal.number < oldest) {
       continue;
     }
-    const Status status = ReadWal(directory, wal, &wal == &wals.back(), facts,
-                                  summary, replay);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(
+        ReadWal(directory, wal, &wal == &wals.back(), facts, summary, replay));
   }
   replay->entries = facts->entries();
   replay->has_prepare_sections = facts->has_prepare_sections();

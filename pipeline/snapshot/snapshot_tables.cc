@@ -96,10 +96,7 @@ Status PinnedTables::DropOthersOf(const char* suffix, Numbers* pinned) {
       ++number;
       continue;
     }
-    const Status status = Unlink(pinned_ + "/" + name);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(Unlink(pinned_ + "/" + name));
     number = pinned->erase(number);
   }
   return Status::OK();

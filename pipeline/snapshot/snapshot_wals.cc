@@ -81,10 +81,7 @@ Status PinnedWals::List(uint64_t oldest) {
   std::map<uint64_t, std::string> listed;
   for (int listings = 0;; listings++) {
     std::vector<std::string> names;
-    const Status status = ListDirectory(directory_, &names);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(ListDirectory(directory_, &names));
     listed = WalsIn(names);
     const uint64_t newest = listed.empty() ? 0 : listed.rbegin()->first;
     if (newest == newest_listed_) {
@@ -98,10 +95,7 @@ Status PinnedWals::List(uint64_t oldest) {
   wals_.erase(wals_.begin(), wals_.lower_bound(oldest));
   for (auto named = listed.lower_bound(oldest); named != listed.end();
        ++named) {
-    const Status status = Hold(named->first, named->second);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(Hold(named->first, named->second));
   }
   return Status::OK();
 }
@@ -156,10 +150,7 @@ Status PinnedWals::Advance(Wal* wal) {
 
 Status PinnedWals::CheckEnds() {
   for (const auto& [number, wal] : wals_) {
-    const Status status = CheckEnd(wal.get());
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(CheckEnd(wal.get()));
   }
   return Status::OK();
 }

@@ -115,11 +115,9 @@ Status Channel::Receive(const WaitLimit& limit, Frame* frame) {
 Status Channel::ReceiveType(FrameType type, const WaitLimit& limit,
                             Frame* frame) {
   FrameHeader header;
-  Status status = ReceiveHeaderOf(FrameTypeName(type), limit, &header);
-  if (status.ok()) {
-    status = ReceivePayload(limit, nullptr, frame);
-  }
-  return status.ok() ? ExpectType(*frame, type) : status;
+  RETURN_IF_ERROR(ReceiveHeaderOf(FrameTypeName(type), limit, &header));
+  RETURN_IF_ERROR(ReceivePayload(limit, nullptr, frame));
+  return ExpectType(*frame, type);
 }
 
 Status Channel::ReceiveHeader(const WaitLimit& limit, FrameHeader* header) {

@@ -95,11 +95,8 @@ class Channel {
                                                const WaitLimit& limit,
                                                Message* message) {
     Frame frame;
-    rocksdb::Status status = ReceiveType(type, limit, &frame);
-    if (status.ok()) {
-      status = Explain(Decode(frame.payload, message), type);
-    }
-    return status;
+    RETURN_IF_ERROR(ReceiveType(type, limit, &frame));
+    return Explain(Decode(frame.payload, message), type);
   }
 
   // Receive() and ExpectType() in one.

@@ -41,7 +41,7 @@ class ConnectedSocket {
     bool entered_;
   };
 
-  // Returns the number of bytes read; 0 without an error if the peer has closed.
+  // Returns the number of bytes read; 0 without an error: the peer has closed.
   // *error: an errno, or 0; EAGAIN if there is no data yet.
   size_t ReadSome(char* buffer, size_t capacity, int* error);
   // Returns the number of bytes written of the first `count` parts. *error as

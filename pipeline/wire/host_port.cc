@@ -134,10 +134,7 @@ Status ParseHostPort(const std::string& text, HostPort* out) {
     if (rest.front() != ':') {
       return Wrong(text, "found \"" + std::string(rest) + "\" after ]");
     }
-    const Status status = ParsePort(text, rest.substr(1), &parsed.port);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(ParsePort(text, rest.substr(1), &parsed.port));
   }
   *out = parsed;
   return Status::OK();

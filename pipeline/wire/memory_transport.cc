@@ -144,10 +144,7 @@ class MemoryConnection final : public Connection {
                const WaitLimit& limit) override {
     WaitDeadline deadline(limit);
     for (size_t i = 0; i < part_count; ++i) {
-      const Status status = out_->Write(parts[i], &deadline);
-      if (!status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(out_->Write(parts[i], &deadline));
     }
     return Status::OK();
   }

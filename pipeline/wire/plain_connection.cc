@@ -96,10 +96,7 @@ Status PlainConnection::Read(char* buffer, size_t capacity,
     if (error != EAGAIN) {
       return socket_.Failed("read", error);
     }
-    const Status waited = socket_.Wait(POLLIN, "read", &deadline);
-    if (!waited.ok()) {
-      return waited;
-    }
+    RETURN_IF_ERROR(socket_.Wait(POLLIN, "read", &deadline));
   }
 }
 
@@ -128,10 +125,7 @@ Status PlainConnection::Write(const Slice* parts, size_t part_count,
       return socket_.Failed("write", error);
     }
     bool peer_ended = false;
-    const Status waited = socket_.WaitToWrite(&deadline, &peer_ended);
-    if (!waited.ok()) {
-      return waited;
-    }
+    RETURN_IF_ERROR(socket_.WaitToWrite(&deadline, &peer_ended));
     if (peer_ended) {
       return socket_.Failed("write", EPIPE);
     }

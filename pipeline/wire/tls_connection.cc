@@ -251,10 +251,7 @@ Status TlsConnection::Handshake(const WaitLimit& limit) {
 // OpenSSL would close the connection of a client without TLS without a word. So
 // this sends a plain frame that says what is expected.
 Status TlsConnection::LookForPlainPeer(WaitDeadline* deadline) {
-  const Status waited = socket_.Wait(POLLIN, "TLS handshake", deadline);
-  if (!waited.ok()) {
-    return waited;
-  }
+  RETURN_IF_ERROR(socket_.Wait(POLLIN, "TLS handshake", deadline));
   End end;
   end.state = EndState::kDenied;
   end.message =

@@ -109,10 +109,7 @@ Status TlsContext::LoadFiles() {
       {"--tls-key", &files_.key},
       {"--tls-ca", &files_.ca}};
   for (const auto& [option, file] : named) {
-    const Status status = CheckReadable(option, *file);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(CheckReadable(option, *file));
   }
   SSL_CTX* const context = context_.get();
   if (SSL_CTX_use_certificate_chain_file(context, files_.cert.c_str()) != 1) {

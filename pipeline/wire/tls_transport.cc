@@ -1,6 +1,7 @@
 // Listening and dialing with TLS: TCP's own, with another kind of connection.
 #include <mutex>
 
+#include "format/end_state.h"
 #include "pipeline/wire/tcp_socket.h"
 #include "pipeline/wire/tls_connection.h"
 
@@ -45,10 +46,7 @@ Status ListenTls(const HostPort& where, const TlsFiles& files,
 Status ListenTls(const HostPort& where, const TlsFiles& files,
                  std::unique_ptr<Listener>* listener, ReloadTls* reload) {
   const auto slot = std::make_shared<ContextSlot>();
-  const Status status = slot->Load(files);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(slot->Load(files));
   *reload = [slot](const TlsFiles& again) { return slot->Load(again); };
   return ListenWith(
       where,
@@ -61,10 +59,7 @@ Status ListenTls(const HostPort& where, const TlsFiles& files,
 Status MakeTlsDialer(const HostPort& where, const TlsFiles& files,
                      std::unique_ptr<Dialer>* dialer) {
   std::shared_ptr<const TlsContext> context;
-  const Status status = TlsContext::Load(files, TlsRole::kClient, &context);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(TlsContext::Load(files, TlsRole::kClient, &context));
   *dialer = MakeDialerWith(
       where, [context, name = where.host](Descriptor socket,
                                           const TcpAddress& peer) {

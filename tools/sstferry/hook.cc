@@ -212,10 +212,7 @@ Status RunCommand(const std::string& option, const std::string& command,
                   const SwapEvent& event) {
   const std::string what = option + " \"" + command + "\"";
   pid_t child = 0;
-  const Status started = Start(what, command, event, &child);
-  if (!started.ok()) {
-    return started;
-  }
+  RETURN_IF_ERROR(Start(what, command, event, &child));
   const int descriptor =
       static_cast<int>(syscall(SYS_pidfd_open, child, 0));  // or -1
   int state = 0;

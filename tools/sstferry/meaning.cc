@@ -24,12 +24,9 @@ Status ApplyRows(const std::vector<OptionSpec>& specs, const OptionTexts& texts,
   for (const OptionSpec& spec : specs) {
     const bool given = spec.value == nullptr ? texts.IsSet(spec.name)
                                              : texts.Has(spec.name);
-    const Status status = given && spec.read
-                              ? spec.read(texts.Get(spec.name), arguments)
-                              : Status::OK();
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(given && spec.read
+                        ? spec.read(texts.Get(spec.name), arguments)
+                        : Status::OK());
   }
   return Status::OK();
 }
@@ -41,15 +38,11 @@ Status Read(const std::string& name, const std::vector<std::string>& arguments,
             OptionTexts* texts, Arguments* out) {
   *out = Arguments();
   const Command* command = FindCommand(name);
-  Status status = ReadOptions(ReadableOptions(*command), command->operands,
-                              arguments, texts);
-  if (status.ok()) {
-    status = ApplyRows(CommonOptions(), *texts, &out->common);
-  }
-  if (status.ok()) {
-    status = ApplyRows(command->options, *texts, out);
-  }
-  return status.ok() ? ApplyRows(command->unlisted, *texts, out) : status;
+  RETURN_IF_ERROR(ReadOptions(ReadableOptions(*command), command->operands,
+                              arguments, texts));
+  RETURN_IF_ERROR(ApplyRows(CommonOptions(), *texts, &out->common));
+  RETURN_IF_ERROR(ApplyRows(command->options, *texts, out));
+  return ApplyRows(command->unlisted, *texts, out);
 }
 
 Status ReadSelection(const OptionTexts& texts, Selection* out) {
@@ -167,17 +160,11 @@ Status ReadCompression(const OptionTexts& texts, PullOptions* out) {
 }
 
 Status ReadPullOptions(const OptionTexts& texts, PullOptions* out) {
-  Status status = ReadCompression(texts, out);
-  if (status.ok()) {
-    status = ReadSnapshotChoice(texts, out);
-  }
-  if (status.ok()) {
-    status = CheckWalDir(out->source, out->wal_dir);
-  }
-  if (status.ok()) {
-    status = CheckTls(out->tls, out->source.host);
-  }
-  return status.ok() ? ReadSelection(texts, &out->selection) : status;
+  RETURN_IF_ERROR(ReadCompression(texts, out));
+  RETURN_IF_ERROR(ReadSnapshotChoice(texts, out));
+  RETURN_IF_ERROR(CheckWalDir(out->source, out->wal_dir));
+  RETURN_IF_ERROR(CheckTls(out->tls, out->source.host));
+  return ReadSelection(texts, &out->selection);
 }
 
 Status CheckListen(const OptionTexts& texts, const ServeArguments& serve) {
@@ -195,14 +182,10 @@ Status CheckListen(const OptionTexts& texts, const ServeArguments& serve) {
 // Reads TARGET_DIR and all options that pull and plan share.
 Status ReadTransfer(const OptionTexts& texts, PullArguments* out) {
   out->options.target_dir = texts.Get("target");
-  Status status = ReadPullOptions(texts, &out->options);
-  if (status.ok()) {
-    status = ReadRefresh(texts, out);
-  }
-  if (status.ok()) {
-    status = ReadMetrics(texts, &out->metrics);
-  }
-  return status.ok() ? ReadTargetAccess(texts, &out->options) : status;
+  RETURN_IF_ERROR(ReadPullOptions(texts, &out->options));
+  RETURN_IF_ERROR(ReadRefresh(texts, out));
+  RETURN_IF_ERROR(ReadMetrics(texts, &out->metrics));
+  return ReadTargetAccess(texts, &out->options);
 }
 
 // sst://, a misspelled scheme, or unix:, where a directory is expected.
@@ -224,26 +207,15 @@ Status CheckLocal(const OptionTexts& texts) {
 Status ParseServe(const std::vector<std::string>& arguments,
                   ServeArguments* out) {
   OptionTexts texts;
-  Status status = Read("serve", arguments, &texts, out);
-  if (status.ok()) {
-    status = ReadDatabases(texts, &out->options);
-  }
-  if (status.ok()) {
-    status = CheckTls(out->tls, out->listen.host);
-  }
-  if (status.ok()) {
-    status = ReadAllowed(texts, !out->tls.empty(), &out->options);
-  }
-  if (status.ok()) {
-    status = ReadAllowedUids(texts, out->listen.is_unix(), &out->allowed_uids);
-  }
-  if (status.ok()) {
-    status = ReadWalDirs(texts, &out->options);
-  }
-  if (status.ok()) {
-    status = ReadMetrics(texts, &out->metrics);
-  }
-  return status.ok() ? CheckListen(texts, *out) : status;
+  RETURN_IF_ERROR(Read("serve", arguments, &texts, out));
+  RETURN_IF_ERROR(ReadDatabases(texts, &out->options));
+  RETURN_IF_ERROR(CheckTls(out->tls, out->listen.host));
+  RETURN_IF_ERROR(ReadAllowed(texts, !out->tls.empty(), &out->options));
+  RETURN_IF_ERROR(
+      ReadAllowedUids(texts, out->listen.is_unix(), &out->allowed_uids));
+  RETURN_IF_ERROR(ReadWalDirs(texts, &out->options));
+  RETURN_IF_ERROR(ReadMetrics(texts, &out->metrics));
+  return CheckListen(texts, *out);
 }
 
 Status ParsePull(const std::vector<std::string>& arguments,

@@ -210,10 +210,7 @@ const std::string& MetricsEndpoint::url() const { return server_->url; }
 Status MetricsEndpoint::Start(const HostPort& listen, Text text,
                               std::unique_ptr<MetricsEndpoint>* endpoint) {
   auto server = std::make_unique<Server>(std::move(text));
-  const Status status = server->Listen(listen);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(server->Listen(listen));
   server->Accept();
   Server* const running = server.get();
   server->thread = std::thread([running] { running->context.run(); });

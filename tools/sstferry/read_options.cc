@@ -296,10 +296,7 @@ Status ReadConfigFile(const std::string& path,
   if (!file.is_open()) {
     return Wrong("--config", "a readable file", path);
   }
-  const Status others = CheckNobodyElseWrites(path);
-  if (!others.ok()) {
-    return others;
-  }
+  RETURN_IF_ERROR(CheckNobodyElseWrites(path));
   po::parsed_options in_file(&known);
   Status status = ReadToml(file, known, &in_file);
   if (status.ok() && file.bad()) {

@@ -86,11 +86,9 @@ Status CheckMode(const OptionTexts& texts, PullOptions* options) {
     return Status::InvalidArgument(
         "--replace: expected --mode seed with it; a refresh always replaces");
   }
-  Status status = RefuseForOthers(texts, options->visibility);
-  if (status.ok()) {
-    status = CheckDropMissing(texts, *options);
-  }
-  return status.ok() ? ReadCompaction(texts, &options->compact) : status;
+  RETURN_IF_ERROR(RefuseForOthers(texts, options->visibility));
+  RETURN_IF_ERROR(CheckDropMissing(texts, *options));
+  return ReadCompaction(texts, &options->compact);
 }
 
 // Refuses options of a clone for other methods, and those for a clone that
@@ -126,11 +124,9 @@ Status CheckMethod(const OptionTexts& texts, const PullOptions& options) {
 
 Status ReadRefresh(const OptionTexts& texts, PullArguments* out) {
   PullOptions* options = &out->options;
-  Status status = ReadSourceId(texts, &options->source_id);
-  if (status.ok()) {
-    status = CheckMode(texts, options);
-  }
-  return status.ok() ? CheckMethod(texts, *options) : status;
+  RETURN_IF_ERROR(ReadSourceId(texts, &options->source_id));
+  RETURN_IF_ERROR(CheckMode(texts, options));
+  return CheckMethod(texts, *options);
 }
 
 }  // namespace sstferry

@@ -23,10 +23,7 @@ Status ReadDatabases(const OptionTexts& texts, ServeOptions* out) {
   std::set<std::string> names;
   for (const std::string& text : texts.GetAll("db")) {
     NamedDirectory named;
-    const Status status = ParseNamedDirectory("--db", text, &named);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(ParseNamedDirectory("--db", text, &named));
     if (!names.insert(named.name).second) {
       return Wrong("--db", "each NAME once (NAME=DIR gives another)",
                    named.name);
@@ -89,11 +86,8 @@ Status ReadAllowedUids(const OptionTexts& texts, bool is_unix,
     uint64_t uid = 0;
     if (is_number) {
       // The largest one means "no change" to the system.
-      const Status status = ParseNumber("--allow-uid", text, 0,
-                                        UINT32_MAX - 1, &uid);
-      if (!status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(
+          ParseNumber("--allow-uid", text, 0, UINT32_MAX - 1, &uid));
     } else if (const struct passwd* const entry = getpwnam(text.c_str());
                entry != nullptr) {
       uid = entry->pw_uid;
