@@ -35,7 +35,7 @@ ChunkExpectation ExpectationOf(const PullFamily& family,
 
 }  // namespace
 
-Status CheckTurn(const PullState& state, const Part& part,
+Status CheckTurn(const LaneShared& state, const Part& part,
                  const ChunkBegin& begin, uint64_t ordinal, bool as_delta,
                  bool whole) {
   if (begin.part_id != part.id || begin.ordinal != ordinal) {
@@ -64,7 +64,7 @@ Status CheckTurn(const PullState& state, const Part& part,
   return Status::OK();
 }
 
-Status CheckChunkBounds(const PullState& state, const Part& part,
+Status CheckChunkBounds(const LaneShared& state, const Part& part,
                         const KeyInterval& piece, uint64_t ordinal,
                         const std::string& before,
                         const JournalChunk& record) {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "pipeline/pull/chunk_store.h"
-#include "pipeline/pull/pull_state.h"
+#include "pipeline/pull/lane_shared.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/status.h"
 
@@ -15,7 +15,7 @@ namespace sstferry {
 // Checks that a chunk of this kind may come now: `ordinal` is the next one of
 // its part, `as_delta` tells that one was asked for, `whole` that the only
 // chunk which may come has come. kCorrupt: it may not.
-[[nodiscard]] rocksdb::Status CheckTurn(const PullState& state,
+[[nodiscard]] rocksdb::Status CheckTurn(const LaneShared& state,
                                         const Part& part,
                                         const ChunkBegin& begin,
                                         uint64_t ordinal, bool as_delta,
@@ -24,7 +24,7 @@ namespace sstferry {
 // Checks that a chunk lies inside of that piece of its part and, unless it is a
 // delta, behind `before`, the last key of the chunk before it. kCorrupt: it
 // lies elsewhere.
-[[nodiscard]] rocksdb::Status CheckChunkBounds(const PullState& state,
+[[nodiscard]] rocksdb::Status CheckChunkBounds(const LaneShared& state,
                                                const Part& part,
                                                const KeyInterval& piece,
                                                uint64_t ordinal,

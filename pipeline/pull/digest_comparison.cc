@@ -9,7 +9,7 @@ using rocksdb::Status;
 
 SourceDigests::SourceDigests(SourceLink* link, const FirstFailure* failure,
                              std::function<DigestPart(uint32_t)> part_of,
-                             std::string label, PullState* state)
+                             std::string label, LaneShared* state)
     : link_(link),
       failure_(failure),
       part_of_(std::move(part_of)),

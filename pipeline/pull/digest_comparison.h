@@ -14,7 +14,7 @@
 #include "format/messages.h"
 #include "pipeline/pull/first_failure.h"
 #include "pipeline/pull/lane_retry.h"
-#include "pipeline/pull/pull_state.h"
+#include "pipeline/pull/lane_shared.h"
 #include "pipeline/pull/source_link.h"
 #include "rocksdb/status.h"
 
@@ -49,7 +49,7 @@ class SourceDigests : public DigestSide {
   // does.
   SourceDigests(SourceLink* link, const FirstFailure* failure,
                 std::function<DigestPart(uint32_t part)> part_of,
-                std::string label, PullState* state = nullptr);
+                std::string label, LaneShared* state = nullptr);
 
   void Ask(uint32_t lane, uint32_t part) override;
   [[nodiscard]] rocksdb::Status Receive(uint32_t lane, uint32_t part,
@@ -70,7 +70,7 @@ class SourceDigests : public DigestSide {
   const FirstFailure* const failure_;
   const std::function<DigestPart(uint32_t)> part_of_;
   const std::string label_;
-  PullState* const state_;
+  LaneShared* const state_;
   std::atomic<bool> is_corrupt_{false};
   std::vector<Lane> lanes_;
 };

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "pipeline/pull/lane_retry.h"
-#include "pipeline/pull/pull_state.h"
+#include "pipeline/pull/lane_shared.h"
 #include "pipeline/wire/channel.h"
 
 namespace sstferry {
@@ -13,7 +13,7 @@ namespace sstferry {
 // Ownership: borrows all it gets. Threads: the lane's.
 class LaneChannel {
  public:
-  LaneChannel(PullState* state, uint32_t lane) : state_(state), lane_(lane) {}
+  LaneChannel(LaneShared* state, uint32_t lane) : state_(state), lane_(lane) {}
 
   // Opens it anew.
   [[nodiscard]] rocksdb::Status Open();
@@ -59,7 +59,7 @@ class LaneChannel {
     return status;
   }
 
-  PullState* const state_;
+  LaneShared* const state_;
   const uint32_t lane_;
   Channel* channel_ = nullptr;  // null: to be opened
   LaneFailure failure_ = LaneFailure::kFinal;

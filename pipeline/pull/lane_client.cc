@@ -9,7 +9,7 @@ namespace sstferry {
 
 using rocksdb::Status;
 
-LaneClient::LaneClient(PullState* state, uint32_t lane)
+LaneClient::LaneClient(LaneShared* state, uint32_t lane)
     : state_(state),
       channel_(state, lane),
       retry_(state, "lane " + std::to_string(lane)),

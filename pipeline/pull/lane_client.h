@@ -11,7 +11,7 @@
 #include "pipeline/disk/staging_file.h"
 #include "pipeline/pull/lane_channel.h"
 #include "pipeline/pull/lane_retry.h"
-#include "pipeline/pull/pull_state.h"
+#include "pipeline/pull/lane_shared.h"
 #include "pipeline/pull/part_compare.h"
 #include "pipeline/pull/unit_check.h"
 
@@ -24,7 +24,7 @@ namespace sstferry {
 class LaneClient {
  public:
   // Borrows the state.
-  LaneClient(PullState* state, uint32_t lane);
+  LaneClient(LaneShared* state, uint32_t lane);
 
   // Works until no part is left. On error the lane holds nothing that was not
   // handed over; what lies in staging belongs to nobody.
@@ -36,7 +36,7 @@ class LaneClient {
  private:
   // A chunk of which not everything has come.
   struct OpenChunk {
-    OpenChunk(PullState* state, StagingPlace place, StagingBuffer* buffer,
+    OpenChunk(LaneShared* state, StagingPlace place, StagingBuffer* buffer,
               std::unique_ptr<OpenUnit> of_clone)
         : unit(std::move(of_clone)),
           file(state->file_system, std::move(place), buffer) {}
@@ -120,7 +120,7 @@ class LaneClient {
   [[nodiscard]] rocksdb::Status Unpack(const Frame& frame, StagingFile* file,
                                        size_t* data_bytes);
 
-  PullState* const state_;
+  LaneShared* const state_;
   LaneChannel channel_;
   LaneRetry retry_;
   StageClock clock_;

@@ -5,7 +5,7 @@ namespace {
 
 using rocksdb::Status;
 
-BackoffOptions OptionsOf(const PullState& state) {
+BackoffOptions OptionsOf(const LaneShared& state) {
   BackoffOptions options;
   options.give_up_after = state.retry_for;
   options.progress = [&state] { return state.counters.progress.load(); };
@@ -47,7 +47,7 @@ LaneFailure FailureToAsk(const Status& status, const Channel* channel,
   return lost ? LaneFailure::kLost : LaneFailure::kFinal;
 }
 
-LaneRetry::LaneRetry(PullState* state, std::string what)
+LaneRetry::LaneRetry(LaneShared* state, std::string what)
     : state_(state), what_(std::move(what)), backoff_(OptionsOf(*state)) {}
 
 void LaneRetry::Log(LogLevel level, const std::string& text) const {

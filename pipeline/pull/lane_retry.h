@@ -6,7 +6,7 @@
 #include <string>
 
 #include "pipeline/pull/backoff.h"
-#include "pipeline/pull/pull_state.h"
+#include "pipeline/pull/lane_shared.h"
 #include "pipeline/wire/channel.h"
 
 namespace sstferry {
@@ -35,7 +35,7 @@ class LaneRetry {
   static constexpr uint64_t kBytesBetweenDamage = 256u << 10;
 
   // Borrows the state. `what` is for the log: "lane 2".
-  LaneRetry(PullState* state, std::string what);
+  LaneRetry(LaneShared* state, std::string what);
 
   // After a failure: OK once it is time to try again, or how the lane ends:
   // with `status` itself, kDeadPeer after too long, kCorrupt after too many
@@ -54,7 +54,7 @@ class LaneRetry {
  private:
   void Log(LogLevel level, const std::string& text) const;
 
-  PullState* const state_;
+  LaneShared* const state_;
   const std::string what_;
   Backoff backoff_;
   bool told_ = false;  // of the loss at hand

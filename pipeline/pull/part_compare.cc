@@ -79,7 +79,7 @@ std::vector<size_t> Missing(const std::vector<Digest128>& mine,
 
 }  // namespace
 
-uint32_t PartCompare::ChooseGroupEntries(const PullState& state,
+uint32_t PartCompare::ChooseGroupEntries(const LaneShared& state,
                                           uint32_t part_id) {
   const Part& part = (*state.parts)[part_id];
   std::lock_guard<std::mutex> lock(state.mu);

@@ -13,7 +13,7 @@
 
 #include "format/messages.h"
 #include "pipeline/parts/group_index.h"
-#include "pipeline/pull/pull_state.h"
+#include "pipeline/pull/lane_shared.h"
 #include "pipeline/wire/channel.h"
 #include "rocksdb/status.h"
 
@@ -24,7 +24,7 @@ class PartCompare {
  public:
   // `group_entries` are those that the source was asked for; 0: it was not
   // asked for groups.
-  PartCompare(PullState* state, const Part* part, const KeyInterval& piece,
+  PartCompare(LaneShared* state, const Part* part, const KeyInterval& piece,
                uint32_t group_entries)
       : state_(state),
         part_(part),
@@ -33,7 +33,7 @@ class PartCompare {
 
   // Returns the entries of a group for which its digest costs less than 1 % of
   // the bytes, as far as comparisons before it tell.
-  static uint32_t ChooseGroupEntries(const PullState& state,
+  static uint32_t ChooseGroupEntries(const LaneShared& state,
                                      uint32_t part_id);
 
   // Asks the source, which then reads at the same time as this side.
@@ -62,7 +62,7 @@ class PartCompare {
   void TellAllEntries(std::vector<DeltaRequest>* delta) const;
   std::vector<DeltaRequest> FirstMessage(DeltaBasis basis) const;
 
-  PullState* const state_;
+  LaneShared* const state_;
   const Part* const part_;
   const KeyInterval piece_;
   const uint32_t group_entries_;

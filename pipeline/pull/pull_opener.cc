@@ -35,7 +35,7 @@ bool MayCloneCompacted(const PullOptions& options) {
 }
 
 PullOpener::PullOpener(const PullOptions* options, Plan* plan,
-                       PullState* lanes, SourceLink* link,
+                       LaneShared* lanes, SourceLink* link,
                        FirstFailure* failure, PullReporter* report,
                        PullTarget* target, PullWorkspace* work,
                        Exchange* exchange, PullCompression* compression)

@@ -15,7 +15,7 @@
 #include "pipeline/pull/first_failure.h"
 #include "pipeline/pull/pull_compression.h"
 #include "pipeline/pull/pull_reporter.h"
-#include "pipeline/pull/pull_state.h"
+#include "pipeline/pull/lane_shared.h"
 #include "pipeline/pull/pull_target.h"
 #include "pipeline/pull/pull_workspace.h"
 #include "pipeline/pull/received_chunks.h"
@@ -41,7 +41,7 @@ enum class CloneReason {
 class PullOpener {
  public:
   // Sets *plan, which the others read.
-  PullOpener(const PullOptions* options, Plan* plan, PullState* lanes,
+  PullOpener(const PullOptions* options, Plan* plan, LaneShared* lanes,
              SourceLink* link, FirstFailure* failure, PullReporter* report,
              PullTarget* target, PullWorkspace* work, Exchange* exchange,
              PullCompression* compression);
@@ -117,7 +117,7 @@ class PullOpener {
 
   const PullOptions* const options_;
   Plan* const plan_;
-  PullState* const lanes_;
+  LaneShared* const lanes_;
   SourceLink* const link_;
   FirstFailure* const failure_;
   PullReporter* const report_;

@@ -31,7 +31,7 @@ double SecondsSince(steady_clock::time_point start) {
 }
 
 PullReporter::PullReporter(const PullOptions* options, bool plans,
-                           const Plan* plan, const PullState* lanes,
+                           const Plan* plan, const LaneShared* lanes,
                            const SourceLink* link)
     : options_(options),
       plans_(plans),
@@ -206,7 +206,7 @@ void PullReporter::FillSource(Summary* summary) const {
 }
 
 void PullReporter::FillCounters(Summary* summary) const {
-  const PullState& state = *lanes_;
+  const LaneShared& state = *lanes_;
   const PullCounters& counters = state.counters;
   const Totals& received = received_;
   summary->chunks_built = state.chunks_built;
@@ -233,7 +233,7 @@ void PullReporter::FillCounters(Summary* summary) const {
 }
 
 void PullReporter::FillParts(Summary* summary) const {
-  const PullState& state = *lanes_;
+  const LaneShared& state = *lanes_;
   const std::vector<Part>& parts = plan_->parts;
   std::lock_guard<std::mutex> lock(state.mu);
   for (const ReceivedPart& part : state.ended) {

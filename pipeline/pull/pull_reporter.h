@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "format/plan.h"
-#include "pipeline/pull/pull_state.h"
+#include "pipeline/pull/lane_shared.h"
 #include "pipeline/pull/source_link.h"
 #include "sstferry/options.h"
 
@@ -34,7 +34,7 @@ class PullReporter {
  public:
   // `plans`: the pull is only planned.
   PullReporter(const PullOptions* options, bool plans, const Plan* plan,
-               const PullState* lanes, const SourceLink* link);
+               const LaneShared* lanes, const SourceLink* link);
 
   void Log(LogLevel level, const std::string& text) const;
   // Logs a sentence and keeps it for the summary. Note() as information, for an
@@ -89,7 +89,7 @@ class PullReporter {
   const PullOptions* const options_;
   const bool plans_;
   const Plan* const plan_;
-  const PullState* const lanes_;
+  const LaneShared* const lanes_;
   const SourceLink* const link_;
   const std::chrono::steady_clock::time_point started_;
   const std::string started_at_;

@@ -50,7 +50,7 @@
 #include "pipeline/pull/journal_file.h"
 #include "pipeline/pull/journal_state.h"
 #include "pipeline/pull/pull_reporter.h"
-#include "pipeline/pull/pull_state.h"
+#include "pipeline/pull/lane_shared.h"
 #include "pipeline/pull/received_chunks.h"
 #include "rocksdb/db.h"
 #include "rocksdb/file_system.h"
@@ -85,7 +85,7 @@ class InPlaceTarget {
   // database since that pull judged it. Then what the journal says is still so.
   virtual bool IsAsLeft(const JournalState& journal) const = 0;
   // Reads what the database has of a piece of a part, to compare it. See
-  // PullState::index and PullState::outermost.
+  // LaneShared::index and LaneShared::outermost.
   [[nodiscard]] virtual rocksdb::Status IndexPart(
       const Part& part, const KeyInterval& piece, GroupIndex* index,
       std::optional<std::string>* rest) = 0;
@@ -122,7 +122,7 @@ class FileReuse {
 struct TargetInputs {
   const PullOptions* options;
   const Plan* plan;     // the source's, from BuildFamilies() on
-  PullState* lanes;     // a target sets what lanes need to know of it
+  LaneShared* lanes;     // a target sets what lanes need to know of it
   FirstFailure* failure;
   PullReporter* report;
 };
@@ -152,7 +152,7 @@ class PullTarget {
       WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,
       FoundTarget* found) = 0;
   // Chooses what the plan's column families are built with, and sets
-  // PullState::families.
+  // LaneShared::families.
   //   kRefused, kIncompatible  what the plan tells of cannot be held here
   [[nodiscard]] virtual rocksdb::Status BuildFamilies() = 0;
   // Makes it ready for chunks, with nothing of them in it. *held: the files
@@ -185,7 +185,7 @@ class PullTarget {
  protected:
   const PullOptions& options() const { return *inputs_.options; }
   const Plan& plan() const { return *inputs_.plan; }
-  PullState* lanes() const { return inputs_.lanes; }
+  LaneShared* lanes() const { return inputs_.lanes; }
   FirstFailure* failure() const { return inputs_.failure; }
   PullReporter* report() const { return inputs_.report; }
   // --- from ReadExisting() on ------------------------------------------------

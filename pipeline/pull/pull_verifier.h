@@ -12,7 +12,7 @@
 #include "format/plan.h"
 #include "pipeline/pull/first_failure.h"
 #include "pipeline/pull/pull_reporter.h"
-#include "pipeline/pull/pull_state.h"
+#include "pipeline/pull/lane_shared.h"
 #include "pipeline/pull/pull_target.h"
 #include "pipeline/pull/source_link.h"
 #include "rocksdb/status.h"
@@ -23,7 +23,7 @@ namespace sstferry {
 // Threads:   Run() and Compare() from one.
 class PullVerifier {
  public:
-  PullVerifier(const Plan* plan, PullState* lanes, SourceLink* link,
+  PullVerifier(const Plan* plan, LaneShared* lanes, SourceLink* link,
                FirstFailure* failure, PullReporter* report, PullTarget* target)
       : plan_(plan),
         lanes_(lanes),
@@ -53,7 +53,7 @@ class PullVerifier {
   rocksdb::Status Different(const ComparedPart& compared) const;
 
   const Plan* const plan_;
-  PullState* const lanes_;
+  LaneShared* const lanes_;
   SourceLink* const link_;
   FirstFailure* const failure_;
   PullReporter* const report_;

@@ -45,7 +45,7 @@ std::string TooOld(std::chrono::seconds max_age, const Opened& opened) {
 }  // namespace
 
 PullWorkspace::PullWorkspace(const PullOptions* options, bool plans,
-                             PullState* lanes, PullReporter* report,
+                             LaneShared* lanes, PullReporter* report,
                              PullTarget* target)
     : options_(options),
       plans_(plans),

@@ -11,7 +11,7 @@
 #include "pipeline/pull/journal_file.h"
 #include "pipeline/pull/journal_state.h"
 #include "pipeline/pull/pull_reporter.h"
-#include "pipeline/pull/pull_state.h"
+#include "pipeline/pull/lane_shared.h"
 #include "pipeline/pull/pull_target.h"
 #include "rocksdb/status.h"
 
@@ -23,7 +23,7 @@ namespace sstferry {
 class PullWorkspace {
  public:
   // `plans`: the pull is only planned, and changes nothing.
-  PullWorkspace(const PullOptions* options, bool plans, PullState* lanes,
+  PullWorkspace(const PullOptions* options, bool plans, LaneShared* lanes,
                 PullReporter* report, PullTarget* target);
 
   // Lets the target open it, and keeps what the target found.
@@ -95,7 +95,7 @@ class PullWorkspace {
 
   const PullOptions* const options_;
   const bool plans_;
-  PullState* const lanes_;
+  LaneShared* const lanes_;
   PullReporter* const report_;
   PullTarget* const target_;
   const std::shared_ptr<rocksdb::FileSystem> disk_;

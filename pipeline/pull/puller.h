@@ -39,7 +39,7 @@
 #include "pipeline/pull/pull_compression.h"
 #include "pipeline/pull/pull_opener.h"
 #include "pipeline/pull/pull_reporter.h"
-#include "pipeline/pull/pull_state.h"
+#include "pipeline/pull/lane_shared.h"
 #include "pipeline/pull/pull_target.h"
 #include "pipeline/pull/pull_verifier.h"
 #include "pipeline/pull/pull_workspace.h"
@@ -116,7 +116,7 @@ class Puller {
   const PullOptions options_;
   const bool plans_;
   FirstFailure failure_;
-  PullState state_;
+  LaneShared state_;
   Plan plan_;
   PullReporter report_;
   PullCompression compression_;

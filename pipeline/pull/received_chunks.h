@@ -11,7 +11,7 @@
 
 #include "pipeline/pull/chunk_store.h"
 #include "pipeline/pull/journal_state.h"
-#include "pipeline/pull/pull_state.h"
+#include "pipeline/pull/lane_shared.h"
 #include "pipeline/pull/part_scheduler.h"
 #include "pipeline/pull/target_db.h"
 

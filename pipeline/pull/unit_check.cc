@@ -32,12 +32,12 @@ Status CheckUnitTurn(const CloneLayout* clone, const ChunkBegin& begin,
                               std::to_string(begin.file_bytes));
 }
 
-OpenUnit::OpenUnit(const PullState* state, uint32_t part_id)
+OpenUnit::OpenUnit(const LaneShared* state, uint32_t part_id)
     : state_(state),
       part_id_(part_id),
       blocks_(state->clone->StartCheck(part_id, state->file_system)) {}
 
-std::unique_ptr<OpenUnit> OpenUnit::Make(const PullState* state,
+std::unique_ptr<OpenUnit> OpenUnit::Make(const LaneShared* state,
                                          uint32_t part_id) {
   return std::unique_ptr<OpenUnit>(
       state->clone == nullptr ? nullptr : new OpenUnit(state, part_id));
@@ -95,7 +95,7 @@ Status OpenUnit::Finish(StagedChunk* chunk) {
   return status;
 }
 
-StagingPlace PlaceOf(const PullState& state, const OpenUnit* unit,
+StagingPlace PlaceOf(const LaneShared& state, const OpenUnit* unit,
                      uint32_t part_id, uint32_t ordinal) {
   return unit != nullptr
              ? unit->Place()

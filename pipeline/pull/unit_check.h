@@ -8,7 +8,7 @@
 #include "format/digest.h"
 #include "format/rocksdb/sst_part_check.h"
 #include "pipeline/disk/staging_file.h"
-#include "pipeline/pull/pull_state.h"
+#include "pipeline/pull/lane_shared.h"
 
 namespace sstferry {
 
@@ -22,7 +22,7 @@ namespace sstferry {
 class OpenUnit {
  public:
   // Null: the pull is no clone.
-  static std::unique_ptr<OpenUnit> Make(const PullState* state,
+  static std::unique_ptr<OpenUnit> Make(const LaneShared* state,
                                         uint32_t part_id);
 
   // Its blocks are checked while they arrive, so it is written past the page
@@ -36,16 +36,16 @@ class OpenUnit {
   [[nodiscard]] rocksdb::Status Finish(StagedChunk* chunk);
 
  private:
-  OpenUnit(const PullState* state, uint32_t part_id);
+  OpenUnit(const LaneShared* state, uint32_t part_id);
 
-  const PullState* const state_;
+  const LaneShared* const state_;
   const uint32_t part_id_;
   Digest128Stream content_;
   std::unique_ptr<SstPartCheck> blocks_;  // null: not while they arrive
 };
 
 // Where a unit goes, or with null a chunk.
-StagingPlace PlaceOf(const PullState& state, const OpenUnit* unit,
+StagingPlace PlaceOf(const LaneShared& state, const OpenUnit* unit,
                      uint32_t part_id, uint32_t ordinal);
 
 // How many bytes may follow: what lies behind a unit belongs to another lane.

@@ -95,7 +95,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       {{world.target->handle(0), false}, {world.target->handle(1), false}},
       world.journal.get(), /*sync_journal=*/false, /*max_waiting=*/4);
   const StallGuard guard(std::chrono::seconds(5), [] { return uint64_t{0}; });
-  PullState state;
+  LaneShared state;
   state.guard = &guard;
   state.parts = &world.parts;
   state.starts = starts;

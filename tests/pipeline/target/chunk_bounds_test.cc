@@ -6,7 +6,7 @@ namespace sstferry {
 namespace {
 
 struct Case {
-  PullState state;
+  LaneShared state;
   Part part;
   KeyInterval piece;
 

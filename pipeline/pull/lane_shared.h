@@ -49,7 +49,7 @@ struct LaneResults {
 
 // Ownership: borrows all it points to. Constant while lanes run, but for the
 //   results, the counters, the pace, the scheduler and the store.
-struct PullState : LaneResults {
+struct LaneShared : LaneResults {
   // --- what they are asked for -----------------------------------------------
   const std::vector<Part>* parts = nullptr;
   // By part id; the lane that has the part changes its own.
