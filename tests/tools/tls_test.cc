@@ -316,8 +316,7 @@ TEST_CASE("The openssl commands of docs/tls.md make certificates that work",
   REQUIRE_OK(TlsContext::Load(target, TlsRole::kClient, &context));
   // As if the name server knew source.example.
   const std::unique_ptr<Dialer> dialer = MakeDialerWith(
-      where, [&](boost::asio::ip::tcp::socket socket,
-                 const boost::asio::ip::tcp::endpoint& peer) {
+      where, [&](Descriptor socket, const TcpAddress& peer) {
         return MakeTlsConnection(std::move(socket), peer, context,
                                  "source.example");
       });
