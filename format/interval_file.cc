@@ -63,37 +63,8 @@ Status EncodeIntervalFile(const IntervalFile& intervals, std::string* out) {
   return Status::OK();
 }
 
-namespace {
-
-// Whose replica it is, but no records: such a file does not tell how many
-// entries its tables held, so nothing shows what their compactions lost.
-Status DecodeOldIntervalFile(const Slice& file, IntervalFile* intervals) {
-  Slice payload;
-  RETURN_IF_ERROR(UnsealFile("interval records", kOldIntervalMagic,
-                             kMaxIntervalPayloadBytes, file, &payload));
-  Decoder in("interval records", payload);
-  FieldDecoder a(&in);
-  a.Id("transfer_id", intervals->transfer_id);
-  a.Bytes("source_database_id", intervals->source_database_id,
-          kMaxIdentifierBytes);
-  bool mixed = false;  // a refresh by chunks was not finished
-  uint64_t sequence_before = 0;
-  a.Bool("mixed", mixed);
-  Number(a, "sequence_old", sequence_before);
-  Number(a, "sequence_new", intervals->sequence);
-  a.Bytes("target_database_id", intervals->target_database_id,
-          kMaxIdentifierBytes);
-  in.Raw("the rest", in.remaining());
-  return in.Finish();
-}
-
-}  // namespace
-
 Status DecodeIntervalFile(const Slice& file, IntervalFile* intervals) {
   *intervals = IntervalFile();
-  if (file.starts_with(kOldIntervalMagic)) {
-    return DecodeOldIntervalFile(file, intervals);
-  }
   Slice payload;
   const Status status = UnsealFile("interval records", kIntervalMagic,
                                    kMaxIntervalPayloadBytes, file, &payload);

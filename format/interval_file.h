@@ -15,8 +15,6 @@ namespace sstferry {
 
 inline constexpr char kIntervalFileName[] = "sstferry.intervals";
 inline constexpr char kIntervalMagic[9] = "SFCOVER3";
-// Before tables had counts: only the source and the database are read.
-inline constexpr char kOldIntervalMagic[9] = "SFCOVER2";
 inline constexpr uint64_t kMaxIntervalPayloadBytes = 1ull << 28;
 inline constexpr uint32_t kMaxTargetFiles = 1u << 22;
 
@@ -64,7 +62,7 @@ struct IntervalFile {
                                               std::string* out);
 
 // Corruption: not exactly one whole file whose interval records name its
-// families. A file with the old magic has no families and no records.
+// families.
 [[nodiscard]] rocksdb::Status DecodeIntervalFile(const rocksdb::Slice& file,
                                               IntervalFile* intervals);
 

@@ -1,5 +1,7 @@
 #include "pipeline/disk/free_space.h"
 
+#include <sys/statvfs.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -29,6 +31,13 @@ Status FreeBytes(rocksdb::FileSystem* file_system, const std::string& dir,
   if (asked.IsNotSupported()) {
     *bytes = std::numeric_limits<uint64_t>::max();
     return Status::OK();
+  }
+  // RocksDB counts for root what the file system reserves for it: that is kept
+  // for the day on which the disk is full.
+  struct statvfs info;
+  if (asked.ok() && statvfs(dir.c_str(), &info) == 0) {
+    *bytes =
+        std::min<uint64_t>(*bytes, uint64_t{info.f_bavail} * info.f_frsize);
   }
   return WithContext(asked, EndState::kInternal, "free space of " + dir);
 }

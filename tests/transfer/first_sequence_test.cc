@@ -285,38 +285,6 @@ TEST_CASE("Status and verify tell of a replica that stands at sequence 0",
   REQUIRE(!at_zero());
 }
 
-TEST_CASE("A record of before, which counts no entries, lets a refresh compare "
-          "and heal what was lost",
-          "[transfer][zero]") {
-  const ScratchDir dir;
-  MakeSource(dir / "source", OneFamily(Quiet()));
-  REQUIRE_OK(Ferry(dir / "source", dir / "target").status);
-  const std::string path = dir / "target/" + kIntervalFileName;
-  IntervalFile intervals;
-  REQUIRE_OK(DecodeIntervalFile(BytesOf(path), &intervals));
-  std::string payload(intervals.transfer_id.begin(),
-                      intervals.transfer_id.end());
-  PutBytes(&payload, intervals.source_database_id);
-  PutFixed8(&payload, 0);  // mixed
-  PutFixed64(&payload, 0);
-  PutFixed64(&payload, intervals.sequence);
-  PutBytes(&payload, intervals.target_database_id);
-  payload += "families and records in another layout";
-  std::string old;
-  SealFile(kOldIntervalMagic, payload, &old);
-  WriteBytes(path, old);
-  {
-    OpenDb db(dir / "target", OneFamily(Quiet()));
-    db.DeleteRange(NumberedKey(100), NumberedKey(900));
-    db.Flush();
-    db.Compact();
-  }
-  const Ferried ended = Refresh(dir / "source", dir / "target");
-  REQUIRE_OK(ended.status);
-  REQUIRE(ended.summary.parts_unchanged == 0);
-  ExpectSameEntries(dir / "source", dir / "target");
-}
-
 TEST_CASE("RaiseLastSequence never lowers the last sequence",
           "[transfer][zero]") {
   const ScratchDir dir;

@@ -1,5 +1,7 @@
 #include "pipeline/disk/free_space.h"
 
+#include <sys/statvfs.h>
+
 #include "format/end_state.h"
 #include "tests/support/catch.h"
 #include "tests/support/faulty_file_system.h"
@@ -25,6 +27,17 @@ TEST_CASE("Need is the estimate, a tenth, and the largest chunk of each lane",
   REQUIRE(need.bytes() == 900 + 90 + 270);
   REQUIRE(SpaceNeedOf(PartsOf({30}), 100, 4).bytes() == 30 + 3 + 30);
   REQUIRE(SpaceNeedOf({}, 100, 4).bytes() == 0);
+}
+
+TEST_CASE("FreeBytes leaves to root what is reserved for it",
+          "[target][disk]") {
+  struct statvfs info;
+  REQUIRE(statvfs("/", &info) == 0);
+  uint64_t bytes = 0;
+  REQUIRE_OK(FreeBytes(rocksdb::FileSystem::Default().get(), "/", &bytes));
+  // Others write meanwhile; what is reserved is a multiple of that.
+  constexpr uint64_t kWrittenMeanwhile = 500'000'000;
+  REQUIRE(bytes <= uint64_t{info.f_bavail} * info.f_frsize + kWrittenMeanwhile);
 }
 
 TEST_CASE("CheckFreeSpace takes just enough and refuses one byte less",
