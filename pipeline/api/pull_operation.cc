@@ -16,7 +16,7 @@
 #include "pipeline/pull/clone_target.h"
 #include "pipeline/pull/puller.h"
 #include "pipeline/pull/seed_target.h"
-#include "pipeline/refresh/refresh_target.h"
+#include "pipeline/refresh/refresh.h"
 #include "rocksdb/db.h"
 #include "sstferry/target.h"
 
@@ -183,7 +183,7 @@ class PullOperation : public Operation {
 
   std::unique_ptr<PullTarget> MakeTarget(const TargetInputs& inputs) const {
     if (InPlace()) {
-      return std::make_unique<RefreshTarget>(inputs, replica_);
+      return MakeRefreshTarget(inputs, replica_);
     }
     if (inputs.options->method == PullMethod::kClone) {
       return std::make_unique<CloneTarget>(inputs);

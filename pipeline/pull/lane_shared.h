@@ -14,7 +14,6 @@
 #include "pipeline/base/stop_signal.h"
 #include "pipeline/disk/access.h"
 #include "pipeline/disk/space_gate.h"
-#include "pipeline/parts/group_index.h"
 #include "pipeline/pull/chunk_store.h"
 #include "pipeline/pull/clone_layout.h"
 #include "pipeline/pull/part_scheduler.h"
@@ -27,6 +26,8 @@
 
 namespace sstferry {
 
+class PartComparer;
+
 struct PullFamily {
   const rocksdb::Comparator* comparator = nullptr;
   uint32_t format_version = 0;
@@ -37,7 +38,6 @@ struct LaneResults {
   mutable std::mutex mu;
   std::vector<Totals> family_totals;
   std::vector<ReceivedPart> ended;      // parts that are whole
-  std::vector<Totals> family_compared;  // by groups; bytes estimated
   uint64_t chunks_built = 0;
   uint64_t chunks_cloned = 0;
   uint64_t chunks_delta = 0;
@@ -57,8 +57,6 @@ struct LaneShared : LaneResults {
   std::vector<PullFamily> families;
   // A refresh in place: chunks lie above what a database holds.
   bool refreshes = false;
-  // As in a DeltaRequest.
-  uint32_t most_point_deletions = 0;
   TransferId transfer_id{};
   uint64_t chunk_bytes = 0;
   // Tells where the units of a clone lie; null if the pull makes none.
@@ -73,13 +71,10 @@ struct LaneShared : LaneResults {
   std::chrono::milliseconds chunk_time_per_mib{16'000};
 
   // --- what they use ---------------------------------------------------------
-  // Reads what this side has of a piece of a part: entries, as many as fit
-  // (*rest is the key of the next one), or only the first and the last key (not
-  // set: it has none). Only of a refresh in place.
-  std::function<rocksdb::Status(const Part& part, const KeyInterval& piece,
-                                GroupIndex* index,
-                                std::optional<std::string>* rest)>
-      index;
+  // Compares parts with what this side has of them; null: it is no refresh in
+  // place.
+  PartComparer* comparer = nullptr;
+  // PartComparer::FindOutermost().
   std::function<rocksdb::Status(const Part& part, const KeyInterval& piece,
                                 std::optional<std::string>* first,
                                 std::optional<std::string>* last)>

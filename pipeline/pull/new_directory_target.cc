@@ -3,7 +3,7 @@
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/disk/other_files.h"
-#include "pipeline/pull/interval_records.h"
+#include "pipeline/pull/refresh_records.h"
 
 namespace sstferry {
 

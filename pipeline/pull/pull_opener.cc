@@ -358,7 +358,6 @@ Status PullOpener::PrepareTarget() {
     return status;
   }
   lanes_->family_totals.assign(plan_->families.size(), Totals());
-  lanes_->family_compared = lanes_->family_totals;
   lanes_->parts = &plan_->parts;
   lanes_->starts.assign(plan_->parts.size(), PartStart());
   lanes_->transfer_id = plan_->opened.transfer_id;

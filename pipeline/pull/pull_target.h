@@ -23,7 +23,7 @@
 //   if all is reused: the pull ends here
 //   if it is new: write the journal's head; MakeStore()
 //   lanes, for each part:
-//     in_place()->IndexPart(), FindOutermost()  to compare
+//     in_place()->comparer()               to compare
 //     store: Add() each chunk, EndPart()
 //   both sides agree on the totals
 //   Finish()                                 all of it can be read
@@ -44,7 +44,6 @@
 #include "format/journal.h"
 #include "format/plan.h"
 #include "pipeline/disk/workspace.h"
-#include "pipeline/parts/group_index.h"
 #include "pipeline/pull/chunk_store.h"
 #include "pipeline/pull/first_failure.h"
 #include "pipeline/pull/journal_file.h"
@@ -75,8 +74,7 @@ struct FoundTarget {
 };
 
 // Answers what only a database that stays where it is can be asked for.
-// Threads: IndexPart() and FindOutermost() from any, the others from the
-// pull's own.
+// Threads: the pull's own.
 class InPlaceTarget {
  public:
   virtual ~InPlaceTarget() = default;
@@ -84,14 +82,8 @@ class InPlaceTarget {
   // Returns true if nobody but the unfinished pull of `journal` wrote to the
   // database since that pull judged it. Then what the journal says is still so.
   virtual bool IsAsLeft(const JournalState& journal) const = 0;
-  // Reads what the database has of a piece of a part, to compare it. See
-  // LaneShared::index and LaneShared::outermost.
-  [[nodiscard]] virtual rocksdb::Status IndexPart(
-      const Part& part, const KeyInterval& piece, GroupIndex* index,
-      std::optional<std::string>* rest) = 0;
-  [[nodiscard]] virtual rocksdb::Status FindOutermost(
-      const Part& part, const KeyInterval& piece,
-      std::optional<std::string>* first, std::optional<std::string>* last) = 0;
+  // Compares the parts that lanes are asked to compare.
+  virtual PartComparer* comparer() = 0;
   // Does what is left to do once the replica is complete: compacts, closes the
   // database, removes the workspace. What fails here is a note, but for damage.
   //   kCorrupt  the replica's own files are damaged

@@ -12,6 +12,7 @@
 #include "pipeline/pull/deadline_watch.h"
 #include "pipeline/pull/lane_client.h"
 #include "pipeline/pull/other_file_fetch.h"
+#include "pipeline/pull/part_compare.h"
 
 namespace sstferry {
 namespace {
@@ -59,15 +60,12 @@ void Puller::FillState() {
     return;
   }
   state_.refreshes = true;
-  state_.index = [in_place](const Part& part, const KeyInterval& piece,
-                            GroupIndex* index,
-                            std::optional<std::string>* rest) {
-    return in_place->IndexPart(part, piece, index, rest);
-  };
-  state_.outermost = [in_place](const Part& part, const KeyInterval& piece,
+  PartComparer* const comparer = in_place->comparer();
+  state_.comparer = comparer;
+  state_.outermost = [comparer](const Part& part, const KeyInterval& piece,
                                 std::optional<std::string>* first,
                                 std::optional<std::string>* last) {
-    return in_place->FindOutermost(part, piece, first, last);
+    return comparer->FindOutermost(part, piece, first, last);
   };
 }
 

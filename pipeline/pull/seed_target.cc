@@ -4,10 +4,10 @@
 #include "pipeline/options/family_options.h"
 #include "pipeline/parts/interval_reader.h"
 #include "pipeline/pull/background_errors.h"
-#include "pipeline/pull/interval_records.h"
 #include "pipeline/pull/first_sequence.h"
 #include "pipeline/pull/ingestor.h"
 #include "pipeline/pull/plan_options.h"
+#include "pipeline/pull/refresh_records.h"
 
 namespace sstferry {
 
@@ -106,8 +106,7 @@ Status SeedTarget::Finish() {
   for (size_t i = 0; i < names_.size(); ++i) {
     families.push_back({names_[i], db_->handle(i)});
   }
-  return RecordIntervals(options(), plan(), db_->db(), families, JudgedTarget(),
-                      /*journal=*/nullptr, intervals());
+  return RecordNew(options(), plan(), db_->db(), families, intervals());
 }
 
 // Compares the live files of the database with the chunks: one for each, since

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "format/messages.h"
-#include "pipeline/parts/group_index.h"
 #include "pipeline/parts/table_file.h"
+#include "pipeline/refresh/group_index.h"
 #include "rocksdb/db.h"
 #include "rocksdb/status.h"
 

@@ -8,14 +8,15 @@
 #include "pipeline/disk/durable.h"
 #include "pipeline/options/compaction_style.h"
 #include "pipeline/parts/interval_reader.h"
-#include "pipeline/parts/table_keys.h"
-#include "pipeline/pull/interval_records.h"
 #include "pipeline/pull/first_sequence.h"
 #include "pipeline/pull/health.h"
 #include "pipeline/pull/plan_options.h"
 #include "pipeline/pull/pull_reporter.h"
+#include "pipeline/pull/refresh_records.h"
 #include "pipeline/refresh/delta_compaction.h"
+#include "pipeline/refresh/interval_records.h"
 #include "pipeline/refresh/lost_claims.h"
+#include "pipeline/refresh/table_keys.h"
 #include "rocksdb/iostats_context.h"
 #include "sstferry/status.h"
 
@@ -92,7 +93,18 @@ RefreshTarget::RefreshTarget(const TargetInputs& inputs,
       replica_(replica),
       dir_(replica.db != nullptr ? replica.db->GetName()
                                  : inputs.options->target_dir),
-      compared_(inputs.options->lanes) {
+      compared_(inputs.options->lanes),
+      comparer_(
+          inputs.lanes,
+          [this](const Part& part, const KeyInterval& piece, GroupIndex* index,
+                 std::optional<std::string>* rest) {
+            return IndexPart(part, piece, index, rest);
+          },
+          [this](const Part& part, const KeyInterval& piece,
+                 std::optional<std::string>* first,
+                 std::optional<std::string>* last) {
+            return FindOutermost(part, piece, first, last);
+          }) {
   SetInPlace(this, replica.db);
 }
 
@@ -295,11 +307,6 @@ Status RefreshTarget::CheckSupported() {
                             "instead");
     }
   }
-  // RocksDB's row cache knows nothing of range deletions.
-  lanes()->most_point_deletions =
-      live_->db()->GetDBOptions().row_cache != nullptr
-          ? 0
-          : options().most_point_deletions;
   if (!kIngestsOverMemtables && replica_.db != nullptr) {
     report()->Note(
         "RocksDB below 7.10: memtables are flushed before each ingestion; "
@@ -344,6 +351,11 @@ Status RefreshTarget::CheckSource() {
 }
 
 Status RefreshTarget::BuildFamilies() {
+  // RocksDB's row cache knows nothing of range deletions.
+  comparer_.BeginPlan(plan().families.size(),
+                      live_->db()->GetDBOptions().row_cache != nullptr
+                          ? 0
+                          : options().most_point_deletions);
   built_.clear();
   Status status = CheckSource();
   for (const Family& family : plan().families) {

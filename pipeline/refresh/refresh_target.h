@@ -12,11 +12,12 @@
 
 #include "format/interval_file.h"
 #include "pipeline/options/family_options.h"
-#include "pipeline/pull/interval_records.h"
-#include "pipeline/pull/ingest_gate.h"
 #include "pipeline/pull/ingestor.h"
 #include "pipeline/pull/pull_target.h"
 #include "pipeline/refresh/compared_entries.h"
+#include "pipeline/refresh/group_compare.h"
+#include "pipeline/refresh/ingest_gate.h"
+#include "pipeline/refresh/interval_records.h"
 #include "pipeline/refresh/live_db.h"
 
 namespace sstferry {
@@ -46,13 +47,7 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   void FillSummary(Summary* summary) const override;
   [[nodiscard]] rocksdb::Status DigestPart(const Part& part,
                                            DigestReply* reply) override;
-  [[nodiscard]] rocksdb::Status IndexPart(
-      const Part& part, const KeyInterval& piece, GroupIndex* index,
-      std::optional<std::string>* rest) override;
-  [[nodiscard]] rocksdb::Status FindOutermost(
-      const Part& part, const KeyInterval& piece,
-      std::optional<std::string>* first,
-      std::optional<std::string>* last) override;
+  PartComparer* comparer() override { return &comparer_; }
   // Leaves it open: it stays where it is, and is closed with this object.
   void CloseDatabase() override {}
 
@@ -100,6 +95,14 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   // Lists the files of what was judged, in whatever order.
   static JournalTargetFiles FilesOf(const JudgedTarget& judged,
                                     rocksdb::DB* db);
+  // Read what the database has of a piece of a part, to compare it. Any thread.
+  [[nodiscard]] rocksdb::Status IndexPart(const Part& part,
+                                          const KeyInterval& piece,
+                                          GroupIndex* index,
+                                          std::optional<std::string>* rest);
+  [[nodiscard]] rocksdb::Status FindOutermost(
+      const Part& part, const KeyInterval& piece,
+      std::optional<std::string>* first, std::optional<std::string>* last);
   // Returns all families, or those that were asked for.
   std::vector<FamilyHandle> Selected() const;
 
@@ -123,6 +126,7 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   std::map<int, uint64_t> levels_;
   uint64_t debt_bytes_ = 0;
   ComparedEntries compared_;
+  GroupComparer comparer_;
   std::atomic<uint64_t> read_bytes_{0};  // to compare
   std::unique_ptr<IngestGate> gate_;
 };

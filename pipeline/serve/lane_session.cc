@@ -5,7 +5,6 @@
 #include "format/limits.h"
 #include "pipeline/base/blocked_time.h"
 #include "pipeline/base/descriptor_shortage.h"
-#include "pipeline/parts/delta_builder.h"
 #include "pipeline/parts/interval_reader.h"
 #include "pipeline/parts/read_failure.h"
 #include "pipeline/parts/unit_sender.h"
@@ -36,8 +35,7 @@ LaneSession::LaneSession(std::shared_ptr<Transfer> transfer, Channel* channel,
       sink_(transfer_.get(), &link_, &clock_, &compressor_,
             [this](const PartEnd& end, const Totals& received) {
               transfer_->ledger()->RecordPart(end, received);
-            }),
-      deltas_(transfer_.get()) {}
+            }) {}
 
 void LaneSession::Run() {
   const Status attached = transfer_->Attach(lane_, &port_);
@@ -211,6 +209,7 @@ OnProgress LaneSession::Counter() {
 void LaneSession::SetBuild(const PartRequest& request, PartRead* read) const {
   const TransferFamily& family = transfer_->families()[read->part->family];
   read->build = [db = transfer_->db(), &family, &part = *read->part,
+                 refresh = transfer_->plan().refresh.get(),
                  options = BuilderOptions(family, request.chunk_bytes)](
                     const PartRequest& from,
                     const std::function<bool()>& cancelled,
@@ -218,14 +217,11 @@ void LaneSession::SetBuild(const PartRequest& request, PartRead* read) const {
     ChunkBuilderOptions own = options;
     own.cancelled = cancelled;
     own.on_progress = on_progress;
-    if (part.need != PartNeed::kLookup) {
-      return ChunkBuilder(db, family.handle, family.chunk_options, own, sink)
-          .Build(part, from);
-    }
-    const auto [first, last] = family.changed->Find(
-        family.handle->GetComparator(), part.interval);
-    return DeltaBuilder(db, family.handle, family.delta_options, own, sink)
-        .BuildLookups(part, family.lookup_files, *family.changed, first, last);
+    return part.need == PartNeed::kLookup
+               ? refresh->BuildLookups(part, own, sink)
+               : ChunkBuilder(db, family.handle, family.chunk_options, own,
+                              sink)
+                     .Build(part, from);
   };
 }
 
@@ -243,31 +239,47 @@ ChunkBuilderOptions LaneSession::BuilderOptions(const TransferFamily& family,
   return options;
 }
 
+Status LaneSession::FindCompared(uint32_t part_id, const Part** part) {
+  const RefreshAtSource* const refresh = transfer_->plan().refresh.get();
+  if (refresh == nullptr || part_id >= transfer_->parts().size()) {
+    return MakeStatus(EndState::kCorrupt,
+                      "lane: expected a part of a refresh to compare, found "
+                      "part " + std::to_string(part_id));
+  }
+  *part = &transfer_->parts()[part_id];
+  if (deltas_ == nullptr) {
+    deltas_ = refresh->MakeDeltas(transfer_->id());
+  }
+  return Status::OK();
+}
+
 Status LaneSession::SendGroups(const GroupRequest& request) {
+  const Part* part = nullptr;
+  RETURN_IF_ERROR(FindCompared(request.part_id, &part));
   GroupReply reply;
-  const Status status =
-      deltas_.Index(request, [this] { return stopped(); }, &reply);
-  return status.ok() ? link_.Send(FrameType::kGroupReply, reply) : status;
+  RETURN_IF_ERROR(deltas_->Index(*part, request,
+                                 [this] { return stopped(); }, &reply));
+  return link_.Send(FrameType::kGroupReply, reply);
 }
 
 Status LaneSession::SendDelta(DeltaRequest asked) {
-  const uint32_t part_id = asked.part_id;
   const bool complete = asked.complete;
-  Status status = deltas_.Add(std::move(asked));
-  if (!status.ok() || !complete) {
-    return status;
+  const Part* part = nullptr;
+  RETURN_IF_ERROR(FindCompared(asked.part_id, &part));
+  RETURN_IF_ERROR(deltas_->Add(*part, std::move(asked)));
+  if (!complete) {
+    return Status::OK();
   }
-  const Part& part = transfer_->parts()[part_id];
-  ChunkBuilderOptions options =
-      BuilderOptions(transfer_->families()[part.family], /*chunk_bytes=*/0);
+  ChunkBuilderOptions options = BuilderOptions(
+      transfer_->families()[part->family], /*chunk_bytes=*/0);
   options.cancelled = [this] { return stopped(); };
   options.on_progress = Counter();
   PartRequest request;
-  request.part_id = part_id;
-  request.received = deltas_.asked().received;
+  request.part_id = part->id;
+  request.received = deltas_->asked().received;
   request.of_delta = true;
   sink_.BeginPart(request);
-  status = deltas_.Build(part, options, &sink_);
+  const Status status = deltas_->Build(*part, options, &sink_);
   return status.ok() ? sink_.EndPart() : status;
 }
 

@@ -16,8 +16,8 @@
 
 #include "pipeline/parts/part_store.h"
 #include "pipeline/serve/lane_compressor.h"
-#include "pipeline/serve/lane_deltas.h"
 #include "pipeline/serve/lane_sink.h"
+#include "pipeline/serve/refresh_at_source.h"
 #include "pipeline/serve/transfer.h"
 #include "pipeline/wire/channel.h"
 
@@ -47,6 +47,9 @@ class LaneSession {
                                      uint64_t chunk_bytes) const;
   // Counts entries as they are sent, for the progress.
   OnProgress Counter();
+  // Finds a part that the target compares.
+  [[nodiscard]] rocksdb::Status FindCompared(uint32_t part_id,
+                                             const Part** part);
   [[nodiscard]] rocksdb::Status SendGroups(const GroupRequest& request);
   // Takes one message of a request, and sends the delta after the last one.
   [[nodiscard]] rocksdb::Status SendDelta(DeltaRequest request);
@@ -65,7 +68,7 @@ class LaneSession {
   StageClock clock_;
   LaneCompressor compressor_;
   LaneSink sink_;
-  LaneDeltas deltas_;
+  std::unique_ptr<LaneDeltas> deltas_;  // null: no part was compared yet
   std::vector<char> unit_buffer_;
   LanePort* port_ = nullptr;
   uint64_t requests_ = 0;  // for parts and digests

@@ -1,4 +1,5 @@
-// The accept loop and what all sessions share.
+#include "pipeline/serve/server.h"
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -15,7 +16,6 @@
 #include "pipeline/serve/control_session.h"
 #include "pipeline/serve/lane_session.h"
 #include "sstferry/rate_limited_log.h"
-#include "sstferry/source.h"
 
 namespace sstferry {
 namespace {
@@ -24,10 +24,12 @@ using rocksdb::Status;
 
 class Server : public SourceServer {
  public:
-  Server(const ServeOptions& options, std::unique_ptr<Listener> listener)
+  Server(const ServeOptions& options, std::unique_ptr<Listener> listener,
+         const RefreshFactory& make_refresh)
       : options_(options),
         listener_(std::move(listener)),
-        shares_(options.max_rate_bytes_per_sec, options.spool_bytes),
+        shares_(options.max_rate_bytes_per_sec, options.spool_bytes,
+                make_refresh),
         admission_({options.max_connections,
                     options.max_connections_per_address,
                     options.max_half_open,
@@ -313,9 +315,10 @@ class Server : public SourceServer {
 
 }  // namespace
 
-Status MakeSourceServer(const ServeOptions& options,
-                        std::unique_ptr<Listener> listener,
-                        std::unique_ptr<SourceServer>* server) {
+Status MakeServer(const ServeOptions& options,
+                  std::unique_ptr<Listener> listener,
+                  const RefreshFactory& make_refresh,
+                  std::unique_ptr<SourceServer>* server) {
   std::set<std::string> names;
   for (const ServedDatabase& database : options.databases) {
     if (!IsValidDatabaseName(database.name)) {
@@ -330,7 +333,8 @@ Status MakeSourceServer(const ServeOptions& options,
   }
   const Status started = StartRocksDbThreads();
   if (started.ok()) {
-    *server = std::make_unique<Server>(options, std::move(listener));
+    *server = std::make_unique<Server>(options, std::move(listener),
+                                       make_refresh);
   }
   return started;
 }

@@ -1,5 +1,5 @@
 // All transfers of a server share its rate, the memory for what their targets
-// tell, and the budget of spooled chunks.
+// tell, the budget of spooled chunks, and what plans their refreshes.
 #pragma once
 
 #include <sys/resource.h>
@@ -7,8 +7,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "pipeline/parts/part_store.h"
+#include "pipeline/serve/refresh_at_source.h"
 #include "pipeline/wire/token_bucket.h"
 
 namespace sstferry {
@@ -20,14 +22,19 @@ class ServerShares {
   static constexpr uint64_t kMaxTargetBytes = 256u << 20;
 
   // `rate` in wire bytes a second; 0: no limit. `spool_bytes` and a quarter of
-  // the descriptors are for chunks of several targets.
-  explicit ServerShares(uint64_t rate, uint64_t spool_bytes = 0)
+  // the descriptors are for chunks of several targets. REQUIRES: a factory,
+  // where a transfer is planned.
+  explicit ServerShares(uint64_t rate, uint64_t spool_bytes = 0,
+                        RefreshFactory make_refresh = nullptr)
       : wire_bucket_(rate),
         spool_budget_(std::make_shared<SpoolBudget>(spool_bytes,
-                                                    QuarterOfDescriptors())) {}
+                                                    QuarterOfDescriptors())),
+        make_refresh_(std::move(make_refresh)) {}
 
   TokenBucket* wire_bucket() { return &wire_bucket_; }
   const std::shared_ptr<SpoolBudget>& spool_budget() { return spool_budget_; }
+
+  const RefreshFactory& make_refresh() const { return make_refresh_; }
 
   // Counts a part of what a target remembers, until GiveBackTargetBytes().
   // False: the targets together have told as much as the server keeps.
@@ -48,6 +55,7 @@ class ServerShares {
 
   TokenBucket wire_bucket_;
   const std::shared_ptr<SpoolBudget> spool_budget_;
+  const RefreshFactory make_refresh_;
   std::atomic<uint64_t> target_bytes_{0};
 };
 

@@ -158,7 +158,9 @@ Status Transfer::MakePlan() {
     }
     const PlanOrder asked = {request_, target_, replica_, plan_lanes_,
                              [this] { return ended(); }};
-    return TransferPlanner(*pinned_, asked, plan).Run();
+    return TransferPlanner(*pinned_, asked, pace_.shares()->make_refresh(),
+                           plan)
+        .Run();
   };
   if (!is_refresh()) {
     std::shared_ptr<const SharedPlan> shared;

@@ -10,10 +10,8 @@
 #include "format/digest.h"
 #include "format/plan.h"
 #include "format/release.h"
-#include "pipeline/parts/changed_keys.h"
-#include "pipeline/parts/interval_plan.h"
-#include "pipeline/parts/key_lookup.h"
 #include "pipeline/parts/planner.h"
+#include "pipeline/serve/refresh_at_source.h"
 #include "rocksdb/options.h"
 
 namespace sstferry {
@@ -27,16 +25,10 @@ struct TransferFamily {
   uint32_t index = 0;  // in Plan::families
   rocksdb::ColumnFamilyHandle* handle = nullptr;
   rocksdb::Options chunk_options;
-  rocksdb::Options delta_options;  // of chunks that lie above others
   uint64_t readahead_bytes = 0;
-  FamilyPlan plan;  // its files only until the family is cut
+  FamilyPlan plan;  // its files only while the plan is made
   // All files with keys in the interval, if they hold all entries; else empty.
   std::vector<TableFile> merged_files;
-  std::vector<PlanSegment> segments;  // until the family is cut
-  // Where parts are looked up: all keys that may have changed.
-  std::shared_ptr<const ChangedKeys> changed;
-  LookupFiles lookup_files;
-  uint64_t changed_entry_bytes = 0;  // mean, of the files with these keys
 
   // Null: RocksDB has to iterate.
   const std::vector<TableFile>* files_to_merge() const {
@@ -51,6 +43,7 @@ struct TransferPlan : Plan {
   RocksDbRelease written_by;   // the source's OPTIONS
   Needs needs;                 // of what is sent
   std::vector<TransferFamily> sources;  // by index of `families`
+  std::unique_ptr<RefreshAtSource> refresh;  // null: it is no refresh
 };
 
 // Sets the release of the application that the request names; not known if it

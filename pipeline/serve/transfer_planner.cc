@@ -2,16 +2,12 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <random>
 
 #include "format/limits.h"
 #include "format/options_line.h"
-#include "pipeline/base/key_interval.h"
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/options/delta_filter.h"
 #include "pipeline/options/family_options.h"
 #include "pipeline/options/options_file.h"
-#include "pipeline/parts/group_index.h"
 #include "pipeline/parts/range_entries.h"
 
 namespace sstferry {
@@ -26,38 +22,46 @@ std::string OwnSessionId(rocksdb::DB* db) {
   return db->GetDbSessionId(id).ok() ? id : "";
 }
 
-PlanAction ActionOf(const PlanSegment& segment) {
-  switch (segment.need) {
-    case PartNeed::kUnchanged:
-      return PlanAction::kSkip;
-    case PartNeed::kLookup:
-      return PlanAction::kLookup;
-    case PartNeed::kCompare:
-      return PlanAction::kDelta;
-    case PartNeed::kSend:
-      break;
-  }
-  return PlanAction::kRebuild;
+}  // namespace
+
+PlannerOptions PlannerOptionsOf(const PlanOrder& order) {
+  PlannerOptions options;
+  options.interval = order.request.interval;
+  options.lanes = order.lanes;
+  options.chunk_bytes = order.request.chunk_bytes;
+  options.all_files = order.is_refresh();
+  return options;
 }
 
-}  // namespace
+PlannerFamily PlannerFamilyOf(const TransferFamily& family,
+                              const Family& told) {
+  PlannerFamily planned;
+  planned.index = family.index;
+  planned.handle = family.handle;
+  planned.one_part = told.description.table_factory == "PlainTable";
+  return planned;
+}
 
 Status TransferPlanner::Run() {
   plan_->opened.notes = snapshot_.notes();
   plan_->leaves_out = snapshot_.leaves_out();
-  // A record that is damaged, or of another build, tells nothing.
-  if (!DecodeSourceRecord(asked_.replica.source_record, &then_).ok()) {
-    then_ = SourceRecord();
+  const bool is_pull = asked_.request.purpose == Purpose::kPull;
+  if (is_pull || is_refresh()) {
+    refresh_ = make_refresh_(snapshot_, plan_);
   }
-  Status status = ChooseApplication();
-  if (status.ok()) status = DescribeFamilies();
-  if (status.ok()) {
-    status = PlanFamilies();
+  RETURN_IF_ERROR(ChooseApplication());
+  RETURN_IF_ERROR(DescribeFamilies());
+  RETURN_IF_ERROR(PlanFamilies());
+  if (is_pull) {
+    RETURN_IF_ERROR(refresh_->Record(asked_));
   }
-  if (status.ok() && keeps_record()) {
-    EncodeSourceRecord(std::move(record_), &plan_->source_record);
+  for (TransferFamily& family : plan_->sources) {
+    EndFiles(&family);
   }
-  return status;
+  if (is_refresh()) {
+    plan_->refresh = std::move(refresh_);
+  }
+  return Status::OK();
 }
 
 // Checks the lengths of names, which the wire bounds and RocksDB does not.
@@ -192,27 +196,7 @@ Status TransferPlanner::ChooseFormat(TransferFamily* family) {
   if (table != nullptr && MarksBlocks(*table)) {
     plan_->needs.Add(kReadsMarkedBlocks, "marked blocks");
   }
-  family->delta_options = family->chunk_options;
-  UseDeltaFilters(own, &family->delta_options);
   return status;
-}
-
-PlannerOptions TransferPlanner::planner_options() const {
-  PlannerOptions options;
-  options.interval = asked_.request.interval;
-  options.lanes = asked_.lanes;
-  options.chunk_bytes = asked_.request.chunk_bytes;
-  options.all_files = is_refresh();
-  return options;
-}
-
-PlannerFamily TransferPlanner::planner_family(
-    const TransferFamily& family) const {
-  PlannerFamily planned;
-  planned.index = family.index;
-  planned.handle = family.handle;
-  planned.one_part = told(family).description.table_factory == "PlainTable";
-  return planned;
 }
 
 // Lists the files of all families before it cuts any: the sizes of parts
@@ -221,12 +205,14 @@ Status TransferPlanner::PlanFamilies() {
   Status status;
   uint64_t rebuilt_bytes = 0;
   for (size_t i = 0; i < plan_->sources.size() && status.ok(); ++i) {
+    const TransferFamily& family = plan_->sources[i];
     status = PlanFilesOf(i);
-    if (status.ok()) {
-      status = CompareFamilyAt(i);
+    if (status.ok() && is_refresh()) {
+      status = refresh_->Decide(asked_, family);
     }
     if (status.ok()) {
-      rebuilt_bytes += BytesToRebuild(plan_->sources[i]);
+      rebuilt_bytes += is_refresh() ? refresh_->BytesToSend(family)
+                                    : RebuiltBytes(family.plan);
     }
   }
   const uint64_t target_bytes =
@@ -273,23 +259,14 @@ Status TransferPlanner::PlanFilesOf(size_t index) {
 Status TransferPlanner::CutFamilyAt(size_t index, uint64_t target_bytes) {
   TransferFamily& family = plan_->sources[index];
   FamilyPlan& plan = family.plan;
-  const Backings backings = BackingsOf(index);
-  const std::vector<std::vector<FilePart>> parts = PartsOf(family);
-  for (size_t i = 0; i < family.segments.size(); ++i) {
-    const PlanSegment& segment = family.segments[i];
-    const size_t first_part = plan_->parts.size();
-    const Status status =
-        asked_.ended() ? MakeStatus(EndState::kCancelled, "while planning")
-                : CutSegment(segment, parts[i], target_bytes, &family);
-    if (!status.ok()) {
-      return status;
-    }
-    AddIntervals(segment, first_part, backings);
-    if (asked_.request.purpose == Purpose::kPlan && is_refresh()) {
-      AddSegmentItem(family, segment, first_part);
-    }
+  if (is_refresh()) {
+    RETURN_IF_ERROR(refresh_->Cut(asked_, target_bytes, &family));
+  } else if (asked_.ended()) {
+    return MakeStatus(EndState::kCancelled, "while planning");
+  } else {
+    RETURN_IF_ERROR(CutFamily(planner_family(family), planner_options(),
+                              target_bytes, &plan, &plan_->parts));
   }
-  family.segments.clear();
   told(family).estimated_bytes = plan.estimated_bytes;
   told(family).estimated_entries = plan.estimated_entries;
   told(family).source_files = static_cast<uint32_t>(plan.files.size());
@@ -297,12 +274,16 @@ Status TransferPlanner::CutFamilyAt(size_t index, uint64_t target_bytes) {
   if (asked_.request.purpose == Purpose::kPlan && !is_refresh()) {
     AddPlanItems(family);
   }
-  if (CanMerge(plan)) {
-    family.merged_files.assign(plan.files.begin(), plan.files.end());
-  }
-  plan.files.clear();
-  plan.files.shrink_to_fit();
   return Status::OK();
+}
+
+void TransferPlanner::EndFiles(TransferFamily* family) const {
+  std::vector<FilePlan>* const files = &family->plan.files;
+  if (CanMerge(family->plan)) {
+    family->merged_files.assign(files->begin(), files->end());
+  }
+  files->clear();
+  files->shrink_to_fit();
 }
 
 // True if the files hold all entries, and are few enough to be kept in memory.
@@ -326,132 +307,6 @@ void TransferPlanner::AddPlanItems(const TransferFamily& family) {
     if (plan_->items.size() < kMaxParts) {
       plan_->items.push_back(std::move(item));
     }
-  }
-}
-
-uint64_t TransferPlanner::BytesToRebuild(const TransferFamily& family) const {
-  if (!is_refresh()) {
-    return RebuiltBytes(family.plan);
-  }
-  const rocksdb::Comparator* const order = family.handle->GetComparator();
-  FamilyPlan sent;
-  sent.blob_factor = family.plan.blob_factor;
-  for (const FilePlan& file : family.plan.files) {
-    const SegmentSpan span =
-        SegmentsOf(order, family.segments, file.smallest, file.largest);
-    const bool meets = std::any_of(
-        family.segments.begin() + span.first,
-        family.segments.begin() + span.end, [](const PlanSegment& segment) {
-          return segment.need == PartNeed::kSend;
-        });
-    if (meets) {
-      sent.files.push_back(file);
-    }
-  }
-  return RebuiltBytes(sent);
-}
-
-// Returns, by segment, the files with keys in it, and the number of segments
-// that share each file.
-std::vector<std::vector<TransferPlanner::FilePart>>
-TransferPlanner::PartsOf(const TransferFamily& family) const {
-  const rocksdb::Comparator* const order = family.handle->GetComparator();
-  std::vector<std::vector<FilePart>> parts(family.segments.size());
-  for (const FilePlan& file : family.plan.files) {
-    const SegmentSpan span =
-        SegmentsOf(order, family.segments, file.smallest, file.largest);
-    for (size_t i = span.first; i < span.end; ++i) {
-      parts[i].push_back({&file, span.end - span.first});
-    }
-  }
-  return parts;
-}
-
-// Adds one unchanged part; estimates its size from file sizes alone.
-void TransferPlanner::AddUnchanged(const PlanSegment& segment,
-                            const std::vector<FilePart>& files,
-                            TransferFamily* family) {
-  Part part;
-  part.id = static_cast<uint32_t>(plan_->parts.size());
-  part.family = family->index;
-  part.interval = segment.interval;
-  part.need = PartNeed::kUnchanged;
-  for (const FilePart& share : files) {
-    part.bytes += share.file->bytes / share.of;
-  }
-  family->plan.estimated_bytes += part.bytes;
-  plan_->parts.push_back(std::move(part));
-}
-
-Status TransferPlanner::CutSegment(const PlanSegment& segment,
-                            const std::vector<FilePart>& files,
-                            uint64_t target_bytes, TransferFamily* family) {
-  if (segment.need == PartNeed::kUnchanged) {
-    AddUnchanged(segment, files, family);
-    return Status::OK();
-  }
-  if (segment.need == PartNeed::kLookup) {
-    CutLookup(segment, family);
-    return Status::OK();
-  }
-  FamilyPlan share;
-  share.blob_factor = family->plan.blob_factor;
-  for (const FilePart& one : files) {
-    share.files.push_back(*one.file);
-  }
-  PlannerOptions options = planner_options();
-  options.interval = segment.interval;
-  options.need = segment.need;
-  if (segment.need == PartNeed::kCompare) {
-    target_bytes = ComparedBytes(*family);
-  }
-  const Status status =
-      CutFamily(planner_family(*family), options, target_bytes, &share,
-                &plan_->parts);
-  family->plan.estimated_bytes += share.estimated_bytes;
-  family->plan.estimated_entries += share.estimated_entries;
-  return status;
-}
-
-// Adds the interval records for the target: the segment's own record if there
-// is one, else one record per part.
-void TransferPlanner::AddIntervals(const PlanSegment& segment,
-                                   size_t first_part,
-                                   const Backings& backings) {
-  if (asked_.request.purpose != Purpose::kPull) {
-    return;
-  }
-  if (!segment.intervals.empty()) {
-    plan_->intervals.insert(plan_->intervals.end(), segment.intervals.begin(),
-                         segment.intervals.end());
-    return;
-  }
-  if (segment.need == PartNeed::kUnchanged) {
-    return;
-  }
-  for (size_t i = first_part; i < plan_->parts.size(); ++i) {
-    IntervalRecord interval_record;
-    interval_record.family = plan_->parts[i].family;
-    interval_record.interval = plan_->parts[i].interval;
-    interval_record.sequence = snapshot_.sequence();
-    backings.Fill(&interval_record);
-    plan_->intervals.push_back(std::move(interval_record));
-  }
-}
-
-void TransferPlanner::AddSegmentItem(const TransferFamily& family,
-                              const PlanSegment& segment, size_t first_part) {
-  for (size_t i = first_part;
-       i < plan_->parts.size() && plan_->items.size() < kMaxParts; ++i) {
-    PlanItem item;
-    item.family = family.index;
-    item.interval = plan_->parts[i].interval;
-    item.bytes = plan_->parts[i].bytes;
-    item.action = ActionOf(segment);
-    item.reason = segment.need == PartNeed::kCompare
-                      ? "if digests differ: " + segment.reason
-                      : segment.reason;
-    plan_->items.push_back(std::move(item));
   }
 }
 

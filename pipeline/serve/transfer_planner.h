@@ -1,14 +1,13 @@
-// Plans a transfer: its families, its parts, and what a refresh leaves out.
+// Plans a transfer: its families and its parts. What a refresh does with a
+// family, it asks RefreshAtSource.
 #pragma once
 
 #include <functional>
 #include <vector>
 
 #include "format/messages.h"
-#include "format/source_record.h"
-#include "pipeline/parts/interval_plan.h"
 #include "pipeline/parts/planner.h"
-#include "pipeline/parts/refresh_changes.h"
+#include "pipeline/serve/refresh_at_source.h"
 #include "pipeline/serve/transfer_plan.h"
 #include "pipeline/snapshot/snapshot.h"
 #include "rocksdb/status.h"
@@ -22,14 +21,24 @@ struct PlanOrder {
   const ReplicaRecord& replica;  // refresh only
   uint32_t lanes = 1;
   std::function<bool()> ended;  // true: the plan is no longer needed
+
+  bool is_refresh() const { return request.mode == TransferMode::kRefresh; }
 };
+
+// Return what CutFamily() needs to know.
+PlannerOptions PlannerOptionsOf(const PlanOrder& order);
+PlannerFamily PlannerFamilyOf(const TransferFamily& family, const Family& told);
 
 // Makes one plan. Ownership: borrows the constructor's arguments. Threads: one.
 class TransferPlanner {
  public:
+  // `make_refresh` may be null for a verify.
   TransferPlanner(const Snapshot& snapshot, const PlanOrder& asked,
-                  TransferPlan* plan)
-      : snapshot_(snapshot), asked_(asked), plan_(plan) {}
+                  const RefreshFactory& make_refresh, TransferPlan* plan)
+      : snapshot_(snapshot),
+        asked_(asked),
+        make_refresh_(make_refresh),
+        plan_(plan) {}
 
   // Fills the plan. Refuses everything that cannot be moved faithfully, as far
   // as that can be known without reading the data.
@@ -40,11 +49,6 @@ class TransferPlanner {
   [[nodiscard]] rocksdb::Status Run();
 
  private:
-  struct FilePart {
-    const FilePlan* file = nullptr;
-    uint64_t of = 1;  // number of segments that share the file
-  };
-
   [[nodiscard]] rocksdb::Status CheckNames() const;
   [[nodiscard]] rocksdb::Status DescribeFamilies();
   // Looks at the format_version of tables that the source's application will
@@ -57,48 +61,15 @@ class TransferPlanner {
   [[nodiscard]] rocksdb::Status ChooseFormat(TransferFamily* family);
   [[nodiscard]] rocksdb::Status CutFamilyAt(size_t index,
                                             uint64_t target_bytes);
-  [[nodiscard]] rocksdb::Status CutSegment(const PlanSegment& segment,
-                                           const std::vector<FilePart>& files,
-                                           uint64_t target_bytes,
-                                           TransferFamily* family);
-  // Finds the changed intervals of a family.
-  [[nodiscard]] rocksdb::Status CompareFamilyAt(size_t index);
-  // Cuts a segment whose changed keys are looked up.
-  void CutLookup(const PlanSegment& segment, TransferFamily* family);
-  // Adds the family to record_, and keeps the keys that may have changed.
-  //   kRefused  a refresh, and the application uses SingleDelete
-  [[nodiscard]] rocksdb::Status FindChangesOf(size_t index,
-                                              FamilyChanges* changes);
-  const SourceRecordFamily* FamilyThen(const std::string& name) const;
-  // Returns the backings of `files`, or of all files of the family.
-  Backings BackingsOf(size_t index,
-                      const std::vector<FilePlan>* files = nullptr) const;
-  // Returns true for a pull of whole families: the target keeps no other
-  // record.
-  bool keeps_record() const {
-    return asked_.request.purpose == Purpose::kPull &&
-           asked_.request.interval == KeyInterval();
-  }
-  uint64_t BytesToRebuild(const TransferFamily& family) const;
-  std::vector<std::vector<FilePart>> PartsOf(
-      const TransferFamily& family) const;
-  uint64_t ComparedBytes(const TransferFamily& family) const;
-  void AddUnchanged(const PlanSegment& segment,
-                    const std::vector<FilePart>& files,
-                    TransferFamily* family);
-  void AddIntervals(const PlanSegment& segment, size_t first_part,
-                 const Backings& backings);
-  // For `plan`: adds the action for each file or interval.
+  // Keeps what lanes need of a family's files, and drops the rest.
+  void EndFiles(TransferFamily* family) const;
+  // For `plan`: adds each file.
   void AddPlanItems(const TransferFamily& family);
-  void AddSegmentItem(const TransferFamily& family,
-                      const PlanSegment& segment, size_t first_part);
   // Returns what the target is told of the family.
   Family& told(const TransferFamily& family) const {
     return plan_->families[family.index];
   }
-  bool is_refresh() const {
-    return asked_.request.mode == TransferMode::kRefresh;
-  }
+  bool is_refresh() const { return asked_.is_refresh(); }
   // True if the snapshot is open read-only and has replayed a WAL.
   bool entries_are_in_memory() const {
     return snapshot_.wal_not_flushed() &&
@@ -117,17 +88,16 @@ class TransferPlanner {
            (!plan_->application.is_known() ||
             plan_->application >= kReadsMarkedBlocks);
   }
-  PlannerOptions planner_options() const;
-  PlannerFamily planner_family(const TransferFamily& family) const;
+  PlannerOptions planner_options() const { return PlannerOptionsOf(asked_); }
+  PlannerFamily planner_family(const TransferFamily& family) const {
+    return PlannerFamilyOf(family, told(family));
+  }
 
   const Snapshot& snapshot_;
   const PlanOrder& asked_;
+  const RefreshFactory& make_refresh_;
   TransferPlan* const plan_;
-  uint64_t nonce_ = 0;  // of this plan; 0: not yet made
-  SourceRecord then_;   // that the target gave back
-  SourceRecord record_; // for the target to keep
-  uint64_t changed_bytes_ = 0;  // of keys to look up, so far
-  uint64_t kept_bytes_ = 0;     // of keys in record_
+  std::unique_ptr<RefreshAtSource> refresh_;
 };
 
 }  // namespace sstferry

@@ -5,6 +5,7 @@
 // first of a thousand inputs, for that takes longer than hundreds of others.
 // "gone" is served and its directory is not there.
 #include "pipeline/pull/source_session.h"
+#include "pipeline/refresh/refresh.h"
 #include "pipeline/serve/control_session.h"
 #include "tests/fuzz/script.h"
 #include "tests/fuzz/shared_snapshot.h"
@@ -30,7 +31,7 @@ class World {
 
   fuzz::TinyDatabase tiny_;
   ServeOptions options_;
-  ServerShares shares_{0};
+  ServerShares shares_{0, 0, MakeRefreshAtSource};
   SessionHost host_;
   std::unique_ptr<Snapshot> snapshot_;
   std::unique_ptr<SnapshotStore> store_;

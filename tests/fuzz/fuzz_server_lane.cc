@@ -4,6 +4,7 @@
 // is broken, and the next one comes.
 #include <list>
 
+#include "pipeline/refresh/refresh.h"
 #include "pipeline/serve/lane_session.h"
 #include "tests/fuzz/crew.h"
 #include "tests/fuzz/script.h"
@@ -21,7 +22,7 @@ struct World {
   ServeOptions options;
   ServedDatabase database;
   OpenRequest request;
-  ServerShares shares{0};
+  ServerShares shares{0, 0, MakeRefreshAtSource};
   std::unique_ptr<Snapshot> snapshot;
 
   World() {

@@ -1,5 +1,5 @@
 // Groups of entries, cut at the same keys by both sides of a refresh.
-#include "pipeline/parts/group_index.h"
+#include "pipeline/refresh/group_index.h"
 
 #include <algorithm>
 #include <map>

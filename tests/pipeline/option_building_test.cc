@@ -6,9 +6,9 @@
 
 #include "format/end_state.h"
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/options/delta_filter.h"
 #include "pipeline/options/family_options.h"
 #include "pipeline/options/options_file.h"
+#include "pipeline/refresh/delta_filter.h"
 #include "rocksdb/db.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/memtablerep.h"

@@ -6,7 +6,8 @@
 #include <sstream>
 
 #include "pipeline/disk/durable.h"
-#include "pipeline/pull/interval_records.h"
+#include "pipeline/pull/refresh_records.h"
+#include "pipeline/refresh/interval_records.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tests/support/catch.h"

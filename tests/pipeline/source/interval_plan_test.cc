@@ -1,5 +1,5 @@
 // What a refresh takes for changed.
-#include "pipeline/parts/interval_plan.h"
+#include "pipeline/refresh/interval_plan.h"
 
 #include <rapidcheck.h>
 

@@ -1,5 +1,5 @@
 // Keys that are looked up, in new files first, are what RocksDB shows.
-#include "pipeline/parts/key_lookup.h"
+#include "pipeline/refresh/key_lookup.h"
 
 #include <rapidcheck.h>
 

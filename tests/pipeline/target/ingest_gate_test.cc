@@ -1,5 +1,5 @@
 // Ingestion that waits for a database that is behind.
-#include "pipeline/pull/ingest_gate.h"
+#include "pipeline/refresh/ingest_gate.h"
 
 #include <thread>
 

@@ -1,5 +1,6 @@
 // What a target remembers, and when it doubts it.
-#include "pipeline/pull/interval_records.h"
+#include "pipeline/pull/refresh_records.h"
+#include "pipeline/refresh/interval_records.h"
 
 #include <algorithm>
 #include <fstream>

@@ -2,7 +2,7 @@
 #include <filesystem>
 
 #include "format/interval_file.h"
-#include "pipeline/pull/interval_records.h"
+#include "pipeline/refresh/interval_records.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tests/pipeline/target/resume_support.h"
 #include "tests/support/catch.h"

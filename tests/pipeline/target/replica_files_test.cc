@@ -1,5 +1,5 @@
 // The file systems under a database of an application that this process opens.
-#include "pipeline/pull/replica_files.h"
+#include "pipeline/refresh/replica_files.h"
 #include "tests/support/catch.h"
 #include "tests/support/faulty_file_system.h"
 #include "tests/support/sample_database.h"

@@ -1,10 +1,11 @@
 // What the MANIFEST proves of the tables that a target recorded.
-#include "pipeline/pull/table_trace.h"
+#include "pipeline/refresh/table_trace.h"
 
 #include <filesystem>
 #include <fstream>
 
-#include "pipeline/pull/interval_records.h"
+#include "pipeline/pull/refresh_records.h"
+#include "pipeline/refresh/interval_records.h"
 #include "pipeline/refresh/live_db.h"
 #include "rocksdb/compaction_filter.h"
 #include "rocksdb/convenience.h"

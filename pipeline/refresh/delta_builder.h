@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "format/messages.h"
-#include "pipeline/parts/changed_keys.h"
 #include "pipeline/parts/chunk_builder.h"
-#include "pipeline/parts/group_index.h"
 #include "pipeline/parts/interval_reader.h"
-#include "pipeline/parts/key_lookup.h"
+#include "pipeline/refresh/changed_keys.h"
+#include "pipeline/refresh/group_index.h"
+#include "pipeline/refresh/key_lookup.h"
 #include "rocksdb/db.h"
 #include "rocksdb/options.h"
 

@@ -1,6 +1,6 @@
 // The interval records of a target (format/interval_file.h). A refresh
 // reads them, judges them by the files that the target holds now
-// (table_changes.h), and writes new ones when it ends. Sequence numbers and
+// (table_changes.h), and makes new ones when it ends. Sequence numbers and
 // levels prove nothing.
 #pragma once
 
@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "format/interval_file.h"
+#include "format/plan.h"
 #include "pipeline/pull/journal_state.h"
 #include "pipeline/pull/live_tables.h"
-#include "pipeline/pull/source_session.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/db.h"
 #include "rocksdb/file_system.h"
@@ -19,32 +19,19 @@
 
 namespace sstferry {
 
-// Returns the id by which a target knows its source: options.source_id if set,
-// else the source's database id.
-std::string SourceIdOf(const PullOptions& options, const Plan& plan);
-
 // Reads the file sstferry.intervals in `dir`. *found is false if there is none.
 //   Corruption  it is damaged
 [[nodiscard]] rocksdb::Status ReadIntervals(rocksdb::FileSystem* file_system,
                                          const std::string& dir, bool* found,
                                          IntervalFile* intervals);
 
-// Writes sstferry.intervals durably. If the file would be too large, leaves out
-// the interval records.
-[[nodiscard]] rocksdb::Status WriteIntervals(rocksdb::FileSystem* file_system,
-                                          const std::string& dir,
-                                          IntervalFile intervals);
-
-// The same for the source's record (format/source_record.h) in the file
+// Reads the source's record (format/source_record.h) in the file
 // sstferry.source: *record is empty if there is none, or one of another
-// transfer than `covers`, or a damaged one.
+// transfer than `intervals`, or a damaged one.
 [[nodiscard]] rocksdb::Status ReadSourceRecord(rocksdb::FileSystem* file_system,
                                                const std::string& dir,
                                                const IntervalFile& intervals,
                                                std::string* record);
-[[nodiscard]] rocksdb::Status WriteSourceRecord(
-    rocksdb::FileSystem* file_system, const std::string& dir,
-    const Plan& plan);
 
 // The tables of one column family when the target was judged.
 struct JudgedFamily {
@@ -81,7 +68,7 @@ void AddDoubtNotes(const IntervalFile& record, const JudgedTarget& judged,
 void DescribeTarget(const PullOptions& options, const JudgedTarget& judged,
                     ReplicaRecord* replica);
 
-// Sets *covers to the records of a target after the transfer of `plan`.
+// Sets *intervals to the records of a target after the transfer of `plan`.
 // `families` are those of the plan, by index. Keeps the judged records of keys
 // that the pull did not ask for, and all records of other families.
 // `journal` null: no other process could write since the target was judged, and
@@ -92,11 +79,5 @@ void DescribeTarget(const PullOptions& options, const JudgedTarget& judged,
     const PullOptions& options, const Plan& plan, rocksdb::DB* db,
     const std::vector<FamilyHandle>& families, const JudgedTarget& judged,
     const JournalState* journal, IntervalFile* intervals);
-
-// Updates the files in `covers` after a compaction by this process. REQUIRES:
-// no other process could have changed them.
-[[nodiscard]] rocksdb::Status RecordTables(
-    rocksdb::DB* db, const std::vector<FamilyHandle>& families,
-    IntervalFile* intervals);
 
 }  // namespace sstferry

@@ -1,4 +1,4 @@
-#include "pipeline/parts/interval_plan.h"
+#include "pipeline/refresh/interval_plan.h"
 
 #include <algorithm>
 

@@ -1,11 +1,11 @@
-#include "pipeline/pull/table_changes.h"
+#include "pipeline/refresh/table_changes.h"
 
 #include <algorithm>
 #include <iterator>
 #include <tuple>
 #include <utility>
 
-#include "format/limits.h"
+#include "pipeline/pull/refresh_records.h"
 
 namespace sstferry {
 namespace {
@@ -17,11 +17,6 @@ auto FieldsOf(const RecordedTable& table) {
 
 bool TableLess(const RecordedTable& a, const RecordedTable& b) {
   return FieldsOf(a) < FieldsOf(b);
-}
-
-bool HasName(const LiveTable& table) {
-  return table.id && table.smallest.size() <= kMaxKeyBytes &&
-         table.largest.size() <= kMaxKeyBytes;
 }
 
 // Returns the spans of tables that are in only one of two lists. A list may
@@ -49,30 +44,7 @@ std::vector<ChangedSpan> Differences(std::vector<RecordedTable> then,
 
 }  // namespace
 
-std::vector<RecordedTable> NamedTables(const std::vector<LiveTable>& tables) {
-  std::vector<RecordedTable> named;
-  for (const LiveTable& table : tables) {
-    if (HasName(table)) {
-      named.push_back({*table.id, table.smallest, table.largest, table.bytes,
-                       table.smallest_sequence, table.largest_sequence,
-                       table.entries, table.deletions, table.merge_operands,
-                       table.range_deletions, table.may_single_delete});
-    }
-  }
-  return named;
-}
-
-std::vector<ChangedSpan> NamelessSpans(const std::vector<LiveTable>& tables) {
-  std::vector<ChangedSpan> spans;
-  for (const LiveTable& table : tables) {
-    if (!HasName(table)) {
-      spans.push_back({table.smallest, table.largest});
-    }
-  }
-  return spans;
-}
-
-void FindChanges(rocksdb::DB* db, std::vector<TableChanges>* families) {
+void FindTableChanges(rocksdb::DB* db, std::vector<TableChanges>* families) {
   std::vector<TracedFamily> traced;
   std::vector<TableChanges*> asked;  // by index of `traced`
   for (TableChanges& family : *families) {
@@ -93,9 +65,10 @@ void FindChanges(rocksdb::DB* db, std::vector<TableChanges>* families) {
     }
   }
   for (TableChanges& family : *families) {
-    const std::vector<ChangedSpan> nameless = NamelessSpans(family.now);
-    family.changed.insert(family.changed.end(), nameless.begin(),
-                          nameless.end());
+    for (KeySpan& span : NamelessSpans(family.now)) {
+      family.changed.push_back(
+          {std::move(span.smallest), std::move(span.largest)});
+    }
   }
 }
 

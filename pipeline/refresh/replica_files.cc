@@ -1,4 +1,4 @@
-#include "pipeline/pull/replica_files.h"
+#include "pipeline/refresh/replica_files.h"
 
 #include <atomic>
 #include <mutex>

@@ -1,4 +1,4 @@
-#include "pipeline/parts/key_lookup.h"
+#include "pipeline/refresh/key_lookup.h"
 
 #include <algorithm>
 

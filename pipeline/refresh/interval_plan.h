@@ -1,6 +1,5 @@
 // Finds the intervals that changed since a target's last refresh: compares the
-// target's interval records (covers) with the files that back the intervals
-// now.
+// target's interval records with the files that back the intervals now.
 #pragma once
 
 #include <optional>
@@ -39,7 +38,7 @@ class Backings {
   Backings(const rocksdb::Comparator* order, const std::vector<FilePlan>* files,
            const FamilyEvidence& family);
 
-  // Sets backing, flushed and wal of *cover for cover->interval.
+  // Sets backing, flushed and wal of the record for its interval.
   void Fill(IntervalRecord* interval_record) const;
 
  private:

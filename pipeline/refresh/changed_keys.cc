@@ -1,9 +1,9 @@
-#include "pipeline/parts/changed_keys.h"
+#include "pipeline/refresh/changed_keys.h"
 
 #include <algorithm>
 
 #include "format/limits.h"
-#include "pipeline/parts/table_keys.h"
+#include "pipeline/refresh/table_keys.h"
 
 namespace sstferry {
 

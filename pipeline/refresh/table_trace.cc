@@ -1,4 +1,4 @@
-#include "pipeline/pull/table_trace.h"
+#include "pipeline/refresh/table_trace.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "pipeline/pull/ingest_gate.h"
+#include "pipeline/refresh/ingest_gate.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "pipeline/parts/table_keys.h"
+#include "pipeline/refresh/table_keys.h"
 
 #include "format/rocksdb/sst_reader.h"
 #include "pipeline/base/file_source.h"

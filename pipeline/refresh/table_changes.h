@@ -1,14 +1,14 @@
 // Compares the tables of a target's column families with those of an earlier
 // time: where may a reader see something else than then? SST files never
 // change, so the same files hold the same entries. Compactions that the
-// MANIFEST proves (pipeline/pull/table_trace.h) count as no change.
+// MANIFEST proves (pipeline/refresh/table_trace.h) count as no change.
 #pragma once
 
 #include <vector>
 
 #include "format/interval_file.h"
 #include "pipeline/pull/live_tables.h"
-#include "pipeline/pull/table_trace.h"
+#include "pipeline/refresh/table_trace.h"
 #include "rocksdb/db.h"
 #include "rocksdb/status.h"
 
@@ -22,17 +22,12 @@ struct TableChanges {
   // Tables that this refresh ingests: what a compaction may take besides those
   // of then.
   std::vector<RecordedTable> chunks = {};
-  // Set by FindChanges(). Tables of now without a unique id count as changed.
+  // Set by FindTableChanges(). Tables of now without a unique id count as
+  // changed.
   std::vector<ChangedSpan> changed = {};
 };
 
 // Sets `changed` of each. REQUIRES: `now` was listed before the call.
-void FindChanges(rocksdb::DB* db, std::vector<TableChanges>* families);
-
-// The tables with a unique id, which a record can name.
-std::vector<RecordedTable> NamedTables(const std::vector<LiveTable>& tables);
-
-// The spans of all other tables, where a record proves nothing.
-std::vector<ChangedSpan> NamelessSpans(const std::vector<LiveTable>& tables);
+void FindTableChanges(rocksdb::DB* db, std::vector<TableChanges>* families);
 
 }  // namespace sstferry

@@ -1,4 +1,4 @@
-#include "pipeline/pull/interval_records.h"
+#include "pipeline/refresh/interval_records.h"
 
 #include <algorithm>
 #include <functional>
@@ -7,9 +7,8 @@
 #include <utility>
 
 #include "format/source_record.h"
-#include "pipeline/base/key_interval.h"
-#include "pipeline/disk/durable.h"
-#include "pipeline/pull/table_changes.h"
+#include "pipeline/pull/refresh_records.h"
+#include "pipeline/refresh/table_changes.h"
 #include "rocksdb/file_system.h"
 
 namespace sstferry {
@@ -17,60 +16,6 @@ namespace {
 
 using rocksdb::Comparator;
 using rocksdb::Status;
-
-// A span of keys; both belong to it.
-struct Span {
-  std::string smallest;
-  std::string largest;
-};
-
-// Finds out whether an interval overlaps one of many spans.
-class Spans {
- public:
-  Spans(const Comparator* order, std::vector<Span> spans)
-      : order_(order), spans_(std::move(spans)) {
-    std::sort(spans_.begin(), spans_.end(),
-              [order](const Span& a, const Span& b) {
-                return order->Compare(a.smallest, b.smallest) < 0;
-              });
-    const Span* furthest = nullptr;
-    for (const Span& span : spans_) {
-      if (furthest == nullptr ||
-          order->Compare(furthest->largest, span.largest) < 0) {
-        furthest = &span;
-      }
-      furthest_.push_back(furthest);
-    }
-  }
-  Spans(const Spans&) = delete;
-  Spans& operator=(const Spans&) = delete;
-
-  bool Meet(const KeyInterval& interval) const {
-    const auto after = std::partition_point(
-        spans_.begin(), spans_.end(), [&](const Span& span) {
-          return EndsAfter(interval, order_, span.smallest);
-        });
-    const size_t count = static_cast<size_t>(after - spans_.begin());
-    return count != 0 && BeginsAtOrBefore(interval, order_,
-                                          furthest_[count - 1]->largest);
-  }
-
- private:
-  const Comparator* const order_;
-  std::vector<Span> spans_;  // by smallest key
-  std::vector<const Span*> furthest_;
-};
-
-const RecordedFamily* FindFamily(const IntervalFile& record,
-                                const std::string& name, uint32_t* index) {
-  for (size_t i = 0; i < record.families.size(); ++i) {
-    if (record.families[i].name == name) {
-      *index = static_cast<uint32_t>(i);
-      return &record.families[i];
-    }
-  }
-  return nullptr;
-}
 
 bool IsOutside(const KeyInterval& interval, const KeyInterval& selected,
                const Comparator* order) {
@@ -109,17 +54,17 @@ std::vector<RecordedTable> ChunkTables(const JournalState& journal,
 
 // Returns the spans of changes that chunks of the journal do not explain. Each
 // chunk counts once.
-std::vector<Span> Unexplained(const JournalState& journal, uint32_t family,
+std::vector<KeySpan> Unexplained(const JournalState& journal, uint32_t family,
                               const TableChanges& changes) {
-  std::vector<Span> spans;
-  std::map<Id, Span> chunks;
+  std::vector<KeySpan> spans;
+  std::map<Id, KeySpan> chunks;
   for (const Part& part : journal.plan.parts) {
     if (part.family != family) {
       continue;
     }
     for (const JournalChunk& chunk : journal.chunks[part.id]) {
       const std::optional<Digest128> id = TableIdOf(chunk);
-      const Span span{chunk.chunk.smallest, chunk.chunk.largest};
+      const KeySpan span{chunk.chunk.smallest, chunk.chunk.largest};
       if (id) {
         chunks.emplace(Id{id->high, id->low}, span);
       } else {
@@ -143,26 +88,12 @@ std::vector<Span> Unexplained(const JournalState& journal, uint32_t family,
   return spans;
 }
 
-std::vector<Span> SpansOf(const std::vector<ChangedSpan>& changed) {
-  std::vector<Span> spans;
+std::vector<KeySpan> SpansOf(const std::vector<ChangedSpan>& changed) {
+  std::vector<KeySpan> spans;
   for (const ChangedSpan& each : changed) {
     spans.push_back({each.smallest, each.largest});
   }
   return spans;
-}
-
-// Doubts the records of one family that overlap these spans.
-void Doubt(const Comparator* order, std::vector<Span> spans, uint32_t family,
-           IntervalFile* intervals) {
-  if (spans.empty()) {
-    return;
-  }
-  const Spans doubted(order, std::move(spans));
-  for (IntervalRecord& interval_record : intervals->intervals) {
-    interval_record.doubted =
-        interval_record.doubted || (interval_record.family == family &&
-                                    doubted.Meet(interval_record.interval));
-  }
 }
 
 const std::vector<LiveTable>& TablesOf(const JudgedTarget& judged,
@@ -189,13 +120,6 @@ void TakeSearched(const std::vector<RecordedTable>& searched,
     table.may_single_delete =
         table.may_single_delete &&
         !(table.id && known.count({table.id->high, table.id->low}) != 0);
-  }
-}
-
-// This process alone writes what has changed since all tables were searched.
-void TakeAllSearched(std::vector<LiveTable>* tables) {
-  for (LiveTable& table : *tables) {
-    table.may_single_delete = false;
   }
 }
 
@@ -235,28 +159,27 @@ Status AddKept(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
     states.push_back(std::move(state));
   }
   if (journal != nullptr) {
-    FindChanges(db, &states);
+    FindTableChanges(db, &states);
   }
   for (uint32_t i = 0; i < families.size(); ++i) {
     const FamilyHandle& family = families[i];
     const Comparator* const order = family.handle->GetComparator();
     uint32_t old_index = 0;
-    if (FindFamily(judged.record, family.name, &old_index) != nullptr) {
+    if (FindRecordedFamily(judged.record, family.name, &old_index) != nullptr) {
       KeepIntervals(judged.record, old_index, i,
                  [&](const KeyInterval& interval) {
                    return keep(interval, order);
                  },
                  made);
     }
-    std::vector<Span> doubtful = SpansOf(NamelessSpans(states[i].now));
+    std::vector<KeySpan> doubtful = NamelessSpans(states[i].now);
     if (journal != nullptr) {
       doubtful = Unexplained(*journal, i, states[i]);
-      for (Span& span :
-           SpansOf(NamelessSpans(TablesOf(judged, family.name)))) {
+      for (KeySpan& span : NamelessSpans(TablesOf(judged, family.name))) {
         doubtful.push_back(std::move(span));
       }
     }
-    Doubt(order, std::move(doubtful), i, made);
+    DoubtIntervals(order, std::move(doubtful), i, made);
     made->families.push_back({family.name, NamedTables(states[i].now)});
   }
   return Status::OK();
@@ -267,7 +190,7 @@ Status AddKept(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
 void AddOthers(const IntervalFile& before, IntervalFile* made) {
   for (uint32_t i = 0; i < before.families.size(); ++i) {
     uint32_t taken = 0;
-    if (FindFamily(*made, before.families[i].name, &taken) == nullptr) {
+    if (FindRecordedFamily(*made, before.families[i].name, &taken) == nullptr) {
       KeepIntervals(before, i, static_cast<uint32_t>(made->families.size()),
                  [](const KeyInterval&) { return true; }, made);
       made->families.push_back(before.families[i]);
@@ -276,11 +199,6 @@ void AddOthers(const IntervalFile& before, IntervalFile* made) {
 }
 
 }  // namespace
-
-std::string SourceIdOf(const PullOptions& options, const Plan& plan) {
-  return options.source_id.empty() ? plan.opened.source_database_id
-                                   : options.source_id;
-}
 
 Status ReadIntervals(rocksdb::FileSystem* file_system, const std::string& dir,
                   bool* found, IntervalFile* intervals) {
@@ -294,23 +212,6 @@ Status ReadIntervals(rocksdb::FileSystem* file_system, const std::string& dir,
   }
   return status.ok() ? DecodeIntervalFile(text, intervals)
                      : WithContext(status, EndStateOf(status), path);
-}
-
-Status WriteIntervals(rocksdb::FileSystem* file_system, const std::string& dir,
-                   IntervalFile intervals) {
-  std::string text;
-  Status status = EncodeIntervalFile(intervals, &text);
-  if (!status.ok()) {
-    intervals.intervals.clear();
-    for (RecordedFamily& family : intervals.families) {
-      family.files.clear();
-    }
-    text.clear();
-    status = EncodeIntervalFile(intervals, &text);
-  }
-  return status.ok()
-             ? WriteDurably(file_system, dir + "/" + kIntervalFileName, text)
-             : status;
 }
 
 Status ReadSourceRecord(rocksdb::FileSystem* file_system,
@@ -335,13 +236,6 @@ Status ReadSourceRecord(rocksdb::FileSystem* file_system,
   return status.ok() ? status : WithContext(status, EndStateOf(status), path);
 }
 
-Status WriteSourceRecord(rocksdb::FileSystem* file_system,
-                         const std::string& dir, const Plan& plan) {
-  std::string text;
-  EncodeSourceRecordFile(plan.opened.transfer_id, plan.source_record, &text);
-  return WriteDurably(file_system, dir + "/" + kSourceRecordName, text);
-}
-
 Status JudgeIntervals(const IntervalFile& record, rocksdb::DB* db,
                    const std::vector<FamilyHandle>& families,
                    JudgedTarget* judged) {
@@ -359,19 +253,20 @@ Status JudgeIntervals(const IntervalFile& record, rocksdb::DB* db,
     found.tables.insert(found.tables.end(), family.unflushed.begin(),
                         family.unflushed.end());
     uint32_t index = 0;
-    const RecordedFamily* const known = FindFamily(record, family.name, &index);
+    const RecordedFamily* const known =
+        FindRecordedFamily(record, family.name, &index);
     if (known != nullptr) {
       TakeSearched(known->files, &found.tables);
       states.push_back({&family, known->files, found.tables});
     }
     judged->families.push_back(std::move(found));
   }
-  FindChanges(db, &states);
+  FindTableChanges(db, &states);
   for (const TableChanges& state : states) {
     uint32_t index = 0;
-    if (FindFamily(record, state.family->name, &index) != nullptr) {
-      Doubt(state.family->handle->GetComparator(), SpansOf(state.changed),
-            index, &judged->record);
+    if (FindRecordedFamily(record, state.family->name, &index) != nullptr) {
+      DoubtIntervals(state.family->handle->GetComparator(),
+                     SpansOf(state.changed), index, &judged->record);
       judged->record.families[index].files = NamedTables(state.now);
     }
   }
@@ -413,7 +308,8 @@ void DescribeTarget(const PullOptions& options, const JudgedTarget& judged,
     told.is_empty = family.tables.empty();
     replica->families.push_back(std::move(told));
     uint32_t recorded = 0;
-    if (is_known && FindFamily(record, family.name, &recorded) != nullptr) {
+    if (is_known &&
+        FindRecordedFamily(record, family.name, &recorded) != nullptr) {
       for (const IntervalRecord& interval_record : record.intervals) {
         if (interval_record.family == recorded &&
             replica->intervals.size() < kMaxParts) {
@@ -451,23 +347,6 @@ Status RecordIntervals(const PullOptions& options, const Plan& plan,
   }
   *intervals = std::move(made);
   return status;
-}
-
-Status RecordTables(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
-                    IntervalFile* intervals) {
-  for (const FamilyHandle& family : families) {
-    uint32_t index = 0;
-    if (FindFamily(*intervals, family.name, &index) == nullptr) {
-      continue;
-    }
-    std::vector<LiveTable> tables;
-    RETURN_IF_ERROR(ListLiveTables(db, family.handle, &tables));
-    TakeAllSearched(&tables);
-    Doubt(family.handle->GetComparator(), SpansOf(NamelessSpans(tables)), index,
-          intervals);
-    intervals->families[index].files = NamedTables(tables);
-  }
-  return Status::OK();
 }
 
 }  // namespace sstferry

@@ -1,4 +1,4 @@
-#include "pipeline/serve/lane_deltas.h"
+#include "pipeline/refresh/lane_deltas.h"
 
 #include <iterator>
 
@@ -35,47 +35,31 @@ bool IsInside(const KeyInterval& piece, const KeyInterval& whole,
 
 }  // namespace
 
-Status LaneDeltas::FindPart(uint32_t part_id, const Part** part) const {
-  if (transfer_->request().mode != TransferMode::kRefresh ||
-      part_id >= transfer_->parts().size()) {
-    return MakeStatus(EndState::kCorrupt,
-                      "lane: expected a part of a refresh to compare, found "
-                      "part " + std::to_string(part_id));
+Status GroupDeltas::Index(const Part& part, const GroupRequest& request,
+                          const std::function<bool()>& cancelled,
+                          GroupReply* reply) {
+  if (request.group_entries == 0) {
+    return Wrong("expected groups of at least 1 entry");
   }
-  *part = &transfer_->parts()[part_id];
-  return Status::OK();
-}
-
-Status LaneDeltas::Index(const GroupRequest& request,
-                         const std::function<bool()>& cancelled,
-                         GroupReply* reply) {
-  const Part* part = nullptr;
-  Status status = FindPart(request.part_id, &part);
-  if (status.ok() && request.group_entries == 0) {
-    status = Wrong("expected groups of at least 1 entry");
-  }
-  if (!status.ok()) {
-    return status;
-  }
-  const TransferFamily& family = transfer_->families()[part->family];
-  auto index = std::make_unique<GroupIndex>(transfer_->id(),
-                                            request.group_entries,
+  const TransferFamily& family = source_->family(part);
+  auto index = std::make_unique<GroupIndex>(salt_, request.group_entries,
                                             GroupIndex::Keep::kFirstKeys);
   RangeEntriesOptions options;
   options.readahead_bytes = family.readahead_bytes;
   options.files = family.files_to_merge();
   options.cancelled = cancelled;
-  RangeEntries reader(transfer_->db(), family.handle, part->interval, options);
+  RangeEntries reader(source_->db(), family.handle, part.interval, options);
   reader.SeekToBegin();
-  status = ReadFailure(IndexEntries(&reader, /*only_fitting=*/false,
-                                    cancelled, index.get()),
-                       "compare");
+  const Status status =
+      ReadFailure(IndexEntries(&reader, /*only_fitting=*/false, cancelled,
+                               index.get()),
+                  "compare");
   reply->entries = index->entries();
   reply->key_value_bytes = index->key_value_bytes();
   reply->content = index->content();
   if (index->has_groups()) {
     reply->groups = index->groups();
-    indexes_.emplace_back(part->id, std::move(index));
+    indexes_.emplace_back(part.id, std::move(index));
   }
   if (indexes_.size() > kIndexesKept) {
     indexes_.pop_front();
@@ -83,7 +67,7 @@ Status LaneDeltas::Index(const GroupRequest& request,
   return status;
 }
 
-const GroupIndex* LaneDeltas::FindIndex(uint32_t part_id) const {
+const GroupIndex* GroupDeltas::FindIndex(uint32_t part_id) const {
   for (auto it = indexes_.rbegin(); it != indexes_.rend(); ++it) {
     if (it->first == part_id) {
       return it->second.get();
@@ -92,9 +76,7 @@ const GroupIndex* LaneDeltas::FindIndex(uint32_t part_id) const {
   return nullptr;
 }
 
-Status LaneDeltas::Add(DeltaRequest request) {
-  const Part* part = nullptr;
-  RETURN_IF_ERROR(FindPart(request.part_id, &part));
+Status GroupDeltas::Add(const Part& part, DeltaRequest request) {
   if (!request.begins &&
       (asked_.complete || asked_.part_id != request.part_id)) {
     return Wrong("expected its first message, found another");
@@ -107,7 +89,7 @@ Status LaneDeltas::Add(DeltaRequest request) {
     asked_bytes_ = 0;
   }
   const rocksdb::Comparator* const order =
-      transfer_->families()[part->family].handle->GetComparator();
+      source_->family(part).handle->GetComparator();
   std::string before;  // in this message
   for (GroupEntry& entry : entries) {
     if (!PutBackShared(before, &entry)) {
@@ -134,8 +116,8 @@ Status LaneDeltas::Add(DeltaRequest request) {
 }
 
 // Neighbouring groups become one span.
-Status LaneDeltas::TakeGroups(const GroupIndex& index,
-                              PieceDifference* piece) const {
+Status GroupDeltas::TakeGroups(const GroupIndex& index,
+                               PieceDifference* piece) const {
   size_t next = 0;  // the group behind the last span
   for (const uint32_t group : asked_.groups) {
     if (group >= index.groups().size() ||
@@ -161,9 +143,9 @@ Status LaneDeltas::TakeGroups(const GroupIndex& index,
   return Status::OK();
 }
 
-Status LaneDeltas::Build(const Part& part,
-                         const ChunkBuilderOptions& options, ChunkSink* sink) {
-  const TransferFamily& family = transfer_->families()[part.family];
+Status GroupDeltas::Build(const Part& part, const ChunkBuilderOptions& options,
+                          ChunkSink* sink) {
+  const TransferFamily& family = source_->family(part);
   PieceDifference piece;
   if (asked_.received.chunks > kMaxChunkOrdinal) {
     return Wrong("expected at most " + std::to_string(kMaxChunkOrdinal) +
@@ -192,9 +174,9 @@ Status LaneDeltas::Build(const Part& part,
   }
   piece.entries = std::move(asked_.entries);
   asked_ = DeltaRequest();
-  GroupIndex digests(transfer_->id(), 1, GroupIndex::Keep::kFirstKeys);
-  DeltaBuilder builder(transfer_->db(), family.handle, family.delta_options,
-                       options, sink);
+  GroupIndex digests(salt_, 1, GroupIndex::Keep::kFirstKeys);
+  DeltaBuilder builder(source_->db(), family.handle,
+                       source_->delta_options(part), options, sink);
   return builder.BuildDifferences(part, piece, &digests);
 }
 

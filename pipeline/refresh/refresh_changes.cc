@@ -1,4 +1,4 @@
-#include "pipeline/parts/refresh_changes.h"
+#include "pipeline/refresh/refresh_changes.h"
 
 #include <algorithm>
 #include <optional>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "format/coding.h"
-#include "pipeline/parts/table_keys.h"
+#include "pipeline/refresh/table_keys.h"
 
 namespace sstferry {
 

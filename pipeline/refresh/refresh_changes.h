@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "format/source_record.h"
-#include "pipeline/parts/changed_keys.h"
-#include "pipeline/parts/interval_plan.h"
+#include "pipeline/refresh/changed_keys.h"
+#include "pipeline/refresh/interval_plan.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/status.h"
 

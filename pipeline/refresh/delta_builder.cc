@@ -1,10 +1,10 @@
-#include "pipeline/parts/delta_builder.h"
+#include "pipeline/refresh/delta_builder.h"
 
 #include "format/limits.h"
 #include "pipeline/parts/chunk_writer.h"
-#include "pipeline/parts/next_place.h"
 #include "pipeline/parts/range_entries.h"
 #include "pipeline/parts/read_failure.h"
+#include "pipeline/refresh/next_place.h"
 
 namespace sstferry {
 

@@ -1,4 +1,4 @@
-#include "pipeline/parts/group_index.h"
+#include "pipeline/refresh/group_index.h"
 
 #include <algorithm>
 

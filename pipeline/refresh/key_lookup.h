@@ -8,8 +8,8 @@
 #include "format/types.h"
 #include "pipeline/parts/interval_reader.h"
 #include "pipeline/parts/merged_entries.h"
-#include "pipeline/parts/next_place.h"
 #include "pipeline/parts/table_file.h"
+#include "pipeline/refresh/next_place.h"
 #include "rocksdb/db.h"
 #include "rocksdb/status.h"
 

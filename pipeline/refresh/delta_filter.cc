@@ -1,4 +1,4 @@
-#include "pipeline/options/delta_filter.h"
+#include "pipeline/refresh/delta_filter.h"
 
 #include <cmath>
 #include <cstdlib>

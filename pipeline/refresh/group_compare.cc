@@ -1,0 +1,217 @@
+#include "pipeline/refresh/group_compare.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <random>
+#include <utility>
+
+#include "format/coding.h"
+#include "format/digest.h"
+#include "format/for_each_batch.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+// A digest has 16 bytes.
+constexpr uint64_t kGroupBytes = 1700;
+constexpr uint64_t kFirstGroupEntries = 8;
+constexpr uint64_t kMostGroupEntries = 256;
+// Where at least 49 of 50 groups differ, all entries are told: the source then
+// reads the part from front to back.
+constexpr size_t kManyOf = 50;
+
+// Groups to find by their digests. A source may send any digests: places depend
+// on a number that it does not know, so that it cannot crowd them.
+class GroupSet {
+ public:
+  GroupSet(const std::vector<Digest128>& groups, uint64_t secret)
+      : groups_(groups), secret_(secret) {
+    // At most half of the places are taken.
+    places_.resize(std::bit_ceil(2 * groups.size() + 1), kNone);
+    for (uint32_t i = 0; i < groups.size(); ++i) {
+      places_[PlaceOf(groups[i])] = i;
+    }
+  }
+  bool Holds(const Digest128& group) const {
+    return places_[PlaceOf(group)] != kNone;
+  }
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  // Its own place, or the empty one where it would be put.
+  size_t PlaceOf(const Digest128& group) const {
+    const size_t mask = places_.size() - 1;
+    char bytes[16];
+    EncodeFixed64(bytes, group.low);
+    EncodeFixed64(bytes + 8, group.high);
+    size_t place = Digest64(rocksdb::Slice(bytes, sizeof(bytes)), secret_) &
+                   mask;
+    while (places_[place] != kNone && !(groups_[places_[place]] == group)) {
+      place = (place + 1) & mask;
+    }
+    return place;
+  }
+
+  const std::vector<Digest128>& groups_;
+  const uint64_t secret_;
+  std::vector<uint32_t> places_;
+};
+
+// Indexes of the groups of `mine` that `other` lacks.
+std::vector<size_t> Missing(const std::vector<Digest128>& mine,
+                            const std::vector<Digest128>& other,
+                            uint64_t secret) {
+  const GroupSet others(other, secret);
+  std::vector<size_t> missing;
+  for (size_t i = 0; i < mine.size(); ++i) {
+    if (!others.Holds(mine[i])) {
+      missing.push_back(i);
+    }
+  }
+  return missing;
+}
+
+}  // namespace
+
+void GroupComparer::BeginPlan(size_t families, uint32_t most_point_deletions) {
+  most_point_deletions_ = most_point_deletions;
+  std::lock_guard<std::mutex> lock(mu_);
+  compared_.assign(families, Totals());
+}
+
+uint32_t GroupComparer::ChooseGroupEntries(const Part& part) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  const Totals& compared = compared_[part.family];
+  const uint64_t wanted =
+      compared.sst_bytes == 0
+          ? kFirstGroupEntries
+          : kGroupBytes * compared.entries / compared.sst_bytes;
+  return static_cast<uint32_t>(
+      std::clamp<uint64_t>(wanted, 1, kMostGroupEntries));
+}
+
+std::unique_ptr<PartComparison> GroupComparer::Begin(const Part& part,
+                                                     const KeyInterval& piece,
+                                                     uint32_t group_entries) {
+  return std::make_unique<GroupCompare>(this, &part, piece, group_entries);
+}
+
+void GroupComparer::Count(const Part& part, uint64_t entries) {
+  std::lock_guard<std::mutex> lock(mu_);
+  compared_[part.family].entries += entries;
+  compared_[part.family].sst_bytes += part.bytes;
+}
+
+Status GroupCompare::Read() {
+  index_.emplace(comparer_->lanes().transfer_id,
+                 std::max<uint32_t>(1, group_entries_),
+                 GroupIndex::Keep::kEntries);
+  const Status status = comparer_->Index(*part_, piece_, &*index_, &rest_);
+  if (!rest_) {
+    comparer_->Count(*part_, index_->entries());
+  }
+  return status;
+}
+
+Status GroupCompare::Compare(const GroupReply* reply, bool* equal,
+                             std::vector<DeltaRequest>* delta) {
+  *equal = reply != nullptr && !rest_ &&
+           index_->entries() == reply->entries &&
+           index_->content() == reply->content;
+  if (*equal) {
+    return Status::OK();
+  }
+  // All that this side has in the piece is to be deleted.
+  const bool clears = reply != nullptr && reply->entries == 0 &&
+                      comparer_->most_point_deletions() != 0 &&
+                      index_->entries() > comparer_->most_point_deletions();
+  if (clears) {
+    return TellOutermost(delta);
+  }
+  if (reply == nullptr || rest_ || reply->groups.empty()) {
+    TellAllEntries(delta);
+    return Status::OK();
+  }
+  const uint64_t secret = std::random_device()();
+  const std::vector<size_t> here =
+      Missing(index_->groups(), reply->groups, secret);
+  if (here.size() * kManyOf >= index_->groups().size() * (kManyOf - 1)) {
+    TellAllEntries(delta);
+    return Status::OK();
+  }
+  const std::vector<size_t> there =
+      Missing(reply->groups, index_->groups(), secret);
+  *delta = FirstMessage(DeltaBasis::kGroups);
+  delta->front().groups.assign(there.begin(), there.end());
+  TellEntries(here, delta);
+  return Status::OK();
+}
+
+std::vector<DeltaRequest> GroupCompare::FirstMessage(DeltaBasis basis) const {
+  std::vector<DeltaRequest> delta(1);
+  DeltaRequest& first = delta.front();
+  first.part_id = part_->id;
+  first.begins = true;
+  first.received = comparer_->lanes().starts[part_->id].received;
+  first.interval = piece_;
+  first.basis = basis;
+  first.most_point_deletions = comparer_->most_point_deletions();
+  return delta;
+}
+
+// The source has nothing in the piece: two keys say what this side has there,
+// however much that is.
+Status GroupCompare::TellOutermost(std::vector<DeltaRequest>* delta) {
+  rest_.reset();
+  std::optional<std::string> first;
+  std::optional<std::string> last;
+  const Status status =
+      comparer_->FindOutermost(*part_, piece_, &first, &last);
+  *delta = FirstMessage(DeltaBasis::kOutermost);
+  for (const std::optional<std::string>& key : {first, last}) {
+    if (key && (delta->front().entries.empty() || first != last)) {
+      delta->front().entries.push_back({*key, Digest128()});
+    }
+  }
+  delta->front().complete = true;
+  return status;
+}
+
+void GroupCompare::TellAllEntries(std::vector<DeltaRequest>* delta) const {
+  std::vector<size_t> groups(index_->groups().size());
+  std::iota(groups.begin(), groups.end(), size_t{0});
+  *delta = FirstMessage(DeltaBasis::kEntries);
+  if (rest_) {
+    delta->front().interval.end = rest_;
+  }
+  TellEntries(groups, delta);
+}
+
+void GroupCompare::TellEntries(const std::vector<size_t>& groups,
+                               std::vector<DeltaRequest>* delta) const {
+  std::vector<GroupEntry> entries;
+  for (const size_t group : groups) {
+    for (size_t i = index_->GroupBegin(group); i < index_->GroupEnd(group);
+         ++i) {
+      entries.push_back({index_->key(i).ToString(), index_->digest(i)});
+    }
+  }
+  ForEachBatch(entries, [&](std::vector<GroupEntry> batch) {
+    for (size_t i = batch.size() - 1; i > 0; --i) {
+      LeaveOutShared(batch[i - 1].key, &batch[i]);
+    }
+    delta->emplace_back();
+    delta->back().part_id = part_->id;
+    delta->back().entries = std::move(batch);
+    return Status::OK();
+  }).PermitUncheckedError();
+  delta->back().complete = true;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,113 @@
+// Compares a part, or a piece of it, with the source's: group by group, so that
+// only the entries which differ are asked for.
+//
+// A part has pieces where this side has more entries than an index keeps. The
+// first piece is compared by groups; where it turns out not to be the whole
+// part, it and all later ones tell the source all their entries at once.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/messages.h"
+#include "pipeline/pull/part_compare.h"
+#include "pipeline/refresh/group_index.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Compares the parts of one refresh. Ownership: borrows the lanes' state.
+// Threads: BeginPlan() before lanes run; the rest any.
+class GroupComparer : public PartComparer {
+ public:
+  // Reads what this side has of a piece of a part: entries, as many as fit;
+  // *rest is the key of the next one.
+  using ReadIndex = std::function<rocksdb::Status(
+      const Part& part, const KeyInterval& piece, GroupIndex* index,
+      std::optional<std::string>* rest)>;
+  // Reads only the first and the last key.
+  using ReadOutermost = std::function<rocksdb::Status(
+      const Part& part, const KeyInterval& piece,
+      std::optional<std::string>* first, std::optional<std::string>* last)>;
+
+  GroupComparer(const LaneShared* lanes, ReadIndex index,
+                ReadOutermost outermost)
+      : lanes_(lanes),
+        index_(std::move(index)),
+        outermost_(std::move(outermost)) {}
+
+  // Begins with a plan of so many families. `most_point_deletions`: as in a
+  // DeltaRequest.
+  void BeginPlan(size_t families, uint32_t most_point_deletions);
+  // Returns the entries of a group for which its digest costs less than 1 % of
+  // the bytes, as far as comparisons before it tell.
+  uint32_t ChooseGroupEntries(const Part& part) const override;
+  std::unique_ptr<PartComparison> Begin(const Part& part,
+                                        const KeyInterval& piece,
+                                        uint32_t group_entries) override;
+  [[nodiscard]] rocksdb::Status FindOutermost(
+      const Part& part, const KeyInterval& piece,
+      std::optional<std::string>* first,
+      std::optional<std::string>* last) override {
+    return outermost_(part, piece, first, last);
+  }
+
+  // --- for comparisons -------------------------------------------------------
+  [[nodiscard]] rocksdb::Status Index(const Part& part,
+                                      const KeyInterval& piece,
+                                      GroupIndex* index,
+                                      std::optional<std::string>* rest) const {
+    return index_(part, piece, index, rest);
+  }
+  // Counts a part that was read whole; its bytes are estimated.
+  void Count(const Part& part, uint64_t entries);
+  const LaneShared& lanes() const { return *lanes_; }
+  uint32_t most_point_deletions() const { return most_point_deletions_; }
+
+ private:
+  const LaneShared* const lanes_;
+  const ReadIndex index_;
+  const ReadOutermost outermost_;
+  uint32_t most_point_deletions_ = 0;
+  mutable std::mutex mu_;
+  std::vector<Totals> compared_;  // under mu_; by family
+};
+
+// Ownership: borrows the comparer and the part. Threads: the lane's.
+class GroupCompare : public PartComparison {
+ public:
+  GroupCompare(GroupComparer* comparer, const Part* part,
+               const KeyInterval& piece, uint32_t group_entries)
+      : comparer_(comparer),
+        part_(part),
+        piece_(piece),
+        group_entries_(group_entries) {}
+
+  [[nodiscard]] rocksdb::Status Read() override;
+  [[nodiscard]] rocksdb::Status Compare(
+      const GroupReply* reply, bool* equal,
+      std::vector<DeltaRequest>* delta) override;
+  const std::optional<std::string>& rest() const override { return rest_; }
+
+ private:
+  [[nodiscard]] rocksdb::Status TellOutermost(
+      std::vector<DeltaRequest>* delta);
+  void TellEntries(const std::vector<size_t>& groups,
+                   std::vector<DeltaRequest>* delta) const;
+  void TellAllEntries(std::vector<DeltaRequest>* delta) const;
+  std::vector<DeltaRequest> FirstMessage(DeltaBasis basis) const;
+
+  GroupComparer* const comparer_;
+  const Part* const part_;
+  const KeyInterval piece_;
+  const uint32_t group_entries_;
+  std::optional<GroupIndex> index_;
+  std::optional<std::string> rest_;
+};
+
+}  // namespace sstferry
