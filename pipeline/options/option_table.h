@@ -144,8 +144,9 @@ inline constexpr OptionRule kTableRules[] = {
     Dropped("persistent_cache", kObjectOfApplication),
     Dropped("cache_usage_options", kObjectOfApplication),
     Dropped("user_defined_index_factory", kObjectOfApplication),
-    Dropped("use_udi_as_primary_index", kObjectOfApplication),
-    Dropped("fail_if_no_udi_on_open", kObjectOfApplication),
+    // Where they say something, no chunks are made (transfer_planner.h).
+    Dropped("use_udi_as_primary_index", nullptr),
+    Dropped("fail_if_no_udi_on_open", nullptr),
 };
 
 }  // namespace sstferry::option_table

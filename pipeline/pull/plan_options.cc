@@ -36,16 +36,6 @@ rocksdb::Status OptionsTextOf(const Plan& plan, std::string* text) {
                              std::to_string(kPortableTableFormatVersion)}};
     }
   }
-  for (FamilyDescription& family : description.families) {
-    for (NamedValue& option : family.table_options) {
-      // Chunks have no index of an application's own, and RocksDB would open no
-      // table without it.
-      if (option.name == "use_udi_as_primary_index" ||
-          option.name == "fail_if_no_udi_on_open") {
-        option.value = "false";
-      }
-    }
-  }
   std::string written;
   const rocksdb::Status status = WriteOptionsText(description, &written);
   *text = ReplicaOptionsText(written, ApplicationOf(plan));

@@ -138,6 +138,7 @@ Status TransferPlanner::DescribeFamilies() {
     }
     if (asked_.request.purpose != Purpose::kVerify) {
       RETURN_IF_ERROR(CheckNextTables(told(family).description));
+      RETURN_IF_ERROR(CheckOwnIndex(told(family).description));
     }
     family.chunk_options = rocksdb::Options(rocksdb::DBOptions(),
                                             source.options);
@@ -171,6 +172,29 @@ Status TransferPlanner::CheckNextTables(const FamilyDescription& family) {
                                 ": once it has written some, only a clone by "
                                 "--visibility swap refreshes the replica");
   return Status::OK();
+}
+
+Status TransferPlanner::CheckOwnIndex(const FamilyDescription& family) const {
+  bool has_index = false;
+  std::string demand;
+  for (const NamedValue& option : family.table_options) {
+    if (option.name == "user_defined_index_factory") {
+      has_index = !IsNullObject(option.value);
+    } else if ((option.name == "use_udi_as_primary_index" ||
+                option.name == "fail_if_no_udi_on_open") &&
+               option.value == "true" &&
+               (!plan_->application.is_known() ||
+                FirstWithOption(option.name) <= plan_->application)) {
+      demand = option.name;
+    }
+  }
+  return !has_index || demand.empty()
+             ? Status::OK()
+             : RefuseAsChunks(EndState::kRefused,
+                              "column family '" + family.name + "': by its "
+                              "OPTIONS (" + demand + "), the application opens "
+                              "no table without its user-defined index, which "
+                              "chunks do not have");
 }
 
 Status TransferPlanner::ChooseFormat(TransferFamily* family) {

@@ -56,6 +56,11 @@ class TransferPlanner {
   //   kIncompatible  a seed, and the linked RocksDB does not read them
   [[nodiscard]] rocksdb::Status CheckNextTables(
       const FamilyDescription& family);
+  // Looks for options by which the replica's application opens only tables that
+  // have an index of its own.
+  //   kRefused  it does: chunks have none, and no table of them would open
+  [[nodiscard]] rocksdb::Status CheckOwnIndex(
+      const FamilyDescription& family) const;
   [[nodiscard]] rocksdb::Status PlanFamilies();
   [[nodiscard]] rocksdb::Status PlanFilesOf(size_t index);
   [[nodiscard]] rocksdb::Status ChooseFormat(TransferFamily* family);

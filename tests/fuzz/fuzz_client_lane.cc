@@ -109,7 +109,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   state.scheduler = &scheduler;
   state.store = &ingestor;
   state.family_totals.resize(2);
-  state.family_compared.resize(2);
   std::unique_ptr<Channel> open;
   fuzz::ScriptChunk chunk;
   state.open_lane = [&](uint32_t, Channel** channel) {

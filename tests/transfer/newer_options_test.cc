@@ -87,24 +87,51 @@ TEST_CASE("Chunks have the marks of the source's tables where both read them",
   }
 }
 
+Families OwnIndex(const std::string& demand) {
+  return OneFamily(FamilyWith(
+      {{"block_based_table_factory",
+        "{user_defined_index_factory=trie_index;" + demand + "}"}}));
+}
+
 TEST_CASE("A source whose tables have an index of their own arrives without",
           "[transfer][exact]") {
   const ScratchDir dir;
-  Expectation expected;
-  for (const char* primary : {"false", "true"}) {
-    const std::string name = std::string("primary-") + primary;
-    const Families families = OneFamily(FamilyWith(
-        {{"block_based_table_factory",
-          std::string("{user_defined_index_factory=trie_index;"
-                      "use_udi_as_primary_index=") +
-              primary + ";}"}}));
-    Fill(dir / name, families, {});
-    const Ferried moved = Ferry(dir / name, dir / (name + "-moved"));
-    REQUIRE_OK(moved.status);
-    REQUIRE(moved.notes_mention("user_defined_index_factory") ==
-            RocksDbIsAtLeast(11, 8));
-    ExpectSameEntries(dir / name, dir / (name + "-moved"));
+  Fill(dir / "source", OwnIndex(""), {});
+  const Ferried moved = Ferry(dir / "source", dir / "moved");
+  REQUIRE_OK(moved.status);
+  REQUIRE(moved.notes_mention("user_defined_index_factory") ==
+          RocksDbIsAtLeast(11, 8));
+  ExpectSameEntries(dir / "source", dir / "moved");
+  OpenDb(dir / "moved", OwnIndex("")).Put("opens", "with its own index");
+}
+
+TEST_CASE("An application that opens only tables with its own index gets no "
+          "chunks",
+          "[transfer][exact]") {
+  const std::string demand = GENERATE(
+      as<std::string>(), "use_udi_as_primary_index", "fail_if_no_udi_on_open");
+  const ScratchDir dir;
+  const Families families = OwnIndex(demand + "=true;");
+  Fill(dir / "source", families, {});
+  PullOptions chunks;
+  chunks.method = PullMethod::kIngest;
+  const Ferried refused = Ferry(dir / "source", dir / "chunks", chunks);
+  INFO(refused.message());
+  if (!RocksDbIsAtLeast(11, 8)) {
+    REQUIRE_OK(refused.status);  // it leaves out the names
+    return;
   }
+  REQUIRE(refused.state() == EndState::kRefused);
+  REQUIRE(refused.message().find(demand) != std::string::npos);
+  const Ferried cloned = Ferry(dir / "source", dir / "clone");
+  REQUIRE_OK(cloned.status);
+  REQUIRE(cloned.summary.method == "clone");
+  REQUIRE(cloned.notes_mention(demand));
+  ExpectSameEntries(dir / "source", dir / "clone");
+  OpenDb(dir / "clone", families).Put("opens", "with its own index");
+  // An application that does not know the option opens chunks.
+  chunks.for_rocksdb = "10.4";
+  REQUIRE_OK(Ferry(dir / "source", dir / "older", chunks).status);
 }
 
 TEST_CASE("Families that take no writes and those whose large values go "
