@@ -33,11 +33,15 @@ Status FreeBytes(rocksdb::FileSystem* file_system, const std::string& dir,
     return Status::OK();
   }
   // RocksDB counts for root what the file system reserves for it: that is kept
-  // for the day on which the disk is full.
+  // for the day on which the disk is full. Another file system's answer, which
+  // is not what this one has free, stands.
   struct statvfs info;
   if (asked.ok() && statvfs(dir.c_str(), &info) == 0) {
-    *bytes =
-        std::min<uint64_t>(*bytes, uint64_t{info.f_bavail} * info.f_frsize);
+    const uint64_t available = uint64_t{info.f_bavail} * info.f_frsize;
+    const uint64_t free = uint64_t{info.f_bfree} * info.f_frsize;
+    const bool with_reserve =
+        *bytes > available && *bytes <= free + free / 100;
+    *bytes = with_reserve ? available : *bytes;
   }
   return WithContext(asked, EndState::kInternal, "free space of " + dir);
 }
