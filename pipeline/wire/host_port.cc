@@ -7,8 +7,10 @@
 #include <charconv>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 #include "format/end_state.h"
+#include "pipeline/wire/tcp_socket.h"
 #include "sstferry/transport.h"
 
 namespace sstferry {
@@ -59,34 +61,16 @@ Status ParseSocketPath(const std::string& text, HostPort* out) {
   return Status::OK();
 }
 
-// Calls `see` with each address that getaddrinfo(3) finds. Returns false if it
-// finds none.
-template <typename See>
-bool ForEachAddress(const std::string& host, int flags, const See& see) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = flags;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) {
-    return false;
-  }
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    see(*one->ai_addr);
-  }
-  freeaddrinfo(found);
-  return true;
-}
-
-bool IsLoopbackAddress(const sockaddr& address) {
-  if (address.sa_family == AF_INET) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+bool IsLoopbackAddress(const TcpAddress& address) {
+  if (address.family() == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address.bytes);
     return ntohl(v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
   }
-  if (address.sa_family != AF_INET6) {
+  if (address.family() != AF_INET6) {
     return false;
   }
   const in6_addr& v6 =
-      reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+      reinterpret_cast<const sockaddr_in6&>(address.bytes).sin6_addr;
   return IN6_IS_ADDR_LOOPBACK(&v6) ||
          (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == IN_LOOPBACKNET);
 }
@@ -106,11 +90,9 @@ Status ParseHostPort(const std::string& text, HostPort* out) {
       return Wrong(text, "found [ without ]");
     }
     parsed.host = std::string(view.substr(1, close - 1));
-    bool is_v6 = false;
-    ForEachAddress(parsed.host, AI_NUMERICHOST, [&](const sockaddr& address) {
-      is_v6 = address.sa_family == AF_INET6;
-    });
-    if (!is_v6) {
+    std::vector<TcpAddress> addresses;
+    if (FindAddresses(parsed.host, 0, AI_NUMERICHOST, &addresses) != 0 ||
+        addresses.front().family() != AF_INET6) {
       return Wrong(text, "found no IPv6 address between the brackets");
     }
     rest = view.substr(close + 1);
@@ -154,34 +136,33 @@ std::string PeerAddress(const std::string& peer) {
   if (!ParseHostPort(peer, &where).ok()) {
     return peer;
   }
-  std::string network = where.host;
-  ForEachAddress(where.host, AI_NUMERICHOST, [&](const sockaddr& address) {
-    if (address.sa_family != AF_INET6) {
-      return;
-    }
-    in6_addr v6 = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
-    if (IN6_IS_ADDR_V4MAPPED(&v6)) {
-      return;
-    }
-    std::fill(v6.s6_addr + 8, v6.s6_addr + 16, 0);
-    char text[INET6_ADDRSTRLEN] = "";
-    inet_ntop(AF_INET6, &v6, text, sizeof(text));
-    network = std::string(text) + "/64";
-  });
-  return network;
+  std::vector<TcpAddress> addresses;
+  if (FindAddresses(where.host, 0, AI_NUMERICHOST, &addresses) != 0 ||
+      addresses.front().family() != AF_INET6) {
+    return where.host;
+  }
+  in6_addr v6 = reinterpret_cast<const sockaddr_in6&>(addresses.front().bytes)
+                    .sin6_addr;
+  if (IN6_IS_ADDR_V4MAPPED(&v6)) {
+    return where.host;
+  }
+  std::fill(v6.s6_addr + 8, v6.s6_addr + 16, 0);
+  char text[INET6_ADDRSTRLEN] = "";
+  inet_ntop(AF_INET6, &v6, text, sizeof(text));
+  return std::string(text) + "/64";
 }
 
 bool IsLoopback(const std::string& host) {
   if (HostPort{host}.is_unix()) {
     return true;
   }
-  bool all = !host.empty();
-  const auto look = [&all](const sockaddr& address) {
-    all = all && IsLoopbackAddress(address);
-  };
-  return (ForEachAddress(host, AI_NUMERICHOST, look) ||
-          ForEachAddress(host, 0, look)) &&
-         all;
+  std::vector<TcpAddress> addresses;
+  const bool found =
+      !host.empty() &&
+      (FindAddresses(host, 0, AI_NUMERICHOST, &addresses) == 0 ||
+       FindAddresses(host, 0, /*flags=*/0, &addresses) == 0);
+  return found &&
+         std::all_of(addresses.begin(), addresses.end(), IsLoopbackAddress);
 }
 
 }  // namespace sstferry

@@ -56,6 +56,26 @@ std::string ErrorText(int error_number) {
   return text;
 }
 
+int FindAddresses(const std::string& host, uint16_t port, int flags,
+                  std::vector<TcpAddress>* addresses) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | flags;
+  addrinfo* found = nullptr;
+  const int error =
+      getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (error != 0) {
+    return error;
+  }
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    TcpAddress& address = addresses->emplace_back();
+    address.size = std::min<socklen_t>(one->ai_addrlen, sizeof(address.bytes));
+    std::memcpy(&address.bytes, one->ai_addr, address.size);
+  }
+  freeaddrinfo(found);
+  return 0;
+}
+
 PollResult PollSocket(int fd, short events, const WakeSignal* wake,
                       WaitDeadline* deadline) {
   // Without an eventfd, checks the flag ten times a second.
@@ -89,31 +109,10 @@ PollResult PollSocket(int fd, short events, const WakeSignal* wake,
 
 namespace {
 
-// Appends the addresses that getaddrinfo(3) finds, and returns what it returns.
-int FindAddresses(const std::string& host, const std::string& port, int flags,
-                  std::vector<TcpAddress>* addresses) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV | flags;
-  addrinfo* found = nullptr;
-  const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
-  if (error != 0) {
-    return error;
-  }
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    TcpAddress& address = addresses->emplace_back();
-    address.size = std::min<socklen_t>(one->ai_addrlen, sizeof(address.bytes));
-    std::memcpy(&address.bytes, one->ai_addr, address.size);
-  }
-  freeaddrinfo(found);
-  return 0;
-}
-
 // A request to the name server, on its own thread because getaddrinfo(3) cannot
 // be interrupted. The last user frees it.
 struct Question {
-  std::string host;
-  std::string port;
+  HostPort where;
   int flags = 0;
 
   WakeSignal answered;
@@ -123,7 +122,7 @@ struct Question {
 
   void Ask() {
     std::vector<TcpAddress> found;
-    const int failure = FindAddresses(host, port, flags, &found);
+    const int failure = FindAddresses(where.host, where.port, flags, &found);
     {
       std::lock_guard<std::mutex> lock(mu);
       error = failure;
@@ -149,13 +148,11 @@ Status Resolve(const HostPort& where, bool passive,
                const std::shared_ptr<WakeSignal>& wake, WaitDeadline* deadline,
                std::vector<TcpAddress>* addresses) {
   addresses->clear();
-  const std::string port = std::to_string(where.port);
-  if (FindAddresses(where.host, port, AI_NUMERICHOST, addresses) == 0) {
+  if (FindAddresses(where.host, where.port, AI_NUMERICHOST, addresses) == 0) {
     return Status::OK();
   }
   auto question = std::make_shared<Question>();
-  question->host = where.host;
-  question->port = port;
+  question->where = where;
   question->flags = passive ? AI_PASSIVE : 0;
   try {
     std::thread([question] { question->Ask(); }).detach();

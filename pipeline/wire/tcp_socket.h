@@ -48,6 +48,11 @@ struct TcpAddress {
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&bytes); }
 };
 
+// Appends the addresses of a host that getaddrinfo(3) finds with `flags`, each
+// with the port, and returns what it returns; 0: there is at least one. Waits
+// for the name server, unless the flags have AI_NUMERICHOST.
+int FindAddresses(const std::string& host, uint16_t port, int flags,
+                  std::vector<TcpAddress>* addresses);
 // Returns "192.0.2.7:52114" or "[::1]:7420".
 std::string AddressText(const TcpAddress& address);
 // Describes an errno for the end of a sentence: "connection refused".
