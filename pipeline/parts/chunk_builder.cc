@@ -51,13 +51,7 @@ ChunkBuilder::ChunkBuilder(rocksdb::DB* db,
       family_(family),
       options_(options),
       sink_(sink),
-      file_system_(MakeSinkFileSystem(sink)),
-      env_(rocksdb::NewCompositeEnv(file_system_)),
-      chunk_options_(chunk_options) {
-  chunk_options_.env = env_.get();
-}
-
-ChunkBuilder::~ChunkBuilder() = default;
+      chunk_options_(chunk_options) {}
 
 Status ChunkBuilder::Build(const Part& part, const PartRequest& request) {
   if (request.received.chunks > kMaxChunkOrdinal) {
@@ -99,7 +93,7 @@ Status ChunkBuilder::BuildChunk(EntryReader* reader, const Part& part,
   chunk.part_id = part.id;
   chunk.ordinal = ordinal;
   chunk.smallest = reader->key().ToString();
-  ChunkWriter writer(chunk_options_);
+  ChunkWriter writer(chunk_options_, sink_);
   status = writer.Open();
   if (status.ok()) {
     status = AddEntries(reader, &writer, &chunk);

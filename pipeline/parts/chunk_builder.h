@@ -57,12 +57,10 @@ struct ChunkBuilderOptions {
 // Threads:   one builder per lane, one part at a time.
 class ChunkBuilder {
  public:
-  // `chunk_options` are the family's own with the chosen format version; the
-  // builder replaces their env by the sink.
+  // `chunk_options` are the family's own with the chosen format version.
   ChunkBuilder(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                const rocksdb::Options& chunk_options,
                const ChunkBuilderOptions& options, ChunkSink* sink);
-  ~ChunkBuilder();
 
   // Builds the chunks of `part` that `request` asks for. A chunk ends between
   // two user keys once it has chunk_bytes; one entry may make it larger. An
@@ -85,9 +83,7 @@ class ChunkBuilder {
   rocksdb::ColumnFamilyHandle* const family_;
   const ChunkBuilderOptions options_;
   ChunkSink* const sink_;
-  std::shared_ptr<rocksdb::FileSystem> file_system_;
-  std::unique_ptr<rocksdb::Env> env_;
-  rocksdb::Options chunk_options_;
+  const rocksdb::Options chunk_options_;
 };
 
 }  // namespace sstferry

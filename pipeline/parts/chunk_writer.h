@@ -1,19 +1,25 @@
 // The writer of one chunk, used only by the builders of chunks.
 #pragma once
 
+#include <memory>
+
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/parts/entry_reader.h"
+#include "pipeline/parts/sink_file_system.h"
+#include "rocksdb/env.h"
 #include "rocksdb/options.h"
 #include "rocksdb/sst_file_writer.h"
 
 namespace sstferry {
 
-// One SST file under construction.
+// One SST file under construction, whose bytes go to a sink.
 class ChunkWriter {
  public:
-  explicit ChunkWriter(const rocksdb::Options& options)
-      : writer_(rocksdb::EnvOptions(), options, /*column_family=*/nullptr,
-                /*invalidate_page_cache=*/false) {}
+  // Borrows the sink. The env of `options` is not used.
+  ChunkWriter(const rocksdb::Options& options, ByteSink* sink)
+      : env_(rocksdb::NewCompositeEnv(MakeSinkFileSystem(sink))),
+        writer_(rocksdb::EnvOptions(), WithEnv(options, env_.get()),
+                /*column_family=*/nullptr, /*invalidate_page_cache=*/false) {}
 
   rocksdb::Status Open() { return writer_.Open("/chunk.sst"); }
 
@@ -50,6 +56,12 @@ class ChunkWriter {
   rocksdb::Status Finish() { return writer_.Finish(); }
 
  private:
+  static rocksdb::Options WithEnv(rocksdb::Options options, rocksdb::Env* env) {
+    options.env = env;
+    return options;
+  }
+
+  const std::unique_ptr<rocksdb::Env> env_;
   rocksdb::SstFileWriter writer_;
   uint64_t flushed_bytes_ = 0;
   uint64_t pending_bytes_ = 0;

@@ -26,11 +26,7 @@ DeltaBuilder::DeltaBuilder(rocksdb::DB* db,
       family_(family),
       options_(options),
       sink_(sink),
-      file_system_(MakeSinkFileSystem(sink)),
-      env_(rocksdb::NewCompositeEnv(file_system_)),
-      chunk_options_(chunk_options) {
-  chunk_options_.env = env_.get();
-}
+      chunk_options_(chunk_options) {}
 
 DeltaBuilder::~DeltaBuilder() = default;
 
@@ -200,7 +196,7 @@ Status DeltaBuilder::Open(const Slice& first) {
   begin.kind = PartKind::kDelta;
   Status status = sink_->Begin(begin);
   if (status.ok()) {
-    writer_ = std::make_unique<ChunkWriter>(chunk_options_);
+    writer_ = std::make_unique<ChunkWriter>(chunk_options_, sink_);
     chunk_.smallest = first.ToString();
     status = writer_->Open();
   }

@@ -104,9 +104,7 @@ class DeltaBuilder {
   rocksdb::ColumnFamilyHandle* const family_;
   const ChunkBuilderOptions options_;
   ChunkSink* const sink_;
-  std::shared_ptr<rocksdb::FileSystem> file_system_;
-  std::unique_ptr<rocksdb::Env> env_;
-  rocksdb::Options chunk_options_;
+  const rocksdb::Options chunk_options_;
   std::unique_ptr<ChunkWriter> writer_;  // null: no difference so far
   ChunkEnd chunk_;
   size_t next_ = 0;     // of the target's entries
