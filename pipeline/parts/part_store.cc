@@ -499,7 +499,10 @@ PartStore::Spool* PartStore::Join(const PartRead& read) {
 
 Status PartStore::Send(PartRead read, ChunkSink* sink) {
   if (read.part->kind == PartKind::kUnit) {
-    return SendUnit(read.unit_path, *read.part, read.request.open_bytes,
+    // A target that claims more than the unit has gets all of it.
+    const uint64_t first_byte = read.request.open_bytes;
+    return SendUnit(read.unit_path, *read.part,
+                    first_byte <= read.part->bytes ? first_byte : 0,
                     read.cancelled, sink, read.buffer);
   }
   // A lane that lost a chunk asks for smaller ones, which are its own.
