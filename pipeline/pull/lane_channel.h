@@ -19,7 +19,6 @@ class LaneChannel {
   [[nodiscard]] rocksdb::Status Open();
   // Counts its bytes; `close`: it is of no use any more.
   void Leave(bool close);
-  Channel* get() const { return channel_; }
 
   // The failure at hand. Each of these takes a status, and sets it to what the
   // name says: of a connection that was lost, or whose bytes or words cannot be

@@ -63,7 +63,8 @@ void LaneClient::CompareAnew(Asked* asked) const {
   asked->piece.end = all.end;
   asked->group_entries =
       asked->piece == all
-          ? PartCompare::ChooseGroupEntries(*state_, asked->part_id)
+          ? state_->comparer->ChooseGroupEntries(
+                (*state_->parts)[asked->part_id])
           : 0;
 }
 
@@ -104,16 +105,16 @@ Status LaneClient::AskAhead() {
 Status LaneClient::ChooseAsked(const Part& part, Asked* asked) {
   asked->part_id = part.id;
   asked->piece = part.interval;
-  if (!state_->refreshes || part.need == PartNeed::kLookup ||
+  if (!state_->refreshes() || part.need == PartNeed::kLookup ||
       state_->starts[part.id].received.chunks != 0) {
     return Status::OK();
   }
   std::optional<std::string> first;
   std::optional<std::string> last;
   const Status status = channel_.Final(
-      state_->outermost(part, part.interval, &first, &last));
+      state_->comparer->FindOutermost(part, part.interval, &first, &last));
   asked->compares = first.has_value();
-  asked->group_entries = PartCompare::ChooseGroupEntries(*state_, part.id);
+  asked->group_entries = state_->comparer->ChooseGroupEntries(part);
   return status;
 }
 
@@ -142,21 +143,23 @@ Status LaneClient::AskForDelta() {
   if (next == asked_.end() || next->delta.empty()) {
     return Status::OK();
   }
-  const Status status = channel_.Sent(PartCompare::AskForDelta(
-      next->delta, WaitLimit{state_->chunk_time}, channel_.get()));
-  if (status.ok()) next->delta.clear();
-  return status;
+  for (const DeltaRequest& request : next->delta) {
+    RETURN_IF_ERROR(channel_.Send(FrameType::kDeltaRequest, request));
+  }
+  next->delta.clear();
+  return Status::OK();
 }
 
 Status LaneClient::Ask(const Asked& asked, bool front) {
   if (asked.compares) {
-    // Without groups this side tells all that it has.
-    const Part& part = (*state_->parts)[asked.part_id];
+    // The source reads at the same time as this side. Without groups this side
+    // tells all that it has.
+    GroupRequest groups;
+    groups.part_id = asked.part_id;
+    groups.group_entries = asked.group_entries;
     return asked.group_entries == 0
                ? Status::OK()
-               : channel_.Sent(PartCompare::Ask(part, asked.group_entries,
-                                                 WaitLimit{state_->chunk_time},
-                                                 channel_.get()));
+               : channel_.Send(FrameType::kGroupRequest, groups);
   }
   const PartStart& start = state_->starts[asked.part_id];
   PartRequest request;
@@ -180,9 +183,10 @@ Status LaneClient::Ask(const Asked& asked, bool front) {
 // Both sides read at the same time.
 Status LaneClient::ComparePart(const Part& part) {
   const Asked& asked = asked_.front();
-  if (!compare_.has_value()) {
+  if (compare_ == nullptr) {
     StageScope scope(&clock_, Stage::kCheck);
-    compare_.emplace(state_, &part, asked.piece, asked.group_entries);
+    compare_ =
+        state_->comparer->Begin(part, asked.piece, asked.group_entries);
     RETURN_IF_ERROR(channel_.Final(compare_->Read()));
     StartTime();
   }

@@ -19,10 +19,10 @@ namespace sstferry {
 
 // When the lane's connection is lost, or its bytes are damaged on the way, it
 // connects again (pull/lane_retry.h says how often) and repeats its requests. A
-// unit goes on at the byte where it broke. A chunk and a delta come from their
-// first byte again, since the source builds them anew; so that a chunk comes
-// through in the end, the lane asks for a quarter of its size each time it
-// breaks, and for twice as much after each that came:
+// unit resumes at the byte where it broke. The source builds a chunk and a
+// delta again, so they come from their first byte. So that a chunk comes through
+// in the end, the lane asks for a quarter of its size each time it breaks, and
+// for twice as much after each that came:
 //
 //   64 MB  breaks  ->  16 MB  breaks  ->  4 MB  whole  ->  8 MB  whole  -> ...
 class LaneClient {
@@ -127,7 +127,7 @@ class LaneClient {
   StagingBuffer buffer_;
   WireDecompressor decompressor_;
   std::deque<Asked> asked_;     // in the order asked
-  std::optional<PartCompare> compare_;  // of the front part
+  std::unique_ptr<PartComparison> compare_;  // of the front part
   Clock::time_point until_;     // of the chunk at hand, on this connection
 
   // Returns the ordinal of the chunk that comes next.

@@ -55,8 +55,6 @@ struct LaneShared : LaneResults {
   // By part id; the lane that has the part changes its own.
   std::vector<PartStart> starts;
   std::vector<PullFamily> families;
-  // A refresh in place: chunks lie above what a database holds.
-  bool refreshes = false;
   TransferId transfer_id{};
   uint64_t chunk_bytes = 0;
   // Tells where the units of a clone lie; null if the pull makes none.
@@ -74,11 +72,6 @@ struct LaneShared : LaneResults {
   // Compares parts with what this side has of them; null: it is no refresh in
   // place.
   PartComparer* comparer = nullptr;
-  // PartComparer::FindOutermost().
-  std::function<rocksdb::Status(const Part& part, const KeyInterval& piece,
-                                std::optional<std::string>* first,
-                                std::optional<std::string>* last)>
-      outermost;
   // Opens a lane: *channel stays valid until the next call for that lane.
   std::function<rocksdb::Status(uint32_t lane, Channel** channel)> open_lane;
   rocksdb::FileSystem* file_system = nullptr;
@@ -94,6 +87,9 @@ struct LaneShared : LaneResults {
   std::atomic<uint32_t> retries{0};  // connections lost and tried again
   std::atomic<uint64_t> parts_compared{0};
   PullCounters counters;
+
+  // True for a refresh in place: chunks lie above what a database holds.
+  bool refreshes() const { return comparer != nullptr; }
 };
 
 }  // namespace sstferry

@@ -9,8 +9,6 @@
 #include <vector>
 
 #include "format/messages.h"
-#include "pipeline/pull/lane_shared.h"
-#include "pipeline/wire/channel.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
@@ -49,40 +47,6 @@ class PartComparer {
   [[nodiscard]] virtual rocksdb::Status FindOutermost(
       const Part& part, const KeyInterval& piece,
       std::optional<std::string>* first, std::optional<std::string>* last) = 0;
-};
-
-// Has what a lane does to compare a piece: it asks the source, and reads and
-// compares at this side meanwhile.
-//
-// Ownership: borrows the state and the part. Threads: the lane's.
-class PartCompare {
- public:
-  PartCompare(LaneShared* state, const Part* part, const KeyInterval& piece,
-              uint32_t group_entries)
-      : comparison_(state->comparer->Begin(*part, piece, group_entries)) {}
-
-  static uint32_t ChooseGroupEntries(const LaneShared& state,
-                                     uint32_t part_id) {
-    return state.comparer->ChooseGroupEntries((*state.parts)[part_id]);
-  }
-  // Asks the source, which then reads at the same time as this side.
-  [[nodiscard]] static rocksdb::Status Ask(const Part& part,
-                                           uint32_t group_entries,
-                                           const WaitLimit& limit,
-                                           Channel* channel);
-  [[nodiscard]] static rocksdb::Status AskForDelta(
-      const std::vector<DeltaRequest>& delta, const WaitLimit& limit,
-      Channel* channel);
-
-  [[nodiscard]] rocksdb::Status Read() { return comparison_->Read(); }
-  [[nodiscard]] rocksdb::Status Compare(const GroupReply* reply, bool* equal,
-                                        std::vector<DeltaRequest>* delta) {
-    return comparison_->Compare(reply, equal, delta);
-  }
-  const std::optional<std::string>& rest() const { return comparison_->rest(); }
-
- private:
-  std::unique_ptr<PartComparison> comparison_;
 };
 
 }  // namespace sstferry

@@ -174,7 +174,7 @@ OpenRequest PullOpener::MakeRequest(SnapshotUse use) const {
     request.snapshot_use = SnapshotUse::kLatest;
   }
   work_->FillRequest(use, &request);
-  if (lanes_->refreshes) {
+  if (lanes_->refreshes()) {
     request.mode = TransferMode::kRefresh;
     request.compare = work_->found().compares_all ? CompareMode::kDigest
                                                   : options().compare;
@@ -233,7 +233,7 @@ Status PullOpener::OpenSession(SnapshotUse use) {
     }
     status = ChooseSourceId(options(), &plan_->opened.source_database_id);
   }
-  // What is there must not become another database's.
+  // A replica must not become that of another database.
   return status.ok() && target_->in_place() == nullptr
              ? exchange_->CheckTarget()
              : status;
@@ -341,9 +341,9 @@ Status PullOpener::CheckPlan() {
   return CheckTiling(*plan_, options().selection.interval, orders);
 }
 
-// Adopts what an unfinished pull left; if that is damaged, drops it and goes on
-// as if there were none. If the source was not asked, because all had come,
-// StartOver() asks it first.
+// Adopts what an unfinished pull left; if that is damaged, drops it and
+// continues as if there were none. If the source was not asked, because all had
+// come, StartOver() asks it first.
 Status PullOpener::PrepareTarget() {
   report_->SetPhase("plan");
   Status status = CheckFamilies(*plan_, options().selection.families);

@@ -308,7 +308,7 @@ void PullWorkspace::SayHowToResume(const Status& status, bool has_all) const {
   }
   // A refresh is planned by what its target told, which no lease holds.
   const bool ends_with_us =
-      lanes_->refreshes && options().source.is_directory() && !has_all;
+      lanes_->refreshes() && options().source.is_directory() && !has_all;
   report_->Say(
       ends_with_us ? "the source's snapshot ends with this process: run the "
                      "same command to start over with a new one"

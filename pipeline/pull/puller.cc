@@ -56,17 +56,7 @@ void Puller::FillState() {
   state_.stop = failure_.stop();
   state_.log = options_.log;
   InPlaceTarget* const in_place = target_->in_place();
-  if (in_place == nullptr) {
-    return;
-  }
-  state_.refreshes = true;
-  PartComparer* const comparer = in_place->comparer();
-  state_.comparer = comparer;
-  state_.outermost = [comparer](const Part& part, const KeyInterval& piece,
-                                std::optional<std::string>* first,
-                                std::optional<std::string>* last) {
-    return comparer->FindOutermost(part, piece, first, last);
-  };
+  state_.comparer = in_place != nullptr ? in_place->comparer() : nullptr;
 }
 
 SourceLinkOptions Puller::LinkOptions() {
@@ -86,7 +76,7 @@ SourceLinkOptions Puller::LinkOptions() {
     return compression_.OnStats(stats);
   };
   link.on_lane_thread = [this] {
-    if (options_.low_priority && state_.refreshes) {
+    if (options_.low_priority && state_.refreshes()) {
       LowerThreadPriority();
     }
   };
@@ -283,7 +273,7 @@ void Puller::PlanOthers() {
 // once they do, the source may let its snapshot go.
 Status Puller::FetchOthers() {
   if (link_.session() == nullptr || work_->resumes_complete() ||
-      state_.refreshes) {
+      state_.refreshes()) {
     return Status::OK();
   }
   const auto ask = [this](const std::string& name, uint64_t offset,

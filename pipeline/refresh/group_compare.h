@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "format/messages.h"
+#include "pipeline/pull/lane_shared.h"
 #include "pipeline/pull/part_compare.h"
 #include "pipeline/refresh/group_index.h"
 #include "rocksdb/status.h"

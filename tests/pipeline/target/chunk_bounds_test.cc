@@ -14,7 +14,6 @@ struct Case {
                 const rocksdb::Comparator* order =
                     rocksdb::BytewiseComparator())
       : piece(interval) {
-    state.refreshes = true;
     state.families.push_back({order, 5});
     part.interval = interval;
   }
