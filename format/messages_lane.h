@@ -20,7 +20,7 @@ struct PartRequest {
   // ordinal is received.chunks.
   std::optional<std::string> after;
   Totals received;
-  // Counts the bytes of a unit that the target has: the source goes on there.
+  // Counts the bytes of a unit that the target has: the source resumes there.
   uint64_t open_bytes = 0;
   // Not 0: chunks end at so many bytes, earlier than the transfer's. For a
   // lane whose connections break before a chunk is whole.

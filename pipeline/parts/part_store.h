@@ -68,8 +68,8 @@ struct PartStoreOptions {
   // A chunk that the disk does not take may keep so much in memory; a longer
   // one is given up.
   uint64_t max_memory_bytes = 64u << 20;
-  // Of each chunk that is being built, the newest bytes stay in memory, for
-  // readers that keep up.
+  // The store keeps so many of the newest bytes of each chunk that is being
+  // built in memory, for readers that keep up.
   uint64_t newest_bytes = 1u << 20;
   int max_builders = 16;
 };
@@ -84,7 +84,7 @@ using BuildChunks = std::function<rocksdb::Status(
     const PartRequest& from, const std::function<bool()>& cancelled,
     const OnProgress& on_progress, ChunkSink* sink)>;
 
-// What one lane asks for.
+// The request of one lane, and what answers it.
 struct PartRead {
   PartRequest request;
   const Part* part = nullptr;

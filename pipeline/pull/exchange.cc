@@ -51,7 +51,7 @@ Status Exchange::CheckAhead() {
                         "ends, or let --before-swap do so");
 }
 
-// Goes on where that run died, by the state that the workspace found. After
+// Resumes where that run died, by the state that the workspace found. After
 // kBegun nothing was exchanged: whether it still may be, CanResume() says.
 Status Exchange::FinishEarlier(Workspace* workspace_of_pull) {
   workspace_ = workspace_of_pull;

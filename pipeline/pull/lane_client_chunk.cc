@@ -24,7 +24,7 @@ constexpr uint64_t kLeastChunkBytes = 256u << 10;
 
 }  // namespace
 
-// A new chunk's file, or the open one's where the source goes on with it.
+// Opens a new chunk's file, or keeps the open one where the source resumes it.
 Status LaneClient::OpenForChunk(const Part& part, const ChunkBegin& begin) {
   const Status status =
       CheckTurn(*state_, part, begin, next_ordinal(),
@@ -39,7 +39,7 @@ Status LaneClient::OpenForChunk(const Part& part, const ChunkBegin& begin) {
        begin.file_bytes != open_->begin.file_bytes)) {
     return channel_.Damaged(
         MakeStatus(EndState::kCorrupt,
-                   "chunk: expected to go on at byte " +
+                   "chunk: expected to resume at byte " +
                        std::to_string(open_bytes) + ", found " +
                        std::to_string(begin.first_byte)));
   }

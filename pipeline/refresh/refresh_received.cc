@@ -127,7 +127,7 @@ bool RefreshTarget::IsAsLeft(const JournalState& journal) const {
          journal.target_files == now;
 }
 
-// Goes on with the plan of the journal, which is one for what the target held
+// Resumes the plan of the journal, which is one for what the target held
 // when it was begun. What was staged stays there: it is ingested at the end,
 // all at once.
 Status RefreshTarget::Reopen(

@@ -17,7 +17,7 @@ namespace sstferry {
 // Ownership: borrows all. Threads: the lane's serving thread.
 class LaneSink : public ChunkSink {
  public:
-  // Frame size for the first data of a unit that goes on after a cut: on a
+  // Frame size for the first data of a unit that resumes after a cut: on a
   // link that sometimes damages bytes, each damaged frame then costs little.
   static constexpr uint64_t kCarefulFrameBytes = 64u << 10;
   static constexpr uint64_t kCarefulBytes = 1u << 20;

@@ -122,7 +122,7 @@ TEST_CASE("LaneSink sends chunks whose frames make their digest, and the part's 
   REQUIRE(lane.ended.size() == 1);
 }
 
-TEST_CASE("LaneSink goes on with a unit in small frames at first",
+TEST_CASE("LaneSink resumes a unit in small frames at first",
           "[source][lane]") {
   Lane lane;
   const std::string rest = RandomBytes(3'000'000, 3);
