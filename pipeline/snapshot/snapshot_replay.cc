@@ -201,6 +201,7 @@ Status WriteReplay(const std::string& path, const Replay& replay) {
   PutFixed64(&payload, replay.prepared);
   PutFixed8(&payload, replay.has_prepare_sections ? 1 : 0);
   PutFixed8(&payload, replay.is_torn_inside ? 1 : 0);
+  PutFixed8(&payload, replay.has_single_deletes ? 1 : 0);
   PutBytes(&payload, replay.torn);
   std::string file;
   SealFile(kMagic, payload, &file);
@@ -211,6 +212,7 @@ void LoadReplay(const std::string& path, Replay* replay) {
   *replay = Replay();
   replay->entries = UINT64_MAX;
   replay->torn = "a WAL";
+  replay->has_single_deletes = true;  // nothing says that there are none
   bool found = false;
   std::string file;
   Slice payload;
@@ -229,6 +231,7 @@ void LoadReplay(const std::string& path, Replay* replay) {
   read.prepared = in.Fixed64("prepared");
   read.has_prepare_sections = in.Bounded("prepare_sections", 1, 0, 1) == 1;
   read.is_torn_inside = in.Bounded("torn_inside", 1, 0, 1) == 1;
+  read.has_single_deletes = in.Bounded("single_deletes", 1, 0, 1) == 1;
   read.torn = in.Bytes("torn", kMaxNameBytes).ToString();
   if (in.Finish().ok()) {
     *replay = read;

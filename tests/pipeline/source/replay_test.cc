@@ -1,0 +1,49 @@
+// The record of what recovery replayed, which a source that starts again reads.
+#include "pipeline/snapshot/snapshot_replay.h"
+#include "tests/support/catch.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry::test {
+namespace {
+
+TEST_CASE("A replay record tells all that recovery found", "[snapshot]") {
+  ScratchDir dir;
+  Replay replay;
+  replay.digest = {1, 2};
+  replay.entries = 3;
+  replay.prepared = 4;
+  replay.torn = "000012.log";
+  // One at a time, so that none is taken for another.
+  const int flag = GENERATE(0, 1, 2, 3);
+  replay.has_prepare_sections = flag == 1;
+  replay.is_torn_inside = flag == 2;
+  replay.has_single_deletes = flag == 3;
+  REQUIRE_OK(WriteReplay(dir / "replay", replay));
+  Replay read;
+  LoadReplay(dir / "replay", &read);
+  REQUIRE(read.digest == replay.digest);
+  REQUIRE(read.entries == 3);
+  REQUIRE(read.prepared == 4);
+  REQUIRE(read.torn == "000012.log");
+  REQUIRE(read.has_prepare_sections == (flag == 1));
+  REQUIRE(read.is_torn_inside == (flag == 2));
+  REQUIRE(read.has_single_deletes == (flag == 3));
+}
+
+TEST_CASE("Without its record, a replay may have held anything", "[snapshot]") {
+  ScratchDir dir;
+  const bool is_damaged = GENERATE(false, true);
+  if (is_damaged) {
+    WriteBytes(dir / "replay", "SFREPLY1 and something else");
+  }
+  Replay read;
+  LoadReplay(dir / "replay", &read);
+  REQUIRE(read.digest == Digest128());
+  REQUIRE(read.entries == UINT64_MAX);
+  REQUIRE(read.has_single_deletes);
+  REQUIRE_FALSE(read.torn.empty());
+}
+
+}  // namespace
+}  // namespace sstferry::test
