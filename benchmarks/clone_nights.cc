@@ -145,9 +145,9 @@ class World {
 
   [[nodiscard]] Status Take(bool first, Night* night) const {
     const std::string command =
-        program_ + " pull " + source() + " " + directory_ +
+        program_ + (first ? " pull " : " swap ") + source() + " " + directory_ +
         "/target --method clone --json --progress never --log-level error" +
-        (first ? "" : " --mode refresh --visibility swap --delete-rate 100G");
+        (first ? "" : " --delete-rate 100G");
     const Stopwatch watch;
     FILE* const pipe = popen(command.c_str(), "r");
     if (pipe == nullptr) {

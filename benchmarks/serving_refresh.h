@@ -52,7 +52,7 @@ class RefreshRun {
 
   void Start();
   // "prepare" (connecting, snapshot, plan), "transfer", "publish" (totals, and
-  // with Visibility::kAll the one ingestion), "compaction"; "" once it ended.
+  // with PullMode::kRefresh the one ingestion), "compaction"; "" once it ended.
   std::string Stage() const;
   // Waits for the end.
   [[nodiscard]] rocksdb::Status Join();

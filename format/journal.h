@@ -44,11 +44,11 @@ enum class JournalRecordType : uint8_t {
 inline constexpr uint8_t kMaxJournalRecordType = 7;
 const char* JournalRecordTypeName(JournalRecordType type);
 
-inline constexpr char kSeedMode[] = "seed";
-inline constexpr char kRefreshSwapMode[] = "refresh swap";
-inline constexpr char kCloneMode[] = "clone";
-inline constexpr char kCloneSwapMode[] = "clone swap";
-inline constexpr char kRefreshAllMode[] = "refresh all";
+inline constexpr char kPullMode[] = "pull";
+inline constexpr char kSwapMode[] = "swap";
+inline constexpr char kClonePullMode[] = "pull --method clone";
+inline constexpr char kCloneSwapMode[] = "swap --method clone";
+inline constexpr char kRefreshMode[] = "refresh";
 
 struct JournalTransfer {
   static constexpr char kName[] = "JournalTransfer";

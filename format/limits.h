@@ -56,9 +56,17 @@ inline constexpr uint32_t kMaxPlaces = 256;
 inline constexpr uint32_t kMaxLanes = 64;
 // Parts of one transfer: bounds the memory of the plan (about 200 B each).
 inline constexpr uint32_t kMaxParts = 1u << 18;
+// Channels of one stream: a control connection and the lanes of a transfer,
+// while those that both sides are closing are not gone yet.
+inline constexpr uint32_t kMaxStreamChannels = 2 * kMaxLanes + 16;
+// Payload of one frame of a stream: large enough that system calls do not
+// matter, small enough that every channel soon has its turn on a slow link.
+inline constexpr uint32_t kMaxStreamDataBytes = 64u << 10;
+// Credit of a channel: the most that its receiver keeps for it.
+inline constexpr uint32_t kMinStreamCreditBytes = 64u << 10;
+inline constexpr uint32_t kMaxStreamCreditBytes = 16u << 20;
 // Nanoseconds since 1970 as a file system takes them: until 2262.
 inline constexpr uint64_t kMaxModifiedNs = (1ull << 63) - 1;
-// Databases that one server lists.
 // Groups of entries in one part of a refresh: their digests fit a payload.
 inline constexpr uint32_t kMaxGroups = 60'000;
 inline constexpr uint32_t kMaxGroupEntries = 1u << 16;
@@ -66,6 +74,7 @@ inline constexpr uint32_t kMaxGroupEntries = 1u << 16;
 // of it.
 inline constexpr uint64_t kMaxSourceRecordBytes = 16u << 20;
 inline constexpr uint32_t kMaxSourceRecordPartBytes = 256u << 10;
+// Databases that one server lists.
 inline constexpr uint32_t kMaxServedDatabases = 4096;
 
 // Chunks of one part: ordinals have 32 bits.

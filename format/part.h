@@ -24,9 +24,11 @@ inline bool IsBuilt(PartKind kind) {
   return kind == PartKind::kRebuilt || kind == PartKind::kDelta;
 }
 
-// How a target gets a part.
+// Says how a target gets a part. With kSend and kCompare alike, a refresh looks
+// first: where it has something, both sides compare; where it has nothing, the
+// bytes come.
 enum class PartNeed : uint8_t {
-  kSend = 0,       // it asks for the bytes
+  kSend = 0,       // the source knows nothing of what the target has
   kCompare = 1,    // by digests of groups, and a delta if they differ
   kUnchanged = 2,  // it has it
   kLookup = 3,     // a delta: the source knows which keys may have changed

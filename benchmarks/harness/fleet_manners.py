@@ -20,7 +20,7 @@ LEAST_RATE = 0.95
 SLOW_BYTES_PER_SEC = 1_000_000
 POLL_SECONDS = 0.05
 MOST_RSS_MIB = 512
-# A second beyond --stall-timeout, for a source that looks once a second, and
+# A second beyond --timeout, for a source that looks once a second, and
 # those in which the first bytes fill the sockets.
 DETACH_SECONDS = 5
 
@@ -37,7 +37,7 @@ class Fleet:
             names[0], settings.sstferry, "serve", "--insecure", "--listen",
             "0.0.0.0:7420", "--db", "x=" + settings.database,
             "--max-per-address", "4096", "--max-transfers", "256",
-            "--stall-timeout", "%ds" % settings.stall_timeout,
+            "--timeout", "%ds" % settings.stall_timeout,
             "--progress", "never"), scratch)
         self.relays = {}
         self.slow_bytes_per_sec = min(SLOW_BYTES_PER_SEC,

@@ -44,10 +44,10 @@ class World:
                                self.settings.deadline).json_report()
         self.keys = self.made["keys"]
 
-    def pull_to_end(self, target, *more, source=None, status=0):
+    def pull_to_end(self, target, *more, job="pull", source=None, status=0):
         """The command line's pull, once it has ended."""
         process = Process("pull", [
-            self.settings.sstferry, "pull", source or self.source, target,
+            self.settings.sstferry, job, source or self.source, target,
             "--json", "--progress", "never", "--log-level", "error",
             "--lanes", self.settings.lanes, *more], self.scratch)
         if process.wait(self.settings.deadline) != status:

@@ -123,7 +123,9 @@ class Replicas:
         before = sst_files(target) if os.path.isdir(target) else {}
         with world.server() as (server, url):
             started = time.monotonic()
-            client = world.pull_to_end(target, *words, source=url)
+            client = world.pull_to_end(
+                target, *words, source=url,
+                job="pull" if contender == SEED else "refresh")
             found = self._measured(started, [client], target)
         report = client.json_report()
         after = sst_files(target)
@@ -221,7 +223,7 @@ class Replicas:
                 self.restore(contender, ".before")
                 runs[contender].append(self.run(contender, (
                     ["--method", "ingest"] if contender == SEED
-                    else ["--mode", "refresh", *words])))
+                    else words)))
         for contender in contenders:
             if contender != SEED:
                 self.check(contender)

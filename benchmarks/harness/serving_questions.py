@@ -92,7 +92,7 @@ def nights(world):
                      delete_permille=5, insert_permille=5)
         before = sst_files(world.target)
         with world.server() as (_, url):
-            report = world.pull(world.target, "--mode", "refresh", source=url)
+            report = world.pull(world.target, job="refresh", source=url)
         after = sst_files(world.target)
         written = written_by(report, before, after) / sum(after.values())
         shutil.rmtree(fresh, ignore_errors=True)

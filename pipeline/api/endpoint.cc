@@ -9,6 +9,28 @@ namespace {
 constexpr char kLocalName[] = "local";
 constexpr std::chrono::milliseconds kLastWordsLimit{2000};
 
+// How the directory is served over ssh: as one of this machine would be.
+SshPlace PlaceOf(const EndpointOptions& options) {
+  const SourceAddress& address = options.address;
+  SshPlace place{address.user,      address.host, address.port,
+                 address.directory, options.ssh,  {}};
+  std::vector<std::string>& serve = place.serve_options;
+  if (!options.snapshot_dir.empty()) {
+    serve.insert(serve.end(), {"--snapshot-dir", options.snapshot_dir});
+  }
+  if (!options.wal_dir.empty()) {
+    serve.insert(serve.end(), {"--wal-dir", std::string(kStdioDatabase) + "=" +
+                                                options.wal_dir});
+  }
+  if (options.snapshot_ttl != EndpointOptions().snapshot_ttl) {
+    const auto seconds = options.snapshot_ttl.count();
+    serve.insert(
+        serve.end(),
+        {"--snapshot-ttl", seconds == 0 ? "0" : std::to_string(seconds) + "s"});
+  }
+  return place;
+}
+
 }  // namespace
 
 Status Endpoint::Open(const EndpointOptions& options,
@@ -17,7 +39,9 @@ Status Endpoint::Open(const EndpointOptions& options,
   if (!options.address.is_directory()) {
     const HostPort where{options.address.host, options.address.port};
     opened->name_ = options.address.name;
-    if (where.is_unix()) {
+    if (options.address.is_ssh()) {
+      opened->dialer_ = MakeSshDialer(PlaceOf(options));
+    } else if (where.is_unix()) {
       opened->dialer_ = MakeUnixDialer(where.host);
     } else if (options.tls.empty()) {
       opened->dialer_ = MakeTcpDialer(where);
@@ -42,9 +66,7 @@ Status Endpoint::Open(const EndpointOptions& options,
   serve.databases.push_back(database);
   serve.max_lanes = options.lanes;
   serve.snapshot_dir = options.snapshot_dir;
-  serve.peer_timeout = options.peer_timeout;
-  serve.ping_interval = options.peer_timeout / 2;
-  serve.stall_timeout = options.stall_timeout;
+  serve.timeouts = options.timeouts;
   serve.snapshot_ttl = options.snapshot_ttl;
   serve.registry = options.registry;
   serve.log = options.log;

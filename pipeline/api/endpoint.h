@@ -1,6 +1,6 @@
-// Connects to a source by either kind of address: to a server, or to
-// a directory, for which it starts a server in this process with an in-memory
-// transport, so that both take the same path.
+// Connects to a source by any kind of address: to a server, through ssh, or to
+// a directory of this machine, for which it starts a server in this process
+// with an in-memory transport, so that both take the same path.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ struct EndpointOptions {
   std::string snapshot_dir;
   std::string wal_dir;  // of a directory
   TlsFiles tls;  // empty: plain TCP; no use for a Unix socket
-  std::chrono::milliseconds peer_timeout{10'000};
-  std::chrono::milliseconds stall_timeout{120'000};
+  SshCommands ssh;
+  Timeouts timeouts;  // of an in-process source
   OperatorRegistry registry;
   // Time for which a directory's snapshot outlives an interrupted pull.
   std::chrono::seconds snapshot_ttl{3600};

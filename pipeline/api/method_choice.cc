@@ -8,14 +8,25 @@ namespace sstferry {
 
 using rocksdb::Status;
 
+namespace {
+
+bool SelectsAll(const Selection& selection) {
+  return selection.families.empty() && selection.interval == KeyInterval();
+}
+
+}  // namespace
+
+bool SwapWouldClone(const PullOptions& options) {
+  return SelectsAll(options.selection) && options.mode == PullMode::kRefresh;
+}
+
 std::string WhyNoClone(const PullOptions& options) {
-  const Selection& selection = options.selection;
-  if (!selection.families.empty() || !(selection.interval == KeyInterval())) {
+  if (!SelectsAll(options.selection)) {
     return "a clone has all column families and all keys (no --cf, --begin, "
            "--end)";
   }
-  if (options.mode == PullMode::kRefresh && !IsSwap(options)) {
-    return "a refresh in place never clones: --visibility swap does, and needs "
+  if (SwapWouldClone(options)) {
+    return "a refresh in place never clones: sstferry swap does, and needs "
            "no comparator and no operator of the application";
   }
   return "";

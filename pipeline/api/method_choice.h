@@ -17,6 +17,10 @@ struct MethodChoice {
   bool starts_over = false;
 };
 
+// Returns true if a refresh in place was asked for, and a swap could be a
+// clone.
+bool SwapWouldClone(const PullOptions& options);
+
 // Returns why such a pull cannot clone, by its options alone; empty if it can.
 std::string WhyNoClone(const PullOptions& options);
 

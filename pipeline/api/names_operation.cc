@@ -25,16 +25,14 @@ class NamesOperation : public Operation {
     Status status = Endpoint::Open(
         EndpointFor(options_.source, options_.lanes, options_), &endpoint);
     if (status.ok()) {
-      status = session_.Run(
-          endpoint->dialer(),
-          {options_.connect_timeout, options_.peer_timeout,
-           options_.stall_timeout, options_.deadline},
-          {FailedPart::kPlan}, [summary](SourceSession* session) {
-            ListReply reply;
-            const Status listed = session->List(&reply);
-            summary->served_names = std::move(reply.names);
-            return listed;
-          });
+      status =
+          session_.Run(endpoint->dialer(), options_.timeouts, options_.deadline,
+                       {FailedPart::kPlan}, [summary](SourceSession* session) {
+                         ListReply reply;
+                         const Status listed = session->List(&reply);
+                         summary->served_names = std::move(reply.names);
+                         return listed;
+                       });
     }
     finished_ = status.ok();
     FinishSummary(status, {FailedPart::kPlan}, summary);

@@ -8,15 +8,14 @@ namespace sstferry {
 
 using rocksdb::Status;
 
-Status OneSession::Run(Dialer* dialer, SessionLimits limits,
+Status OneSession::Run(Dialer* dialer, const Timeouts& timeouts,
+                       std::chrono::milliseconds deadline,
                        const FailurePlace& place,
                        const std::function<Status(SourceSession*)>& ask) {
   SourceLinkOptions options;
-  options.connect_timeout = limits.connect_timeout;
-  options.peer_timeout = limits.peer_timeout;
-  options.stall_timeout = limits.stall_timeout;
-  if (limits.deadline.count() > 0) {
-    options.until = Clock::now() + limits.deadline;
+  options.timeouts = TriedOnce(timeouts);
+  if (deadline.count() > 0) {
+    options.until = Clock::now() + deadline;
   }
   auto made = std::make_unique<SourceLink>(dialer, options, &failure_);
   SourceLink* const link = made.get();

@@ -13,20 +13,15 @@
 
 namespace sstferry {
 
-struct SessionLimits {
-  std::chrono::milliseconds connect_timeout{0};
-  std::chrono::milliseconds peer_timeout{0};
-  std::chrono::milliseconds stall_timeout{0};
-  std::chrono::milliseconds deadline{0};  // of all; 0: none
-};
-
 // Threads: Run() from one, once; Cancel() from any.
 class OneSession {
  public:
-  // Connects, calls `ask`, and tells the source how it ended, at `place`. The
-  // dialer must outlive the call. kCancelled if Cancel() ended it.
+  // Connects once, calls `ask`, and tells the source how it ended, at `place`.
+  // `deadline`: of all; 0: none. The dialer must outlive the call. kCancelled
+  // if Cancel() ended it.
   [[nodiscard]] rocksdb::Status Run(
-      Dialer* dialer, SessionLimits limits, const FailurePlace& place,
+      Dialer* dialer, const Timeouts& timeouts,
+      std::chrono::milliseconds deadline, const FailurePlace& place,
       const std::function<rocksdb::Status(SourceSession*)>& ask);
   void Cancel();
 

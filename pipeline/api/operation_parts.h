@@ -31,8 +31,8 @@ inline EndpointOptions EndpointFor(const SourceAddress& address,
   endpoint.snapshot_dir = options.snapshot_dir;
   endpoint.wal_dir = options.wal_dir;
   endpoint.tls = options.tls;
-  endpoint.peer_timeout = options.peer_timeout;
-  endpoint.stall_timeout = options.stall_timeout;
+  endpoint.ssh = options.ssh;
+  endpoint.timeouts = options.timeouts;
   endpoint.snapshot_ttl = options.snapshot_ttl;
   endpoint.registry = options.registry;
   endpoint.log = options.log;
@@ -57,7 +57,7 @@ inline rocksdb::Status CancelledBeforeStart() {
 // place. Otherwise a new one is made.
 inline bool RefreshesInPlace(const PullOptions& options) {
   std::error_code error;
-  return options.mode == PullMode::kRefresh && !IsSwap(options) &&
+  return options.mode == PullMode::kRefresh &&
          std::filesystem::is_directory(options.target_dir, error) &&
          !std::filesystem::is_empty(options.target_dir, error);
 }

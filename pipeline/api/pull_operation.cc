@@ -14,6 +14,7 @@
 #include "pipeline/disk/target_directories.h"
 #include "pipeline/options/directories.h"
 #include "pipeline/pull/clone_target.h"
+#include "pipeline/pull/health.h"
 #include "pipeline/pull/puller.h"
 #include "pipeline/pull/seed_target.h"
 #include "pipeline/refresh/refresh.h"
@@ -123,11 +124,13 @@ class PullOperation : public Operation {
 
   // Adds to a refusal why the attempt does not become a clone.
   Outcome Explain(const Outcome& refused) const {
-    const std::string why = replica_.db != nullptr
-                                ? "the database is refreshed where it is open"
-                            : options_.method == PullMethod::kIngest
-                                ? "--method ingest was asked for"
-                                : WhyNoClone(options_);
+    const std::string why =
+        replica_.db != nullptr ? "the database is refreshed where it is open"
+        : SwapWouldClone(options_)
+            ? WhyNoClone(options_) + "; run: " + ReplaceCommand(options_)
+        : options_.method == PullMethod::kIngest
+            ? "--method ingest was asked for"
+            : WhyNoClone(options_);
     return {WithoutClone(refused.status, why), refused.place};
   }
 
@@ -221,8 +224,8 @@ std::unique_ptr<Operation> MakePlan(const PullOptions& options) {
   PullOptions plan = options;
   plan.log = nullptr;  // what is found is in the summary
   // A source that is not there now is what a plan is asked to find.
-  plan.retry_for = std::chrono::milliseconds(0);
-  plan.wait_for_source = std::chrono::milliseconds(0);
+  plan.timeouts.retry = std::chrono::milliseconds(0);
+  plan.timeouts.first_answer = std::chrono::milliseconds(0);
   return std::make_unique<PullOperation>(plan, OpenReplica(), /*plans=*/true);
 }
 
@@ -231,7 +234,6 @@ std::unique_ptr<Operation> MakeRefresh(const PullOptions& options,
   PullOptions refresh = options;
   refresh.mode = PullMode::kRefresh;
   refresh.target_dir = replica.db->GetName();
-  refresh.replace = false;
   return std::make_unique<PullOperation>(refresh, replica);
 }
 

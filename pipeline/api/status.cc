@@ -60,15 +60,16 @@ class Query : public StatusQuery {
     EndpointOptions endpoint;
     endpoint.address = options_.where;
     endpoint.tls = options_.tls;
+    endpoint.ssh = options_.ssh;
+    endpoint.snapshot_dir = options_.snapshot_dir;
     std::unique_ptr<Endpoint> opened;
     const Status status = Endpoint::Open(endpoint, &opened);
     return !status.ok()
                ? status
                : session_.Run(
-                     opened->dialer(),
-                     {options_.connect_timeout, options_.peer_timeout,
-                      options_.stall_timeout, std::chrono::milliseconds(0)},
-                     {asks}, [&](SourceSession* session) {
+                     opened->dialer(), options_.timeouts,
+                     std::chrono::milliseconds(0), {asks},
+                     [&](SourceSession* session) {
                        return served_ ? AskServed(session, opened->name(),
                                                   &report->served)
                                       : AskRetained(session, opened->name(),

@@ -57,8 +57,8 @@ std::string Command(const char* command, const SourceAddress& first,
 std::string RefreshAgain(const JudgedSide& copy, const JudgedSide& origin,
                          const std::string& selection) {
   return copy.address.is_directory()
-             ? Command("pull", origin.address, copy.address,
-                       selection + " --mode refresh --verify")
+             ? Command("refresh", origin.address, copy.address,
+                       selection + " --verify")
              : "";
 }
 
@@ -66,8 +66,8 @@ std::string RefreshAgain(const JudgedSide& copy, const JudgedSide& origin,
 std::string Repair(const JudgedSide& copy, const JudgedSide& origin,
                    const std::string& selection) {
   return copy.address.is_directory()
-             ? Command("pull", origin.address, copy.address,
-                       selection + " --mode refresh --compare digest")
+             ? Command("refresh", origin.address, copy.address,
+                       selection + " --compare digest")
              : "";
 }
 
@@ -84,8 +84,7 @@ std::string BeyondRepair(const JudgedSide& copy, const std::string& copy_label,
                                   std::min(name.size(), kMaxShownKeyBytes))) +
          "'" + (others == 0 ? "" : " and " + std::to_string(others) + " more") +
          ", which only " + copy_label + " has: " +
-         Command("pull", origin.address, copy.address,
-                 " --mode refresh --drop-missing") +
+         Command("refresh", origin.address, copy.address, " --drop-missing") +
          " drops what the source does not have";
 }
 

@@ -52,9 +52,7 @@ Verifier::Verifier(const VerifyOptions& options, ComparedAs compared,
   right_.judged.address = options.right;
   for (VerifySide* side : {&left_, &right_}) {
     SourceLinkOptions link;
-    link.connect_timeout = options.connect_timeout;
-    link.peer_timeout = options.peer_timeout;
-    link.stall_timeout = options.stall_timeout;
+    link.timeouts = TriedOnce(options.timeouts);
     link.last_words = kVerifierLastWordsLimit;
     link.side = side->label;
     side->link = std::make_unique<SourceLink>(side == &left_ ? left : right,

@@ -75,8 +75,8 @@ class VerifyOperation : public Operation {
     common.snapshot_dir = options_.snapshot_dir;
     common.wal_dir = options_.wal_dir;
     common.tls = options_.tls;
-    common.peer_timeout = options_.peer_timeout;
-    common.stall_timeout = options_.stall_timeout;
+    common.ssh = options_.ssh;
+    common.timeouts = options_.timeouts;
     common.registry = options_.registry;
     common.log = options_.log;
     const Status status = Endpoint::Open(

@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 
+#include "format/printable.h"
 #include "pipeline/base/descriptor.h"
 
 namespace sstferry {
@@ -30,22 +32,39 @@ bool IsOpenHere(const struct stat& file) {
   return false;
 }
 
+// Returns "process 4711 (myapp)". A process of another container has no number
+// here.
+std::string NameProcess(pid_t process) {
+  if (process <= 0) {
+    return "a process";
+  }
+  const std::string number = std::to_string(process);
+  std::string name;
+  std::ifstream comm("/proc/" + number + "/comm");
+  return "process " + number +
+         (std::getline(comm, name) ? " (" + Printable(name) + ")" : "");
+}
+
 }  // namespace
+
+bool IsDatabaseOpen(const std::string& dir) {
+  return !DatabaseUser(dir).empty();
+}
 
 // RocksDB takes an fcntl lock. A process does not see its own fcntl locks and
 // loses them when it closes any descriptor of the file, so a file that this
 // process has open counts as locked and is not opened again.
-bool IsDatabaseOpen(const std::string& dir) {
+std::string DatabaseUser(const std::string& dir) {
   std::error_code error;
   const Descriptor directory =
       OpenDirectory(fs::canonical(dir, error).string());
   struct stat info;
   if (!directory.is_open() ||
       fstatat(directory.get(), kLock, &info, AT_SYMLINK_NOFOLLOW) != 0) {
-    return false;
+    return "";
   }
   if (IsOpenHere(info)) {
-    return true;
+    return "this process";
   }
   const Descriptor file(openat(directory.get(), kLock,
                                O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -53,7 +72,9 @@ bool IsDatabaseOpen(const std::string& dir) {
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   return file.is_open() && fcntl(file.get(), F_GETLK, &lock) == 0 &&
-         lock.l_type != F_UNLCK;
+                 lock.l_type != F_UNLCK
+             ? NameProcess(lock.l_pid)
+             : "";
 }
 
 }  // namespace sstferry

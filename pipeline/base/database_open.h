@@ -1,4 +1,4 @@
-// Finds out if a process uses a database.
+// Finds out which process uses a database.
 #pragma once
 
 #include <string>
@@ -9,5 +9,9 @@ namespace sstferry {
 // directory. Instances that take no lock (read-only and secondary ones) cannot
 // be seen. Writes nothing.
 bool IsDatabaseOpen(const std::string& dir);
+// Returns the process that does so, for a message: "process 4711 (myapp)",
+// "this process", or "a process" where its number cannot be seen. Empty: none
+// does.
+std::string DatabaseUser(const std::string& dir);
 
 }  // namespace sstferry

@@ -26,6 +26,22 @@ inline bool Holds(const KeyInterval& interval,
          EndsAfter(interval, order, key);
 }
 
+// True if no key of `first` reaches `second`.
+inline bool LiesBefore(const KeyInterval& first, const KeyInterval& second,
+                       const rocksdb::Comparator* order) {
+  return first.end && second.begin &&
+         order->Compare(*first.end, *second.begin) <= 0;
+}
+
+// True if all keys of `piece` lie in `whole`.
+inline bool IsInside(const KeyInterval& piece, const KeyInterval& whole,
+                     const rocksdb::Comparator* order) {
+  return (!whole.begin ||
+          (piece.begin && order->Compare(*whole.begin, *piece.begin) <= 0)) &&
+         (!whole.end ||
+          (piece.end && order->Compare(*piece.end, *whole.end) <= 0));
+}
+
 // True if the interval contains all of [smallest, largest]. REQUIRES (here and
 // below): smallest is not above largest.
 inline bool HoldsSpan(const KeyInterval& interval,

@@ -51,8 +51,7 @@ Status CheckTablesReadable(rocksdb::FileSystem* file_system,
           name + ": expected a table that RocksDB " + RocksDbVersion() +
               " in this sstferry reads, found " + needs.what() +
               ", which RocksDB reads since " + ReleaseName(needs.release()) +
-              ": use an sstferry with that release or a later one inside, or a "
-              "clone, which needs none");
+              ": use an sstferry with that release or a later one inside");
     }
   }
   return status;

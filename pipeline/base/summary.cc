@@ -23,6 +23,7 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 constexpr char kScheme[] = "sst://";
+constexpr char kSshScheme[] = "ssh://";
 
 constexpr const char* kSourceStages[] = {"snapshot", "plan", "read_build",
                                          "send_wait", "idle"};
@@ -240,6 +241,18 @@ std::string KeyToText(const Slice& key) {
   return text;
 }
 
+const char* PullModeName(PullMode mode) {
+  switch (mode) {
+    case PullMode::kPull:
+      return "pull";
+    case PullMode::kRefresh:
+      return "refresh";
+    case PullMode::kSwap:
+      return "swap";
+  }
+  return "unknown";
+}
+
 std::string SummaryToJson(const Summary& summary, const std::string& command) {
   const EndState state = EndStateOf(summary.status);
   ordered_json json;
@@ -257,7 +270,6 @@ std::string SummaryToJson(const Summary& summary, const std::string& command) {
   json["versions"] = {{"source", Versions(summary.source_versions)},
                       {"target", Versions(summary.target_versions)}};
   json["mode"] = summary.mode;
-  json["visibility"] = summary.visibility;
   json["method"] = summary.method;
   json["method_reason"] = summary.method_reason;
   json["for_rocksdb"] = summary.for_rocksdb;
@@ -266,7 +278,6 @@ std::string SummaryToJson(const Summary& summary, const std::string& command) {
   json["state"] = summary.state;
   json["source"] = summary.source;
   json["target"] = summary.target;
-  json["replaced"] = summary.replaced;
   json["selection"] = {
       {"column_families", summary.selection.families},
       {"begin", Bound(summary.selection.interval.begin)},
@@ -330,6 +341,11 @@ std::string SourceAddress::ToString() const {
     return directory;
   }
   const HostPort where{host, port};
+  if (is_ssh()) {
+    const std::string at = sstferry::ToString(where);
+    return kSshScheme + (user.empty() ? "" : user + "@") +
+           (port == 0 ? at.substr(0, at.rfind(':')) : at) + directory;
+  }
   const std::string text =
       (where.is_unix() ? "" : kScheme) + sstferry::ToString(where);
   return name.empty() ? text : text + (where.is_unix() ? ":" : "/") + name;
@@ -343,11 +359,47 @@ bool IsValidDatabaseName(const std::string& name) {
          });
 }
 
+namespace {
+
+// Splits "[USER@]HOST[:PORT]" and the directory behind it.
+Status ReadSshPlace(const std::string& where, const std::string& directory,
+                    SourceAddress* out) {
+  const size_t at = where.rfind('@');
+  std::string host = at == std::string::npos ? where : where.substr(at + 1);
+  out->user = where.substr(0, at == std::string::npos ? 0 : at);
+  if (at == 0) {
+    return Status::InvalidArgument("found an empty user");
+  }
+  const bool has_port =
+      host.find(':', host.rfind(']') + 1) != std::string::npos;
+  HostPort host_port;
+  RETURN_IF_ERROR(ParseHostPort(host, &host_port));
+  if (host_port.is_unix() || (has_port && host_port.port == 0)) {
+    return Status::InvalidArgument("found no host and port of ssh");
+  }
+  out->host = host_port.host;
+  out->port = has_port ? host_port.port : 0;
+  out->directory = directory;
+  out->name = kStdioDatabase;
+  return CheckSshPlace({out->user, out->host, out->port, directory, {}, {}});
+}
+
+// True for "HOST:/DIR", which no directory of this machine is called; "./"
+// before one that is makes it one. *colon: its place.
+bool IsRemotePath(const std::string& text, size_t* colon) {
+  const size_t slash = std::min(text.find('/'), text.size());
+  *colon = slash - 1;
+  return slash > 1 && slash < text.size() && text[slash - 1] == ':';
+}
+
+}  // namespace
+
 Status ParseSourceAddress(const std::string& text, SourceAddress* out) {
   *out = SourceAddress();
   const std::string expected =
-      "expected a directory, sst://HOST[:PORT]/NAME or unix:/PATH:NAME, found "
-      "\"" + text + "\"";
+      "expected a directory, [USER@]HOST:/DIR, ssh://[USER@]HOST[:PORT]/DIR, "
+      "sst://HOST[:PORT]/NAME or unix:/PATH:NAME, found \"" +
+      text + "\"";
   if (text.empty()) {
     return Status::InvalidArgument("database address: " + expected);
   }
@@ -356,6 +408,26 @@ Status ParseSourceAddress(const std::string& text, SourceAddress* out) {
         "database address: expected one, found several in \"" + text + "\"");
   }
   const bool is_unix = Slice(text).starts_with(kUnixScheme);
+  size_t colon = 0;
+  const bool is_url = Slice(text).starts_with(kSshScheme);
+  if (is_url || (!is_unix && text.find("://") == std::string::npos &&
+                 IsRemotePath(text, &colon))) {
+    const size_t begin = is_url ? std::strlen(kSshScheme) : 0;
+    const size_t end =
+        is_url ? std::min(text.find('/', begin), text.size()) : colon;
+    const std::string where = text.substr(begin, end - begin);
+    const Status status =
+        where == "sst" || where == "ssh"
+            ? Status::InvalidArgument("found one / behind " + where + ":")
+            : ReadSshPlace(where, text.substr(is_url ? end : end + 1), out);
+    if (!status.ok()) {
+      *out = SourceAddress();
+    }
+    return status.ok()
+               ? status
+               : Status::InvalidArgument("database address: " + expected,
+                                         status.getState());
+  }
   if (!is_unix && !Slice(text).starts_with(kScheme)) {
     const size_t scheme_end = text.find("://");
     if (scheme_end != std::string::npos &&

@@ -26,17 +26,6 @@ bool IsDatabaseDirectory(const std::string& name) {
   return name == "archive" || name == "lost";
 }
 
-bool HoldsWals(const std::string& dir) {
-  std::error_code error;
-  for (fs::directory_iterator it(dir, error), end; !error && it != end;
-       it.increment(error)) {
-    if (it->path().extension() == ".log") {
-      return true;
-    }
-  }
-  return false;
-}
-
 // The WAL directory of the database, if it is another directory; else empty.
 // The next process that opens TARGET_DIR would replay the WALs in it. The
 // OPTIONS of a copy that no process has opened (it has no LOCK) name the WAL
@@ -76,11 +65,13 @@ Status DatabaseLock::Take(const std::string& dir) {
   if (stat(path.c_str(), &info) != 0 && errno == ENOENT) {
     return Status::OK();
   }
-  const Status busy = MakeStatus(
-      EndState::kBusy,
-      "target " + dir + ": a process holds its LOCK, and an open database is "
-      "never exchanged");
-  if (IsDatabaseOpen(dir)) {
+  const std::string user = DatabaseUser(dir);
+  const Status busy =
+      MakeStatus(EndState::kBusy,
+                 "target " + dir + ": " + (user.empty() ? "a process" : user) +
+                     " holds its LOCK, and an open database is never "
+                     "exchanged");
+  if (!user.empty()) {
     return busy;
   }
   fd_ = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -136,12 +127,6 @@ Status CheckExchangeable(const std::string& dir) {
   }
   const std::string wal_dir = WalDirElsewhere(dir);
   return wal_dir.empty() ? Status::OK() : RefusedWals(dir, wal_dir);
-}
-
-Status CheckReplaceable(const std::string& dir) {
-  const std::string wal_dir = WalDirElsewhere(dir);
-  return wal_dir.empty() || !HoldsWals(wal_dir) ? Status::OK()
-                                                : RefusedWals(dir, wal_dir);
 }
 
 }  // namespace sstferry

@@ -37,9 +37,4 @@ bool HoldsDatabase(const std::string& dir);
 //             new database would replay. The message names it
 [[nodiscard]] rocksdb::Status CheckExchangeable(const std::string& dir);
 
-// Checks that `dir` can be exchanged and kept beside the new database, whatever
-// it holds.
-//   kRefused  it has WALs elsewhere, which the new database would replay
-[[nodiscard]] rocksdb::Status CheckReplaceable(const std::string& dir);
-
 }  // namespace sstferry

@@ -7,8 +7,6 @@
 namespace sstferry {
 namespace {
 
-constexpr char kRefresh[] = "refresh";
-
 // True for 32 hex digits. The id becomes part of a directory's name.
 bool IsTransferId(const std::string& text) {
   return text.size() == 32 &&
@@ -18,18 +16,16 @@ bool IsTransferId(const std::string& text) {
 }  // namespace
 
 std::string ExchangeRecord::Encode() const {
-  return transfer_id + "\n" + new_identity + "\n" + old_identity + "\n" +
-         (refresh ? kRefresh + std::string("\n") : "");
+  return transfer_id + "\n" + new_identity + "\n" + old_identity + "\n";
 }
 
 bool ExchangeRecord::DecodeFrom(const std::string& text) {
   std::istringstream lines(text);
-  std::string kind;
+  std::string more;
   const bool whole = std::getline(lines, transfer_id) &&
                      std::getline(lines, new_identity) &&
                      std::getline(lines, old_identity);
-  refresh = whole && std::getline(lines, kind) && kind == kRefresh;
-  return whole && IsTransferId(transfer_id) && (kind.empty() || refresh);
+  return whole && IsTransferId(transfer_id) && !std::getline(lines, more);
 }
 
 std::string IdentityOf(const std::string& path) {

@@ -7,13 +7,11 @@
 namespace sstferry {
 
 // The record as lines of text: transfer id, identity of the new database's
-// directory, identity of the old one's, and "refresh" for an exchange between
-// two hooks.
+// directory, identity of the old one's.
 struct ExchangeRecord {
   std::string transfer_id;   // 32 hex digits
   std::string new_identity;
   std::string old_identity;  // kNoDirectory: TARGET_DIR did not exist
-  bool refresh = false;
 
   std::string Encode() const;
   // False if a line is missing or has an unexpected value.

@@ -87,7 +87,7 @@ SpaceNeed SpaceNeedOf(const std::vector<Part>& parts, uint64_t chunk_bytes,
 }
 
 Status CheckFreeSpace(rocksdb::FileSystem* file_system, const std::string& dir,
-                      const SpaceNeed& need, bool keeps_old_copy) {
+                      const SpaceNeed& need) {
   uint64_t free_bytes = 0;
   const Status asked = FreeBytes(file_system, dir, &free_bytes);
   if (!asked.ok() || free_bytes >= need.bytes()) {
@@ -95,21 +95,16 @@ Status CheckFreeSpace(rocksdb::FileSystem* file_system, const std::string& dir,
   }
   return MakeStatus(
       EndState::kNoSpace,
-      "disk of " + dir + ": expected " + SpaceText(need.bytes()) +
-          " free (" + SpaceText(need.estimated_bytes) +
+      "disk of " + dir + ": expected " + SpaceText(need.bytes()) + " free (" +
+          SpaceText(need.estimated_bytes) +
           " by the source's estimate, a tenth on top, and " +
           SpaceText(need.chunk_bytes) + " for chunks on their way" +
-          (need.reserve_bytes == 0
-               ? ""
-               : ", and " + SpaceText(need.reserve_bytes) +
-                     " that --min-free keeps") +
-          "), found " +
-          SpaceText(free_bytes) +
+          (need.reserve_bytes == 0 ? ""
+                                   : ", and " + SpaceText(need.reserve_bytes) +
+                                         " that --min-free keeps") +
+          "), found " + SpaceText(free_bytes) +
           "; make room there, or name a TARGET_DIR on another file system, "
-          "and pull again" +
-          (keeps_old_copy ? "; --replace keeps the old database, so its space "
-                            "does not count"
-                          : ""));
+          "and pull again");
 }
 
 }  // namespace sstferry

@@ -50,11 +50,9 @@ uint64_t ReserveOf(const std::string& dir, double percent);
 std::string SpaceText(uint64_t bytes);
 
 // Compares the free space of the file system that holds `dir` with `need`.
-// `keeps_old_copy`: the message also says that a replaced database stays.
 //   kNoSpace  there is less
 [[nodiscard]] rocksdb::Status CheckFreeSpace(rocksdb::FileSystem* file_system,
                                              const std::string& dir,
-                                             const SpaceNeed& need,
-                                             bool keeps_old_copy);
+                                             const SpaceNeed& need);
 
 }  // namespace sstferry

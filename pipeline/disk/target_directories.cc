@@ -11,7 +11,7 @@ std::vector<std::string> TargetDirectories(const PullOptions& options,
   if (open == nullptr && options.target_dir.empty()) {
     return {};
   }
-  const bool stays = options.mode == PullMode::kRefresh && !IsSwap(options);
+  const bool stays = options.mode == PullMode::kRefresh;
   std::vector<std::string> dirs =
       open != nullptr ? DirectoriesOf(open)
       : stays         ? DirectoriesOf(options.target_dir)

@@ -226,9 +226,9 @@ Status Workspace::Open() {
     status = Lock();
   }
   if (status.ok()) {
-    status = FinishExchange();
+    status = FindSwap();
   }
-  // Again, now under the lock and with any exchange completed.
+  // Again, now under the lock.
   return status.ok() ? CheckTarget() : status;
 }
 
@@ -278,12 +278,14 @@ Status Workspace::CheckTarget() {
 }
 
 Status Workspace::CheckNonEmpty() {
-  if (beside_ && !open_here_ && IsDatabaseOpen(target_dir_)) {
+  const std::string user =
+      beside_ && !open_here_ ? DatabaseUser(target_dir_) : "";
+  if (!user.empty()) {
     return MakeStatus(EndState::kBusy,
-                      "target " + target_dir_ +
-                          ": a process holds its LOCK; let that process "
-                          "refresh it through the library, or use "
-                          "--visibility swap with its hooks");
+                      "target " + target_dir_ + ": " + user +
+                          " holds its LOCK; let that process refresh it "
+                          "through the library, or use sstferry swap with its "
+                          "hooks");
   }
   if (beside_) {
     return Status::OK();
@@ -292,14 +294,7 @@ Status Workspace::CheckNonEmpty() {
     return RefuseNonEmpty();
   }
   target_exists_ = true;
-  if (existing_ != Existing::kReplace) {
-    return Status::OK();
-  }
-  return IsDatabaseOpen(target_dir_)
-             ? MakeStatus(EndState::kBusy, "target " + target_dir_ +
-                                               ": a process holds its LOCK; "
-                                               "stop that process first")
-             : CheckReplaceable(target_dir_);
+  return Status::OK();
 }
 
 // Returns the id of a transfer that filled TARGET_DIR and died before it had
@@ -344,13 +339,15 @@ Status Workspace::RefuseNonEmpty() {
     return NoDatabase(target_dir_);
   }
   LastTransfer last;
-  return MakeStatus(EndState::kRefused,
-                    "target " + target_dir_ + found +
-                        (ReadLastTransfer(target_dir_, &last)
-                             ? "; --mode refresh makes it current"
-                             : "") +
-                        "; --replace builds a new database and keeps the old "
-                        "one beside it");
+  return MakeStatus(
+      EndState::kRefused,
+      "target " + target_dir_ + found +
+          (ReadLastTransfer(target_dir_, &last)
+               ? "; to make it current, run: sstferry refresh " +
+                     ShellWord(last.source) + " " + ShellWord(target_dir_)
+               : " and holds a database that was not pulled; "
+                 "move it away, or put a new one in its place "
+                 "by sstferry swap --adopt"));
 }
 
 Status Workspace::Lock() {
@@ -525,18 +522,11 @@ Status Workspace::Discard() {
   return status.ok() ? RemoveWorkspace() : status;
 }
 
-Status Workspace::Publish(const std::string& transfer_id, std::string* old_dir,
-                          std::string* note) {
-  old_dir->clear();
+Status Workspace::Publish(std::string* note) {
   note->clear();
-  Status status;
-  if (target_exists_) {
-    status = Exchange(transfer_id, old_dir);
-  } else {
-    status = AtPath("rename " + db_dir() + " to " + target_dir_,
-                file_system_->RenameFile(db_dir(), target_dir_, IOOptions(),
-                                         nullptr));
-  }
+  Status status = AtPath(
+      "rename " + db_dir() + " to " + target_dir_,
+      file_system_->RenameFile(db_dir(), target_dir_, IOOptions(), nullptr));
   if (status.ok()) {
     FaultPoint("Workspace:Renamed");
     status = SyncDirectory(file_system_.get(), parent_);

@@ -11,9 +11,8 @@
 //                               sstferry.files (other_files.h)
 //     db/                       the new database
 //     exchange                  exists only around an exchange
-//     old/                      the old database while a refresh deletes it
+//     old/                      the old database while a swap deletes it
 //   TARGET_DIR                  appears (or is exchanged) at the end, at once
-//   TARGET_DIR.old-<transfer>   the old database after --replace
 //
 // The workspace never deletes a directory that sstferry did not make: it knows
 // a workspace by the first line of its lock file, and a database that an
@@ -40,12 +39,11 @@ inline constexpr char kEarlierName[] = "earlier";
 // How a pull treats a TARGET_DIR that is not empty.
 enum class Existing {
   kRefuse,
-  kReplace,  // exchanges it and keeps the old one beside the new one
-  kRefresh,  // exchanges it between two hooks, then deletes the old one, which
-             // a process may have open until before_swap has run
+  kSwap,  // exchanges it between two hooks, then deletes the old one, which a
+          // process may have open until before_swap has run
 };
 
-// How far the exchange of a refresh has got. Each state is durable.
+// How far an exchange has got. Each state is durable.
 enum class SwapState {
   kNone,       // not begun, or over
   kBegun,      // recorded: hooks may have run; db/ is the new database
@@ -75,15 +73,16 @@ class Workspace {
   //   kRefused  it belongs to another user, and only that user may read it
   [[nodiscard]] static rocksdb::Status CheckMine(const std::string& dir);
 
-  // Checks TARGET_DIR, takes the lock and completes an interrupted exchange.
+  // Checks TARGET_DIR, takes the lock and finds out where an earlier swap
+  // stopped.
   // Keeps what an unfinished pull left until Clear(). Removes the workspace of
   // a pull that filled TARGET_DIR and died before it had removed the workspace
   // itself; the refusal then says that TARGET_DIR is complete.
   //   kRefused  TARGET_DIR is not empty (Existing::kRefuse), no directory or a
   //             mount point; its parent is missing or cannot be written; the
-  //             workspace's directory was not made by sstferry
-  //   kBusy     another pull works here, or a process has the database open
-  //             that is to be replaced
+  //             workspace's directory was not made by sstferry; a swap was cut
+  //             short that only a swap may complete
+  //   kBusy     another pull works here
   [[nodiscard]] static rocksdb::Status Open(
       const std::string& target_dir, Existing existing,
       std::shared_ptr<rocksdb::FileSystem> file_system, const LogFunction& log,
@@ -92,7 +91,7 @@ class Workspace {
   // Opens the workspace, without db/, of a database that stays where it is.
   // `open_here`: this process has the database open already.
   //   kRefused  as above; TARGET_DIR does not exist or is empty
-  //   kBusy     as above
+  //   kBusy     as above, or another process has the database open
   [[nodiscard]] static rocksdb::Status OpenBeside(
       const std::string& target_dir, bool open_here,
       std::shared_ptr<rocksdb::FileSystem> file_system, const LogFunction& log,
@@ -132,16 +131,14 @@ class Workspace {
   // Removes the workspace. REQUIRES: there is no db/.
   [[nodiscard]] rocksdb::Status Remove() { return RemoveWorkspace(); }
 
-  // Makes db/ the TARGET_DIR and removes the workspace. *old_dir gets the path
-  // of the replaced directory (empty: there was none). *note gets a sentence if
-  // the workspace could not be removed, which is no error. After an error
-  // TARGET_DIR is either as it was before or the new database. REQUIRES: db/ is
-  // closed and everything in it is synced.
-  [[nodiscard]] rocksdb::Status Publish(const std::string& transfer_id,
-                                        std::string* old_dir,
-                                        std::string* note);
+  // Gives db/ the name TARGET_DIR, which is missing or empty, and removes the
+  // workspace. *note gets a sentence if the workspace could not be removed,
+  // which is no error. After an error TARGET_DIR is either as it was before or
+  // the new database. REQUIRES: Existing::kRefuse; db/ is closed and everything
+  // in it is synced.
+  [[nodiscard]] rocksdb::Status Publish(std::string* note);
 
-  // Existing::kRefresh publishes in steps (workspace_swap.cc). Open() finds out
+  // Existing::kSwap publishes in steps (workspace_swap.cc). Open() finds out
   // at which of them an earlier pull died.
   SwapState swap_state() const { return swap_state_; }
   // The transfer whose swap is in swap_state().
@@ -177,15 +174,9 @@ class Workspace {
   [[nodiscard]] rocksdb::Status CreateDirectory(const std::string& path);
   [[nodiscard]] rocksdb::Status CreateLockFile(const std::string& path);
   [[nodiscard]] rocksdb::Status WriteLockMark(const std::string& path);
-  [[nodiscard]] rocksdb::Status FinishExchange();
+  [[nodiscard]] rocksdb::Status FindSwap();
   [[nodiscard]] rocksdb::Status RemoveParts(
       std::initializer_list<const char*> names, void (*removed_one)());
-  [[nodiscard]] rocksdb::Status Exchange(const std::string& transfer_id,
-                                         std::string* old_dir);
-  [[nodiscard]] rocksdb::Status RecordExchange(const std::string& transfer_id,
-                                               ExchangeRecord* record);
-  [[nodiscard]] rocksdb::Status FinishSwap(const ExchangeRecord& record,
-                                           bool* finished);
   std::string old_dir() const { return dir_ + "/old"; }
 
   const std::string target_dir_;

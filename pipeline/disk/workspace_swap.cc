@@ -28,24 +28,9 @@ Status Strange(const std::string& record, const std::string& dir) {
 
 }  // namespace
 
-Status Workspace::RecordExchange(const std::string& transfer_id,
-                                 ExchangeRecord* record) {
-  record->transfer_id = transfer_id;
-  record->new_identity = IdentityOf(db_dir());
-  record->old_identity =
-      target_exists_ ? IdentityOf(target_dir_) : kNoDirectory;
-  record->refresh = existing_ == Existing::kRefresh;
-  const Status status =
-      WriteDurably(file_system_.get(), dir_ + "/exchange", record->Encode());
-  if (status.ok()) {
-    FaultPoint("Workspace:ExchangeRecorded");
-  }
-  return status;
-}
-
-// Completes an exchange. Lets db/ be deleted only if it is known to be the new
-// database, whatever happened to TARGET_DIR since.
-Status Workspace::FinishExchange() {
+// Finds out where an earlier swap stopped, whatever happened to TARGET_DIR
+// since: db/ may be deleted only if it is known to be the new database.
+Status Workspace::FindSwap() {
   const std::string path = dir_ + "/exchange";
   std::error_code error;
   swap_state_ = SwapState::kNone;
@@ -54,98 +39,53 @@ Status Workspace::FinishExchange() {
                               path + ": " + error.message())
                  : Status::OK();
   }
-  ExchangeRecord record;
-  const bool whole = record.DecodeFrom(ReadStart(path, kMaxRecordBytes));
-  if (whole && record.refresh) {
-    bool finished = false;
-    const Status status = FinishSwap(record, &finished);
-    if (!status.ok() || finished) {
-      return status;
-    }
-  }
-  const std::string found = IdentityOf(db_dir());
-  if (whole && (found.empty() || found == record.new_identity)) {
-    return Status::OK();  // completed, or recorded and not begun
-  }
-  if (!whole || found != record.old_identity) {
+  if (!swap_.DecodeFrom(ReadStart(path, kMaxRecordBytes))) {
     return Strange(path, db_dir());
   }
-  const std::string kept = target_dir_ + ".old-" + record.transfer_id;
-  Status status = RenameToNew(file_system_.get(), db_dir(), kept);
-  if (status.ok()) {
-    FaultPoint("Workspace:OldMoved");
-    status = SyncDirectory(file_system_.get(), parent_);
-  }
-  if (status.ok() && log_) {
-    log_(LogLevel::kWarning,
-         "completed the exchange of transfer " + record.transfer_id +
-             " that was interrupted; the old database is " + kept);
-  }
-  return status;
-}
-
-// Finds out where the swap of an earlier refresh stopped. *finished is false if
-// that is none of its steps or this pull is no refresh; then the caller keeps
-// what a refresh would delete.
-Status Workspace::FinishSwap(const ExchangeRecord& record, bool* finished) {
-  swap_ = record;
   const std::string old = IdentityOf(old_dir());
   if (!old.empty()) {
-    *finished = true;
     swap_state_ = SwapState::kRetired;
-    return old == record.old_identity
-               ? Status::OK()
-               : Strange(dir_ + "/exchange", old_dir());
-  }
-  if (existing_ != Existing::kRefresh) {
-    return Status::OK();
+    return old == swap_.old_identity ? Status::OK() : Strange(path, old_dir());
   }
   const std::string found = IdentityOf(db_dir());
-  const bool in_place = IdentityOf(target_dir_) == record.new_identity;
-  if (found == record.new_identity) {
-    swap_state_ = SwapState::kBegun;
-  } else if (in_place && (found == record.old_identity ||
-                          (found.empty() &&
-                           record.old_identity == kNoDirectory))) {
-    swap_state_ = SwapState::kExchanged;
+  const bool is_swap = existing_ == Existing::kSwap;
+  if (found == swap_.new_identity) {
+    swap_state_ = is_swap ? SwapState::kBegun : SwapState::kNone;
+    return Status::OK();
   }
-  *finished = swap_state_ != SwapState::kNone;
+  const bool in_place = IdentityOf(target_dir_) == swap_.new_identity;
+  const bool was_new = swap_.old_identity == kNoDirectory;
+  if (found.empty() ? !(in_place && was_new) : found != swap_.old_identity) {
+    return found.empty() ? Status::OK() : Strange(path, db_dir());
+  }
+  if (!in_place) {
+    return MakeStatus(
+        EndState::kRefused,
+        db_dir() + " is the database that the swap of transfer " +
+            swap_.transfer_id + " took from " + target_dir_ +
+            ", and the new one is no longer there: move the old one to where "
+            "it belongs, then run the same command again");
+  }
+  if (!is_swap) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + target_dir_ + ": the swap of transfer " +
+                          swap_.transfer_id +
+                          " was cut short before its --after-swap; run that "
+                          "sstferry swap again, which completes it");
+  }
+  swap_state_ = SwapState::kExchanged;
   return Status::OK();
 }
 
-Status Workspace::Exchange(const std::string& transfer_id,
-                           std::string* old_dir) {
-  DatabaseLock lock;  // no process opens the old database from here on
-  Status status = CheckReplaceable(target_dir_);
-  if (status.ok()) {
-    status = lock.Take(target_dir_);
-  }
-  if (!status.ok()) {
-    return status;
-  }
-  *old_dir = target_dir_ + ".old-" + transfer_id;
-  ExchangeRecord record;
-  status = RecordExchange(transfer_id, &record);
-  if (status.ok()) {
-    status = ExchangeNames(file_system_.get(), db_dir(), target_dir_);
-  }
-  if (status.ok()) {
-    FaultPoint("Workspace:NamesExchanged");
-    status = SyncDirectory(file_system_.get(), parent_);
-  }
-  if (!status.ok()) {
-    return status;
-  }
-  FaultPoint("Workspace:Exchanged");
-  return RenameToNew(file_system_.get(), db_dir(), *old_dir);
-}
-
 Status Workspace::BeginSwap(const std::string& transfer_id) {
-  const Status status = RecordExchange(transfer_id, &swap_);
-  if (status.ok()) {
-    swap_state_ = SwapState::kBegun;
-  }
-  return status;
+  swap_.transfer_id = transfer_id;
+  swap_.new_identity = IdentityOf(db_dir());
+  swap_.old_identity = target_exists_ ? IdentityOf(target_dir_) : kNoDirectory;
+  RETURN_IF_ERROR(
+      WriteDurably(file_system_.get(), dir_ + "/exchange", swap_.Encode()));
+  FaultPoint("Workspace:ExchangeRecorded");
+  swap_state_ = SwapState::kBegun;
+  return Status::OK();
 }
 
 Status Workspace::Swap(std::vector<std::string>* kept) {

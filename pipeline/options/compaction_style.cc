@@ -52,7 +52,7 @@ Status CheckIngestsOver(const std::string& family, CompactionStyle style) {
                               ", which RocksDB ingests into safely since " +
                               (fifo ? "9.3" : "9.0") + "; this one (" +
                               RocksDbVersion() +
-                              ") refreshes it with --visibility swap only");
+                              ") refreshes it by sstferry swap only");
 }
 
 }  // namespace sstferry

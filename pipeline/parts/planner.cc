@@ -163,9 +163,7 @@ uint64_t PartTargetBytes(uint64_t total_bytes,
                           const PlannerOptions& options) {
   const uint64_t by_lanes =
       total_bytes / (std::max(1u, options.lanes) * kPartsPerLane);
-  // Slightly less than a chunk, so that a low estimate does not cause a second,
-  // tiny chunk.
-  const uint64_t by_chunk = options.chunk_bytes / 16 * 15;
+  const uint64_t by_chunk = MostPartBytes(options.chunk_bytes);
   const uint64_t by_count = total_bytes / (kMaxParts / 2) + 1;
   return std::max({std::min(by_lanes, by_chunk),
                    std::min(kMinRangeBytes, by_chunk), by_count});

@@ -61,6 +61,12 @@ uint64_t RebuiltBytes(const FamilyPlan& plan);
 // none larger than a chunk.
 uint64_t PartTargetBytes(uint64_t total_bytes, const PlannerOptions& options);
 
+// Returns the most bytes of a part: slightly less than a chunk, so that a low
+// estimate does not cause a second, tiny chunk.
+inline uint64_t MostPartBytes(uint64_t chunk_bytes) {
+  return chunk_bytes / 16 * 15;
+}
+
 inline constexpr uint32_t kPartsPerLane = 8;
 inline constexpr uint64_t kMinRangeBytes = 256u << 10;
 }  // namespace sstferry

@@ -19,8 +19,8 @@ namespace sstferry {
 using rocksdb::Status;
 
 CloneTarget::CloneTarget(const TargetInputs& inputs)
-    : NewDirectoryTarget(inputs, IsSwap(*inputs.options) ? kCloneSwapMode
-                                                         : kCloneMode) {
+    : NewDirectoryTarget(
+          inputs, IsSwap(*inputs.options) ? kCloneSwapMode : kClonePullMode) {
   SetReuse(this);
 }
 

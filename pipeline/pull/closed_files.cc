@@ -196,13 +196,14 @@ Status CheckTablesAreHere(rocksdb::FileSystem* file_system,
   }
   return lost.empty() ? Status::OK()
          : found > 0  ? Lost(dir, lost)
-                      : Refused(dir, lost + " missing, as is every other table "
-                                            "of column family '" +
+                      : Refused(dir, lost +
+                                         " missing, as is every other table "
+                                          "of column family '" +
                                          family.name +
                                          "': they are on another path "
-                                         "(cf_paths of the application), or "
-                                         "lost, and then a refresh by swap "
-                                         "(--visibility swap) replaces them");
+                                          "(cf_paths of the application), or "
+                                          "lost, and then sstferry swap "
+                                          "replaces them");
 }
 
 }  // namespace
@@ -255,9 +256,9 @@ Status ReadNeededWals(rocksdb::FileSystem* file_system, const std::string& dir,
         EndState::kRefused,
         "its WALs were written by a TransactionDB with WRITE_PREPARED or "
         "WRITE_UNPREPARED, whose sequence numbers count batches: replaying "
-        "them would lose later writes of this database; refresh by swap "
-        "instead (--visibility swap), or let its application flush all column "
-        "families while no transaction is open");
+        "them would lose later writes of this database; use sstferry swap "
+        "instead, or let its application flush all column families while no "
+        "transaction is open");
   }
   return status;
 }

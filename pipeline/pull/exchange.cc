@@ -16,15 +16,9 @@ using rocksdb::Status;
 using std::chrono::steady_clock;
 
 Status Exchange::CheckTarget() {
-  if (IsSwap(options())) {
-    return CheckSwapped();
+  if (!IsSwap(options())) {
+    return Status::OK();
   }
-  return options().replace
-             ? CheckReplaced(options(), plan_->opened.source_database_id)
-             : Status::OK();
-}
-
-Status Exchange::CheckSwapped() {
   bool found = false;
   Replica replica;
   const Status status = CheckReplica(
@@ -37,17 +31,20 @@ Status Exchange::CheckSwapped() {
 }
 
 Status Exchange::CheckAhead() {
-  if (!IsSwap(options()) || !IsDatabaseOpen(options().target_dir)) {
+  const std::string user =
+      IsSwap(options()) ? DatabaseUser(options().target_dir) : "";
+  if (user.empty()) {
     return Status::OK();
   }
   if (options().before_swap) {
-    report_->Note("a process has TARGET_DIR open, which --before-swap "
-                           "must stop");
+    report_->Note(user +
+                  " has TARGET_DIR open, which --before-swap "
+                  "must stop");
     return Status::OK();
   }
   return MakeStatus(EndState::kBusy,
-                    "target " + options().target_dir +
-                        ": a process holds its LOCK; stop it before the pull "
+                    "target " + options().target_dir + ": " + user +
+                        " holds its LOCK; stop it before the pull "
                         "ends, or let --before-swap do so");
 }
 
@@ -174,8 +171,7 @@ Status Exchange::Publish(const std::function<Summary()>& summary) {
     return Swap(summary);
   }
   std::string note;
-  const Status status = workspace()->Publish(ToHex(plan_->opened.transfer_id),
-                                             &replaced_, &note);
+  const Status status = workspace()->Publish(&note);
   if (!note.empty()) {
     report_->Say(note);
   }
@@ -227,7 +223,7 @@ Status Exchange::Swap(const std::function<Summary()>& summary) {
 void Exchange::Finish(Summary summary) {
   summary.state = "complete";
   Status status = workspace()->PutIntoTarget(
-      kLastTransferName, SummaryToJson(summary, "pull") + "\n");
+      kLastTransferName, SummaryToJson(summary, summary.mode) + "\n");
   if (!status.ok()) {
     report_->Say("outage_seconds could not be recorded: " +
                           MessageOf(status));
@@ -241,9 +237,8 @@ void Exchange::Finish(Summary summary) {
   }
   if (!status.ok()) {
     report_->Say("the target is complete, but what is left in " +
-                          workspace()->dir() +
-                          " is for the next refresh to remove: " +
-                          MessageOf(status));
+                 workspace()->dir() +
+                 " is for the next swap to remove: " + MessageOf(status));
   }
 }
 
@@ -263,13 +258,12 @@ void Exchange::NoteGoneFamilies() {
 }
 
 void Exchange::FillSummary(Summary* summary) const {
+  // A refresh of a directory that is not there fills it as a pull does.
+  summary->mode =
+      PullModeName(IsSwap(options()) ? PullMode::kSwap : PullMode::kPull);
   if (!IsSwap(options())) {
-    summary->mode = "seed";
-    summary->replaced = replaced_;
     return;
   }
-  summary->mode = "refresh";
-  summary->visibility = "swap";
   summary->sequence_old = sequence_old_;
   summary->sequence_new = plan_->opened.snapshot_sequence;
   summary->outage_seconds = outage_seconds_;

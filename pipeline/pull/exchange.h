@@ -1,6 +1,5 @@
-// Gives a new database the name TARGET_DIR: by a rename, or, where a replica is
-// refreshed by swap, by an exchange of directories between two hooks of the
-// application.
+// Gives a new database the name TARGET_DIR: by a rename, or, for a swap, by an
+// exchange of directories between two hooks of the application.
 #pragma once
 
 #include <chrono>
@@ -30,8 +29,9 @@ class Exchange {
            PullReporter* report)
       : options_(options), plan_(plan), failure_(failure), report_(report) {}
 
-  // Checks what lies in TARGET_DIR, before the first name is made and whenever
-  // more is known of the source. OK if this pull takes nothing away.
+  // Checks that a swap may take away what lies in TARGET_DIR, before the first
+  // name is made and whenever more is known of the source, and keeps what the
+  // summary tells of it. OK if this pull takes nothing away.
   //   kRefused  it must not be taken away
   [[nodiscard]] rocksdb::Status CheckTarget();
 
@@ -71,9 +71,6 @@ class Exchange {
   void FillSummary(Summary* summary) const;
 
  private:
-  // Checks that it is a replica which may be swapped, and keeps what the
-  // summary tells of it; else kRefused.
-  [[nodiscard]] rocksdb::Status CheckSwapped();
   [[nodiscard]] rocksdb::Status Swap(const std::function<Summary()>& summary);
   [[nodiscard]] rocksdb::Status CallBefore();
   [[nodiscard]] rocksdb::Status CallAfter(const std::string& transfer_id,
@@ -99,7 +96,6 @@ class Exchange {
   std::optional<std::chrono::steady_clock::time_point> outage_since_;
   double outage_seconds_ = 0;
   bool exchanged_ = false;
-  std::string replaced_;  // where --replace left the old database
 };
 
 }  // namespace sstferry

@@ -149,7 +149,7 @@ Status SpendFirstSequence(rocksdb::DB* db,
                       "target " + db->GetName() +
                           ": its last sequence is 0, and none of its table "
                           "formats takes the range deletion that raises it; "
-                          "refresh it with --visibility swap");
+                          "use sstferry swap instead");
   }
   const Status status =
       db->GetRootDB()->DeleteRange(Durable(), family, key, key);

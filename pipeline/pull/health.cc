@@ -99,7 +99,7 @@ bool Includes(const Selection& asked, const HealthFile& fault) {
 }
 
 std::string ReplaceCommand(const PullOptions& options) {
-  std::string command = "sstferry pull " +
+  std::string command = "sstferry swap " +
                         ShellWord(options.source.ToString()) + " " +
                         ShellWord(options.target_dir);
   for (const std::string& family : options.selection.families) {
@@ -112,7 +112,7 @@ std::string ReplaceCommand(const PullOptions& options) {
   if (interval.end.has_value()) {
     command += " --end " + ShellWord(KeyToText(*interval.end));
   }
-  return command + " --mode refresh --visibility swap";
+  return command;
 }
 
 Status FaultStatus(const PullOptions& options, const HealthFile& fault) {

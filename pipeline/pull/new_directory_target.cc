@@ -15,9 +15,8 @@ Status NewDirectoryTarget::ReadExisting(
   SetUse(use, disk);
   // Never the file system that defers syncs: the record of an exchange must
   // be on disk before the exchange.
-  const Existing existing = is_exchanged()      ? Existing::kRefresh
-                            : options().replace ? Existing::kReplace
-                                                : Existing::kRefuse;
+  const Existing existing =
+      is_exchanged() ? Existing::kSwap : Existing::kRefuse;
   Access access;
   Status status = ChooseAccess(options(), &access);
   lanes()->file_access = access.OfFiles();
@@ -61,9 +60,8 @@ Status NewDirectoryTarget::Record(const Summary& summary) {
     status = WriteIntervals(last_files(), dir, intervals_);
   }
   if (status.ok()) {
-    status = WriteDurably(last_files(),
-                          dir + "/" + kLastTransferName,
-                          SummaryToJson(summary, "pull") + "\n");
+    status = WriteDurably(last_files(), dir + "/" + kLastTransferName,
+                          SummaryToJson(summary, summary.mode) + "\n");
   }
   FaultPoint("Puller:SummaryWritten");
   Access access;  // the place that it takes may have been changed since

@@ -47,17 +47,17 @@ Status CheckTiling(const Plan& plan, const KeyInterval& interval,
     const size_t first = at;
     for (; at < plan.parts.size() &&
            plan.parts[at].family == family.index; ++at) {
-      const KeyInterval& tile = plan.parts[at].interval;
-      const bool starts = tile.begin == next && (at == first || next);
-      const bool ascends = !tile.begin || !tile.end ||
-                           order->Compare(*tile.begin, *tile.end) < 0;
+      const KeyInterval& piece = plan.parts[at].interval;
+      const bool starts = piece.begin == next && (at == first || next);
+      const bool ascends = !piece.begin || !piece.end ||
+                           order->Compare(*piece.begin, *piece.end) < 0;
       if (!starts || !ascends) {
         return MakeStatus(EndState::kCorrupt,
                           "plan: part " + std::to_string(at) + " of " +
                               FamilyName(family) +
                               " does not begin where the one before it ends");
       }
-      next = tile.end;
+      next = piece.end;
     }
     if (at == first || next != interval.end) {
       return MakeStatus(EndState::kCorrupt,

@@ -17,7 +17,7 @@ using rocksdb::Status;
 
 // A database that changes in each round of its snapshot for so long is not
 // waited for: its files come from the source.
-constexpr std::chrono::milliseconds kPatience{10'000};
+constexpr std::chrono::milliseconds kOwnerPause{10'000};
 
 Status TakeSnapshot(const PresentDatabase& database,
                     const std::string& private_parent,
@@ -26,7 +26,7 @@ Status TakeSnapshot(const PresentDatabase& database,
   options.database_dir = database.directory;
   options.snapshot_dir = private_parent;
   options.as_files = true;
-  options.deadline = kPatience;
+  options.deadline = kOwnerPause;
   options.cancelled = database.cancelled;
   return database.looks ? Snapshot::Look(options, snapshot)
                         : Snapshot::Create(options, snapshot);

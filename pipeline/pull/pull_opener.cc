@@ -30,8 +30,8 @@ bool IsDamage(const Status& status) {
 }  // namespace
 
 bool MayCloneCompacted(const PullOptions& options) {
-  return options.mode == PullMode::kSeed && !options.replace &&
-         !options.latest_snapshot && !options.snapshot_of.has_value();
+  return options.mode == PullMode::kPull && !options.latest_snapshot &&
+         !options.snapshot_of.has_value();
 }
 
 PullOpener::PullOpener(const PullOptions* options, Plan* plan,
@@ -72,7 +72,7 @@ void PullOpener::CloseStore() {
 
 Status PullOpener::OpenWorkspace() {
   Status status;
-  if (target_->in_place() == nullptr && IsSwap(options())) {
+  if (target_->in_place() == nullptr) {
     status = exchange_->CheckTarget();  // before a name is made
   }
   if (status.ok()) {
@@ -531,12 +531,11 @@ Status PullOpener::CheckSpace() {
     return Status::OK();
   }
   const std::string dir = work_->workspace()->dir();
-  if (options().mode == PullMode::kRefresh) {
+  if (options().mode != PullMode::kPull) {
     need.reserve_bytes = ReserveOf(dir, options().min_free_percent);
     KeepFree(need.reserve_bytes);
   }
-  return CheckFreeSpace(work_->file_system().get(), dir, need,
-                        options().replace);
+  return CheckFreeSpace(work_->file_system().get(), dir, need);
 }
 
 // Looks at the disk of the directory in which the workspace would be made:
@@ -550,15 +549,14 @@ Status PullOpener::PlanSpace(SpaceNeed need, bool is_needed) {
   const uint64_t needed_bytes = need.bytes();
   const std::string dir =
       std::filesystem::absolute(work_->workspace()->dir()).parent_path();
-  if (is_needed && options().mode == PullMode::kRefresh) {
+  if (is_needed && options().mode != PullMode::kPull) {
     need.reserve_bytes = ReserveOf(dir, options().min_free_percent);
   }
   uint64_t free_bytes = 0;
   rocksdb::FileSystem* const files = work_->file_system().get();
   const Status status = FreeBytes(files, dir, &free_bytes);
   report_->SetSpace(needed_bytes, free_bytes);
-  return status.ok() ? CheckFreeSpace(files, dir, need, options().replace)
-                     : status;
+  return status.ok() ? CheckFreeSpace(files, dir, need) : status;
 }
 
 // Lets lanes wait while less than the reserve is free. Not for longer than half
@@ -569,8 +567,8 @@ void PullOpener::KeepFree(uint64_t reserve_bytes) {
   if (reserve_bytes > 0) {
     space_ = std::make_unique<SpaceGate>(
         lanes_->file_system, work_->workspace()->dir(), reserve_bytes,
-        std::min(options().stall_timeout / 2, kSpaceWait),
-        failure_->stop(), [this](const std::string& text) {
+        std::min(options().timeouts.stall / 2, kSpaceWait), failure_->stop(),
+        [this](const std::string& text) {
           report_->Log(LogLevel::kWarning, text);
         });
     lanes_->space = space_.get();

@@ -129,7 +129,7 @@ class PullOpener {
   bool resumes_exchange_ = false;
   CloneReason clone_reason_ = CloneReason::kNone;
   ReusedParts reused_;
-  // What the target held before, for a new journal.
+  // The target as it was before, for a new journal.
   std::optional<JournalTargetFiles> held_;
   std::unique_ptr<SpaceGate> space_;
   std::mutex mu_;

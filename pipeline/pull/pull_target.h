@@ -1,4 +1,4 @@
-// What a pull fills: a new directory that takes TARGET_DIR's name at the end
+// The target of a pull: a new directory that takes TARGET_DIR's name at the end
 // (new_directory_target.h), or a database that holds data already and stays
 // where it is (refresh_target.h). The Puller and its pieces have what all of
 // them share.

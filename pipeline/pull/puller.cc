@@ -21,7 +21,6 @@ using rocksdb::Status;
 using std::chrono::steady_clock;
 
 // For the first answer of a source, where nobody says how long.
-constexpr std::chrono::milliseconds kFirstAnswer{10'000};
 
 }  // namespace
 
@@ -51,8 +50,8 @@ void Puller::FillState() {
   state_.open_lane = [this](uint32_t lane, Channel** channel) {
     return link_.OpenLane(lane, channel);
   };
-  state_.retry_for = options_.retry_for;
-  state_.chunk_time = options_.stall_timeout;
+  state_.retry_for = options_.timeouts.retry;
+  state_.chunk_time = options_.timeouts.stall;
   state_.stop = failure_.stop();
   state_.log = options_.log;
   InPlaceTarget* const in_place = target_->in_place();
@@ -61,12 +60,10 @@ void Puller::FillState() {
 
 SourceLinkOptions Puller::LinkOptions() {
   SourceLinkOptions link;
-  link.connect_timeout = options_.connect_timeout;
-  link.peer_timeout = options_.peer_timeout;
-  link.stall_timeout = options_.stall_timeout;
-  link.retry_for = options_.retry_for;
-  link.first_answer_within = options_.wait_for_source.value_or(
-      std::min(kFirstAnswer, options_.retry_for));
+  link.timeouts = options_.timeouts;
+  if (options_.source.is_ssh() && !link.timeouts.first_answer.has_value()) {
+    link.timeouts.first_answer = std::chrono::milliseconds(0);  // ssh says why
+  }
   link.log = options_.log;
   link.progress = [this] { return state_.counters.progress.load(); };
   link.on_loss = [this] { state_.retries++; };
@@ -389,8 +386,9 @@ Status Puller::EndUnchanged() {
   link_.End(status, {});
   Workspace* const workspace = work_->workspace();
   if (status.ok()) {
+    const Summary complete = CompleteSummary();
     status = workspace->PutIntoTarget(
-        kLastTransferName, SummaryToJson(CompleteSummary(), "pull") + "\n");
+        kLastTransferName, SummaryToJson(complete, complete.mode) + "\n");
   }
   if (!status.ok()) {
     return status;

@@ -20,7 +20,7 @@ namespace sstferry {
 // Lists the parts that need not come, because this machine has their files.
 struct ReusedParts {
   std::vector<uint32_t> linked;
-  // Those of `linked` that nothing but their bytes tells from others.
+  // Parts of `linked` that nothing but their bytes tells from others.
   std::vector<uint32_t> weak;
   // TARGET_DIR holds all that the source holds, and stays as it is.
   bool is_current = false;

@@ -1,6 +1,6 @@
-// What every pull leaves in a replica for its later refreshes: interval records
-// (format/interval_file.h) and the source's own (format/source_record.h).
-// refresh/ reads and judges them.
+// Writes and reads what every pull leaves in a replica for its later refreshes:
+// interval records (format/interval_file.h) and the source's own
+// (format/source_record.h). refresh/ reads and judges them.
 #pragma once
 
 #include <string>

@@ -86,37 +86,6 @@ Status CheckReplica(const PullOptions& options,
   return CheckExchangeable(options.target_dir);
 }
 
-Status CheckReplaced(const PullOptions& options,
-                     const std::string& source_database_id) {
-  if (options.adopt || source_database_id.empty() ||
-      !HoldsDatabase(options.target_dir)) {
-    return Status::OK();  // it is kept beside the new one
-  }
-  LastTransfer last;
-  if (ReadLastTransfer(options.target_dir, &last) &&
-      !last.source_database_id.empty()) {
-    return last.source_database_id == source_database_id
-               ? Status::OK()
-               : OfAnother(options, last.source_database_id,
-                           source_database_id);
-  }
-  std::string id = ReadStart(options.target_dir + "/IDENTITY",
-                             kMaxIdentifierBytes + 1);
-  while (!id.empty() && id.back() == '\n') {
-    id.pop_back();
-  }
-  return id == source_database_id
-             ? Status::OK()
-             : Refused(options,
-                       " is no copy of the source that a pull made (no " +
-                           std::string(kLastTransferName) +
-                           " names it, and its database id is " +
-                           (id.empty() ? "not known" : id) + ", not " +
-                           source_database_id +
-                           "); --adopt replaces it and keeps it beside the "
-                           "new one");
-}
-
 Status ChooseSourceId(const PullOptions& options,
                       std::string* source_database_id) {
   const std::string& given = options.source_id;
@@ -131,7 +100,7 @@ Status ChooseSourceId(const PullOptions& options,
                           "; leave out --source-id, which is for a source "
                           "without an id");
   }
-  if (source_database_id->empty() && options.mode == PullMode::kRefresh) {
+  if (source_database_id->empty() && options.mode != PullMode::kPull) {
     return MakeStatus(EndState::kRefused,
                       "source " + options.source.ToString() +
                           " has no database id (no IDENTITY) by which the "

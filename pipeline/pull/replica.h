@@ -26,13 +26,6 @@ struct Replica {
     const PullOptions& options, const std::string& source_database_id,
     bool* found, Replica* replica);
 
-// Checks that --replace may put a copy of that source in the place of
-// options.target_dir. OK if nothing is there.
-//   kRefused  it was pulled from another source, or is a database with another
-//             id that no pull made, without options.adopt
-[[nodiscard]] rocksdb::Status CheckReplaced(
-    const PullOptions& options, const std::string& source_database_id);
-
 // Sets *id to the transfer that the database in `dir` is of; zeros: there is no
 // database. Returns false if there is one of which nobody knows how old it is.
 bool FindOwnTransfer(const std::string& dir, TransferId* id);

@@ -14,8 +14,8 @@ namespace sstferry {
 class SeedTarget : public NewDirectoryTarget {
  public:
   explicit SeedTarget(const TargetInputs& inputs)
-      : NewDirectoryTarget(inputs, IsSwap(*inputs.options) ? kRefreshSwapMode
-                                                           : kSeedMode) {}
+      : NewDirectoryTarget(inputs,
+                           IsSwap(*inputs.options) ? kSwapMode : kPullMode) {}
 
   [[nodiscard]] rocksdb::Status BuildFamilies() override;
   [[nodiscard]] rocksdb::Status Create(

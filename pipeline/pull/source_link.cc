@@ -10,16 +10,23 @@ namespace sstferry {
 
 using rocksdb::Status;
 
+namespace {
+
+constexpr std::chrono::milliseconds kFirstAnswer{10'000};
+
+}  // namespace
+
 SourceLink::SourceLink(Dialer* dialer, SourceLinkOptions options,
                        FirstFailure* failure)
     : dialer_(dialer),
       options_(std::move(options)),
       failure_(failure),
       guard_(
-          options_.stall_timeout, [this] { return session_->progress(); },
-          options_.retry_for.count() > 0 && options_.peer_timeout.count() > 0
-              ? options_.peer_timeout
-              : options_.stall_timeout) {}
+          options_.timeouts.stall, [this] { return session_->progress(); },
+          options_.timeouts.retry.count() > 0 &&
+                  options_.timeouts.peer.count() > 0
+              ? options_.timeouts.peer
+              : options_.timeouts.stall) {}
 
 SourceLink::~SourceLink() {
   session_.reset();  // its threads may fail until then
@@ -27,17 +34,16 @@ SourceLink::~SourceLink() {
 
 SourceSessionOptions SourceLink::SessionOptions() {
   SourceSessionOptions options;
-  options.connect_timeout = options_.connect_timeout;
-  options.peer_timeout = options_.peer_timeout;
-  options.ping_interval = options_.peer_timeout / 2;
-  options.stall_timeout = options_.stall_timeout;
+  options.timeouts = options_.timeouts;
   options.until = options_.until;
   options.handshakes = &handshakes_;
   options.retry.progress = options_.progress;
   if (tolerated_ != Tolerated::kAny) {
-    options.retry.give_up_after = options_.retry_for;
+    options.retry.give_up_after = options_.timeouts.retry;
     options.first_answer_within =
-        answered_ ? options_.retry_for : options_.first_answer_within;
+        answered_ ? options_.timeouts.retry
+                  : options_.timeouts.first_answer.value_or(
+                        std::min(kFirstAnswer, options_.timeouts.retry));
   }
   options.stop = failure_->stop();
   options.on_retry = [this](const Status& lost) { OnRetry(lost); };
@@ -191,7 +197,7 @@ void SourceLink::OnBusy() {
 void SourceLink::CloseSilentLanes() {
   const int64_t since =
       std::chrono::duration_cast<std::chrono::microseconds>(
-          (Clock::now() - options_.peer_timeout).time_since_epoch())
+          (Clock::now() - options_.timeouts.peer).time_since_epoch())
           .count();
   std::lock_guard<std::mutex> lock(mu_);
   for (const std::unique_ptr<Channel>& lane : lanes_) {
@@ -230,7 +236,8 @@ std::string SourceLink::waiting_for() const {
   }
   const auto left = std::chrono::ceil<std::chrono::seconds>(
       std::max(*turn - now, Clock::duration::zero()));
-  return "it serves as many transfers as it may; asks again in " +
+  return "it serves as many transfers as it may, or takes this target to be "
+         "connected still; asks again in " +
          std::to_string(left.count()) + " s";
 }
 

@@ -22,14 +22,7 @@
 namespace sstferry {
 
 struct SourceLinkOptions {
-  std::chrono::milliseconds connect_timeout{10'000};
-  std::chrono::milliseconds peer_timeout{10'000};
-  std::chrono::milliseconds stall_timeout{120'000};
-  // A lost control connection is tried again for so long without progress; 0:
-  // never.
-  std::chrono::milliseconds retry_for{0};
-  // Connect() tries for so long to get a first answer; 0: once.
-  std::chrono::milliseconds first_answer_within{0};
+  Timeouts timeouts;
   // Every wait of the session ends by then: kDeadline.
   Clock::time_point until = Clock::time_point::max();
   // How long a closed lane waits for the control connection to say why.

@@ -154,7 +154,7 @@ void SourceSession::StopThreads() {
 
 Status SourceSession::ReadUntilFailure(Channel* channel) {
   WaitLimit limit;
-  limit.idle = options_.peer_timeout;
+  limit.idle = options_.timeouts.peer;
   while (true) {
     Frame frame;
     Status status = channel->Receive(limit, &frame);
@@ -226,9 +226,8 @@ Status SourceSession::Ask(Channel* channel, const OpenRequest& request) {
 void SourceSession::PingLoop() {
   uint64_t token = 0;
   std::unique_lock<std::mutex> lock(mu_);
-  while (!changed_.wait_for(lock, options_.ping_interval, [this] {
-    return stopping_ || !status_.ok();
-  })) {
+  while (!changed_.wait_for(lock, options_.timeouts.ping_interval(),
+                            [this] { return stopping_ || !status_.ok(); })) {
     const std::shared_ptr<Channel> channel = channel_;
     lock.unlock();
     Ping ping;
@@ -376,7 +375,7 @@ Status SourceSession::WaitFor(const std::function<bool()>& has_come) {
   };
   uint64_t seen = activity();
   while (!changed_.wait_until(
-      lock, std::min(options_.until, Clock::now() + options_.stall_timeout),
+      lock, std::min(options_.until, Clock::now() + options_.timeouts.stall),
       ended)) {
     if (Clock::now() >= options_.until) {
       return MakeStatus(EndState::kDeadline,
@@ -388,7 +387,7 @@ Status SourceSession::WaitFor(const std::function<bool()>& has_come) {
     // source that has no place too slow: only the deadline counts then.
     if (!dialing_ &&
         (now == seen || Clock::now() >= plan_.asked_at() + kPinLimit)) {
-      return Stalled(dialer_->address(), options_.stall_timeout);
+      return Stalled(dialer_->address(), options_.timeouts.stall);
     }
     seen = now;
   }
@@ -436,7 +435,7 @@ Status SourceSession::Open(const OpenRequest& request, Plan* plan) {
 
 Status SourceSession::ConnectLane(uint32_t lane,
                                   std::unique_ptr<Channel>* channel) {
-  const WaitLimit limit = WaitLimit::Within(options_.connect_timeout);
+  const WaitLimit limit = WaitLimit::Within(options_.timeouts.connect);
   std::unique_ptr<Connection> connection;
   Status status = dialer_->Dial(limit, &connection);
   if (!status.ok()) {
@@ -498,7 +497,7 @@ Status SourceSession::AskForTotals(const struct Finish& ours,
                          WaitLimit::Within(kSendLimit))
         .PermitUncheckedError();
     std::unique_lock<std::mutex> lock(mu_);
-    changed_.wait_for(lock, options_.stall_timeout, [this, connection] {
+    changed_.wait_for(lock, options_.timeouts.stall, [this, connection] {
       return answers_.finished || !status_.ok() || stopping_ || !connected_ ||
              connections_ != connection;
     });
@@ -507,7 +506,7 @@ Status SourceSession::AskForTotals(const struct Finish& ours,
     }
     if (connected_ && connections_ == connection && !stopping_ &&
         status_.ok()) {
-      status = Stalled(dialer_->address(), options_.stall_timeout);
+      status = Stalled(dialer_->address(), options_.timeouts.stall);
     }
   }
   return status;

@@ -24,18 +24,13 @@
 namespace sstferry {
 
 struct SourceSessionOptions {
-  std::chrono::milliseconds connect_timeout{10'000};
-  std::chrono::milliseconds peer_timeout{10'000};
-  std::chrono::milliseconds ping_interval{5'000};
-  // A source that answers pings, but neither does what it was asked nor reads
-  // anything for so long: kTooSlow.
-  std::chrono::milliseconds stall_timeout{120'000};
+  Timeouts timeouts;  // but for those of tries, which are below
   // Every wait ends by then: kDeadline.
   Clock::time_point until = Clock::time_point::max();
   // Connect() tries for so long to get an answer; 0: once.
   std::chrono::milliseconds first_answer_within{0};
   // Holds each channel during its handshake, so that CloseAll() ends it; must
-  // outlive the session. Null: a handshake ends by connect_timeout alone.
+  // outlive the session. Null: a handshake ends by timeouts.connect alone.
   ChannelSet* handshakes = nullptr;
   // How a connection that is lost after Connect() is tried again; by default it
   // is not. The source must
@@ -63,7 +58,7 @@ struct SourceSessionOptions {
 
 // The newest of each kind.
 struct SourceAnswers {
-  bool answered = false;  // list, held, facts or other_file
+  bool answered = false;  // list, retained, facts or other_file
   ListReply list;
   StatusReply received;
   FactsReply facts;
@@ -111,7 +106,7 @@ class SourceSession {
                                             std::unique_ptr<Channel>* channel);
   // Sends our totals; OK means that the source's are the same. *theirs holds
   // the source's last statistics. A source that goes on with the transfer, or
-  // plans a refresh, is first told of `held`, all parts that are whole here.
+  // plans a refresh, is first told of all parts that are whole here.
   [[nodiscard]] rocksdb::Status Finish(
       const struct Finish& ours, const std::vector<ReceivedPart>& received,
       struct Finish* theirs);

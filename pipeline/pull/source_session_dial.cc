@@ -47,7 +47,7 @@ Status SourceSession::FirstContact(std::shared_ptr<Channel>* channel) {
 
 Status SourceSession::DialControl(Clock::time_point until,
                                   std::shared_ptr<Channel>* channel) {
-  WaitLimit limit = WaitLimit::Within(options_.connect_timeout);
+  WaitLimit limit = WaitLimit::Within(options_.timeouts.connect);
   limit.until = std::min(limit.until, until);
   std::unique_ptr<Connection> connection;
   Status status = dialer_->Dial(limit, &connection);

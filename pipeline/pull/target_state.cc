@@ -52,7 +52,7 @@ void ReadTarget(const std::string& target_dir, TargetState* state) {
 // Its journal exists before its first change, so it does not tell whether the
 // target has changed.
 void DoubtComplete(const JournalTransfer& head, TargetState* state) {
-  if (head.mode == kRefreshAllMode && state->complete.has_value() &&
+  if (head.mode == kRefreshMode && state->complete.has_value() &&
       state->complete->transfer_id != ToHex(head.transfer_id)) {
     state->previous = std::move(state->complete);
     state->complete.reset();
@@ -150,14 +150,13 @@ void TakeHealth(const std::string& target_dir, TargetState* state) {
   if (runs || !ReadLastTransfer(target_dir, &last)) {
     return;
   }
-  const std::string refresh = "sstferry pull " + ShellWord(last.source) + " " +
-                              ShellWord(target_dir) + SelectionWords(last) +
-                              " --mode refresh";
+  const std::string words = " " + ShellWord(last.source) + " " +
+                            ShellWord(target_dir) + SelectionWords(last);
   if (state->health == ReplicaHealth::kDamaged) {
-    state->next = refresh + " --visibility swap";
+    state->next = "sstferry swap" + words;
   } else if (state->health == ReplicaHealth::kDifferent &&
              state->next.empty()) {
-    state->next = refresh;
+    state->next = "sstferry refresh" + words;
   }
 }
 
@@ -220,10 +219,10 @@ std::optional<PullMethod> UnfinishedMethod(const std::string& target_dir) {
        last.transfer_id == ToHex(head.transfer_id))) {  // it has ended
     return std::nullopt;
   }
-  if (head.mode == kCloneMode || head.mode == kCloneSwapMode) {
+  if (head.mode == kClonePullMode || head.mode == kCloneSwapMode) {
     return PullMethod::kClone;
   }
-  return head.mode == kSeedMode || head.mode == kRefreshSwapMode
+  return head.mode == kPullMode || head.mode == kSwapMode
              ? std::optional(PullMethod::kIngest)
              : std::nullopt;
 }

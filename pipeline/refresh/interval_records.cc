@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "format/source_record.h"
+#include "pipeline/base/key_interval.h"
 #include "pipeline/pull/refresh_records.h"
 #include "pipeline/refresh/table_changes.h"
 #include "rocksdb/file_system.h"
@@ -16,14 +17,6 @@ namespace {
 
 using rocksdb::Comparator;
 using rocksdb::Status;
-
-bool IsOutside(const KeyInterval& interval, const KeyInterval& selected,
-               const Comparator* order) {
-  return (interval.end && selected.begin &&
-          order->Compare(*interval.end, *selected.begin) <= 0) ||
-         (interval.begin && selected.end &&
-          order->Compare(*interval.begin, *selected.end) >= 0);
-}
 
 using Id = std::pair<uint64_t, uint64_t>;
 
@@ -339,7 +332,8 @@ Status RecordIntervals(const PullOptions& options, const Plan& plan,
   const Status status = AddKept(
       db, families, judged, journal,
       [&](const KeyInterval& interval, const Comparator* order) {
-        return same_source && IsOutside(interval, selected, order);
+        return same_source && (LiesBefore(interval, selected, order) ||
+                               LiesBefore(selected, interval, order));
       },
       &made);
   if (status.ok() && same_source) {

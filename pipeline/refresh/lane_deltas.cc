@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "format/limits.h"
+#include "pipeline/base/key_interval.h"
 #include "pipeline/parts/range_entries.h"
 #include "pipeline/parts/read_failure.h"
 
@@ -20,17 +21,6 @@ constexpr uint64_t kMaxAskedBytes =
 
 Status Wrong(const std::string& what) {
   return MakeStatus(EndState::kCorrupt, "delta request: " + what);
-}
-
-bool IsInside(const KeyInterval& piece, const KeyInterval& whole,
-              const rocksdb::Comparator* order) {
-  const bool begins =
-      !whole.begin || (piece.begin && order->Compare(*whole.begin,
-                                                    *piece.begin) <= 0);
-  const bool ends =
-      !whole.end ||
-      (piece.end && order->Compare(*piece.end, *whole.end) <= 0);
-  return begins && ends;
 }
 
 }  // namespace

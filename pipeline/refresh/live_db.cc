@@ -222,6 +222,9 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
   }
   if (status.ok()) {
     status = CheckTablesReadable(file_system.get(), dir, description.release);
+    if (!status.ok()) {  // a swap by a clone does not read them
+      status = RefuseAsChunks(EndStateOf(status), MessageOf(status));
+    }
   }
   if (status.ok()) {
     status = ResolveObjects(description, registry, &descriptors);

@@ -35,8 +35,9 @@
 //     |   changed, keys known, not doubted, no    |
 //     |     range deletion there:      looked up  |
 //     |   anything else:                compared  |
-//   7 | which parts? As large as one table of the | RefreshSource::Cut()
-//     | target should be                          |
+//   7 | which parts? Rebuilt: 15/16 of a chunk.   | RefreshSource::Cut()
+//     | Compared: a quarter of the keys that fit  |
+//     | memory. Looked up: 2,048 to 65,536 keys   |
 //   8 | what does the target keep? What backs     | RefreshSource::Record()
 //     | each interval now, all files, and keys    | (also of a seed)
 //     | that only WALs hold                       |

@@ -51,7 +51,7 @@ uint64_t ComparedBytes(const PlanOrder& order, const TransferFamily& family) {
   const uint64_t by_entries =
       (entries == 0 ? kAssumedEntryBytes : bytes / entries) *
       kEntriesPerCompared;
-  const uint64_t most = order.request.chunk_bytes / 16 * 15;
+  const uint64_t most = MostPartBytes(order.request.chunk_bytes);
   return std::clamp(
       std::min(by_entries, bytes / (order.lanes * kPartsPerLane)),
       std::min(small, most), most);

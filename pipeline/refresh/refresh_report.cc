@@ -50,12 +50,11 @@ void RefreshTarget::TakeLevels() {
 
 Status RefreshTarget::WriteSummary(const Summary& summary) {
   return WriteDurably(disk(), dir_ + "/" + kLastTransferName,
-                      SummaryToJson(summary, "pull") + "\n");
+                      SummaryToJson(summary, summary.mode) + "\n");
 }
 
 void RefreshTarget::FillSummary(Summary* summary) const {
-  summary->mode = "refresh";
-  summary->visibility = "all";
+  summary->mode = PullModeName(PullMode::kRefresh);
   summary->target = dir_;
   summary->state = is_complete_ ? "complete" : "";
   summary->sequence_old = record_.sequence;

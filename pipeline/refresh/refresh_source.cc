@@ -57,7 +57,7 @@ Backings RefreshSource::BackingsOf(const TransferFamily& family,
                   files != nullptr ? files : &family.plan.files, evidence);
 }
 
-// Sets the family's segments and the keys that its chunks clear.
+// Sets the family's segments: what becomes of each interval.
 Status RefreshSource::Decide(const PlanOrder& order,
                              const TransferFamily& family) {
   // A record that is damaged, or of another build, tells nothing.
@@ -134,7 +134,7 @@ Status RefreshSource::FindChangesOf(const PlanOrder& order,
                           "': the application may use SingleDelete (" + where +
                           "), which would bring back the older value of a "
                           "key that a refresh in place has put above it; "
-                          "refresh by swap instead (--visibility swap)");
+                          "use sstferry swap instead");
   }
   families_[family.index].searched = true;
   if (order.request.compare != CompareMode::kFiles) {

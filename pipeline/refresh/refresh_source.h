@@ -46,7 +46,7 @@ class RefreshSource : public RefreshAtSource {
   }
 
  private:
-  // What is decided of a family.
+  // A family, and what was decided of it.
   struct Decided {
     rocksdb::Options delta_options;
     std::vector<PlanSegment> segments;  // until the family is cut

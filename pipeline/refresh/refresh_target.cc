@@ -89,7 +89,7 @@ bool Exists(rocksdb::FileSystem* file_system, const std::string& path) {
 
 RefreshTarget::RefreshTarget(const TargetInputs& inputs,
                              const OpenReplica& replica)
-    : PullTarget(inputs, kRefreshAllMode),
+    : PullTarget(inputs, kRefreshMode),
       replica_(replica),
       dir_(replica.db != nullptr ? replica.db->GetName()
                                  : inputs.options->target_dir),
@@ -240,8 +240,8 @@ Status RefreshTarget::CheckSingleDeletes(JudgedTarget* judged) const {
             "column family '" + family.name + "' of the target: " +
                 (table.name.empty() ? "a WAL" : table.name) +
                 " holds a SingleDelete, which would bring back the older value "
-                "of a key that a refresh in place has put above it; refresh by "
-                "swap instead (--visibility swap)");
+                "of a key that a refresh in place has put above it; use "
+                "sstferry swap instead");
       }
     }
   }
@@ -598,7 +598,7 @@ Status RefreshTarget::DropMissing() {
 
 Status RefreshTarget::Record(const Summary& summary) {
   Status status = DropMissing();
-  // One of another transfer than the covers counts as none.
+  // One of another transfer than the interval records counts as none.
   if (status.ok()) {
     status = WriteSourceRecord(disk(), dir_, plan());
   }

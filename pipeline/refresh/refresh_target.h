@@ -1,5 +1,5 @@
 // A database that holds yesterday's data and is made current while it is read,
-// all at once: Visibility::kAll.
+// all at once: PullMode::kRefresh.
 #pragma once
 
 #include <atomic>

@@ -25,8 +25,8 @@ constexpr milliseconds kDrainLimit{2000};
 // Limit of one target's frames: many more pings and answers than any sends.
 constexpr uint64_t kFramesAtOnce = 1000;
 constexpr uint64_t kFramesPerSecond = 100;
-// Bounds the covers of one target that asks for a refresh, about 100 bytes
-// each.
+// Bounds the interval records of one target that asks for a refresh, about 100
+// bytes each.
 constexpr uint64_t kMaxReplicaRecordBytes = 64u << 20;
 // A plan, which ends the need for that memory, takes seconds.
 constexpr milliseconds kRecordRetry{5000};
@@ -149,7 +149,7 @@ void ControlSession::Report(const Status& status) {
 
 Status ControlSession::Serve() {
   WaitLimit limit;
-  limit.idle = host_.options->peer_timeout;
+  limit.idle = host_.options->timeouts.peer;
   bool done = false;
   while (!done) {
     limit.until = transfer_ == nullptr || awaits_record_
@@ -505,7 +505,7 @@ void ControlSession::Tick() {
   uint64_t ticks = 0;
   std::optional<Clock::time_point> told;  // that it is over
   const uint64_t ping_every = std::max<uint64_t>(
-      1, host_.options->ping_interval / kTickInterval);
+      1, host_.options->timeouts.ping_interval() / kTickInterval);
   std::unique_lock<std::mutex> lock(mu_);
   while (
       !changed_.wait_for(lock, kTickInterval, [this] { return stopping_; })) {

@@ -50,10 +50,10 @@ class LaneSink : public ChunkSink {
   const OnPartEnd on_part_end_;
 
   PartRequest request_;
-  // Of the chunks sent completely as an answer to it:
+  // Counts of the chunks sent completely as an answer to it:
   Totals totals_;
   RangeDigest chain_;
-  // Of the chunk at hand:
+  // The chunk at hand:
   ChunkBegin begin_;
   uint64_t bytes_ = 0;  // of its file, up to what was sent
   ChunkDigest digest_;  // over the frames sent, from begin_.first_byte on

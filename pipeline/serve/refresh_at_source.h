@@ -1,4 +1,4 @@
-// What a refresh in place does at the source. refresh/ implements it; serve/
+// The part of a refresh in place at the source. refresh/ implements it; serve/
 // knows of a refresh no more than this.
 //
 // A plan has one, which is asked in this order:

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "format/nearest.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/base/start_thread.h"
 #include "pipeline/serve/admission.h"
@@ -261,8 +262,17 @@ class Server : public SourceServer {
         return Status::OK();
       }
     }
-    return MakeStatus(EndState::kRefused,
-                      "no database named '" + name + "' is served here");
+    std::vector<std::string> names;  // nothing is told of others
+    for (const ServedDatabase& served : options_.databases) {
+      if (MayRead(served.name, peer)) {
+        names.push_back(served.name);
+      }
+    }
+    const std::string nearest = DidYouMean(name, names);
+    return MakeStatus(
+        EndState::kRefused,
+        "no database named '" + name + "' is served here" +
+            (nearest.empty() ? "; sstferry ls lists the names" : nearest));
   }
 
   // Joins and removes sessions whose thread has ended.

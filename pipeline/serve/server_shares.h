@@ -18,7 +18,7 @@ namespace sstferry {
 // Ownership: outlives the transfers. Threads: any.
 class ServerShares {
  public:
-  // Of what targets remember and the server has not planned by yet.
+  // Bytes that targets remember and the server has not planned by yet.
   static constexpr uint64_t kMaxTargetBytes = 256u << 20;
 
   // `rate` in wire bytes a second; 0: no limit. `spool_bytes` and a quarter of

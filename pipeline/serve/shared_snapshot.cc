@@ -190,7 +190,7 @@ Status SharedSnapshot::Plan(const std::string& key,
     options.chunk_bytes = chunk_bytes;
     options.free_bytes = [directory = options.directory,
                           percent = serve_.min_free_percent] {
-      return FreeBytes(directory, percent);
+      return FreeBytesAbove(directory, percent);
     };
     fresh->parts = std::make_unique<PartStore>(std::move(options));
     made = std::move(fresh);

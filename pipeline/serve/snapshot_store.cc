@@ -18,6 +18,7 @@ using rocksdb::Status;
 // process shortens its leases by at most this, or by a quarter of them.
 constexpr uint64_t kRenewSeconds = 30;
 constexpr uint64_t kSweepTicks = 10;
+constexpr std::chrono::milliseconds kOtherProcessRetry{2000};
 
 double FreePercent(const std::string& directory) {
   struct statvfs info;
@@ -147,6 +148,11 @@ Status SnapshotStore::Adopt(const ServedDatabase& database,
     status = MakeStatus(EndState::kBusy,
                         "the snapshot of transfer " + ToHex(id) +
                             " is in use by another process");
+    const uint64_t most =
+        static_cast<uint64_t>(options_->other_process_limit.count());
+    if (SteadySeconds() - started_seconds_ < most) {
+      *retry_after = kOtherProcessRetry;
+    }
   }
   if (!status.ok()) {
     return status;

@@ -144,6 +144,7 @@ class SnapshotStore {
   void TickLoop();
 
   const ServeOptions* const options_;
+  const uint64_t started_seconds_ = SteadySeconds();
   ServerShares* const shares_;
   const LeasedSnapshots leased_;  // of dead processes
   RateLimitedLog log_;          // targets cause its lines

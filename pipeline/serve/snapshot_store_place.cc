@@ -31,7 +31,7 @@ void SnapshotStore::Evict(std::shared_ptr<Transfer> evicted) {
     evicted->Park(
         MakeStatus(EndState::kTooSlow,
                    "the target took no byte for " +
-                       std::to_string(options_->stall_timeout.count()) +
+                       std::to_string(options_->timeouts.stall.count()) +
                        " ms, and another transfer needed its place"),
         "source");
     Log(LogLevel::kInfo, "gave the place of transfer " + ToHex(id) + " of " +

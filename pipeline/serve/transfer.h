@@ -99,7 +99,7 @@ class Transfer {
   // timeout, unless it connected again within that time. It may resume.
   // REQUIRES: may_keep().
   void Detach(const rocksdb::Status& status, const std::string& where) {
-    connections_.Detach(status, where, serve_.stall_timeout);
+    connections_.Detach(status, where, serve_.timeouts.stall);
   }
   // Why the connected target was detached; OK: it was not.
   rocksdb::Status detached() const { return connections_.detached(); }
@@ -192,12 +192,12 @@ class Transfer {
   TransferCounters* counters() { return &counters_; }
   TransferPace* pace() { return &pace_; }
   std::chrono::milliseconds peer_timeout() const {
-    return serve_.peer_timeout;
+    return serve_.timeouts.peer;
   }
   // Limit of a lane's sends: a target that answers but takes no byte on any
   // lane for the stall timeout is too slow.
   WaitLimit send_limit() const {
-    return {serve_.stall_timeout, Clock::time_point::max(),
+    return {serve_.timeouts.stall, Clock::time_point::max(),
             &counters_.sst_bytes};
   }
   const OperatorRegistry& registry() const { return serve_.registry; }

@@ -25,8 +25,8 @@ class TransferPace {
   ServerShares* shares() { return shares_; }
   TokenBucket* rate_bucket() { return &rate_bucket_; }
   // Waits until so many bytes may pass the limit for all transfers together.
-  // These take turns, in small parts, whatever their number of lanes: each gets
-  // the same share of the bytes.
+  // The transfers take turns, in small parts, whatever their number of lanes:
+  // each gets the same share of the bytes.
   [[nodiscard]] rocksdb::Status TakeFromAll(uint64_t bytes);
   WireCompression compression() const { return compression_; }
   int compression_level() const { return compression_level_; }

@@ -54,7 +54,7 @@ TransferPlaces::iterator TransferPlaces::Replaceable(
   counts[key_of(owner)] = own;
   LookWhatMoved(now);
   const uint64_t deadline = static_cast<uint64_t>(
-      std::chrono::ceil<std::chrono::seconds>(options_->stall_timeout)
+      std::chrono::ceil<std::chrono::seconds>(options_->timeouts.stall)
           .count());
   // Most transfers of its peer, idle rather than connected, longest so.
   std::tuple<uint64_t, bool, uint64_t> best{own, false, 0};

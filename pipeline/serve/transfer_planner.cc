@@ -169,8 +169,8 @@ Status TransferPlanner::CheckNextTables(const FamilyDescription& family) {
     return RefuseAsChunks(EndState::kIncompatible, what);
   }
   plan_->opened.notes.push_back(what +
-                                ": once it has written some, only a clone by "
-                                "--visibility swap refreshes the replica");
+                                ": once it has written some, only sstferry "
+                                "swap by a clone refreshes the replica");
   return Status::OK();
 }
 

@@ -17,14 +17,14 @@ namespace {
 using rocksdb::Status;
 
 // An owner that replaces its MANIFEST does so in less time.
-constexpr std::chrono::milliseconds kPatience{2'000};
+constexpr std::chrono::milliseconds kMostWait{2'000};
 constexpr std::chrono::milliseconds kFactsPause{5};
 // Above this share of a database's bytes in tables of the last level it counts
 // as compacted. RocksDB's leveled compaction alone keeps it at about 90 %.
 constexpr double kCompactedShare = 0.95;
 
 Status ReadManifest(ManifestTail* manifest) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const auto end = std::chrono::steady_clock::now() + kMostWait;
   for (;;) {
     bool unused = false;
     const Status status = manifest->Follow(&unused);

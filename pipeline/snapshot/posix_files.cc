@@ -228,6 +228,36 @@ Status OwnerOf(const std::string& directory, uint32_t* uid) {
   return Status::OK();
 }
 
+namespace {
+
+// LevelDB has no OPTIONS file, and its tables another suffix.
+Status CheckIsRocksDb(const std::string& directory) {
+  std::vector<std::string> names;
+  RETURN_IF_ERROR(ListDirectory(directory, &names));
+  const auto any = [&names](auto matches) {
+    return std::any_of(names.begin(), names.end(), matches);
+  };
+  const auto has = [&](const char* suffix) {
+    return any([&](const std::string& name) { return name.ends_with(suffix); });
+  };
+  if (!any([](const std::string& name) { return name == "CURRENT"; })) {
+    return MakeStatus(
+        EndState::kSourceError,
+        "no CURRENT file in " + directory + ": this is not a RocksDB database");
+  }
+  return has(".ldb") && !has(".sst") && !any([](const std::string& name) {
+           return name.starts_with("OPTIONS-");
+         })
+             ? MakeStatus(EndState::kSourceError,
+                          directory +
+                              " is a LevelDB database: its tables are "
+                              ".ldb files, and sstferry reads those of "
+                              "RocksDB")
+             : Status::OK();
+}
+
+}  // namespace
+
 Status ResolveDatabase(const std::string& given, std::string* real) {
   namespace fs = std::filesystem;
   constexpr int kMaxLinks = 40;
@@ -277,7 +307,7 @@ Status ResolveDatabase(const std::string& given, std::string* real) {
                             "root, found one of uid " + std::to_string(of));
     }
   }
-  return status;
+  return status.ok() ? CheckIsRocksDb(*real) : status;
 }
 
 FileId FileIdOf(const std::string& path) {
@@ -533,7 +563,7 @@ Status WriteSmallFile(const std::string& path, const std::string& contents) {
   return WriteAll(file.get(), contents.data(), contents.size(), path);
 }
 
-uint64_t FreeBytes(const std::string& path, double kept_percent) {
+uint64_t FreeBytesAbove(const std::string& path, double kept_percent) {
   struct statvfs info;
   if (statvfs(path.c_str(), &info) != 0) {
     return UINT64_MAX;

@@ -57,9 +57,9 @@ Descriptor OpenOwnDirectoryIn(const Descriptor& parent,
 
 // Finds the real path of a database's directory.
 //   kSourceError  a symbolic link on the way is neither of the directory's
-//   owner
-//                 nor of root or this process: an application must not give
-//                 another one's database as its own.
+//                 owner nor of root or this process: an application must not
+//                 give another one's database as its own.
+//                 It is no directory, or not RocksDB's: the message says what.
 [[nodiscard]] rocksdb::Status ResolveDatabase(const std::string& given,
                                               std::string* real);
 
@@ -136,6 +136,6 @@ bool IsOnReadOnlyFileSystem(const std::string& path);
 
 // Bytes free for this user on the file system that holds `path`, above so much
 // of it.
-uint64_t FreeBytes(const std::string& path, double kept_percent = 0);
+uint64_t FreeBytesAbove(const std::string& path, double kept_percent = 0);
 
 }  // namespace sstferry

@@ -157,15 +157,7 @@ Status Snapshot::Create(const SnapshotOptions& options,
                         std::unique_ptr<Snapshot>* result) {
   SnapshotOptions resolved = options;
   // A symbolic link must not move the private directory to another file system.
-  Status status =
-      ResolveDatabase(options.database_dir, &resolved.database_dir);
-  std::error_code error;
-  if (status.ok() &&
-      !fs::exists(fs::path(resolved.database_dir) / "CURRENT", error)) {
-    status = MakeStatus(EndState::kSourceError,
-                        "no CURRENT file in " + resolved.database_dir +
-                            ": this is not a RocksDB database");
-  }
+  Status status = ResolveDatabase(options.database_dir, &resolved.database_dir);
   std::unique_ptr<PrivateDir> dir;
   if (status.ok()) {
     status = MakePrivateDir(resolved, &dir);

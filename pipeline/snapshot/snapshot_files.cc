@@ -141,7 +141,7 @@ Status SnapshotFiles::Round() {
 // Checks for twice the WAL bytes: the WALs are copied and flushed into tables.
 Status SnapshotFiles::CheckRoom() const {
   const uint64_t bytes = pinned_wals_->bytes();
-  const uint64_t free = bytes == 0 ? UINT64_MAX : FreeBytes(db_);
+  const uint64_t free = bytes == 0 ? UINT64_MAX : FreeBytesAbove(db_);
   return free / 2 >= bytes && free - 2 * bytes >= kReservedBytes
              ? Status::OK()
              : MakeStatus(EndState::kNoSpace,

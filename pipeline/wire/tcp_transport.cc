@@ -193,6 +193,11 @@ Status TcpDialer::Failed(const TcpAddress& address,
   std::string text = "connect " + Where(address) + ": " + ErrorText(error);
   if (error == ECONNREFUSED) {
     text += "; is `sstferry serve` running there?";
+    if (!IsLoopback(where_.host)) {
+      text +=
+          " It listens at 127.0.0.1 alone unless --listen names another "
+          "address";
+    }
   }
   return PeerGone(text);
 }

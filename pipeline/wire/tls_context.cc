@@ -112,13 +112,21 @@ Status TlsContext::LoadFiles() {
     RETURN_IF_ERROR(CheckReadable(option, *file));
   }
   SSL_CTX* const context = context_.get();
-  if (SSL_CTX_use_certificate_chain_file(context, files_.cert.c_str()) != 1) {
-    return Unusable("--tls-cert", files_.cert,
-                    "expected PEM certificates: " + Reason());
-  }
-  bool encrypted = false;
+  bool encrypted = false;  // nobody is asked for a passphrase
   SSL_CTX_set_default_passwd_cb(context, GiveNoPassphrase);
   SSL_CTX_set_default_passwd_cb_userdata(context, &encrypted);
+  if (SSL_CTX_use_certificate_chain_file(context, files_.cert.c_str()) != 1) {
+    const std::string reason = Reason();
+    // A file of keys alone is a PEM file without a certificate.
+    const bool holds_key =
+        SSL_CTX_use_PrivateKey_file(context, files_.cert.c_str(),
+                                    SSL_FILETYPE_PEM) == 1;
+    ERR_clear_error();
+    return Unusable("--tls-cert", files_.cert,
+                    holds_key ? "expected PEM certificates, found a private "
+                                "key; are --tls-cert and --tls-key exchanged?"
+                              : "expected PEM certificates: " + reason);
+  }
   const bool loaded = SSL_CTX_use_PrivateKey_file(context, files_.key.c_str(),
                                                   SSL_FILETYPE_PEM) == 1;
   SSL_CTX_set_default_passwd_cb_userdata(context, nullptr);

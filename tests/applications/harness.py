@@ -98,8 +98,8 @@ class Sstferry:
         words = self.version.split()
         return next(words[i + 1].strip(",;") for i, word in enumerate(words) if word.lower() == "rocksdb")
 
-    def pull(self, source, target, *options):
-        argv = [self.binary, "pull", source, target, "--json", "--progress", "never", "--log-level", "error",
+    def pull(self, source, target, *options, job="pull"):
+        argv = [self.binary, job, source, target, "--json", "--progress", "never", "--log-level", "error",
                 *options]
         try:
             done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True,

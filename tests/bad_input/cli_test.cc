@@ -97,7 +97,7 @@ TEST_CASE("Every bad address ends with its status and exit code",
   REQUIRE(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
   const auto silent = std::chrono::steady_clock::now();
   RequireEnd(RunJson({"pull", "sst://127.0.0.1:1/db", dir / "target",
-                      "--wait-for-source", "2s"}),
+                      "--timeout", "2s"}),
              "DEAD_PEER", 4, "is `sstferry serve` running there?");
   const auto waited = std::chrono::steady_clock::now() - silent;
   REQUIRE(waited >= std::chrono::seconds(1));
@@ -124,15 +124,14 @@ TEST_CASE("verify of a source that went on reports and ends with 4",
   const Ended ended = RunJson(verify);
   RequireEnd(ended, "CHANGED_SINCE", 4, "right was pulled from left");
   REQUIRE(ended.object["first_differences"].size() == 1);
-  REQUIRE(ended.object["next"] == "sstferry pull " + (dir / "source") + " " +
-                                      (dir / "target") +
-                                      " --mode refresh --verify");
+  REQUIRE(ended.object["next"] == "sstferry refresh " + (dir / "source") + " " +
+                                      (dir / "target") + " --verify");
   Process process(Sstferry(verify));
   REQUIRE(process.Wait() == 4);
   REQUIRE(process.out().find("changed since: 1 difference in 2001 left") == 0);
   REQUIRE(process.out().find("  \"default\": \"new\": only left\n") !=
           std::string::npos);
-  REQUIRE(process.out().find("\nnext: sstferry pull ") != std::string::npos);
+  REQUIRE(process.out().find("\nnext: sstferry refresh ") != std::string::npos);
   REQUIRE(process.err().find("sstferry verify: CHANGED_SINCE: ") !=
           std::string::npos);
   REQUIRE(process.err().find("info comparing left " + (dir / "source") +
@@ -201,12 +200,11 @@ TEST_CASE("serve --once ends with the code of the transfer that failed",
 }
 
 // A pull that is certainly under way, slowly.
-std::unique_ptr<Process> SlowPull(const std::string& url,
-                                  const ScratchDir& dir,
-                                  const std::string& limit = "--retry-for") {
+std::unique_ptr<Process> SlowPull(const std::string& url, const ScratchDir& dir,
+                                  const std::string& limit = "--timeout") {
   auto pull = std::make_unique<Process>(Sstferry(
       {"pull", url, dir / "target", "--max-rate", "200K", "--json",
-       "--progress", "json", "--progress-interval", "100ms", limit, "1s"}));
+       "--progress", "json", "--progress-interval", "100ms", limit, "2s"}));
   REQUIRE(pull->WaitForErr("\"transfer\""));
   return pull;
 }

@@ -74,7 +74,7 @@ struct Bench {
     server = std::make_unique<TestServer>(serve);
     PullOptions options = PullFrom(server->address(), dir / "target");
     options.file_system = disk;
-    options.peer_timeout = milliseconds(4000);
+    options.timeouts.peer = milliseconds(4000);
     return options;
   }
   // The pull and the source's report end so; who met it, and the other in its
@@ -144,7 +144,7 @@ TEST_CASE("Both ends of a pull give its end the same name",
   SECTION("TOO_SLOW: the source sends next to nothing") {
     bench.serve.max_rate_bytes_per_sec = 1000;
     PullOptions options = bench.Options();
-    options.stall_timeout = milliseconds(500);
+    options.timeouts.stall = milliseconds(500);
     bench.RequireEnd(RunPull(options), EndState::kTooSlow);
   }
   SECTION("CANCELLED: by the target") {
@@ -164,7 +164,7 @@ TEST_CASE("Both ends of a pull give its end the same name",
   SECTION("CANCELLED by the source, which the target waits for in vain") {
     bench.serve.max_rate_bytes_per_sec = 200'000;
     PullOptions options = bench.Options();
-    options.retry_for = milliseconds(500);
+    options.timeouts.retry = milliseconds(500);
     const std::unique_ptr<Operation> pull = MakePull(options);
     Summary summary;
     auto running = std::async(std::launch::async,
@@ -197,13 +197,12 @@ TEST_CASE("A link that goes silent is DEAD_PEER on both ends",
           "[bad_input][end_state]") {
   Bench bench;
   bench.serve.max_rate_bytes_per_sec = 300'000;
-  bench.serve.peer_timeout = milliseconds(1000);
-  bench.serve.ping_interval = milliseconds(500);
+  bench.serve.timeouts.peer = milliseconds(1000);
   PullOptions options = bench.Options();
   Relay relay(bench.server->address());
   options.source.port = relay.address().port;
-  options.peer_timeout = milliseconds(1000);
-  options.retry_for = milliseconds(0);
+  options.timeouts.peer = milliseconds(1000);
+  options.timeouts.retry = milliseconds(0);
   auto running =
       std::async(std::launch::async, [&] { return RunPull(options); });
   REQUIRE(relay.WaitForBytes(Relay::kToClient, 100'000));
@@ -268,7 +267,7 @@ TEST_CASE("Whatever end a source says is the pull's, with its words",
   const std::unique_ptr<FakeSource> source = LyingSource(lies);
   ScratchDir dir;
   PullOptions options = PullFrom(source->address(), dir / "target");
-  options.retry_for = milliseconds(0);
+  options.timeouts.retry = milliseconds(0);
   const Summary summary = RunPull(options);
   RequireTarget(summary, state);
   REQUIRE(MessageOf(summary.status).find("as the source says") !=

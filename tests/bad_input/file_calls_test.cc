@@ -222,19 +222,25 @@ TEST_CASE("No call of root in another account's place can be led elsewhere",
     REQUIRE(serve->WaitForOut("\n"));
     const std::string url = socket + ":db";
     place.Run({"pull", url, place.at("copy"), "--verify"});
-    place.Run({"pull", url, place.at("copy"), "--mode", "refresh"});
+    place.Run({"refresh", url, place.at("copy")});
     place.Run({"pull", url, place.at("clone"), "--method", "clone"});
-    const Words swap = {"pull", url, place.at("clone"), "--mode", "refresh",
-                        "--visibility", "swap", "--method", "clone",
-                        "--always-swap", "--before-swap", "true",
-                        "--after-swap", "true", "--metrics-file",
+    const Words swap = {"swap",
+                        url,
+                        place.at("clone"),
+                        "--method",
+                        "clone",
+                        "--always-swap",
+                        "--before-swap",
+                        "true",
+                        "--after-swap",
+                        "true",
+                        "--metrics-file",
                         place.roots("pull.prom")};
     place.Run(swap);
     place.Run({"pull", url, place.roots("copy"), "--snapshot", "latest"});
-    place.Run({"pull", url, place.roots("copy"), "--mode", "refresh"});
-    place.Run({"pull", url, place.roots("copy"), "--replace", "--method",
-               "clone"});
-    place.Run({"plan", url, place.at("copy"), "--mode", "refresh"});
+    place.Run({"refresh", url, place.roots("copy")});
+    place.Run({"swap", url, place.roots("copy"), "--method", "clone"});
+    place.Run({"plan", "refresh", url, place.at("copy")});
     // Killed while it moves data: its snapshot stays.
     const std::unique_ptr<Process> pull = place.Start(
         {"pull", url, place.roots("killed"), "--max-rate", "20k",

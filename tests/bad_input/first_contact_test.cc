@@ -67,7 +67,7 @@ class Warnings {
 
 PullOptions PullPatiently(const HostPort& where, const std::string& target) {
   PullOptions options = PullFrom(where, target);
-  options.retry_for = milliseconds(600'000);
+  options.timeouts.retry = milliseconds(600'000);
   return options;
 }
 
@@ -88,7 +88,7 @@ TEST_CASE("A source that refuses connections is told of at once, and waited "
   ScratchDir dir;
   Warnings warnings;
   PullOptions options = PullPatiently(PortOfNobody(), dir / "target");
-  options.wait_for_source = milliseconds(1500);
+  options.timeouts.first_answer = milliseconds(1500);
   options.log = warnings.log();
   const std::unique_ptr<Operation> pull = MakePull(options);
   Summary summary;
@@ -115,7 +115,7 @@ TEST_CASE("Each change of the reason why a source is not reached is logged",
   std::atomic<int> closed{0};
   auto source = std::make_unique<FakeSource>([&](Channel*) { ++closed; });
   PullOptions options = PullPatiently(source->address(), dir / "target");
-  options.wait_for_source = milliseconds(4000);
+  options.timeouts.first_answer = milliseconds(4000);
   options.log = warnings.log();
   auto running =
       std::async(std::launch::async, [&] { return RunPull(options); });
@@ -151,7 +151,7 @@ TEST_CASE("A peer that does not speak the protocol ends a pull in seconds",
   HostPort where;
   REQUIRE_OK(ParseHostPort(listener->address(), &where));
   PullOptions options = PullPatiently(where, dir / "target");
-  options.wait_for_source = milliseconds(2000);
+  options.timeouts.first_answer = milliseconds(2000);
   const auto start = std::chrono::steady_clock::now();
   const Summary summary = RunPull(options);
   listener->Close();
@@ -181,8 +181,8 @@ TEST_CASE("A pull that is resumed waits no longer for its source's first "
   options.lanes = 1;  // or all chunks may be unfinished at the cut
   REQUIRE(EndStateOf(RunPull(options).status) == EndState::kDeadPeer);
   options.source = AddressAt(PortOfNobody());
-  options.retry_for = milliseconds(600'000);
-  options.wait_for_source = milliseconds(500);
+  options.timeouts.retry = milliseconds(600'000);
+  options.timeouts.first_answer = milliseconds(500);
   RequireNotReached(RunPull(options), "connection refused");
   relay.CutAfter(Relay::kToClient, Relay::kNever);
   options.source = AddressAt(relay.address());
@@ -229,7 +229,7 @@ TEST_CASE("A host name that nobody knows is DEAD_PEER, and named",
           "[bad_input][first_contact]") {
   ScratchDir dir;
   PullOptions options = PullPatiently({"no-such-host", 7420}, dir / "target");
-  options.wait_for_source = milliseconds(500);
+  options.timeouts.first_answer = milliseconds(500);
   g_name_error = EAI_NONAME;
   g_name_errors = 1000;
   const Summary summary = RunPull(options);

@@ -63,7 +63,7 @@ TEST_CASE("Frames that are announced and never come take little memory",
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
   ServeOptions serve = ServeSample(dir / "source");
-  serve.peer_timeout = milliseconds(60'000);
+  serve.timeouts.peer = milliseconds(60'000);
   TestServer server(serve);
   std::string hello;
   Encode(MakeHello(), &hello);

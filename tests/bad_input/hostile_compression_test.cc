@@ -24,8 +24,8 @@ using std::chrono::milliseconds;
 PullOptions PullFromPeer(const HostPort& where, const ScratchDir& dir) {
   PullOptions options = PullFrom(where, dir / "target");
   options.compression = WireCompression::kZstd;
-  options.connect_timeout = milliseconds(2000);
-  options.peer_timeout = milliseconds(2000);
+  options.timeouts.connect = milliseconds(2000);
+  options.timeouts.peer = milliseconds(2000);
   return options;
 }
 

@@ -161,6 +161,7 @@ TEST_CASE("A directory that became a link after it was resolved is not read",
           "[source][hostile]") {
   const ScratchDir dir;
   fs::create_directories(dir / "app/source");
+  WriteBytes(dir / "app/source/CURRENT", "MANIFEST-000005\n");
   WriteBytes(dir / "app/source/OPTIONS-000007", "text");
   std::string real;
   REQUIRE_OK(ResolveDatabase(dir / "app/../app/source/", &real));

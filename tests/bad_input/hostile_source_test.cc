@@ -13,8 +13,8 @@ namespace {
 
 PullOptions PullFromPeer(const FakeSource& source, const ScratchDir& dir) {
   PullOptions options = PullFrom(source.address(), dir / "target");
-  options.connect_timeout = std::chrono::milliseconds(2000);
-  options.peer_timeout = std::chrono::milliseconds(2000);
+  options.timeouts.connect = std::chrono::milliseconds(2000);
+  options.timeouts.peer = std::chrono::milliseconds(2000);
   return options;
 }
 
@@ -405,7 +405,7 @@ TEST_CASE("Pull of something that is no sstferry says so",
     HostPort where;
     REQUIRE_OK(ParseHostPort(listener->address(), &where));
     PullOptions options = PullFrom(where, dir / "target");
-    options.connect_timeout = std::chrono::milliseconds(500);
+    options.timeouts.connect = std::chrono::milliseconds(500);
     const Summary summary = RunPull(options);
     thread.join();
     INFO(stranger.what << ": " << summary.status.ToString());

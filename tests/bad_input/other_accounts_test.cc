@@ -116,7 +116,7 @@ TEST_CASE("Root writes nothing where another account may change a name",
           "[bad_input][accounts]") {
   if (!IsRoot()) return;
   const bool plans = GENERATE(false, true);
-  const bool replaces = GENERATE(false, true);
+  const bool swaps = GENERATE(false, true);
   Places places;
   std::string target = places.app + "/target";
   SECTION("the parent is another's") {}
@@ -142,7 +142,7 @@ TEST_CASE("Root writes nothing where another account may change a name",
     target = places.dir / "group/target";
   }
   PullOptions options = places.Options(target);
-  options.replace = replaces;
+  options.mode = swaps ? PullMode::kSwap : PullMode::kPull;
   Summary summary;
   const rocksdb::Status status =
       (plans ? MakePlan(options) : MakePull(options))->Run(&summary);
@@ -176,7 +176,7 @@ TEST_CASE("Root works where nobody else may change a name",
   for (const char* name : {"last_transfer.json.tmp", "sstferry.health.tmp"}) {
     fs::create_symlink(places.secret, target + "/" + name);
   }
-  refresh.visibility = Visibility::kSwap;
+  refresh.mode = PullMode::kSwap;
   refresh.always_swap = true;
   const rocksdb::Status swapped = MakePull(refresh)->Run(&summary);
   INFO(swapped.ToString());
@@ -376,9 +376,10 @@ TEST_CASE(
   Places places;
   const ServeProcess server({"--db", "db=" + (places.dir / "source")});
   const std::string target = places.app + "/target";
-  const auto run = [&](std::vector<std::string> more) {
-    std::vector<std::string> words = {"pull", server.url(), target,
-                                      "--progress", "never"};
+  const auto run = [&](const std::string& job,
+                       const std::vector<std::string>& more) {
+    std::vector<std::string> words = {job, server.url(), target, "--progress",
+                                      "never"};
     words.insert(words.end(), more.begin(), more.end());
     Process pull(Sstferry(words));
     const int code = pull.Wait();
@@ -388,36 +389,33 @@ TEST_CASE(
   const std::string config = places.victim + "/config.toml";
   WriteBytes(config, "log-level = \"warning\"\n");
   chmod(config.c_str(), 0600);
-  run({"--config", config});
+  run("pull", {"--config", config});
   REQUIRE(OwnerOf(target) == kOther);
   REQUIRE(OwnerOf(target + "/CURRENT") == kOther);
   const std::string said = places.victim + "/said";
   const std::string metrics = places.victim + "/metrics.prom";
-  run({"--mode", "refresh", "--visibility", "swap", "--always-swap",
-                           "--method", "clone",
-       "--before-swap", "id -u >> " + said, "--after-swap",
-       "id -u >> " + said + "; echo $SSTFERRY_EXCHANGED >> " + said,
-       "--metrics-file", metrics});
+  run("swap", {"--always-swap", "--method", "clone", "--before-swap",
+               "id -u >> " + said, "--after-swap",
+               "id -u >> " + said + "; echo $SSTFERRY_EXCHANGED >> " + said,
+               "--metrics-file", metrics});
   REQUIRE(BytesOf(said) == "0\n0\nyes\n");
   REQUIRE(OwnerOf(metrics) == 0);
   REQUIRE(BytesOf(metrics).find("sstferry_pull_runs_total") !=
           std::string::npos);
-  run({"--mode", "refresh"});  // in place
+  run("refresh", {});
   REQUIRE(OwnerOf(target + "/last_transfer.json") == kOther);
   REQUIRE_FALSE(fs::exists(target + ".sstferry"));
   SECTION("and a failed hook ends it") {
-    Process pull(Sstferry({"pull", server.url(), target, "--mode", "refresh",
-                           "--visibility", "swap", "--always-swap",
-                           "--method", "clone",
-                           "--before-swap", "exit 7"}));
+    Process pull(Sstferry({"swap", server.url(), target, "--always-swap",
+                           "--method", "clone", "--before-swap", "exit 7"}));
     REQUIRE(pull.Wait() == 1);
     REQUIRE(pull.err().find("ended with code 7") != std::string::npos);
   }
   SECTION("and so does a signal, with the hook that runs") {
-    Process pull(Sstferry(
-        {"pull", server.url(), target, "--mode", "refresh", "--visibility",
-         "swap", "--always-swap", "--method", "clone", "--before-swap",
-         "echo runs > " + places.victim + "/runs; sleep 600"}));
+    Process pull(
+        Sstferry({"swap", server.url(), target, "--always-swap", "--method",
+                  "clone", "--before-swap",
+                  "echo runs > " + places.victim + "/runs; sleep 600"}));
     while (!fs::exists(places.victim + "/runs")) {
     }
     pull.Signal(SIGTERM);
@@ -431,7 +429,7 @@ TEST_CASE(
          {"last_transfer.json.tmp", "sstferry.intervals.tmp"}) {
       fs::create_symlink(places.secret, target + "/" + name);
     }
-    Process pull(Sstferry({"pull", server.url(), target, "--mode", "refresh"}));
+    Process pull(Sstferry({"refresh", server.url(), target}));
     REQUIRE(pull.Wait() != 0);
     places.RequireUntouched();
   }

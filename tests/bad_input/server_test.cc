@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 
 PullOptions PullFromServer(const HostPort& where, const std::string& target) {
   PullOptions options = PullFrom(where, target);
-  options.peer_timeout = milliseconds(2000);
+  options.timeouts.peer = milliseconds(2000);
   return options;
 }
 
@@ -379,14 +379,13 @@ TEST_CASE("A peer that vanishes without a word is dead within two intervals",
           "[bad_input][end_state]") {
   Bench bench([](ServeOptions options) {
     options.max_rate_bytes_per_sec = 300'000;
-    options.peer_timeout = milliseconds(1000);
-    options.ping_interval = milliseconds(500);
+    options.timeouts.peer = milliseconds(1000);
     return options;
   });
   Relay relay(bench.server->address());
   PullOptions options =
       PullFromServer(relay.address(), bench.dir / "target");
-  options.peer_timeout = milliseconds(1000);
+  options.timeouts.peer = milliseconds(1000);
   std::future<Summary> pull = std::async(
       std::launch::async, [&options] { return RunPull(options); });
   REQUIRE(relay.WaitForBytes(Relay::kToClient, 100'000));
@@ -415,7 +414,7 @@ TEST_CASE("A cancelled pull ends in any phase and tells the source",
   Relay relay(bench.server->address());
   PullOptions options =
       PullFromServer(relay.address(), bench.dir / "target");
-  options.peer_timeout = milliseconds(20'000);
+  options.timeouts.peer = milliseconds(20'000);
   const bool stall = GENERATE(true, false);
   const std::unique_ptr<Operation> pull = MakePull(options);
   Summary summary;
@@ -449,7 +448,7 @@ TEST_CASE("A pull that waits for a silent source can be cancelled",
     ReceiveEnd(channel).PermitUncheckedError();
   });
   PullOptions options = PullFromServer(source.address(), dir / "target");
-  options.connect_timeout = milliseconds(60'000);
+  options.timeouts.connect = milliseconds(60'000);
   const std::unique_ptr<Operation> pull = MakePull(options);
   Summary summary;
   std::future<rocksdb::Status> run = std::async(

@@ -39,7 +39,7 @@ TEST_CASE("Pull gives up on a source that is there and does nothing",
   const std::unique_ptr<FakeSource> source = LyingSource(lies);
   PullOptions options = PullOf(*source, dir);
   options.verify = verify;
-  options.stall_timeout = milliseconds(300);
+  options.timeouts.stall = milliseconds(300);
   RequireTooSlow(RunPull(options).status, "read and sent nothing for 300 ms");
   REQUIRE_FALSE(std::filesystem::exists(dir / "target"));
 }
@@ -75,8 +75,8 @@ TEST_CASE("Every wait of a pull ends, whatever its source withholds",
   const std::unique_ptr<FakeSource> source = LyingSource(lies);
   PullOptions options = PullOf(*source, dir);
   options.verify = withheld.verify;
-  options.stall_timeout = milliseconds(by_deadline ? 60'000 : 400);
-  options.connect_timeout = options.stall_timeout;
+  options.timeouts.stall = milliseconds(by_deadline ? 60'000 : 400);
+  options.timeouts.connect = options.timeouts.stall;
   options.deadline = milliseconds(by_deadline ? 400 : 0);
   const auto start = std::chrono::steady_clock::now();
   const Summary summary = RunPull(options);
@@ -95,14 +95,14 @@ TEST_CASE("Status and plan end, though their source does not answer",
   SECTION("status") {
     StatusOptions options;
     options.where = AddressAt(source->address());
-    options.stall_timeout = milliseconds(300);
+    options.timeouts.stall = milliseconds(300);
     StatusReport report;
     RequireTooSlow(MakeStatusQuery(options)->Run(&report), "for 300 ms");
   }
   SECTION("plan, by its stall timeout") {
     PullOptions options;
     options.source = AddressAt(source->address(), GENERATE("", "db"));
-    options.stall_timeout = milliseconds(300);
+    options.timeouts.stall = milliseconds(300);
     Summary summary;
     RequireTooSlow(MakePlan(options)->Run(&summary), "for 300 ms");
   }
@@ -138,7 +138,7 @@ TEST_CASE("A source that reads while it plans is waited for",
   };
   const std::unique_ptr<FakeSource> source = LyingSource(lies);
   PullOptions options = PullOf(*source, dir);
-  options.stall_timeout = kStall;
+  options.timeouts.stall = kStall;
   REQUIRE(EndStateOf(RunPull(options).status) == EndState::kSourceError);
 }
 
@@ -163,7 +163,7 @@ TEST_CASE("Pull waits for a source that reads and finds nothing to send",
   const std::unique_ptr<FakeSource> source = LyingSource(lies);
   PullOptions options = PullOf(*source, dir);
   options.lanes = 1;
-  options.stall_timeout = kStall;
+  options.timeouts.stall = kStall;
   REQUIRE_OK(RunPull(options).status);
 }
 
@@ -174,7 +174,7 @@ TEST_CASE("Verify gives up on a side that is there and does nothing",
   VerifyOptions options;
   options.left = AddressAt(left->address());
   options.right = AddressAt(right->address());
-  options.stall_timeout = milliseconds(300);
+  options.timeouts.stall = milliseconds(300);
   Summary summary;
   RequireTooSlow(MakeVerify(options)->Run(&summary),
                  "read and sent nothing for 300 ms");
@@ -187,8 +187,8 @@ TEST_CASE("Server gives up on a target that is there and takes nothing",
   shape.entries = 24'000;  // more than sockets hold
   MakeSampleDatabase(dir / "source", shape);
   ServeOptions serve = ServeSample(dir / "source");
-  serve.stall_timeout = milliseconds(500);
-  serve.peer_timeout = milliseconds(20'000);
+  serve.timeouts.stall = milliseconds(500);
+  serve.timeouts.peer = milliseconds(20'000);
   TestServer server(serve);
   std::unique_ptr<Channel> control;
   std::unique_ptr<Channel> lane;

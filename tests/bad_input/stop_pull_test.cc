@@ -29,8 +29,8 @@ using std::chrono::steady_clock;
 PullOptions PullOver(const HostPort& where, const ScratchDir& dir) {
   PullOptions options = PullFrom(where, dir / "target");
   // Only the cancellation may end it.
-  options.connect_timeout = milliseconds(120'000);
-  options.peer_timeout = milliseconds(120'000);
+  options.timeouts.connect = milliseconds(120'000);
+  options.timeouts.peer = milliseconds(120'000);
   return options;
 }
 
@@ -134,7 +134,7 @@ TEST_CASE("What waits for a source's snapshot, or for a place there, can be "
   VerifyOptions verify;
   verify.left = options.source;
   verify.right.directory = dir / "right";
-  verify.peer_timeout = options.peer_timeout;
+  verify.timeouts.peer = options.timeouts.peer;
   if (kind == kVerify) {
     MakeSampleDatabase(dir / "right");
   }

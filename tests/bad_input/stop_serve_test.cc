@@ -29,8 +29,8 @@ ServeOptions Patient(const std::string& directory) {
   ServeOptions options = ServeSample(directory);
   options.handshake_timeout = milliseconds(120'000);
   options.request_timeout = milliseconds(120'000);
-  options.peer_timeout = milliseconds(120'000);
-  options.stall_timeout = milliseconds(120'000);
+  options.timeouts.peer = milliseconds(120'000);
+  options.timeouts.stall = milliseconds(120'000);
   return options;
 }
 

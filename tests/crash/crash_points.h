@@ -11,21 +11,18 @@
 namespace sstferry {
 
 enum class Scenario {
-  kFresh,     // a first pull to a place where nothing is
-  kAgain,     // one that goes on with a pull killed in its middle, whose
-              // journal has a torn tail
-  kRestart,   // the same with --restart
-  kUnsynced,  // a first pull with --durability none
-  kReplace,   // --replace of a database
-  kRecorded,  // --replace after a pull that was killed before the exchange
-  kFinish,    // --replace after a pull that was killed inside the exchange
-  kInPlace,   // --mode refresh of yesterday's copy
-  kSwap,      // --mode refresh --visibility swap of a database
-  kSwapFirst, // the same of nothing
-  kSwapOwed,  // the same after one that was killed inside the exchange
-  kClone,     // --method clone to a place where nothing is
+  kFresh,          // a first pull to a place where nothing is
+  kAgain,          // one that goes on with a pull killed in its middle, whose
+                   // journal has a torn tail
+  kRestart,        // the same with --restart
+  kUnsynced,       // a first pull with --durability none
+  kInPlace,        // a refresh of yesterday's copy
+  kSwap,           // a swap of a database
+  kSwapFirst,      // the same of nothing
+  kSwapOwed,       // the same after one that was killed inside the exchange
+  kClone,          // --method clone to a place where nothing is
   kCloneUnsynced,  // the same with --durability none
-  kCloneReplace,   // --method clone --replace of an older copy
+  kCloneSwap,      // swap --method clone of an older copy
 };
 
 const char* NameOf(Scenario scenario);

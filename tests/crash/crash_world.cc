@@ -34,18 +34,11 @@ std::string Setting(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-bool Replaces(Scenario scenario) {
-  return scenario == Scenario::kReplace || scenario == Scenario::kRecorded ||
-         scenario == Scenario::kFinish ||
-         scenario == Scenario::kCloneReplace;
-}
-
 bool Refreshes(Scenario scenario) { return scenario == Scenario::kInPlace; }
 
 bool Clones(Scenario scenario) {
-  return scenario == Scenario::kClone ||
-         scenario == Scenario::kCloneUnsynced ||
-         scenario == Scenario::kCloneReplace;
+  return scenario == Scenario::kClone || scenario == Scenario::kCloneUnsynced ||
+         scenario == Scenario::kCloneSwap;
 }
 
 bool Defers(Scenario scenario) {
@@ -61,17 +54,21 @@ void MakeClone(PullOptions* options) {
 
 bool Swaps(Scenario scenario) {
   return scenario == Scenario::kSwap || scenario == Scenario::kSwapFirst ||
-         scenario == Scenario::kSwapOwed;
+         scenario == Scenario::kSwapOwed || scenario == Scenario::kCloneSwap;
+}
+
+// Those to which a database has been served.
+bool HasOld(Scenario scenario) {
+  return Swaps(scenario) && scenario != Scenario::kSwapFirst;
 }
 
 // Of an application that notes in a file when it is stopped and started.
-void MakeRefresh(const std::string& hooks, PullOptions* options) {
+void MakeSwap(const std::string& hooks, PullOptions* options) {
   const auto note = [hooks](const char* line) {
     std::ofstream(hooks, std::ios::app) << line << "\n";
     return rocksdb::Status::OK();
   };
-  options->mode = PullMode::kRefresh;
-  options->visibility = Visibility::kSwap;
+  options->mode = PullMode::kSwap;
   options->adopt = true;
   options->delete_rate_bytes_per_sec = 3'276'800;  // in pieces of 64 KiB
   options->before_swap = [note](const SwapEvent&) { return note("stop"); };
@@ -130,8 +127,7 @@ bool HoldsChunks(Scenario scenario, const Crash& crash) {
       "UnitStore:RecordsSynced",  "FinishClone:OptionsWritten",
       "FinishClone:ManifestWritten", "CloneTarget:CurrentWritten",
       "Puller:BeforeSwapDone"};
-  return scenario != Scenario::kFinish && !Refreshes(scenario) &&
-         points.count(crash.point) != 0 &&
+  return !Refreshes(scenario) && points.count(crash.point) != 0 &&
          (!Defers(scenario) || crash.how == "kill");
 }
 
@@ -156,8 +152,6 @@ TEST_CASE("child: a pull that crashes", "[.child]") {
   options = PullFrom(Setting("SSTFERRY_TEST_SOURCE"),
                      Setting("SSTFERRY_TEST_ROOT") + "/target");
   options.snapshot_ttl = std::chrono::hours(1);
-  options.replace = Setting("SSTFERRY_TEST_REPLACE") == "yes";
-  options.adopt = options.replace;
   options.restart = Setting("SSTFERRY_TEST_RESTART") == "yes";
   options.durability = Setting("SSTFERRY_TEST_DURABILITY") == "none"
                            ? Durability::kNone
@@ -169,7 +163,7 @@ TEST_CASE("child: a pull that crashes", "[.child]") {
     MakeClone(&options);
   }
   if (!Setting("SSTFERRY_TEST_HOOKS").empty()) {
-    MakeRefresh(Setting("SSTFERRY_TEST_HOOKS"), &options);
+    MakeSwap(Setting("SSTFERRY_TEST_HOOKS"), &options);
   }
   const std::string how = Setting("SSTFERRY_TEST_HOW");
   const uint64_t seed = std::stoull(Setting("SSTFERRY_TEST_SEED"));
@@ -215,8 +209,6 @@ CrashWorld::CrashWorld() {
 PullOptions CrashWorld::Options(Scenario scenario) const {
   PullOptions options = PullFrom(source(), target());
   options.snapshot_ttl = std::chrono::hours(1);
-  options.replace = Replaces(scenario);
-  options.adopt = options.replace;
   if (Refreshes(scenario)) {
     MakeInPlace(&options);
   }
@@ -227,7 +219,7 @@ PullOptions CrashWorld::Options(Scenario scenario) const {
     MakeClone(&options);
   }
   if (Swaps(scenario)) {
-    MakeRefresh(hooks(), &options);
+    MakeSwap(hooks(), &options);
   }
   return options;
 }
@@ -236,8 +228,7 @@ void CrashWorld::Prepare(Scenario scenario) {
   fs::remove_all(root());
   fs::create_directory(root());
   fs::remove(hooks());
-  if (Replaces(scenario) || scenario == Scenario::kSwap ||
-      scenario == Scenario::kSwapOwed) {
+  if (HasOld(scenario)) {
     fs::copy(OldOf(scenario), target(), fs::copy_options::recursive);
   }
   if (Refreshes(scenario)) {
@@ -247,10 +238,7 @@ void CrashWorld::Prepare(Scenario scenario) {
     REQUIRE(Die(Scenario::kFresh, {"Ingestor:Ingested", 1, "kill", 1}));
     std::ofstream(root() + "/target.sstferry/journal", std::ios::app)
         << "torn";
-  } else if (scenario == Scenario::kRecorded) {
-    REQUIRE(Die(scenario, {"Workspace:ExchangeRecorded", 1, "kill", 1}));
-  } else if (scenario == Scenario::kFinish ||
-             scenario == Scenario::kSwapOwed) {
+  } else if (scenario == Scenario::kSwapOwed) {
     REQUIRE(Die(scenario, {"Workspace:Exchanged", 1, "kill", 1}));
   }
 }
@@ -267,7 +255,7 @@ std::map<std::string, uint64_t> CrashWorld::CountHits(Scenario scenario) {
   TEST_SetFaultHook(nullptr);
   REQUIRE_OK(summary.status);
   if (Clones(scenario)) {
-    const bool reuses = scenario == Scenario::kCloneReplace;
+    const bool reuses = scenario == Scenario::kCloneSwap;
     REQUIRE((summary.files_reused > 0) == reuses);
     REQUIRE((reuses || summary.chunks_cloned > summary.files_cloned));
     return hits;
@@ -287,10 +275,8 @@ bool CrashWorld::Die(Scenario scenario, const Crash& crash) {
        {"SSTFERRY_TEST_SEED", std::to_string(crash.seed)},
        {"SSTFERRY_TEST_SOURCE", source()},
        {"SSTFERRY_TEST_ROOT", root()},
-       {"SSTFERRY_TEST_REPLACE", options.replace ? "yes" : "no"},
        {"SSTFERRY_TEST_RESTART", options.restart ? "yes" : "no"},
-       {"SSTFERRY_TEST_MODE",
-        Refreshes(scenario) ? NameOf(scenario) : "seed"},
+       {"SSTFERRY_TEST_MODE", Refreshes(scenario) ? NameOf(scenario) : "pull"},
        {"SSTFERRY_TEST_METHOD", Clones(scenario) ? "clone" : "ingest"},
        {"SSTFERRY_TEST_HOOKS", Swaps(scenario) ? hooks() : ""},
        {"SSTFERRY_TEST_DURABILITY",
@@ -315,12 +301,11 @@ void CrashWorld::RequireTargetWhole(Scenario scenario, const Crash& crash) {
       "Workspace:OldRetired",  "PacedRemoval:Entering",
       "PacedRemoval:FileCut",
       "PacedRemoval:FileRemoved"};
-  const bool published = after.count(crash.point) != 0 ||
-                         scenario == Scenario::kFinish ||
-                         scenario == Scenario::kSwapOwed;
+  const bool published =
+      after.count(crash.point) != 0 || scenario == Scenario::kSwapOwed;
   if (!fs::exists(target())) {
     REQUIRE_FALSE(published);
-    REQUIRE_FALSE(Replaces(scenario));
+    REQUIRE_FALSE(HasOld(scenario));
     return;
   }
   const auto entries = EntriesOf(target());
@@ -329,7 +314,7 @@ void CrashWorld::RequireTargetWhole(Scenario scenario, const Crash& crash) {
     REQUIRE((is_new || entries == before_));
     return;
   }
-  const bool was_there = Replaces(scenario) || scenario == Scenario::kSwap;
+  const bool was_there = HasOld(scenario);
   REQUIRE((is_new || (was_there && !published &&
                       entries == EntriesOf(OldOf(scenario)))));
 }
@@ -344,15 +329,14 @@ void CrashWorld::RequireNextPullCompletes(Scenario scenario,
   TEST_SetBootId("");
   INFO(summary.status.ToString());
   // "is complete", or "is not empty" when the workspace was gone nearly.
-  const bool was_complete =
-      EndStateOf(summary.status) == EndState::kRefused &&
-      summary.status.ToString().find("--replace builds a new database") !=
-          std::string::npos;
-  REQUIRE((summary.status.ok() || (was_complete && !Replaces(scenario))));
+  const bool was_complete = EndStateOf(summary.status) == EndState::kRefused &&
+                            summary.status.ToString().find(
+                                "run: sstferry refresh ") != std::string::npos;
+  REQUIRE((summary.status.ok() || (was_complete && !Swaps(scenario))));
   if (summary.status.ok() && HoldsChunks(scenario, crash)) {
     REQUIRE(summary.chunks_resumed > 0);
   }
-  if (summary.status.ok() && scenario == Scenario::kCloneReplace) {
+  if (summary.status.ok() && scenario == Scenario::kCloneSwap) {
     REQUIRE(summary.files_reused > 0);
   }
   test::Expectation expected;
@@ -368,22 +352,7 @@ void CrashWorld::RequireNextPullCompletes(Scenario scenario,
     REQUIRE(BytesOf(target() + "/" + kOwn) == "own");
     REQUIRE(fs::status(target() + "/" + kOwn).permissions() == kOwnMode);
   }
-  size_t olds = 0;
-  for (const std::string& name : NamesOf(root())) {
-    if (name == "target") {
-      continue;
-    }
-    INFO(name);
-    REQUIRE(name.rfind("target.old-", 0) == 0);
-    REQUIRE(Replaces(scenario));
-    const auto entries = EntriesOf(root() + "/" + name);
-    if (entries == EntriesOf(OldOf(scenario))) {
-      olds++;
-    } else {
-      REQUIRE(entries == EntriesOf(source()));
-    }
-  }
-  REQUIRE(olds == (Replaces(scenario) ? 1 : 0));
+  REQUIRE(NamesOf(root()) == std::vector<std::string>{"target"});
   // A pull that died before it had written down what it had asked for, or that
   // was dropped, leaves a snapshot that its lease ends.
   for (const std::string& name : NamesOf(dir_.path())) {

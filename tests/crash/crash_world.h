@@ -50,9 +50,9 @@ class CrashWorld {
   bool Die(Scenario scenario, const Crash& crash);
   void RequireServed();
   std::string hooks() const { return dir_ / "hooks"; }
-  // What --replace or a swap replaces.
+  // What a swap replaces.
   std::string OldOf(Scenario scenario) const {
-    return dir_ / (scenario == Scenario::kCloneReplace ? "older" : "old");
+    return dir_ / (scenario == Scenario::kCloneSwap ? "older" : "old");
   }
 
   ScratchDir dir_;

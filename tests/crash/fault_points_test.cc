@@ -143,8 +143,7 @@ TEST_CASE("A pull writes, renames and removes through its file system alone",
   CrashWorld world;
   for (const Scenario scenario :
        {Scenario::kFresh, Scenario::kAgain, Scenario::kRestart,
-        Scenario::kUnsynced, Scenario::kReplace, Scenario::kRecorded,
-        Scenario::kFinish, Scenario::kInPlace, Scenario::kSwap,
+        Scenario::kUnsynced, Scenario::kInPlace, Scenario::kSwap,
         Scenario::kSwapFirst, Scenario::kSwapOwed, Scenario::kClone}) {
     INFO(NameOf(scenario));
     world.Prepare(scenario);

@@ -24,11 +24,16 @@ Status Parsed(Status (*parse)(const Words&, Arguments*), const Words& words) {
 
 Status ParseAny(const std::string& command, const Words& words) {
   if (command == "serve") return Parsed(ParseServe, words);
-  if (command == "pull") return Parsed(ParsePull, words);
+  PullArguments pull;
+  if (command == "pull") return ParsePull(PullMode::kPull, words, &pull);
+  if (command == "refresh") return ParsePull(PullMode::kRefresh, words, &pull);
+  if (command == "swap") return ParsePull(PullMode::kSwap, words, &pull);
   if (command == "plan") return Parsed(ParsePlan, words);
   if (command == "verify") return Parsed(ParseVerify, words);
   if (command == "status") return Parsed(ParseStatus, words);
   if (command == "release") return Parsed(ParseRelease, words);
+  if (command == "ls") return Parsed(ParseLs, words);
+  if (command == "cert") return Parsed(ParseCert, words);
   return Status::InvalidArgument("there is no command " + command);
 }
 
@@ -196,10 +201,10 @@ TEST_CASE("What may be typed is let pass", "[docs]") {
                      "listening on 127.0.0.1:7420\n"
                      "```\n"
                      "`sstferry COMMAND --help`, `sstferry.intervals`, `--`,\n"
-                     "`sstferry pull ... --replace`, `--begin K`, `x --y`\n"
+                     "`sstferry pull ... --verify`, `--begin K`, `x --y`\n"
                      "```cpp\nsstferry::PullOptions pull;\n```\n"
-                     "```toml\nsource = \"a\"\ntarget = \"b\"\n\nmode = "
-                     "\"refresh\"\n```\n") == "");
+                     "```toml\nsource = \"a\"\ntarget = \"b\"\n\ncf = "
+                     "\"c\"\n```\n") == "");
 }
 
 TEST_CASE("Every command line of README and docs parses", "[docs]") {

@@ -1,6 +1,6 @@
-// Makers of some of the files in tests/golden_errors: frames, journals and
-// leases, most of them sealed rightly and yet wrong inside. golden_test.cc
-// requires their errors; after a deliberate change of one:
+// Makers of some of the files in tests/golden_errors: frames, journals,
+// leases and streams, most of them sealed rightly and yet wrong inside.
+// golden_test.cc requires their errors; after a deliberate change of one:
 // test_format "[.rewrite]"
 #include <functional>
 
@@ -8,6 +8,7 @@
 #include "format/lease.h"
 #include "format/limits.h"
 #include "format/sealed_file.h"
+#include "format/stream_frame.h"
 #include "tests/format/golden_files.h"
 #include "tests/format/samples.h"
 #include "tests/support/annotate.h"
@@ -147,12 +148,43 @@ std::vector<Bad> BadLeases() {
   };
 }
 
+std::vector<Bad> BadStreams() {
+  const std::string good = SampleStream();
+  const auto with = [&good](size_t at, const std::string& bytes) {
+    return std::string(good).replace(at, bytes.size(), bytes);
+  };
+  constexpr size_t kData = kStreamHelloBytes + kStreamFrameHeaderBytes;
+  constexpr size_t kCredit = kData + kStreamFrameHeaderBytes + 5;
+  return {
+      {"stream_magic", "a shell said something first", with(0, "Welcome!")},
+      {"stream_little_credit", "less than one frame needs",
+       with(8, Fixed32(kMinStreamCreditBytes - 1))},
+      {"stream_much_credit", "more than a peer may ask to be kept",
+       with(8, Fixed32(kMaxStreamCreditBytes + 1))},
+      {"stream_kind_0", "there is no kind 0",
+       with(kStreamHelloBytes, std::string(1, '\0'))},
+      {"stream_kind_5", "there is no kind 5", with(kStreamHelloBytes, "\5")},
+      {"stream_reserved", "the reserved bytes must be 0",
+       with(kStreamHelloBytes + 3, "\1")},
+      {"stream_channel_0", "channels begin at 1",
+       with(kStreamHelloBytes + 4, Fixed32(0))},
+      {"stream_open_value", "an Open has no value",
+       with(kStreamHelloBytes + 8, Fixed32(1))},
+      {"stream_data_empty", "Data without bytes", with(kData + 8, Fixed32(0))},
+      {"stream_data_long", "more Data than a frame may have",
+       with(kData + 8, Fixed32(kMaxStreamDataBytes + 1))},
+      {"stream_credit_huge", "more credit than a channel may have",
+       with(kCredit + 8, Fixed32(kMaxStreamCreditBytes + 1))},
+  };
+}
+
 Status ErrorOf(const Bad& bad, const std::string& kind) {
   std::string text;
   Lease lease;
-  return kind == "journal" ? AnnotateJournal(bad.bytes, &text)
-         : kind == "lease" ? DecodeLease(bad.bytes, &lease)
-                           : AnnotateFrame(bad.bytes, &text);
+  return kind == "journal"  ? AnnotateJournal(bad.bytes, &text)
+         : kind == "lease"  ? DecodeLease(bad.bytes, &lease)
+         : kind == "stream" ? AnnotateStream(bad.bytes, &text)
+                            : AnnotateFrame(bad.bytes, &text);
 }
 
 void ForEach(const std::function<void(const Bad&, const std::string& kind)>&
@@ -165,6 +197,9 @@ void ForEach(const std::function<void(const Bad&, const std::string& kind)>&
   }
   for (const Bad& bad : BadLeases()) {
     visit(bad, "lease");
+  }
+  for (const Bad& bad : BadStreams()) {
+    visit(bad, "stream");
   }
 }
 

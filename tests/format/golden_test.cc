@@ -2,8 +2,8 @@
 // bad bytes, each with a note why it is bad and the error it must give.
 //
 // A .hex file: lines "# key: value", then hex digits with any white space.
-// "kind" is frame, journal, lease or sst (golden_sst_test.cc), "status" the
-// code, "error" the exact message. To write the files of tests/golden anew
+// "kind" is frame, journal, lease, stream or sst (golden_sst_test.cc), "status"
+// the code, "error" the exact message. To write the files of tests/golden anew
 // after a deliberate change of format:
 //   test_format "[.rewrite]"
 #include <filesystem>
@@ -24,9 +24,10 @@ namespace {
 Status Annotate(const std::string& kind, const std::string& bytes,
                 std::string* text) {
   Lease lease;
-  return kind == "journal" ? AnnotateJournal(bytes, text)
-         : kind == "lease" ? DecodeLease(bytes, &lease)
-                           : AnnotateFrame(bytes, text);
+  return kind == "journal"  ? AnnotateJournal(bytes, text)
+         : kind == "lease"  ? DecodeLease(bytes, &lease)
+         : kind == "stream" ? AnnotateStream(bytes, text)
+                            : AnnotateFrame(bytes, text);
 }
 
 struct Sample {
@@ -49,6 +50,7 @@ std::vector<Sample> GoldenSamples() {
   samples.push_back(
       {"journal_torn", "journal",
        SampleJournal().substr(0, SampleJournalOffsets()[5] + 20)});
+  samples.push_back({"stream", "stream", SampleStream()});
   return samples;
 }
 
@@ -90,7 +92,7 @@ TEST_CASE("Bad golden bytes give the error their note tells",
     REQUIRE(message == golden.notes["error"]);
     ++files;
   }
-  REQUIRE(files >= 47);
+  REQUIRE(files >= 55);
 }
 
 TEST_CASE("FORMAT.md's worked example is what the codec produces",

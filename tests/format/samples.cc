@@ -3,6 +3,7 @@
 #include "format/coding.h"
 #include "format/digest.h"
 #include "format/sealed_file.h"
+#include "format/stream_frame.h"
 
 namespace sstferry {
 
@@ -184,7 +185,8 @@ StatusRequest SampleStatusRequest() { return StatusRequest{"orders"}; }
 FactsRequest SampleFactsRequest() { return FactsRequest{"orders"}; }
 
 FactsReply SampleFactsReply() {
-  return FactsReply{2, 17, 1'000'000'007, 3'000'000, 90, true, "no MANIFEST"};
+  return FactsReply{2,  17,   1'000'000'007, 3'000'000,
+                    90, true, "5788e949",    "no MANIFEST"};
 }
 
 OtherFileRequest SampleOtherFileRequest() {
@@ -286,7 +288,7 @@ JournalTransfer SampleJournalTransfer() {
   m.source = "sst://10.0.0.1:7420/orders";
   m.source_database_id = "7c6a32b2-8e1f";
   m.snapshot_sequence = 123456789;
-  m.mode = "seed";
+  m.mode = "pull";
   m.options_digest = {5, 6};
   m.families = {"default", "index"};
   m.interval = {"a", std::nullopt};
@@ -351,6 +353,22 @@ std::string SampleCompressedPayload() {
 std::string SampleCompressedFrame() {
   return MakeFrame(FrameType::kChunkData, 18, SampleCompressedPayload(),
                    kFrameFlagZstd);
+}
+
+std::string SampleStream() {
+  std::string stream(kStreamHelloBytes, '\0');
+  EncodeStreamHello({1u << 20}, stream.data());
+  const auto add = [&stream](const StreamFrame& frame,
+                             const std::string& payload) {
+    std::string header(kStreamFrameHeaderBytes, '\0');
+    EncodeStreamFrame(frame, header.data());
+    stream += header + payload;
+  };
+  add({StreamFrameKind::kOpen, 1, 0}, "");
+  add({StreamFrameKind::kData, 1, 5}, "bytes");
+  add({StreamFrameKind::kCredit, 1, 256u << 10}, "");
+  add({StreamFrameKind::kClose, 1, 0}, "");
+  return stream;
 }
 
 std::vector<SampleFrame> SampleFrames() {

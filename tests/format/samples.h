@@ -80,6 +80,9 @@ std::string MakeFrame(FrameType type, uint64_t sequence,
 std::string SampleCompressedPayload();
 std::string SampleCompressedFrame();
 
+// A hello, then a frame of each kind.
+std::string SampleStream();
+
 struct SampleFrame {
   FrameType type;
   std::string payload;

@@ -49,7 +49,7 @@ World::World() {
   Serve("db", "");
   Serve("opened", tiny_.directory());
   Serve("gone", tiny_.directory() + "-gone");
-  options_.peer_timeout = std::chrono::milliseconds(1);
+  options_.timeouts.peer = std::chrono::milliseconds(1);
   store_ = std::make_unique<SnapshotStore>(&options_, &shares_);
   host_.options = &options_;
   host_.shares = &shares_;

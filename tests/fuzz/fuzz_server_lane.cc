@@ -28,7 +28,7 @@ struct World {
   World() {
     database.name = "db";
     database.directory = tiny.directory();
-    options.peer_timeout = std::chrono::milliseconds(0);
+    options.timeouts.peer = std::chrono::milliseconds(0);
     request.database = "db";
     request.lanes = 2;
     request.chunk_bytes = kMinChunkBytes;

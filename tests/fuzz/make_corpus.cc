@@ -8,6 +8,7 @@
 #include "format/limits.h"
 #include "format/rocksdb/log_follower.h"
 #include "format/sealed_file.h"
+#include "format/stream_frame.h"
 #include "format/wire_compression.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/pull/source_session.h"
@@ -58,6 +59,10 @@ void MakeFormatSeeds(const fs::path& directory) {
   whole.clear();
   MustWork(EncodeLease(lease, &whole));
   Write(directory / "lease" / "full", whole.substr(kSealedHeaderBytes));
+  Write(directory / "stream" / "accepts", "\2" + SampleStream());
+  Write(
+      directory / "stream" / "dials",
+      "\3" + SampleStream().erase(kStreamHelloBytes, kStreamFrameHeaderBytes));
   for (const SampleFrame& sample : SampleFrames()) {
     const std::string name = FrameTypeName(sample.type);
     Write(directory / "frame" / name,

@@ -79,10 +79,6 @@ bool HasNote(const std::vector<std::string>& notes, const std::string& part) {
   });
 }
 
-bool Contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 TEST_CASE("FindComparator knows built-in and registered ones by name",
           "[pipeline][options]") {
   const NamedComparator acme("acme.Order");

@@ -13,21 +13,60 @@ namespace {
 
 using nlohmann::json;
 
-const std::vector<std::string> kKeys = {
-    "schema", "status", "exit_code", "error", "started_at", "finished_at",
-    "versions", "mode", "source", "target", "selection", "transfer_id",
-    "snapshot_sequence", "last_flush_seconds_before", "column_families",
-    "parts", "chunks", "chunks_built", "chunks_resumed",
-    "chunks_cloned", "files_cloned", "files_reused", "bytes_reused",
-    "other_files", "other_files_bytes", "method", "method_reason",
-    "chunks_unchecked", "sst_bytes_resumed", "entries",
-    "key_value_bytes", "sst_bytes", "wire_bytes", "ingest_calls", "levels",
-    "seconds", "sst_bytes_per_second", "key_value_bytes_per_second",
-    "stage_seconds", "peak_rss_bytes", "lanes", "parts_unchanged",
-    "parts_sent", "parts_compared", "parts_left", "bytes_skipped",
-    "write_blocked_micros", "compaction_debt_bytes", "ingested_levels",
-    "retries",
-    "visibility", "state", "sequence_old", "sequence_new", "outage_seconds"};
+const std::vector<std::string> kKeys = {"schema",
+                                        "status",
+                                        "exit_code",
+                                        "error",
+                                        "started_at",
+                                        "finished_at",
+                                        "versions",
+                                        "mode",
+                                        "source",
+                                        "target",
+                                        "selection",
+                                        "transfer_id",
+                                        "snapshot_sequence",
+                                        "last_flush_seconds_before",
+                                        "column_families",
+                                        "parts",
+                                        "chunks",
+                                        "chunks_built",
+                                        "chunks_resumed",
+                                        "chunks_cloned",
+                                        "files_cloned",
+                                        "files_reused",
+                                        "bytes_reused",
+                                        "other_files",
+                                        "other_files_bytes",
+                                        "method",
+                                        "method_reason",
+                                        "chunks_unchecked",
+                                        "sst_bytes_resumed",
+                                        "entries",
+                                        "key_value_bytes",
+                                        "sst_bytes",
+                                        "wire_bytes",
+                                        "ingest_calls",
+                                        "levels",
+                                        "seconds",
+                                        "sst_bytes_per_second",
+                                        "key_value_bytes_per_second",
+                                        "stage_seconds",
+                                        "peak_rss_bytes",
+                                        "lanes",
+                                        "parts_unchanged",
+                                        "parts_sent",
+                                        "parts_compared",
+                                        "parts_left",
+                                        "bytes_skipped",
+                                        "write_blocked_micros",
+                                        "compaction_debt_bytes",
+                                        "ingested_levels",
+                                        "retries",
+                                        "state",
+                                        "sequence_old",
+                                        "sequence_new",
+                                        "outage_seconds"};
 
 json Parse(const Summary& summary, const std::string& command) {
   const std::string text = SummaryToJson(summary, command);
@@ -114,7 +153,7 @@ TEST_CASE("A summary carries its values under their names", "[pipeline]") {
   Summary summary;
   summary.status = MakeStatus(EndState::kNoSpace, "staging: full");
   summary.error_where = "/t.sstferry/staging";
-  summary.mode = "seed";
+  summary.mode = "pull";
   summary.column_families = {"default", "\xff"};
   summary.chunks = 3;
   summary.sst_bytes = 500;
@@ -198,7 +237,7 @@ TEST_CASE("Verify and plan add their keys, with keys of any bytes",
   REQUIRE(object["first_differences"][0]["key"] == "0x00FF");
   REQUIRE(object["first_differences"][0]["what"] == "only left");
 
-  summary.repair = "sstferry pull /a /b --mode refresh --compare digest";
+  summary.repair = "sstferry refresh /a /b --compare digest";
   REQUIRE(Parse(summary, "verify")["repair"] == summary.repair);
 
   summary = Summary();
@@ -259,8 +298,8 @@ TEST_CASE("PeakRssBytes sees memory that was touched", "[pipeline]") {
 
 TEST_CASE("ParseSourceAddress reads directories and URLs and prints them",
           "[pipeline]") {
-  for (const std::string text : {"/data/db", "db", "sst:/x", "a/b://c",
-                                 "./unix:/s:db", "unix"}) {
+  for (const std::string text : {"/data/db", "db", "a/b://c", "./unix:/s:db",
+                                 "unix", "./db1:/x", "a/b:/c", "db1:x", ":/x"}) {
     SourceAddress address;
     INFO(text);
     REQUIRE_OK(ParseSourceAddress(text, &address));
@@ -277,6 +316,13 @@ TEST_CASE("ParseSourceAddress reads directories and URLs and prints them",
       {"unix:/run/s", "unix:/run/s"},
       {"unix:/run/s:", "unix:/run/s"},
       {"unix:/run/s:A.b_c-9", "unix:/run/s:A.b_c-9"},
+      {"db1:/data/db", "ssh://db1/data/db"},
+      {"app@db1:/data/db", "ssh://app@db1/data/db"},
+      {"ssh://db1/data/db", "ssh://db1/data/db"},
+      {"ssh://app@db1:2222/data/d b", "ssh://app@db1:2222/data/d b"},
+      {"ssh://a@b@db1/x", "ssh://a@b@db1/x"},
+      {"[::1]:/x", "ssh://[::1]/x"},
+      {"ssh://[fe80::1]:22/x", "ssh://[fe80::1]:22/x"},
   };
   for (const auto& [text, printed] : urls) {
     SourceAddress address;
@@ -290,7 +336,10 @@ TEST_CASE("ParseSourceAddress reads directories and URLs and prints them",
         "sst://host:0/db", "sst://host:65536/db", "sst://host:x/db",
         "sst://::1/db", "http://host/db", "unix:", "unix:s:db", "unix:7420",
         "unix:/s/:db", "unix:/s:a/b", "unix:/s:a:b", "sst://unix:/s:db",
-        "unix:/s:a,unix:/s:b"}) {
+        "unix:/s:a,unix:/s:b", "sst:/x", "ssh:/x", "ssh://db1", "ssh://db1/",
+        "ssh://@db1/x", "ssh://db1:0/x", "ssh://db1:65536/x", "ssh:///x",
+        "-oProxyCommand=x:/y", "ssh://-lroot/x", "-l@db1:/x", "a b@db1:/x",
+        "a;b@db1:/x", "db1:/x\ny", "ssh://db1/\x1b[31m"}) {
     SourceAddress address;
     INFO(text);
     REQUIRE(ParseSourceAddress(text, &address).IsInvalidArgument());

@@ -68,8 +68,7 @@ TEST_CASE("A difference is CHANGED_SINCE only past the recorded sequence",
     for (const Verdict& verdict :
          {JudgeDifference(Origin(row.sequence), Copy(), {}),
           JudgeDifference(Copy(), Origin(row.sequence), {})}) {
-      REQUIRE(verdict.next ==
-              "sstferry pull /db '/copy of it' --mode refresh --verify");
+      REQUIRE(verdict.next == "sstferry refresh /db '/copy of it' --verify");
     }
   }
 }
@@ -103,7 +102,7 @@ TEST_CASE("Of a copy on another machine no command is known",
   JudgedSide origin = Origin(200);
   REQUIRE_OK(ParseSourceAddress("sst://h/db", &origin.address));
   REQUIRE(JudgeDifference(origin, copy, {}).next ==
-          "sstferry pull sst://h:7420/db '/copy of it' --mode refresh "
+          "sstferry refresh sst://h:7420/db '/copy of it' "
           "--verify");
   REQUIRE_OK(ParseSourceAddress("sst://h/db", &copy.address));
   REQUIRE(JudgeDifference(origin, copy, {}).next.empty());
@@ -152,8 +151,8 @@ TEST_CASE("What a pull left out is no change at the source",
   for (const Selection& selection : {same, less}) {
     RequireBothWays(copy, Origin(200), selection, EndState::kChangedSince, "");
     REQUIRE(JudgeDifference(Origin(200), copy, selection).next ==
-            "sstferry pull /db '/copy of it' --cf a --cf 'it'\\''s' --begin "
-            "0x00 --mode refresh --verify");
+            "sstferry refresh /db '/copy of it' --cf a --cf 'it'\\''s' --begin "
+            "0x00 --verify");
   }
   Selection all_families = same;
   all_families.families.clear();

@@ -6,6 +6,7 @@
 #include "format/frame.h"
 #include "format/journal.h"
 #include "format/journal_fields.h"
+#include "format/stream_frame.h"
 #include "format/wire_compression.h"
 
 namespace sstferry {
@@ -352,6 +353,40 @@ Status AnnotateFrame(const Slice& frame, std::string* out) {
       status = (header.flags & kFrameFlagZstd) != 0
                    ? AnnotateCompressed(payload, out)
                    : AnnotatePayload(header.type, payload, out);
+    }
+  }
+  if (!status.ok()) {
+    *out += "bad: " + MessageOf(status) + "\n";
+  }
+  return status;
+}
+
+Status AnnotateStream(const Slice& stream, std::string* out) {
+  size_t at = 0;
+  const auto line = [&](size_t bytes, const std::string& meaning) {
+    const size_t shown = std::min(bytes, stream.size() - at);
+    Line(at, Slice(stream.data() + at, shown), meaning, out);
+    at += shown;
+  };
+  StreamHello hello;
+  Status status = DecodeStreamHello(stream, &hello);
+  if (status.ok()) {
+    line(8, "magic SFYSTRM1");
+    line(4, "credit_bytes " + std::to_string(hello.credit_bytes));
+    line(4, "reserved");
+  }
+  while (status.ok() && at < stream.size()) {
+    StreamFrame frame;
+    status = DecodeStreamFrame(Slice(stream.data() + at, stream.size() - at),
+                               &frame);
+    if (status.ok()) {
+      line(1, "kind " + std::to_string(static_cast<int>(frame.kind)));
+      line(3, "reserved");
+      line(4, "channel " + std::to_string(frame.channel));
+      line(4, "value " + std::to_string(frame.value));
+    }
+    if (status.ok() && frame.kind == StreamFrameKind::kData) {
+      line(frame.value, "payload");
     }
   }
   if (!status.ok()) {

@@ -29,4 +29,10 @@ inline constexpr size_t kAnnotatedBytes = 16;
 [[nodiscard]] rocksdb::Status AnnotateFrame(const rocksdb::Slice& frame,
                                             std::string* out);
 
+// Appends the dump of a stream: its hello and its frames, a payload as it is.
+// Returns what DecodeStreamHello() and DecodeStreamFrame() do, after dumping
+// the readable part.
+[[nodiscard]] rocksdb::Status AnnotateStream(const rocksdb::Slice& stream,
+                                             std::string* out);
+
 }  // namespace sstferry

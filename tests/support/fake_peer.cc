@@ -124,8 +124,7 @@ ServeOptions ServeSample(const std::string& directory) {
   database.directory = directory;
   options.databases.push_back(database);
   options.handshake_timeout = milliseconds(1000);
-  options.peer_timeout = milliseconds(4000);
-  options.ping_interval = milliseconds(1000);
+  options.timeouts.peer = milliseconds(4000);
   options.snapshot_ttl = std::chrono::seconds(0);
   return options;
 }

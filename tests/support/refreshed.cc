@@ -19,7 +19,9 @@ void SetSource(const std::string& source_dir, PullOptions* options) {
   options->source = SourceAddress();
   options->source.directory = source_dir;
   options->snapshot_ttl = std::chrono::seconds(0);  // leaks must show
-  options->mode = PullMode::kRefresh;
+  if (options->mode != PullMode::kSwap) {
+    options->mode = PullMode::kRefresh;
+  }
 }
 
 }  // namespace

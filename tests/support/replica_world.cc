@@ -19,8 +19,7 @@ ReplicaWorld::ReplicaWorld() {
 
 PullOptions ReplicaWorld::Options() {
   PullOptions options = PullFrom(source(), target());
-  options.mode = PullMode::kRefresh;
-  options.visibility = Visibility::kSwap;
+  options.mode = PullMode::kSwap;
   options.delete_rate_bytes_per_sec = 0;
   options.before_swap = [this](const SwapEvent&) {
     Note("before");

@@ -65,7 +65,7 @@ PullOptions PullFrom(const std::string& source, const std::string& target) {
   options.lanes = 2;
   options.chunk_bytes = 256u << 10;
   // What goes wrong is to be seen, not tried again.
-  options.retry_for = std::chrono::milliseconds(0);
+  options.timeouts.retry = std::chrono::milliseconds(0);
   return options;
 }
 

@@ -41,14 +41,14 @@ std::string Refusal(const rocksdb::Status& status) {
 
 std::string PullRefusal(const Words& words) {
   PullArguments out;
-  return Refusal(ParsePull(words, &out));
+  return Refusal(ParsePull(PullMode::kPull, words, &out));
 }
 
 }  // namespace
 
 TEST_CASE("Pull without options has the documented defaults", "[tools]") {
   PullArguments pull;
-  REQUIRE_OK(ParsePull({"sst://host/db", "/target"}, &pull));
+  REQUIRE_OK(ParsePull(PullMode::kPull, {"sst://host/db", "/target"}, &pull));
   const PullOptions& options = pull.options;
   REQUIRE(options.source.host == "host");
   REQUIRE(options.source.port == 7420);
@@ -66,7 +66,6 @@ TEST_CASE("Pull without options has the documented defaults", "[tools]") {
   REQUIRE(options.selection.families.empty());
   REQUIRE_FALSE(options.selection.interval.begin.has_value());
   REQUIRE_FALSE(options.selection.interval.end.has_value());
-  REQUIRE_FALSE(options.replace);
   REQUIRE_FALSE(options.restart);
   REQUIRE_FALSE(options.verify);
   REQUIRE_FALSE(pull.common.json);
@@ -78,30 +77,35 @@ TEST_CASE("Pull without options has the documented defaults", "[tools]") {
 TEST_CASE("Pull and verify take a limit for a source that does nothing",
           "[tools]") {
   PullArguments pull;
-  REQUIRE_OK(ParsePull({"s", "t", "--stall-timeout", "5m"}, &pull));
-  REQUIRE(pull.options.stall_timeout.count() == 300'000);
+  REQUIRE_OK(ParsePull(PullMode::kPull, {"s", "t", "--timeout", "5m"}, &pull));
+  REQUIRE(pull.options.timeouts.stall.count() == 300'000);
+  REQUIRE(pull.options.timeouts.retry.count() == 300'000);
+  REQUIRE(pull.options.timeouts.first_answer->count() == 300'000);
   VerifyArguments verify;
-  REQUIRE_OK(ParseVerify({"l", "r", "--stall-timeout", "1500ms"}, &verify));
-  REQUIRE(verify.options.stall_timeout.count() == 1500);
+  REQUIRE_OK(ParseVerify({"l", "r", "--timeout", "1500ms"}, &verify));
+  REQUIRE(verify.options.timeouts.stall.count() == 1500);
 }
 
 TEST_CASE("Pull takes a time to try again for, and one for all of it",
           "[tools]") {
   PullArguments pull;
-  REQUIRE_OK(ParsePull({"s", "t"}, &pull));
-  REQUIRE(pull.options.retry_for.count() == 600'000);
+  REQUIRE_OK(ParsePull(PullMode::kPull, {"s", "t"}, &pull));
+  REQUIRE(pull.options.timeouts.retry.count() == 600'000);
+  REQUIRE(pull.options.timeouts.stall.count() == 120'000);
+  REQUIRE_FALSE(pull.options.timeouts.first_answer.has_value());
   REQUIRE(pull.options.deadline.count() == 0);
   pull = PullArguments();
-  REQUIRE_OK(
-      ParsePull({"s", "t", "--retry-for", "2h", "--deadline", "90s"}, &pull));
-  REQUIRE(pull.options.retry_for.count() == 7'200'000);
+  REQUIRE_OK(ParsePull(PullMode::kPull,
+                       {"s", "t", "--timeout", "2h", "--deadline", "90s"},
+                       &pull));
+  REQUIRE(pull.options.timeouts.retry.count() == 7'200'000);
   REQUIRE(pull.options.deadline.count() == 90'000);
 }
 
 TEST_CASE("Pull understands every option", "[tools]") {
   PullArguments pull;
-  REQUIRE_OK(ParsePull({"--replace",
-                        "--restart",
+  REQUIRE_OK(ParsePull(PullMode::kPull,
+                       {"--restart",
                         "--lanes",
                         "8",
                         "--chunk-bytes=16Mi",
@@ -135,8 +139,8 @@ TEST_CASE("Pull understands every option", "[tools]") {
                  ? rocksdb::Status::OK()
                  : rocksdb::Status::Corruption("--end= passed"));
   pull = PullArguments();
-  REQUIRE_OK(ParsePull({"--replace",
-                        "--restart",
+  REQUIRE_OK(ParsePull(PullMode::kPull,
+                       {"--restart",
                         "--lanes",
                         "8",
                         "--chunk-bytes=16Mi",
@@ -171,7 +175,6 @@ TEST_CASE("Pull understands every option", "[tools]") {
                        &pull));
   const PullOptions& options = pull.options;
   REQUIRE(options.source.directory == "/source");
-  REQUIRE(options.replace);
   REQUIRE(options.restart);
   REQUIRE(options.verify);
   REQUIRE(options.lanes == 8);
@@ -207,8 +210,7 @@ TEST_CASE("Help prints the bounds that are checked and the member's default",
   REQUIRE(PullOptions().chunk_bytes == 64'000'000);
   REQUIRE(HelpOf("pull", "chunk-bytes") ==
           "Size of an SST chunk. 64Ki to 4Gi. Default: 64M.");
-  REQUIRE(PullOptions().retry_for == std::chrono::minutes(10));
-  REQUIRE(HelpOf("pull", "retry-for").ends_with(" Default: 10m."));
+  REQUIRE(PullOptions().timeouts.retry == std::chrono::minutes(10));
   REQUIRE(PullOptions().max_rate_bytes_per_sec == 0);
   REQUIRE(HelpOf("pull", "max-rate").ends_with(" Default: no limit."));
   REQUIRE(HelpOf("pull", "durability").ends_with(" Default: chunk."));
@@ -242,7 +244,8 @@ TEST_CASE("Pull understands every kind of compression", "[tools]") {
   for (const Row& row : rows) {
     PullArguments pull;
     INFO(row.text);
-    REQUIRE_OK(ParsePull({"s", "t", "--compress", row.text}, &pull));
+    REQUIRE_OK(
+        ParsePull(PullMode::kPull, {"s", "t", "--compress", row.text}, &pull));
     REQUIRE(pull.options.compression == row.compression);
     REQUIRE(pull.options.compression_level == row.level);
   }
@@ -279,9 +282,9 @@ TEST_CASE("Pull refuses wrong usage and names the option", "[tools]") {
       {{"s", "t", "--method", "files"}, "--method: expected auto, ingest or "},
       {{"s", "t", "--method", "clone", "--cf", "a"}, "--cf: "},
       {{"s", "t", "--keep-identity"}, "--method clone"},
-      {{"s", "t", "--always-swap"}, "--method clone"},
+      {{"s", "t", "--always-swap"}, "sstferry swap"},
       {{"s", "t", "--reuse", "d"}, "--method clone"},
-      {{"s", "t", "--method", "clone", "--always-swap"}, "--visibility swap"},
+      {{"s", "t", "--mode", "refresh"}, "--mode: unknown option"},
       {{"s", "t", "--for-rocksdb", "newest"}, "--for-rocksdb: "},
       {{"s", "t", "--begin", "0x0"}, "--begin: "},
       {{"s", "t", "--begin", "--verify"}, "--begin: "},
@@ -314,7 +317,7 @@ TEST_CASE("Pull refuses wrong usage and names the option", "[tools]") {
 
 TEST_CASE("An operand behind -- may begin with a dash", "[tools]") {
   PullArguments pull;
-  REQUIRE_OK(ParsePull({"--", "-source", "-target"}, &pull));
+  REQUIRE_OK(ParsePull(PullMode::kPull, {"--", "-source", "-target"}, &pull));
   REQUIRE(pull.options.source.directory == "-source");
   REQUIRE(pull.options.target_dir == "-target");
 }
@@ -325,7 +328,7 @@ TEST_CASE("A config file gives options and operands, the command line wins",
       "# nightly\nsource = 'sst://[::1]:7777/users'\ntarget='/copy'\n"
       "lanes = 8\ncf = ['a', 'b']\nverify = true\nmax-rate = '20M'\n");
   PullArguments pull;
-  REQUIRE_OK(ParsePull({"--config", file.path()}, &pull));
+  REQUIRE_OK(ParsePull(PullMode::kPull, {"--config", file.path()}, &pull));
   REQUIRE(pull.options.source.host == "::1");
   REQUIRE(pull.options.source.port == 7777);
   REQUIRE(pull.options.source.ToString() == "sst://[::1]:7777/users");
@@ -335,7 +338,8 @@ TEST_CASE("A config file gives options and operands, the command line wins",
   REQUIRE(pull.options.selection.families == Words{"a", "b"});
 
   pull = PullArguments();
-  REQUIRE_OK(ParsePull({"--config", file.path(), "--lanes", "2", "--cf", "c",
+  REQUIRE_OK(ParsePull(PullMode::kPull,
+                       {"--config", file.path(), "--lanes", "2", "--cf", "c",
                         "/other", "/elsewhere"},
                        &pull));
   REQUIRE(pull.options.source.directory == "/other");
@@ -361,11 +365,11 @@ TEST_CASE("A config file with a wrong line is wrong usage", "[tools]") {
 TEST_CASE("Serve takes databases by name and refuses doubled ones",
           "[tools]") {
   ServeArguments serve;
-  REQUIRE_OK(ParseServe({"--db", "/data/a", "--db", "other=/data/a",
-                         "--listen", "[::1]:0", "--max-lanes", "3",
-                         "--max-rate", "1Gi", "--once", "--stall-timeout",
-                         "90s", "--snapshot-ttl", "2h", "--min-free", "10%"},
-                        &serve));
+  REQUIRE_OK(ParseServe(
+      {"--db", "/data/a", "--db", "other=/data/a", "--listen", "[::1]:0",
+       "--max-lanes", "3", "--max-rate", "1Gi", "--once", "--timeout", "90s",
+       "--snapshot-ttl", "2h", "--min-free", "10%"},
+      &serve));
   REQUIRE(serve.options.databases.size() == 2);
   REQUIRE(serve.options.databases[0].name == "a");
   REQUIRE(serve.options.databases[1].name == "other");
@@ -376,7 +380,7 @@ TEST_CASE("Serve takes databases by name and refuses doubled ones",
   REQUIRE(serve.options.max_rate_bytes_per_sec == 1u << 30);
   REQUIRE(serve.once);
   REQUIRE_FALSE(serve.allow_missing);
-  REQUIRE(serve.options.stall_timeout.count() == 90'000);
+  REQUIRE(serve.options.timeouts.stall.count() == 90'000);
   REQUIRE(serve.options.snapshot_ttl.count() == 7200);
   REQUIRE(serve.options.min_free_percent == 10);
 
@@ -385,7 +389,7 @@ TEST_CASE("Serve takes databases by name and refuses doubled ones",
   REQUIRE(serve.listen.host == "127.0.0.1");
   REQUIRE(serve.listen.port == 7420);
   REQUIRE(serve.options.max_lanes == 16);
-  REQUIRE(serve.options.stall_timeout.count() == 120'000);
+  REQUIRE(serve.options.timeouts.stall.count() == 120'000);
   REQUIRE(serve.options.snapshot_ttl.count() == 3600);
   REQUIRE(serve.options.min_free_percent == 5);
 
@@ -396,20 +400,20 @@ TEST_CASE("Serve takes databases by name and refuses doubled ones",
   REQUIRE(serve.options.snapshot_ttl.count() == 0);
   REQUIRE(serve.options.min_free_percent == 0);
 
-  for (const Words& words : std::vector<Words>{
-           {},
-           {"--db", "/data/a", "--db", "/more/a"},
-           {"--db", "bad name=/data"},
-           {"--db", "/data/a", "extra"},
-           {"--db", "/data/a", "--max-lanes", "65"},
-           {"--db", "/data/a", "--snapshot-ttl", "500ms"},
-           {"--db", "/data/a", "--snapshot-ttl", "745h"},
-           {"--db", "/data/a", "--snapshot-ttl", ""},
-           {"--db", "/data/a", "--min-free", "5"},
-           {"--db", "/data/a", "--min-free", "100%"},
-           {"--db", "/data/a", "--min-free", "%"},
-           {"--db", "/data/a", "--listen", ":1"},
-           {"--db", "/data/a", "--listen", "127.0.0.1:65536"}}) {
+  for (const Words& words :
+       std::vector<Words>{{},
+                          {"--db", "/data/a", "--db", "/more/a"},
+                          {"--db", "bad name=/data"},
+                          {"--db", "/data/a", "/more/a"},
+                          {"--db", "/data/a", "--max-lanes", "65"},
+                          {"--db", "/data/a", "--snapshot-ttl", "500ms"},
+                          {"--db", "/data/a", "--snapshot-ttl", "745h"},
+                          {"--db", "/data/a", "--snapshot-ttl", ""},
+                          {"--db", "/data/a", "--min-free", "5"},
+                          {"--db", "/data/a", "--min-free", "100%"},
+                          {"--db", "/data/a", "--min-free", "%"},
+                          {"--db", "/data/a", "--listen", ":1"},
+                          {"--db", "/data/a", "--listen", "127.0.0.1:65536"}}) {
     ServeArguments out;
     REQUIRE_FALSE(Refusal(ParseServe(words, &out)).empty());
   }
@@ -432,7 +436,8 @@ TEST_CASE("Metrics are shown to this machine only, and a file ends in .prom",
                 .find("--metrics: ") == 0);
   }
   PullArguments pull;
-  REQUIRE_OK(ParsePull({"/s", "/t", "--metrics", "127.0.0.1:0",
+  REQUIRE_OK(ParsePull(PullMode::kPull,
+                       {"/s", "/t", "--metrics", "127.0.0.1:0",
                         "--metrics-file", "/var/lib/m/users.prom"},
                        &pull));
   REQUIRE(pull.metrics.file == "/var/lib/m/users.prom");
@@ -477,7 +482,7 @@ TEST_CASE("TLS takes all three files or none, and opens serve to others",
   REQUIRE(serve.options.max_connections == 7);
   REQUIRE(serve.options.max_connections_per_address == 5);
   PullArguments pull;
-  REQUIRE_OK(ParsePull(with({"sst://h/n", "/t"}, tls), &pull));
+  REQUIRE_OK(ParsePull(PullMode::kPull, with({"sst://h/n", "/t"}, tls), &pull));
   REQUIRE(pull.options.tls.ca == "/a");
   VerifyArguments verify;
   REQUIRE_OK(ParseVerify(with({"sst://h/n", "/t"}, tls), &verify));
@@ -488,7 +493,8 @@ TEST_CASE("TLS takes all three files or none, and opens serve to others",
                           {"--tls-cert", "", "--tls-key", "/k", "--tls-ca",
                            "/a"}}) {
     pull = PullArguments();
-    REQUIRE(Refusal(ParsePull(with({"sst://h/n", "/t"}, some), &pull))
+    REQUIRE(Refusal(ParsePull(PullMode::kPull, with({"sst://h/n", "/t"}, some),
+                              &pull))
                 .find("--tls-") == 0);
   }
   const std::vector<std::pair<Words, std::string>> rows = {
@@ -530,7 +536,7 @@ TEST_CASE("A Unix socket has accounts, and no TLS", "[tools]") {
       {{"--allow-uid", "65534"}, "--allow-uid: expected another account"},
       {{"--allow", "n=x"}, "--allow: expected --tls-cert"},
       {{"--metrics", "unix:/run/m"}, "--metrics: expected an address"},
-      {tls, "--tls-cert, --tls-key, --tls-ca: expected none"},
+      {tls, "--tls, --tls-cert, --tls-key, --tls-ca: expected none"},
   };
   for (const auto& [words, text] : rows) {
     Words all = socket;
@@ -548,13 +554,15 @@ TEST_CASE("A Unix socket has accounts, and no TLS", "[tools]") {
     return words;
   };
   PullArguments pull;
-  REQUIRE_OK(ParsePull({"unix:/run/s:n", "/t"}, &pull));
+  REQUIRE_OK(ParsePull(PullMode::kPull, {"unix:/run/s:n", "/t"}, &pull));
   REQUIRE(pull.options.source.ToString() == "unix:/run/s:n");
-  REQUIRE(Refusal(ParsePull(with({"unix:/run/s:n", "/t"}), &pull))
-              .find("--tls-") == 0);
-  REQUIRE(Refusal(ParsePull({"unix:/run/s", "/t"}, &pull))
+  REQUIRE(
+      Refusal(ParsePull(PullMode::kPull, with({"unix:/run/s:n", "/t"}), &pull))
+          .find("--tls") == 0);
+  REQUIRE(Refusal(ParsePull(PullMode::kPull, {"unix:/run/s", "/t"}, &pull))
               .find("source: expected unix:/PATH:NAME") == 0);
-  REQUIRE(Refusal(ParsePull({"/s", "unix:/t"}, &pull)).find("target: ") == 0);
+  REQUIRE(Refusal(ParsePull(PullMode::kPull, {"/s", "unix:/t"}, &pull))
+              .find("target: ") == 0);
   // TLS is for the other one.
   VerifyArguments verify;
   REQUIRE_OK(ParseVerify(with({"unix:/run/s:n", "sst://h/n"}), &verify));
@@ -567,20 +575,29 @@ TEST_CASE("A Unix socket has accounts, and no TLS", "[tools]") {
   REQUIRE_FALSE(Refusal(ParseLs(with({"unix:/run/s"}), &status)).empty());
 }
 
-TEST_CASE("Plan lists what a plan depends on and takes all options of pull",
+TEST_CASE("Plan lists what a plan depends on and takes all options of the job",
           "[tools]") {
-  const Command& plan = *FindCommand("plan");
-  const Command& pull = *FindCommand("pull");
-  REQUIRE(plan.options.size() + plan.unlisted.size() ==
-          pull.options.size() + 1);
-  for (const OptionSpec& spec : plan.options) {
+  for (const OptionSpec& spec : FindCommand("plan")->options) {
     REQUIRE(std::string(spec.name) != "max-rate");
   }
-  PullArguments arguments;
-  REQUIRE_OK(ParsePlan({"s", "t", "--max-rate", "5M", "--verify", "--lanes",
-                        "3"},
-                       &arguments));
-  REQUIRE(arguments.options.lanes == 3);
+  PullArguments plan;
+  REQUIRE_OK(ParsePlan(
+      {"s", "t", "--max-rate", "5M", "--verify", "--lanes", "3", "--summary"},
+      &plan));
+  REQUIRE(plan.options.lanes == 3);
+  REQUIRE(plan.options.mode == PullMode::kPull);
+  REQUIRE(plan.summary_only);
+  REQUIRE_OK(ParsePlan({"refresh", "s", "t", "--compare", "digest"}, &plan));
+  REQUIRE(plan.options.mode == PullMode::kRefresh);
+  REQUIRE(plan.options.source.directory == "s");
+  REQUIRE(plan.options.compare == CompareMode::kDigest);
+  REQUIRE_OK(ParsePlan({"swap", "s", "t", "--after-swap", "a"}, &plan));
+  REQUIRE(plan.options.mode == PullMode::kSwap);
+  REQUIRE(Refusal(ParsePlan({"s", "t", "--compare", "digest"}, &plan))
+              .find("--compare: expected sstferry refresh with it") == 0);
+  // A source of that name.
+  REQUIRE_OK(ParsePlan({"./swap", "t"}, &plan));
+  REQUIRE(plan.options.source.directory == "./swap");
 }
 
 TEST_CASE("Plan needs neither a target nor a name", "[tools]") {
@@ -630,11 +647,13 @@ TEST_CASE("Verify reads its operands", "[tools]") {
 TEST_CASE("The WAL directory is said for a source directory, by serve for each",
           "[tools]") {
   PullArguments pull;
-  REQUIRE_OK(ParsePull({"/s", "/t", "--wal-dir", "/w"}, &pull));
+  REQUIRE_OK(
+      ParsePull(PullMode::kPull, {"/s", "/t", "--wal-dir", "/w"}, &pull));
   REQUIRE(pull.options.wal_dir == "/w");
   REQUIRE_OK(ParsePlan({"/s", "--wal-dir", "/p"}, &pull));
   REQUIRE(pull.options.wal_dir == "/p");
-  REQUIRE(Refusal(ParsePull({"sst://h/n", "/t", "--wal-dir", "/w"}, &pull))
+  REQUIRE(Refusal(ParsePull(PullMode::kPull,
+                            {"sst://h/n", "/t", "--wal-dir", "/w"}, &pull))
               .find("--wal-dir: expected a source directory") == 0);
   VerifyArguments verify;
   REQUIRE_OK(ParseVerify({"/s", "/t", "--wal-dir", "/w"}, &verify));
@@ -662,7 +681,7 @@ TEST_CASE("Status takes a place, release a directory and an id", "[tools]") {
   REQUIRE(Refusal(ParseStatus({}, &status)).find("place: ") == 0);
   ReleaseArguments release;
   REQUIRE_OK(ParseRelease({"/a", "00FFaabb"}, &release));
-  REQUIRE(release.directory == "/a");
+  REQUIRE(release.source.directory == "/a");
   REQUIRE(release.id == "00ffaabb");
   REQUIRE_OK(ParseRelease({"/a", std::string(32, '0')}, &release));
   for (const std::string& wrong :

@@ -166,11 +166,10 @@ TEST_CASE("With --log-format json both sides write nothing but objects, "
   MakeSampleDatabase(dir / "source");
   ServeProcess server({"--db", "db=" + (dir / "source"), "--log-format",
                        "json", "--once"});
-  Process pull(Sstferry({"pull", server.url(), dir / "target",
-                         "--log-format", "json", "--json", "--before-swap",
-                         "true", "--after-swap", "true", "--mode", "refresh",
-                         "--visibility", "swap", "--progress-interval",
-                         "1ms"}));
+  Process pull(
+      Sstferry({"swap", server.url(), dir / "target", "--log-format", "json",
+                "--json", "--before-swap", "true", "--after-swap", "true",
+                "--progress-interval", "1ms"}));
   REQUIRE(pull.Wait() == 0);
   REQUIRE(server.process().Wait() == 0);
   const std::string id = json::parse(pull.out())["transfer_id"];

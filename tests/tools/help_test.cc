@@ -93,11 +93,11 @@ TEST_CASE("Help says how the other options are shown", "[tools][help]") {
   REQUIRE(Lines(help).back().find("or all.") != std::string::npos);
   REQUIRE(help.find("sstferry pull --help=GROUP") != std::string::npos);
   REQUIRE(HelpGroupNames(pull) ==
-          "common, refresh, network, limits, output, advanced or all");
-  REQUIRE(HelpGroupNames(*FindCommand("release")) ==
+          "common, network, limits, output, advanced or all");
+  REQUIRE(HelpGroupNames(*FindCommand("cert")) ==
           "common, output, advanced or all");
   std::string text;
-  REQUIRE_FALSE(CommandHelp(*FindCommand("release"), "refresh", &text));
+  REQUIRE_FALSE(CommandHelp(*FindCommand("cert"), "network", &text));
   REQUIRE_FALSE(CommandHelp(pull, "", &text));
 }
 

@@ -72,12 +72,16 @@ rocksdb::Status Parse(const std::string& command, const Words& words) {
   VerifyArguments verify;
   StatusArguments status;
   ReleaseArguments release;
+  CertArguments cert;
   return command == "serve"     ? ParseServe(words, &serve)
-         : command == "pull"    ? ParsePull(words, &pull)
+         : command == "pull"    ? ParsePull(PullMode::kPull, words, &pull)
+         : command == "refresh" ? ParsePull(PullMode::kRefresh, words, &pull)
+         : command == "swap"    ? ParsePull(PullMode::kSwap, words, &pull)
          : command == "plan"    ? ParsePlan(words, &pull)
          : command == "verify"  ? ParseVerify(words, &verify)
          : command == "status"  ? ParseStatus(words, &status)
          : command == "ls"      ? ParseLs(words, &status)
+         : command == "cert"    ? ParseCert(words, &cert)
                                 : ParseRelease(words, &release);
 }
 
@@ -202,18 +206,19 @@ TEST_CASE("bash completes commands, options, values, names and directories",
   std::filesystem::create_directories(dir / "data");
   WriteFile(dir / "dump.sst", "");
   const std::vector<std::pair<std::string, std::string>> rows = {
-      {"sstferry ", "help ls plan pull release serve status verify"},
+      {"sstferry ",
+       "cert help ls plan pull refresh release serve status swap verify"},
       {"sstferry pl", "plan"},
       {"sstferry help ve", "verify"},
-      {"sstferry pull --vis", "--visibility"},
-      {"sstferry serve --vis", ""},
-      {"sstferry pull --visibility ", "all swap"},
-      {"sstferry pull --visibility s", "swap"},
+      {"sstferry refresh --comp", "--compact --compare --compress"},
+      {"sstferry pull --compa", ""},
+      {"sstferry refresh --compare ", "digest files"},
+      {"sstferry refresh --compare d", "digest"},
       {"sstferry pull --compress z", "zstd"},
-      {"sstferry pull --visibility=s", "swap"},
-      {"sstferry pull --help=r", "refresh"},
+      {"sstferry refresh --compare=d", "digest"},
+      {"sstferry pull --help=n", "network"},
       {"sstferry pull --lanes ", ""},
-      {"sstferry pull --lanes 4 --mode r", "refresh"},
+      {"sstferry swap --lanes 4 --method c", "clone"},
       {"sstferry pull d", "data"},
       {"sstferry pull --json d", "data"},
       {"sstferry pull x d", "data"},

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
-
 #include <nlohmann/json.hpp>
 
 #include "tests/support/catch.h"
@@ -19,6 +18,7 @@
 #include "tests/support/test_db.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/commands.h"
+#include "tools/sstferry/help.h"
 #include "tools/sstferry/left_process.h"
 
 namespace sstferry {
@@ -37,31 +37,34 @@ std::string Line(const std::string& name, const std::string& text) {
   return name + " = '''" + text + "'''\n";
 }
 
-// A pull by a config file, as the systemd unit starts it.
+// A job by a config file, as the systemd units start it.
 struct Night {
   explicit Night(const ReplicaWorld& world, const std::string& more = "",
-                 const std::string& visibility = "swap") {
-    WriteBytes(world.root() + "/shard.toml",
-               "source = '" + world.source() + "'\ntarget = '" +
-                   world.target() + "'\nmode = 'refresh'\nvisibility = '" +
-                   visibility + "'\n" + more);
+                 const std::string& job_name = "swap")
+      : job(job_name) {
+    WriteBytes(world.root() + "/shard.toml", "source = '" + world.source() +
+                                                 "'\ntarget = '" +
+                                                 world.target() + "'\n" + more);
     conf = world.root() + "/shard.toml";
   }
   int Run() {
-    Process process(Sstferry({"pull", "--config", conf, "--json"}));
+    Process process(Sstferry({job, "--config", conf, "--json"}));
     const int code = process.Wait();
     err = process.err();
     json = nlohmann::json::parse(process.out());
     return code;
   }
+  std::string job;
   std::string conf;
   std::string err;
   nlohmann::json json;
 };
 
-std::string Refusal(const Words& words) {
+std::string Refusal(PullMode mode, const Words& more) {
+  Words words = {"s", "t"};
+  words.insert(words.end(), more.begin(), more.end());
   PullArguments out;
-  const rocksdb::Status status = ParsePull(words, &out);
+  const rocksdb::Status status = ParsePull(mode, words, &out);
   REQUIRE(status.IsInvalidArgument());
   return status.getState();
 }
@@ -81,90 +84,87 @@ TEST_CASE("The command that a verify advises makes the copy equal",
       Sstferry({"verify", world.source(), world.target(), "--json"}));
   REQUIRE(verify.Wait() == 3);
   const std::string advised = nlohmann::json::parse(verify.out())["repair"];
-  const std::string command = "sstferry pull " + world.source() + " " +
-                              world.target() +
-                              " --mode refresh --compare digest";
+  const std::string command = "sstferry refresh " + world.source() + " " +
+                              world.target() + " --compare digest";
   REQUIRE(advised == command);
-  Process repair(Sstferry({"pull", world.source(), world.target(), "--mode",
-                           "refresh", "--compare", "digest"}));
+  Process repair(Sstferry(
+      {"refresh", world.source(), world.target(), "--compare", "digest"}));
   const int code = repair.Wait();
   INFO(repair.err() << repair.out());
   REQUIRE(code == 0);
   REQUIRE(EntriesOf(world.target()) == before);
 }
 
-TEST_CASE("Pull takes the options of a refresh, and with a refresh alone",
-          "[tools]") {
+TEST_CASE("Each job takes its own options, and no other's", "[tools]") {
   PullArguments pull;
-  REQUIRE_OK(ParsePull({"s", "t"}, &pull));
-  REQUIRE(pull.options.mode == PullMode::kSeed);
-  REQUIRE(pull.options.delete_rate_bytes_per_sec == 50'000'000);
-  pull = PullArguments();
-  REQUIRE_OK(ParsePull(
-      {"s", "t", "--mode", "refresh", "--visibility", "swap", "--adopt",
-       "--source-id", "shard 7", "--before-swap", "stop it", "--after-swap",
-       "start it", "--delete-rate", "10M"},
-      &pull));
-  REQUIRE(pull.options.mode == PullMode::kRefresh);
-  REQUIRE(pull.options.visibility == Visibility::kSwap);
+  REQUIRE_OK(ParsePull(PullMode::kPull, {"s", "t"}, &pull));
+  REQUIRE(pull.options.mode == PullMode::kPull);
+  REQUIRE_OK(
+      ParsePull(PullMode::kSwap,
+                {"s", "t", "--adopt", "--source-id", "shard 7", "--before-swap",
+                 "stop it", "--after-swap", "start it", "--delete-rate", "10M"},
+                &pull));
+  REQUIRE(pull.options.mode == PullMode::kSwap);
   REQUIRE(pull.options.adopt);
   REQUIRE(pull.options.source_id == "shard 7");
   REQUIRE(pull.options.delete_rate_bytes_per_sec == 10'000'000);
   REQUIRE(pull.before_swap == "stop it");
   REQUIRE(pull.after_swap == "start it");
-  REQUIRE(Refusal({"s", "t", "--mode", "copy"}).find("--mode") == 0);
-  pull = PullArguments();
-  REQUIRE_OK(ParsePull({"s", "t", "--mode", "refresh"}, &pull));
-  REQUIRE(pull.options.visibility == Visibility::kAll);
+  REQUIRE_OK(ParsePull(PullMode::kSwap, {"s", "t"}, &pull));
+  REQUIRE(pull.options.delete_rate_bytes_per_sec == 50'000'000);
+  REQUIRE_OK(ParsePull(PullMode::kRefresh, {"s", "t"}, &pull));
+  REQUIRE(pull.options.mode == PullMode::kRefresh);
   REQUIRE(pull.options.compare == CompareMode::kFiles);
   REQUIRE(pull.options.compact);
   REQUIRE(pull.options.min_free_percent == 5);
-  pull = PullArguments();
-  REQUIRE_OK(ParsePull({"s", "t", "--mode", "refresh", "--visibility", "all",
-                        "--compare", "digest", "--drop-missing", "--compact",
-                        "none", "--min-free", "7%"},
+  REQUIRE_OK(ParsePull(PullMode::kRefresh,
+                       {"s", "t", "--compare", "digest", "--drop-missing",
+                        "--compact", "none", "--min-free", "7%"},
                        &pull));
-  REQUIRE(pull.options.visibility == Visibility::kAll);
   REQUIRE(pull.options.compare == CompareMode::kDigest);
   REQUIRE(pull.options.drop_missing);
   REQUIRE_FALSE(pull.options.compact);
   REQUIRE(pull.options.min_free_percent == 7);
-  for (const Words& wrong : std::vector<Words>{{"--visibility", "some"},
-                                               {"--compare", "all"},
-                                               {"--compact", "fast"},
-                                               {"--min-free", "5"},
-                                               {"--before-swap", "a"},
-                                               {"--delete-rate", "1M"}}) {
-    Words words = {"s", "t", "--mode", "refresh"};
-    words.insert(words.end(), wrong.begin(), wrong.end());
-    REQUIRE(Refusal(words).find(wrong[0]) == 0);
+  struct Row {
+    PullMode mode;
+    Words words;
+    const char* expected;
+  };
+  const std::vector<Row> rows = {
+      {PullMode::kRefresh, {"--compare", "all"}, "files or digest"},
+      {PullMode::kRefresh, {"--compact", "fast"}, "auto or none"},
+      {PullMode::kRefresh, {"--min-free", "5"}, "0% to 99%"},
+      {PullMode::kRefresh, {"--drop-missing", "--cf", "a"}, "none of --cf"},
+      {PullMode::kRefresh, {"--before-swap", "a"}, "expected sstferry swap"},
+      {PullMode::kRefresh, {"--delete-rate=1M"}, "expected sstferry swap"},
+      {PullMode::kRefresh,
+       {"--method", "clone"},
+       "expected sstferry pull or sstferry swap"},
+      {PullMode::kSwap, {"--before-swap", " "}, "a command"},
+      {PullMode::kSwap, {"--source-id", ""}, "1 to "},
+      {PullMode::kSwap, {"--compare", "files"}, "expected sstferry refresh"},
+      {PullMode::kSwap, {"--compact", "none"}, "expected sstferry refresh"},
+      {PullMode::kSwap, {"--drop-missing"}, "expected sstferry refresh"},
+      {PullMode::kPull, {"--before-swap", "a"}, "expected sstferry swap"},
+      {PullMode::kPull, {"--after-swap", "a"}, "expected sstferry swap"},
+      {PullMode::kPull, {"--compare", "digest"}, "expected sstferry refresh"},
+      {PullMode::kPull,
+       {"--min-free", "1%"},
+       "expected sstferry refresh or sstferry swap"},
+      {PullMode::kPull, {"--adopt"}, "sstferry refresh or sstferry swap"},
+  };
+  for (const Row& row : rows) {
+    const std::string said = Refusal(row.mode, row.words);
+    INFO(said);
+    REQUIRE(said.find(row.words[0].substr(0, row.words[0].find('='))) == 0);
+    REQUIRE(said.find(row.expected) != std::string::npos);
   }
-  REQUIRE(Refusal({"s", "t", "--mode", "refresh", "--drop-missing", "--cf",
-                   "a"})
-              .find("--drop-missing") == 0);
-  const Words refresh = {"s", "t", "--mode", "refresh", "--visibility", "swap"};
-  for (const Words& more : std::vector<Words>{
-           {"--replace"},
-           {"--before-swap", " "},
-           {"--source-id", ""},
-           {"--compare", "files"},
-           {"--compact", "none"},
-           {"--drop-missing"}}) {
-    Words words = refresh;
-    words.insert(words.end(), more.begin(), more.end());
-    REQUIRE(Refusal(words).find(more[0]) == 0);
-  }
-  for (const Words& alone : std::vector<Words>{{"--visibility", "swap"},
-                                               {"--before-swap", "a"},
-                                               {"--after-swap", "a"},
-                                               {"--delete-rate", "1M"},
-                                               {"--compare", "digest"},
-                                               {"--min-free", "1%"},
-                                               {"--drop-missing"},
-                                               {"--adopt"}}) {
-    Words words = {"s", "t"};
-    words.insert(words.end(), alone.begin(), alone.end());
-    REQUIRE(Refusal(words).find(alone[0]) == 0);
+}
+
+TEST_CASE("The first help of a job shows at most twelve options", "[tools]") {
+  for (const char* name : {"pull", "refresh", "swap", "plan"}) {
+    INFO(name);
+    REQUIRE(OptionsIn(*FindCommand(name), OptionGroup::kCommon).size() <= 12);
   }
 }
 
@@ -177,8 +177,7 @@ TEST_CASE("A night by a config file: the first seeds, the next refreshes",
   world.ChangeSource();
   REQUIRE(night.Run() == 0);
   INFO(night.json.dump(2));
-  REQUIRE(night.json["mode"] == "refresh");
-  REQUIRE(night.json["visibility"] == "swap");
+  REQUIRE(night.json["mode"] == "swap");
   REQUIRE(night.json["state"] == "complete");
   REQUIRE(night.json["outage_seconds"] > 0);
   REQUIRE(night.json["sequence_old"] < night.json["sequence_new"]);
@@ -189,9 +188,9 @@ TEST_CASE("A night by a config file: the first seeds, the next refreshes",
 TEST_CASE("Nights in place: seeded, refreshed, nothing to do, and busy",
           "[tools]") {
   ReplicaWorld world;
-  Night night(world, "", "all");
+  Night night(world, "", "refresh");
   REQUIRE(night.Run() == 0);
-  REQUIRE(night.json["mode"] == "seed");
+  REQUIRE(night.json["mode"] == "pull");
   world.ChangeSource();
   {
     ServingApplication application(world.target());
@@ -203,14 +202,13 @@ TEST_CASE("Nights in place: seeded, refreshed, nothing to do, and busy",
   REQUIRE(night.Run() == 0);
   INFO(night.json.dump(2));
   REQUIRE(night.json["mode"] == "refresh");
-  REQUIRE(night.json["visibility"] == "all");
   REQUIRE(night.json["state"] == "complete");
   REQUIRE(night.json["parts_sent"] > 0);
   REQUIRE(night.json["sequence_old"] < night.json["sequence_new"]);
   REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
   REQUIRE_FALSE(fs::exists(world.target() + ".sstferry"));
-  Process plan(Sstferry({"plan", world.source(), world.target(), "--mode",
-                         "refresh", "--json"}));
+  Process plan(
+      Sstferry({"plan", "refresh", world.source(), world.target(), "--json"}));
   REQUIRE(plan.Wait() == 0);
   const auto planned = nlohmann::json::parse(plan.out());
   INFO(planned.dump(2));
@@ -268,7 +266,7 @@ TEST_CASE("A run that is killed in a command: the next one ends the command",
                                "; echo hook runs >&2; exec 2> /dev/null >&2; "
                                "(sleep 600; echo late >> " + world.root() +
                                "/calls); true"));
-  Process process(Sstferry({"pull", "--config", killed.conf, "--json"}));
+  Process process(Sstferry({"swap", "--config", killed.conf, "--json"}));
   REQUIRE(process.WaitForErr("hook runs"));
   process.Signal(SIGKILL);
   REQUIRE(process.Wait() == 128 + SIGKILL);
@@ -298,7 +296,7 @@ TEST_CASE("SIGTERM while a server is stopped starts it again before the end",
   Night night(world,
               Line("before-swap", "echo hook runs >&2; sleep 600") +
                   Line("after-swap", Noting(world, "start")));
-  Process process(Sstferry({"pull", "--config", night.conf, "--json"}));
+  Process process(Sstferry({"swap", "--config", night.conf, "--json"}));
   REQUIRE(process.WaitForErr("hook runs"));
   process.Signal(SIGTERM);
   REQUIRE(process.Wait() == 4);

@@ -244,8 +244,7 @@ TEST_CASE("The command that status shows finishes what was begun",
           "[tools][status]") {
   Bench bench;
   const std::string target = bench.dir / "a 'target'";
-  const Words pull = {"pull", bench.dir / "source", target,
-                      "--mode", "refresh", "--visibility", "swap"};
+  const Words pull = {"swap", bench.dir / "source", target};
   REQUIRE(Run(pull).code == 0);
   const std::string allowed = bench.dir / "allowed";
   Words again = pull;

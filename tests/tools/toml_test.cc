@@ -83,7 +83,7 @@ TEST_CASE("What a TOML file has wrong is told with its line and the nearest "
   PullArguments pull;
   const ScratchDir dir;
   WriteBytes(dir / "pull.toml", "[[database]]\nname = \"a\"\n");
-  REQUIRE(ParsePull({"--config", dir / "pull.toml"}, &pull)
+  REQUIRE(ParsePull(PullMode::kPull, {"--config", dir / "pull.toml"}, &pull)
               .IsInvalidArgument());
 }
 

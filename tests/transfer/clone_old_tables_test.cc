@@ -29,8 +29,7 @@ Ferried Swap(const ScratchDir& dir) {
   options.source.directory = dir / "source";
   options.target_dir = dir / "target";
   options.method = PullMethod::kClone;
-  options.mode = PullMode::kRefresh;
-  options.visibility = Visibility::kSwap;
+  options.mode = PullMode::kSwap;
   // The application of both was upgraded; the replica's did not open it since.
   options.for_rocksdb = RocksDbVersion();
   Ferried swapped;

@@ -26,8 +26,7 @@ PullOptions Swapping(const ScratchDir& dir) {
   options.source.directory = dir / "source";
   options.target_dir = dir / "target";
   options.method = PullMethod::kClone;
-  options.mode = PullMode::kRefresh;
-  options.visibility = Visibility::kSwap;
+  options.mode = PullMode::kSwap;
   return options;
 }
 
@@ -133,21 +132,26 @@ TEST_CASE("The old and the new copy together take the room of one and of what "
                return options;
              }()).status);
   Change(dir / "source", "changed");
-  PullOptions options = Swapping(dir);
-  options.mode = PullMode::kSeed;
-  options.replace = true;
-  const Ferried replaced = Run(options);
-  INFO(replaced.message());
-  REQUIRE_OK(replaced.status);
-  REQUIRE(replaced.summary.files_reused == 4);
   std::map<ino_t, uint64_t> blocks;
-  for (const std::string& copy : {replaced.summary.replaced, dir / "target"}) {
+  const auto count = [&](const std::string& copy) {
     for (const std::string& path : PathsWith(copy, "")) {
       struct stat info;
       REQUIRE(lstat(path.c_str(), &info) == 0);
       blocks[info.st_ino] = static_cast<uint64_t>(info.st_size);
     }
-  }
+  };
+  PullOptions options = Swapping(dir);
+  options.after_swap = [&](const SwapEvent& event) {
+    REQUIRE(event.exchanged);
+    count(dir / "target.sstferry/db");  // the old copy, not yet deleted
+    return rocksdb::Status::OK();
+  };
+  const Ferried swapped = Run(options);
+  INFO(swapped.message());
+  REQUIRE_OK(swapped.status);
+  REQUIRE(swapped.summary.files_reused == 4);
+  REQUIRE_FALSE(blocks.empty());
+  count(dir / "target");
   uint64_t both = 0;
   for (const auto& [inode, bytes] : blocks) both += bytes;
   uint64_t one = 0;
@@ -394,18 +398,18 @@ TEST_CASE("A file with other permissions than the new database gets is not "
   REQUIRE(chmod(path.c_str(), 0640) == 0);
   const ino_t inode = InodeOf(path);
   PullOptions options = Swapping(dir);
-  options.mode = PullMode::kSeed;
-  options.replace = true;
-  const Ferried replaced = Run(options);
-  INFO(replaced.message());
-  REQUIRE_OK(replaced.status);
-  REQUIRE(replaced.summary.files_reused == 3);
-  REQUIRE(replaced.notes_mention("owner and permissions"));
-  struct stat info;
-  REQUIRE(stat((replaced.summary.replaced + "/" +
-                fs::path(path).filename().string())
-                   .c_str(),
-               &info) == 0);
+  struct stat info {};
+  options.after_swap = [&](const SwapEvent&) {
+    const std::string old =
+        dir / "target.sstferry/db/" + fs::path(path).filename().string();
+    REQUIRE(stat(old.c_str(), &info) == 0);
+    return rocksdb::Status::OK();
+  };
+  const Ferried swapped = Run(options);
+  INFO(swapped.message());
+  REQUIRE_OK(swapped.status);
+  REQUIRE(swapped.summary.files_reused == 3);
+  REQUIRE(swapped.notes_mention("owner and permissions"));
   REQUIRE(info.st_ino == inode);
   REQUIRE((info.st_mode & 07777) == 0640);
 }
@@ -418,7 +422,7 @@ TEST_CASE("A new target links from an older copy beside it",
   fs::rename(dir / "target", dir / "older");
   Change(dir / "source", "changed");
   PullOptions options = Swapping(dir);
-  options.mode = PullMode::kSeed;
+  options.mode = PullMode::kPull;
   options.reuse_dir = dir / "older";
   // Of several units, of which one differs: nothing is written through a link.
   const bool rotten = GENERATE(false, true);

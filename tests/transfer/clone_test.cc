@@ -448,14 +448,13 @@ TEST_CASE("A clone takes the place of an older one by a swap",
   PullOptions swap = Cloning();
   swap.source.directory = dir / "source";
   swap.target_dir = dir / "target";
-  swap.mode = PullMode::kRefresh;
-  swap.visibility = Visibility::kSwap;
+  swap.mode = PullMode::kSwap;
   Summary summary;
   const rocksdb::Status status = MakePull(swap)->Run(&summary);
   INFO(status.ToString());
   REQUIRE_OK(status);
   REQUIRE(summary.method == "clone");
-  REQUIRE(summary.visibility == "swap");
+  REQUIRE(summary.mode == "swap");
   ExpectSameEntries(dir / "source", dir / "target");
   REQUIRE_FALSE(fs::exists(dir / "target.sstferry"));
 }
@@ -487,21 +486,6 @@ TEST_CASE("A clone of a part is refused", "[transfer][clone][refused]") {
   const Ferried moved = Clone(dir, options);
   INFO(moved.message());
   REQUIRE(moved.state() == EndState::kRefused);
-}
-
-TEST_CASE("A clone replaces a directory that is not empty",
-          "[transfer][clone]") {
-  const ScratchDir dir;
-  MakeLeveled(dir / "source");
-  REQUIRE_OK(Clone(dir).status);
-  PullOptions options = Cloning();
-  options.replace = true;
-  Summary summary;
-  options.source.directory = dir / "source";
-  options.target_dir = dir / "target";
-  REQUIRE_OK(MakePull(options)->Run(&summary));
-  REQUIRE(fs::exists(summary.replaced));
-  ExpectSameEntries(dir / "source", dir / "target");
 }
 
 }  // namespace

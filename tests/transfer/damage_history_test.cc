@@ -123,8 +123,7 @@ class DamagedReplica {
   // Whatever happened, one command makes all of it good.
   void End() {
     PullOptions options;
-    options.mode = PullMode::kRefresh;
-    options.visibility = Visibility::kSwap;
+    options.mode = PullMode::kSwap;
     options.verify = true;
     options.method = PullMethod::kClone;
     options.restart = true;
@@ -172,7 +171,7 @@ class DamagedReplica {
     options.chunk_bytes = 16 << 10;
     options.verify = each.a % 3 == 0;
     if (each.kind == Misfortune::Kind::kSwap) {
-      options.visibility = Visibility::kSwap;
+      options.mode = PullMode::kSwap;
       options.method =
           each.a % 2 == 0 ? PullMethod::kClone : PullMethod::kIngest;
     } else if (each.a % 7 == 0) {

@@ -96,7 +96,7 @@ TEST_CASE("A new replica keeps its entries when its application compacts "
   if (swaps) {
     Ferry(dir / "source", dir / "target", options);
     OpenDb(dir / "source", OneFamily(Quiet())).Put("a new", "one");
-    options.visibility = Visibility::kSwap;
+    options.mode = PullMode::kSwap;
     REQUIRE_OK(Refresh(dir / "source", dir / "target", options).status);
   } else {
     REQUIRE_OK(Ferry(dir / "source", dir / "target", options).status);

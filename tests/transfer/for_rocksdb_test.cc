@@ -242,7 +242,7 @@ TEST_CASE("A replica stays one for its own application, however often it is "
   REQUIRE_OK(Ferry(dir / "source", dir / "target", seed).status);
   const std::string before = OptionsIn(dir / "target");
   PullOptions options;
-  options.visibility = swap ? Visibility::kSwap : Visibility::kAll;
+  options.mode = swap ? PullMode::kSwap : PullMode::kRefresh;
   for (int night = 1; night <= 3; ++night) {
     INFO("night " << night);
     Fill(dir / "source", 50, night * 400);
@@ -269,7 +269,7 @@ TEST_CASE("A clone does not replace a replica whose application could not open "
   Fill(dir / "source", 50, 400);
   const std::string before = Fingerprint(dir / "target");
   options = PullOptions();
-  options.visibility = Visibility::kSwap;
+  options.mode = PullMode::kSwap;
   options.method = PullMethod::kClone;
   const Ferried refused = Refresh(dir / "source", dir / "target", options);
   INFO(refused.message());
@@ -352,7 +352,7 @@ TEST_CASE("A database whose tables will be of a format that this RocksDB does "
   const Ferried refreshed = Refresh(dir / "source", dir / "replica");
   INFO(refreshed.message());
   REQUIRE_OK(refreshed.status);
-  REQUIRE(refreshed.notes_mention("only a clone by --visibility swap"));
+  REQUIRE(refreshed.notes_mention("only sstferry swap by a clone"));
   options.method = PullMethod::kAuto;
   const Ferried moved = Ferry(dir / "source", dir / "target", options);
   INFO(moved.message());
@@ -383,6 +383,11 @@ TEST_CASE(
   const Ferried in_place = Refresh(dir / "source", dir / "target");
   INFO(in_place.message());
   REQUIRE(in_place.state() == EndState::kIncompatible);
+  REQUIRE(in_place.message().find("run: sstferry swap " + (dir / "source") +
+                                  " " + (dir / "target")) != std::string::npos);
+  PullOptions swap;
+  swap.mode = PullMode::kSwap;
+  REQUIRE_OK(Refresh(dir / "source", dir / "target", swap).status);
 }
 
 }  // namespace

@@ -213,7 +213,7 @@ class KindServer {
     options.source = AddressAt(where_, "kind");
     options.target_dir = dir / target;
     options.snapshot_ttl = std::chrono::seconds(0);
-    options.retry_for = std::chrono::milliseconds(0);
+    options.timeouts.retry = std::chrono::milliseconds(0);
     options.min_free_percent = 0;
     return options;
   }
@@ -303,8 +303,7 @@ void RequireOutlived(const ServedKind& kind) {
       server.Pull("refresh of " + target, refresh);
     }
     PullOptions swap = server.Options(target);
-    swap.mode = PullMode::kRefresh;
-    swap.visibility = Visibility::kSwap;
+    swap.mode = PullMode::kSwap;
     swap.adopt = true;
     if (target == "seeded") {
       swap.method = PullMethod::kIngest;
@@ -372,7 +371,7 @@ TEST_CASE("A server outlives wide columns and prepared transactions",
     refresh.mode = PullMode::kRefresh;
     refresh.adopt = true;
     server.Pull("refresh", refresh);
-    refresh.visibility = Visibility::kSwap;
+    refresh.mode = PullMode::kSwap;
     server.Pull("swap", refresh);
   }
   server.Verify("cloned", {});

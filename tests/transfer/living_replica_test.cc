@@ -620,7 +620,7 @@ class Histories {
       case 5:
       case 6:  // by exchange
         counts_->swaps++;
-        options.visibility = Visibility::kSwap;
+        options.mode = PullMode::kSwap;
         options.method =
             other % 8 == 5 ? PullMethod::kClone : PullMethod::kIngest;
         options.before_swap = [this](const SwapEvent&) {

@@ -51,8 +51,8 @@ struct Fleet {
     options.latest_snapshot = true;
     options.chunk_bytes = 512u << 10;
     options.lanes = 2;
-    options.peer_timeout = milliseconds(10'000);
-    options.retry_for = milliseconds(60'000);
+    options.timeouts.peer = milliseconds(10'000);
+    options.timeouts.retry = milliseconds(60'000);
     return options;
   }
 
@@ -70,7 +70,7 @@ TEST_CASE("The latest snapshot is never older than what the target holds",
   const auto night = [&](int target, TestServer* server, bool latest) {
     PullOptions options = fleet.Options(target, server->address());
     const bool exists = std::filesystem::exists(options.target_dir);
-    options.mode = exists ? PullMode::kRefresh : PullMode::kSeed;
+    options.mode = exists ? PullMode::kRefresh : PullMode::kPull;
     options.latest_snapshot = latest;
     const Summary summary = RunPull(options);
     INFO(summary.status.ToString());
@@ -196,9 +196,9 @@ TEST_CASE("A stalled and a slow reader of a snapshot hold up nobody else",
   CAPTURE(clones, wants_little);
   ServeOptions serve = ServeSample(fleet.dir / "source");
   serve.snapshot_ttl = std::chrono::seconds(60);
-  serve.stall_timeout = milliseconds(6'000);
+  serve.timeouts.stall = milliseconds(6'000);
   // The stalled one never pings: only its stall can end it.
-  serve.peer_timeout = std::chrono::hours(1);
+  serve.timeouts.peer = std::chrono::hours(1);
   TestServer server(serve);
   const auto options = [&](int target, const HostPort& where) {
     PullOptions pull = fleet.Options(target, where);
@@ -356,7 +356,7 @@ struct FullServer {
   static ServeOptions Serve(const Fleet& fleet) {
     ServeOptions serve = ServeSample(fleet.dir / "source");
     serve.max_transfers = 1;
-    serve.peer_timeout = std::chrono::hours(1);  // nobody pings here
+    serve.timeouts.peer = std::chrono::hours(1);  // nobody pings here
     return serve;
   }
   Fleet fleet{100};
@@ -369,7 +369,7 @@ TEST_CASE("A pull that finds no place ends at its deadline, and not before",
   FullServer full;
   PullOptions options = full.fleet.Options(0, full.server.address());
   options.deadline = milliseconds(2'000);
-  options.retry_for = milliseconds(GENERATE(0, 100));
+  options.timeouts.retry = milliseconds(GENERATE(0, 100));
   const Summary summary = RunPull(options);
   INFO(summary.status.ToString());
   REQUIRE(EndStateOf(summary.status) == EndState::kDeadline);

@@ -145,7 +145,7 @@ TEST_CASE("Lanes that wait their turn under a cap are not too slow",
   // As on a link that holds no more than a frame of a lane.
   MemoryTransport transport = MakeMemoryTransport(16u << 10);
   ServeOptions serve = ServeSample(dir / "source");
-  serve.stall_timeout = milliseconds(700);
+  serve.timeouts.stall = milliseconds(700);
   std::unique_ptr<SourceServer> server;
   REQUIRE_OK(MakeSourceServer(serve, std::move(transport.listener), &server));
   auto serving = std::async(std::launch::async, [&] { return server->Run(); });

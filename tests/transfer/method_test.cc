@@ -158,11 +158,7 @@ TEST_CASE("Auto sends chunks of a compacted database unless it is cloned whole "
     options.selection.interval.begin = NumberedKey(0);
     why = "--begin";
   }
-  SECTION("since it replaces a directory") { options.replace = true; }
-  SECTION("since it is a refresh") {
-    options.mode = PullMode::kRefresh;
-    options.visibility = Visibility::kSwap;
-  }
+  SECTION("since it is a swap") { options.mode = PullMode::kSwap; }
   SECTION("since others have the snapshot") { options.latest_snapshot = true; }
   SECTION("since a tenth of it is newer") {
     OpenDb db(dir / "source", OneFamily(SmallFiles()));
@@ -195,9 +191,9 @@ TEST_CASE("A plan advises what auto takes, and lists every file",
     FillCompacted(&db, 0, 2000);
   }
   REQUIRE(PlanOf(dir / "source").advised_method == "clone");
-  PullOptions replace;
-  replace.replace = true;
-  REQUIRE(PlanOf(dir / "source", replace).advised_method == "ingest");
+  PullOptions swap;
+  swap.mode = PullMode::kSwap;
+  REQUIRE(PlanOf(dir / "source", swap).advised_method == "ingest");
   std::set<std::string> names;
   {
     OpenDb db(dir / "source", families);
@@ -395,10 +391,9 @@ TEST_CASE("What chunks refuse stays refused where auto may not clone",
     options.selection.interval.end = "k";
     why = "--end";
   }
-  SECTION("since the visibility is not that of a swap") {
+  SECTION("since it is no swap") {
     options.mode = PullMode::kRefresh;
-    options.visibility = Visibility::kAll;
-    why = "--visibility";
+    why = "sstferry swap";
   }
   SECTION("since a clone is refused, too") {
     fs::create_directory(dir / "source" + "/titandb");
@@ -470,18 +465,12 @@ TEST_CASE("What is found late makes auto start over as a clone, once",
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
-TEST_CASE("Auto clones for --replace and for a swap", "[transfer][method]") {
+TEST_CASE("Auto clones for a swap", "[transfer][method]") {
   const ScratchDir dir;
   FillOdd(dir / "source");
   RequireCloned(Ferry(dir / "source", dir / "target"), "own order");
   PullOptions options = From(dir);
-  const bool swap = GENERATE(false, true);
-  if (swap) {
-    options.mode = PullMode::kRefresh;
-    options.visibility = Visibility::kSwap;
-  } else {
-    options.replace = true;
-  }
+  options.mode = PullMode::kSwap;
   Summary summary;
   REQUIRE_OK(MakePull(options)->Run(&summary));
   REQUIRE(summary.method == "clone");
@@ -503,6 +492,8 @@ TEST_CASE("A refresh in place with auto is never a clone",
   REQUIRE(EndStateOf(status) == EndState::kRefused);
   REQUIRE(summary.method == "ingest");
   REQUIRE(status.ToString().find("no clone instead") != std::string::npos);
+  REQUIRE(status.ToString().find("run: sstferry swap " + (dir / "source")) !=
+          std::string::npos);
 }
 
 namespace {

@@ -22,17 +22,15 @@ struct Mode {
 };
 
 const Mode kModes[] = {
-    {"seed", [](PullOptions*) {}},
-    {"replace", [](PullOptions* options) { options->replace = true; }},
-    {"refresh all",
+    {"pull", [](PullOptions*) {}},
+    {"refresh",
      [](PullOptions* options) {
        options->mode = PullMode::kRefresh;
        options->adopt = true;
      }},
-    {"refresh swap",
+    {"swap",
      [](PullOptions* options) {
-       options->mode = PullMode::kRefresh;
-       options->visibility = Visibility::kSwap;
+       options->mode = PullMode::kSwap;
        options->adopt = true;
      }},
 };
@@ -146,7 +144,7 @@ TEST_CASE("A source is not its own target, nor holds it, nor lies in it",
     options.source.directory = dir / "S";
     options.target_dir = dir / "T";
     options.snapshot_dir = dir / "T";
-    options.replace = true;
+    options.mode = PullMode::kSwap;
     const Summary summary = Run(options);
     INFO(summary.status.ToString());
     REQUIRE(EndStateOf(summary.status) == EndState::kRefused);

@@ -197,8 +197,7 @@ struct SwapWorld {
     PullOptions options = By(method);
     options.source.directory = source();
     options.target_dir = target();
-    options.mode = PullMode::kRefresh;
-    options.visibility = Visibility::kSwap;
+    options.mode = PullMode::kSwap;
     options.other_files = other;
     Ferried ferried;
     ferried.status = MakePull(options)->Run(&ferried.summary);

@@ -131,11 +131,12 @@ TEST_CASE("A plan refuses the directory that the pull refuses",
   PullOptions options = Between(dir / "source", dir / "target");
   SECTION("full") {
     Fill(dir / "target", OneFamily(Quiet()));
-    RequireSameEnd(options, EndState::kRefused, "is not empty; --replace");
+    RequireSameEnd(options, EndState::kRefused, "sstferry swap --adopt");
   }
   SECTION("of an earlier pull") {
     REQUIRE_OK(Refresh(dir / "source", dir / "target").status);
-    RequireSameEnd(options, EndState::kRefused, "--mode refresh");
+    RequireSameEnd(options, EndState::kRefused,
+                   "run: sstferry refresh " + (dir / "source"));
   }
   SECTION("a link") {
     fs::create_directory(dir / "elsewhere");
@@ -153,13 +154,13 @@ TEST_CASE("A plan refuses the directory that the pull refuses",
   }
 }
 
-TEST_CASE("A plan of a replica that is to be replaced finds no problem",
+TEST_CASE("A plan of a replica that is to be swapped finds no problem",
           "[transfer][plan]") {
   const ScratchDir dir;
   Fill(dir / "source", OneFamily(Quiet()));
   REQUIRE_OK(Refresh(dir / "source", dir / "target").status);
   PullOptions options = Between(dir / "source", dir / "target");
-  options.replace = true;
+  options.mode = PullMode::kSwap;
   const Ferried planned = Plan(options);
   INFO(planned.message());
   REQUIRE_OK(planned.status);
@@ -176,18 +177,12 @@ TEST_CASE("A plan sees who holds what the pull needs", "[transfer][plan]") {
       options.mode = PullMode::kRefresh;
       RequireSameEnd(options, EndState::kBusy, "holds its LOCK");
     }
-    SECTION("that is replaced") {
-      options.replace = true;
-      RequireSameEnd(options, EndState::kBusy, "holds its LOCK");
-    }
     SECTION("that is swapped") {
-      options.mode = PullMode::kRefresh;
-      options.visibility = Visibility::kSwap;
+      options.mode = PullMode::kSwap;
       RequireSameEnd(options, EndState::kBusy, "--before-swap");
     }
     SECTION("that a command stops before the swap") {
-      options.mode = PullMode::kRefresh;
-      options.visibility = Visibility::kSwap;
+      options.mode = PullMode::kSwap;
       options.before_swap = [](const SwapEvent&) {
         FAIL("a plan calls no command");
         return rocksdb::Status::OK();
@@ -213,8 +208,7 @@ TEST_CASE("A plan of a refresh refuses another source's replica",
   Fill(dir / "other", OneFamily(Quiet()));
   REQUIRE_OK(Refresh(dir / "source", dir / "target").status);
   PullOptions options = Between(dir / "source", dir / "target");
-  options.mode = PullMode::kRefresh;
-  options.visibility = GENERATE(Visibility::kAll, Visibility::kSwap);
+  options.mode = GENERATE(PullMode::kRefresh, PullMode::kSwap);
   REQUIRE_OK(Plan(options).status);
   options.source.directory = dir / "other";
   RequireSameEnd(options, EndState::kRefused, "--adopt replaces all");
@@ -256,8 +250,7 @@ TEST_CASE("A plan counts only what a swap does not have already",
     db.Flush();
   }
   PullOptions options = Between(dir / "source", dir / "target");
-  options.mode = PullMode::kRefresh;
-  options.visibility = Visibility::kSwap;
+  options.mode = PullMode::kSwap;
   options.method = PullMethod::kClone;
   Summary seeded;
   REQUIRE_OK(MakePull(options)->Run(&seeded));
@@ -288,8 +281,7 @@ TEST_CASE("A plan tells of the pull that the same command resumes",
   const ScratchDir dir;
   Fill(dir / "source", OneFamily(Quiet()));
   PullOptions options = Between(dir / "source", dir / "target");
-  options.mode = PullMode::kRefresh;
-  options.visibility = Visibility::kSwap;
+  options.mode = PullMode::kSwap;
   options.before_swap = [](const SwapEvent&) {
     return MakeStatus(EndState::kRefused, "not now");
   };
@@ -343,7 +335,7 @@ TEST_CASE("A plan tells what becomes of another compaction style",
   INFO(planned.message());
   REQUIRE(planned.status.ok() == kUniversalIngestsOverData);
   REQUIRE((planned.notes_mention("keeps its compaction style (universal") ||
-           planned.message().find("--visibility swap") != std::string::npos));
+           planned.message().find("sstferry swap") != std::string::npos));
   // As it is said.
   REQUIRE(Refresh(dir / "source", dir / "target", options).state() ==
           planned.state());

@@ -59,8 +59,8 @@ PullOptions PullOver(const Relay& relay, const std::string& target) {
   options.lanes = 3;
   options.chunk_bytes = 2u << 20;
   options.compression = WireCompression::kNone;
-  options.peer_timeout = milliseconds(2000);
-  options.retry_for = milliseconds(60'000);
+  options.timeouts.peer = milliseconds(2000);
+  options.timeouts.retry = milliseconds(60'000);
   return options;
 }
 
@@ -141,14 +141,14 @@ TEST_CASE("A pull that was cut is resumed with more lanes",
     PullOptions options = PullOver(relay, dir / "target");
     options.chunk_bytes = 512u << 10;
     options.lanes = lanes.before;
-    options.retry_for = milliseconds(0);
+    options.timeouts.retry = milliseconds(0);
     relay.CutAfter(Relay::kToClient, cut_at);
     const Summary cut = RunPull(options);
     CAPTURE(cut.status.ToString());
     REQUIRE(EndStateOf(cut.status) == EndState::kDeadPeer);
     relay.CutAfter(Relay::kToClient, Relay::kNever);
     options.lanes = lanes.after;
-    options.stall_timeout = milliseconds(5'000);
+    options.timeouts.stall = milliseconds(5'000);
     const Summary resumed = RunPull(options);
     INFO(resumed.status.ToString());
     REQUIRE(resumed.status.ok());
@@ -264,7 +264,7 @@ TEST_CASE("A pull whose source is gone for good gives up in time, or at once "
   relay.SetRate(Relay::kToClient, 4'000'000);
   PullOptions options = PullOver(relay, dir / "target");
   const bool cancelled = GENERATE(false, true);
-  options.retry_for = milliseconds(cancelled ? 60'000 : 1500);
+  options.timeouts.retry = milliseconds(cancelled ? 60'000 : 1500);
   const std::unique_ptr<Operation> pull = MakePull(options);
   Summary summary;
   std::thread running([&] {

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 struct Night {
   std::vector<Deed> source;
   std::vector<Deed> target;
-  Visibility visibility;
+  PullMode mode;
   uint32_t families;  // bits of those asked for; 0 or above 7: all
   uint32_t begin;     // of keys; below 20,000: none, nor an end
   uint32_t end;       // from 20,000 on: none
@@ -67,12 +67,11 @@ void ShowDeeds(const char* who, const std::vector<Deed>& deeds,
 
 void showValue(const Night& night, std::ostream& os) {
   os << "\n night";
-  static constexpr const char* kNames[] = {"all", "swap"};
   ShowDeeds("source", night.source, os);
   ShowDeeds("target", night.target, os);
-  os << "\n  visibility " << kNames[static_cast<int>(night.visibility)]
-     << " families " << night.families << " begin " << night.begin << " end "
-     << night.end << " hidden " << night.hidden << " compare " << night.compare
+  os << "\n  mode " << PullModeName(night.mode) << " families "
+     << night.families << " begin " << night.begin << " end " << night.end
+     << " hidden " << night.hidden << " compare " << night.compare
      << " most_point_deletions " << night.most_point_deletions << " adopts "
      << night.adopts << " drops_missing " << night.drops_missing << " compacts "
      << night.compacts << " verifies " << night.verifies << " is_open "
@@ -97,9 +96,9 @@ rc::Gen<Night> NightGen() {
   return rc::gen::build<Night>(
       rc::gen::set(&Night::source, SourceDeeds()),
       rc::gen::set(&Night::target, TargetDeeds()),
-      rc::gen::set(&Night::visibility,
-                   rc::gen::weightedElement<Visibility>(
-                       {{8, Visibility::kAll}, {1, Visibility::kSwap}})),
+      rc::gen::set(&Night::mode,
+                   rc::gen::weightedElement<PullMode>(
+                       {{8, PullMode::kRefresh}, {1, PullMode::kSwap}})),
       rc::gen::set(&Night::families, Below(30)),
       rc::gen::set(&Night::begin, Below(25'000)),
       rc::gen::set(&Night::end, Below(25'000)),
@@ -116,8 +115,7 @@ rc::Gen<Night> NightGen() {
       rc::gen::set(&Night::lanes, rc::gen::inRange<uint32_t>(1, 5)),
       rc::gen::set(&Night::chunk_bytes,
                    rc::gen::inRange<uint32_t>(64 << 10, 200 << 10)),
-      rc::gen::set(&Night::compact_from,
-                   Below(3000)),
+      rc::gen::set(&Night::compact_from, Below(3000)),
       rc::gen::set(&Night::stops_at, Below(600)));
 }
 
@@ -180,9 +178,8 @@ struct Counts {
 
 // What a refresh may refuse here, by a part of what it says.
 std::string ReasonOf(const Ferried& ended) {
-  for (const char* const reason :
-       {"--adopt", "--restart", "may hold more than", "SingleDelete",
-        "--visibility swap only"}) {
+  for (const char* const reason : {"--adopt", "--restart", "may hold more than",
+                                   "SingleDelete", "sstferry swap only"}) {
     if (ended.message().find(reason) != std::string::npos) {
       return reason;
     }
@@ -262,11 +259,10 @@ class Histories {
 
   PullOptions OptionsOf(const Night& night) const {
     PullOptions options;
-    options.mode = PullMode::kRefresh;
     options.source.directory = source_.database();
     options.target_dir = target_.database();
     options.snapshot_ttl = std::chrono::seconds(0);  // leaks must show
-    options.visibility = night.visibility;
+    options.mode = night.mode;
     options.adopt = night.adopts;
     options.compare =
         night.compare == 0 ? CompareMode::kDigest : CompareMode::kFiles;
@@ -302,8 +298,7 @@ class Histories {
     }
     // A default family that is made for nothing but its name is RocksDB's own,
     // which the application of this one could not open.
-    const bool is_new =
-        !target_.exists() || night.visibility == Visibility::kSwap;
+    const bool is_new = !target_.exists() || night.mode == PullMode::kSwap;
     if (is_new && !selection->families.empty() &&
         selection->families.front() != "default") {
       selection->families.insert(selection->families.begin(), "default");
@@ -340,8 +335,8 @@ class Histories {
   std::string Run(const Night& night, PullOptions options,
                   const std::string& hidden,
                   std::atomic<uint32_t>* stops_at) {
-    const bool is_open = night.is_open && target_.exists() &&
-                         night.visibility != Visibility::kSwap;
+    const bool is_open =
+        night.is_open && target_.exists() && night.mode != PullMode::kSwap;
     if (is_open) {
       target_.player()->Play({});  // makes families that are missing
     }
@@ -369,7 +364,7 @@ class Histories {
     const bool stopped = stops && *stops_at == 0;
     RefreshAsked asked;
     asked.selection = options.selection;
-    asked.replaces_all = night.visibility == Visibility::kSwap;
+    asked.replaces_all = night.mode == PullMode::kSwap;
     asked.drops_missing = options.drop_missing;
     return Judge(night, asked, ended, stopped, before, source);
   }

@@ -36,7 +36,7 @@ struct Crash {
 struct Night {
   std::vector<Step> source;
   std::vector<Step> target;  // nobody's business
-  Visibility visibility;
+  PullMode mode;
   uint32_t compare;   // of 8: 0 digest; not of a swap
   uint32_t most_point_deletions;  // of 4: few, or as many as there may be
   bool compacts;      // not of a swap
@@ -64,12 +64,11 @@ uint32_t MostPointDeletions(const Night& night) {
 }
 
 void showValue(const Night& night, std::ostream& os) {
-  os << "\n night visibility " << static_cast<int>(night.visibility)
-     << " compare " << night.compare << " most_point_deletions "
-     << MostPointDeletions(night) << " compacts " << night.compacts
-     << " is_unsynced " << night.is_unsynced << " verifies "
-     << night.verifies_first << night.verifies << " lanes " << night.lanes
-     << " chunk_bytes " << night.chunk_bytes << " compact from "
+  os << "\n night mode " << PullModeName(night.mode) << " compare "
+     << night.compare << " most_point_deletions " << MostPointDeletions(night)
+     << " compacts " << night.compacts << " is_unsynced " << night.is_unsynced
+     << " verifies " << night.verifies_first << night.verifies << " lanes "
+     << night.lanes << " chunk_bytes " << night.chunk_bytes << " compact from "
      << night.compact_from << " loses_power " << night.loses_power
      << " crashes";
   for (const Crash& crash : night.crashes) {
@@ -133,16 +132,16 @@ rc::Gen<std::vector<Crash>> CrashesGen() {
 rc::Gen<Night> NightGen() {
   using rc::gen::inRange;
   return rc::gen::build<Night>(
-      rc::gen::set(&Night::source,
-                   rc::gen::oneOf(
-                       rc::gen::just(std::vector<Step>()),
-                       rc::gen::container<std::vector<Step>>(StepGen()))),
-      rc::gen::set(&Night::target, rc::gen::oneOf(
-                                       rc::gen::just(std::vector<Step>()),
-                                       TargetSteps())),
-      rc::gen::set(&Night::visibility,
-                   rc::gen::weightedElement<Visibility>(
-                       {{2, Visibility::kAll}, {1, Visibility::kSwap}})),
+      rc::gen::set(
+          &Night::source,
+          rc::gen::oneOf(rc::gen::just(std::vector<Step>()),
+                         rc::gen::container<std::vector<Step>>(StepGen()))),
+      rc::gen::set(
+          &Night::target,
+          rc::gen::oneOf(rc::gen::just(std::vector<Step>()), TargetSteps())),
+      rc::gen::set(&Night::mode,
+                   rc::gen::weightedElement<PullMode>(
+                       {{2, PullMode::kRefresh}, {1, PullMode::kSwap}})),
       rc::gen::set(&Night::compare, inRange<uint32_t>(0, 8)),
       rc::gen::set(&Night::most_point_deletions, inRange<uint32_t>(0, 4)),
       rc::gen::set(&Night::compacts, rc::gen::arbitrary<bool>()),
@@ -150,14 +149,13 @@ rc::Gen<Night> NightGen() {
       rc::gen::set(&Night::verifies_first, rc::gen::arbitrary<bool>()),
       rc::gen::set(&Night::verifies, rc::gen::arbitrary<bool>()),
       rc::gen::set(&Night::lanes, inRange<uint32_t>(1, 5)),
-      rc::gen::set(&Night::chunk_bytes,
-                   inRange<uint32_t>(64 << 10, 200 << 10)),
+      rc::gen::set(&Night::chunk_bytes, inRange<uint32_t>(64 << 10, 200 << 10)),
       rc::gen::set(&Night::compact_from, inRange<uint32_t>(0, 1400)),
       rc::gen::set(&Night::crashes, CrashesGen()),
       rc::gen::set(&Night::loses_power, rc::gen::arbitrary<bool>()),
-      rc::gen::set(&Night::meddled,
-                   rc::gen::oneOf(rc::gen::just(std::vector<Step>()),
-                                  TargetSteps())));
+      rc::gen::set(
+          &Night::meddled,
+          rc::gen::oneOf(rc::gen::just(std::vector<Step>()), TargetSteps())));
 }
 
 // What only a swap can do is done by swaps.
@@ -167,7 +165,7 @@ World Possible(World world) {
       (!kUniversalIngestsOverData &&
        std::count(world.kinds.begin(), world.kinds.end(), kUniversalKind) > 0);
   for (Night& night : world.nights) {
-    night.visibility = swaps_only ? Visibility::kSwap : night.visibility;
+    night.mode = swaps_only ? PullMode::kSwap : night.mode;
     if (!world.single_deletes) {
       LeaveOutSingleDeletes(&night.source);
     }
@@ -198,9 +196,7 @@ rc::Gen<World> WorldGen() {
   return rc::gen::map(world, Possible);
 }
 
-bool IsSwap(const Night& night) {
-  return night.visibility == Visibility::kSwap;
-}
+bool IsSwap(const Night& night) { return night.mode == PullMode::kSwap; }
 
 // What the application was asked for, in order.
 std::string CallsPath(const std::string& dir) { return dir + "/calls"; }
@@ -222,7 +218,7 @@ PullOptions OptionsOf(const Night& night, const std::string& dir, bool adopt) {
   options.adopt = adopt;
   // Of a crashed one the source keeps its snapshot; else leaks must show.
   options.snapshot_ttl = std::chrono::seconds(night.crashes.empty() ? 0 : 3600);
-  options.visibility = night.visibility;
+  options.mode = night.mode;
   options.verify = night.verifies;
   options.compare =
       night.compare == 0 ? CompareMode::kDigest : CompareMode::kFiles;
@@ -301,23 +297,23 @@ bool Crashes(const Night& night, size_t run, const std::string& dir,
              bool adopt) {
   const Crash& crash = night.crashes[run];
   const auto number = [](uint64_t value) { return std::to_string(value); };
-  Process child(CaseOfThisProgram("child: a refresh that crashes"),
-                {{"SSTFERRY_TEST_DIR", dir},
-                 {"SSTFERRY_TEST_RUN", number(run)},
-                 {"SSTFERRY_TEST_CRASH_AT", number(crash.at)},
-                 {"SSTFERRY_TEST_IS_LATE", number(crash.is_late)},
-                 {"SSTFERRY_TEST_LOSES_POWER", number(night.loses_power)},
-                 {"SSTFERRY_TEST_VISIBILITY",
-                  number(static_cast<uint64_t>(night.visibility))},
-                 {"SSTFERRY_TEST_COMPARE", number(night.compare)},
-                 {"SSTFERRY_TEST_MOST_POINT_DELETIONS",
-                  number(night.most_point_deletions)},
-                 {"SSTFERRY_TEST_COMPACTS", number(night.compacts)},
-                 {"SSTFERRY_TEST_IS_UNSYNCED", number(night.is_unsynced)},
-                 {"SSTFERRY_TEST_VERIFIES", number(night.verifies_first)},
-                 {"SSTFERRY_TEST_LANES", number(night.lanes)},
-                 {"SSTFERRY_TEST_CHUNK_BYTES", number(night.chunk_bytes)},
-                 {"SSTFERRY_TEST_ADOPT", number(adopt)}});
+  Process child(
+      CaseOfThisProgram("child: a refresh that crashes"),
+      {{"SSTFERRY_TEST_DIR", dir},
+       {"SSTFERRY_TEST_RUN", number(run)},
+       {"SSTFERRY_TEST_CRASH_AT", number(crash.at)},
+       {"SSTFERRY_TEST_IS_LATE", number(crash.is_late)},
+       {"SSTFERRY_TEST_LOSES_POWER", number(night.loses_power)},
+       {"SSTFERRY_TEST_MODE", number(static_cast<uint64_t>(night.mode))},
+       {"SSTFERRY_TEST_COMPARE", number(night.compare)},
+       {"SSTFERRY_TEST_MOST_POINT_DELETIONS",
+        number(night.most_point_deletions)},
+       {"SSTFERRY_TEST_COMPACTS", number(night.compacts)},
+       {"SSTFERRY_TEST_IS_UNSYNCED", number(night.is_unsynced)},
+       {"SSTFERRY_TEST_VERIFIES", number(night.verifies_first)},
+       {"SSTFERRY_TEST_LANES", number(night.lanes)},
+       {"SSTFERRY_TEST_CHUNK_BYTES", number(night.chunk_bytes)},
+       {"SSTFERRY_TEST_ADOPT", number(adopt)}});
   const int code = child.Wait();
   const bool crashed = code == kCrashed || code == 128 + SIGKILL;
   if (!crashed && code != 0) {
@@ -437,8 +433,7 @@ TEST_CASE("child: a refresh that crashes", "[.child]") {
   night.crashes = {crash};
   night.loses_power = Setting("SSTFERRY_TEST_LOSES_POWER") != 0;
   BootFor(night, Setting("SSTFERRY_TEST_RUN"));
-  night.visibility =
-      static_cast<Visibility>(Setting("SSTFERRY_TEST_VISIBILITY"));
+  night.mode = static_cast<PullMode>(Setting("SSTFERRY_TEST_MODE"));
   night.compare = Setting("SSTFERRY_TEST_COMPARE");
   night.most_point_deletions = Setting("SSTFERRY_TEST_MOST_POINT_DELETIONS");
   night.compacts = Setting("SSTFERRY_TEST_COMPACTS") != 0;

@@ -146,7 +146,7 @@ TEST_CASE("A disk that others fill ends a refresh, and the next goes on",
   FaultyFileSystem disk;
   PullOptions options = On(&disk);
   options.lanes = 1;
-  options.stall_timeout = std::chrono::milliseconds(400);
+  options.timeouts.stall = std::chrono::milliseconds(400);
   std::mutex mu;
   std::string log;  // under mu
   options.log = [&](LogLevel, const std::string& text) {

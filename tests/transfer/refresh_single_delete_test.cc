@@ -38,7 +38,7 @@ struct Pair {
     REQUIRE(refused.state() == EndState::kRefused);
     REQUIRE(refused.message().find("SingleDelete") != std::string::npos);
     REQUIRE(refused.message().find(why) != std::string::npos);
-    REQUIRE(refused.message().find("--visibility swap") != std::string::npos);
+    REQUIRE(refused.message().find("sstferry swap") != std::string::npos);
     REQUIRE(Fingerprint(target) == before);
   }
 };
@@ -60,7 +60,7 @@ TEST_CASE("A source that uses SingleDelete is not refreshed from in place",
   DeleteOnce(pair.source, in_wal);
   pair.RequireRefused(options, in_wal ? "its WALs hold" : ".sst holds");
   options = PullOptions();
-  options.visibility = Visibility::kSwap;
+  options.mode = PullMode::kSwap;
   options.adopt = true;
   REQUIRE_OK(Refresh(pair.source, pair.target, options).status);
   ExpectSameEntries(pair.source, pair.target);

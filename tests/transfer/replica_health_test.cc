@@ -52,7 +52,7 @@ std::string Damage(const std::string& dir) {
 
 PullOptions Swapping() {
   PullOptions options;
-  options.visibility = Visibility::kSwap;
+  options.mode = PullMode::kSwap;
   return options;
 }
 
@@ -96,8 +96,7 @@ void RequireTold(const Ferried& run, const std::string& target) {
   INFO(run.message());
   REQUIRE(run.state() == EndState::kCorrupt);
   REQUIRE(run.message().find(target) != std::string::npos);
-  REQUIRE(run.message().find("--mode refresh --visibility swap") !=
-          std::string::npos);
+  REQUIRE(run.message().find("run: sstferry swap ") != std::string::npos);
 }
 
 struct World {
@@ -137,9 +136,9 @@ TEST_CASE("A replica that is known to be damaged is no good at any later run",
     REQUIRE(found.state() == EndState::kCorrupt);
     REQUIRE(found.message().find(world.target) != std::string::npos);
     REQUIRE(found.message().find(table) != std::string::npos);
-    REQUIRE(found.message().find("run: sstferry pull ") != std::string::npos);
+    REQUIRE(found.message().find("run: sstferry swap ") != std::string::npos);
     REQUIRE(found.message().find("sstferry-snapshot") == std::string::npos);
-    REQUIRE(found.summary.next.find("--visibility swap") != std::string::npos);
+    REQUIRE(found.summary.next.find("sstferry swap ") != std::string::npos);
   }
   SECTION("the process that has it open finds it") {
     OpenDb open(world.target, OneFamily(Quiet()));
@@ -152,7 +151,7 @@ TEST_CASE("A replica that is known to be damaged is no good at any later run",
   const TargetState state = StateOf(world.target);
   REQUIRE(state.health == ReplicaHealth::kDamaged);
   REQUIRE(state.fault.find(table) != std::string::npos);
-  REQUIRE(state.next.find("--visibility swap") != std::string::npos);
+  REQUIRE(state.next.find("sstferry swap ") != std::string::npos);
   for (int night = 0; night < 2; ++night) {
     RequireTold(Refresh(world.source, world.target), world.target);
     RequireTold(Refresh(world.source, world.target, Verifying()),
@@ -249,7 +248,7 @@ TEST_CASE("A difference that a verify found is mended by the next refresh, "
   }
   const TargetState state = StateOf(world.target);
   REQUIRE(state.health == ReplicaHealth::kDifferent);
-  REQUIRE(state.next.find("--mode refresh") != std::string::npos);
+  REQUIRE(state.next.find("sstferry refresh ") != std::string::npos);
   REQUIRE(Ferry(world.target, world.dir / "copy").state() ==
           EndState::kRefused);
   PullOptions part;
@@ -339,7 +338,6 @@ TEST_CASE("What was begun with --verify does not end without",
   World world;
   Fill(world.source, 100, 10, "new");
   PullOptions options = Swapping();
-  options.mode = PullMode::kRefresh;
   options.method = GENERATE(PullMethod::kIngest, PullMethod::kClone);
   options.source.directory = world.source;
   options.target_dir = world.target;
@@ -415,7 +413,6 @@ TEST_CASE("An exchange is not completed when the source has another database",
   World world;
   Fill(world.source, 100, 10, "new");
   PullOptions options = Swapping();
-  options.mode = PullMode::kRefresh;
   options.source.directory = world.source;
   options.target_dir = world.target;
   options.before_swap = [](const SwapEvent&) {
@@ -443,7 +440,7 @@ TEST_CASE("The replica of another database is replaced only if that is asked "
   World world;
   MakeSource(world.dir / "other");
   PullOptions options;
-  options.replace = true;
+  options.mode = PullMode::kSwap;
   options.source.directory = world.dir / "other";
   options.target_dir = world.target;
   Ferried other;
@@ -459,7 +456,7 @@ TEST_CASE("The replica of another database is replaced only if that is asked "
   ExpectSameEntries(world.dir / "other", world.target);
 }
 
-TEST_CASE("To replace a directory that is no database is not advised",
+TEST_CASE("To swap a directory that is no database is not advised",
           "[transfer][health]") {
   World world;
   const std::string letters = world.dir / "letters";
@@ -472,7 +469,7 @@ TEST_CASE("To replace a directory that is no database is not advised",
   const rocksdb::Status status = MakePull(options)->Run(&summary);
   INFO(status.ToString());
   REQUIRE(EndStateOf(status) == EndState::kRefused);
-  REQUIRE(status.ToString().find("--replace") == std::string::npos);
+  REQUIRE(status.ToString().find("sstferry swap") == std::string::npos);
   REQUIRE(fs::exists(letters + "/to_mother"));
 }
 
@@ -514,7 +511,7 @@ TEST_CASE("A replica whose WALs count batches is not refreshed in place",
   const Ferried refreshed = Refresh(source, target, other);
   INFO(refreshed.message());
   REQUIRE(refreshed.state() == EndState::kRefused);
-  REQUIRE(refreshed.message().find("--visibility swap") != std::string::npos);
+  REQUIRE(refreshed.message().find("sstferry swap") != std::string::npos);
   REQUIRE_OK(Refresh(source, target, Swapping()).status);
   ExpectSameEntries(source, target, {families});
 }

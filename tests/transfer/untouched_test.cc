@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "pipeline/base/database_open.h"
+#include "pipeline/disk/durable.h"
 #include "pipeline/options/directories.h"
 #include "rocksdb/compaction_filter.h"
 #include "sstferry/target.h"
@@ -79,7 +80,7 @@ struct World {
     options.snapshot_ttl = std::chrono::seconds(0);
     options.source.directory = S();
     options.target_dir = T();
-    options.retry_for = std::chrono::milliseconds(0);
+    options.timeouts.retry = std::chrono::milliseconds(0);
   }
   std::string S() const { return dir / "S"; }
   std::string T() const { return dir / "T"; }
@@ -226,19 +227,17 @@ TEST_CASE("What is refused or fails at once changes nothing",
           "[transfer][untouched]") {
   const size_t which = GENERATE(range(size_t{0}, std::size(kRefusals)));
   const Refusal& refusal = kRefusals[which];
-  const Visibility visibility =
-      GENERATE(Visibility::kAll, Visibility::kSwap);
-  if (refusal.in_place_only && visibility == Visibility::kSwap) {
+  const PullMode mode = GENERATE(PullMode::kRefresh, PullMode::kSwap);
+  if (refusal.in_place_only && mode == PullMode::kSwap) {
     return;
   }
   World world;
   refusal.prepare(&world);
-  world.options.mode = PullMode::kRefresh;
-  world.options.visibility = visibility;
+  world.options.mode = mode;
   const std::string before = world.All();
   Summary summary;
   MakePull(world.options)->Run(&summary).PermitUncheckedError();
-  INFO(refusal.name << ", " << static_cast<int>(visibility) << ": "
+  INFO(refusal.name << ", " << static_cast<int>(mode) << ": "
                     << summary.status.ToString());
   REQUIRE(std::count(refusal.states.begin(), refusal.states.end(),
                      EndStateOf(summary.status)) == 1);
@@ -329,7 +328,8 @@ TEST_CASE("WALs of an old database are not left to a new one",
     OpenDb(world.T(), OneFamily(Quiet()), options).Put("mine", "value");
   }
   const std::string before = world.All();
-  world.options.replace = true;
+  world.options.mode = PullMode::kSwap;
+  world.options.adopt = true;
   Summary summary;
   MakePull(world.options)->Run(&summary).PermitUncheckedError();
   INFO(summary.status.ToString());
@@ -339,18 +339,20 @@ TEST_CASE("WALs of an old database are not left to a new one",
   REQUIRE(world.All() == before);
 }
 
-TEST_CASE("Nobody opens a database while --replace takes it away",
+TEST_CASE("Nobody opens a database while a swap takes it away",
           "[transfer][untouched]") {
   World world;
   bool was_locked = false;
-  world.disk->OnStep([&](FileStep step, const std::string& path) {
-    if (step == FileStep::kCreate && path.ends_with("/exchange.tmp")) {
-      was_locked = IsDatabaseOpen(world.T());
+  TEST_SetFaultHook([&](const std::string& point) {
+    if (point == "Workspace:NamesExchanged") {
+      was_locked = IsDatabaseOpen(world.T() + ".sstferry/db");
     }
   });
-  world.options.replace = true;
+  world.options.mode = PullMode::kSwap;
   Summary summary;
-  REQUIRE_OK(MakePull(world.options)->Run(&summary));
+  const rocksdb::Status status = MakePull(world.options)->Run(&summary);
+  TEST_SetFaultHook(nullptr);
+  REQUIRE_OK(status);
   REQUIRE(was_locked);
 }
 

@@ -123,7 +123,7 @@ TEST_CASE("A verify beside a writer says changed since, and what to type",
     REQUIRE(summary.right.pulled_transfer_id.size() == 32);
     REQUIRE(summary.left.pulled_transfer_id.empty());
     REQUIRE(summary.left.database_id == summary.source_database_id);
-    REQUIRE(summary.next.find(" --mode refresh --verify") != std::string::npos);
+    REQUIRE(summary.next.find("sstferry refresh ") != std::string::npos);
     REQUIRE(summary.differences >= 1);
     REQUIRE(summary.differences <= 100);
     REQUIRE(summary.first_differences[0].key == NumberedKey(0));

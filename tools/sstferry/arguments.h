@@ -64,14 +64,7 @@ struct NamedDirectory {
                                                   NamedDirectory* out);
 
 // The part of a command's help that lists an option.
-enum class OptionGroup {
-  kCommon,
-  kRefresh,
-  kNetwork,
-  kLimits,
-  kOutput,
-  kAdvanced
-};
+enum class OptionGroup { kCommon, kNetwork, kLimits, kOutput, kAdvanced };
 
 // One option as the command line, the config file and the manuals know it
 // (option_rows.h makes those that set a member of their command's arguments).

@@ -37,6 +37,7 @@ struct ServeArguments {
   MetricsArguments metrics;
   ServeOptions options;  // all but the callbacks
   HostPort listen{"127.0.0.1", kDefaultPort};
+  std::string stdio_directory;         // instead of listen; empty: listen
   std::vector<uint32_t> allowed_uids;  // of a Unix socket
   TlsFiles tls;  // empty: without
   bool once = false;
@@ -65,18 +66,29 @@ struct StatusArguments {
 
 struct ReleaseArguments {
   CommonArguments common;
-  std::string directory;
+  SshCommands ssh;
+  SourceAddress source;  // a directory, here or over ssh
   std::string snapshot_dir;
   std::string id;  // hex digits of a transfer's id, from its first on
+};
+
+struct CertArguments {
+  CommonArguments common;
+  std::string dir;                 // of the CA
+  std::vector<std::string> hosts;  // empty: the CA is made
+  uint32_t days = kDefaultCertificateDays;
 };
 
 // InvalidArgument: wrong usage, as in arguments.h; nothing was touched but the
 // config file, which was read.
 [[nodiscard]] rocksdb::Status ParseServe(
     const std::vector<std::string>& arguments, ServeArguments* out);
+// Reads the arguments of pull, refresh or swap, as `mode` says.
 [[nodiscard]] rocksdb::Status ParsePull(
-    const std::vector<std::string>& arguments, PullArguments* out);
-// TARGET_DIR may be left out, and so may the NAME of a URL.
+    PullMode mode, const std::vector<std::string>& arguments,
+    PullArguments* out);
+// The first word may name the command, else it is pull. TARGET_DIR may be left
+// out, and so may the NAME of a URL.
 [[nodiscard]] rocksdb::Status ParsePlan(
     const std::vector<std::string>& arguments, PullArguments* out);
 [[nodiscard]] rocksdb::Status ParseVerify(
@@ -88,5 +100,7 @@ struct ReleaseArguments {
     const std::vector<std::string>& arguments, StatusArguments* out);
 [[nodiscard]] rocksdb::Status ParseRelease(
     const std::vector<std::string>& arguments, ReleaseArguments* out);
+[[nodiscard]] rocksdb::Status ParseCert(
+    const std::vector<std::string>& arguments, CertArguments* out);
 
 }  // namespace sstferry

@@ -42,11 +42,14 @@ TlsFiles& TlsOf(Serve& arguments) { return arguments.tls; }
 template <typename Arguments>
 std::vector<OptionSpec> TlsRows() {
   return {
+      {"tls", "DIR", Group::kNetwork,
+       "Use TLS 1.3 for every connection, with DIR/cert.pem (of this side, "
+       "with "
+       "its intermediates), DIR/key.pem and DIR/ca.pem, where --tls-cert, "
+       "--tls-key or --tls-ca does not name another file. Default: plain TCP."},
       Row<Arguments>(
           "tls-cert", Group::kNetwork,
-          "Certificate of this side with its intermediates, PEM. With "
-          "--tls-key "
-          "and --tls-ca, every connection uses TLS 1.3. Default: plain TCP.",
+          "Certificate of this side with its intermediates, PEM.",
           [](auto& a) -> auto& { return TlsOf(a).cert; }, PathValue("FILE")),
       Row<Arguments>(
           "tls-key", Group::kNetwork,
@@ -60,13 +63,40 @@ std::vector<OptionSpec> TlsRows() {
 }
 
 template <typename Arguments>
-OptionSpec StallRow() {
+SshCommands& SshOf(Arguments& arguments) {
+  return arguments.options.ssh;
+}
+SshCommands& SshOf(ReleaseArguments& arguments) { return arguments.ssh; }
+
+// How a source on a machine that ssh logs in to is reached.
+template <typename Arguments>
+std::vector<OptionSpec> SshRows() {
+  return {
+      Row<Arguments>(
+          "ssh-command", Group::kNetwork,
+          "Run CMD with /bin/sh instead of ssh, with ssh's arguments behind "
+          "it, "
+          "such as 'ssh -i KEY'. For HOST:/DIR and ssh://. Default: ssh.",
+          [](auto& a) -> auto& { return SshOf(a).ssh; },
+          TextValue("CMD", "a command")),
+      Row<Arguments>(
+          "remote-command", Group::kNetwork,
+          "Run CMD there instead of sstferry, such as 'sudo -u app sstferry'. "
+          "For HOST:/DIR and ssh://. Default: sstferry.",
+          [](auto& a) -> auto& { return SshOf(a).remote; },
+          TextValue("CMD", "a command")),
+  };
+}
+
+// Makes the row of a command that connects once.
+template <typename Arguments>
+OptionSpec TimeoutRow() {
   return Row<Arguments>(
-      "stall-timeout", Group::kNetwork,
+      "timeout", Group::kNetwork,
       "Fail with TOO_SLOW after waiting this long for a peer that is "
       "connected but does nothing. Raise it for a --max-rate below 50K per "
       "lane.",
-      [](auto& a) -> auto& { return a.options.stall_timeout; },
+      [](auto& a) -> auto& { return a.options.timeouts.stall; },
       DurationValue());
 }
 
@@ -122,8 +152,8 @@ std::vector<OptionSpec> ServeOptionSpecs() {
       {{
            {"db", "[NAME=]DIR", Group::kCommon,
             "Serve the database directory DIR as NAME, which is 1 to 64 of A-Z "
-            "a-z "
-            "0-9 . _ - (repeatable). Default NAME: DIR's last component.",
+            "a-z 0-9 . _ - (repeatable; for the first, --db may be left out). "
+            "Default NAME: DIR's last component.",
             true},
            Row<Serve>(
                "listen", Group::kCommon,
@@ -133,6 +163,16 @@ std::vector<OptionSpec> ServeOptionSpecs() {
                "may "
                "connect.",
                [](auto& a) -> auto& { return a.listen; }, AddressValue()),
+           Row<Serve>(
+               "stdio", Group::kCommon,
+               "Serve the database directory DIR alone, over standard input "
+               "and "
+               "output, until input ends. A pull from HOST:/DIR or ssh:// runs "
+               "this through ssh; in a ForceCommand, DIR says what that "
+               "account "
+               "may read. Not with --db, --listen, TLS, --once or --json.",
+               [](auto& a) -> auto& { return a.stdio_directory; },
+               PathValue("DIR")),
            Row<Serve>(
                "max-rate", Group::kCommon,
                "Send at most BYTES per second, over all transfers together. "
@@ -222,7 +262,7 @@ std::vector<OptionSpec> ServeOptionSpecs() {
                "reaches the "
                "port can then read the databases.",
                [](auto& a) -> auto& { return a.insecure; }),
-           StallRow<Serve>(),
+           TimeoutRow<Serve>(),
            Row<Serve>(
                "snapshot-dir", Group::kAdvanced,
                "Link private snapshots in DIR, which must be on the databases' "
@@ -240,248 +280,328 @@ std::vector<OptionSpec> ServeOptionSpecs() {
        }});
 }
 
-std::vector<OptionSpec> RefreshOptionSpecs() {
-  return {
-      Row<Pull>(
-          "visibility", Group::kRefresh,
-          "When readers see the new data: all (everything at once, after "
-          "staging) "
-          "or swap (a new database replaces the directory while nothing has it "
-          "open).",
-          [](auto& a) -> auto& { return a.options.visibility; },
-          ChoiceValue<Visibility>("all|swap",
-                                  {Visibility::kAll, Visibility::kSwap})),
-      Row<Pull>(
-          "compare", Group::kRefresh,
-          "How all finds what changed: files (by files and WALs of both sides, "
-          "and "
-          "comparison where these prove nothing: finds every write, but no "
-          "bytes "
-          "that a disk changed) or digest (compare everything on both sides).",
-          [](auto& a) -> auto& { return a.options.compare; },
-          ChoiceValue<CompareMode>(
-              "files|digest", {CompareMode::kFiles, CompareMode::kDigest})),
-      Row<Pull>(
-          "drop-missing", Group::kRefresh,
-          "Drop column families that the source no longer has. With all; not "
-          "with "
-          "--cf, --begin or --end.",
-          [](auto& a) -> auto& { return a.options.drop_missing; }),
-      {"compact", "auto|none", Group::kRefresh,
-       "Merge at the end a part of what refreshes left above the data (auto), "
-       "or nothing (none). With all. Default: auto."},
-      Row<Pull>(
-          "min-free", Group::kRefresh,
-          "Keep N% of TARGET_DIR's file system free: wait up to a minute for "
-          "room "
-          "before each chunk, then fail with NO_SPACE.",
-          [](auto& a) -> auto& { return a.options.min_free_percent; },
-          PercentValue()),
-      Row<Pull>(
-          "before-swap", Group::kRefresh,
-          "Run CMD with /bin/sh before the swap. It must stop whatever has "
-          "TARGET_DIR open.",
-          [](auto& a) -> auto& { return a.before_swap; },
-          TextValue("CMD", "a command")),
-      Row<Pull>(
-          "after-swap", Group::kRefresh,
-          "Run CMD with /bin/sh after the swap, to start that again. It runs "
-          "once "
-          "whenever --before-swap was started, also if the swap failed.",
-          [](auto& a) -> auto& { return a.after_swap; },
-          TextValue("CMD", "a command")),
-      Row<Pull>(
-          "always-swap", Group::kRefresh,
-          "Swap also when TARGET_DIR holds what the source holds. With "
-          "--method "
-          "clone and swap. Default: leave it as it is, and run no command.",
-          [](auto& a) -> auto& { return a.options.always_swap; }),
-      Row<Pull>(
-          "adopt", Group::kRefresh,
-          "Accept a TARGET_DIR that was made from another source, or not by "
-          "sstferry.",
-          [](auto& a) -> auto& { return a.options.adopt; }),
-      {"source-id", "ID", Group::kRefresh,
-       "Identify a source that has no IDENTITY file as ID, so that the next "
-       "refresh knows it again."},
-      Row<Pull>(
-          "delete-rate", Group::kRefresh,
-          "Delete the replaced database's files at BYTES per second. With "
-          "swap.",
-          [](auto& a) -> auto& { return a.options.delete_rate_bytes_per_sec; },
-          BytesValue()),
-  };
+OptionSpec PlanSummaryRow() {
+  return Row<Pull>(
+      "summary", Group::kCommon,
+      "Print totals only. Default: also a line for each column family and for "
+      "each file or key interval.",
+      [](auto& a) -> auto& { return a.summary_only; });
 }
 
-std::vector<OptionSpec> SeedOptionSpecs() {
-  return Joined({{
-      Row<Pull>("mode", Group::kCommon,
-       "seed fills a TARGET_DIR that is empty or missing; refresh updates a "
-       "replica of the same source, or seeds it (see --help=refresh).",
-       [](auto& a) -> auto& { return a.options.mode; },
-       ChoiceValue<PullMode>("seed|refresh",
-                             {PullMode::kSeed, PullMode::kRefresh})),
-      Row<Pull>("method", Group::kCommon,
-       "How data moves into a new database: ingest (as sorted chunks, "
-       "compacted on arrival), clone (the source's files as they are; not with "
-       "--cf, --begin, --end) or auto (ingest, but clone what chunks cannot "
-       "hold and what is compacted already). With seed and swap.",
-       [](auto& a) -> auto& { return a.options.method; },
-       ChoiceValue<PullMethod>("auto|ingest|clone",
-                               {PullMethod::kAuto, PullMethod::kIngest,
-                                PullMethod::kClone})),
-      Row<Pull>("replace", Group::kCommon,
-       "Replace a TARGET_DIR that is not empty; the old one stays as "
-       "TARGET_DIR.old-TRANSFER_ID. Default: refuse.",
-       [](auto& a) -> auto& { return a.options.replace; }),
-      Row<Pull>("restart", Group::kCommon,
-       "Discard an unfinished pull of TARGET_DIR and start over. Default: "
-       "resume it.",
-       [](auto& a) -> auto& { return a.options.restart; }),
-      Row<Pull>("verify", Group::kCommon,
-       "Read the finished database back and compare it with the source's "
-       "snapshot before the final rename.",
-       [](auto& a) -> auto& { return a.options.verify; }),
-      {"snapshot", "new|latest|ID", Group::kAdvanced,
-       "Which point in time to pull: new (that of now), latest (the one that "
-       "other pulls with latest got within the source's --share-snapshots), or "
-       "that of transfer ID. Default: new."},
-      kFamilyOption,
-      kBeginOption,
-      kEndOption,
-      Row<Pull>("lanes", Group::kCommon,
-       "Move N parts at the same time.",
-       [](auto& a) -> auto& { return a.options.lanes; },
-       NumberValue(1, kMaxLanes)),
-      Row<Pull>("max-rate", Group::kCommon,
-       "Write at most BYTES of SST data per second. SIGHUP reads it again "
-       "from --config.",
-       [](auto& a) -> auto& { return a.options.max_rate_bytes_per_sec; },
-       BytesValue("no limit")),
-      {"compress", "auto|none|zstd[:LEVEL]", Group::kCommon,
-       "Compress on the wire: auto (while the link is the bottleneck), none, "
-       "or zstd (always; LEVEL 1 to 19, default 1). Default: auto."},
-      }, TlsRows<Pull>(), {
-      StallRow<Pull>(),
-      Row<Pull>("wait-for-source", Group::kNetwork,
-       "Wait this long for the source's first answer, also when a pull is "
-       "resumed, then fail with DEAD_PEER.",
-       [](auto& a) -> auto& { return a.options.wait_for_source; },
-       DurationValue("10s")),
-      Row<Pull>("retry-for", Group::kNetwork,
-       "Reconnect after a lost connection until there was no progress for this "
-       "long, then fail with DEAD_PEER.",
-       [](auto& a) -> auto& { return a.options.retry_for; }, DurationValue()),
-      Row<Pull>("deadline", Group::kLimits,
-       "Fail with DEADLINE when the whole pull takes longer.",
-       [](auto& a) -> auto& { return a.options.deadline; },
-       DurationValue("none")),
-      TtlRow<Pull>(),
-      Row<Pull>("max-age", Group::kLimits,
-       "Discard an unfinished pull whose snapshot is older, and start over.",
-       [](auto& a) -> auto& { return a.options.max_age; },
-       DurationValue("resume it, however old")),
-      Row<Pull>("chunk-bytes", Group::kAdvanced,
-       "Size of an SST chunk.",
-       [](auto& a) -> auto& { return a.options.chunk_bytes; },
-       BytesValue("", nullptr, kMinChunkBytes, kMaxChunkBytes)),
-      Row<Pull>("reuse", Group::kAdvanced,
-       "Link files of the source that the database in DIR has already, on the "
-       "file system of TARGET_DIR. With --method clone. Default: TARGET_DIR, "
-       "where it is to be replaced.",
-       [](auto& a) -> auto& { return a.options.reuse_dir; }, PathValue("DIR")),
-      Row<Pull>("keep-identity", Group::kAdvanced,
-       "Give a clone the source's database id, for a clone that replaces its "
-       "source. Default: an id of its own.",
-       [](auto& a) -> auto& { return a.options.keep_identity; }),
-      Row<Pull>("other-files", Group::kAdvanced,
-       "What to do with the application's own files in the source's directory, "
-       "such as a configuration: copy (those that a new directory may get, 16 "
-       "MiB each and 64 MiB in all) or ignore.",
-       [](auto& a) -> auto& { return a.options.other_files; },
-       ChoiceValue<OtherFiles>("copy|ignore",
-                               {OtherFiles::kCopy, OtherFiles::kIgnore})),
-      Row<Pull>("durability", Group::kAdvanced,
-       "When to sync: chunk (each chunk before it is recorded) or none (once, "
-       "before the final rename).",
-       [](auto& a) -> auto& { return a.options.durability; },
-       ChoiceValue<Durability>("chunk|none",
-                               {Durability::kChunk, Durability::kNone})),
-      Row<Pull>("for-rocksdb", Group::kAdvanced,
-       "Release of RocksDB of the application that will open TARGET_DIR, such "
-       "as 8.11.4: write and clone only what it reads. Default: the one that "
-       "last opened TARGET_DIR, for a new directory that of the source's "
-       "application.",
-       [](auto& a) -> auto& { return a.options.for_rocksdb; }, ReleaseValue()),
-      SnapshotDirRow<Pull>(),
-      WalDirRow<Pull>(),
-      {"owner", "USER[:GROUP]", Group::kAdvanced,
-       "Owner of the new database, by name or id. Default: that of the "
-       "TARGET_DIR that it replaces or fills, else the user who runs pull."},
-      {"permissions", "OCTAL", Group::kAdvanced,
-       "Permissions of the new TARGET_DIR; its files get them without the "
-       "execute bits. Default: those of the TARGET_DIR that it replaces or "
-       "fills, else 0755 less the umask."},
-      kMetricsOption,
-      {"metrics-file", "FILE.prom", Group::kOutput,
-       "Write metrics to FILE.prom at the end, also of a pull that fails, for "
-       "node_exporter's textfile collector. Default: none."},
-  }});
-}
+// The jobs that have an option.
+constexpr int kOfPull = 1;
+constexpr int kOfRefresh = 2;
+constexpr int kOfSwap = 4;
+constexpr int kAnyJob = kOfPull | kOfRefresh | kOfSwap;
 
-std::vector<OptionSpec> PullOptionSpecs() {
-  return Joined({SeedOptionSpecs(), RefreshOptionSpecs()});
-}
+struct JobOption {
+  int jobs;
+  OptionSpec spec;
+};
 
-// The options of pull that a plan depends on, or, for `listed` false, the
-// others, which it takes so that the command line of a pull can be planned.
-std::vector<OptionSpec> PlanOptionSpecs(bool listed) {
-  static const std::set<std::string> for_plan = {
-      "adopt",          "always-swap",    "before-swap",    "begin",
-      "cf",             "chunk-bytes",    "compare",        "deadline",
-      "drop-missing",   "end",            "for-rocksdb",    "keep-identity",
-      "lanes",          "max-age",        "method",         "min-free",
-      "mode",           "other-files",    "owner",          "permissions",
-      "replace",        "restart",        "reuse",          "snapshot",
-      "snapshot-dir",   "source-id",      "stall-timeout",  "tls-ca",
-      "tls-cert",       "tls-key",        "visibility",     "wal-dir"};
-  std::vector<OptionSpec> specs;
-  if (listed) {
-    specs.push_back(Row<Pull>(
-        "summary", Group::kCommon,
-        "Print totals only. Default: also a line for each column family and "
-        "for each file or key interval.",
-        [](auto& a) -> auto& { return a.summary_only; }));
+std::vector<JobOption> ForAll(const std::vector<OptionSpec>& specs) {
+  std::vector<JobOption> options;
+  for (const OptionSpec& spec : specs) {
+    options.push_back({kAnyJob, spec});
   }
-  for (const OptionSpec& spec : PullOptionSpecs()) {
-    if ((for_plan.count(spec.name) > 0) == listed) {
-      specs.push_back(spec);
+  return options;
+}
+
+// The options of pull, refresh and swap, in the order in which help lists them.
+const std::vector<JobOption>& JobOptions() {
+  static const std::vector<JobOption> options = [] {
+    std::vector<JobOption> rows = {
+        {kOfPull | kOfSwap,
+         Row<Pull>(
+             "method", Group::kCommon,
+             "How data moves into a new database: ingest (as sorted chunks, "
+             "compacted on arrival), clone (the source's files as they are; "
+             "not with "
+             "--cf, --begin, --end) or auto (ingest, but clone what chunks "
+             "cannot "
+             "hold and what is compacted already).",
+             [](auto& a) -> auto& { return a.options.method; },
+             ChoiceValue<PullMethod>("auto|ingest|clone",
+                                     {PullMethod::kAuto, PullMethod::kIngest,
+                                      PullMethod::kClone}))},
+        {kOfRefresh,
+         Row<Pull>(
+             "compare", Group::kCommon,
+             "How to find what changed: files (by files and WALs of both "
+             "sides, "
+             "and "
+             "comparison where these prove nothing: finds every write, but no "
+             "bytes "
+             "that a disk changed) or digest (compare everything on both "
+             "sides).",
+             [](auto& a) -> auto& { return a.options.compare; },
+             ChoiceValue<CompareMode>(
+                 "files|digest", {CompareMode::kFiles, CompareMode::kDigest}))},
+        {kOfRefresh,
+         Row<Pull>(
+             "drop-missing", Group::kCommon,
+             "Drop column families that the source no longer has. Not with "
+             "--cf, --begin or --end.",
+             [](auto& a) -> auto& { return a.options.drop_missing; })},
+        {kOfSwap,
+         Row<Pull>(
+             "before-swap", Group::kCommon,
+             "Run CMD with /bin/sh before the swap. It must stop whatever has "
+             "TARGET_DIR open.",
+             [](auto& a) -> auto& { return a.before_swap; },
+             TextValue("CMD", "a command"))},
+        {kOfSwap,
+         Row<Pull>(
+             "after-swap", Group::kCommon,
+             "Run CMD with /bin/sh after the swap, to start that again. It "
+             "runs "
+             "once "
+             "whenever --before-swap was started, also if the swap failed.",
+             [](auto& a) -> auto& { return a.after_swap; },
+             TextValue("CMD", "a command"))},
+        {kOfRefresh | kOfSwap,
+         Row<Pull>(
+             "adopt", Group::kCommon,
+             "Accept a TARGET_DIR that was made from another source, or not by "
+             "sstferry.",
+             [](auto& a) -> auto& { return a.options.adopt; })},
+        {kAnyJob,
+         Row<Pull>(
+             "verify", Group::kCommon,
+             "Read the finished database back and compare it with the source's "
+             "snapshot before the final rename.",
+             [](auto& a) -> auto& { return a.options.verify; })},
+        {kAnyJob, kFamilyOption},
+        {kAnyJob, kBeginOption},
+        {kAnyJob, kEndOption},
+        {kAnyJob, Row<Pull>(
+                      "lanes", Group::kCommon, "Move N parts at the same time.",
+                      [](auto& a) -> auto& { return a.options.lanes; },
+                      NumberValue(1, kMaxLanes))},
+        {kAnyJob,
+         Row<Pull>(
+             "max-rate", Group::kCommon,
+             "Write at most BYTES of SST data per second. SIGHUP reads it "
+             "again "
+             "from --config.",
+             [](auto& a) -> auto& { return a.options.max_rate_bytes_per_sec; },
+             BytesValue("no limit"))},
+        {kAnyJob,
+         {"compress", "auto|none|zstd[:LEVEL]", Group::kNetwork,
+          "Compress on the wire: auto (while the link is the bottleneck), "
+          "none, "
+          "or zstd (always; LEVEL 1 to 19, default 1). Default: auto."}},
+        {kAnyJob,
+         {"timeout", "DURATION", Group::kNetwork,
+          "Give up after waiting this long for a source that is not there "
+          "(DEAD_PEER), or that is there and does nothing (TOO_SLOW). Default: "
+          "10s for its first answer, 2m while it is connected, 10m after a "
+          "lost connection."}},
+        {kAnyJob, Row<Pull>(
+                      "deadline", Group::kLimits,
+                      "Fail with DEADLINE when the whole pull takes longer.",
+                      [](auto& a) -> auto& { return a.options.deadline; },
+                      DurationValue("none"))},
+        {kAnyJob, TtlRow<Pull>()},
+        {kAnyJob,
+         Row<Pull>("restart", Group::kLimits,
+                   "Discard an unfinished pull of TARGET_DIR and start over. "
+                   "Default: "
+                   "resume it.",
+                   [](auto& a) -> auto& { return a.options.restart; })},
+        {kAnyJob, Row<Pull>(
+                      "max-age", Group::kLimits,
+                      "Discard an unfinished pull whose snapshot is older, and "
+                      "start over.",
+                      [](auto& a) -> auto& { return a.options.max_age; },
+                      DurationValue("resume it, however old"))},
+        {kOfRefresh | kOfSwap,
+         Row<Pull>(
+             "min-free", Group::kLimits,
+             "Keep N% of TARGET_DIR's file system free: wait up to a minute "
+             "for "
+             "room "
+             "before each chunk, then fail with NO_SPACE.",
+             [](auto& a) -> auto& { return a.options.min_free_percent; },
+             PercentValue())},
+        {kOfSwap,
+         Row<Pull>(
+             "delete-rate", Group::kLimits,
+             "Delete the replaced database's files at BYTES per second.",
+             [](auto& a) -> auto& {
+               return a.options.delete_rate_bytes_per_sec;
+             },
+             BytesValue())},
+        {kAnyJob,
+         {"snapshot", "new|latest|ID", Group::kAdvanced,
+          "Which point in time to pull: new (that of now), latest (the one "
+          "that "
+          "other pulls with latest got within the source's --share-snapshots), "
+          "or "
+          "that of transfer ID. Default: new."}},
+        {kAnyJob, Row<Pull>(
+                      "chunk-bytes", Group::kAdvanced, "Size of an SST chunk.",
+                      [](auto& a) -> auto& { return a.options.chunk_bytes; },
+                      BytesValue("", nullptr, kMinChunkBytes, kMaxChunkBytes))},
+        {kOfPull | kOfSwap,
+         Row<Pull>(
+             "reuse", Group::kAdvanced,
+             "Link files of the source that the database in DIR has already, "
+             "on the "
+             "file system of TARGET_DIR. With --method clone. Default: "
+             "TARGET_DIR, "
+             "where it is to be replaced.",
+             [](auto& a) -> auto& { return a.options.reuse_dir; },
+             PathValue("DIR"))},
+        {kOfPull | kOfSwap,
+         Row<Pull>("keep-identity", Group::kAdvanced,
+                   "Give a clone the source's database id, for a clone that "
+                   "replaces its "
+                   "source. Default: an id of its own.",
+                   [](auto& a) -> auto& { return a.options.keep_identity; })},
+        {kOfSwap,
+         Row<Pull>(
+             "always-swap", Group::kAdvanced,
+             "Swap also when TARGET_DIR holds what the source holds. With "
+             "--method clone. Default: leave it as it is, and run no command.",
+             [](auto& a) -> auto& { return a.options.always_swap; })},
+        {kOfRefresh,
+         {"compact", "auto|none", Group::kAdvanced,
+          "Merge at the end a part of what refreshes left above the data "
+          "(auto), "
+          "or nothing (none). Default: auto."}},
+        {kAnyJob,
+         {"source-id", "ID", Group::kAdvanced,
+          "Identify a source that has no IDENTITY file as ID, so that the next "
+          "refresh knows it again."}},
+        {kAnyJob,
+         Row<Pull>(
+             "other-files", Group::kAdvanced,
+             "What to do with the application's own files in the source's "
+             "directory, "
+             "such as a configuration: copy (those that a new directory may "
+             "get, 16 "
+             "MiB each and 64 MiB in all) or ignore.",
+             [](auto& a) -> auto& { return a.options.other_files; },
+             ChoiceValue<OtherFiles>(
+                 "copy|ignore", {OtherFiles::kCopy, OtherFiles::kIgnore}))},
+        {kAnyJob,
+         Row<Pull>(
+             "durability", Group::kAdvanced,
+             "When to sync: chunk (each chunk before it is recorded) or none "
+             "(once, "
+             "before the final rename).",
+             [](auto& a) -> auto& { return a.options.durability; },
+             ChoiceValue<Durability>("chunk|none",
+                                     {Durability::kChunk, Durability::kNone}))},
+        {kAnyJob,
+         Row<Pull>(
+             "for-rocksdb", Group::kAdvanced,
+             "Release of RocksDB of the application that will open TARGET_DIR, "
+             "such "
+             "as 8.11.4: write and clone only what it reads. Default: the one "
+             "that "
+             "last opened TARGET_DIR, for a new directory that of the source's "
+             "application.",
+             [](auto& a) -> auto& { return a.options.for_rocksdb; },
+             ReleaseValue())},
+        {kAnyJob, SnapshotDirRow<Pull>()},
+        {kAnyJob, WalDirRow<Pull>()},
+        {kAnyJob,
+         {"owner", "USER[:GROUP]", Group::kAdvanced,
+          "Owner of the new database, by name or id. Default: that of the "
+          "TARGET_DIR that it replaces or fills, else the user who runs "
+          "pull."}},
+        {kAnyJob,
+         {"permissions", "OCTAL", Group::kAdvanced,
+          "Permissions of the new TARGET_DIR; its files get them without the "
+          "execute bits. Default: those of the TARGET_DIR that it replaces or "
+          "fills, else 0755 less the umask."}},
+        {kAnyJob, kMetricsOption},
+        {kAnyJob,
+         {"metrics-file", "FILE.prom", Group::kOutput,
+          "Write metrics to FILE.prom at the end, also of a pull that fails, "
+          "for "
+          "node_exporter's textfile collector. Default: none."}},
+    };
+    for (const std::vector<JobOption>& peers :
+         {ForAll(TlsRows<Pull>()), ForAll(SshRows<Pull>())}) {
+      rows.insert(rows.end(), peers.begin(), peers.end());
+    }
+    return rows;
+  }();
+  return options;
+}
+
+std::vector<OptionSpec> JobOptionSpecs(int job) {
+  std::vector<OptionSpec> specs;
+  for (const JobOption& option : JobOptions()) {
+    if ((option.jobs & job) != 0) {
+      specs.push_back(option.spec);
+    }
+  }
+  return specs;
+}
+
+// The options that a plan depends on. Those of the planned job are read, too.
+std::vector<OptionSpec> PlanOptionSpecs() {
+  static const std::set<std::string> for_plan = {
+      "remote-command", "ssh-command",   "adopt",        "always-swap",
+      "before-swap",    "begin",         "cf",           "chunk-bytes",
+      "compare",        "deadline",      "drop-missing", "end",
+      "for-rocksdb",    "keep-identity", "lanes",        "max-age",
+      "method",         "min-free",      "other-files",  "owner",
+      "permissions",    "restart",       "reuse",        "snapshot",
+      "snapshot-dir",   "source-id",     "timeout",      "tls-ca",
+      "tls-cert",       "tls-key",       "wal-dir"};
+  std::vector<OptionSpec> specs = {PlanSummaryRow()};
+  for (const JobOption& option : JobOptions()) {
+    if (for_plan.contains(option.spec.name)) {
+      specs.push_back(option.spec);
     }
   }
   return specs;
 }
 
 std::vector<OptionSpec> VerifyOptionSpecs() {
-  return Joined({{
-      Row<Verify>("show", Group::kCommon,
-       "List the first N differences; all are counted.",
-       [](auto& a) -> auto& { return a.options.max_differences_shown; },
-       NumberValue(0, kMaxDifferencesShown)),
-      {"snapshot", "ID", Group::kCommon,
-       "Read LEFT from the snapshot that it retains for transfer ID; the "
-       "snapshot stays retained. Default: LEFT as it is now."},
-      kFamilyOption,
-      kBeginOption,
-      kEndOption,
-      Row<Verify>("lanes", Group::kCommon,
-       "Compare N parts at the same time.",
-       [](auto& a) -> auto& { return a.options.lanes; },
-       NumberValue(1, kMaxLanes)),
-      }, TlsRows<Verify>(), {
-      StallRow<Verify>(),
-      SnapshotDirRow<Verify>(),
-      WalDirRow<Verify>(),
-  }});
+  return Joined(
+      {{
+           Row<Verify>(
+               "show", Group::kCommon,
+               "List the first N differences; all are counted.",
+               [](auto& a) -> auto& { return a.options.max_differences_shown; },
+               NumberValue(0, kMaxDifferencesShown)),
+           {"snapshot", "ID", Group::kCommon,
+            "Read LEFT from the snapshot that it retains for transfer ID; the "
+            "snapshot stays retained. Default: LEFT as it is now."},
+           kFamilyOption,
+           kBeginOption,
+           kEndOption,
+           Row<Verify>(
+               "lanes", Group::kCommon, "Compare N parts at the same time.",
+               [](auto& a) -> auto& { return a.options.lanes; },
+               NumberValue(1, kMaxLanes)),
+       },
+       TlsRows<Verify>(),
+       SshRows<Verify>(),
+       {
+           TimeoutRow<Verify>(),
+           SnapshotDirRow<Verify>(),
+           WalDirRow<Verify>(),
+       }});
+}
+
+std::vector<OptionSpec> CertOptionSpecs() {
+  return {
+      {"also", "NAME", Group::kCommon,
+       "Let the certificate be good for the DNS name or IP address NAME, too "
+       "(repeatable).",
+       true},
+      Row<CertArguments>(
+          "days", Group::kCommon, "Let the certificate end after N days.",
+          [](auto& a) -> auto& { return a.days; },
+          NumberValue(1, kMaxCertificateDays)),
+  };
 }
 
 }  // namespace
@@ -530,7 +650,7 @@ const std::vector<OptionSpec>& CommonOptions() {
 const std::vector<Command>& Commands() {
   static const std::vector<Command> commands = {
       {"serve",
-       "--db [NAME=]DIR [--db ...] [options]",
+       "[NAME=]DIR [--db [NAME=]DIR ...] | --stdio DIR [options]",
        "Serve databases to pull, plan and verify",
        "Serves databases over the network. A database may be closed, a "
        "checkpoint, or open and written by another process; serve never writes "
@@ -538,7 +658,7 @@ const std::vector<Command>& Commands() {
        "ADDRESS\" on standard output. SIGINT or SIGTERM ends it with exit "
        "code 0.",
        ServeOptionSpecs(),
-       {},
+       {"db"},
        {{"Serve one database to one account of this machine, for instance for "
          "an "
          "ssh tunnel",
@@ -546,27 +666,52 @@ const std::vector<Command>& Commands() {
          "unix:/run/sstferry-serve/socket --allow-uid 1000"},
         {"Serve two databases to the network over TLS",
          "sstferry serve --db /data/users --db /data/orders --listen "
-         "0.0.0.0:7420 --tls-cert source.pem --tls-key source.key --tls-ca "
-         "ca.pem"}}},
+         "0.0.0.0:7420 --tls /etc/sstferry/tls"}}},
       {"pull",
        "SOURCE TARGET_DIR [options]",
-       "Copy a database into a directory, or update a replica",
-       "Copies a snapshot of the database SOURCE into TARGET_DIR, which "
-       "appears "
-       "whole or not at all. The same command resumes an interrupted pull. "
-       "Runs at the target. SOURCE is a directory, sst://HOST[:PORT]/NAME or "
-       "unix:/PATH:NAME.",
-       PullOptionSpecs(),
+       "Copy a database into a new directory",
+       "Copies a snapshot of the database SOURCE into TARGET_DIR, which is "
+       "missing or empty and appears whole or not at all. The same command "
+       "resumes an interrupted pull. Runs at the target. HOST:/DIR and "
+       "ssh://HOST[:PORT]/DIR need only ssh, and sstferry there.",
+       JobOptionSpecs(kOfPull),
        {"source", "target"},
        {{"Seed a replica and compare it with the source's snapshot",
          "sstferry pull sst://db1/users /data/users --verify"},
-        {"Update a replica by a new database that replaces the directory",
-         "sstferry pull sst://db1/users /data/users --mode refresh "
-         "--visibility swap --before-swap 'systemctl stop app' --after-swap "
-         "'systemctl start app'"},
+        {"Seed a replica through ssh, without a server or a port",
+         "sstferry pull app@db1:/var/lib/app/users /data/users"},
         {"Copy one column family of a local database at 50 MB per second",
          "sstferry pull /data/users /copy/users --cf default --max-rate "
          "50M"}}},
+      {"refresh",
+       "SOURCE TARGET_DIR [options]",
+       "Make a replica current where it is",
+       "Updates the replica in TARGET_DIR to a snapshot of SOURCE, of which it "
+       "was pulled: only what changed is sent, and all of it becomes visible "
+       "at once. No process may have TARGET_DIR open; an application that "
+       "keeps it open refreshes it through the library. A TARGET_DIR that is "
+       "missing or empty is filled as pull does.",
+       JobOptionSpecs(kOfRefresh),
+       {"source", "target"},
+       {{"Make a replica current",
+         "sstferry refresh sst://db1/users /data/users"},
+        {"Compare all that both sides hold, and mend what differs",
+         "sstferry refresh sst://db1/users /data/users --compare digest"}}},
+      {"swap",
+       "SOURCE TARGET_DIR [options]",
+       "Replace a replica by a new database",
+       "Builds a new database from a snapshot of SOURCE beside TARGET_DIR, "
+       "exchanges the two directories between two commands, which stop the "
+       "application and start it again, and deletes the old one. The "
+       "application has TARGET_DIR open until then. A TARGET_DIR that is "
+       "missing is filled.",
+       JobOptionSpecs(kOfSwap),
+       {"source", "target"},
+       {{"Replace a replica that an application serves",
+         "sstferry swap sst://db1/users /data/users --before-swap 'systemctl "
+         "stop app' --after-swap 'systemctl start app'"},
+        {"Replace a damaged replica that nothing has open",
+         "sstferry swap sst://db1/users /data/users"}}},
       {"verify",
        "LEFT RIGHT [options]",
        "Compare two databases entry by entry",
@@ -579,29 +724,32 @@ const std::vector<Command>& Commands() {
        {{"Compare a replica with its source",
          "sstferry verify sst://db1/users /data/users"}}},
       {"plan",
-       "SOURCE [TARGET_DIR] [options]",
-       "Show what pull would do, and why",
-       "Runs the steps of a pull with the same options up to the first name "
-       "that it would make, and changes nothing. Prints what the pull would "
-       "move, and why: column families, parts, sizes, disk space. Ends with "
-       "the status and the exit code with which the pull would end before it "
-       "moves data. Takes all options of pull; those that change nothing here "
-       "are not listed. If SOURCE is sst://HOST[:PORT] or unix:/PATH "
-       "without a NAME, lists the databases that are served there.",
-       PlanOptionSpecs(true),
+       "[pull|refresh|swap] SOURCE [TARGET_DIR] [options]",
+       "Show what pull, refresh or swap would do, and why",
+       "Runs the steps of the command with the same options up to the first "
+       "name that it would make, and changes nothing. Prints what it would "
+       "move, and why. Ends with the exit code with which the command would "
+       "end before it moves data. Takes all options of the command; those that "
+       "change nothing here are not listed. Without one, it is pull. If SOURCE "
+       "is sst://HOST[:PORT] or unix:/PATH without a NAME, lists the databases "
+       "that are served there.",
+       PlanOptionSpecs(),
        {"source", "target"},
        {{"Show what a pull would move, and what would stop it",
          "sstferry plan sst://db1/users /data/users --summary"},
-        {"List the names that a host serves", "sstferry plan sst://db1"}},
-       PlanOptionSpecs(false)},
+        {"Show the same of a refresh",
+         "sstferry plan refresh sst://db1/users /data/users --summary"},
+        {"List the names that a host serves", "sstferry plan sst://db1"}}},
       {"ls",
        "SOURCE [options]",
        "List the databases that a server serves",
        "Lists the databases that this side may read, with their size, sequence "
        "number and age (the time since they were last written to). Size and "
        "sequence are as of the last flush: WALs may hold more. SOURCE is "
-       "sst://HOST[:PORT] or unix:/PATH, or one database there.",
-       Joined({TlsRows<StatusArguments>(), {StallRow<StatusArguments>()}}),
+       "sst://HOST[:PORT] or unix:/PATH, or one database there, or HOST:/DIR.",
+       Joined({TlsRows<StatusArguments>(),
+               SshRows<StatusArguments>(),
+               {TimeoutRow<StatusArguments>()}}),
        {"source"},
        {{"List what a host serves", "sstferry ls sst://db1"}}},
       {"status",
@@ -610,12 +758,13 @@ const std::vector<Command>& Commands() {
        "Shows which snapshots a database retains for pulls that may resume "
        "(sst://HOST[:PORT] or unix:/PATH: those of all databases that this "
        "side "
-       "may read), "
+       "may read; HOST:/DIR: those of that directory), "
        "and how far the pull into a directory has come, with the command to "
        "run next. Changes nothing.",
-       Joined(
-           {TlsRows<StatusArguments>(),
-            {StallRow<StatusArguments>(), SnapshotDirRow<StatusArguments>()}}),
+       Joined({TlsRows<StatusArguments>(),
+               SshRows<StatusArguments>(),
+               {TimeoutRow<StatusArguments>(),
+                SnapshotDirRow<StatusArguments>()}}),
        {"place"},
        {{"Show how far a pull has come", "sstferry status /data/users"},
         {"Show what a host retains", "sstferry status sst://db1"}}},
@@ -625,11 +774,25 @@ const std::vector<Command>& Commands() {
        "Releases the snapshot that the database directory SOURCE_DIR retains "
        "for transfer ID, as status shows it (8 digits or more). The pull that "
        "it was retained for then starts over. Ends with BUSY while a target is "
-       "connected.",
-       {SnapshotDirRow<ReleaseArguments>()},
+       "connected. With HOST:/DIR or ssh:// it runs there, through ssh.",
+       Joined(
+           {SshRows<ReleaseArguments>(), {SnapshotDirRow<ReleaseArguments>()}}),
        {"source", "id"},
        {{"Release the snapshot of an abandoned pull",
          "sstferry release /data/users 3f9a1c22"}}},
+      {"cert",
+       "init DIR | issue DIR HOST [options]",
+       "Make the certificates for --tls",
+       "cert init makes a CA in DIR: ca.pem, and ca.key, which stays there. "
+       "cert issue makes a certificate of this CA for HOST, a DNS name or an "
+       "IP address, in DIR/HOST: cert.pem, key.pem and ca.pem, which --tls "
+       "takes on that host, to serve and to pull. Nothing that exists is "
+       "replaced.",
+       CertOptionSpecs(),
+       {"action", "directory", "host"},
+       {{"Make a CA in the directory pki", "sstferry cert init pki"},
+        {"Make a certificate for the host db1, for --tls there",
+         "sstferry cert issue pki db1"}}},
   };
   return commands;
 }
@@ -649,10 +812,10 @@ std::vector<OptionSpec> AllOptions(const Command& command) {
   return specs;
 }
 
-std::vector<OptionSpec> ReadableOptions(const Command& command) {
-  std::vector<OptionSpec> specs = AllOptions(command);
-  specs.insert(specs.end(), command.unlisted.begin(), command.unlisted.end());
-  return specs;
+Command Planned(const Command& job) {
+  Command planned = job;
+  planned.options.push_back(PlanSummaryRow());
+  return planned;
 }
 
 std::string CommandNames() {

@@ -23,8 +23,6 @@ struct Command {
   std::vector<OptionSpec> options;  // without CommonOptions()
   std::vector<std::string> operands;
   std::vector<CommandExample> examples;
-  // Read, but not listed: they change nothing.
-  std::vector<OptionSpec> unlisted{};
 };
 
 // In the order in which help lists them.
@@ -36,8 +34,8 @@ const std::vector<OptionSpec>& CommonOptions();
 
 // The command's own options, then CommonOptions().
 std::vector<OptionSpec> AllOptions(const Command& command);
-// These and the unlisted ones.
-std::vector<OptionSpec> ReadableOptions(const Command& command);
+// Returns pull, refresh or swap with what a plan of it has, too.
+Command Planned(const Command& job);
 
 // "serve, pull, verify, ... or release".
 std::string CommandNames();

@@ -72,7 +72,6 @@ std::string ValueTable(const std::function<bool(const ValueForm&)>& used) {
 const std::vector<OptionGroupName>& OptionGroups() {
   static const std::vector<OptionGroupName> groups = {
       {OptionGroup::kCommon, "common", "Common options"},
-      {OptionGroup::kRefresh, "refresh", "Refresh"},
       {OptionGroup::kNetwork, "network", "Network and TLS"},
       {OptionGroup::kLimits, "limits", "Limits"},
       {OptionGroup::kOutput, "output", "Output"},
@@ -128,12 +127,11 @@ const std::vector<ValueForm>& ValueForms() {
        "IPv6 HOST in []"},
       {"KEY", "text, or 0x and an even number of hex digits"},
       {"SOURCE",
-       "a directory, sst://HOST[:PORT]/NAME or unix:/PATH:NAME; port "
-       "7420 if none is given, an IPv6 HOST in []"},
+       "a directory, HOST:/DIR, ssh://HOST/DIR, sst://HOST[:PORT]/NAME or "
+       "unix:/PATH:NAME; port 7420 if none, an IPv6 HOST in []"},
       {"LEFT, RIGHT",
-       "each a directory, sst://HOST[:PORT]/NAME or "
-       "unix:/PATH:NAME; port 7420 if none is given, an IPv6 "
-       "HOST in []"},
+       "each as SOURCE: a directory, HOST:/DIR, ssh://HOST/DIR, "
+       "sst://HOST[:PORT]/NAME or unix:/PATH:NAME"},
   };
   return forms;
 }
@@ -149,8 +147,10 @@ bool UsesValue(const Command& command, const ValueForm& form) {
   const std::string synopsis = command.synopsis;
   const size_t at = synopsis.find(first_word);
   const size_t end = at + first_word.size();
-  return at == 0 && (end == synopsis.size() || synopsis[end] == ' ' ||
-                     synopsis[end] == '|');
+  const bool begins =
+      at == 0 || (at != std::string::npos && synopsis[at - 1] == ' ');
+  return begins && (end == synopsis.size() || synopsis[end] == ' ' ||
+                    synopsis[end] == '|');
 }
 
 std::vector<std::string> WrapText(const std::string& text, size_t width) {

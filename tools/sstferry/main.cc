@@ -7,10 +7,10 @@
 #include <map>
 #include <optional>
 
+#include "format/nearest.h"
 #include "tools/sstferry/commands.h"
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/help.h"
-#include "tools/sstferry/nearest.h"
 #include "tools/sstferry/run.h"
 #include "tools/sstferry/signals.h"
 #include "tools/sstferry/version.h"
@@ -22,9 +22,10 @@ using rocksdb::Status;
 using Run = int (*)(const std::vector<std::string>& arguments);
 
 const std::map<std::string, Run> kRuns = {
-    {"serve", RunServe},   {"pull", RunPull},       {"verify", RunVerify},
-    {"plan", RunPlan},     {"status", RunStatus},   {"release", RunRelease},
-    {"ls", RunLs},
+    {"serve", RunServe},   {"pull", RunPull},     {"refresh", RunRefresh},
+    {"swap", RunSwap},     {"verify", RunVerify}, {"plan", RunPlan},
+    {"status", RunStatus}, {"ls", RunLs},         {"release", RunRelease},
+    {"cert", RunCert},
 };
 
 int Print(const std::string& text) {

@@ -178,9 +178,7 @@ std::string ServiceRoff(const std::string& version) {
              "/etc/sstferry/serve.toml, for instance:\n") +
          ".PP\n.RS 4\n.nf\n"
          "db = \"users=/data/users\"\nlisten = \"0.0.0.0:7420\"\n"
-         "tls\\-cert = \"/etc/sstferry/source.pem\"\n"
-         "tls\\-key = \"/etc/sstferry/source.key\"\n"
-         "tls\\-ca = \"/etc/sstferry/ca.pem\"\n.fi\n.RE\n.PP\n" +
+         "tls = \"/etc/sstferry/tls\"\n.fi\n.RE\n.PP\n" +
          Roff(
              "systemctl reload makes it read max-rate, log-level, certificates "
              "and the allow list again. "

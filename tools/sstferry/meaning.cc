@@ -9,8 +9,8 @@
 #include "tools/sstferry/access_arguments.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/commands.h"
+#include "tools/sstferry/job_arguments.h"
 #include "tools/sstferry/metrics_arguments.h"
-#include "tools/sstferry/refresh_arguments.h"
 #include "tools/sstferry/serve_arguments.h"
 
 namespace sstferry {
@@ -31,18 +31,47 @@ Status ApplyRows(const std::vector<OptionSpec>& specs, const OptionTexts& texts,
   return Status::OK();
 }
 
+// Refuses an option that belongs to another of pull, refresh and swap.
+Status CheckOwnOptions(const Command& command,
+                       const std::vector<std::string>& arguments) {
+  const auto has = [](const Command& one, const std::string& name) {
+    return std::any_of(
+        one.options.begin(), one.options.end(),
+        [&](const OptionSpec& spec) { return spec.name == name; });
+  };
+  for (const std::string& word : arguments) {
+    const std::string name =
+        word.starts_with("--") ? word.substr(2, word.find('=') - 2) : "";
+    if (name.empty() || has(command, name)) {
+      continue;
+    }
+    std::string others;
+    for (const PullMode mode :
+         {PullMode::kPull, PullMode::kRefresh, PullMode::kSwap}) {
+      if (has(*FindCommand(PullModeName(mode)), name)) {
+        others += std::string(others.empty() ? "sstferry " : " or sstferry ") +
+                  PullModeName(mode);
+      }
+    }
+    if (!others.empty()) {
+      return Status::InvalidArgument("--" + name + ": expected " + others +
+                                     " with it, found sstferry " +
+                                     command.name);
+    }
+  }
+  return Status::OK();
+}
+
 // Sets *out to what the rows of the command say. `Arguments` are those that its
 // table binds (commands.cc).
 template <typename Arguments>
-Status Read(const std::string& name, const std::vector<std::string>& arguments,
+Status Read(const Command& command, const std::vector<std::string>& arguments,
             OptionTexts* texts, Arguments* out) {
   *out = Arguments();
-  const Command* command = FindCommand(name);
-  RETURN_IF_ERROR(ReadOptions(ReadableOptions(*command), command->operands,
-                              arguments, texts));
+  RETURN_IF_ERROR(
+      ReadOptions(AllOptions(command), command.operands, arguments, texts));
   RETURN_IF_ERROR(ApplyRows(CommonOptions(), *texts, &out->common));
-  RETURN_IF_ERROR(ApplyRows(command->options, *texts, out));
-  return ApplyRows(command->unlisted, *texts, out);
+  return ApplyRows(command.options, *texts, out);
 }
 
 Status ReadSelection(const OptionTexts& texts, Selection* out) {
@@ -92,20 +121,34 @@ Status ReadSnapshotChoice(const OptionTexts& texts, PullOptions* out) {
 }
 
 Status CheckWalDir(const SourceAddress& source, const std::string& wal_dir) {
-  return wal_dir.empty() || source.is_directory()
+  return wal_dir.empty() || source.is_directory() || source.is_ssh()
              ? Status::OK()
              : Wrong("--wal-dir",
                      "a source directory (serve has a --wal-dir of its own)",
                      source.ToString());
 }
 
-// `host`: of the only address that TLS can be for.
-Status CheckTls(const TlsFiles& tls, const std::string& host) {
+// Takes what --tls stands for, and checks that it can be used. `host`: of the
+// only address that TLS can be for.
+Status ReadTls(const OptionTexts& texts, const std::string& host,
+               TlsFiles* files) {
+  const std::string dir = texts.Get("tls");
+  if (texts.Has("tls") && dir.empty()) {
+    return Wrong("--tls", "a directory", "");
+  }
+  for (const auto& [file, name] :
+       {std::pair(&files->cert, "/cert.pem"),
+        std::pair(&files->key, "/key.pem"), std::pair(&files->ca, "/ca.pem")}) {
+    if (!dir.empty() && file->empty()) {
+      *file = dir + name;
+    }
+  }
+  const TlsFiles& tls = *files;
   if (tls.empty()) {
     return Status::OK();
   }
   if (HostPort{host}.is_unix()) {
-    return Wrong("--tls-cert, --tls-key, --tls-ca",
+    return Wrong("--tls, --tls-cert, --tls-key, --tls-ca",
                  "none of them with a Unix socket, which has no TLS",
                  kUnixScheme + host);
   }
@@ -116,12 +159,24 @@ Status CheckTls(const TlsFiles& tls, const std::string& host) {
                    "none");
 }
 
+Status ReadTls(const OptionTexts& texts, const SourceAddress& source,
+               TlsFiles* files) {
+  const Status status = ReadTls(texts, source.host, files);
+  return status.ok() && !files->empty() && source.is_ssh()
+             ? Wrong("--tls, --tls-cert, --tls-key, --tls-ca",
+                     "none of them with ssh, which encrypts itself",
+                     source.ToString())
+             : status;
+}
+
 Status ReadAddress(const OptionTexts& texts, const std::string& operand,
                    bool name_needed, SourceAddress* out) {
   if (!texts.Has(operand)) {
     return Status::InvalidArgument(
-        operand + ": expected a directory, sst://HOST[:PORT]/NAME or "
-        "unix:/PATH:NAME, found nothing");
+        operand +
+        ": expected a directory, HOST:/DIR, "
+        "ssh://HOST[:PORT]/DIR, sst://HOST[:PORT]/NAME or unix:/PATH:NAME, "
+        "found nothing");
   }
   const Status status = ParseSourceAddress(texts.Get(operand), out);
   if (status.ok() && name_needed && !out->is_directory() &&
@@ -159,11 +214,23 @@ Status ReadCompression(const OptionTexts& texts, PullOptions* out) {
   return status;
 }
 
+// One time for whatever keeps a source from going on with its work.
+Status ReadTimeout(const OptionTexts& texts, Timeouts* out) {
+  if (!texts.Has("timeout")) {
+    return Status::OK();
+  }
+  RETURN_IF_ERROR(
+      ParseDuration("--timeout", texts.Get("timeout"), &out->stall));
+  out->first_answer = out->retry = out->stall;
+  return Status::OK();
+}
+
 Status ReadPullOptions(const OptionTexts& texts, PullOptions* out) {
+  RETURN_IF_ERROR(ReadTimeout(texts, &out->timeouts));
   RETURN_IF_ERROR(ReadCompression(texts, out));
   RETURN_IF_ERROR(ReadSnapshotChoice(texts, out));
   RETURN_IF_ERROR(CheckWalDir(out->source, out->wal_dir));
-  RETURN_IF_ERROR(CheckTls(out->tls, out->source.host));
+  RETURN_IF_ERROR(ReadTls(texts, out->source, &out->tls));
   return ReadSelection(texts, &out->selection);
 }
 
@@ -173,7 +240,7 @@ Status CheckListen(const OptionTexts& texts, const ServeArguments& serve) {
              : Wrong("--listen",
                      "an address of this machine only, such as "
                      "127.0.0.1:7420 or unix:/run/sstferry-serve/socket, or "
-                     "--tls-cert, --tls-key and --tls-ca "
+                     "--tls DIR "
                      "(--insecure allows others without: anyone who reaches "
                      "the port can read the databases)",
                      texts.Get("listen"));
@@ -183,14 +250,18 @@ Status CheckListen(const OptionTexts& texts, const ServeArguments& serve) {
 Status ReadTransfer(const OptionTexts& texts, PullArguments* out) {
   out->options.target_dir = texts.Get("target");
   RETURN_IF_ERROR(ReadPullOptions(texts, &out->options));
-  RETURN_IF_ERROR(ReadRefresh(texts, out));
+  RETURN_IF_ERROR(ReadJob(texts, out));
   RETURN_IF_ERROR(ReadMetrics(texts, &out->metrics));
   return ReadTargetAccess(texts, &out->options);
 }
 
-// sst://, a misspelled scheme, or unix:, where a directory is expected.
+// sst://, a misspelled scheme, unix: or HOST:/DIR, where a directory is
+// expected.
 bool IsOfServer(const std::string& text) {
-  return text.find("://") != std::string::npos || text.starts_with(kUnixScheme);
+  SourceAddress address;
+  return text.find("://") != std::string::npos ||
+         text.starts_with(kUnixScheme) ||
+         (ParseSourceAddress(text, &address).ok() && address.is_ssh());
 }
 
 Status CheckLocal(const OptionTexts& texts) {
@@ -207,9 +278,10 @@ Status CheckLocal(const OptionTexts& texts) {
 Status ParseServe(const std::vector<std::string>& arguments,
                   ServeArguments* out) {
   OptionTexts texts;
-  RETURN_IF_ERROR(Read("serve", arguments, &texts, out));
+  RETURN_IF_ERROR(Read(*FindCommand("serve"), arguments, &texts, out));
+  RETURN_IF_ERROR(ReadStdio(texts, out));
   RETURN_IF_ERROR(ReadDatabases(texts, &out->options));
-  RETURN_IF_ERROR(CheckTls(out->tls, out->listen.host));
+  RETURN_IF_ERROR(ReadTls(texts, out->listen.host, &out->tls));
   RETURN_IF_ERROR(ReadAllowed(texts, !out->tls.empty(), &out->options));
   RETURN_IF_ERROR(
       ReadAllowedUids(texts, out->listen.is_unix(), &out->allowed_uids));
@@ -218,43 +290,52 @@ Status ParseServe(const std::vector<std::string>& arguments,
   return CheckListen(texts, *out);
 }
 
-Status ParsePull(const std::vector<std::string>& arguments,
+Status ParsePull(PullMode mode, const std::vector<std::string>& arguments,
                  PullArguments* out) {
+  const Command& command = *FindCommand(PullModeName(mode));
   OptionTexts texts;
-  Status status = Read("pull", arguments, &texts, out);
-  if (status.ok()) {
-    status = ReadAddress(texts, "source", true, &out->options.source);
-  }
-  if (status.ok() && texts.Get("target").empty()) {
-    status = Status::InvalidArgument(
+  RETURN_IF_ERROR(CheckOwnOptions(command, arguments));
+  RETURN_IF_ERROR(Read(command, arguments, &texts, out));
+  out->options.mode = mode;
+  RETURN_IF_ERROR(ReadAddress(texts, "source", true, &out->options.source));
+  if (texts.Get("target").empty()) {
+    return Status::InvalidArgument(
         "target: expected a directory TARGET_DIR, found nothing");
   }
-  if (status.ok()) {
-    status = CheckLocal(texts);
-  }
-  return status.ok() ? ReadTransfer(texts, out) : status;
+  RETURN_IF_ERROR(CheckLocal(texts));
+  return ReadTransfer(texts, out);
 }
 
 Status ParsePlan(const std::vector<std::string>& arguments,
                  PullArguments* out) {
+  PullMode mode = PullMode::kPull;
+  bool is_named = false;
+  for (const PullMode each :
+       {PullMode::kPull, PullMode::kRefresh, PullMode::kSwap}) {
+    if (!arguments.empty() && arguments[0] == PullModeName(each)) {
+      mode = each;
+      is_named = true;
+    }
+  }
+  const std::vector<std::string> words(arguments.begin() + (is_named ? 1 : 0),
+                                       arguments.end());
+  const Command command = Planned(*FindCommand(PullModeName(mode)));
   OptionTexts texts;
-  Status status = Read("plan", arguments, &texts, out);
-  if (status.ok()) {
-    status = ReadAddress(texts, "source", false, &out->options.source);
+  RETURN_IF_ERROR(CheckOwnOptions(command, words));
+  RETURN_IF_ERROR(Read(command, words, &texts, out));
+  out->options.mode = mode;
+  RETURN_IF_ERROR(ReadAddress(texts, "source", false, &out->options.source));
+  if (texts.Has("target") && texts.Get("target").empty()) {
+    return Wrong("target", "a directory TARGET_DIR", "");
   }
-  if (status.ok() && texts.Has("target") && texts.Get("target").empty()) {
-    status = Wrong("target", "a directory TARGET_DIR", "");
-  }
-  if (status.ok()) {
-    status = CheckLocal(texts);
-  }
-  return status.ok() ? ReadTransfer(texts, out) : status;
+  RETURN_IF_ERROR(CheckLocal(texts));
+  return ReadTransfer(texts, out);
 }
 
 Status ParseVerify(const std::vector<std::string>& arguments,
                    VerifyArguments* out) {
   OptionTexts texts;
-  Status status = Read("verify", arguments, &texts, out);
+  Status status = Read(*FindCommand("verify"), arguments, &texts, out);
   if (status.ok()) {
     status = ReadAddress(texts, "left", true, &out->options.left);
   }
@@ -271,10 +352,10 @@ Status ParseVerify(const std::vector<std::string>& arguments,
   if (status.ok()) {
     const SourceAddress& left = out->options.left;
     const SourceAddress& right = out->options.right;
-    status = CheckTls(out->options.tls,
-                      HostPort{left.host}.is_unix() && !right.is_directory()
-                          ? right.host
-                          : left.host);
+    const bool left_without = HostPort{left.host}.is_unix() || left.is_ssh();
+    status =
+        ReadTls(texts, left_without && !right.is_directory() ? right : left,
+                &out->options.tls);
   }
   return status.ok() ? ReadSelection(texts, &out->options.selection) : status;
 }
@@ -282,38 +363,68 @@ Status ParseVerify(const std::vector<std::string>& arguments,
 Status ParseStatus(const std::vector<std::string>& arguments,
                    StatusArguments* out) {
   OptionTexts texts;
-  Status status = Read("status", arguments, &texts, out);
+  Status status = Read(*FindCommand("status"), arguments, &texts, out);
   if (status.ok()) {
     status = ReadAddress(texts, "place", false, &out->options.where);
   }
-  return status.ok() ? CheckTls(out->options.tls, out->options.where.host)
+  return status.ok() ? ReadTls(texts, out->options.where, &out->options.tls)
                      : status;
 }
 
 Status ParseLs(const std::vector<std::string>& arguments,
                StatusArguments* out) {
   OptionTexts texts;
-  Status status = Read("ls", arguments, &texts, out);
+  Status status = Read(*FindCommand("ls"), arguments, &texts, out);
   if (status.ok()) {
     status = ReadAddress(texts, "source", false, &out->options.where);
   }
   if (status.ok() && out->options.where.is_directory()) {
-    status = Wrong("source", "sst://HOST[:PORT][/NAME] or unix:/PATH[:NAME]",
+    status = Wrong("source",
+                   "sst://HOST[:PORT][/NAME], unix:/PATH[:NAME] or HOST:/DIR",
                    texts.Get("source"));
   }
-  return status.ok() ? CheckTls(out->options.tls, out->options.where.host)
+  return status.ok() ? ReadTls(texts, out->options.where, &out->options.tls)
                      : status;
+}
+
+Status ParseCert(const std::vector<std::string>& arguments,
+                 CertArguments* out) {
+  OptionTexts texts;
+  RETURN_IF_ERROR(Read(*FindCommand("cert"), arguments, &texts, out));
+  const std::string action = texts.Get("action");
+  if (action != "init" && action != "issue") {
+    return Wrong("action", "init or issue", action);
+  }
+  out->dir = texts.Get("directory");
+  if (out->dir.empty()) {
+    return Wrong("directory", "the directory of the CA", "");
+  }
+  while (out->dir.size() > 1 && out->dir.back() == '/') {
+    out->dir.pop_back();
+  }
+  if (texts.Has("host")) {
+    out->hosts.push_back(texts.Get("host"));
+  }
+  for (const std::string& name : texts.GetAll("also")) {
+    out->hosts.push_back(name);
+  }
+  if (action == "init" && !out->hosts.empty()) {
+    return Wrong("host", "none with init", out->hosts.front());
+  }
+  return action == "issue" && !texts.Has("host")
+             ? Wrong("host", "the DNS name or IP address of a host", "")
+             : Status::OK();
 }
 
 Status ParseRelease(const std::vector<std::string>& arguments,
                     ReleaseArguments* out) {
   OptionTexts texts;
-  const Status status = Read("release", arguments, &texts, out);
-  out->directory = texts.Get("source");
-  if (status.ok() &&
-      (out->directory.empty() || IsOfServer(out->directory))) {
-    return Wrong("source", "a database directory of this machine",
-                 out->directory);
+  const Status status = Read(*FindCommand("release"), arguments, &texts, out);
+  const std::string source = texts.Get("source");
+  if (status.ok() && (!ParseSourceAddress(source, &out->source).ok() ||
+                      out->source.directory.empty())) {
+    return Wrong("source", "a database directory of this machine, or HOST:/DIR",
+                 source);
   }
   out->id = texts.Get("id");
   std::transform(out->id.begin(), out->id.end(), out->id.begin(),

@@ -183,8 +183,7 @@ void MeasuredPull::CountEnd(const Summary& summary) {
                {{"target", target_},
                 {"source", options_.source.ToString()},
                 {"mode", summary.mode},
-                {"method", summary.method},
-                {"visibility", summary.visibility}},
+                {"method", summary.method}},
                1);
   metrics_.Add(metric::kPullRuns,
                {{"target", target_},

@@ -56,9 +56,9 @@ const MetricSpec kServeLastSuccess = {
     "Time at which a transfer last ended with OK. 0: none has since the "
     "start."};
 
-const MetricSpec kPullInfo = {
-    "sstferry_pull_info", kGauge, "target, source, mode, method, visibility",
-    "What the last pull was. Always 1."};
+const MetricSpec kPullInfo = {"sstferry_pull_info", kGauge,
+                              "target, source, mode, method",
+                              "What the last pull was. Always 1."};
 const MetricSpec kPullRuns = {
     "sstferry_pull_runs_total", kCounter, "target, status",
     "Pulls that have ended, by end state.", true};

@@ -50,9 +50,8 @@ std::string ServedNames(const Summary& summary) {
   return text;
 }
 
-// In place: a swap makes a new database.
 bool IsRefresh(const Summary& summary) {
-  return summary.mode == "refresh" && summary.visibility != "swap";
+  return summary.mode == PullModeName(PullMode::kRefresh);
 }
 
 // An action, and what becomes of the bytes.

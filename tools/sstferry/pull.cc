@@ -1,4 +1,4 @@
-// sstferry pull
+// sstferry pull, refresh and swap
 #include "format/printable.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
@@ -81,13 +81,9 @@ std::string ReadAndWritten(const Summary& summary) {
 
 // Describes the finished TARGET_DIR in one line.
 std::string TargetLine(const Summary& summary) {
-  if (summary.mode != "refresh") {
+  if (summary.mode == PullModeName(PullMode::kPull)) {
     return "target: " + Levels(summary) + ", " +
-           FormatCount(summary.ingest_calls, "ingest call") +
-           (summary.replaced.empty()
-                ? ""
-                : "; the old directory is " + summary.replaced) +
-           "\n";
+           FormatCount(summary.ingest_calls, "ingest call") + "\n";
   }
   const std::string text = "refreshed: from sequence " +
                            std::to_string(summary.sequence_old) + " to " +
@@ -95,7 +91,7 @@ std::string TargetLine(const Summary& summary) {
   if (summary.method == "clone" && !summary.exchanged) {
     return text + ", nothing changed at the source: not swapped\n";
   }
-  if (summary.visibility == "swap") {
+  if (summary.mode == PullModeName(PullMode::kSwap)) {
     return text + ", out of service for " +
            PullSeconds(summary.outage_seconds) + "; " + Levels(summary) + "\n";
   }
@@ -173,7 +169,7 @@ std::string PullReport(const Summary& summary) {
   text += TargetLine(summary) + OpensLine(summary);
   text += summary.verified
               ? "verified: equal\n"
-              : "verified: not compared (pull --verify does, or sstferry "
+              : "verified: not compared (--verify does, or sstferry "
                 "verify SOURCE TARGET_DIR)\n";
   return text;
 }
@@ -240,10 +236,10 @@ std::string CommandLine(const std::string& command,
   return line;
 }
 
-void Reload(const std::vector<std::string>& words, Operation* operation,
-            Console* console) {
+void Reload(PullMode mode, const std::vector<std::string>& words,
+            Operation* operation, Console* console) {
   PullArguments again;
-  const rocksdb::Status status = ParsePull(words, &again);
+  const rocksdb::Status status = ParsePull(mode, words, &again);
   ApplyReload(status, again.common, again.options.max_rate_bytes_per_sec,
               [operation](uint64_t rate) { operation->SetMaxRate(rate); },
               console);
@@ -302,8 +298,10 @@ int PullHere(const std::vector<std::string>& arguments, PullArguments pull,
   MeasuredPull operation(pull, std::move(started), write_metrics);
   const std::unique_ptr<MetricsEndpoint> endpoint =
       ShowMetrics(pull.metrics, &operation, &console);
-  return RunOperation("pull", pull.common, &console, &operation, PullReport,
-                      [&] { Reload(arguments, &operation, &console); });
+  const PullMode mode = pull.options.mode;
+  return RunOperation(PullModeName(mode), pull.common, &console, &operation,
+                      PullReport,
+                      [&] { Reload(mode, arguments, &operation, &console); });
 }
 
 int PullAs(uid_t account, const std::vector<std::string>& arguments,
@@ -313,7 +311,8 @@ int PullAs(uid_t account, const std::vector<std::string>& arguments,
   const rocksdb::Status status =
       EndLeftCommand(pull.options.target_dir, console.log_function());
   if (!status.ok()) {
-    return FinishCommand("pull", status, "target", "", &console);
+    return FinishCommand(PullModeName(pull.options.mode), status, "target", "",
+                         &console);
   }
   PullArguments hooks = pull;
   SetHooks(&hooks);
@@ -331,20 +330,32 @@ int PullAs(uid_t account, const std::vector<std::string>& arguments,
                });
 }
 
-}  // namespace
-
-int RunPull(const std::vector<std::string>& arguments) {
+int RunJob(PullMode mode, const std::vector<std::string>& arguments) {
   PullArguments pull;
-  const rocksdb::Status usage = ParsePull(arguments, &pull);
+  const rocksdb::Status usage = ParsePull(mode, arguments, &pull);
   if (!usage.ok()) {
-    return ReportUsage("pull", usage);
+    return ReportUsage(PullModeName(mode), usage);
   }
   HoldReloadSignal();
-  pull.options.command_line = CommandLine("pull", arguments);
+  pull.options.command_line = CommandLine(PullModeName(mode), arguments);
   const std::optional<uint32_t> account =
       AccountOfTarget(pull.options.target_dir);
   return account.has_value() ? PullAs(*account, arguments, pull)
                              : PullHere(arguments, pull, nullptr);
+}
+
+}  // namespace
+
+int RunPull(const std::vector<std::string>& arguments) {
+  return RunJob(PullMode::kPull, arguments);
+}
+
+int RunRefresh(const std::vector<std::string>& arguments) {
+  return RunJob(PullMode::kRefresh, arguments);
+}
+
+int RunSwap(const std::vector<std::string>& arguments) {
+  return RunJob(PullMode::kSwap, arguments);
 }
 
 }  // namespace sstferry

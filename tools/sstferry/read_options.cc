@@ -16,8 +16,9 @@
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
+#include "format/end_state.h"
+#include "format/nearest.h"
 #include "tools/sstferry/arguments.h"
-#include "tools/sstferry/nearest.h"
 
 namespace sstferry {
 namespace {
@@ -339,7 +340,9 @@ Status ReadOptions(const std::vector<OptionSpec>& specs,
     }
   }
   for (const std::string& operand : operands) {
-    add(operand.c_str(), po::value<std::string>());
+    if (known.find_nothrow(operand, false) == nullptr) {
+      add(operand.c_str(), po::value<std::string>());
+    }
   }
   po::variables_map map;
   Status status = ReadCommandLine(operands, arguments, known, &map);

@@ -23,13 +23,32 @@ std::string ToJson(const ReleaseArguments& asked, const Status& status,
   json["error"] = nullptr;
   if (!status.ok()) {
     json["error"] = {{"message", MessageOf(status)},
-                     {"where", asked.directory}};
+                     {"where", asked.source.directory}};
   }
-  json["source"] = asked.directory;
+  json["source"] = asked.source.directory;
   json["id"] = status.ok() ? ToHex(released.transfer_id) : asked.id;
   json["pinned_bytes"] = status.ok() ? released.pinned_bytes : 0;
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) +
          "\n";
+}
+
+// The same command there, with its own output.
+int ReleaseThere(const ReleaseArguments& asked) {
+  const SourceAddress& source = asked.source;
+  std::vector<std::string> words = {"release", source.directory, asked.id};
+  if (!asked.snapshot_dir.empty()) {
+    words.insert(words.end(), {"--snapshot-dir", asked.snapshot_dir});
+  }
+  if (asked.common.json) {
+    words.push_back("--json");
+  }
+  int exit_code = 0;
+  const Status status = RunOverSsh(
+      {source.user, source.host, source.port, source.directory, asked.ssh, {}},
+      words, &exit_code);
+  Console console(asked.common);
+  return status.ok() ? exit_code
+                     : FinishCommand("release", status, "", "", &console);
 }
 
 }  // namespace
@@ -40,10 +59,13 @@ int RunRelease(const std::vector<std::string>& arguments) {
   if (!usage.ok()) {
     return ReportUsage("release", usage);
   }
+  if (parsed.source.is_ssh()) {
+    return ReleaseThere(parsed);
+  }
   Console console(parsed.common);
   RetainedSnapshot released;
-  const Status status = ReleaseSnapshot(parsed.directory, parsed.snapshot_dir,
-                                        parsed.id, &released);
+  const Status status = ReleaseSnapshot(
+      parsed.source.directory, parsed.snapshot_dir, parsed.id, &released);
   std::string text;
   if (parsed.common.json) {
     text = ToJson(parsed, status, released);

@@ -9,10 +9,13 @@ namespace sstferry {
 // Each runs one command to its end and returns the exit code.
 int RunServe(const std::vector<std::string>& arguments);
 int RunPull(const std::vector<std::string>& arguments);
+int RunRefresh(const std::vector<std::string>& arguments);
+int RunSwap(const std::vector<std::string>& arguments);
 int RunPlan(const std::vector<std::string>& arguments);
 int RunVerify(const std::vector<std::string>& arguments);
 int RunLs(const std::vector<std::string>& arguments);
 int RunStatus(const std::vector<std::string>& arguments);
 int RunRelease(const std::vector<std::string>& arguments);
+int RunCert(const std::vector<std::string>& arguments);
 
 }  // namespace sstferry

@@ -39,7 +39,7 @@ constexpr char kBefore = 'b';   // + "yes" or "no", transfer id
 constexpr char kAfter = 'a';    // the same
 constexpr char kStopHook = 's';     // ends the hook that runs
 constexpr char kMetrics = 'm';  // + text
-// Of an answer: 'k', or 'f', the end state and its message.
+// An answer is 'k', or 'f', the end state and its message.
 constexpr char kDone = 'k';
 constexpr char kFailed = 'f';
 

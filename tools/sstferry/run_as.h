@@ -20,7 +20,7 @@
 
 namespace sstferry {
 
-// What stays with root.
+// The duties that stay with root.
 struct RootDuties {
   std::string target_dir;
   SwapHook before_swap;  // may be null
@@ -30,7 +30,8 @@ struct RootDuties {
   LogFunction log;
 };
 
-// What the child calls instead of doing it itself. Threads: any, one at a time.
+// Root's side, which the child calls instead of doing it itself. Threads: any,
+// one at a time.
 class RootSide {
  public:
   virtual ~RootSide() = default;

@@ -1,10 +1,16 @@
 // sstferry serve
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <mutex>
-
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "sstferry/rate_limited_log.h"
 #include "tools/sstferry/command_arguments.h"
@@ -143,6 +149,40 @@ void Announce(const ServeArguments& arguments, const std::string& address,
   }
 }
 
+// A target that is there pings every 5 seconds; one whose machine or network is
+// gone leaves the snapshot to the next serve in this time.
+constexpr std::chrono::seconds kStdioSilence{20};
+constexpr std::chrono::seconds kStdioEarlier{60};
+
+// "192.0.2.7:52114" of the machine that ssh comes from, if ssh says so.
+std::string StdioPeer() {
+  const char* const connection = std::getenv("SSH_CONNECTION");
+  std::istringstream words(connection != nullptr ? connection : "");
+  std::string host;
+  uint16_t port = 0;
+  return words >> host >> port ? ToString(HostPort{host, port}) : "stdio";
+}
+
+// Takes standard input and output for the stream: whatever else writes there
+// writes to standard error.
+Status ListenStdio(std::unique_ptr<Listener>* listener) {
+  const int in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+  const int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (in < 0 || out < 0 || nothing < 0 || dup2(nothing, STDIN_FILENO) < 0 ||
+      dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+    return MakeStatus(EndState::kInternal,
+                      std::string("--stdio: ") + std::strerror(errno));
+  }
+  close(nothing);
+  if (isatty(in) != 0 || isatty(out) != 0) {
+    return MakeStatus(EndState::kRefused,
+                      "--stdio: expected the stream of a pull from HOST:/DIR "
+                      "or ssh://, which runs this, found a terminal");
+  }
+  return ListenStream(in, out, StdioPeer(), kStdioSilence, listener);
+}
+
 // Lists what a target would find now. A database that cannot be served ends the
 // command before anybody can connect.
 Status CheckDatabases(const ServeArguments& arguments, Console* console) {
@@ -241,11 +281,16 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
   std::unique_ptr<Listener> listener;
   ReloadTls reload_tls;
   LogTlsWarnings(arguments->tls, console);
-  Status status = CheckDatabases(*arguments, console);
+  const bool stdio = !arguments->stdio_directory.empty();
+  // Over a stream the target is told why a database cannot be served.
+  Status status = stdio ? Status::OK() : CheckDatabases(*arguments, console);
   if (!status.ok()) {
     return status;
   }
-  if (arguments->listen.is_unix()) {
+  if (stdio) {
+    arguments->options.other_process_limit = kStdioEarlier;
+    status = ListenStdio(&listener);
+  } else if (arguments->listen.is_unix()) {
     status = ListenUnix(arguments->listen.host, arguments->allowed_uids,
                         &listener);
   } else if (arguments->tls.empty()) {
@@ -255,8 +300,9 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
                        &reload_tls);
   }
   if (!status.ok()) {
-    return WithContext(status, EndState::kInternal,
-                       "--listen " + ToString(arguments->listen));
+    return stdio ? status
+                 : WithContext(status, EndState::kInternal,
+                               "--listen " + ToString(arguments->listen));
   }
   std::unique_ptr<SourceServer> server;
   std::atomic<bool> stop_asked{false};
@@ -296,9 +342,11 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
     Reload(words, reload_tls, &databases, server.get(), console);
   });
   watcher = &stopper;
-  Announce(*arguments, server->address(), console);
+  if (!stdio) {
+    Announce(*arguments, server->address(), console);
+  }
   status = server->Run();
-  if (stop_asked && EndStateOf(status) == EndState::kCancelled) {
+  if ((stop_asked || stdio) && EndStateOf(status) == EndState::kCancelled) {
     status = Status::OK();  // that is how it was meant to end
   }
   return status;
@@ -336,7 +384,7 @@ int RunServe(const std::vector<std::string>& arguments) {
       std::chrono::steady_clock::now() - started;
   summary.seconds = elapsed.count();
   summary.finished_at = NowRfc3339();
-  summary.mode = "seed";
+  summary.mode = PullModeName(PullMode::kPull);
   summary.peak_rss_bytes = PeakRssBytes();
   ledger.AddTo(&summary);
   if (serve.once && summary.status.ok() && ledger.transfers() > 0) {

@@ -19,6 +19,35 @@ constexpr uint64_t kUnknownUid = 65534;
 
 }  // namespace
 
+Status ReadStdio(const OptionTexts& texts, ServeArguments* out) {
+  if (!texts.Has("stdio")) {
+    return Status::OK();
+  }
+  for (const char* const option : {"db", "listen", "tls", "tls-cert", "tls-key",
+                                   "tls-ca", "allow", "allow-uid"}) {
+    if (texts.Has(option)) {
+      return Wrong("--stdio", std::string("no --") + option + " with it",
+                   texts.Get(option));
+    }
+  }
+  for (const char* const option : {"insecure", "once", "json"}) {
+    if (texts.IsSet(option)) {
+      return Status::InvalidArgument(std::string("--stdio: expected no --") +
+                                     option + " with it, found one");
+    }
+  }
+  ServedDatabase database;
+  database.name = kStdioDatabase;
+  database.directory = out->stdio_directory;
+  out->options.databases.push_back(database);
+  if (!texts.Has("log-level")) {
+    // Its lines come between those of the pull that runs it, which is told all
+    // that fails.
+    out->common.log_level = LogLevel::kError;
+  }
+  return Status::OK();
+}
+
 Status ReadDatabases(const OptionTexts& texts, ServeOptions* out) {
   std::set<std::string> names;
   for (const std::string& text : texts.GetAll("db")) {
@@ -35,7 +64,7 @@ Status ReadDatabases(const OptionTexts& texts, ServeOptions* out) {
   }
   if (out->databases.empty()) {
     return Status::InvalidArgument(
-        "--db: expected at least one [NAME=]DIR, found none");
+        "--db: expected at least one [NAME=]DIR, or --stdio DIR, found none");
   }
   if (out->databases.size() > kMaxServedDatabases) {
     return Wrong("--db",

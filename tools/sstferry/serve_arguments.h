@@ -4,9 +4,14 @@
 #include "rocksdb/status.h"
 #include "sstferry/source.h"
 #include "tools/sstferry/arguments.h"
+#include "tools/sstferry/command_arguments.h"
 
 namespace sstferry {
 
+// --stdio: a database of its own, without anything that is for a server which
+// listens. REQUIRES: before ReadDatabases().
+[[nodiscard]] rocksdb::Status ReadStdio(const OptionTexts& texts,
+                                        ServeArguments* out);
 // --db.
 [[nodiscard]] rocksdb::Status ReadDatabases(const OptionTexts& texts,
                                             ServeOptions* out);

@@ -38,14 +38,18 @@ struct OperatorRegistry {
       prefix_extractors;
 };
 
-// Address of a source: a database directory, sst://HOST[:PORT]/NAME, or
-// unix:/PATH:NAME, which is a server's socket on this machine.
+// Address of a source: a database directory, sst://HOST[:PORT]/NAME,
+// unix:/PATH:NAME, which is a server's socket on this machine, or
+// ssh://[USER@]HOST[:PORT]/DIR or [USER@]HOST:/DIR, a directory on a machine
+// that ssh logs in to.
 struct SourceAddress {
   std::string directory;  // set, or:
   std::string host;       // or the socket's path, which begins with '/'
-  uint16_t port = 0;      // 0 for a socket
+  uint16_t port = 0;      // 0 for a socket, and for the port that ssh takes
   std::string name;       // empty only to ask for a list of names
+  std::string user;       // of ssh; empty: whom ssh takes
   bool is_directory() const { return host.empty(); }
+  bool is_ssh() const { return !host.empty() && !directory.empty(); }
   std::string ToString() const;
 };
 // InvalidArgument: the message says what is wrong with the text.
@@ -84,9 +88,9 @@ struct Selection {
 struct PullOptions {
   SourceAddress source;
   std::string target_dir;
-  PullMode mode = PullMode::kSeed;
-  // kClone: seeds and Visibility::kSwap only, without a selection. kAuto clones
-  // only where kClone may; an unfinished pull keeps its method.
+  PullMode mode = PullMode::kPull;
+  // kClone: not for kRefresh, and without a selection. kAuto clones only where
+  // kClone may; an unfinished pull keeps its method.
   PullMethod method = PullMethod::kAuto;
   OtherFiles other_files = OtherFiles::kCopy;
   // Clones only: the new database keeps the id of its source, which it is to
@@ -96,16 +100,13 @@ struct PullOptions {
   // too, on the file system of target_dir. Empty: target_dir itself, if it is
   // to be replaced.
   std::string reuse_dir;
-  // Clones with Visibility::kSwap only: exchange also a database that holds
-  // what the source holds.
+  // Clones by kSwap only: exchange also a database that holds what the source
+  // holds.
   bool always_swap = false;
-  // Seeds only: replace a non-empty target_dir instead of refusing it.
-  bool replace = false;
-  // Refreshes only, up to delete_rate_bytes_per_sec. A non-empty target_dir
-  // must have a record that it was pulled from this source, by the source's
-  // database id.
-  Visibility visibility = Visibility::kAll;
-  bool adopt = false;     // refresh it whatever its record says
+  // kRefresh and kSwap only, up to delete_rate_bytes_per_sec. A non-empty
+  // target_dir must have a record that it was pulled from this source, by the
+  // source's database id.
+  bool adopt = false;     // whatever its record says
   std::string source_id;  // for a source without a lasting database id
   CompareMode compare = CompareMode::kFiles;
   // Drop families that the source no longer has. Not allowed with a selection.
@@ -138,7 +139,7 @@ struct PullOptions {
   // other pulls got a short time ago (ServeOptions::share_snapshots), so that
   // all get the same:
   bool latest_snapshot = false;
-  // That of another transfer, as long as its source has it:
+  // The one of another transfer, as long as its source has it:
   std::optional<TransferId> snapshot_of;
   uint32_t lanes = 4;
   uint64_t chunk_bytes = 64'000'000;
@@ -158,16 +159,8 @@ struct PullOptions {
   std::string snapshot_dir;     // for a directory source; empty: beside it
   std::string wal_dir;          // of a directory source; empty: from OPTIONS
   TlsFiles tls;                 // for a source over TCP; empty: plain
-  std::chrono::milliseconds connect_timeout{10'000};
-  std::chrono::milliseconds peer_timeout{10'000};  // two ping intervals
-  // If a source answers but neither reads nor sends for this time, or a target
-  // takes nothing from an in-process source, the pull ends with TOO_SLOW.
-  std::chrono::milliseconds stall_timeout{120'000};
-  // Time to wait for the source's first answer in this run, also of a resumed
-  // pull; after that retry_for holds. Not set: 10 s, or retry_for if less.
-  std::optional<std::chrono::milliseconds> wait_for_source;
-  // Time for which the target retries a lost connection without progress.
-  std::chrono::milliseconds retry_for{600'000};
+  SshCommands ssh;              // for a source over ssh
+  Timeouts timeouts;
   // Maximum duration of the whole pull; 0: none.
   std::chrono::milliseconds deadline{0};
   // Starts over instead of resuming an unfinished pull.
@@ -185,7 +178,8 @@ struct PullOptions {
   // The command that asks for this pull; a status query shows it as the one
   // that resumes the pull. Longer than 64 KiB: it is not kept.
   std::string command_line;
-  // Directory source only: time for which its snapshot outlives this process.
+  // Directory source only, also over ssh: time for which its snapshot outlives
+  // this process.
   std::chrono::seconds snapshot_ttl{3600};
   // Called with the transfer's id once the source has begun it, before a chunk
   // moves; again if the pull starts over. From the thread of Run().
@@ -196,10 +190,9 @@ struct PullOptions {
   LogFunction log;
 };
 
-// True if the options ask for a refresh that exchanges directories.
+// True if the options ask for an exchange of directories.
 inline bool IsSwap(const PullOptions& options) {
-  return options.mode == PullMode::kRefresh &&
-         options.visibility == Visibility::kSwap;
+  return options.mode == PullMode::kSwap;
 }
 
 // Maximum of one verify, which keeps them in memory with keys cut off.
@@ -214,12 +207,11 @@ struct VerifyOptions {
   std::optional<TransferId> left_snapshot;
   uint32_t lanes = 4;
   uint32_t max_differences_shown = 10;  // all are counted
-  std::chrono::milliseconds connect_timeout{10'000};
-  std::chrono::milliseconds peer_timeout{10'000};
-  std::chrono::milliseconds stall_timeout{120'000};  // as a pull's
+  Timeouts timeouts;                    // nothing is tried again
   std::string snapshot_dir;
   std::string wal_dir;  // of a directory on the left; empty: from OPTIONS
   TlsFiles tls;  // for each side over TCP; empty: plain
+  SshCommands ssh;  // for each side over ssh
   OperatorRegistry registry;
   LogFunction log;
 };
@@ -310,8 +302,7 @@ struct Summary {
   std::string finished_at;
   SideVersions source_versions;
   SideVersions target_versions;
-  std::string mode;         // "seed", "refresh"
-  std::string visibility;   // refresh: "all", "swap"
+  std::string mode;         // "pull", "refresh", "swap"
   std::string method;       // pull: "ingest", "clone"
   std::string method_reason;  // pull: why that method
   // The release that the target's application has, and the first that opens
@@ -323,7 +314,6 @@ struct Summary {
   std::string source;
   std::string target;
   Selection selection;      // as requested
-  std::string replaced;     // new path of the old directory (--replace)
   std::string transfer_id;  // 32 hex digits
   std::string source_database_id;
   uint64_t snapshot_sequence = 0;

@@ -1,5 +1,4 @@
-// Options of a pull that only a refresh uses: how the target becomes current,
-// and hooks around an exchange of its directory.
+// The three jobs of a pull, and the hooks around an exchange of a directory.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +9,15 @@
 
 namespace sstferry {
 
+// Says what becomes of TARGET_DIR. Each has a command of its name.
 enum class PullMode {
-  kSeed,     // fills a TARGET_DIR that is empty or absent (or --replace)
-  kRefresh,  // updates a replica of the same source
+  kPull,     // fills a TARGET_DIR that is empty or absent
+  kRefresh,  // updates a replica of the same source where it is, all at once
+  kSwap,     // builds a new database beside it, then exchanges the directories
 };
 
-enum class Visibility {
-  kAll,   // updates the open database, all at once
-  kSwap,  // builds a new database beside it, then exchanges the directories
-};
+// Returns the name of the command: "pull", "refresh" or "swap".
+const char* PullModeName(PullMode mode);
 
 struct SwapEvent {
   std::string target_dir;

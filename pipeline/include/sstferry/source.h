@@ -126,11 +126,9 @@ struct ServeOptions {
   std::chrono::milliseconds handshake_timeout{10'000};
   // Deadline for a control connection to ask for a transfer.
   std::chrono::milliseconds request_timeout{60'000};
-  std::chrono::milliseconds peer_timeout{10'000};  // two ping intervals
-  std::chrono::milliseconds ping_interval{5'000};
-  // A target that answers but takes no byte of a lane for this time is told
-  // TOO_SLOW and disconnected. It may resume, as if it had been lost.
-  std::chrono::milliseconds stall_timeout{120'000};
+  // A target that answers but takes no byte of a lane for timeouts.stall is
+  // told TOO_SLOW and disconnected. It may resume, as if it had been lost.
+  Timeouts timeouts;
   // Time for which the source retains the snapshot of an unfinished pull while
   // no target is connected, also across a restart of the source. 0: not at all.
   std::chrono::seconds snapshot_ttl{3600};
@@ -144,6 +142,10 @@ struct ServeOptions {
   // the source releases idle snapshots, the oldest first, then the largest in
   // use.
   double min_free_percent = 5;
+  // A target whose snapshot another process has is asked to come again, while
+  // this server is not older: that process may be an earlier server that has
+  // not noticed that the target left it. 0: it is told BUSY.
+  std::chrono::seconds other_process_limit{0};
   LeaseEnvironment leases;
   OperatorRegistry registry;
   LogFunction log;

@@ -20,9 +20,8 @@ struct StatusOptions {
   SourceAddress where;
   std::string snapshot_dir;  // of a source directory; empty: beside it
   TlsFiles tls;
-  std::chrono::milliseconds connect_timeout{10'000};
-  std::chrono::milliseconds peer_timeout{10'000};
-  std::chrono::milliseconds stall_timeout{120'000};  // as a pull's
+  SshCommands ssh;
+  Timeouts timeouts;  // nothing is tried again
 };
 
 // Contents of TARGET_DIR/last_transfer.json.

@@ -59,7 +59,7 @@ std::optional<uint32_t> AccountOfTarget(const std::string& target_dir);
 
 // Pulls options.source into options.target_dir.
 //   OK           target_dir holds the whole snapshot, synced and closed
-//   kRefused     target_dir is not empty (without replace), is a mount point,
+//   kRefused     target_dir is not empty (kPull), is a mount point,
 //                or the source holds what cannot be moved faithfully
 //   kBusy        another process has the target
 //   others       see EndState; target_dir is unchanged
@@ -67,8 +67,8 @@ std::unique_ptr<Operation> MakePull(const PullOptions& options);
 
 // Refreshes an open database from options.source while the application reads
 // (and writes) it. Entries that the source does not hold are removed from
-// refreshed column families, also entries written meanwhile. options.mode,
-// target_dir and replace do not apply; visibility is kAll. A family
+// refreshed column families, also entries written meanwhile. options.mode and
+// target_dir do not apply. A family
 // that options.drop_missing drops no longer exists when Run() returns; its
 // handle still belongs to the application.
 //   OK           the database holds the contents of the snapshot

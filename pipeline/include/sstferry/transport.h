@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,32 @@
 namespace sstferry {
 
 using Clock = std::chrono::steady_clock;
+
+// Says how long one side waits for the other.
+struct Timeouts {
+  // For an address that does not answer, and for a handshake.
+  std::chrono::milliseconds connect{10'000};
+  // For a peer that sends nothing, not even the answer to a ping: it is lost.
+  std::chrono::milliseconds peer{10'000};
+  // For a peer that is there, and neither does what it was asked nor reads or
+  // sends anything: the transfer ends with TOO_SLOW.
+  std::chrono::milliseconds stall{120'000};
+  // For the source's first answer in this run, also of a resumed pull. Not set:
+  // 10 s, or `retry` if less. 0: one try.
+  std::optional<std::chrono::milliseconds> first_answer;
+  // For a lost connection, which is tried again as long as there was progress
+  // since. 0: none is.
+  std::chrono::milliseconds retry{600'000};
+
+  std::chrono::milliseconds ping_interval() const { return peer / 2; }
+};
+
+// Returns the same for a connection that is tried once.
+inline Timeouts TriedOnce(Timeouts timeouts) {
+  timeouts.first_answer.reset();
+  timeouts.retry = std::chrono::milliseconds(0);
+  return timeouts;
+}
 
 // Limits how long one call waits: at most `idle` without a byte of progress,
 // and never past `until`. If `progress` is set, a change of it during the call
@@ -162,6 +189,48 @@ std::unique_ptr<Dialer> MakeTcpDialer(const HostPort& where);
                                          std::unique_ptr<Listener>* listener);
 std::unique_ptr<Dialer> MakeUnixDialer(const std::string& path);
 
+// Commands of shells: of this machine's, which gets ssh's arguments, and of the
+// other's, which gets sstferry's.
+struct SshCommands {
+  std::string ssh = "ssh";
+  std::string remote = "sstferry";
+};
+// A database directory on a machine that ssh logs in to, and how to get there.
+struct SshPlace {
+  std::string user;   // empty: whom ssh takes
+  std::string host;   // a name of ssh's configuration, too
+  uint16_t port = 0;  // 0: that of ssh's configuration
+  std::string directory;
+  SshCommands commands;
+  std::vector<std::string> serve_options;  // besides --stdio
+};
+// InvalidArgument: the message says what ssh or a shell may misread.
+[[nodiscard]] rocksdb::Status CheckSshPlace(const SshPlace& place);
+// Connects through standard input and output of ssh, which runs `sstferry serve
+// --stdio` there: all connections are channels of one stream. Dial() starts ssh
+// if none runs, and where there is a terminal it lets a person answer ssh,
+// beyond its limit. Keys, agents and known hosts are ssh's own, and its
+// messages go to standard error.
+//   kRefused  CheckSshPlace() refuses the place; or what runs there is not
+//   serve
+//             --stdio: the message says how ssh ended
+std::unique_ptr<Dialer> MakeSshDialer(const SshPlace& place);
+// Runs one command of sstferry there, with standard input and output of this
+// process. *exit_code: that command's, or ssh's 255.
+[[nodiscard]] rocksdb::Status RunOverSsh(const SshPlace& place,
+                                         const std::vector<std::string>& words,
+                                         int* exit_code);
+// The name of the database that serve --stdio serves.
+inline constexpr char kStdioDatabase[] = "stdio";
+// The other side: takes over the descriptors of the stream and accepts its
+// connections. Accept() returns Aborted, too, once the stream has ended (the
+// other side did, or not a byte came from it for `silence_limit`; 0: that is no
+// end) and its connections were closed, for which it waits at most 10 s.
+[[nodiscard]] rocksdb::Status ListenStream(
+    int in, int out, const std::string& peer,
+    std::chrono::milliseconds silence_limit,
+    std::unique_ptr<Listener>* listener);
+
 // Files that one side needs for TLS: all three or none.
 struct TlsFiles {
   std::string cert;  // PEM: this side's certificate, then its intermediates
@@ -190,6 +259,25 @@ using ReloadTls = std::function<rocksdb::Status(const TlsFiles& files)>;
 // Warnings about files that work: a key that others can read, a certificate
 // that has expired or expires soon.
 std::vector<std::string> TlsWarnings(const TlsFiles& files);
+
+inline constexpr uint32_t kDefaultCertificateDays = 825;
+inline constexpr uint32_t kMaxCertificateDays = 3650;
+
+// Makes a CA: dir/ca.pem, valid for ten years, and dir/ca.key, which only this
+// account may read and which stays here. Makes `dir` if it is missing.
+//   kRefused   one of the files exists
+//   kInternal  a file could not be written
+[[nodiscard]] rocksdb::Status MakeCertificateAuthority(const std::string& dir);
+
+// Issues a certificate of the CA in `dir` for the DNS or IP names `hosts`, in
+// the new directory dir/HOST of the first: cert.pem, key.pem and ca.pem. It is
+// good for both sides, since a host may serve and pull. *files gets their
+// names, *until_seconds its end, since 1970.
+//   kRefused   no CA in `dir`, dir/HOST exists, or a name is no host's
+//   kInternal  a file could not be written
+[[nodiscard]] rocksdb::Status IssueCertificate(
+    const std::string& dir, const std::vector<std::string>& hosts,
+    uint32_t days, TlsFiles* files, uint64_t* until_seconds);
 
 // A transport inside one process: the listener accepts the connections that the
 // dialer opens. Each direction buffers at most `buffer_bytes`.

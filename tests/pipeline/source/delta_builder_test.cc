@@ -26,6 +26,10 @@ class Collecting : public ChunkSink {
   std::string contents;
 };
 
+rocksdb::Options Options() {
+  return rocksdb::Options(rocksdb::DBOptions(), Quiet());
+}
+
 std::vector<GroupEntry> KeysFrom(uint64_t first, uint64_t count) {
   std::vector<GroupEntry> entries(count);
   for (uint64_t i = 0; i < count; ++i) {
@@ -54,11 +58,11 @@ TEST_CASE("A key between two of the target's parts what one deletion deletes",
   }
   GroupIndex index(TransferId(), 16, GroupIndex::Keep::kFirstKeys);
   Collecting sink;
-  DeltaBuilder builder(db.get(), db->DefaultColumnFamily(), Quiet(),
+  DeltaBuilder builder(db.get(), db->DefaultColumnFamily(), Options(),
                        ChunkBuilderOptions(), &sink);
   REQUIRE_OK(builder.BuildDifferences(Part(), piece, &index));
   std::ofstream(dir / "delta.sst", std::ios::binary) << sink.contents;
-  rocksdb::SstFileReader delta(Quiet());
+  rocksdb::SstFileReader delta(Options());
   REQUIRE_OK(delta.Open(dir / "delta.sst"));
   const auto properties = delta.GetTableProperties();
   REQUIRE(properties->num_range_deletions == (is_between ? 0 : 1));

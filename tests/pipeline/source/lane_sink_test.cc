@@ -34,8 +34,8 @@ struct Lane {
   std::vector<PartEnd> ended;
 
   Lane() {
-    serve.stall_timeout = std::chrono::milliseconds(200);
-    serve.peer_timeout = std::chrono::milliseconds(100);
+    serve.timeouts.stall = std::chrono::milliseconds(200);
+    serve.timeouts.peer = std::chrono::milliseconds(100);
     std::unique_ptr<Connection> dialed;
     std::unique_ptr<Connection> accepted;
     REQUIRE_OK(transport.dialer->Dial(Soon(), &dialed));

@@ -499,10 +499,10 @@ TEST_CASE("A store leaves --min-free of the disk free", "[chunk][share]") {
 TEST_CASE("The bytes above --min-free are those that are free, less that part",
           "[chunk][share]") {
   const ScratchDir dir;
-  REQUIRE(FreeBytes(dir.path()) > 0);
-  REQUIRE(FreeBytes(dir.path(), 100) == 0);
-  REQUIRE(FreeBytes(dir.path(), 1) < FreeBytes(dir.path()));
-  REQUIRE(FreeBytes(dir / "absent", 100) == UINT64_MAX);
+  REQUIRE(FreeBytesAbove(dir.path()) > 0);
+  REQUIRE(FreeBytesAbove(dir.path(), 100) == 0);
+  REQUIRE(FreeBytesAbove(dir.path(), 1) < FreeBytesAbove(dir.path()));
+  REQUIRE(FreeBytesAbove(dir / "absent", 100) == UINT64_MAX);
 }
 
 TEST_CASE("Building stops when its last reader leaves", "[chunk][share]") {

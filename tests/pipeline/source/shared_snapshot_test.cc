@@ -299,7 +299,7 @@ TEST_CASE("A target that lost its place while it was away resumes later",
   CAPTURE(shares);
   ServeOptions options = bench.Options();
   options.max_transfers = 1;
-  options.peer_timeout = std::chrono::seconds(120);  // nobody pings here
+  options.timeouts.peer = std::chrono::seconds(120);  // nobody pings here
   TestServer server(options);
   Reader cut(server.address(), Latest());
   bench.Write("later");
@@ -324,8 +324,8 @@ TEST_CASE("A lease does not run out while its target asks for a place",
   bench.clock.Set(static_cast<uint64_t>(std::time(nullptr)));
   ServeOptions options = bench.Options();
   options.max_transfers = 1;
-  options.peer_timeout = std::chrono::seconds(120);  // nobody pings here
-  options.stall_timeout = std::chrono::seconds(1000);  // or takes a byte
+  options.timeouts.peer = std::chrono::seconds(120);    // nobody pings here
+  options.timeouts.stall = std::chrono::seconds(1000);  // or takes a byte
   auto server = std::make_unique<TestServer>(options);
   auto lost = std::make_unique<Reader>(server->address(), SampleRequest());
   server.reset();
@@ -355,7 +355,7 @@ TEST_CASE("A target that had to wait gets the snapshot that was recent when it "
   SharingBench bench;
   ServeOptions options = bench.Options();
   options.max_transfers = 1;
-  options.peer_timeout = std::chrono::seconds(120);  // nobody pings here
+  options.timeouts.peer = std::chrono::seconds(120);  // nobody pings here
   TestServer server(options);
   const Reader first(server.address(), Latest());
   RequireBusy(server.address(), Latest());

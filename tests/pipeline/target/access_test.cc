@@ -143,13 +143,12 @@ TEST_CASE("Nobody else may read what a pull has not finished, whatever the "
           "umask",
           "[target][access]") {
   const UmaskScope open(0);
-  const Visibility visibility =
-      GENERATE(Visibility::kSwap, Visibility::kAll);
+  const PullMode mode = GENERATE(PullMode::kSwap, PullMode::kRefresh);
   ReplicaWorld world;
   PullOptions options = world.Options();
   REQUIRE_OK(RunPull(options).status);  // seeds
   world.ChangeSource();
-  options.visibility = visibility;
+  options.mode = mode;
   Peeper peeper(world.target() + ".sstferry");
   TEST_SetFaultHook([&peeper](const std::string& point) {
     peeper.Look(point);
@@ -170,12 +169,6 @@ TEST_CASE("A new database is like the directory that it replaces or fills",
       Mine({kSomeUser, kSomeGroup, GENERATE(0750u, 0700u, 02775u)});
   SECTION("an empty directory that was prepared") {
     fs::create_directory(world.target());
-  }
-  SECTION("--replace") {
-    REQUIRE_OK(RunPull(options).status);
-    world.ChangeSource();
-    options.mode = PullMode::kSeed;
-    options.replace = true;
   }
   SECTION("a swap") {
     REQUIRE_OK(RunPull(options).status);
@@ -223,7 +216,7 @@ TEST_CASE("A refresh in place adds files like those that are there",
   PullOptions options = world.Options();
   REQUIRE_OK(RunPull(options).status);
   world.ChangeSource();
-  options.visibility = Visibility::kAll;
+  options.mode = PullMode::kRefresh;
   options.chunk_bytes = 100'000;
   // As an application may have made them: files that are not quite what the
   // directory's own permissions say.
@@ -250,7 +243,7 @@ TEST_CASE("A refresh in place refuses another owner or mode than there is",
   PullOptions options = world.Options();
   REQUIRE_OK(RunPull(options).status);
   REQUIRE(chmod(world.target().c_str(), 0750) == 0);
-  options.visibility = Visibility::kAll;
+  options.mode = PullMode::kRefresh;
   options.target_mode = 0700;
   const Summary refused = RunPull(options);
   REQUIRE(EndStateOf(refused.status) == EndState::kRefused);

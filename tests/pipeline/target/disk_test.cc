@@ -327,13 +327,11 @@ TEST_CASE("The record of an exchange is synced even without durability",
           "[target][durability]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
-  std::filesystem::create_directory(dir / "target");
-  WriteBytes(dir / "target/content", "old");
   auto disk = std::make_shared<FaultyFileSystem>();
   PullOptions options = PullFrom(dir / "source", dir / "target");
   options.file_system = disk;
   options.durability = Durability::kNone;
-  options.replace = true;
+  options.mode = PullMode::kSwap;
   REQUIRE_OK(RunPull(options).status);
   REQUIRE(disk->count(FileStep::kSync, "/exchange") == 1);
 }

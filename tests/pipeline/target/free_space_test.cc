@@ -48,17 +48,13 @@ TEST_CASE("CheckFreeSpace takes just enough and refuses one byte less",
   need.estimated_bytes = 50'000'000;
   need.chunk_bytes = 5'000'000;
   disk.SetFreeSpace(60'000'000);
-  REQUIRE_OK(CheckFreeSpace(&disk, dir.path(), need, false));
+  REQUIRE_OK(CheckFreeSpace(&disk, dir.path(), need));
   disk.SetFreeSpace(59'999'999);
-  const bool replace = GENERATE(false, true);
-  const rocksdb::Status status =
-      CheckFreeSpace(&disk, dir.path(), need, replace);
+  const rocksdb::Status status = CheckFreeSpace(&disk, dir.path(), need);
   INFO(status.ToString());
   REQUIRE(EndStateOf(status) == EndState::kNoSpace);
   REQUIRE(MessageOf(status).find(dir.path()) != std::string::npos);
   REQUIRE(MessageOf(status).find("expected 60.00 MB") != std::string::npos);
-  REQUIRE((MessageOf(status).find("--replace keeps the old database") !=
-           std::string::npos) == replace);
 }
 
 TEST_CASE("A file system that cannot tell its free space is believed to have "
@@ -82,9 +78,9 @@ TEST_CASE("A file system that cannot tell its free space is believed to have "
   SpaceNeed need;
   need.estimated_bytes = 1;
   Mute silent(rocksdb::IOStatus::NotSupported("no"));
-  REQUIRE_OK(CheckFreeSpace(&silent, "/", need, false));
+  REQUIRE_OK(CheckFreeSpace(&silent, "/", need));
   Mute broken(DiskBroken());
-  REQUIRE(EndStateOf(CheckFreeSpace(&broken, "/", need, false)) ==
+  REQUIRE(EndStateOf(CheckFreeSpace(&broken, "/", need)) ==
           EndState::kInternal);
 }
 

@@ -56,7 +56,7 @@ struct Script {
   void Head(uint32_t parts) {
     JournalTransfer head;
     head.transfer_id[0] = 7;
-    head.mode = "seed";
+    head.mode = kPullMode;
     Add(JournalRecordType::kTransfer, head);
     AddPlan(PlanOf(head.transfer_id, parts));
   }
@@ -264,7 +264,7 @@ TEST_CASE("The journal of a refresh tells covers and what was ingested",
   JournalState state;
   Script other;
   JournalTransfer head;
-  head.mode = "refresh all";
+  head.mode = kRefreshMode;
   other.Add(JournalRecordType::kTransfer, head);
   Plan plan = PlanOf(head.transfer_id, 2);
   plan.intervals.resize(2);

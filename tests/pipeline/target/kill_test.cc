@@ -34,18 +34,15 @@ TEST_CASE("child: a pull that dies at a fault point", "[.child]") {
   });
   PullOptions options = PullFrom(Setting("SSTFERRY_TEST_SOURCE"),
                                  Setting("SSTFERRY_TEST_TARGET"));
-  options.replace = Setting("SSTFERRY_TEST_REPLACE") == "yes";
   REQUIRE_OK(RunPull(options).status);
 }
 
 // Pulls in a child that dies at `point`.
-void PullAndDie(const ScratchDir& dir, const std::string& point,
-                bool replace) {
+void PullAndDie(const ScratchDir& dir, const std::string& point) {
   Process child(CaseOfThisProgram("child: a pull that dies at a fault point"),
                 {{"SSTFERRY_TEST_POINT", point},
                  {"SSTFERRY_TEST_SOURCE", dir / "source"},
-                 {"SSTFERRY_TEST_TARGET", dir / "target"},
-                 {"SSTFERRY_TEST_REPLACE", replace ? "yes" : "no"}});
+                 {"SSTFERRY_TEST_TARGET", dir / "target"}});
   const int code = child.Wait();
   INFO(point << ": " << child.out() << child.err());
   REQUIRE(code == kKilled);
@@ -61,51 +58,26 @@ TEST_CASE("Pull killed before the rename leaves the target as it was",
           "[target][crash]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source", Small());
-  const bool replace = GENERATE(false, true);
-  if (replace) {
-    fs::create_directory(dir / "target");
-    WriteBytes(dir / "target/content", "old");
-  }
   for (const char* point :
        {"Workspace:Created", "LaneClient:ChunkWritten",
         "LaneClient:ChunkSynced", "Ingestor:JournalAppended",
-        "Ingestor:JournalSynced", "Ingestor:Ingested",
-        "Workspace:ExchangeRecorded"}) {
+        "Ingestor:JournalSynced", "Ingestor:Ingested"}) {
     INFO(point);
-    if (!replace && std::string(point) == "Workspace:ExchangeRecorded") {
-      continue;
-    }
-    PullAndDie(dir, point, replace);
+    PullAndDie(dir, point);
     REQUIRE(fs::exists(dir / "target.sstferry"));
-    REQUIRE(fs::exists(dir / "target") == replace);
-    REQUIRE((!replace || BytesOf(dir / "target/content") == "old"));
+    REQUIRE_FALSE(fs::exists(dir / "target"));
   }
-  PullOptions options = PullFrom(dir / "source", dir / "target");
-  options.replace = replace;
-  const Summary summary = RunPull(options);
+  const Summary summary = RunPull(PullFrom(dir / "source", dir / "target"));
   REQUIRE_OK(summary.status);
   REQUIRE(EntriesOf(dir / "target") == EntriesOf(dir / "source"));
-  std::vector<std::string> names{"source", "target"};
-  if (replace) {
-    names.push_back("target.old-" + summary.transfer_id);
-    REQUIRE(BytesOf(summary.replaced + "/content") == "old");
-  }
-  REQUIRE(NamesOf(dir.path()) == names);
+  REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"source", "target"});
 }
 
 TEST_CASE("Pull killed after the rename is known for complete by the next",
           "[target][crash]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source", Small());
-  const std::string point =
-      GENERATE(as<std::string>(), "Workspace:Renamed",
-               "replace Workspace:Renamed", "replace Workspace:Exchanged");
-  const bool replace = point.rfind("replace ", 0) == 0;
-  if (replace) {
-    fs::create_directory(dir / "target");
-    WriteBytes(dir / "target/content", "old");
-  }
-  PullAndDie(dir, replace ? point.substr(8) : point, replace);
+  PullAndDie(dir, "Workspace:Renamed");
   REQUIRE(fs::exists(dir / "target.sstferry"));
   const Summary again = RunPull(PullFrom(dir / "source", dir / "target"));
   INFO(again.status.ToString());
@@ -114,18 +86,13 @@ TEST_CASE("Pull killed after the rename is known for complete by the next",
           std::string::npos);
   REQUIRE_FALSE(fs::exists(dir / "target.sstferry"));
   REQUIRE(EntriesOf(dir / "target") == EntriesOf(dir / "source"));
-  size_t olds = 0;
-  for (const std::string& name : NamesOf(dir.path())) {
-    olds += fs::exists(dir / (name + "/content")) ? 1 : 0;
-  }
-  REQUIRE(olds == (replace ? 1 : 0));
 }
 
 TEST_CASE("A leftover of another transfer does not make a target complete",
           "[target][crash]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source", Small());
-  PullAndDie(dir, "Workspace:Renamed", false);
+  PullAndDie(dir, "Workspace:Renamed");
   const bool last_transfer = GENERATE(true, false);
   if (last_transfer) {
     WriteBytes(dir / "target/last_transfer.json",
@@ -156,36 +123,6 @@ TEST_CASE("A workspace that cannot be removed does not fail a whole target",
   REQUIRE_FALSE(summary.notes.empty());
   REQUIRE(summary.notes.back().find(dir / "target.sstferry") !=
           std::string::npos);
-}
-
-TEST_CASE("Pull killed between exchange and rename is completed by the next",
-          "[target][crash]") {
-  ScratchDir dir;
-  MakeSampleDatabase(dir / "source", Small());
-  fs::create_directory(dir / "target");
-  WriteBytes(dir / "target/content", "old");
-  PullAndDie(dir, "Workspace:Exchanged", true);
-  REQUIRE(EntriesOf(dir / "target") == EntriesOf(dir / "source"));
-  REQUIRE(BytesOf(dir / "target.sstferry/db/content") == "old");
-  std::vector<std::string> log;
-  PullOptions options = PullFrom(dir / "source", dir / "target");
-  options.replace = true;
-  options.log = [&log](LogLevel, const std::string& line) {
-    log.push_back(line);
-  };
-  const Summary summary = RunPull(options);
-  REQUIRE_OK(summary.status);
-  // Both what the killed pull and what this one replaced are there.
-  size_t olds = 0;
-  for (const std::string& name : NamesOf(dir.path())) {
-    if (name.rfind("target.old-", 0) == 0) {
-      olds++;
-      const bool first = dir / name != summary.replaced;
-      REQUIRE(fs::exists(dir / (name + "/content")) == first);
-    }
-  }
-  REQUIRE(olds == 2);
-  REQUIRE_FALSE(fs::exists(dir / "target.sstferry"));
 }
 
 }  // namespace

@@ -40,11 +40,10 @@ TEST_CASE("child: a pull that dies the nth time it comes to a fault point",
   options.lanes =
       static_cast<uint32_t>(std::stoul(Setting("SSTFERRY_TEST_LANES")));
   options.chunk_bytes = std::stoull(Setting("SSTFERRY_TEST_CHUNK_BYTES"));
-  options.replace = Setting("SSTFERRY_TEST_REPLACE") == "yes";
   const std::string mode = Setting("SSTFERRY_TEST_MODE");
-  options.mode = mode == "seed" ? PullMode::kSeed : PullMode::kRefresh;
-  options.visibility =
-      mode == "swap" ? Visibility::kSwap : Visibility::kAll;
+  options.mode = mode == "pull"   ? PullMode::kPull
+                 : mode == "swap" ? PullMode::kSwap
+                                  : PullMode::kRefresh;
   options.command_line = Setting("SSTFERRY_TEST_COMMAND");
   options.verify = Setting("SSTFERRY_TEST_VERIFY") == "yes";
   options.durability = Setting("SSTFERRY_TEST_DURABLE") == "yes"
@@ -90,11 +89,7 @@ void PullAndDie(const HostPort& source, const PullOptions& options,
        {"SSTFERRY_TEST_TARGET", options.target_dir},
        {"SSTFERRY_TEST_LANES", std::to_string(options.lanes)},
        {"SSTFERRY_TEST_CHUNK_BYTES", std::to_string(options.chunk_bytes)},
-       {"SSTFERRY_TEST_REPLACE", text(options.replace)},
-       {"SSTFERRY_TEST_MODE",
-        options.mode == PullMode::kSeed            ? "seed"
-        : options.visibility == Visibility::kSwap ? "swap"
-                                                  : "all"},
+       {"SSTFERRY_TEST_MODE", PullModeName(options.mode)},
        {"SSTFERRY_TEST_COMMAND", options.command_line},
        {"SSTFERRY_TEST_VERIFY", text(options.verify)},
        {"SSTFERRY_TEST_DURABLE",

@@ -380,28 +380,6 @@ TEST_CASE("A snapshot that is gone starts anew by itself and says so",
   REQUIRE(NotesMention(summary, "the source no longer has the snapshot"));
 }
 
-TEST_CASE("An unfinished --replace goes on and keeps the old directory",
-          "[target][resume][crash]") {
-  ScratchDir dir;
-  MakeSampleDatabase(dir / "source", Shape());
-  TestServer server(ServeAndHold(dir / "source"));
-  fs::create_directory(dir / "target");
-  WriteBytes(dir / "target/content", "old");
-  PullOptions options = PullFrom(server.address(), dir / "target");
-  options.replace = true;
-  const std::string point =
-      GENERATE(as<std::string>(), "Ingestor:Ingested",
-               "Workspace:ExchangeRecorded");
-  PullAndDie(server.address(), options, point);
-  options.replace = false;
-  REQUIRE(EndStateOf(RunPull(options).status) == EndState::kRefused);
-  REQUIRE(BytesOf(dir / "target/content") == "old");
-  options.replace = true;
-  const Summary summary = PullToTheEnd(dir, options);
-  REQUIRE(summary.chunks_resumed >= 2);
-  REQUIRE(BytesOf(summary.replaced + "/content") == "old");
-}
-
 TEST_CASE("A pull without syncs goes on after its process was killed",
           "[target][resume][crash]") {
   ScratchDir dir;
@@ -450,8 +428,8 @@ TEST_CASE("A complete pull is finished without its source",
     options = PullFrom(server.address(), dir / "target");
     PullAndDie(server.address(), options, "Puller:TotalsAgreed");
   }
-  options.connect_timeout = std::chrono::milliseconds(500);
-  options.retry_for = std::chrono::milliseconds(500);
+  options.timeouts.connect = std::chrono::milliseconds(500);
+  options.timeouts.retry = std::chrono::milliseconds(500);
   options.verify = verify;
   if (verify) {  // there is nothing to compare with
     const Summary summary = RunPull(options);

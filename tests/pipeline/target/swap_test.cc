@@ -1,4 +1,4 @@
-// pull --mode refresh --visibility swap: what becomes of a replica and of the
+// sstferry swap: what becomes of a replica and of the
 // application that serves it.
 #include <filesystem>
 #include <fstream>
@@ -42,12 +42,10 @@ TEST_CASE("A refresh seeds a target that is not there, between the hooks",
   REQUIRE(world.calls() == Calls{"before", "after exchanged"});
   REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
   world.RequireNothingLeft();
-  REQUIRE(summary.mode == "refresh");
-  REQUIRE(summary.visibility == "swap");
+  REQUIRE(summary.mode == "swap");
   REQUIRE(summary.state == "complete");
   REQUIRE(summary.sequence_old == 0);
   REQUIRE(summary.sequence_new == summary.snapshot_sequence);
-  REQUIRE(summary.replaced.empty());
 }
 
 TEST_CASE("A refresh gives a served replica exactly the source's new entries",
@@ -73,8 +71,7 @@ TEST_CASE("A refresh gives a served replica exactly the source's new entries",
   REQUIRE(summary.outage_seconds > 0);
   REQUIRE(summary.outage_seconds < summary.seconds);
   const nlohmann::json last = LastTransferOf(world.target());
-  REQUIRE(last["mode"] == "refresh");
-  REQUIRE(last["visibility"] == "swap");
+  REQUIRE(last["mode"] == "swap");
   REQUIRE(last["state"] == "complete");
   REQUIRE(last["sequence_old"] == summary.sequence_old);
   REQUIRE(last["sequence_new"] == summary.sequence_new);
@@ -275,7 +272,7 @@ TEST_CASE("A second refresh of a target is busy while the first one runs",
   REQUIRE(world.calls() == Calls{"after exchanged"});
 }
 
-TEST_CASE("A seed after a refresh that was cut short keeps the old database",
+TEST_CASE("A refresh in place leaves a swap that was cut short to a swap",
           "[target][swap]") {
   ReplicaWorld world;
   REQUIRE_OK(RunPull(world.Options()).status);
@@ -286,10 +283,13 @@ TEST_CASE("A seed after a refresh that was cut short keeps the old database",
   const Summary refreshed = RunPull(options);
   REQUIRE_FALSE(refreshed.status.ok());
   options = PullFrom(world.source(), world.target());
-  options.replace = true;
-  REQUIRE_OK(RunPull(options).status);
-  REQUIRE(EntriesOf(world.target() + ".old-" + refreshed.transfer_id) ==
-          before);
+  options.mode = PullMode::kRefresh;
+  RequireEnds(RunPull(options), EndState::kRefused,
+              refreshed.transfer_id + " was cut short before its --after-swap");
+  REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
+  REQUIRE(EntriesOf(world.target() + ".sstferry/db") == before);
+  REQUIRE_OK(RunPull(world.Options()).status);
+  world.RequireNothingLeft();
 }
 
 }  // namespace

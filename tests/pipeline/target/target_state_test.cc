@@ -128,7 +128,7 @@ TEST_CASE("A complete target says where it is from", "[target][status]") {
   REQUIRE(state.next.empty());
   REQUIRE_FALSE(state.has_leftover);
   // And, with another pull to it that is not done, both.
-  bench.options.replace = true;
+  bench.options.mode = PullMode::kSwap;
   PullAndCancel(bench.options, "Ingestor:Ingested", 2);
   state = StateOf(bench.options.target_dir);
   REQUIRE(state.complete->transfer_id == summary.transfer_id);
@@ -165,8 +165,7 @@ TEST_CASE("A command that is too long is not kept, and none is made up",
 }
 
 // What is said of a replica whose refresh was ended at a point.
-TargetState StateAfter(Bench* bench, Visibility visibility,
-                       const std::string& point) {
+TargetState StateAfter(Bench* bench, PullMode mode, const std::string& point) {
   const Summary seeded = RunPull(bench->options);
   REQUIRE_OK(seeded.status);
   {
@@ -175,8 +174,7 @@ TargetState StateAfter(Bench* bench, Visibility visibility,
       source.Put(key, "other " + value.substr(0, 900));
     }
   }
-  bench->options.mode = PullMode::kRefresh;
-  bench->options.visibility = visibility;
+  bench->options.mode = mode;
   bench->options.chunk_bytes = 100'000;
   PullAndDie(bench->server->address(), bench->options, point);
   return StateOf(bench->options.target_dir);
@@ -187,7 +185,7 @@ TEST_CASE("A refresh that has not ended leaves what was there in doubt",
   const std::string point =
       GENERATE("Puller:HeadWritten", "Refresh:AllIngested");
   Bench bench;
-  const TargetState state = StateAfter(&bench, Visibility::kAll, point);
+  const TargetState state = StateAfter(&bench, PullMode::kRefresh, point);
   REQUIRE_FALSE(state.complete.has_value());
   REQUIRE(state.previous.has_value());
   REQUIRE(state.unfinished.has_value());
@@ -199,7 +197,7 @@ TEST_CASE("Beside a swap that has not ended the target is what it was",
           "[target][status]") {
   Bench bench;
   const TargetState state =
-      StateAfter(&bench, Visibility::kSwap, "Puller:TotalsAgreed");
+      StateAfter(&bench, PullMode::kSwap, "Puller:TotalsAgreed");
   REQUIRE(state.complete.has_value());
   REQUIRE(state.unfinished.has_value());
   REQUIRE(state.unfinished->all_received);

@@ -22,17 +22,25 @@ using rocksdb::Status;
 
 const std::string kId(32, 'a');
 
-Status OpenIt(const std::string& target, bool replace,
+Status OpenIt(const std::string& target, bool swap,
               std::unique_ptr<Workspace>* workspace) {
-  const Status status = Workspace::Open(
-      target, replace ? Existing::kReplace : Existing::kRefuse,
-      rocksdb::FileSystem::Default(), nullptr, workspace);
+  const Status status =
+      Workspace::Open(target, swap ? Existing::kSwap : Existing::kRefuse,
+                      rocksdb::FileSystem::Default(), nullptr, workspace);
   return status.ok() ? (*workspace)->Clear() : status;
 }
 
-Status OpenIt(const std::string& target, bool replace = false) {
+Status OpenIt(const std::string& target, bool swap = false) {
   std::unique_ptr<Workspace> workspace;
-  return OpenIt(target, replace, &workspace);
+  return OpenIt(target, swap, &workspace);
+}
+
+// The workspace of a database that stays where it is.
+Status OpenItBeside(const std::string& target) {
+  std::unique_ptr<Workspace> workspace;
+  return Workspace::OpenBeside(target, /*open_here=*/false,
+                               rocksdb::FileSystem::Default(), nullptr,
+                               &workspace);
 }
 
 void RequireRefused(const Status& status, const std::string& sentence) {
@@ -52,9 +60,10 @@ TEST_CASE("Workspace refuses a target that is not empty and leaves it alone",
   MakeDir(dir / "target", "precious");
   const bool is_database = GENERATE(false, true);
   if (is_database) WriteBytes(dir / "target/CURRENT", "MANIFEST-000001\n");
-  RequireRefused(OpenIt(dir / "target"), is_database
-                                             ? "is not empty; --replace"
-                                             : "name another directory");
+  RequireRefused(OpenIt(dir / "target"),
+                 is_database ? "is not empty and holds a database that was "
+                               "not pulled"
+                             : "name another directory");
   REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"target"});
   REQUIRE(BytesOf(dir / "target/content") == "precious");
 }
@@ -64,9 +73,11 @@ TEST_CASE("Workspace names a refresh where a pull made the target",
   ScratchDir dir;
   MakeDir(dir / "target", "precious");
   WriteBytes(dir / "target/last_transfer.json",
-             "{\"transfer_id\": \"" + kId + "\"}");
+             "{\"transfer_id\": \"" + kId + "\", \"source\": \"sst://db1/a\"}");
   RequireRefused(OpenIt(dir / "target"),
-                 "is not empty; --mode refresh makes it current; --replace");
+                 "is not empty; to make it current, run: sstferry refresh "
+                 "sst://db1/a " +
+                     (dir / "target"));
   REQUIRE(BytesOf(dir / "target/content") == "precious");
 }
 
@@ -76,8 +87,8 @@ TEST_CASE("Workspace refuses what is no directory", "[target][workspace]") {
   fs::create_directory(dir / "elsewhere");
   fs::create_directory_symlink(dir / "elsewhere", dir / "link");
   for (const char* name : {"file", "link"}) {
-    for (const bool replace : {false, true}) {
-      RequireRefused(OpenIt(dir / name, replace), "found a file or a link");
+    for (const bool swap : {false, true}) {
+      RequireRefused(OpenIt(dir / name, swap), "found a file or a link");
     }
   }
   REQUIRE(NamesOf(dir.path()) ==
@@ -233,7 +244,7 @@ TEST_CASE("Workspace is busy while another process has the database open",
   char byte = 0;
   REQUIRE(read(ready[0], &byte, 1) == 1);
   REQUIRE(byte == 'y');
-  const Status status = OpenIt(dir / "target", true);
+  const Status status = OpenItBeside(dir / "target");
   close(done[1]);
   REQUIRE(waitpid(child, nullptr, 0) == child);
   close(ready[0]);
@@ -241,7 +252,7 @@ TEST_CASE("Workspace is busy while another process has the database open",
   INFO(status.ToString());
   REQUIRE(EndStateOf(status) == EndState::kBusy);
   REQUIRE(MessageOf(status).find("holds its LOCK") != std::string::npos);
-  REQUIRE_OK(OpenIt(dir / "target", true));
+  REQUIRE_OK(OpenItBeside(dir / "target"));
 }
 
 // Asks as another process would.
@@ -268,7 +279,7 @@ TEST_CASE("Workspace is busy while this process has the database open",
   // By another name than the pull's.
   REQUIRE_OK(rocksdb::DB::Open(options, dir / "./target", IntoDb(&db)));
   REQUIRE(IsLockedForOthers(dir / "target/LOCK"));
-  const Status status = OpenIt(dir / "target", true);
+  const Status status = OpenItBeside(dir / "target");
   INFO(status.ToString());
   REQUIRE(EndStateOf(status) == EndState::kBusy);
   // Looking must not cost the application its lock.
@@ -285,30 +296,11 @@ TEST_CASE("Workspace publishes by a rename and leaves nothing else",
   std::unique_ptr<Workspace> workspace;
   REQUIRE_OK(OpenIt(dir / "target/", false, &workspace));
   WriteBytes(workspace->db_dir() + "/content", "new");
-  std::string old_dir;
   std::string note;
-  REQUIRE_OK(workspace->Publish(kId, &old_dir, &note));
-  REQUIRE(old_dir.empty());
+  REQUIRE_OK(workspace->Publish(&note));
   REQUIRE(note.empty());
   REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"target"});
   REQUIRE(BytesOf(dir / "target/content") == "new");
-}
-
-TEST_CASE("Workspace keeps what it replaces beside it",
-          "[target][workspace]") {
-  ScratchDir dir;
-  MakeDir(dir / "target", "old");
-  std::unique_ptr<Workspace> workspace;
-  REQUIRE_OK(OpenIt(dir / "target", true, &workspace));
-  WriteBytes(workspace->db_dir() + "/content", "new");
-  std::string old_dir;
-  std::string note;
-  REQUIRE_OK(workspace->Publish(kId, &old_dir, &note));
-  REQUIRE(old_dir == dir / ("target.old-" + kId));
-  REQUIRE(NamesOf(dir.path()) ==
-          std::vector<std::string>{"target", "target.old-" + kId});
-  REQUIRE(BytesOf(dir / "target/content") == "new");
-  REQUIRE(BytesOf(old_dir + "/content") == "old");
 }
 
 TEST_CASE("Workspace refuses to publish over what appeared meanwhile",
@@ -317,9 +309,8 @@ TEST_CASE("Workspace refuses to publish over what appeared meanwhile",
   std::unique_ptr<Workspace> workspace;
   REQUIRE_OK(OpenIt(dir / "target", false, &workspace));
   MakeDir(dir / "target", "theirs");
-  std::string old_dir;
   std::string note;
-  REQUIRE_FALSE(workspace->Publish(kId, &old_dir, &note).ok());
+  REQUIRE_FALSE(workspace->Publish(&note).ok());
   REQUIRE(BytesOf(dir / "target/content") == "theirs");
 }
 
@@ -344,25 +335,37 @@ void ExchangeAndStop(const ScratchDir& dir) {
   fs::rename(dir / "aside", db);
 }
 
-TEST_CASE("Workspace completes an exchange that was cut short",
+TEST_CASE("Workspace leaves both databases of a swap that was cut short",
           "[target][workspace][crash]") {
   ScratchDir dir;
   ExchangeAndStop(dir);
-  SECTION("with the new database in its place") {
-    RequireRefused(OpenIt(dir / "target"), "is not empty");
+  SECTION("to a swap, which completes it") {
+    std::unique_ptr<Workspace> workspace;
+    REQUIRE_OK(Workspace::Open(dir / "target", Existing::kSwap,
+                               rocksdb::FileSystem::Default(), nullptr,
+                               &workspace));
+    REQUIRE(workspace->swap_state() == SwapState::kExchanged);
+    REQUIRE(workspace->swap_transfer() == kId);
+    REQUIRE(BytesOf(dir / "target/content") == "new");
+  }
+  SECTION("to no other command") {
+    RequireRefused(OpenIt(dir / "target"), "run that sstferry swap again");
+    RequireRefused(OpenItBeside(dir / "target"),
+                   "run that sstferry swap again");
     REQUIRE(BytesOf(dir / "target/content") == "new");
   }
   SECTION("with the new database taken away since") {
     fs::rename(dir / "target", dir / "elsewhere");
-    REQUIRE_OK(OpenIt(dir / "target"));
+    RequireRefused(OpenIt(dir / "target"), "move the old one");
+    RequireRefused(OpenIt(dir / "target", true), "move the old one");
   }
   SECTION("with another directory put there since") {
     fs::rename(dir / "target", dir / "elsewhere");
     MakeDir(dir / "target", "another");
-    REQUIRE_OK(OpenIt(dir / "target", true));
+    RequireRefused(OpenIt(dir / "target", true), "move the old one");
     REQUIRE(BytesOf(dir / "target/content") == "another");
   }
-  REQUIRE(BytesOf(dir / ("target.old-" + kId + "/content")) == "old");
+  REQUIRE(BytesOf(dir / "target.sstferry/db/content") == "old");
 }
 
 TEST_CASE("Workspace deletes nothing when the record of an exchange is strange",

@@ -1,12 +1,17 @@
 // Every implementation of the transport, for tests that each must pass.
 #pragma once
 
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <future>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "format/end_state.h"
+#include "pipeline/wire/multiplexer.h"
 #include "sstferry/transport.h"
 #include "tests/support/catch.h"
 #include "tests/support/certificates.h"
@@ -63,6 +68,63 @@ inline Transport UnixOne() {
   return transport;
 }
 
+// Both ends of a stream in this process; first what dials.
+struct StreamPair {
+  std::unique_ptr<Multiplexer> dials;
+  std::unique_ptr<Multiplexer> accepts;
+};
+struct StreamFds {
+  Descriptor dials;
+  Descriptor accepts;
+};
+inline StreamFds MakeStreamFds() {
+  int pair[2] = {-1, -1};
+  REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+  return {Descriptor(pair[0]), Descriptor(pair[1])};
+}
+inline MultiplexerOptions StreamOptions(bool dials) {
+  MultiplexerOptions options;
+  options.dials = dials;
+  options.peer = dials ? "accepting side" : "dialing side";
+  return options;
+}
+
+class StreamDialer final : public Dialer {
+ public:
+  explicit StreamDialer(Descriptor socket) {
+    std::unique_ptr<Multiplexer> started;
+    REQUIRE_OK(Multiplexer::Start(std::move(socket), Descriptor(),
+                                  StreamOptions(true), &started));
+    multiplexer_ = {started.release(), [](Multiplexer* ended) {
+                      ended->Finish(std::chrono::seconds(20),
+                                    std::chrono::milliseconds(0));
+                      delete ended;
+                    }};
+  }
+  rocksdb::Status Dial(const WaitLimit& limit,
+                       std::unique_ptr<Connection>* connection) override {
+    RETURN_IF_ERROR(multiplexer_->AwaitHello(limit));
+    return multiplexer_->Open(connection, multiplexer_);
+  }
+  void Close() override { multiplexer_->StopWaiting(); }
+  const std::string& address() const override { return address_; }
+
+ private:
+  std::shared_ptr<Multiplexer> multiplexer_;
+  const std::string address_ = "stream";
+};
+
+inline Transport StreamOne() {
+  StreamFds fds = MakeStreamFds();
+  Transport transport;
+  const int in = dup(fds.accepts.get());
+  const int out = dup(fds.accepts.get());
+  REQUIRE_OK(ListenStream(in, out, "dialing side", std::chrono::milliseconds(0),
+                          &transport.listener));
+  transport.dialer = std::make_unique<StreamDialer>(std::move(fds.dials));
+  return transport;
+}
+
 // A dialer that expects the name of the host it dials.
 inline Transport TlsOne(const std::string& host, const TlsFiles& server,
                         const TlsFiles& client) {
@@ -83,6 +145,7 @@ inline const std::vector<TransportKind> kTransportKinds = {
     {"memory", &MemoryOne},
     {"tcp 127.0.0.1", [] { return TcpOne("127.0.0.1"); }},
     {"unix", &UnixOne},
+    {"stream", &StreamOne},
     {"tls 127.0.0.1",
      [] { return TlsOne("127.0.0.1", GoodPki().server, GoodPki().client); }},
 };

@@ -1,4 +1,4 @@
-#include "tools/sstferry/nearest.h"
+#include "format/nearest.h"
 
 #include <algorithm>
 #include <iterator>
@@ -66,9 +66,9 @@ std::string DidYouMean(const std::string& word,
   const std::vector<std::string> nearest = Nearest(word, known);
   std::string text;
   for (size_t i = 0; i < nearest.size(); ++i) {
-    text += (i == 0                      ? "; did you mean "
+    text += (i == 0                    ? "; did you mean "
              : i + 1 == nearest.size() ? " or "
-                                         : ", ") +
+                                       : ", ") +
             prefix + nearest[i];
   }
   return text.empty() ? text : text + "?";

@@ -1,0 +1,71 @@
+// One stream that carries several connections, its channels, such as standard
+// input and output of ssh. All integers are little-endian. Normative text:
+// format/FORMAT.md, "Stream"; keep both in step.
+//
+//   each direction begins with a hello:
+//   offset  size  field          value
+//   0       8     magic          53 46 59 53 54 52 4d 31 ("SFYSTRM1")
+//   8       4     credit_bytes   kMinStreamCreditBytes to
+//                                kMaxStreamCreditBytes
+//   12      4     reserved       0
+//
+//   then come frames:
+//   0       1     kind           StreamFrameKind; unknown values are an error
+//   1       3     reserved       0
+//   4       4     channel        from 1 on, in the order of their Open
+//   8       4     value          Data: payload bytes, 1 to kMaxStreamDataBytes
+//                                Credit: bytes granted, 1 to
+//                                kMaxStreamCreditBytes
+//                                Open, Close: 0
+//   12      ...   payload        of Data only
+//
+// Each side grants credit for each channel: its hello says how much at first,
+// Credit frames add to it, and Data uses it up. So no channel fills the memory
+// of a peer, nor the stream, while its reader is slow.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+inline constexpr size_t kStreamHelloBytes = 16;
+inline constexpr size_t kStreamFrameHeaderBytes = 12;
+
+struct StreamHello {
+  uint32_t credit_bytes = 0;  // of each channel, before any Credit frame
+};
+
+// Values never change.
+enum class StreamFrameKind : uint8_t {
+  kOpen = 1,    // the dialing side: the channel begins
+  kData = 2,    // either: bytes of the channel
+  kCredit = 3,  // either: the peer may send that many bytes more
+  kClose = 4,   // either: the sender neither sends nor reads any more
+};
+
+struct StreamFrame {
+  StreamFrameKind kind = StreamFrameKind::kOpen;
+  uint32_t channel = 0;
+  uint32_t value = 0;
+};
+
+// REQUIRES: `out` has room for kStreamHelloBytes.
+void EncodeStreamHello(const StreamHello& hello, char* out);
+// Incomplete   fewer than kStreamHelloBytes
+// Corruption   another magic, a credit out of bounds, reserved bits
+[[nodiscard]] rocksdb::Status DecodeStreamHello(const rocksdb::Slice& input,
+                                                StreamHello* hello);
+
+// REQUIRES: `out` has room for kStreamFrameHeaderBytes.
+void EncodeStreamFrame(const StreamFrame& frame, char* out);
+// Reads a header, without the payload.
+// Incomplete   fewer than kStreamFrameHeaderBytes
+// Corruption   an unknown kind, channel 0, a value out of bounds, reserved bits
+[[nodiscard]] rocksdb::Status DecodeStreamFrame(const rocksdb::Slice& input,
+                                                StreamFrame* frame);
+
+}  // namespace sstferry

@@ -1,0 +1,202 @@
+#include "pipeline/wire/ssh_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "format/end_state.h"
+#include "format/printable.h"
+#include "pipeline/wire/tcp_socket.h"
+#include "sstferry/options.h"
+
+extern char** environ;
+
+namespace sstferry {
+
+using rocksdb::Status;
+
+namespace {
+
+constexpr char kSshShell[] = "/bin/sh";
+constexpr std::chrono::milliseconds kSshLook{5};
+// A process that was told to end, by the end of its input or by a signal.
+constexpr std::chrono::milliseconds kSshGrace{500};
+
+// What a user or host name may have: ssh puts them into commands of its own
+// configuration, too.
+bool IsPlainName(const std::string& name, const char* more) {
+  return !name.empty() && name[0] != '-' &&
+         std::all_of(name.begin(), name.end(), [more](unsigned char c) {
+           return c < 0x80 && (isalnum(c) != 0 || strchr(more, c) != nullptr);
+         });
+}
+
+bool HasControl(const std::string& text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
+Status WrongWord(const std::string& what, const std::string& expected,
+                 const std::string& found) {
+  return Status::InvalidArgument(what + ": expected " + expected +
+                                 ", found \"" + Printable(found) + "\"");
+}
+
+}  // namespace
+
+Status CheckSshPlace(const SshPlace& place) {
+  if (!IsPlainName(place.host, "._-:")) {
+    return WrongWord("host of ssh",
+                     "letters, digits and . _ - : that do not begin with -",
+                     place.host);
+  }
+  if (!place.user.empty() && !IsPlainName(place.user, "._-+@")) {
+    return WrongWord("user of ssh",
+                     "letters, digits and . _ - + @ that do not begin with -",
+                     place.user);
+  }
+  if (place.directory.size() < 2 || place.directory[0] != '/' ||
+      HasControl(place.directory)) {
+    return WrongWord("directory at " + place.host,
+                     "a path that begins with /, without control characters",
+                     place.directory);
+  }
+  return Status::OK();
+}
+
+Status SshWords(const SshPlace& place, const std::vector<std::string>& words,
+                bool asks_nobody, std::vector<std::string>* out) {
+  RETURN_IF_ERROR(WithContext(CheckSshPlace(place), EndState::kRefused, "ssh"));
+  std::string remote = place.commands.remote;
+  for (const std::string& word : words) {
+    if (HasControl(word)) {
+      return WithContext(WrongWord("a word for the shell at " + place.host,
+                                   "no control characters", word),
+                         EndState::kRefused, "ssh");
+    }
+    remote += " " + ShellWord(word);
+  }
+  *out = {kSshShell, "-c",
+          // The command that started ssh ends it, when it has said why.
+          "trap '' INT; exec " + place.commands.ssh + " \"$@\"", "sh", "-T"};
+  if (asks_nobody) {
+    out->insert(out->end(), {"-o", "BatchMode=yes"});
+  }
+  if (!place.user.empty()) {
+    out->insert(out->end(), {"-l", place.user});
+  }
+  if (place.port != 0) {
+    out->insert(out->end(), {"-p", std::to_string(place.port)});
+  }
+  out->insert(out->end(), {place.host, remote});
+  return Status::OK();
+}
+
+bool HasTerminal() {
+  return Descriptor(open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)).is_open();
+}
+
+Status SshProcess::Start(const std::vector<std::string>& words,
+                         Descriptor* socket,
+                         std::unique_ptr<SshProcess>* process) {
+  std::array<int, 2> pair = {-1, -1};
+  if (socket != nullptr &&
+      socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) {
+    return MakeStatus(EndState::kInternal, "socketpair: " + ErrorText(errno));
+  }
+  Descriptor here(pair[0]);
+  const Descriptor there(pair[1]);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  if (socket != nullptr) {
+    posix_spawn_file_actions_adddup2(&actions, there.get(), 0);
+    posix_spawn_file_actions_adddup2(&actions, there.get(), 1);
+  }
+  posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  sigset_t defaults = none;
+  sigaddset(&defaults, SIGPIPE);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &defaults);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  std::vector<std::string> copies = words;
+  std::vector<char*> argv;
+  for (std::string& word : copies) {
+    argv.push_back(word.data());
+  }
+  argv.push_back(nullptr);
+  pid_t pid = 0;
+  const int error =
+      posix_spawn(&pid, argv[0], &actions, &attributes, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (error != 0) {
+    return MakeStatus(EndState::kInternal,
+                      "start of " + words[0] + ": " + ErrorText(error));
+  }
+  process->reset(new SshProcess(pid));
+  if (socket != nullptr) {
+    *socket = std::move(here);
+  }
+  return Status::OK();
+}
+
+SshProcess::~SshProcess() {
+  if (Wait(kSshGrace)) {
+    return;
+  }
+  Signal(SIGTERM);
+  if (!Wait(kSshGrace)) {
+    Signal(SIGKILL);
+    while (!Wait(kSshGrace)) {
+    }
+  }
+}
+
+bool SshProcess::Reap() {
+  const std::lock_guard<std::mutex> lock(mu_);
+  int state = 0;
+  if (!ended_ && waitpid(pid_, &state, WNOHANG) == pid_) {
+    ended_ = state;
+  }
+  return ended_.has_value();
+}
+
+std::optional<int> SshProcess::Wait(std::chrono::milliseconds limit) {
+  const Clock::time_point until = Clock::now() + limit;
+  while (!Reap() && Clock::now() < until) {
+    std::this_thread::sleep_for(kSshLook);
+  }
+  const std::lock_guard<std::mutex> lock(mu_);
+  return ended_;
+}
+
+void SshProcess::Signal(int signal) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  if (!ended_) {  // else the number may be another's
+    kill(pid_, signal);
+  }
+}
+
+std::string DescribeExit(int wait_status) {
+  return WIFSIGNALED(wait_status)
+             ? "was ended by signal " + std::to_string(WTERMSIG(wait_status))
+             : "ended with exit code " +
+                   std::to_string(WEXITSTATUS(wait_status));
+}
+
+}  // namespace sstferry

@@ -1,0 +1,197 @@
+// The channels of a multiplexer: their bytes, credits and ends. No descriptor
+// is touched here: a reading thread says what came, a writing thread asks what
+// is to be sent.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "format/stream_frame.h"
+#include "pipeline/wire/multiplexer.h"
+#include "pipeline/wire/wait_deadline.h"
+#include "rocksdb/slice.h"
+
+namespace sstferry {
+
+// Bytes of one direction of a channel: a ring. One thread puts, one takes;
+// whoever owns it counts what it holds, under a lock, and so orders both.
+class ByteRing {
+ public:
+  explicit ByteRing(size_t capacity)
+      : capacity_(capacity),
+        bytes_(std::make_unique_for_overwrite<char[]>(capacity)) {}
+  size_t capacity() const { return capacity_; }
+
+  // REQUIRES: there is room for all of it.
+  void Put(const rocksdb::Slice& data);
+  // REQUIRES: it holds `bytes`.
+  void Take(char* out, size_t bytes);
+  // The next `bytes`, as one or two pieces, which stay until Drop().
+  std::array<rocksdb::Slice, 2> Peek(size_t bytes) const;
+  void Drop(size_t bytes) { take_at_ = (take_at_ + bytes) % capacity_; }
+
+ private:
+  const size_t capacity_;
+  const std::unique_ptr<char[]> bytes_;
+  size_t put_at_ = 0;   // of the thread that puts
+  size_t take_at_ = 0;  // of the thread that takes
+};
+
+// One channel. All members but the rings' own: under the mutex of its
+// StreamChannels.
+struct StreamChannel {
+  StreamChannel(uint32_t channel_id, size_t receive_bytes)
+      : id(channel_id), in(receive_bytes), out(kStreamSendBytes) {}
+
+  const uint32_t id;
+  ByteRing in;   // the reading thread puts
+  ByteRing out;  // the writing thread takes
+  size_t in_used = 0;
+  size_t out_used = 0;
+  uint64_t may_send = 0;     // credit that the peer granted
+  uint64_t may_receive = 0;  // credit that the peer has left
+  uint32_t to_grant = 0;     // bytes that were read since the last grant
+  bool open_due = false;
+  bool grant_due = false;
+  bool has_turn = false;  // waits for the writing thread, or is with it
+  bool closed_here = false;
+  bool close_sent = false;
+  bool closed_there = false;
+  std::condition_variable readable;
+  std::condition_variable writable;
+};
+
+// Threads: all members from any thread, except what is the reading or the
+//   writing thread's alone.
+class StreamChannels {
+ public:
+  explicit StreamChannels(const MultiplexerOptions& options);
+
+  // Of the multiplexer's callers.
+  [[nodiscard]] rocksdb::Status AwaitHello(const WaitLimit& limit);
+  [[nodiscard]] rocksdb::Status Open(std::shared_ptr<StreamChannel>* channel);
+  [[nodiscard]] rocksdb::Status Accept(std::shared_ptr<StreamChannel>* channel);
+  void StopWaiting();
+  bool ended() const;
+  // As the multiplexer's; closes those that nobody accepted.
+  void AwaitClosed(std::chrono::milliseconds limit);
+
+  // Of a channel's connection. As Connection's.
+  [[nodiscard]] rocksdb::Status Read(
+      const std::shared_ptr<StreamChannel>& channel, char* buffer,
+      size_t capacity, const WaitLimit& limit, size_t* bytes);
+  [[nodiscard]] rocksdb::Status Write(
+      const std::shared_ptr<StreamChannel>& channel,
+      const rocksdb::Slice* parts, size_t part_count, const WaitLimit& limit);
+  void Close(const std::shared_ptr<StreamChannel>& channel);
+  const std::string& peer() const { return options_.peer; }
+
+  // The reading thread's. kCorrupt: the peer broke a rule of the stream.
+  void TakeHello(const StreamHello& hello);
+  [[nodiscard]] rocksdb::Status TakeFrame(const StreamFrame& frame);
+  // Some more bytes of the payload of the last Data frame.
+  void TakePayload(const rocksdb::Slice& data);
+  void End(const rocksdb::Status& status);
+
+  // The writing thread's: what one channel sends in its turn. The slices point
+  // into the ring of the channel and into this.
+  struct Sending {
+    std::shared_ptr<StreamChannel> channel;
+    std::array<char, 4 * kStreamFrameHeaderBytes> headers;
+    std::array<rocksdb::Slice, 6> parts;
+    size_t part_count = 0;
+    uint32_t data_bytes = 0;
+    bool closes = false;
+  };
+  // Waits for a channel that has something to send, in the order in which they
+  // came. False: Drain() was called and nothing is left to send, or only what
+  // has no credit while its limit has passed; or the stream has ended.
+  bool NextTurn(Sending* turn);
+  void EndTurn(const Sending& turn);
+
+  // Makes NextTurn() end once nothing is left to send, also of what waits for
+  // credit until the limit. Waits for WriterEnded(), at most `limit`.
+  void Drain(std::chrono::milliseconds limit);
+  // `error`: an errno, if it ended because nothing could be written.
+  void WriterEnded(int error);
+  int write_error() const;
+  // Waits for End(), at most `limit`.
+  void AwaitEnd(std::chrono::milliseconds limit);
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  std::shared_ptr<StreamChannel> AddLocked(uint32_t id);
+  uint32_t SendableLocked(const StreamChannel& channel) const;
+  static bool CloseDueLocked(const StreamChannel& channel);
+  bool HasWorkLocked(const StreamChannel& channel) const;
+  bool HasLeftLocked() const;
+  void EnqueueLocked(const std::shared_ptr<StreamChannel>& channel);
+  void ForgetIfClosedLocked(const StreamChannel& channel);
+  [[nodiscard]] rocksdb::Status EndedLocked() const;
+  [[nodiscard]] rocksdb::Status TakeOpenLocked(uint32_t id);
+  [[nodiscard]] rocksdb::Status TakeDataLocked(
+      const std::shared_ptr<StreamChannel>& channel, uint32_t bytes);
+  [[nodiscard]] rocksdb::Status TakeCreditLocked(
+      const std::shared_ptr<StreamChannel>& channel, uint32_t bytes);
+  [[nodiscard]] rocksdb::Status WaitForRoom(StreamChannel* channel,
+                                            const rocksdb::Slice& data,
+                                            WaitDeadline* deadline,
+                                            size_t* room);
+
+  const MultiplexerOptions options_;
+  std::shared_ptr<StreamChannel> receives_;  // the reading thread's
+
+  mutable std::mutex mu_;
+  // Hello, accepted_, ended_, writer_ended_, and a channel's closed_here.
+  std::condition_variable changed_;
+  std::condition_variable work_;  // turns_, drains_, ended_
+  std::map<uint32_t, std::shared_ptr<StreamChannel>> channels_;
+  std::deque<std::shared_ptr<StreamChannel>> accepted_;
+  std::deque<std::shared_ptr<StreamChannel>> turns_;
+  uint32_t last_id_ = 0;
+  uint32_t first_credit_ = 0;  // the peer's; 0: it has not said hello
+  rocksdb::Status end_status_;
+  bool ended_ = false;
+  bool stopped_waiting_ = false;
+  bool drains_ = false;
+  bool drain_limit_passed_ = false;
+  bool writer_ended_ = false;
+  int write_error_ = 0;
+};
+
+// Reads the bytes of a stream for its channels, however they are cut.
+//
+// Threads: one, the reading thread.
+class StreamParser {
+ public:
+  explicit StreamParser(StreamChannels* channels) : channels_(channels) {}
+
+  // Takes from the front of *input all that can be taken; fewer than 16 bytes
+  // are left, which the next call gets again, with more behind them.
+  //   kRefused  it is no stream: the message shows what came instead
+  //   kCorrupt  the peer broke a rule of the stream
+  [[nodiscard]] rocksdb::Status Take(rocksdb::Slice* input);
+  // Says why nothing more comes, never OK: kDeadPeer, or kRefused as above.
+  // `left`: what Take() left.
+  [[nodiscard]] rocksdb::Status Close(const rocksdb::Slice& left) const;
+  bool greeted() const { return greeted_; }
+
+ private:
+  [[nodiscard]] rocksdb::Status TakeHello(rocksdb::Slice* input);
+  [[nodiscard]] rocksdb::Status TakeHeader(rocksdb::Slice* input);
+  [[nodiscard]] rocksdb::Status NotAStream(const rocksdb::Slice& found) const;
+
+  StreamChannels* const channels_;
+  bool greeted_ = false;
+  uint32_t payload_left_ = 0;  // of the current Data frame
+};
+
+}  // namespace sstferry

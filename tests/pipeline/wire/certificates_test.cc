@@ -1,0 +1,76 @@
+// What sstferry cert makes is what sstferry takes.
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "format/end_state.h"
+#include "sstferry/transport.h"
+#include "tests/support/catch.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+
+mode_t ModeOf(const std::string& path) {
+  struct stat info;
+  REQUIRE(stat(path.c_str(), &info) == 0);
+  return info.st_mode & 0777;
+}
+
+TEST_CASE("A CA is made once, and its key is its owner's alone",
+          "[wire][tls]") {
+  ScratchDir dir;
+  REQUIRE_OK(MakeCertificateAuthority(dir / "pki"));
+  REQUIRE(ModeOf(dir / "pki/ca.key") == 0600);
+  const std::string key = BytesOf(dir / "pki/ca.key");
+  const rocksdb::Status again = MakeCertificateAuthority(dir / "pki");
+  REQUIRE(EndStateOf(again) == EndState::kRefused);
+  REQUIRE(BytesOf(dir / "pki/ca.key") == key);
+}
+
+TEST_CASE("A certificate is for a host's names, and replaces none",
+          "[wire][tls]") {
+  ScratchDir dir;
+  TlsFiles files;
+  uint64_t until = 0;
+  REQUIRE(EndStateOf(IssueCertificate(dir / "pki", {"db1"}, 10, &files,
+                                      &until)) == EndState::kRefused);
+  REQUIRE_OK(MakeCertificateAuthority(dir / "pki"));
+  for (const std::string name :
+       {"", "../db1", "a/b", ".", "-db1", "db1,DNS:db2", "*.example"}) {
+    INFO(name);
+    REQUIRE(EndStateOf(IssueCertificate(dir / "pki", {"db1", name}, 10, &files,
+                                        &until)) == EndState::kRefused);
+  }
+  REQUIRE_FALSE(fs::exists(dir / "pki/db1"));
+  const auto now = static_cast<uint64_t>(time(nullptr));
+  REQUIRE_OK(IssueCertificate(dir / "pki", {"db1", "::1"}, 10, &files, &until));
+  REQUIRE(until > now + 9 * 86400);
+  REQUIRE(until < now + 11 * 86400);
+  REQUIRE(files.key == dir / "pki/db1/key.pem");
+  REQUIRE(ModeOf(files.key) == 0600);
+  REQUIRE(BytesOf(files.ca) == BytesOf(dir / "pki/ca.pem"));
+  const std::string key = BytesOf(files.key);
+  REQUIRE(EndStateOf(IssueCertificate(dir / "pki", {"db1"}, 10, &files,
+                                      &until)) == EndState::kRefused);
+  REQUIRE(BytesOf(dir / "pki/db1/key.pem") == key);
+}
+
+TEST_CASE("A CA whose key is another one's issues nothing", "[wire][tls]") {
+  ScratchDir dir;
+  REQUIRE_OK(MakeCertificateAuthority(dir / "a"));
+  REQUIRE_OK(MakeCertificateAuthority(dir / "b"));
+  fs::copy_file(dir / "b/ca.key", dir / "a/ca.key",
+                fs::copy_options::overwrite_existing);
+  TlsFiles files;
+  uint64_t until = 0;
+  REQUIRE(EndStateOf(IssueCertificate(dir / "a", {"db1"}, 10, &files,
+                                      &until)) == EndState::kRefused);
+  REQUIRE_FALSE(fs::exists(dir / "a/db1"));
+}
+
+}  // namespace
+}  // namespace sstferry

@@ -1,0 +1,82 @@
+// sstferry cert, and what --tls takes from it.
+#include <filesystem>
+
+#include "tests/support/catch.h"
+#include "tests/support/process.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+#include "tests/support/serve_process.h"
+#include "tools/sstferry/command_arguments.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+TEST_CASE("Two hosts with certificates of cert move a database by --tls alone",
+          "[wire][tls]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  const std::string pki = dir / "pki";
+  for (const Words& words : std::vector<Words>{
+           {"cert", "init", pki},
+           {"cert", "issue", pki, "127.0.0.1", "--also", "localhost"},
+           {"cert", "issue", pki, "db2", "--days", "30"}}) {
+    Process made(Sstferry(words));
+    const int code = made.Wait();
+    INFO(made.err());
+    REQUIRE(code == 0);
+    REQUIRE(made.out().find("next: ") != std::string::npos);
+  }
+  ServeProcess server({"db=" + (dir / "source"), "--tls", pki + "/127.0.0.1",
+                       "--allow", "db=db2"});
+  Process pull(
+      Sstferry({"pull", server.url(), dir / "copy", "--tls", pki + "/db2"}));
+  const int code = pull.Wait();
+  INFO(pull.err());
+  REQUIRE(code == 0);
+  REQUIRE(EntriesOf(dir / "copy") == EntriesOf(dir / "source"));
+  // Its own name is not enough: another CA's is not accepted.
+  REQUIRE_OK(MakeCertificateAuthority(dir / "other"));
+  TlsFiles files;
+  uint64_t until = 0;
+  REQUIRE_OK(IssueCertificate(dir / "other", {"db2"}, 10, &files, &until));
+  Process stranger(Sstferry({"pull", server.url(), dir / "copy2", "--tls",
+                             dir / "other/db2", "--timeout", "2s"}));
+  REQUIRE(stranger.Wait() == 1);
+  REQUIRE_FALSE(fs::exists(dir / "copy2"));
+}
+
+TEST_CASE("cert says which word it did not understand", "[tools]") {
+  const std::vector<std::pair<Words, std::string>> rows = {
+      {{}, "action: expected init or issue"},
+      {{"make", "pki"}, "action: expected init or issue"},
+      {{"init"}, "directory: expected"},
+      {{"init", "pki", "db1"}, "host: expected none"},
+      {{"issue", "pki"}, "host: expected the DNS name"},
+      {{"issue", "pki", "db1", "--days", "0"}, "--days: "}};
+  for (const auto& [words, expected] : rows) {
+    CertArguments out;
+    const rocksdb::Status status = ParseCert(words, &out);
+    INFO(expected);
+    REQUIRE(status.IsInvalidArgument());
+    REQUIRE(std::string(status.getState()).find(expected) == 0);
+  }
+}
+
+TEST_CASE(
+    "The option --tls stands for three files, of which each may be another",
+    "[tools]") {
+  PullArguments pull;
+  REQUIRE_OK(ParsePull(
+      PullMode::kPull,
+      {"sst://h/n", "t", "--tls", "/pki/db1", "--tls-ca", "/etc/ca.pem"},
+      &pull));
+  REQUIRE(pull.options.tls.cert == "/pki/db1/cert.pem");
+  REQUIRE(pull.options.tls.key == "/pki/db1/key.pem");
+  REQUIRE(pull.options.tls.ca == "/etc/ca.pem");
+}
+
+}  // namespace
+}  // namespace sstferry

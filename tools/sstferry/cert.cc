@@ -1,0 +1,71 @@
+// sstferry cert
+#include <nlohmann/json.hpp>
+
+#include "tools/sstferry/command_arguments.h"
+#include "tools/sstferry/console.h"
+#include "tools/sstferry/run.h"
+
+namespace sstferry {
+namespace {
+
+using nlohmann::ordered_json;
+using rocksdb::Status;
+
+std::string ToJson(const CertArguments& asked, const Status& status,
+                   const TlsFiles& files, uint64_t until_seconds) {
+  const EndState state = EndStateOf(status);
+  ordered_json json;
+  json["schema"] = 1;
+  json["command"] = "cert";
+  json["status"] = EndStateName(state);
+  json["exit_code"] = ExitCodeOf(state);
+  json["error"] = nullptr;
+  if (!status.ok()) {
+    json["error"] = {{"message", MessageOf(status)}, {"where", asked.dir}};
+  }
+  json["ca"] = asked.dir + "/ca.pem";
+  json["cert"] = files.cert;
+  json["key"] = files.key;
+  json["valid_until"] = Rfc3339(until_seconds);
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) +
+         "\n";
+}
+
+std::string Text(const CertArguments& asked, uint64_t until_seconds) {
+  if (asked.hosts.empty()) {
+    return "made: " + asked.dir + "/ca.pem and " + asked.dir +
+           "/ca.key, which stays here\nnext: sstferry cert issue " +
+           ShellWord(asked.dir) + " HOST\n";
+  }
+  const std::string dir = asked.dir + "/" + asked.hosts[0];
+  return "issued: " + dir + ", valid until " + Rfc3339(until_seconds) +
+         "\nnext: copy that directory to " + asked.hosts[0] +
+         ", where --tls names it\n";
+}
+
+}  // namespace
+
+int RunCert(const std::vector<std::string>& arguments) {
+  CertArguments parsed;
+  const Status usage = ParseCert(arguments, &parsed);
+  if (!usage.ok()) {
+    return ReportUsage("cert", usage);
+  }
+  Console console(parsed.common);
+  TlsFiles files;
+  uint64_t until_seconds = 0;
+  const Status status =
+      parsed.hosts.empty()
+          ? MakeCertificateAuthority(parsed.dir)
+          : IssueCertificate(parsed.dir, parsed.hosts, parsed.days, &files,
+                             &until_seconds);
+  std::string text;
+  if (parsed.common.json) {
+    text = ToJson(parsed, status, files, until_seconds);
+  } else if (status.ok()) {
+    text = Text(parsed, until_seconds);
+  }
+  return FinishCommand("cert", status, "", text, &console);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,71 @@
+#include "tools/sstferry/job_arguments.h"
+
+#include "format/limits.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+Status ReadCompaction(const OptionTexts& texts, bool* out) {
+  const std::string text = texts.Get("compact", "auto");
+  *out = text != "none";
+  return text == "auto" || text == "none"
+             ? Status::OK()
+             : Wrong("--compact", "auto or none", text);
+}
+
+// A part of the source does not show which families it dropped.
+Status CheckDropMissing(const OptionTexts& texts, const PullOptions& options) {
+  const bool part = texts.Has("cf") || texts.Has("begin") || texts.Has("end");
+  return options.drop_missing && part
+             ? Status::InvalidArgument(
+                   "--drop-missing: expected none of --cf, --begin and --end "
+                   "with it")
+             : Status::OK();
+}
+
+Status ReadSourceId(const OptionTexts& texts, std::string* out) {
+  if (!texts.Has("source-id")) {
+    return Status::OK();
+  }
+  *out = texts.Get("source-id");
+  return out->empty() || out->size() > kMaxIdentifierBytes
+             ? Wrong("--source-id",
+                     "1 to " + std::to_string(kMaxIdentifierBytes) + " bytes",
+                     *out)
+             : Status::OK();
+}
+
+// Refuses options of a clone for other methods, and those for a clone that
+// choose or change entries, which it does not look at.
+Status CheckMethod(const OptionTexts& texts, const PullOptions& options) {
+  if (options.method != PullMethod::kClone) {
+    for (const char* name : {"keep-identity", "reuse", "always-swap"}) {
+      if (texts.Has(name) || texts.IsSet(name)) {
+        return Status::InvalidArgument(std::string("--") + name +
+                                       ": expected --method clone with it");
+      }
+    }
+    return Status::OK();
+  }
+  for (const char* name : {"cf", "begin", "end"}) {
+    if (texts.Has(name)) {
+      return Wrong(std::string("--") + name, "--method ingest with it",
+                   texts.Get(name));
+    }
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+Status ReadJob(const OptionTexts& texts, PullArguments* out) {
+  PullOptions* options = &out->options;
+  RETURN_IF_ERROR(ReadSourceId(texts, &options->source_id));
+  RETURN_IF_ERROR(CheckDropMissing(texts, *options));
+  RETURN_IF_ERROR(ReadCompaction(texts, &options->compact));
+  return CheckMethod(texts, *options);
+}
+
+}  // namespace sstferry

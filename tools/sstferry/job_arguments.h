@@ -1,0 +1,16 @@
+// Checks what the options of pull, refresh and swap allow together.
+#pragma once
+
+#include "rocksdb/status.h"
+#include "tools/sstferry/arguments.h"
+#include "tools/sstferry/command_arguments.h"
+
+namespace sstferry {
+
+// Reads --compact and --source-id, and refuses options that the method or the
+// selection has no use for. REQUIRES: the mode is set, and the rows of the
+// table have set their members. InvalidArgument: as in arguments.h.
+[[nodiscard]] rocksdb::Status ReadJob(const OptionTexts& texts,
+                                      PullArguments* out);
+
+}  // namespace sstferry
