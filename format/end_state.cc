@@ -19,7 +19,7 @@ constexpr Row kRows[] = {
     {EndState::kRefused, "REFUSED", 1},
     {EndState::kIncompatible, "INCOMPATIBLE", 1},
     {EndState::kDenied, "DENIED", 1},
-    {EndState::kNoSpace, "NO_SPACE", 1},
+    {EndState::kNoSpace, "NO_SPACE", 4},
     {EndState::kCorrupt, "CORRUPT", 1},
     {EndState::kSourceError, "SOURCE_ERROR", 1},
     {EndState::kInternal, "INTERNAL", 1},
@@ -29,7 +29,7 @@ constexpr Row kRows[] = {
     {EndState::kDeadPeer, "DEAD_PEER", 4},
     {EndState::kTooSlow, "TOO_SLOW", 4},
     {EndState::kSnapshotGone, "SNAPSHOT_GONE", 4},
-    {EndState::kChangedSince, "CHANGED_SINCE", 4},
+    {EndState::kChangedSince, "CHANGED_SINCE", 3},
     {EndState::kBusy, "BUSY", 5},
 };
 

@@ -61,11 +61,11 @@ MethodChoice FirstChoice(const PullOptions& options) {
   return choice;
 }
 
-MethodChoice CloneInstead(const Status& refusal, bool compacted) {
+MethodChoice CloneInstead(const Status& refusal, bool cheaper) {
   MethodChoice choice;
   choice.method = PullMethod::kClone;
   choice.reason = "auto: " + MessageOf(refusal);
-  if (!compacted) {
+  if (!cheaper) {
     choice.note = "clones the database, since chunks cannot hold all of it: " +
                   MessageOf(refusal);
   }

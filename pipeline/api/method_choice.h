@@ -27,9 +27,9 @@ std::string WhyNoClone(const PullOptions& options);
 // Returns the first attempt. An unfinished pull in the workspace decides.
 MethodChoice FirstChoice(const PullOptions& options);
 
-// Returns the attempt after chunks were refused with `refusal`. `compacted`:
+// Returns the attempt after chunks were refused with `refusal`. `cheaper`:
 // they hold what the database holds, but a clone is cheaper.
-MethodChoice CloneInstead(const rocksdb::Status& refusal, bool compacted);
+MethodChoice CloneInstead(const rocksdb::Status& refusal, bool cheaper);
 
 // Returns the attempt after a clone was refused, too, where chunks do
 // nevertheless, or `leaves_out` only a part.

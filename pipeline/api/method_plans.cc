@@ -52,9 +52,9 @@ MethodSummary EstimateClone(const Plan& plan, uint64_t bytes) {
   return method;
 }
 
-// `clones_compacted`: auto clones, because the source is compacted. REQUIRES:
+// `why_clone`: why a clone is cheaper; empty: it is not. REQUIRES:
 // summary->methods are ingest and clone.
-void Advise(bool clones_compacted, Summary* summary) {
+void Advise(const std::string& why_clone, Summary* summary) {
   const MethodSummary& ingest = summary->methods.front();
   const MethodSummary& clone = summary->methods.back();
   std::string* const reason = &summary->advised_reason;
@@ -71,10 +71,9 @@ void Advise(bool clones_compacted, Summary* summary) {
               std::string(kCloneBrings);
     return;
   }
-  summary->advised_method = clones_compacted ? "clone" : "ingest";
-  *reason = clones_compacted
-                ? "the source is compacted, and so is a clone, which takes "
-                  "less of the source's CPU"
+  summary->advised_method = why_clone.empty() ? "ingest" : "clone";
+  *reason = !why_clone.empty()
+                ? why_clone
                 : "the new database is compacted; " + std::string(kCloneBrings);
 }
 
@@ -143,7 +142,7 @@ void MethodPlans::FillSummary(Summary* summary) const {
     }
   }
   if (summary->methods.size() == 2) {
-    Advise(clones_compacted_, summary);
+    Advise(why_clone_, summary);
   }
 }
 

@@ -28,8 +28,8 @@ class MethodPlans {
   // Records that there was no attempt by `method`, and why.
   void TakeWhyNot(PullMethod method, const std::string& why);
   // After an attempt by PullMethod::kAuto that was refused only because a clone
-  // of a compacted source is cheaper.
-  void set_clones_compacted() { clones_compacted_ = true; }
+  // is cheaper, for that reason.
+  void set_why_clone(const std::string& why) { why_clone_ = why; }
   bool has(PullMethod method) const { return of(method).has_value(); }
 
   // Sets items, methods, the advice, and the estimates of entries and bytes.
@@ -43,7 +43,7 @@ class MethodPlans {
 
   std::optional<MethodSummary> chunks_;
   std::optional<MethodSummary> clone_;
-  bool clones_compacted_ = false;
+  std::string why_clone_;  // auto clones, because it is cheaper; empty: no
   Plan plan_;  // of chunks; empty: none came
 };
 

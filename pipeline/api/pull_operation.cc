@@ -106,14 +106,13 @@ class PullOperation : public Operation {
   Outcome TryClone(const Outcome& refused, Summary* summary) {
     Summary of_clone;
     const bool left_out = refused.clone_reason == CloneReason::kLeftOut;
-    const bool compacted = refused.clone_reason == CloneReason::kCompacted;
-    Outcome outcome =
-        Try(CloneInstead(refused.status, compacted), &of_clone);
+    const bool cheaper = refused.clone_reason == CloneReason::kCheaper;
+    Outcome outcome = Try(CloneInstead(refused.status, cheaper), &of_clone);
     if (!IsRefusal(outcome.status)) {
       *summary = std::move(of_clone);
       return outcome;
     }
-    if (!left_out && !compacted) {
+    if (!left_out && !cheaper) {
       return {WithoutClone(refused.status, MessageOf(outcome.status)),
               refused.place};
     }
@@ -157,8 +156,8 @@ class PullOperation : public Operation {
     outcome.status = starts ? puller.Run(summary) : CancelledBeforeStart();
     outcome.place = puller.place();
     outcome.clone_reason = puller.clone_reason();
-    if (plans_ && outcome.clone_reason == CloneReason::kCompacted) {
-      methods_.set_clones_compacted();
+    if (plans_ && outcome.clone_reason == CloneReason::kCheaper) {
+      methods_.set_why_clone(MessageOf(outcome.status));
     } else if (plans_) {
       methods_.Take(choice.method, outcome.status,
                     outcome.clone_reason == CloneReason::kLeftOut,

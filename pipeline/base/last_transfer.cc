@@ -108,6 +108,7 @@ bool ReadLastTransfer(const std::string& directory, LastTransfer* out) {
   out->source_database_id = Text(object, "source_database_id").value_or("");
   out->snapshot_sequence = Number(object, "snapshot_sequence");
   out->snapshot_taken_at = Text(object, "snapshot_taken_at").value_or("");
+  out->method = Text(object, "method").value_or("");
   out->column_families = Texts(object, "column_families");
   if (const json* asked = Member(object, "selection")) {
     out->asked_families = Texts(*asked, "column_families");

@@ -19,6 +19,7 @@ struct LastTransfer {
   std::string source_database_id;
   std::optional<uint64_t> snapshot_sequence;
   std::string snapshot_taken_at;  // RFC 3339
+  std::string method;             // "ingest", "clone"
   std::vector<std::string> column_families;  // transferred ones
   // The requested selection; keys as KeyToText() writes them.
   std::vector<std::string> asked_families;   // empty: all

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <set>
 
+#include "pipeline/base/last_transfer.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/disk/free_space.h"
 #include "pipeline/disk/target_directories.h"
@@ -189,7 +190,7 @@ Status PullOpener::OpenSession(SnapshotUse use) {
     return status;
   }
   if (use == SnapshotUse::kNew) {
-    status = CheckNotCompacted();
+    status = CheckNoCheaperClone();
     if (!status.ok()) {
       return status;
     }
@@ -250,24 +251,33 @@ Status PullOpener::CheckNothingLeftOut() {
                                       : notes.front());
 }
 
-Status PullOpener::CheckNotCompacted() {
-  constexpr uint64_t kNeeded = kFeatureFacts | kFeatureClone;
-  if (options().method != PullMethod::kAuto || !MayCloneCompacted(options()) ||
-      work_->is_resuming() ||
-      (link_->session()->source().features & kNeeded) != kNeeded) {
+Status PullOpener::CheckNoCheaperClone() {
+  if (options().method != PullMethod::kAuto || work_->is_resuming() ||
+      (link_->session()->source().features & kFeatureClone) == 0) {
     return Status::OK();
   }
-  FactsReply facts;
-  const Status status =
-      link_->session()->AskFacts({options().source.name}, &facts);
-  if (!status.ok() || !facts.is_compacted) {
-    return status;
+  std::string why;
+  LastTransfer last;
+  if (IsSwap(options()) && ReadLastTransfer(options().target_dir, &last) &&
+      last.method == "clone") {
+    why =
+        "the replica is a clone, and stays one: a swap sends only the files "
+        "that it lacks";
+  } else if (MayCloneCompacted(options()) &&
+             (link_->session()->source().features & kFeatureFacts) != 0) {
+    FactsReply facts;
+    RETURN_IF_ERROR(
+        link_->session()->AskFacts({options().source.name}, &facts));
+    if (facts.is_compacted) {
+      why = "the source's database is compacted, and so is a clone of it";
+    }
+  }
+  if (why.empty()) {
+    return Status::OK();
   }
   link_->End(Status::OK(), {});
-  clone_reason_ = CloneReason::kCompacted;
-  return RefuseAsChunks(EndState::kRefused,
-                        "the source's database is compacted, and so is a "
-                        "clone of it");
+  clone_reason_ = CloneReason::kCheaper;
+  return RefuseAsChunks(EndState::kRefused, why);
 }
 
 // Asks the source which database it has. What has come is finished without the

@@ -31,8 +31,8 @@ bool MayCloneCompacted(const PullOptions& options);
 // Tells why a pull by PullMethod::kAuto refused to begin with chunks.
 enum class CloneReason {
   kNone,
-  kLeftOut,    // chunks would leave something out
-  kCompacted,  // a clone is as compacted, and cheaper
+  kLeftOut,  // chunks would leave something out
+  kCheaper,  // chunks hold it, too, but a clone is cheaper
 };
 
 // Ownership: borrows all it gets.
@@ -89,9 +89,10 @@ class PullOpener {
   // Refuses, with the mark of chunks, what a clone holds more of: it is asked
   // for first.
   [[nodiscard]] rocksdb::Status CheckNothingLeftOut();
-  // Refuses in the same way if MayCloneCompacted() and the source is compacted.
-  // Asks before a snapshot is taken; ends the link with the refusal.
-  [[nodiscard]] rocksdb::Status CheckNotCompacted();
+  // Refuses in the same way if a clone is cheaper: of a replica that a swap is
+  // to replace and that is a clone, or, if MayCloneCompacted(), of a compacted
+  // source. Asks before a snapshot is taken; ends the link with the refusal.
+  [[nodiscard]] rocksdb::Status CheckNoCheaperClone();
   OpenRequest MakeRequest(SnapshotUse use) const;
   // Announces what is in the journal: no source is needed.
   void UsePlanOfJournal();

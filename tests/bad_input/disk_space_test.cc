@@ -60,7 +60,7 @@ struct Bench {
     REQUIRE(EndStateOf(report.status) == EndState::kNoSpace);
     REQUIRE(MessageOf(report.status).find(MessageOf(summary.status)) !=
             std::string::npos);
-    REQUIRE(ExitCodeOf(EndState::kNoSpace) == 1);
+    REQUIRE(ExitCodeOf(EndState::kNoSpace) == 4);
     REQUIRE_FALSE(fs::exists(dir / "disk/target"));
     return report;
   }

@@ -26,13 +26,14 @@ int ReadmeExitCode(EndState state) {
     case EndState::kOk:
       return 0;
     case EndState::kDifferent:
+    case EndState::kChangedSince:
       return 3;
+    case EndState::kNoSpace:
     case EndState::kCancelled:
     case EndState::kDeadline:
     case EndState::kDeadPeer:
     case EndState::kTooSlow:
     case EndState::kSnapshotGone:
-    case EndState::kChangedSince:
       return 4;
     case EndState::kBusy:
       return 5;

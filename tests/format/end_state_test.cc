@@ -55,7 +55,8 @@ TEST_CASE("Exit codes follow the documented table", "[format]") {
   REQUIRE(ExitCodeOf(EndState::kInternal) == 1);
   REQUIRE(ExitCodeOf(EndState::kDifferent) == 3);
   REQUIRE(ExitCodeOf(EndState::kCancelled) == 4);
-  REQUIRE(ExitCodeOf(EndState::kChangedSince) == 4);
+  REQUIRE(ExitCodeOf(EndState::kNoSpace) == 4);
+  REQUIRE(ExitCodeOf(EndState::kChangedSince) == 3);
   REQUIRE(ExitCodeOf(EndState::kBusy) == 5);
 }
 

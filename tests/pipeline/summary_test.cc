@@ -171,7 +171,7 @@ TEST_CASE("A summary carries its values under their names", "[pipeline]") {
                                        {"begin", "0x00"},
                                        {"end", nullptr}}));
   REQUIRE(object["status"] == "NO_SPACE");
-  REQUIRE(object["exit_code"] == 1);
+  REQUIRE(object["exit_code"] == 4);
   REQUIRE(object["error"]["message"] == "staging: full");
   REQUIRE(object["error"]["where"] == "/t.sstferry/staging");
   REQUIRE(object["column_families"].size() == 2);
@@ -190,13 +190,13 @@ TEST_CASE("A summary carries its values under their names", "[pipeline]") {
 TEST_CASE("Exit codes of summaries follow the documented table",
           "[pipeline]") {
   const std::vector<std::pair<EndState, int>> rows = {
-      {EndState::kRefused, 1},   {EndState::kIncompatible, 1},
-      {EndState::kDenied, 1},    {EndState::kNoSpace, 1},
-      {EndState::kCorrupt, 1},   {EndState::kSourceError, 1},
-      {EndState::kInternal, 1},  {EndState::kDifferent, 3},
-      {EndState::kCancelled, 4}, {EndState::kDeadline, 4},
-      {EndState::kDeadPeer, 4},  {EndState::kTooSlow, 4},
-      {EndState::kSnapshotGone, 4}, {EndState::kChangedSince, 4},
+      {EndState::kRefused, 1},      {EndState::kIncompatible, 1},
+      {EndState::kDenied, 1},       {EndState::kNoSpace, 4},
+      {EndState::kCorrupt, 1},      {EndState::kSourceError, 1},
+      {EndState::kInternal, 1},     {EndState::kDifferent, 3},
+      {EndState::kCancelled, 4},    {EndState::kDeadline, 4},
+      {EndState::kDeadPeer, 4},     {EndState::kTooSlow, 4},
+      {EndState::kSnapshotGone, 4}, {EndState::kChangedSince, 3},
       {EndState::kBusy, 5}};
   REQUIRE(rows.size() == kMaxEndState);
   for (const auto& [state, exit_code] : rows) {

@@ -478,6 +478,36 @@ TEST_CASE("Auto clones for a swap", "[transfer][method]") {
   REQUIRE_FALSE(fs::exists(dir / "target.sstferry"));
 }
 
+TEST_CASE("A replica keeps its kind at a swap by auto, and a plan says so",
+          "[transfer][method][plan]") {
+  const bool is_clone = GENERATE(false, true);
+  const ScratchDir dir;
+  FillPlain(dir / "source");
+  PullOptions seed;
+  seed.method = is_clone ? PullMethod::kClone : PullMethod::kIngest;
+  REQUIRE_OK(Ferry(dir / "source", dir / "target", seed).status);
+  OpenDb(dir / "source", OneFamily(Quiet())).Put("a new", "key");
+  PullOptions options = From(dir);
+  options.mode = PullMode::kSwap;
+  Summary planned;
+  REQUIRE_OK(MakePlan(options)->Run(&planned));
+  REQUIRE(planned.method == (is_clone ? "clone" : "ingest"));
+  REQUIRE(planned.advised_method == planned.method);
+  Summary swapped;
+  REQUIRE_OK(MakePull(options)->Run(&swapped));
+  REQUIRE(swapped.method == planned.method);
+  REQUIRE(swapped.method_reason == planned.method_reason);
+  REQUIRE((swapped.method_reason.find("the replica is a clone") !=
+           std::string::npos) == is_clone);
+  REQUIRE((swapped.files_reused > 0) == is_clone);
+  ExpectSameEntries(dir / "source", dir / "target");
+  // Unless another kind is asked for.
+  OpenDb(dir / "source", OneFamily(Quiet())).Put("another", "key");
+  options.method = is_clone ? PullMethod::kIngest : PullMethod::kClone;
+  REQUIRE_OK(MakePull(options)->Run(&swapped));
+  REQUIRE(swapped.method == (is_clone ? "ingest" : "clone"));
+}
+
 TEST_CASE("A refresh in place with auto is never a clone",
           "[transfer][method][refresh]") {
   const ScratchDir dir;

@@ -102,16 +102,16 @@ std::string OptionForm(const OptionSpec& spec) {
 const std::vector<ExitCodeRow>& ExitCodes() {
   static const std::vector<ExitCodeRow> rows = {
       {0, "", "OK"},
-      {1, "REFUSED, INCOMPATIBLE, DENIED, NO_SPACE, CORRUPT, SOURCE_ERROR, "
-          "INTERNAL",
+      {1, "REFUSED, INCOMPATIBLE, DENIED, CORRUPT, SOURCE_ERROR, INTERNAL",
        "failed; running it again does not help before the cause is removed"},
       {2, "", "wrong usage; nothing was touched"},
-      {3, "DIFFERENT", "verify found differences"},
-      {4, "CANCELLED, DEADLINE, DEAD_PEER, TOO_SLOW, SNAPSHOT_GONE, "
-          "CHANGED_SINCE",
+      {3, "DIFFERENT, CHANGED_SINCE",
+       "verify found differences, or such as writes since the pull explain"},
+      {4, "CANCELLED, DEADLINE, DEAD_PEER, TOO_SLOW, SNAPSHOT_GONE, NO_SPACE",
        "interrupted; run the same command again to resume or start over"},
-      {5, "BUSY", "nothing was done, since another process has the target "
-                  "open; run it again later"},
+      {5, "BUSY",
+       "nothing was done, since another process has the target "
+       "open; run it again later"},
   };
   return rows;
 }
