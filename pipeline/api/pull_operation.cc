@@ -128,7 +128,7 @@ class PullOperation : public Operation {
         : SwapWouldClone(options_)
             ? WhyNoClone(options_) + "; run: " + ReplaceCommand(options_)
         : options_.method == PullMethod::kIngest
-            ? "--method ingest was asked for"
+            ? "--method ingest was asked for; without --method, a clone is tried"
             : WhyNoClone(options_);
     return {WithoutClone(refused.status, why), refused.place};
   }
