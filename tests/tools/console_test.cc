@@ -87,6 +87,12 @@ TEST_CASE("Log lines have colours on a terminal only, and not with NO_COLOR",
           "[tools][console]") {
   const CommonArguments text;
   const std::string red = "\033[31m";
+  {
+    const Variable dumb("TERM", "dumb");
+    REQUIRE(Logged(text, LogLevel::kError, "x", true).find('\033') ==
+            std::string::npos);
+  }
+  const Variable terminal("TERM", "xterm");  // whatever runs the tests
   REQUIRE(Logged(text, LogLevel::kError, "x", true).starts_with(red));
   REQUIRE(Logged(text, LogLevel::kInfo, "x", true).find('\033') ==
           std::string::npos);
