@@ -12,6 +12,8 @@ using rocksdb::Status;
 // Handshakes in which nothing a source says can be read.
 constexpr int kTriesToShake = 3;
 
+constexpr std::chrono::milliseconds kLastTry{500};
+
 // Asks for a transfer that the source has, which knows what the target holds.
 void ResumeInstead(const TransferId& transfer, OpenRequest* request) {
   request->snapshot_use = SnapshotUse::kResume;
@@ -34,14 +36,17 @@ Status SourceSession::FirstContact(std::shared_ptr<Channel>* channel) {
           : std::min(options_.until, Clock::now() + tries.give_up_after);
   int damaged = 0;
   while (true) {
-    const Status status = DialControl(until, channel);
+    // The last try is made when the time is up, and has a moment of its own.
+    const Clock::time_point moment = Clock::now() + kLastTry;
+    const Status status = DialControl(
+        std::min(options_.until, std::max(until, moment)), channel);
     const bool strange = EndStateOf(status) == EndState::kCorrupt;
     const bool tried_enough = strange && ++damaged == kTriesToShake;
     if (tried_enough ||
         (!strange && EndStateOf(status) != EndState::kDeadPeer)) {
       return status;
     }
-    RETURN_IF_ERROR(AwaitTurn(&backoff, until, status));
+    RETURN_IF_ERROR(AwaitTurn(&backoff, options_.until, status));
   }
 }
 
