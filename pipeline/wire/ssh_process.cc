@@ -32,7 +32,7 @@ constexpr std::chrono::milliseconds kSshLook{5};
 // A process that was told to end, by the end of its input or by a signal.
 constexpr std::chrono::milliseconds kSshGrace{500};
 
-// What a user or host name may have: ssh puts them into commands of its own
+// Returns true for a user or host that ssh may put into commands of its own
 // configuration, too.
 bool IsPlainName(const std::string& name, const char* more) {
   return !name.empty() && name[0] != '-' &&

@@ -25,7 +25,7 @@ using std::chrono::milliseconds;
 
 // A person types a password in this time; sshd waits as long.
 constexpr milliseconds kPersonLimit{120'000};
-// Of the end of a stream: the last words, the other side's end, and ssh's.
+// A stream that ends waits so long for its last words, then for the other side.
 constexpr milliseconds kLastWords{1000};
 constexpr milliseconds kOtherEnd{2000};
 // In this time the connections of a stream that has ended have read their last

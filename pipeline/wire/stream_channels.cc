@@ -22,7 +22,7 @@ constexpr uint32_t kGrantParts = 4;
 constexpr size_t kStreamPieceBytes = 64u << 10;
 // Credit of one channel that no peer has a reason to grant beyond.
 constexpr uint64_t kMostCredit = 1ull << 32;
-// What is shown of something else than a stream.
+// Longest text that a message shows of something else than a stream.
 constexpr size_t kMaxShownBytes = 60;
 
 Status BrokenRule(const std::string& what) {
@@ -472,9 +472,8 @@ bool StreamChannels::NextTurn(Sending* turn) {
       turn->parts[turn->part_count++] = piece;
     }
   }
-  turn->closes = channel.closed_here &&
-                 (channel.out_used == turn->data_bytes || channel.closed_there);
-  if (turn->closes) {
+  if (channel.closed_here &&
+      (channel.out_used == turn->data_bytes || channel.closed_there)) {
     add(StreamFrameKind::kClose, 0);
     channel.close_sent = true;
   }

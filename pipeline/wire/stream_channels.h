@@ -74,7 +74,7 @@ class StreamChannels {
  public:
   explicit StreamChannels(const MultiplexerOptions& options);
 
-  // Of the multiplexer's callers.
+  // The multiplexer's callers call these.
   [[nodiscard]] rocksdb::Status AwaitHello(const WaitLimit& limit);
   [[nodiscard]] rocksdb::Status Open(std::shared_ptr<StreamChannel>* channel);
   [[nodiscard]] rocksdb::Status Accept(std::shared_ptr<StreamChannel>* channel);
@@ -83,7 +83,7 @@ class StreamChannels {
   // As the multiplexer's; closes those that nobody accepted.
   void AwaitClosed(std::chrono::milliseconds limit);
 
-  // Of a channel's connection. As Connection's.
+  // A channel's connection calls these; they behave as Connection's.
   [[nodiscard]] rocksdb::Status Read(
       const std::shared_ptr<StreamChannel>& channel, char* buffer,
       size_t capacity, const WaitLimit& limit, size_t* bytes);
@@ -108,7 +108,6 @@ class StreamChannels {
     std::array<rocksdb::Slice, 6> parts;
     size_t part_count = 0;
     uint32_t data_bytes = 0;
-    bool closes = false;
   };
   // Waits for a channel that has something to send, in the order in which they
   // came. False: Drain() was called and nothing is left to send, or only what

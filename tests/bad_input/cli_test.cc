@@ -109,7 +109,7 @@ TEST_CASE("Every bad address ends with its status and exit code",
              "DEAD_PEER", 4);
 }
 
-TEST_CASE("verify of a source that went on reports and ends with 3",
+TEST_CASE("verify of a source that has changed since reports it and ends with 3",
           "[bad_input][cli][end_state]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");

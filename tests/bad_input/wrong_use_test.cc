@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-// What the tool says on standard error.
+// Returns what the tool writes to standard error.
 std::string Said(const Words& words, int code) {
   Process process(Sstferry(words));
   const int found = process.Wait();

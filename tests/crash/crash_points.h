@@ -12,7 +12,7 @@ namespace sstferry {
 
 enum class Scenario {
   kFresh,          // a first pull to a place where nothing is
-  kAgain,          // one that goes on with a pull killed in its middle, whose
+  kAgain,          // one that resumes a pull killed in its middle, whose
                    // journal has a torn tail
   kRestart,        // the same with --restart
   kUnsynced,       // a first pull with --durability none
