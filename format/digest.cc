@@ -73,7 +73,7 @@ Digest128 ChunkDigest::Finish() const {
   return FromHash(XXH3_128bits_digest(&state_->hash));
 }
 
-void RangeDigest::AddChunk(const Digest128& chunk) {
+void PartDigest::AddChunk(const Digest128& chunk) {
   chain_.AddFrame(chunk.low);
   chain_.AddFrame(chunk.high);
 }

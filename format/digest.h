@@ -72,7 +72,7 @@ class ChunkDigest {
 
 // Computes the chain digest of a part: XXH3-128 over the digests of its chunks
 // in order, 16 bytes each (low half, high half, little-endian).
-class RangeDigest {
+class PartDigest {
  public:
   void AddChunk(const Digest128& chunk);
   Digest128 Finish() const { return chain_.Finish(); }

@@ -58,7 +58,6 @@ struct JournalTransfer {
   std::string source_database_id;
   uint64_t snapshot_sequence = 0;
   std::string mode;                // one of those above
-  Digest128 options_digest;        // over family descriptions and formats
   // The requested selection; no families: all.
   std::vector<std::string> families;
   KeyInterval interval;

@@ -55,6 +55,7 @@ Digest128 Plan::Digest() const {
   for (Family family : families) {
     family.estimated_entries = 0;
     family.estimated_bytes = 0;
+    family.source_files = 0;
     Encode(family, &text);
   }
   for (Part part : parts) {

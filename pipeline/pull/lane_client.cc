@@ -42,7 +42,7 @@ Status LaneClient::Connect() {
   }
   retry_.Connected();
   answer_totals_ = Totals();
-  answer_chain_ = RangeDigest();
+  answer_chain_ = PartDigest();
   StartTime();
   for (size_t i = 0; i < asked_.size() && status.ok(); ++i) {
     const bool has_begun = i == 0 && part_totals_.chunks != 0;
@@ -170,7 +170,7 @@ Status LaneClient::Ask(const Asked& asked, bool front) {
     request.received += part_totals_;
   }
   if (request.received.chunks != 0 && !asked.of_delta &&
-      !(front && range_kind_ == PartKind::kDelta)) {
+      !(front && chunk_kind_ == PartKind::kDelta)) {
     request.after = front ? last_key_ : start.last_key;
   }
   if (front && open_ != nullptr) {
@@ -250,7 +250,7 @@ void LaneClient::StartPart() {
   part_received_ = start.received;
   last_key_ = start.last_key;
   part_totals_ = Totals();
-  range_kind_ = PartKind::kRebuilt;
+  chunk_kind_ = PartKind::kRebuilt;
   planned_done_ =
       asked_.empty()
           ? 0
@@ -261,7 +261,7 @@ void LaneClient::StartPart() {
   compare_.reset();
   open_.reset();
   answer_totals_ = Totals();
-  answer_chain_ = RangeDigest();
+  answer_chain_ = PartDigest();
 }
 
 void LaneClient::StartTime() {

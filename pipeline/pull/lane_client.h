@@ -141,14 +141,14 @@ class LaneClient {
   std::string last_key_;  // of its last chunk of entries
   // The kind of its last chunk; one that is not rebuilt is the only one that is
   // asked for.
-  PartKind range_kind_ = PartKind::kRebuilt;
+  PartKind chunk_kind_ = PartKind::kRebuilt;
   uint64_t planned_done_ = 0;
   std::unique_ptr<OpenChunk> open_;
   // The size of chunks to ask for; 0: the transfer's.
   uint64_t chunk_bytes_ = 0;
   // Count the answer being received: what came since the part was asked for.
   Totals answer_totals_;
-  RangeDigest answer_chain_;
+  PartDigest answer_chain_;
 };
 
 }  // namespace sstferry

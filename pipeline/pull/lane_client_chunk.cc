@@ -29,7 +29,7 @@ Status LaneClient::OpenForChunk(const Part& part, const ChunkBegin& begin) {
   const Status status =
       CheckTurn(*state_, part, begin, next_ordinal(),
                 asked_.front().of_delta || part.need == PartNeed::kLookup,
-                range_kind_ != PartKind::kRebuilt);
+                chunk_kind_ != PartKind::kRebuilt);
   if (!status.ok()) {
     return channel_.Damaged(status);
   }
@@ -122,7 +122,7 @@ Status LaneClient::ReceiveChunk(const Part& part, const ChunkBegin& begin) {
   }
   answer_chain_.AddChunk(end.digest);
   last_key_ = end.largest;
-  range_kind_ = begin.kind;
+  chunk_kind_ = begin.kind;
   CountChunk(chunk);
   status = channel_.Final(state_->store->Add(std::move(chunk), &clock_));
   ChunkAck ack;

@@ -28,18 +28,6 @@ std::string BootId() {
   return id;
 }
 
-// Returns a digest of names, options and formats, without estimates.
-Digest128 OptionsDigestOf(const std::vector<Family>& families) {
-  std::string described;
-  for (Family family : families) {
-    family.estimated_entries = 0;
-    family.estimated_bytes = 0;
-    family.source_files = 0;
-    Encode(family, &described);
-  }
-  return DigestOf(described);
-}
-
 Status Another(const std::string& dir, const std::string& what) {
   return MakeStatus(EndState::kRefused,
                     dir + " holds an unfinished pull " + what +
@@ -77,7 +65,6 @@ JournalTransfer MakeJournalHead(const PullOptions& options,
   head.source_database_id = plan.opened.source_database_id;
   head.snapshot_sequence = plan.opened.snapshot_sequence;
   head.mode = mode;
-  head.options_digest = OptionsDigestOf(plan.families);
   head.families = asked.families;
   head.interval = asked.interval;
   head.chunk_bytes = asked.chunk_bytes;
@@ -125,20 +112,11 @@ Status CheckSameSource(const PullOptions& options, const Plan& plan,
                           plan.opened.source_database_id + ")");
 }
 
-Status CheckSamePlan(const Plan& plan, const JournalState& unfinished,
-                     const std::string& dir) {
-  if (!(OptionsDigestOf(plan.families) == unfinished.head.options_digest)) {
-    return Another(dir, "whose column families had other options");
-  }
+Status CheckSamePlan(const Plan& plan, const JournalState& unfinished) {
   const bool same =
       plan.opened.transfer_id == unfinished.head.transfer_id &&
       plan.opened.snapshot_sequence == unfinished.head.snapshot_sequence &&
-      std::equal(plan.parts.begin(), plan.parts.end(),
-                 unfinished.plan.parts.begin(), unfinished.plan.parts.end(),
-                 [](const Part& a, const Part& b) {
-                   return a.family == b.family && a.interval == b.interval;
-                 }) &&
-      plan.clone == unfinished.plan.clone;
+      plan.Digest() == unfinished.plan.Digest();
   return same ? Status::OK()
               : MakeStatus(EndState::kSnapshotGone,
                            "the source resumed the transfer with another plan");

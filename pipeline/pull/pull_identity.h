@@ -29,12 +29,9 @@ JournalTransfer MakeJournalHead(const PullOptions& options,
                                               const JournalTransfer& head,
                                               const std::string& dir);
 // Compares the plan of a source that resumes the transfer with the journal's.
-//   kRefused       the column families have other options
-//   kSnapshotGone  the snapshot or the parts differ
+//   kSnapshotGone  the snapshot or the plan differs
 [[nodiscard]] rocksdb::Status CheckSamePlan(const Plan& plan,
-                                            const JournalState& unfinished,
-                                            const std::string& dir);
-
+                                            const JournalState& unfinished);
 
 // False if the machine restarted since the pull began and the pull synced no
 // chunks, so that what it wrote may be lost.

@@ -124,7 +124,7 @@ Status PullOpener::Connect() {
   link_->Tolerate(needs_source ? Tolerated::kSnapshotGone : Tolerated::kAny);
   Status status = OpenSession(SnapshotUse::kResume);
   if (status.ok()) {
-    status = CheckSamePlan(*plan_, unfinished, work_->workspace()->dir());
+    status = CheckSamePlan(*plan_, unfinished);
   }
   const bool gone = EndStateOf(status) == EndState::kSnapshotGone;
   const bool tolerable =

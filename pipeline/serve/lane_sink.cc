@@ -22,7 +22,7 @@ LaneSink::LaneSink(Transfer* transfer, LaneLink* link, StageClock* clock,
 void LaneSink::BeginPart(const PartRequest& request) {
   request_ = request;
   totals_ = Totals();
-  chain_ = RangeDigest();
+  chain_ = PartDigest();
 }
 
 Status LaneSink::Begin(const ChunkBegin& begin) {

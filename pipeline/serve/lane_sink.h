@@ -52,7 +52,7 @@ class LaneSink : public ChunkSink {
   PartRequest request_;
   // Counts of the chunks sent completely as an answer to it:
   Totals totals_;
-  RangeDigest chain_;
+  PartDigest chain_;
   // The chunk at hand:
   ChunkBegin begin_;
   uint64_t bytes_ = 0;  // of its file, up to what was sent

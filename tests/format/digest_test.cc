@@ -50,7 +50,7 @@ TEST_CASE("A chunk's digest is that of its frames' digests in order",
 
 TEST_CASE("A part's chain is the digest of its chunks' digests in order",
           "[format]") {
-  RangeDigest part;
+  PartDigest part;
   REQUIRE(part.Finish() == DigestOf(""));
   part.AddChunk({1, 2});
   part.AddChunk({3, 4});

@@ -289,7 +289,6 @@ JournalTransfer SampleJournalTransfer() {
   m.source_database_id = "7c6a32b2-8e1f";
   m.snapshot_sequence = 123456789;
   m.mode = "pull";
-  m.options_digest = {5, 6};
   m.families = {"default", "index"};
   m.interval = {"a", std::nullopt};
   m.chunk_bytes = 64'000'000;

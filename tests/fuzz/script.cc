@@ -182,7 +182,7 @@ void ScriptConnection::Note(FrameType type, bool zstd,
       break;
     }
     case FrameType::kPartEnd:
-      chain_ = RangeDigest();
+      chain_ = PartDigest();
       totals_ = Totals();
       break;
     default:

@@ -97,7 +97,7 @@ class ScriptConnection final : public Connection {
   uint64_t sequence_ = 0;
   ScriptChunk own_chunk_;
   ScriptChunk* const chunk_;
-  RangeDigest chain_;
+  PartDigest chain_;
   Totals totals_;
 
   std::mutex mu_;

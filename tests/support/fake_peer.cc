@@ -406,7 +406,7 @@ void SendPartOnce(const SourceLies& lies, Channel* channel) {
   honest.end.digest = digest.Finish();
   PartEnd end;
   end.totals = TotalsOf(honest.end);
-  RangeDigest chain;
+  PartDigest chain;
   chain.AddChunk(honest.end.digest);
   end.chain = chain.Finish();
   Lie(lies.chunk_end, &honest.end);

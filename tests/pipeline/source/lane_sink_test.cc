@@ -104,7 +104,7 @@ TEST_CASE("LaneSink sends chunks whose frames make their digest, and the part's 
   begin.ordinal = 1;
   REQUIRE_OK(lane.SendChunk(begin, second));
   REQUIRE_OK(lane.sink->EndPart());
-  RangeDigest chain;
+  PartDigest chain;
   for (const std::string* bytes : {&first, &second}) {
     const Lane::Received chunk = lane.ReceiveChunk();
     REQUIRE((chunk.bytes == *bytes));
