@@ -6,12 +6,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 
 #include "format/end_state.h"
 #include "pipeline/wire/tls_names.h"
+#include "sstferry/options.h"
 
 namespace sstferry {
 namespace {
@@ -28,6 +31,7 @@ constexpr int kMaxChainDepth = 8;
 // Maximum of bytes read with one system call.
 constexpr size_t kReadAheadBytes = 64u << 10;
 constexpr int kWarnDays = 14;
+constexpr uint64_t kSecondsADay = 86'400;
 
 Status Unusable(const char* option, const std::string& file,
                 const std::string& why) {
@@ -157,6 +161,21 @@ Status TlsContext::LoadFiles() {
 
 SSL* TlsContext::NewSession() const { return SSL_new(context_.get()); }
 
+CertificateEnds EndsOfCertificates(const TlsFiles& files) {
+  CertificateEnds ends;
+  if (!files.cert.empty()) {
+    const std::vector<uint64_t> chain = EndsIn(files.cert);
+    const auto first = std::min_element(chain.begin(), chain.end());
+    ends.cert_seconds = first == chain.end() ? 0 : *first;
+  }
+  if (!files.ca.empty()) {
+    const std::vector<uint64_t> trusted = EndsIn(files.ca);
+    const auto last = std::max_element(trusted.begin(), trusted.end());
+    ends.ca_seconds = last == trusted.end() ? 0 : *last;
+  }
+  return ends;
+}
+
 std::vector<std::string> TlsWarnings(const TlsFiles& files) {
   std::vector<std::string> warnings;
   struct stat info {};
@@ -172,6 +191,13 @@ std::vector<std::string> TlsWarnings(const TlsFiles& files) {
       files.cert.empty() ? "" : ValidityProblem(files.cert, kWarnDays);
   if (!validity.empty()) {
     warnings.push_back("--tls-cert " + files.cert + ": " + validity);
+  }
+  const uint64_t ca_end = EndsOfCertificates(files).ca_seconds;
+  const auto now = static_cast<uint64_t>(std::time(nullptr));
+  if (ca_end != 0 && ca_end < now + kWarnDays * kSecondsADay) {
+    warnings.push_back("--tls-ca " + files.ca + ": " +
+                       (ca_end < now ? "expired on " : "expires on ") +
+                       Rfc3339(ca_end));
   }
   return warnings;
 }

@@ -6,6 +6,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <ctime>
@@ -262,6 +263,25 @@ bool DescribeAlert(int alert, const std::string& peer_role,
     default:
       return false;
   }
+}
+
+std::vector<uint64_t> EndsIn(const std::string& file) {
+  std::vector<uint64_t> ends;
+  const BioPtr bio(BIO_new_file(file.c_str(), "r"));
+  while (bio != nullptr) {
+    const X509Ptr certificate(
+        PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
+    if (certificate == nullptr) {
+      break;
+    }
+    std::tm until{};
+    if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate.get()), &until) == 1) {
+      ends.push_back(static_cast<uint64_t>(
+          std::max<time_t>(timegm(&until), 0)));
+    }
+  }
+  ERR_clear_error();
+  return ends;
 }
 
 std::string ValidityProblem(const std::string& cert_file, int warn_days) {

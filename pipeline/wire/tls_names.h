@@ -4,7 +4,9 @@
 
 #include <openssl/ssl.h>
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "sstferry/transport.h"
 
@@ -44,5 +46,9 @@ bool DescribeAlert(int alert, const std::string& peer_role,
 // "expired on ...", "is not valid before ...", "expires on ..." if that is less
 // than `warn_days` away; "" otherwise.
 std::string ValidityProblem(const std::string& cert_file, int warn_days);
+
+// Returns the ends of all certificates of a PEM file, in seconds since 1970;
+// nothing if it cannot be read.
+std::vector<uint64_t> EndsIn(const std::string& file);
 
 }  // namespace sstferry

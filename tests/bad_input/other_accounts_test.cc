@@ -400,7 +400,7 @@ TEST_CASE(
                "--metrics-file", metrics});
   REQUIRE(BytesOf(said) == "0\n0\nyes\n");
   REQUIRE(OwnerOf(metrics) == 0);
-  REQUIRE(BytesOf(metrics).find("sstferry_pull_runs_total") !=
+  REQUIRE(BytesOf(metrics).find("sstferry_replica_runs_total") !=
           std::string::npos);
   run("refresh", {});
   REQUIRE(OwnerOf(target + "/last_transfer.json") == kOther);

@@ -3,7 +3,9 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <array>
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -14,6 +16,7 @@
 #include <boost/asio/write.hpp>
 
 #include "tests/support/catch.h"
+#include "tests/support/certificates.h"
 #include "tests/support/process.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
@@ -53,8 +56,25 @@ std::string UrlIn(const std::string& log) {
   return log.substr(begin, log.find('\n', begin) - begin);
 }
 
+rocksdb::Status StartEndpoint(const HostPort& listen,
+                              std::unique_ptr<MetricsEndpoint>* endpoint) {
+  MetricsArguments where;
+  where.listen = listen;
+  return MetricsEndpoint::Start(
+      where, TlsFiles(), [] { return std::string("answer 1\n"); }, endpoint);
+}
+
 bool Has(const std::string& text, const std::string& line) {
   return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
+}
+
+size_t Count(const std::string& text, const std::string& begin) {
+  size_t count = 0;
+  for (size_t at = text.find("\n" + begin); at != std::string::npos;
+       at = text.find("\n" + begin, at + 1)) {
+    ++count;
+  }
+  return count;
 }
 
 TransferReport Running(const std::string& id, uint64_t bytes) {
@@ -76,21 +96,21 @@ TEST_CASE("Metrics that last come back from their text, those of others not",
           "[tools][metrics]") {
   const std::string odd = "/data/a \"b\\c";
   MetricSet before;
-  before.Set(metric::kPullRetries, {{"target", odd}}, 3);
-  before.Set(metric::kPullRetries, {{"target", "/other"}}, 5);
-  before.Set(metric::kPullDuration, {{"target", odd}}, 7);
-  before.Set(metric::kPullLastEnd, {{"target", odd}}, 1795385083);
+  before.Set(metric::kReplicaRetries, {{"target", odd}}, 3);
+  before.Set(metric::kReplicaRetries, {{"target", "/other"}}, 5);
+  before.Set(metric::kLastRunDuration, {{"target", odd}}, 7);
+  before.Set(metric::kReplicaLastEnd, {{"target", odd}}, 1795385083);
   MetricSet after;
   after.Restore(before.Text(), odd);
-  REQUIRE(after.Get(metric::kPullRetries, {{"target", odd}}) == 3);
-  REQUIRE(after.Get(metric::kPullLastEnd, {{"target", odd}}) == 1795385083);
-  REQUIRE(after.Get(metric::kPullRetries, {{"target", "/other"}}) == 0);
-  REQUIRE(after.Get(metric::kPullDuration, {{"target", odd}}) == 0);
+  REQUIRE(after.Get(metric::kReplicaRetries, {{"target", odd}}) == 3);
+  REQUIRE(after.Get(metric::kReplicaLastEnd, {{"target", odd}}) == 1795385083);
+  REQUIRE(after.Get(metric::kReplicaRetries, {{"target", "/other"}}) == 0);
+  REQUIRE(after.Get(metric::kLastRunDuration, {{"target", odd}}) == 0);
 }
 
 TEST_CASE("What is no series of this program is left out of metrics",
           "[tools][metrics]") {
-  const std::string name = "sstferry_pull_retries_total";
+  const std::string name = "sstferry_replica_retries_total";
   for (const std::string& line :
        {std::string("\n"), std::string("# x"), name, name + "{",
         name + "{target", name + "{target=\"/t\"", name + "{target=\"/t\"}",
@@ -101,7 +121,7 @@ TEST_CASE("What is no series of this program is left out of metrics",
     INFO(line);
     MetricSet set;
     set.Restore(line, "/t");
-    REQUIRE(set.Get(metric::kPullRetries, {{"target", "/t"}}) == 0);
+    REQUIRE(set.Get(metric::kReplicaRetries, {{"target", "/t"}}) == 0);
     REQUIRE(set.Text() == MetricSet().Text());
   }
 }
@@ -112,17 +132,17 @@ TEST_CASE("serve's counters grow while a transfer runs and count it once",
   options.databases.emplace_back();
   options.databases.back().name = "db";
   options.databases.back().directory = "/nowhere";
-  ServeMetrics metrics(&options);
+  ServeMetrics metrics(&options, "127.0.0.1:7420");
   const auto wire = [&](const ServerState& state) {
-    return metrics.Collect(state).Get(metric::kServeWireBytes, kDb);
+    return metrics.Collect(state).Get(metric::kSourceWireBytes, kDb);
   };
   ServerState state;
   REQUIRE(metrics.Collect(state).Text().find(
-              "sstferry_serve_wire_bytes_total{database=\"db\"} 0") !=
+              "sstferry_source_wire_bytes_total{database=\"db\"} 0") !=
           std::string::npos);
   state.transfers = {Running("a", 100), Running("b", 50)};
   REQUIRE(wire(state) == 150);
-  REQUIRE(metrics.Collect(state).Get(metric::kServeActive, kDb) == 2);
+  REQUIRE(metrics.Collect(state).Get(metric::kSourceActive, kDb) == 2);
   state.transfers = {Running("a", 300)};
   REQUIRE(wire(state) == 350);  // b is neither running nor reported yet
 
@@ -134,17 +154,17 @@ TEST_CASE("serve's counters grow while a transfer runs and count it once",
   metrics.Report(Running("b", 60));
   metrics.Report(Running("a", 500));
   const MetricSet end = metrics.Collect({});
-  REQUIRE(end.Get(metric::kServeWireBytes, kDb) == 560);
-  REQUIRE(end.Get(metric::kServeEntries, kDb) == 56);
-  REQUIRE(end.Get(metric::kServeStages,
+  REQUIRE(end.Get(metric::kSourceWireBytes, kDb) == 560);
+  REQUIRE(end.Get(metric::kSourceEntries, kDb) == 56);
+  REQUIRE(end.Get(metric::kSourceStages,
                   {{"database", "db"}, {"stage", "read_build"}}) ==
           Approx(5.6));
-  REQUIRE(end.Get(metric::kServeTransfers,
+  REQUIRE(end.Get(metric::kSourceTransfers,
                   {{"database", "db"}, {"status", "OK"}}) == 2);
-  REQUIRE(end.Get(metric::kServeTransfers,
+  REQUIRE(end.Get(metric::kSourceTransfers,
                   {{"database", "db"}, {"status", "CANCELLED"}}) == 0);
-  REQUIRE(end.Get(metric::kServeInterruptions, kDb) == 1);
-  REQUIRE(end.Get(metric::kServeLastSuccess, kDb) > 0);
+  REQUIRE(end.Get(metric::kSourceInterruptions, kDb) == 1);
+  REQUIRE(end.Get(metric::kSourceLastSuccess, kDb) > 0);
   // One that is told again, and began to count anew, counts no less.
   state.transfers = {Running("a", 10)};
   REQUIRE(wire(state) == 560);
@@ -179,8 +199,7 @@ TEST_CASE("A metrics file is replaced as a whole, and others may read it",
 TEST_CASE("The endpoint answers GET /metrics and nothing else",
           "[tools][metrics]") {
   std::unique_ptr<MetricsEndpoint> endpoint;
-  REQUIRE_OK(MetricsEndpoint::Start(
-      {"127.0.0.1", 0}, [] { return std::string("answer 1\n"); }, &endpoint));
+  REQUIRE_OK(StartEndpoint(HostPort{"127.0.0.1", 0}, &endpoint));
   const std::string url = endpoint->url();
   const std::string answer = Get(url);
   REQUIRE(answer.find("HTTP/1.1 200 OK\r\n") == 0);
@@ -216,17 +235,14 @@ TEST_CASE("The endpoint answers GET /metrics and nothing else",
   std::unique_ptr<MetricsEndpoint> second;
   const uint16_t port = static_cast<uint16_t>(
       std::stoi(url.substr(url.rfind(':') + 1)));
-  REQUIRE(MessageOf(MetricsEndpoint::Start({"127.0.0.1", port},
-                                           [] { return std::string(); },
-                                           &second))
+  REQUIRE(MessageOf(StartEndpoint(HostPort{"127.0.0.1", port}, &second))
               .find("cannot listen there") != std::string::npos);
 }
 
 TEST_CASE("Nine connections to the endpoint at once are one too many",
           "[tools][metrics]") {
   std::unique_ptr<MetricsEndpoint> endpoint;
-  REQUIRE_OK(MetricsEndpoint::Start(
-      {"127.0.0.1", 0}, [] { return std::string("answer 1\n"); }, &endpoint));
+  REQUIRE_OK(StartEndpoint(HostPort{"127.0.0.1", 0}, &endpoint));
   const std::string url = endpoint->url();
   const auto port = static_cast<uint16_t>(
       std::stoi(url.substr(url.rfind(':') + 1)));
@@ -251,6 +267,167 @@ TEST_CASE("Nine connections to the endpoint at once are one too many",
   REQUIRE(answer.find("HTTP/1.1 200") == 0);
 }
 
+// The answer over TLS of whoever has the certificate `files`; empty: there was
+// none.
+std::string GetOverTls(const std::string& url, const TlsFiles& files) {
+  const size_t port = url.rfind(':') + 1;
+  std::unique_ptr<Dialer> dialer;
+  REQUIRE_OK(MakeTlsDialer(
+      {"127.0.0.1", static_cast<uint16_t>(std::stoi(url.substr(port)))}, files,
+      &dialer));
+  const WaitLimit limit = WaitLimit::Within(std::chrono::seconds(20));
+  std::unique_ptr<Connection> connection;
+  REQUIRE_OK(dialer->Dial(limit, &connection));
+  std::string answer;
+  if (connection->Handshake(limit).ok()) {
+    const rocksdb::Slice request("GET /metrics HTTP/1.1\r\nHost: db1\r\n\r\n");
+    REQUIRE_OK(connection->Write(&request, 1, limit));
+    std::array<char, 4096> buffer{};
+    size_t bytes = 0;
+    while (connection->Read(buffer.data(), buffer.size(), limit, &bytes).ok() &&
+           bytes > 0) {
+      answer.append(buffer.data(), bytes);
+    }
+  }
+  return answer;
+}
+
+TEST_CASE("Beyond this machine metrics need a certificate, on both sides",
+          "[tools][metrics][tls]") {
+  const TestPki& pki = GoodPki();
+  const ScratchDir dir;
+  const TestCa other(dir.path(), "Another CA");
+  MetricsArguments where;
+  where.listen = HostPort{"0.0.0.0", 0};
+  std::unique_ptr<MetricsEndpoint> endpoint;
+  REQUIRE_OK(MetricsEndpoint::Start(
+      where, pki.server, [] { return std::string("answer 1\n"); }, &endpoint));
+  const std::string url = endpoint->url();
+  REQUIRE(url.starts_with("https://0.0.0.0:"));
+  const std::string answer = GetOverTls(url, pki.client);
+  REQUIRE(answer.starts_with("HTTP/1.1 200 OK\r\n"));
+  REQUIRE(answer.ends_with("\r\n\r\nanswer 1\n"));
+  TlsFiles stranger = other.Issue({"stranger"});
+  stranger.ca = pki.client.ca;
+  REQUIRE(GetOverTls(url, stranger).empty());
+  REQUIRE(Get(url).find("answer 1") == std::string::npos);  // plain HTTP
+
+  // Other files count for connections from then on; bad ones change nothing.
+  TlsFiles bad = pki.server;
+  bad.cert = dir / "none.pem";
+  REQUIRE(EndStateOf(endpoint->Reload(bad)) == EndState::kRefused);
+  REQUIRE(GetOverTls(url, pki.client) == answer);
+  TlsFiles renewed = pki.server;
+  renewed.ca = stranger.ca = other.file();
+  REQUIRE_OK(endpoint->Reload(renewed));
+  REQUIRE(GetOverTls(url, pki.client).empty());
+
+  // Without TLS anybody may ask, by any name, where the operator says so.
+  where.insecure = true;
+  std::unique_ptr<MetricsEndpoint> open;
+  REQUIRE_OK(MetricsEndpoint::Start(
+      where, pki.server, [] { return std::string("answer 1\n"); }, &open));
+  REQUIRE(open->url().starts_with("http://0.0.0.0:"));
+  REQUIRE(Ask(open->url(), "GET /metrics HTTP/1.1\r\nHost: db1:9420\r\n\r\n")
+              .find("HTTP/1.1 200") == 0);
+}
+
+TEST_CASE("serve shows its metrics to others over TLS, and when that ends",
+          "[tools][metrics][tls]") {
+  const ScratchDir dir;
+  MakeSampleDatabase(dir / "db");
+  const TestPki& pki = GoodPki();
+  const TlsFiles files =
+      pki.ca.Issue({"source", {"IP:127.0.0.1"}, -3600, 3 * 86400});
+  const std::vector<std::string> words = {
+      "--db",      "db=" + (dir / "db"), "--tls-cert", files.cert, "--tls-key",
+      files.key,   "--tls-ca",           files.ca,     "--metrics",
+      "0.0.0.0:0"};
+  ServeProcess serve(words);
+  REQUIRE(serve.process().WaitForErr("/metrics\n"));
+  const std::string log = serve.process().err();
+  INFO(log);
+  REQUIRE(log.find("info --tls-cert ends on 20") != std::string::npos);
+  REQUIRE(log.find(": expires on 20") != std::string::npos);
+  const size_t begin = log.find("https://0.0.0.0:");
+  REQUIRE(begin != std::string::npos);
+  const std::string text = GetOverTls(
+      log.substr(begin, log.find('\n', begin) - begin), pki.client);
+  INFO(text);
+  const CertificateEnds ends = EndsOfCertificates(files);
+  const auto now = static_cast<uint64_t>(std::time(nullptr));
+  REQUIRE(ends.cert_seconds > now + 3 * 86400 - 3600);
+  REQUIRE(ends.cert_seconds <= now + 3 * 86400);
+  REQUIRE(ends.ca_seconds > ends.cert_seconds);
+  for (const auto& [name, seconds] :
+       {std::pair("cert", ends.cert_seconds),
+        std::pair("ca", ends.ca_seconds)}) {
+    REQUIRE(Has(text, std::string("sstferry_tls_certificate_not_after_"
+                                  "timestamp_seconds{certificate=\"") +
+                          name + "\",listen=\"" + serve.address() + "\"} " +
+                          std::to_string(seconds)));
+  }
+
+  std::vector<std::string> plain = {"serve",     "--db",
+                                    words[1],    "--metrics",
+                                    "0.0.0.0:0", "--listen",
+                                    "127.0.0.1:0"};
+  Process refused(Sstferry(plain));
+  REQUIRE(refused.Wait() == 2);
+  REQUIRE(refused.err().find("or --tls DIR (--metrics-insecure allows") !=
+          std::string::npos);
+}
+
+TEST_CASE("A server's metrics file says when it was written",
+          "[tools][metrics]") {
+  const ScratchDir dir;
+  MakeSampleDatabase(dir / "db");
+  const std::string file = dir / "m.prom";
+  const std::string name = "sstferry_source_written_timestamp_seconds{";
+  {
+    ServeProcess serve({"--db", "db=" + (dir / "db"), "--metrics-file", file});
+    const std::string first = ReadMetricsFile(file);
+    REQUIRE(Count(first, name + "listen=\"" + serve.address() + "\"}") == 1);
+    Process pull(Sstferry({"pull", serve.url(), dir / "t"}));
+    REQUIRE(pull.Wait() == 0);
+    REQUIRE(serve.process().WaitForErr(": OK, "));
+    serve.process().Signal(SIGTERM);
+    REQUIRE(serve.process().Wait() == 0);
+  }
+  const std::string last = ReadMetricsFile(file);
+  INFO(last);
+  REQUIRE(Has(last, "sstferry_source_transfers_total{database=\"db\",status="
+                    "\"OK\"} 1"));
+  REQUIRE(Count(last, name) == 1);
+
+  Process nowhere(Sstferry({"serve", "--db", "db=" + (dir / "db"), "--listen",
+                            "127.0.0.1:0", "--metrics-file",
+                            dir / "none/m.prom"}));
+  REQUIRE(nowhere.Wait() != 0);
+  REQUIRE(nowhere.out().empty());
+  REQUIRE(nowhere.err().find("--metrics-file: cannot create") !=
+          std::string::npos);
+}
+
+TEST_CASE("A first pull that is killed leaves a metrics file without success",
+          "[tools][metrics]") {
+  const ScratchDir dir;
+  MakeSampleDatabase(dir / "db");
+  const std::string file = dir / "m.prom";
+  const std::string label = "{target=\"" + (dir / "t") + "\"}";
+  Process pull(Sstferry({"swap", dir / "db", dir / "t", "--metrics-file", file,
+                         "--max-rate", "1K"}));
+  REQUIRE(pull.WaitForErr("transfer "));
+  pull.Signal(SIGKILL);
+  REQUIRE(pull.Wait() == 128 + SIGKILL);
+  const std::string text = ReadMetricsFile(file);
+  INFO(text);
+  REQUIRE(
+      Has(text, "sstferry_replica_last_success_timestamp_seconds" + label +
+                    " 0"));
+  REQUIRE(Count(text, "sstferry_replica_snapshot_timestamp_seconds") == 0);
+}
+
 TEST_CASE("serve shows what it sent", "[tools][metrics]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "db");
@@ -264,12 +441,15 @@ TEST_CASE("serve shows what it sent", "[tools][metrics]") {
   REQUIRE(serve.process().WaitForErr(": OK, "));
   const std::string text = Get(url);
   INFO(text);
-  REQUIRE(Has(text, "sstferry_serve_transfers_total{database=\"db\",status="
+  REQUIRE(Has(text, "sstferry_source_transfers_total{database=\"db\",status="
                     "\"OK\"} 1"));
-  REQUIRE(Has(text, "sstferry_serve_entries_total{database=\"db\"} 2000"));
-  REQUIRE(Has(text, "sstferry_serve_snapshots{database=\"db\"} 0"));
-  REQUIRE(Has(text, "sstferry_serve_min_free_ratio 0.05"));
-  REQUIRE(text.find("sstferry_serve_disk_free_bytes{database=\"db\"} ") !=
+  REQUIRE(Has(text, "sstferry_source_entries_total{database=\"db\"} 2000"));
+  REQUIRE(Has(text, "sstferry_source_snapshots{database=\"db\"} 0"));
+  REQUIRE(Has(text, "sstferry_source_min_free_ratio{database=\"db\"} 0.05"));
+  // Of the end states only those that occurred, and OK.
+  REQUIRE(Count(text, "sstferry_source_transfers_total{") == 1);
+  REQUIRE(text.find("sstferry_source_written_timestamp") == std::string::npos);
+  REQUIRE(text.find("sstferry_source_disk_free_bytes{database=\"db\"} ") !=
           std::string::npos);
 }
 
@@ -294,25 +474,29 @@ TEST_CASE("A pull that fails keeps in its metrics file when one succeeded",
     REQUIRE(begin != std::string::npos);
     return text.substr(begin + 1, text.find('\n', begin + 1) - begin - 1);
   };
-  REQUIRE(Has(good, "sstferry_pull_runs_total{status=\"OK\",target=\"" +
+  REQUIRE(Has(good, "sstferry_replica_runs_total{status=\"OK\",target=\"" +
                         (dir / "t") + "\"} 1"));
-  REQUIRE(Has(good, "sstferry_pull_consecutive_failures" + label + " 0"));
-  REQUIRE(Has(good, "sstferry_pull_running" + label + " 0"));
-  REQUIRE(Has(good, "sstferry_pull_entries" + label + " 2000"));
-  REQUIRE(good.find("sstferry_pull_bytes{kind=\"rebuilt\"") !=
+  REQUIRE(Has(good, "sstferry_replica_consecutive_failures" + label + " 0"));
+  REQUIRE(Count(good, "sstferry_replica_run_") == 0);  // none runs
+  REQUIRE(Count(good, "sstferry_replica_runs_total{") == 1);
+  REQUIRE(Count(good, "sstferry_replica_disk_free_bytes{") == 1);
+  REQUIRE(Has(good, "sstferry_replica_last_run_entries" + label + " 2000"));
+  REQUIRE(good.find("sstferry_replica_last_run_bytes{kind=\"rebuilt\"") !=
           std::string::npos);
 
   REQUIRE(pull(dir / "none") != 0);
   REQUIRE(pull(dir / "none") != 0);
   const std::string bad = ReadMetricsFile(file);
   INFO(bad);
-  REQUIRE(Has(bad, "sstferry_pull_consecutive_failures" + label + " 2"));
-  REQUIRE(Has(bad, "sstferry_pull_runs_total{status=\"OK\",target=\"" +
+  REQUIRE(Has(bad, "sstferry_replica_consecutive_failures" + label + " 2"));
+  REQUIRE(Has(bad, "sstferry_replica_runs_total{status=\"OK\",target=\"" +
                        (dir / "t") + "\"} 1"));
-  REQUIRE(Has(bad, "sstferry_pull_entries" + label + " 0"));
+  REQUIRE(Has(bad, "sstferry_replica_last_run_entries" + label + " 0"));
+  REQUIRE(Has(bad, "sstferry_replica_runs_total{status=\"SOURCE_ERROR\","
+                   "target=\"" + (dir / "t") + "\"} 2"));
   for (const char* name :
-       {"sstferry_pull_last_success_timestamp_seconds",
-        "sstferry_pull_replica_snapshot_timestamp_seconds"}) {
+       {"sstferry_replica_last_success_timestamp_seconds",
+        "sstferry_replica_snapshot_timestamp_seconds"}) {
     REQUIRE(line_of(bad, name) == line_of(good, name));
   }
 
@@ -320,11 +504,11 @@ TEST_CASE("A pull that fails keeps in its metrics file when one succeeded",
   fs::remove(file);
   REQUIRE(pull(dir / "none") != 0);
   REQUIRE(line_of(ReadMetricsFile(file),
-                  "sstferry_pull_replica_snapshot_timestamp_seconds") ==
-          line_of(good, "sstferry_pull_replica_snapshot_timestamp_seconds"));
+                  "sstferry_replica_snapshot_timestamp_seconds") ==
+          line_of(good, "sstferry_replica_snapshot_timestamp_seconds"));
   REQUIRE(pull(dir / "db") == 0);
   REQUIRE(Has(ReadMetricsFile(file),
-              "sstferry_pull_consecutive_failures" + label + " 0"));
+              "sstferry_replica_consecutive_failures" + label + " 0"));
 }
 
 TEST_CASE("A pull whose metrics nobody can have still pulls",
@@ -332,8 +516,7 @@ TEST_CASE("A pull whose metrics nobody can have still pulls",
   const ScratchDir dir;
   MakeSampleDatabase(dir / "db");
   std::unique_ptr<MetricsEndpoint> taken;
-  REQUIRE_OK(MetricsEndpoint::Start({"127.0.0.1", 0},
-                                    [] { return std::string(); }, &taken));
+  REQUIRE_OK(StartEndpoint(HostPort{"127.0.0.1", 0}, &taken));
   const std::string url = taken->url();
   const std::string port =
       url.substr(url.rfind(':') + 1,

@@ -29,7 +29,8 @@ struct CommonArguments {
 // Where metrics are shown.
 struct MetricsArguments {
   std::optional<HostPort> listen;
-  std::string file;  // pull only; empty: none
+  std::string file;  // empty: none
+  bool insecure = false;  // beyond this machine without TLS
 };
 
 struct ServeArguments {

@@ -28,10 +28,23 @@ const OptionSpec kBeginOption = {"begin", "KEY", Group::kCommon,
 const OptionSpec kEndOption = {
     "end", "KEY", Group::kCommon,
     "End before KEY. Default: after the last key."};
-const OptionSpec kMetricsOption = {
-    "metrics", "HOST:PORT", Group::kOutput,
-    "Show metrics for Prometheus at http://HOST:PORT/metrics, on an address of "
-    "this machine only; port 0 takes a free port. Default: none."};
+
+// `file_help` says when the file is written.
+template <typename Arguments>
+std::vector<OptionSpec> MetricsRows(const char* file_help) {
+  return {
+      {"metrics", "HOST:PORT", Group::kOutput,
+       "Show metrics for Prometheus at http://HOST:PORT/metrics; port 0 takes a "
+       "free port. Beyond this machine it is https, with the certificates of "
+       "--tls, and Prometheus needs one of the same CA. Default: none."},
+      Row<Arguments>(
+          "metrics-insecure", Group::kOutput,
+          "Allow --metrics beyond this machine without TLS. Anyone who reaches "
+          "the port can then read names and sizes of the databases.",
+          [](auto& a) -> auto& { return a.metrics.insecure; }),
+      {"metrics-file", "FILE.prom", Group::kOutput, file_help},
+  };
+}
 
 template <typename Arguments>
 TlsFiles& TlsOf(Arguments& arguments) {
@@ -276,8 +289,10 @@ std::vector<OptionSpec> ServeOptionSpecs() {
             "Read the WAL of database NAME from DIR (repeatable). Default: "
             "where its OPTIONS file and MANIFEST say.",
             true},
-           kMetricsOption,
-       }});
+       },
+       MetricsRows<Serve>(
+           "Write metrics to FILE.prom every 15 seconds and at the end, for "
+           "node_exporter's textfile collector. Default: none.")});
 }
 
 OptionSpec PlanSummaryRow() {
@@ -517,16 +532,14 @@ const std::vector<JobOption>& JobOptions() {
           "Permissions of the new TARGET_DIR; its files get them without the "
           "execute bits. Default: those of the TARGET_DIR that it replaces or "
           "fills, else 0755 less the umask."}},
-        {kAnyJob, kMetricsOption},
-        {kAnyJob,
-         {"metrics-file", "FILE.prom", Group::kOutput,
-          "Write metrics to FILE.prom at the end, also of a pull that fails, "
-          "for "
-          "node_exporter's textfile collector. Default: none."}},
     };
-    for (const std::vector<JobOption>& peers :
-         {ForAll(TlsRows<Pull>()), ForAll(SshRows<Pull>())}) {
-      rows.insert(rows.end(), peers.begin(), peers.end());
+    const char* const metrics_file =
+        "Write metrics to FILE.prom at the end, also of a pull that fails, for "
+        "node_exporter's textfile collector. Default: none.";
+    for (const std::vector<JobOption>& others :
+         {ForAll(MetricsRows<Pull>(metrics_file)), ForAll(TlsRows<Pull>()),
+          ForAll(SshRows<Pull>())}) {
+      rows.insert(rows.end(), others.begin(), others.end());
     }
     return rows;
   }();

@@ -300,6 +300,16 @@ void LogTlsWarnings(const TlsFiles& files, Console* console) {
   }
 }
 
+void LogCertificateEnds(const TlsFiles& files, Console* console) {
+  const CertificateEnds ends = EndsOfCertificates(files);
+  if (ends.cert_seconds != 0 && ends.ca_seconds != 0) {
+    console->Log(LogLevel::kInfo, "--tls-cert ends on " +
+                                      Rfc3339(ends.cert_seconds) +
+                                      ", --tls-ca on " +
+                                      Rfc3339(ends.ca_seconds));
+  }
+}
+
 bool WriteResult(const std::string& text) {
   const bool is_json = text.starts_with('{');
   const std::string clean =

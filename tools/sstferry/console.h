@@ -84,6 +84,8 @@ class Console {
 
 // Logs the warnings about the files of --tls-cert, --tls-key and --tls-ca.
 void LogTlsWarnings(const TlsFiles& files, Console* console);
+// Logs when their certificates end. For commands that run without a person.
+void LogCertificateEnds(const TlsFiles& files, Console* console);
 
 // Writes `text`, human or one JSON object, to standard output and flushes; what
 // a terminal would obey is made harmless (format/printable.h). False when that

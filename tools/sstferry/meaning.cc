@@ -251,7 +251,7 @@ Status ReadTransfer(const OptionTexts& texts, PullArguments* out) {
   out->options.target_dir = texts.Get("target");
   RETURN_IF_ERROR(ReadPullOptions(texts, &out->options));
   RETURN_IF_ERROR(ReadJob(texts, out));
-  RETURN_IF_ERROR(ReadMetrics(texts, &out->metrics));
+  RETURN_IF_ERROR(ReadMetrics(texts, out->options.tls, &out->metrics));
   return ReadTargetAccess(texts, &out->options);
 }
 
@@ -286,7 +286,7 @@ Status ParseServe(const std::vector<std::string>& arguments,
   RETURN_IF_ERROR(
       ReadAllowedUids(texts, out->listen.is_unix(), &out->allowed_uids));
   RETURN_IF_ERROR(ReadWalDirs(texts, &out->options));
-  RETURN_IF_ERROR(ReadMetrics(texts, &out->metrics));
+  RETURN_IF_ERROR(ReadMetrics(texts, out->tls, &out->metrics));
   return CheckListen(texts, *out);
 }
 

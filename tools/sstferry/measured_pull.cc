@@ -72,6 +72,7 @@ MeasuredPull::MeasuredPull(const PullArguments& arguments,
       write_(std::move(write)),
       metrics_({{"target", target_}}) {
   FillEmpty();
+  metrics_.SetCertificates(arguments.options.tls, {{"target", target_}});
   if (!file_.empty()) {
     metrics_.Restore(ReadMetricsFile(file_), target_);
   }
@@ -80,19 +81,19 @@ MeasuredPull::MeasuredPull(const PullArguments& arguments,
 void MeasuredPull::FillEmpty() {
   const MetricLabels target = {{"target", target_}};
   for (const MetricSpec* spec :
-       {&metric::kPullFailuresInRow, &metric::kPullRetries,
-        &metric::kPullWireBytes, &metric::kPullLastSuccess,
-        &metric::kPullLastEnd, &metric::kPullDuration, &metric::kPullEntries,
-        &metric::kPullOutage, &metric::kPullCompactionDebt,
-        &metric::kPullPeakMemory}) {
+       {&metric::kReplicaFailuresInRow, &metric::kReplicaRetries,
+        &metric::kReplicaWireBytes, &metric::kReplicaLastSuccess,
+        &metric::kReplicaLastEnd, &metric::kLastRunDuration, &metric::kLastRunEntries,
+        &metric::kLastRunOutage, &metric::kReplicaCompactionDebt,
+        &metric::kLastRunPeakMemory}) {
     metrics_.Set(*spec, target, 0);
   }
-  for (uint8_t state = 0; state <= kMaxEndState; ++state) {
-    metrics_.Set(metric::kPullRuns,
-                 {{"target", target_},
-                  {"status", EndStateName(static_cast<EndState>(state))}},
-                 0);
-  }
+  // Failures appear as they occur.
+  metrics_.Set(
+      metric::kReplicaRuns,
+      {{"target", target_}, {"status", EndStateName(EndState::kOk)}}, 0);
+  metrics_.Set(metric::kReplicaMinFree, target,
+               options_.min_free_percent / 100);
   FillLastPull(Summary());
 }
 
@@ -108,43 +109,47 @@ void MeasuredPull::ReadReplica() {
   const double taken =
       complete ? ReadRfc3339(complete->snapshot_taken_at) : 0;
   const std::lock_guard<std::mutex> lock(mu_);
-  metrics_.Set(metric::kPullReplicaFault, {{"target", target_}},
+  metrics_.Set(metric::kReplicaFault, {{"target", target_}},
                state.health == ReplicaHealth::kDamaged     ? 2
                : state.health == ReplicaHealth::kDifferent ? 1
                                                            : 0);
   if (taken > 0) {
-    metrics_.Set(metric::kPullReplicaTaken, {{"target", target_}}, taken);
+    metrics_.Set(metric::kReplicaTaken, {{"target", target_}}, taken);
   }
+  // What holds it, or will.
+  metrics_.SetDisk(metric::kReplicaDiskFree, metric::kReplicaDiskSize,
+                   {{"target", target_}},
+                   std::filesystem::path(target_).parent_path().string());
 }
 
 void MeasuredPull::FillLastPull(const Summary& summary) {
   const MetricLabels target = {{"target", target_}};
-  metrics_.Set(metric::kPullDuration, target, summary.seconds);
-  metrics_.Set(metric::kPullEntries, target,
+  metrics_.Set(metric::kLastRunDuration, target, summary.seconds);
+  metrics_.Set(metric::kLastRunEntries, target,
                static_cast<double>(summary.entries));
-  metrics_.Set(metric::kPullOutage, target, summary.outage_seconds);
-  metrics_.Set(metric::kPullCompactionDebt, target,
+  metrics_.Set(metric::kLastRunOutage, target, summary.outage_seconds);
+  metrics_.Set(metric::kReplicaCompactionDebt, target,
                static_cast<double>(summary.compaction_debt_bytes));
-  metrics_.Set(metric::kPullPeakMemory, target,
+  metrics_.Set(metric::kLastRunPeakMemory, target,
                static_cast<double>(summary.peak_rss_bytes));
   for (const char* kind : kKinds) {
-    metrics_.Set(metric::kPullBytes, {{"target", target_}, {"kind", kind}},
+    metrics_.Set(metric::kLastRunBytes, {{"target", target_}, {"kind", kind}},
                  BytesOf(summary, kind));
   }
   for (const char* percentile : kPercentiles) {
-    metrics_.Set(metric::kPullWriteBlocked,
+    metrics_.Set(metric::kLastRunWriteBlocked,
                  {{"target", target_}, {"percentile", percentile}},
                  Of(summary.write_blocked_micros, percentile) / 1e6);
   }
   for (const char* stage : kSourceStages) {
     metrics_.Set(
-        metric::kPullStages,
+        metric::kLastRunStages,
         {{"target", target_}, {"side", "source"}, {"stage", stage}},
         Of(summary.source_stage_seconds, stage));
   }
   for (const char* stage : kTargetStages) {
     metrics_.Set(
-        metric::kPullStages,
+        metric::kLastRunStages,
         {{"target", target_}, {"side", "target"}, {"stage", stage}},
         Of(summary.target_stage_seconds, stage));
   }
@@ -159,6 +164,10 @@ Status MeasuredPull::Run(Summary* summary) {
     const std::lock_guard<std::mutex> lock(mu_);
     running_ = true;
   }
+  // A first run that is killed leaves a file, which an alert can see.
+  if (!file_.empty() && ReadMetricsFile(file_).empty()) {
+    WriteFile();
+  }
   const Status status = pull_->Run(summary);
   ReadReplica();
   {
@@ -167,37 +176,46 @@ Status MeasuredPull::Run(Summary* summary) {
     CountEnd(*summary);
   }
   if (!file_.empty()) {
-    const Status written = write_(file_, Text());
-    if (!written.ok() && options_.log) {
-      options_.log(LogLevel::kError, MessageOf(written));
-    }
+    WriteFile();
   }
   return status;
+}
+
+void MeasuredPull::WriteFile() {
+  std::string text;
+  {
+    const std::lock_guard<std::mutex> lock(mu_);
+    text = metrics_.Text();
+  }
+  const Status written = write_(file_, text);
+  if (!written.ok() && options_.log) {
+    options_.log(LogLevel::kError, MessageOf(written));
+  }
 }
 
 void MeasuredPull::CountEnd(const Summary& summary) {
   const MetricLabels target = {{"target", target_}};
   const auto now = static_cast<double>(std::time(nullptr));
   FillLastPull(summary);
-  metrics_.Set(metric::kPullInfo,
+  metrics_.Set(metric::kReplicaInfo,
                {{"target", target_},
                 {"source", options_.source.ToString()},
                 {"mode", summary.mode},
                 {"method", summary.method}},
                1);
-  metrics_.Add(metric::kPullRuns,
+  metrics_.Add(metric::kReplicaRuns,
                {{"target", target_},
                 {"status", EndStateName(EndStateOf(summary.status))}},
                1);
-  metrics_.Add(metric::kPullRetries, target, summary.retries);
-  metrics_.Add(metric::kPullWireBytes, target,
+  metrics_.Add(metric::kReplicaRetries, target, summary.retries);
+  metrics_.Add(metric::kReplicaWireBytes, target,
                static_cast<double>(summary.wire_bytes));
-  metrics_.Set(metric::kPullLastEnd, target, now);
+  metrics_.Set(metric::kReplicaLastEnd, target, now);
   if (summary.status.ok()) {
-    metrics_.Set(metric::kPullLastSuccess, target, now);
-    metrics_.Set(metric::kPullFailuresInRow, target, 0);
+    metrics_.Set(metric::kReplicaLastSuccess, target, now);
+    metrics_.Set(metric::kReplicaFailuresInRow, target, 0);
   } else {
-    metrics_.Add(metric::kPullFailuresInRow, target, 1);
+    metrics_.Add(metric::kReplicaFailuresInRow, target, 1);
   }
 }
 
@@ -208,11 +226,11 @@ std::string MeasuredPull::Text() const {
   {
     const std::lock_guard<std::mutex> lock(mu_);
     set = metrics_;
-    set.Set(metric::kPullRunning, target, running_ ? 1 : 0);
+    set.Set(metric::kRunActive, target, running_ ? 1 : 0);
   }
-  set.Set(metric::kPullPlannedBytes, target,
+  set.Set(metric::kRunPlannedBytes, target,
           static_cast<double>(progress.planned_bytes));
-  set.Set(metric::kPullDoneBytes, target,
+  set.Set(metric::kRunDoneBytes, target,
           static_cast<double>(progress.done_bytes));
   return set.Text();
 }

@@ -26,8 +26,8 @@ class MeasuredPull : public Operation {
   MeasuredPull(const PullArguments& arguments, std::unique_ptr<Operation> pull,
                MetricsWriter write);
 
-  // Writes the file of --metrics-file at the end, also if the pull fails. Only
-  // logs a failure to write it.
+  // Writes the file of --metrics-file at the end, also if the pull fails, and
+  // at the start if there is none. Only logs a failure to write it.
   [[nodiscard]] rocksdb::Status Run(Summary* summary) override;
   void Cancel() override { pull_->Cancel(); }
   void SetMaxRate(uint64_t bytes_per_sec) override {
@@ -35,7 +35,7 @@ class MeasuredPull : public Operation {
   }
   Progress progress() const override { return pull_->progress(); }
 
-  // The metrics now, as Prometheus reads them.
+  // The metrics now, as Prometheus reads them, with those of the run.
   std::string Text() const;
 
  private:
@@ -45,6 +45,8 @@ class MeasuredPull : public Operation {
   // REQUIRES: mu_ held, or nobody else has this object.
   void FillLastPull(const Summary& summary);
   void CountEnd(const Summary& summary);
+  // Writes what is known between two runs.
+  void WriteFile();
 
   const PullOptions options_;
   const bool is_shown_;  // false: nobody asked for metrics

@@ -1,8 +1,11 @@
 #include "tools/sstferry/metric_set.h"
 
+#include <sys/statvfs.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include <prometheus/metric_family.h>
@@ -104,6 +107,31 @@ void MetricSet::Set(const MetricSpec& spec, const MetricLabels& labels,
 void MetricSet::Add(const MetricSpec& spec, const MetricLabels& labels,
                     double value) {
   metrics_[&spec][labels] += value;
+}
+
+void MetricSet::SetDisk(const MetricSpec& free, const MetricSpec& size,
+                        const MetricLabels& labels,
+                        const std::string& directory) {
+  struct statvfs info {};
+  if (statvfs(directory.c_str(), &info) == 0 &&
+      (info.f_flag & ST_RDONLY) == 0) {
+    const auto block = static_cast<double>(info.f_frsize);
+    Set(free, labels, block * static_cast<double>(info.f_bavail));
+    Set(size, labels, block * static_cast<double>(info.f_blocks));
+  }
+}
+
+void MetricSet::SetCertificates(const TlsFiles& files,
+                                const MetricLabels& labels) {
+  const CertificateEnds ends = EndsOfCertificates(files);
+  for (const auto& [name, seconds] :
+       {std::pair("cert", ends.cert_seconds), std::pair("ca", ends.ca_seconds)}) {
+    MetricLabels its = labels;
+    its["certificate"] = name;
+    if (seconds != 0) {
+      Set(metric::kCertificateEnd, its, static_cast<double>(seconds));
+    }
+  }
 }
 
 double MetricSet::Get(const MetricSpec& spec,

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "sstferry/transport.h"
 #include "tools/sstferry/metric_table.h"
 
 namespace sstferry {
@@ -21,6 +22,13 @@ class MetricSet {
 
   void Set(const MetricSpec& spec, const MetricLabels& labels, double value);
   void Add(const MetricSpec& spec, const MetricLabels& labels, double value);
+  // Sets the free bytes and the size of the file system that holds
+  // `directory`; nothing if it cannot be read, or is read-only: nobody fills
+  // it.
+  void SetDisk(const MetricSpec& free, const MetricSpec& size,
+               const MetricLabels& labels, const std::string& directory);
+  // Sets when the certificates of `files` end, as far as it is known.
+  void SetCertificates(const TlsFiles& files, const MetricLabels& labels);
   // 0 if there is no such series.
   double Get(const MetricSpec& spec, const MetricLabels& labels) const;
 

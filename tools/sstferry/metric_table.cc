@@ -9,141 +9,182 @@ constexpr MetricKind kCounter = MetricKind::kCounter;
 constexpr MetricKind kGauge = MetricKind::kGauge;
 
 const MetricSpec kBuildInfo = {
-    "sstferry_build_info", kGauge, "version, rocksdb, protocol, target",
+    "sstferry_build_info", kGauge,
+    "version, rocksdb, protocol, listen or target",
     "Versions of this program. Always 1."};
+const MetricSpec kCertificateEnd = {
+    "sstferry_tls_certificate_not_after_timestamp_seconds", kGauge,
+    "certificate, listen or target",
+    "Time at which the first certificate of --tls-cert (cert) or the last of "
+    "--tls-ca (ca) ends."};
 
-const MetricSpec kServeTransfers = {
-    "sstferry_serve_transfers_total", kCounter, "database, status",
+const MetricSpec kSourceTransfers = {
+    "sstferry_source_transfers_total", kCounter, "database, status",
     "Transfers that have ended, by end state."};
-const MetricSpec kServeInterruptions = {
-    "sstferry_serve_interruptions_total", kCounter, "database",
+const MetricSpec kSourceInterruptions = {
+    "sstferry_source_interruptions_total", kCounter, "database",
     "Times that a target left and the source retained the snapshot."};
-const MetricSpec kServeActive = {
-    "sstferry_serve_active_transfers", kGauge, "database",
+const MetricSpec kSourceActive = {
+    "sstferry_source_active_transfers", kGauge, "database",
     "Transfers whose target is connected."};
-const MetricSpec kServeEntries = {
-    "sstferry_serve_entries_total", kCounter, "database", "Entries sent."};
-const MetricSpec kServeSstBytes = {
-    "sstferry_serve_sst_bytes_total", kCounter, "database",
+const MetricSpec kSourceEntries = {
+    "sstferry_source_entries_total", kCounter, "database", "Entries sent."};
+const MetricSpec kSourceSstBytes = {
+    "sstferry_source_sst_bytes_total", kCounter, "database",
     "Bytes of files and chunks sent, before compression."};
-const MetricSpec kServeWireBytes = {
-    "sstferry_serve_wire_bytes_total", kCounter, "database",
+const MetricSpec kSourceWireBytes = {
+    "sstferry_source_wire_bytes_total", kCounter, "database",
     "Bytes sent to targets."};
-const MetricSpec kServeStages = {
-    "sstferry_serve_stage_seconds_total", kCounter, "database, stage",
+const MetricSpec kSourceStages = {
+    "sstferry_source_stage_seconds_total", kCounter, "database, stage",
     "Time spent in each stage, of all lanes together."};
-const MetricSpec kServeSnapshots = {
-    "sstferry_serve_snapshots", kGauge, "database",
+const MetricSpec kSourceSnapshots = {
+    "sstferry_source_snapshots", kGauge, "database",
     "Snapshots in use or retained."};
-const MetricSpec kServePinnedBytes = {
-    "sstferry_serve_snapshot_pinned_bytes", kGauge, "database",
+const MetricSpec kSourcePinnedBytes = {
+    "sstferry_source_snapshot_pinned_bytes", kGauge, "database",
     "Bytes of the files that snapshots keep from being deleted."};
-const MetricSpec kServeOldestSnapshot = {
-    "sstferry_serve_snapshot_oldest_age_seconds", kGauge, "database",
+const MetricSpec kSourceOldestSnapshot = {
+    "sstferry_source_snapshot_oldest_age_seconds", kGauge, "database",
     "Age of the oldest snapshot. 0: there is none."};
-const MetricSpec kServeDiskFree = {
-    "sstferry_serve_disk_free_bytes", kGauge, "database",
+const MetricSpec kSourceDiskFree = {
+    "sstferry_source_disk_free_bytes", kGauge, "database",
     "Free bytes of the file system that holds the snapshots."};
-const MetricSpec kServeDiskSize = {
-    "sstferry_serve_disk_size_bytes", kGauge, "database",
+const MetricSpec kSourceDiskSize = {
+    "sstferry_source_disk_size_bytes", kGauge, "database",
     "Size of the file system that holds the snapshots."};
-const MetricSpec kServeMinFree = {
-    "sstferry_serve_min_free_ratio", kGauge, "",
+const MetricSpec kSourceMinFree = {
+    "sstferry_source_min_free_ratio", kGauge, "database",
     "Share of free disk space below which snapshots are released "
     "(--min-free)."};
-const MetricSpec kServeLastSuccess = {
-    "sstferry_serve_last_success_timestamp_seconds", kGauge, "database",
+const MetricSpec kSourceLastSuccess = {
+    "sstferry_source_last_success_timestamp_seconds", kGauge, "database",
     "Time at which a transfer last ended with OK. 0: none has since the "
     "start."};
 
-const MetricSpec kPullInfo = {"sstferry_pull_info", kGauge,
+const MetricSpec kSourceWritten = {
+    "sstferry_source_written_timestamp_seconds", kGauge, "listen",
+    "Time at which the file of --metrics-file was written. Only there."};
+
+const MetricSpec kReplicaInfo = {"sstferry_replica_info", kGauge,
                               "target, source, mode, method",
                               "What the last pull was. Always 1."};
-const MetricSpec kPullRuns = {
-    "sstferry_pull_runs_total", kCounter, "target, status",
+const MetricSpec kReplicaRuns = {
+    "sstferry_replica_runs_total", kCounter, "target, status",
     "Pulls that have ended, by end state.", true};
-const MetricSpec kPullFailuresInRow = {
-    "sstferry_pull_consecutive_failures", kGauge, "target",
+const MetricSpec kReplicaFailuresInRow = {
+    "sstferry_replica_consecutive_failures", kGauge, "target",
     "Pulls that have ended with another state than OK since the last success.",
     true};
-const MetricSpec kPullRetries = {
-    "sstferry_pull_retries_total", kCounter, "target",
+const MetricSpec kReplicaRetries = {
+    "sstferry_replica_retries_total", kCounter, "target",
     "Connections that were lost and made again.", true};
-const MetricSpec kPullWireBytes = {
-    "sstferry_pull_wire_bytes_total", kCounter, "target",
+const MetricSpec kReplicaWireBytes = {
+    "sstferry_replica_wire_bytes_total", kCounter, "target",
     "Bytes received from the source.", true};
-const MetricSpec kPullLastSuccess = {
-    "sstferry_pull_last_success_timestamp_seconds", kGauge, "target",
+const MetricSpec kReplicaLastSuccess = {
+    "sstferry_replica_last_success_timestamp_seconds", kGauge, "target",
     "Time at which a pull last ended with OK. 0: none has.", true};
-const MetricSpec kPullLastEnd = {
-    "sstferry_pull_last_run_timestamp_seconds", kGauge, "target",
+const MetricSpec kReplicaLastEnd = {
+    "sstferry_replica_last_run_timestamp_seconds", kGauge, "target",
     "Time at which a pull last ended. 0: none has.", true};
-const MetricSpec kPullReplicaTaken = {
-    "sstferry_pull_replica_snapshot_timestamp_seconds", kGauge, "target",
+const MetricSpec kReplicaTaken = {
+    "sstferry_replica_snapshot_timestamp_seconds", kGauge, "target",
     "Time of the source's snapshot that the target holds, by the source's "
     "clock. Absent: the target holds none, or its time is not known.",
     true};
-const MetricSpec kPullReplicaFault = {
-    "sstferry_pull_replica_fault", kGauge, "target",
+const MetricSpec kReplicaFault = {
+    "sstferry_replica_fault", kGauge, "target",
     "What is known to be wrong with the target. 0: nothing. 1: it differs from "
     "its source. 2: it is damaged."};
-const MetricSpec kPullRunning = {
-    "sstferry_pull_running", kGauge, "target", "1 while a pull runs."};
-const MetricSpec kPullPlannedBytes = {
-    "sstferry_pull_planned_bytes", kGauge, "target",
+const MetricSpec kReplicaDiskFree = {
+    "sstferry_replica_disk_free_bytes", kGauge, "target",
+    "Free bytes of the file system that holds the target."};
+const MetricSpec kReplicaDiskSize = {
+    "sstferry_replica_disk_size_bytes", kGauge, "target",
+    "Size of the file system that holds the target."};
+const MetricSpec kReplicaMinFree = {
+    "sstferry_replica_min_free_ratio", kGauge, "target",
+    "Share of free disk space that a refresh or swap keeps (--min-free)."};
+const MetricSpec kRunActive = {
+    "sstferry_replica_run_active", kGauge, "target", "1 while a pull runs."};
+const MetricSpec kRunPlannedBytes = {
+    "sstferry_replica_run_planned_bytes", kGauge, "target",
     "Estimated bytes of the pull that runs or ran last."};
-const MetricSpec kPullDoneBytes = {
-    "sstferry_pull_done_bytes", kGauge, "target",
+const MetricSpec kRunDoneBytes = {
+    "sstferry_replica_run_done_bytes", kGauge, "target",
     "Part of the planned bytes that is done."};
-const MetricSpec kPullDuration = {
-    "sstferry_pull_duration_seconds", kGauge, "target",
+const MetricSpec kLastRunDuration = {
+    "sstferry_replica_last_run_duration_seconds", kGauge, "target",
     "Duration of the last pull."};
-const MetricSpec kPullBytes = {
-    "sstferry_pull_bytes", kGauge, "target, kind",
+const MetricSpec kLastRunBytes = {
+    "sstferry_replica_last_run_bytes", kGauge, "target, kind",
     "Bytes of the last transfer by kind."};
-const MetricSpec kPullEntries = {
-    "sstferry_pull_entries", kGauge, "target",
+const MetricSpec kLastRunEntries = {
+    "sstferry_replica_last_run_entries", kGauge, "target",
     "Entries that the last transfer moved."};
-const MetricSpec kPullStages = {
-    "sstferry_pull_stage_seconds", kGauge, "target, side, stage",
+const MetricSpec kLastRunStages = {
+    "sstferry_replica_last_run_stage_seconds", kGauge, "target, side, stage",
     "Time that the last pull spent in each stage, per lane."};
-const MetricSpec kPullWriteBlocked = {
-    "sstferry_pull_write_blocked_seconds", kGauge, "target, percentile",
+const MetricSpec kLastRunWriteBlocked = {
+    "sstferry_replica_last_run_write_blocked_seconds", kGauge, "target, percentile",
     "Upper bounds of the time for which an ingestion of the last refresh "
     "blocked writers."};
-const MetricSpec kPullOutage = {
-    "sstferry_pull_outage_seconds", kGauge, "target",
+const MetricSpec kLastRunOutage = {
+    "sstferry_replica_last_run_outage_seconds", kGauge, "target",
     "Time for which the last swap kept the target out of service."};
-const MetricSpec kPullCompactionDebt = {
-    "sstferry_pull_compaction_debt_bytes", kGauge, "target",
+const MetricSpec kReplicaCompactionDebt = {
+    "sstferry_replica_compaction_debt_bytes", kGauge, "target",
     "Bytes that compactions of the target still had to rewrite at the end of "
     "the last refresh."};
-const MetricSpec kPullPeakMemory = {
-    "sstferry_pull_peak_memory_bytes", kGauge, "target",
+const MetricSpec kLastRunPeakMemory = {
+    "sstferry_replica_last_run_peak_memory_bytes", kGauge, "target",
     "Largest resident memory of the last pull."};
 
 }  // namespace metric
 
 const std::vector<const MetricSpec*>& AllMetrics() {
   static const std::vector<const MetricSpec*> all = {
-      &metric::kBuildInfo,          &metric::kServeTransfers,
-      &metric::kServeInterruptions, &metric::kServeActive,
-      &metric::kServeEntries,       &metric::kServeSstBytes,
-      &metric::kServeWireBytes,     &metric::kServeStages,
-      &metric::kServeSnapshots,     &metric::kServePinnedBytes,
-      &metric::kServeOldestSnapshot, &metric::kServeDiskFree,
-      &metric::kServeDiskSize,      &metric::kServeMinFree,
-      &metric::kServeLastSuccess,   &metric::kPullInfo,
-      &metric::kPullRuns,           &metric::kPullFailuresInRow,
-      &metric::kPullRetries,        &metric::kPullWireBytes,
-      &metric::kPullLastSuccess,    &metric::kPullLastEnd,
-      &metric::kPullReplicaTaken,   &metric::kPullReplicaFault,
-      &metric::kPullRunning,
-      &metric::kPullPlannedBytes,   &metric::kPullDoneBytes,
-      &metric::kPullDuration,       &metric::kPullBytes,
-      &metric::kPullEntries,        &metric::kPullStages,
-      &metric::kPullWriteBlocked,   &metric::kPullOutage,
-      &metric::kPullCompactionDebt, &metric::kPullPeakMemory,
+      &metric::kBuildInfo,
+      &metric::kCertificateEnd,
+      &metric::kSourceTransfers,
+      &metric::kSourceInterruptions,
+      &metric::kSourceActive,
+      &metric::kSourceEntries,
+      &metric::kSourceSstBytes,
+      &metric::kSourceWireBytes,
+      &metric::kSourceStages,
+      &metric::kSourceSnapshots,
+      &metric::kSourcePinnedBytes,
+      &metric::kSourceOldestSnapshot,
+      &metric::kSourceDiskFree,
+      &metric::kSourceDiskSize,
+      &metric::kSourceMinFree,
+      &metric::kSourceLastSuccess,
+      &metric::kSourceWritten,
+      &metric::kReplicaInfo,
+      &metric::kReplicaRuns,
+      &metric::kReplicaFailuresInRow,
+      &metric::kReplicaRetries,
+      &metric::kReplicaWireBytes,
+      &metric::kReplicaLastSuccess,
+      &metric::kReplicaLastEnd,
+      &metric::kReplicaTaken,
+      &metric::kReplicaFault,
+      &metric::kReplicaDiskFree,
+      &metric::kReplicaDiskSize,
+      &metric::kReplicaMinFree,
+      &metric::kRunActive,
+      &metric::kRunPlannedBytes,
+      &metric::kRunDoneBytes,
+      &metric::kLastRunDuration,
+      &metric::kLastRunBytes,
+      &metric::kLastRunEntries,
+      &metric::kLastRunStages,
+      &metric::kLastRunWriteBlocked,
+      &metric::kLastRunOutage,
+      &metric::kReplicaCompactionDebt,
+      &metric::kLastRunPeakMemory,
   };
   return all;
 }

@@ -16,18 +16,23 @@ bool HasPort(const std::string& text) {
 
 }  // namespace
 
-Status ReadMetrics(const OptionTexts& texts, MetricsArguments* out) {
+Status ReadMetrics(const OptionTexts& texts, const TlsFiles& tls,
+                   MetricsArguments* out) {
   if (texts.Has("metrics")) {
     const std::string text = texts.Get("metrics");
     const Status status = ParseHostPort(text, &out->listen.emplace());
     if (!status.ok()) {
       return Status::InvalidArgument("--metrics", MessageOf(status));
     }
-    if (!HasPort(text) || out->listen->is_unix() ||
-        !IsLoopback(out->listen->host)) {
+    if (!HasPort(text) || out->listen->is_unix()) {
+      return Wrong("--metrics", "an address and a port such as 127.0.0.1:9420",
+                   text);
+    }
+    if (tls.empty() && !out->insecure && !IsLoopback(out->listen->host)) {
       return Wrong("--metrics",
-                   "an address of this machine only with a port, such as "
-                   "127.0.0.1:9420 (a proxy with TLS can show it to others)",
+                   "an address of this machine only, such as 127.0.0.1:9420, "
+                   "or --tls DIR (--metrics-insecure allows others without: "
+                   "anyone who reaches the port can read names and sizes)",
                    text);
     }
   }

@@ -1,4 +1,4 @@
-// --metrics and --metrics-file.
+// --metrics, --metrics-insecure and --metrics-file.
 #pragma once
 
 #include "rocksdb/status.h"
@@ -7,7 +7,9 @@
 
 namespace sstferry {
 
+// `tls`: the command's, which metrics beyond this machine need.
 [[nodiscard]] rocksdb::Status ReadMetrics(const OptionTexts& texts,
+                                          const TlsFiles& tls,
                                           MetricsArguments* out);
 
 }  // namespace sstferry

@@ -3,219 +3,210 @@
 #include <algorithm>
 #include <cctype>
 #include <chrono>
-#include <set>
-#include <string>
-#include <thread>
+#include <sstream>
 #include <utility>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/beast/core.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 
 #include "format/end_state.h"
-#include "format/printable.h"
 
 namespace sstferry {
 namespace {
 
 namespace beast = boost::beast;
 namespace http = beast::http;
-using boost::asio::ip::tcp;
+using rocksdb::Slice;
 using rocksdb::Status;
-using Text = std::function<std::string()>;
 
-constexpr int kMaxConnections = 8;
+constexpr size_t kMaxConnections = 8;
 constexpr uint32_t kMaxHeaderBytes = 8 * 1024;
+constexpr size_t kReadBytes = 4 * 1024;
 constexpr std::chrono::seconds kMaxRequestTime{5};
-constexpr std::chrono::milliseconds kPauseAfterError{200};
 
-// One connection: one request, one answer. Owned by its pending call.
-class Session : public std::enable_shared_from_this<Session> {
- public:
-  Session(tcp::socket socket, const Text& text,
-          const std::set<std::string>& hosts, int* connections)
-      : stream_(std::move(socket)),
-        text_(text),
-        hosts_(hosts),
-        connections_(connections) {
-    ++*connections_;
-    parser_.header_limit(kMaxHeaderBytes);
-    parser_.body_limit(kMaxHeaderBytes);
-  }
-  ~Session() { --*connections_; }
+std::string Lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
 
-  void Run() {
-    stream_.expires_after(kMaxRequestTime);
-    http::async_read(stream_, buffer_, parser_,
-                     [self = shared_from_this()](beast::error_code error,
-                                                 std::size_t) {
-                       if (!error) {
-                         self->Answer();
-                       }
-                     });
-  }
+using Parser = http::request_parser<http::string_body>;
 
- private:
-  // A web page whose name was made to mean this machine says that name.
-  bool IsForUs(const http::request<http::string_body>& request) const {
-    const auto field = request.find(http::field::host);
-    if (field == request.end()) {
-      return true;  // HTTP/1.0, which no browser speaks
+// Reads one request; false: none came, or what came is none.
+bool ReadRequest(Connection* connection, const WaitLimit& limit,
+                 Parser* parser) {
+  parser->header_limit(kMaxHeaderBytes);
+  parser->body_limit(kMaxHeaderBytes);
+  parser->eager(true);
+  beast::flat_buffer buffer(2 * kMaxHeaderBytes);
+  while (!parser->is_done()) {
+    if (buffer.size() + kReadBytes > buffer.max_size()) {
+      return false;
     }
-    std::string host(field->value());
-    const size_t end = host.find(host.starts_with('[') ? ']' : ':');
-    host = host.substr(0, end);
-    host.erase(0, host.starts_with('[') ? 1 : 0);
-    std::transform(host.begin(), host.end(), host.begin(),
-                   [](unsigned char c) { return std::tolower(c); });
-    return hosts_.count(host) > 0;
-  }
-
-  void Answer() {
-    const auto& request = parser_.get();
-    const bool is_get = request.method() == http::verb::get;
-    const bool found =
-        request.target() == "/metrics" ||
-        request.target().substr(0, 9) == beast::string_view("/metrics?");
-    answer_.version(request.version());
-    answer_.keep_alive(false);
-    answer_.set(http::field::content_type, "text/plain; charset=utf-8");
-    if (!IsForUs(request)) {
-      answer_.result(http::status::forbidden);
-      answer_.body() = "Host: expected an address of this machine\n";
-    } else if (is_get && found) {
-      answer_.set(http::field::content_type,
-                  "text/plain; version=0.0.4; charset=utf-8");
-      answer_.body() = text_();
-    } else {
-      answer_.result(is_get ? http::status::not_found
-                            : http::status::method_not_allowed);
-      answer_.set(http::field::allow, "GET");
-      answer_.body() = "sstferry shows its metrics at /metrics\n";
+    size_t bytes = 0;
+    const auto room = buffer.prepare(kReadBytes);
+    if (!connection
+             ->Read(static_cast<char*>(room.data()), kReadBytes, limit, &bytes)
+             .ok() ||
+        bytes == 0) {
+      return false;
     }
-    answer_.prepare_payload();
-    http::async_write(stream_, answer_,
-                      [self = shared_from_this()](beast::error_code error,
-                                                  std::size_t) {
-                        self->stream_.socket().shutdown(
-                            tcp::socket::shutdown_send, error);
-                      });
+    buffer.commit(bytes);
+    beast::error_code error;
+    buffer.consume(parser->put(buffer.data(), error));
+    if (error && error != http::error::need_more) {
+      return false;
+    }
   }
-
-  beast::tcp_stream stream_;
-  const Text& text_;
-  const std::set<std::string>& hosts_;
-  int* const connections_;
-  beast::flat_buffer buffer_{2 * kMaxHeaderBytes};
-  http::request_parser<http::string_body> parser_;
-  http::response<http::string_body> answer_;
-};
+  return true;
+}
 
 }  // namespace
 
-struct MetricsEndpoint::Server {
-  explicit Server(Text metrics) : text(std::move(metrics)) {}
-
-  Status Listen(const HostPort& listen) {
-    beast::error_code error;
-    tcp::resolver resolver(context);
-    const auto found = resolver.resolve(
-        listen.host, std::to_string(listen.port), error);
-    const tcp::endpoint where =
-        error ? tcp::endpoint() : found.begin()->endpoint();
-    // A name may mean another address by now.
-    if (!error && !where.address().is_loopback()) {
-      return MakeStatus(EndState::kRefused,
-                        "--metrics " + ToString(listen) +
-                            ": expected an address of this machine only, "
-                            "found " + where.address().to_string());
-    }
-    if (!error) {
-      acceptor.open(where.protocol(), error);
-    }
-    if (!error) {
-      acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-    }
-    if (!error) {
-      acceptor.bind(where, error);
-    }
-    if (!error) {
-      acceptor.listen(kMaxConnections, error);
-    }
-    if (error) {
-      return MakeStatus(EndState::kRefused,
-                        "--metrics " + ToString(listen) +
-                            ": cannot listen there: " + error.message());
-    }
-    hosts.insert(where.address().to_string());
-    std::string named = listen.host;
-    std::transform(named.begin(), named.end(), named.begin(),
-                   [](unsigned char c) { return std::tolower(c); });
-    hosts.insert(named);
-    url = "http://" +
-          ToString({where.address().to_string(),
-                    acceptor.local_endpoint(error).port()}) +
-          "/metrics";
-    return Status::OK();
+Status MetricsEndpoint::Listen(const MetricsArguments& where,
+                               const TlsFiles& tls) {
+  const HostPort& listen = *where.listen;
+  const bool is_local = IsLoopback(listen.host);
+  const bool is_secure = !is_local && !where.insecure;
+  const Status status = is_secure
+                            ? ListenTls(listen, tls, &listener_, &reload_)
+                            : ListenTcp(listen, &listener_);
+  if (!status.ok()) {
+    return MakeStatus(EndState::kRefused,
+                      "--metrics " + ToString(listen) +
+                          ": cannot listen there: " + MessageOf(status));
   }
-
-  void Accept() {
-    acceptor.async_accept([this](beast::error_code error, tcp::socket socket) {
-      if (error) {
-        AcceptLater();
-        return;
-      }
-      // One over the limit is closed as it goes out of scope.
-      if (connections < kMaxConnections) {
-        std::make_shared<Session>(std::move(socket), text, hosts, &connections)
-            ->Run();
-      }
-      Accept();
-    });
+  HostPort bound;
+  RETURN_IF_ERROR(ParseHostPort(listener_->address(), &bound));
+  // A name may mean another address by now.
+  if (is_local && !IsLoopback(bound.host)) {
+    return MakeStatus(EndState::kRefused,
+                      "--metrics " + ToString(listen) +
+                          ": expected an address of this machine only, "
+                          "found " + bound.host);
   }
-
-  // Without descriptors every call would fail at once.
-  void AcceptLater() {
-    timer.expires_after(kPauseAfterError);
-    timer.async_wait([this](beast::error_code error) {
-      if (!error) {
-        Accept();
-      }
-    });
+  if (is_local) {
+    hosts_ = {"localhost", "127.0.0.1", "::1", Lower(bound.host),
+              Lower(listen.host)};
   }
-
-  const Text text;
-  std::string url;
-  // Names by which this machine is asked.
-  std::set<std::string> hosts = {"localhost", "127.0.0.1", "::1"};
-  int connections = 0;  // the thread's
-  boost::asio::io_context context{1};
-  tcp::acceptor acceptor{context};
-  boost::asio::steady_timer timer{context};
-  std::thread thread;
-};
-
-MetricsEndpoint::MetricsEndpoint(std::unique_ptr<Server> server)
-    : server_(std::move(server)) {}
-
-MetricsEndpoint::~MetricsEndpoint() {
-  server_->context.stop();
-  server_->thread.join();
+  url_ = (is_secure ? "https://" : "http://") + listener_->address() +
+         "/metrics";
+  return Status::OK();
 }
 
-const std::string& MetricsEndpoint::url() const { return server_->url; }
-
-Status MetricsEndpoint::Start(const HostPort& listen, Text text,
+Status MetricsEndpoint::Start(const MetricsArguments& where,
+                              const TlsFiles& tls,
+                              std::function<std::string()> text,
                               std::unique_ptr<MetricsEndpoint>* endpoint) {
-  auto server = std::make_unique<Server>(std::move(text));
-  RETURN_IF_ERROR(server->Listen(listen));
-  server->Accept();
-  Server* const running = server.get();
-  server->thread = std::thread([running] { running->context.run(); });
-  endpoint->reset(new MetricsEndpoint(std::move(server)));
+  std::unique_ptr<MetricsEndpoint> made(new MetricsEndpoint(std::move(text)));
+  RETURN_IF_ERROR(made->Listen(where, tls));
+  made->accepting_ = std::thread(&MetricsEndpoint::Accept, made.get());
+  *endpoint = std::move(made);
   return Status::OK();
+}
+
+MetricsEndpoint::~MetricsEndpoint() {
+  if (!accepting_.joinable()) {
+    return;  // it never listened
+  }
+  listener_->Close();
+  accepting_.join();
+  for (Session& session : sessions_) {
+    session.connection->Close();
+    session.thread.join();
+  }
+}
+
+Status MetricsEndpoint::Reload(const TlsFiles& tls) {
+  return reload_ ? reload_(tls) : Status::OK();
+}
+
+void MetricsEndpoint::Accept() {
+  std::unique_ptr<Connection> connection;
+  while (listener_->Accept(&connection).ok()) {
+    JoinEnded();
+    // One over the limit is closed here.
+    if (sessions_.size() < kMaxConnections) {
+      Session& session = sessions_.emplace_back();
+      session.connection = std::move(connection);
+      session.thread = std::thread([this, &session] {
+        Serve(session.connection.get());
+        session.connection->Close();
+        session.ended = true;
+      });
+    }
+    connection.reset();
+  }
+}
+
+void MetricsEndpoint::JoinEnded() {
+  sessions_.remove_if([](Session& session) {
+    if (session.ended) {
+      session.thread.join();
+      return true;
+    }
+    return false;
+  });
+}
+
+void MetricsEndpoint::Serve(Connection* connection) const {
+  const WaitLimit limit = WaitLimit::Within(kMaxRequestTime);
+  Parser parser;
+  if (!connection->Handshake(limit).ok() ||
+      !ReadRequest(connection, limit, &parser)) {
+    return;
+  }
+  const auto& request = parser.get();
+  const auto host = request.find(http::field::host);
+  const std::string named(host == request.end() ? "" : host->value());
+  const std::string answer =
+      AnswerTo(std::string(request.method_string()),
+               std::string(request.target()),
+               host == request.end() ? nullptr : &named, request.version());
+  const Slice part(answer);
+  // A reader that is gone wants no answer.
+  connection->Write(&part, 1, limit).PermitUncheckedError();
+}
+
+// A web page whose name was made to mean this machine says that name.
+bool MetricsEndpoint::IsForUs(const std::string* host) const {
+  if (hosts_.empty() || host == nullptr) {
+    return true;  // HTTP/1.0, which no browser speaks, has no Host
+  }
+  const size_t end = host->find(host->starts_with('[') ? ']' : ':');
+  std::string name = host->substr(0, end);
+  name.erase(0, name.starts_with('[') ? 1 : 0);
+  return hosts_.contains(Lower(name));
+}
+
+std::string MetricsEndpoint::AnswerTo(const std::string& method,
+                                      const std::string& target,
+                                      const std::string* host,
+                                      unsigned version) const {
+  const bool is_get = method == "GET";
+  http::response<http::string_body> answer;
+  answer.version(version);
+  answer.keep_alive(false);
+  answer.set(http::field::content_type, "text/plain; charset=utf-8");
+  if (!IsForUs(host)) {
+    answer.result(http::status::forbidden);
+    answer.body() = "Host: expected an address of this machine\n";
+  } else if (is_get &&
+             (target == "/metrics" || target.starts_with("/metrics?"))) {
+    answer.set(http::field::content_type,
+               "text/plain; version=0.0.4; charset=utf-8");
+    answer.body() = text_();
+  } else {
+    answer.result(is_get ? http::status::not_found
+                         : http::status::method_not_allowed);
+    answer.set(http::field::allow, "GET");
+    answer.body() = "sstferry shows its metrics at /metrics\n";
+  }
+  answer.prepare_payload();
+  std::ostringstream text;
+  text << answer;
+  return text.str();
 }
 
 }  // namespace sstferry

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -19,6 +20,7 @@ namespace {
 
 using rocksdb::Status;
 
+constexpr std::chrono::seconds kInterval{15};
 constexpr uint64_t kMaxBytes = 1'000'000;
 
 Status Failed(const std::string& path, const char* what) {
@@ -72,6 +74,43 @@ Status WriteMetricsFile(const std::string& path, const std::string& text) {
     unlink(draft.c_str());
   }
   return status;
+}
+
+MetricsFileWriter::MetricsFileWriter(std::string path,
+                                     std::function<std::string()> text,
+                                     LogFunction log)
+    : path_(std::move(path)),
+      text_(std::move(text)),
+      log_(std::move(log)),
+      thread_(&MetricsFileWriter::Run, this) {}
+
+MetricsFileWriter::~MetricsFileWriter() {
+  {
+    const std::lock_guard<std::mutex> lock(mu_);
+    stopped_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+  Write();
+}
+
+void MetricsFileWriter::Run() {
+  std::unique_lock<std::mutex> lock(mu_);
+  while (!changed_.wait_for(lock, kInterval, [this] { return stopped_; })) {
+    lock.unlock();
+    Write();
+    lock.lock();
+  }
+}
+
+void MetricsFileWriter::Write() {
+  const Status written = WriteMetricsFile(path_, text_());
+  if (written.ok() == failing_) {
+    log_(written.ok() ? LogLevel::kInfo : LogLevel::kError,
+         written.ok() ? "--metrics-file: " + path_ + " is written again"
+                      : MessageOf(written));
+  }
+  failing_ = !written.ok();
 }
 
 }  // namespace sstferry

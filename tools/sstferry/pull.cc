@@ -246,13 +246,14 @@ void Reload(PullMode mode, const std::vector<std::string>& words,
 }
 
 // A replica counts for more than its metrics: without them the pull still runs.
-std::unique_ptr<MetricsEndpoint> ShowMetrics(const MetricsArguments& arguments,
+std::unique_ptr<MetricsEndpoint> ShowMetrics(const PullArguments& arguments,
                                              const MeasuredPull* pull,
                                              Console* console) {
   std::unique_ptr<MetricsEndpoint> endpoint;
-  if (arguments.listen) {
+  if (arguments.metrics.listen) {
     const rocksdb::Status status = MetricsEndpoint::Start(
-        *arguments.listen, [pull] { return pull->Text(); }, &endpoint);
+        arguments.metrics, arguments.options.tls,
+        [pull] { return pull->Text(); }, &endpoint);
     console->Log(status.ok() ? LogLevel::kInfo : LogLevel::kError,
                  status.ok() ? "metrics at " + endpoint->url()
                              : MessageOf(status));
@@ -292,12 +293,13 @@ int PullHere(const std::vector<std::string>& arguments, PullArguments pull,
     started = MakePull(pull.options);
   } else {
     LogTlsWarnings(pull.options.tls, &console);
+    LogCertificateEnds(pull.options.tls, &console);
     SetHooks(&pull);
     started = std::make_unique<PullWithoutLeftCommand>(pull.options);
   }
   MeasuredPull operation(pull, std::move(started), write_metrics);
   const std::unique_ptr<MetricsEndpoint> endpoint =
-      ShowMetrics(pull.metrics, &operation, &console);
+      ShowMetrics(pull, &operation, &console);
   const PullMode mode = pull.options.mode;
   return RunOperation(PullModeName(mode), pull.common, &console, &operation,
                       PullReport,
@@ -308,6 +310,7 @@ int PullAs(uid_t account, const std::vector<std::string>& arguments,
            PullArguments pull) {
   Console console(pull.common);
   LogTlsWarnings(pull.options.tls, &console);
+  LogCertificateEnds(pull.options.tls, &console);
   const rocksdb::Status status =
       EndLeftCommand(pull.options.target_dir, console.log_function());
   if (!status.ok()) {

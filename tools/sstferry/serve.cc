@@ -16,6 +16,7 @@
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/metrics_endpoint.h"
+#include "tools/sstferry/metrics_file.h"
 #include "tools/sstferry/progress.h"
 #include "tools/sstferry/reload.h"
 #include "tools/sstferry/run.h"
@@ -235,6 +236,7 @@ Status CheckStillNamed(const std::vector<ServedDatabase>& before,
 // Nothing is changed unless everything can be.
 void Reload(const std::vector<std::string>& words, const ReloadTls& reload_tls,
             std::vector<ServedDatabase>* databases, SourceServer* server,
+            ServeMetrics* metrics, MetricsEndpoint* endpoint,
             Console* console) {
   ServeArguments again;
   Status status = ParseServe(words, &again);
@@ -248,10 +250,15 @@ void Reload(const std::vector<std::string>& words, const ReloadTls& reload_tls,
   if (status.ok() && reload_tls) {
     status = reload_tls(again.tls);
   }
+  if (status.ok() && endpoint != nullptr) {
+    status = endpoint->Reload(again.tls);
+  }
   if (status.ok()) {
     server->SetAllowed(again.options.databases);
     *databases = again.options.databases;
+    metrics->SetCertificates(again.tls);
     LogTlsWarnings(again.tls, console);
+    LogCertificateEnds(again.tls, console);
   }
   ApplyReload(status, again.common, again.options.max_rate_bytes_per_sec,
               [server](uint64_t rate) { server->SetMaxRate(rate); }, console);
@@ -262,17 +269,33 @@ void Reload(const std::vector<std::string>& words, const ReloadTls& reload_tls,
   }
 }
 
-Status ShowMetrics(const HostPort& listen, ServeMetrics* metrics,
+// Where metrics are shown while the server runs.
+struct ShownMetrics {
+  std::unique_ptr<MetricsEndpoint> endpoint;
+  std::unique_ptr<MetricsFileWriter> file;
+};
+
+// What cannot be shown ends the command before anybody can connect.
+Status ShowMetrics(const ServeArguments& arguments, ServeMetrics* metrics,
                    SourceServer* server, Console* console,
-                   std::unique_ptr<MetricsEndpoint>* endpoint) {
-  const Status status = MetricsEndpoint::Start(
-      listen,
-      [metrics, server] { return metrics->Collect(server->state()).Text(); },
-      endpoint);
-  if (status.ok()) {
-    console->Log(LogLevel::kInfo, "metrics at " + (*endpoint)->url());
+                   ShownMetrics* shown) {
+  const MetricsArguments& where = arguments.metrics;
+  if (where.listen) {
+    RETURN_IF_ERROR(MetricsEndpoint::Start(
+        where, arguments.tls,
+        [metrics, server] { return metrics->Collect(server->state()).Text(); },
+        &shown->endpoint));
+    console->Log(LogLevel::kInfo, "metrics at " + shown->endpoint->url());
   }
-  return status;
+  if (!where.file.empty()) {
+    const auto text = [metrics, server] {
+      return metrics->FileText(server->state());
+    };
+    RETURN_IF_ERROR(WriteMetricsFile(where.file, text()));
+    shown->file = std::make_unique<MetricsFileWriter>(where.file, text,
+                                                      console->log_function());
+  }
+  return Status::OK();
 }
 
 // Serves until a signal, or with --once until the first transfer has ended.
@@ -281,6 +304,7 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
   std::unique_ptr<Listener> listener;
   ReloadTls reload_tls;
   LogTlsWarnings(arguments->tls, console);
+  LogCertificateEnds(arguments->tls, console);
   const bool stdio = !arguments->stdio_directory.empty();
   // Over a stream the target is told why a database cannot be served.
   Status status = stdio ? Status::OK() : CheckDatabases(*arguments, console);
@@ -308,7 +332,8 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
   std::atomic<bool> stop_asked{false};
   std::atomic<StopWatcher*> watcher{nullptr};
   RateLimitedLog transfer_log;
-  ServeMetrics metrics(&arguments->options);
+  ServeMetrics metrics(&arguments->options, listener->address());
+  metrics.SetCertificates(arguments->tls);
   const bool once = arguments->once;
   arguments->options.log = console->log_function();
   arguments->options.on_transfer_end = [&](const TransferReport& report) {
@@ -324,10 +349,9 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
     }
   };
   status = MakeSourceServer(arguments->options, std::move(listener), &server);
-  std::unique_ptr<MetricsEndpoint> endpoint;
-  if (status.ok() && arguments->metrics.listen) {
-    status = ShowMetrics(*arguments->metrics.listen, &metrics, server.get(),
-                         console, &endpoint);
+  ShownMetrics shown;
+  if (status.ok()) {
+    status = ShowMetrics(*arguments, &metrics, server.get(), console, &shown);
   }
   if (!status.ok()) {
     return status;
@@ -339,7 +363,8 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
   };
   std::vector<ServedDatabase> databases = arguments->options.databases;
   StopWatcher stopper(stop, [&] {
-    Reload(words, reload_tls, &databases, server.get(), console);
+    Reload(words, reload_tls, &databases, server.get(), &metrics,
+           shown.endpoint.get(), console);
   });
   watcher = &stopper;
   if (!stdio) {

@@ -1,11 +1,7 @@
 #include "tools/sstferry/serve_metrics.h"
 
-#include <sys/statvfs.h>
-
 #include <algorithm>
 #include <ctime>
-#include <filesystem>
-#include <system_error>
 
 namespace sstferry {
 namespace {
@@ -27,28 +23,33 @@ double Growth(double now, double before) {
 
 }  // namespace
 
-ServeMetrics::ServeMetrics(const ServeOptions* options) : options_(options) {
-  // All series are there from the start: rates of a series that appears with
-  // its first value would miss it.
+ServeMetrics::ServeMetrics(const ServeOptions* options,
+                           const std::string& listen)
+    : options_(options), process_({{"listen", listen}}), counters_(process_) {
+  // What every database has is there from the start: rates of a series that
+  // appears with its first value would miss it. Failures appear as they occur.
   for (const ServedDatabase& database : options_->databases) {
     const MetricLabels labels = {{"database", database.name}};
     for (const MetricSpec* spec :
-         {&metric::kServeInterruptions, &metric::kServeEntries,
-          &metric::kServeSstBytes, &metric::kServeWireBytes,
-          &metric::kServeLastSuccess}) {
+         {&metric::kSourceInterruptions, &metric::kSourceEntries,
+          &metric::kSourceSstBytes, &metric::kSourceWireBytes,
+          &metric::kSourceLastSuccess}) {
       counters_.Set(*spec, labels, 0);
     }
-    for (uint8_t state = 0; state <= kMaxEndState; ++state) {
-      counters_.Set(metric::kServeTransfers,
-                    {{"database", database.name},
-                     {"status", EndStateName(static_cast<EndState>(state))}},
-                    0);
-    }
+    counters_.Set(
+        metric::kSourceTransfers,
+        {{"database", database.name}, {"status", EndStateName(EndState::kOk)}},
+        0);
     for (const char* stage : kStages) {
-      counters_.Set(metric::kServeStages,
+      counters_.Set(metric::kSourceStages,
                     {{"database", database.name}, {"stage", stage}}, 0);
     }
   }
+}
+
+void ServeMetrics::SetCertificates(const TlsFiles& files) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  counters_.SetCertificates(files, process_);
 }
 
 void ServeMetrics::Count(const TransferReport& report) {
@@ -56,14 +57,14 @@ void ServeMetrics::Count(const TransferReport& report) {
   counted.used = ++clock_;
   const MetricLabels labels = {{"database", report.name}};
   const TransferReport& before = counted.report;
-  counters_.Add(metric::kServeEntries, labels,
+  counters_.Add(metric::kSourceEntries, labels,
                 Growth(report.entries, before.entries));
-  counters_.Add(metric::kServeSstBytes, labels,
+  counters_.Add(metric::kSourceSstBytes, labels,
                 Growth(report.sst_bytes, before.sst_bytes));
-  counters_.Add(metric::kServeWireBytes, labels,
+  counters_.Add(metric::kSourceWireBytes, labels,
                 Growth(report.wire_bytes, before.wire_bytes));
   for (const char* stage : kStages) {
-    counters_.Add(metric::kServeStages,
+    counters_.Add(metric::kSourceStages,
                   {{"database", report.name}, {"stage", stage}},
                   Growth(Of(report.stage_seconds, stage),
                          Of(before.stage_seconds, stage)));
@@ -81,38 +82,26 @@ void ServeMetrics::Report(const TransferReport& report) {
   const std::lock_guard<std::mutex> lock(mu_);
   Count(report);
   if (report.kept_for.count() > 0) {
-    counters_.Add(metric::kServeInterruptions, {{"database", report.name}}, 1);
+    counters_.Add(metric::kSourceInterruptions, {{"database", report.name}}, 1);
     return;
   }
-  counters_.Add(metric::kServeTransfers,
+  counters_.Add(metric::kSourceTransfers,
                 {{"database", report.name},
                  {"status", EndStateName(EndStateOf(report.status))}},
                 1);
   if (report.status.ok()) {
-    counters_.Set(metric::kServeLastSuccess, {{"database", report.name}},
+    counters_.Set(metric::kSourceLastSuccess, {{"database", report.name}},
                   static_cast<double>(std::time(nullptr)));
   }
 }
 
 void ServeMetrics::AddDisks(MetricSet* set) const {
-  set->Set(metric::kServeMinFree, {}, options_->min_free_percent / 100);
   for (const ServedDatabase& database : options_->databases) {
-    std::error_code error;
-    const std::string& directory = options_->snapshot_dir.empty()
-                                       ? database.directory
-                                       : options_->snapshot_dir;
-    const std::filesystem::space_info space =
-        std::filesystem::space(directory, error);
-    // A database may be missing. Nobody fills a read-only file system.
-    struct statvfs info;
-    if (!error && statvfs(directory.c_str(), &info) == 0 &&
-        (info.f_flag & ST_RDONLY) == 0) {
-      const MetricLabels labels = {{"database", database.name}};
-      set->Set(metric::kServeDiskFree, labels,
-               static_cast<double>(space.available));
-      set->Set(metric::kServeDiskSize, labels,
-               static_cast<double>(space.capacity));
-    }
+    const MetricLabels labels = {{"database", database.name}};
+    set->Set(metric::kSourceMinFree, labels, options_->min_free_percent / 100);
+    set->SetDisk(metric::kSourceDiskFree, metric::kSourceDiskSize, labels,
+                 options_->snapshot_dir.empty() ? database.directory
+                                                : options_->snapshot_dir);
   }
 }
 
@@ -127,26 +116,33 @@ MetricSet ServeMetrics::Collect(const ServerState& state) {
   }
   for (const ServedDatabase& database : options_->databases) {
     for (const MetricSpec* spec :
-         {&metric::kServeActive, &metric::kServeSnapshots,
-          &metric::kServePinnedBytes, &metric::kServeOldestSnapshot}) {
+         {&metric::kSourceActive, &metric::kSourceSnapshots,
+          &metric::kSourcePinnedBytes, &metric::kSourceOldestSnapshot}) {
       set.Set(*spec, {{"database", database.name}}, 0);
     }
   }
   for (const TransferReport& report : state.transfers) {
-    set.Add(metric::kServeActive, {{"database", report.name}},
+    set.Add(metric::kSourceActive, {{"database", report.name}},
             report.connected ? 1 : 0);
   }
   for (const RetainedSnapshot& retained : state.snapshots) {
     const MetricLabels labels = {{"database", retained.database}};
-    set.Add(metric::kServeSnapshots, labels, 1);
-    set.Add(metric::kServePinnedBytes, labels,
+    set.Add(metric::kSourceSnapshots, labels, 1);
+    set.Add(metric::kSourcePinnedBytes, labels,
             static_cast<double>(retained.pinned_bytes));
-    set.Set(metric::kServeOldestSnapshot, labels,
-            std::max(set.Get(metric::kServeOldestSnapshot, labels),
+    set.Set(metric::kSourceOldestSnapshot, labels,
+            std::max(set.Get(metric::kSourceOldestSnapshot, labels),
                      static_cast<double>(retained.age_seconds)));
   }
   AddDisks(&set);
   return set;
+}
+
+std::string ServeMetrics::FileText(const ServerState& state) {
+  MetricSet set = Collect(state);
+  set.Set(metric::kSourceWritten, process_,
+          static_cast<double>(std::time(nullptr)));
+  return set.Text();
 }
 
 }  // namespace sstferry

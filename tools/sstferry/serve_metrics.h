@@ -16,13 +16,18 @@ namespace sstferry {
 // Threads: all members from any thread.
 class ServeMetrics {
  public:
-  // Borrows the options.
-  explicit ServeMetrics(const ServeOptions* options);
+  // Borrows the options. `listen`: where the process accepts connections,
+  // which tells it from others of this machine.
+  ServeMetrics(const ServeOptions* options, const std::string& listen);
 
+  // Takes the certificates that new connections get.
+  void SetCertificates(const TlsFiles& files);
   // Takes a report as ServeOptions::on_transfer_end gets it.
   void Report(const TransferReport& report);
   // Metrics of a server that is in that state.
   MetricSet Collect(const ServerState& state);
+  // The same as text, for a file that says when it was written.
+  std::string FileText(const ServerState& state);
 
  private:
   // Tells what of a transfer is in the counters already.
@@ -36,6 +41,7 @@ class ServeMetrics {
   void AddDisks(MetricSet* set) const;
 
   const ServeOptions* const options_;
+  const MetricLabels process_;  // labels of what is not of one database
   std::mutex mu_;
   MetricSet counters_;                       // under mu_, and all below
   std::map<std::string, Counted> counted_;   // by transfer id

@@ -259,6 +259,12 @@ using ReloadTls = std::function<rocksdb::Status(const TlsFiles& files)>;
 // Warnings about files that work: a key that others can read, a certificate
 // that has expired or expires soon.
 std::vector<std::string> TlsWarnings(const TlsFiles& files);
+// When the certificates of TLS files end, in seconds since 1970. 0: not known.
+struct CertificateEnds {
+  uint64_t cert_seconds = 0;  // the first of files.cert: without it TLS ends
+  uint64_t ca_seconds = 0;    // the last of files.ca: an older one may stay
+};
+CertificateEnds EndsOfCertificates(const TlsFiles& files);
 
 inline constexpr uint32_t kDefaultCertificateDays = 825;
 inline constexpr uint32_t kMaxCertificateDays = 3650;
