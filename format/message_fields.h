@@ -468,6 +468,8 @@ void Fields(A& a, M& m) {
 template <typename A, FieldsOf<FactsRequest> M>
 void Fields(A& a, M& m) {
   a.Bytes("database", m.database, kMaxDatabaseNameBytes);
+  FamilyNames(a, m.families);
+  a.Bool("estimates_chunks", m.estimates_chunks);
 }
 
 template <typename A, FieldsOf<FactsReply> M>
@@ -477,7 +479,7 @@ void Fields(A& a, M& m) {
   Number(a, "bytes", m.bytes);
   Number(a, "sequence", m.sequence);
   Number(a, "age_seconds", m.age_seconds);
-  a.Bool("is_compacted", m.is_compacted);
+  Number(a, "chunk_bytes", m.chunk_bytes);
   a.Bytes("database_id", m.database_id, kMaxIdentifierBytes);
   a.Text("problem", m.problem, kMaxMessageTextBytes);
 }

@@ -30,7 +30,9 @@ struct StatusReply {
 struct FactsRequest {
   static constexpr char kName[] = "FactsRequest";
 
-  std::string database;  // NAME
+  std::string database;               // NAME
+  std::vector<std::string> families;  // counted are these; empty: all
+  bool estimates_chunks = false;      // the reply is to have chunk_bytes
   friend bool operator==(const FactsRequest&, const FactsRequest&) = default;
 };
 
@@ -43,9 +45,9 @@ struct FactsReply {
   uint64_t bytes = 0;  // of these files
   uint64_t sequence = 0;
   uint64_t age_seconds = 0;  // since it was last written to
-  // Nearly all of these bytes are tables that a compaction wrote into the last
-  // level, whose entries are all at sequence 0.
-  bool is_compacted = false;
+  // Estimate of what chunks of these files would hold: the same without
+  // obsolete data. 0: not asked for.
+  uint64_t chunk_bytes = 0;
   std::string database_id;  // empty: the database has none
   std::string problem;  // why a pull would fail now; empty: nothing is known
   friend bool operator==(const FactsReply&, const FactsReply&) = default;

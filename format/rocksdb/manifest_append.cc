@@ -12,6 +12,8 @@ constexpr uint64_t kLogBlockBytes = 32u << 10;
 constexpr uint64_t kLogHeaderBytes = 7;
 constexpr uint32_t kDatabaseIdTag = (1u << 13) + 1;
 constexpr uint32_t kLastSequenceTag = 4;
+constexpr uint32_t kFamilyTag = 200;
+constexpr uint32_t kDropFamilyTag = 202;
 
 void PutVarint(std::string* out, uint64_t value) {
   for (; value >= 0x80; value >>= 7) {
@@ -63,6 +65,15 @@ void AppendLastSequence(uint64_t file_bytes, uint64_t sequence,
   std::string edit;
   PutVarint(&edit, kLastSequenceTag);
   PutVarint(&edit, sequence);
+  AppendLogRecord(file_bytes, edit, out);
+}
+
+void AppendDroppedFamily(uint64_t file_bytes, uint32_t family_id,
+                         std::string* out) {
+  std::string edit;
+  PutVarint(&edit, kFamilyTag);
+  PutVarint(&edit, family_id);
+  PutVarint(&edit, kDropFamilyTag);
   AppendLogRecord(file_bytes, edit, out);
 }
 

@@ -17,4 +17,9 @@ void AppendDatabaseId(uint64_t file_bytes, const std::string& database_id,
 void AppendLastSequence(uint64_t file_bytes, uint64_t sequence,
                         std::string* out);
 
+// The same for an edit after which the column family is dropped. REQUIRES: it is
+// not 0, the family `default`, which RocksDB does not drop.
+void AppendDroppedFamily(uint64_t file_bytes, uint32_t family_id,
+                         std::string* out);
+
 }  // namespace sstferry

@@ -8,77 +8,12 @@
 namespace sstferry {
 namespace {
 
-constexpr double kGigabyte = 1e9;
-constexpr double kGigabitBytes = 1e9 / 8;
-constexpr uint32_t kLinkGigabits[] = {1, 10, 25};
-
-// A clone also brings what chunks leave behind.
-constexpr char kCloneBrings[] =
-    "a clone also brings obsolete versions and compaction debt";
-
-void FillSeconds(uint32_t lanes, MethodSummary* method) {
-  const double work = method->source_cpu_seconds / std::max(1u, lanes);
-  for (const uint32_t gigabits : kLinkGigabits) {
-    method->seconds[gigabits] = std::max(
-        work, static_cast<double>(method->bytes) / (gigabits * kGigabitBytes));
-  }
-}
-
-// Returns what moving the planned parts takes. A transfer lasts as long as the
-// link needs for its bytes, or its lanes for the source's work.
-MethodSummary EstimateChunks(const Plan& plan, uint64_t bytes) {
-  MethodSummary method;
-  method.method = "ingest";
-  for (const PlanItem& item : plan.items) {
-    method.files += item.file.empty() ? 0 : 1;
-  }
-  method.bytes = bytes;
-  method.source_cpu_seconds =
-      static_cast<double>(method.bytes) * kRebuiltCpuSeconds / kGigabyte;
-  FillSeconds(plan.opened.lanes, &method);
-  return method;
-}
-
-MethodSummary EstimateClone(const Plan& plan, uint64_t bytes) {
-  MethodSummary method;
-  method.method = "clone";
-  if (plan.clone.has_value()) {
-    method.files = plan.clone->files.size();
-  }
-  method.bytes = bytes;
-  method.source_cpu_seconds =
-      static_cast<double>(method.bytes) * kClonedCpuSeconds / kGigabyte;
-  FillSeconds(plan.opened.lanes, &method);
-  return method;
-}
-
-// `why_clone`: why a clone is cheaper; empty: it is not. REQUIRES:
-// summary->methods are ingest and clone.
-void Advise(const std::string& why_clone, Summary* summary) {
-  const MethodSummary& ingest = summary->methods.front();
-  const MethodSummary& clone = summary->methods.back();
-  std::string* const reason = &summary->advised_reason;
-  if (!clone.why_not.empty()) {
-    summary->advised_method = ingest.why_not.empty() ? "ingest" : "";
-    *reason = ingest.why_not.empty()
-                  ? "no clone: " + clone.why_not
-                  : "chunks: " + ingest.why_not + "; clone: " + clone.why_not;
-    return;
-  }
-  if (!ingest.why_not.empty() || !ingest.leaves_out.empty()) {
-    summary->advised_method = "clone";
-    *reason = "chunks cannot hold all that the database holds; " +
-              std::string(kCloneBrings);
-    return;
-  }
-  summary->advised_method = why_clone.empty() ? "ingest" : "clone";
-  *reason = !why_clone.empty()
-                ? why_clone
-                : "the new database is compacted; " + std::string(kCloneBrings);
-}
-
-const char* NameOf(PullMethod method) {
-  return method == PullMethod::kClone ? "clone" : "ingest";
+// Returns the part of the source's files that is live, as far as it said.
+double LiveShare(const std::optional<MethodSizes>& sizes) {
+  return sizes.has_value() && sizes->file_bytes > 0
+             ? std::min(1.0, static_cast<double>(sizes->chunk_bytes) /
+                                 static_cast<double>(sizes->file_bytes))
+             : 1;
 }
 
 }  // namespace
@@ -97,10 +32,15 @@ void MethodPlans::Take(PullMethod method, const rocksdb::Status& status,
     return;  // it did not come so far
   }
   if (method == PullMethod::kClone) {
-    clone_ = EstimateClone(plan, bytes_to_come);
+    clone_ = DescribeMethod(method, CostOfClone(bytes_to_come));
+    clone_->files = plan.clone.has_value() ? plan.clone->files.size() : 0;
     return;
   }
-  chunks_ = EstimateChunks(plan, bytes_to_come);
+  chunks_ = MethodSummary();
+  chunks_->bytes = bytes_to_come;
+  for (const PlanItem& item : plan.items) {
+    chunks_->files += item.file.empty() ? 0 : 1;
+  }
   if (plan.leaves_out && !plan.opened.notes.empty()) {
     chunks_->leaves_out = plan.opened.notes.front();
   }
@@ -108,8 +48,8 @@ void MethodPlans::Take(PullMethod method, const rocksdb::Status& status,
 }
 
 void MethodPlans::TakeWhyNot(PullMethod method, const std::string& why) {
-  MethodSummary none;
-  none.method = NameOf(method);
+  MethodSummary none = DescribeMethod(method, MethodCost());
+  none.seconds.clear();
   none.why_not = why;
   (method == PullMethod::kClone ? clone_ : chunks_) = std::move(none);
 }
@@ -134,15 +74,23 @@ void MethodPlans::FillItems(Summary* summary) const {
   }
 }
 
-void MethodPlans::FillSummary(Summary* summary) const {
+void MethodPlans::FillSummary(const std::optional<MethodSizes>& sizes,
+                              Summary* summary) const {
   FillItems(summary);
-  for (const std::optional<MethodSummary>& method : {chunks_, clone_}) {
-    if (method.has_value()) {
-      summary->methods.push_back(*method);
-    }
+  summary->methods.clear();
+  if (chunks_.has_value()) {
+    const uint64_t bytes = chunks_->bytes;
+    const MethodCost cost =
+        CostOfIngest({bytes, static_cast<uint64_t>(static_cast<double>(bytes) *
+                                                   LiveShare(sizes))});
+    MethodSummary chunks = DescribeMethod(PullMethod::kIngest, cost);
+    chunks.files = chunks_->files;
+    chunks.why_not = chunks_->why_not;
+    chunks.leaves_out = chunks_->leaves_out;
+    summary->methods.push_back(std::move(chunks));
   }
-  if (summary->methods.size() == 2) {
-    Advise(why_clone_, summary);
+  if (clone_.has_value()) {
+    summary->methods.push_back(*clone_);
   }
 }
 

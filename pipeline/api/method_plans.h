@@ -1,20 +1,16 @@
-// Collects what a plan tells of both methods: bytes, CPU time at the source,
-// seconds at some links, and which one is advised.
+// Collects what a plan tells of both methods: bytes, CPU time at the source, and
+// the cost at some links.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "pipeline/pull/method_rule.h"
 #include "pipeline/pull/plan_receiver.h"
 #include "sstferry/options.h"
 
 namespace sstferry {
-
-// CPU seconds of the source for 1e9 bytes of its files, without TLS and without
-// compression on the wire. Measured; docs/methods.md says on what.
-inline constexpr double kRebuiltCpuSeconds = 3.0;  // merged and built anew
-inline constexpr double kClonedCpuSeconds = 0.7;
 
 // Collects what the attempts of a pull that is only planned found out.
 // Threads: one at a time.
@@ -27,13 +23,12 @@ class MethodPlans {
             const Plan& plan, uint64_t bytes_to_come);
   // Records that there was no attempt by `method`, and why.
   void TakeWhyNot(PullMethod method, const std::string& why);
-  // After an attempt by PullMethod::kAuto that was refused only because a clone
-  // is cheaper, for that reason.
-  void set_why_clone(const std::string& why) { why_clone_ = why; }
   bool has(PullMethod method) const { return of(method).has_value(); }
 
-  // Sets items, methods, the advice, and the estimates of entries and bytes.
-  void FillSummary(Summary* summary) const;
+  // Sets items, methods, and the estimates of entries and bytes. `sizes`: what
+  // the source said, if it was asked.
+  void FillSummary(const std::optional<MethodSizes>& sizes,
+                   Summary* summary) const;
 
  private:
   const std::optional<MethodSummary>& of(PullMethod method) const {
@@ -43,7 +38,6 @@ class MethodPlans {
 
   std::optional<MethodSummary> chunks_;
   std::optional<MethodSummary> clone_;
-  std::string why_clone_;  // auto clones, because it is cheaper; empty: no
   Plan plan_;  // of chunks; empty: none came
 };
 

@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <system_error>
 
 #include "format/end_state.h"
 #include "pipeline/api/endpoint.h"
@@ -51,15 +49,6 @@ inline void FinishSummary(const rocksdb::Status& status,
 
 inline rocksdb::Status CancelledBeforeStart() {
   return MakeStatus(EndState::kCancelled, "stopped on request");
-}
-
-// Returns true if the options ask to refresh a database that is there, in
-// place. Otherwise a new one is made.
-inline bool RefreshesInPlace(const PullOptions& options) {
-  std::error_code error;
-  return options.mode == PullMode::kRefresh &&
-         std::filesystem::is_directory(options.target_dir, error) &&
-         !std::filesystem::is_empty(options.target_dir, error);
 }
 
 // Guards the worker while progress() and Cancel() may use it. A later worker

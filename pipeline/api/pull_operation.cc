@@ -7,7 +7,6 @@
 #include <chrono>
 
 #include "pipeline/api/endpoint.h"
-#include "pipeline/api/method_choice.h"
 #include "pipeline/api/method_plans.h"
 #include "pipeline/api/operation_parts.h"
 #include "pipeline/base/other_accounts.h"
@@ -15,6 +14,7 @@
 #include "pipeline/options/directories.h"
 #include "pipeline/pull/clone_target.h"
 #include "pipeline/pull/health.h"
+#include "pipeline/pull/method_rule.h"
 #include "pipeline/pull/puller.h"
 #include "pipeline/pull/seed_target.h"
 #include "pipeline/refresh/refresh.h"
@@ -25,6 +25,16 @@ namespace sstferry {
 namespace {
 
 using rocksdb::Status;
+
+// One attempt of a pull.
+struct Attempt {
+  // kAuto: as chunks, unless the rule or what these cannot hold says to clone.
+  PullMethod method = PullMethod::kAuto;
+  std::string reason;  // for Summary::method_reason
+  std::string note;    // for the operator; empty: none
+  // Discards what an earlier attempt of the same pull left.
+  bool starts_over = false;
+};
 
 // Tells how one attempt ended.
 struct Outcome {
@@ -49,16 +59,17 @@ class PullOperation : public Operation {
 
   Status Run(Summary* summary) override {
     started_ = Clock::now();
-    const MethodChoice choice = FirstChoice(options_);
-    Outcome outcome = Try(choice, summary);
+    known_ = MethodInputOf(options_);
+    known_.in_place = InPlace();
+    const Attempt first = FirstAttempt();
+    Outcome outcome = Try(first, summary);
     if (IsRefusedAsChunks(outcome.status)) {
-      outcome = choice.method == PullMethod::kAuto
-                    ? TryClone(outcome, summary)
-                    : Explain(outcome);
+      outcome = first.method == PullMethod::kAuto ? TryClone(outcome, summary)
+                                                  : Explain(outcome);
     }
     if (plans_) {
       PlanOtherMethod(&outcome);
-      methods_.FillSummary(summary);
+      methods_.FillSummary(known_.sizes, summary);
     }
     FinishSummary(outcome.status, outcome.place, summary);
     return outcome.status;
@@ -72,7 +83,30 @@ class PullOperation : public Operation {
 
  private:
   bool InPlace() const {
-    return replica_.db != nullptr || RefreshesInPlace(options_);
+    return replica_.db != nullptr || known_.in_place;
+  }
+
+  // Leaves to the attempt what depends on the source.
+  Attempt FirstAttempt() const {
+    const MethodDecision decision = DecideMethod(known_);
+    const bool is_certain = known_.in_place ||
+                            known_.asked != PullMethod::kAuto ||
+                            !known_.no_clone.empty() ||
+                            known_.unfinished == PullMethod::kClone;
+    Attempt attempt;
+    attempt.method = is_certain ? decision.method : PullMethod::kAuto;
+    attempt.reason = decision.reason;
+    return attempt;
+  }
+
+  // Returns the attempt that the rule gives after one that was refused.
+  Attempt NextAttempt() const {
+    const MethodDecision decision = DecideMethod(known_);
+    Attempt attempt;
+    attempt.method = decision.method;
+    attempt.reason = decision.reason;
+    attempt.starts_over = true;
+    return attempt;
   }
 
   // Plans the method, too, that the pull does not take, to compare both.
@@ -86,12 +120,12 @@ class PullOperation : public Operation {
         continue;
       }
       const std::string why =
-          method == PullMethod::kClone ? WhyNoClone(options_) : "";
+          method == PullMethod::kClone ? known_.no_clone : "";
       if (!why.empty()) {
         methods_.TakeWhyNot(method, why);
       } else if (planned && methods_.has(PullMethod::kClone) !=
                                 methods_.has(PullMethod::kIngest)) {
-        MethodChoice other;
+        Attempt other;
         other.method = method;
         Summary unused;
         const Outcome tried = Try(other, &unused);
@@ -105,35 +139,59 @@ class PullOperation : public Operation {
   // Tries a clone, after a refusal that is marked as one of chunks.
   Outcome TryClone(const Outcome& refused, Summary* summary) {
     Summary of_clone;
+    const std::string why = MessageOf(refused.status);
     const bool left_out = refused.clone_reason == CloneReason::kLeftOut;
-    const bool cheaper = refused.clone_reason == CloneReason::kCheaper;
-    Outcome outcome = Try(CloneInstead(refused.status, cheaper), &of_clone);
+    const bool by_rule = refused.clone_reason == CloneReason::kRule;
+    known_.unfinished.reset();
+    if (!by_rule) {
+      (left_out ? known_.left_out : known_.no_chunks) = why;
+    }
+    Attempt clone = NextAttempt();
+    if (!by_rule) {
+      clone.note = "clones the database, since chunks cannot hold all of it: " +
+                   why;
+    }
+    Outcome outcome = Try(clone, &of_clone);
     if (!IsRefusal(outcome.status)) {
       *summary = std::move(of_clone);
       return outcome;
     }
-    if (!left_out && !cheaper) {
+    if (!left_out && !by_rule) {
       return {WithoutClone(refused.status, MessageOf(outcome.status)),
               refused.place};
     }
     *summary = Summary();
-    outcome = Try(ChunksNevertheless(outcome.status, left_out), summary);
+    known_.no_clone = "a clone is refused: " + MessageOf(outcome.status);
+    Attempt chunks = NextAttempt();
+    if (left_out) {
+      chunks.note = "moves the database as chunks, which leave something out, "
+                    "since " + known_.no_clone;
+    }
+    outcome = Try(chunks, summary);
     return IsRefusedAsChunks(outcome.status) ? Explain(outcome) : outcome;
   }
 
   // Adds to a refusal why the attempt does not become a clone.
   Outcome Explain(const Outcome& refused) const {
+    const bool swap_would_clone = options_.mode == PullMode::kRefresh &&
+                                  WhyNoClone(options_.selection).empty();
     const std::string why =
         replica_.db != nullptr ? "the database is refreshed where it is open"
-        : SwapWouldClone(options_)
-            ? WhyNoClone(options_) + "; run: " + ReplaceCommand(options_)
+        : swap_would_clone
+            ? known_.no_clone + "; run: " + ReplaceCommand(options_)
         : options_.method == PullMethod::kIngest
             ? "--method ingest was asked for; without --method, a clone is tried"
-            : WhyNoClone(options_);
+            : known_.no_clone;
     return {WithoutClone(refused.status, why), refused.place};
   }
 
-  Outcome Try(const MethodChoice& choice, Summary* summary) {
+  // Returns `refusal` with the reason why no clone was made instead.
+  static Status WithoutClone(const Status& refusal, const std::string& why) {
+    return MakeStatus(EndStateOf(refusal),
+                      MessageOf(refusal) + "; no clone instead: " + why);
+  }
+
+  Outcome Try(const Attempt& attempt, Summary* summary) {
     std::unique_ptr<Endpoint> endpoint;
     Outcome outcome = {CheckApartFromSource(
                            options_, TargetDirectories(options_, replica_.db)),
@@ -145,21 +203,20 @@ class PullOperation : public Operation {
     if (!outcome.status.ok()) {
       return outcome;
     }
-    Puller puller(OptionsOf(choice, endpoint->name()), endpoint->dialer(),
+    Puller puller(OptionsOf(attempt, endpoint->name()), endpoint->dialer(),
                   [this](const TargetInputs& inputs) {
                     return MakeTarget(inputs);
                   },
                   plans_);
-    puller.ExplainMethod(choice.reason, choice.note);
+    puller.ExplainMethod(known_, attempt.reason, attempt.note);
     const bool starts = slot_.Set(&puller);
     slot_.ApplyMaxRate(max_rate_bytes_per_sec_);
     outcome.status = starts ? puller.Run(summary) : CancelledBeforeStart();
     outcome.place = puller.place();
     outcome.clone_reason = puller.clone_reason();
-    if (plans_ && outcome.clone_reason == CloneReason::kCheaper) {
-      methods_.set_why_clone(MessageOf(outcome.status));
-    } else if (plans_) {
-      methods_.Take(choice.method, outcome.status,
+    known_.sizes = puller.method_input().sizes;
+    if (plans_ && outcome.clone_reason != CloneReason::kRule) {
+      methods_.Take(attempt.method, outcome.status,
                     outcome.clone_reason == CloneReason::kLeftOut,
                     puller.plan(), puller.BytesToCome());
     }
@@ -167,12 +224,12 @@ class PullOperation : public Operation {
     return outcome;
   }
 
-  PullOptions OptionsOf(const MethodChoice& choice,
+  PullOptions OptionsOf(const Attempt& attempt,
                         const std::string& source_name) const {
     PullOptions options = options_;
     options.source.name = source_name;
-    options.method = choice.method;
-    options.restart = options.restart || choice.starts_over;
+    options.method = attempt.method;
+    options.restart = options.restart || attempt.starts_over;
     if (options.deadline.count() > 0) {
       const auto passed =
           std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() -
@@ -196,6 +253,7 @@ class PullOperation : public Operation {
   const PullOptions options_;
   const bool plans_;
   const OpenReplica replica_;
+  MethodInput known_;  // for the choice of the method
   Clock::time_point started_;  // of Run()
   std::atomic<uint64_t> max_rate_bytes_per_sec_;
   WorkerSlot<Puller> slot_;

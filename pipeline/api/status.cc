@@ -94,7 +94,7 @@ class Query : public StatusQuery {
     for (size_t i = 0; status.ok() && i < names.size(); ++i) {
       FactsReply facts;
       if (tells) {
-        status = session->AskFacts({names[i]}, &facts);
+        status = session->AskFacts({names[i], {}, false}, &facts);
       } else {
         facts.problem = session->source().software +
                         " at the source tells only the names";

@@ -21,7 +21,7 @@ class VerifyOperation : public Operation {
 
   Status Run(Summary* summary) override {
     Outcome outcome;
-    if (IsWhole()) {
+    if (HasAllKeys()) {
       outcome = Compare(ComparedAs::kFiles, summary);
     }
     if (!outcome.compared && !Ends(outcome.status)) {
@@ -49,9 +49,8 @@ class VerifyOperation : public Operation {
     bool compared = false;  // or there is no use in another way
   };
 
-  bool IsWhole() const {
-    return options_.selection.families.empty() &&
-           options_.selection.interval == KeyInterval();
+  bool HasAllKeys() const {
+    return options_.selection.interval == KeyInterval();
   }
 
   // Returns true if sides that could not be compared as files cannot be asked

@@ -195,6 +195,26 @@ void AddVerify(const Summary& summary, ordered_json* out) {
   json["repair"] = summary.repair;
 }
 
+ordered_json Methods(const Summary& summary) {
+  ordered_json methods = ordered_json::array();
+  for (const MethodSummary& method : summary.methods) {
+    ordered_json seconds = ordered_json::object();
+    for (const auto& [gigabits, needed] : method.seconds) {
+      seconds[std::to_string(gigabits)] = needed;
+    }
+    methods.push_back(
+        {{"method", method.method},
+         {"possible", method.why_not.empty()},
+         {"why_not", method.why_not},
+         {"leaves_out", method.leaves_out},
+         {"files", method.files},
+         {"bytes", method.bytes},
+         {"source_cpu_seconds", method.source_cpu_seconds},
+         {"seconds_at_gbits", seconds}});
+  }
+  return methods;
+}
+
 void AddPlan(const Summary& summary, ordered_json* out) {
   ordered_json& json = *out;
   json["items"] = ordered_json::array();
@@ -207,24 +227,6 @@ void AddPlan(const Summary& summary, ordered_json* out) {
                              {"action", item.action},
                              {"reason", item.reason}});
   }
-  json["methods"] = ordered_json::array();
-  for (const MethodSummary& method : summary.methods) {
-    ordered_json seconds = ordered_json::object();
-    for (const auto& [gigabits, needed] : method.seconds) {
-      seconds[std::to_string(gigabits)] = needed;
-    }
-    json["methods"].push_back(
-        {{"method", method.method},
-         {"possible", method.why_not.empty()},
-         {"why_not", method.why_not},
-         {"leaves_out", method.leaves_out},
-         {"files", method.files},
-         {"bytes", method.bytes},
-         {"source_cpu_seconds", method.source_cpu_seconds},
-         {"seconds_at_gbits", seconds}});
-  }
-  json["advised_method"] = summary.advised_method;
-  json["advised_reason"] = summary.advised_reason;
   json["needed_bytes"] = summary.needed_bytes;
   json["free_bytes"] = summary.free_bytes;
   json["served_names"] = summary.served_names;
@@ -272,6 +274,7 @@ std::string SummaryToJson(const Summary& summary, const std::string& command) {
   json["mode"] = summary.mode;
   json["method"] = summary.method;
   json["method_reason"] = summary.method_reason;
+  json["methods"] = Methods(summary);
   json["for_rocksdb"] = summary.for_rocksdb;
   json["opens_since"] = summary.opens_since;
   json["opens_because"] = summary.opens_because;

@@ -490,6 +490,12 @@ Status LoadOptionsText(const std::string& text, DBOptions* database,
   return s;
 }
 
+std::optional<std::string> FamilyOfSection(const std::string& line) {
+  const std::string bare = OptionLineText(line);
+  return bare.starts_with('[') ? std::optional(ParseSection(bare).argument)
+                               : std::nullopt;
+}
+
 bool IsNullObject(const Slice& value) {
   return value.empty() || value == "nullptr" || value == "{}";
 }

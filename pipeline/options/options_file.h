@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,10 @@ struct DatabaseDescription {
     const std::string& text, rocksdb::DBOptions* database,
     std::vector<rocksdb::ColumnFamilyDescriptor>* families,
     std::shared_ptr<rocksdb::Cache>* cache);
+
+// Returns the column family that a line begins a section of, such as
+// [CFOptions "users"]; empty for sections of no family. nullopt: it begins none.
+std::optional<std::string> FamilyOfSection(const std::string& line);
 
 // Returns true for the spellings of "no object" in OPTIONS files.
 bool IsNullObject(const rocksdb::Slice& value);

@@ -94,15 +94,23 @@ std::string ReplicaLine(const std::string& line, const RocksDbRelease& source,
 }  // namespace
 
 std::string ReplicaOptionsText(const std::string& source_text,
-                               const RocksDbRelease& application) {
+                               const RocksDbRelease& application,
+                               const std::vector<std::string>& families) {
   const RocksDbRelease source = WriterOf(source_text);
+  bool is_kept = true;
   std::string text;
   if (application.is_known() && application < source) {
     text = kMadeForComment + ReleaseNumbers(application) + "\n";
   }
   ForEachLine(source_text, [&](const std::string& line) {
+    const std::optional<std::string> family = FamilyOfSection(line);
+    if (family.has_value()) {
+      is_kept = family->empty() || families.empty() ||
+                std::find(families.begin(), families.end(), *family) !=
+                    families.end();
+    }
     // A replica that is a source has a comment of its own.
-    if (!line.starts_with(kMadeForComment)) {
+    if (is_kept && !line.starts_with(kMadeForComment)) {
       text += ReplicaLine(line, source, application);
     }
   });

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "format/release.h"
 #include "rocksdb/env.h"
@@ -18,9 +19,11 @@ namespace sstferry {
 // release: as that which wrote the file, or, if it is older, in a comment.
 // The text for an older application lacks the names and values that came after
 // it. Those that nobody here knows stay: RocksDB ignores them in files of a
-// later release, if it is asked to.
+// later release, if it is asked to. Of `families` alone, if there are any: the
+// replica has no others.
 std::string ReplicaOptionsText(const std::string& source_text,
-                               const RocksDbRelease& application);
+                               const RocksDbRelease& application,
+                               const std::vector<std::string>& families = {});
 
 // Reads the newest OPTIONS file of the database in `dir`. Another process may
 // replace it meanwhile.

@@ -35,11 +35,13 @@ Status Bad(const std::string& what) {
 class Finisher {
  public:
   Finisher(const CloneLayout& layout, bool keep_identity,
-           const RocksDbRelease& application, rocksdb::FileSystem* file_system,
-           FinishedClone* finished)
+           const RocksDbRelease& application,
+           const std::vector<std::string>& families,
+           rocksdb::FileSystem* file_system, FinishedClone* finished)
       : layout_(layout),
         keep_identity_(keep_identity),
         application_(application),
+        families_(families),
         file_system_(file_system),
         finished_(finished) {
     for (const CloneFile& file : layout_.files()) {
@@ -72,9 +74,15 @@ class Finisher {
   [[nodiscard]] Status SetTimes();
   [[nodiscard]] Status WriteOptions();
   [[nodiscard]] Status WriteIdentity();
+  std::string Edits(uint64_t bytes) const;
   [[nodiscard]] Status WriteManifest();
   [[nodiscard]] Status Expect(CloneFileKind kind, uint64_t number,
                               uint64_t bytes, std::set<uint64_t>* named) const;
+  bool IsKept(const ManifestFamily& family) const {
+    return families_.empty() ||
+           std::find(families_.begin(), families_.end(), family.name) !=
+               families_.end();
+  }
   bool takes_new_id() const {
     return !keep_identity_ &&
            (!manifest_.state().database_id.empty() ||
@@ -84,6 +92,7 @@ class Finisher {
   const CloneLayout& layout_;
   const bool keep_identity_;
   const RocksDbRelease application_;
+  const std::vector<std::string>& families_;
   rocksdb::FileSystem* const file_system_;
   FinishedClone* const finished_;
   std::unordered_map<uint64_t, const CloneFile*> by_number_;
@@ -179,7 +188,7 @@ Status Finisher::CheckFiles() {
   std::set<uint64_t> named;
   Status status;
   for (const auto& [id, family] : manifest_.state().families) {
-    if (status.ok()) status = CheckFamily(family, &named);
+    if (status.ok() && IsKept(family)) status = CheckFamily(family, &named);
   }
   for (const CloneFile& file : layout_.files()) {
     const bool data = file.kind == CloneFileKind::kTable ||
@@ -243,7 +252,7 @@ Status Finisher::WriteOptions() {
   }
   return WriteDurably(file_system_,
                       layout_.db_dir() + "/" + CloneFileName(*file),
-                      ReplicaOptionsText(text, application_));
+                      ReplicaOptionsText(text, application_, families_));
 }
 
 // Two databases with one id that diverge would be taken for one.
@@ -273,16 +282,31 @@ Status Finisher::WriteIdentity() {
   return status;
 }
 
-// With another id of the database, and with a last sequence of 1 where the
-// source's is 0 (pipeline/pull/first_sequence.h), behind the last
-// record: a torn one there is of no use.
+// Returns edits that follow a MANIFEST of so many bytes: another id of the
+// database, a last sequence of 1 where the source's is 0
+// (pipeline/pull/first_sequence.h), and the end of each family that was not
+// chosen.
+std::string Finisher::Edits(uint64_t bytes) const {
+  const ManifestState& state = manifest_.state();
+  std::string edits;
+  for (const auto& [id, family] : state.families) {
+    if (!IsKept(family)) {
+      AppendDroppedFamily(bytes + edits.size(), id, &edits);
+    }
+  }
+  if (takes_new_id() && !state.database_id.empty()) {
+    AppendDatabaseId(bytes + edits.size(), finished_->database_id, &edits);
+  }
+  if (state.last_sequence == 0 && !finished_->levels.empty()) {
+    AppendLastSequence(bytes + edits.size(), 1, &edits);
+  }
+  return edits;
+}
+
+// With edits behind the last record: a torn one there is of no use.
 Status Finisher::WriteManifest() {
   const CloneFile& file = *layout_.Find(CloneFileKind::kManifest);
-  const bool takes_id =
-      takes_new_id() && !manifest_.state().database_id.empty();
-  const bool takes_sequence =
-      manifest_.state().last_sequence == 0 && !finished_->levels.empty();
-  const bool append = takes_id || takes_sequence;
+  const std::string edits = Edits(manifest_end_);
   std::unique_ptr<FileSource> source;
   Status status =
       FileSource::Open(file_system_, layout_.PathOf(file), &source);
@@ -295,7 +319,7 @@ Status Finisher::WriteManifest() {
   if (!status.ok()) {
     return WithContext(status, EndStateOf(status), "write " + path);
   }
-  const uint64_t bytes = append ? manifest_end_ : file.bytes;
+  const uint64_t bytes = edits.empty() ? file.bytes : manifest_end_;
   std::string scratch;
   for (uint64_t at = 0; at < bytes && status.ok();) {
     const size_t n =
@@ -305,14 +329,7 @@ Status Finisher::WriteManifest() {
     if (status.ok()) status = out->Append(piece, IOOptions(), nullptr);
     at += n;
   }
-  if (status.ok() && append) {
-    std::string edits;
-    if (takes_id) {
-      AppendDatabaseId(bytes, finished_->database_id, &edits);
-    }
-    if (takes_sequence) {
-      AppendLastSequence(bytes + edits.size(), 1, &edits);
-    }
+  if (status.ok() && !edits.empty()) {
     status = out->Append(edits, IOOptions(), nullptr);
   }
   if (status.ok()) status = out->Fsync(IOOptions(), nullptr);
@@ -324,10 +341,12 @@ Status Finisher::WriteManifest() {
 
 Status FinishClone(const CloneLayout& layout, bool keep_identity,
                    const RocksDbRelease& application,
+                   const std::vector<std::string>& families,
                    rocksdb::FileSystem* file_system,
                    FinishedClone* finished) {
   *finished = FinishedClone();
-  return Finisher(layout, keep_identity, application, file_system, finished)
+  return Finisher(layout, keep_identity, application, families, file_system,
+                  finished)
       .Run();
 }
 

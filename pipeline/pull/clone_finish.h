@@ -27,12 +27,15 @@ struct FinishedClone {
 // `file_system` makes it. May be called again after a crash at any point.
 // `keep_identity`: the clone is to be the database that it is a clone of.
 // `application`: the release that will open it; its OPTIONS say so
-// (replica_options.h).
+// (replica_options.h). `families`: the clone is of these, and the others of the
+// MANIFEST are dropped; empty: of all.
 //   kCorrupt       the MANIFEST names other files than came, or is damaged
 //   kIncompatible  the MANIFEST has records that sstferry does not know
 [[nodiscard]] rocksdb::Status FinishClone(const CloneLayout& layout,
                                           bool keep_identity,
                                           const RocksDbRelease& application,
+                                          const std::vector<std::string>&
+                                              families,
                                           rocksdb::FileSystem* file_system,
                                           FinishedClone* finished);
 

@@ -10,6 +10,7 @@
 #include "pipeline/disk/durable.h"
 #include "pipeline/pull/earlier_files.h"
 #include "pipeline/pull/file_check.h"
+#include "pipeline/pull/method_rule.h"
 #include "pipeline/pull/plan_options.h"
 #include "pipeline/pull/unit_store.h"
 #include "rocksdb/comparator.h"
@@ -27,13 +28,9 @@ CloneTarget::CloneTarget(const TargetInputs& inputs)
 Status CloneTarget::ReadExisting(
     WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,
     FoundTarget* found) {
-  const PullOptions& asked = options();
-  const bool all = asked.selection.families.empty() &&
-                   asked.selection.interval == KeyInterval();
-  if (!all) {
-    return MakeStatus(EndState::kRefused,
-                      "a clone has all column families and all keys in the "
-                      "source's own files: expected no selection");
+  const std::string why = WhyNoClone(options().selection);
+  if (!why.empty()) {
+    return MakeStatus(EndState::kRefused, why);
   }
   return NewDirectoryTarget::ReadExisting(use, disk, found);
 }
@@ -328,7 +325,8 @@ std::unique_ptr<ChunkStore> CloneTarget::MakeStore(JournalFile* journal) {
 
 Status CloneTarget::Finish() {
   Status status = FinishClone(*layout_, options().keep_identity,
-                              ApplicationOf(plan()), last_files(),
+                              ApplicationOf(plan()),
+                              options().selection.families, last_files(),
                               &finished_);
   if (status.ok()) {
     status = CheckFamilyNames();

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <set>
 
-#include "pipeline/base/last_transfer.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/disk/free_space.h"
 #include "pipeline/disk/target_directories.h"
@@ -29,11 +28,6 @@ bool IsDamage(const Status& status) {
 }
 
 }  // namespace
-
-bool MayCloneCompacted(const PullOptions& options) {
-  return options.mode == PullMode::kPull && !options.latest_snapshot &&
-         !options.snapshot_of.has_value();
-}
 
 PullOpener::PullOpener(const PullOptions* options, Plan* plan,
                        LaneShared* lanes, SourceLink* link,
@@ -190,7 +184,7 @@ Status PullOpener::OpenSession(SnapshotUse use) {
     return status;
   }
   if (use == SnapshotUse::kNew) {
-    status = CheckNoCheaperClone();
+    status = CheckRule();
     if (!status.ok()) {
       return status;
     }
@@ -251,33 +245,38 @@ Status PullOpener::CheckNothingLeftOut() {
                                       : notes.front());
 }
 
-Status PullOpener::CheckNoCheaperClone() {
-  if (options().method != PullMethod::kAuto || work_->is_resuming() ||
-      (link_->session()->source().features & kFeatureClone) == 0) {
+Status PullOpener::AskSizes() {
+  SourceSession* const session = link_->session();
+  constexpr uint64_t kNeeded = kFeatureClone | kFeatureFacts;
+  method_.has_asked = true;
+  if ((session->source().features & kNeeded) != kNeeded) {
     return Status::OK();
   }
-  std::string why;
-  LastTransfer last;
-  if (IsSwap(options()) && ReadLastTransfer(options().target_dir, &last) &&
-      last.method == "clone") {
-    why =
-        "the replica is a clone, and stays one: a swap sends only the files "
-        "that it lacks";
-  } else if (MayCloneCompacted(options()) &&
-             (link_->session()->source().features & kFeatureFacts) != 0) {
-    FactsReply facts;
-    RETURN_IF_ERROR(
-        link_->session()->AskFacts({options().source.name}, &facts));
-    if (facts.is_compacted) {
-      why = "the source's database is compacted, and so is a clone of it";
-    }
+  FactsReply facts;
+  const Status status = session->AskFacts(
+      {options().source.name, options().selection.families, true}, &facts);
+  if (status.ok()) {
+    method_.sizes = MethodSizes{facts.bytes, facts.chunk_bytes};
   }
-  if (why.empty()) {
+  return status;
+}
+
+Status PullOpener::CheckRule() {
+  if (options().method != PullMethod::kAuto || work_->is_resuming()) {
+    return Status::OK();
+  }
+  MethodDecision decision = DecideMethod(method_);
+  if (decision.method == PullMethod::kAuto) {
+    RETURN_IF_ERROR(AskSizes());
+    decision = DecideMethod(method_);
+  }
+  report_->ExplainMethod(decision.reason, method_.sizes);
+  if (decision.method == PullMethod::kIngest) {
     return Status::OK();
   }
   link_->End(Status::OK(), {});
-  clone_reason_ = CloneReason::kCheaper;
-  return RefuseAsChunks(EndState::kRefused, why);
+  clone_reason_ = CloneReason::kRule;
+  return RefuseAsChunks(EndState::kRefused, decision.reason);
 }
 
 // Asks the source which database it has. What has come is finished without the
@@ -289,7 +288,7 @@ Status PullOpener::CheckStillSource() {
   Status asked = link_->Connect();
   if (asked.ok() &&
       (link_->session()->source().features & kFeatureFacts) != 0) {
-    asked = link_->session()->AskFacts({options().source.name}, &facts);
+    asked = link_->session()->AskFacts({options().source.name, {}, false}, &facts);
   }
   link_->Drop(asked);
   link_->Tolerate(SourceLink::Tolerated::kNothing);

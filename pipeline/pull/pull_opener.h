@@ -13,6 +13,7 @@
 #include "pipeline/disk/space_gate.h"
 #include "pipeline/pull/exchange.h"
 #include "pipeline/pull/first_failure.h"
+#include "pipeline/pull/method_rule.h"
 #include "pipeline/pull/pull_compression.h"
 #include "pipeline/pull/pull_reporter.h"
 #include "pipeline/pull/lane_shared.h"
@@ -24,15 +25,11 @@
 
 namespace sstferry {
 
-// Returns true if PullMethod::kAuto clones a database that is compacted: into a
-// new directory, and with a snapshot of its own.
-bool MayCloneCompacted(const PullOptions& options);
-
 // Tells why a pull by PullMethod::kAuto refused to begin with chunks.
 enum class CloneReason {
   kNone,
   kLeftOut,  // chunks would leave something out
-  kCheaper,  // chunks hold it, too, but a clone is cheaper
+  kRule,     // chunks hold it, too, but the rule says to clone
 };
 
 // Ownership: borrows all it gets.
@@ -45,6 +42,11 @@ class PullOpener {
              SourceLink* link, FirstFailure* failure, PullReporter* report,
              PullTarget* target, PullWorkspace* work, Exchange* exchange,
              PullCompression* compression);
+
+  // Sets what is known for the choice of the method. Before all others.
+  void SetMethodInput(const MethodInput& input) { method_ = input; }
+  // Returns the same, with what the source said.
+  const MethodInput& method_input() const { return method_; }
 
   // --- once each, in this order ----------------------------------------------
   // Opens the workspace, completes what an earlier run left half done, and
@@ -89,10 +91,10 @@ class PullOpener {
   // Refuses, with the mark of chunks, what a clone holds more of: it is asked
   // for first.
   [[nodiscard]] rocksdb::Status CheckNothingLeftOut();
-  // Refuses in the same way if a clone is cheaper: of a replica that a swap is
-  // to replace and that is a clone, or, if MayCloneCompacted(), of a compacted
-  // source. Asks before a snapshot is taken; ends the link with the refusal.
-  [[nodiscard]] rocksdb::Status CheckNoCheaperClone();
+  // Refuses in the same way if the rule says to clone (method_rule.h). Asks
+  // before a snapshot is taken; ends the link with the refusal.
+  [[nodiscard]] rocksdb::Status CheckRule();
+  [[nodiscard]] rocksdb::Status AskSizes();
   OpenRequest MakeRequest(SnapshotUse use) const;
   // Announces what is in the journal: no source is needed.
   void UsePlanOfJournal();
@@ -126,6 +128,7 @@ class PullOpener {
   PullWorkspace* const work_;
   Exchange* const exchange_;
   PullCompression* const compression_;
+  MethodInput method_;
   OpenRequest asked_;  // what *plan_ answers
   bool resumes_exchange_ = false;
   CloneReason clone_reason_ = CloneReason::kNone;

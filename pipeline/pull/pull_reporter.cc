@@ -63,11 +63,9 @@ void PullReporter::Say(const std::string& note) {
 }
 
 void PullReporter::ExplainMethod(const std::string& reason,
-                                 const std::string& note) {
+                                 const std::optional<MethodSizes>& sizes) {
   method_reason_ = reason;
-  if (!note.empty()) {
-    Say(note);
-  }
+  method_sizes_ = sizes;
 }
 
 void PullReporter::SetPhase(const char* phase) {
@@ -161,6 +159,12 @@ void PullReporter::FillSummary(Summary* summary) const {
   FillCounters(summary);
   summary->method = "ingest";
   summary->method_reason = method_reason_;
+  if (method_sizes_.has_value()) {
+    summary->methods = {
+        DescribeMethod(PullMethod::kIngest, CostOfIngest(*method_sizes_)),
+        DescribeMethod(PullMethod::kClone,
+                       CostOfClone(method_sizes_->file_bytes))};
+  }
   summary->for_rocksdb = plan.opened.application;
   summary->opens_since = plan.opened.opens_since;
   summary->opens_because = plan.opened.opens_because;

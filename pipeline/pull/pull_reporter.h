@@ -6,11 +6,13 @@
 #include <chrono>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "format/plan.h"
 #include "pipeline/pull/lane_shared.h"
+#include "pipeline/pull/method_rule.h"
 #include "pipeline/pull/source_link.h"
 #include "sstferry/options.h"
 
@@ -52,8 +54,9 @@ class PullReporter {
   // Tells that a verify reads all of it once more.
   void ExpectVerify() { expects_verify_ = true; }
   void CountVerified(uint64_t bytes) { verified_bytes_ += bytes; }
-  // Says why this method was taken, for the summary; `note` may be empty.
-  void ExplainMethod(const std::string& reason, const std::string& note);
+  // Says why this method was taken, for the summary.
+  void ExplainMethod(const std::string& reason,
+                     const std::optional<MethodSizes>& sizes);
 
   // --- facts for the summary -------------------------------------------------
   void AddSeconds(TimedStep step, double seconds) {
@@ -95,6 +98,7 @@ class PullReporter {
   const std::string started_at_;
   std::vector<std::string> notes_;
   std::string method_reason_;
+  std::optional<MethodSizes> method_sizes_;
   Totals received_;
   Stats source_stats_;
   bool verified_ = false;

@@ -59,10 +59,16 @@ class Puller {
          const PullTargetFactory& make_target, bool plans = false);
   ~Puller();
 
-  // Says why options.method was chosen; `note` may be empty. Before Run().
-  void ExplainMethod(const std::string& reason, const std::string& note) {
-    report_.ExplainMethod(reason, note);
+  // Says what options.method was chosen by, and why; `note` for the operator
+  // may be empty. Before Run().
+  void ExplainMethod(const MethodInput& input, const std::string& reason,
+                     const std::string& note) {
+    opener_.SetMethodInput(input);
+    report_.ExplainMethod(reason, input.sizes);
+    if (!note.empty()) report_.Say(note);
   }
+  // Returns that, with what the source said.
+  const MethodInput& method_input() const { return opener_.method_input(); }
   // Returns why chunks were refused, after a refusal that is marked as one of
   // chunks.
   CloneReason clone_reason() const { return opener_.clone_reason(); }

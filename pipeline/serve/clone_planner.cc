@@ -4,6 +4,8 @@
 
 #include "format/limits.h"
 #include "format/options_line.h"
+#include "pipeline/snapshot/chunk_estimate.h"
+#include "rocksdb/db.h"
 
 namespace sstferry {
 namespace {
@@ -64,11 +66,16 @@ Status DescribeFamilies(const Snapshot& snapshot, TransferPlan* plan) {
 }  // namespace
 
 Status CheckCloneRequest(const OpenRequest& request) {
-  const bool all = request.families.empty() && !request.interval.begin &&
-                   !request.interval.end;
-  return all ? Status::OK()
+  if (request.interval.begin || request.interval.end) {
+    return MakeStatus(EndState::kRefused, "a clone is of all keys");
+  }
+  // A verify makes no database.
+  return IsAmong(request.families, rocksdb::kDefaultColumnFamilyName) ||
+                 request.purpose == Purpose::kVerify
+             ? Status::OK()
              : MakeStatus(EndState::kRefused,
-                          "a clone is of all column families and all keys");
+                          "a clone has the column family 'default', which "
+                          "RocksDB drops from no database");
 }
 
 Status PlanClone(const Snapshot& snapshot, const OpenRequest& request,

@@ -8,8 +8,8 @@
 
 namespace sstferry {
 
-// Refuses what a clone cannot be, before a snapshot is taken: of selected
-// column families or keys, or for anything but a pull.
+// Refuses what a clone cannot be, before a snapshot is taken: of some keys, or
+// without the column family `default`.
 [[nodiscard]] rocksdb::Status CheckCloneRequest(const OpenRequest& request);
 
 // Fills the plan. REQUIRES: snapshot.files() is not null.

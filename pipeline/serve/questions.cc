@@ -62,7 +62,7 @@ Status TellFacts(const SessionHost& host, const Frame& frame,
   return status.ok()
              ? channel->SendMessage(
                    FrameType::kFactsReply,
-                   FactsOf(database, host.options->snapshot_dir))
+                   FactsOf(database, request, host.options->snapshot_dir))
              : status;
 }
 

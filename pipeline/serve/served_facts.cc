@@ -9,13 +9,17 @@
 
 namespace sstferry {
 
-FactsReply FactsOf(ServedDatabase database, const std::string& snapshot_dir) {
+FactsReply FactsOf(ServedDatabase database, const FactsRequest& request,
+                   const std::string& snapshot_dir) {
   if (database.db != nullptr) {
     database.directory = database.db->GetName();
   }
   DatabaseFacts facts;
   const rocksdb::Status status =
-      DescribeDatabase(database, snapshot_dir, &facts);
+      DescribeDatabase(database,
+                       {snapshot_dir, request.families,
+                        request.estimates_chunks},
+                       &facts);
   FactsReply reply;
   if (!status.ok()) {
     reply.problem = MessageOf(status);
@@ -26,7 +30,7 @@ FactsReply FactsOf(ServedDatabase database, const std::string& snapshot_dir) {
   reply.files = facts.files;
   reply.bytes = facts.bytes;
   reply.sequence = facts.sequence;
-  reply.is_compacted = facts.is_compacted;
+  reply.chunk_bytes = facts.chunk_bytes;
   if (facts.database_id.size() <= kMaxIdentifierBytes) {
     reply.database_id = facts.database_id;
   }

@@ -9,6 +9,7 @@
 namespace sstferry {
 
 // Looks at it now; `snapshot_dir` as in ServeOptions.
-FactsReply FactsOf(ServedDatabase database, const std::string& snapshot_dir);
+FactsReply FactsOf(ServedDatabase database, const FactsRequest& request,
+                   const std::string& snapshot_dir);
 
 }  // namespace sstferry

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "pipeline/snapshot/chunk_estimate.h"
 #include "pipeline/snapshot/retained_snapshots.h"
 #include "pipeline/snapshot/private_dir.h"
 #include "pipeline/snapshot/snapshot_manifest.h"
@@ -19,9 +20,6 @@ using rocksdb::Status;
 // An owner that replaces its MANIFEST does so in less time.
 constexpr std::chrono::milliseconds kMostWait{2'000};
 constexpr std::chrono::milliseconds kFactsPause{5};
-// Above this share of a database's bytes in tables of the last level it counts
-// as compacted. RocksDB's leveled compaction alone keeps it at about 90 %.
-constexpr double kCompactedShare = 0.95;
 
 Status ReadManifest(ManifestTail* manifest) {
   const auto end = std::chrono::steady_clock::now() + kMostWait;
@@ -68,8 +66,7 @@ Status CheckSnapshotParent(const std::string& directory,
 }  // namespace
 
 Status DescribeDatabase(const ServedDatabase& database,
-                        const std::string& snapshot_dir,
-                        DatabaseFacts* facts) {
+                        const FactsOptions& asked, DatabaseFacts* facts) {
   std::string directory;
   Status status = ResolveDatabase(database.directory, &directory);
   ManifestTail manifest(directory);
@@ -89,7 +86,8 @@ Status DescribeDatabase(const ServedDatabase& database,
   }
   if (status.ok()) {
     status = CheckSnapshotParent(directory,
-                                 SnapshotParent(directory, snapshot_dir));
+                                 SnapshotParent(directory,
+                                                asked.snapshot_dir));
   }
   if (!status.ok()) {
     return status;
@@ -99,22 +97,24 @@ Status DescribeDatabase(const ServedDatabase& database,
   facts->sequence = manifest.state().last_sequence;
   facts->written_seconds =
       std::max(WrittenSeconds(directory), WrittenSeconds(wals));
-  uint64_t compacted_bytes = 0;
   for (const auto& [id, family] : manifest.state().families) {
+    if (!IsAmong(asked.families, family.name)) {
+      continue;
+    }
     ++facts->families;
     facts->files += family.files.size() + family.blobs.size();
     for (const auto& [number, file] : family.files) {
       facts->bytes += file.bytes;
-      compacted_bytes += file.largest_sequence == 0 ? file.bytes : 0;
     }
     for (const auto& [number, blob] : family.blobs) {
       facts->bytes += blob.total_bytes;
     }
   }
-  facts->is_compacted =
-      facts->bytes != 0 &&
-      static_cast<double>(compacted_bytes) >=
-          kCompactedShare * static_cast<double>(facts->bytes);
+  if (asked.estimates_chunks) {
+    facts->chunk_bytes =
+        EstimateChunkBytes(directory, manifest.state(),
+                           OptionsText(options.TextFor({})), asked.families);
+  }
   return status;
 }
 

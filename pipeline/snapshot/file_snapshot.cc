@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <system_error>
 
 #include "format/coding.h"
@@ -95,9 +96,11 @@ Status FileSnapshot::Describe(const SnapshotOptions& options) {
   WalContents wals;
   Status status = ListFiles();
   if (status.ok()) status = manifest.Follow(&unused);
-  if (status.ok()) status = ReadManifest(manifest);
+  ManifestState kept = manifest.state();
+  if (status.ok()) status = KeepFamilies(options.families, &kept);
+  if (status.ok()) status = ReadManifest(manifest, kept);
   if (status.ok()) status = CheckNotStopped(options);
-  if (status.ok()) status = ReadTables(manifest.state());
+  if (status.ok()) status = ReadTables(kept);
   if (status.ok()) status = CheckNotStopped(options);
   if (status.ok()) status = ReadWals(&wals);
   if (status.ok()) {
@@ -106,8 +109,46 @@ Status FileSnapshot::Describe(const SnapshotOptions& options) {
   if (!status.ok()) {
     return status;
   }
-  TellContent(manifest.state(), wals);
+  TellContent(kept, wals);
+  if (kept.families.size() < manifest.state().families.size() &&
+      counters_.wal_bytes_copied > 0) {
+    notes_.push_back(
+        "the WALs of a database are of all its column families: those of the "
+        "clone may hold keys and values of families that were not chosen, "
+        "until RocksDB has flushed and removed them");
+  }
   return Status::OK();
+}
+
+// Drops nothing that no family has: RocksDB may keep it for a reason.
+Status FileSnapshot::KeepFamilies(const std::vector<std::string>& wanted,
+                                  ManifestState* state) {
+  if (wanted.empty()) {
+    return Status::OK();
+  }
+  std::set<std::string> missing(wanted.begin(), wanted.end());
+  std::set<uint64_t> dropped;
+  for (auto at = state->families.begin(); at != state->families.end();) {
+    const ManifestFamily& family = at->second;
+    if (missing.erase(family.name) == 1) {
+      ++at;
+      continue;
+    }
+    for (const auto& [number, file] : family.files) dropped.insert(number);
+    for (const auto& [number, blob] : family.blobs) dropped.insert(number);
+    at = state->families.erase(at);
+  }
+  std::erase_if(files_.files, [&dropped](const CloneFile& file) {
+    return (file.kind == CloneFileKind::kTable ||
+            file.kind == CloneFileKind::kBlob) &&
+           dropped.count(file.number) != 0;
+  });
+  counters_.live_files = files_.files.size();
+  return missing.empty()
+             ? Status::OK()
+             : MakeStatus(EndState::kRefused,
+                          "column family '" + *missing.begin() +
+                              "' is not in the source database");
 }
 
 Status FileSnapshot::ListFiles() {
@@ -138,8 +179,9 @@ Status FileSnapshot::ListFiles() {
   return status;
 }
 
-Status FileSnapshot::ReadManifest(const ManifestTail& manifest) {
-  for (const auto& [id, family] : manifest.state().families) {
+Status FileSnapshot::ReadManifest(const ManifestTail& manifest,
+                                  const ManifestState& kept) {
+  for (const auto& [id, family] : kept.families) {
     SnapshotFamily named;
     named.name = family.name;
     families_.push_back(std::move(named));

@@ -59,7 +59,13 @@ class FileSnapshot : public Snapshot {
   // Everything that the files tell.
   [[nodiscard]] rocksdb::Status Describe(const SnapshotOptions& options);
   [[nodiscard]] rocksdb::Status ListFiles();
-  [[nodiscard]] rocksdb::Status ReadManifest(const ManifestTail& manifest);
+  // Keeps of *state, which the MANIFEST tells, and of the files those of
+  // `wanted` (empty: all).
+  //   kRefused  one of them is not there
+  [[nodiscard]] rocksdb::Status KeepFamilies(
+      const std::vector<std::string>& wanted, ManifestState* state);
+  [[nodiscard]] rocksdb::Status ReadManifest(const ManifestTail& manifest,
+                                             const ManifestState& kept);
   [[nodiscard]] rocksdb::Status ReadTables(const ManifestState& manifest);
   [[nodiscard]] rocksdb::Status ReadTable(const ManifestFile& known,
                                           CloneFile* file);

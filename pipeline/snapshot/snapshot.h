@@ -44,7 +44,8 @@ struct SnapshotOptions {
   // Further directories of tables (path 0 of db_paths or cf_paths).
   std::vector<std::string> table_dirs;
   // The files are to be read as they are: nothing is opened, replayed or
-  // flushed. Not with `families`.
+  // flushed. Of `families` are then the tables and blob files; the MANIFEST and
+  // the WALs are of all.
   bool as_files = false;
   OperatorRegistry registry;
   std::function<bool()> cancelled;  // polled between steps; may be null

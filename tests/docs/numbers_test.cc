@@ -11,6 +11,7 @@
 #include "format/end_state.h"
 #include "format/frame.h"
 #include "format/messages.h"
+#include "pipeline/pull/method_rule.h"
 #include "sstferry/options.h"
 #include "tests/docs/markdown.h"
 #include "tests/support/catch.h"
@@ -262,6 +263,123 @@ TEST_CASE("docs/json.md has every key of a progress object, and no other",
     written.insert(key);
   }
   REQUIRE(FirstCells(Section(text, "## `--progress json`")) == written);
+}
+
+// A row of the rule: its condition, what it gives, and a pull for which it is
+// the first that holds. `give` makes an input on which no row above depends.
+struct RuleRow {
+  const char* condition;
+  const char* then;
+  void (*give)(MethodInput* input);
+  PullMethod method;
+  const char* reason;
+};
+
+constexpr uint64_t kGigabyte = 1'000'000'000;
+
+MethodInput NothingKnown() {
+  MethodInput input;
+  input.has_asked = true;
+  return input;
+}
+
+const std::vector<RuleRow>& RuleRows() {
+  static const std::vector<RuleRow> rows = {
+      {"a replica is refreshed in place", "`ingest`",
+       [](MethodInput* input) { input->in_place = true; },
+       PullMethod::kIngest, "a refresh in place"},
+      {"`--method` names one", "that one",
+       [](MethodInput* input) { input->asked = PullMethod::kClone; },
+       PullMethod::kClone, "asked for"},
+      {"a part of the keys is asked for (`--begin`, `--end`), or column "
+       "families without `default`", "`ingest`",
+       [](MethodInput* input) {
+         Selection selection;
+         selection.families = {"users"};
+         input->no_clone = WhyNoClone(selection);
+       },
+       PullMethod::kIngest, "auto: a clone has the column family 'default'"},
+      {"a clone is refused: other RocksDB version, files elsewhere", "`ingest`",
+       [](MethodInput* input) { input->no_clone = "a clone is refused: X"; },
+       PullMethod::kIngest, "auto: a clone is refused: X"},
+      {"chunks cannot hold what the database holds", "`clone`",
+       [](MethodInput* input) { input->no_chunks = "an order of its own"; },
+       PullMethod::kClone, "auto: an order of its own"},
+      {"chunks would leave something out", "`clone`",
+       [](MethodInput* input) { input->left_out = "3 transactions"; },
+       PullMethod::kClone, "auto: 3 transactions"},
+      {"an unfinished pull is resumed", "as it was begun",
+       [](MethodInput* input) { input->unfinished = PullMethod::kClone; },
+       PullMethod::kClone, "auto: the unfinished pull was begun with it"},
+      {"a swap replaces a replica that is a clone", "`clone`",
+       [](MethodInput* input) { input->replica = PullMethod::kClone; },
+       PullMethod::kClone, "auto: the replica is a clone, and stays one"},
+      {"a swap replaces a replica made of chunks", "`ingest`",
+       [](MethodInput* input) { input->replica = PullMethod::kIngest; },
+       PullMethod::kIngest, "auto: the replica was made of chunks"},
+      {"the source does not say what both would cost", "`ingest`",
+       [](MethodInput* /*input*/) {}, PullMethod::kIngest,
+       "auto: the source does not say"},
+      {"chunks cost less: the link is slow, or much of the files is obsolete",
+       "`ingest`",
+       [](MethodInput* input) {
+         input->sizes = MethodSizes{10 * kGigabyte, 6 * kGigabyte};
+       },
+       PullMethod::kIngest,
+       "auto: chunks cost less, since about 40 % of the files is obsolete: "
+       "clone 84.0 s with 10.00 GB and 4.00 s of the source's CPU, chunks 78.2 "
+       "s with 6.00 GB and 30.2 s of the source's CPU, at 1 Gbit/s (assumed)"},
+      {"a clone saves less than 0.25 s", "`ingest`",
+       [](MethodInput* input) {
+         input->sizes = MethodSizes{kGigabyte / 20, kGigabyte / 20};
+       },
+       PullMethod::kIngest,
+       "auto: chunks give a compacted database, and a clone would save less "
+       "than 0.25 s: clone 0.42 s with 50.0 MB and 0.02 s of the source's CPU, "
+       "chunks 0.5"},
+      {"a clone costs less", "`clone`",
+       [](MethodInput* input) {
+         input->sizes = MethodSizes{10 * kGigabyte, 6 * kGigabyte};
+         input->link_bytes_per_second = kNoLinkBytesPerSecond;
+       },
+       PullMethod::kClone,
+       "auto: a clone costs less: clone 12.0 s with 10.00 GB and 4.00 s of the "
+       "source's CPU, chunks 35.0 s with 6.00 GB and 30.2 s of the source's "
+       "CPU, on one machine"},
+  };
+  return rows;
+}
+
+TEST_CASE("Each row of the rule in docs/methods.md gives what it says, "
+          "whatever the rows below it say",
+          "[docs][method]") {
+  const size_t at = GENERATE(range<size_t>(0, 13));
+  const RuleRow& row = RuleRows()[at];
+  INFO(row.condition);
+  MethodInput input = NothingKnown();
+  // All rows below hold, too. (Of those of the costs only one can.)
+  constexpr size_t kFirstOfCosts = 9;
+  for (size_t below = kFirstOfCosts; below-- > at + 1;) {
+    RuleRows()[below].give(&input);
+  }
+  row.give(&input);
+  const MethodDecision decision = DecideMethod(input);
+  INFO(decision.reason);
+  REQUIRE(decision.method == row.method);
+  REQUIRE(decision.reason.starts_with(row.reason));
+}
+
+TEST_CASE("docs/methods.md has the rule's rows, in their order, and no other",
+          "[docs][method]") {
+  const auto written =
+      Rows(Section(TextOfDocument("docs/methods.md"), "## The rule"));
+  REQUIRE(RuleRows().size() == 13);
+  for (size_t i = 0; i < RuleRows().size(); ++i) {
+    const RuleRow& row = RuleRows()[i];
+    REQUIRE(written[i + 1][0] == row.condition);
+    REQUIRE(written[i + 1][1] == row.then);
+  }
+  REQUIRE(written[RuleRows().size() + 1][0].empty());  // the next table
 }
 
 }  // namespace

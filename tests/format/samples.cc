@@ -182,11 +182,11 @@ Received SampleReceived() {
 
 StatusRequest SampleStatusRequest() { return StatusRequest{"orders"}; }
 
-FactsRequest SampleFactsRequest() { return FactsRequest{"orders"}; }
+FactsRequest SampleFactsRequest() { return FactsRequest{"orders", {"default", "users"}, true}; }
 
 FactsReply SampleFactsReply() {
-  return FactsReply{2,  17,   1'000'000'007, 3'000'000,
-                    90, true, "5788e949",    "no MANIFEST"};
+  return FactsReply{2,  17,          1'000'000'007, 3'000'000,
+                    90, 800'000'000, "5788e949",    "no MANIFEST"};
 }
 
 OtherFileRequest SampleOtherFileRequest() {

@@ -155,5 +155,29 @@ TEST_CASE("A database id that is appended to a MANIFEST is its id",
   REQUIRE(reader.state().families.at(0).files.size() == 1);
 }
 
+TEST_CASE("A family that is dropped behind a MANIFEST is not there",
+          "[format][clone]") {
+  const ScratchDir dir;
+  {
+    Families families = OneFamily(Quiet());
+    families.emplace_back("dropped", Quiet());
+    families.emplace_back("kept", Quiet());
+    OpenDb db(dir / "db", families);
+    for (const char* family : {"default", "dropped", "kept"}) {
+      db.Put("key", "value", family);
+    }
+    db.Flush();
+  }
+  std::string whole = ManifestBytes(dir / "db");
+  AppendDroppedFamily(whole.size(), 1, &whole);
+  ManifestReader reader;
+  for (const std::string& record :
+       Follow(whole, LogKind::kManifest).records) {
+    REQUIRE_OK(reader.Add(record));
+  }
+  REQUIRE(reader.state().families.size() == 2);
+  REQUIRE(reader.state().families.at(2).name == "kept");
+}
+
 }  // namespace
 }  // namespace sstferry::test

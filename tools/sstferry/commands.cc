@@ -331,10 +331,8 @@ const std::vector<JobOption>& JobOptions() {
              "method", Group::kCommon,
              "How data moves into a new database: ingest (as sorted chunks, "
              "compacted on arrival), clone (the source's files as they are; "
-             "not with "
-             "--cf, --begin, --end) or auto (ingest, but clone what chunks "
-             "cannot "
-             "hold and what is compacted already).",
+             "not with --begin or --end, and --cf only with default) or auto "
+             "(what costs less, of what is possible; plan says which).",
              [](auto& a) -> auto& { return a.options.method; },
              ChoiceValue<PullMethod>("auto|ingest|clone",
                                      {PullMethod::kAuto, PullMethod::kIngest,

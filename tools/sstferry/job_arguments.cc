@@ -1,5 +1,7 @@
 #include "tools/sstferry/job_arguments.h"
 
+#include <algorithm>
+
 #include "format/limits.h"
 
 namespace sstferry {
@@ -49,13 +51,20 @@ Status CheckMethod(const OptionTexts& texts, const PullOptions& options) {
     }
     return Status::OK();
   }
-  for (const char* name : {"cf", "begin", "end"}) {
+  for (const char* name : {"begin", "end"}) {
     if (texts.Has(name)) {
       return Wrong(std::string("--") + name, "--method ingest with it",
                    texts.Get(name));
     }
   }
-  return Status::OK();
+  const std::vector<std::string>& families = options.selection.families;
+  return families.empty() || std::find(families.begin(), families.end(),
+                                       "default") != families.end()
+             ? Status::OK()
+             : Wrong("--cf",
+                     "default among them, which a clone always has, or "
+                     "--method ingest",
+                     families.front());
 }
 
 }  // namespace

@@ -26,6 +26,8 @@ int RunOperation(const std::string& command, const CommonArguments& arguments,
 std::string PullReport(const Summary& summary);
 // The first release that opens what a pull moved; empty if every one does.
 std::string OpensLine(const Summary& summary);
+// Says which method was taken, and why; empty: of other commands.
+std::string MethodLine(const Summary& summary);
 // `brief`: without a line per family and file.
 std::string PlanReport(const Summary& summary, bool brief);
 std::string VerifyReport(const Summary& summary);

@@ -133,7 +133,7 @@ std::string Seconds(double seconds) {
   return text.data();
 }
 
-// Both methods, then the advice.
+// What both methods cost.
 std::string Methods(const Summary& summary) {
   std::vector<std::vector<std::string>> rows = {
       {"METHOD", "FILES", "BYTES", "SOURCE CPU"}};
@@ -159,12 +159,7 @@ std::string Methods(const Summary& summary) {
     }
   }
   std::string text = rows.size() > 1 ? Table(rows) : "";
-  text += refused;
-  if (!summary.advised_method.empty()) {
-    text += "advised: --method " + summary.advised_method + ": " +
-            Printable(summary.advised_reason) + "\n";
-  }
-  return text;
+  return text + refused;
 }
 
 // Says what the pull needs of the target's disk.
@@ -181,8 +176,7 @@ std::string Disk(const Summary& summary) {
 
 // The method that the pull takes, and what of it need not come.
 std::string Method(const Summary& summary) {
-  std::string text = "method: " + summary.method + " (" +
-                     Printable(summary.method_reason) + ")\n";
+  std::string text = MethodLine(summary);
   if (summary.files_reused > 0) {
     text += "reused: " + FormatCount(summary.files_reused, "file") + ", " +
             FormatBytes(static_cast<double>(summary.bytes_reused)) +

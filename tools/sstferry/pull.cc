@@ -146,6 +146,13 @@ std::string OpensLine(const Summary& summary) {
                    " or later (" + Printable(summary.opens_because) + ")\n";
 }
 
+std::string MethodLine(const Summary& summary) {
+  return summary.method_reason.empty()
+             ? ""
+             : "method: " + summary.method + " (" +
+                   Printable(summary.method_reason) + ")\n";
+}
+
 std::string PullReport(const Summary& summary) {
   std::string text =
       "pulled: " + summary.source +
@@ -161,6 +168,9 @@ std::string PullReport(const Summary& summary) {
            : ", taken at " + Rfc3339(summary.snapshot_taken_seconds)) +
       "\n";
   text += MovedLine(summary) + ResumedLine(summary);
+  if (summary.mode != PullModeName(PullMode::kRefresh)) {
+    text += MethodLine(summary);  // a refresh in place has but one
+  }
   text += "time: " + PullSeconds(summary.seconds) + ", " +
           Rate(summary.sst_bytes - summary.sst_bytes_resumed,
                TransferSeconds(summary)) + ", " +

@@ -192,7 +192,7 @@ Status CheckDatabases(const ServeArguments& arguments, Console* console) {
     const std::string what =
         "--db " + database.name + "=" + database.directory;
     const Status status = DescribeDatabase(
-        database, arguments.options.snapshot_dir, &facts);
+        database, {arguments.options.snapshot_dir, {}, false}, &facts);
     if (status.ok()) {
       console->Log(LogLevel::kInfo,
                    "serves " + database.name + " from " + database.directory +

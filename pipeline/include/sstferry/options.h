@@ -65,8 +65,7 @@ enum class Durability {
 
 // How a pull moves data into a new database.
 enum class PullMethod {
-  // kIngest; kClone if chunks cannot hold what the database holds, and into a
-  // new directory if the database is compacted.
+  // What docs/methods.md says: kClone where that is possible and costs less.
   kAuto,
   kIngest,  // as chunks, which RocksDB ingests
   kClone,   // as the files of the source's snapshot, which stay as they are
@@ -89,8 +88,8 @@ struct PullOptions {
   SourceAddress source;
   std::string target_dir;
   PullMode mode = PullMode::kPull;
-  // kClone: not for kRefresh, and without a selection. kAuto clones only where
-  // kClone may; an unfinished pull keeps its method.
+  // kClone: not for kRefresh, with all keys, and with the family `default`.
+  // kAuto clones only where kClone may; an unfinished pull keeps its method.
   PullMethod method = PullMethod::kAuto;
   OtherFiles other_files = OtherFiles::kCopy;
   // Clones only: the new database keeps the id of its source, which it is to
@@ -257,15 +256,15 @@ struct PlanItemSummary {
   std::string reason;
 };
 
-// A plan's estimate of one method. All numbers but `files` are estimates.
+// What a method costs. All numbers but `files` are estimates.
 struct MethodSummary {
   std::string method;   // "ingest", "clone"
   std::string why_not;  // it cannot move the database; empty: it can
   std::string leaves_out;  // what it would leave out; empty: nothing
-  uint64_t files = 0;   // of the source
+  uint64_t files = 0;   // of the source; only of a plan
   uint64_t bytes = 0;   // of SST data or files, as sent without compression
   double source_cpu_seconds = 0;
-  // Link in Gbit/s -> seconds.
+  // Link in Gbit/s -> seconds of the link and of the source's CPU together.
   std::map<uint32_t, double> seconds;
 };
 
@@ -304,7 +303,10 @@ struct Summary {
   SideVersions target_versions;
   std::string mode;         // "pull", "refresh", "swap"
   std::string method;       // pull: "ingest", "clone"
-  std::string method_reason;  // pull: why that method
+  std::string method_reason;  // pull: why that method, a sentence
+  // What ingest and clone cost: of a plan always, else where the choice
+  // depended on it.
+  std::vector<MethodSummary> methods;
   // The release that the target's application has, and the first that opens
   // what was moved, with the reason. Empty: not known; every release since 6.6.
   std::string for_rocksdb;
@@ -406,9 +408,6 @@ struct Summary {
   std::string repair;
   // plan
   std::vector<PlanItemSummary> items;
-  std::vector<MethodSummary> methods;  // ingest, clone
-  std::string advised_method;  // one of them; empty: none can
-  std::string advised_reason;
   // Bytes that the pull needs on the target's disk, without those that it keeps
   // free, and bytes that are free there (0: no TARGET_DIR was named).
   uint64_t needed_bytes = 0;

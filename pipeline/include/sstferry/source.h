@@ -46,24 +46,31 @@ struct DatabaseFacts {
   uint64_t files = 0;  // tables and blob files
   uint64_t bytes = 0;  // of these files
   uint64_t sequence = 0;
-  // At least 95 % of these bytes are tables whose entries are all at sequence
-  // 0: a compaction wrote them into the last level, without deletions and
-  // obsolete versions.
-  bool is_compacted = false;
+  // Estimate of what chunks of these files would hold: the same without
+  // obsolete data. 0: not asked for.
+  uint64_t chunk_bytes = 0;
   // When its MANIFEST or a WAL was last written to, since 1970.
   uint64_t written_seconds = 0;
   std::string database_id;  // empty: it has none
 };
 
+// Says what DescribeDatabase() is to describe.
+struct FactsOptions {
+  std::string snapshot_dir;           // as in ServeOptions
+  std::vector<std::string> families;  // counted are these; empty: all
+  // Sets chunk_bytes; reads the properties of some tables for it.
+  bool estimates_chunks = false;
+};
+
 // Describes a directory and checks that a target could open it now, as far as
-// that shows without taking a snapshot. Changes nothing. `snapshot_dir` as in
-// ServeOptions. REQUIRES: database.directory is set.
+// that shows without taking a snapshot. Changes nothing. REQUIRES:
+// database.directory is set.
 //   kSourceError  not a database, not readable, or no private snapshot could be
 //                 made
 //   kCorrupt      its CURRENT or MANIFEST is damaged
 //   kRefused      the place of its WALs is not certain
 [[nodiscard]] rocksdb::Status DescribeDatabase(const ServedDatabase& database,
-                                               const std::string& snapshot_dir,
+                                               const FactsOptions& options,
                                                DatabaseFacts* facts);
 
 // How a target's connection ended. For the log and for --once.

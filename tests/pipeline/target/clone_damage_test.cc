@@ -82,7 +82,7 @@ class Received {
   }
   Status Finish() const {
     FinishedClone finished;
-    return FinishClone(*layout_, /*keep_identity=*/true, RocksDbRelease(),
+    return FinishClone(*layout_, /*keep_identity=*/true, RocksDbRelease(), {},
                        FileSystem::Default().get(), &finished);
   }
 
