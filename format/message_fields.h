@@ -289,6 +289,7 @@ void Fields(A& a, M& m) {
   Number(a, "chunk_bytes", m.chunk_bytes, kMaxChunkBytes);
   a.Bytes("application", m.application, kMaxIdentifierBytes);
   Number(a, "max_rate_bytes_per_sec", m.max_rate_bytes_per_sec);
+  a.Bool("full_rate", m.full_rate);
   a.Enum("compression", m.compression, 2, WireCompressionName);
   Number(a, "compression_level", m.compression_level, kMaxCompressionLevel);
   a.Enum("snapshot_use", m.snapshot_use, 4, SnapshotUseName);
@@ -441,6 +442,9 @@ void Fields(A& a, M& m) {
   Number(a, "idle_micros", m.idle_micros);
   Number(a, "read_bytes", m.read_bytes);
   Number(a, "send_blocked_micros", m.send_blocked_micros);
+  Number(a, "held_cpu_micros", m.held_cpu_micros);
+  Number(a, "held_io_micros", m.held_io_micros);
+  Number(a, "held_latency_micros", m.held_latency_micros);
 }
 
 template <typename A, FieldsOf<Compress> M>

@@ -55,6 +55,7 @@ struct OpenRequest {
   // Limit of the SST bytes that the source sends per second. 0: no limit, or
   // the target enforces one itself.
   uint64_t max_rate_bytes_per_sec = 0;
+  bool full_rate = false;  // the source does not hold back for its application
   WireCompression compression = WireCompression::kNone;
   uint32_t compression_level = 0;       // 0: the source's choice
   SnapshotUse snapshot_use = SnapshotUse::kNew;
@@ -212,6 +213,11 @@ struct Stats {
   // The part of send_wait in which lanes waited for the connection (or for the
   // source's own rate limit) and did no work.
   uint64_t send_blocked_micros = 0;
+  // Stages in which lanes held back, since the application waited: for CPUs;
+  // for its disk; or, where it cannot be seen, as threads of the source did.
+  uint64_t held_cpu_micros = 0;
+  uint64_t held_io_micros = 0;
+  uint64_t held_latency_micros = 0;
   friend bool operator==(const Stats&, const Stats&) = default;
 };
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -48,33 +49,42 @@ std::string NameProcess(pid_t process) {
 }  // namespace
 
 bool IsDatabaseOpen(const std::string& dir) {
-  return !DatabaseUser(dir).empty();
+  return DatabaseProcess(dir).has_value();
 }
 
 // RocksDB takes an fcntl lock. A process does not see its own fcntl locks and
 // loses them when it closes any descriptor of the file, so a file that this
 // process has open counts as locked and is not opened again.
-std::string DatabaseUser(const std::string& dir) {
+std::optional<pid_t> DatabaseProcess(const std::string& dir) {
   std::error_code error;
   const Descriptor directory =
       OpenDirectory(fs::canonical(dir, error).string());
   struct stat info;
   if (!directory.is_open() ||
       fstatat(directory.get(), kLock, &info, AT_SYMLINK_NOFOLLOW) != 0) {
-    return "";
+    return std::nullopt;
   }
   if (IsOpenHere(info)) {
-    return "this process";
+    return getpid();
   }
   const Descriptor file(openat(directory.get(), kLock,
                                O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
-  return file.is_open() && fcntl(file.get(), F_GETLK, &lock) == 0 &&
-                 lock.l_type != F_UNLCK
-             ? NameProcess(lock.l_pid)
-             : "";
+  if (!file.is_open() || fcntl(file.get(), F_GETLK, &lock) != 0 ||
+      lock.l_type == F_UNLCK) {
+    return std::nullopt;
+  }
+  return std::max<pid_t>(lock.l_pid, 0);
+}
+
+std::string DatabaseUser(const std::string& dir) {
+  const std::optional<pid_t> process = DatabaseProcess(dir);
+  if (process == getpid()) {
+    return "this process";
+  }
+  return process.has_value() ? NameProcess(*process) : "";
 }
 
 }  // namespace sstferry

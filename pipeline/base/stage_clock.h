@@ -14,6 +14,10 @@ enum class Stage : uint8_t {
   // source
   kReadBuild,
   kSendWait,
+  // held back for the application, which waits for:
+  kHeldCpu,
+  kHeldIo,
+  kHeldLatency,  // it cannot be seen; this process waits for CPUs
   // target
   kReceive,
   kStageWrite,
@@ -21,7 +25,7 @@ enum class Stage : uint8_t {
   kIngest,
   kSync,
 };
-inline constexpr size_t kStages = 8;
+inline constexpr size_t kStages = 11;
 
 // Sums over many lanes. Safe from any thread.
 class StageTotals {

@@ -25,8 +25,10 @@ using rocksdb::Status;
 constexpr char kScheme[] = "sst://";
 constexpr char kSshScheme[] = "ssh://";
 
-constexpr const char* kSourceStages[] = {"snapshot", "plan", "read_build",
-                                         "send_wait", "idle"};
+constexpr const char* kSourceStages[] = {"snapshot",     "plan",
+                                         "read_build",   "send_wait",
+                                         "held_cpu",     "held_io",
+                                         "held_latency", "idle"};
 constexpr const char* kTargetStages[] = {"receive", "stage_write", "check",
                                          "ingest",  "verify",      "sync",
                                          "swap",    "delete",    "idle"};

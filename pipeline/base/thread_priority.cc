@@ -1,5 +1,6 @@
 #include "pipeline/base/thread_priority.h"
 
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -71,6 +72,12 @@ void LowerThreadPriority() {
   }
   ShortenSlice();
   LowerIo();
+}
+
+void StepBack() {
+  constexpr sched_param kNone{};
+  sched_setscheduler(0, SCHED_IDLE, &kNone);
+  SetThreadIoPriority(kIdleIo);
 }
 
 LowIoScope::LowIoScope(bool applies) {

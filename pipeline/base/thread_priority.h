@@ -13,6 +13,14 @@ inline constexpr int kLowerByNice = 10;
 // refuses stay unchanged.
 void LowerThreadPriority();
 
+// Gives the calling thread, and all threads that it starts later, only the CPU
+// time that no other thread wants, at once when it wants it (SCHED_IDLE), and
+// the disk time that nobody wants (idle I/O class). A process without
+// privileges cannot undo this: do not use it for threads that others of the
+// application may wait for, such as those that hold a lock of its database.
+// Settings that the system refuses stay unchanged.
+void StepBack();
+
 // Lowers only the I/O priority of the calling thread, for the lifetime of this
 // object.
 class LowIoScope {
@@ -30,5 +38,6 @@ class LowIoScope {
 // cannot be read.
 int ThreadIoPriority();
 inline constexpr int kLowestBestEffortIo = (2 << 13) | 7;
+inline constexpr int kIdleIo = 3 << 13;
 
 }  // namespace sstferry

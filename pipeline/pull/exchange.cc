@@ -72,7 +72,7 @@ Status Exchange::FinishEarlier(Workspace* workspace_of_pull) {
 
 Status Exchange::DeleteOld() {
   report_->SetPhase("delete");
-  const LowIoScope low(options().low_priority);
+  const LowIoScope low(!options().full_rate);
   const steady_clock::time_point start = steady_clock::now();
   const Status status = workspace()->RemoveOld(
       options().delete_rate_bytes_per_sec, failure_->stop());

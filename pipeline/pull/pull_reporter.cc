@@ -277,6 +277,9 @@ void PullReporter::FillStages(Summary* summary) const {
   source["plan"] = plan.opened.plan_micros / 1e6;
   source["read_build"] = theirs.read_build_micros / lanes;
   source["send_wait"] = theirs.send_wait_micros / lanes;
+  source["held_cpu"] = theirs.held_cpu_micros / lanes;
+  source["held_io"] = theirs.held_io_micros / lanes;
+  source["held_latency"] = theirs.held_latency_micros / lanes;
   // The rest of the wall clock: the lanes had no work, or were not there.
   for (std::map<std::string, double>* side : {&target, &source}) {
     double sum = 0;

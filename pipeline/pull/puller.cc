@@ -73,8 +73,10 @@ SourceLinkOptions Puller::LinkOptions() {
     return compression_.OnStats(stats);
   };
   link.on_lane_thread = [this] {
-    if (options_.low_priority && state_.refreshes()) {
-      LowerThreadPriority();
+    // The lanes of a refresh read the application's database, and may hold a
+    // lock of it: they must get on where others want every CPU.
+    if (!options_.full_rate) {
+      state_.refreshes() ? LowerThreadPriority() : StepBack();
     }
   };
   return link;

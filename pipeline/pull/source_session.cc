@@ -89,6 +89,7 @@ OpenRequest MakeOpenRequest(const PullOptions& options,
   request.lanes = options.lanes;
   request.chunk_bytes = options.chunk_bytes;
   request.application = options.for_rocksdb;
+  request.full_rate = options.full_rate;
   if (options.method == PullMethod::kClone) {
     request.mode = TransferMode::kClone;
   }

@@ -6,6 +6,7 @@
 #include "format/limits.h"
 #include "pipeline/base/descriptor_shortage.h"
 #include "pipeline/base/start_thread.h"
+#include "pipeline/base/thread_priority.h"
 #include "pipeline/serve/questions.h"
 
 namespace sstferry {
@@ -460,6 +461,11 @@ Status ControlSession::Pin() {
 }
 
 void ControlSession::Open() {
+  // An application's own database is flushed here, and must not wait.
+  if (transfer_->pace()->hold_back()->allowed() &&
+      transfer_->has_directory()) {
+    StepBack();
+  }
   const uint64_t shortages = DescriptorShortages();
   Status status = RetriedAfterShortage(Pin(), shortages);
   if (!status.ok()) {
@@ -502,14 +508,23 @@ Status ControlSession::SendOtherFile(const Frame& frame) {
 }
 
 void ControlSession::Tick() {
+  uint64_t looks = 0;
   uint64_t ticks = 0;
+  constexpr uint64_t kLooksPerTick = kTickInterval / HoldBack::kLookInterval;
+  HoldBack* const hold_back = transfer_->pace()->hold_back().get();
   std::optional<Clock::time_point> told;  // that it is over
   const uint64_t ping_every = std::max<uint64_t>(
       1, host_.options->timeouts.ping_interval() / kTickInterval);
   std::unique_lock<std::mutex> lock(mu_);
   while (
-      !changed_.wait_for(lock, kTickInterval, [this] { return stopping_; })) {
+      !changed_.wait_for(lock, HoldBack::kLookInterval,
+                         [this] { return stopping_; })) {
     lock.unlock();
+    hold_back->Look();
+    if (++looks % kLooksPerTick != 0) {
+      lock.lock();
+      continue;
+    }
     if (!told.has_value() &&
         (transfer_->ended() || !transfer_->detached().ok())) {
       told = Clock::now();
@@ -531,6 +546,7 @@ void ControlSession::Tick() {
     status.PermitUncheckedError();
     lock.lock();
   }
+  hold_back->EndRest();
 }
 
 Status ControlSession::SetCompression(const Compress& compress) {

@@ -5,6 +5,7 @@
 #include "format/limits.h"
 #include "pipeline/base/blocked_time.h"
 #include "pipeline/base/descriptor_shortage.h"
+#include "pipeline/base/thread_priority.h"
 #include "pipeline/parts/interval_reader.h"
 #include "pipeline/parts/read_failure.h"
 #include "pipeline/parts/unit_sender.h"
@@ -32,7 +33,8 @@ LaneSession::LaneSession(std::shared_ptr<Transfer> transfer, Channel* channel,
       link_(transfer_.get(), channel),
       clock_(&transfer_->counters()->stages, Stage::kIdle),
       compressor_(transfer_->pace()->compression_level()),
-      sink_(transfer_.get(), &link_, &clock_, &compressor_,
+      worker_(transfer_->pace()->hold_back().get(), &clock_),
+      sink_(transfer_.get(), &link_, &clock_, &worker_, &compressor_,
             [this](const PartEnd& end, const Totals& received) {
               transfer_->ledger()->RecordPart(end, received);
             }) {}
@@ -45,6 +47,9 @@ void LaneSession::Run() {
   }
   if (!port_->Enter(link_.channel())) {
     return;
+  }
+  if (transfer_->pace()->hold_back()->allowed()) {
+    StepBack();
   }
   const uint64_t shortages = DescriptorShortages();
   const Status status = RetriedAfterShortage(Serve(), shortages);
@@ -75,6 +80,7 @@ Status LaneSession::Serve() {
     status = link_.Receive(&request);
     if (status.ok()) {
       clock_.Enter(Stage::kReadBuild);
+      worker_.Restart();
       status = Answer(request, &done);
     }
   }
@@ -184,7 +190,10 @@ Status LaneSession::SendPart(const PartRequest& request) {
     read.request = request;
     read.part = &part;
     read.shared = !of_delta && transfer_->is_shared();
-    read.cancelled = [this] { return stopped(); };
+    // The readers of a shared chunk ask under the store's lock.
+    read.cancelled = [this, shared = read.shared] {
+      return shared ? stopped() : PacedStop();
+    };
     read.on_progress = Counter();
     read.buffer = &unit_buffer_;
     if (part.kind == PartKind::kUnit) {
@@ -195,6 +204,11 @@ Status LaneSession::SendPart(const PartRequest& request) {
     status = transfer_->part_store()->Send(std::move(read), &sink_);
   }
   return status.ok() ? sink_.EndPart() : status;
+}
+
+bool LaneSession::PacedStop() {
+  worker_.Pass();
+  return stopped();
 }
 
 OnProgress LaneSession::Counter() {
@@ -209,13 +223,22 @@ OnProgress LaneSession::Counter() {
 void LaneSession::SetBuild(const PartRequest& request, PartRead* read) const {
   const TransferFamily& family = transfer_->families()[read->part->family];
   read->build = [db = transfer_->db(), &family, &part = *read->part,
+                 hold_back = transfer_->pace()->hold_back(),
+                 shared = read->shared,
                  refresh = transfer_->plan().refresh.get(),
                  options = BuilderOptions(family, request.chunk_bytes)](
                     const PartRequest& from,
                     const std::function<bool()>& cancelled,
                     const OnProgress& on_progress, ChunkSink* sink) {
     ChunkBuilderOptions own = options;
+    HoldBack::Worker worker(hold_back.get(), /*clock=*/nullptr);
     own.cancelled = cancelled;
+    if (shared) {
+      own.cancelled = [&worker, &cancelled] {
+        worker.Pass();
+        return cancelled();
+      };
+    }
     own.on_progress = on_progress;
     return part.need == PartNeed::kLookup
                ? refresh->BuildLookups(part, own, sink)
@@ -258,7 +281,7 @@ Status LaneSession::SendGroups(const GroupRequest& request) {
   RETURN_IF_ERROR(FindCompared(request.part_id, &part));
   GroupReply reply;
   RETURN_IF_ERROR(deltas_->Index(*part, request,
-                                 [this] { return stopped(); }, &reply));
+                                 [this] { return PacedStop(); }, &reply));
   return link_.Send(FrameType::kGroupReply, reply);
 }
 
@@ -272,7 +295,7 @@ Status LaneSession::SendDelta(DeltaRequest asked) {
   }
   ChunkBuilderOptions options = BuilderOptions(
       transfer_->families()[part->family], /*chunk_bytes=*/0);
-  options.cancelled = [this] { return stopped(); };
+  options.cancelled = [this] { return PacedStop(); };
   options.on_progress = Counter();
   PartRequest request;
   request.part_id = part->id;
@@ -290,7 +313,7 @@ Status LaneSession::SendDigest(const DigestRequest& request) {
   RETURN_IF_ERROR(ReadFailure(
       DigestInterval(
           transfer_->db(), family->handle, request.interval,
-          family->readahead_bytes, [this] { return stopped(); }, &reply),
+          family->readahead_bytes, [this] { return PacedStop(); }, &reply),
       "digest"));
   return link_.Send(FrameType::kDigestReply, reply);
 }
@@ -305,7 +328,7 @@ Status LaneSession::SendUnitDigest(const UnitDigestRequest& request) {
   const Part& unit = transfer_->parts()[request.part_id];
   DigestReply reply;
   Status status = DigestUnit(
-      transfer_->unit_path(unit), unit, [this] { return stopped(); },
+      transfer_->unit_path(unit), unit, [this] { return PacedStop(); },
       &unit_buffer_, &reply.content);
   // In a pull, the target checked what it has.
   if (status.ok() && transfer_->request().purpose == Purpose::kVerify &&
@@ -313,7 +336,7 @@ Status LaneSession::SendUnitDigest(const UnitDigestRequest& request) {
     status = CheckUnitFile(transfer_->unit_path(unit),
                            transfer_->unit_file(unit), [&](uint64_t bytes) {
                              transfer_->CountRead(bytes);
-                             return !stopped();
+                             return !PacedStop();
                            });
   }
   return status.ok() ? link_.Send(FrameType::kDigestReply, reply) : status;

@@ -59,6 +59,9 @@ class LaneSession {
   [[nodiscard]] rocksdb::Status SendEntries(const EntriesRequest& request);
   [[nodiscard]] rocksdb::Status FindFamily(uint32_t index,
                                            const TransferFamily** family);
+  // The same as stopped(), for loops that read or build on the lane's thread:
+  // they call it often. First holds back for the source's application.
+  bool PacedStop();
   // True if nobody waits for an answer any more.
   bool stopped() const { return transfer_->ended() || port_->replaced(); }
 
@@ -67,6 +70,7 @@ class LaneSession {
   LaneLink link_;
   StageClock clock_;
   LaneCompressor compressor_;
+  HoldBack::Worker worker_;
   LaneSink sink_;
   std::unique_ptr<LaneDeltas> deltas_;  // null: no part was compared yet
   std::vector<char> unit_buffer_;

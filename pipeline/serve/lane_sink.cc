@@ -12,10 +12,11 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 LaneSink::LaneSink(Transfer* transfer, LaneLink* link, StageClock* clock,
-                   LaneCompressor* compressor, OnPartEnd on_part_end)
+                   HoldBack::Worker* worker, LaneCompressor* compressor, OnPartEnd on_part_end)
     : transfer_(transfer),
       link_(link),
       clock_(clock),
+      worker_(worker),
       compressor_(compressor),
       on_part_end_(std::move(on_part_end)) {}
 
@@ -50,6 +51,7 @@ Status LaneSink::Append(const Slice& data) {
 }
 
 Status LaneSink::SendPiece(const Slice& piece) {
+  worker_->Pass();
   Slice payload = piece;
   const bool compressed = transfer_->pace()->compressing() &&
                           compressor_->Compress(piece, &payload);
@@ -72,6 +74,7 @@ Status LaneSink::SendPiece(const Slice& piece) {
     bytes_ += piece.size();
     transfer_->counters()->sst_bytes += piece.size();
   }
+  worker_->Restart();  // a wait for the link is no work
   return status;
 }
 

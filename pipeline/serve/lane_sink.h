@@ -27,7 +27,7 @@ class LaneSink : public ChunkSink {
   using OnPartEnd =
       std::function<void(const PartEnd& end, const Totals& received)>;
   LaneSink(Transfer* transfer, LaneLink* link, StageClock* clock,
-           LaneCompressor* compressor, OnPartEnd on_part_end);
+           HoldBack::Worker* worker, LaneCompressor* compressor, OnPartEnd on_part_end);
 
   // Sets the request that the next chunks answer.
   void BeginPart(const PartRequest& request);
@@ -46,6 +46,7 @@ class LaneSink : public ChunkSink {
   Transfer* const transfer_;
   LaneLink* const link_;
   StageClock* const clock_;
+  HoldBack::Worker* const worker_;
   LaneCompressor* const compressor_;
   const OnPartEnd on_part_end_;
 

@@ -30,7 +30,7 @@ class Server : public SourceServer {
       : options_(options),
         listener_(std::move(listener)),
         shares_(options.max_rate_bytes_per_sec, options.spool_bytes,
-                make_refresh),
+                make_refresh, options.full_rate),
         admission_({options.max_connections,
                     options.max_connections_per_address,
                     options.max_half_open,

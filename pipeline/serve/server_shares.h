@@ -21,19 +21,23 @@ class ServerShares {
   // Bytes that targets remember and the server has not planned by yet.
   static constexpr uint64_t kMaxTargetBytes = 256u << 20;
 
-  // `rate` in wire bytes a second; 0: no limit. `spool_bytes` and a quarter of
+  // `rate` in wire bytes a second; 0: no limit. `full_rate`: no transfer holds
+  // back for its source's application. `spool_bytes` and a quarter of
   // the descriptors are for chunks of several targets. REQUIRES: a factory,
   // where a transfer is planned.
   explicit ServerShares(uint64_t rate, uint64_t spool_bytes = 0,
-                        RefreshFactory make_refresh = nullptr)
+                        RefreshFactory make_refresh = nullptr,
+                        bool full_rate = false)
       : wire_bucket_(rate),
         spool_budget_(std::make_shared<SpoolBudget>(spool_bytes,
                                                     QuarterOfDescriptors())),
-        make_refresh_(std::move(make_refresh)) {}
+        make_refresh_(std::move(make_refresh)),
+        full_rate_(full_rate) {}
 
   TokenBucket* wire_bucket() { return &wire_bucket_; }
   const std::shared_ptr<SpoolBudget>& spool_budget() { return spool_budget_; }
 
+  bool full_rate() const { return full_rate_; }
   const RefreshFactory& make_refresh() const { return make_refresh_; }
 
   // Counts a part of what a target remembers, until GiveBackTargetBytes().
@@ -56,6 +60,7 @@ class ServerShares {
   TokenBucket wire_bucket_;
   const std::shared_ptr<SpoolBudget> spool_budget_;
   const RefreshFactory make_refresh_;
+  const bool full_rate_;
   std::atomic<uint64_t> target_bytes_{0};
 };
 

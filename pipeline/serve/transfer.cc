@@ -34,6 +34,7 @@ std::string PlanKey(const OpenRequest& request, const Hello& target,
   asked.snapshot_use = SnapshotUse::kNew;
   asked.named_transfer = TransferId();
   asked.max_rate_bytes_per_sec = 0;
+  asked.full_rate = false;
   asked.compression = WireCompression::kNone;
   asked.compression_level = 0;
   std::string key;
@@ -68,7 +69,7 @@ Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
       pinned_(shared != nullptr ? std::move(shared)
                                 : std::make_shared<SharedSnapshot>(
                                       database, serve, request)),
-      pace_(shares),
+      pace_(shares, database.directory),
       connections_(plan_lanes_, std::move(peer)) {
   pace_.Set(request, target);
 }
@@ -86,7 +87,7 @@ Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
       plan_lanes_(lease.plan_lanes),
       pinned_(std::make_shared<SharedSnapshot>(database, serve, lease,
                                                std::move(dir))),
-      pace_(shares),
+      pace_(shares, database.directory),
       connections_(plan_lanes_, "") {
   pace_.Set(request_, target_);
 }
@@ -433,6 +434,9 @@ Stats Transfer::CurrentStats() const {
   stats.idle_micros = counters_.stages.micros(Stage::kIdle);
   stats.read_bytes = pinned_.shared()->read_bytes();
   stats.send_blocked_micros = counters_.send_blocked_micros;
+  stats.held_cpu_micros = counters_.stages.micros(Stage::kHeldCpu);
+  stats.held_io_micros = counters_.stages.micros(Stage::kHeldIo);
+  stats.held_latency_micros = counters_.stages.micros(Stage::kHeldLatency);
   return stats;
 }
 
@@ -455,6 +459,10 @@ TransferReport Transfer::Report() const {
   const StageTotals& stages = counters_.stages;
   report.stage_seconds["read_build"] = stages.micros(Stage::kReadBuild) / 1e6;
   report.stage_seconds["send_wait"] = stages.micros(Stage::kSendWait) / 1e6;
+  report.stage_seconds["held_cpu"] = stages.micros(Stage::kHeldCpu) / 1e6;
+  report.stage_seconds["held_io"] = stages.micros(Stage::kHeldIo) / 1e6;
+  report.stage_seconds["held_latency"] =
+      stages.micros(Stage::kHeldLatency) / 1e6;
   report.stage_seconds["idle"] = stages.micros(Stage::kIdle) / 1e6;
   return report;
 }

@@ -166,6 +166,8 @@ class Transfer {
   const TransferId& id() const { return id_; }
   const OpenRequest& request() const { return request_; }
   const std::string& name() const { return database_.name; }
+  // False: it reads an application's own database, in the same process.
+  bool has_directory() const { return !database_.directory.empty(); }
   uint32_t lanes() const { return connections_.lanes(); }  // granted
   rocksdb::DB* db() const { return pinned_->db(); }
   const TransferPlan& plan() const { return *plan_; }

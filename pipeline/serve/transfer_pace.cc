@@ -20,6 +20,7 @@ void TransferPace::Set(const OpenRequest& request, const Hello& target) {
       (target.features & kFeatureWireCompression) != 0 ? request.compression
                                                        : WireCompression::kNone;
   rate_bucket_.SetRate(request.max_rate_bytes_per_sec);
+  hold_back_->Allow(!request.full_rate && !shares_->full_rate());
   compression_ = compression;
   compression_level_ = request.compression_level == 0
                            ? kDefaultCompressionLevel

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <mutex>
+#include <string>
 
 #include "format/messages.h"
+#include "pipeline/serve/hold_back.h"
 #include "pipeline/serve/server_shares.h"
 #include "pipeline/wire/token_bucket.h"
 
@@ -13,17 +16,25 @@ namespace sstferry {
 // Settings of the transfer's sends. Threads: any.
 class TransferPace {
  public:
-  // Borrows `shares`.
-  explicit TransferPace(ServerShares* shares)
-      : shares_(shares), rate_bucket_(0) {}
+  // Borrows `shares`. `database_dir` empty: of an application's own database.
+  TransferPace(ServerShares* shares, const std::string& database_dir)
+      : shares_(shares),
+        rate_bucket_(0),
+        hold_back_(std::make_shared<HoldBack>(WatchUserOf(database_dir))) {}
 
   // Applies a request, as far as the target's Hello allows.
   void Set(const OpenRequest& request, const Hello& target);
-  // Wakes all threads that wait for the rate limit.
-  void Close() { rate_bucket_.Close(); }
+  // Wakes all threads that wait for the rate limit, or hold back.
+  void Close() {
+    rate_bucket_.Close();
+    hold_back_->Close();
+  }
 
   ServerShares* shares() { return shares_; }
   TokenBucket* rate_bucket() { return &rate_bucket_; }
+  // How the transfer's threads hold back for the source's application. What is
+  // built for several transfers may outlive this one.
+  const std::shared_ptr<HoldBack>& hold_back() { return hold_back_; }
   // Waits until so many bytes may pass the limit for all transfers together.
   // The transfers take turns, in small parts, whatever their number of lanes:
   // each gets the same share of the bytes.
@@ -39,6 +50,7 @@ class TransferPace {
  private:
   ServerShares* const shares_;
   TokenBucket rate_bucket_;
+  const std::shared_ptr<HoldBack> hold_back_;
   std::mutex turn_mu_;  // held by the lane that waits for the common rate
   std::atomic<WireCompression> compression_{WireCompression::kNone};
   std::atomic<int> compression_level_{0};

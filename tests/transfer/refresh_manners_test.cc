@@ -81,13 +81,13 @@ TEST_CASE("The lanes of a refresh give way to others, and who ingests does not",
     }
   });
   PullOptions options = On(&disk);
-  options.low_priority = GENERATE(true, false);
+  options.full_rate = GENERATE(false, true);
   const Manners ours = MannersOfThisThread();
   REQUIRE_OK(RefreshOpen(dir / "source", &target, {"default"}, options).status);
   const Manners low = {std::min(ours.first + kLowerByNice, 19),
                        kLowestBestEffortIo};
   REQUIRE(witness->staging ==
-          std::set<Manners>{options.low_priority ? low : ours});
+          std::set<Manners>{options.full_rate ? ours : low});
   REQUIRE(witness->ingesting == std::set<Manners>{ours});
   REQUIRE(MannersOfThisThread() == ours);
 }

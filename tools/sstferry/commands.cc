@@ -189,12 +189,9 @@ std::vector<OptionSpec> ServeOptionSpecs() {
            Row<Serve>(
                "max-rate", Group::kCommon,
                "Send at most BYTES per second, over all transfers together. "
-               "SIGHUP "
-               "reads it again from --config.",
-               [](auto& a) -> auto& {
-                 return a.options.max_rate_bytes_per_sec;
-               },
-               BytesValue("no limit")),
+               "SIGHUP reads it again from --config. none: nor hold back while "
+               "a database's application waits for CPUs or its disk.",
+               [](auto& a) -> auto& { return a.options; }, RateValue()),
            Row<Serve>(
                "once", Group::kCommon,
                "Exit after the first transfer, with that transfer's exit code.",
@@ -395,10 +392,10 @@ const std::vector<JobOption>& JobOptions() {
          Row<Pull>(
              "max-rate", Group::kCommon,
              "Write at most BYTES of SST data per second. SIGHUP reads it "
-             "again "
-             "from --config.",
-             [](auto& a) -> auto& { return a.options.max_rate_bytes_per_sec; },
-             BytesValue("no limit"))},
+             "again from --config. none: the source does not hold back while "
+             "its application waits for CPUs or its disk either, and both "
+             "sides run at normal priority.",
+             [](auto& a) -> auto& { return a.options; }, RateValue())},
         {kAnyJob,
          {"compress", "auto|none|zstd[:LEVEL]", Group::kNetwork,
           "Compress on the wire: auto (while the link is the bottleneck), "

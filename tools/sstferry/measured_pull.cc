@@ -14,8 +14,10 @@ namespace {
 
 using rocksdb::Status;
 
-constexpr const char* kSourceStages[] = {"snapshot", "plan", "read_build",
-                                         "send_wait", "idle"};
+constexpr const char* kSourceStages[] = {"snapshot",     "plan",
+                                         "read_build",   "send_wait",
+                                         "held_cpu",     "held_io",
+                                         "held_latency", "idle"};
 constexpr const char* kTargetStages[] = {
     "receive", "stage_write", "check",  "ingest", "verify",
     "sync",    "swap",        "delete", "idle"};

@@ -68,6 +68,29 @@ class BytesValue {
   const uint64_t most_;
 };
 
+// A limit of bytes per second, or "none": no limit, and nobody holds back for
+// an application. Sets options of a pull or of a server.
+class RateValue {
+ public:
+  const char* value() const { return "BYTES|none"; }
+  std::string Bounds() const { return ""; }
+  template <typename Options>
+  std::string Text(const Options& options) const {
+    return BytesValue("no limit").Text(options.max_rate_bytes_per_sec);
+  }
+  template <typename Options>
+  [[nodiscard]] rocksdb::Status Read(const std::string& what,
+                                     const std::string& text,
+                                     Options* out) const {
+    out->full_rate = text == "none";
+    if (out->full_rate) {
+      out->max_rate_bytes_per_sec = 0;
+      return rocksdb::Status::OK();
+    }
+    return BytesValue().Read(what, text, &out->max_rate_bytes_per_sec);
+  }
+};
+
 // A duration; of seconds, it is rounded up to whole ones.
 class DurationValue {
  public:

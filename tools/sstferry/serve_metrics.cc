@@ -8,8 +8,9 @@ namespace {
 
 // More than a server has at once, so that what falls out has ended.
 constexpr size_t kMaxCounted = 1024;
-constexpr const char* kStages[] = {"snapshot", "plan", "read_build",
-                                   "send_wait", "idle"};
+constexpr const char* kStages[] = {"snapshot", "plan", "read_build", "send_wait",
+                                   "held_cpu", "held_io", "held_latency",
+                                   "idle"};
 
 double Of(const std::map<std::string, double>& stages, const char* stage) {
   const auto found = stages.find(stage);

@@ -119,9 +119,6 @@ struct PullOptions {
   // More neighbouring keys than that which only the target has are deleted by
   // one range deletion; 0: each by itself.
   uint32_t most_point_deletions = 10'000;
-  // Lanes of kAll run at low priority. The deletion after a swap uses low I/O
-  // priority.
-  bool low_priority = true;
   // Minimum of free space on target_dir's file system. Below it no chunk
   // begins; if that lasts, the refresh ends with kNoSpace. 0: all space may be
   // used.
@@ -145,6 +142,9 @@ struct PullOptions {
   // Limit of the SST bytes that all lanes together write; 0: no limit.
   // Operation::SetMaxRate() changes it while a pull runs.
   uint64_t max_rate_bytes_per_sec = 0;
+  // Takes what CPU and disk give: the source does not hold back for its
+  // application, and no lane of either side runs at low priority.
+  bool full_rate = false;
   WireCompression compression = WireCompression::kAuto;
   uint32_t compression_level = 0;  // 1 to 19; 0: the source's choice
   Durability durability = Durability::kChunk;

@@ -119,6 +119,9 @@ struct ServeOptions {
   std::vector<ServedDatabase> databases;
   uint32_t max_lanes = 16;              // per transfer
   uint64_t max_rate_bytes_per_sec = 0;  // wire bytes of all transfers together
+  // Does not hold back where a database's application waits for CPUs or its
+  // disk.
+  bool full_rate = false;
   // On the file system of each database that can be written to. Empty: beside
   // each database.
   std::string snapshot_dir;
