@@ -6,6 +6,8 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <map>
+#include <sstream>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -64,13 +66,26 @@ ordered_json Bound(const std::optional<std::string>& key) {
   return key ? ordered_json(KeyToText(*key)) : ordered_json(nullptr);
 }
 
+// Returns null for what is not known: neither 0 nor an empty text says so.
+template <typename Value>
+ordered_json Known(bool is_known, const Value& value) {
+  return is_known ? ordered_json(value) : ordered_json(nullptr);
+}
+ordered_json Known(const std::string& text) {
+  return Known(!text.empty(), text);
+}
+
 ordered_json Versions(const SideVersions& versions) {
-  return {{"software", versions.software}, {"rocksdb", versions.rocksdb}};
+  return {{"software", Known(versions.software)},
+          {"rocksdb", Known(versions.rocksdb)}};
 }
 
 template <size_t kCount>
 ordered_json Stages(const char* const (&names)[kCount],
                     const std::map<std::string, double>& seconds) {
+  if (seconds.empty()) {
+    return nullptr;  // that side has said nothing
+  }
   ordered_json object = ordered_json::object();
   for (const char* name : names) {
     object[name] = 0.0;
@@ -81,45 +96,81 @@ ordered_json Stages(const char* const (&names)[kCount],
   return object;
 }
 
-double PerSecond(uint64_t amount, double seconds) {
-  return seconds > 0 ? static_cast<double>(amount) / seconds : 0;
+ordered_json PerSecond(uint64_t amount, double seconds) {
+  return seconds > 0 ? ordered_json(static_cast<double>(amount) / seconds)
+                     : ordered_json(nullptr);
+}
+
+// True if the source's plan came: then its snapshot is known.
+bool HasPlan(const Summary& summary) {
+  return !summary.column_families.empty();
+}
+
+bool IsOf(const Summary& summary, PullMode mode) {
+  return summary.mode == PullModeName(mode);
+}
+
+// True if single entries were put over what the target holds.
+bool HasDelta(const Summary& summary) {
+  return IsOf(summary, PullMode::kRefresh) ||
+         summary.parts_unchanged + summary.parts_compared +
+                 summary.parts_left + summary.parts_delta +
+                 summary.parts_looked_up >
+             0;
+}
+
+template <typename Key, typename Value>
+ordered_json Map(const std::map<Key, Value>& map) {
+  ordered_json object = ordered_json::object();
+  for (const auto& [key, value] : map) {
+    std::ostringstream name;
+    name << key;
+    object[name.str()] = value;
+  }
+  return Known(!map.empty(), object);
 }
 
 void AddTotals(const Summary& summary, ordered_json* out) {
+  const bool has_plan = HasPlan(summary);
+  const bool is_swap = IsOf(summary, PullMode::kSwap);
+  const bool has_delta = HasDelta(summary);
+  const bool is_clone = summary.method == "clone";
   ordered_json& json = *out;
-  json["snapshot_sequence"] = summary.snapshot_sequence;
-  json["snapshot_taken_at"] = Rfc3339(summary.snapshot_taken_seconds);
-  json["snapshot_taken_seconds"] = summary.snapshot_taken_seconds;
-  json["last_flush_seconds_before"] = nullptr;
-  if (summary.last_flush_seconds_before.has_value()) {
-    json["last_flush_seconds_before"] = *summary.last_flush_seconds_before;
-  }
-  json["sequence_old"] = summary.sequence_old;
-  json["sequence_new"] = summary.sequence_new;
-  json["outage_seconds"] = summary.outage_seconds;
-  json["exchanged"] = summary.exchanged;
+  json["snapshot_sequence"] = Known(has_plan, summary.snapshot_sequence);
+  json["snapshot_taken_at"] = Known(Rfc3339(summary.snapshot_taken_seconds));
+  json["snapshot_taken_seconds"] = Known(summary.snapshot_taken_seconds != 0,
+                                         summary.snapshot_taken_seconds);
+  json["last_flush_seconds_before"] =
+      Known(summary.last_flush_seconds_before.has_value(),
+            summary.last_flush_seconds_before.value_or(0));
+  json["sequence_old"] =
+      Known(summary.sequence_old != 0, summary.sequence_old);
+  json["sequence_new"] =
+      Known(has_plan && (has_delta || is_swap), summary.sequence_new);
+  json["outage_seconds"] = Known(is_swap, summary.outage_seconds);
+  json["exchanged"] = Known(is_swap, summary.exchanged);
   json["column_families"] = summary.column_families;
-  json["parts"] = summary.parts;
-  json["parts_unchanged"] = summary.parts_unchanged;
-  json["parts_sent"] = summary.parts_sent;
-  json["parts_compared"] = summary.parts_compared;
-  json["parts_left"] = summary.parts_left;
-  json["parts_delta"] = summary.parts_delta;
-  json["parts_looked_up"] = summary.parts_looked_up;
-  json["entries_put"] = summary.entries_put;
-  json["entries_deleted"] = summary.entries_deleted;
-  json["bytes_skipped"] = summary.bytes_skipped;
+  json["parts"] = Known(has_plan, summary.parts);
+  json["parts_unchanged"] = Known(has_delta, summary.parts_unchanged);
+  json["parts_sent"] = Known(has_delta, summary.parts_sent);
+  json["parts_compared"] = Known(has_delta, summary.parts_compared);
+  json["parts_left"] = Known(has_delta, summary.parts_left);
+  json["parts_delta"] = Known(has_delta, summary.parts_delta);
+  json["parts_looked_up"] = Known(has_delta, summary.parts_looked_up);
+  json["entries_put"] = Known(has_delta, summary.entries_put);
+  json["entries_deleted"] = Known(has_delta, summary.entries_deleted);
+  json["bytes_skipped"] = Known(has_delta, summary.bytes_skipped);
   json["bytes_read"] = summary.bytes_read;
   json["bytes_written"] = summary.bytes_written;
   json["chunks"] = summary.chunks;
   json["chunks_built"] = summary.chunks_built;
-  json["chunks_delta"] = summary.chunks_delta;
+  json["chunks_delta"] = Known(has_delta, summary.chunks_delta);
   json["chunks_resumed"] = summary.chunks_resumed;
-  json["chunks_cloned"] = summary.chunks_cloned;
-  json["chunks_unchecked"] = summary.chunks_unchecked;
-  json["files_cloned"] = summary.files_cloned;
-  json["files_reused"] = summary.files_reused;
-  json["bytes_reused"] = summary.bytes_reused;
+  json["chunks_cloned"] = Known(is_clone, summary.chunks_cloned);
+  json["chunks_unchecked"] = Known(is_clone, summary.chunks_unchecked);
+  json["files_cloned"] = Known(is_clone, summary.files_cloned);
+  json["files_reused"] = Known(is_clone, summary.files_reused);
+  json["bytes_reused"] = Known(is_clone, summary.bytes_reused);
   json["other_files"] = summary.other_files;
   json["other_files_bytes"] = summary.other_files_bytes;
   json["entries"] = summary.entries;
@@ -131,19 +182,11 @@ void AddTotals(const Summary& summary, ordered_json* out) {
                         {"bytes_before", summary.compressed_bytes_before},
                         {"bytes_after", summary.compressed_bytes_after}};
   json["ingest_calls"] = summary.ingest_calls;
-  json["write_blocked_micros"] = ordered_json::object();
-  for (const auto& [name, micros] : summary.write_blocked_micros) {
-    json["write_blocked_micros"][name] = micros;
-  }
-  json["compaction_debt_bytes"] = summary.compaction_debt_bytes;
-  json["ingested_levels"] = ordered_json::object();
-  for (const auto& [level, chunks] : summary.ingested_levels) {
-    json["ingested_levels"][std::to_string(level)] = chunks;
-  }
-  json["levels"] = ordered_json::object();
-  for (const auto& [level, files] : summary.levels) {
-    json["levels"][std::to_string(level)] = files;
-  }
+  json["write_blocked_micros"] = Map(summary.write_blocked_micros);
+  json["compaction_debt_bytes"] =
+      Known(has_delta, summary.compaction_debt_bytes);
+  json["ingested_levels"] = Map(summary.ingested_levels);
+  json["levels"] = Map(summary.levels);
   json["seconds"] = summary.seconds;
   json["sst_bytes_per_second"] = PerSecond(
       summary.sst_bytes - summary.sst_bytes_resumed, TransferSeconds(summary));
@@ -153,20 +196,21 @@ void AddTotals(const Summary& summary, ordered_json* out) {
   json["stage_seconds"] = {
       {"source", Stages(kSourceStages, summary.source_stage_seconds)},
       {"target", Stages(kTargetStages, summary.target_stage_seconds)}};
-  json["peak_rss_bytes"] = summary.peak_rss_bytes;
-  json["lanes"] = summary.lanes;
+  json["peak_rss_bytes"] =
+      Known(summary.peak_rss_bytes != 0, summary.peak_rss_bytes);
+  json["lanes"] = Known(summary.lanes != 0, summary.lanes);
   json["retries"] = summary.retries;
 }
 
 ordered_json Side(const ComparedSide& side) {
-  ordered_json object = {{"address", side.address},
-                         {"snapshot_transfer_id", nullptr},
-                         {"database_id", side.database_id},
-                         {"snapshot_sequence", side.snapshot_sequence},
-                         {"pulled", nullptr}};
-  if (!side.snapshot_transfer_id.empty()) {
-    object["snapshot_transfer_id"] = side.snapshot_transfer_id;
-  }
+  ordered_json object = {
+      {"address", side.address},
+      {"snapshot_transfer_id", Known(side.snapshot_transfer_id)},
+      {"database_id", Known(side.database_id)},
+      {"snapshot_sequence",
+       Known(!side.database_id.empty() || side.snapshot_sequence != 0,
+             side.snapshot_sequence)},
+      {"pulled", nullptr}};
   if (!side.pulled_transfer_id.empty()) {
     object["pulled"] = {{"transfer_id", side.pulled_transfer_id},
                         {"snapshot_sequence", side.pulled_sequence}};
@@ -175,26 +219,29 @@ ordered_json Side(const ComparedSide& side) {
 }
 
 void AddVerify(const Summary& summary, ordered_json* out) {
+  const bool by_files = summary.compared == "files";
+  const bool by_entries = summary.compared == "entries";
   ordered_json& json = *out;
   json["left"] = Side(summary.left);
   json["right"] = Side(summary.right);
-  json["compared"] = summary.compared;
-  json["files_compared"] = summary.files_compared;
-  json["bytes_compared"] = summary.bytes_compared;
-  json["entries_left"] = summary.entries_left;
-  json["entries_right"] = summary.entries_right;
-  json["differences"] = summary.differences;
+  json["compared"] = Known(summary.compared);
+  json["files_compared"] = Known(by_files, summary.files_compared);
+  json["bytes_compared"] = Known(by_files, summary.bytes_compared);
+  json["entries_left"] = Known(by_entries, summary.entries_left);
+  json["entries_right"] = Known(by_entries, summary.entries_right);
+  json["differences"] = Known(by_files || by_entries, summary.differences);
   json["first_differences"] = ordered_json::array();
   for (const DifferenceSummary& difference : summary.first_differences) {
+    const bool is_file = !difference.file.empty();
     json["first_differences"].push_back(
         {{"column_family", difference.column_family},
-         {"key", KeyToText(difference.key)},
-         {"key_bytes", difference.key_bytes},
+         {"key", Known(!is_file, KeyToText(difference.key))},
+         {"key_bytes", Known(!is_file, difference.key_bytes)},
          {"what", difference.what},
-         {"file", difference.file}});
+         {"file", Known(difference.file)}});
   }
-  json["next"] = summary.next;
-  json["repair"] = summary.repair;
+  json["next"] = Known(summary.next);
+  json["repair"] = Known(summary.repair);
 }
 
 ordered_json Methods(const Summary& summary) {
@@ -204,15 +251,16 @@ ordered_json Methods(const Summary& summary) {
     for (const auto& [gigabits, needed] : method.seconds) {
       seconds[std::to_string(gigabits)] = needed;
     }
+    const bool possible = method.why_not.empty();
     methods.push_back(
         {{"method", method.method},
-         {"possible", method.why_not.empty()},
-         {"why_not", method.why_not},
-         {"leaves_out", method.leaves_out},
-         {"files", method.files},
-         {"bytes", method.bytes},
-         {"source_cpu_seconds", method.source_cpu_seconds},
-         {"seconds_at_gbits", seconds}});
+         {"possible", possible},
+         {"why_not", Known(method.why_not)},
+         {"leaves_out", Known(method.leaves_out)},
+         {"files", Known(possible && method.files > 0, method.files)},
+         {"bytes", Known(possible, method.bytes)},
+         {"source_cpu_seconds", Known(possible, method.source_cpu_seconds)},
+         {"seconds_at_gbits", Known(possible, seconds)}});
   }
   return methods;
 }
@@ -224,13 +272,15 @@ void AddPlan(const Summary& summary, ordered_json* out) {
     json["items"].push_back({{"column_family", item.column_family},
                              {"begin", Bound(item.begin)},
                              {"end", Bound(item.end)},
-                             {"file", item.file},
+                                                 {"file", item.file},
                              {"bytes", item.bytes},
                              {"action", item.action},
                              {"reason", item.reason}});
   }
-  json["needed_bytes"] = summary.needed_bytes;
-  json["free_bytes"] = summary.free_bytes;
+  const bool has_space = summary.needed_bytes != 0 || summary.free_bytes != 0;
+  json["needed_bytes"] = Known(has_space, summary.needed_bytes);
+  json["free_bytes"] =
+      Known(has_space && !summary.target.empty(), summary.free_bytes);
   json["served_names"] = summary.served_names;
 }
 
@@ -267,30 +317,30 @@ std::string SummaryToJson(const Summary& summary, const std::string& command) {
   json["error"] = nullptr;
   if (!summary.status.ok()) {
     json["error"] = {{"message", MessageOf(summary.status)},
-                     {"where", summary.error_where}};
+                     {"where", Known(summary.error_where)}};
   }
-  json["started_at"] = summary.started_at;
-  json["finished_at"] = summary.finished_at;
+  json["started_at"] = Known(summary.started_at);
+  json["finished_at"] = Known(summary.finished_at);
   json["versions"] = {{"source", Versions(summary.source_versions)},
                       {"target", Versions(summary.target_versions)}};
-  json["mode"] = summary.mode;
-  json["method"] = summary.method;
-  json["method_reason"] = summary.method_reason;
+  json["mode"] = Known(summary.mode);
+  json["method"] = Known(summary.method);
+  json["method_reason"] = Known(summary.method_reason);
   json["methods"] = Methods(summary);
-  json["for_rocksdb"] = summary.for_rocksdb;
-  json["opens_since"] = summary.opens_since;
-  json["opens_because"] = summary.opens_because;
-  json["state"] = summary.state;
-  json["source"] = summary.source;
-  json["target"] = summary.target;
+  json["for_rocksdb"] = Known(summary.for_rocksdb);
+  json["opens_since"] = Known(summary.opens_since);
+  json["opens_because"] = Known(summary.opens_because);
+  json["state"] = Known(summary.state);
+  json["source"] = Known(summary.source);
+  json["target"] = Known(summary.target);
   json["selection"] = {
       {"column_families", summary.selection.families},
       {"begin", Bound(summary.selection.interval.begin)},
       {"end", Bound(summary.selection.interval.end)}};
-  json["transfer_id"] = summary.transfer_id;
-  json["source_database_id"] = summary.source_database_id;
+  json["transfer_id"] = Known(summary.transfer_id);
+  json["source_database_id"] = Known(summary.source_database_id);
   AddTotals(summary, &json);
-  json["verified"] = summary.verified;
+  json["verified"] = Known(summary.verified, true);
   json["notes"] = summary.notes;
   if (command == "verify") {
     AddVerify(summary, &json);

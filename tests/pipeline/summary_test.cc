@@ -84,6 +84,20 @@ void RequireKeys(const json& object, const std::vector<std::string>& keys) {
   }
 }
 
+// The names of all values in `object` that are 0, an empty text or an empty
+// object.
+void AddEmpty(const std::string& name, const json& object,
+              std::set<std::string>* empty) {
+  if (object.is_object() && !object.empty()) {
+    for (const auto& [key, value] : object.items()) {
+      AddEmpty(name.empty() ? key : name + "." + key, value, empty);
+    }
+  } else if (object == 0 || object == "" || object == json::object() ||
+             object == false) {
+    empty->insert(name);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("The summary of every command has every documented key",
@@ -98,13 +112,86 @@ TEST_CASE("The summary of every command has every documented key",
     REQUIRE(object["error"].is_null());
     RequireKeys(object["versions"], {"source", "target"});
     RequireKeys(object["stage_seconds"], {"source", "target"});
-    RequireKeys(object["stage_seconds"]["source"],
+    Summary known;
+    known.source_stage_seconds["idle"] = known.target_stage_seconds["idle"] = 1;
+    const json stages = Parse(known, command)["stage_seconds"];
+    RequireKeys(stages["source"],
                 {"snapshot", "plan", "read_build", "send_wait", "idle"});
-    RequireKeys(object["stage_seconds"]["target"],
+    RequireKeys(stages["target"],
                 {"receive", "stage_write", "check", "ingest", "verify", "sync",
                  "swap", "delete", "idle"});
-    REQUIRE(object["levels"].is_object());
   }
+}
+
+TEST_CASE("What is not known is null, and 0 only what was counted",
+          "[pipeline]") {
+  const std::set<std::string> counted = {
+      "exit_code",       "bytes_read",        "bytes_written",
+      "chunks",          "chunks_built",      "chunks_resumed",
+      "other_files",     "other_files_bytes", "entries",
+      "key_value_bytes", "sst_bytes",         "sst_bytes_resumed",
+      "wire_bytes",      "compressed.frames", "compressed.bytes_before",
+      "ingest_calls",    "seconds",           "compressed.bytes_after",
+      "retries"};
+  for (const char* command :
+       {"pull", "refresh", "swap", "verify", "plan", "serve"}) {
+    INFO(command);
+    Summary nothing;
+    nothing.left.address = nothing.right.address = "/a";
+    std::set<std::string> empty;
+    AddEmpty("", Parse(nothing, command), &empty);
+    REQUIRE(empty == counted);
+  }
+}
+
+TEST_CASE("A job has null for what only another job counts", "[pipeline]") {
+  const std::vector<std::string> of_refresh = {
+      "parts_unchanged", "parts_sent",      "parts_compared",
+      "parts_left",      "parts_delta",     "parts_looked_up",
+      "entries_put",     "entries_deleted", "bytes_skipped",
+      "chunks_delta",    "sequence_new",    "compaction_debt_bytes"};
+  const std::vector<std::string> of_clone = {
+      "chunks_cloned", "chunks_unchecked", "files_cloned", "files_reused",
+      "bytes_reused"};
+  Summary summary;
+  summary.column_families = {"default"};
+  const auto require = [&](const std::vector<std::string>& keys, bool known) {
+    const json object = Parse(summary, "pull");
+    REQUIRE(object["snapshot_sequence"] == 0);
+    for (const std::string& key : keys) {
+      INFO(summary.mode << ' ' << key);
+      REQUIRE(object[key].is_null() != known);
+    }
+  };
+  summary.mode = "pull";
+  summary.method = "ingest";
+  require(of_refresh, false);
+  require(of_clone, false);
+  require({"outage_seconds", "exchanged", "verified"}, false);
+  summary.mode = "refresh";
+  require(of_refresh, true);
+  require({"outage_seconds", "exchanged"}, false);
+  summary.mode = "swap";
+  summary.method = "clone";
+  require(of_clone, true);
+  require({"outage_seconds", "exchanged", "sequence_new"}, true);
+  require({"parts_unchanged", "sequence_old"}, false);
+  summary.parts_unchanged = 1;  // a swap that put a delta into a linked copy
+  summary.sequence_old = 7;
+  require(of_refresh, true);
+  require({"sequence_old"}, true);
+  summary.verified = true;
+  require({"verified"}, true);
+}
+
+TEST_CASE("A plan has null for the space that it does not know",
+          "[pipeline]") {
+  Summary summary;
+  summary.needed_bytes = 8;
+  REQUIRE(Parse(summary, "plan")["needed_bytes"] == 8);
+  REQUIRE(Parse(summary, "plan")["free_bytes"].is_null());
+  summary.target = "/t";  // whose disk is full
+  REQUIRE(Parse(summary, "plan")["free_bytes"] == 0);
 }
 
 TEST_CASE("A summary has what both methods cost", "[pipeline]") {
@@ -122,11 +209,15 @@ TEST_CASE("A summary has what both methods cost", "[pipeline]") {
   const json object = Parse(summary, GENERATE("plan", "pull"));
   REQUIRE(object["methods"][0]["possible"] == false);
   REQUIRE(object["methods"][0]["why_not"] == "an order that is not known");
+  for (const char* key :
+       {"files", "bytes", "source_cpu_seconds", "seconds_at_gbits"}) {
+    REQUIRE(object["methods"][0][key].is_null());
+  }
   REQUIRE(object["methods"][1] ==
           json({{"method", "clone"},
                 {"possible", true},
-                {"why_not", ""},
-                {"leaves_out", ""},
+                {"why_not", nullptr},
+                {"leaves_out", nullptr},
                 {"files", 7},
                 {"bytes", 1000},
                 {"source_cpu_seconds", 0.5},
@@ -218,8 +309,16 @@ TEST_CASE("Verify and plan add their keys, with keys of any bytes",
   summary.right = {"/b", "", "id-b", 8, "00ff", 0};
   summary.next = "sstferry pull /a /b";
   json object = Parse(summary, "verify");
-  RequireKeys(object, {"entries_left", "entries_right", "differences",
-                       "first_differences"});
+  for (const char* key : {"compared", "entries_left", "entries_right",
+                          "files_compared", "differences"}) {
+    REQUIRE(object[key].is_null());  // nothing was compared
+  }
+  summary.compared = "entries";
+  object = Parse(summary, "verify");
+  REQUIRE(object["entries_left"] == 2);
+  REQUIRE(object["entries_right"] == 1);
+  REQUIRE(object["differences"] == 1);
+  REQUIRE(object["files_compared"].is_null());
   REQUIRE(object["left"] == json({{"address", "/a"},
                                   {"snapshot_transfer_id", "aa00"},
                                   {"database_id", "id-a"},
@@ -243,6 +342,7 @@ TEST_CASE("Verify and plan add their keys, with keys of any bytes",
   summary.served_names = {"a"};
   summary.needed_bytes = 8;
   summary.free_bytes = 9;
+  summary.target = "/t";
   object = Parse(summary, "plan");
   const json& item = object["items"][0];
   RequireKeys(item, {"column_family", "begin", "end", "file", "bytes",

@@ -239,7 +239,7 @@ TEST_CASE("Each end of a night has the exit code that a scheduler acts on",
     Night busy(world, after);
     REQUIRE(busy.Run() == 5);
     REQUIRE(busy.json["status"] == "BUSY");
-    REQUIRE(busy.json["state"] == "");
+    REQUIRE(busy.json["state"].is_null());
   }
   Night late(world, Line("before-swap", "sleep 600") +
                         Line("deadline", "3s") + after);

@@ -24,9 +24,20 @@ std::string ToJson(const CertArguments& asked, const Status& status,
     json["error"] = {{"message", MessageOf(status)}, {"where", asked.dir}};
   }
   json["ca"] = asked.dir + "/ca.pem";
-  json["cert"] = files.cert;
-  json["key"] = files.key;
-  json["valid_until"] = Rfc3339(until_seconds);
+  for (const char* name : {"cert", "key", "valid_until"}) {
+    json[name] = nullptr;
+  }
+  if (status.ok() && !files.cert.empty()) {
+    json["cert"] = files.cert;
+    json["key"] = files.key;
+  }
+  const uint64_t end =
+      until_seconds != 0
+          ? until_seconds
+          : EndsOfCertificates({"", "", asked.dir + "/ca.pem"}).ca_seconds;
+  if (status.ok() && end != 0) {
+    json["valid_until"] = Rfc3339(end);
+  }
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) +
          "\n";
 }

@@ -58,6 +58,10 @@ std::string LsToJson(const std::string& place, const StatusReport& report) {
                              {"files", served.files},
                              {"problem", nullptr}};
     if (!served.problem.empty()) {
+      for (const char* number : {"bytes", "snapshot_sequence", "age_seconds",
+                                 "column_families", "files"}) {
+        database[number] = nullptr;  // not known
+      }
       database["problem"] = served.problem;
     }
     json["databases"].push_back(database);

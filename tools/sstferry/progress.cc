@@ -163,7 +163,10 @@ std::string ProgressFormatter::Json() const {
   nlohmann::ordered_json json;
   json["phase"] = last_.phase;
   json["percent"] = percent_;
-  json["planned_bytes"] = last_.planned_bytes;
+  json["planned_bytes"] = nullptr;
+  if (last_.planned_bytes != 0 || last_.finished) {
+    json["planned_bytes"] = last_.planned_bytes;
+  }
   json["done_bytes"] = last_.done_bytes;
   json["entries"] = last_.entries;
   json["bytes_per_second"] = bytes_per_second_;

@@ -27,7 +27,10 @@ std::string ToJson(const ReleaseArguments& asked, const Status& status,
   }
   json["source"] = asked.source.directory;
   json["id"] = status.ok() ? ToHex(released.transfer_id) : asked.id;
-  json["pinned_bytes"] = status.ok() ? released.pinned_bytes : 0;
+  json["pinned_bytes"] = nullptr;
+  if (status.ok()) {
+    json["pinned_bytes"] = released.pinned_bytes;
+  }
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) +
          "\n";
 }

@@ -409,7 +409,6 @@ int RunServe(const std::vector<std::string>& arguments) {
       std::chrono::steady_clock::now() - started;
   summary.seconds = elapsed.count();
   summary.finished_at = NowRfc3339();
-  summary.mode = PullModeName(PullMode::kPull);
   summary.peak_rss_bytes = PeakRssBytes();
   ledger.AddTo(&summary);
   if (serve.once && summary.status.ok() && ledger.transfers() > 0) {

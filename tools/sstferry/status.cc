@@ -163,18 +163,28 @@ ordered_json SourceJson(const StatusReport& report) {
   return json;
 }
 
+// Returns null for what is not known.
+template <typename Value>
+ordered_json Known(bool is_known, const Value& value) {
+  return is_known ? ordered_json(value) : ordered_json(nullptr);
+}
+ordered_json Known(const std::string& text) {
+  return Known(!text.empty(), text);
+}
+
 ordered_json UnfinishedJson(const UnfinishedPull& pull) {
-  return {{"transfer_id", pull.transfer_id},
-          {"source", pull.source},
-          {"snapshot_sequence", pull.snapshot_sequence},
-          {"snapshot_taken_at", pull.snapshot_taken_at},
-          {"percent", pull.percent()},
-          {"planned_bytes", pull.planned_bytes},
-          {"planned_bytes_done", pull.planned_bytes_done},
-          {"chunks", pull.chunks},
-          {"sst_bytes", pull.sst_bytes},
-          {"all_received", pull.all_received},
-          {"damage", pull.damage}};
+  const bool has_record = !pull.transfer_id.empty();
+  return {{"transfer_id", Known(pull.transfer_id)},
+          {"source", Known(pull.source)},
+          {"snapshot_sequence", Known(has_record, pull.snapshot_sequence)},
+          {"snapshot_taken_at", Known(pull.snapshot_taken_at)},
+          {"percent", Known(has_record, pull.percent())},
+          {"planned_bytes", Known(has_record, pull.planned_bytes)},
+          {"planned_bytes_done", Known(has_record, pull.planned_bytes_done)},
+          {"chunks", Known(has_record, pull.chunks)},
+          {"sst_bytes", Known(has_record, pull.sst_bytes)},
+          {"all_received", Known(has_record, pull.all_received)},
+          {"damage", Known(pull.damage)}};
 }
 
 ordered_json CompletedJson(const std::optional<CompletedPull>& pull) {
@@ -182,10 +192,11 @@ ordered_json CompletedJson(const std::optional<CompletedPull>& pull) {
     return nullptr;
   }
   return {{"transfer_id", pull->transfer_id},
-          {"source", pull->source},
-          {"snapshot_sequence", pull->snapshot_sequence.value_or(0)},
-          {"snapshot_taken_at", pull->snapshot_taken_at},
-          {"finished_at", pull->finished_at}};
+          {"source", Known(pull->source)},
+          {"snapshot_sequence", Known(pull->snapshot_sequence.has_value(),
+                                      pull->snapshot_sequence.value_or(0))},
+          {"snapshot_taken_at", Known(pull->snapshot_taken_at)},
+          {"finished_at", Known(pull->finished_at)}};
 }
 
 ordered_json TargetJson(const TargetState& target) {
@@ -201,7 +212,7 @@ ordered_json TargetJson(const TargetState& target) {
   json["health"] = ReplicaHealthName(target.health);
   json["fault"] = nullptr;
   if (is_wrong) {
-    json["fault"] = {{"found_at", target.fault_found_at},
+    json["fault"] = {{"found_at", Known(target.fault_found_at)},
                      {"what", target.fault}};
   }
   json["complete"] = CompletedJson(target.complete);
@@ -212,7 +223,7 @@ ordered_json TargetJson(const TargetState& target) {
   }
   json["stands_at_zero"] = target.stands_at_zero;
   json["leftover"] = target.has_leftover;
-  json["next"] = target.next;
+  json["next"] = Known(target.next);
   return json;
 }
 

@@ -293,7 +293,7 @@ struct ComparedSide {
 };
 
 // Report of a command. One struct for all commands, so that JSON has one shape.
-// Numbers that do not apply stay zero.
+// Numbers that do not apply stay zero; SummaryToJson() makes them null.
 struct Summary {
   rocksdb::Status status;
   std::string error_where;
