@@ -477,12 +477,12 @@ TEST_CASE("A bit that flipped in a file of the source ends a clone",
           std::string::npos);
 }
 
-TEST_CASE("A clone of a part is refused", "[transfer][clone][refused]") {
+TEST_CASE("A clone of some keys is refused", "[transfer][clone][refused]") {
   const ScratchDir dir;
   MakeLeveled(dir / "source");
   PullOptions options = Cloning();
-  SECTION("of one family") { options.selection.families = {"default"}; }
-  SECTION("of some keys") { options.selection.interval.begin = "k"; }
+  SECTION("of keys from one on") { options.selection.interval.begin = "k"; }
+  SECTION("of keys up to one") { options.selection.interval.end = "k"; }
   const Ferried moved = Clone(dir, options);
   INFO(moved.message());
   REQUIRE(moved.state() == EndState::kRefused);
