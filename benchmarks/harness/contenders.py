@@ -242,12 +242,12 @@ def ldb(run):
 
 # In the order of the tables. The ceilings must be named ceiling-*.
 CONTENDERS = {
-    "sstferry": sstferry_with(),
+    "sstferry": sstferry_with("--method", "ingest"),
     "sstferry-rebuilt": sstferry_with("--method", "ingest"),
-    "sstferry-tls": sstferry_with(tls=True),
+    "sstferry-tls": sstferry_with("--method", "ingest", tls=True),
     "sstferry-clone": sstferry_with("--method", "clone"),
     "sstferry-clone-tls": sstferry_with("--method", "clone", tls=True),
-    "sstferry-local": sstferry_local_with(),
+    "sstferry-local": sstferry_local_with("--method", "ingest"),
     "put": put,
     "rsync": rsync,
     "backup-engine": backup_engine,
@@ -259,8 +259,10 @@ CONTENDERS = {
 
 # Only for the questions that name them.
 VARIANTS = {
-    "sstferry-durability-chunk": sstferry_with("--durability", "chunk"),
-    "sstferry-durability-none": sstferry_with("--durability", "none"),
+    "sstferry-durability-chunk": sstferry_with(
+        "--method", "ingest", "--durability", "chunk"),
+    "sstferry-durability-none": sstferry_with(
+        "--method", "ingest", "--durability", "none"),
     "sstferry-local-rebuilt": sstferry_local_with("--method", "ingest"),
 }
 

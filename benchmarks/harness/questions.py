@@ -150,7 +150,7 @@ def pull_live(session, path, rate):
         address = server.line_starting("listening on ")
         argv = [settings.sstferry, "pull", "sst://%s/live" % address,
                 os.path.join(scratch, "target"), "--lanes", settings.lanes,
-                "--json", "--progress", "never"]
+                "--method", "ingest", "--json", "--progress", "never"]
         client = Process("target",
                          argv + (["--max-rate", rate] if rate else []),
                          scratch)

@@ -62,7 +62,7 @@ class World:
     def seed(self):
         """Anew, whatever is there."""
         shutil.rmtree(self.target, ignore_errors=True)
-        return self.pull(self.target)
+        return self.pull(self.target, "--method", "ingest")
 
     def change(self, **options):
         words = [self.tool("change_database"), "--dir", self.source, "--keys",

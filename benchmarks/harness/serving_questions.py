@@ -96,7 +96,7 @@ def nights(world):
         after = sst_files(world.target)
         written = written_by(report, before, after) / sum(after.values())
         shutil.rmtree(fresh, ignore_errors=True)
-        world.pull(fresh)
+        world.pull(fresh, "--method", "ingest")
         both = run_to_end("gets", [
             world.tool("get_latency"), "--left", world.target, "--right",
             fresh], world.scratch, settings.deadline).json_report()
