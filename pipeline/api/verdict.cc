@@ -137,8 +137,8 @@ Verdict JudgeCopy(const JudgedSide& copy, const std::string& copy_label,
     verdict.state = EndState::kChangedSince;
     verdict.reason += "and " + origin_label + " is at sequence " +
                       std::to_string(origin.sequence) +
-                      ": what was written there since can explain this, "
-                      "which does not rule out damage";
+                      ": it was written to since the pull, so this is "
+                      "expected, but does not rule out damage";
   }
   return verdict;
 }

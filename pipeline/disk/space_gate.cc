@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "format/end_state.h"
+#include "pipeline/base/quantity.h"
 #include "pipeline/disk/free_space.h"
 
 namespace sstferry {
@@ -47,8 +48,8 @@ Status SpaceGate::Pass(uint64_t bytes) {
       return status;
     }
     if (say_ && !said_.exchange(true)) {
-      say_("waits for disk space, at most " +
-           std::to_string(deadline_.count()) + " ms: " + MessageOf(status));
+      say_("waiting for disk space, at most " + FormatDuration(deadline_) +
+           ": " + MessageOf(status));
     }
     if (stop_->WaitFor(kLookInterval)) {
       return MakeStatus(EndState::kCancelled, "stopped on request");

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "format/end_state.h"
+#include "pipeline/base/quantity.h"
 #include "pipeline/pull/first_failure.h"
 
 namespace sstferry {
@@ -21,7 +22,7 @@ class DeadlineWatch {
         if (!done_.WaitFor(limit)) {
           failure->Set(MakeStatus(EndState::kDeadline,
                                   "not done within " +
-                                      std::to_string(limit.count()) + " ms"),
+                                      FormatDuration(limit)),
                        {FailedPart::kTarget});
         }
       });

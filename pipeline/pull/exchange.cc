@@ -55,8 +55,7 @@ Status Exchange::FinishEarlier(Workspace* workspace_of_pull) {
   Status status;
   const std::string id = workspace()->swap_transfer();
   if (workspace()->swap_state() == SwapState::kExchanged) {
-    report_->Say("completes the exchange of transfer " + id +
-                          " that was cut short");
+    report_->Say("completing the interrupted exchange of transfer " + id);
     status = CallAfter(id, /*exchanged=*/true);
     if (status.ok()) {
       status = workspace()->RetireOld();
@@ -95,10 +94,8 @@ bool Exchange::CanResume(const PullWorkspace& work) {
 }
 
 Status Exchange::Resume() {
-  report_->Say("everything had come: resumes the exchange of "
-                        "transfer " +
-                        ToHex(plan_->opened.transfer_id) +
-                        " that was cut short");
+  report_->Say("all data was already here; resuming the exchange of transfer " +
+               ToHex(plan_->opened.transfer_id));
   return CheckTarget();
 }
 
@@ -112,7 +109,7 @@ Status Exchange::CallBefore() {
   event.target_dir = options().target_dir;
   event.transfer_id = workspace()->swap_transfer();
   event.stopped = [this] { return failure_->failed(); };
-  report_->Log(LogLevel::kInfo, "before the exchange: calls the hook");
+  report_->Log(LogLevel::kInfo, "running the command before the swap");
   const Status status = options().before_swap(event);
   return WithContext(status, EndState::kRefused,
                      "before the exchange: nothing was exchanged");
@@ -141,7 +138,7 @@ Status Exchange::RunAfter(const std::string& transfer_id, bool exchanged) {
   event.transfer_id = transfer_id;
   event.exchanged = exchanged;
   event.stopped = [] { return false; };
-  report_->Log(LogLevel::kInfo, "after the exchange: calls the hook");
+  report_->Log(LogLevel::kInfo, "running the command after the swap");
   const Status status = options().after_swap(event);
   if (status.ok()) {
     return status;
@@ -236,9 +233,8 @@ void Exchange::Finish(Summary summary) {
     status = workspace()->RemoveWorkspace();
   }
   if (!status.ok()) {
-    report_->Say("the target is complete, but what is left in " +
-                 workspace()->dir() +
-                 " is for the next swap to remove: " + MessageOf(status));
+    report_->Say("the target is complete; the next swap removes what is left "
+                 "in " + workspace()->dir() + ": " + MessageOf(status));
   }
 }
 

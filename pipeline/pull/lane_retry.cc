@@ -1,5 +1,7 @@
 #include "pipeline/pull/lane_retry.h"
 
+#include "pipeline/base/quantity.h"
+
 namespace sstferry {
 namespace {
 
@@ -79,28 +81,40 @@ Status LaneRetry::AwaitTurn(const Status& status, LaneFailure failure) {
   if (!backoff_.Next(&wait)) {
     return MakeStatus(EndState::kDeadPeer,
                       what_ + ": no progress for " +
-                          std::to_string(state_->retry_for.count()) +
-                          " ms, at last: " + MessageOf(status));
+                          FormatDuration(state_->retry_for) +
+                          ", at last: " + MessageOf(status));
   }
-  if (!told_) {
-    // Once per loss, however many tries it takes.
-    state_->retries++;
-    Log(LogLevel::kWarning, std::string("lost, is tried again: ") +
-                                EndStateName(EndStateOf(status)) + ": " +
-                                MessageOf(status));
-  }
-  told_ = true;
+  CountFailure(status, failure);
   if (state_->stop != nullptr && state_->stop->WaitFor(wait)) {
     return MakeStatus(EndState::kCancelled, "stopped on request");
   }
   return Status::OK();
 }
 
-void LaneRetry::Connected() {
-  if (told_) {
-    Log(LogLevel::kInfo, "connected again");
+// Counts and says it once per failure, however many tries it takes.
+void LaneRetry::CountFailure(const Status& status, LaneFailure failure) {
+  state_->retries += counted_ ? 0 : 1;
+  if (failure == LaneFailure::kDamaged && !counted_) {
+    Log(LogLevel::kWarning, std::string("bytes arrived damaged, asking for "
+                                        "them again: ") +
+                                EndStateName(EndStateOf(status)) + ": " +
+                                MessageOf(status));
   }
-  told_ = false;
+  if (failure == LaneFailure::kLost && !lost_ && state_->outage != nullptr) {
+    state_->outage->Lost(what_, since_, MessageOf(status));
+    lost_ = true;
+  }
+  counted_ = true;
+}
+
+void LaneRetry::Connected() {
+  if (lost_) {
+    state_->outage->Back(what_);
+  }
+  if (counted_ || since_ == Outage::Clock::time_point()) {
+    since_ = Outage::Clock::now();
+  }
+  counted_ = lost_ = false;
 }
 
 void LaneRetry::CountGood(uint64_t bytes) {

@@ -57,12 +57,16 @@ class LaneRetry {
   void ChunkBad() { chunk_bad_ = true; }
 
  private:
+  void CountFailure(const rocksdb::Status& status, LaneFailure failure);
   void Log(LogLevel level, const std::string& text) const;
 
   LaneShared* const state_;
   const std::string what_;
   Backoff backoff_;
-  bool told_ = false;  // of the loss at hand
+  Outage::Clock::time_point since_{};  // of the connection
+  // Of the failure at hand:
+  bool counted_ = false;
+  bool lost_ = false;  // the outage knows
   int tries_ = 0;
   int losses_ = 0;  // of the chunk at hand
   uint64_t good_bytes_ = 0;  // since the last damage

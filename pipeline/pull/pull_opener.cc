@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <set>
 
+#include "pipeline/base/quantity.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/disk/free_space.h"
 #include "pipeline/disk/target_directories.h"
@@ -133,7 +134,7 @@ Status PullOpener::Connect() {
   if (!needs_source) {
     RETURN_IF_ERROR(gone ? CheckStillSource() : Status::OK());
     UsePlanOfJournal();
-    report_->Say("everything had come: finished without the source (" +
+    report_->Say("all data was already here; finished without the source (" +
                  MessageOf(status) + ")");
     return failure_->status();
   }
@@ -312,7 +313,7 @@ Status PullOpener::OpenSessionInstead() {
 }
 
 Status PullOpener::StartAnew(const std::string& why, bool keeps) {
-  report_->Say("starting anew: " + why);
+  report_->Say("starting over: " + why);
   CloseStore();
   target_->CloseDatabase();
   return work_->StartAnew(keeps && target_->reuse() != nullptr);
@@ -509,10 +510,9 @@ void PullOpener::CountReceived(const ReceivedChunks& received) {
   lanes_->chunks_unchecked = received.chunks_unchecked;
   report_->SetReceived(received.totals);
   report_->Say(
-      "resumes the unfinished pull " +
-      ToHex(work_->unfinished().head.transfer_id) + ": " +
-      std::to_string(received.totals.chunks) + " chunks with " +
-      std::to_string(received.totals.sst_bytes) + " bytes are here" +
+      "resuming transfer " + ToHex(work_->unfinished().head.transfer_id) +
+      ": " + FormatCount(received.totals.chunks, "chunk") + " with " +
+      FormatBytes(received.totals.sst_bytes) + " are here" +
       (received.chunks_lost == 0
            ? ""
            : ", " + std::to_string(received.chunks_lost) +

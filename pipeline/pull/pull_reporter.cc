@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "pipeline/base/quantity.h"
 #include "pipeline/base/rocksdb_compat.h"
 
 namespace sstferry {
@@ -16,9 +17,7 @@ namespace {
 // writes with the WAL gets it, too, while it is idle: from outside nobody can
 // tell it from one that writes without the WAL.
 std::string UnloggedNote(uint64_t seconds) {
-  const std::string ago =
-      seconds < 120 ? std::to_string(seconds) + " seconds"
-                    : std::to_string(seconds / 60) + " minutes";
+  const std::string ago = FormatDuration(std::chrono::seconds(seconds));
   return "an application has the source open, and its WALs hold nothing: if it "
          "writes without the WAL, this is as of its last flush, at least " +
          ago + " before the snapshot, and what it wrote since is not in it";

@@ -8,6 +8,7 @@
 
 #include "format/for_each_batch.h"
 #include "format/limits.h"
+#include "pipeline/base/quantity.h"
 #include "pipeline/disk/access.h"
 #include "pipeline/disk/deferred_sync.h"
 #include "pipeline/disk/durable.h"
@@ -81,7 +82,7 @@ Status PullWorkspace::ReadUnfinished() {
       disk_.get(), workspace()->journal_path(), &unfinished_);
   if (status.IsCorruption()) {
     report_->Say(
-        "starting anew, since the journal of the unfinished pull is damaged: " +
+        "starting over, since the journal of the unfinished pull is damaged: " +
         MessageOf(status));
     return Status::OK();
   }
@@ -104,7 +105,7 @@ Status PullWorkspace::JudgeUnfinished() {
     return Status::OK();
   }
   if (head.mends != found_.fault.id) {
-    DropUnfinished("starting anew, since " + options().target_dir +
+    DropUnfinished("starting over, since " + options().target_dir +
                    " has another known fault than when the unfinished pull "
                    "began");
     return Status::OK();
@@ -112,20 +113,20 @@ Status PullWorkspace::JudgeUnfinished() {
   RETURN_IF_ERROR(
       CheckSameRequest(options(), target_->mode(), head, workspace()->dir()));
   if (!SurvivedReboots(head)) {
-    DropUnfinished("starting anew, since the machine went down and the "
+    DropUnfinished("starting over, since the machine went down and the "
                    "unfinished pull was one with --durability none");
     return Status::OK();
   }
   const std::string old = TooOld(options().max_age, unfinished_.plan.opened);
   if (!old.empty()) {
-    DropUnfinished("starting anew, since the snapshot of the unfinished pull " +
+    DropUnfinished("starting over, since the snapshot of the unfinished pull " +
                    old);
     return Status::OK();
   }
   is_resuming_ = target_->in_place() == nullptr ||
                  target_->in_place()->IsAsLeft(unfinished_);
   if (!is_resuming_) {
-    DropUnfinished("starting anew, since the target was written to after the "
+    DropUnfinished("starting over, since the target was written to after the "
                    "unfinished pull had stopped");
   }
   if (is_resuming_ && head.verify && !verifies_) {
@@ -154,10 +155,10 @@ void PullWorkspace::TellOfUnfinished() {
     report_->Note(
         "the pull resumes transfer " + ToHex(unfinished_.head.transfer_id) +
         (finishes_alone_
-             ? ", of which everything has come"
-             : ": of about " + std::to_string(unfinished_.plan.bytes()) +
-                   " bytes it has " +
-                   std::to_string(unfinished_.planned_bytes_done()) +
+             ? ", of which all data has arrived"
+             : ": of about " + FormatBytes(unfinished_.plan.bytes()) +
+                   " it has " +
+                   FormatBytes(unfinished_.planned_bytes_done()) +
                    "; the figures of this plan are those of a new one"));
   }
   is_resuming_ = false;
@@ -312,8 +313,8 @@ void PullWorkspace::SayHowToResume(const Status& status, bool has_all) const {
   report_->Say(
       ends_with_us ? "the source's snapshot ends with this process: run the "
                      "same command to start over with a new one"
-                   : "what has come is kept in " + workspace()->dir() +
-                         ": run the same command to resume");
+                   : "partial data is kept in " + workspace()->dir() +
+                         "; run the same command to resume");
 }
 
 }  // namespace sstferry

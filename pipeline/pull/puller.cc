@@ -54,6 +54,7 @@ void Puller::FillState() {
   state_.chunk_time = options_.timeouts.stall;
   state_.stop = failure_.stop();
   state_.log = options_.log;
+  state_.outage = link_.outage();
   InPlaceTarget* const in_place = target_->in_place();
   state_.comparer = in_place != nullptr ? in_place->comparer() : nullptr;
 }
@@ -212,12 +213,10 @@ Status Puller::CompareReused() {
   if (!status.ok() || different.empty()) {
     return status;
   }
-  report_.Say((work_->verifies() ? "verify found " : "a comparison found ") +
-              std::to_string(different.size()) + " of " +
+  report_.Say(std::to_string(different.size()) + " of " +
               std::to_string(reused.size()) +
-              " units of files that this machine has to differ from the "
-              "source's: they come from the source" +
-              (work_->verifies() ? "; check the disk here" : ""));
+              " units of files here differ from the source's and are fetched "
+              "again" + (work_->verifies() ? "; check the disk here" : ""));
   return opener_.RejectReused(different);
 }
 
@@ -398,9 +397,8 @@ Status Puller::EndUnchanged() {
   report_.SetPublished();
   const Status removed = workspace->Discard();
   if (!removed.ok()) {
-    report_.Say("the target is complete, but what is left in " +
-                workspace->dir() +
-                " is for the next refresh to remove: " + MessageOf(removed));
+    report_.Say("the target is complete; the next refresh removes what is "
+                "left in " + workspace->dir() + ": " + MessageOf(removed));
   }
   return Status::OK();
 }

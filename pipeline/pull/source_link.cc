@@ -26,7 +26,8 @@ SourceLink::SourceLink(Dialer* dialer, SourceLinkOptions options,
           options_.timeouts.retry.count() > 0 &&
                   options_.timeouts.peer.count() > 0
               ? options_.timeouts.peer
-              : options_.timeouts.stall) {}
+              : options_.timeouts.stall),
+      outage_(options_.log) {}
 
 SourceLink::~SourceLink() {
   session_.reset();  // its threads may fail until then
@@ -49,8 +50,9 @@ SourceSessionOptions SourceLink::SessionOptions() {
   options.on_retry = [this](const Status& lost) { OnRetry(lost); };
   options.on_busy = [this] { OnBusy(); };
   options.on_failed_try = [this](const Status& failed) {
-    Log(LogLevel::kWarning,
-        std::string("source: not reached, is tried again: ") +
+    // The outage was told, and the progress shows the reason.
+    Log(is_lost_ ? LogLevel::kDebug : LogLevel::kWarning,
+        std::string("cannot reach the source, trying again: ") +
             EndStateName(EndStateOf(failed)) + ": " + MessageOf(failed));
     SetWaitingFor(MessageOf(failed));
   };
@@ -170,7 +172,11 @@ void SourceLink::AwaitLastWords() {
 // Says that the control connection was lost, or is there again (OK).
 void SourceLink::OnRetry(const Status& lost) {
   if (lost.ok()) {
-    Log(LogLevel::kInfo, "control connection: connected again");
+    if (is_lost_) {
+      outage_.Back("control connection");
+    }
+    is_lost_ = false;
+    since_ = Outage::Clock::now();
     SetWaitingFor("");
     CloseSilentLanes();
     return;
@@ -178,10 +184,10 @@ void SourceLink::OnRetry(const Status& lost) {
   if (options_.on_loss) {
     options_.on_loss();
   }
-  Log(LogLevel::kWarning, std::string("control connection: lost, is tried "
-                                      "again: ") +
-                              EndStateName(EndStateOf(lost)) + ": " +
-                              MessageOf(lost));
+  if (!is_lost_) {
+    outage_.Lost("control connection", since_, MessageOf(lost));
+  }
+  is_lost_ = true;
   SetWaitingFor(MessageOf(lost));
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "format/limits.h"
+#include "pipeline/base/quantity.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/pull/tell_source.h"
 
@@ -21,7 +22,7 @@ Status Stalled(const std::string& address, std::chrono::milliseconds limit) {
   return MakeStatus(EndState::kTooSlow,
                     "source " + address +
                         ": is there, but neither answered nor read anything "
-                        "for " + std::to_string(limit.count()) + " ms");
+                        "for " + FormatDuration(limit));
 }
 
 Status CheckTotals(const Finish& ours, const Finish& theirs) {

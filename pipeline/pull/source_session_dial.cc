@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "pipeline/base/quantity.h"
 #include "pipeline/pull/source_session.h"
 
 namespace sstferry {
@@ -92,7 +93,7 @@ Status SourceSession::AwaitTurn(Backoff* backoff, Clock::time_point until,
                ? status
                : MakeStatus(EndState::kDeadPeer,
                             MessageOf(status) + "; tried for " +
-                                std::to_string(limit.count()) + " ms");
+                                FormatDuration(limit));
   }
   if (options_.on_failed_try && MessageOf(status) != last_failure_) {
     options_.on_failed_try(status);

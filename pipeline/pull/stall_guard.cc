@@ -1,5 +1,7 @@
 #include "pipeline/pull/stall_guard.h"
 
+#include "pipeline/base/quantity.h"
+
 namespace sstferry {
 
 using rocksdb::Status;
@@ -9,7 +11,7 @@ Status StallGuard::Stalled(const Channel& channel,
   return MakeStatus(EndState::kTooSlow,
                     "source " + channel.peer() +
                         ": is there, but read and sent nothing for " +
-                        std::to_string(limit.count()) + " ms");
+                        FormatDuration(limit));
 }
 
 Status StallGuard::Wait(

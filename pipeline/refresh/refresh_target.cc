@@ -657,7 +657,7 @@ Status RefreshTarget::CompactAndClose() {
   const Status removed = workspace()->Remove();
   status = status.ok() ? removed : status;
   if (!status.ok()) {
-    report()->Say("the target is complete, but not all was put away: " +
+    report()->Say("the target is complete, but cleaning up failed: " +
                           MessageOf(status));
   }
   return damage;

@@ -5,6 +5,7 @@
 #include "format/for_each_batch.h"
 #include "format/limits.h"
 #include "pipeline/base/descriptor_shortage.h"
+#include "pipeline/base/quantity.h"
 #include "pipeline/base/start_thread.h"
 #include "pipeline/base/thread_priority.h"
 #include "pipeline/serve/questions.h"
@@ -194,7 +195,7 @@ Status ControlSession::CountFrame() {
              : MakeStatus(EndState::kDenied,
                           "control: expected at most " +
                               std::to_string(allowed) + " frames after " +
-                              std::to_string(seconds.count()) + " seconds");
+                              FormatDuration(seconds));
 }
 
 Status ControlSession::Handle(const Frame& frame, bool* done) {

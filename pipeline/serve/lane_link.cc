@@ -1,4 +1,5 @@
 #include "pipeline/serve/lane_link.h"
+#include "pipeline/base/quantity.h"
 
 #include <algorithm>
 
@@ -25,7 +26,7 @@ Status LaneLink::Failed(const Status& status) {
     return MakeStatus(
         EndState::kTooSlow,
         "the target took no byte for " +
-            std::to_string(transfer_->send_limit().idle.count()) + " ms");
+            FormatDuration(transfer_->send_limit().idle));
   }
   lost_ = true;
   return status;
@@ -113,7 +114,7 @@ Status LaneLink::Receive(LaneRequest* request) {
       status = MakeStatus(
           EndState::kTooSlow,
           "the target acknowledged no chunk for " +
-              std::to_string(transfer_->send_limit().idle.count()) + " ms");
+              FormatDuration(transfer_->send_limit().idle));
     }
     if (!status.ok()) {
       return status;

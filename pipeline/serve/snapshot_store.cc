@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "pipeline/base/quantity.h"
 #include "pipeline/base/start_thread.h"
 #include "pipeline/snapshot/retained_snapshots.h"
 
@@ -400,7 +401,7 @@ void SnapshotStore::EndLeases() {
     // One that has ended keeps its own reason.
     Release(std::move(transfer),
             "no target was connected for " +
-                std::to_string(options_->snapshot_ttl.count()) + " seconds");
+                FormatDuration(options_->snapshot_ttl));
   }
 }
 
@@ -448,9 +449,9 @@ void SnapshotStore::LogRetained(const Transfer& transfer) const {
         LogLevel::kWarning,
         "the snapshot of transfer " + ToHex(transfer.id()) + " of " +
             transfer.name() + " is retained in " + transfer.lease_directory() +
-            " for " + std::to_string(options_->snapshot_ttl.count()) +
-            " seconds, with " + std::to_string(transfer.pinned_bytes()) +
-            " bytes pinned; sstferry release removes it");
+            " for " + FormatDuration(options_->snapshot_ttl) + ", with " +
+            FormatBytes(transfer.pinned_bytes()) +
+            " pinned; sstferry release removes it");
   }
 }
 

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <utility>
 
+#include "pipeline/base/quantity.h"
 #include "pipeline/serve/snapshot_store.h"
 
 namespace sstferry {
@@ -27,17 +28,16 @@ bool SnapshotStore::Place(const std::shared_ptr<Transfer>& transfer,
 void SnapshotStore::Evict(std::shared_ptr<Transfer> evicted) {
   const TransferId id = evicted->id();
   if (evicted->has_lease()) {
-    const std::string seconds = std::to_string(options_->snapshot_ttl.count());
     evicted->Park(
         MakeStatus(EndState::kTooSlow,
                    "the target took no byte for " +
-                       std::to_string(options_->timeouts.stall.count()) +
-                       " ms, and another transfer needed its place"),
+                       FormatDuration(options_->timeouts.stall) +
+                       ", and another transfer needed its place"),
         "source");
     Log(LogLevel::kInfo, "gave the place of transfer " + ToHex(id) + " of " +
                              evicted->name() +
                              " to another; its snapshot is retained for " +
-                             seconds + " seconds");
+                             FormatDuration(options_->snapshot_ttl));
     evicted.reset();
     for (const std::string& path :
          leased_.RemoveAbove(options_->max_transfers)) {
@@ -81,7 +81,7 @@ Status SnapshotStore::Add(const std::shared_ptr<Transfer>& transfer,
                             std::to_string(options_->max_transfers) +
                             " transfers at once, which are all in use; ask "
                             "again in " +
-                            std::to_string(retry_after->count()) + " ms");
+                            FormatDuration(*retry_after));
     }
     if (transfer->request().purpose == Purpose::kPull) {
       order_.Begin(transfer->shared());

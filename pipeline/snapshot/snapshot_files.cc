@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "format/end_state.h"
+#include "pipeline/base/quantity.h"
 #include "pipeline/snapshot/options_text.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/snapshot_wal_place.h"
@@ -182,10 +183,9 @@ Status SnapshotFiles::Again(const Status& why) {
         EndState::kSourceError,
         options_.database_dir + " changed during each of " +
             std::to_string(rounds_) + " rounds in " +
-            std::to_string(
-                std::chrono::duration_cast<std::chrono::seconds>(spent)
-                    .count()) +
-            " seconds; last reason: " + reason);
+            FormatDuration(
+                std::chrono::duration_cast<std::chrono::milliseconds>(spent)) +
+            "; last reason: " + reason);
   }
   if (options_.log) {
     options_.log(LogLevel::kDebug, "snapshot: another round: " + reason);

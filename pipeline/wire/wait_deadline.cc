@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "format/end_state.h"
+#include "pipeline/base/quantity.h"
 
 namespace sstferry {
 namespace {
@@ -62,7 +63,7 @@ Status WaitDeadline::Timeout(const std::string& what) const {
   if (idle_until_ <= limit_.until) {
     return MakeStatus(EndState::kDeadPeer,
                       what + ": no byte for " +
-                          std::to_string(limit_.idle.count()) + " ms");
+                          FormatDuration(limit_.idle));
   }
   return MakeStatus(EndState::kDeadPeer,
                     what + ": not done in the time allowed");

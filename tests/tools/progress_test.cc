@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pipeline/base/quantity.h"
 #include "tests/support/catch.h"
 
 namespace sstferry {
@@ -189,6 +190,15 @@ TEST_CASE("Clocks and bytes are written for people", "[tools]") {
   REQUIRE(FormatBytes(999) == "999 B");
   REQUIRE(FormatBytes(999'999) == "1.0 MB");
   REQUIRE(FormatBytes(64'000'000) == "64.0 MB");
+  const auto text = [](int64_t millis) {
+    return FormatDuration(std::chrono::milliseconds(millis));
+  };
+  REQUIRE(text(250) == "250 ms");
+  REQUIRE(text(90'000) == "90 s");
+  REQUIRE(text(600'000) == "10 min");
+  REQUIRE(text(3'600'000) == "1 h");
+  REQUIRE(text(5'400'000) == "90 min");
+  REQUIRE(text(9'000'000) == "2 h 30 min");
 }
 
 TEST_CASE("A log line clears the redrawn progress line and restores it",

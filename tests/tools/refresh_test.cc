@@ -311,10 +311,10 @@ TEST_CASE("SIGHUP makes serve read its config file again, and ends nothing",
   WriteBytes(conf, "max-rate = '1M'\n");
   ServeProcess serve({"--db", "db=" + world.source(), "--config", conf});
   serve.process().Signal(SIGHUP);
-  REQUIRE(serve.process().WaitForErr("max-rate is 1000000 bytes per second"));
+  REQUIRE(serve.process().WaitForErr("max-rate 1.0 MB/s"));
   WriteBytes(conf, "max-rate = '2M'\n");
   serve.process().Signal(SIGHUP);
-  REQUIRE(serve.process().WaitForErr("max-rate is 2000000 bytes per second"));
+  REQUIRE(serve.process().WaitForErr("max-rate 2.0 MB/s"));
   WriteBytes(conf, "max-rate = 'many'\n");
   serve.process().Signal(SIGHUP);
   REQUIRE(serve.process().WaitForErr("nothing was changed"));

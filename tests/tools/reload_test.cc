@@ -31,7 +31,7 @@ TEST_CASE("SIGHUP makes a pull read its config file again, and go on with its "
   REQUIRE(said);
   WriteBytes(conf, operands + "max-rate = '20K'\nlog-level = 'info'\n");
   pull.Signal(SIGHUP);
-  REQUIRE(pull.WaitForErr("SIGHUP: max-rate is 20000 bytes per second"));
+  REQUIRE(pull.WaitForErr("SIGHUP: max-rate 20.0 kB/s"));
   REQUIRE(pull.Wait(std::chrono::milliseconds(1)) == -1);
   WriteBytes(conf, operands + "log-level = 'error'\n");
   pull.Signal(SIGHUP);

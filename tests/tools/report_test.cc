@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "pipeline/base/quantity.h"
 #include "tests/support/catch.h"
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/operation_runner.h"
@@ -20,6 +21,10 @@ Summary FinishedPull() {
   summary.chunks = 5;
   summary.levels = {{0, 0}, {6, 5}};
   summary.mode = "pull";
+  summary.method = "ingest";
+  summary.method_reason = "asked for";
+  summary.snapshot_taken_seconds = 1'795'572'003;
+  summary.wire_bytes = 280'000'000;
   summary.verified = true;
   return summary;
 }
@@ -32,75 +37,104 @@ std::string LastLine(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("A pull's report is five lines that end with the verdict",
+TEST_CASE("A pull's report is four lines, from the replica to the verdict",
           "[tools]") {
   Summary summary = FinishedPull();
   std::string report = PullReport(summary);
   INFO(report);
-  REQUIRE(std::count(report.begin(), report.end(), '\n') == 5);
-  REQUIRE(LastLine(report) == "verified: equal");
-  REQUIRE(report.find(" (database ") == std::string::npos);
+  REQUIRE(report ==
+          "replica is as of 2026-11-25T02:00:03Z, 1,000,000 keys, 280.0 MB "
+          "sent\n"
+          "source: sst://h:7420/db, 2 column families at sequence 0\n"
+          "method: ingest (asked for), 275.0 MB in 5 chunks; 0.50 s, 550.0 "
+          "MB/s\n"
+          "verified: equal\n");
   summary.source_database_id = "5d0c-1";
-  REQUIRE(PullReport(summary).find("pulled: " + summary.source +
-                                   " (database 5d0c-1) -> ") == 0);
-  REQUIRE(report.find("550.0 MB/s") != std::string::npos);
-  REQUIRE(report.find("L6: 5 files") != std::string::npos);
+  REQUIRE(PullReport(summary).find("\nsource: " + summary.source +
+                                   " (database 5d0c-1), ") !=
+          std::string::npos);
+  summary.opens_since = "6.27";
+  summary.opens_because = "XXH3 checksums";
+  REQUIRE(LastLine(PullReport(summary)) ==
+          "verified: equal; opens with RocksDB 6.27 or later (XXH3 checksums)");
+  summary.opens_since.clear();
 
   summary.verified = false;
   report = PullReport(summary);
-  REQUIRE(LastLine(report).find("verified: not compared") == 0);
+  REQUIRE(LastLine(report).find("not verified: --verify, or ") == 0);
   REQUIRE(report.find("verified: equal") == std::string::npos);
 
   summary.chunks_resumed = 3;
   summary.sst_bytes_resumed = summary.sst_bytes / 2;
   report = PullReport(summary);
-  REQUIRE(report.find("\nresumed: 3 chunks received by earlier runs, ") !=
+  REQUIRE(report.find(", 137.5 MB of them received by earlier runs; ") !=
           std::string::npos);
   REQUIRE(report.find("275.0 MB/s") != std::string::npos);
 }
 
-TEST_CASE("A pull's report has at most six lines and counts in words",
-          "[tools]") {
+TEST_CASE("A report counts in words", "[tools]") {
   Summary summary = FinishedPull();
-  summary.chunks = summary.chunks_resumed = 1;
-  summary.entries = summary.lanes = summary.ingest_calls = 1;
+  summary.chunks = summary.entries = 1;
   summary.column_families = {"default"};
-  summary.mode = GENERATE("pull", "refresh", "swap");
-  summary.ingested_levels = {{6, 1}};
   const std::string report = PullReport(summary);
   INFO(report);
-  REQUIRE(std::count(report.begin(), report.end(), '\n') == 6);
-  for (const char* word :
-       {" 1 entry,", " in 1 chunk,", "1 column family ", " 1 lane,",
-        "\nresumed: 1 chunk "}) {
+  for (const char* word : {" 1 key,", " in 1 chunk;", ", 1 column family "}) {
     INFO(word);
     REQUIRE(report.find(word) != std::string::npos);
   }
-  const std::string part = summary.mode == "pull"   ? "1 ingest call\n"
-                           : summary.mode == "swap" ? "out of service"
-                                                    : "placed 1 chunk in";
-  REQUIRE(report.find(part) != std::string::npos);
 }
 
 TEST_CASE("Counts are singular for one alone", "[tools]") {
   REQUIRE(FormatCount(0, "chunk") == "0 chunks");
   REQUIRE(FormatCount(1, "chunk") == "1 chunk");
   REQUIRE(FormatCount(2, "entry", "entries") == "2 entries");
+  REQUIRE(FormatCount(1'234'567, "key") == "1,234,567 keys");
 }
 
-TEST_CASE("A refresh's report tells where its chunks went",
-          "[tools][refresh]") {
+TEST_CASE("A refresh's report leads with what changed", "[tools][refresh]") {
   Summary summary = FinishedPull();
   summary.mode = "refresh";
-  REQUIRE(PullReport(summary).find("placed") == std::string::npos);
-  summary.ingested_levels = {{0, 1}, {5, 20}};
-  summary.compaction_debt_bytes = 3'000'000;
+  summary.entries = 6'900;
+  summary.entries_deleted = 50;
+  summary.wire_bytes = 14'000'000;
+  summary.sequence_old = 7;
+  summary.snapshot_sequence = 9;
+  summary.parts_unchanged = 28;
+  summary.parts_sent = 9;
   summary.bytes_read = 7'000'000;
   summary.bytes_written = 2'000'000;
   const std::string report = PullReport(summary);
   INFO(report);
-  REQUIRE(report.find("; placed 1 chunk in L0, 20 in L5; 3.0 MB left to "
-                      "compact; 7.0 MB read, 2.0 MB written\n") !=
+  REQUIRE(report.find("replica is as of 2026-11-25T02:00:03Z, 6,950 keys "
+                      "changed, 14.0 MB sent\n") == 0);
+  REQUIRE(report.find(" at sequence 9, was 7\nrefresh: parts: 28 unchanged, 0 "
+                      "compared, 9 sent; 7.0 MB read, 2.0 MB written; ") !=
+          std::string::npos);
+  summary.entries = summary.entries_deleted = 0;
+  REQUIRE(PullReport(summary).find("Z, nothing changed, ") !=
+          std::string::npos);
+}
+
+TEST_CASE("A swap's report says how long the application was down",
+          "[tools]") {
+  Summary summary = FinishedPull();
+  summary.mode = "swap";
+  summary.method = "clone";
+  summary.files_cloned = 5;
+  summary.files_reused = 4;
+  summary.bytes_reused = 12'000'000;
+  summary.exchanged = true;
+  summary.outage_seconds = 0.05;
+  std::string report = PullReport(summary);
+  INFO(report);
+  REQUIRE(report.find("Z, 5 files of 9 new, 280.0 MB sent, application down "
+                      "0.05 s\n") != std::string::npos);
+  REQUIRE(report.find(" in 5 units, 4 files with 12.0 MB reused; ") !=
+          std::string::npos);
+  summary.exchanged = false;
+  summary.files_cloned = 0;
+  report = PullReport(summary);
+  REQUIRE(report.find("Z, nothing changed, 280.0 MB sent, not swapped\n") !=
           std::string::npos);
 }
 

@@ -169,7 +169,7 @@ TEST_CASE("A disk that others fill ends a refresh, and the next goes on",
   const rocksdb::Status ended = MakePull(options)->Run(&summary);
   INFO(ended.ToString());
   REQUIRE(EndStateOf(ended) == EndState::kNoSpace);
-  REQUIRE(log.find("waits for disk space") != std::string::npos);
+  REQUIRE(log.find("waiting for disk space") != std::string::npos);
   REQUIRE(disk.count(FileStep::kCreate, "/staging/") < 8);
   REQUIRE(EntriesOf(dir / "target", OneFamily()) == before);
   disk.SetFreeSpace(uint64_t{1} << 50);

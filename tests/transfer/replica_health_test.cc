@@ -404,7 +404,7 @@ TEST_CASE("A refresh that mends is resumed", "[transfer][health]") {
   const Ferried ended = Refresh(world.source, world.target);
   INFO(ended.message());
   REQUIRE_OK(ended.status);
-  REQUIRE(ended.notes_mention("everything had come"));
+  REQUIRE(ended.notes_mention("all data was already here"));
   RequireSound(world.source, world.target);
 }
 

@@ -337,13 +337,9 @@ const std::vector<JobOption>& JobOptions() {
         {kOfRefresh,
          Row<Pull>(
              "compare", Group::kCommon,
-             "How to find what changed: files (by files and WALs of both "
-             "sides, "
-             "and "
-             "comparison where these prove nothing: finds every write, but no "
-             "bytes "
-             "that a disk changed) or digest (compare everything on both "
-             "sides).",
+             "How to find what changed: files (trust the identity of files and "
+             "compare the rest: finds every write, but no byte that a disk "
+             "changed) or digest (read and compare everything on both sides).",
              [](auto& a) -> auto& { return a.options.compare; },
              ChoiceValue<CompareMode>(
                  "files|digest", {CompareMode::kFiles, CompareMode::kDigest}))},
@@ -477,9 +473,8 @@ const std::vector<JobOption>& JobOptions() {
              [](auto& a) -> auto& { return a.options.always_swap; })},
         {kOfRefresh,
          {"compact", "auto|none", Group::kAdvanced,
-          "Merge at the end a part of what refreshes left above the data "
-          "(auto), "
-          "or nothing (none). Default: auto."}},
+          "Clean up after the refresh, so that reads stay fast: auto (a "
+          "bounded part each time) or none. Default: auto."}},
         {kAnyJob,
          {"source-id", "ID", Group::kAdvanced,
           "Identify a source that has no IDENTITY file as ID, so that the next "
@@ -635,7 +630,7 @@ const std::vector<OptionSpec>& CommonOptions() {
        "Time between progress lines that are not redrawn.",
        [](auto& a) -> auto& { return a.progress_interval; }, DurationValue()),
       Row<Common>("log-level", Group::kOutput,
-       "Least level of the log lines on standard error.",
+       "Minimum level of the log lines on standard error.",
        [](auto& a) -> auto& { return a.log_level; },
        ChoiceValue<LogLevel>("error|warning|info|debug",
                              {LogLevel::kError, LogLevel::kWarning,
@@ -767,14 +762,14 @@ const std::vector<Command>& Commands() {
        "(sst://HOST[:PORT] or unix:/PATH: those of all databases that this "
        "side "
        "may read; HOST:/DIR: those of that directory), "
-       "and how far the pull into a directory has come, with the command to "
+       "and the progress of the pull into a directory, with the command to "
        "run next. Changes nothing.",
        Joined({TlsRows<StatusArguments>(),
                SshRows<StatusArguments>(),
                {TimeoutRow<StatusArguments>(),
                 SnapshotDirRow<StatusArguments>()}}),
        {"place"},
-       {{"Show how far a pull has come", "sstferry status /data/users"},
+       {{"Show the progress of a pull", "sstferry status /data/users"},
         {"Show what a host retains", "sstferry status sst://db1"}}},
       {"release",
        "SOURCE_DIR ID [options]",

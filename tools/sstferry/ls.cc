@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "format/printable.h"
+#include "pipeline/base/quantity.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/operation_runner.h"
@@ -27,7 +28,7 @@ std::string LsText(const std::string& place, const StatusReport& report) {
       problems += name + ": " + Printable(served.problem) + "\n";
       continue;
     }
-    rows.push_back({name, FormatBytes(static_cast<double>(served.bytes)),
+    rows.push_back({name, FormatBytes(served.bytes),
                     std::to_string(served.sequence),
                     FormatClock(static_cast<double>(served.age_seconds)),
                     std::to_string(served.families),

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "format/printable.h"
+#include "pipeline/base/quantity.h"
 #include "sstferry/target.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
@@ -84,7 +85,7 @@ std::string Actions(const Summary& summary) {
     }
     text += (text.empty() ? "" : refresh ? "\n" : "; ") + std::string(action) +
             ": " + FormatCount(count, refresh ? "interval" : "file") + ", " +
-            FormatBytes(static_cast<double>(bytes)) + meaning;
+            FormatBytes(bytes) + meaning;
   }
   return text + "\n";
 }
@@ -102,7 +103,7 @@ std::string Families(const Summary& summary) {
       }
     }
     rows.push_back({KeyToText(family), std::to_string(items),
-                    FormatBytes(static_cast<double>(bytes))});
+                    FormatBytes(bytes)});
   }
   return Table(rows);
 }
@@ -114,7 +115,7 @@ std::string Items(const Summary& summary) {
     rows.push_back({KeyToText(item.column_family),
                     Bound(item.begin, "-"), Bound(item.end, "-"),
                     item.file.empty() ? "-" : Printable(item.file),
-                    FormatBytes(static_cast<double>(item.bytes)), item.action,
+                    FormatBytes(item.bytes), item.action,
                     Printable(item.reason)});
   }
   for (std::vector<std::string>& row : rows) {
@@ -145,7 +146,7 @@ std::string Methods(const Summary& summary) {
       continue;
     }
     rows.push_back({method.method, std::to_string(method.files),
-                    FormatBytes(static_cast<double>(method.bytes)),
+                    FormatBytes(method.bytes),
                     Seconds(method.source_cpu_seconds)});
     for (const auto& [gigabits, seconds] : method.seconds) {
       if (rows.size() == 2) {
@@ -165,7 +166,7 @@ std::string Methods(const Summary& summary) {
 // Says what the pull needs of the target's disk.
 std::string Disk(const Summary& summary) {
   const auto bytes = [](uint64_t count) {
-    return FormatBytes(static_cast<double>(count));
+    return FormatBytes(count);
   };
   return "disk: the target needs " + bytes(summary.needed_bytes) +
          (summary.target.empty()
@@ -179,7 +180,7 @@ std::string Method(const Summary& summary) {
   std::string text = MethodLine(summary);
   if (summary.files_reused > 0) {
     text += "reused: " + FormatCount(summary.files_reused, "file") + ", " +
-            FormatBytes(static_cast<double>(summary.bytes_reused)) +
+            FormatBytes(summary.bytes_reused) +
             ", which this machine has\n";
   }
   text += OpensLine(summary);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "format/printable.h"
+#include "pipeline/base/quantity.h"
 
 namespace sstferry {
 namespace {
@@ -132,8 +133,8 @@ std::string ProgressFormatter::Where() const {
   }
   std::snprintf(text.data(), text.size(), "%5.1f %% %-9.32s %s of %s", percent_,
                 last_.finished ? "done" : last_.phase.c_str(),
-                FormatBytes(static_cast<double>(last_.done_bytes)).c_str(),
-                FormatBytes(static_cast<double>(last_.planned_bytes)).c_str());
+                FormatBytes(last_.done_bytes).c_str(),
+                FormatBytes(last_.planned_bytes).c_str());
   return text.data();
 }
 
@@ -151,9 +152,8 @@ std::string ProgressFormatter::Rates() const {
   line += "  " + FormatCount(last_.lanes, "lane");
   // Files that are sent as they are count their entries at their end.
   if (entries_per_second_ >= 1) {
-    std::snprintf(text.data(), text.size(), "  %.0f entries/s",
-                  entries_per_second_);
-    line += text.data();
+    line += "  " + FormatNumber(static_cast<uint64_t>(entries_per_second_)) +
+            " entries/s";
   }
   return line;
 }
@@ -202,27 +202,6 @@ std::string FormatClock(double seconds) {
                   whole % 60);
   }
   return text.data();
-}
-
-std::string FormatBytes(double bytes) {
-  constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
-  size_t unit = 0;
-  while (bytes >= 999.95 && unit + 1 < std::size(kUnits)) {
-    bytes /= 1000;
-    ++unit;
-  }
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s",
-                bytes, kUnits[unit]);
-  return text.data();
-}
-
-std::string FormatCount(uint64_t count, const std::string& singular,
-                        const std::string& plural) {
-  return std::to_string(count) + " " +
-         (count == 1       ? singular
-          : plural.empty() ? singular + "s"
-                           : plural);
 }
 
 ProgressReporter::ProgressReporter(const CommonArguments& arguments,

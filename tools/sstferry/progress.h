@@ -61,13 +61,6 @@ class ProgressFormatter {
 
 // "3:07", "1:02:45".
 std::string FormatClock(double seconds);
-// "512.4 MB", powers of 1000.
-std::string FormatBytes(double bytes);
-
-// "1 chunk", "2 chunks"; `plural` where an s does not make it.
-std::string FormatCount(uint64_t count, const std::string& singular,
-                        const std::string& plural = "");
-
 // Shows the progress of one operation on standard error until destroyed.
 //
 // Ownership: borrows the console and what `look` refers to.

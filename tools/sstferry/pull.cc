@@ -1,5 +1,6 @@
 // sstferry pull, refresh and swap
 #include "format/printable.h"
+#include "pipeline/base/quantity.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/hook.h"
@@ -21,123 +22,12 @@
 #include <optional>
 
 namespace sstferry {
-namespace {
-
-std::string PullSeconds(double seconds) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.2f s", seconds);
-  return text.data();
-}
-
-std::string Rate(uint64_t bytes, double seconds) {
-  return seconds > 0
-             ? FormatBytes(static_cast<double>(bytes) / seconds) + "/s"
-             : "-";
-}
-
-std::string PullBytes(uint64_t bytes) {
-  return FormatBytes(static_cast<double>(bytes));
-}
-
-std::string Levels(const Summary& summary) {
-  std::string text;
-  for (const auto& [level, files] : summary.levels) {
-    if (files > 0) {
-      text += (text.empty() ? "L" : ", L") + std::to_string(level) + ": " +
-              FormatCount(files, "file");
-    }
-  }
-  return text.empty() ? "no files" : text;
-}
-
-// Says what deltas did: ", 39600 entries put and 12 deleted".
-std::string SingleEntries(const Summary& summary) {
-  return summary.chunks_delta == 0
+std::string MethodLine(const Summary& summary) {
+  return summary.method_reason.empty()
              ? ""
-             : ", " + std::to_string(summary.entries_put) +
-                   " entries put and " +
-                   std::to_string(summary.entries_deleted) + " deleted";
+             : "method: " + summary.method + " (" +
+                   Printable(summary.method_reason) + ")\n";
 }
-
-// "; placed 1 chunk in L0, 20 in L5; 3.0 MB left to compact": where a refresh
-// in place put its chunks, and what RocksDB owes for it.
-std::string Placement(const Summary& summary) {
-  std::string text;
-  for (const auto& [level, chunks] : summary.ingested_levels) {
-    text += (text.empty() ? "; placed " + FormatCount(chunks, "chunk")
-                          : ", " + std::to_string(chunks)) +
-            " in L" + std::to_string(level);
-  }
-  return text.empty() ? text
-                      : text + "; " + PullBytes(summary.compaction_debt_bytes) +
-                            " left to compact";
-}
-
-// Says what a refresh in place read and wrote.
-std::string ReadAndWritten(const Summary& summary) {
-  return "; " + PullBytes(summary.bytes_read) + " read, " +
-         PullBytes(summary.bytes_written) + " written";
-}
-
-// Describes the finished TARGET_DIR in one line.
-std::string TargetLine(const Summary& summary) {
-  if (summary.mode == PullModeName(PullMode::kPull)) {
-    return "target: " + Levels(summary) + ", " +
-           FormatCount(summary.ingest_calls, "ingest call") + "\n";
-  }
-  const std::string text = "refreshed: from sequence " +
-                           std::to_string(summary.sequence_old) + " to " +
-                           std::to_string(summary.sequence_new);
-  if (summary.method == "clone" && !summary.exchanged) {
-    return text + ", nothing changed at the source: not swapped\n";
-  }
-  if (summary.mode == PullModeName(PullMode::kSwap)) {
-    return text + ", out of service for " +
-           PullSeconds(summary.outage_seconds) + "; " + Levels(summary) + "\n";
-  }
-  return text + "; parts: " + std::to_string(summary.parts_unchanged) +
-         " unchanged, " + std::to_string(summary.parts_compared) +
-         " compared, " + std::to_string(summary.parts_sent) + " sent" +
-         SingleEntries(summary) + Placement(summary) +
-         ReadAndWritten(summary) + "\n";
-}
-
-// Says what moved, in one line.
-std::string MovedLine(const Summary& summary) {
-  const std::string wire =
-      ", " + PullBytes(summary.wire_bytes) + " on the wire\n";
-  if (summary.method == "clone") {
-    const std::string unchecked =
-        summary.chunks_unchecked == 0
-            ? ""
-            : ", " + std::to_string(summary.chunks_unchecked) +
-                  " of them without checksums";
-    const std::string reused =
-        summary.files_reused == 0
-            ? ""
-            : ", " + FormatCount(summary.files_reused, "file") + " with " +
-                  PullBytes(summary.bytes_reused) + " reused";
-    return "cloned: " + FormatCount(summary.files_cloned, "file") +
-           " as they were" + unchecked + reused + ", " +
-           PullBytes(summary.sst_bytes) + " in " +
-           FormatCount(summary.chunks, "unit") + wire;
-  }
-  return "moved: " + FormatCount(summary.entries, "entry", "entries") + ", " +
-         PullBytes(summary.key_value_bytes) + " of keys and values as " +
-         PullBytes(summary.sst_bytes) + " of SST in " +
-         FormatCount(summary.chunks, "chunk") + wire;
-}
-
-// Counts resumed chunks in one line; empty if there are none.
-std::string ResumedLine(const Summary& summary) {
-  return summary.chunks_resumed == 0
-             ? ""
-             : "resumed: " + FormatCount(summary.chunks_resumed, "chunk") +
-                   " received by earlier runs, " +
-                   PullBytes(summary.sst_bytes_resumed) + "\n";
-}
-
-}  // namespace
 
 std::string OpensLine(const Summary& summary) {
   return summary.opens_since.empty()
@@ -146,42 +36,127 @@ std::string OpensLine(const Summary& summary) {
                    " or later (" + Printable(summary.opens_because) + ")\n";
 }
 
-std::string MethodLine(const Summary& summary) {
-  return summary.method_reason.empty()
-             ? ""
-             : "method: " + summary.method + " (" +
-                   Printable(summary.method_reason) + ")\n";
+namespace {
+
+std::string PullSeconds(double seconds) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f s", seconds);
+  return text.data();
 }
 
-std::string PullReport(const Summary& summary) {
-  std::string text =
-      "pulled: " + summary.source +
-      (summary.source_database_id.empty()
-           ? std::string()
-           : " (database " + summary.source_database_id + ")") +
-      " -> " + summary.target + ", " +
-      FormatCount(summary.column_families.size(), "column family",
-                  "column families") +
-      " at sequence " + std::to_string(summary.snapshot_sequence) +
-      (summary.snapshot_taken_seconds == 0
-           ? std::string()
-           : ", taken at " + Rfc3339(summary.snapshot_taken_seconds)) +
-      "\n";
-  text += MovedLine(summary) + ResumedLine(summary);
-  if (summary.mode != PullModeName(PullMode::kRefresh)) {
-    text += MethodLine(summary);  // a refresh in place has but one
+// Says how fast data moved: ", 13.5 MB/s"; empty where none did.
+std::string Rate(const Summary& summary) {
+  const uint64_t bytes = summary.sst_bytes - summary.sst_bytes_resumed;
+  const double seconds = TransferSeconds(summary);
+  return bytes == 0 || seconds <= 0
+             ? ""
+             : ", " + FormatBytes(static_cast<uint64_t>(
+                          static_cast<double>(bytes) / seconds)) + "/s";
+}
+
+bool IsInPlace(const Summary& summary) {
+  return summary.mode == PullModeName(PullMode::kRefresh);
+}
+
+// Says how much of the replica is new: "6,950 keys changed".
+std::string Change(const Summary& summary) {
+  if (IsInPlace(summary) || summary.chunks_delta != 0) {
+    const uint64_t keys = summary.entries + summary.entries_deleted;
+    return keys == 0 ? "nothing changed"
+                     : FormatCount(keys, "key") + " changed";
   }
-  text += "time: " + PullSeconds(summary.seconds) + ", " +
-          Rate(summary.sst_bytes - summary.sst_bytes_resumed,
-               TransferSeconds(summary)) + ", " +
-          FormatCount(summary.lanes, "lane") + ", peak memory " +
-          PullBytes(summary.peak_rss_bytes) + "\n";
-  text += TargetLine(summary) + OpensLine(summary);
-  text += summary.verified
-              ? "verified: equal\n"
-              : "verified: not compared (--verify does, or sstferry "
-                "verify SOURCE TARGET_DIR)\n";
-  return text;
+  if (summary.method == "clone" && summary.files_cloned == 0) {
+    return "nothing changed";
+  }
+  if (summary.method == "clone") {
+    return FormatCount(summary.files_cloned, "file") +
+           (summary.files_reused == 0
+                ? ""
+                : " of " + FormatNumber(summary.files_cloned +
+                                        summary.files_reused) + " new");
+  }
+  return FormatCount(summary.entries, "key");
+}
+
+// Answers the first question of an operator: of which moment the replica is,
+// and what that took. "replica is as of 2026-11-25T02:00:03Z, 6,950 keys
+// changed, 14.0 MB sent, application down 0.05 s"
+std::string ReplicaLine(const Summary& summary) {
+  std::string text =
+      "replica is " +
+      (summary.snapshot_taken_seconds == 0
+           ? std::string("complete")
+           : "as of " + Rfc3339(summary.snapshot_taken_seconds)) +
+      ", " + Change(summary) + ", " + FormatBytes(summary.wire_bytes) +
+      " sent";
+  if (summary.mode == PullModeName(PullMode::kSwap)) {
+    text += summary.exchanged ? ", application down " +
+                                    PullSeconds(summary.outage_seconds)
+                              : ", not swapped";
+  }
+  return text + "\n";
+}
+
+std::string SourceLine(const Summary& summary) {
+  return "source: " + summary.source +
+         (summary.source_database_id.empty()
+              ? std::string()
+              : " (database " + summary.source_database_id + ")") +
+         ", " +
+         FormatCount(summary.column_families.size(), "column family",
+                     "column families") +
+         " at sequence " + std::to_string(summary.snapshot_sequence) +
+         (summary.sequence_old == 0
+              ? ""
+              : ", was " + std::to_string(summary.sequence_old)) +
+         "\n";
+}
+
+// Says how the data moved: "clone (asked for), 4 files with 12.0 MB reused".
+std::string HowLine(const Summary& summary) {
+  std::string text;
+  if (IsInPlace(summary)) {
+    text = "refresh: parts: " + FormatNumber(summary.parts_unchanged) +
+           " unchanged, " + FormatNumber(summary.parts_compared) +
+           " compared, " + FormatNumber(summary.parts_sent) + " sent; " +
+           FormatBytes(summary.bytes_read) + " read, " +
+           FormatBytes(summary.bytes_written) + " written";
+  } else {
+    const std::string method = MethodLine(summary);
+    text = (method.empty() ? "method: " + summary.method
+                           : method.substr(0, method.size() - 1)) +
+           ", " + FormatBytes(summary.sst_bytes) + " in " +
+           FormatCount(summary.chunks,
+                       summary.method == "clone" ? "unit" : "chunk");
+  }
+  if (summary.chunks_unchecked != 0) {
+    text += ", " + FormatNumber(summary.chunks_unchecked) +
+            " of them without checksums";
+  }
+  if (summary.files_reused != 0) {
+    text += ", " + FormatCount(summary.files_reused, "file") + " with " +
+            FormatBytes(summary.bytes_reused) + " reused";
+  }
+  if (summary.chunks_resumed != 0) {
+    text += ", " + FormatBytes(summary.sst_bytes_resumed) +
+            " of them received by earlier runs";
+  }
+  return text + "; " + PullSeconds(summary.seconds) + Rate(summary) + "\n";
+}
+
+std::string VerdictLine(const Summary& summary) {
+  const std::string opens = OpensLine(summary);
+  return (summary.verified ? "verified: equal"
+                           : "not verified: --verify, or sstferry verify "
+                             "SOURCE TARGET_DIR, compares both sides") +
+         (opens.empty() ? "\n" : "; " + opens);
+}
+
+}  // namespace
+
+std::string PullReport(const Summary& summary) {
+  return ReplicaLine(summary) + SourceLine(summary) + HowLine(summary) +
+         VerdictLine(summary);
 }
 
 namespace {

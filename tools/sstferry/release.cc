@@ -1,6 +1,7 @@
 // sstferry release
 #include <nlohmann/json.hpp>
 
+#include "pipeline/base/quantity.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/progress.h"
@@ -75,7 +76,7 @@ int RunRelease(const std::vector<std::string>& arguments) {
   } else if (status.ok()) {
     text = "released: the snapshot of transfer " +
            ToHex(released.transfer_id) + ", which pinned " +
-           FormatBytes(static_cast<double>(released.pinned_bytes)) + "\n";
+           FormatBytes(released.pinned_bytes) + "\n";
   }
   return FinishCommand("release", status, "", text, &console);
 }

@@ -1,4 +1,5 @@
 #include "tools/sstferry/reload.h"
+#include "pipeline/base/quantity.h"
 
 #include <string>
 
@@ -16,12 +17,11 @@ void ApplyReload(const rocksdb::Status& parsed, const CommonArguments& again,
   console->set_log_level(again.log_level);
   set_max_rate(max_rate_bytes_per_sec);
   console->Log(LogLevel::kInfo,
-               "SIGHUP: max-rate is " +
+               "SIGHUP: max-rate " +
                    (max_rate_bytes_per_sec == 0
-                        ? std::string("not limited")
-                        : std::to_string(max_rate_bytes_per_sec) +
-                              " bytes per second") +
-                   ", log-level is set; other options need a restart");
+                        ? std::string("unlimited")
+                        : FormatBytes(max_rate_bytes_per_sec) + "/s") +
+                   ", log-level set; other options need a restart");
 }
 
 }  // namespace sstferry

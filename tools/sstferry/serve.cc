@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "pipeline/base/quantity.h"
 #include "sstferry/rate_limited_log.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
@@ -76,7 +77,7 @@ class Ledger {
 
 std::string ServeSeconds(double seconds) {
   std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.2f", seconds);
+  std::snprintf(text.data(), text.size(), "%.2f s", seconds);
   return text.data();
 }
 
@@ -85,8 +86,8 @@ void LogTransfer(const TransferReport& report, RateLimitedLog* limited,
   const EndState state = EndStateOf(report.status);
   std::string line = "transfer " + report.transfer_id + " of " + report.name +
                      " to " + report.peer + ": " + EndStateName(state) + ", " +
-                     std::to_string(report.sst_bytes) + " bytes, " +
-                     ServeSeconds(report.seconds) + " seconds";
+                     FormatBytes(report.sst_bytes) + ", " +
+                     ServeSeconds(report.seconds);
   if (!report.status.ok()) {
     line += ": " + MessageOf(report.status);
     if (!report.error_where.empty()) {
@@ -95,7 +96,7 @@ void LogTransfer(const TransferReport& report, RateLimitedLog* limited,
   }
   if (report.kept_for.count() > 0) {
     line += "; its snapshot is retained for " +
-            std::to_string(report.kept_for.count()) + " seconds";
+            FormatDuration(report.kept_for);
   }
   if (const std::optional<std::string> admitted = limited->Admit(line)) {
     console->Log(report.status.ok() ? LogLevel::kInfo : LogLevel::kWarning,
@@ -200,7 +201,7 @@ Status CheckDatabases(const ServeArguments& arguments, Console* console) {
                        FormatCount(facts.families, "column family",
                                    "column families") +
                        ", " + FormatCount(facts.files, "file") + ", " +
-                       FormatBytes(static_cast<double>(facts.bytes)) +
+                       FormatBytes(facts.bytes) +
                        ", sequence " + std::to_string(facts.sequence) +
                        " as of the last flush");
     } else if (arguments.allow_missing) {

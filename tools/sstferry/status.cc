@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "format/printable.h"
+#include "pipeline/base/quantity.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/operation_runner.h"
@@ -21,7 +22,7 @@ namespace {
 using nlohmann::ordered_json;
 
 std::string StatusBytes(uint64_t bytes) {
-  return FormatBytes(static_cast<double>(bytes));
+  return FormatBytes(bytes);
 }
 
 // All of it, or what a server tells of another's.

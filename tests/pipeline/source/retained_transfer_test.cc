@@ -125,7 +125,7 @@ TEST_CASE("A server that ends names the snapshots that it leaves",
   REQUIRE(server.LogHolds("is retained in ") == leaves);
   if (leaves) {
     REQUIRE(server.LogHolds(ToHex(opened.opened.transfer_id)));
-    REQUIRE(server.LogHolds(left[0] + " for 100 seconds"));
+    REQUIRE(server.LogHolds(left[0] + " for 100 s"));
   }
 }
 
@@ -166,7 +166,7 @@ TEST_CASE("A lease runs only while no target is connected", "[held][resume]") {
   REQUIRE(server.Report(3).kept_for.count() == 100);
   bench.clock.Advance(100);
   REQUIRE(EndStateOf(server.Report(4).status) == EndState::kSnapshotGone);
-  REQUIRE(server.WaitForLog("no target was connected for 100 seconds"));
+  REQUIRE(server.WaitForLog("no target was connected for 100 s"));
   REQUIRE(SnapshotsIn(bench.parent()).empty());
   RequireState(OpenAs(server.address(), ResumeOf(opened.opened.transfer_id),
                       &control, &opened),

@@ -62,7 +62,7 @@ TEST_CASE("A pull cancelled at 10, 50 or 90 % goes on where it was",
   REQUIRE(second.chunks_resumed == first.chunks);
   REQUIRE(second.chunks_resumed >= chunks * percent / 100 - 1);
   REQUIRE(second.transfer_id == first.transfer_id);
-  REQUIRE(NotesMention(second, "resumes the unfinished pull"));
+  REQUIRE(NotesMention(second, "resuming transfer"));
   const uint64_t received =
       first.sst_bytes + second.sst_bytes - second.sst_bytes_resumed;
   REQUIRE(received - second.sst_bytes <= options.lanes * kMostOfAChunk);
@@ -152,7 +152,7 @@ TEST_CASE("A pull goes on from a journal with a torn tail",
   REQUIRE_OK(ParseJournalState(BytesOf(path), &torn));
   REQUIRE(torn.torn);
   const Summary summary = PullToTheEnd(dir, options);
-  REQUIRE(NotesMention(summary, "resumes the unfinished pull"));
+  REQUIRE(NotesMention(summary, "resuming transfer"));
   REQUIRE(summary.chunks_resumed == torn.ReceivedTotals().chunks);
 }
 

@@ -51,7 +51,7 @@ TEST_CASE("A chunk waits for room, and says once that it does",
   int said = 0;
   SpaceGate gate(&disk, "/", 1'000'000, hours(1), &stop,
                  [&](const std::string& text) {
-                   REQUIRE(text.find("waits for disk space") == 0);
+                   REQUIRE(text.find("waiting for disk space") == 0);
                    said++;
                  });
   REQUIRE_OK(gate.Pass(1));

@@ -1,0 +1,20 @@
+// Formats what people read: sizes, counts and durations, in one way everywhere.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace sstferry {
+
+// Returns "512.4 MB", in powers of 1000.
+std::string FormatBytes(uint64_t bytes);
+// Returns "6,950".
+std::string FormatNumber(uint64_t number);
+// Returns "1 chunk" or "6,950 chunks"; `plural` where an s does not make it.
+std::string FormatCount(uint64_t count, const std::string& singular,
+                        const std::string& plural = "");
+// Returns "250 ms", "90 s", "10 min" or "1 h 30 min".
+std::string FormatDuration(std::chrono::milliseconds duration);
+
+}  // namespace sstferry
