@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "tests/support/catch.h"
@@ -123,7 +124,7 @@ TEST_CASE("The manuals name every command and every option",
           "[tools][manual]") {
   const std::string markdown = CommandsMarkdown();
   const std::vector<ManualPage> pages = ManualPages("1.2.3");
-  REQUIRE(pages.size() == Commands().size() + 2);
+  REQUIRE(pages.size() == Commands().size() + 5);
   for (size_t i = 0; i < Commands().size(); ++i) {
     const Command& command = Commands()[i];
     const ManualPage& page = pages[i + 1];
@@ -156,6 +157,43 @@ TEST_CASE("Every example of the manuals is a command line that is understood",
       REQUIRE(words[0] == "sstferry");
       REQUIRE(words[1] == command.name);
       REQUIRE_OK(Parse(command.name, {words.begin() + 2, words.end()}));
+    }
+  }
+}
+
+TEST_CASE("The manuals name the files, the environment and a night",
+          "[tools][manual]") {
+  std::map<std::string, std::string> pages;
+  for (const ManualPage& page : ManualPages("1.2.3")) {
+    pages[page.file] = page.text;
+  }
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {"sstferry.1", ".SH ENVIRONMENT"},
+      {"sstferry.1", "NO_COLOR"},
+      {"sstferry-swap.1", "SSTFERRY_EXCHANGED"},
+      {"sstferry-pull.1", "TARGET_DIR.sstferry/"},
+      {"sstferry-pull.1", "last_transfer.json"},
+      {"sstferry-serve.1", "sstferry.toml (5)"},
+      {"sstferry.toml.5", "[[database]]"},
+      {"sstferry-refresh@.service.8", "orders.timer"},
+      {"sstferry-swap@.service.8", "application down 0.05 s"},
+  };
+  for (const auto& [page, word] : rows) {
+    INFO(page << ": " << word);
+    REQUIRE(pages[page].find(word) != std::string::npos);
+  }
+  REQUIRE(pages["sstferry-pull.1"].find("SSTFERRY_EXCHANGED") ==
+          std::string::npos);
+}
+
+TEST_CASE("An example of the manuals can be pasted", "[tools][manual]") {
+  for (const ManualPage& page : ManualPages("1.2.3")) {
+    std::istringstream lines(page.text);
+    bool literal = false;
+    for (std::string line; std::getline(lines, line);) {
+      literal = line == ".nf" || (literal && line != ".fi");
+      INFO(page.file << ": " << line);
+      REQUIRE((!literal || line.size() < 90));
     }
   }
 }

@@ -118,6 +118,113 @@ std::string SeeAlso(const std::vector<std::pair<std::string, std::string>>&
   return text;
 }
 
+// Lines that stand as they are, indented.
+std::string Literal(const std::string& text) {
+  return ".PP\n.RS 4\n.nf\n" + Roff(text) + "\n.fi\n.RE\n";
+}
+
+// Breaks a command line where a shell lets it continue, so that it can be
+// pasted: between words, but not inside of quotes.
+std::string Pasteable(const std::string& line) {
+  constexpr size_t kColumns = 66;
+  std::string text;
+  std::string row;
+  std::string word;
+  bool quoted = false;
+  for (const char c : line + " ") {
+    quoted = quoted != (c == '\'');
+    if (c != ' ' || quoted) {
+      word += c;
+      continue;
+    }
+    if (!row.empty() && row.size() + 1 + word.size() > kColumns) {
+      text += row + " \\\n";
+      row = "   ";
+    }
+    row += (row.empty() ? "" : " ") + word;
+    word.clear();
+  }
+  return text + row;
+}
+
+struct NamedRow {
+  const char* name;
+  const char* about;
+  const char* commands;  // " pull refresh ": whose pages have it
+};
+
+constexpr const char* kJobs = " pull refresh swap ";
+
+std::string RowsOf(const char* heading, const std::vector<NamedRow>& rows,
+                   const std::string& command) {
+  std::string text;
+  for (const NamedRow& row : rows) {
+    const bool has = command.empty() ||
+                     std::string(row.commands).find(" " + command + " ") !=
+                         std::string::npos;
+    text += has ? Tagged(row.name, row.about) : "";
+  }
+  return text.empty() ? "" : std::string(".SH ") + heading + "\n" + text;
+}
+
+// `command`: whose files; empty: all.
+std::string FilesRoff(const std::string& command) {
+  static const std::vector<NamedRow> rows = {
+      {"TARGET_DIR.sstferry/",
+       "The workspace of an unfinished pull: journal, staged data, the new "
+       "database. It stays after a failure, so that the same command resumes, "
+       "and is gone after success.",
+       kJobs},
+      {"TARGET_DIR/last_transfer.json",
+       "The summary of the last transfer, the object that --json prints.",
+       " pull refresh swap status "},
+      {"TARGET_DIR/sstferry.intervals, sstferry.source, sstferry.files",
+       "What the next refresh needs to know of this one. Without them it "
+       "compares everything.",
+       kJobs},
+      {"TARGET_DIR/sstferry.health",
+       "Exists while the replica is known to be damaged or different. A "
+       "refresh, a swap or a verify that finds it equal removes it.",
+       " pull refresh swap verify status "},
+      {"SOURCE_DIR.sstferry-snapshot-*/",
+       "A private snapshot: hard links to the source's tables, and copies of "
+       "its WALs, MANIFEST and OPTIONS. An interrupted pull leaves it for "
+       "--snapshot-ttl; sstferry status shows it and sstferry release removes "
+       "it.",
+       " serve status release pull refresh swap "},
+      {"/etc/sstferry/*.toml",
+       "Options of the systemd units: see sstferry.toml(5).",
+       " serve pull refresh swap "},
+      {"/etc/sstferry/tls/",
+       "cert.pem, key.pem and ca.pem for --tls, as sstferry cert issue makes "
+       "them.",
+       " serve pull refresh swap verify plan status ls cert "},
+  };
+  return RowsOf("FILES", rows, command);
+}
+
+std::string EnvironmentRoff(const std::string& command) {
+  static const std::vector<NamedRow> rows = {
+      {"NO_COLOR", "If set and not empty, log lines have no colours.",
+       " serve pull refresh swap plan verify status ls release cert "},
+      {"TERM", "If it is dumb, log lines have no colours.",
+       " serve pull refresh swap plan verify status ls release cert "},
+      {"TMPDIR",
+       "Where a private snapshot of a database on a read-only file system goes "
+       "if nothing can be made beside the database. Default: /tmp.",
+       " serve pull refresh swap plan verify "},
+      {"SSTFERRY_TARGET_DIR, SSTFERRY_TRANSFER_ID, SSTFERRY_EXCHANGED",
+       "Set for the commands of a swap: the directory, the transfer, and, for "
+       "--after-swap, whether the directories were exchanged (yes or no).",
+       " swap "},
+      {"JOURNAL_STREAM, NOTIFY_SOCKET",
+       "Set by systemd: log lines carry their priority, and serve says when it "
+       "is ready.",
+       " serve pull refresh swap "},
+  };
+  return RowsOf("ENVIRONMENT", rows, command);
+}
+
 std::string CommandRoff(const Command& command, const std::string& version) {
   const std::string name = std::string("sstferry-") + command.name;
   std::string text =
@@ -137,15 +244,21 @@ std::string CommandRoff(const Command& command, const std::string& version) {
     values += UsesValue(command, form) ? Tagged(form.name, form.about) : "";
   }
   text += values.empty() ? "" : ".SH VALUES\n" + values;
-  text += ExitCodesRoff() + ".SH EXAMPLES\n";
+  text += ExitCodesRoff() + EnvironmentRoff(command.name) +
+          FilesRoff(command.name) + ".SH EXAMPLES\n";
   for (const CommandExample& example : command.examples) {
     const bool first = &example == &command.examples.front();
-    text += (first ? "" : ".PP\n") + Roff(example.about) + ":\n.PP\n.RS 4\n" +
-            Roff(example.line) + "\n.RE\n";
+    text += (first ? "" : ".PP\n") + Roff(example.about) + ":\n" +
+            Literal(Pasteable(example.line));
   }
   std::vector<std::pair<std::string, std::string>> pages = {{"sstferry", "1"}};
   if (name == "sstferry-serve") {
     pages.emplace_back("sstferry-serve.service", "8");
+    pages.emplace_back("sstferry.toml", "5");
+  }
+  if (name == "sstferry-refresh" || name == "sstferry-swap") {
+    pages.emplace_back(name + "@.service", "8");
+    pages.emplace_back("sstferry.toml", "5");
   }
   return text + SeeAlso(pages);
 }
@@ -165,7 +278,64 @@ std::string ProgramRoff(const std::string& version) {
                    std::string(command.summary) + ": see " + page + "(1).");
     pages.emplace_back(page, "1");
   }
-  return text + ExitCodesRoff() + SeeAlso(pages);
+  pages.emplace_back("sstferry.toml", "5");
+  pages.emplace_back("sstferry-serve.service", "8");
+  pages.emplace_back("sstferry-refresh@.service", "8");
+  pages.emplace_back("sstferry-swap@.service", "8");
+  return text + ExitCodesRoff() + EnvironmentRoff("") + FilesRoff("") +
+         ".SH EXAMPLES\n" + Roff("A replica from nothing, through ssh, and the "
+                                  "same replica a day later:\n") +
+         Literal("sstferry pull db1:/var/lib/app/orders /srv/orders --verify\n"
+                 "sstferry refresh db1:/var/lib/app/orders /srv/orders") +
+         SeeAlso(pages);
+}
+
+std::string ConfigRoff(const std::string& version) {
+  return Title("sstferry.toml", "5", version,
+               "options of sstferry commands in a file") +
+         ".SH DESCRIPTION\n" +
+         Roff("sstferry COMMAND --config FILE reads options from FILE, which is "
+              "TOML. The systemd units read files in /etc/sstferry. A line has "
+              "the name of an option of COMMAND without its dashes, and its "
+              "value: text in quotes, true or false for a switch, an array for "
+              "an option that may be repeated. The operands have the names "
+              "source, target, left, right, place, id and file. The command "
+              "line wins over the file. An unknown name is refused with its "
+              "line and the nearest name.\n") +
+         ".PP\n" +
+         Roff("sstferry-serve(1), sstferry-pull(1) and the pages of the other "
+              "commands list the options.\n") +
+         ".SS Tables of serve\n" +
+         Roff("A [[database]] table may say for one database what --db, --allow "
+              "and --wal-dir say:\n") +
+         Tagged("name", "The name after sst://HOST/.") +
+         Tagged("directory", "The database.") +
+         Tagged("allow", "An array of the certificate names that may read it. "
+                         "Default: all.") +
+         Tagged("wal-dir", "The directory of its WALs, if they lie elsewhere.") +
+         ".SS Reload\n" +
+         Roff("On SIGHUP, serve, pull, refresh and swap read max-rate and "
+              "log-level again. serve also reads its certificates and the lists "
+              "of allow again. Everything else needs a restart. A wrong file "
+              "changes nothing, and the log says so.\n") +
+         ".SH EXAMPLES\n" +
+         Roff("A source with two databases, /etc/sstferry/serve-app.toml:\n") +
+         Literal("listen = \"0.0.0.0:7420\"\n"
+                 "tls = \"/etc/sstferry/tls\"\n\n"
+                 "[[database]]\nname = \"orders\"\n"
+                 "directory = \"/var/lib/app/orders\"\n"
+                 "allow = [\"replica-1\", \"replica-2\"]\n\n"
+                 "[[database]]\nname = \"users\"\n"
+                 "directory = \"/var/lib/app/users\"") +
+         Roff("A replica, /etc/sstferry/orders.toml:\n") +
+         Literal("source = \"sst://db1/orders\"\n"
+                 "target = \"/srv/orders\"\n"
+                 "tls = \"/etc/sstferry/tls\"\n"
+                 "verify = true") +
+         SeeAlso({{"sstferry", "1"},
+                  {"sstferry-serve.service", "8"},
+                  {"sstferry-refresh@.service", "8"},
+                  {"sstferry-swap@.service", "8"}});
 }
 
 std::string ServiceRoff(const std::string& version) {
@@ -190,8 +360,73 @@ std::string ServiceRoff(const std::string& version) {
              "sstferry-serve.\n") +
          ".SH FILES\n" +
          Tagged("/etc/sstferry/serve.toml",
-                "Options of sstferry serve by their names, as TOML.") +
-         SeeAlso({{"sstferry-serve", "1"}, {"systemctl", "1"}});
+                "Options of sstferry serve: see sstferry.toml(5).") +
+         Tagged("/run/sstferry-serve/",
+                "For a Unix socket: listen = "
+                "\"unix:/run/sstferry-serve/socket\".") +
+         SeeAlso({{"sstferry-serve", "1"},
+                  {"sstferry.toml", "5"},
+                  {"systemctl", "1"}});
+}
+
+// The page of sstferry-refresh@.service or sstferry-swap@.service. `job`:
+// "refresh" or "swap".
+std::string JobServiceRoff(const std::string& job,
+                           const std::string& version) {
+  const std::string unit = "sstferry-" + job + "@";
+  const bool swaps = job == "swap";
+  return Title(unit + ".service", "8", version,
+               swaps ? "replace a replica every night"
+                     : "make a replica current every night") +
+         ".SH SYNOPSIS\n" +
+         Roff("systemctl enable --now " + unit + "NAME.timer\n") +
+         ".br\n" + Roff("systemctl start " + unit + "NAME\n") +
+         ".SH DESCRIPTION\n" +
+         Roff("The timer starts sstferry " + job +
+              " at 02:00, up to 15 minutes later, with the options in "
+              "/etc/sstferry/NAME.toml. It makes up for a night that the "
+              "machine slept through. After exit code 4 (interrupted), 5 "
+              "(BUSY) or a kill, the unit runs again five minutes later, at "
+              "most twelve times in six hours. After 1, 2 or 3 it has failed: "
+              "watch it with OnFailure= or your monitoring.\n") +
+         ".PP\n" +
+         Roff("The unit passes --max-age 20h and --timeout 5m. For another "
+              "hour or other options, add a drop-in: systemctl edit " + unit +
+              "NAME.timer. To change max-rate in a running " + job +
+              ", edit the file and run systemctl kill --kill-whom=main -s HUP " +
+              unit + "NAME.\n") +
+         ".SH FILES\n" +
+         Tagged("/etc/sstferry/NAME.toml",
+                "Options of sstferry " + job + ": see sstferry.toml(5).") +
+         ".SH EXAMPLES\n" +
+         Roff("A night of the replica orders. /etc/sstferry/orders.toml "
+              "says:\n") +
+         Literal(std::string("source = \"sst://db1/orders\"\n"
+                             "target = \"/var/lib/app/orders\"\n"
+                             "tls = \"/etc/sstferry/tls\"\n") +
+                 (swaps ? "before-swap = \"systemctl stop app\"\n"
+                          "after-swap = \"systemctl start app\"\n"
+                        : "") +
+                 "metrics-file = \"/var/lib/prometheus/node-exporter/"
+                 "sstferry-orders.prom\"") +
+         Roff("See what would happen, run it once by hand, then every "
+              "night:\n") +
+         Literal("sstferry plan " + job +
+                 " --config /etc/sstferry/orders.toml\n"
+                 "systemctl start " + unit + "orders\n"
+                 "systemctl enable --now " + unit + "orders.timer") +
+         Roff("The next morning, the journal has four lines, which begin with "
+              "the age of the replica:\n") +
+         Literal("journalctl -u " + unit +
+                 "orders --since today\n"
+                 "replica is as of 2026-11-25T02:00:03Z, 6,950 keys changed,\n"
+                 "14.0 MB sent" +
+                 (swaps ? ", application down 0.05 s" : "")) +
+         Roff("Had it failed, the last line would be the status and the next "
+              "command; sstferry status /var/lib/app/orders says the same.\n") +
+         SeeAlso({{"sstferry-" + job, "1"},
+                  {"sstferry.toml", "5"},
+                  {"systemd.timer", "5"}});
 }
 
 }  // namespace
@@ -229,7 +464,12 @@ std::vector<ManualPage> ManualPages(const std::string& version) {
     pages.push_back({std::string("sstferry-") + command.name + ".1",
                      CommandRoff(command, version)});
   }
+  pages.push_back({"sstferry.toml.5", ConfigRoff(version)});
   pages.push_back({"sstferry-serve.service.8", ServiceRoff(version)});
+  for (const char* job : {"refresh", "swap"}) {
+    pages.push_back({std::string("sstferry-") + job + "@.service.8",
+                     JobServiceRoff(job, version)});
+  }
   return pages;
 }
 

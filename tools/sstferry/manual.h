@@ -17,7 +17,8 @@ struct ManualPage {
   std::string text;  // roff with the man macros
 };
 
-// sstferry(1), a page per command and sstferry-serve.service(8).
+// sstferry(1), a page per command, sstferry.toml(5), and a page per systemd
+// unit.
 std::vector<ManualPage> ManualPages(const std::string& version);
 
 }  // namespace sstferry
