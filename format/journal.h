@@ -46,6 +46,7 @@ const char* JournalRecordTypeName(JournalRecordType type);
 
 inline constexpr char kPullMode[] = "pull";
 inline constexpr char kSwapMode[] = "swap";
+inline constexpr char kLinkedSwapMode[] = "swap by links";
 inline constexpr char kClonePullMode[] = "pull --method clone";
 inline constexpr char kCloneSwapMode[] = "swap --method clone";
 inline constexpr char kRefreshMode[] = "refresh";

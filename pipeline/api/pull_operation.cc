@@ -9,6 +9,7 @@
 #include "pipeline/api/endpoint.h"
 #include "pipeline/api/method_plans.h"
 #include "pipeline/api/operation_parts.h"
+#include "pipeline/api/swap_way.h"
 #include "pipeline/base/other_accounts.h"
 #include "pipeline/disk/target_directories.h"
 #include "pipeline/options/directories.h"
@@ -41,6 +42,7 @@ struct Outcome {
   Status status;
   FailurePlace place;
   CloneReason clone_reason = CloneReason::kNone;  // of a refusal of chunks
+  bool gives_way = false;  // a swap that links nothing may do better
 };
 
 bool IsRefusal(const Status& status) {
@@ -191,7 +193,31 @@ class PullOperation : public Operation {
                       MessageOf(refusal) + "; no clone instead: " + why);
   }
 
+  // Makes an attempt, and another one that links nothing where the old database
+  // cannot be linked.
   Outcome Try(const Attempt& attempt, Summary* summary) {
+    const SwapWay way = InPlace() ? SwapWay()
+                                  : ChooseSwapWay(options_, attempt.method);
+    Attempt anew = attempt;
+    std::string why = way.why_not;
+    if (way.links) {
+      const Outcome outcome = TryOnce(attempt, /*links=*/true, summary);
+      if (!outcome.gives_way) {
+        return outcome;
+      }
+      why = MessageOf(outcome.status);
+      anew.starts_over = true;
+      *summary = Summary();
+    }
+    if (!why.empty()) {
+      anew.note += (anew.note.empty() ? "" : "; ") +
+                   ("builds the new database without the files of the old "
+                    "one: " + why);
+    }
+    return TryOnce(anew, /*links=*/false, summary);
+  }
+
+  Outcome TryOnce(const Attempt& attempt, bool links, Summary* summary) {
     std::unique_ptr<Endpoint> endpoint;
     Outcome outcome = {CheckApartFromSource(
                            options_, TargetDirectories(options_, replica_.db)),
@@ -204,8 +230,8 @@ class PullOperation : public Operation {
       return outcome;
     }
     Puller puller(OptionsOf(attempt, endpoint->name()), endpoint->dialer(),
-                  [this](const TargetInputs& inputs) {
-                    return MakeTarget(inputs);
+                  [this, links](const TargetInputs& inputs) {
+                    return MakeTarget(inputs, links);
                   },
                   plans_);
     puller.ExplainMethod(known_, attempt.reason, attempt.note);
@@ -215,6 +241,11 @@ class PullOperation : public Operation {
     outcome.place = puller.place();
     outcome.clone_reason = puller.clone_reason();
     known_.sizes = puller.method_input().sizes;
+    outcome.gives_way = links && puller.gives_way() && !outcome.status.ok();
+    if (outcome.gives_way) {
+      slot_.Clear(puller.progress());
+      return outcome;
+    }
     if (plans_ && outcome.clone_reason != CloneReason::kRule) {
       methods_.Take(attempt.method, outcome.status,
                     outcome.clone_reason == CloneReason::kLeftOut,
@@ -240,14 +271,16 @@ class PullOperation : public Operation {
     return options;
   }
 
-  std::unique_ptr<PullTarget> MakeTarget(const TargetInputs& inputs) const {
+  std::unique_ptr<PullTarget> MakeTarget(const TargetInputs& inputs,
+                                         bool links) const {
     if (InPlace()) {
       return MakeRefreshTarget(inputs, replica_);
     }
     if (inputs.options->method == PullMethod::kClone) {
       return std::make_unique<CloneTarget>(inputs);
     }
-    return std::make_unique<SeedTarget>(inputs);
+    return links ? MakeLinkedTarget(inputs)
+                 : std::make_unique<SeedTarget>(inputs);
   }
 
   const PullOptions options_;

@@ -277,6 +277,12 @@ Status ChooseFileAccess(const PullOptions& options, const std::string& dir,
   return status.ok() ? CheckMayGive(dir, dir, *access, "") : status;
 }
 
+bool HasAccess(const struct stat& info, const Access& access) {
+  return (access.owner == Access::kAsMade || access.owner == info.st_uid) &&
+         (access.group == Access::kAsMade || access.group == info.st_gid) &&
+         access.mode == (info.st_mode & 07777);
+}
+
 Status SetAccess(const std::string& path, const Access& access,
                  bool* changed) {
   const int fd = open(path.c_str(),

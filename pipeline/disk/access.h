@@ -6,6 +6,8 @@
 // of that database's CURRENT.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -26,6 +28,9 @@ struct Access {
   Access OfFiles() const { return {owner, group, mode & 0666}; }
   friend bool operator==(const Access&, const Access&) = default;
 };
+
+// Returns true if a file with this stat() has the access.
+bool HasAccess(const struct stat& info, const Access& access);
 
 // Chooses the access of a new database's directory: what the options ask for,
 // else that of options.target_dir, else what mkdir() gives a directory that

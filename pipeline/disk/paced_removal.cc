@@ -119,7 +119,9 @@ Status CutFile(rocksdb::FileSystem* file_system, const std::string& path,
 Status RemoveFile(rocksdb::FileSystem* file_system, const std::string& path,
                   Pace* pace) {
   struct stat info;
-  uint64_t left = lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode)
+  // A file with another name keeps its bytes, and costs the disk nothing.
+  uint64_t left = lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+                          info.st_nlink == 1
                       ? static_cast<uint64_t>(info.st_size)
                       : 0;
   if (left > pace->piece_bytes() && IsUnshared(path)) {
@@ -166,7 +168,10 @@ class Directory {
 };
 
 Status RemoveAll(rocksdb::FileSystem* file_system, const std::string& path_of,
-                 Pace* pace) {
+                 Pace* pace);
+
+Status EmptyAll(rocksdb::FileSystem* file_system, const std::string& path_of,
+                const std::string& kept, Pace* pace) {
   FaultPoint("PacedRemoval:Entering");
   const Directory opened(path_of);
   if (opened.error() != 0) {
@@ -186,11 +191,20 @@ Status RemoveAll(rocksdb::FileSystem* file_system, const std::string& path_of,
   }
   for (const fs::directory_entry& entry : entries) {
     const std::string path = entry.path().string();
+    if (entry.path().filename() == kept) {
+      continue;
+    }
     const bool is_directory =
         entry.symlink_status(error).type() == fs::file_type::directory;
     RETURN_IF_ERROR(is_directory ? RemoveAll(file_system, path, pace)
                                  : RemoveFile(file_system, path, pace));
   }
+  return Status::OK();
+}
+
+Status RemoveAll(rocksdb::FileSystem* file_system, const std::string& path_of,
+                 Pace* pace) {
+  RETURN_IF_ERROR(EmptyAll(file_system, path_of, /*kept=*/"", pace));
   return Removed(path_of,
                  file_system->DeleteDir(path_of, IOOptions(), nullptr));
 }
@@ -212,6 +226,13 @@ Status RemoveTreePaced(rocksdb::FileSystem* file_system,
   }
   Pace pace(bytes_per_sec, stop);
   return RemoveAll(file_system, dir, &pace);
+}
+
+Status EmptyDirectoryPaced(rocksdb::FileSystem* file_system,
+                           const std::string& dir, const std::string& kept,
+                           uint64_t bytes_per_sec, StopSignal* stop) {
+  Pace pace(bytes_per_sec, stop);
+  return EmptyAll(file_system, dir, kept, &pace);
 }
 
 }  // namespace sstferry

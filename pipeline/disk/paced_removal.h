@@ -19,4 +19,9 @@ namespace sstferry {
     rocksdb::FileSystem* file_system, const std::string& dir,
     uint64_t bytes_per_sec, StopSignal* stop);
 
+// The same of all that is in a directory but the name `kept`.
+[[nodiscard]] rocksdb::Status EmptyDirectoryPaced(
+    rocksdb::FileSystem* file_system, const std::string& dir,
+    const std::string& kept, uint64_t bytes_per_sec, StopSignal* stop);
+
 }  // namespace sstferry

@@ -475,18 +475,20 @@ Status Workspace::RemoveParts(std::initializer_list<const char*> names,
 }
 
 // Removes the journal early: without it, no pull resumes from the rest.
-Status Workspace::Clear(bool keeps) {
+Status Workspace::Clear(KeptOfDb kept) {
   if (use_ == WorkspaceUse::kLook) return Status::OK();
   const auto removed_one = [] { FaultPoint("Workspace:LeftoverRemoved"); };
   Status status =
       RemoveParts({"old", "exchange", "journal", "staging", "other"},
                   removed_one);
   if (status.ok()) status = CreateDirectory(staging_dir());
-  if (status.ok() && keeps) {
+  if (status.ok() && kept == KeptOfDb::kEarlier) {
     status = AtPath("rename " + db_dir(), file_system_->RenameFile(
         db_dir(), earlier_dir(), IOOptions(), nullptr));
   }
-  if (status.ok()) status = RemoveParts({"db"}, removed_one);
+  if (status.ok() && kept != KeptOfDb::kAll) {
+    status = RemoveParts({"db"}, removed_one);
+  }
   if (status.ok() && !beside_) status = CreateDirectory(db_dir());
   if (!status.ok()) {
     return status;

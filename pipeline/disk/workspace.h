@@ -43,6 +43,13 @@ enum class Existing {
           // process may have open until before_swap has run
 };
 
+// What Workspace::Clear() keeps of db/.
+enum class KeptOfDb {
+  kNothing,
+  kEarlier,  // it becomes earlier_dir()
+  kAll,      // it stays where it is
+};
+
 // How far an exchange has got. Each state is durable.
 enum class SwapState {
   kNone,       // not begun, or over
@@ -111,8 +118,7 @@ class Workspace {
   // to resume from them.
   bool has_unfinished() const;
   // Removes what an unfinished pull left, and creates the directories again.
-  // `keeps`: but for its db/, which becomes earlier_dir().
-  [[nodiscard]] rocksdb::Status Clear(bool keeps = false);
+  [[nodiscard]] rocksdb::Status Clear(KeptOfDb kept = KeptOfDb::kNothing);
   // Empties staging/, and removes the record of an exchange unless a hook may
   // have run for it.
   [[nodiscard]] rocksdb::Status ClearStaging();
@@ -153,8 +159,11 @@ class Workspace {
   //   kRefused  TARGET_DIR is another directory than at BeginSwap(), or a file
   //             in it can be neither kept nor taken away
   [[nodiscard]] rocksdb::Status Swap(std::vector<std::string>* kept);
-  // Renames the old database to old/. Call it after after_swap.
-  [[nodiscard]] rocksdb::Status RetireOld();
+  // Takes the old database out of db/. Call it after after_swap. `keeps`: it
+  // gets a name beside TARGET_DIR, *path (old_directories.h), and is this
+  // workspace's no more; else it becomes old/. *path stays empty if there was
+  // no old database.
+  [[nodiscard]] rocksdb::Status RetireOld(bool keeps, std::string* path);
   // Deletes old/ at `bytes_per_sec`. OK if there is none.
   //   kCancelled  `stop` came first; the next Open() finds the rest
   [[nodiscard]] rocksdb::Status RemoveOld(uint64_t bytes_per_sec,

@@ -6,6 +6,7 @@
 #include "pipeline/disk/database_files.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/disk/exchange_record.h"
+#include "pipeline/disk/old_directories.h"
 #include "pipeline/disk/other_files.h"
 #include "pipeline/disk/paced_removal.h"
 #include "pipeline/disk/workspace.h"
@@ -138,7 +139,20 @@ Status Workspace::Swap(std::vector<std::string>* kept) {
   return status;
 }
 
-Status Workspace::RetireOld() {
+// A kept one is gone from the workspace before `exchange` is: a later run that
+// finds db/ gone has nothing to complete.
+Status Workspace::RetireOld(bool keeps, std::string* path) {
+  path->clear();
+  if (keeps && !IdentityOf(db_dir()).empty()) {
+    RETURN_IF_ERROR(
+        MarkOldDirectory(file_system_.get(), target_dir_, db_dir(), path));
+    RETURN_IF_ERROR(RenameToNew(file_system_.get(), db_dir(), *path));
+    FaultPoint("Workspace:OldKept");
+    RETURN_IF_ERROR(SyncAll(file_system_.get(), {}, {dir_, parent_}));
+    RETURN_IF_ERROR(RemoveParts({"exchange"}, [] {}));
+    swap_state_ = SwapState::kNone;
+    return Status::OK();
+  }
   Status status;
   if (IdentityOf(db_dir()).empty()) {  // there was no old database
     status = RemoveParts({"exchange"}, [] {});

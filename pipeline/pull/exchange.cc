@@ -58,7 +58,7 @@ Status Exchange::FinishEarlier(Workspace* workspace_of_pull) {
     report_->Say("completing the interrupted exchange of transfer " + id);
     status = CallAfter(id, /*exchanged=*/true);
     if (status.ok()) {
-      status = workspace()->RetireOld();
+      status = RetireOld();
     }
   }
   if (status.ok() && workspace()->swap_state() == SwapState::kRetired) {
@@ -66,6 +66,15 @@ Status Exchange::FinishEarlier(Workspace* workspace_of_pull) {
   }
   hooks_open_ =
       status.ok() && workspace()->swap_state() == SwapState::kBegun;
+  return status;
+}
+
+Status Exchange::RetireOld() {
+  std::string path;
+  const Status status = workspace()->RetireOld(options().keeps_old, &path);
+  if (!path.empty()) {
+    report_->Log(LogLevel::kInfo, "the replaced database is kept in " + path);
+  }
   return status;
 }
 
@@ -225,8 +234,8 @@ void Exchange::Finish(Summary summary) {
     report_->Say("outage_seconds could not be recorded: " +
                           MessageOf(status));
   }
-  status = workspace()->RetireOld();
-  if (status.ok()) {
+  status = RetireOld();
+  if (status.ok() && workspace()->swap_state() == SwapState::kRetired) {
     status = DeleteOld();
   }
   if (status.ok()) {

@@ -78,6 +78,7 @@ class Exchange {
   [[nodiscard]] rocksdb::Status RunAfter(const std::string& transfer_id,
                                          bool exchanged);
   void Finish(Summary summary);
+  [[nodiscard]] rocksdb::Status RetireOld();
   [[nodiscard]] rocksdb::Status DeleteOld();
   void NoteGoneFamilies();
   const PullOptions& options() const { return *options_; }

@@ -9,21 +9,46 @@ namespace sstferry {
 
 using rocksdb::Status;
 
+Status OpenForNewDirectory(const PullOptions& options, WorkspaceUse use,
+                           const std::shared_ptr<rocksdb::FileSystem>& disk,
+                           LaneShared* lanes,
+                           std::unique_ptr<Workspace>* workspace) {
+  // Never the file system that defers syncs: the record of an exchange must
+  // be on disk before the exchange.
+  const Existing existing =
+      IsSwap(options) ? Existing::kSwap : Existing::kRefuse;
+  Access access;
+  RETURN_IF_ERROR(ChooseAccess(options, &access));
+  lanes->file_access = access.OfFiles();
+  return Workspace::Open(options.target_dir, existing, disk, options.log,
+                         workspace, use);
+}
+
+Status RecordNewDirectory(const NewDirectory& made, const Summary& summary) {
+  const std::string dir = made.workspace->db_dir();
+  SyncBatch* const files = made.last_files;
+  RETURN_IF_ERROR(WriteSourceRecord(files, dir, *made.plan));
+  RETURN_IF_ERROR(WriteIntervals(files, dir, *made.intervals));
+  RETURN_IF_ERROR(WriteDurably(files, dir + "/" + kLastTransferName,
+                               SummaryToJson(summary, summary.mode) + "\n"));
+  FaultPoint("Puller:SummaryWritten");
+  Access access;  // the place that it takes may have been changed since
+  RETURN_IF_ERROR(ChooseAccess(*made.options, &access));
+  RETURN_IF_ERROR(RemovePlacedFiles(files, dir));
+  RETURN_IF_ERROR(SetTreeAccess(files, dir, access));
+  std::vector<std::string> kept;  // of a TARGET_DIR, which comes later
+  RETURN_IF_ERROR(PlaceOtherFiles(files, made.workspace->other_dir(),
+                                  /*old_dir=*/"", dir, &kept));
+  FaultPoint("Puller:AccessSet");
+  return made.syncs_at_once ? files->Run() : SyncTree(made.disk, dir);
+}
+
 Status NewDirectoryTarget::ReadExisting(
     WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,
     FoundTarget* found) {
   SetUse(use, disk);
-  // Never the file system that defers syncs: the record of an exchange must
-  // be on disk before the exchange.
-  const Existing existing =
-      is_exchanged() ? Existing::kSwap : Existing::kRefuse;
-  Access access;
-  Status status = ChooseAccess(options(), &access);
-  lanes()->file_access = access.OfFiles();
-  if (status.ok()) {
-    status = Workspace::Open(options().target_dir, existing, disk,
-                             options().log, &found->workspace, use);
-  }
+  const Status status = OpenForNewDirectory(options(), use, disk, lanes(),
+                                            &found->workspace);
   return status.ok() ? ReadFault(found) : status;
 }
 
@@ -54,37 +79,10 @@ Status NewDirectoryTarget::Close(JournalFile* journal) {
 }
 
 Status NewDirectoryTarget::Record(const Summary& summary) {
-  const std::string dir = workspace()->db_dir();
-  Status status = WriteSourceRecord(last_files(), dir, plan());
-  if (status.ok()) {
-    status = WriteIntervals(last_files(), dir, intervals_);
-  }
-  if (status.ok()) {
-    status = WriteDurably(last_files(), dir + "/" + kLastTransferName,
-                          SummaryToJson(summary, summary.mode) + "\n");
-  }
-  FaultPoint("Puller:SummaryWritten");
-  Access access;  // the place that it takes may have been changed since
-  if (status.ok()) {
-    status = ChooseAccess(options(), &access);
-  }
-  if (status.ok()) {
-    status = RemovePlacedFiles(last_files(), dir);
-  }
-  if (status.ok()) {
-    status = SetTreeAccess(last_files(), dir, access);
-  }
-  if (status.ok()) {
-    std::vector<std::string> kept;  // of a TARGET_DIR, which comes later
-    status = PlaceOtherFiles(last_files(), workspace()->other_dir(),
-                             /*old_dir=*/"", dir, &kept);
-  }
-  FaultPoint("Puller:AccessSet");
-  if (status.ok()) {
-    status = lanes()->sync_chunks ? last_files()->Run()
-                                  : SyncTree(disk(), dir);
-  }
-  return status;
+  return RecordNewDirectory(
+      {&options(), &plan(), workspace(), &intervals_, lanes()->sync_chunks,
+       last_files(), disk()},
+      summary);
 }
 
 }  // namespace sstferry

@@ -65,7 +65,7 @@ class Linker {
         static_cast<uint64_t>(pinned.st_size) != file.bytes) {
       return Status::OK();
     }
-    if (!HasAccess(pinned)) {
+    if (!HasAccess(pinned, database_.file_access)) {
       present->other_access++;
       return Status::OK();
     }
@@ -91,12 +91,6 @@ class Linker {
  private:
   static std::string Key(const CloneFile& file) {
     return ToHex(file.identity);
-  }
-  bool HasAccess(const struct stat& info) const {
-    const Access& asked = database_.file_access;
-    return (asked.owner == Access::kAsMade || asked.owner == info.st_uid) &&
-           (asked.group == Access::kAsMade || asked.group == info.st_gid) &&
-           asked.mode == (info.st_mode & 07777);
   }
 
   const PresentDatabase& database_;

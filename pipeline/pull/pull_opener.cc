@@ -214,6 +214,11 @@ Status PullOpener::OpenSession(SnapshotUse use) {
   }
   *plan_ = Plan();
   status = session->Open(asked_, plan_);
+  const EndState ended = EndStateOf(status);
+  if (use == SnapshotUse::kNew && (ended == EndState::kRefused ||
+                                   ended == EndState::kIncompatible)) {
+    target_->OnDisagreement();
+  }
   report_->SetPlannedBytes(plan_->bytes());
   if (status.ok() && options().on_transfer) {
     options().on_transfer(ToHex(plan_->opened.transfer_id));

@@ -7,7 +7,9 @@
 //
 //   ReadExisting()                           workspace, known fault
 //   if there is a journal:
-//     in_place()->IsAsLeft()                 may it be resumed?
+//     IsAsLeft()                             may it be resumed?
+//   if it does not resume: the workspace is emptied
+//     TakeCopy()                             of what TARGET_DIR holds
 //   connect: the source makes its plan, of what ReadExisting() found
 //   BuildFamilies()                          or: this cannot be held here
 //   if it resumes, until something turns out to be damaged:
@@ -23,7 +25,7 @@
 //   if all is reused: the pull ends here
 //   if it is new: write the journal's head; MakeStore()
 //   lanes, for each part:
-//     in_place()->comparer()               to compare
+//     comparer()                           to compare
 //     store: Add() each chunk, EndPart()
 //   both sides agree on the totals
 //   Finish()                                 all of it can be read
@@ -34,6 +36,7 @@
 //   FillSummary(); CloseDatabase()           however the pull ends
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -79,11 +82,6 @@ class InPlaceTarget {
  public:
   virtual ~InPlaceTarget() = default;
 
-  // Returns true if nobody but the unfinished pull of `journal` wrote to the
-  // database since that pull judged it. Then what the journal says is still so.
-  virtual bool IsAsLeft(const JournalState& journal) const = 0;
-  // Compares the parts that lanes are asked to compare.
-  virtual PartComparer* comparer() = 0;
   // Does what is left to do once the replica is complete: compacts, closes the
   // database, removes the workspace. What fails here is a note, but for damage.
   //   kCorrupt  the replica's own files are damaged
@@ -130,6 +128,9 @@ class PullTarget {
   PullTarget& operator=(const PullTarget&) = delete;
 
   const char* mode() const { return mode_; }
+  // Returns true if what ended the pull is no reason against a new database
+  // that is built without the one in TARGET_DIR. Any thread.
+  bool gives_way() const { return gives_way_; }
   // Returns null if it becomes a new directory.
   InPlaceTarget* in_place() const { return in_place_; }
   // Returns null if it is not made of files, but of chunks.
@@ -143,6 +144,22 @@ class PullTarget {
   [[nodiscard]] virtual rocksdb::Status ReadExisting(
       WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,
       FoundTarget* found) = 0;
+  // Returns true if nobody but the unfinished pull of `journal` wrote to the
+  // database since that pull judged it. Then what the journal says is still so.
+  virtual bool IsAsLeft(const JournalState& /*journal*/) const { return true; }
+  // Begins with what TARGET_DIR holds, in the empty db/, where a target is made
+  // of that. What it finds may change *found, before the source is asked.
+  [[nodiscard]] virtual rocksdb::Status TakeCopy(FoundTarget* /*found*/) {
+    return rocksdb::Status::OK();
+  }
+  // Returns true if a pull that starts over keeps db/ as a copy of TARGET_DIR.
+  virtual bool keeps_copy() const { return false; }
+  // Compares the parts that lanes are asked to compare. Returns null if it
+  // holds nothing yet.
+  virtual PartComparer* comparer() { return nullptr; }
+  // Learns that the source refuses a new transfer as it was asked for, or that
+  // a verify found a difference.
+  virtual void OnDisagreement() {}
   // Chooses what the plan's column families are built with, and sets
   // LaneShared::families.
   //   kRefused, kIncompatible  what the plan tells of cannot be held here
@@ -200,6 +217,8 @@ class PullTarget {
   // open; null: this process opens it.
   void SetInPlace(InPlaceTarget* in_place, rocksdb::DB* open);
   void SetReuse(FileReuse* reuse) { reuse_ = reuse; }
+  // Makes gives_way() true. Any thread.
+  void GiveWay() { gives_way_ = true; }
 
  private:
   const TargetInputs inputs_;
@@ -211,6 +230,7 @@ class PullTarget {
   std::shared_ptr<rocksdb::FileSystem> disk_;
   Workspace* workspace_ = nullptr;
   HealthFile fault_;
+  std::atomic<bool> gives_way_{false};
 };
 
 using PullTargetFactory =

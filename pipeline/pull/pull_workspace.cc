@@ -123,8 +123,7 @@ Status PullWorkspace::JudgeUnfinished() {
                    old);
     return Status::OK();
   }
-  is_resuming_ = target_->in_place() == nullptr ||
-                 target_->in_place()->IsAsLeft(unfinished_);
+  is_resuming_ = target_->IsAsLeft(unfinished_);
   if (!is_resuming_) {
     DropUnfinished("starting over, since the target was written to after the "
                    "unfinished pull had stopped");
@@ -171,7 +170,11 @@ Status PullWorkspace::Prepare() {
     TellOfUnfinished();
   }
   ChooseDurability();
-  return is_resuming_ ? Status::OK() : workspace()->Clear();
+  if (is_resuming_) {
+    return Status::OK();
+  }
+  RETURN_IF_ERROR(workspace()->Clear());
+  return target_->TakeCopy(&found_);
 }
 
 // Keeps what the unfinished pull began with: of chunks that it did not sync, no
@@ -204,7 +207,10 @@ Status PullWorkspace::StartAnew(bool keeps) {
   }
   unfinished_ = JournalState();
   ChooseDurability();
-  return workspace()->Clear(keeps);
+  RETURN_IF_ERROR(workspace()->Clear(target_->keeps_copy() ? KeptOfDb::kAll
+                                     : keeps ? KeptOfDb::kEarlier
+                                             : KeptOfDb::kNothing));
+  return target_->TakeCopy(&found_);
 }
 
 void PullWorkspace::FillRequest(SnapshotUse use, OpenRequest* request) const {
@@ -270,12 +276,12 @@ Status PullWorkspace::ReopenJournal() {
                      : status;
 }
 
-// Records nothing of a new directory: it was not published, so nobody believes
-// it.
+// Records nothing of a new directory, unless TARGET_DIR's own files are in it:
+// it was not published, so nobody believes it.
 Status PullWorkspace::MarkUnverified(const Status& difference) {
   is_resumable_ = false;
   Status status;
-  if (!difference.ok() && target_->in_place() != nullptr) {
+  if (!difference.ok() && target_->comparer() != nullptr) {
     HealthFile fault = MakeFault(ReplicaFault::kDifferent,
                                  MessageOf(difference), options().selection);
     status = RecordFault(disk_.get(), options().target_dir, &fault);

@@ -55,8 +55,7 @@ void Puller::FillState() {
   state_.stop = failure_.stop();
   state_.log = options_.log;
   state_.outage = link_.outage();
-  InPlaceTarget* const in_place = target_->in_place();
-  state_.comparer = in_place != nullptr ? in_place->comparer() : nullptr;
+  state_.comparer = target_->comparer();
 }
 
 SourceLinkOptions Puller::LinkOptions() {
@@ -271,7 +270,7 @@ void Puller::PlanOthers() {
 // once they do, the source may let its snapshot go.
 Status Puller::FetchOthers() {
   if (link_.session() == nullptr || work_->resumes_complete() ||
-      state_.refreshes()) {
+      target_->in_place() != nullptr) {
     return Status::OK();
   }
   const auto ask = [this](const std::string& name, uint64_t offset,
@@ -336,6 +335,7 @@ Status Puller::Verify() {
   Status difference;
   const Status status = verifier_.Run(&difference);
   if (EndStateOf(status) == EndState::kCorrupt) {
+    target_->OnDisagreement();
     const Status marked = work_->MarkUnverified(difference);
     if (!marked.ok()) {
       report_.Say(MessageOf(marked));

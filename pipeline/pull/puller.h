@@ -72,6 +72,9 @@ class Puller {
   // Returns why chunks were refused, after a refusal that is marked as one of
   // chunks.
   CloneReason clone_reason() const { return opener_.clone_reason(); }
+  // Returns true after a failure that is none of a pull which builds its new
+  // database without that in TARGET_DIR.
+  bool gives_way() const { return target_->gives_way(); }
 
   // --- after Run() of a pull that was only planned ---------------------------
   // Returns the source's plan, as far as it came.

@@ -104,7 +104,8 @@ Status TargetDb::Open(bool create) {
   if (status.IsIOError() && !status.IsNoSpace()) {
     // RocksDB 8.8 and later end here where they cannot write their OPTIONS, and
     // do not say that the disk is full; writing ours then does.
-    const Status left = LeaveOptions();
+    const Status left =
+        LeaveOnlyOptions(file_system_.get(), dir_, options_.options_text);
     status = EndStateOf(left) == EndState::kNoSpace ? left : status;
   }
   if (!create && status.IsPathNotFound()) {
@@ -113,12 +114,11 @@ Status TargetDb::Open(bool create) {
   return AtPlace(status, (create ? "create " : "reopen ") + dir_);
 }
 
-// RocksDB's own OPTIONS have names and the version of the linked RocksDB, which
-// the application's may not load.
-Status TargetDb::LeaveOptions() {
+Status LeaveOnlyOptions(rocksdb::FileSystem* file_system,
+                        const std::string& dir, const std::string& text) {
   std::vector<std::string> names;
   Status status =
-      file_system_->GetChildren(dir_, rocksdb::IOOptions(), &names, nullptr);
+      file_system->GetChildren(dir, rocksdb::IOOptions(), &names, nullptr);
   // A full disk may have kept RocksDB from writing any.
   CloneFile kept{CloneFileKind::kOptions, 5, 0, 0};
   std::vector<CloneFile> found;
@@ -132,15 +132,14 @@ Status TargetDb::LeaveOptions() {
   }
   for (const CloneFile& file : found) {
     if (status.ok() && file.number != kept.number) {
-      status = file_system_->DeleteFile(dir_ + "/" + CloneFileName(file),
-                                        rocksdb::IOOptions(), nullptr);
+      status = file_system->DeleteFile(dir + "/" + CloneFileName(file),
+                                       rocksdb::IOOptions(), nullptr);
     }
   }
   if (status.ok()) {
-    status = WriteDurably(file_system_.get(), dir_ + "/" + CloneFileName(kept),
-                          options_.options_text);
+    status = WriteDurably(file_system, dir + "/" + CloneFileName(kept), text);
   }
-  return AtPlace(status, "OPTIONS of " + dir_);
+  return AtPlace(status, "OPTIONS of " + dir);
 }
 
 Status TargetDb::CountLevels(std::map<int, uint64_t>* levels) {
@@ -200,7 +199,9 @@ Status TargetDb::Close() {
   db_.reset();
   status = status.ok() ? handles : status;
   status = status.ok() ? closed : status;
-  return status.ok() ? LeaveOptions() : status;
+  return status.ok() ? LeaveOnlyOptions(file_system_.get(), dir_,
+                                        options_.options_text)
+                     : status;
 }
 
 }  // namespace sstferry

@@ -21,6 +21,13 @@ struct TargetDbOptions {
   std::string options_text;  // that the closed database is left with
 };
 
+// Leaves `text` as the only OPTIONS file of the closed database in `dir`.
+// RocksDB's own OPTIONS have names and the version of the linked RocksDB, which
+// the application's may not load.
+[[nodiscard]] rocksdb::Status LeaveOnlyOptions(rocksdb::FileSystem* file_system,
+                                               const std::string& dir,
+                                               const std::string& text);
+
 // A new, open database. Closes it when destroyed.
 // Threads: one at a time; db() as RocksDB allows.
 class TargetDb {
@@ -68,7 +75,6 @@ class TargetDb {
       std::unique_ptr<TargetDb>* result);
   [[nodiscard]] rocksdb::Status Open(bool create);
   [[nodiscard]] rocksdb::Status CloseHandles();
-  [[nodiscard]] rocksdb::Status LeaveOptions();
 
   std::string dir_;
   TargetDbOptions options_;

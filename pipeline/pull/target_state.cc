@@ -8,6 +8,7 @@
 #include "pipeline/base/known_fault.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/disk/database_files.h"
+#include "pipeline/disk/old_directories.h"
 #include "pipeline/disk/workspace.h"
 #include "pipeline/pull/closed_files.h"
 #include "pipeline/pull/first_sequence.h"
@@ -198,11 +199,12 @@ const char* ReplicaHealthName(ReplicaHealth health) {
 Status ReadTargetState(const std::string& target_dir, TargetState* state,
                        bool* is_target) {
   const Status status = ReadState(target_dir, state, is_target);
+  state->old_directories = ListOldDirectories(target_dir);
   TakeHealth(target_dir, state);
   return status;
 }
 
-std::optional<PullMethod> UnfinishedMethod(const std::string& target_dir) {
+std::optional<std::string> UnfinishedMode(const std::string& target_dir) {
   if (target_dir.empty()) {
     return std::nullopt;  // a plan of no directory
   }
@@ -219,10 +221,15 @@ std::optional<PullMethod> UnfinishedMethod(const std::string& target_dir) {
        last.transfer_id == ToHex(head.transfer_id))) {  // it has ended
     return std::nullopt;
   }
-  if (head.mode == kClonePullMode || head.mode == kCloneSwapMode) {
+  return head.mode == kRefreshMode ? std::nullopt : std::optional(head.mode);
+}
+
+std::optional<PullMethod> UnfinishedMethod(const std::string& target_dir) {
+  const std::optional<std::string> mode = UnfinishedMode(target_dir);
+  if (mode == kClonePullMode || mode == kCloneSwapMode) {
     return PullMethod::kClone;
   }
-  return head.mode == kPullMode || head.mode == kSwapMode
+  return mode == kPullMode || mode == kSwapMode || mode == kLinkedSwapMode
              ? std::optional(PullMethod::kIngest)
              : std::nullopt;
 }

@@ -22,6 +22,10 @@ namespace sstferry {
 // database.
 std::string NoteOfZero(const std::string& dir);
 
+// Returns the mode (format/journal.h) of the unfinished pull that makes a new
+// database for TARGET_DIR; nullopt if there is none, or its journal cannot be
+// read.
+std::optional<std::string> UnfinishedMode(const std::string& target_dir);
 // Returns the method of the unfinished pull that makes a new database for
 // TARGET_DIR; nullopt if there is none, or its journal cannot be read.
 std::optional<PullMethod> UnfinishedMethod(const std::string& target_dir);

@@ -1,5 +1,6 @@
 #include "pipeline/refresh/refresh.h"
 
+#include "pipeline/refresh/linked_target.h"
 #include "pipeline/refresh/refresh_source.h"
 #include "pipeline/refresh/refresh_target.h"
 
@@ -13,6 +14,10 @@ std::unique_ptr<RefreshAtSource> MakeRefreshAtSource(const Snapshot& snapshot,
 std::unique_ptr<PullTarget> MakeRefreshTarget(const TargetInputs& inputs,
                                               const OpenReplica& replica) {
   return std::make_unique<RefreshTarget>(inputs, replica);
+}
+
+std::unique_ptr<PullTarget> MakeLinkedTarget(const TargetInputs& inputs) {
+  return std::make_unique<LinkedTarget>(inputs);
 }
 
 }  // namespace sstferry

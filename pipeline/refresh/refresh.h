@@ -91,4 +91,8 @@ std::unique_ptr<RefreshAtSource> MakeRefreshAtSource(const Snapshot& snapshot,
 std::unique_ptr<PullTarget> MakeRefreshTarget(const TargetInputs& inputs,
                                               const OpenReplica& replica);
 
+// Makes that of a swap which links the files of TARGET_DIR
+// (linked_target.h).
+std::unique_ptr<PullTarget> MakeLinkedTarget(const TargetInputs& inputs);
+
 }  // namespace sstferry

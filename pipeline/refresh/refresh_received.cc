@@ -144,7 +144,11 @@ Status RefreshTarget::Reopen(
   if (!status.ok()) {
     return status;
   }
-  const bool all = unfinished.complete && IsAllIngested(unfinished, live);
+  // A copy that has its records may have been compacted, too.
+  const bool has_records =
+      record_.transfer_id == unfinished.head.transfer_id;
+  const bool all = unfinished.complete &&
+                   (has_records || IsAllIngested(unfinished, live));
   status = FindReceivedChunks(
       unfinished,
       [&](const Part& part, const JournalChunk& chunk) {

@@ -89,10 +89,20 @@ bool Exists(rocksdb::FileSystem* file_system, const std::string& path) {
 
 RefreshTarget::RefreshTarget(const TargetInputs& inputs,
                              const OpenReplica& replica)
-    : PullTarget(inputs, kRefreshMode),
+    : RefreshTarget(inputs, kRefreshMode, replica,
+                    replica.db != nullptr ? replica.db->GetName()
+                                          : inputs.options->target_dir,
+                    inputs.options->drop_missing) {
+  SetInPlace(this, replica.db);
+}
+
+RefreshTarget::RefreshTarget(const TargetInputs& inputs, const char* mode,
+                             const OpenReplica& replica, std::string dir,
+                             bool drops_missing)
+    : PullTarget(inputs, mode),
       replica_(replica),
-      dir_(replica.db != nullptr ? replica.db->GetName()
-                                 : inputs.options->target_dir),
+      dir_(std::move(dir)),
+      drops_missing_(drops_missing),
       compared_(inputs.options->lanes),
       comparer_(
           inputs.lanes,
@@ -104,9 +114,7 @@ RefreshTarget::RefreshTarget(const TargetInputs& inputs,
                  std::optional<std::string>* first,
                  std::optional<std::string>* last) {
             return FindOutermost(part, piece, first, last);
-          }) {
-  SetInPlace(this, replica.db);
-}
+          }) {}
 
 RefreshTarget::~RefreshTarget() = default;
 
@@ -170,14 +178,15 @@ Status RefreshTarget::Own(const Status& status) {
     damage_recorded_ = true;
     HealthFile damage = MakeFault(ReplicaFault::kDamaged, MessageOf(status),
                                   options().selection);
-    const Status recorded = RecordFault(disk(), dir_, &damage);
+    const Status recorded =
+        RecordFault(disk(), options().target_dir, &damage);
     if (!recorded.ok()) {
       report()->Say(MessageOf(recorded));
     }
   }
   return MakeStatus(EndState::kCorrupt,
-                    "target " + dir_ + " is damaged: " + MessageOf(status) +
-                        "; check its disk, and run: " +
+                    "target " + options().target_dir + " is damaged: " +
+                        MessageOf(status) + "; check its disk, and run: " +
                         ReplaceCommand(options()));
 }
 
@@ -430,7 +439,7 @@ std::vector<std::string> RefreshTarget::Missing() const {
 }
 
 void RefreshTarget::NoteMissing() {
-  if (!options().selection.families.empty() || options().drop_missing) {
+  if (!options().selection.families.empty() || drops_missing_) {
     return;
   }
   for (const std::string& name : Missing()) {
@@ -583,7 +592,7 @@ Status RefreshTarget::Close(JournalFile* journal) {
 }
 
 Status RefreshTarget::DropMissing() {
-  if (!options().drop_missing) {
+  if (!drops_missing_) {
     return Status::OK();
   }
   for (const std::string& name : Missing()) {
@@ -598,17 +607,12 @@ Status RefreshTarget::DropMissing() {
 
 Status RefreshTarget::Record(const Summary& summary) {
   Status status = DropMissing();
-  // One of another transfer than the interval records counts as none.
   if (status.ok()) {
-    status = WriteSourceRecord(disk(), dir_, plan());
-  }
-  if (status.ok()) {
-    status = WriteIntervals(disk(), dir_, intervals_);
+    status = WriteRecords();
   }
   if (!status.ok()) {
     return status;
   }
-  FaultPoint("Refresh:IntervalsWritten");
   is_complete_ = true;
   TakeLevels();
   last_summary_ = summary;
@@ -622,26 +626,48 @@ Status RefreshTarget::Record(const Summary& summary) {
   return status;
 }
 
+Status RefreshTarget::WriteRecords() {
+  // One of another transfer than the interval records counts as none.
+  Status status = WriteSourceRecord(disk(), dir_, plan());
+  if (status.ok()) {
+    status = WriteIntervals(disk(), dir_, intervals_);
+  }
+  if (status.ok()) {
+    FaultPoint("Refresh:IntervalsWritten");
+  }
+  return status;
+}
+
+Status RefreshTarget::Compact(Status* damage) {
+  report()->SetPhase("compact");
+  Status status = Own(CompactDeltas(live_->db(), planned_, failure()->stop()));
+  if (EndStateOf(status) == EndState::kCorrupt) {
+    *damage = status;
+  } else if (!status.ok()) {
+    report()->Say(
+        "deltas were not all compacted, which the next refresh resumes: " +
+        MessageOf(status));
+  }
+  status = RecordTables(live_->db(), planned_, &intervals_);
+  if (status.ok()) {
+    status = WriteIntervals(disk(), dir_, intervals_);
+  }
+  FaultPoint("Refresh:CompactionRecorded");
+  return status;
+}
+
+void RefreshTarget::ForgetLive() {
+  live_.reset();
+  writable_ = false;
+  planned_.clear();
+}
+
 Status RefreshTarget::CompactAndClose() {
   Status status;
   Status damage;
   // RocksDB compacts an application's open database by itself.
   if (options().compact && is_alone()) {
-    report()->SetPhase("compact");
-    status =
-        Own(CompactDeltas(live_->db(), planned_, failure()->stop()));
-    if (EndStateOf(status) == EndState::kCorrupt) {
-      damage = status;
-    } else if (!status.ok()) {
-      report()->Say(
-          "deltas were not all compacted, which the next refresh resumes: " +
-          MessageOf(status));
-    }
-    status = RecordTables(live_->db(), planned_, &intervals_);
-    if (status.ok()) {
-      status = WriteIntervals(disk(), dir_, intervals_);
-    }
-    FaultPoint("Refresh:CompactionRecorded");
+    status = Compact(&damage);
     TakeLevels();
     FillLevels(&last_summary_);
     status = status.ok() ? WriteSummary(last_summary_) : status;

@@ -1,5 +1,5 @@
 // A database that holds yesterday's data and is made current while it is read,
-// all at once: PullMode::kRefresh.
+// all at once: PullMode::kRefresh. (linked_target.h does it to a copy.)
 #pragma once
 
 #include <atomic>
@@ -51,16 +51,54 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   // Leaves it open: it stays where it is, and is closed with this object.
   void CloseDatabase() override {}
 
+ protected:
+  // Works in `dir`, and is no InPlaceTarget. `drops_missing`: drops the
+  // families there that the source does not have.
+  RefreshTarget(const TargetInputs& inputs, const char* mode,
+                const OpenReplica& replica, std::string dir,
+                bool drops_missing);
+  // Opens the database for reading, judges it and fills in what the source is
+  // told.
+  [[nodiscard]] rocksdb::Status OpenAndJudge();
+  // Records damage of the replica's own files, of which `status` tells, and
+  // adds the command that mends it. Any thread.
+  virtual rocksdb::Status Own(const rocksdb::Status& status);
+  [[nodiscard]] rocksdb::Status DropMissing();
+  // Writes what the next refresh is to believe.
+  [[nodiscard]] rocksdb::Status WriteRecords();
+  // Compacts a part of what deltas left, and records the tables again. *damage:
+  // a file turned out to be damaged.
+  [[nodiscard]] rocksdb::Status Compact(rocksdb::Status* damage);
+  void TakeLevels();
+  void FillLevels(Summary* summary) const;
+
+  // Returns true if nobody else can write, and nothing drops entries: see
+  // RecordIntervals().
+  bool is_alone() const;
+
+  const std::string& dir() const { return dir_; }
+  // Sets which database OpenAndJudge() opens next.
+  void set_dir(std::string dir) { dir_ = std::move(dir); }
+  // Returns null before OpenAndJudge().
+  LiveDb* live() const { return live_.get(); }
+  // Closes the database as after a failure; OpenAndJudge() may open it again.
+  void ForgetLive();
+  const ReplicaRecord& told() const { return told_; }
+  const JudgedTarget& judged() const { return judged_; }
+  // Returns the record of the last transfer.
+  const IntervalFile& record() const { return record_; }
+  // Returns that of this one, after Finish().
+  const IntervalFile& new_record() const { return intervals_; }
+  // Returns what families of the plan would be built with, by index.
+  const std::vector<BuiltFamily>& built() const { return built_; }
+  uint64_t read_bytes() const { return read_bytes_; }
+
  private:
   // Looks at the database beside the open workspace.
   [[nodiscard]] rocksdb::Status Look(FoundTarget* found);
   // Sets *compares_all if this refresh mends a known fault.
   //   kCorrupt  a fault is known that it does not mend
   [[nodiscard]] rocksdb::Status CheckFault(bool* compares_all);
-  // Records damage of the replica's own files, of which `status` tells, and
-  // adds the command that mends it. Any thread.
-  rocksdb::Status Own(const rocksdb::Status& status);
-  [[nodiscard]] rocksdb::Status OpenAndJudge();
   // Opens for writing a directory that was open for reading until the refresh
   // was accepted.
   [[nodiscard]] rocksdb::Status OpenToWrite();
@@ -82,15 +120,9 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   [[nodiscard]] rocksdb::Status CheckKnown(const Family& family,
                                            const BuiltFamily& built,
                                            rocksdb::ColumnFamilyHandle* known);
-  [[nodiscard]] rocksdb::Status DropMissing();
   // Returns the names of families here that the source does not have.
   std::vector<std::string> Missing() const;
   void NoteMissing();
-  void TakeLevels();
-  void FillLevels(Summary* summary) const;
-  // Returns true if nobody else can write, and nothing drops entries: see
-  // RecordIntervals().
-  bool is_alone() const;
   [[nodiscard]] rocksdb::Status WriteSummary(const Summary& summary);
   // Lists the files of what was judged, in whatever order.
   static JournalTargetFiles FilesOf(const JudgedTarget& judged,
@@ -107,7 +139,8 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   std::vector<FamilyHandle> Selected() const;
 
   const OpenReplica replica_;
-  const std::string dir_;
+  std::string dir_;
+  const bool drops_missing_;
   std::unique_ptr<LiveDb> live_;
   bool writable_ = false;
   bool left_zero_ = false;  // this run raised the last sequence

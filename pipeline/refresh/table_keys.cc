@@ -10,7 +10,7 @@ using rocksdb::Status;
 
 namespace {
 
-constexpr size_t kTrailerBytes = 8;
+constexpr size_t kInternalTrailerBytes = 8;
 
 }  // namespace
 
@@ -32,7 +32,7 @@ Status ForEachTableKey(
       }
       return reader.ForEachEntry(
           block.handle, [&](const Slice& key, const Slice&) {
-            const size_t bytes = key.size() - kTrailerBytes;
+            const size_t bytes = key.size() - kInternalTrailerBytes;
             return visit(Slice(key.data(), bytes),
                          static_cast<uint8_t>(key[bytes]));
           });

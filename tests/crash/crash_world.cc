@@ -13,6 +13,7 @@
 
 #include "pipeline/disk/durable.h"
 #include "pipeline/pull/pull_identity.h"
+#include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/compacted.h"
 #include "tests/support/power_loss_file_system.h"
@@ -52,9 +53,12 @@ void MakeClone(PullOptions* options) {
   options->chunk_bytes = 64 << 10;
 }
 
+bool Links(Scenario scenario) { return scenario == Scenario::kLinkedSwap; }
+
 bool Swaps(Scenario scenario) {
   return scenario == Scenario::kSwap || scenario == Scenario::kSwapFirst ||
-         scenario == Scenario::kSwapOwed || scenario == Scenario::kCloneSwap;
+         scenario == Scenario::kSwapOwed || scenario == Scenario::kCloneSwap ||
+         Links(scenario);
 }
 
 // Those to which a database has been served.
@@ -127,7 +131,11 @@ bool HoldsChunks(Scenario scenario, const Crash& crash) {
       "UnitStore:RecordsSynced",  "FinishClone:OptionsWritten",
       "FinishClone:ManifestWritten", "CloneTarget:CurrentWritten",
       "Puller:BeforeSwapDone"};
-  return !Refreshes(scenario) && points.count(crash.point) != 0 &&
+  // The plan of a refresh ends with the process of its source, unless all has
+  // come.
+  const bool is_left =
+      !Links(scenario) || crash.point != "Ingestor:JournalSynced";
+  return !Refreshes(scenario) && is_left && points.count(crash.point) != 0 &&
          (!Defers(scenario) || crash.how == "kill");
 }
 
@@ -164,6 +172,8 @@ TEST_CASE("child: a pull that crashes", "[.child]") {
   }
   if (!Setting("SSTFERRY_TEST_HOOKS").empty()) {
     MakeSwap(Setting("SSTFERRY_TEST_HOOKS"), &options);
+    options.keeps_old = Setting("SSTFERRY_TEST_MODE") == "linked swap";
+    options.adopt = !options.keeps_old;
   }
   const std::string how = Setting("SSTFERRY_TEST_HOW");
   const uint64_t seed = std::stoull(Setting("SSTFERRY_TEST_SEED"));
@@ -220,6 +230,8 @@ PullOptions CrashWorld::Options(Scenario scenario) const {
   }
   if (Swaps(scenario)) {
     MakeSwap(hooks(), &options);
+    options.keeps_old = Links(scenario);
+    options.adopt = !options.keeps_old;
   }
   return options;
 }
@@ -260,8 +272,10 @@ std::map<std::string, uint64_t> CrashWorld::CountHits(Scenario scenario) {
     REQUIRE((reuses || summary.chunks_cloned > summary.files_cloned));
     return hits;
   }
-  REQUIRE((summary.chunks_delta > 0) == Refreshes(scenario));
-  REQUIRE((summary.chunks_built > 0) != Refreshes(scenario));
+  const bool sends_changes = Refreshes(scenario) || Links(scenario);
+  REQUIRE((summary.chunks_delta > 0) == sends_changes);
+  REQUIRE((summary.chunks_built > 0) != sends_changes);
+  REQUIRE((summary.files_reused > 0) == Links(scenario));
   return hits;
 }
 
@@ -276,7 +290,8 @@ bool CrashWorld::Die(Scenario scenario, const Crash& crash) {
        {"SSTFERRY_TEST_SOURCE", source()},
        {"SSTFERRY_TEST_ROOT", root()},
        {"SSTFERRY_TEST_RESTART", options.restart ? "yes" : "no"},
-       {"SSTFERRY_TEST_MODE", Refreshes(scenario) ? NameOf(scenario) : "pull"},
+       {"SSTFERRY_TEST_MODE",
+        Refreshes(scenario) || Links(scenario) ? NameOf(scenario) : "pull"},
        {"SSTFERRY_TEST_METHOD", Clones(scenario) ? "clone" : "ingest"},
        {"SSTFERRY_TEST_HOOKS", Swaps(scenario) ? hooks() : ""},
        {"SSTFERRY_TEST_DURABILITY",
@@ -299,6 +314,7 @@ void CrashWorld::RequireTargetWhole(Scenario scenario, const Crash& crash) {
       "Workspace:Exchanged",   "Workspace:Published",
       "Workspace:PartRemoved", "Puller:AfterSwapDone",
       "Workspace:OldRetired",  "PacedRemoval:Entering",
+      "Workspace:OldKept",
       "PacedRemoval:FileCut",
       "PacedRemoval:FileRemoved"};
   const bool published =
@@ -341,7 +357,7 @@ void CrashWorld::RequireNextPullCompletes(Scenario scenario,
   }
   test::Expectation expected;
   expected.families = test::OneFamily(test::SmallFiles());
-  if (Refreshes(scenario) || Clones(scenario)) {
+  if (Refreshes(scenario) || Clones(scenario) || Links(scenario)) {
     test::ExpectSameEntries(source(), target(), expected);
   } else {
     test::ExpectEqual(source(), target(), expected);
@@ -351,6 +367,14 @@ void CrashWorld::RequireNextPullCompletes(Scenario scenario,
   if (scenario == Scenario::kSwap || scenario == Scenario::kSwapOwed) {
     REQUIRE(BytesOf(target() + "/" + kOwn) == "own");
     REQUIRE(fs::status(target() + "/" + kOwn).permissions() == kOwnMode);
+  }
+  if (Links(scenario)) {
+    Summary removed;
+    REQUIRE_OK(MakeOldRemoval(options, 1)->Run(&removed));
+    const std::vector<std::string> old = NamesOf(root());
+    REQUIRE(old.size() == 2);
+    REQUIRE(old.back().starts_with("target.old-"));
+    REQUIRE_OK(MakeOldRemoval(options, 0)->Run(&removed));
   }
   REQUIRE(NamesOf(root()) == std::vector<std::string>{"target"});
   // A pull that died before it had written down what it had asked for, or that

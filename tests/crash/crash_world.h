@@ -52,7 +52,9 @@ class CrashWorld {
   std::string hooks() const { return dir_ / "hooks"; }
   // What a swap replaces.
   std::string OldOf(Scenario scenario) const {
-    return dir_ / (scenario == Scenario::kCloneSwap ? "older" : "old");
+    return dir_ / (scenario == Scenario::kCloneSwap    ? "older"
+                   : scenario == Scenario::kLinkedSwap ? "replica"
+                                                       : "old");
   }
 
   ScratchDir dir_;

@@ -108,6 +108,7 @@ TEST_CASE("Each job takes its own options, and no other's", "[tools]") {
   REQUIRE(pull.options.adopt);
   REQUIRE(pull.options.source_id == "shard 7");
   REQUIRE(pull.options.delete_rate_bytes_per_sec == 10'000'000);
+  REQUIRE(pull.keep_old == 1);
   REQUIRE(pull.before_swap == "stop it");
   REQUIRE(pull.after_swap == "start it");
   REQUIRE_OK(ParsePull(PullMode::kSwap, {"s", "t"}, &pull));
@@ -182,6 +183,47 @@ TEST_CASE("A night by a config file: the first seeds, the next refreshes",
   REQUIRE(night.json["outage_seconds"] > 0);
   REQUIRE(night.json["sequence_old"] < night.json["sequence_new"]);
   REQUIRE(BytesOf(world.root() + "/calls") == "stop\nstart\nstop\nstart\n");
+  REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
+}
+
+TEST_CASE("A swap keeps the databases that it replaced, as many as are asked "
+          "for", "[tools]") {
+  ReplicaWorld world;
+  Night night(world);
+  REQUIRE(night.Run() == 0);
+  const auto olds = [&] {
+    std::vector<std::string> names;
+    for (const std::string& name : NamesOf(world.root())) {
+      if (name.find(".old-") != std::string::npos) {
+        names.push_back(world.root() + "/" + name);
+      }
+    }
+    return names;
+  };
+  REQUIRE(olds().empty());
+  const auto first = EntriesOf(world.target());
+  world.ChangeSource();
+  REQUIRE(night.Run() == 0);
+  INFO(night.err);
+  REQUIRE(olds().size() == 1);
+  REQUIRE(EntriesOf(olds().front()) == first);
+  Process status(Sstferry({"status", world.target(), "--json"}));
+  REQUIRE(status.Wait() == 0);
+  const auto target = nlohmann::json::parse(status.out())["target"];
+  REQUIRE(target["old"].size() == 1);
+  REQUIRE(target["old"][0]["path"] == olds().front());
+  Process text(Sstferry({"status", world.target()}));
+  REQUIRE(text.Wait() == 0);
+  REQUIRE(text.out().find("old: " + olds().front() + ", replaced at 20") !=
+          std::string::npos);
+  const auto second = EntriesOf(world.target());
+  REQUIRE(night.Run() == 0);
+  REQUIRE(olds().size() == 1);
+  REQUIRE(EntriesOf(olds().front()) == second);
+  REQUIRE(night.err.find("deleted ") != std::string::npos);
+  Night none(world, "keep-old = 0\n");
+  REQUIRE(none.Run() == 0);
+  REQUIRE(olds().empty());
   REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
 }
 

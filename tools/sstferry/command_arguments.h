@@ -52,6 +52,7 @@ struct PullArguments {
   PullOptions options;  // all but the hooks
   std::string before_swap;  // commands; empty: none
   std::string after_swap;
+  uint32_t keep_old = 1;      // swap: replaced databases that stay
   bool summary_only = false;  // plan: without a line per family and file
 };
 

@@ -304,6 +304,7 @@ OptionSpec PlanSummaryRow() {
 constexpr int kOfPull = 1;
 constexpr int kOfRefresh = 2;
 constexpr int kOfSwap = 4;
+constexpr uint32_t kMaxKeptOld = 1000;
 constexpr int kAnyJob = kOfPull | kOfRefresh | kOfSwap;
 
 struct JobOption {
@@ -433,11 +434,18 @@ const std::vector<JobOption>& JobOptions() {
         {kOfSwap,
          Row<Pull>(
              "delete-rate", Group::kLimits,
-             "Delete the replaced database's files at BYTES per second.",
+             "Delete older replaced databases at BYTES per second.",
              [](auto& a) -> auto& {
                return a.options.delete_rate_bytes_per_sec;
              },
              BytesValue())},
+        {kOfSwap,
+         Row<Pull>(
+             "keep-old", Group::kLimits,
+             "Keep the N newest of the databases that swaps have replaced, as "
+             "TARGET_DIR.old-DATE, and delete older ones after the swap.",
+             [](auto& a) -> auto& { return a.keep_old; },
+             NumberValue(0, kMaxKeptOld))},
         {kAnyJob,
          {"snapshot", "new|latest|ID", Group::kAdvanced,
           "Which point in time to pull: new (that of now), latest (the one "

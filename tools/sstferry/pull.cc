@@ -60,7 +60,8 @@ bool IsInPlace(const Summary& summary) {
 
 // Says how much of the replica is new: "6,950 keys changed".
 std::string Change(const Summary& summary) {
-  if (IsInPlace(summary) || summary.chunks_delta != 0) {
+  const bool links = summary.method != "clone" && summary.files_reused != 0;
+  if (IsInPlace(summary) || summary.chunks_delta != 0 || links) {
     const uint64_t keys = summary.entries + summary.entries_deleted;
     return keys == 0 ? "nothing changed"
                      : FormatCount(keys, "key") + " changed";
@@ -230,6 +231,26 @@ void Reload(PullMode mode, const std::vector<std::string>& words,
               console);
 }
 
+// Deletes what earlier swaps have kept, once this one has told how it ended.
+// What fails here is a warning: the replica is current and served.
+void RemoveOldDatabases(const PullArguments& pull, Console* console) {
+  const std::unique_ptr<Operation> removal =
+      MakeOldRemoval(pull.options, pull.keep_old);
+  const StopWatcher watcher([&removal] { removal->Cancel(); }, nullptr);
+  Summary summary;
+  const rocksdb::Status status = removal->Run(&summary);
+  for (const std::string& note : summary.notes) {
+    console->Log(LogLevel::kInfo, note);
+  }
+  if (!status.ok()) {
+    console->Log(EndStateOf(status) == EndState::kCancelled
+                     ? LogLevel::kInfo
+                     : LogLevel::kWarning,
+                 "what earlier swaps have kept was not all deleted, which the "
+                 "next swap continues: " + MessageOf(status));
+  }
+}
+
 // A replica counts for more than its metrics: without them the pull still runs.
 std::unique_ptr<MetricsEndpoint> ShowMetrics(const PullArguments& arguments,
                                              const MeasuredPull* pull,
@@ -256,6 +277,7 @@ int PullHere(const std::vector<std::string>& arguments, PullArguments pull,
              RootSide* root) {
   Console console(pull.common);
   pull.options.log = console.log_function();
+  pull.options.keeps_old = true;
   pull.options.on_transfer = [&console](const std::string& id) {
     console.set_transfer(id);
   };
@@ -286,9 +308,14 @@ int PullHere(const std::vector<std::string>& arguments, PullArguments pull,
   const std::unique_ptr<MetricsEndpoint> endpoint =
       ShowMetrics(pull, &operation, &console);
   const PullMode mode = pull.options.mode;
-  return RunOperation(PullModeName(mode), pull.common, &console, &operation,
-                      PullReport,
-                      [&] { Reload(mode, arguments, &operation, &console); });
+  const int code =
+      RunOperation(PullModeName(mode), pull.common, &console, &operation,
+                   PullReport,
+                   [&] { Reload(mode, arguments, &operation, &console); });
+  if (code == 0 && mode == PullMode::kSwap) {
+    RemoveOldDatabases(pull, &console);
+  }
+  return code;
 }
 
 int PullAs(uid_t account, const std::vector<std::string>& arguments,

@@ -126,6 +126,10 @@ std::string TargetText(const std::string& place, const TargetState& target) {
   if (target.previous.has_value()) {
     text += CompletedText("before this refresh", *target.previous) + "\n";
   }
+  for (const OldDirectory& old : target.old_directories) {
+    text += "old: " + Printable(old.path) + ", replaced at " +
+            old.replaced_at + "\n";
+  }
   if (target.stands_at_zero) {
     text += std::string("warning: it stands ") + kAtZero +
             "; the next refresh mends it\n";
@@ -221,6 +225,11 @@ ordered_json TargetJson(const TargetState& target) {
   json["unfinished"] = nullptr;
   if (target.unfinished.has_value()) {
     json["unfinished"] = UnfinishedJson(*target.unfinished);
+  }
+  json["old"] = ordered_json::array();
+  for (const OldDirectory& old : target.old_directories) {
+    json["old"].push_back(
+        {{"path", old.path}, {"replaced_at", old.replaced_at}});
   }
   json["stands_at_zero"] = target.stands_at_zero;
   json["leftover"] = target.has_leftover;

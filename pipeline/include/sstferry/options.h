@@ -128,6 +128,9 @@ struct PullOptions {
   // pull calls it.
   SwapHook before_swap;
   SwapHook after_swap;
+  // Swap only: the old database becomes TARGET_DIR.old-DATE, for
+  // MakeOldRemoval() to delete later. Otherwise Run() deletes it.
+  bool keeps_old = false;
   // Limit for deleting the old database's files; 0: no limit.
   uint64_t delete_rate_bytes_per_sec = 50'000'000;
   Selection selection;
@@ -340,7 +343,8 @@ struct Summary {
   uint64_t chunks_resumed = 0;
   uint64_t chunks_cloned = 0;     // units of files
   uint64_t chunks_unchecked = 0;  // cloned, without checksums
-  // Finished clones only: files that came, and those that were linked.
+  // Finished clones only: files that came, and those that were linked. Also of
+  // a swap of an ingested replica: files of the old one that were linked.
   uint64_t files_cloned = 0;
   uint64_t files_reused = 0;
   uint64_t bytes_reused = 0;

@@ -88,6 +88,14 @@ std::unique_ptr<Operation> MakeRefresh(const PullOptions& options,
 // that the server serves.
 std::unique_ptr<Operation> MakePlan(const PullOptions& options);
 
+// Deletes the databases that swaps of options.target_dir have kept
+// (PullOptions::keeps_old), but for the newest `keep`, at
+// delete_rate_bytes_per_sec. For after a swap, whose time it is not part of.
+// Deletes nothing that no swap put there. The summary's notes name what was
+// deleted.
+std::unique_ptr<Operation> MakeOldRemoval(const PullOptions& options,
+                                          uint32_t keep);
+
 // Compares two sides: by the bytes of their files if both have the same files
 // and all of each side is compared, else entry by entry. kDifferent when they
 // differ.

@@ -1,0 +1,35 @@
+#include "pipeline/api/swap_way.h"
+
+#include "format/journal.h"
+#include "pipeline/base/known_fault.h"
+#include "pipeline/base/last_transfer.h"
+#include "pipeline/pull/target_state.h"
+
+namespace sstferry {
+
+SwapWay ChooseSwapWay(const PullOptions& options, PullMethod method) {
+  LastTransfer last;
+  if (!IsSwap(options) || method == PullMethod::kClone ||
+      !ReadLastTransfer(options.target_dir, &last) || last.method == "clone") {
+    return {};
+  }
+  const auto begun = options.restart ? std::nullopt
+                                     : UnfinishedMode(options.target_dir);
+  if (begun.has_value()) {
+    return {begun == kLinkedSwapMode, ""};
+  }
+  if (options.adopt) {
+    return {false, "--adopt believes nothing of what is there"};
+  }
+  if (!options.selection.families.empty() ||
+      !(options.selection.interval == KeyInterval())) {
+    return {false, "a part of the source is asked for"};
+  }
+  const HealthFile fault = ReadKnownFault(options.target_dir);
+  if (fault.fault != ReplicaFault::kNone) {
+    return {false, FaultSentence(fault)};
+  }
+  return {true, ""};
+}
+
+}  // namespace sstferry

@@ -1,0 +1,201 @@
+#include "pipeline/disk/old_directories.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <system_error>
+
+#include "format/end_state.h"
+#include "pipeline/base/database_open.h"
+#include "pipeline/base/descriptor.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/disk/exchange_record.h"
+#include "pipeline/disk/paced_removal.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::IOOptions;
+using rocksdb::Status;
+
+constexpr char kOldRecordName[] = "sstferry.old";
+constexpr char kOldRecordMark[] = "sstferry old database 1\n";
+constexpr size_t kMaxOldRecordBytes = 256;
+constexpr char kInfix[] = ".old-";
+constexpr char kDateFormat[] = "%Y%m%dT%H%M%SZ";
+constexpr size_t kDateBytes = 16;  // "20261125T020003Z"
+constexpr int kMostOfOneSecond = 1000;
+
+// TARGET_DIR without a slash at its end, and its parent.
+struct OldPlace {
+  explicit OldPlace(std::string target_dir) : target(std::move(target_dir)) {
+    while (target.size() > 1 && target.back() == '/') {
+      target.pop_back();
+    }
+    parent = fs::path(target).parent_path().string();
+    parent = parent.empty() ? "." : parent;
+  }
+  std::string prefix() const {
+    return fs::path(target).filename().string() + kInfix;
+  }
+  std::string target;
+  std::string parent;
+};
+
+// Sets the date as RFC 3339 of a name such as "orders.old-20261125T020003Z" or
+// "orders.old-20261125T020003Z-2".
+bool ParseOldName(const std::string& name, const std::string& prefix,
+               std::string* date) {
+  if (!name.starts_with(prefix)) {
+    return false;
+  }
+  const std::string rest = name.substr(prefix.size());
+  struct tm time {};
+  const char* const end = strptime(rest.c_str(), kDateFormat, &time);
+  if (end == nullptr || end != rest.c_str() + kDateBytes ||
+      (*end != '\0' && *end != '-')) {
+    return false;
+  }
+  char text[32];
+  strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &time);
+  *date = text;
+  return true;
+}
+
+std::string OldRecordOf(ino_t inode) {
+  return kOldRecordMark + std::to_string(inode) + "\n";
+}
+
+// Returns true if the open directory has a record that is to be believed.
+bool HasOldRecord(const Descriptor& dir) {
+  struct stat info;
+  if (fstat(dir.get(), &info) != 0) {
+    return false;
+  }
+  const Descriptor file(openat(dir.get(), kOldRecordName,
+                               O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat record;
+  if (!file.is_open() || fstat(file.get(), &record) != 0 ||
+      !S_ISREG(record.st_mode) || record.st_uid != geteuid() ||
+      (record.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return false;
+  }
+  char text[kMaxOldRecordBytes];
+  const ssize_t bytes = pread(file.get(), text, sizeof(text), 0);
+  return bytes > 0 && std::string(text, static_cast<size_t>(bytes)) ==
+                          OldRecordOf(info.st_ino);
+}
+
+Descriptor OpenOld(const std::string& path) {
+  Descriptor dir(open(path.c_str(),
+                      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  return dir.is_open() && HasOldRecord(dir) ? std::move(dir) : Descriptor();
+}
+
+// Deletes by the open directory: whatever others give its name to meanwhile is
+// not entered. The record goes last, so that the rest of a directory whose
+// removal was stopped is known.
+Status RemoveOldOne(rocksdb::FileSystem* file_system, const std::string& path,
+                    uint64_t bytes_per_sec, StopSignal* stop, bool* removed) {
+  *removed = false;
+  const Descriptor dir = OpenOld(path);
+  if (!dir.is_open() || IsDatabaseOpen(path) ||
+      flock(dir.get(), LOCK_EX | LOCK_NB) != 0) {
+    return Status::OK();
+  }
+  const std::string own = PathOfOpen(dir);
+  RETURN_IF_ERROR(EmptyDirectoryPaced(file_system, own, kOldRecordName,
+                                      bytes_per_sec, stop));
+  if (unlinkat(dir.get(), kOldRecordName, 0) != 0 ||
+      rmdir(path.c_str()) != 0) {  // fails if it is another that holds anything
+    return MakeStatus(EndState::kInternal,
+                      "remove " + path + ": " + strerror(errno));
+  }
+  *removed = true;
+  return Status::OK();
+}
+
+}  // namespace
+
+Status MarkOldDirectory(rocksdb::FileSystem* file_system,
+                        const std::string& target_dir, const std::string& dir,
+                        std::string* path) {
+  struct stat info;
+  if (lstat(dir.c_str(), &info) != 0) {
+    return MakeStatus(EndState::kInternal, dir + ": " + strerror(errno));
+  }
+  RETURN_IF_ERROR(WriteDurably(file_system, dir + "/" + kOldRecordName,
+                               OldRecordOf(info.st_ino)));
+  const OldPlace place(target_dir);
+  const time_t now = time(nullptr);
+  struct tm utc {};
+  char date[32];
+  if (gmtime_r(&now, &utc) == nullptr ||
+      strftime(date, sizeof(date), kDateFormat, &utc) != kDateBytes) {
+    return MakeStatus(EndState::kInternal, "the clock shows no date");
+  }
+  for (int i = 1; i <= kMostOfOneSecond; ++i) {
+    *path = place.target + kInfix + date +
+            (i == 1 ? "" : "-" + std::to_string(i));
+    struct stat taken;
+    if (lstat(path->c_str(), &taken) != 0 && errno == ENOENT) {
+      return Status::OK();
+    }
+  }
+  return MakeStatus(EndState::kInternal, *path + " exists already");
+}
+
+std::vector<OldDirectory> ListOldDirectories(const std::string& target_dir) {
+  const OldPlace place(target_dir);
+  std::vector<OldDirectory> found;
+  std::error_code error;
+  for (fs::directory_iterator it(place.parent, error), end;
+       !error && it != end; it.increment(error)) {
+    OldDirectory old;
+    const std::string name = it->path().filename();
+    if (ParseOldName(name, place.prefix(), &old.replaced_at)) {
+      old.path = place.target.substr(
+                     0, place.target.size() -
+                            fs::path(place.target).filename().string().size()) +
+                 name;
+      if (OpenOld(old.path).is_open()) {
+        found.push_back(std::move(old));
+      }
+    }
+  }
+  // Numbers of one second: -2 before -10.
+  std::sort(found.begin(), found.end(),
+            [](const OldDirectory& a, const OldDirectory& b) {
+              return a.path.size() != b.path.size() &&
+                             a.replaced_at == b.replaced_at
+                         ? a.path.size() > b.path.size()
+                         : a.path > b.path;
+            });
+  return found;
+}
+
+Status RemoveOldDirectories(rocksdb::FileSystem* file_system,
+                            const std::string& target_dir, uint32_t keep,
+                            uint64_t bytes_per_sec, StopSignal* stop,
+                            std::vector<std::string>* removed) {
+  const std::vector<OldDirectory> found = ListOldDirectories(target_dir);
+  for (size_t i = keep; i < found.size(); ++i) {
+    bool gone = false;
+    RETURN_IF_ERROR(RemoveOldOne(file_system, found[i].path, bytes_per_sec,
+                                 stop, &gone));
+    if (gone) {
+      removed->push_back(found[i].path);
+    }
+  }
+  return SyncDirectory(file_system, OldPlace(target_dir).parent);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,42 @@
+// The databases that swaps have taken from TARGET_DIR and kept:
+//
+//   TARGET_DIR.old-20261125T020003Z/
+//     sstferry.old    says that a swap put the directory there, by its inode
+//
+// A name alone is no reason to delete anything. A directory is one of these
+// only if it is a directory (no link), and its record is a plain file of this
+// process's account that nobody else may write and that names the directory's
+// inode: a copy of such a directory, or another one in its place, is none.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "pipeline/base/stop_signal.h"
+#include "rocksdb/file_system.h"
+#include "rocksdb/status.h"
+#include "sstferry/status.h"
+
+namespace sstferry {
+
+// Writes the record durably into `dir`, which a swap has taken from its place,
+// and sets *path to a name beside `target_dir` that nobody has: of now, with a
+// number behind it if it must be.
+[[nodiscard]] rocksdb::Status MarkOldDirectory(
+    rocksdb::FileSystem* file_system, const std::string& target_dir,
+    const std::string& dir, std::string* path);
+
+// Lists those of `target_dir`, the newest first. What cannot be read is none.
+std::vector<OldDirectory> ListOldDirectories(const std::string& target_dir);
+
+// Deletes them but for the newest `keep`, at `bytes_per_sec` (0: no limit), and
+// adds their paths to *removed. Deletes none that a process has open as a
+// database, or is deleting.
+//   kCancelled  `stop` came first; the next call finds the rest
+[[nodiscard]] rocksdb::Status RemoveOldDirectories(
+    rocksdb::FileSystem* file_system, const std::string& target_dir,
+    uint32_t keep, uint64_t bytes_per_sec, StopSignal* stop,
+    std::vector<std::string>* removed);
+
+}  // namespace sstferry

@@ -1,0 +1,193 @@
+#include "pipeline/pull/linked_copy.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <vector>
+
+#include "format/clone_file.h"
+#include "format/end_state.h"
+#include "format/interval_file.h"
+#include "format/options_line.h"
+#include "format/source_record.h"
+#include "pipeline/base/descriptor.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/options/replica_options.h"
+#include "pipeline/snapshot/posix_files.h"
+#include "pipeline/snapshot/snapshot_files.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::FileOptions;
+using rocksdb::IOOptions;
+using rocksdb::Status;
+
+// A database that changes in each round for so long is not waited for.
+constexpr std::chrono::milliseconds kOwnerPause{10'000};
+constexpr size_t kCopyBytes = 1u << 20;
+// Of a record that a pull left, whose decoder has its own bound.
+constexpr uint64_t kMaxRecordBytes = kMaxIntervalPayloadBytes + 4096;
+
+bool IsData(const CloneFile& file) {
+  return file.kind == CloneFileKind::kTable ||
+         file.kind == CloneFileKind::kBlob;
+}
+
+class Copier {
+ public:
+  Copier(const LinkedCopyOptions& options, rocksdb::FileSystem* file_system,
+         LinkedCopy* copy)
+      : options_(options),
+        file_system_(file_system),
+        pinned_(options.scratch_dir + "/held"),
+        files_(options.scratch_dir + "/db"),
+        copy_(copy) {}
+
+  Status Run() {
+    RETURN_IF_ERROR(ResolveDatabase(options_.database_dir, &real_));
+    for (const std::string& dir : {options_.scratch_dir, pinned_, files_}) {
+      if (mkdir(dir.c_str(), 0700) != 0) {
+        return ErrnoStatus(EndState::kInternal, "cannot create", dir, errno);
+      }
+    }
+    RETURN_IF_ERROR(TakeFiles());
+    for (const char* name : {kIntervalFileName, kSourceRecordName}) {
+      RETURN_IF_ERROR(TakeRecord(name));
+    }
+    std::error_code error;
+    std::filesystem::remove_all(options_.scratch_dir, error);
+    if (error) {
+      return MakeStatus(EndState::kInternal, "remove " + options_.scratch_dir +
+                                                 ": " + error.message());
+    }
+    return SyncDirectory(file_system_, options_.copy_dir);
+  }
+
+ private:
+  // Lets the snapshot find one point in time, in files of its own, then takes
+  // them one by one through the file system of the pull.
+  Status TakeFiles() {
+    SnapshotOptions options;
+    options.database_dir = real_;
+    options.deadline = kOwnerPause;
+    options.cancelled = options_.cancelled;
+    SnapshotFiles files(options, pinned_, files_);
+    RETURN_IF_ERROR(files.Take());
+    std::vector<std::string> names;
+    RETURN_IF_ERROR(ListDirectory(files_, &names));
+    for (const std::string& name : names) {
+      CloneFile file;
+      const bool known = ParseCloneFileName(name, &file);
+      RETURN_IF_ERROR(known && IsData(file) ? TakeData(name)
+                      : known && file.kind == CloneFileKind::kOptions
+                          ? TakeOptions(name, files.options_text())
+                          : CopyFile(name));
+    }
+    return Status::OK();
+  }
+
+  Status TakeData(const std::string& name) {
+    const std::string from = files_ + "/" + name;
+    struct stat info;
+    if (lstat(from.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) {
+      return MakeStatus(EndState::kSourceError,
+                        options_.database_dir + "/" + name +
+                            ": expected a file that can be linked, found one "
+                            "on a read-only file system");
+    }
+    if (!HasAccess(info, options_.file_access)) {
+      copy_->files_copied++;
+      return CopyFile(name);
+    }
+    copy_->files_linked++;
+    copy_->bytes_linked += static_cast<uint64_t>(info.st_size);
+    // By its own name as long as it has that, since a file system that watches
+    // names knows of no other. The owner may delete it at any time.
+    const std::string to = options_.copy_dir + "/" + name;
+    const std::string own = real_ + "/" + name;
+    const bool is_named = FileIdOfName(own).IsSameFile(FileIdOf(from));
+    if (is_named &&
+        file_system_->LinkFile(own, to, IOOptions(), nullptr).ok()) {
+      if (FileIdOfName(to).IsSameFile(FileIdOf(from))) {
+        return Status::OK();
+      }
+      RETURN_IF_ERROR(RemoveTree(file_system_, to));
+    }
+    const rocksdb::IOStatus linked =
+        file_system_->LinkFile(from, to, IOOptions(), nullptr);
+    return WithContext(linked, EndStateOf(linked), "link " + name);
+  }
+
+  // Leaves out directories: the copy's WALs lie in the copy.
+  Status TakeOptions(const std::string& name, const std::string& text) {
+    return WriteDurably(file_system_, options_.copy_dir + "/" + name,
+                        ReplicaOptionsText(text, ReleaseOfOptions(text)));
+  }
+
+  Status TakeRecord(const std::string& name) {
+    bool found = false;
+    std::string text;
+    RETURN_IF_ERROR(
+        ReadSmallFile(real_ + "/" + name, kMaxRecordBytes, &found, &text));
+    return found ? WriteDurably(file_system_, options_.copy_dir + "/" + name,
+                                text)
+                 : Status::OK();
+  }
+
+  Status CopyFile(const std::string& name) {
+    const std::string path = files_ + "/" + name;
+    Descriptor from;
+    RETURN_IF_ERROR(OpenPrivate(path, &from));
+    if (!from.is_open()) {
+      return MakeStatus(EndState::kInternal, path + " is gone");
+    }
+    const DescriptorSource source(from.get(), path);
+    std::unique_ptr<rocksdb::FSWritableFile> file;
+    Status status = file_system_->NewWritableFile(
+        options_.copy_dir + "/" + name, FileOptions(), &file, nullptr);
+    std::string scratch;
+    const uint64_t bytes = source.size();
+    for (uint64_t offset = 0; status.ok() && offset < bytes;) {
+      const size_t n = static_cast<size_t>(
+          std::min<uint64_t>(kCopyBytes, bytes - offset));
+      rocksdb::Slice piece;
+      status = source.Read(offset, n, &scratch, &piece);
+      if (status.ok()) status = file->Append(piece, IOOptions(), nullptr);
+      if (status.ok() && options_.cancelled && options_.cancelled()) {
+        status = MakeStatus(EndState::kCancelled, "while copying a database");
+      }
+      offset += n;
+    }
+    if (status.ok()) status = file->Fsync(IOOptions(), nullptr);
+    if (file != nullptr) {
+      const rocksdb::IOStatus closed = file->Close(IOOptions(), nullptr);
+      if (status.ok()) status = closed;
+    }
+    return WithContext(status, EndStateOf(status), "copy " + name);
+  }
+
+  const LinkedCopyOptions& options_;
+  rocksdb::FileSystem* const file_system_;
+  const std::string pinned_;
+  const std::string files_;
+  LinkedCopy* const copy_;
+  std::string real_;
+};
+
+}  // namespace
+
+Status MakeLinkedCopy(const LinkedCopyOptions& options,
+                      rocksdb::FileSystem* file_system, LinkedCopy* copy) {
+  *copy = LinkedCopy();
+  const Status status = Copier(options, file_system, copy).Run();
+  return WithContext(status, EndStateOf(status),
+                     "copy " + options.database_dir + " by links");
+}
+
+}  // namespace sstferry

@@ -1,0 +1,236 @@
+#include "pipeline/refresh/linked_target.h"
+
+#include "pipeline/base/known_fault.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/pull/first_sequence.h"
+#include "pipeline/pull/new_directory_target.h"
+#include "pipeline/pull/plan_options.h"
+#include "pipeline/pull/target_db.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+
+namespace {
+
+std::string MergeOperatorOf(const rocksdb::ColumnFamilyOptions& options) {
+  return options.merge_operator != nullptr ? options.merge_operator->Name()
+                                           : "none";
+}
+
+std::string Differs(const std::string& family, const std::string& what,
+                    const std::string& ours, const std::string& theirs) {
+  return "column family '" + family + "': " + what + " is " + ours +
+         " in TARGET_DIR and " + theirs + " at the source";
+}
+
+}  // namespace
+
+LinkedTarget::LinkedTarget(const TargetInputs& inputs)
+    : RefreshTarget(inputs, kLinkedSwapMode, OpenReplica(),
+                    inputs.options->target_dir, /*drops_missing=*/true) {}
+
+Status LinkedTarget::GiveWayAt(const Status& status) {
+  const EndState state = EndStateOf(status);
+  if (state != EndState::kOk && state != EndState::kCancelled &&
+      state != EndState::kNoSpace) {
+    GiveWay();
+  }
+  return status;
+}
+
+Status LinkedTarget::Own(const Status& status) {
+  if (EndStateOf(status) == EndState::kCorrupt) {
+    GiveWay();
+  }
+  return RefreshTarget::Own(status);
+}
+
+Status LinkedTarget::CheckWhole() const {
+  return fault().fault == ReplicaFault::kNone
+             ? Status::OK()
+             : MakeStatus(EndState::kRefused,
+                          "target " + options().target_dir + ": " +
+                              FaultSentence(fault()));
+}
+
+// Looks at the copy of an unfinished pull before that is judged. A copy that
+// cannot be opened is none that was left: a new one is made.
+Status LinkedTarget::ReadExisting(
+    WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,
+    FoundTarget* found) {
+  SetUse(use, disk);
+  RETURN_IF_ERROR(OpenForNewDirectory(options(), use, disk, lanes(),
+                                      &found->workspace));
+  RETURN_IF_ERROR(ReadFault(found));
+  const SwapState swap = workspace()->swap_state();
+  if (is_only_planned()) {
+    const Status status = GiveWayAt(CheckWhole());
+    return status.ok() ? GiveWayAt(Look(found)) : status;
+  }
+  set_dir(workspace()->db_dir());
+  if (workspace()->has_unfinished() &&
+      (swap == SwapState::kNone || swap == SwapState::kBegun) &&
+      !Look(found).ok()) {
+    ForgetLive();
+  }
+  return Status::OK();
+}
+
+Status LinkedTarget::Look(FoundTarget* found) {
+  const Status status = OpenAndJudge();
+  found->replica = &told();
+  return status;
+}
+
+// Once the records of the transfer are in the copy, all of it was ingested, and
+// later compactions are this pull's own. (A plan looks at no copy.)
+bool LinkedTarget::IsAsLeft(const JournalState& journal) const {
+  if (is_only_planned()) {
+    return true;
+  }
+  return live() != nullptr &&
+         ((journal.complete &&
+           record().transfer_id == journal.head.transfer_id) ||
+          RefreshTarget::IsAsLeft(journal));
+}
+
+// Makes the copy, unless a pull that starts over has kept it.
+Status LinkedTarget::TakeCopy(FoundTarget* found) {
+  if (is_only_planned()) {
+    return Status::OK();
+  }
+  Status status = GiveWayAt(CheckWhole());
+  ForgetLive();
+  const std::string current = dir() + "/CURRENT";
+  if (status.ok() &&
+      !disk()->FileExists(current, rocksdb::IOOptions(), nullptr).ok()) {
+    const FirstFailure* const stop = failure();
+    LinkedCopyOptions copy;
+    copy.database_dir = options().target_dir;
+    copy.scratch_dir = workspace()->staging_dir() + "/copy";
+    copy.copy_dir = dir();
+    copy.file_access = lanes()->file_access;
+    copy.cancelled = [stop] { return stop->failed(); };
+    copy_.emplace();
+    status = GiveWayAt(MakeLinkedCopy(copy, disk(), &*copy_));
+    FaultPoint("LinkedTarget:CopyMade");
+  }
+  status = status.ok() ? GiveWayAt(Look(found)) : status;
+  if (!status.ok()) {
+    // Nothing was begun; what stays of it is only in the way.
+    ForgetLive();
+    workspace()->Discard().PermitUncheckedError();
+  } else if (copy_.has_value() && copy_->files_copied > 0) {
+    report()->Say(std::to_string(copy_->files_copied) + " files of " +
+                  options().target_dir +
+                  " are copied, not linked: expected the owner and permissions "
+                  "that the new database gets, found others");
+  }
+  return status;
+}
+
+Status LinkedTarget::BuildFamilies() {
+  Status status = RefreshTarget::BuildFamilies();
+  status = status.ok() ? CheckShapes() : status;
+  return GiveWayAt(status);
+}
+
+Status LinkedTarget::CheckShapes() const {
+  for (size_t i = 0; i < plan().families.size(); ++i) {
+    const std::string& name = plan().families[i].description.name;
+    rocksdb::ColumnFamilyHandle* const known = live()->Find(name);
+    if (known == nullptr) {
+      continue;
+    }
+    const rocksdb::ColumnFamilyOptions ours = live()->db()->GetOptions(known);
+    const rocksdb::ColumnFamilyOptions& theirs = built()[i].final_options;
+    std::string why;
+    if (MergeOperatorOf(ours) != MergeOperatorOf(theirs)) {
+      why = Differs(name, "the merge operator", MergeOperatorOf(ours),
+                    MergeOperatorOf(theirs));
+    } else if (ours.compaction_style != theirs.compaction_style) {
+      why = Differs(name, "the compaction style",
+                    std::to_string(ours.compaction_style),
+                    std::to_string(theirs.compaction_style));
+    } else if (ours.num_levels != theirs.num_levels) {
+      why = Differs(name, "the number of levels",
+                    std::to_string(ours.num_levels),
+                    std::to_string(theirs.num_levels));
+    }
+    if (!why.empty()) {
+      return MakeStatus(EndState::kRefused, why);
+    }
+  }
+  return Status::OK();
+}
+
+// Gives way to damage: a pull that starts over would begin with the same copy.
+Status LinkedTarget::Reopen(
+    const std::shared_ptr<rocksdb::FileSystem>& file_system,
+    const JournalState& unfinished, ReceivedChunks* received) {
+  const Status status =
+      GiveWayAt(RefreshTarget::Reopen(file_system, unfinished, received));
+  return status.IsCorruption() || status.IsInvalidArgument()
+             ? MakeStatus(EndState::kRefused, MessageOf(status))
+             : status;
+}
+
+// Records first, so that a run which resumes knows that all is there, whatever
+// families were dropped and whatever was compacted.
+Status LinkedTarget::FinishDatabase() {
+  RETURN_IF_ERROR(WriteRecords());
+  RETURN_IF_ERROR(DropMissing());
+  // An application that was stopped for the exchange does not wait for it.
+  const bool is_awaited = workspace()->swap_state() == SwapState::kBegun;
+  if (options().compact && is_alone() && !is_awaited) {
+    Status damage;
+    RETURN_IF_ERROR(Compact(&damage));
+    RETURN_IF_ERROR(damage);
+  }
+  TakeLevels();
+  RETURN_IF_ERROR(live()->Close());
+  RETURN_IF_ERROR(RaiseLastSequence(disk(), dir(),
+                                    plan().opened.snapshot_sequence));
+  std::string text;
+  RETURN_IF_ERROR(OptionsTextOf(plan(), &text));
+  return LeaveOnlyOptions(disk(), dir(), text);
+}
+
+Status LinkedTarget::Close(JournalFile* journal) {
+  RETURN_IF_ERROR(FinishDatabase());
+  RETURN_IF_ERROR(journal->Sync());
+  RETURN_IF_ERROR(journal->Close());
+  FaultPoint("Puller:DatabaseClosed");
+  last_files_ = std::make_shared<SyncBatch>(shared_disk());
+  const Status status = lanes()->sync_chunks
+                            ? SyncDirectory(last_files_.get(), dir())
+                            : SyncTree(disk(), dir());
+  FaultPoint("Puller:DatabaseSynced");
+  return status;
+}
+
+Status LinkedTarget::Record(const Summary& summary) {
+  return RecordNewDirectory(
+      {&options(), &plan(), workspace(), &new_record(), lanes()->sync_chunks,
+       last_files_.get(), disk()},
+      summary);
+}
+
+void LinkedTarget::FillSummary(Summary* summary) const {
+  summary->bytes_read += read_bytes();
+  FillLevels(summary);
+  if (copy_.has_value()) {
+    summary->files_reused = copy_->files_linked;
+    summary->bytes_reused = copy_->bytes_linked;
+  } else if (is_only_planned()) {
+    for (const JudgedFamily& family : judged().families) {
+      for (const LiveTable& table : family.tables) {
+        summary->files_reused += table.name.empty() ? 0 : 1;
+        summary->bytes_reused += table.bytes;
+      }
+    }
+  }
+}
+
+}  // namespace sstferry

@@ -1,0 +1,59 @@
+// A swap that sends only what changed, of a replica that was ingested: the
+// files of TARGET_DIR are linked into db/ (pull/linked_copy.h), that copy is
+// made current as a refresh in place would make TARGET_DIR, and the two are
+// exchanged. TARGET_DIR is only read.
+//
+// The new directory equals one that is built without the old one: families that
+// the source does not have are dropped, entries are deleted, OPTIONS are the
+// source's. Where that cannot be had, it gives way: a new database is built.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "pipeline/disk/deferred_sync.h"
+#include "pipeline/pull/linked_copy.h"
+#include "pipeline/refresh/refresh_target.h"
+
+namespace sstferry {
+
+class LinkedTarget : public RefreshTarget {
+ public:
+  explicit LinkedTarget(const TargetInputs& inputs);
+
+  // A plan looks at TARGET_DIR itself.
+  [[nodiscard]] rocksdb::Status ReadExisting(
+      WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,
+      FoundTarget* found) override;
+  bool IsAsLeft(const JournalState& journal) const override;
+  [[nodiscard]] rocksdb::Status TakeCopy(FoundTarget* found) override;
+  bool keeps_copy() const override { return true; }
+  void OnDisagreement() override { GiveWay(); }
+  [[nodiscard]] rocksdb::Status BuildFamilies() override;
+  [[nodiscard]] rocksdb::Status Reopen(
+      const std::shared_ptr<rocksdb::FileSystem>& file_system,
+      const JournalState& unfinished, ReceivedChunks* received) override;
+  [[nodiscard]] rocksdb::Status Close(JournalFile* journal) override;
+  [[nodiscard]] rocksdb::Status Record(const Summary& summary) override;
+  void FillSummary(Summary* summary) const override;
+  // It is in the workspace, which is about to be unlocked or emptied.
+  void CloseDatabase() override { ForgetLive(); }
+
+ protected:
+  rocksdb::Status Own(const rocksdb::Status& status) override;
+
+ private:
+  // Gives way if the status is a failure of this way to make the target.
+  rocksdb::Status GiveWayAt(const rocksdb::Status& status);
+  [[nodiscard]] rocksdb::Status CheckWhole() const;
+  [[nodiscard]] rocksdb::Status Look(FoundTarget* found);
+  // Checks that tables of the old families can be tables of the new ones.
+  [[nodiscard]] rocksdb::Status CheckShapes() const;
+  [[nodiscard]] rocksdb::Status FinishDatabase();
+
+  std::shared_ptr<SyncBatch> last_files_;
+  std::optional<LinkedCopy> copy_;
+};
+
+}  // namespace sstferry

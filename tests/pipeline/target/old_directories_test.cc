@@ -1,0 +1,177 @@
+// Which of the databases beside TARGET_DIR a swap may delete.
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/disk/old_directories.h"
+#include "rocksdb/db.h"
+#include "tests/support/catch.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Puts a directory away as a swap does, and returns its path.
+std::string PutAway(const ScratchDir& dir, const std::string& contents) {
+  const std::string made = dir / "made";
+  fs::create_directory(made);
+  WriteBytes(made + "/000012.sst", contents);
+  std::string path;
+  REQUIRE_OK(MarkOldDirectory(rocksdb::FileSystem::Default().get(),
+                              dir / "target", made, &path));
+  fs::rename(made, path);
+  return path;
+}
+
+// Gives it the name of another time.
+std::string Redate(const ScratchDir& dir, const std::string& path,
+                   const std::string& date) {
+  const std::string name = dir / ("target.old-" + date);
+  fs::rename(path, name);
+  return name;
+}
+
+std::vector<std::string> Remove(const ScratchDir& dir, uint32_t keep) {
+  StopSignal stop;
+  std::vector<std::string> removed;
+  REQUIRE_OK(RemoveOldDirectories(rocksdb::FileSystem::Default().get(),
+                                  dir / "target", keep, /*bytes_per_sec=*/0,
+                                  &stop, &removed));
+  return removed;
+}
+
+TEST_CASE("The newest old databases stay, and older ones are deleted",
+          "[target][old]") {
+  ScratchDir dir;
+  const std::string first =
+      Redate(dir, PutAway(dir, "1"), "20261123T020003Z");
+  const std::string second =
+      Redate(dir, PutAway(dir, "2"), "20261124T020003Z");
+  const std::string third =
+      Redate(dir, PutAway(dir, "3"), "20261124T020003Z-2");
+  const std::string tenth =
+      Redate(dir, PutAway(dir, "10"), "20261124T020003Z-10");
+  const std::vector<OldDirectory> found = ListOldDirectories(dir / "target/");
+  REQUIRE(found.size() == 4);
+  REQUIRE(found[0].path == tenth);
+  REQUIRE(found[1].path == third);
+  REQUIRE(found[2].path == second);
+  REQUIRE(found[3].path == first);
+  REQUIRE(found[3].replaced_at == "2026-11-23T02:00:03Z");
+  REQUIRE(Remove(dir, 4).empty());
+  REQUIRE(Remove(dir, 3) == std::vector<std::string>{first});
+  REQUIRE(Remove(dir, 1) == std::vector<std::string>{third, second});
+  REQUIRE(Remove(dir, 0) == std::vector<std::string>{tenth});
+  REQUIRE(fs::is_empty(dir.path()));
+}
+
+TEST_CASE("Two databases that are replaced in one second get two names",
+          "[target][old]") {
+  ScratchDir dir;
+  for (int i = 0; i < 5; ++i) {
+    PutAway(dir, "x");
+  }
+  REQUIRE(ListOldDirectories(dir / "target").size() == 5);
+}
+
+TEST_CASE("What no swap put there is never deleted, whatever its name",
+          "[target][old]") {
+  ScratchDir dir;
+  const std::string date = "target.old-20261123T020003Z";
+  std::string precious = dir / date;
+  SECTION("a directory of that name") {
+    fs::create_directory(precious);
+  }
+  SECTION("a copy of one that a swap put there") {
+    const std::string own = PutAway(dir, "own");
+    fs::copy(own, precious, fs::copy_options::recursive);
+    REQUIRE(Remove(dir, 0) == std::vector<std::string>{own});
+  }
+  SECTION("a link to one that a swap put there") {
+    const std::string own = PutAway(dir, "own");
+    fs::rename(own, dir / "elsewhere");
+    fs::create_directory_symlink(dir / "elsewhere", precious);
+    precious = dir / "elsewhere";
+  }
+  SECTION("one whose record is a link") {
+    precious = Redate(dir, PutAway(dir, "own"), "20261123T020003Z");
+    fs::rename(precious + "/sstferry.old", dir / "record");
+    fs::create_symlink(dir / "record", precious + "/sstferry.old");
+  }
+  SECTION("one whose record others may write") {
+    precious = Redate(dir, PutAway(dir, "own"), "20261123T020003Z");
+    fs::permissions(precious + "/sstferry.old", fs::perms{0660});
+  }
+  SECTION("one of another target, or of no time") {
+    for (const char* name : {"other.old-20261123T020003Z",
+                             "target.old-20261323T020003Z", "target.old-",
+                             "target.old-20261123T020003Z.txt"}) {
+      fs::rename(PutAway(dir, "own"), dir / name);
+    }
+    precious = dir / "target.old-20261323T020003Z";
+  }
+  if (!fs::exists(precious + "/000012.sst")) {
+    WriteBytes(precious + "/000012.sst", "precious");
+  }
+  const std::string before = BytesOf(precious + "/000012.sst");
+  REQUIRE(ListOldDirectories(dir / "target").empty());
+  REQUIRE(Remove(dir, 0).empty());
+  REQUIRE(BytesOf(precious + "/000012.sst") == before);
+}
+
+TEST_CASE("An old database that somebody has opened is not deleted",
+          "[target][old]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "made", SampleShape());
+  std::string path;
+  REQUIRE_OK(MarkOldDirectory(rocksdb::FileSystem::Default().get(),
+                              dir / "target", dir / "made", &path));
+  fs::rename(dir / "made", path);
+  const auto child_has_it = [&] {
+    // LOCK is a record lock of the process: another one must hold it.
+    const pid_t child = fork();
+    if (child == 0) {
+      std::unique_ptr<rocksdb::DB> db;
+      const bool open = rocksdb::DB::Open({}, path, IntoDb(&db)).ok();
+      raise(open ? SIGSTOP : SIGKILL);
+      _exit(0);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, WUNTRACED) == child);
+    REQUIRE(WIFSTOPPED(status));
+    return child;
+  };
+  const pid_t child = child_has_it();
+  REQUIRE(Remove(dir, 0).empty());
+  kill(child, SIGKILL);
+  REQUIRE(waitpid(child, nullptr, 0) == child);
+  REQUIRE(Remove(dir, 0) == std::vector<std::string>{path});
+}
+
+TEST_CASE("A deletion that is stopped is continued by the next",
+          "[target][old]") {
+  ScratchDir dir;
+  const std::string path = PutAway(dir, std::string(300'000, 'x'));
+  StopSignal stop;
+  stop.Stop();
+  std::vector<std::string> removed;
+  const rocksdb::Status status = RemoveOldDirectories(
+      rocksdb::FileSystem::Default().get(), dir / "target", 0,
+      /*bytes_per_sec=*/100'000, &stop, &removed);
+  REQUIRE(EndStateOf(status) == EndState::kCancelled);
+  REQUIRE(removed.empty());
+  REQUIRE(ListOldDirectories(dir / "target").size() == 1);
+  REQUIRE(Remove(dir, 0) == std::vector<std::string>{path});
+  REQUIRE_FALSE(fs::exists(path));
+}
+
+}  // namespace
+}  // namespace sstferry

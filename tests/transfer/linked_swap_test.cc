@@ -1,0 +1,437 @@
+// Swaps of ingested replicas: the new directory is links to the old one's files
+// and what changed.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "rocksdb/db.h"
+#include "sstferry/target.h"
+#include "tests/support/catch.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry::test {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::Status;
+
+PullOptions Swapping(const ScratchDir& dir) {
+  PullOptions options;
+  options.source.directory = dir / "source";
+  options.target_dir = dir / "target";
+  options.method = PullMethod::kIngest;
+  options.mode = PullMode::kSwap;
+  return options;
+}
+
+Ferried Run(const PullOptions& options) {
+  Ferried ran;
+  ran.status = MakePull(options)->Run(&ran.summary);
+  return ran;
+}
+
+Families TwoFamilies() {
+  return {{"default", Quiet()}, {"second", Quiet()}};
+}
+
+// 2 MB in each of two families.
+void MakeSource(const std::string& path) {
+  OpenDb db(path, TwoFamilies());
+  for (const char* family : {"default", "second"}) {
+    for (int i = 0; i < 2000; ++i) {
+      db.Put(NumberedKey(i), RandomBytes(1000, i), family);
+    }
+    db.Flush();
+    db.Compact(family);
+  }
+}
+
+// A night: some keys change, some come, some go.
+void ChangeSource(const std::string& path) {
+  OpenDb db(path, TwoFamilies());
+  for (int i = 0; i < 2000; i += 100) {
+    db.Put(NumberedKey(i), "changed");
+    db.Delete(NumberedKey(i + 1), "second");
+  }
+  db.Put(NumberedKey(5000), "new");
+  db.Flush();
+}
+
+// The source's night after a first pull.
+void MakeNight(const ScratchDir& dir) {
+  MakeSource(dir / "source");
+  PullOptions options;
+  options.method = PullMethod::kIngest;
+  const Ferried first = Ferry(dir / "source", dir / "target", options);
+  INFO(first.message());
+  REQUIRE_OK(first.status);
+  ChangeSource(dir / "source");
+}
+
+void ExpectAsAtSource(const ScratchDir& dir) {
+  Expectation expected;
+  expected.families = TwoFamilies();
+  ExpectSameEntries(dir / "source", dir / "target", expected);
+  REQUIRE_FALSE(fs::exists(dir / "target.sstferry"));
+}
+
+// What a file is to others: its bytes, and what stat() says of it but for the
+// number of its names and the time of that change.
+std::map<std::string, std::string> StateOf(const std::string& directory) {
+  std::map<std::string, std::string> state;
+  for (const std::string& path : PathsWith(directory, "")) {
+    struct stat info;
+    REQUIRE(lstat(path.c_str(), &info) == 0);
+    std::ifstream in(path, std::ios::binary);
+    state[fs::path(path).filename()] =
+        std::to_string(info.st_ino) + " " + std::to_string(info.st_uid) + " " +
+        std::to_string(info.st_gid) + " " + std::to_string(info.st_mode) + " " +
+        std::to_string(info.st_size) + " " +
+        std::to_string(info.st_mtim.tv_sec) + "." +
+        std::to_string(info.st_mtim.tv_nsec) + " " +
+        std::string(std::istreambuf_iterator<char>(in), {});
+  }
+  REQUIRE(state.count("CURRENT") == 1);
+  return state;
+}
+
+// While after_swap runs, the old directory is still whole.
+std::string OldOf(const ScratchDir& dir) { return dir / "target.sstferry/db"; }
+
+uint64_t SharedTables(const std::string& a, const std::string& b) {
+  std::map<ino_t, uint64_t> names;
+  for (const std::string& directory : {a, b}) {
+    for (const std::string& path : PathsWith(directory, ".sst")) {
+      struct stat info;
+      REQUIRE(lstat(path.c_str(), &info) == 0);
+      names[info.st_ino]++;
+    }
+  }
+  uint64_t shared = 0;
+  for (const auto& [inode, count] : names) {
+    shared += count == 2 ? 1 : 0;
+  }
+  return shared;
+}
+
+TEST_CASE("A swap of an ingested replica sends only what changed",
+          "[transfer][linked]") {
+  const ScratchDir dir;
+  MakeNight(dir);
+  for (const PullMethod method : {PullMethod::kIngest, PullMethod::kAuto}) {
+    PullOptions options = Swapping(dir);
+    options.method = method;
+    options.verify = method == PullMethod::kAuto;
+    const Ferried night = Run(options);
+    INFO(night.message());
+    REQUIRE_OK(night.status);
+    REQUIRE(night.summary.mode == "swap");
+    REQUIRE(night.summary.exchanged);
+    REQUIRE(night.summary.files_reused >= 2);
+    REQUIRE(night.summary.bytes_reused > 3'900'000);
+    REQUIRE(night.summary.sst_bytes < 40'000);
+    REQUIRE(night.summary.verified == options.verify);
+    ExpectAsAtSource(dir);
+    OpenDb(dir / "source", TwoFamilies()).Put(NumberedKey(7), "another");
+  }
+}
+
+TEST_CASE("A plan of a swap counts what is linked", "[transfer][linked]") {
+  const ScratchDir dir;
+  MakeNight(dir);
+  const auto before = Fingerprint(dir / "target");
+  Summary plan;
+  REQUIRE_OK(MakePlan(Swapping(dir))->Run(&plan));
+  REQUIRE(plan.files_reused >= 2);
+  REQUIRE(plan.bytes_reused > 3'900'000);
+  REQUIRE(plan.needed_bytes > 0);
+  REQUIRE(plan.needed_bytes < 2'000'000);
+  REQUIRE(Fingerprint(dir / "target") == before);
+  REQUIRE_FALSE(fs::exists(dir / "target.sstferry"));
+}
+
+TEST_CASE("What is not the source's is gone, as if the swap had built anew",
+          "[transfer][linked]") {
+  const ScratchDir dir;
+  MakeNight(dir);
+  {  // the replica's own application, and options that are not the source's
+    rocksdb::ColumnFamilyOptions other = Quiet();
+    other.write_buffer_size = 1 << 20;
+    OpenDb db(dir / "target", {{"default", other}, {"second", other}});
+    db.Create({"own", Quiet()});
+    db.Put("mine", "1");
+    db.Put(NumberedKey(3), "mine");
+    db.Delete(NumberedKey(4), "second");
+    db.Put("mine", "2", "own");
+    db.Flush();
+    db.DeleteRange(NumberedKey(900), NumberedKey(950));
+    db.Put("in the WAL", "3");
+  }
+  {
+    OpenDb db(dir / "source", TwoFamilies());
+    db.Create({"third", Quiet()});
+    db.Put("new", "family", "third");
+    db.Drop("second");
+  }
+  const Ferried night = Run(Swapping(dir));
+  INFO(night.message());
+  REQUIRE_OK(night.status);
+  REQUIRE(night.summary.files_reused > 0);
+  Expectation expected;
+  expected.families = {{"default", Quiet()}, {"third", Quiet()}};
+  ExpectSameEntries(dir / "source", dir / "target", expected);
+
+  const std::string options_text = [&] {
+    const auto paths = PathsWith(dir / "target", "");
+    std::string text;
+    for (const std::string& path : paths) {
+      if (path.find("/OPTIONS-") != std::string::npos) {
+        REQUIRE(text.empty());  // one only
+        std::ifstream in(path);
+        text.assign(std::istreambuf_iterator<char>(in), {});
+      }
+    }
+    return text;
+  }();
+  PullOptions anew = Swapping(dir);
+  anew.adopt = true;
+  const Ferried again = Run(anew);
+  REQUIRE_OK(again.status);
+  REQUIRE(again.summary.files_reused == 0);
+  for (const std::string& path : PathsWith(dir / "target", "")) {
+    if (path.find("/OPTIONS-") != std::string::npos) {
+      std::ifstream in(path);
+      REQUIRE(std::string(std::istreambuf_iterator<char>(in), {}) ==
+              options_text);
+    }
+  }
+}
+
+TEST_CASE("A swap by links changes nothing of the old directory",
+          "[transfer][linked]") {
+  const ScratchDir dir;
+  MakeNight(dir);
+  fs::permissions(dir / "target", fs::perms{0750});
+  for (const std::string& path : PathsWith(dir / "target", "")) {
+    fs::permissions(path, fs::perms{0640});
+  }
+  auto app = std::make_unique<OpenDb>(dir / "target", TwoFamilies());
+  app->Put("in the WAL", "of the application");
+  std::map<std::string, std::string> before;
+  PullOptions options = Swapping(dir);
+  options.before_swap = [&](const SwapEvent&) {
+    app.reset();
+    for (const std::string& path : PathsWith(dir / "target", "")) {
+      fs::permissions(path, fs::perms{0640});
+    }
+    before = StateOf(dir / "target");
+    return Status::OK();
+  };
+  uint64_t shared = 0;
+  options.after_swap = [&](const SwapEvent& event) {
+    REQUIRE(event.exchanged);
+    auto after = StateOf(OldOf(dir));
+    after.erase("LOCK");  // which the exchange held
+    before.erase("LOCK");
+    for (const auto& [name, state] : before) {
+      INFO(name);
+      REQUIRE(after[name] == state);
+    }
+    REQUIRE(after.size() == before.size());
+    shared = SharedTables(OldOf(dir), dir / "target");
+    return Status::OK();
+  };
+  const Ferried night = Run(options);
+  INFO(night.message());
+  REQUIRE_OK(night.status);
+  REQUIRE(shared >= 2);
+  ExpectAsAtSource(dir);
+  struct stat info;
+  REQUIRE(stat((dir / "target/CURRENT").c_str(), &info) == 0);
+  REQUIRE((info.st_mode & 07777) == 0640);
+}
+
+TEST_CASE("Both directories of a swap by links may be written to",
+          "[transfer][linked]") {
+  const ScratchDir dir;
+  MakeNight(dir);
+  const std::string kept = dir / "kept";
+  PullOptions options = Swapping(dir);
+  options.after_swap = [&](const SwapEvent&) {
+    // Links, as the swap leaves them: it deletes the old directory's names.
+    fs::create_directory(kept);
+    for (const std::string& path : PathsWith(OldOf(dir), "")) {
+      const std::string name = fs::path(path).filename();
+      name.ends_with(".sst") ? fs::create_hard_link(path, kept + "/" + name)
+                             : fs::copy(path, kept + "/" + name);
+    }
+    return Status::OK();
+  };
+  REQUIRE_OK(Run(options).status);
+  REQUIRE(SharedTables(kept, dir / "target") >= 2);
+  using Entries = std::vector<std::pair<std::string, std::string>>;
+  std::map<std::string, std::map<std::string, Entries>> expected;
+  const std::vector<std::string> both = {kept, dir / "target"};
+  for (int round = 0; round < 2; ++round) {
+    for (const std::string& directory : both) {
+      OpenDb db(directory, TwoFamilies());
+      for (int i = round; i < 2000; i += 7) {
+        db.Put(NumberedKey(i), directory + std::to_string(round));
+        db.Delete(NumberedKey(i + 1), "second");
+      }
+      db.DeleteRange(NumberedKey(300 + round), NumberedKey(600), "second");
+      db.Flush();
+      if (round == 0 || directory == kept) {
+        db.Compact("default");
+        db.Compact("second");
+      }
+    }
+    for (const std::string& directory : both) {
+      for (const char* family : {"default", "second"}) {
+        const Entries entries = EntriesOf(directory, TwoFamilies(), family);
+        REQUIRE(entries.size() > 1000);
+        for (const auto& [key, value] : entries) {
+          const bool is_others =
+              value.starts_with(directory == kept ? dir / "target" : kept);
+          REQUIRE_FALSE(is_others);
+        }
+        expected[directory][family] = entries;
+      }
+    }
+  }
+  fs::remove_all(kept);
+  for (const char* family : {"default", "second"}) {
+    REQUIRE(EntriesOf(dir / "target", TwoFamilies(), family) ==
+            expected[dir / "target"][family]);
+  }
+}
+
+TEST_CASE("A file that must get another mode is copied, not linked",
+          "[transfer][linked]") {
+  const ScratchDir dir;
+  MakeNight(dir);
+  std::map<std::string, std::string> before;
+  PullOptions options = Swapping(dir);
+  options.target_mode = 0700;
+  for (const std::string& path : PathsWith(dir / "target", "")) {
+    fs::permissions(path, fs::perms{0644});
+  }
+  options.before_swap = [&](const SwapEvent&) {
+    before = StateOf(dir / "target");
+    return Status::OK();
+  };
+  options.after_swap = [&](const SwapEvent&) {
+    auto after = StateOf(OldOf(dir));
+    for (const auto& [name, state] : before) {
+      INFO(name);
+      REQUIRE((name == "LOCK" || after[name] == state));
+    }
+    REQUIRE(SharedTables(OldOf(dir), dir / "target") == 0);
+    return Status::OK();
+  };
+  const Ferried night = Run(options);
+  INFO(night.message());
+  REQUIRE_OK(night.status);
+  REQUIRE(night.summary.notes.size() > 0);
+  REQUIRE(night.notes_mention("are copied, not linked"));
+  REQUIRE(night.summary.files_reused == 0);
+  REQUIRE(night.summary.sst_bytes < 40'000);
+  ExpectAsAtSource(dir);
+  for (const std::string& path : PathsWith(dir / "target", "")) {
+    struct stat info;
+    REQUIRE(lstat(path.c_str(), &info) == 0);
+    REQUIRE((info.st_mode & 07777) == 0600);
+  }
+}
+
+TEST_CASE("A swap builds anew what cannot be linked, and says why",
+          "[transfer][linked]") {
+  const ScratchDir dir;
+  MakeNight(dir);
+  std::string why;
+  SECTION("a SingleDelete of the replica's application") {
+    OpenDb db(dir / "target", TwoFamilies());
+    db.Put("once", "1");
+    db.Flush();
+    REQUIRE_OK(db->SingleDelete({}, db.cf(), "once"));
+    db.Flush();
+    why = "SingleDelete";
+  }
+  SECTION("other levels") {
+    rocksdb::ColumnFamilyOptions fewer = Quiet();
+    fewer.num_levels = 9;
+    OpenDb db(dir / "source", {{"default", fewer}, {"second", fewer}});
+    why = "the number of levels is 7 in TARGET_DIR and 9 at the source";
+  }
+  SECTION("a table that is damaged") {
+    const std::string table = PathsWith(dir / "target", ".sst").front();
+    fs::resize_file(table, fs::file_size(table) - 1000);
+    why = "expected";
+  }
+  SECTION("a fault that is known") {
+    std::ofstream(dir / "target/sstferry.health") << "torn";
+    why = "known";
+  }
+  const Ferried night = Run(Swapping(dir));
+  INFO(night.message());
+  REQUIRE_OK(night.status);
+  REQUIRE(night.notes_mention(
+      "builds the new database without the files of the old one: "));
+  REQUIRE(night.notes_mention(why));
+  REQUIRE(night.summary.files_reused == 0);
+  REQUIRE(night.summary.bytes_reused == 0);
+  ExpectAsAtSource(dir);
+  REQUIRE_FALSE(fs::exists(dir / "target/sstferry.health"));
+}
+
+TEST_CASE("A bit that the disk changed in the replica is no part of the new "
+          "one after a verify", "[transfer][linked]") {
+  const ScratchDir dir;
+  MakeNight(dir);
+  // Where no interval changed, so that nothing but the verify reads it.
+  const std::string table = PathsWith(dir / "target", ".sst").front();
+  const auto middle = static_cast<std::streamoff>(fs::file_size(table) / 2);
+  {
+    std::fstream file(table, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(middle);
+    const int byte = file.get();
+    file.seekp(middle);
+    file.put(static_cast<char>(byte ^ 0x10));
+    REQUIRE(file.good());
+  }
+  PullOptions options = Swapping(dir);
+  options.verify = true;
+  const Ferried night = Run(options);
+  INFO(night.message());
+  REQUIRE_OK(night.status);
+  REQUIRE(night.summary.verified);
+  REQUIRE(night.summary.files_reused == 0);
+  REQUIRE(night.notes_mention("builds the new database without"));
+  ExpectAsAtSource(dir);
+}
+
+TEST_CASE("A swap that failed in its hook links nothing anew",
+          "[transfer][linked]") {
+  const ScratchDir dir;
+  MakeNight(dir);
+  int calls = 0;
+  PullOptions options = Swapping(dir);
+  options.before_swap = [&](const SwapEvent&) {
+    calls++;
+    return MakeStatus(EndState::kRefused, "not now");
+  };
+  const Ferried night = Run(options);
+  REQUIRE(night.state() == EndState::kRefused);
+  REQUIRE(calls == 1);
+  options.before_swap = nullptr;
+  const Ferried again = Run(options);
+  INFO(again.message());
+  REQUIRE_OK(again.status);
+  ExpectAsAtSource(dir);
+}
+
+}  // namespace
+}  // namespace sstferry::test
