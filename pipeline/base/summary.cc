@@ -169,8 +169,9 @@ void AddTotals(const Summary& summary, ordered_json* out) {
   json["chunks_cloned"] = Known(is_clone, summary.chunks_cloned);
   json["chunks_unchecked"] = Known(is_clone, summary.chunks_unchecked);
   json["files_cloned"] = Known(is_clone, summary.files_cloned);
-  json["files_reused"] = Known(is_clone, summary.files_reused);
-  json["bytes_reused"] = Known(is_clone, summary.bytes_reused);
+  const bool reuses = is_clone || summary.files_reused != 0;
+  json["files_reused"] = Known(reuses, summary.files_reused);
+  json["bytes_reused"] = Known(reuses, summary.bytes_reused);
   json["other_files"] = summary.other_files;
   json["other_files_bytes"] = summary.other_files_bytes;
   json["entries"] = summary.entries;
