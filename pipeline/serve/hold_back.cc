@@ -96,16 +96,21 @@ void HoldBack::Allow(bool allowed) {
   }
 }
 
-double HoldBack::Gauge::Excess(double waited, double time, bool rested) {
+double HoldBack::Gauge::Excess(double waited, double time, bool rested,
+                               bool* is_long) {
   if (rested) {
     const double alone = waited / time;
-    at_rest = (at_rest.value_or(alone) + alone) / 2;
+    // What was on its way when the rest began may still make it wait: the least
+    // of the last rests is the best known.
+    const double known = at_rest.value_or(alone);
+    at_rest = alone < known ? alone : known + (alone - known) / 4;
     return 0;
   }
   waited_lately = waited_lately * kKept + waited;
   time_lately = time_lately * kKept + time;
-  return waited_lately / time_lately /
-         std::max(kMayWait, kTimesAtRest * at_rest.value_or(0));
+  const double share = waited_lately / time_lately;
+  *is_long = *is_long || share > kMayWait;
+  return share / std::max(kMayWait, kTimesAtRest * at_rest.value_or(0));
 }
 
 void HoldBack::Look() {
@@ -120,14 +125,15 @@ void HoldBack::Look() {
     return;
   }
   const bool rested = share_ == 0;
+  bool is_long = false;
   constexpr double kPassed = duration<double>(kLookInterval).count();
   const double cpu = cpu_.Excess(
       Grown(now->cpu_micros, before->cpu_micros),
       std::max(Grown(now->ran_micros, before->ran_micros),
                kLeastRun * kPassed),
-      rested);
+      rested, &is_long);
   const double io = io_.Excess(Grown(now->io_micros, before->io_micros),
-                               kPassed, rested);
+                               kPassed, rested, &is_long);
   if (!rested && std::max(cpu, io) > 1) {
     why_ = !now->is_application ? Stage::kHeldLatency
            : io > cpu           ? Stage::kHeldIo
@@ -136,7 +142,7 @@ void HoldBack::Look() {
   } else if (!rested) {
     goal_ = std::min(1.0, goal_ + kMore);
   }
-  const bool rest = goal_ < 1 && --until_rest_ < 0;
+  const bool rest = (goal_ < 1 || is_long) && --until_rest_ < 0;
   if (rest) {
     until_rest_ = kLooksBetweenRests;
   }

@@ -12,7 +12,7 @@
 // The kernel counts the application's own waits. Pressure of the whole machine
 // (/proc/pressure) counts those of our threads too, which wait for each other.
 // How long the application waits without us is seen in short rests, which are
-// taken only while it is held back for.
+// taken only while it waits for long.
 #pragma once
 
 #include <atomic>
@@ -91,7 +91,8 @@ class HoldBack {
   struct Gauge {
     // Adds a look. Returns how the waits of the last looks are to what they may
     // be: above 1, they are too long. `time`: what they are a share of.
-    double Excess(double waited, double time, bool rested);
+    // *is_long: set if only the application's own waits excuse them.
+    double Excess(double waited, double time, bool rested, bool* is_long);
 
     double waited_lately = 0;  // the newest look counts most
     double time_lately = 0;

@@ -76,6 +76,7 @@ OpenRequest SampleOpenRequest() {
   m.chunk_bytes = 64000000;
   m.application = "8.11.4";
   m.max_rate_bytes_per_sec = 20000000;
+  m.full_rate = true;
   m.compression = WireCompression::kZstd;
   m.compression_level = 3;
   m.snapshot_use = SnapshotUse::kShare;

@@ -116,7 +116,8 @@ TEST_CASE("The summary of every command has every documented key",
     known.source_stage_seconds["idle"] = known.target_stage_seconds["idle"] = 1;
     const json stages = Parse(known, command)["stage_seconds"];
     RequireKeys(stages["source"],
-                {"snapshot", "plan", "read_build", "send_wait", "idle"});
+                {"snapshot", "plan", "read_build", "send_wait", "held_cpu",
+                 "held_io", "held_latency", "idle"});
     RequireKeys(stages["target"],
                 {"receive", "stage_write", "check", "ingest", "verify", "sync",
                  "swap", "delete", "idle"});

@@ -1,5 +1,6 @@
 #include "pipeline/base/thread_priority.h"
 
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -36,9 +37,21 @@ TEST_CASE("A thread that is lowered stays so, and others are as before",
   REQUIRE(ThreadIoPriority() == io);
 }
 
+TEST_CASE("A thread that steps back takes what nobody wants, and others do not",
+          "[pipeline][priority]") {
+  const int io = ThreadIoPriority();
+  const int policy = sched_getscheduler(0);
+  std::thread([] {
+    StepBack();
+    CHECK(sched_getscheduler(0) == SCHED_IDLE);
+    CHECK(ThreadIoPriority() == kIdleIo);
+  }).join();
+  REQUIRE(sched_getscheduler(0) == policy);
+  REQUIRE(ThreadIoPriority() == io);
+}
+
 TEST_CASE("The I/O of a thread is low inside its scope only",
           "[pipeline][priority]") {
-  constexpr int kIdle = 3 << 13;
   std::thread([&] {
     syscall(SYS_ioprio_set, 1, 0, (2 << 13) | 2);
     {
@@ -48,12 +61,12 @@ TEST_CASE("The I/O of a thread is low inside its scope only",
       CHECK(ThreadIoPriority() == kLowestBestEffortIo);
     }
     CHECK(ThreadIoPriority() == ((2 << 13) | 2));
-    syscall(SYS_ioprio_set, 1, 0, kIdle);
+    syscall(SYS_ioprio_set, 1, 0, kIdleIo);
     {
       const LowIoScope scope;
-      CHECK(ThreadIoPriority() == kIdle);
+      CHECK(ThreadIoPriority() == kIdleIo);
     }
-    CHECK(ThreadIoPriority() == kIdle);
+    CHECK(ThreadIoPriority() == kIdleIo);
   }).join();
 }
 

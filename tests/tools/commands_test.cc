@@ -202,6 +202,23 @@ std::string HelpOf(const std::string& command, const std::string& name) {
   return "";
 }
 
+TEST_CASE("No rate limit is not the same as that nobody holds back",
+          "[tools]") {
+  for (const char* const text : {"none", "20M"}) {
+    const bool none = std::string(text) == "none";
+    PullArguments pull;
+    REQUIRE_OK(ParsePull(PullMode::kPull, {"s", "t", "--max-rate", text},
+                         &pull));
+    REQUIRE(pull.options.full_rate == none);
+    REQUIRE((pull.options.max_rate_bytes_per_sec == 0) == none);
+    ServeArguments serve;
+    REQUIRE_OK(ParseServe({"/db", "--max-rate", text}, &serve));
+    REQUIRE(serve.options.full_rate == none);
+  }
+  REQUIRE_FALSE(PullOptions().full_rate);
+  REQUIRE_FALSE(ServeOptions().full_rate);
+}
+
 TEST_CASE("Help prints the bounds that are checked and the member's default",
           "[tools][help]") {
   REQUIRE(PullOptions().lanes == 4);

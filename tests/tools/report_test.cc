@@ -59,6 +59,14 @@ TEST_CASE("A pull's report is four lines, from the replica to the verdict",
           "verified: equal; opens with RocksDB 6.27 or later (XXH3 checksums)");
   summary.opens_since.clear();
 
+  summary.source_stage_seconds["held_cpu"] = 3;
+  summary.source_stage_seconds["held_io"] = 0.5;
+  REQUIRE(PullReport(summary).find(
+              "\nheld back: 3.50 s, since the source's application waited (3.00 s "
+              "for CPUs, 0.50 s for its disk); --max-rate none does not\n") !=
+          std::string::npos);
+  summary.source_stage_seconds.clear();
+
   summary.verified = false;
   report = PullReport(summary);
   REQUIRE(LastLine(report).find("not verified: --verify, or ") == 0);

@@ -153,10 +153,33 @@ std::string VerdictLine(const Summary& summary) {
          (opens.empty() ? "\n" : "; " + opens);
 }
 
+// Says how long the source held back, and why; empty if it did not.
+std::string HeldLine(const Summary& summary) {
+  constexpr double kWorthSaying = 0.1;
+  double sum = 0;
+  std::string why;
+  for (const auto& [stage, waits] :
+       {std::pair("held_cpu", "for CPUs"), std::pair("held_io", "for its disk"),
+        std::pair("held_latency", "as threads of the source did")}) {
+    const auto held = summary.source_stage_seconds.find(stage);
+    if (held != summary.source_stage_seconds.end() && held->second > 0) {
+      sum += held->second;
+      why += std::string(why.empty() ? "" : ", ") + PullSeconds(held->second) +
+             " " + waits;
+    }
+  }
+  return sum < kWorthSaying
+             ? ""
+             : "held back: " + PullSeconds(sum) +
+                   ", since the source's application waited (" + why +
+                   "); --max-rate none does not\n";
+}
+
 }  // namespace
 
 std::string PullReport(const Summary& summary) {
   return ReplicaLine(summary) + SourceLine(summary) + HowLine(summary) +
+         HeldLine(summary) +
          VerdictLine(summary);
 }
 

@@ -28,6 +28,7 @@ struct Lane {
   std::unique_ptr<Transfer> transfer;
   StageTotals stages;
   StageClock clock{&stages, Stage::kIdle};
+  std::unique_ptr<HoldBack::Worker> worker;
   LaneCompressor compressor{1};
   std::unique_ptr<LaneLink> link;
   std::unique_ptr<LaneSink> sink;
@@ -47,9 +48,11 @@ struct Lane {
     transfer = std::make_unique<Transfer>(database, serve, request, Hello(),
                                           "test", &shares);
     transfer->set_control(here.get());
+    worker = std::make_unique<HoldBack::Worker>(
+        transfer->pace()->hold_back().get(), &clock);
     link = std::make_unique<LaneLink>(transfer.get(), here.get());
     sink = std::make_unique<LaneSink>(
-        transfer.get(), link.get(), &clock, &compressor,
+        transfer.get(), link.get(), &clock, worker.get(), &compressor,
         [this](const PartEnd& end, const Totals&) { ended.push_back(end); });
     sink->BeginPart(PartRequest());
   }

@@ -13,8 +13,8 @@ TEST_CASE("Transfers share a rate by bytes, however many lanes they have",
           "[source][share]") {
   constexpr uint64_t kBytes = 4'000'000;
   ServerShares shares(4'000'000);
-  TransferPace few(&shares);
-  TransferPace many(&shares);
+  TransferPace few(&shares, "");
+  TransferPace many(&shares, "");
   std::atomic<uint64_t> sent_few{0};
   std::atomic<uint64_t> sent_many{0};
   std::vector<std::thread> lanes;
