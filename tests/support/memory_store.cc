@@ -416,8 +416,8 @@ class MemoryStoreClient : public ObjectStore {
   template <typename Effect>
   StoreResult Call(StoreCallKind kind, const std::string& key,
                    std::optional<UnixSeconds> signed_at, Effect effect) {
-    const UnixSeconds signature = signed_at.value_or(SigningTime());
-    StoreCall call{kind, key, client_, calls_++, 0};
+    UnixSeconds signature = signed_at.value_or(SigningTime());
+    StoreCall call{kind, key, client_, calls_++, 0, false};
     const CallFate fate = hook_ ? hook_(&call) : CallFate::kArrives;
     if (cancelled_) {
       return Error(StoreCode::kCancelled, key);
@@ -427,6 +427,9 @@ class MemoryStoreClient : public ObjectStore {
     }
     if (fate == CallFate::kThrottled) {
       return Error(StoreCode::kThrottled, key);
+    }
+    if (call.slept_before_signing && !signed_at.has_value()) {
+      signature = SigningTime();
     }
     std::lock_guard<std::mutex> guard(state_->mu);
     const UnixSeconds age = state_->now - signature;

@@ -39,6 +39,8 @@ struct StoreCall {
   uint64_t number = 0;  // of this client's calls, from 0
   // The hook may set it: a list that does not know so many of the last changes.
   size_t stale_changes = 0;
+  // The hook may set it: the client slept before it signed, not behind it.
+  bool slept_before_signing = false;
 };
 
 enum class CallFate : uint8_t {
