@@ -17,7 +17,7 @@ namespace {
 constexpr char kSetMagic[] = "SFASETS1";
 constexpr int kZstdLevel = 3;
 
-Status BadSet(const std::string& what) {
+Status BadSetRecord(const std::string& what) {
   return MakeStatus(EndState::kCorrupt, "set: " + what);
 }
 
@@ -26,19 +26,19 @@ Status Decompress(const Slice& frame, std::string* raw) {
   const uint64_t bytes = ZSTD_getFrameContentSize(frame.data(), frame.size());
   if (bytes == ZSTD_CONTENTSIZE_UNKNOWN || bytes == ZSTD_CONTENTSIZE_ERROR ||
       bytes > kMaxSetRawBytes) {
-    return BadSet("expected a zstd frame of at most " +
+    return BadSetRecord("expected a zstd frame of at most " +
                   std::to_string(kMaxSetRawBytes) + " bytes, found none");
   }
   const size_t whole = ZSTD_findFrameCompressedSize(frame.data(), frame.size());
   if (ZSTD_isError(whole) != 0 || whole != frame.size()) {
-    return BadSet("expected one whole zstd frame of " +
+    return BadSetRecord("expected one whole zstd frame of " +
                   std::to_string(frame.size()) + " bytes, found another");
   }
   // A frame of a few bytes may say that it holds many: a run of one byte takes
   // a block of 4 bytes for each 128 KiB.
   constexpr uint64_t kMostRatio = 64u << 10;
   if (bytes / kMostRatio > frame.size()) {
-    return BadSet("expected at most " + std::to_string(kMostRatio) +
+    return BadSetRecord("expected at most " + std::to_string(kMostRatio) +
                   " bytes for each compressed one, found " +
                   std::to_string(bytes) + " for " +
                   std::to_string(frame.size()));
@@ -48,14 +48,14 @@ Status Decompress(const Slice& frame, std::string* raw) {
       ZSTD_decompress(raw->data(), raw->size(), frame.data(), frame.size());
   return ZSTD_isError(found) == 0 && found == bytes
              ? Status::OK()
-             : BadSet("zstd frame: expected " + std::to_string(bytes) +
+             : BadSetRecord("zstd frame: expected " + std::to_string(bytes) +
                       " bytes, found damage");
 }
 
 // Checks what the field list does not: that this can be one database.
 Status CheckSet(const SetName& name, const ArchiveSet& set) {
   if (set.name != name) {
-    return BadSet("expected the record of " + SetNameText(name) +
+    return BadSetRecord("expected the record of " + SetNameText(name) +
                   ", found that of " + SetNameText(set.name));
   }
   std::vector<CloneFile> files;
@@ -69,7 +69,7 @@ Status CheckSet(const SetName& name, const ArchiveSet& set) {
                       : key.set == name.id && key.kind == file.file.kind &&
                             key.number == file.file.number;
     if (!good) {
-      return BadSet("expected the place of " + CloneFileName(file.file) +
+      return BadSetRecord("expected the place of " + CloneFileName(file.file) +
                     ", found " + ArchiveKeyText(key));
     }
   }
@@ -82,7 +82,7 @@ Status CheckSet(const SetName& name, const ArchiveSet& set) {
   }
   for (size_t i = 0; i < files.size(); ++i) {
     if (set.files[i].units.size() != counts[i]) {
-      return BadSet(CloneFileName(files[i]) + ": expected digests of " +
+      return BadSetRecord(CloneFileName(files[i]) + ": expected digests of " +
                     std::to_string(counts[i]) + " units, found " +
                     std::to_string(set.files[i].units.size()));
     }

@@ -127,11 +127,14 @@ class World {
     std::unique_ptr<ObjectStore> store = server_->NewClient();
     const Archive archive(store.get());
     for (uint64_t i = 0; i <= random_() % 2; ++i) {
+      may_change_ = true;  // no hook tells of it
       Push(-1, archive);
       server_->Advance(static_cast<UnixSeconds>(60 + random_() % kGrace));
       if (Chance(2)) {
         server_->Advance(kGrace + 1);
         Prune(archive);
+        may_change_ = true;
+        Check();
       }
     }
     if (Chance(2)) {
@@ -230,6 +233,7 @@ class World {
                      SetNameText(summary.name) + ": " + status.ToString());
     ++pushes_;
     if (status.ok()) {
+      may_change_ |= self < 0;
       Check();
       ++pushed_;
       reported_.insert(summary.name);
