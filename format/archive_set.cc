@@ -119,6 +119,7 @@ void Fields(A& a, M& m) {
   Number(a, "sequence", m.sequence);
   a.Text("application", m.application, kMaxArchiveTextBytes);
   a.Text("needs", m.needs, kMaxArchiveTextBytes);
+  a.Text("needs_because", m.needs_because, kMaxArchiveTextBytes);
   a.Digest("content", m.content);
   FamilyNames(a, m.families);
   a.List("notes", m.notes, kMaxNotes, 4, [](auto& archive, auto& item) {

@@ -42,9 +42,10 @@ struct ArchiveSet {
   std::string database_id;  // the source's; empty: none
   uint64_t sequence = 0;
   // RocksDB's release of the source's OPTIONS, and the first one that reads the
-  // files; empty: not known, or any.
+  // files, with what asks for it; empty: not known, or any.
   std::string application;
   std::string needs;
+  std::string needs_because;
   Digest128 content;  // of all files (rocksdb/file_identity.h)
   std::vector<std::string> families;
   std::vector<std::string> notes;  // about the point in time

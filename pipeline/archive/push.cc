@@ -5,11 +5,9 @@
 #include <chrono>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "format/end_state.h"
-#include "pipeline/base/start_thread.h"
 
 namespace sstferry {
 
@@ -38,23 +36,6 @@ uint64_t SteadySeconds() {
           std::chrono::steady_clock::now().time_since_epoch())
           .count());
 }
-
-// A part of a file, as bytes of their own.
-class PartOfFile : public ByteSource {
- public:
-  PartOfFile(const ByteSource& file, uint64_t offset, uint64_t bytes)
-      : file_(file), offset_(offset), bytes_(bytes) {}
-  [[nodiscard]] Status Read(uint64_t offset, size_t n, std::string* scratch,
-                            Slice* out) const override {
-    return file_.Read(offset_ + offset, n, scratch, out);
-  }
-  uint64_t size() const override { return bytes_; }
-
- private:
-  const ByteSource& file_;
-  const uint64_t offset_;
-  const uint64_t bytes_;
-};
 
 // Returns OK where this push's own name has an object: it is of an earlier try
 // of the same call, whose answer was lost.
@@ -104,7 +85,7 @@ class Pusher {
   [[nodiscard]] Status PlaceFile(size_t index);
   [[nodiscard]] Status Upload(size_t index, const FileDigests& digests);
   [[nodiscard]] Status UploadInParts(const std::string& key,
-                                     const ByteSource& bytes,
+                                     std::shared_ptr<const ByteSource> bytes,
                                      const FileDigests& digests);
   [[nodiscard]] Status TakeLook(Look* look) const;
   [[nodiscard]] Status LookBefore(UnixSeconds* signed_at);
@@ -276,18 +257,19 @@ Status Pusher::RenewIntent() {
   return PutIntent();
 }
 
-Status Pusher::UploadInParts(const std::string& key, const ByteSource& bytes,
+Status Pusher::UploadInParts(const std::string& key,
+                             std::shared_ptr<const ByteSource> bytes,
                              const FileDigests& digests) {
   std::string upload_id;
   RETURN_IF_ERROR(store_->BeginUpload(key, &upload_id).status);
-  const uint64_t part_bytes = UploadPartBytes(bytes.size());
+  const uint64_t part_bytes = UploadPartBytes(bytes->size());
   std::vector<UploadedPart> parts;
   Status status;
   for (size_t i = 0; status.ok() && i < digests.parts.size(); ++i) {
     status = RenewIntent();
     const uint64_t offset = i * part_bytes;
-    const PartOfFile piece(bytes, offset,
-                           std::min(part_bytes, bytes.size() - offset));
+    const SourcePiece piece(bytes, offset,
+                            std::min(part_bytes, bytes->size() - offset));
     if (status.ok()) {
       status = store_
                    ->PutPart({key, upload_id, static_cast<uint32_t>(i + 1),
@@ -312,7 +294,7 @@ Status Pusher::Upload(size_t index, const FileDigests& digests) {
   RETURN_IF_ERROR(source_->Open(index, &bytes));
   const std::string key = ArchiveKeyText(set_.files[index].key);
   if (bytes->size() > kUploadPartBytes) {
-    return UploadInParts(key, *bytes, digests);
+    return UploadInParts(key, std::move(bytes), digests);
   }
   return OfOwnName(store_->Put({.key = key,
                                 .bytes = bytes.get(),
@@ -374,18 +356,7 @@ Status Pusher::PlaceFiles(const std::vector<size_t>& files) {
       }
     }
   };
-  std::vector<std::thread> threads(
-      static_cast<size_t>(std::max(options_.lanes, 1)) - 1);
-  for (std::thread& thread : threads) {
-    // Fewer lanes do as well.
-    StartThread(work, &thread).PermitUncheckedError();
-  }
-  work();
-  for (std::thread& thread : threads) {
-    if (thread.joinable()) {
-      thread.join();
-    }
-  }
+  RunInLanes(options_.lanes, work);
   return failed;
 }
 

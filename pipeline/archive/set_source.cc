@@ -1,9 +1,11 @@
 #include "pipeline/archive/set_source.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "format/part.h"
 #include "pipeline/archive/store.h"
+#include "pipeline/base/start_thread.h"
 
 namespace sstferry {
 
@@ -12,6 +14,21 @@ using rocksdb::Slice;
 uint64_t UploadPartBytes(uint64_t file_bytes) {
   const uint64_t most = kUploadPartBytes * kMaxUploadParts;
   return kUploadPartBytes * (file_bytes / most + (file_bytes % most != 0));
+}
+
+void RunInLanes(int lanes, const std::function<void()>& work) {
+  std::vector<std::thread> threads(
+      static_cast<size_t>(std::max(lanes, 1)) - 1);
+  for (std::thread& thread : threads) {
+    // Fewer lanes do as well.
+    StartThread([&work] { work(); }, &thread).PermitUncheckedError();
+  }
+  work();
+  for (std::thread& thread : threads) {
+    if (thread.joinable()) {
+      thread.join();
+    }
+  }
 }
 
 FileDigester::FileDigester(const CloneFile& file, uint64_t unit_bytes)

@@ -4,7 +4,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "format/archive_set.h"
@@ -19,6 +22,28 @@ namespace sstferry {
 // it where there would be more than kMaxUploadParts.
 inline constexpr uint64_t kUploadPartBytes = 64u << 20;
 uint64_t UploadPartBytes(uint64_t file_bytes);
+
+// A part of a file, as bytes of their own.
+class SourcePiece : public ByteSource {
+ public:
+  SourcePiece(std::shared_ptr<const ByteSource> file, uint64_t offset,
+              uint64_t bytes)
+      : file_(std::move(file)), offset_(offset), bytes_(bytes) {}
+  [[nodiscard]] rocksdb::Status Read(uint64_t offset, size_t n,
+                                     std::string* scratch,
+                                     rocksdb::Slice* out) const override {
+    return file_->Read(offset_ + offset, n, scratch, out);
+  }
+  uint64_t size() const override { return bytes_; }
+
+ private:
+  const std::shared_ptr<const ByteSource> file_;
+  const uint64_t offset_;
+  const uint64_t bytes_;
+};
+
+// Runs `work` in so many threads, this one among them, and waits for all.
+void RunInLanes(int lanes, const std::function<void()>& work);
 
 struct FileDigests {
   Sha256Digest sha256{};             // of all of it
