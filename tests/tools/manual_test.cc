@@ -73,6 +73,7 @@ rocksdb::Status Parse(const std::string& command, const Words& words) {
   StatusArguments status;
   ReleaseArguments release;
   CertArguments cert;
+  ArchiveArguments archive;
   return command == "serve"     ? ParseServe(words, &serve)
          : command == "pull"    ? ParsePull(PullMode::kPull, words, &pull)
          : command == "refresh" ? ParsePull(PullMode::kRefresh, words, &pull)
@@ -82,6 +83,7 @@ rocksdb::Status Parse(const std::string& command, const Words& words) {
          : command == "status"  ? ParseStatus(words, &status)
          : command == "ls"      ? ParseLs(words, &status)
          : command == "cert"    ? ParseCert(words, &cert)
+         : command == "archive" ? ParseArchive(words, &archive)
                                 : ParseRelease(words, &release);
 }
 
