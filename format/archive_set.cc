@@ -131,9 +131,14 @@ void Fields(A& a, M& m) {
          [](auto& archive, auto& item) { Fields(archive, item); });
 }
 
-Status EncodeArchiveSet(const ArchiveSet& set, std::string* out) {
+std::string EncodeArchiveSetRecord(const ArchiveSet& set) {
   std::string raw;
   Encode(set, &raw);
+  return raw;
+}
+
+Status EncodeArchiveSet(const ArchiveSet& set, std::string* out) {
+  const std::string raw = EncodeArchiveSetRecord(set);
   std::string frame(ZSTD_compressBound(raw.size()), '\0');
   const size_t bytes = ZSTD_compress(frame.data(), frame.size(), raw.data(),
                                      raw.size(), kZstdLevel);
@@ -161,7 +166,13 @@ Status DecodeArchiveSet(const Slice& object, const SetName& name,
       UnsealFile("set", kSetMagic, kMaxSetBytes, object, &frame));
   std::string raw;
   RETURN_IF_ERROR(Decompress(frame, &raw));
-  RETURN_IF_ERROR(Decode(Slice(raw), set));
+  return DecodeArchiveSetRecord(raw, name, set);
+}
+
+Status DecodeArchiveSetRecord(const Slice& record, const SetName& name,
+                              ArchiveSet* set) {
+  *set = ArchiveSet();
+  RETURN_IF_ERROR(Decode(record, set));
   return CheckSet(name, *set);
 }
 

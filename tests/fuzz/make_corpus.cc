@@ -59,6 +59,9 @@ void MakeFormatSeeds(const fs::path& directory) {
   whole.clear();
   MustWork(EncodeLease(lease, &whole));
   Write(directory / "lease" / "full", whole.substr(kSealedHeaderBytes));
+  for (const auto& [name, object] : SampleArchiveObjects()) {
+    Write(directory / "archive" / name, object);
+  }
   Write(directory / "stream" / "accepts", "\2" + SampleStream());
   Write(
       directory / "stream" / "dials",

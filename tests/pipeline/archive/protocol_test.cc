@@ -154,6 +154,39 @@ TEST_CASE("A push uses what a push left that died", "[archive]") {
   REQUIRE(world.CountWhole() == 1);
 }
 
+TEST_CASE("What a dead push left is not marked while a push uses it",
+          "[archive]") {
+  World world;
+  {
+    StoppedClient dead(&world.server, world.Pusher({1, 2}));
+    REQUIRE(dead.RunUntil(StoreCallKind::kPut, kArchivePartsPrefix));
+    dead.Fail(CallFate::kNeverArrives);
+    REQUIRE_FALSE(dead.Finish().ok());
+  }
+  world.server.Advance(kGrace + 1);
+  StoppedClient push(&world.server, world.Pusher({1, 2}));
+  REQUIRE(push.RunUntil(StoreCallKind::kPut, kArchivePartsPrefix));
+  PruneSummary summary;
+  REQUIRE_OK(world.Prune(&summary));
+  REQUIRE(summary.marked_files == 0);
+  REQUIRE_OK(push.Finish());
+  REQUIRE(world.Keys(kArchiveFilesPrefix).size() == 2);
+}
+
+TEST_CASE("A push makes no name again that was deleted", "[archive]") {
+  World world;
+  StoppedClient push(&world.server, world.Pusher({1}));
+  REQUIRE(push.RunUntil(StoreCallKind::kPut, kArchivePartsPrefix));
+  REQUIRE(push.RunUntil(StoreCallKind::kList, kArchiveMarksPrefix));
+  world.server.Advance(kGrace + 1);
+  REQUIRE_OK(world.Prune());
+  world.server.Advance(kGrace + 1);
+  REQUIRE_OK(world.Prune());
+  REQUIRE(world.Keys(kArchiveFilesPrefix).empty());
+  REQUIRE(EndStateOf(push.Finish()) == EndState::kBusy);
+  REQUIRE(world.Keys(kArchiveFilesPrefix).empty());
+}
+
 TEST_CASE("A file that is marked while a push uses it again is uploaded again",
           "[archive]") {
   World world;
@@ -371,6 +404,24 @@ TEST_CASE("A push says that its set went before it counted", "[archive]") {
   REQUIRE_OK(world.Prune());
   REQUIRE(EndStateOf(push.Finish()) == EndState::kBusy);
   REQUIRE(world.CountWhole() == 1);
+}
+
+TEST_CASE("A push reads the marks before it looks whether its set is there",
+          "[archive]") {
+  World world(WithoutSignatures());
+  REQUIRE_OK(world.Push({1}));
+  StoppedClient push(&world.server, world.Pusher({1, 2}));
+  REQUIRE(push.RunUntil(StoreCallKind::kPut, kArchiveDonePrefix));
+  world.server.Advance(kGrace + 1);
+  REQUIRE_OK(world.Prune());
+  world.server.Advance(kGrace + 1);
+  StoppedClient prune(&world.server, world.Pruner());
+  REQUIRE(prune.RunUntil(StoreCallKind::kDelete, kArchiveDonePrefix));
+  REQUIRE(push.RunUntil(StoreCallKind::kList, kArchiveMarksPrefix));
+  // The prune deletes the set, and then the mark.
+  REQUIRE(prune.RunUntil(StoreCallKind::kList, kArchiveFilesPrefix));
+  REQUIRE(EndStateOf(push.Finish()) == EndState::kBusy);
+  REQUIRE_OK(prune.Finish());
 }
 
 TEST_CASE("A mark of which something is used stays", "[archive]") {
