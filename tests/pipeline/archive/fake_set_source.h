@@ -29,6 +29,7 @@ class FakeSetSource : public SetSource {
   }
 
   const ArchiveSet& set() const override { return set_; }
+  CloneFile* file(size_t index) { return &set_.files[index].file; }
   [[nodiscard]] rocksdb::Status Digest(size_t file,
                                        FileDigests* digests) override {
     FileDigester digester(set_.files[file].file, set_.unit_bytes);

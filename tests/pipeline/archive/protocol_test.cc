@@ -285,6 +285,30 @@ TEST_CASE("A mark stays while a prune may sleep that has not seen what is kept",
   REQUIRE(overtaken.world.CountWhole() == 1);
 }
 
+TEST_CASE("Files that their identities do not tell apart are not shared",
+          "[archive]") {
+  World world;
+  const std::unique_ptr<ObjectStore> store = world.server.NewClient();
+  FakeSetSource source({1, 2, 3, 4}, "point");
+  source.file(0)->identity_is_weak = true;
+  source.file(1)->identity = {};
+  source.file(3)->identity = source.file(2)->identity;
+  PushOptions options;
+  options.lanes = 1;
+  PushSummary summary;
+  for (int night = 0; night < 2; ++night) {
+    REQUIRE_OK(PushSet(Archive(store.get()), &source, options, &summary));
+    REQUIRE(summary.reused_files == (night == 0 ? 0 : 1));
+  }
+  REQUIRE(world.Keys(kArchiveFilesPrefix).size() == 1);
+  REQUIRE(world.Keys(kArchivePartsPrefix).size() == 8);
+  CheckOptions check;
+  check.read_percent = 100;
+  CheckSummary checked;
+  REQUIRE_OK(CheckArchive(Archive(store.get()), check, &checked));
+  REQUIRE(checked.read_files == 9);
+}
+
 TEST_CASE("Nothing is deleted before the grace", "[archive]") {
   World world;
   REQUIRE_OK(world.Push({1}));
