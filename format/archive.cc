@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cinttypes>
 #include <cstdio>
 
@@ -26,6 +25,46 @@ constexpr char kDoneMagic[] = "SFADONE1";
 constexpr size_t kTimeBytes = 16;
 constexpr size_t kSetIdDigits = 16;
 constexpr size_t kIdentityDigits = 32;
+
+constexpr uint64_t kDaySeconds = 86400;
+constexpr uint64_t kFirstDate = 19700101;
+
+struct Date {
+  unsigned year = 0;
+  unsigned month = 0;
+  unsigned day = 0;
+};
+
+// Days of the Gregorian calendar are counted from 1 March of the year 0, so that
+// a leap day is the last one of its year; 400 years have the same days.
+constexpr uint64_t kDaysBefore1970 = 719'468;
+constexpr uint64_t kDaysOf400Years = 146'097;
+
+// Returns the date so many days after 1 January 1970.
+Date DateOfDay(uint64_t day) {
+  const uint64_t days = day + kDaysBefore1970;
+  const uint64_t rest = days % kDaysOf400Years;
+  const uint64_t year =
+      (rest - rest / 1460 + rest / 36524 - rest / 146096) / 365;
+  const uint64_t of_year = rest - (365 * year + year / 4 - year / 100);
+  const uint64_t month = (5 * of_year + 2) / 153;  // 0: March
+  Date date;
+  date.day = static_cast<unsigned>(of_year - (153 * month + 2) / 5 + 1);
+  date.month = static_cast<unsigned>(month < 10 ? month + 3 : month - 9);
+  date.year = static_cast<unsigned>(days / kDaysOf400Years * 400 + year +
+                                    (date.month <= 2 ? 1 : 0));
+  return date;
+}
+
+// The inverse, for a date from 1970 on; another day for one that there is not.
+uint64_t DayOfDate(const Date& date) {
+  const uint64_t years = date.year - (date.month <= 2 ? 1 : 0);
+  const uint64_t year = years % 400;
+  const uint64_t month = (date.month + 9) % 12;
+  const uint64_t of_year = (153 * month + 2) / 5 + date.day - 1;
+  return years / 400 * kDaysOf400Years + year * 365 + year / 4 - year / 100 +
+         of_year - kDaysBefore1970;
+}
 
 // Parses lower-case hex digits of exactly `out_bytes` bytes.
 bool ParseHex(const Slice& digits, uint8_t* out, size_t out_bytes) {
@@ -78,15 +117,13 @@ bool ParseSetId(const Slice& text, SetId* id) {
 }
 
 std::string ArchiveTimeText(uint64_t seconds) {
-  using std::chrono::days;
-  const auto day = static_cast<int64_t>(seconds / 86400);
-  const std::chrono::year_month_day date{std::chrono::sys_days(days(day))};
-  const auto second = static_cast<unsigned>(seconds % 86400);
+  const Date date = DateOfDay(seconds / kDaySeconds);
+  const uint64_t second = seconds % kDaySeconds;
   char text[64];
-  snprintf(text, sizeof(text), "%04d%02u%02uT%02u%02u%02uZ",
-           static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
-           static_cast<unsigned>(date.day()), second / 3600,
-           second / 60 % 60, second % 60);
+  snprintf(text, sizeof(text), "%04u%02u%02uT%02u%02u%02uZ", date.year,
+           date.month, date.day, static_cast<unsigned>(second / 3600),
+           static_cast<unsigned>(second / 60 % 60),
+           static_cast<unsigned>(second % 60));
   return text;
 }
 
@@ -95,26 +132,18 @@ bool ParseArchiveTime(const Slice& text, uint64_t* seconds) {
     return false;
   }
   const std::string digits = text.ToString();
-  uint64_t year = 0;
-  uint64_t month = 0;
-  uint64_t day = 0;
+  uint64_t date = 0;
   uint64_t clock = 0;
-  if (!ParseDecimal(digits.substr(0, 4), &year) ||
-      !ParseDecimal(digits.substr(4, 2), &month) ||
-      !ParseDecimal(digits.substr(6, 2), &day) ||
-      !ParseDecimal(digits.substr(9, 6), &clock)) {
+  if (!ParseDecimal(digits.substr(0, 8), &date) ||
+      !ParseDecimal(digits.substr(9, 6), &clock) || date < kFirstDate) {
     return false;
   }
-  const std::chrono::year_month_day date{
-      std::chrono::year(static_cast<int>(year)),
-      std::chrono::month(static_cast<unsigned>(month)),
-      std::chrono::day(static_cast<unsigned>(day))};
-  if (!date.ok() || year < 1970) {
-    return false;
-  }
-  const auto days = std::chrono::sys_days(date).time_since_epoch().count();
-  *seconds = static_cast<uint64_t>(days) * 86400 + clock / 10000 * 3600 +
-             clock / 100 % 100 * 60 + clock % 100;
+  const uint64_t day = DayOfDate({static_cast<unsigned>(date / 10000),
+                                  static_cast<unsigned>(date / 100 % 100),
+                                  static_cast<unsigned>(date % 100)});
+  *seconds = day * kDaySeconds + clock / 10000 * 3600 + clock / 100 % 100 * 60 +
+             clock % 100;
+  // A day or a minute that there is not has another text.
   return *seconds <= kMaxArchiveSeconds && ArchiveTimeText(*seconds) == digits;
 }
 

@@ -162,6 +162,8 @@ TEST_CASE("Names of sets sort by their times, and only they are parsed",
   REQUIRE(ArchiveTimeText(0) == "19700101T000000Z");
   REQUIRE(ArchiveTimeText(1'795'489'200) == "20261124T030000Z");
   REQUIRE(ArchiveTimeText(kMaxArchiveSeconds) == "99991231T235959Z");
+  REQUIRE(ArchiveTimeText(951'782'400) == "20000229T000000Z");
+  REQUIRE(ArchiveTimeText(4'107'542'400) == "21000301T000000Z");
   const SetName name{1'795'489'200, SetId{1, 0xab}};
   REQUIRE(SetNameText(name) == "20261124T030000Z-01ab000000000000");
   SetName read;

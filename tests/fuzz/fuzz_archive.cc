@@ -7,9 +7,9 @@
 #include "format/archive_set.h"
 #include "format/sealed_file.h"
 
+namespace sstferry {
 namespace {
 
-using namespace sstferry;
 using rocksdb::Slice;
 using rocksdb::Status;
 
@@ -67,14 +67,8 @@ void TryNames(const Slice& text) {
   }
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  if (size == 0) {
-    return 0;
-  }
-  const Slice bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 6) {
+void TryAny(uint8_t kind, const Slice& bytes) {
+  switch (kind % 6) {
     case 0:
       TryRecord<ArchiveHead>("SFARCHV1", bytes, DecodeArchiveHead,
                              EncodeArchiveHead);
@@ -96,6 +90,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     default:
       TryNames(bytes);
+  }
+}
+
+}  // namespace
+}  // namespace sstferry
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size > 0) {
+    sstferry::TryAny(data[0],
+                     rocksdb::Slice(reinterpret_cast<const char*>(data) + 1,
+                                    size - 1));
   }
   return 0;
 }
