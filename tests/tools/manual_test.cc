@@ -209,7 +209,7 @@ TEST_CASE("bash completes commands, options, values, names and directories",
   WriteFile(dir / "dump.sst", "");
   const std::vector<std::pair<std::string, std::string>> rows = {
       {"sstferry ",
-       "cert help ls plan pull refresh release serve status swap verify"},
+       "archive cert help ls plan pull refresh release serve status swap verify"},
       {"sstferry pl", "plan"},
       {"sstferry help ve", "verify"},
       {"sstferry refresh --comp", "--compact --compare --compress"},

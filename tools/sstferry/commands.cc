@@ -689,8 +689,8 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
                "grace", Group::kLimits,
                "init: Let a prune delete what it marked so long ago, and no "
                "earlier; at least 1h, or 24h where the store accepts old "
-               "signatures or has none. Default: 24h. prune: Wait longer than "
-               "that.",
+               "signatures or has none. prune: Wait longer than that. Default: "
+               "24h, and for prune what init was told.",
                [](auto& a) -> auto& { return a.options.grace; },
                GraceValue()),
        },
