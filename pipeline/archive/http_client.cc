@@ -50,6 +50,7 @@ struct Running {
   uint64_t sent = 0;
   std::string scratch;
   Slice piece;  // of the body, not sent yet
+  bool head_ended = false;
   bool body_began = false;
   bool streams = false;
   Status caller;
@@ -75,6 +76,11 @@ size_t OnHeader(char* data, size_t size, size_t count, void* user) {
     running->answer->status =
         space == std::string::npos ? 0 : std::atoi(line.c_str() + space);
     running->answer->headers.clear();
+    running->head_ended = false;
+    return n;
+  }
+  if (line == "\r\n" || line == "\n") {
+    running->head_ended = true;
     return n;
   }
   const size_t colon = line.find(':');
@@ -341,8 +347,12 @@ HttpResult HttpClient::Handle::Wait(const HttpOptions& options,
                 " bytes, found more",
             {}};
   }
-  if (code == CURLE_OK) {
+  if (code == CURLE_OK && running->head_ended) {
     return {};
+  }
+  if (code == CURLE_OK) {
+    // libcurl takes the headers that came for all.
+    return {HttpEnd::kBroken, "the answer ended within its headers", {}};
   }
   const std::string what = Printable(
       error_[0] != '\0' ? std::string(error_) : curl_easy_strerror(code));

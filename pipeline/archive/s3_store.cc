@@ -499,9 +499,9 @@ StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
   };
   HttpAnswer answer;
   StoreResult result = Run(what, std::move(ask), &answer);
-  if (!problem.empty() && !result.ok() &&
-      result.code != StoreCode::kCancelled) {
-    // An answer that is not streamed may be too large to keep.
+  if (!problem.empty() && (result.code == StoreCode::kCaller ||
+                           result.code == StoreCode::kDamaged)) {
+    // More than was asked for, or an answer that is too large to keep.
     return StoreError(StoreCode::kDamaged, what + ": " + problem);
   }
   return result;
