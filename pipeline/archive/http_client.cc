@@ -29,10 +29,10 @@ void StartCurl() {
 
 bool IsOfUse(const std::string& name) {
   static const std::set<std::string> names = {
-      "content-length", "content-range",       "date",
-      "etag",           "retry-after",         "x-amz-request-id",
-      "last-modified",
-      "location",       "x-amz-bucket-region", "content-type"};
+      "age",           "content-length", "content-range",
+      "date",          "etag",           "retry-after",
+      "last-modified", "x-amz-request-id",
+      "x-amz-bucket-region"};
   return names.count(name) != 0;
 }
 

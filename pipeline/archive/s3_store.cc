@@ -336,13 +336,16 @@ StoreResult S3Store::Run(const std::string& what, Ask ask,
 }
 
 StoreResult S3Store::Now(UnixSeconds* now) {
-  // Any answer tells the time, also one that says no.
+  // An answer tells the time, also one of no such object. That of a cache tells
+  // when it was made.
   Ask ask;
   ask.method = "HEAD";
   ask.path = PathOf("ARCHIVE");
   HttpAnswer answer;
   StoreResult result = Run("the time of " + place_, std::move(ask), &answer);
-  const auto date = ParseHttpDate(answer.Header("date"));
+  const auto date = answer.Header("age").empty()
+                        ? ParseHttpDate(answer.Header("date"))
+                        : std::nullopt;
   if (date.has_value() &&
       (result.ok() || result.code == StoreCode::kAbsent)) {
     *now = *date;
@@ -350,7 +353,8 @@ StoreResult S3Store::Now(UnixSeconds* now) {
   }
   return result.ok() || result.code == StoreCode::kAbsent
              ? StoreError(StoreCode::kDamaged,
-                          place_ + ": expected a Date header, found none")
+                          place_ + ": expected the time in a Date header, found "
+                                   "none, or that of a cache")
              : result;
 }
 
@@ -855,6 +859,12 @@ Status MakeS3Store(const StoreOptions& options, CredentialWorld world,
     return MakeStatus(EndState::kRefused,
                       "region: expected A-Z a-z 0-9 - _, found '" +
                           Printable(region) + "'");
+  }
+  if (options.storage_class.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_") !=
+      std::string::npos) {
+    return MakeStatus(EndState::kRefused,
+                      "storage class: expected A-Z _, found '" +
+                          Printable(options.storage_class) + "'");
   }
   Url url;
   RETURN_IF_ERROR(WithContext(

@@ -545,6 +545,22 @@ TEST_CASE("Deletes that a server refuses are tried one by one", "[archive]") {
   CHECK(server.Objects().empty());
 }
 
+TEST_CASE("The store's clock is its own, never that of a cache", "[archive]") {
+  std::map<std::string, std::string> headers;
+  FakeS3 server(nullptr, [&](const FakeRequest&, FakeAnswer* answer) {
+    answer->headers = headers;
+  });
+  const auto store = Open(OptionsOf(server));
+  headers = {{"Date", "Wed, 25 Nov 2026 12:00:00 GMT"}};
+  UnixSeconds now = 0;
+  CHECK(CodeOf(store->Now(&now)) == StoreCode::kOk);
+  CHECK(now == 1'795'608'000);
+  headers["Age"] = "3600";
+  CHECK(CodeOf(store->Now(&now)) == StoreCode::kDamaged);
+  headers = {{"Date", "25 Nov 2026"}};
+  CHECK(CodeOf(store->Now(&now)) == StoreCode::kDamaged);
+}
+
 TEST_CASE("Options that no request can have are refused", "[archive]") {
   std::unique_ptr<ObjectStore> store;
   const auto state = [&](const std::function<void(StoreOptions*)>& change) {
@@ -561,6 +577,8 @@ TEST_CASE("Options that no request can have are refused", "[archive]") {
   CHECK(state([](StoreOptions* o) { o->endpoint = "http://u:p@a"; }) ==
         EndState::kRefused);
   CHECK(state([](StoreOptions* o) { o->region = "a b"; }) ==
+        EndState::kRefused);
+  CHECK(state([](StoreOptions* o) { o->storage_class = "A\nb"; }) ==
         EndState::kRefused);
   CHECK(state([](StoreOptions* o) { o->where.bucket = "a/b"; }) ==
         EndState::kRefused);
