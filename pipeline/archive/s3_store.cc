@@ -259,6 +259,10 @@ S3Store::Tried S3Store::Try(const Ask& ask, HttpAnswer* answer) {
       tried.verdict.code = StoreCode::kUnreachable;
       tried.verdict.again = true;
       break;
+    case HttpEnd::kNotTrusted:
+      tried.verdict.code = StoreCode::kDenied;
+      tried.verdict.what += "; next: a CA file that names who signed it";
+      break;
     case HttpEnd::kTooLarge:
       tried.verdict.code = StoreCode::kDamaged;
       tried.verdict.again = true;

@@ -17,6 +17,9 @@ std::unique_ptr<ObjectStore> OpenServer(const std::string& prefix,
   const char* endpoint = std::getenv("SSTFERRY_TEST_S3");
   REQUIRE(endpoint != nullptr);
   options.endpoint = endpoint;
+  if (const char* ca_file = std::getenv("SSTFERRY_TEST_S3_CA")) {
+    options.ca_file = ca_file;
+  }
   options.where.bucket = "sstferry-test";
   options.where.prefix = prefix + "/" + ToHex(RandomId());
   options.timeouts.retry = std::chrono::milliseconds(10'000);
@@ -37,6 +40,11 @@ std::unique_ptr<ObjectStore> OpenServer(const std::string& prefix,
 TEST_CASE("A real server does what every store does", "[.s3]") {
   CheckStoreContract(OpenServer("contract/of").get(),
                      std::getenv("SSTFERRY_TEST_S3_TAKES_ALL") == nullptr);
+}
+
+TEST_CASE("A server that nobody vouches for is denied at once", "[.s3tls]") {
+  ObjectInfo info;
+  CHECK(OpenServer("x")->Head("a", &info).code == StoreCode::kDenied);
 }
 
 TEST_CASE("A real server lets one of 32 clients win", "[.s3]") {
