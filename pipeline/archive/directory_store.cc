@@ -270,6 +270,10 @@ StoreResult DirectoryStore::OpenParent(const std::string& key, bool make,
       }
       next = Descriptor(openat(at.get(), parts[i].c_str(), kDirectoryFlags));
     }
+    // Whoever made the directory may have died before its name was durable.
+    if (next.is_open() && make && !SyncOpen(at.get())) {
+      return FromErrno(Describe(key), errno);
+    }
     at = std::move(next);
   }
   if (!at.is_open()) {
@@ -454,15 +458,14 @@ StoreResult DirectoryStore::Put(const PutRequest& request) {
     }
     return result;
   }
+  struct stat info = {};
+  if (fchmod(file.get(), file_mode_) != 0 || fstat(file.get(), &info) != 0) {
+    return FromErrno(what, errno);
+  }
   if (StoreResult written =
           Write(what, file, 0, *request.bytes, request.sha256);
       !written.ok()) {
     return written;
-  }
-  struct stat info = {};
-  if (fchmod(file.get(), file_mode_) != 0 || fstat(file.get(), &info) != 0 ||
-      !SyncOpen(file.get())) {
-    return FromErrno(what, errno);
   }
   const std::string path = "/proc/self/fd/" + std::to_string(file.get());
   return Publish(request.key, request.if_absent, info,

@@ -1,6 +1,7 @@
 #include "pipeline/archive/http_client.h"
 
 #include <curl/curl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -27,12 +28,28 @@ void StartCurl() {
   static_cast<void>(started);
 }
 
+// Returns the file of certificates to trust: that of the system. The libcurl
+// inside of a binary for every system knows only where Debian has it.
+std::string CaFile(const HttpOptions& options) {
+  if (!options.ca_file.empty()) {
+    return options.ca_file;
+  }
+  for (const char* path :
+       {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
+        "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}) {
+    if (access(path, R_OK) == 0) {
+      return path;
+    }
+  }
+  return "";
+}
+
 bool IsOfUse(const std::string& name) {
   static const std::set<std::string> names = {
-      "content-length", "content-range",       "date",
-      "etag",           "retry-after",         "x-amz-request-id",
-      "last-modified",
-      "location",       "x-amz-bucket-region", "content-type"};
+      "age",           "content-length", "content-range",
+      "date",          "etag",           "retry-after",
+      "last-modified", "x-amz-request-id",
+      "x-amz-bucket-region"};
   return names.count(name) != 0;
 }
 
@@ -50,6 +67,7 @@ struct Running {
   uint64_t sent = 0;
   std::string scratch;
   Slice piece;  // of the body, not sent yet
+  bool head_ended = false;
   bool body_began = false;
   bool streams = false;
   Status caller;
@@ -75,6 +93,11 @@ size_t OnHeader(char* data, size_t size, size_t count, void* user) {
     running->answer->status =
         space == std::string::npos ? 0 : std::atoi(line.c_str() + space);
     running->answer->headers.clear();
+    running->head_ended = false;
+    return n;
+  }
+  if (line == "\r\n" || line == "\n") {
+    running->head_ended = true;
     return n;
   }
   const size_t colon = line.find(':');
@@ -147,7 +170,7 @@ int OnRewind(void* user, curl_off_t offset, int origin) {
   return CURL_SEEKFUNC_OK;
 }
 
-bool IsNoConnection(CURLcode code) {
+HttpEnd EndOf(CURLcode code) {
   switch (code) {
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_URL_MALFORMAT:
@@ -155,13 +178,14 @@ bool IsNoConnection(CURLcode code) {
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_CONNECT:
     case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_PROXY:
+      return HttpEnd::kNoConnection;
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_CERTPROBLEM:
-    case CURLE_PROXY:
-      return true;
+      return HttpEnd::kNotTrusted;
     default:
-      return false;
+      return HttpEnd::kBroken;
   }
 }
 
@@ -237,8 +261,8 @@ void HttpClient::Handle::Prepare(const HttpOptions& options, Running* running,
   set(CURLOPT_BUFFERSIZE, kReceiveBytes);
   set(CURLOPT_UPLOAD_BUFFERSIZE, kSendBytes);
   set(CURLOPT_USERAGENT, "sstferry");
-  if (!options.ca_file.empty()) {
-    set(CURLOPT_CAINFO, options.ca_file.c_str());
+  if (const std::string ca_file = CaFile(options); !ca_file.empty()) {
+    set(CURLOPT_CAINFO, ca_file.c_str());
   }
   if (options.no_proxy) {
     set(CURLOPT_PROXY, "");
@@ -341,14 +365,16 @@ HttpResult HttpClient::Handle::Wait(const HttpOptions& options,
                 " bytes, found more",
             {}};
   }
-  if (code == CURLE_OK) {
+  if (code == CURLE_OK && running->head_ended) {
     return {};
+  }
+  if (code == CURLE_OK) {
+    // libcurl takes the headers that came for all.
+    return {HttpEnd::kBroken, "the answer ended within its headers", {}};
   }
   const std::string what = Printable(
       error_[0] != '\0' ? std::string(error_) : curl_easy_strerror(code));
-  return {IsNoConnection(code) ? HttpEnd::kNoConnection : HttpEnd::kBroken,
-          what,
-          {}};
+  return {EndOf(code), what, {}};
 }
 
 HttpClient::HttpClient(HttpOptions options) : options_(std::move(options)) {

@@ -43,7 +43,8 @@ struct HttpAnswer {
 // How an exchange ended, if not with an answer of any status.
 enum class HttpEnd : uint8_t {
   kAnswered,
-  kNoConnection,  // no name, no connection, no TLS, or nobody to trust there
+  kNoConnection,  // no name, no connection, or no TLS
+  kNotTrusted,    // no certificate that is trusted
   kBroken,        // the connection ended, or nothing came for too long
   kTooLarge,      // a body of more than max_body_bytes
   kCaller,        // the body's bytes or the sink failed

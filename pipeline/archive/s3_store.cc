@@ -259,6 +259,10 @@ S3Store::Tried S3Store::Try(const Ask& ask, HttpAnswer* answer) {
       tried.verdict.code = StoreCode::kUnreachable;
       tried.verdict.again = true;
       break;
+    case HttpEnd::kNotTrusted:
+      tried.verdict.code = StoreCode::kDenied;
+      tried.verdict.what += "; next: a CA file that names who signed it";
+      break;
     case HttpEnd::kTooLarge:
       tried.verdict.code = StoreCode::kDamaged;
       tried.verdict.again = true;
@@ -336,13 +340,16 @@ StoreResult S3Store::Run(const std::string& what, Ask ask,
 }
 
 StoreResult S3Store::Now(UnixSeconds* now) {
-  // Any answer tells the time, also one that says no.
+  // An answer tells the time, also one of no such object. That of a cache tells
+  // when it was made.
   Ask ask;
   ask.method = "HEAD";
   ask.path = PathOf("ARCHIVE");
   HttpAnswer answer;
   StoreResult result = Run("the time of " + place_, std::move(ask), &answer);
-  const auto date = ParseHttpDate(answer.Header("date"));
+  const auto date = answer.Header("age").empty()
+                        ? ParseHttpDate(answer.Header("date"))
+                        : std::nullopt;
   if (date.has_value() &&
       (result.ok() || result.code == StoreCode::kAbsent)) {
     *now = *date;
@@ -350,7 +357,8 @@ StoreResult S3Store::Now(UnixSeconds* now) {
   }
   return result.ok() || result.code == StoreCode::kAbsent
              ? StoreError(StoreCode::kDamaged,
-                          place_ + ": expected a Date header, found none")
+                          place_ + ": expected the time in a Date header, found "
+                                   "none, or that of a cache")
              : result;
 }
 
@@ -499,9 +507,9 @@ StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
   };
   HttpAnswer answer;
   StoreResult result = Run(what, std::move(ask), &answer);
-  if (!problem.empty() && !result.ok() &&
-      result.code != StoreCode::kCancelled) {
-    // An answer that is not streamed may be too large to keep.
+  if (!problem.empty() && (result.code == StoreCode::kCaller ||
+                           result.code == StoreCode::kDamaged)) {
+    // More than was asked for, or an answer that is too large to keep.
     return StoreError(StoreCode::kDamaged, what + ": " + problem);
   }
   return result;
@@ -855,6 +863,12 @@ Status MakeS3Store(const StoreOptions& options, CredentialWorld world,
     return MakeStatus(EndState::kRefused,
                       "region: expected A-Z a-z 0-9 - _, found '" +
                           Printable(region) + "'");
+  }
+  if (options.storage_class.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_") !=
+      std::string::npos) {
+    return MakeStatus(EndState::kRefused,
+                      "storage class: expected A-Z _, found '" +
+                          Printable(options.storage_class) + "'");
   }
   Url url;
   RETURN_IF_ERROR(WithContext(

@@ -22,7 +22,7 @@ Status Wrong(const std::string& what) {
   return MakeStatus(EndState::kCorrupt, "the store's answer: " + what);
 }
 
-// Parses a document whose root is `root`.
+// Parses a document whose root is `root`. moto writes Response for Result.
 Status Load(const Slice& xml, const char* root, pugi::xml_document* document,
             pugi::xml_node* node) {
   if (xml.size() > kMaxXmlBytes) {
@@ -39,7 +39,13 @@ Status Load(const Slice& xml, const char* root, pugi::xml_document* document,
                  std::to_string(parsed.offset));
   }
   *node = document->document_element();
-  if (std::strcmp(node->name(), root) != 0) {
+  constexpr char kResult[] = "Result";
+  std::string other = root;
+  if (other.ends_with(kResult)) {
+    other.replace(other.size() - (sizeof(kResult) - 1), std::string::npos,
+                  "Response");
+  }
+  if (std::strcmp(node->name(), root) != 0 && node->name() != other) {
     return Wrong("expected <" + std::string(root) + ">, found <" +
                  Printable(std::string(node->name()).substr(0, 100)) + ">");
   }

@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "pipeline/archive/s3_store.h"
+#include "pipeline/base/random_id.h"
 #include "tests/pipeline/archive/store_contract.h"
 #include "tests/support/catch.h"
 
@@ -16,8 +17,11 @@ std::unique_ptr<ObjectStore> OpenServer(const std::string& prefix,
   const char* endpoint = std::getenv("SSTFERRY_TEST_S3");
   REQUIRE(endpoint != nullptr);
   options.endpoint = endpoint;
+  if (const char* ca_file = std::getenv("SSTFERRY_TEST_S3_CA")) {
+    options.ca_file = ca_file;
+  }
   options.where.bucket = "sstferry-test";
-  options.where.prefix = prefix;
+  options.where.prefix = prefix + "/" + ToHex(RandomId());
   options.timeouts.retry = std::chrono::milliseconds(10'000);
   options.connections = 32;
   CredentialWorld world;
@@ -34,7 +38,13 @@ std::unique_ptr<ObjectStore> OpenServer(const std::string& prefix,
 }  // namespace
 
 TEST_CASE("A real server does what every store does", "[.s3]") {
-  CheckStoreContract(OpenServer("contract/of").get());
+  CheckStoreContract(OpenServer("contract/of").get(),
+                     std::getenv("SSTFERRY_TEST_S3_TAKES_ALL") == nullptr);
+}
+
+TEST_CASE("A server that nobody vouches for is denied at once", "[.s3tls]") {
+  ObjectInfo info;
+  CHECK(OpenServer("x")->Head("a", &info).code == StoreCode::kDenied);
 }
 
 TEST_CASE("A real server lets one of 32 clients win", "[.s3]") {

@@ -237,7 +237,7 @@ void CheckLists(ObjectStore* store) {
   REQUIRE(Listed(store, "list").empty());
 }
 
-void CheckUploads(ObjectStore* store) {
+void CheckUploads(ObjectStore* store, bool is_exact) {
   const std::string first = Bytes(kMinUploadPartBytes, 11);
   const std::string second = Bytes(123'456, 12);
   const auto put = [&](const std::string& key, const std::string& id,
@@ -259,11 +259,13 @@ void CheckUploads(ObjectStore* store) {
   REQUIRE(put("upload/a", id, 1, first, &parts[0]) == StoreCode::kOk);
   REQUIRE(parts[0].number == 1);
   REQUIRE(parts[0].bytes == first.size());
-  const SliceSource source(first);
-  UploadedPart wrong;
-  REQUIRE(CodeOf(store->PutPart({"upload/a", id, 3, 0}, source,
-                                Sha256Of(second), &wrong)) ==
-          StoreCode::kDamaged);
+  if (is_exact) {
+    const SliceSource source(first);
+    UploadedPart wrong;
+    REQUIRE(CodeOf(store->PutPart({"upload/a", id, 3, 0}, source,
+                                  Sha256Of(second), &wrong)) ==
+            StoreCode::kDamaged);
+  }
   std::vector<UploadedPart> found;
   REQUIRE(CodeOf(store->ListParts("upload/a", id, &found)) == StoreCode::kOk);
   REQUIRE(found.size() == 2);
@@ -281,7 +283,9 @@ void CheckUploads(ObjectStore* store) {
   UnixSeconds now = 0;
   REQUIRE(CodeOf(store->Now(&now)) == StoreCode::kOk);
   REQUIRE(uploads[0].begun <= now + 60);
-  REQUIRE(uploads[0].begun >= now - 600);
+  if (is_exact) {
+    REQUIRE(uploads[0].begun >= now - 600);
+  }
   REQUIRE(CodeOf(store->ListUploads("other/", &uploads)) == StoreCode::kOk);
   REQUIRE(uploads.empty());
 
@@ -368,17 +372,19 @@ void CheckCancel(ObjectStore* store) {
 
 }  // namespace
 
-void CheckStoreContract(ObjectStore* store) {
+void CheckStoreContract(ObjectStore* store, bool is_exact) {
   REQUIRE(Listed(store, "").empty());
   CheckPutAndGet(store);
   CheckIfAbsent(store);
-  CheckWrongDigest(store);
+  if (is_exact) {
+    CheckWrongDigest(store);
+  }
   CheckCallersFailures(store);
   CheckRanges(store);
   CheckVersions(store);
   CheckAbsent(store);
   CheckLists(store);
-  CheckUploads(store);
+  CheckUploads(store, is_exact);
   CheckClock(store);
   CheckThreads(store);
   CheckLocks(store);
