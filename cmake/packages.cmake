@@ -99,7 +99,7 @@ Headers, static libraries and a CMake package for C++ applications that serve
 or refresh a RocksDB database which they have open.")
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS
 "${rocksdb_package}libssl-dev, libxxhash-dev, libzstd-dev, liblz4-dev, \
-libsnappy-dev, zlib1g-dev, libbz2-dev")
+libsnappy-dev, zlib1g-dev, libbz2-dev, libcurl4-openssl-dev, libpugixml-dev")
 
 set(CPACK_DEBIAN_DOC_PACKAGE_NAME sstferry-doc)
 set(CPACK_DEBIAN_DOC_PACKAGE_SECTION doc)

@@ -60,7 +60,8 @@ class FieldEncoder {
       Bytes(name, *value, max_bytes);
     }
   }
-  void Id(const char*, const std::array<uint8_t, 16>& value) {
+  template <size_t kBytes>
+  void Id(const char*, const std::array<uint8_t, kBytes>& value) {
     out_->append(reinterpret_cast<const char*>(value.data()), value.size());
   }
   void Digest(const char*, const Digest128& value) {
@@ -114,7 +115,8 @@ class FieldDecoder {
       Bytes(name, value.emplace(), max_bytes);
     }
   }
-  void Id(const char* name, std::array<uint8_t, 16>& value) {
+  template <size_t kBytes>
+  void Id(const char* name, std::array<uint8_t, kBytes>& value) {
     const rocksdb::Slice bytes = in_->Raw(name, value.size());
     if (in_->ok()) {
       memcpy(value.data(), bytes.data(), value.size());

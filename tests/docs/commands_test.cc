@@ -34,6 +34,7 @@ Status ParseAny(const std::string& command, const Words& words) {
   if (command == "release") return Parsed(ParseRelease, words);
   if (command == "ls") return Parsed(ParseLs, words);
   if (command == "cert") return Parsed(ParseCert, words);
+  if (command == "archive") return Parsed(ParseArchive, words);
   return Status::InvalidArgument("there is no command " + command);
 }
 

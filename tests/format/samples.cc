@@ -483,6 +483,90 @@ Lease SampleLease() {
   return lease;
 }
 
+ArchiveSet SampleArchiveSet() {
+  ArchiveSet set;
+  set.name = {1'795'000'000, SetId{1, 2, 3, 4, 5, 6, 7, 8}};
+  set.label = "nightly";
+  set.software = "sstferry 0.1.0";
+  set.host = "db1";
+  set.database_id = "id";
+  set.sequence = 12345;
+  set.application = "8.11.4";
+  set.needs = "7.1";
+  set.needs_because = "compressed WALs";
+  set.content = {5, 6};
+  set.families = {"default", "meta"};
+  set.notes = {"a note"};
+  CloneFile table;
+  table.number = 12;
+  table.bytes = 100'000'000;
+  table.identity = {0xab, 0xcd};
+  set.files.push_back({table,
+                       {SetId{8, 7}, true, table.identity, table.bytes},
+                       {1, 2, 3},
+                       {{1, 2}, {3, 4}, {5, 6}}});
+  CloneFile manifest;
+  manifest.kind = CloneFileKind::kManifest;
+  manifest.number = 5;
+  manifest.bytes = 100;
+  manifest.records_end = 99;
+  set.files.push_back({manifest,
+                       {set.name.id, false, {}, 0, CloneFileKind::kManifest, 5},
+                       {9},
+                       {{7, 8}}});
+  return set;
+}
+
+ArchiveMark SampleArchiveMark() {
+  ArchiveMark mark;
+  mark.marked_seconds = 1'795'000'000;
+  mark.sets = {{SampleArchiveSet().name, true}, {{77, SetId{1}}, false}};
+  for (const ArchivedFile& file : SampleArchiveSet().files) {
+    mark.keys.push_back(file.key);
+  }
+  return mark;
+}
+
+std::vector<std::pair<std::string, std::string>> SampleArchiveObjects() {
+  std::vector<std::pair<std::string, std::string>> objects;
+  const auto add = [&objects](const char* name, char kind,
+                              const std::string& object) {
+    objects.emplace_back(name, std::string(1, kind) + object);
+    objects.emplace_back(
+        std::string(name) + "_payload",
+        std::string(1, kind) + object.substr(kSealedHeaderBytes));
+  };
+  std::string object;
+  ArchiveHead head;
+  head.grace_seconds = 86400;
+  EncodeArchiveHead(head, &object);
+  add("head", 0, object);
+  object.clear();
+  ArchiveIntent intent;
+  intent.host = "db1";
+  intent.uses = {SetId{1}, SetId{2}};
+  EncodeArchiveIntent(intent, &object);
+  add("intent", 1, object);
+  object.clear();
+  EncodeArchiveMark(SampleArchiveMark(), &object);
+  add("mark", 2, object);
+  object.clear();
+  EncodeArchiveDone({{3, 4}}, &object);
+  add("done", 3, object);
+  object.clear();
+  const ArchiveSet set = SampleArchiveSet();
+  EncodeArchiveSet(set, &object).PermitUncheckedError();
+  add("set", 4, object);
+  objects.emplace_back("set_record",
+                       std::string(1, 4) + EncodeArchiveSetRecord(set));
+  objects.emplace_back("name", "\5" + SetNameText(set.name));
+  for (const ArchivedFile& file : set.files) {
+    objects.emplace_back("key" + std::to_string(file.file.number),
+                         "\5" + ArchiveKeyText(file.key));
+  }
+  return objects;
+}
+
 std::string SealedLease(const std::string& payload) {
   std::string file;
   SealFile(kLeaseMagic, payload, &file);

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "format/archive.h"
+#include "format/archive_set.h"
 #include "format/frame.h"
 #include "format/journal.h"
 #include "format/lease.h"
@@ -96,6 +99,10 @@ std::string SampleJournal();
 std::vector<uint64_t> SampleJournalOffsets();
 
 Lease SampleLease();
+ArchiveSet SampleArchiveSet();
+ArchiveMark SampleArchiveMark();
+// Inputs of fuzz_archive.cc, by name.
+std::vector<std::pair<std::string, std::string>> SampleArchiveObjects();
 // A whole lease file around any payload.
 std::string SealedLease(const std::string& payload);
 

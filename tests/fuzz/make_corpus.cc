@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 
 #include "format/limits.h"
@@ -59,6 +60,9 @@ void MakeFormatSeeds(const fs::path& directory) {
   whole.clear();
   MustWork(EncodeLease(lease, &whole));
   Write(directory / "lease" / "full", whole.substr(kSealedHeaderBytes));
+  for (const auto& [name, object] : SampleArchiveObjects()) {
+    Write(directory / "archive" / name, object);
+  }
   Write(directory / "stream" / "accepts", "\2" + SampleStream());
   Write(
       directory / "stream" / "dials",
@@ -566,6 +570,46 @@ void MakeTextSeeds(const fs::path& directory, const TinyDatabase& tiny) {
             "# comment\nlanes = 3\ncf = [\"x\"]\nreplace = true\n");
 }
 
+// Documents of servers, and texts with credentials.
+void MakeStoreSeeds(const fs::path& directory) {
+  const std::map<std::string, std::string> documents = {
+      {"error", "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>"
+                "SlowDown</Code><Message>a &amp; b</Message></Error>"},
+      {"list",
+       "<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"
+       "<EncodingType>url</EncodingType><IsTruncated>true</IsTruncated>"
+       "<NextContinuationToken>t</NextContinuationToken><Contents><Key>a%2Fb"
+       "</Key><LastModified>2026-11-25T12:00:00.000Z</LastModified><ETag>"
+       "&quot;e&quot;</ETag><Size>12</Size></Contents></ListBucketResult>"},
+      {"begun", "<InitiateMultipartUploadResult><UploadId>u</UploadId>"
+                "</InitiateMultipartUploadResult>"},
+      {"completed", "<CompleteMultipartUploadResult/>"},
+      {"parts", "<ListPartsResult><IsTruncated>false</IsTruncated><Part>"
+                "<PartNumber>1</PartNumber><Size>5</Size><ETag>e</ETag></Part>"
+                "<Part><PartNumber>2</PartNumber><Size>5</Size></Part>"
+                "</ListPartsResult>"},
+      {"uploads", "<ListMultipartUploadsResult><Upload><Key>k</Key><UploadId>u"
+                  "</UploadId><Initiated>2026-11-25T12:00:00+01:00</Initiated>"
+                  "</Upload></ListMultipartUploadsResult>"},
+      {"deleted", "<DeleteResult><Error><Key>k</Key><Code>AccessDenied</Code>"
+                  "</Error></DeleteResult>"},
+      {"role", "<AssumeRoleWithWebIdentityResponse>"
+               "<AssumeRoleWithWebIdentityResult><Credentials><AccessKeyId>A"
+               "</AccessKeyId><SecretAccessKey>S</SecretAccessKey><SessionToken>"
+               "T</SessionToken><Expiration>2026-11-25T12:00:00Z</Expiration>"
+               "</Credentials></AssumeRoleWithWebIdentityResult>"
+               "</AssumeRoleWithWebIdentityResponse>"},
+  };
+  for (const auto& [name, xml] : documents) {
+    Write(directory / "s3_xml" / name, xml);
+  }
+  Write(directory / "credentials" / "json",
+        "{\"Version\":1,\"AccessKeyId\":\"A\",\"SecretAccessKey\":\"S\","
+        "\"SessionToken\":\"T\",\"Expiration\":\"2026-11-25T12:00:00Z\"}");
+  Write(directory / "credentials" / "profile",
+        "# c\n[profile a]\naws_access_key_id = A\ns3 =\n  x = y\n[b]\nk=v\n");
+}
+
 }  // namespace
 }  // namespace sstferry::fuzz
 
@@ -588,5 +632,6 @@ int main(int argc, char** argv) {
   MakeClientControlSeeds(directory / "client_control");
   MakeClientLaneSeeds(directory / "client_lane");
   MakeTextSeeds(directory, TinyDatabase());
+  MakeStoreSeeds(directory);
   return 0;
 }

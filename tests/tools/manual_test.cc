@@ -74,6 +74,7 @@ rocksdb::Status Parse(const std::string& command, const Words& words) {
   StatusArguments status;
   ReleaseArguments release;
   CertArguments cert;
+  ArchiveArguments archive;
   return command == "serve"     ? ParseServe(words, &serve)
          : command == "pull"    ? ParsePull(PullMode::kPull, words, &pull)
          : command == "refresh" ? ParsePull(PullMode::kRefresh, words, &pull)
@@ -83,6 +84,7 @@ rocksdb::Status Parse(const std::string& command, const Words& words) {
          : command == "status"  ? ParseStatus(words, &status)
          : command == "ls"      ? ParseLs(words, &status)
          : command == "cert"    ? ParseCert(words, &cert)
+         : command == "archive" ? ParseArchive(words, &archive)
                                 : ParseRelease(words, &release);
 }
 
@@ -245,7 +247,7 @@ TEST_CASE("bash completes commands, options, values, names and directories",
   WriteFile(dir / "dump.sst", "");
   const std::vector<std::pair<std::string, std::string>> rows = {
       {"sstferry ",
-       "cert help ls plan pull refresh release serve status swap verify"},
+       "archive cert help ls plan pull refresh release serve status swap verify"},
       {"sstferry pl", "plan"},
       {"sstferry help ve", "verify"},
       {"sstferry refresh --comp", "--compact --compare --compress"},

@@ -205,12 +205,12 @@ Status ParseNumber(const std::string& what, const std::string& text,
 }
 
 Status ParsePercent(const std::string& what, const std::string& text,
-                    double* percent) {
+                    uint64_t most, double* percent) {
   uint64_t number = 0;
   if (text.empty() || text.back() != '%' ||
-      !ParseNumber(what, text.substr(0, text.size() - 1), 0, 99, &number)
+      !ParseNumber(what, text.substr(0, text.size() - 1), 0, most, &number)
            .ok()) {
-    return Wrong(what, "0% to 99%", text);
+    return Wrong(what, "0% to " + std::to_string(most) + "%", text);
   }
   *percent = static_cast<double>(number);
   return Status::OK();

@@ -48,10 +48,10 @@ namespace sstferry {
                                           uint64_t least, uint64_t most,
                                           uint64_t* number);
 
-// "0%" to "99%".
+// "0%" to `most`.
 [[nodiscard]] rocksdb::Status ParsePercent(const std::string& what,
                                            const std::string& text,
-                                           double* percent);
+                                           uint64_t most, double* percent);
 
 // "[NAME=]DIR": what stands before the first '=' is the name unless it holds a
 // '/'. Without a name: DIR's last component.

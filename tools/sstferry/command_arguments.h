@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rocksdb/status.h"
+#include "sstferry/archive.h"
 #include "sstferry/options.h"
 #include "sstferry/source.h"
 #include "sstferry/status.h"
@@ -74,6 +75,11 @@ struct ReleaseArguments {
   std::string id;  // hex digits of a transfer's id, from its first on
 };
 
+struct ArchiveArguments {
+  CommonArguments common;
+  ArchiveOptions options;
+};
+
 struct CertArguments {
   CommonArguments common;
   std::string dir;                 // of the CA
@@ -102,6 +108,9 @@ struct CertArguments {
     const std::vector<std::string>& arguments, StatusArguments* out);
 [[nodiscard]] rocksdb::Status ParseRelease(
     const std::vector<std::string>& arguments, ReleaseArguments* out);
+// What an action has no use for is refused.
+[[nodiscard]] rocksdb::Status ParseArchive(
+    const std::vector<std::string>& arguments, ArchiveArguments* out);
 [[nodiscard]] rocksdb::Status ParseCert(
     const std::vector<std::string>& arguments, CertArguments* out);
 

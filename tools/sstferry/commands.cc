@@ -602,6 +602,116 @@ std::vector<OptionSpec> VerifyOptionSpecs() {
        }});
 }
 
+// The members of StoreOptions, for every command that uses a store.
+template <typename Arguments>
+std::vector<OptionSpec> StoreRows() {
+  return {
+      Row<Arguments>(
+          "endpoint", Group::kNetwork,
+          "Use the S3 server at URL, https://HOST[:PORT]. Default: Amazon's.",
+          [](auto& a) -> auto& { return a.options.store.endpoint; },
+          TextValue("URL", "a URL")),
+      Row<Arguments>(
+          "region", Group::kNetwork,
+          "Sign for the region NAME. Default: AWS_REGION, the profile's or "
+          "us-east-1.",
+          [](auto& a) -> auto& { return a.options.store.region; },
+          TextValue("NAME", "the name of a region")),
+      Row<Arguments>(
+          "proxy", Group::kNetwork,
+          "Reach the S3 server through the proxy URL. Default: that of "
+          "https_proxy.",
+          [](auto& a) -> auto& { return a.options.store.proxy; },
+          TextValue("URL", "a URL")),
+      Row<Arguments>(
+          "ca-file", Group::kNetwork,
+          "Trust the CA certificates of FILE, PEM, for the S3 server. Default: "
+          "the system's.",
+          [](auto& a) -> auto& { return a.options.store.ca_file; },
+          PathValue("FILE")),
+      Row<Arguments>(
+          "profile", Group::kNetwork,
+          "Take the credentials of the profile NAME. Default: the usual order "
+          "of AWS's programs.",
+          [](auto& a) -> auto& { return a.options.store.profile; },
+          TextValue("NAME", "the name of a profile")),
+      Row<Arguments>(
+          "credentials-command", Group::kNetwork,
+          "Take the credentials that CMD prints as JSON, such as 'aws "
+          "configure export-credentials'.",
+          [](auto& a) -> auto& { return a.options.store.credentials_command; },
+          TextValue("CMD", "a command")),
+      Row<Arguments>(
+          "storage-class", Group::kNetwork,
+          "Store new objects in the class NAME. Default: the bucket's.",
+          [](auto& a) -> auto& { return a.options.store.storage_class; },
+          TextValue("NAME", "the name of a storage class")),
+      Row<Arguments>(
+          "connections", Group::kNetwork,
+          "Use at most N connections to the S3 server at once.",
+          [](auto& a) -> auto& { return a.options.store.connections; },
+          NumberValue(1, kMaxStoreConnections)),
+  };
+}
+
+std::vector<OptionSpec> ArchiveOptionSpecs() {
+  using Archive = ArchiveArguments;
+  constexpr uint64_t kMaxKept = 100'000;
+  return Joined(
+      {{
+           Row<Archive>(
+               "label", Group::kCommon,
+               "push: Call the set TEXT, too, such as the name of the night.",
+               [](auto& a) -> auto& { return a.options.label; },
+               TextValue("TEXT", "a label")),
+           Row<Archive>(
+               "lanes", Group::kCommon,
+               "push, check: Read and upload, or check, N files at once.",
+               [](auto& a) -> auto& { return a.options.lanes; },
+               NumberValue(1, kMaxLanes)),
+           Row<Archive>(
+               "read-data", Group::kCommon,
+               "check: Read this part of all bytes, each day others, and "
+               "compare them with the digests of the sets.",
+               [](auto& a) -> auto& { return a.options.read_percent; },
+               PercentValue(100)),
+           Row<Archive>(
+               "keep-last", Group::kCommon,
+               "prune: Keep the newest N sets.",
+               [](auto& a) -> auto& { return a.options.keep_last; },
+               NumberValue(1, kMaxKept)),
+           Row<Archive>(
+               "keep-daily", Group::kCommon,
+               "prune: Keep the newest set of each of the newest N days (UTC) "
+               "that have one, too.",
+               [](auto& a) -> auto& { return a.options.keep_daily; },
+               NumberValue(0, kMaxKept)),
+           Row<Archive>(
+               "keep-weekly", Group::kCommon,
+               "prune: The same of N weeks, from Monday on.",
+               [](auto& a) -> auto& { return a.options.keep_weekly; },
+               NumberValue(0, kMaxKept)),
+           Row<Archive>(
+               "keep-monthly", Group::kCommon,
+               "prune: The same of N months.",
+               [](auto& a) -> auto& { return a.options.keep_monthly; },
+               NumberValue(0, kMaxKept)),
+           Row<Archive>(
+               "grace", Group::kLimits,
+               "init: Let a prune delete what it marked so long ago, and no "
+               "earlier; at least 1h, or 24h where the store accepts old "
+               "signatures or has none. prune: Wait longer than that. Default: "
+               "24h, and for prune what init was told.",
+               [](auto& a) -> auto& { return a.options.grace; },
+               GraceValue()),
+       },
+       StoreRows<Archive>(),
+       {
+           SnapshotDirRow<Archive>(),
+           WalDirRow<Archive>(),
+       }});
+}
+
 std::vector<OptionSpec> CertOptionSpecs() {
   return {
       {"also", "NAME", Group::kCommon,
@@ -791,6 +901,29 @@ const std::vector<Command>& Commands() {
        {"source", "id"},
        {{"Release the snapshot of an abandoned pull",
          "sstferry release /data/users 3f9a1c22"}}},
+      {"archive",
+       "init|list|check|prune ARCHIVE | push SOURCE ARCHIVE [options]",
+       "Keep sets of a database's files in a bucket or a directory",
+       "ARCHIVE is s3://BUCKET[/PREFIX], file:///DIR or a directory, for one "
+       "database. archive init makes it. archive push takes the files of one "
+       "point in time of the database directory SOURCE, which an application "
+       "may have open, and uploads those that no set before it has; it needs "
+       "no right to delete and stages nothing. archive list shows the sets. "
+       "archive check looks whether everything is there that they name, and "
+       "with --read-data reads it.\n\n"
+       "archive prune removes sets that no --keep option asks for, and files "
+       "that no set names: it marks them, and a later run, after the grace of "
+       "the archive, deletes them. Run it once a day. All may run at the same "
+       "time on several machines, and all may be killed: what counts is whole "
+       "at any time.",
+       ArchiveOptionSpecs(),
+       {"action", "place", "archive"},
+       {{"Make an archive in a directory", "sstferry archive init /backup/orders"},
+        {"Push a database",
+         "sstferry archive push /data/orders /backup/orders --label nightly"},
+        {"Keep 14 days and 8 weeks",
+         "sstferry archive prune /backup/orders --keep-daily 14 --keep-weekly "
+         "8"}}},
       {"cert",
        "init DIR | issue DIR HOST [options]",
        "Make the certificates for --tls",

@@ -25,7 +25,7 @@ const std::map<std::string, Run> kRuns = {
     {"serve", RunServe},   {"pull", RunPull},     {"refresh", RunRefresh},
     {"swap", RunSwap},     {"verify", RunVerify}, {"plan", RunPlan},
     {"status", RunStatus}, {"ls", RunLs},         {"release", RunRelease},
-    {"cert", RunCert},
+    {"cert", RunCert},     {"archive", RunArchive},
 };
 
 int Print(const std::string& text) {

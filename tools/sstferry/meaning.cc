@@ -3,7 +3,10 @@
 // in a form of its own, is read here.
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <set>
+#include <system_error>
+#include <utility>
 
 #include "format/limits.h"
 #include "tools/sstferry/access_arguments.h"
@@ -385,6 +388,89 @@ Status ParseLs(const std::vector<std::string>& arguments,
   }
   return status.ok() ? ReadTls(texts, out->options.where, &out->options.tls)
                      : status;
+}
+
+namespace {
+
+// An archive's place: s3://BUCKET[/PREFIX], file:///DIR or a directory.
+Status ReadArchivePlace(const std::string& operand, const std::string& text,
+                        StoreAddress* out) {
+  constexpr char kScheme[] = "file://";
+  std::string place = text;
+  if (place.starts_with(kScheme)) {
+    place = place.substr(sizeof(kScheme) - 1);
+  } else if (!place.empty() && !place.starts_with("s3://")) {
+    std::error_code error;
+    place = std::filesystem::absolute(place, error).string();
+  }
+  return place.empty() || !ParseStoreAddress(place, out).ok()
+             ? Wrong(operand,
+                     "an archive: s3://BUCKET[/PREFIX], file:///DIR or a "
+                     "directory",
+                     text)
+             : Status::OK();
+}
+
+// Refuses an option that only other actions have a use for.
+Status CheckActionOptions(const OptionTexts& texts, ArchiveAction action) {
+  const std::pair<const char*, std::set<ArchiveAction>> kUses[] = {
+      {"label", {ArchiveAction::kPush}},
+      {"snapshot-dir", {ArchiveAction::kPush}},
+      {"wal-dir", {ArchiveAction::kPush}},
+      {"lanes", {ArchiveAction::kPush, ArchiveAction::kCheck}},
+      {"read-data", {ArchiveAction::kCheck}},
+      {"grace", {ArchiveAction::kInit, ArchiveAction::kPrune}},
+      {"keep-last", {ArchiveAction::kPrune}},
+      {"keep-daily", {ArchiveAction::kPrune}},
+      {"keep-weekly", {ArchiveAction::kPrune}},
+      {"keep-monthly", {ArchiveAction::kPrune}},
+  };
+  for (const auto& [option, actions] : kUses) {
+    if (texts.Has(option) && actions.count(action) == 0) {
+      std::string names;
+      for (const ArchiveAction each : actions) {
+        names += (names.empty() ? "" : " or ") +
+                 std::string("archive ") + ArchiveActionName(each);
+      }
+      return Wrong(std::string("--") + option, names + " with it",
+                   std::string("archive ") + ArchiveActionName(action));
+    }
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+Status ParseArchive(const std::vector<std::string>& arguments,
+                    ArchiveArguments* out) {
+  OptionTexts texts;
+  RETURN_IF_ERROR(Read(*FindCommand("archive"), arguments, &texts, out));
+  ArchiveOptions& options = out->options;
+  const std::string action = texts.Get("action");
+  bool is_known = false;
+  for (const ArchiveAction each :
+       {ArchiveAction::kInit, ArchiveAction::kPush, ArchiveAction::kList,
+        ArchiveAction::kCheck, ArchiveAction::kPrune}) {
+    if (action == ArchiveActionName(each)) {
+      options.action = each;
+      is_known = true;
+    }
+  }
+  if (!is_known) {
+    return Wrong("action", "init, push, list, check or prune", action);
+  }
+  RETURN_IF_ERROR(CheckActionOptions(texts, options.action));
+  if (options.action != ArchiveAction::kPush) {
+    return texts.Has("archive")
+               ? Wrong("archive", "a second operand with archive push only",
+                       texts.Get("archive"))
+               : ReadArchivePlace("place", texts.Get("place"),
+                                  &options.store.where);
+  }
+  RETURN_IF_ERROR(ReadAddress(texts, "place", true, &options.source));
+  RETURN_IF_ERROR(CheckWalDir(options.source, options.wal_dir));
+  return ReadArchivePlace("archive", texts.Get("archive"),
+                          &options.store.where);
 }
 
 Status ParseCert(const std::vector<std::string>& arguments,

@@ -129,16 +129,36 @@ class LeaseValue {
   const char* const zero_;
 };
 
+// A duration in whole seconds that need not be given; its default is in the
+// help.
+class GraceValue {
+ public:
+  const char* value() const { return "DURATION"; }
+  std::string Bounds() const { return ""; }
+  std::string Text(const std::optional<std::chrono::seconds>&) const {
+    return "";
+  }
+  [[nodiscard]] rocksdb::Status Read(
+      const std::string& what, const std::string& text,
+      std::optional<std::chrono::seconds>* out) const {
+    return DurationValue().Read(what, text, &out->emplace());
+  }
+};
+
 class PercentValue {
  public:
+  explicit PercentValue(uint64_t most = 99) : most_(most) {}
   const char* value() const { return "N%"; }
-  std::string Bounds() const { return "0% to 99%"; }
+  std::string Bounds() const { return "0% to " + std::to_string(most_) + "%"; }
   std::string Text(double percent) const;
   [[nodiscard]] rocksdb::Status Read(const std::string& what,
                                      const std::string& text,
                                      double* out) const {
-    return ParsePercent(what, text, out);
+    return ParsePercent(what, text, most_, out);
   }
+
+ private:
+  const uint64_t most_;
 };
 
 // A text that is not empty; `what` it is, for errors. Its default is in the

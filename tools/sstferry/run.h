@@ -16,6 +16,7 @@ int RunVerify(const std::vector<std::string>& arguments);
 int RunLs(const std::vector<std::string>& arguments);
 int RunStatus(const std::vector<std::string>& arguments);
 int RunRelease(const std::vector<std::string>& arguments);
+int RunArchive(const std::vector<std::string>& arguments);
 int RunCert(const std::vector<std::string>& arguments);
 
 }  // namespace sstferry

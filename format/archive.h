@@ -1,0 +1,175 @@
+// The objects of an archive, apart from the record of a set (archive_set.h):
+// their names and the small ones' bytes. Normative text: format/FORMAT.md,
+// "Archive". Each small object is a file of format/sealed_file.h.
+//
+//   ARCHIVE                                what the archive is
+//   files/<hh>/<identity>-<bytes>-<set>    a table or blob file as it is
+//   parts/<set>/<name>                     another file of a set
+//   sets/<time>-<set>                      a set record
+//   done/<time>-<set>                      the set is whole
+//   intents/<set>                          a push that runs
+//   marks/<mark>                           what a prune is going to delete
+//
+// A name says all that its reader needs: none is taken out of a record.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/clone_file.h"
+#include "format/digest.h"
+#include "format/types.h"
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Random, so that no two pushes ever write under the same name.
+using SetId = std::array<uint8_t, 8>;
+std::string ToHex(const SetId& id);  // 16 digits
+
+inline constexpr char kArchiveHeadKey[] = "ARCHIVE";
+inline constexpr char kArchiveFilesPrefix[] = "files/";
+inline constexpr char kArchivePartsPrefix[] = "parts/";
+inline constexpr char kArchiveSetsPrefix[] = "sets/";
+inline constexpr char kArchiveDonePrefix[] = "done/";
+inline constexpr char kArchiveIntentsPrefix[] = "intents/";
+inline constexpr char kArchiveMarksPrefix[] = "marks/";
+
+// The last second of the year 9999: times of names sort as their digits do.
+inline constexpr uint64_t kMaxArchiveSeconds = 253'402'300'799;
+
+// "20261124T030000Z", in UTC. REQUIRES: at most kMaxArchiveSeconds.
+std::string ArchiveTimeText(uint64_t seconds);
+// Parses exactly what ArchiveTimeText() makes.
+[[nodiscard]] bool ParseArchiveTime(const rocksdb::Slice& text,
+                                    uint64_t* seconds);
+
+// A set, by its time of the store's clock. Later sets are greater.
+struct SetName {
+  uint64_t seconds = 0;
+  SetId id{};
+  friend auto operator<=>(const SetName&, const SetName&) = default;
+};
+// "20261124T030000Z-0123456789abcdef".
+std::string SetNameText(const SetName& name);
+[[nodiscard]] bool ParseSetName(const rocksdb::Slice& text, SetName* name);
+inline std::string SetKey(const SetName& name) {
+  return kArchiveSetsPrefix + SetNameText(name);
+}
+inline std::string DoneKey(const SetName& name) {
+  return kArchiveDonePrefix + SetNameText(name);
+}
+inline std::string IntentKey(const SetId& id) {
+  return kArchiveIntentsPrefix + ToHex(id);
+}
+inline std::string MarkKey(const SetId& id) {
+  return kArchiveMarksPrefix + ToHex(id);
+}
+// Parses 16 lower-case hex digits.
+[[nodiscard]] bool ParseSetId(const rocksdb::Slice& text, SetId* id);
+
+// Where a file of a database lies. A shared one is named by what it is, and by
+// the set that uploaded it; sets after that one use it again. Another one is
+// named by its kind and number, and only its own set uses it.
+struct ArchiveKey {
+  SetId set{};  // that uploaded it
+  bool is_shared = false;
+  Digest128 identity;  // if it is shared
+  uint64_t bytes = 0;
+  CloneFileKind kind = CloneFileKind::kTable;  // if it is not
+  uint64_t number = 0;
+  friend bool operator==(const ArchiveKey&, const ArchiveKey&) = default;
+};
+// "files/0a/0a..-4711-01..", or "parts/01../MANIFEST-000005".
+std::string ArchiveKeyText(const ArchiveKey& key);
+// Parses exactly what ArchiveKeyText() makes.
+[[nodiscard]] bool ParseArchiveKey(const rocksdb::Slice& text,
+                                   ArchiveKey* key);
+
+// --- the small objects -------------------------------------------------------
+
+inline constexpr uint32_t kArchiveFormat = 1;
+inline constexpr uint64_t kMinGraceSeconds = 3600;
+inline constexpr uint64_t kMaxGraceSeconds = 366ull * 86400;
+inline constexpr uint32_t kMaxArchiveTextBytes = 1024;
+// What one small object may have, sealed.
+inline constexpr uint64_t kMaxArchiveHeadBytes = 64u << 10;
+inline constexpr uint64_t kMaxIntentBytes = 4u << 20;
+inline constexpr uint64_t kMaxMarkBytes = 16u << 20;
+inline constexpr uint64_t kMaxDoneBytes = 4u << 10;
+inline constexpr uint32_t kMaxIntentSets = 1u << 16;
+inline constexpr uint32_t kMaxMarkSets = 1u << 16;
+inline constexpr uint32_t kMaxMarkKeys = 1u << 17;
+
+// ARCHIVE. Written once, by `archive init`.
+struct ArchiveHead {
+  static constexpr char kName[] = "archive";
+
+  uint32_t format = kArchiveFormat;
+  TransferId archive_id{};  // random
+  uint64_t created_seconds = 0;
+  // What was found out of the store.
+  bool has_if_absent = false;           // one of many puts of a key wins
+  bool refuses_old_signatures = false;  // of more than 15 minutes
+  // What was unreferenced for so long may be deleted.
+  uint64_t grace_seconds = 0;
+  friend bool operator==(const ArchiveHead&, const ArchiveHead&) = default;
+};
+void EncodeArchiveHead(const ArchiveHead& head, std::string* out);
+//   kIncompatible  of another format
+[[nodiscard]] rocksdb::Status DecodeArchiveHead(const rocksdb::Slice& object,
+                                                ArchiveHead* head);
+
+// An upload that runs: what has its name, and what it uses of other sets, is no
+// orphan.
+struct ArchiveIntent {
+  static constexpr char kName[] = "intent";
+
+  uint64_t begun_seconds = 0;  // of the store's clock
+  uint64_t renewed_seconds = 0;
+  std::string host;  // for people
+  // It may use what these uploaded, and what their records name.
+  std::vector<SetId> uses;
+  friend bool operator==(const ArchiveIntent&, const ArchiveIntent&) = default;
+};
+void EncodeArchiveIntent(const ArchiveIntent& intent, std::string* out);
+[[nodiscard]] rocksdb::Status DecodeArchiveIntent(const rocksdb::Slice& object,
+                                                  ArchiveIntent* intent);
+
+struct MarkedSet {
+  SetName name;
+  // It was whole when it was marked: what was not, and is so now, stays.
+  bool was_done = false;
+  friend bool operator==(const MarkedSet&, const MarkedSet&) = default;
+};
+
+// What a later run of prune is going to delete.
+struct ArchiveMark {
+  static constexpr char kName[] = "mark";
+
+  uint64_t marked_seconds = 0;  // of the store's clock
+  std::vector<MarkedSet> sets;
+  std::vector<ArchiveKey> keys;
+  friend bool operator==(const ArchiveMark&, const ArchiveMark&) = default;
+};
+// REQUIRES: at most kMaxMarkSets and kMaxMarkKeys.
+void EncodeArchiveMark(const ArchiveMark& mark, std::string* out);
+[[nodiscard]] rocksdb::Status DecodeArchiveMark(const rocksdb::Slice& object,
+                                                ArchiveMark* mark);
+
+// done/...: everything that a set names was there after the set itself was.
+struct ArchiveDone {
+  static constexpr char kName[] = "done";
+
+  Digest128 set;  // of the bytes of the set record
+  friend bool operator==(const ArchiveDone&, const ArchiveDone&) = default;
+};
+void EncodeArchiveDone(const ArchiveDone& done, std::string* out);
+[[nodiscard]] rocksdb::Status DecodeArchiveDone(const rocksdb::Slice& object,
+                                                ArchiveDone* done);
+
+}  // namespace sstferry

@@ -1,0 +1,218 @@
+#include "pipeline/archive/archive.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "format/end_state.h"
+#include "format/sealed_file.h"
+#include "pipeline/base/random_id.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+// Returns what follows the prefix in a key.
+Slice Behind(const std::string& prefix, const std::string& key) {
+  return Slice(key.data() + prefix.size(), key.size() - prefix.size());
+}
+
+uint64_t Unsigned(UnixSeconds seconds) {
+  return static_cast<uint64_t>(std::max<UnixSeconds>(seconds, 0));
+}
+
+}  // namespace
+
+SetId RandomSetId() {
+  const TransferId random = RandomId();
+  SetId id;
+  std::copy_n(random.begin(), id.size(), id.begin());
+  return id;
+}
+
+Status Archive::GetIfThere(const std::string& key, uint64_t max_bytes,
+                           std::optional<std::string>* bytes) const {
+  const StoreResult got =
+      GetBytes(store_, key, max_bytes, &bytes->emplace());
+  if (got.code == StoreCode::kAbsent) {
+    bytes->reset();
+    return Status::OK();
+  }
+  return got.status;
+}
+
+Status Archive::ReadHead(ArchiveHead* head) const {
+  std::optional<std::string> bytes;
+  RETURN_IF_ERROR(GetIfThere(kArchiveHeadKey,
+                             kMaxArchiveHeadBytes + kSealedHeaderBytes,
+                             &bytes));
+  if (!bytes.has_value()) {
+    return MakeStatus(EndState::kRefused,
+                      store_->place() +
+                          ": expected an archive, found no object " +
+                          kArchiveHeadKey + ": 'sstferry archive init' makes "
+                          "one");
+  }
+  return WithContext(DecodeArchiveHead(*bytes, head), EndState::kCorrupt,
+                     store_->Describe(kArchiveHeadKey));
+}
+
+Status Archive::Now(uint64_t* seconds) const {
+  UnixSeconds now = 0;
+  RETURN_IF_ERROR(store_->Now(&now).status);
+  *seconds = Unsigned(now);
+  return *seconds <= kMaxArchiveSeconds
+             ? Status::OK()
+             : MakeStatus(EndState::kCorrupt,
+                          store_->place() + ": the store's clock is at " +
+                              std::to_string(now));
+}
+
+Status Archive::ListSets(std::vector<FoundSet>* sets) const {
+  sets->clear();
+  // done/ first: a set loses it before its record goes, and may get it when its
+  // record has gone.
+  std::vector<ObjectInfo> objects;
+  RETURN_IF_ERROR(
+      ListAll(store_, kArchiveDonePrefix, kMaxArchiveObjects, &objects).status);
+  std::set<SetName> done;
+  SetName name;
+  for (const ObjectInfo& object : objects) {
+    if (ParseSetName(Behind(kArchiveDonePrefix, object.key), &name)) {
+      done.insert(name);
+    }
+  }
+  RETURN_IF_ERROR(
+      ListAll(store_, kArchiveSetsPrefix, kMaxArchiveObjects, &objects).status);
+  for (const ObjectInfo& object : objects) {
+    if (ParseSetName(Behind(kArchiveSetsPrefix, object.key), &name)) {
+      sets->push_back({name, object.bytes, done.count(name) != 0});
+    }
+  }
+  std::sort(sets->begin(), sets->end(),
+            [](const FoundSet& a, const FoundSet& b) {
+              return a.name < b.name;
+            });
+  return Status::OK();
+}
+
+Status Archive::ReadSet(const FoundSet& found,
+                        std::optional<ArchiveSet>* set) const {
+  set->reset();
+  std::optional<std::string> bytes;
+  const std::string key = SetKey(found.name);
+  RETURN_IF_ERROR(
+      GetIfThere(key, kMaxSetBytes + kSealedHeaderBytes, &bytes));
+  if (!bytes.has_value()) {
+    return Status::OK();
+  }
+  if (found.is_done) {
+    std::optional<std::string> seal;
+    const std::string done_key = DoneKey(found.name);
+    RETURN_IF_ERROR(
+        GetIfThere(done_key, kMaxDoneBytes + kSealedHeaderBytes, &seal));
+    if (!seal.has_value()) {
+      return Status::OK();  // it is being removed
+    }
+    ArchiveDone done;
+    RETURN_IF_ERROR(WithContext(DecodeArchiveDone(*seal, &done),
+                                EndState::kCorrupt,
+                                store_->Describe(done_key)));
+    if (done.set != DigestOf(*bytes)) {
+      return MakeStatus(EndState::kCorrupt,
+                        store_->Describe(key) +
+                            ": expected the bytes that were committed, found "
+                            "others");
+    }
+  }
+  return WithContext(DecodeArchiveSet(*bytes, found.name, &set->emplace()),
+                     EndState::kCorrupt, store_->Describe(key));
+}
+
+Status Archive::ReadEach(
+    const std::string& prefix, uint64_t max_bytes,
+    const std::function<Status(const SetId&, uint64_t, const std::string&)>&
+        each) const {
+  std::vector<ObjectInfo> objects;
+  RETURN_IF_ERROR(
+      ListAll(store_, prefix, kMaxArchiveObjects, &objects).status);
+  for (const ObjectInfo& object : objects) {
+    SetId id;
+    if (!ParseSetId(Behind(prefix, object.key), &id)) {
+      continue;
+    }
+    std::optional<std::string> bytes;
+    RETURN_IF_ERROR(
+        GetIfThere(object.key, max_bytes + kSealedHeaderBytes, &bytes));
+    if (bytes.has_value()) {
+      RETURN_IF_ERROR(WithContext(each(id, Unsigned(object.modified), *bytes),
+                                  EndState::kCorrupt,
+                                  store_->Describe(object.key)));
+    }
+  }
+  return Status::OK();
+}
+
+Status Archive::ReadMarks(std::vector<FoundMark>* marks) const {
+  marks->clear();
+  return ReadEach(kArchiveMarksPrefix, kMaxMarkBytes,
+                  [marks](const SetId& id, uint64_t modified,
+                          const std::string& bytes) {
+                    FoundMark& found = marks->emplace_back();
+                    found.id = id;
+                    RETURN_IF_ERROR(DecodeArchiveMark(bytes, &found.mark));
+                    found.since_seconds =
+                        std::max(found.mark.marked_seconds, modified);
+                    return Status::OK();
+                  });
+}
+
+Status Archive::ReadMarked(Marked* marked) const {
+  *marked = Marked();
+  std::vector<FoundMark> marks;
+  RETURN_IF_ERROR(ReadMarks(&marks));
+  for (const FoundMark& found : marks) {
+    for (const MarkedSet& set : found.mark.sets) {
+      marked->sets.insert(set.name);
+    }
+    for (const ArchiveKey& key : found.mark.keys) {
+      marked->keys.insert(ArchiveKeyText(key));
+    }
+  }
+  return Status::OK();
+}
+
+Status Archive::ReadIntents(std::vector<FoundIntent>* intents) const {
+  intents->clear();
+  return ReadEach(kArchiveIntentsPrefix, kMaxIntentBytes,
+                  [intents](const SetId& id, uint64_t modified,
+                            const std::string& bytes) {
+                    FoundIntent& found = intents->emplace_back();
+                    found.id = id;
+                    RETURN_IF_ERROR(
+                        DecodeArchiveIntent(bytes, &found.intent));
+                    found.since_seconds =
+                        std::max(found.intent.renewed_seconds, modified);
+                    return Status::OK();
+                  });
+}
+
+Status Archive::ListKeys(const std::string& prefix, ListedKeys* keys,
+                         uint64_t* foreign) const {
+  std::vector<ObjectInfo> objects;
+  RETURN_IF_ERROR(
+      ListAll(store_, prefix, kMaxArchiveObjects, &objects, foreign).status);
+  for (ObjectInfo& object : objects) {
+    ArchiveKey key;
+    if (ParseArchiveKey(object.key, &key)) {
+      keys->emplace(std::move(object.key), object.bytes);
+    } else if (foreign != nullptr) {
+      ++*foreign;
+    }
+  }
+  return Status::OK();
+}
+
+}  // namespace sstferry

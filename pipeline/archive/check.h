@@ -1,0 +1,75 @@
+// Lists the sets of an archive, and checks that everything is there that they
+// name, by a list or by reading it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "pipeline/archive/archive.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+enum class SetState : uint8_t {
+  kWhole = 0,
+  kExpiring = 1,    // a mark names it; it can still be restored
+  kUnfinished = 2,  // it does not count: its push runs, or died
+  kDamaged = 3,     // its record cannot be read, or a file is amiss
+};
+const char* SetStateName(SetState state);  // "whole", "expiring", ...
+
+struct ListedSet {
+  SetName name;
+  SetState state = SetState::kWhole;
+  std::string label;
+  std::string host;
+  std::string database_id;
+  uint64_t sequence = 0;
+  uint64_t families = 0;
+  uint64_t files = 0;
+  uint64_t bytes = 0;
+  // Bytes that this set was the first to upload.
+  uint64_t own_bytes = 0;
+  std::string problem;  // of a damaged one
+};
+
+// Reads the records of all sets, the oldest first. A damaged one is in the
+// list, and no failure.
+[[nodiscard]] rocksdb::Status ListArchive(const Archive& archive,
+                                          std::vector<ListedSet>* sets);
+
+struct CheckOptions {
+  // Reads files whole that hold so many of all bytes, each run others: those
+  // whose turn it is by the store's date. 0: none; 100: all.
+  double read_percent = 0;
+  int lanes = 8;
+  std::function<bool()> cancelled;  // polled between files; may be null
+};
+
+struct CheckSummary {
+  std::vector<ListedSet> sets;
+  uint64_t objects = 0;      // in files/ and parts/
+  uint64_t bytes = 0;
+  uint64_t orphans = 0;      // of these, that no set names
+  uint64_t orphan_bytes = 0;
+  uint64_t foreign = 0;      // objects of other names
+  uint64_t read_files = 0;
+  uint64_t read_bytes = 0;
+  uint64_t newest_seconds = 0;  // time of the newest whole set; 0: there is none
+  uint64_t now_seconds = 0;     // of the store's clock
+  // What is wrong, one sentence an object, at most kMaxProblems.
+  std::vector<std::string> problems;
+};
+inline constexpr size_t kMaxProblems = 100;
+
+//   kCorrupt  a set that counts lacks a file, or bytes are wrong: the message
+//             names the first file, the sets that use it, and the newest set
+//             that is whole; *summary has all
+//   others    the store's
+[[nodiscard]] rocksdb::Status CheckArchive(const Archive& archive,
+                                           const CheckOptions& options,
+                                           CheckSummary* summary);
+
+}  // namespace sstferry

@@ -1,0 +1,591 @@
+#include "pipeline/archive/credential_chain.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+#include "format/end_state.h"
+#include "format/printable.h"
+#include "pipeline/archive/credential_text.h"
+#include "pipeline/archive/s3_xml.h"
+#include "pipeline/archive/url.h"
+#include "pipeline/base/descriptor.h"
+#include "pipeline/wire/ssh_process.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+using std::chrono::milliseconds;
+
+constexpr UnixSeconds kRenewBeforeSeconds = 5 * 60;
+// Who did not answer is not asked again for so long, while there are others.
+constexpr UnixSeconds kAskAgainSeconds = 30;
+constexpr milliseconds kCommandLimit{60'000};
+constexpr milliseconds kMachineLimit{1'000};
+constexpr milliseconds kContainerLimit{10'000};
+constexpr size_t kMaxTokenFileBytes = 64u << 10;
+
+Status None(const std::string& what) {
+  return MakeStatus(EndState::kDenied, "credentials: " + what);
+}
+
+// Reads a file that this account's owner set up. It may be a link, as mounted
+// secrets are.
+Status ReadSmallFile(const std::string& path, size_t max_bytes,
+                     std::string* bytes) {
+  bytes->clear();
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat info = {};
+  if (!file.is_open() || fstat(file.get(), &info) != 0) {
+    return MakeStatus(EndState::kRefused,
+                      path + ": " + std::strerror(errno));
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return MakeStatus(EndState::kRefused,
+                      path + ": expected a file, found something else");
+  }
+  bytes->resize(max_bytes + 1);
+  size_t at = 0;
+  while (at < bytes->size()) {
+    const ssize_t n = read(file.get(), bytes->data() + at, bytes->size() - at);
+    if (n < 0 && errno == EINTR) {
+      continue;
+    }
+    if (n < 0) {
+      return MakeStatus(EndState::kRefused, path + ": " + std::strerror(errno));
+    }
+    if (n == 0) {
+      break;
+    }
+    at += static_cast<size_t>(n);
+  }
+  bytes->resize(at);
+  return at <= max_bytes
+             ? Status::OK()
+             : MakeStatus(EndState::kRefused,
+                          path + ": expected at most " +
+                              std::to_string(max_bytes) + " bytes, found more");
+}
+
+// A token or a name in a header or a path: printable, without spaces.
+bool IsClean(const std::string& text, size_t max_bytes) {
+  return !text.empty() && text.size() <= max_bytes &&
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return c > 0x20 && c < 0x7f; });
+}
+
+std::string WithoutLineEnd(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) {
+    text.pop_back();
+  }
+  return text;
+}
+
+Status Fetch(HttpClient* client, const std::string& url,
+             const std::string& method,
+             const std::map<std::string, std::string>& headers,
+             Clock::time_point until, std::string* body) {
+  Url parts;
+  RETURN_IF_ERROR(ParseUrl(url, &parts));
+  HttpRequest request;
+  request.method = method;
+  request.host = parts.host_port();
+  request.path = parts.path.empty() ? "/" : parts.path;
+  request.headers = headers;
+  const SliceSource nothing("");
+  HttpAnswer answer;
+  const HttpResult result = client->Perform(
+      {.scheme = parts.scheme,
+       .request = &request,
+       .body = method == "PUT" ? &nothing : nullptr,
+       .streams = nullptr,
+       .sink = nullptr,
+       .max_body_bytes = kMaxCredentialTextBytes,
+       .until = until},
+      &answer);
+  const std::string place = parts.scheme + "://" + request.host;
+  if (result.end == HttpEnd::kCancelled) {
+    return MakeStatus(EndState::kCancelled, place + ": cancelled");
+  }
+  if (result.end != HttpEnd::kAnswered) {
+    return MakeStatus(EndState::kDeadPeer, place + ": " + result.what);
+  }
+  if (answer.status != 200) {
+    return MakeStatus(answer.status >= 500 || answer.status == 429
+                          ? EndState::kDeadPeer
+                          : EndState::kRefused,
+                      place + ": expected status 200, found " +
+                          std::to_string(answer.status));
+  }
+  *body = std::move(answer.body);
+  return Status::OK();
+}
+
+// Only these may get the token that a container has for its endpoint.
+bool MayBeContainerEndpoint(const Url& url) {
+  static const char* const kHosts[] = {"169.254.170.2", "169.254.170.23",
+                                       "[fd00:ec2::23]", "127.0.0.1", "[::1]",
+                                       "localhost"};
+  return url.scheme == "https" ||
+         std::any_of(std::begin(kHosts), std::end(kHosts),
+                     [&](const char* host) { return url.host == host; });
+}
+
+}  // namespace
+
+Status RunForOutput(const std::string& command, size_t max_bytes,
+                    milliseconds limit, std::string* output) {
+  output->clear();
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    return MakeStatus(EndState::kInternal,
+                      std::string("pipe: ") + std::strerror(errno));
+  }
+  const Descriptor out(ends[0]);
+  pid_t pid = 0;
+  int started = 0;
+  {
+    const Descriptor in(ends[1]);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, in.get(), 1);
+    posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    sigset_t none;
+    sigemptyset(&none);
+    sigset_t defaults;
+    sigfillset(&defaults);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &defaults);
+    // A group of its own: what it starts is ended with it.
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP |
+                                              POSIX_SPAWN_SETSIGMASK |
+                                              POSIX_SPAWN_SETSIGDEF);
+    std::string text = command;
+    char shell[] = "/bin/sh";
+    char option[] = "-c";
+    char* const words[] = {shell, option, text.data(), nullptr};
+    started = posix_spawn(&pid, shell, &actions, &attributes, words, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+  }
+  if (started != 0) {
+    return MakeStatus(EndState::kInternal,
+                      std::string("/bin/sh: ") + std::strerror(started));
+  }
+  const Clock::time_point until = Clock::now() + limit;
+  bool is_late = false;
+  char buffer[4096];
+  while (output->size() <= max_bytes) {
+    const auto left =
+        std::chrono::ceil<milliseconds>(until - Clock::now()).count();
+    pollfd waiting = {out.get(), POLLIN, 0};
+    const int ready =
+        left <= 0 ? 0 : poll(&waiting, 1, static_cast<int>(left));
+    if (ready < 0 && errno == EINTR) {
+      continue;
+    }
+    if (ready <= 0) {
+      is_late = true;
+      break;
+    }
+    const ssize_t n = read(out.get(), buffer, sizeof(buffer));
+    if (n < 0 && errno == EINTR) {
+      continue;
+    }
+    if (n <= 0) {
+      break;
+    }
+    output->append(buffer, static_cast<size_t>(n));
+  }
+  const bool is_large = output->size() > max_bytes;
+  if (is_late || is_large) {
+    kill(-pid, SIGKILL);
+  }
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (is_late) {
+    return MakeStatus(EndState::kRefused, "the command did not end within " +
+                                              std::to_string(limit.count()) +
+                                              " ms");
+  }
+  if (is_large) {
+    return MakeStatus(EndState::kRefused, "the command wrote more than " +
+                                              std::to_string(max_bytes) +
+                                              " bytes");
+  }
+  return status == 0 ? Status::OK()
+                     : MakeStatus(EndState::kRefused,
+                                  "the command " + DescribeExit(status));
+}
+
+CredentialChain::CredentialChain(const StoreOptions& options,
+                                 CredentialWorld world)
+    : options_(options),
+      world_(std::move(world)),
+      outside_({.proxy = options.proxy,
+                .ca_file = options.ca_file,
+                .connect = options.timeouts.connect,
+                .idle = kContainerLimit}),
+      container_({.proxy = "",
+                  .no_proxy = true,
+                  .ca_file = "",
+                  .connect = kContainerLimit,
+                  .idle = kContainerLimit}),
+      machine_({.proxy = "",
+                .no_proxy = true,
+                .ca_file = "",
+                .connect = kMachineLimit,
+                .idle = kMachineLimit}) {
+  if (!world_.variable) {
+    world_.variable = [](const std::string& name) {
+      const char* value = std::getenv(name.c_str());
+      return value == nullptr ? std::optional<std::string>()
+                              : std::optional<std::string>(value);
+    };
+  }
+  if (!world_.now) {
+    world_.now = [] { return static_cast<UnixSeconds>(std::time(nullptr)); };
+  }
+}
+
+void CredentialChain::Cancel() {
+  outside_.Cancel();
+  container_.Cancel();
+  machine_.Cancel();
+}
+
+Status CredentialChain::Get(Credentials* credentials) {
+  std::lock_guard<std::mutex> lock(mu_);
+  const UnixSeconds now = world_.now();
+  if (!current_.has_value() || (renew_at_ != 0 && now >= renew_at_)) {
+    Credentials fresh;
+    const Status asked = Ask(&fresh);
+    if (asked.ok()) {
+      current_ = fresh;
+      const UnixSeconds life = fresh.expires - now;
+      renew_at_ = fresh.expires == 0
+                      ? 0
+                      : now + std::max(life / 2, life - kRenewBeforeSeconds);
+      if (fresh.expires != 0 && life <= 0) {
+        current_.reset();
+        return MakeStatus(EndState::kRefused,
+                          "credentials: those that were given ended " +
+                              std::to_string(-life) + " s ago");
+      }
+    } else if (!current_.has_value() || current_->expires <= now) {
+      return asked;
+    } else {
+      renew_at_ = now + kAskAgainSeconds;
+    }
+  }
+  *credentials = *current_;
+  return Status::OK();
+}
+
+void CredentialChain::Renew(const Credentials& refused) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (current_.has_value() &&
+      current_->session_token == refused.session_token &&
+      current_->access_key_id == refused.access_key_id) {
+    current_.reset();
+  }
+}
+
+std::string CredentialChain::Variable(const char* name) const {
+  return world_.variable(name).value_or("");
+}
+
+std::string CredentialChain::HomeFile(const char* variable,
+                                      const char* name) const {
+  const std::string path = Variable(variable);
+  if (!path.empty()) {
+    return path;
+  }
+  const std::string home = Variable("HOME");
+  return home.empty() ? "" : home + "/.aws/" + name;
+}
+
+std::optional<std::map<std::string, std::string>> CredentialChain::Profile(
+    const std::string& name) const {
+  std::optional<std::map<std::string, std::string>> settings;
+  // What stands in the credentials file counts more.
+  for (const std::string& path :
+       {HomeFile("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
+        HomeFile("AWS_CONFIG_FILE", "config")}) {
+    std::string text;
+    if (path.empty() ||
+        !ReadSmallFile(path, kMaxProfileFileBytes, &text).ok()) {
+      continue;
+    }
+    const ProfileFile file = ParseProfileFile(text);
+    const auto found = file.find(name);
+    if (found != file.end()) {
+      if (!settings.has_value()) {
+        settings.emplace();
+      }
+      settings->insert(found->second.begin(), found->second.end());
+    }
+  }
+  return settings;
+}
+
+std::string CredentialChain::Region() const {
+  for (const char* variable : {"AWS_REGION", "AWS_DEFAULT_REGION"}) {
+    const std::string region = Variable(variable);
+    if (!region.empty()) {
+      return region;
+    }
+  }
+  std::string name = options_.profile.empty() ? Variable("AWS_PROFILE")
+                                              : options_.profile;
+  const auto settings = Profile(name.empty() ? "default" : name);
+  if (!settings.has_value()) {
+    return "";
+  }
+  const auto found = settings->find("region");
+  return found == settings->end() ? "" : found->second;
+}
+
+Status CredentialChain::Ask(Credentials* credentials) {
+  bool found = false;
+  if (!options_.credentials_command.empty()) {
+    return OfCommand(options_.credentials_command, credentials);
+  }
+  if (!options_.profile.empty()) {
+    return OfProfile(options_.profile, true, &found, credentials);
+  }
+  credentials->access_key_id = Variable("AWS_ACCESS_KEY_ID");
+  if (!credentials->access_key_id.empty()) {
+    credentials->secret_access_key = Variable("AWS_SECRET_ACCESS_KEY");
+    credentials->session_token = Variable("AWS_SESSION_TOKEN");
+    return FinishCredentials("", credentials);
+  }
+  const std::string profile = Variable("AWS_PROFILE");
+  RETURN_IF_ERROR(OfProfile(profile.empty() ? "default" : profile,
+                            !profile.empty(), &found, credentials));
+  if (found) {
+    return Status::OK();
+  }
+  const std::string token_file = Variable("AWS_WEB_IDENTITY_TOKEN_FILE");
+  const std::string role = Variable("AWS_ROLE_ARN");
+  if (!token_file.empty() && !role.empty()) {
+    return OfWebIdentity(token_file, role, Variable("AWS_ROLE_SESSION_NAME"),
+                         credentials);
+  }
+  const std::string relative =
+      Variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+  const std::string full = Variable("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+  if (!relative.empty() || !full.empty()) {
+    return OfContainer(
+        relative.empty() ? full : "http://169.254.170.2" + relative,
+        credentials);
+  }
+  if (Variable("AWS_EC2_METADATA_DISABLED") != "true") {
+    const Status asked = OfMachine(credentials);
+    if (asked.ok() || EndStateOf(asked) == EndState::kCancelled) {
+      return asked;
+    }
+  }
+  return None(
+      "expected AWS_ACCESS_KEY_ID, a profile, a web identity, a container's or "
+      "a machine's role, found none");
+}
+
+Status CredentialChain::OfProfile(const std::string& name, bool must_exist,
+                                  bool* found, Credentials* credentials) {
+  *found = false;
+  const auto settings = Profile(name);
+  if (!settings.has_value()) {
+    return must_exist ? None("expected a profile '" + Printable(name) +
+                             "' in the profile files, found none")
+                      : Status::OK();
+  }
+  const auto get = [&](const char* key) {
+    const auto at = settings->find(key);
+    return at == settings->end() ? std::string() : at->second;
+  };
+  *found = true;
+  if (!get("aws_access_key_id").empty()) {
+    *credentials = {get("aws_access_key_id"), get("aws_secret_access_key"),
+                    get("aws_session_token"), 0};
+    return FinishCredentials("", credentials);
+  }
+  if (!get("credential_process").empty()) {
+    return OfCommand(get("credential_process"), credentials);
+  }
+  if (!get("web_identity_token_file").empty() && !get("role_arn").empty()) {
+    return OfWebIdentity(get("web_identity_token_file"), get("role_arn"),
+                         get("role_session_name"), credentials);
+  }
+  for (const char* key : {"sso_session", "sso_start_url", "role_arn",
+                          "credential_source", "login_session"}) {
+    if (!get(key).empty()) {
+      return MakeStatus(
+          EndState::kRefused,
+          "credentials: profile '" + Printable(name) + "' uses " + key +
+              ", which sstferry does not do itself; next: "
+              "--credentials-command 'aws configure export-credentials "
+              "--profile NAME'");
+    }
+  }
+  *found = false;  // a region, perhaps
+  return must_exist ? None("expected credentials in profile '" +
+                           Printable(name) + "', found none")
+                    : Status::OK();
+}
+
+Status CredentialChain::OfCommand(const std::string& command,
+                                  Credentials* credentials) {
+  std::string json;
+  RETURN_IF_ERROR(WithContext(
+      RunForOutput(command, kMaxCredentialTextBytes, kCommandLimit, &json),
+      EndState::kRefused, "credentials"));
+  return ParseCredentialJson(json, credentials);
+}
+
+Status CredentialChain::OfWebIdentity(const std::string& token_file,
+                                      const std::string& role,
+                                      const std::string& session,
+                                      Credentials* credentials) {
+  std::string token;
+  RETURN_IF_ERROR(ReadSmallFile(token_file, kMaxTokenFileBytes, &token));
+  token = WithoutLineEnd(token);
+  if (!IsClean(token, kMaxTokenFileBytes) || !IsClean(role, 2048)) {
+    return MakeStatus(EndState::kRefused,
+                      "credentials: a web identity's token or role that is "
+                      "empty, too long or not printable");
+  }
+  std::string endpoint = Variable("AWS_ENDPOINT_URL_STS");
+  if (endpoint.empty()) {
+    const std::string region =
+        options_.region.empty() ? Region() : options_.region;
+    endpoint = region.empty() ? "https://sts.amazonaws.com"
+                              : "https://sts." + region + ".amazonaws.com";
+  }
+  Url url;
+  RETURN_IF_ERROR(ParseUrl(endpoint, &url));
+  // In the body: a query would stand in the logs of proxies.
+  const std::string form = EncodeQuery(
+      {{"Action", "AssumeRoleWithWebIdentity"},
+       {"RoleArn", role},
+       {"RoleSessionName", session.empty() ? "sstferry" : session},
+       {"Version", "2011-06-15"},
+       {"WebIdentityToken", token}});
+  const SliceSource body(form);
+  HttpRequest request;
+  request.method = "POST";
+  request.host = url.host_port();
+  request.path = url.path.empty() ? "/" : url.path;
+  request.headers["content-type"] = "application/x-www-form-urlencoded";
+  HttpAnswer answer;
+  const HttpResult result = outside_.Perform(
+      {.scheme = url.scheme,
+       .request = &request,
+       .body = &body,
+       .streams = nullptr,
+       .sink = nullptr,
+       .max_body_bytes = kMaxCredentialTextBytes,
+       .until = std::min(options_.until, Clock::now() + 3 * kContainerLimit)},
+      &answer);
+  const std::string place = "credentials: " + url.scheme + "://" + request.host;
+  if (result.end == HttpEnd::kCancelled) {
+    return MakeStatus(EndState::kCancelled, place + ": cancelled");
+  }
+  if (result.end != HttpEnd::kAnswered) {
+    return MakeStatus(EndState::kDeadPeer, place + ": " + result.what);
+  }
+  if (answer.status != 200) {
+    S3Error error;
+    static_cast<void>(ParseS3Error(answer.body, &error));
+    return MakeStatus(
+        answer.status >= 500 ? EndState::kDeadPeer : EndState::kDenied,
+        place + ": status " + std::to_string(answer.status) + " " + error.code);
+  }
+  return WithContext(ParseAssumedRole(answer.body, credentials),
+                     EndState::kRefused, place);
+}
+
+Status CredentialChain::OfContainer(const std::string& text,
+                                    Credentials* credentials) {
+  Url url;
+  RETURN_IF_ERROR(ParseUrl(text, &url));
+  if (!MayBeContainerEndpoint(url)) {
+    return MakeStatus(EndState::kRefused,
+                      "credentials: expected https or an address of this "
+                      "machine for the container's endpoint, found " +
+                          Printable(url.scheme + "://" + url.host));
+  }
+  std::map<std::string, std::string> headers;
+  std::string token = Variable("AWS_CONTAINER_AUTHORIZATION_TOKEN");
+  const std::string token_file =
+      Variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+  if (!token_file.empty()) {
+    RETURN_IF_ERROR(ReadSmallFile(token_file, kMaxTokenFileBytes, &token));
+  }
+  token = WithoutLineEnd(token);
+  if (!token.empty()) {
+    // "Basic ..." has a space.
+    if (token.find_first_of("\r\n") != std::string::npos) {
+      return MakeStatus(EndState::kRefused,
+                        "credentials: a container's token of several lines");
+    }
+    headers["authorization"] = token;
+  }
+  std::string json;
+  RETURN_IF_ERROR(WithContext(
+      Fetch(&container_, text, "GET", headers,
+            Clock::now() + kContainerLimit, &json),
+      EndState::kDeadPeer, "credentials"));
+  return ParseCredentialJson(json, credentials);
+}
+
+Status CredentialChain::OfMachine(Credentials* credentials) {
+  std::string endpoint = Variable("AWS_EC2_METADATA_SERVICE_ENDPOINT");
+  if (endpoint.empty()) {
+    endpoint = "http://169.254.169.254";
+  }
+  while (endpoint.back() == '/' && endpoint.size() > 1) {
+    endpoint.pop_back();
+  }
+  const Clock::time_point until = Clock::now() + kMachineLimit;
+  std::string token;
+  RETURN_IF_ERROR(Fetch(&machine_, endpoint + "/latest/api/token", "PUT",
+                        {{"x-aws-ec2-metadata-token-ttl-seconds", "21600"}},
+                        until, &token));
+  token = WithoutLineEnd(token);
+  if (!IsClean(token, 4096)) {
+    return None("the machine's metadata service gave no token");
+  }
+  const std::map<std::string, std::string> headers = {
+      {"x-aws-ec2-metadata-token", token}};
+  const std::string roles =
+      endpoint + "/latest/meta-data/iam/security-credentials/";
+  std::string role;
+  RETURN_IF_ERROR(Fetch(&machine_, roles, "GET", headers, until, &role));
+  role = role.substr(0, role.find('\n'));
+  if (!IsClean(role, 256) || PercentEncode(role) != role) {
+    return None("the machine's metadata service named no role");
+  }
+  std::string json;
+  RETURN_IF_ERROR(
+      Fetch(&machine_, roles + role, "GET", headers, until, &json));
+  return ParseCredentialJson(json, credentials);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,1072 @@
+#include "pipeline/archive/directory_store.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <optional>
+#include <queue>
+#include <tuple>
+
+#include "format/end_state.h"
+#include "format/printable.h"
+#include "pipeline/base/descriptor.h"
+#include "pipeline/base/random_id.h"
+#include "pipeline/base/stop_signal.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+using std::chrono::milliseconds;
+
+// No key begins with a dot, so no list shows it. Uploads lie in it, one
+// directory for each: "key", "data", and "part-N-BYTES" for each part.
+constexpr char kPrivate[] = ".sstferry";
+constexpr char kKeyFile[] = "key";
+constexpr char kDataFile[] = "data";
+constexpr size_t kFilePieceBytes = 1u << 20;
+constexpr milliseconds kBetweenLocks{20};
+// A directory that becomes empty is removed, which may meet a put into it.
+constexpr int kMaxPutTries = 20;
+constexpr size_t kUploadIdBytes = 32;
+constexpr int kReadFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+constexpr int kDirectoryFlags =
+    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_DIRECTORY;
+
+StoreCode CodeOfErrno(int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+      return StoreCode::kAbsent;
+    case EEXIST:
+      return StoreCode::kExists;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return StoreCode::kDenied;
+    case ENOSPC:
+    case EDQUOT:
+      return StoreCode::kNoSpace;
+    case ESTALE:
+    case ETIMEDOUT:
+      return StoreCode::kUnreachable;
+    default:
+      return StoreCode::kInternal;
+  }
+}
+
+StoreResult FromErrno(const std::string& what, int error) {
+  return StoreError(CodeOfErrno(error), what + ": " + std::strerror(error));
+}
+
+// The directories of a key, and the name in the last one.
+std::vector<std::string> Split(const std::string& key) {
+  std::vector<std::string> parts;
+  size_t at = 0;
+  while (true) {
+    const size_t slash = key.find('/', at);
+    parts.push_back(key.substr(at, slash - at));
+    if (slash == std::string::npos) {
+      return parts;
+    }
+    at = slash + 1;
+  }
+}
+
+bool SyncOpen(int fd) {
+  while (fsync(fd) != 0) {
+    // Some file systems have nothing to sync in a directory.
+    if (errno != EINTR) {
+      return errno == EINVAL;
+    }
+  }
+  return true;
+}
+
+int RetryingFlock(int fd, int operation) {
+  int result;
+  do {
+    result = flock(fd, operation);
+  } while (result != 0 && errno == EINTR);
+  return result;
+}
+
+ObjectVersion VersionOfFile(const struct stat& info) {
+  return std::to_string(info.st_ino) + "-" +
+         std::to_string(info.st_mtim.tv_sec) + "." +
+         std::to_string(info.st_mtim.tv_nsec) + "-" +
+         std::to_string(info.st_size);
+}
+
+ObjectInfo InfoOfFile(const std::string& key, const struct stat& info) {
+  return {key, static_cast<uint64_t>(info.st_size), VersionOfFile(info),
+          info.st_mtim.tv_sec};
+}
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const { closedir(directory); }
+};
+using DirectoryStream = std::unique_ptr<DIR, CloseDirectory>;
+
+// Opens a stream of the names in an open directory.
+DirectoryStream Names(const Descriptor& directory) {
+  const int fd = openat(directory.get(), ".", kDirectoryFlags);
+  DIR* stream = fd < 0 ? nullptr : fdopendir(fd);
+  if (stream == nullptr && fd >= 0) {
+    close(fd);
+  }
+  return DirectoryStream(stream);
+}
+
+// The entries of a directory, smallest first in the order of whole keys, where
+// a directory counts as its name and a slash; at most so many of those that
+// `wanted` accepts.
+struct Entry {
+  std::string name;
+  bool is_directory = false;
+  bool is_file = false;
+  struct stat info = {};
+  std::string order() const { return is_directory ? name + "/" : name; }
+};
+bool operator<(const Entry& a, const Entry& b) { return a.order() < b.order(); }
+
+class DirectoryLock : public StoreLock {
+ public:
+  explicit DirectoryLock(Descriptor file) : file_(std::move(file)) {}
+  ~DirectoryLock() override = default;  // closing it frees the lock
+
+ private:
+  Descriptor file_;
+};
+
+class DirectoryStore : public ObjectStore {
+ public:
+  DirectoryStore(const StoreOptions& options, Descriptor root, mode_t mode)
+      : options_(options),
+        place_(options.where.directory),
+        root_(std::move(root)),
+        directory_mode_(mode & 07777),
+        file_mode_(mode & 0666) {}
+
+  void Cancel() override { stop_.Stop(); }
+  const std::string& place() const override { return place_; }
+  StoreResult Now(UnixSeconds* now) override;
+  UnixSeconds SigningTime() const override {
+    return static_cast<UnixSeconds>(std::time(nullptr));
+  }
+  StoreResult Put(const PutRequest& request) override;
+  StoreResult Get(const GetRequest& request, const ObjectSink& sink,
+                  ObjectInfo* info) override;
+  StoreResult Head(const std::string& key, ObjectInfo* info) override;
+  StoreResult List(const std::string& prefix, const std::string& after,
+                   ListPage* page) override;
+  StoreResult Delete(const std::vector<std::string>& keys) override;
+  StoreResult BeginUpload(const std::string& key,
+                          std::string* upload_id) override;
+  StoreResult PutPart(const PartPlace& place, const ByteSource& bytes,
+                      const Sha256Digest& sha256, UploadedPart* part) override;
+  StoreResult ListParts(const std::string& key, const std::string& upload_id,
+                        std::vector<UploadedPart>* parts) override;
+  StoreResult CompleteUpload(const std::string& key,
+                             const std::string& upload_id,
+                             const std::vector<UploadedPart>& parts,
+                             bool if_absent) override;
+  StoreResult AbortUpload(const std::string& key,
+                          const std::string& upload_id) override;
+  StoreResult ListUploads(const std::string& prefix,
+                          std::vector<UploadInfo>* uploads) override;
+  bool has_locks() const override { return true; }
+  StoreResult Lock(const std::string& key, bool exclusive,
+                   std::unique_ptr<StoreLock>* lock) override;
+
+ private:
+  StoreResult Begin(const std::string& key) const;
+  // Opens the directory of a key; `make`: and makes what is missing of it.
+  StoreResult OpenParent(const std::string& key, bool make,
+                         Descriptor* directory, std::string* name) const;
+  StoreResult MakeDirectory(const Descriptor& parent, const std::string& name,
+                            const std::string& what) const;
+  // Opens .sstferry/, or an upload in it.
+  StoreResult OpenPrivate(bool make, Descriptor* directory) const;
+  StoreResult OpenUpload(const std::string& key, const std::string& upload_id,
+                         Descriptor* upload) const;
+  StoreResult OpenFile(const std::string& key, Descriptor* file,
+                       struct stat* info) const;
+  // Writes bytes at `offset`, compares them with their digest, and syncs.
+  StoreResult Write(const std::string& what, const Descriptor& file,
+                    uint64_t offset, const ByteSource& bytes,
+                    const Sha256Digest& sha256) const;
+  // Gives a synced file its key. `link` makes another name of it.
+  StoreResult Publish(
+      const std::string& key, bool if_absent, const struct stat& info,
+      const std::function<int(int directory, const char* name)>& link) const;
+  StoreResult ReadUploadKey(const Descriptor& upload, std::string* key) const;
+  void RemoveUpload(const std::string& upload_id) const;
+  void RemoveEmptyParents(const std::string& key) const;
+  StoreResult Walk(const Descriptor& directory, const std::string& path,
+                   const std::string& prefix, const std::string& after,
+                   ListPage* page) const;
+  StoreResult PartsOf(const Descriptor& upload,
+                      std::vector<UploadedPart>* parts) const;
+
+  const StoreOptions options_;
+  const std::string place_;
+  const Descriptor root_;
+  const mode_t directory_mode_;
+  const mode_t file_mode_;
+  mutable StopSignal stop_;
+};
+
+StoreResult DirectoryStore::Begin(const std::string& key) const {
+  if (stop_.stopped()) {
+    return StoreError(StoreCode::kCancelled, place_ + ": cancelled");
+  }
+  if (Clock::now() >= options_.until) {
+    return {StoreCode::kUnreachable,
+            MakeStatus(EndState::kDeadline,
+                       Describe(key) + ": not done in the time allowed")};
+  }
+  return IsStoreKey(key) ? StoreResult{}
+                         : StoreError(StoreCode::kInternal,
+                                      "no key of a store: " + Printable(key));
+}
+
+StoreResult DirectoryStore::MakeDirectory(const Descriptor& parent,
+                                          const std::string& name,
+                                          const std::string& what) const {
+  if (mkdirat(parent.get(), name.c_str(), 0700) != 0) {
+    return errno == EEXIST ? StoreResult{} : FromErrno(what, errno);
+  }
+  const Descriptor made(openat(parent.get(), name.c_str(), kDirectoryFlags));
+  if (!made.is_open() || fchmod(made.get(), directory_mode_) != 0 ||
+      !SyncOpen(made.get()) || !SyncOpen(parent.get())) {
+    return FromErrno(what, errno);
+  }
+  return {};
+}
+
+StoreResult DirectoryStore::OpenParent(const std::string& key, bool make,
+                                       Descriptor* directory,
+                                       std::string* name) const {
+  const std::vector<std::string> parts = Split(key);
+  *name = parts.back();
+  Descriptor at(openat(root_.get(), ".", kDirectoryFlags));
+  for (size_t i = 0; i + 1 < parts.size() && at.is_open(); ++i) {
+    Descriptor next(openat(at.get(), parts[i].c_str(), kDirectoryFlags));
+    if (!next.is_open() && errno == ENOENT && make) {
+      if (StoreResult made = MakeDirectory(at, parts[i], Describe(key));
+          !made.ok()) {
+        return made;
+      }
+      next = Descriptor(openat(at.get(), parts[i].c_str(), kDirectoryFlags));
+    }
+    // Whoever made the directory may have died before its name was durable.
+    if (next.is_open() && make && !SyncOpen(at.get())) {
+      return FromErrno(Describe(key), errno);
+    }
+    at = std::move(next);
+  }
+  if (!at.is_open()) {
+    return FromErrno(Describe(key), errno);
+  }
+  *directory = std::move(at);
+  return {};
+}
+
+StoreResult DirectoryStore::OpenPrivate(bool make,
+                                        Descriptor* directory) const {
+  const std::string what = Describe(kPrivate);
+  if (make) {
+    if (StoreResult made = MakeDirectory(root_, kPrivate, what); !made.ok()) {
+      return made;
+    }
+  }
+  *directory = Descriptor(openat(root_.get(), kPrivate, kDirectoryFlags));
+  return directory->is_open() ? StoreResult{} : FromErrno(what, errno);
+}
+
+StoreResult DirectoryStore::OpenFile(const std::string& key, Descriptor* file,
+                                     struct stat* info) const {
+  Descriptor directory;
+  std::string name;
+  if (StoreResult opened = OpenParent(key, false, &directory, &name);
+      !opened.ok()) {
+    return opened;
+  }
+  *file = Descriptor(openat(directory.get(), name.c_str(), kReadFlags));
+  if (!file->is_open() || fstat(file->get(), info) != 0) {
+    return FromErrno(Describe(key), errno);
+  }
+  return S_ISREG(info->st_mode)
+             ? StoreResult{}
+             : StoreError(StoreCode::kAbsent,
+                          Describe(key) +
+                              ": expected a file, found something else");
+}
+
+StoreResult DirectoryStore::Now(UnixSeconds* now) {
+  if (StoreResult begun = Begin("time"); !begun.ok()) {
+    return begun;
+  }
+  // The time that the file system, or the NFS server, gives to a write.
+  Descriptor directory;
+  if (StoreResult opened = OpenPrivate(true, &directory); !opened.ok()) {
+    return opened;
+  }
+  const std::string name = "time-" + ToHex(RandomId());
+  const Descriptor file(openat(directory.get(), name.c_str(),
+                               O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC |
+                                   O_NOFOLLOW,
+                               0600));
+  if (!file.is_open()) {
+    return FromErrno(Describe(kPrivate), errno);
+  }
+  struct stat info = {};
+  const bool worked = write(file.get(), "t", 1) == 1 && SyncOpen(file.get()) &&
+                      fstat(file.get(), &info) == 0;
+  const int error = errno;
+  unlinkat(directory.get(), name.c_str(), 0);
+  if (!worked) {
+    return FromErrno(Describe(kPrivate), error);
+  }
+  *now = info.st_mtim.tv_sec;
+  return {};
+}
+
+StoreResult DirectoryStore::Write(const std::string& what,
+                                  const Descriptor& file, uint64_t offset,
+                                  const ByteSource& bytes,
+                                  const Sha256Digest& sha256) const {
+  Sha256 digest;
+  std::string scratch;
+  for (uint64_t at = 0; at < bytes.size();) {
+    if (stop_.stopped()) {
+      return StoreError(StoreCode::kCancelled, what + ": cancelled");
+    }
+    Slice piece;
+    const Status read =
+        bytes.Read(at, std::min<uint64_t>(kFilePieceBytes, bytes.size() - at),
+                   &scratch, &piece);
+    if (!read.ok()) {
+      return {StoreCode::kCaller, read};
+    }
+    digest.Update(piece);
+    while (!piece.empty()) {
+      const ssize_t n = pwrite(file.get(), piece.data(), piece.size(),
+                               static_cast<off_t>(offset + at));
+      if (n < 0 && errno == EINTR) {
+        continue;
+      }
+      if (n <= 0) {
+        return FromErrno(what, errno);
+      }
+      at += static_cast<uint64_t>(n);
+      piece.remove_prefix(static_cast<size_t>(n));
+    }
+  }
+  if (digest.Finish() != sha256) {
+    return StoreError(StoreCode::kDamaged,
+                      what + ": expected SHA-256 " + ToHex(sha256) +
+                          ", found other bytes");
+  }
+  return SyncOpen(file.get()) ? StoreResult{} : FromErrno(what, errno);
+}
+
+StoreResult DirectoryStore::Publish(
+    const std::string& key, bool if_absent, const struct stat& info,
+    const std::function<int(int directory, const char* name)>& link) const {
+  const std::string what = Describe(key);
+  for (int i = 0; i < kMaxPutTries; ++i) {
+    Descriptor directory;
+    std::string name;
+    if (StoreResult opened = OpenParent(key, true, &directory, &name);
+        !opened.ok()) {
+      return opened;
+    }
+    bool is_there = link(directory.get(), name.c_str()) == 0;
+    int error = is_there ? 0 : errno;
+    if (error == EEXIST) {
+      // An NFS server may have done it, and its answer was lost.
+      struct stat found = {};
+      is_there = fstatat(directory.get(), name.c_str(), &found,
+                         AT_SYMLINK_NOFOLLOW) == 0 &&
+                 found.st_ino == info.st_ino && found.st_dev == info.st_dev;
+    }
+    if (!is_there && error == EEXIST && !if_absent) {
+      // A new name, then the rename that puts it in the old one's place.
+      Descriptor spare;
+      if (StoreResult opened = OpenPrivate(true, &spare); !opened.ok()) {
+        return opened;
+      }
+      const std::string other = "new-" + ToHex(RandomId());
+      is_there = link(spare.get(), other.c_str()) == 0 &&
+                 renameat(spare.get(), other.c_str(), directory.get(),
+                          name.c_str()) == 0;
+      error = is_there ? 0 : errno;
+      if (!is_there) {
+        unlinkat(spare.get(), other.c_str(), 0);
+      }
+    }
+    if (is_there) {
+      return SyncOpen(directory.get()) ? StoreResult{}
+                                       : FromErrno(what, errno);
+    }
+    if (error != ENOENT) {
+      return FromErrno(what, error);
+    }
+    // The directory was removed in between, because it was empty.
+  }
+  return StoreError(StoreCode::kInternal,
+                    what + ": its directory is removed again and again");
+}
+
+StoreResult DirectoryStore::Put(const PutRequest& request) {
+  if (StoreResult begun = Begin(request.key); !begun.ok()) {
+    return begun;
+  }
+  const std::string what = Describe(request.key);
+  const Descriptor file(
+      openat(root_.get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+  if (!file.is_open()) {
+    if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT &&
+        errno != EINVAL) {
+      return FromErrno(what, errno);
+    }
+    // NFS has no files without a name: an upload of one part.
+    std::string id;
+    UploadedPart part;
+    StoreResult result = BeginUpload(request.key, &id);
+    if (result.ok()) {
+      result = PutPart({request.key, id, 1, 0}, *request.bytes, request.sha256,
+                       &part);
+    }
+    if (result.ok()) {
+      result = CompleteUpload(request.key, id, {part}, request.if_absent);
+    }
+    if (!result.ok() && !id.empty()) {
+      RemoveUpload(id);
+    }
+    return result;
+  }
+  struct stat info = {};
+  if (fchmod(file.get(), file_mode_) != 0 || fstat(file.get(), &info) != 0) {
+    return FromErrno(what, errno);
+  }
+  if (StoreResult written =
+          Write(what, file, 0, *request.bytes, request.sha256);
+      !written.ok()) {
+    return written;
+  }
+  const std::string path = "/proc/self/fd/" + std::to_string(file.get());
+  return Publish(request.key, request.if_absent, info,
+                 [&](int directory, const char* name) {
+                   return linkat(AT_FDCWD, path.c_str(), directory, name,
+                                 AT_SYMLINK_FOLLOW);
+                 });
+}
+
+StoreResult DirectoryStore::Get(const GetRequest& request,
+                                const ObjectSink& sink, ObjectInfo* info) {
+  if (StoreResult begun = Begin(request.key); !begun.ok()) {
+    return begun;
+  }
+  const std::string what = Describe(request.key);
+  Descriptor file;
+  struct stat found = {};
+  if (StoreResult opened = OpenFile(request.key, &file, &found);
+      !opened.ok()) {
+    return opened;
+  }
+  const ObjectInfo object = InfoOfFile(request.key, found);
+  if (!request.version.empty() && request.version != object.version) {
+    return StoreError(StoreCode::kOtherVersion,
+                      what + ": it was replaced since it was looked at");
+  }
+  const uint64_t left =
+      object.bytes - std::min(object.bytes, request.offset);
+  const uint64_t n = request.bytes.value_or(left);
+  if (n > left || (!request.bytes.has_value() && n > request.max_bytes)) {
+    return StoreError(
+        StoreCode::kDamaged,
+        what + ": expected " +
+            (request.bytes.has_value()
+                 ? std::to_string(request.offset + n) + " bytes or more"
+                 : "at most " + std::to_string(request.max_bytes) + " bytes") +
+            ", found " + std::to_string(object.bytes));
+  }
+  if (info != nullptr) {
+    *info = object;
+  }
+  std::string buffer(std::min<uint64_t>(n, kFilePieceBytes), '\0');
+  for (uint64_t at = 0; at < n;) {
+    if (stop_.stopped()) {
+      return StoreError(StoreCode::kCancelled, what + ": cancelled");
+    }
+    const ssize_t got =
+        pread(file.get(), buffer.data(),
+              std::min<uint64_t>(buffer.size(), n - at),
+              static_cast<off_t>(request.offset + at));
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got < 0) {
+      return FromErrno(what, errno);
+    }
+    if (got == 0) {
+      return StoreError(StoreCode::kDamaged, what + ": it was cut short");
+    }
+    const Status taken = sink(Slice(buffer.data(), static_cast<size_t>(got)));
+    if (!taken.ok()) {
+      return {StoreCode::kCaller, taken};
+    }
+    at += static_cast<uint64_t>(got);
+  }
+  return {};
+}
+
+StoreResult DirectoryStore::Head(const std::string& key, ObjectInfo* info) {
+  if (StoreResult begun = Begin(key); !begun.ok()) {
+    return begun;
+  }
+  Descriptor directory;
+  std::string name;
+  struct stat found = {};
+  if (StoreResult opened = OpenParent(key, false, &directory, &name);
+      !opened.ok()) {
+    return opened;
+  }
+  if (fstatat(directory.get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) !=
+      0) {
+    return FromErrno(Describe(key), errno);
+  }
+  if (!S_ISREG(found.st_mode)) {
+    return StoreError(StoreCode::kAbsent,
+                      Describe(key) + ": expected a file, found something else");
+  }
+  *info = InfoOfFile(key, found);
+  return {};
+}
+
+// Goes through the keys in their order: of a directory's names it keeps no more
+// than a page needs.
+StoreResult DirectoryStore::Walk(const Descriptor& directory,
+                                 const std::string& path,
+                                 const std::string& prefix,
+                                 const std::string& after,
+                                 ListPage* page) const {
+  const DirectoryStream names = Names(directory);
+  if (names == nullptr) {
+    // Removed since its name was read.
+    return errno == ENOENT ? StoreResult{}
+                           : FromErrno(place_ + "/" + path, errno);
+  }
+  std::priority_queue<Entry> smallest;
+  errno = 0;
+  while (const dirent* found = readdir(names.get())) {
+    Entry entry;
+    entry.name = found->d_name;
+    const std::string key = path + entry.name;
+    // Whether a key that begins so can be wanted.
+    const size_t n = std::min(key.size(), prefix.size());
+    if (entry.name[0] == '.' || key.compare(0, n, prefix, 0, n) != 0) {
+      continue;
+    }
+    if (fstatat(dirfd(names.get()), found->d_name, &entry.info,
+                AT_SYMLINK_NOFOLLOW) != 0) {
+      errno = 0;
+      continue;  // deleted in between
+    }
+    entry.is_directory = S_ISDIR(entry.info.st_mode);
+    entry.is_file = S_ISREG(entry.info.st_mode);
+    if (entry.is_directory) {
+      // All that is below comes before `after`.
+      const std::string below = key + "/";
+      if (below < after && !after.starts_with(below)) {
+        continue;
+      }
+      if (below.size() <= prefix.size() && !prefix.starts_with(below)) {
+        continue;
+      }
+    } else if (key <= after || !key.starts_with(prefix)) {
+      continue;
+    }
+    smallest.push(std::move(entry));
+    if (smallest.size() > kMaxStorePage + 1) {
+      smallest.pop();
+    }
+    errno = 0;
+  }
+  if (errno != 0) {
+    return FromErrno(place_ + "/" + path, errno);
+  }
+  std::vector<Entry> entries;
+  for (; !smallest.empty(); smallest.pop()) {
+    entries.push_back(smallest.top());
+  }
+  std::reverse(entries.begin(), entries.end());
+  const bool is_cut = entries.size() > kMaxStorePage;
+  for (const Entry& entry : entries) {
+    if (page->more) {
+      return {};
+    }
+    const std::string key = path + entry.name;
+    if (entry.is_directory) {
+      const Descriptor below(
+          openat(directory.get(), entry.name.c_str(), kDirectoryFlags));
+      if (!below.is_open()) {
+        if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP) {
+          continue;
+        }
+        return FromErrno(place_ + "/" + key, errno);
+      }
+      if (key.size() >= kMaxStoreKeyBytes) {
+        page->foreign++;  // nothing of us lies so deep
+        continue;
+      }
+      if (StoreResult walked = Walk(below, key + "/", prefix, after, page);
+          !walked.ok()) {
+        return walked;
+      }
+      continue;
+    }
+    if (page->objects.size() + page->foreign == kMaxStorePage) {
+      page->more = true;
+      return {};
+    }
+    page->next = key;
+    if (entry.is_file && IsStoreKey(key)) {
+      page->objects.push_back(InfoOfFile(key, entry.info));
+    } else {
+      page->foreign++;
+    }
+  }
+  if (is_cut && !page->more) {
+    // The names beyond were not kept: empty directories took their places.
+    page->more = true;
+    page->next = path + entries.back().order();
+  }
+  return {};
+}
+
+StoreResult DirectoryStore::List(const std::string& prefix,
+                                 const std::string& after, ListPage* page) {
+  *page = {};
+  if (StoreResult begun = Begin("list"); !begun.ok()) {
+    return begun;
+  }
+  StoreResult walked = Walk(root_, "", prefix, after, page);
+  if (!page->more) {
+    page->next.clear();
+  }
+  return walked;
+}
+
+void DirectoryStore::RemoveEmptyParents(const std::string& key) const {
+  std::string path = key;
+  for (size_t slash = path.rfind('/'); slash != std::string::npos;
+       slash = path.rfind('/')) {
+    path.resize(slash);
+    Descriptor directory;
+    std::string name;
+    if (!OpenParent(path, false, &directory, &name).ok() ||
+        unlinkat(directory.get(), name.c_str(), AT_REMOVEDIR) != 0) {
+      return;  // not empty, or somebody else was faster
+    }
+  }
+}
+
+StoreResult DirectoryStore::Delete(const std::vector<std::string>& keys) {
+  if (keys.size() > kMaxStorePage) {
+    return StoreError(StoreCode::kInternal,
+                      "delete: more keys than a page has");
+  }
+  for (const std::string& key : keys) {
+    if (StoreResult begun = Begin(key); !begun.ok()) {
+      return begun;
+    }
+    Descriptor directory;
+    std::string name;
+    StoreResult opened = OpenParent(key, false, &directory, &name);
+    if (opened.code == StoreCode::kAbsent) {
+      continue;
+    }
+    if (!opened.ok()) {
+      return opened;
+    }
+    if (unlinkat(directory.get(), name.c_str(), 0) != 0 && errno != ENOENT) {
+      return FromErrno(Describe(key), errno);
+    }
+    if (!SyncOpen(directory.get())) {
+      return FromErrno(Describe(key), errno);
+    }
+    RemoveEmptyParents(key);
+  }
+  return {};
+}
+
+// --- uploads -----------------------------------------------------------------
+
+StoreResult DirectoryStore::BeginUpload(const std::string& key,
+                                        std::string* upload_id) {
+  if (StoreResult begun = Begin(key); !begun.ok()) {
+    return begun;
+  }
+  const std::string what = Describe(key);
+  const std::string id = ToHex(RandomId());
+  Descriptor uploads;
+  if (StoreResult opened = OpenPrivate(true, &uploads); !opened.ok()) {
+    return opened;
+  }
+  if (StoreResult made = MakeDirectory(uploads, id, what); !made.ok()) {
+    return made;
+  }
+  const Descriptor upload(openat(uploads.get(), id.c_str(), kDirectoryFlags));
+  if (!upload.is_open()) {
+    return FromErrno(what, errno);
+  }
+  for (const char* name : {kDataFile, kKeyFile}) {
+    const Descriptor file(openat(upload.get(), name,
+                                 O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC |
+                                     O_NOFOLLOW,
+                                 0600));
+    if (!file.is_open() || fchmod(file.get(), file_mode_) != 0) {
+      return FromErrno(what, errno);
+    }
+    if (name == kKeyFile) {
+      if (StoreResult written =
+              Write(what, file, 0, SliceSource(key), Sha256Of(key));
+          !written.ok()) {
+        return written;
+      }
+    }
+  }
+  if (!SyncOpen(upload.get())) {
+    return FromErrno(what, errno);
+  }
+  *upload_id = id;
+  return {};
+}
+
+StoreResult DirectoryStore::ReadUploadKey(const Descriptor& upload,
+                                          std::string* key) const {
+  const Descriptor file(openat(upload.get(), kKeyFile, kReadFlags));
+  char buffer[kMaxStoreKeyBytes + 1];
+  const ssize_t n =
+      file.is_open() ? read(file.get(), buffer, sizeof(buffer)) : -1;
+  if (n < 0) {
+    return FromErrno(Describe(kPrivate), errno);
+  }
+  key->assign(buffer, static_cast<size_t>(n));
+  return IsStoreKey(*key) ? StoreResult{}
+                          : StoreError(StoreCode::kAbsent,
+                                       Describe(kPrivate) + ": no upload");
+}
+
+StoreResult DirectoryStore::OpenUpload(const std::string& key,
+                                       const std::string& upload_id,
+                                       Descriptor* upload) const {
+  if (StoreResult begun = Begin(key); !begun.ok()) {
+    return begun;
+  }
+  const StoreResult absent = StoreError(
+      StoreCode::kAbsent, Describe(key) + ": no upload " +
+                              Printable(upload_id.substr(0, kUploadIdBytes)));
+  if (upload_id.size() != kUploadIdBytes ||
+      upload_id.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    return absent;
+  }
+  Descriptor uploads;
+  if (StoreResult opened = OpenPrivate(false, &uploads); !opened.ok()) {
+    return opened;
+  }
+  *upload =
+      Descriptor(openat(uploads.get(), upload_id.c_str(), kDirectoryFlags));
+  if (!upload->is_open()) {
+    return errno == ENOENT ? absent : FromErrno(Describe(key), errno);
+  }
+  std::string found;
+  if (StoreResult read = ReadUploadKey(*upload, &found); !read.ok()) {
+    return read;
+  }
+  return found == key ? StoreResult{} : absent;
+}
+
+StoreResult DirectoryStore::PartsOf(const Descriptor& upload,
+                                    std::vector<UploadedPart>* parts) const {
+  parts->clear();
+  const DirectoryStream names = Names(upload);
+  if (names == nullptr) {
+    return FromErrno(Describe(kPrivate), errno);
+  }
+  while (const dirent* found = readdir(names.get())) {
+    unsigned number = 0;
+    unsigned long long bytes = 0;
+    int end = 0;
+    if (std::sscanf(found->d_name, "part-%5u-%19llu%n", &number, &bytes,
+                    &end) == 2 &&
+        found->d_name[end] == '\0' && number >= 1 &&
+        number <= kMaxUploadParts && parts->size() < kMaxUploadParts) {
+      parts->push_back({number, bytes, found->d_name});
+    }
+  }
+  std::sort(parts->begin(), parts->end(),
+            [](const UploadedPart& a, const UploadedPart& b) {
+              return a.number < b.number;
+            });
+  return {};
+}
+
+StoreResult DirectoryStore::PutPart(const PartPlace& place,
+                                    const ByteSource& bytes,
+                                    const Sha256Digest& sha256,
+                                    UploadedPart* part) {
+  Descriptor upload;
+  if (StoreResult opened = OpenUpload(place.key, place.upload_id, &upload);
+      !opened.ok()) {
+    return opened;
+  }
+  const std::string what = Describe(place.key);
+  if (place.number == 0 || place.number > kMaxUploadParts) {
+    return StoreError(StoreCode::kInternal, what + ": no such part number");
+  }
+  const Descriptor file(openat(upload.get(), kDataFile,
+                               O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file.is_open()) {
+    return FromErrno(what, errno);
+  }
+  const std::string name = "part-" + std::to_string(place.number) + "-";
+  // While its bytes are overwritten there is no such part.
+  std::vector<UploadedPart> before;
+  if (StoreResult found = PartsOf(upload, &before); !found.ok()) {
+    return found;
+  }
+  for (const UploadedPart& old : before) {
+    if (old.number == place.number) {
+      unlinkat(upload.get(), old.version.c_str(), 0);
+    }
+  }
+  if (!SyncOpen(upload.get())) {
+    return FromErrno(what, errno);
+  }
+  if (StoreResult written = Write(what, file, place.offset, bytes, sha256);
+      !written.ok()) {
+    return written;
+  }
+  *part = {place.number, bytes.size(), name + std::to_string(bytes.size())};
+  const Descriptor mark(openat(upload.get(), part->version.c_str(),
+                               O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+                               0600));
+  return mark.is_open() && SyncOpen(upload.get()) ? StoreResult{}
+                                                  : FromErrno(what, errno);
+}
+
+StoreResult DirectoryStore::ListParts(const std::string& key,
+                                      const std::string& upload_id,
+                                      std::vector<UploadedPart>* parts) {
+  parts->clear();
+  Descriptor upload;
+  StoreResult opened = OpenUpload(key, upload_id, &upload);
+  return opened.ok() ? PartsOf(upload, parts) : std::move(opened);
+}
+
+StoreResult DirectoryStore::CompleteUpload(
+    const std::string& key, const std::string& upload_id,
+    const std::vector<UploadedPart>& parts, bool if_absent) {
+  Descriptor upload;
+  if (StoreResult opened = OpenUpload(key, upload_id, &upload); !opened.ok()) {
+    return opened;
+  }
+  const std::string what = Describe(key);
+  std::vector<UploadedPart> found;
+  if (StoreResult listed = PartsOf(upload, &found); !listed.ok()) {
+    return listed;
+  }
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    bytes += parts[i].bytes;
+    if (parts[i].number != i + 1 || i >= found.size() ||
+        found[i].version != parts[i].version) {
+      return StoreError(StoreCode::kDamaged,
+                        what + ": part " + std::to_string(i + 1) +
+                            " is not what was uploaded");
+    }
+  }
+  const Descriptor file(openat(upload.get(), kDataFile,
+                               O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  struct stat info = {};
+  // A part that failed may have left bytes behind the last one.
+  if (!file.is_open() || ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 ||
+      !SyncOpen(file.get()) || fstat(file.get(), &info) != 0) {
+    return FromErrno(what, errno);
+  }
+  StoreResult published =
+      Publish(key, if_absent, info, [&](int directory, const char* name) {
+        return linkat(upload.get(), kDataFile, directory, name, 0);
+      });
+  if (published.ok()) {
+    RemoveUpload(upload_id);
+  }
+  return published;
+}
+
+// A failure leaves an upload that a prune finds.
+void DirectoryStore::RemoveUpload(const std::string& upload_id) const {
+  Descriptor uploads;
+  if (!OpenPrivate(false, &uploads).ok()) {
+    return;
+  }
+  const Descriptor upload(
+      openat(uploads.get(), upload_id.c_str(), kDirectoryFlags));
+  if (!upload.is_open()) {
+    return;
+  }
+  std::vector<std::string> files;
+  if (const DirectoryStream names = Names(upload); names != nullptr) {
+    while (const dirent* found = readdir(names.get())) {
+      files.emplace_back(found->d_name);
+    }
+  }
+  // The key last: what is left until then is an upload still.
+  std::sort(files.begin(), files.end(),
+            [](const std::string& a, const std::string& b) {
+              return (a == kKeyFile) < (b == kKeyFile);
+            });
+  for (const std::string& name : files) {
+    unlinkat(upload.get(), name.c_str(), 0);
+  }
+  unlinkat(uploads.get(), upload_id.c_str(), AT_REMOVEDIR);
+}
+
+StoreResult DirectoryStore::AbortUpload(const std::string& key,
+                                        const std::string& upload_id) {
+  Descriptor upload;
+  StoreResult opened = OpenUpload(key, upload_id, &upload);
+  if (opened.ok()) {
+    RemoveUpload(upload_id);
+  }
+  return opened.code == StoreCode::kAbsent ? StoreResult{} : std::move(opened);
+}
+
+StoreResult DirectoryStore::ListUploads(const std::string& prefix,
+                                        std::vector<UploadInfo>* uploads) {
+  uploads->clear();
+  if (StoreResult begun = Begin("uploads"); !begun.ok()) {
+    return begun;
+  }
+  Descriptor directory;
+  StoreResult opened = OpenPrivate(false, &directory);
+  if (!opened.ok()) {
+    return opened.code == StoreCode::kAbsent ? StoreResult{}
+                                             : std::move(opened);
+  }
+  const DirectoryStream names = Names(directory);
+  if (names == nullptr) {
+    return FromErrno(Describe(kPrivate), errno);
+  }
+  while (const dirent* found = readdir(names.get())) {
+    const std::string id = found->d_name;
+    const Descriptor upload(
+        openat(directory.get(), found->d_name, kDirectoryFlags));
+    struct stat info = {};
+    std::string key;
+    if (id.size() != kUploadIdBytes || !upload.is_open() ||
+        !ReadUploadKey(upload, &key).ok() || !key.starts_with(prefix) ||
+        fstatat(upload.get(), kKeyFile, &info, AT_SYMLINK_NOFOLLOW) != 0) {
+      continue;
+    }
+    uploads->push_back({key, id, info.st_mtim.tv_sec});
+    if (uploads->size() == 2 * kMaxStorePage) {
+      break;  // who aborts these gets the others next
+    }
+  }
+  std::sort(uploads->begin(), uploads->end(),
+            [](const UploadInfo& a, const UploadInfo& b) {
+              return std::tie(a.key, a.upload_id) <
+                     std::tie(b.key, b.upload_id);
+            });
+  uploads->resize(std::min<size_t>(uploads->size(), kMaxStorePage));
+  return {};
+}
+
+StoreResult DirectoryStore::Lock(const std::string& key, bool exclusive,
+                                 std::unique_ptr<StoreLock>* lock) {
+  const Clock::time_point until =
+      options_.timeouts.retry > options_.until - Clock::now()
+          ? options_.until
+          : Clock::now() + options_.timeouts.retry;
+  while (true) {
+    if (StoreResult begun = Begin(key); !begun.ok()) {
+      return begun;
+    }
+    Descriptor directory;
+    std::string name;
+    if (StoreResult opened = OpenParent(key, false, &directory, &name);
+        !opened.ok()) {
+      return opened;
+    }
+    // NFS wants a file that is open for writing for an exclusive lock.
+    Descriptor file(openat(directory.get(), name.c_str(),
+                           (exclusive ? O_RDWR : O_RDONLY) | O_CLOEXEC |
+                               O_NOFOLLOW | O_NONBLOCK));
+    if (!file.is_open()) {
+      return FromErrno(Describe(key), errno);
+    }
+    if (RetryingFlock(file.get(), (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) ==
+        0) {
+      // The lock of a file that has lost its name is nobody's.
+      struct stat mine = {};
+      struct stat named = {};
+      if (fstat(file.get(), &mine) == 0 &&
+          fstatat(directory.get(), name.c_str(), &named,
+                  AT_SYMLINK_NOFOLLOW) == 0 &&
+          mine.st_ino == named.st_ino && mine.st_dev == named.st_dev) {
+        *lock = std::make_unique<DirectoryLock>(std::move(file));
+        return {};
+      }
+    } else if (errno != EWOULDBLOCK) {
+      return FromErrno(Describe(key), errno);
+    }
+    if (Clock::now() >= until) {
+      return StoreError(StoreCode::kLocked,
+                        Describe(key) + ": another client has the lock");
+    }
+    stop_.WaitFor(kBetweenLocks);
+  }
+}
+
+}  // namespace
+
+Status OpenDirectoryStore(const StoreOptions& options,
+                          std::unique_ptr<ObjectStore>* store) {
+  const std::string& place = options.where.directory;
+  // Links on the way are the operator's; below the directory none is followed.
+  const std::unique_ptr<char, decltype(&std::free)> real(
+      realpath(place.c_str(), nullptr), &std::free);
+  Descriptor root;
+  struct stat info = {};
+  if (real != nullptr) {
+    // Opened once more, to be synced.
+    root = Descriptor(
+        openat(OpenDirectory(real.get()).get(), ".", kDirectoryFlags));
+  }
+  if (!root.is_open() || fstat(root.get(), &info) != 0) {
+    return MakeStatus(EndState::kRefused,
+                      place + ": expected a directory, found none: " +
+                          std::strerror(errno));
+  }
+  *store = std::make_unique<DirectoryStore>(options, std::move(root),
+                                            info.st_mode);
+  return Status::OK();
+}
+
+}  // namespace sstferry

@@ -1,0 +1,492 @@
+#include "pipeline/archive/push.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "format/end_state.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+// An intent is renewed so often that it outlives all but a push that sleeps.
+constexpr uint64_t kRenewalsPerGrace = 8;
+// Looks before the commit: each time a prune marked what was used again.
+constexpr int kMaxLooks = 4;
+
+struct SharedName {
+  Digest128 identity;
+  uint64_t bytes = 0;
+  auto Tied() const { return std::tie(identity.high, identity.low, bytes); }
+  friend bool operator<(const SharedName& a, const SharedName& b) {
+    return a.Tied() < b.Tied();
+  }
+};
+
+uint64_t SteadySeconds() {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::seconds>(
+          std::chrono::steady_clock::now().time_since_epoch())
+          .count());
+}
+
+// Returns OK where this push's own name has an object: it is of an earlier try
+// of the same call, whose answer was lost.
+Status OfOwnName(const StoreResult& put) {
+  return put.code == StoreCode::kExists ? Status::OK() : put.status;
+}
+
+// True after an answer that leaves open whether the object was stored.
+bool MayBeStored(StoreCode code) {
+  return code == StoreCode::kUnreachable || code == StoreCode::kThrottled ||
+         code == StoreCode::kExists;
+}
+
+class Pusher {
+ public:
+  Pusher(const Archive& archive, SetSource* source, const PushOptions& options,
+         PushSummary* summary)
+      : archive_(archive),
+        store_(archive.store()),
+        source_(source),
+        options_(options),
+        summary_(summary),
+        set_(source->set()) {}
+
+  [[nodiscard]] Status Run();
+
+ private:
+  // Where a file may be that is not to be uploaded.
+  struct Place {
+    ArchiveKey key;
+    const ArchivedFile* known = nullptr;  // with its digests
+  };
+  // What a look found amiss.
+  struct Look {
+    std::vector<size_t> marked;   // files whose keys a mark names
+    std::vector<size_t> missing;  // files that are not there
+    bool set_is_marked = false;
+  };
+
+  [[nodiscard]] Status Begin();
+  [[nodiscard]] Status ReadBase(const std::vector<FoundSet>& sets);
+  void ChoosePlaces();
+  [[nodiscard]] Status PutIntent();
+  // Renews the intent if it is time. Any lane's.
+  [[nodiscard]] Status RenewIntent();
+  [[nodiscard]] Status PlaceFiles(const std::vector<size_t>& files);
+  [[nodiscard]] Status PlaceFile(size_t index);
+  [[nodiscard]] Status Upload(size_t index, const FileDigests& digests);
+  [[nodiscard]] Status UploadInParts(const std::string& key,
+                                     std::shared_ptr<const ByteSource> bytes,
+                                     const FileDigests& digests);
+  [[nodiscard]] Status TakeLook(Look* look) const;
+  [[nodiscard]] Status LookBefore(UnixSeconds* signed_at);
+  [[nodiscard]] Status Commit(UnixSeconds signed_at);
+  [[nodiscard]] Status LookBehind(UnixSeconds* signed_at) const;
+  [[nodiscard]] Status Confirm(UnixSeconds signed_at);
+  // Puts an object of which nobody else knows the name. A lost answer is no
+  // failure if the object is there.
+  [[nodiscard]] Status PutOnce(const std::string& key, const std::string& bytes,
+                               UnixSeconds signed_at) const;
+  [[nodiscard]] Status Overtaken(const std::string& what) const;
+  ArchiveKey OwnKey(const CloneFile& file, bool is_shared) const;
+
+  const Archive& archive_;
+  ObjectStore* const store_;
+  SetSource* const source_;
+  const PushOptions& options_;
+  PushSummary* const summary_;
+  ArchiveHead head_;
+  ArchiveSet set_;
+  std::optional<ArchiveSet> base_;  // an earlier one
+  Marked marked_;                   // by the first look
+  ListedKeys present_;
+  std::vector<std::optional<Place>> places_;  // by file
+  std::vector<bool> is_shared_;               // by file
+  ArchiveIntent intent_;
+  std::string record_;  // of the set, sealed
+
+  std::mutex mu_;
+  uint64_t renewed_steady_ = 0;
+};
+
+Status Pusher::Overtaken(const std::string& what) const {
+  return MakeStatus(EndState::kBusy,
+                    store_->place() + ": " + what +
+                        ": this push slept for longer than the grace of the "
+                        "archive, or something else than 'sstferry archive "
+                        "prune' deletes here (a lifecycle rule?); nothing was "
+                        "committed: push again, what was uploaded is used");
+}
+
+ArchiveKey Pusher::OwnKey(const CloneFile& file, bool is_shared) const {
+  ArchiveKey key;
+  key.set = set_.name.id;
+  key.is_shared = is_shared;
+  if (is_shared) {
+    key.identity = file.identity;
+    key.bytes = file.bytes;
+  } else {
+    key.kind = file.kind;
+    key.number = file.number;
+  }
+  return key;
+}
+
+Status Pusher::ReadBase(const std::vector<FoundSet>& sets) {
+  for (auto found = sets.rbegin(); found != sets.rend(); ++found) {
+    if (!found->is_done || marked_.sets.count(found->name) != 0) {
+      continue;
+    }
+    const Status status = archive_.ReadSet(*found, &base_);
+    if (!status.ok() && EndStateOf(status) != EndState::kCorrupt) {
+      return status;
+    }
+    if (status.ok() && base_.has_value()) {
+      break;
+    }
+    base_.reset();
+    if (!status.ok()) {
+      summary_->notes.push_back("a set is damaged, its files are not used "
+                                "again: " + MessageOf(status));
+    }
+  }
+  return Status::OK();
+}
+
+// A file that an earlier set has is used again; so is one that a push left
+// which did not come to its end.
+void Pusher::ChoosePlaces() {
+  std::map<SharedName, const ArchivedFile*> known;
+  if (base_.has_value() && base_->unit_bytes == set_.unit_bytes) {
+    for (const ArchivedFile& file : base_->files) {
+      if (file.key.is_shared) {
+        known.emplace(SharedName{file.key.identity, file.key.bytes}, &file);
+      }
+    }
+  }
+  std::map<SharedName, ArchiveKey> left;
+  for (const auto& [text, bytes] : present_) {
+    ArchiveKey key;
+    if (ParseArchiveKey(text, &key) && key.is_shared && key.bytes == bytes &&
+        marked_.keys.count(text) == 0) {
+      left.emplace(SharedName{key.identity, key.bytes}, key);
+    }
+  }
+  std::set<SetId> uses;
+  if (base_.has_value()) {
+    uses.insert(base_->name.id);
+  }
+  std::set<SharedName> seen;
+  places_.resize(set_.files.size());
+  is_shared_.resize(set_.files.size());
+  for (size_t i = 0; i < set_.files.size(); ++i) {
+    const CloneFile& file = set_.files[i].file;
+    const SharedName name{file.identity, file.bytes};
+    // Where another file may have the same identity, it proves nothing.
+    is_shared_[i] = file.identity != Digest128{} && !file.identity_is_weak &&
+                    seen.insert(name).second;
+    if (!is_shared_[i]) {
+      continue;
+    }
+    if (const auto found = known.find(name); found != known.end()) {
+      const std::string key = ArchiveKeyText(found->second->key);
+      const auto there = present_.find(key);
+      if (there != present_.end() && there->second == file.bytes &&
+          marked_.keys.count(key) == 0) {
+        places_[i] = Place{found->second->key, found->second};
+        continue;
+      }
+    }
+    if (const auto found = left.find(name);
+        found != left.end() && uses.size() < kMaxIntentSets) {
+      places_[i] = Place{found->second, nullptr};
+      uses.insert(found->second.set);
+    }
+  }
+  intent_.uses.assign(uses.begin(), uses.end());
+}
+
+Status Pusher::Begin() {
+  RETURN_IF_ERROR(archive_.ReadHead(&head_));
+  RETURN_IF_ERROR(archive_.Now(&set_.name.seconds));
+  set_.name.id = options_.new_id();
+  set_.label = options_.label;
+  set_.host = options_.host;
+  set_.software = options_.software;
+  summary_->name = set_.name;
+  summary_->notes = set_.notes;
+  summary_->files = set_.files.size();
+  summary_->bytes = set_.bytes();
+  std::vector<FoundSet> sets;
+  RETURN_IF_ERROR(archive_.ReadMarked(&marked_));
+  RETURN_IF_ERROR(archive_.ListSets(&sets));
+  RETURN_IF_ERROR(ReadBase(sets));
+  RETURN_IF_ERROR(archive_.ListKeys(kArchiveFilesPrefix, &present_));
+  ChoosePlaces();
+  intent_.begun_seconds = set_.name.seconds;
+  intent_.renewed_seconds = set_.name.seconds;
+  intent_.host = options_.host;
+  return PutIntent();
+}
+
+Status Pusher::PutIntent() {
+  std::string bytes;
+  EncodeArchiveIntent(intent_, &bytes);
+  renewed_steady_ = options_.steady_seconds ? options_.steady_seconds()
+                                            : SteadySeconds();
+  return PutBytes(store_, IntentKey(set_.name.id), bytes, false).status;
+}
+
+Status Pusher::RenewIntent() {
+  const std::lock_guard<std::mutex> lock(mu_);
+  const uint64_t steady = options_.steady_seconds ? options_.steady_seconds()
+                                                  : SteadySeconds();
+  if (steady - renewed_steady_ < head_.grace_seconds / kRenewalsPerGrace) {
+    return Status::OK();
+  }
+  RETURN_IF_ERROR(archive_.Now(&intent_.renewed_seconds));
+  return PutIntent();
+}
+
+Status Pusher::UploadInParts(const std::string& key,
+                             std::shared_ptr<const ByteSource> bytes,
+                             const FileDigests& digests) {
+  std::string upload_id;
+  RETURN_IF_ERROR(store_->BeginUpload(key, &upload_id).status);
+  const uint64_t part_bytes = UploadPartBytes(bytes->size());
+  std::vector<UploadedPart> parts;
+  Status status;
+  for (size_t i = 0; status.ok() && i < digests.parts.size(); ++i) {
+    status = RenewIntent();
+    const uint64_t offset = i * part_bytes;
+    const SourcePiece piece(bytes, offset,
+                            std::min(part_bytes, bytes->size() - offset));
+    if (status.ok()) {
+      status = store_
+                   ->PutPart({key, upload_id, static_cast<uint32_t>(i + 1),
+                              offset},
+                             piece, digests.parts[i], &parts.emplace_back())
+                   .status;
+    }
+  }
+  if (status.ok()) {
+    status = OfOwnName(
+        store_->CompleteUpload(key, upload_id, parts, head_.has_if_absent));
+  }
+  if (!status.ok()) {
+    // A prune removes what stays of it.
+    store_->AbortUpload(key, upload_id).status.PermitUncheckedError();
+  }
+  return status;
+}
+
+Status Pusher::Upload(size_t index, const FileDigests& digests) {
+  std::unique_ptr<ByteSource> bytes;
+  RETURN_IF_ERROR(source_->Open(index, &bytes));
+  const std::string key = ArchiveKeyText(set_.files[index].key);
+  if (bytes->size() > kUploadPartBytes) {
+    return UploadInParts(key, std::move(bytes), digests);
+  }
+  return OfOwnName(store_->Put({.key = key,
+                                .bytes = bytes.get(),
+                                .sha256 = digests.sha256,
+                                .if_absent = head_.has_if_absent,
+                                .signed_at = {}}));
+}
+
+Status Pusher::PlaceFile(size_t index) {
+  ArchivedFile& file = set_.files[index];
+  const std::optional<Place>& place = places_[index];
+  if (place.has_value() && place->known != nullptr) {
+    file.key = place->key;
+    file.sha256 = place->known->sha256;
+    file.units = place->known->units;
+  } else {
+    FileDigests digests;
+    RETURN_IF_ERROR(source_->Digest(index, &digests));
+    file.sha256 = digests.sha256;
+    file.units = digests.units;
+    if (place.has_value()) {
+      file.key = place->key;
+    } else {
+      file.key = OwnKey(file.file, is_shared_[index]);
+      RETURN_IF_ERROR(Upload(index, digests));
+    }
+  }
+  const std::lock_guard<std::mutex> lock(mu_);
+  (place.has_value() ? summary_->reused_files : summary_->uploaded_files) += 1;
+  (place.has_value() ? summary_->reused_bytes : summary_->uploaded_bytes) +=
+      file.file.bytes;
+  return Status::OK();
+}
+
+Status Pusher::PlaceFiles(const std::vector<size_t>& files) {
+  std::atomic<size_t> next{0};
+  Status failed;
+  std::mutex failed_mu;
+  const auto work = [&] {
+    while (true) {
+      const size_t at = next++;
+      if (at >= files.size()) {
+        return;
+      }
+      Status status = options_.cancelled && options_.cancelled()
+                          ? MakeStatus(EndState::kCancelled,
+                                       "push: stopped on request")
+                          : RenewIntent();
+      if (status.ok()) {
+        status = PlaceFile(files[at]);
+      }
+      if (!status.ok()) {
+        const std::lock_guard<std::mutex> lock(failed_mu);
+        if (failed.ok()) {
+          failed = status;
+        }
+        next = files.size();
+        return;
+      }
+    }
+  };
+  RunInLanes(options_.lanes, work);
+  return failed;
+}
+
+// Reads the marks before it lists files: see push.h.
+Status Pusher::TakeLook(Look* look) const {
+  *look = Look();
+  Marked marked;
+  ListedKeys present;
+  RETURN_IF_ERROR(archive_.ReadMarked(&marked));
+  RETURN_IF_ERROR(archive_.ListKeys(kArchiveFilesPrefix, &present));
+  RETURN_IF_ERROR(archive_.ListKeys(
+      kArchivePartsPrefix + ToHex(set_.name.id) + "/", &present));
+  look->set_is_marked = marked.sets.count(set_.name) != 0;
+  for (size_t i = 0; i < set_.files.size(); ++i) {
+    const std::string key = ArchiveKeyText(set_.files[i].key);
+    const auto there = present.find(key);
+    if (marked.keys.count(key) != 0) {
+      look->marked.push_back(i);
+    } else if (there == present.end() ||
+               there->second != set_.files[i].file.bytes) {
+      look->missing.push_back(i);
+    }
+  }
+  return Status::OK();
+}
+
+Status Pusher::LookBefore(UnixSeconds* signed_at) {
+  for (int looks = 0; looks < kMaxLooks; ++looks) {
+    RETURN_IF_ERROR(RenewIntent());
+    *signed_at = store_->SigningTime();
+    Look look;
+    RETURN_IF_ERROR(TakeLook(&look));
+    std::vector<size_t> again = look.marked;
+    again.insert(again.end(), look.missing.begin(), look.missing.end());
+    if (again.empty() && !look.set_is_marked) {
+      return Status::OK();
+    }
+    for (const size_t file : again) {
+      const std::string key = ArchiveKeyText(set_.files[file].key);
+      if (set_.files[file].key.set == set_.name.id) {
+        // A name is never used twice.
+        return Overtaken(key + " was marked or deleted");
+      }
+      places_[file].reset();
+    }
+    if (look.set_is_marked) {
+      return Overtaken("the set was marked");
+    }
+    RETURN_IF_ERROR(PlaceFiles(again));
+  }
+  return Overtaken("files that were used again were marked each time");
+}
+
+Status Pusher::PutOnce(const std::string& key, const std::string& bytes,
+                       UnixSeconds signed_at) const {
+  const StoreResult put =
+      PutBytes(store_, key, bytes, head_.has_if_absent, signed_at);
+  if (put.code == StoreCode::kSignatureRefused) {
+    return Overtaken("the store refused to commit so late");
+  }
+  if (!MayBeStored(put.code)) {
+    return put.status;
+  }
+  std::string there;
+  const StoreResult got =
+      GetBytes(store_, key, bytes.size(), &there);
+  return got.ok() && there == bytes ? Status::OK() : put.status;
+}
+
+Status Pusher::Commit(UnixSeconds signed_at) {
+  RETURN_IF_ERROR(EncodeArchiveSet(set_, &record_));
+  return PutOnce(SetKey(set_.name), record_, signed_at);
+}
+
+Status Pusher::LookBehind(UnixSeconds* signed_at) const {
+  *signed_at = store_->SigningTime();
+  Look look;
+  RETURN_IF_ERROR(TakeLook(&look));
+  if (look.marked.empty() && look.missing.empty() && !look.set_is_marked) {
+    return Status::OK();
+  }
+  // It does not count; a prune removes it, if this client may not.
+  store_->Delete({SetKey(set_.name)}).status.PermitUncheckedError();
+  const std::vector<size_t>& amiss =
+      look.missing.empty() ? look.marked : look.missing;
+  return Overtaken(
+      (amiss.empty() ? SetKey(set_.name)
+                     : ArchiveKeyText(set_.files[amiss.front()].key)) +
+      " was marked or deleted");
+}
+
+Status Pusher::Confirm(UnixSeconds signed_at) {
+  ArchiveDone done;
+  done.set = DigestOf(record_);
+  std::string bytes;
+  EncodeArchiveDone(done, &bytes);
+  RETURN_IF_ERROR(PutOnce(DoneKey(set_.name), bytes, signed_at));
+  Marked marked;
+  RETURN_IF_ERROR(archive_.ReadMarked(&marked));
+  ObjectInfo info;
+  const StoreResult there = store_->Head(SetKey(set_.name), &info);
+  if (there.code == StoreCode::kAbsent || marked.sets.count(set_.name) != 0) {
+    return Overtaken("the set was marked or deleted");
+  }
+  return there.status;
+}
+
+Status Pusher::Run() {
+  RETURN_IF_ERROR(Begin());
+  std::vector<size_t> all(set_.files.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    all[i] = i;
+  }
+  RETURN_IF_ERROR(PlaceFiles(all));
+  UnixSeconds signed_at = 0;
+  RETURN_IF_ERROR(LookBefore(&signed_at));
+  RETURN_IF_ERROR(Commit(signed_at));
+  RETURN_IF_ERROR(LookBehind(&signed_at));
+  RETURN_IF_ERROR(Confirm(signed_at));
+  // Without the right to delete it expires.
+  store_->Delete({IntentKey(set_.name.id)}).status.PermitUncheckedError();
+  return Status::OK();
+}
+
+}  // namespace
+
+Status PushSet(const Archive& archive, SetSource* source,
+               const PushOptions& options, PushSummary* summary) {
+  *summary = PushSummary();
+  return Pusher(archive, source, options, summary).Run();
+}
+
+}  // namespace sstferry

@@ -1,0 +1,37 @@
+// What an answer of S3 means: its code for decisions, and whether to ask again.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "pipeline/archive/http_client.h"
+#include "pipeline/archive/s3_xml.h"
+#include "pipeline/archive/store.h"
+
+namespace sstferry {
+
+struct S3Verdict {
+  StoreCode code = StoreCode::kOk;
+  bool again = false;       // another try may go well
+  bool throttled = false;   // with fewer connections
+  bool renew = false;       // with other credentials
+  std::string what;         // for people
+};
+
+// What was asked, as far as the meaning of an answer depends on it.
+struct S3Asked {
+  bool if_absent = false;
+};
+
+// Judges an answer of any status. `now`: this machine's clock.
+S3Verdict JudgeAnswer(const S3Asked& asked, const HttpAnswer& answer,
+                      UnixSeconds now);
+
+// Parses "Wed, 25 Nov 2026 16:34:29 GMT".
+std::optional<UnixSeconds> ParseHttpDate(const std::string& text);
+
+// Returns the seconds of a Retry-After header, at most 300; 0 without one.
+std::chrono::seconds RetryAfter(const HttpAnswer& answer, UnixSeconds now);
+
+}  // namespace sstferry

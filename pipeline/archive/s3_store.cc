@@ -1,0 +1,897 @@
+#include "pipeline/archive/s3_store.h"
+
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <atomic>
+#include <ctime>
+#include <map>
+
+#include "format/end_state.h"
+#include "format/printable.h"
+#include "pipeline/archive/connection_gate.h"
+#include "pipeline/archive/http_client.h"
+#include "pipeline/archive/s3_answer.h"
+#include "pipeline/archive/s3_xml.h"
+#include "pipeline/archive/url.h"
+#include "pipeline/base/stop_signal.h"
+#include "pipeline/pull/backoff.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFirstWait{100};
+constexpr milliseconds kLongestWait{20'000};
+// An answer to something else: a proxy's page, a cache's old object.
+constexpr int kMaxDamagedAnswers = 3;
+constexpr int kMaxRenewals = 3;
+// Pages without a single key, one after another.
+constexpr int kMaxEmptyPages = 1000;
+
+// What one call asks, in as many requests as it takes.
+struct Ask {
+  std::string method;
+  std::string path;
+  std::map<std::string, std::string> query;
+  std::map<std::string, std::string> headers;
+  const ByteSource* body = nullptr;
+  Sha256Digest sha256 = Sha256Of("");
+  bool if_absent = false;
+  std::optional<UnixSeconds> signed_at;
+  // Before each try: what depends on those before.
+  std::function<void(Ask* ask)> prepare;
+  // As of HttpExchange.
+  std::function<bool(const HttpAnswer& answer)> streams;
+  ObjectSink sink;
+  // After an answer that went well: whether it is one to this. Null: it is.
+  std::function<Status(const HttpAnswer& answer)> accept;
+  // Grows with what counts as progress.
+  const std::atomic<uint64_t>* progress = nullptr;
+};
+
+std::string ContentMd5(const std::string& bytes) {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int n = 0;
+  EVP_Digest(bytes.data(), bytes.size(), digest, &n, EVP_md5(), nullptr);
+  unsigned char text[64];
+  const int length = EVP_EncodeBlock(text, digest, static_cast<int>(n));
+  return {reinterpret_cast<const char*>(text), static_cast<size_t>(length)};
+}
+
+// "bytes 0-9/100"
+struct ContentRange {
+  uint64_t first = 0;
+  uint64_t last = 0;
+  uint64_t size = 0;
+};
+bool ParseContentRange(const std::string& text, ContentRange* range) {
+  unsigned long long first = 0;
+  unsigned long long last = 0;
+  unsigned long long size = 0;
+  int end = 0;
+  if (text.size() > 100 ||
+      std::sscanf(text.c_str(), "bytes %20llu-%20llu/%20llu%n", &first, &last,
+                  &size, &end) != 3 ||
+      static_cast<size_t>(end) != text.size() || first > last || last >= size) {
+    return false;
+  }
+  *range = {first, last, size};
+  return true;
+}
+
+// An ETag by which an answer can be continued; empty: it is none.
+ObjectVersion VersionOf(const HttpAnswer& answer) {
+  std::string etag = answer.Header("etag");
+  const bool is_good = etag.size() <= kMaxStoreVersionBytes &&
+                       std::all_of(etag.begin(), etag.end(), [](char c) {
+                         return c > 0x20 && c < 0x7f;
+                       });
+  return is_good && !etag.starts_with("W/") ? etag : "";
+}
+
+Status NotAnAnswer(const std::string& what) {
+  return MakeStatus(EndState::kCorrupt, what);
+}
+
+bool IsBucketName(const std::string& bucket) {
+  return bucket.size() >= 1 && bucket.size() <= 255 &&
+         IsStoreKey(bucket) && bucket.find('/') == std::string::npos;
+}
+
+class S3Store : public ObjectStore {
+ public:
+  S3Store(const StoreOptions& options, CredentialWorld world, const Url& url,
+          const std::string& bucket_path, const std::string& region);
+
+  void Cancel() override {
+    stop_.Stop();
+    gate_.Close();
+    http_.Cancel();
+    credentials_.Cancel();
+  }
+  const std::string& place() const override { return place_; }
+
+  StoreResult Now(UnixSeconds* now) override;
+  UnixSeconds SigningTime() const override { return now_(); }
+  StoreResult Put(const PutRequest& request) override;
+  StoreResult Get(const GetRequest& request, const ObjectSink& sink,
+                  ObjectInfo* info) override;
+  StoreResult Head(const std::string& key, ObjectInfo* info) override;
+  StoreResult List(const std::string& prefix, const std::string& after,
+                   ListPage* page) override;
+  StoreResult Delete(const std::vector<std::string>& keys) override;
+  StoreResult BeginUpload(const std::string& key,
+                          std::string* upload_id) override;
+  StoreResult PutPart(const PartPlace& place, const ByteSource& bytes,
+                      const Sha256Digest& sha256, UploadedPart* part) override;
+  StoreResult ListParts(const std::string& key, const std::string& upload_id,
+                        std::vector<UploadedPart>* parts) override;
+  StoreResult CompleteUpload(const std::string& key,
+                             const std::string& upload_id,
+                             const std::vector<UploadedPart>& parts,
+                             bool if_absent) override;
+  StoreResult AbortUpload(const std::string& key,
+                          const std::string& upload_id) override;
+  StoreResult ListUploads(const std::string& prefix,
+                          std::vector<UploadInfo>* uploads) override;
+  bool has_locks() const override { return false; }
+  StoreResult Lock(const std::string& key, bool exclusive,
+                   std::unique_ptr<StoreLock>* lock) override {
+    return StoreError(StoreCode::kUnsupported,
+                      Describe(key) + ": a bucket has no locks");
+  }
+
+ private:
+  // One answer, and what it means.
+  struct Tried {
+    S3Verdict verdict;
+    std::chrono::seconds retry_after{0};
+    Status caller;
+  };
+
+  // A key with the archive's prefix.
+  std::string Whole(const std::string& key) const { return prefix_ + key; }
+  std::string PathOf(const std::string& key) const {
+    return bucket_path_ + "/" + Whole(key);
+  }
+  StoreResult BadKey(const std::string& key) const {
+    return StoreError(StoreCode::kInternal,
+                      "no key of a store: " + Printable(key));
+  }
+  StoreResult Run(const std::string& what, Ask ask, HttpAnswer* answer);
+  Tried Try(const Ask& ask, HttpAnswer* answer);
+  StoreResult DeleteEach(const std::vector<std::string>& keys);
+  StoreResult ListRaw(const std::string& prefix, const std::string& after,
+                      S3Listing* listing);
+
+  const StoreOptions options_;
+  const std::function<UnixSeconds()> now_;
+  const Url url_;
+  const std::string bucket_path_;  // "" or "/BUCKET"
+  const std::string prefix_;       // "" or "fleet/orders/"
+  const std::string region_;
+  const std::string place_;
+  HttpClient http_;
+  CredentialChain credentials_;
+  ConnectionGate gate_;
+  StopSignal stop_;
+  std::atomic<bool> has_batch_delete_{true};
+};
+
+std::function<UnixSeconds()> ClockOf(const CredentialWorld& world) {
+  return world.now ? world.now
+                   : [] { return static_cast<UnixSeconds>(std::time(nullptr)); };
+}
+
+S3Store::S3Store(const StoreOptions& options, CredentialWorld world,
+                 const Url& url, const std::string& bucket_path,
+                 const std::string& region)
+    : options_(options),
+      now_(ClockOf(world)),
+      url_(url),
+      bucket_path_(bucket_path),
+      prefix_(options.where.prefix.empty() ? ""
+                                           : options.where.prefix + "/"),
+      region_(region),
+      place_(options.where.ToString()),
+      http_({.proxy = options.proxy,
+             .ca_file = options.ca_file,
+             .connect = options.timeouts.connect,
+             .idle = options.timeouts.peer}),
+      credentials_(options, std::move(world)),
+      gate_(std::clamp(options.connections, 1u, kMaxStoreConnections)) {}
+
+S3Store::Tried S3Store::Try(const Ask& ask, HttpAnswer* answer) {
+  Tried tried;
+  Credentials credentials;
+  if (const Status got = credentials_.Get(&credentials); !got.ok()) {
+    const EndState state = EndStateOf(got);
+    tried.verdict.code = state == EndState::kCancelled ? StoreCode::kCancelled
+                         : state == EndState::kDeadPeer
+                             ? StoreCode::kUnreachable
+                             : StoreCode::kDenied;
+    tried.verdict.again = state == EndState::kDeadPeer;
+    tried.verdict.what = MessageOf(got);
+    return tried;
+  }
+  HttpRequest request;
+  request.method = ask.method;
+  request.host = url_.host_port();
+  request.path = ask.path;
+  request.query = ask.query;
+  request.headers = ask.headers;
+  SignRequest(credentials, region_, ask.sha256,
+              ask.signed_at.value_or(now_()), &request);
+  const HttpResult result = http_.Perform({.scheme = url_.scheme,
+                                           .request = &request,
+                                           .body = ask.body,
+                                           .streams = ask.streams,
+                                           .sink = ask.sink,
+                                           .max_body_bytes = kMaxXmlBytes,
+                                           .until = options_.until},
+                                          answer);
+  tried.verdict.what = result.what;
+  switch (result.end) {
+    case HttpEnd::kAnswered:
+      tried.verdict = JudgeAnswer({.if_absent = ask.if_absent}, *answer, now_());
+      tried.retry_after = RetryAfter(*answer, now_());
+      if (tried.verdict.renew) {
+        credentials_.Renew(credentials);
+      }
+      if (tried.verdict.code == StoreCode::kOk && ask.accept) {
+        if (const Status accepted = ask.accept(*answer); !accepted.ok()) {
+          tried.verdict.code = StoreCode::kDamaged;
+          tried.verdict.again = true;
+          tried.verdict.what = MessageOf(accepted);
+        }
+      }
+      if (ask.signed_at.has_value() &&
+          tried.verdict.code == StoreCode::kSignatureRefused) {
+        tried.verdict.again = false;
+      }
+      break;
+    case HttpEnd::kNoConnection:
+    case HttpEnd::kBroken:
+      tried.verdict.code = StoreCode::kUnreachable;
+      tried.verdict.again = true;
+      break;
+    case HttpEnd::kNotTrusted:
+      tried.verdict.code = StoreCode::kDenied;
+      tried.verdict.what += "; next: a CA file that names who signed it";
+      break;
+    case HttpEnd::kTooLarge:
+      tried.verdict.code = StoreCode::kDamaged;
+      tried.verdict.again = true;
+      break;
+    case HttpEnd::kDeadline:
+      tried.verdict.code = StoreCode::kUnreachable;
+      break;
+    case HttpEnd::kCancelled:
+      tried.verdict.code = StoreCode::kCancelled;
+      break;
+    case HttpEnd::kCaller:
+      tried.verdict.code = StoreCode::kCaller;
+      tried.caller = result.caller;
+      break;
+  }
+  return tried;
+}
+
+StoreResult S3Store::Run(const std::string& what, Ask ask,
+                         HttpAnswer* answer) {
+  BackoffOptions waits;
+  waits.first = kFirstWait;
+  waits.longest = kLongestWait;
+  waits.give_up_after = options_.timeouts.retry;
+  if (ask.progress != nullptr) {
+    waits.progress = [&ask] { return ask.progress->load(); };
+  }
+  Backoff backoff(waits);
+  int damaged = 0;
+  int renewals = 0;
+  while (true) {
+    if (ask.prepare) {
+      ask.prepare(&ask);
+    }
+    if (!gate_.Enter(options_.until)) {
+      return stop_.stopped()
+                 ? StoreError(StoreCode::kCancelled, what + ": cancelled")
+                 : StoreResult{StoreCode::kUnreachable,
+                               MakeStatus(EndState::kDeadline,
+                                          what + ": not done in the time "
+                                                 "allowed")};
+    }
+    const Tried tried = Try(ask, answer);
+    gate_.Leave(tried.verdict.throttled, Clock::now());
+    const S3Verdict& verdict = tried.verdict;
+    if (verdict.code == StoreCode::kOk) {
+      return {};
+    }
+    if (verdict.code == StoreCode::kCaller) {
+      return {StoreCode::kCaller, tried.caller};
+    }
+    const std::string message = what + ": " + verdict.what;
+    damaged += verdict.code == StoreCode::kDamaged ? 1 : 0;
+    renewals += verdict.renew ? 1 : 0;
+    milliseconds wait{0};
+    const bool may_try = verdict.again && damaged < kMaxDamagedAnswers &&
+                         renewals <= kMaxRenewals && backoff.Next(&wait);
+    const bool is_late = Clock::now() >= options_.until;
+    if (is_late && (verdict.again || verdict.code == StoreCode::kUnreachable)) {
+      return {verdict.code, MakeStatus(EndState::kDeadline, message)};
+    }
+    if (!may_try) {
+      return StoreError(verdict.code, message);
+    }
+    wait = std::max(wait, milliseconds(tried.retry_after));
+    if (options_.until != Clock::time_point::max()) {
+      wait = std::clamp(
+          std::chrono::ceil<milliseconds>(options_.until - Clock::now()),
+          milliseconds(0), wait);
+    }
+    if (stop_.WaitFor(wait)) {
+      return StoreError(StoreCode::kCancelled, what + ": cancelled");
+    }
+  }
+}
+
+StoreResult S3Store::Now(UnixSeconds* now) {
+  // An answer tells the time, also one of no such object. That of a cache tells
+  // when it was made.
+  Ask ask;
+  ask.method = "HEAD";
+  ask.path = PathOf("ARCHIVE");
+  HttpAnswer answer;
+  StoreResult result = Run("the time of " + place_, std::move(ask), &answer);
+  const auto date = answer.Header("age").empty()
+                        ? ParseHttpDate(answer.Header("date"))
+                        : std::nullopt;
+  if (date.has_value() &&
+      (result.ok() || result.code == StoreCode::kAbsent)) {
+    *now = *date;
+    return {};
+  }
+  return result.ok() || result.code == StoreCode::kAbsent
+             ? StoreError(StoreCode::kDamaged,
+                          place_ + ": expected the time in a Date header, found "
+                                   "none, or that of a cache")
+             : result;
+}
+
+StoreResult S3Store::Put(const PutRequest& request) {
+  if (!IsStoreKey(request.key) || request.bytes->size() > kMaxPutBytes) {
+    return BadKey(request.key);
+  }
+  Ask ask;
+  ask.method = "PUT";
+  ask.path = PathOf(request.key);
+  ask.body = request.bytes;
+  ask.sha256 = request.sha256;
+  ask.if_absent = request.if_absent;
+  ask.signed_at = request.signed_at;
+  if (request.if_absent) {
+    ask.headers["if-none-match"] = "*";
+  }
+  if (!options_.storage_class.empty()) {
+    ask.headers["x-amz-storage-class"] = options_.storage_class;
+  }
+  HttpAnswer answer;
+  return Run("put " + Describe(request.key), std::move(ask), &answer);
+}
+
+StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
+                         ObjectInfo* info) {
+  if (!IsStoreKey(request.key)) {
+    return BadKey(request.key);
+  }
+  if (request.bytes == 0u) {
+    // No range has no bytes.
+    ObjectInfo found;
+    StoreResult head = Head(request.key, &found);
+    if (head.ok() && info != nullptr) {
+      *info = found;
+    }
+    return head;
+  }
+  const std::string what = "get " + Describe(request.key);
+  std::atomic<uint64_t> taken{0};
+  ObjectInfo object;
+  object.key = request.key;
+  object.version = request.version;
+  // What is to come in all; known from the first answer.
+  std::optional<uint64_t> wanted = request.bytes;
+  bool has_info = false;
+  bool is_ranged = false;
+  std::string problem;
+
+  Ask ask;
+  ask.method = "GET";
+  ask.path = PathOf(request.key);
+  ask.progress = &taken;
+  ask.prepare = [&](Ask* next) {
+    const uint64_t first = request.offset + taken;
+    problem.clear();
+    is_ranged = first > 0 || request.bytes.has_value();
+    if (is_ranged) {
+      next->headers["range"] =
+          "bytes=" + std::to_string(first) + "-" +
+          (wanted.has_value() ? std::to_string(request.offset + *wanted - 1)
+                              : "");
+    }
+    if (!object.version.empty()) {
+      next->headers["if-match"] = object.version;
+    }
+  };
+  ask.streams = [&](const HttpAnswer& answer) {
+    const uint64_t first = request.offset + taken;
+    if (answer.status < 200 || answer.status >= 300) {
+      return false;  // the body tells why
+    }
+    ContentRange range;
+    if (is_ranged) {
+      if (answer.status != 206 ||
+          !ParseContentRange(answer.Header("content-range"), &range)) {
+        problem = "expected bytes from " + std::to_string(first) +
+                  " on, found an answer of status " +
+                  std::to_string(answer.status) + " with the range '" +
+                  Printable(answer.Header("content-range").substr(0, 100)) +
+                  "'";
+        return false;
+      }
+    } else {
+      const auto length = answer.content_length();
+      if (answer.status != 200 || !length.has_value()) {
+        problem = "expected a whole object and its length, found neither";
+        return false;
+      }
+      range = {0, *length == 0 ? 0 : *length - 1, *length};
+    }
+    const uint64_t end = range.size == 0 ? 0 : range.last + 1;
+    if (!wanted.has_value() && range.size - std::min(range.size, first) >
+                                   request.max_bytes) {
+      problem = "expected at most " + std::to_string(request.max_bytes) +
+                " bytes, found " + std::to_string(range.size);
+      return false;
+    }
+    const uint64_t expected_end = wanted.has_value()
+                                      ? request.offset + *wanted
+                                      : range.size;
+    const ObjectVersion version = VersionOf(answer);
+    if (range.first != first || end != expected_end) {
+      problem = "expected bytes " + std::to_string(first) + " to " +
+                std::to_string(expected_end) + ", found " +
+                std::to_string(range.first) + " to " + std::to_string(end) +
+                " of " + std::to_string(range.size);
+      return false;
+    }
+    if (has_info && (range.size != object.bytes ||
+                     version != object.version)) {
+      problem = "expected the same object, found another one";
+      return false;
+    }
+    if (!has_info) {
+      has_info = true;
+      wanted = expected_end - request.offset;
+      object.bytes = range.size;
+      object.version = version;
+      if (info != nullptr) {
+        *info = object;
+        info->modified =
+            ParseHttpDate(answer.Header("last-modified")).value_or(0);
+      }
+    }
+    return true;
+  };
+  ask.sink = [&](const Slice& bytes) {
+    if (bytes.size() > *wanted - taken) {
+      problem = "expected " + std::to_string(*wanted) + " bytes, found more";
+      return NotAnAnswer(problem);
+    }
+    RETURN_IF_ERROR(sink(bytes));
+    taken += bytes.size();
+    return Status::OK();
+  };
+  ask.accept = [&](const HttpAnswer&) {
+    if (!problem.empty()) {
+      return NotAnAnswer(problem);
+    }
+    return taken == wanted ? Status::OK()
+                           : NotAnAnswer("expected " +
+                                         std::to_string(*wanted) +
+                                         " bytes, found " +
+                                         std::to_string(taken.load()));
+  };
+  HttpAnswer answer;
+  StoreResult result = Run(what, std::move(ask), &answer);
+  if (!problem.empty() && (result.code == StoreCode::kCaller ||
+                           result.code == StoreCode::kDamaged)) {
+    // More than was asked for, or an answer that is too large to keep.
+    return StoreError(StoreCode::kDamaged, what + ": " + problem);
+  }
+  return result;
+}
+
+StoreResult S3Store::Head(const std::string& key, ObjectInfo* info) {
+  if (!IsStoreKey(key)) {
+    return BadKey(key);
+  }
+  Ask ask;
+  ask.method = "HEAD";
+  ask.path = PathOf(key);
+  ask.accept = [](const HttpAnswer& answer) {
+    return answer.content_length().has_value()
+               ? Status::OK()
+               : NotAnAnswer("expected a Content-Length, found none");
+  };
+  HttpAnswer answer;
+  StoreResult result = Run("look at " + Describe(key), std::move(ask), &answer);
+  if (result.ok()) {
+    *info = {key, *answer.content_length(), VersionOf(answer),
+             ParseHttpDate(answer.Header("last-modified")).value_or(0)};
+  }
+  return result;
+}
+
+StoreResult S3Store::ListRaw(const std::string& prefix,
+                             const std::string& after, S3Listing* listing) {
+  Ask ask;
+  ask.method = "GET";
+  ask.path = bucket_path_ + "/";
+  ask.query = {{"encoding-type", "url"},
+               {"list-type", "2"},
+               {"max-keys", std::to_string(kMaxStorePage)},
+               {"prefix", Whole(prefix)}};
+  if (!after.empty()) {
+    ask.query["start-after"] = Whole(after);
+  }
+  int empty_pages = 0;
+  ask.accept = [&](const HttpAnswer& answer) {
+    RETURN_IF_ERROR(ParseS3Listing(answer.body, listing));
+    std::string before = after.empty() ? "" : Whole(after);
+    for (const ObjectInfo& object : listing->objects) {
+      if (!object.key.starts_with(Whole(prefix)) || object.key <= before) {
+        return NotAnAnswer("expected keys that begin with '" + Whole(prefix) +
+                           "', in their order and behind '" +
+                           Printable(before) + "', found '" +
+                           Printable(object.key) + "'");
+      }
+      before = object.key;
+    }
+    return Status::OK();
+  };
+  while (true) {
+    HttpAnswer answer;
+    const Ask& page = ask;
+    StoreResult result = Run("list " + Describe(prefix), page, &answer);
+    if (!result.ok() || !listing->truncated || !listing->objects.empty()) {
+      return result;
+    }
+    // What was deleted may fill whole pages.
+    if (listing->next_token.empty() || ++empty_pages == kMaxEmptyPages) {
+      return StoreError(StoreCode::kDamaged,
+                        "list " + Describe(prefix) +
+                            ": a list of pages without an object");
+    }
+    ask.query["continuation-token"] = listing->next_token;
+  }
+}
+
+StoreResult S3Store::List(const std::string& prefix, const std::string& after,
+                          ListPage* page) {
+  *page = {};
+  S3Listing listing;
+  StoreResult result = ListRaw(prefix, after, &listing);
+  if (!result.ok()) {
+    return result;
+  }
+  page->more = listing.truncated;
+  if (page->more) {
+    page->next = listing.objects.back().key.substr(prefix_.size());
+  }
+  for (ObjectInfo& object : listing.objects) {
+    object.key.erase(0, prefix_.size());
+    if (IsStoreKey(object.key)) {
+      page->objects.push_back(std::move(object));
+    } else {
+      page->foreign++;
+    }
+  }
+  return {};
+}
+
+StoreResult S3Store::DeleteEach(const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) {
+    Ask ask;
+    ask.method = "DELETE";
+    ask.path = PathOf(key);
+    HttpAnswer answer;
+    StoreResult result =
+        Run("delete " + Describe(key), std::move(ask), &answer);
+    if (!result.ok() && result.code != StoreCode::kAbsent) {
+      return result;
+    }
+  }
+  return {};
+}
+
+StoreResult S3Store::Delete(const std::vector<std::string>& keys) {
+  if (keys.size() > kMaxStorePage) {
+    return StoreError(StoreCode::kInternal,
+                      "delete: more keys than a page has");
+  }
+  std::vector<std::string> whole;
+  for (const std::string& key : keys) {
+    if (!IsStoreKey(key)) {
+      return BadKey(key);
+    }
+    whole.push_back(Whole(key));
+  }
+  if (keys.size() <= 1 || !has_batch_delete_) {
+    return DeleteEach(keys);
+  }
+  const std::string document = DeleteDocument(whole);
+  const SliceSource body(document);
+  S3Error refused;
+  Ask ask;
+  ask.method = "POST";
+  ask.path = bucket_path_ + "/";
+  ask.query = {{"delete", ""}};
+  ask.headers["content-md5"] = ContentMd5(document);
+  ask.headers["content-type"] = "application/xml";
+  ask.body = &body;
+  ask.sha256 = Sha256Of(document);
+  ask.accept = [&](const HttpAnswer& answer) {
+    return ParseDeleted(answer.body, &refused);
+  };
+  HttpAnswer answer;
+  StoreResult result = Run("delete " + std::to_string(keys.size()) +
+                               " objects of " + place_,
+                           std::move(ask), &answer);
+  if (result.code == StoreCode::kUnsupported) {
+    has_batch_delete_ = false;
+    return DeleteEach(keys);
+  }
+  if (!result.ok() || refused.code.empty()) {
+    return result;
+  }
+  // One by one each gets its own answer, and its own tries.
+  return DeleteEach(keys);
+}
+
+StoreResult S3Store::BeginUpload(const std::string& key,
+                                 std::string* upload_id) {
+  if (!IsStoreKey(key)) {
+    return BadKey(key);
+  }
+  const SliceSource nothing("");
+  Ask ask;
+  ask.method = "POST";
+  ask.path = PathOf(key);
+  ask.query = {{"uploads", ""}};
+  ask.body = &nothing;
+  if (!options_.storage_class.empty()) {
+    ask.headers["x-amz-storage-class"] = options_.storage_class;
+  }
+  ask.accept = [&](const HttpAnswer& answer) {
+    return ParseBegunUpload(answer.body, upload_id);
+  };
+  HttpAnswer answer;
+  return Run("begin to upload " + Describe(key), std::move(ask), &answer);
+}
+
+StoreResult S3Store::PutPart(const PartPlace& place, const ByteSource& bytes,
+                             const Sha256Digest& sha256, UploadedPart* part) {
+  if (!IsStoreKey(place.key) || bytes.size() > kMaxPutBytes ||
+      place.number == 0 || place.number > kMaxUploadParts) {
+    return BadKey(place.key);
+  }
+  Ask ask;
+  ask.method = "PUT";
+  ask.path = PathOf(place.key);
+  ask.query = {{"partNumber", std::to_string(place.number)},
+               {"uploadId", place.upload_id}};
+  ask.body = &bytes;
+  ask.sha256 = sha256;
+  ask.accept = [](const HttpAnswer& answer) {
+    return VersionOf(answer).empty()
+               ? NotAnAnswer("expected the part's ETag, found none")
+               : Status::OK();
+  };
+  HttpAnswer answer;
+  StoreResult result = Run("put part " + std::to_string(place.number) + " of " +
+                               Describe(place.key),
+                           std::move(ask), &answer);
+  if (result.ok()) {
+    *part = {place.number, bytes.size(), VersionOf(answer)};
+  }
+  return result;
+}
+
+StoreResult S3Store::ListParts(const std::string& key,
+                               const std::string& upload_id,
+                               std::vector<UploadedPart>* parts) {
+  parts->clear();
+  if (!IsStoreKey(key)) {
+    return BadKey(key);
+  }
+  S3Parts page;
+  do {
+    const uint32_t before = parts->empty() ? 0 : parts->back().number;
+    Ask ask;
+    ask.method = "GET";
+    ask.path = PathOf(key);
+    ask.query = {{"max-parts", "1000"},
+                 {"part-number-marker", std::to_string(before)},
+                 {"uploadId", upload_id}};
+    ask.accept = [&](const HttpAnswer& answer) {
+      RETURN_IF_ERROR(ParseS3Parts(answer.body, &page));
+      if ((page.truncated && page.parts.empty()) ||
+          (!page.parts.empty() && page.parts.front().number <= before)) {
+        return NotAnAnswer("expected parts behind " + std::to_string(before) +
+                           ", found others");
+      }
+      return Status::OK();
+    };
+    HttpAnswer answer;
+    StoreResult result =
+        Run("list the parts of " + Describe(key), std::move(ask), &answer);
+    if (!result.ok()) {
+      return result;
+    }
+    parts->insert(parts->end(), page.parts.begin(), page.parts.end());
+  } while (page.truncated);
+  return {};
+}
+
+StoreResult S3Store::CompleteUpload(const std::string& key,
+                                    const std::string& upload_id,
+                                    const std::vector<UploadedPart>& parts,
+                                    bool if_absent) {
+  if (!IsStoreKey(key)) {
+    return BadKey(key);
+  }
+  const std::string document = CompleteDocument(parts);
+  const SliceSource body(document);
+  int tries = 0;
+  Ask ask;
+  ask.method = "POST";
+  ask.path = PathOf(key);
+  ask.query = {{"uploadId", upload_id}};
+  ask.headers["content-type"] = "application/xml";
+  if (if_absent) {
+    ask.headers["if-none-match"] = "*";
+  }
+  ask.body = &body;
+  ask.sha256 = Sha256Of(document);
+  ask.if_absent = if_absent;
+  ask.prepare = [&](Ask*) { tries++; };
+  ask.accept = [](const HttpAnswer& answer) {
+    return ParseCompletedUpload(answer.body);
+  };
+  HttpAnswer answer;
+  StoreResult result =
+      Run("complete " + Describe(key), std::move(ask), &answer);
+  if (result.code == StoreCode::kAbsent && tries > 1) {
+    // The upload may be gone because an earlier try completed it.
+    uint64_t bytes = 0;
+    for (const UploadedPart& part : parts) {
+      bytes += part.bytes;
+    }
+    ObjectInfo info;
+    if (Head(key, &info).ok() && info.bytes == bytes) {
+      return {};
+    }
+  }
+  return result;
+}
+
+StoreResult S3Store::AbortUpload(const std::string& key,
+                                 const std::string& upload_id) {
+  if (!IsStoreKey(key)) {
+    return BadKey(key);
+  }
+  Ask ask;
+  ask.method = "DELETE";
+  ask.path = PathOf(key);
+  ask.query = {{"uploadId", upload_id}};
+  HttpAnswer answer;
+  StoreResult result =
+      Run("abort the upload of " + Describe(key), std::move(ask), &answer);
+  return result.code == StoreCode::kAbsent ? StoreResult{} : result;
+}
+
+StoreResult S3Store::ListUploads(const std::string& prefix,
+                                 std::vector<UploadInfo>* uploads) {
+  uploads->clear();
+  std::vector<UploadInfo> found;
+  Ask ask;
+  ask.method = "GET";
+  ask.path = bucket_path_ + "/";
+  ask.query = {{"encoding-type", "url"},
+               {"max-uploads", std::to_string(kMaxStorePage)},
+               {"prefix", Whole(prefix)},
+               {"uploads", ""}};
+  ask.accept = [&](const HttpAnswer& answer) {
+    RETURN_IF_ERROR(ParseS3Uploads(answer.body, &found));
+    for (const UploadInfo& upload : found) {
+      if (!upload.key.starts_with(Whole(prefix))) {
+        return NotAnAnswer("expected uploads of keys that begin with '" +
+                           Whole(prefix) + "', found '" +
+                           Printable(upload.key) + "'");
+      }
+    }
+    return Status::OK();
+  };
+  HttpAnswer answer;
+  StoreResult result =
+      Run("list the uploads of " + Describe(prefix), std::move(ask), &answer);
+  for (UploadInfo& upload : found) {
+    upload.key.erase(0, prefix_.size());
+    if (result.ok() && IsStoreKey(upload.key)) {
+      uploads->push_back(std::move(upload));
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+Status MakeS3Store(const StoreOptions& options, CredentialWorld world,
+                   std::unique_ptr<ObjectStore>* store) {
+  const StoreAddress& where = options.where;
+  if (!IsBucketName(where.bucket) ||
+      (!where.prefix.empty() && !IsStoreKey(where.prefix))) {
+    return MakeStatus(EndState::kRefused,
+                      where.ToString() +
+                          ": expected names of A-Z a-z 0-9 _ . - between "
+                          "slashes, found something else");
+  }
+  std::string region = options.region;
+  if (region.empty()) {
+    region = CredentialChain(options, world).Region();
+  }
+  if (region.empty()) {
+    region = "us-east-1";
+  }
+  if (region.find_first_not_of("abcdefghijklmnopqrstuvwxyz"
+                               "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") !=
+      std::string::npos) {
+    return MakeStatus(EndState::kRefused,
+                      "region: expected A-Z a-z 0-9 - _, found '" +
+                          Printable(region) + "'");
+  }
+  if (options.storage_class.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_") !=
+      std::string::npos) {
+    return MakeStatus(EndState::kRefused,
+                      "storage class: expected A-Z _, found '" +
+                          Printable(options.storage_class) + "'");
+  }
+  Url url;
+  RETURN_IF_ERROR(WithContext(
+      ParseUrl(options.endpoint.empty()
+                   ? "https://s3." + region + ".amazonaws.com"
+                   : options.endpoint,
+               &url),
+      EndState::kRefused, "endpoint"));
+  if (!url.path.empty() && url.path != "/") {
+    return MakeStatus(EndState::kRefused,
+                      "endpoint: expected no path, found '" +
+                          Printable(url.path) + "'");
+  }
+  const bool is_path_style = options.path_style.value_or(
+      !options.endpoint.empty() ||
+      where.bucket.find('.') != std::string::npos);
+  if (!is_path_style) {
+    url.host = where.bucket + "." + url.host;
+  }
+  *store = std::make_unique<S3Store>(
+      options, std::move(world), url,
+      is_path_style ? "/" + where.bucket : "", region);
+  return Status::OK();
+}
+
+}  // namespace sstferry

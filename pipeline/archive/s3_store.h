@@ -1,0 +1,21 @@
+// A bucket of S3, or of what speaks like it, as a store.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "pipeline/archive/credential_chain.h"
+#include "pipeline/archive/store.h"
+#include "sstferry/store_options.h"
+
+namespace sstferry {
+
+// Looks at the options and opens nothing: the first call connects.
+//   kRefused  an option that cannot be used
+[[nodiscard]] rocksdb::Status MakeS3Store(const StoreOptions& options,
+                                          CredentialWorld world,
+                                          std::unique_ptr<ObjectStore>* store);
+
+}  // namespace sstferry

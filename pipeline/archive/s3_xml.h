@@ -1,0 +1,72 @@
+// The documents of S3's interface: what a server answers, and what it is sent.
+// Bytes only. A document comes from elsewhere: its size is bounded before it is
+// parsed, every field is, and nothing in it is followed (no DTD, no entities
+// but the five of XML).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipeline/archive/sigv4.h"
+#include "pipeline/archive/store.h"
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// A page of 1000 objects takes about 500 KB.
+inline constexpr size_t kMaxXmlBytes = 4u << 20;
+
+struct S3Error {
+  std::string code;     // "NoSuchKey"; printable, at most 100 bytes
+  std::string message;  // printable, at most 500 bytes
+};
+// Returns true if the document is an error. Servers send one with status 200,
+// too.
+bool ParseS3Error(const rocksdb::Slice& xml, S3Error* error);
+
+// All others return kCorrupt for a document that is not theirs.
+
+struct S3Listing {
+  std::vector<ObjectInfo> objects;  // whole keys, as the server has them
+  bool truncated = false;
+  std::string next_token;
+};
+[[nodiscard]] rocksdb::Status ParseS3Listing(const rocksdb::Slice& xml,
+                                             S3Listing* listing);
+
+[[nodiscard]] rocksdb::Status ParseBegunUpload(const rocksdb::Slice& xml,
+                                               std::string* upload_id);
+[[nodiscard]] rocksdb::Status ParseCompletedUpload(const rocksdb::Slice& xml);
+
+struct S3Parts {
+  std::vector<UploadedPart> parts;  // numbers ascend
+  bool truncated = false;
+};
+[[nodiscard]] rocksdb::Status ParseS3Parts(const rocksdb::Slice& xml,
+                                           S3Parts* parts);
+
+// Whole keys.
+[[nodiscard]] rocksdb::Status ParseS3Uploads(const rocksdb::Slice& xml,
+                                             std::vector<UploadInfo>* uploads);
+
+// The first key that could not be deleted; error->code is empty if there is
+// none.
+[[nodiscard]] rocksdb::Status ParseDeleted(const rocksdb::Slice& xml,
+                                           S3Error* error);
+
+// What STS answers to AssumeRoleWithWebIdentity.
+[[nodiscard]] rocksdb::Status ParseAssumedRole(const rocksdb::Slice& xml,
+                                               Credentials* credentials);
+
+// REQUIRES: keys hold only bytes that XML needs not escape.
+std::string DeleteDocument(const std::vector<std::string>& keys);
+std::string CompleteDocument(const std::vector<UploadedPart>& parts);
+
+// Returns the seconds of "2026-11-25T16:34:29Z", also with a fraction and with
+// "+HH:MM" for the Z; nullopt for anything else, and for years beyond 2000 to
+// 2999.
+std::optional<UnixSeconds> ParseTime(const std::string& text);
+
+}  // namespace sstferry

@@ -1,0 +1,38 @@
+// SHA-256, by which stores check what they are sent.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "rocksdb/slice.h"
+
+struct evp_md_ctx_st;
+
+namespace sstferry {
+
+using Sha256Digest = std::array<uint8_t, 32>;
+
+// Threads: one.
+class Sha256 {
+ public:
+  Sha256();
+  void Update(const rocksdb::Slice& bytes);
+  // Returns the digest of all that was added. Call it once.
+  Sha256Digest Finish();
+
+ private:
+  struct Free {
+    void operator()(evp_md_ctx_st* context) const;
+  };
+  std::unique_ptr<evp_md_ctx_st, Free> context_;
+};
+
+Sha256Digest Sha256Of(const rocksdb::Slice& bytes);
+Sha256Digest HmacSha256(const rocksdb::Slice& key, const rocksdb::Slice& bytes);
+
+// Returns its lower-case hex digits.
+std::string ToHex(const Sha256Digest& digest);
+
+}  // namespace sstferry

@@ -1,0 +1,40 @@
+// The files of a database directory for a push, as a clone would send them: a
+// snapshot of it pins them, and they are read where they lie.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "pipeline/archive/set_source.h"
+#include "pipeline/snapshot/snapshot.h"
+
+namespace sstferry {
+
+// Threads: as SetSource.
+class SnapshotSource : public SetSource {
+ public:
+  // Takes the snapshot: options.as_files is set here. Errors as
+  // Snapshot::Create(), and kRefused for more files or families than a set has.
+  [[nodiscard]] static rocksdb::Status Take(
+      SnapshotOptions options, std::unique_ptr<SnapshotSource>* source);
+
+  const ArchiveSet& set() const override { return set_; }
+  [[nodiscard]] rocksdb::Status Digest(size_t file,
+                                       FileDigests* digests) override;
+  [[nodiscard]] rocksdb::Status Open(
+      size_t file, std::unique_ptr<ByteSource>* bytes) override;
+
+ private:
+  SnapshotSource(std::unique_ptr<Snapshot> snapshot,
+                 std::function<bool()> cancelled)
+      : snapshot_(std::move(snapshot)), cancelled_(std::move(cancelled)) {}
+  [[nodiscard]] rocksdb::Status Describe();
+  std::string PathOf(size_t file) const;
+
+  const std::unique_ptr<Snapshot> snapshot_;
+  const std::function<bool()> cancelled_;
+  ArchiveSet set_;
+};
+
+}  // namespace sstferry

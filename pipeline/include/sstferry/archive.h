@@ -1,0 +1,121 @@
+// Public interface of archives: sets of a database's files in a store, which is
+// a bucket or a directory. docs/archive.md explains them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sstferry/options.h"
+#include "sstferry/store_options.h"
+
+namespace sstferry {
+
+enum class ArchiveAction : uint8_t { kInit, kPush, kList, kCheck, kPrune };
+// "init", "push", ...
+const char* ArchiveActionName(ArchiveAction action);
+
+struct ArchiveOptions {
+  ArchiveAction action = ArchiveAction::kList;
+  StoreOptions store;
+  LogFunction log;  // may be null
+
+  // kInit and kPrune. Not set: a day, or the archive's.
+  std::optional<std::chrono::seconds> grace;
+
+  // kPush.
+  SourceAddress source;
+  std::string label;
+  uint32_t lanes = 8;  // files at once; kCheck, too
+  std::string snapshot_dir;
+  std::string wal_dir;
+
+  // kCheck: how much of all bytes is read, each day others.
+  double read_percent = 0;
+
+  // kPrune: a set stays if any of these asks for it.
+  uint32_t keep_last = 3;
+  uint32_t keep_daily = 0;
+  uint32_t keep_weekly = 0;
+  uint32_t keep_monthly = 0;
+};
+
+// A set, as its record and a list of the store tell.
+struct ArchivedSet {
+  std::string name;      // "20261124T030000Z-0123456789abcdef"
+  std::string pushed_at;  // RFC 3339, of the store's clock
+  std::string state;     // "whole", "expiring", "unfinished", "damaged"
+  std::string problem;   // of a damaged one
+  std::string label;
+  std::string host;
+  std::string database_id;
+  uint64_t sequence = 0;
+  uint64_t families = 0;
+  uint64_t files = 0;
+  uint64_t bytes = 0;
+  uint64_t own_bytes = 0;  // that it was the first to upload
+};
+
+struct ArchiveReport {
+  rocksdb::Status status;
+  std::vector<std::string> notes;
+  std::vector<ArchivedSet> sets;  // kList and kCheck, the oldest first; kPush
+
+  // kInit; kList and kCheck, too.
+  std::string archive_id;
+  uint64_t grace_seconds = 0;
+  bool has_if_absent = false;
+  bool refuses_old_signatures = false;
+
+  // kPush.
+  uint64_t uploaded_files = 0;
+  uint64_t uploaded_bytes = 0;
+  uint64_t reused_files = 0;
+  uint64_t reused_bytes = 0;
+
+  // kCheck.
+  uint64_t objects = 0;
+  uint64_t bytes = 0;
+  uint64_t orphans = 0;
+  uint64_t orphan_bytes = 0;
+  uint64_t foreign = 0;
+  uint64_t read_files = 0;
+  uint64_t read_bytes = 0;
+  // Since the newest whole set was pushed; not set: there is none.
+  std::optional<uint64_t> newest_age_seconds;
+  std::vector<std::string> problems;
+
+  // kPrune.
+  uint64_t kept_sets = 0;
+  uint64_t dropped_sets = 0;
+  uint64_t deleted_files = 0;
+  uint64_t marked_sets = 0;
+  uint64_t marked_files = 0;
+  uint64_t marked_bytes = 0;
+  uint64_t waiting_marks = 0;
+  uint64_t held_marks = 0;
+  uint64_t aborted_uploads = 0;
+};
+
+// One command on an archive.
+//
+// Threads: Run() from one thread, once; it blocks, and joins what it starts.
+// Cancel() from any: Run() then returns kCancelled within seconds.
+class ArchiveJob {
+ public:
+  virtual ~ArchiveJob() = default;
+  // report->status equals the returned status.
+  //   kRefused   there is no archive (kInit: there is one); a source that
+  //              cannot be pushed
+  //   kBusy      kPush: what it used was deleted meanwhile; push again
+  //   kCorrupt   kCheck: a file is gone or damaged; others: a record is
+  //   others     the source's and the store's, see EndState
+  [[nodiscard]] virtual rocksdb::Status Run(ArchiveReport* report) = 0;
+  virtual void Cancel() = 0;
+};
+std::unique_ptr<ArchiveJob> MakeArchiveJob(const ArchiveOptions& options);
+
+}  // namespace sstferry

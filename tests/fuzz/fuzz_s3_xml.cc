@@ -1,0 +1,60 @@
+// Input: a document that a store may answer. Whatever it is, a parser keeps its
+// bounds, and what it accepts is within them.
+#include <cstdlib>
+
+#include "pipeline/archive/credential_text.h"
+#include "pipeline/archive/s3_xml.h"
+
+namespace {
+
+void Must(bool holds) {
+  if (!holds) {
+    abort();
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace sstferry;
+  const rocksdb::Slice xml(reinterpret_cast<const char*>(data), size);
+  S3Error error;
+  if (ParseS3Error(xml, &error)) {
+    Must(error.code.size() <= 300 && error.message.size() <= 1500);
+  }
+  S3Listing listing;
+  if (ParseS3Listing(xml, &listing).ok()) {
+    Must(listing.objects.size() <= kMaxStorePage);
+    for (const ObjectInfo& object : listing.objects) {
+      Must(!object.key.empty() && object.key.size() <= 3 * 1024 &&
+           object.version.size() <= kMaxStoreVersionBytes);
+    }
+  }
+  std::string upload_id;
+  if (ParseBegunUpload(xml, &upload_id).ok()) {
+    Must(!upload_id.empty() && upload_id.size() <= kMaxUploadIdBytes);
+  }
+  ParseCompletedUpload(xml).PermitUncheckedError();
+  S3Parts parts;
+  if (ParseS3Parts(xml, &parts).ok()) {
+    uint32_t before = 0;
+    for (const UploadedPart& part : parts.parts) {
+      Must(part.number > before && part.number <= kMaxUploadParts);
+      before = part.number;
+    }
+    // What is sent back holds what came, whatever bytes an ETag has.
+    S3Error ignored;
+    static_cast<void>(ParseS3Error(CompleteDocument(parts.parts), &ignored));
+  }
+  std::vector<UploadInfo> uploads;
+  if (ParseS3Uploads(xml, &uploads).ok()) {
+    Must(uploads.size() <= kMaxStorePage);
+  }
+  ParseDeleted(xml, &error).PermitUncheckedError();
+  Credentials credentials;
+  if (ParseAssumedRole(xml, &credentials).ok()) {
+    Must(!credentials.access_key_id.empty() &&
+         credentials.session_token.size() <= kMaxSessionTokenBytes);
+  }
+  return 0;
+}

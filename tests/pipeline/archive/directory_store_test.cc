@@ -1,0 +1,184 @@
+// A directory as a store: the contract, what lies on the disk, and what others
+// may put there.
+#include "pipeline/archive/directory_store.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "format/end_state.h"
+#include "pipeline/archive/open_store.h"
+#include "tests/pipeline/archive/store_contract.h"
+#include "tests/support/catch.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::unique_ptr<ObjectStore> Open(const std::string& directory) {
+  StoreOptions options;
+  options.where.directory = directory;
+  options.timeouts.retry = std::chrono::milliseconds(50);
+  std::unique_ptr<ObjectStore> store;
+  const rocksdb::Status opened = OpenStore(options, &store);
+  INFO(opened.ToString());
+  REQUIRE(opened.ok());
+  return store;
+}
+
+std::string Contents(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+TEST_CASE("A directory does what every store does", "[archive]") {
+  const ScratchDir scratch;
+  const fs::path place = fs::path(scratch.path()) / "archive";
+  fs::create_directory(place);
+  CheckStoreContract(Open(place).get());
+}
+
+TEST_CASE("One of 32 clients that put a key into a directory wins",
+          "[archive]") {
+  const ScratchDir scratch;
+  std::vector<std::unique_ptr<ObjectStore>> clients;
+  std::vector<ObjectStore*> pointers;
+  for (int i = 0; i < 32; ++i) {
+    clients.push_back(Open(scratch.path()));
+    pointers.push_back(clients.back().get());
+  }
+  for (int round = 0; round < 10; ++round) {
+    CHECK(RaceToPut(pointers, "race/" + std::to_string(round)) == 1);
+  }
+}
+
+TEST_CASE("An object is a file with the directory's permissions",
+          "[archive]") {
+  const ScratchDir scratch;
+  const fs::path place = fs::path(scratch.path()) / "archive";
+  fs::create_directory(place);
+  REQUIRE(chmod(place.c_str(), 0750) == 0);
+  const auto store = Open(place);
+  REQUIRE(PutBytes(store.get(), "files/0a/b", "bytes", true).ok());
+  CHECK(Contents(place / "files/0a/b") == "bytes");
+  struct stat info = {};
+  REQUIRE(stat((place / "files/0a/b").c_str(), &info) == 0);
+  CHECK((info.st_mode & 07777) == 0640);
+  CHECK(info.st_nlink == 1);
+  REQUIRE(stat((place / "files/0a").c_str(), &info) == 0);
+  CHECK((info.st_mode & 07777) == 0750);
+  REQUIRE(store->Delete({"files/0a/b"}).ok());
+  CHECK_FALSE(fs::exists(place / "files"));
+}
+
+TEST_CASE("No link below a directory is followed", "[archive]") {
+  const ScratchDir scratch;
+  const fs::path root = scratch.path();
+  fs::create_directory(root / "archive");
+  fs::create_directory(root / "elsewhere");
+  std::ofstream(root / "elsewhere/secret") << "secret";
+  fs::create_symlink(root / "elsewhere", root / "archive/dir");
+  fs::create_symlink(root / "elsewhere/secret", root / "archive/file");
+  fs::create_symlink(root / "elsewhere/made", root / "archive/dangling");
+  REQUIRE(mkfifo((root / "archive/fifo").c_str(), 0600) == 0);
+  const auto store = Open(root / "archive");
+  std::string bytes;
+  ObjectInfo info;
+  for (const char* key : {"dir/secret", "file", "dangling", "fifo"}) {
+    INFO(key);
+    CHECK_FALSE(GetBytes(store.get(), key, 100, &bytes).ok());
+    CHECK_FALSE(store->Head(key, &info).ok());
+  }
+  CHECK_FALSE(PutBytes(store.get(), "dir/new", "x", false).ok());
+  CHECK_FALSE(PutBytes(store.get(), "dangling", "x", true).ok());
+  CHECK_FALSE(fs::exists(root / "elsewhere/new"));
+  CHECK_FALSE(fs::exists(root / "elsewhere/made"));
+  // In the place of a link a put sets a file, and leaves what it led to.
+  CHECK(PutBytes(store.get(), "file", "new", false).ok());
+  CHECK(Contents(root / "elsewhere/secret") == "secret");
+  CHECK(store->Delete({"dir/secret"}).ok());  // there is no such object
+  CHECK(fs::exists(root / "elsewhere/secret"));
+
+  std::vector<ObjectInfo> objects;
+  uint64_t foreign = 0;
+  REQUIRE(ListAll(store.get(), "", 100, &objects, &foreign).ok());
+  REQUIRE(objects.size() == 1);
+  CHECK(objects[0].key == "file");
+  CHECK(foreign == 3);
+}
+
+TEST_CASE("A list of a directory of many names comes in pages, in order",
+          "[archive]") {
+  const ScratchDir scratch;
+  const fs::path root = scratch.path();
+  fs::create_directory(root / "many");
+  std::vector<std::string> expected;
+  for (int i = 0; i < 2500; ++i) {
+    const std::string key = "many/" + std::to_string(i * 7919 % 10007);
+    std::ofstream(root / key) << i;
+    expected.push_back(key);
+    // Directories without a file take places, too.
+    fs::create_directory(root / ("many/" + std::to_string(i) + "-empty"));
+  }
+  std::sort(expected.begin(), expected.end());
+  std::vector<ObjectInfo> objects;
+  const auto store = Open(root);
+  REQUIRE(ListAll(store.get(), "many/", 10'000, &objects).ok());
+  REQUIRE(objects.size() == expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    REQUIRE(objects[i].key == expected[i]);
+  }
+}
+
+TEST_CASE("A put that died leaves nothing but an upload that can be aborted",
+          "[archive]") {
+  const ScratchDir scratch;
+  const auto store = Open(scratch.path());
+  std::string id;
+  REQUIRE(store->BeginUpload("a/b", &id).ok());
+  UploadedPart part;
+  REQUIRE(store->PutPart({"a/b", id, 1, 0}, SliceSource("half"),
+                         Sha256Of("half"), &part).ok());
+  const auto next = Open(scratch.path());
+  std::vector<ObjectInfo> objects;
+  REQUIRE(ListAll(next.get(), "", 10, &objects).ok());
+  CHECK(objects.empty());
+  std::vector<UploadInfo> uploads;
+  REQUIRE(next->ListUploads("a/", &uploads).ok());
+  REQUIRE(uploads.size() == 1);
+  REQUIRE(next->AbortUpload("a/b", uploads[0].upload_id).ok());
+  CHECK(fs::is_empty(fs::path(scratch.path()) / ".sstferry"));
+  CHECK(store->PutPart({"a/b", id, 2, 4}, SliceSource("x"), Sha256Of("x"),
+                       &part).code == StoreCode::kAbsent);
+}
+
+TEST_CASE("A store's address is a bucket or an absolute path", "[archive]") {
+  StoreAddress where;
+  REQUIRE(ParseStoreAddress("s3://bucket/fleet/orders/", &where).ok());
+  CHECK(where.bucket == "bucket");
+  CHECK(where.prefix == "fleet/orders");
+  CHECK(where.ToString() == "s3://bucket/fleet/orders");
+  REQUIRE(ParseStoreAddress("s3://bucket", &where).ok());
+  CHECK(where.prefix.empty());
+  CHECK(where.ToString() == "s3://bucket");
+  REQUIRE(ParseStoreAddress("/mnt/nfs/orders", &where).ok());
+  CHECK(where.is_directory());
+  for (const char* text : {"", "bucket", "s3://", "s3:///x", "s3://b//c",
+                           "s3://b/a b", "s3://b/../c", "s3://b/%41"}) {
+    INFO(text);
+    CHECK(ParseStoreAddress(text, &where).IsInvalidArgument());
+  }
+  StoreOptions options;
+  options.where.directory = "/no/such/directory";
+  std::unique_ptr<ObjectStore> store;
+  CHECK(EndStateOf(OpenStore(options, &store)) == EndState::kRefused);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,75 @@
+// The store that model tests use is a store, and lies only where it is told to.
+#include "tests/pipeline/archive/store_contract.h"
+#include "tests/support/catch.h"
+#include "tests/support/memory_store.h"
+
+namespace sstferry {
+
+TEST_CASE("A store in memory does what every store does", "[archive]") {
+  MemoryStore server;
+  CheckStoreContract(server.NewClient().get());
+  MemoryStore with_locks({.has_locks = true, .max_page = 7});
+  CheckStoreContract(with_locks.NewClient().get());
+}
+
+TEST_CASE("A key of a store leads nowhere else", "[archive]") {
+  for (const char* key : {"a", "a/b", "files/0a/b-1.c_D", "a.b", "a-", "-a"}) {
+    CHECK(IsStoreKey(key));
+  }
+  for (const char* key :
+       {"", "/", "/a", "a/", "a//b", ".", "..", "a/..", "../a", "a/.b", ".a",
+        "a b", "a+b", "a=b", "a%b", "a\\b", "caf\xc3\xa9", "a\nb"}) {
+    CHECK_FALSE(IsStoreKey(key));
+  }
+  CHECK_FALSE(IsStoreKey(rocksdb::Slice("a\0b", 3)));
+  CHECK(IsStoreKey(std::string(kMaxStoreKeyBytes, 'a')));
+  CHECK_FALSE(IsStoreKey(std::string(kMaxStoreKeyBytes + 1, 'a')));
+}
+
+TEST_CASE("A test stops, delays and deceives a client in memory",
+          "[archive]") {
+  MemoryStore server;
+  CallFate fate = CallFate::kArrives;
+  size_t stale_changes = 0;
+  UnixSeconds on_the_way = 0;
+  const auto client = server.NewClient([&](StoreCall* call) {
+    call->stale_changes = stale_changes;
+    server.Advance(on_the_way);
+    return fate;
+  });
+  REQUIRE(PutBytes(client.get(), "a", "1", true).ok());
+
+  fate = CallFate::kNeverArrives;
+  CHECK(PutBytes(client.get(), "b", "1", true).code ==
+        StoreCode::kUnreachable);
+  CHECK_FALSE(server.Has("b"));
+  fate = CallFate::kAnswerLost;
+  CHECK(PutBytes(client.get(), "b", "1", true).code ==
+        StoreCode::kUnreachable);
+  CHECK(server.Has("b"));
+  fate = CallFate::kArrives;
+
+  ListPage page;
+  stale_changes = 1;
+  REQUIRE(client->List("", "", &page).ok());
+  CHECK(page.objects.size() == 1);
+  stale_changes = 0;
+  REQUIRE(client->List("", "", &page).ok());
+  CHECK(page.objects.size() == 2);
+
+  on_the_way = 901;
+  CHECK(PutBytes(client.get(), "late", "1", true).code ==
+        StoreCode::kSignatureRefused);
+  on_the_way = 0;
+  const UnixSeconds before = client->SigningTime();
+  server.Advance(901);
+  CHECK(PutBytes(client.get(), "late", "1", true, before).code ==
+        StoreCode::kSignatureRefused);
+  server.rules().checks_signatures = false;
+  CHECK(PutBytes(client.get(), "late", "1", true, before).ok());
+  server.rules().honours_if_absent = false;
+  CHECK(PutBytes(client.get(), "late", "2", true).ok());
+  CHECK(server.Objects().at("late") == "2");
+}
+
+}  // namespace sstferry

@@ -1,0 +1,431 @@
+// The promises of pipeline/archive/push.h, for any order in which clients do
+// their calls: two pushes, two prunes and a restore run at once, a scheduler
+// lets one of them do one call, or some, and stops any of them before any call,
+// for seconds, for longer than the grace, or for good.
+//
+// SSTFERRY_ARCHIVE_MODEL is the number of interleavings (default: as many as
+// take 5 seconds), SSTFERRY_ARCHIVE_MODEL_SEED that of the first one.
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <semaphore>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "format/end_state.h"
+#include "pipeline/archive/archive.h"
+#include "pipeline/archive/prune.h"
+#include "pipeline/archive/push.h"
+#include "tests/pipeline/archive/fake_set_source.h"
+#include "tests/support/catch.h"
+#include "tests/support/memory_store.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+constexpr uint64_t kGrace = kMinGraceSeconds;
+
+// Lets one thread run at a time; which one, it decides at each Pause().
+class Turns {
+ public:
+  using Random = std::mt19937_64;
+
+  // `between` runs whenever another thread gets the turn.
+  Turns(Random* random, std::function<void()> between)
+      : random_(random), between_(std::move(between)) {}
+
+  void Run(const std::vector<std::function<void(int)>>& clients) {
+    for (size_t i = 0; i < clients.size(); ++i) {
+      waiting_.push_back(std::make_unique<Turn>(0));
+      alive_.push_back(static_cast<int>(i));
+    }
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < clients.size(); ++i) {
+      threads.emplace_back([this, i, &clients] {
+        const int self = static_cast<int>(i);
+        waiting_[i]->acquire();
+        clients[i](self);
+        std::erase(alive_, self);
+        Next(-1);
+      });
+    }
+    Next(-1);
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+  }
+
+  void Pause(int self) {
+    // Mostly the same goes on: what goes wrong needs a few long sleeps.
+    if ((*random_)() % 4 != 0) {
+      return;
+    }
+    if (Next(self)) {
+      waiting_[static_cast<size_t>(self)]->acquire();
+    }
+  }
+
+ private:
+  using Turn = std::binary_semaphore;
+
+  // Gives the turn away; false: `self` keeps it.
+  bool Next(int self) {
+    if (alive_.empty()) {
+      return false;
+    }
+    between_();
+    const int next = alive_[(*random_)() % alive_.size()];
+    if (next == self) {
+      return false;
+    }
+    waiting_[static_cast<size_t>(next)]->release();
+    return true;
+  }
+
+  Random* const random_;
+  const std::function<void()> between_;
+  std::vector<std::unique_ptr<Turn>> waiting_;
+  std::vector<int> alive_;
+};
+
+const char* KindName(StoreCallKind kind) {
+  constexpr const char* kNames[] = {
+      "now",   "put",       "get",      "head",   "list",  "delete", "begin",
+      "part",  "listparts", "complete", "abort",  "uploads", "lock"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+// One archive, its clients, and what must hold.
+class World {
+ public:
+  explicit World(uint64_t seed)
+      : random_(seed), turns_(&random_, [this] { PassTime(); }) {
+    MemoryStoreRules rules;
+    rules.checks_signatures = Chance(2);
+    rules.honours_if_absent = Chance(2);
+    server_ = std::make_unique<MemoryStore>(rules);
+    ArchiveHead head;
+    head.grace_seconds = kGrace;
+    head.has_if_absent = rules.honours_if_absent;
+    std::string bytes;
+    EncodeArchiveHead(head, &bytes);
+    server_->Overwrite(kArchiveHeadKey, bytes);
+  }
+
+  // Returns what was broken; empty: nothing.
+  const std::string& Play() {
+    // The past: a set or two, perhaps with marks that wait.
+    std::unique_ptr<ObjectStore> store = server_->NewClient();
+    const Archive archive(store.get());
+    for (uint64_t i = 0; i <= random_() % 2; ++i) {
+      may_change_ = true;  // no hook tells of it
+      Push(-1, archive);
+      server_->Advance(static_cast<UnixSeconds>(60 + random_() % kGrace));
+      if (Chance(2)) {
+        server_->Advance(kGrace + 1);
+        Prune(archive);
+        may_change_ = true;
+        Check();
+      }
+    }
+    if (Chance(2)) {
+      server_->Advance(kGrace + 1);
+    }
+    Check();
+    turns_.Run({[this](int self) { Act(self, 2, &World::PushOnce); },
+                [this](int self) { Act(self, 2, &World::PushOnce); },
+                [this](int self) { Act(self, 3, &World::PruneOnce); },
+                [this](int self) { Act(self, 3, &World::PruneOnce); },
+                [this](int self) { Act(self, 2, &World::RestoreOnce); }});
+    Check();
+    return broken_;
+  }
+
+  std::string Trace() const {
+    std::string text;
+    for (const std::string& line : trace_) {
+      text += line + "\n";
+    }
+    return text;
+  }
+  uint64_t pushed() const { return pushed_; }
+  uint64_t pushes() const { return pushes_; }
+  uint64_t dropped() const { return dropped_; }
+
+ private:
+  bool Chance(uint64_t of) { return random_() % of == 0; }
+  void Break(const std::string& what) {
+    if (broken_.empty()) {
+      broken_ = what;
+    }
+  }
+  SetId NewId() {
+    SetId id{};
+    id[7] = static_cast<uint8_t>(++ids_);
+    return id;
+  }
+
+  void PassTime() {
+    constexpr UnixSeconds kSleeps[] = {60, 20 * 60, kGrace / 2, kGrace + 1,
+                                       kGrace + 1};
+    if (Chance(6)) {
+      const UnixSeconds sleep = kSleeps[random_() % std::size(kSleeps)];
+      server_->Advance(sleep);
+      trace_.push_back("      " + std::to_string(sleep) + " s pass");
+    }
+  }
+
+  CallFate BeforeCall(int self, StoreCall* call) {
+    Check();
+    const UnixSeconds before = server_->now();
+    turns_.Pause(self);
+    call->slept_before_signing = server_->now() != before && Chance(2);
+    Client& client = clients_[self];
+    if (Chance(1000)) {
+      client.is_dead = true;
+    }
+    if (client.is_dead || !broken_.empty()) {
+      return CallFate::kNeverArrives;
+    }
+    trace_.push_back("  " + std::to_string(self) + ": " +
+                     KindName(call->kind) + " " + call->key);
+    may_change_ = call->kind == StoreCallKind::kPut ||
+                  call->kind == StoreCallKind::kDelete;
+    return Chance(600)   ? CallFate::kNeverArrives
+           : Chance(300) ? CallFate::kAnswerLost
+                         : CallFate::kArrives;
+  }
+
+  using Action = void (World::*)(int self, const Archive& archive);
+  void Act(int self, int times, Action action) {
+    std::unique_ptr<ObjectStore> store = server_->NewClient(
+        [this, self](StoreCall* call) { return BeforeCall(self, call); });
+    const Archive archive(store.get());
+    for (int i = 0; i < times && !clients_[self].is_dead; ++i) {
+      (this->*action)(self, archive);
+      Check();
+    }
+  }
+
+  void PushOnce(int self, const Archive& archive) { Push(self, archive); }
+  void Push(int self, const Archive& archive) {
+    std::vector<int> tables = {0, 1, 2};
+    std::erase(tables, static_cast<int>(random_() % 3));
+    FakeSetSource source(tables, "point in time " + std::to_string(++points_));
+    PushOptions options;
+    options.lanes = 1;
+    options.new_id = [this] { return NewId(); };
+    options.steady_seconds = [this] {
+      return static_cast<uint64_t>(server_->now());
+    };
+    PushSummary summary;
+    const Status status = PushSet(archive, &source, options, &summary);
+    trace_.push_back("  " + std::to_string(self) + ": pushed " +
+                     SetNameText(summary.name) + ": " + status.ToString());
+    ++pushes_;
+    if (status.ok()) {
+      may_change_ |= self < 0;
+      Check();
+      ++pushed_;
+      reported_.insert(summary.name);
+      if (counted_.count(summary.name) == 0 &&
+          given_up_.count(summary.name) == 0) {
+        Break("a push told of a set that does not count: " +
+              SetNameText(summary.name));
+      }
+    }
+  }
+
+  void PruneOnce(int, const Archive& archive) { Prune(archive); }
+  void Prune(const Archive& archive) {
+    PruneOptions options;
+    options.retention.last = 1;
+    options.new_id = [this] { return NewId(); };
+    PruneSummary summary;
+    PruneArchive(archive, options, &summary).PermitUncheckedError();
+    dropped_ += summary.dropped_sets;
+  }
+
+  void RestoreOnce(int, const Archive& archive) {
+    std::vector<FoundSet> sets;
+    if (!archive.ListSets(&sets).ok()) {
+      return;
+    }
+    std::erase_if(sets, [](const FoundSet& set) { return !set.is_done; });
+    std::optional<ArchiveSet> set;
+    if (sets.empty() || !archive.ReadSet(sets.back(), &set).ok() ||
+        !set.has_value()) {
+      return;
+    }
+    for (const ArchivedFile& file : set->files) {
+      std::string bytes;
+      const StoreCode code =
+          GetBytes(archive.store(), ArchiveKeyText(file.key), 1000, &bytes)
+              .code;
+      Check();
+      if (code == StoreCode::kAbsent && counted_.count(set->name) != 0) {
+        Break("a restore misses " + ArchiveKeyText(file.key));
+      }
+      if (code == StoreCode::kOk && Sha256Of(bytes) != file.sha256) {
+        Break("a restore got other bytes of " + ArchiveKeyText(file.key));
+      }
+    }
+  }
+
+  // Compares what lies in the store with what lay there before the last call.
+  void Check() {
+    if (!may_change_) {
+      return;
+    }
+    may_change_ = false;
+    const std::map<std::string, std::string> objects = server_->Objects();
+    for (const auto& [key, bytes] : before_) {
+      if (objects.count(key) == 0 && !key.starts_with(kArchiveIntentsPrefix)) {
+        dead_.insert(key);
+      }
+    }
+    for (const auto& [key, bytes] : objects) {
+      if (before_.count(key) == 0 && dead_.count(key) != 0) {
+        Break("a deleted key is used again: " + key);
+      }
+    }
+    std::set<SetName> counted;
+    for (auto it = objects.lower_bound(kArchiveDonePrefix);
+         it != objects.end() && it->first.starts_with(kArchiveDonePrefix);
+         ++it) {
+      SetName name;
+      if (!ParseSetName(it->first.substr(sizeof(kArchiveDonePrefix) - 1),
+                        &name)) {
+        Break("a strange name: " + it->first);
+        continue;
+      }
+      const auto record = objects.find(SetKey(name));
+      if (record == objects.end()) {
+        continue;
+      }
+      counted.insert(name);
+      for (const std::string& key : KeysOf(name, record->second)) {
+        if (objects.count(key) == 0) {
+          Break("the set " + SetNameText(name) + " lacks " + key);
+        }
+      }
+    }
+    if (!counted_.empty() && counted.empty()) {
+      Break("no set is left");
+    }
+    for (const SetName& name : counted_) {
+      if (counted.count(name) != 0) {
+        continue;
+      }
+      if (IsMarkedAsDone(objects, name)) {
+        given_up_.insert(name);
+      } else if (reported_.count(name) != 0) {
+        Break("a set that was told to be done went: " + SetNameText(name));
+      }
+    }
+    counted_ = counted;
+    before_ = objects;
+  }
+
+  const std::vector<std::string>& KeysOf(const SetName& name,
+                                         const std::string& record) {
+    std::vector<std::string>& keys = keys_[name];
+    if (keys.empty()) {
+      ArchiveSet set;
+      if (!DecodeArchiveSet(record, name, &set).ok()) {
+        Break("a damaged record");
+      }
+      for (const ArchivedFile& file : set.files) {
+        keys.push_back(ArchiveKeyText(file.key));
+      }
+    }
+    return keys;
+  }
+
+  static bool IsMarkedAsDone(const std::map<std::string, std::string>& objects,
+                             const SetName& name) {
+    for (const auto& [key, bytes] : objects) {
+      ArchiveMark mark;
+      if (key.starts_with(kArchiveMarksPrefix) &&
+          DecodeArchiveMark(bytes, &mark).ok() &&
+          std::count(mark.sets.begin(), mark.sets.end(),
+                     MarkedSet{name, true}) != 0) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  struct Client {
+    bool is_dead = false;
+  };
+
+  std::mt19937_64 random_;
+  Turns turns_;
+  std::unique_ptr<MemoryStore> server_;
+  std::map<int, Client> clients_;
+  uint64_t ids_ = 0;
+  uint64_t points_ = 0;
+  uint64_t pushes_ = 0;
+  uint64_t pushed_ = 0;
+  uint64_t dropped_ = 0;
+  bool may_change_ = true;
+  std::map<std::string, std::string> before_;
+  std::set<std::string> dead_;  // names that were deleted
+  std::set<SetName> counted_;   // sets that count
+  std::set<SetName> reported_;  // whose push ended with OK
+  std::set<SetName> given_up_;  // that a prune knew to be whole
+  std::map<SetName, std::vector<std::string>> keys_;
+  std::vector<std::string> trace_;
+  std::string broken_;
+};
+
+uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
+  const char* const text = getenv(name);
+  return text == nullptr ? otherwise : strtoull(text, nullptr, 10);
+}
+
+TEST_CASE("No set that counts lacks a file, whoever sleeps when",
+          "[archive]") {
+  const uint64_t asked = FromEnvironment("SSTFERRY_ARCHIVE_MODEL", 0);
+  const uint64_t first = FromEnvironment("SSTFERRY_ARCHIVE_MODEL_SEED", 1);
+  const auto until =
+      std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  uint64_t plays = 0;
+  uint64_t pushes = 0;
+  uint64_t pushed = 0;
+  uint64_t dropped = 0;
+  while (asked != 0 ? plays < asked
+                    : std::chrono::steady_clock::now() < until) {
+    World world(first + plays++);
+    const std::string broken = world.Play();
+    if (!broken.empty()) {
+      FAIL("seed " << first + plays - 1 << ": " << broken << "\n"
+                   << world.Trace());
+    }
+    pushes += world.pushes();
+    pushed += world.pushed();
+    dropped += world.dropped();
+  }
+  INFO(plays << " interleavings, " << pushed << " of " << pushes
+             << " pushes, " << dropped << " sets dropped");
+  if (asked != 0) {
+    WARN(plays << " interleavings, " << pushed << " of " << pushes
+               << " pushes, " << dropped << " sets dropped");
+  }
+  // It is no proof of a protocol that nothing happens.
+  REQUIRE(pushed * 2 > pushes);
+  REQUIRE(dropped * 2 > plays);
+}
+
+}  // namespace
+}  // namespace sstferry

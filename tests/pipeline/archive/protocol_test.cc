@@ -1,0 +1,598 @@
+// Single rules of pipeline/archive/push.h and prune.h, each in the order of
+// calls in which it counts. model_test.cc tries any order.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/end_state.h"
+#include "pipeline/archive/archive.h"
+#include "pipeline/archive/check.h"
+#include "pipeline/archive/init.h"
+#include "pipeline/archive/prune.h"
+#include "pipeline/archive/push.h"
+#include "tests/pipeline/archive/fake_set_source.h"
+#include "tests/pipeline/archive/stopped_client.h"
+#include "tests/support/catch.h"
+#include "tests/support/memory_store.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+constexpr UnixSeconds kGrace = kMinGraceSeconds;
+
+// An archive in memory whose ids are counted.
+class World {
+ public:
+  explicit World(MemoryStoreRules rules = {}) : server(rules) {
+    ArchiveHead head;
+    head.grace_seconds = kGrace;
+    head.has_if_absent = rules.honours_if_absent;
+    std::string bytes;
+    EncodeArchiveHead(head, &bytes);
+    server.Overwrite(kArchiveHeadKey, bytes);
+  }
+
+  // A push by `store`, or by a client of its own.
+  Status Push(const std::vector<int>& tables, PushSummary* summary = nullptr,
+              ObjectStore* store = nullptr) {
+    const std::unique_ptr<ObjectStore> own = server.NewClient();
+    FakeSetSource source(tables, "point " + std::to_string(++points_));
+    PushOptions options;
+    options.lanes = 1;
+    options.new_id = NewId();
+    options.steady_seconds = [this] {
+      return static_cast<uint64_t>(server.now());
+    };
+    PushSummary unused;
+    return PushSet(Archive(store == nullptr ? own.get() : store), &source,
+                   options, summary == nullptr ? &unused : summary);
+  }
+  Status Prune(PruneSummary* summary = nullptr, ObjectStore* store = nullptr) {
+    const std::unique_ptr<ObjectStore> own = server.NewClient();
+    PruneOptions options;
+    options.retention.last = 1;
+    options.new_id = NewId();
+    PruneSummary unused;
+    return PruneArchive(Archive(store == nullptr ? own.get() : store), options,
+                        summary == nullptr ? &unused : summary);
+  }
+  StoppedClient::Work Pusher(const std::vector<int>& tables) {
+    return [this, tables](ObjectStore* store) {
+      return Push(tables, nullptr, store);
+    };
+  }
+  StoppedClient::Work Pruner() {
+    return [this](ObjectStore* store) { return Prune(nullptr, store); };
+  }
+
+  // Keys under a prefix.
+  std::vector<std::string> Keys(const std::string& prefix) const {
+    std::vector<std::string> keys;
+    for (const auto& [key, bytes] : server.Objects()) {
+      if (key.starts_with(prefix)) {
+        keys.push_back(key);
+      }
+    }
+    return keys;
+  }
+  // Where the table lies that only one set uploaded.
+  std::string KeyOf(int table) const {
+    const std::string digits = ToHex(Digest128{
+        1, static_cast<uint64_t>(table) + 1});
+    const std::vector<std::string> keys =
+        Keys(kArchiveFilesPrefix + digits.substr(0, 2) + "/" + digits);
+    REQUIRE(keys.size() == 1);
+    return keys[0];
+  }
+  void MarkKey(const std::string& text) {
+    ArchiveMark mark;
+    mark.marked_seconds = static_cast<uint64_t>(server.now());
+    REQUIRE(ParseArchiveKey(text, &mark.keys.emplace_back()));
+    std::string bytes;
+    EncodeArchiveMark(mark, &bytes);
+    server.Overwrite(sstferry::MarkKey(NewId()()), bytes);
+  }
+  size_t CountWhole() {
+    const std::unique_ptr<ObjectStore> store = server.NewClient();
+    CheckSummary summary;
+    REQUIRE_OK(CheckArchive(Archive(store.get()), {}, &summary));
+    return static_cast<size_t>(std::count_if(
+        summary.sets.begin(), summary.sets.end(), [](const ListedSet& set) {
+          return set.state == SetState::kWhole ||
+                 set.state == SetState::kExpiring;
+        }));
+  }
+
+  MemoryStore server;
+
+ private:
+  NewSetId NewId() {
+    return [this] {
+      SetId id{};
+      id[7] = static_cast<uint8_t>(++ids_);
+      return id;
+    };
+  }
+  uint64_t ids_ = 0;
+  uint64_t points_ = 0;
+};
+
+MemoryStoreRules WithoutSignatures() {
+  MemoryStoreRules rules;
+  rules.checks_signatures = false;
+  return rules;
+}
+
+TEST_CASE("A push uploads only what no set before it has", "[archive]") {
+  World world;
+  PushSummary summary;
+  REQUIRE_OK(world.Push({1, 2}, &summary));
+  REQUIRE(summary.uploaded_files == 3);
+  REQUIRE_OK(world.Push({1, 2, 3}, &summary));
+  REQUIRE(summary.reused_files == 2);
+  REQUIRE(summary.uploaded_files == 2);  // a table and the MANIFEST
+  REQUIRE(world.CountWhole() == 2);
+  REQUIRE(world.Keys(kArchiveIntentsPrefix).empty());
+}
+
+TEST_CASE("A push uses what a push left that died", "[archive]") {
+  World world;
+  {
+    StoppedClient dead(&world.server, world.Pusher({1, 2}));
+    REQUIRE(dead.RunUntil(StoreCallKind::kPut, kArchivePartsPrefix));
+    dead.Fail(CallFate::kNeverArrives);
+    REQUIRE(EndStateOf(dead.Finish()) == EndState::kDeadPeer);
+  }
+  PushSummary summary;
+  REQUIRE_OK(world.Push({1, 2}, &summary));
+  REQUIRE(summary.reused_files == 2);
+  REQUIRE(summary.uploaded_files == 1);
+  REQUIRE(world.CountWhole() == 1);
+}
+
+TEST_CASE("What a dead push left is not marked while a push uses it",
+          "[archive]") {
+  World world;
+  {
+    StoppedClient dead(&world.server, world.Pusher({1, 2}));
+    REQUIRE(dead.RunUntil(StoreCallKind::kPut, kArchivePartsPrefix));
+    dead.Fail(CallFate::kNeverArrives);
+    REQUIRE_FALSE(dead.Finish().ok());
+  }
+  world.server.Advance(kGrace + 1);
+  StoppedClient push(&world.server, world.Pusher({1, 2}));
+  REQUIRE(push.RunUntil(StoreCallKind::kPut, kArchivePartsPrefix));
+  PruneSummary summary;
+  REQUIRE_OK(world.Prune(&summary));
+  REQUIRE(summary.marked_files == 0);
+  REQUIRE_OK(push.Finish());
+  REQUIRE(world.Keys(kArchiveFilesPrefix).size() == 2);
+}
+
+TEST_CASE("A push makes no name again that was deleted", "[archive]") {
+  World world;
+  StoppedClient push(&world.server, world.Pusher({1}));
+  REQUIRE(push.RunUntil(StoreCallKind::kPut, kArchivePartsPrefix));
+  REQUIRE(push.RunUntil(StoreCallKind::kList, kArchiveMarksPrefix));
+  world.server.Advance(kGrace + 1);
+  REQUIRE_OK(world.Prune());
+  world.server.Advance(kGrace + 1);
+  REQUIRE_OK(world.Prune());
+  REQUIRE(world.Keys(kArchiveFilesPrefix).empty());
+  REQUIRE(EndStateOf(push.Finish()) == EndState::kBusy);
+  REQUIRE(world.Keys(kArchiveFilesPrefix).empty());
+}
+
+TEST_CASE("A file that is marked while a push uses it again is uploaded again",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1, 2}));
+  const std::string key = world.KeyOf(1);
+  StoppedClient push(&world.server, world.Pusher({1, 2}));
+  REQUIRE(push.RunUntil(StoreCallKind::kPut, kArchivePartsPrefix));
+  world.MarkKey(key);
+  REQUIRE_OK(push.Finish());
+  world.server.Erase(key);  // as the prune may that marked it
+  const std::unique_ptr<ObjectStore> store = world.server.NewClient();
+  std::vector<FoundSet> sets;
+  REQUIRE_OK(Archive(store.get()).ListSets(&sets));
+  std::optional<ArchiveSet> set;
+  REQUIRE_OK(Archive(store.get()).ReadSet(sets.back(), &set));
+  for (const ArchivedFile& file : set->files) {
+    REQUIRE(world.server.Has(ArchiveKeyText(file.key)));
+  }
+}
+
+TEST_CASE("A push that sleeps before its commit leaves nothing that counts",
+          "[archive]") {
+  World world(WithoutSignatures());
+  REQUIRE_OK(world.Push({1}));
+  StoppedClient push(&world.server, world.Pusher({1, 2}));
+  REQUIRE(push.RunUntil(StoreCallKind::kPut, kArchiveSetsPrefix));
+  world.server.Advance(kGrace + 1);  // its intent ends
+  REQUIRE_OK(world.Prune());
+  world.server.Advance(kGrace + 1);
+  REQUIRE_OK(world.Prune());
+  REQUIRE(EndStateOf(push.Finish()) == EndState::kBusy);
+  REQUIRE(world.CountWhole() == 1);
+  REQUIRE(world.Keys(kArchiveDonePrefix).size() == 1);
+}
+
+TEST_CASE("A store that checks signatures refuses the commit of a push that "
+          "slept",
+          "[archive]") {
+  World world;
+  StoppedClient push(&world.server, world.Pusher({1}));
+  REQUIRE(push.RunUntil(StoreCallKind::kPut, kArchiveSetsPrefix));
+  world.server.Advance(16 * 60);
+  REQUIRE(EndStateOf(push.Finish()) == EndState::kBusy);
+  REQUIRE(world.Keys(kArchiveSetsPrefix).empty());
+}
+
+TEST_CASE("A store that checks signatures does not let a set count so late",
+          "[archive]") {
+  World world;
+  StoppedClient push(&world.server, world.Pusher({1}));
+  REQUIRE(push.RunUntil(StoreCallKind::kPut, kArchiveDonePrefix));
+  world.server.Advance(16 * 60);
+  REQUIRE(EndStateOf(push.Finish()) == EndState::kBusy);
+  REQUIRE(world.Keys(kArchiveDonePrefix).empty());
+}
+
+// A push that slept before its commit, and uses the table 1 of a set that a
+// prune, which stands before it deletes files, has just dropped.
+struct Overtaken {
+  Overtaken() : world(WithoutSignatures()) {
+    REQUIRE_OK(world.Push({1}));
+    REQUIRE_OK(world.Push({2}));
+    push = std::make_unique<StoppedClient>(&world.server,
+                                           world.Pusher({1, 2}));
+    REQUIRE(push->RunUntil(StoreCallKind::kPut, kArchiveSetsPrefix));
+    world.server.Advance(kGrace + 1);  // its intent ends
+    REQUIRE_OK(world.Prune());
+    world.server.Advance(kGrace + 1);
+    prune = std::make_unique<StoppedClient>(&world.server, world.Pruner());
+    REQUIRE(prune->RunUntil(StoreCallKind::kDelete, kArchiveFilesPrefix));
+  }
+  World world;
+  std::unique_ptr<StoppedClient> push;
+  std::unique_ptr<StoppedClient> prune;
+};
+
+TEST_CASE("A look reads the marks before it lists files", "[archive]") {
+  Overtaken overtaken;
+  REQUIRE(overtaken.push->RunUntil(StoreCallKind::kList, kArchiveMarksPrefix));
+  // The prune deletes the files, and then the mark.
+  REQUIRE(overtaken.prune->RunUntil(StoreCallKind::kList, kArchiveFilesPrefix));
+  REQUIRE(EndStateOf(overtaken.push->Finish()) == EndState::kBusy);
+  REQUIRE_OK(overtaken.prune->Finish());
+  REQUIRE(overtaken.world.CountWhole() == 1);
+}
+
+TEST_CASE("A mark stays while a prune may sleep that has not seen what is kept",
+          "[archive]") {
+  Overtaken overtaken;
+  REQUIRE(overtaken.push->RunUntil(StoreCallKind::kList, kArchiveMarksPrefix));
+  // This one sees the set, and keeps its files.
+  StoppedClient other(&overtaken.world.server, overtaken.world.Pruner());
+  REQUIRE(other.RunUntil(StoreCallKind::kList, kArchiveFilesPrefix));
+  REQUIRE(EndStateOf(overtaken.push->Finish()) == EndState::kBusy);
+  REQUIRE_OK(overtaken.prune->Finish());
+  REQUIRE(overtaken.world.CountWhole() == 1);
+}
+
+TEST_CASE("Files that their identities do not tell apart are not shared",
+          "[archive]") {
+  World world;
+  const std::unique_ptr<ObjectStore> store = world.server.NewClient();
+  FakeSetSource source({1, 2, 3, 4}, "point");
+  source.file(0)->identity_is_weak = true;
+  source.file(1)->identity = {};
+  source.file(3)->identity = source.file(2)->identity;
+  PushOptions options;
+  options.lanes = 1;
+  PushSummary summary;
+  for (int night = 0; night < 2; ++night) {
+    REQUIRE_OK(PushSet(Archive(store.get()), &source, options, &summary));
+    REQUIRE(summary.reused_files == (night == 0 ? 0 : 1));
+  }
+  REQUIRE(world.Keys(kArchiveFilesPrefix).size() == 1);
+  REQUIRE(world.Keys(kArchivePartsPrefix).size() == 8);
+  CheckOptions check;
+  check.read_percent = 100;
+  CheckSummary checked;
+  REQUIRE_OK(CheckArchive(Archive(store.get()), check, &checked));
+  REQUIRE(checked.read_files == 9);
+}
+
+TEST_CASE("Nothing is deleted before the grace", "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1}));
+  REQUIRE_OK(world.Push({2}));
+  PruneSummary summary;
+  REQUIRE_OK(world.Prune(&summary));
+  REQUIRE(summary.marked_sets == 1);
+  REQUIRE(summary.marked_files == 2);
+  const size_t before = world.server.Objects().size();
+  world.server.Advance(kGrace - 1);
+  REQUIRE_OK(world.Prune(&summary));
+  REQUIRE(summary.waiting_marks == 1);
+  REQUIRE(summary.marked_sets + summary.marked_files == 0);
+  REQUIRE(world.server.Objects().size() == before);
+  world.server.Advance(1);
+  REQUIRE_OK(world.Prune(&summary));
+  REQUIRE(summary.dropped_sets == 1);
+  REQUIRE(summary.deleted_files == 2);
+  REQUIRE(world.CountWhole() == 1);
+  REQUIRE(world.Keys(kArchiveMarksPrefix).empty());
+  REQUIRE(world.Keys(kArchiveFilesPrefix).size() == 1);
+}
+
+TEST_CASE("What a push uploads is not marked while its intent lives",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1}));
+  REQUIRE_OK(world.Push({2}));
+  StoppedClient push(&world.server, world.Pusher({1, 3}));
+  REQUIRE(push.RunUntil(StoreCallKind::kPut, kArchivePartsPrefix));
+  PruneSummary summary;
+  REQUIRE_OK(world.Prune(&summary));
+  // Not even the MANIFEST of the set whose table the push uses again.
+  REQUIRE(summary.marked_sets == 1);
+  REQUIRE(summary.marked_files == 0);
+  REQUIRE_OK(push.Finish());
+  REQUIRE(world.Keys(kArchiveFilesPrefix).size() == 3);
+}
+
+TEST_CASE("A long push renews its intent", "[archive]") {
+  World world;
+  StoppedClient push(&world.server, world.Pusher({1, 2, 3}));
+  for (int table = 0; table < 3; ++table) {
+    REQUIRE(push.RunUntil(StoreCallKind::kPut, kArchiveFilesPrefix));
+    world.server.Advance(kGrace / 2);
+    PruneSummary summary;
+    REQUIRE_OK(world.Prune(&summary));
+    REQUIRE(summary.marked_files == 0);
+  }
+  REQUIRE_OK(push.Finish());
+}
+
+TEST_CASE("A commit whose answer is lost is a commit", "[archive]") {
+  for (const char* prefix : {kArchiveSetsPrefix, kArchiveDonePrefix}) {
+    World world;
+    StoppedClient push(&world.server, world.Pusher({1}));
+    REQUIRE(push.RunUntil(StoreCallKind::kPut, prefix));
+    push.Fail(CallFate::kAnswerLost);
+    REQUIRE_OK(push.Finish());
+    REQUIRE(world.CountWhole() == 1);
+  }
+}
+
+TEST_CASE("A commit that never arrives is none", "[archive]") {
+  for (const char* prefix : {kArchiveSetsPrefix, kArchiveDonePrefix}) {
+    World world;
+    StoppedClient push(&world.server, world.Pusher({1}));
+    REQUIRE(push.RunUntil(StoreCallKind::kPut, prefix));
+    push.Fail(CallFate::kNeverArrives);
+    REQUIRE(EndStateOf(push.Finish()) == EndState::kDeadPeer);
+    REQUIRE(world.CountWhole() == 0);
+    REQUIRE_OK(world.Push({1}));
+  }
+}
+
+TEST_CASE("A set that its push finished after a prune marked it stays",
+          "[archive]") {
+  World world(WithoutSignatures());
+  REQUIRE_OK(world.Push({1}));
+  StoppedClient push(&world.server, world.Pusher({1, 2}));
+  REQUIRE(push.RunUntil(StoreCallKind::kPut, kArchiveDonePrefix));
+  world.server.Advance(kGrace + 1);
+  StoppedClient prune(&world.server, world.Pruner());
+  REQUIRE(prune.RunUntil(StoreCallKind::kPut, kArchiveMarksPrefix));
+  REQUIRE_OK(push.Finish());  // nobody has told of a mark
+  REQUIRE_OK(prune.Finish());
+  world.server.Advance(kGrace + 1);
+  REQUIRE_OK(world.Push({1, 2, 3}));
+  REQUIRE_OK(world.Push({1, 2, 3}));
+  PruneSummary summary;
+  REQUIRE_OK(world.Prune(&summary));
+  REQUIRE(summary.dropped_sets == 0);
+  REQUIRE(summary.held_marks == 1);
+  REQUIRE(world.CountWhole() == 4);
+}
+
+TEST_CASE("A push says that its set may go which a prune marked before it "
+          "counted",
+          "[archive]") {
+  World world(WithoutSignatures());
+  REQUIRE_OK(world.Push({1}));
+  StoppedClient push(&world.server, world.Pusher({1, 2}));
+  REQUIRE(push.RunUntil(StoreCallKind::kPut, kArchiveDonePrefix));
+  world.server.Advance(kGrace + 1);
+  REQUIRE_OK(world.Prune());
+  REQUIRE(EndStateOf(push.Finish()) == EndState::kBusy);
+}
+
+TEST_CASE("A push says that its set went before it counted", "[archive]") {
+  World world(WithoutSignatures());
+  REQUIRE_OK(world.Push({1}));
+  StoppedClient push(&world.server, world.Pusher({1, 2}));
+  REQUIRE(push.RunUntil(StoreCallKind::kPut, kArchiveDonePrefix));
+  world.server.Advance(kGrace + 1);
+  REQUIRE_OK(world.Prune());
+  world.server.Advance(kGrace + 1);
+  REQUIRE_OK(world.Prune());
+  REQUIRE(EndStateOf(push.Finish()) == EndState::kBusy);
+  REQUIRE(world.CountWhole() == 1);
+}
+
+TEST_CASE("A push reads the marks before it looks whether its set is there",
+          "[archive]") {
+  World world(WithoutSignatures());
+  REQUIRE_OK(world.Push({1}));
+  StoppedClient push(&world.server, world.Pusher({1, 2}));
+  REQUIRE(push.RunUntil(StoreCallKind::kPut, kArchiveDonePrefix));
+  world.server.Advance(kGrace + 1);
+  REQUIRE_OK(world.Prune());
+  world.server.Advance(kGrace + 1);
+  StoppedClient prune(&world.server, world.Pruner());
+  REQUIRE(prune.RunUntil(StoreCallKind::kDelete, kArchiveDonePrefix));
+  REQUIRE(push.RunUntil(StoreCallKind::kList, kArchiveMarksPrefix));
+  // The prune deletes the set, and then the mark.
+  REQUIRE(prune.RunUntil(StoreCallKind::kList, kArchiveFilesPrefix));
+  REQUIRE(EndStateOf(push.Finish()) == EndState::kBusy);
+  REQUIRE_OK(prune.Finish());
+}
+
+TEST_CASE("A mark of which something is used stays", "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1}));
+  world.MarkKey(world.KeyOf(1));
+  world.server.Advance(kGrace + 1);
+  PruneSummary summary;
+  REQUIRE_OK(world.Prune(&summary));
+  REQUIRE(summary.held_marks == 1);
+  REQUIRE(summary.deleted_files == 0);
+  REQUIRE(world.CountWhole() == 1);
+  REQUIRE(world.Keys(kArchiveMarksPrefix).size() == 1);
+  // The next set does not use it, and once the first has gone, it goes, too.
+  REQUIRE_OK(world.Push({1}, nullptr));
+  REQUIRE_OK(world.Prune());
+  world.server.Advance(kGrace + 1);
+  REQUIRE_OK(world.Prune());
+  world.server.Advance(kGrace + 1);
+  REQUIRE_OK(world.Prune());
+  REQUIRE(world.CountWhole() == 1);
+  REQUIRE(world.Keys(kArchiveMarksPrefix).empty());
+  REQUIRE(world.Keys(kArchiveFilesPrefix).size() == 1);
+}
+
+TEST_CASE("The newest set stays, whatever two prunes want to keep",
+          "[archive]") {
+  World world;
+  PushSummary first;
+  REQUIRE_OK(world.Push({1}, &first));
+  ArchiveMark mark;
+  mark.marked_seconds = static_cast<uint64_t>(world.server.now());
+  mark.sets.push_back({first.name, true});
+  std::string bytes;
+  EncodeArchiveMark(mark, &bytes);
+  world.server.Overwrite(MarkKey(SetId{9}), bytes);
+  world.server.Advance(kGrace + 1);
+  REQUIRE_OK(world.Prune());
+  REQUIRE(world.CountWhole() == 1);
+}
+
+TEST_CASE("A prune that was killed is continued by the next one",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1}));
+  REQUIRE_OK(world.Push({2}));
+  REQUIRE_OK(world.Prune());
+  world.server.Advance(kGrace + 1);
+  for (const char* prefix : {kArchiveDonePrefix, kArchiveSetsPrefix,
+                             kArchiveFilesPrefix, kArchiveMarksPrefix}) {
+    StoppedClient prune(&world.server, world.Pruner());
+    REQUIRE(prune.RunUntil(StoreCallKind::kDelete, prefix));
+    prune.Fail(CallFate::kNeverArrives);
+    REQUIRE_FALSE(prune.Finish().ok());
+    REQUIRE(world.CountWhole() ==
+            (prefix == std::string(kArchiveDonePrefix) ? 2 : 1));
+  }
+  REQUIRE_OK(world.Prune());
+  REQUIRE(world.Keys(kArchiveFilesPrefix).size() == 1);
+  REQUIRE(world.Keys(kArchivePartsPrefix).size() == 1);
+  REQUIRE(world.Keys(kArchiveMarksPrefix).empty());
+}
+
+TEST_CASE("A damaged record stops a prune before it deletes", "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1}));
+  REQUIRE_OK(world.Push({2}));
+  REQUIRE_OK(world.Prune());
+  world.server.Advance(kGrace + 1);
+  world.server.Overwrite(world.Keys(kArchiveSetsPrefix).back(), "damage");
+  const auto before = world.server.Objects();
+  REQUIRE(EndStateOf(world.Prune()) == EndState::kCorrupt);
+  REQUIRE(world.server.Objects() == before);
+}
+
+TEST_CASE("A check names what is gone, who uses it, and what is whole",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1}));
+  REQUIRE_OK(world.Push({1, 2}));
+  const std::string key = world.KeyOf(2);
+  world.server.Erase(key);
+  const std::unique_ptr<ObjectStore> store = world.server.NewClient();
+  CheckSummary summary;
+  const Status status = CheckArchive(Archive(store.get()), {}, &summary);
+  REQUIRE(EndStateOf(status) == EndState::kCorrupt);
+  REQUIRE(status.ToString().find(key) != std::string::npos);
+  REQUIRE(summary.sets.size() == 2);
+  REQUIRE(summary.sets[0].state == SetState::kWhole);
+  REQUIRE(summary.sets[1].state == SetState::kDamaged);
+  REQUIRE(summary.problems.size() == 1);
+  REQUIRE(status.ToString().find(SetNameText(summary.sets[0].name)) !=
+          std::string::npos);
+}
+
+TEST_CASE("A check reads all bytes in its turns, and finds those that changed",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1, 2, 3}));
+  world.server.Overwrite(world.KeyOf(2), "table x");  // as long as before
+  const std::unique_ptr<ObjectStore> store = world.server.NewClient();
+  CheckOptions options;
+  CheckSummary summary;
+  REQUIRE_OK(CheckArchive(Archive(store.get()), options, &summary));
+  options.read_percent = 100;
+  REQUIRE(EndStateOf(CheckArchive(Archive(store.get()), options, &summary)) ==
+          EndState::kCorrupt);
+  REQUIRE(summary.read_files == 4);
+  options.read_percent = 25;
+  uint64_t files = 0;
+  int found = 0;
+  for (int day = 0; day < 4; ++day) {
+    const Status status =
+        CheckArchive(Archive(store.get()), options, &summary);
+    files += summary.read_files;
+    found += status.ok() ? 0 : 1;
+    world.server.Advance(86400);
+  }
+  REQUIRE(files == 4);
+  REQUIRE(found == 1);
+}
+
+TEST_CASE("Init finds out what a store keeps of its promises", "[archive]") {
+  MemoryStoreRules rules;
+  rules.honours_if_absent = GENERATE(true, false);
+  rules.checks_signatures = GENERATE(true, false);
+  MemoryStore server(rules);
+  const std::unique_ptr<ObjectStore> store = server.NewClient();
+  ArchiveHead head;
+  std::vector<std::string> notes;
+  InitOptions options;
+  options.grace_seconds = kMinGraceSeconds;
+  const Status short_grace = InitArchive(store.get(), options, &head, &notes);
+  REQUIRE(short_grace.ok() == rules.checks_signatures);
+  if (!short_grace.ok()) {
+    REQUIRE(EndStateOf(short_grace) == EndState::kRefused);
+    notes.clear();
+    REQUIRE_OK(InitArchive(store.get(), {}, &head, &notes));
+  }
+  REQUIRE(head.has_if_absent == rules.honours_if_absent);
+  REQUIRE(head.refuses_old_signatures == rules.checks_signatures);
+  REQUIRE(notes.size() == (rules.honours_if_absent ? 0 : 1) +
+                              (rules.checks_signatures ? 0u : 1u));
+  REQUIRE(server.Objects().size() == 1);
+  REQUIRE(EndStateOf(InitArchive(store.get(), {}, &head, &notes)) ==
+          EndState::kRefused);
+}
+
+}  // namespace
+}  // namespace sstferry

@@ -1,0 +1,74 @@
+// The store for a bucket against a server that is not ours. tests/archive/run
+// starts the servers and says where they are; without it nothing runs.
+#include <cstdlib>
+#include <ctime>
+
+#include "pipeline/archive/s3_store.h"
+#include "pipeline/base/random_id.h"
+#include "tests/pipeline/archive/store_contract.h"
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+std::unique_ptr<ObjectStore> OpenServer(const std::string& prefix,
+                                        UnixSeconds clock_ahead = 0) {
+  StoreOptions options;
+  const char* endpoint = std::getenv("SSTFERRY_TEST_S3");
+  REQUIRE(endpoint != nullptr);
+  options.endpoint = endpoint;
+  if (const char* ca_file = std::getenv("SSTFERRY_TEST_S3_CA")) {
+    options.ca_file = ca_file;
+  }
+  options.where.bucket = "sstferry-test";
+  options.where.prefix = prefix + "/" + ToHex(RandomId());
+  options.timeouts.retry = std::chrono::milliseconds(10'000);
+  options.connections = 32;
+  CredentialWorld world;
+  world.now = [clock_ahead] {
+    return static_cast<UnixSeconds>(std::time(nullptr)) + clock_ahead;
+  };
+  std::unique_ptr<ObjectStore> store;
+  const rocksdb::Status made = MakeS3Store(options, world, &store);
+  INFO(made.ToString());
+  REQUIRE(made.ok());
+  return store;
+}
+
+}  // namespace
+
+TEST_CASE("A real server does what every store does", "[.s3]") {
+  CheckStoreContract(OpenServer("contract/of").get(),
+                     std::getenv("SSTFERRY_TEST_S3_TAKES_ALL") == nullptr);
+}
+
+TEST_CASE("A server that nobody vouches for is denied at once", "[.s3tls]") {
+  ObjectInfo info;
+  CHECK(OpenServer("x")->Head("a", &info).code == StoreCode::kDenied);
+}
+
+TEST_CASE("A real server lets one of 32 clients win", "[.s3]") {
+  const auto store = OpenServer("race");
+  const std::vector<ObjectStore*> clients(32, store.get());
+  for (int round = 0; round < 10; ++round) {
+    CHECK(RaceToPut(clients, "r/" + std::to_string(round)) == 1);
+  }
+}
+
+TEST_CASE("A real server refuses a signature that is 16 minutes old",
+          "[.s3][signature]") {
+  const auto store = OpenServer("time");
+  CHECK(PutBytes(store.get(), "a", "x", false, store->SigningTime() - 14 * 60)
+            .ok());
+  const StoreResult late =
+      PutBytes(store.get(), "b", "x", false, store->SigningTime() - 16 * 60);
+  INFO(late.status.ToString());
+  CHECK(late.code == StoreCode::kSignatureRefused);
+
+  const auto wrong = OpenServer("time", 20 * 60);
+  const StoreResult skewed = PutBytes(wrong.get(), "c", "x", false);
+  CHECK(skewed.code == StoreCode::kSignatureRefused);
+  CHECK(skewed.status.ToString().find("clock is ") != std::string::npos);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,589 @@
+// The store for a bucket against a server that lies: what arrives is right, or
+// the call fails with the code that says why.
+#include "pipeline/archive/s3_store.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <thread>
+
+#include "format/end_state.h"
+#include "pipeline/archive/connection_gate.h"
+#include "pipeline/archive/s3_answer.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_s3.h"
+
+namespace sstferry {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr char kSecret[] = "wJalrXUtnFEMI-the-secret";
+
+StoreOptions OptionsOf(const FakeS3& server) {
+  StoreOptions options;
+  options.endpoint = server.url();
+  options.where.bucket = "b";
+  options.where.prefix = "p";
+  options.timeouts.retry = milliseconds(20'000);
+  options.connections = 16;
+  return options;
+}
+
+CredentialWorld World() {
+  CredentialWorld world;
+  world.variable = [](const std::string& name) -> std::optional<std::string> {
+    if (name == "AWS_ACCESS_KEY_ID") return "AKIDEXAMPLE";
+    if (name == "AWS_SECRET_ACCESS_KEY") return kSecret;
+    return std::nullopt;
+  };
+  return world;
+}
+
+std::unique_ptr<ObjectStore> Open(const StoreOptions& options,
+                                  const CredentialWorld& world = World()) {
+  std::unique_ptr<ObjectStore> store;
+  const rocksdb::Status made = MakeS3Store(options, world, &store);
+  INFO(made.ToString());
+  REQUIRE(made.ok());
+  return store;
+}
+
+StoreOptions TriedOnceOptions(const FakeS3& server) {
+  StoreOptions options = OptionsOf(server);
+  options.timeouts.retry = milliseconds(0);
+  return options;
+}
+
+// The code of a result, whose message has no secret.
+StoreCode CodeOf(const StoreResult& result) {
+  REQUIRE(result.status.ToString().find(kSecret) == std::string::npos);
+  REQUIRE(result.ok() == result.status.ok());
+  return result.code;
+}
+
+StoreResult GetPart(ObjectStore* store, const std::string& key,
+                    uint64_t offset, uint64_t n, std::string* bytes) {
+  GetRequest request;
+  request.key = key;
+  request.offset = offset;
+  request.bytes = n;
+  bytes->clear();
+  return store->Get(request, [&](const rocksdb::Slice& piece) {
+    bytes->append(piece.data(), piece.size());
+    return rocksdb::Status::OK();
+  });
+}
+
+std::string Digits(size_t n) {
+  std::string text;
+  while (text.size() < n) {
+    text += std::to_string(text.size()) + ",";
+  }
+  text.resize(n);
+  return text;
+}
+
+// Runs `test` for 0 .. n-1 on 16 threads; returns how many it said false of.
+int CountFailures(int n, const std::function<bool(int)>& test) {
+  std::atomic<int> next{0};
+  std::atomic<int> failed{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 16; ++i) {
+    threads.emplace_back([&] {
+      for (int at = next++; at < n; at = next++) {
+        failed += test(at) ? 0 : 1;
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  return failed;
+}
+
+// The number behind the last '-' of a path: tests say by it what to do.
+int NumberOf(const FakeRequest& request) {
+  const size_t dash = request.path.rfind('-');
+  return dash == std::string::npos ? -1
+                                   : std::atoi(request.path.c_str() + dash + 1);
+}
+
+}  // namespace
+
+TEST_CASE("An answer that ends at any byte is continued, or fails",
+          "[archive]") {
+  const std::string bytes = Digits(200);
+  std::mutex mu;
+  std::map<std::string, int> seen;
+  FakeS3 server(nullptr, [&](const FakeRequest& request, FakeAnswer* answer) {
+    std::lock_guard<std::mutex> lock(mu);
+    const bool is_first = seen[request.method + request.path]++ == 0;
+    if (request.method == "GET" &&
+        (is_first || request.path.find("always") != std::string::npos)) {
+      answer->close_after = NumberOf(request);
+    }
+  });
+  // The head of an answer has fewer than 250 bytes.
+  constexpr int kLongest = 450;
+  for (int i = 0; i <= kLongest; ++i) {
+    server.Set("/b/p/once-" + std::to_string(i), bytes);
+    server.Set("/b/p/always-" + std::to_string(i), bytes);
+  }
+  const auto store = Open(OptionsOf(server));
+  CHECK(CountFailures(kLongest, [&](int i) {
+          std::string got;
+          return GetPart(store.get(), "once-" + std::to_string(i), 0, 200, &got)
+                     .ok() &&
+                 got == bytes;
+        }) == 0);
+  const auto impatient = Open(TriedOnceOptions(server));
+  CHECK(CountFailures(kLongest, [&](int i) {
+          std::string got;
+          const StoreResult result = GetPart(
+              impatient.get(), "always-" + std::to_string(i), 0, 200, &got);
+          return result.ok() ? got == bytes
+                             : result.code == StoreCode::kUnreachable &&
+                                   bytes.starts_with(got);
+        }) == 0);
+}
+
+TEST_CASE("Other bytes than those of the range are never given on",
+          "[archive]") {
+  std::function<void(FakeAnswer*)> lie;
+  FakeS3 server(nullptr, [&](const FakeRequest& request, FakeAnswer* answer) {
+    if (request.method == "GET") {
+      lie(answer);
+    }
+  });
+  const std::string bytes = Digits(1000);
+  server.Set("/b/p/a", bytes);
+  const auto store = Open(OptionsOf(server));
+  const std::vector<std::function<void(FakeAnswer*)>> lies = {
+      [](FakeAnswer* a) { a->headers["Content-Range"] = "bytes 0-99/1000"; },
+      [](FakeAnswer* a) { a->headers["Content-Range"] = "bytes 100-198/1000"; },
+      [](FakeAnswer* a) { a->headers["Content-Range"] = "bytes 100-200/1000"; },
+      [](FakeAnswer* a) { a->headers["Content-Range"] = "bytes 100-199/*"; },
+      [](FakeAnswer* a) { a->headers["Content-Range"] = "rubbish"; },
+      [](FakeAnswer* a) { a->headers.erase("Content-Range"); },
+      [&](FakeAnswer* a) {
+        a->status = 200;
+        a->headers.erase("Content-Range");
+        a->body = bytes;
+      },
+      [](FakeAnswer* a) { a->status = 204; },
+      [](FakeAnswer* a) { a->body += a->body; },
+      [](FakeAnswer* a) { a->body = std::string(5u << 20, 'x'); },
+  };
+  for (size_t i = 0; i < lies.size(); ++i) {
+    INFO(i);
+    lie = lies[i];
+    std::string got;
+    const StoreResult result = GetPart(store.get(), "a", 100, 100, &got);
+    INFO(result.status.ToString());
+    CHECK(CodeOf(result) == StoreCode::kDamaged);
+    CHECK(bytes.substr(100, 100).starts_with(got.substr(0, 100)));
+    CHECK(got.size() <= 100);
+  }
+  std::string got;
+  lie = [](FakeAnswer* a) { *a = FakeError(200, "AccessDenied"); };
+  CHECK(CodeOf(GetPart(store.get(), "a", 100, 100, &got)) ==
+        StoreCode::kDenied);
+  CHECK(got.empty());
+  // Too few bytes are right ones: what is missing is asked for.
+  lie = [](FakeAnswer* a) {
+    a->body.resize(std::min<size_t>(50, a->body.size()));
+  };
+  CHECK(CodeOf(GetPart(store.get(), "a", 100, 100, &got)) == StoreCode::kOk);
+  CHECK(got == bytes.substr(100, 100));
+  lie = [](FakeAnswer*) {};
+  CHECK(CodeOf(GetPart(store.get(), "a", 100, 100, &got)) == StoreCode::kOk);
+  CHECK(got == bytes.substr(100, 100));
+}
+
+TEST_CASE("An object that is replaced in the middle is not continued",
+          "[archive]") {
+  std::atomic<int> gets{0};
+  FakeS3* self = nullptr;
+  FakeS3 server(nullptr, [&](const FakeRequest& request, FakeAnswer* answer) {
+    if (request.method == "GET" && gets++ == 0) {
+      self->Set("/b/p/a", std::string(1000, 'n'));
+      answer->close_after = 700;
+    }
+  });
+  self = &server;
+  server.Set("/b/p/a", Digits(1000));
+  const auto store = Open(OptionsOf(server));
+  std::string got;
+  CHECK(CodeOf(GetPart(store.get(), "a", 0, 1000, &got)) ==
+        StoreCode::kOtherVersion);
+  CHECK(Digits(1000).starts_with(got));
+}
+
+TEST_CASE("A store that fails for a while is asked until it does not",
+          "[archive]") {
+  std::atomic<int> left{0};
+  FakeAnswer failure;
+  FakeS3 server([&](const FakeRequest&) -> std::optional<FakeAnswer> {
+    return left-- > 0 ? std::optional<FakeAnswer>(failure) : std::nullopt;
+  });
+  const auto store = Open(OptionsOf(server));
+  const auto impatient = Open(TriedOnceOptions(server));
+  int i = 0;
+  const std::vector<std::pair<FakeAnswer, StoreCode>> passing = {
+      {FakeError(503, "SlowDown"), StoreCode::kThrottled},
+      {FakeError(429, "Whatever"), StoreCode::kThrottled},
+      {FakeError(500, "InternalError"), StoreCode::kUnreachable},
+      {FakeError(409, "ConditionalRequestConflict"), StoreCode::kUnreachable},
+      {FakeError(400, "RequestTimeout"), StoreCode::kUnreachable},
+      // An error with the status of success.
+      {FakeError(200, "InternalError"), StoreCode::kUnreachable},
+      {FakeError(200, "SlowDown"), StoreCode::kThrottled},
+      {FakeError(502, ""), StoreCode::kUnreachable},
+  };
+  for (const auto& [answer, code] : passing) {
+    INFO(answer.status << answer.body);
+    failure = answer;
+    left = 2;
+    const std::string key = "a" + std::to_string(i++);
+    CHECK(CodeOf(PutBytes(store.get(), key, "x", true)) == StoreCode::kOk);
+    CHECK(server.Objects().at("/b/p/" + key) == "x");
+    left = 1'000;
+    CHECK(CodeOf(PutBytes(impatient.get(), key, "y", false)) == code);
+    left = 0;
+    CHECK(server.Objects().at("/b/p/" + key) == "x");
+  }
+  const std::vector<std::pair<FakeAnswer, StoreCode>> lasting = {
+      {FakeError(403, "AccessDenied"), StoreCode::kDenied},
+      {FakeError(403, "SignatureDoesNotMatch"), StoreCode::kDenied},
+      {FakeError(403, "QuotaExceeded"), StoreCode::kNoSpace},
+      {FakeError(507, ""), StoreCode::kNoSpace},
+      {FakeError(501, "NotImplemented"), StoreCode::kUnsupported},
+      {FakeError(404, "NoSuchBucket"), StoreCode::kUnsupported},
+      {FakeError(301, "PermanentRedirect"), StoreCode::kUnsupported},
+      {FakeError(412, "PreconditionFailed"), StoreCode::kExists},
+      {FakeError(400, "BadDigest"), StoreCode::kDamaged},
+      {FakeError(200, "AccessDenied"), StoreCode::kDenied},
+      {FakeError(400, "Unheard"), StoreCode::kInternal},
+  };
+  for (const auto& [answer, code] : lasting) {
+    INFO(answer.status << answer.body);
+    failure = answer;
+    left = 1;
+    const uint64_t before = server.requests();
+    CHECK(CodeOf(PutBytes(store.get(), "z", "x", true)) == code);
+    left = 0;
+    CHECK(server.requests() == before + 1);
+    CHECK(server.Objects().count("/b/p/z") == 0);
+  }
+}
+
+TEST_CASE("A storm of 503 halves the connections, and passes", "[archive]") {
+  std::atomic<int> storms{60};
+  FakeS3 server([&](const FakeRequest&) -> std::optional<FakeAnswer> {
+    if (storms-- > 0) {
+      FakeAnswer answer = FakeError(503, "SlowDown");
+      answer.headers["Retry-After"] = "0";
+      return answer;
+    }
+    return std::nullopt;
+  });
+  const auto store = Open(OptionsOf(server));
+  CHECK(CountFailures(64, [&](int i) {
+          return PutBytes(store.get(), "k" + std::to_string(i), "x", true).ok();
+        }) == 0);
+  CHECK(server.Objects().size() == 64);
+
+  ConnectionGate gate(16);
+  Clock::time_point now = Clock::now();
+  for (const uint32_t allowed : {8u, 4u, 2u, 1u, 1u}) {
+    REQUIRE(gate.Enter(Clock::time_point::max()));
+    gate.Leave(true, now);
+    CHECK(gate.allowed() == allowed);
+    // What comes within a second answers the same crowd.
+    REQUIRE(gate.Enter(Clock::time_point::max()));
+    gate.Leave(true, now + milliseconds(900));
+    CHECK(gate.allowed() == allowed);
+    now += milliseconds(1000);
+  }
+  REQUIRE(gate.Enter(Clock::time_point::max()));
+  CHECK_FALSE(gate.Enter(Clock::now()));
+  gate.Leave(false, now);
+  for (int i = 0; i < 32 * 20; ++i) {
+    REQUIRE(gate.Enter(Clock::time_point::max()));
+    gate.Leave(false, now);
+  }
+  CHECK(gate.allowed() == 16);
+  gate.Close();
+  CHECK_FALSE(gate.Enter(Clock::time_point::max()));
+}
+
+TEST_CASE("Retry-After is obeyed up to five minutes", "[archive]") {
+  HttpAnswer answer;
+  CHECK(RetryAfter(answer, 0).count() == 0);
+  answer.headers["retry-after"] = "7";
+  CHECK(RetryAfter(answer, 0).count() == 7);
+  answer.headers["retry-after"] = "100000";
+  CHECK(RetryAfter(answer, 0).count() == 300);
+  answer.headers["date"] = "Wed, 25 Nov 2026 16:34:29 GMT";
+  answer.headers["retry-after"] = "Wed, 25 Nov 2026 16:35:29 GMT";
+  CHECK(RetryAfter(answer, 0).count() == 60);
+  answer.headers["retry-after"] = "Wed, 25 Nov 2026 16:30:29 GMT";
+  CHECK(RetryAfter(answer, 0).count() == 0);
+  answer.headers["retry-after"] = "soon";
+  CHECK(RetryAfter(answer, 0).count() == 0);
+}
+
+TEST_CASE("A put whose answer is lost is asked for again", "[archive]") {
+  std::atomic<int> lost{1};
+  FakeS3 server(nullptr, [&](const FakeRequest&, FakeAnswer* answer) {
+    if (lost-- > 0) {
+      answer->close_after = 0;
+    }
+  });
+  const auto store = Open(OptionsOf(server));
+  CHECK(CodeOf(PutBytes(store.get(), "a", "x", false)) == StoreCode::kOk);
+  lost = 1;
+  // Its own earlier try: the caller looks at what is there.
+  CHECK(CodeOf(PutBytes(store.get(), "b", "x", true)) == StoreCode::kExists);
+  CHECK(server.Objects().at("/b/p/b") == "x");
+
+  std::string id;
+  lost = 0;
+  REQUIRE(store->BeginUpload("u", &id).ok());
+  std::vector<UploadedPart> parts(1);
+  REQUIRE(store->PutPart({"u", id, 1, 0}, SliceSource("part"),
+                         Sha256Of("part"), &parts[0]).ok());
+  lost = 1;
+  CHECK(CodeOf(store->CompleteUpload("u", id, parts, false)) ==
+        StoreCode::kOk);
+  CHECK(server.Objects().at("/b/p/u") == "part");
+  CHECK(CodeOf(store->CompleteUpload("u", id, parts, false)) ==
+        StoreCode::kAbsent);
+}
+
+TEST_CASE("A list that lies is damage", "[archive]") {
+  std::string body;
+  FakeS3 server([&](const FakeRequest&) -> std::optional<FakeAnswer> {
+    FakeAnswer answer;
+    answer.body = body;
+    return answer;
+  });
+  const auto store = Open(OptionsOf(server));
+  const auto page = [](const std::string& keys, const std::string& more = "") {
+    std::string xml = "<ListBucketResult>" + more;
+    for (size_t at = 0; at < keys.size();) {
+      const size_t comma = std::min(keys.find(',', at), keys.size());
+      xml += "<Contents><Key>" + keys.substr(at, comma - at) +
+             "</Key><Size>1</Size></Contents>";
+      at = comma + 1;
+    }
+    return xml + "</ListBucketResult>";
+  };
+  std::string thousand_and_one;
+  for (int i = 0; i < 1001; ++i) {
+    thousand_and_one += (i == 0 ? "p/" : ",p/") + std::to_string(10'000 + i);
+  }
+  ListPage got;
+  const std::vector<std::string> lies = {
+      page("p/b,p/a"), page("p/b,p/b"), page("q/b"), page("p/a"),
+      page("p"), page(thousand_and_one), "", "rubbish", "<Other/>",
+      page("p/b") + "<", "<ListBucketResult><Contents/></ListBucketResult>",
+      "<ListBucketResult><Contents><Key>p/b</Key><Size>-1</Size></Contents>"
+      "</ListBucketResult>",
+      "<ListBucketResult><Contents><Key>p/b</Key>"
+      "<Size>99999999999999999999</Size></Contents></ListBucketResult>",
+      std::string(5u << 20, ' ') + page("p/b"),
+      page("", "<IsTruncated>true</IsTruncated>")};
+  for (const std::string& lie : lies) {
+    INFO(lie.substr(0, 200));
+    body = lie;
+    const StoreResult listed = store->List("", "a", &got);
+    INFO(listed.status.ToString());
+    CHECK(CodeOf(listed) == StoreCode::kDamaged);
+  }
+  body = page("p/b,p/c d,p/e");
+  REQUIRE(store->List("", "a", &got).ok());
+  CHECK(got.objects.size() == 2);
+  CHECK(got.foreign == 1);
+}
+
+TEST_CASE("A clock that is wrong is named with both times", "[archive]") {
+  FakeS3 server([&](const FakeRequest& request) -> std::optional<FakeAnswer> {
+    FakeAnswer answer = FakeError(403, "RequestTimeTooSkewed");
+    answer.headers["Date"] = "Wed, 25 Nov 2026 12:00:00 GMT";
+    if (request.method == "HEAD") {
+      answer.body.clear();
+    }
+    return answer;
+  });
+  CredentialWorld world = World();
+  world.now = [] { return UnixSeconds{1'795'608'000 + 3600}; };  // 13:00
+  const auto store = Open(OptionsOf(server), world);
+  const StoreResult put = PutBytes(store.get(), "a", "x", false);
+  CHECK(CodeOf(put) == StoreCode::kSignatureRefused);
+  CHECK(put.status.ToString().find(
+            "this machine's clock is 3600 s ahead of the store's: "
+            "20261125T130000Z here, 20261125T120000Z there") !=
+        std::string::npos);
+  ObjectInfo info;
+  CHECK(CodeOf(store->Head("a", &info)) == StoreCode::kSignatureRefused);
+}
+
+TEST_CASE("A put that is signed as of a moment is never signed anew",
+          "[archive]") {
+  std::mutex mu;
+  std::vector<std::string> dates;
+  FakeS3 server([&](const FakeRequest& request) -> std::optional<FakeAnswer> {
+    std::lock_guard<std::mutex> lock(mu);
+    dates.push_back(request.headers.at("x-amz-date"));
+    return FakeError(dates.size() < 3 ? 500 : 403,
+                     dates.size() < 3 ? "InternalError"
+                                      : "RequestTimeTooSkewed");
+  });
+  std::atomic<UnixSeconds> now{1'795'608'000};
+  CredentialWorld world = World();
+  world.now = [&] { return now += 1; };
+  const auto store = Open(OptionsOf(server), world);
+  CHECK(CodeOf(PutBytes(store.get(), "a", "x", true, 1'795'600'000)) ==
+        StoreCode::kSignatureRefused);
+  REQUIRE(dates.size() == 3);
+  CHECK(std::count(dates.begin(), dates.end(), SigningDate(1'795'600'000)) ==
+        3);
+}
+
+TEST_CASE("Credentials that the store calls ended are asked for again",
+          "[archive]") {
+  std::mutex mu;
+  std::vector<std::string> tokens;
+  FakeS3 server([&](const FakeRequest& request) -> std::optional<FakeAnswer> {
+    std::lock_guard<std::mutex> lock(mu);
+    tokens.push_back(request.headers.at("x-amz-security-token"));
+    return tokens.size() == 1
+               ? std::optional<FakeAnswer>(FakeError(400, "ExpiredToken"))
+               : std::nullopt;
+  });
+  StoreOptions options = OptionsOf(server);
+  options.credentials_command =
+      "echo '{\"Version\":1,\"AccessKeyId\":\"A\",\"SecretAccessKey\":\"S\","
+      "\"SessionToken\":\"'$$'\"}'";
+  const auto store = Open(options);
+  CHECK(CodeOf(PutBytes(store.get(), "a", "x", true)) == StoreCode::kOk);
+  REQUIRE(tokens.size() == 2);
+  CHECK(tokens[0] != tokens[1]);
+}
+
+TEST_CASE("A store that says nothing is left, and Cancel() ends a wait",
+          "[archive]") {
+  std::mutex mu;
+  std::condition_variable changed;
+  bool may_answer = false;
+  std::atomic<int> waiting{0};
+  FakeS3 server([&](const FakeRequest&) -> std::optional<FakeAnswer> {
+    std::unique_lock<std::mutex> lock(mu);
+    waiting++;
+    changed.notify_all();
+    changed.wait(lock, [&] { return may_answer; });
+    return std::nullopt;
+  });
+  StoreOptions options = TriedOnceOptions(server);
+  options.timeouts.peer = milliseconds(200);
+  const StoreResult silent =
+      PutBytes(Open(options).get(), "a", "x", true);
+  CHECK(CodeOf(silent) == StoreCode::kUnreachable);
+  CHECK(silent.status.ToString().find("no byte for 200 ms") !=
+        std::string::npos);
+
+  options = OptionsOf(server);
+  options.until = Clock::now() + milliseconds(200);
+  const StoreResult late = PutBytes(Open(options).get(), "a", "x", true);
+  CHECK(CodeOf(late) == StoreCode::kUnreachable);
+  CHECK(EndStateOf(late.status) == EndState::kDeadline);
+
+  const auto store = Open(OptionsOf(server));
+  const int before = waiting;
+  StoreResult cancelled;
+  std::thread caller(
+      [&] { cancelled = PutBytes(store.get(), "a", "x", true); });
+  {
+    std::unique_lock<std::mutex> lock(mu);
+    changed.wait(lock, [&] { return waiting > before; });
+  }
+  store->Cancel();
+  caller.join();
+  CHECK(CodeOf(cancelled) == StoreCode::kCancelled);
+  CHECK(CodeOf(PutBytes(store.get(), "a", "x", true)) ==
+        StoreCode::kCancelled);
+  std::lock_guard<std::mutex> lock(mu);
+  may_answer = true;
+  changed.notify_all();
+}
+
+TEST_CASE("Deletes that a server refuses are tried one by one", "[archive]") {
+  FakeAnswer batch;
+  std::atomic<int> batches{0};
+  FakeS3 server([&](const FakeRequest& request) -> std::optional<FakeAnswer> {
+    if (request.query.count("delete") != 0) {
+      batches++;
+      return batch;
+    }
+    return std::nullopt;
+  });
+  for (const char* key : {"a", "b", "c"}) {
+    server.Set(std::string("/b/p/") + key, "x");
+  }
+  batch.body =
+      "<DeleteResult><Error><Key>p/b</Key><Code>InternalError</Code></Error>"
+      "</DeleteResult>";
+  const auto store = Open(OptionsOf(server));
+  CHECK(CodeOf(store->Delete({"a", "b"})) == StoreCode::kOk);
+  CHECK(server.Objects().size() == 1);
+  batch = FakeError(501, "NotImplemented");
+  CHECK(CodeOf(store->Delete({"c", "d"})) == StoreCode::kOk);
+  CHECK(CodeOf(store->Delete({"c", "d"})) == StoreCode::kOk);
+  CHECK(batches == 2);
+  CHECK(server.Objects().empty());
+}
+
+TEST_CASE("The store's clock is its own, never that of a cache", "[archive]") {
+  std::map<std::string, std::string> headers;
+  FakeS3 server(nullptr, [&](const FakeRequest&, FakeAnswer* answer) {
+    answer->headers = headers;
+  });
+  const auto store = Open(OptionsOf(server));
+  headers = {{"Date", "Wed, 25 Nov 2026 12:00:00 GMT"}};
+  UnixSeconds now = 0;
+  CHECK(CodeOf(store->Now(&now)) == StoreCode::kOk);
+  CHECK(now == 1'795'608'000);
+  headers["Age"] = "3600";
+  CHECK(CodeOf(store->Now(&now)) == StoreCode::kDamaged);
+  headers = {{"Date", "25 Nov 2026"}};
+  CHECK(CodeOf(store->Now(&now)) == StoreCode::kDamaged);
+}
+
+TEST_CASE("Options that no request can have are refused", "[archive]") {
+  std::unique_ptr<ObjectStore> store;
+  const auto state = [&](const std::function<void(StoreOptions*)>& change) {
+    StoreOptions options;
+    options.where.bucket = "bucket";
+    change(&options);
+    return EndStateOf(MakeS3Store(options, World(), &store));
+  };
+  CHECK(state([](StoreOptions*) {}) == EndState::kOk);
+  CHECK(state([](StoreOptions* o) { o->endpoint = "ftp://a"; }) ==
+        EndState::kRefused);
+  CHECK(state([](StoreOptions* o) { o->endpoint = "http://a/b"; }) ==
+        EndState::kRefused);
+  CHECK(state([](StoreOptions* o) { o->endpoint = "http://u:p@a"; }) ==
+        EndState::kRefused);
+  CHECK(state([](StoreOptions* o) { o->region = "a b"; }) ==
+        EndState::kRefused);
+  CHECK(state([](StoreOptions* o) { o->storage_class = "A\nb"; }) ==
+        EndState::kRefused);
+  CHECK(state([](StoreOptions* o) { o->where.bucket = "a/b"; }) ==
+        EndState::kRefused);
+  CHECK(state([](StoreOptions* o) { o->where.prefix = "a b"; }) ==
+        EndState::kRefused);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,75 @@
+// A small server that speaks S3 for tests, and lies where it is told to.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace sstferry {
+
+struct FakeRequest {
+  std::string method;
+  std::string path;                          // without the query
+  std::map<std::string, std::string> query;  // decoded
+  std::map<std::string, std::string> headers;  // names in lower case
+  std::string body;
+};
+
+struct FakeAnswer {
+  int status = 200;
+  std::map<std::string, std::string> headers;
+  std::string body;
+  // After so many bytes of the answer the connection is closed.
+  std::optional<size_t> close_after;
+  // As what the body's length is announced; not set: as it is.
+  std::optional<std::string> content_length;
+};
+FakeAnswer FakeError(int status, const std::string& code);
+
+// Threads: one for each connection.
+class FakeS3 {
+ public:
+  // Before a request has its effect: an answer instead of it.
+  using Before =
+      std::function<std::optional<FakeAnswer>(const FakeRequest& request)>;
+  // After it: the answer as it would be sent.
+  using After = std::function<void(const FakeRequest& request, FakeAnswer*)>;
+
+  explicit FakeS3(Before before = nullptr, After after = nullptr);
+  ~FakeS3();
+
+  std::string url() const;  // "http://127.0.0.1:PORT"
+  // By path: "/bucket/key".
+  std::map<std::string, std::string> Objects() const;
+  void Set(const std::string& path, const std::string& bytes);
+  uint64_t requests() const { return requests_; }
+
+ private:
+  void Accept();
+  void Serve(int fd);
+  FakeAnswer Answer(const FakeRequest& request);
+  FakeAnswer OfObject(const FakeRequest& request);
+  FakeAnswer List(const FakeRequest& request);
+
+  const Before before_;
+  const After after_;
+  int listener_ = -1;
+  int port_ = 0;
+  std::atomic<bool> ending_{false};
+  std::atomic<uint64_t> requests_{0};
+  mutable std::mutex mu_;
+  std::map<std::string, std::string> objects_;      // under mu_
+  std::map<std::string, std::string> parts_;        // under mu_, "ID/NUMBER"
+  std::set<int> open_;                              // under mu_
+  std::vector<std::thread> threads_;                // under mu_
+  std::thread acceptor_;
+};
+
+}  // namespace sstferry

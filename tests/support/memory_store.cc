@@ -1,0 +1,514 @@
+#include "tests/support/memory_store.h"
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <limits>
+
+#include "format/end_state.h"
+
+namespace sstferry {
+namespace {
+
+constexpr size_t kKnownChanges = 256;
+
+struct Object {
+  std::string bytes;
+  ObjectVersion version;
+  UnixSeconds modified = 0;
+};
+using ObjectPointer = std::shared_ptr<const Object>;
+
+struct Upload {
+  std::string key;
+  UnixSeconds begun = 0;
+  std::map<uint32_t, std::string> parts;
+};
+
+struct Locked {
+  uint64_t exclusive = 0;           // the lock's number, or 0
+  std::vector<uint64_t> shared;
+};
+
+StoreResult ReadAll(const ByteSource& source, std::string* bytes) {
+  constexpr size_t kPiece = 1u << 20;
+  std::string scratch;
+  while (bytes->size() < source.size()) {
+    rocksdb::Slice piece;
+    const size_t n =
+        std::min<uint64_t>(kPiece, source.size() - bytes->size());
+    const rocksdb::Status read =
+        source.Read(bytes->size(), n, &scratch, &piece);
+    if (!read.ok()) {
+      return {StoreCode::kCaller, read};
+    }
+    bytes->append(piece.data(), piece.size());
+  }
+  return {};
+}
+
+}  // namespace
+
+struct MemoryStore::State {
+  mutable std::mutex mu;
+  MemoryStoreRules rules;
+  UnixSeconds now = 1'800'000'000;
+  uint64_t next = 1;  // of versions, uploads and locks
+  int clients = 0;
+  std::map<std::string, ObjectPointer> objects;
+  std::map<std::string, Upload> uploads;  // by id
+  std::map<std::string, Locked> locks;
+  // What a key had before each of the last changes.
+  std::deque<std::pair<std::string, ObjectPointer>> changes;
+
+  void Change(const std::string& key, ObjectPointer object) {
+    auto found = objects.find(key);
+    changes.emplace_back(key, found == objects.end() ? nullptr : found->second);
+    if (changes.size() > kKnownChanges) {
+      changes.pop_front();
+    }
+    if (object == nullptr) {
+      objects.erase(key);
+    } else {
+      objects[key] = std::move(object);
+    }
+  }
+  void Store(const std::string& key, std::string bytes) {
+    Change(key, std::make_shared<Object>(Object{
+                    std::move(bytes), "v" + std::to_string(next++), now}));
+  }
+  std::map<std::string, ObjectPointer> Before(size_t stale_changes) const {
+    std::map<std::string, ObjectPointer> seen = objects;
+    size_t left = stale_changes;
+    for (auto it = changes.rbegin(); it != changes.rend() && left > 0;
+         ++it, --left) {
+      if (it->second == nullptr) {
+        seen.erase(it->first);
+      } else {
+        seen[it->first] = it->second;
+      }
+    }
+    return seen;
+  }
+};
+
+class MemoryStoreLock : public StoreLock {
+ public:
+  MemoryStoreLock(std::shared_ptr<MemoryStore::State> state, std::string key,
+                  uint64_t number)
+      : state_(std::move(state)), key_(std::move(key)), number_(number) {}
+  ~MemoryStoreLock() override {
+    std::lock_guard<std::mutex> guard(state_->mu);
+    Locked& locked = state_->locks[key_];
+    if (locked.exclusive == number_) {
+      locked.exclusive = 0;
+    }
+    std::erase(locked.shared, number_);
+  }
+
+ private:
+  const std::shared_ptr<MemoryStore::State> state_;
+  const std::string key_;
+  const uint64_t number_;
+};
+
+class MemoryStoreClient : public ObjectStore {
+ public:
+  MemoryStoreClient(std::shared_ptr<MemoryStore::State> state, int client,
+                    StoreHook hook, UnixSeconds clock_ahead)
+      : state_(std::move(state)),
+        client_(client),
+        hook_(std::move(hook)),
+        clock_ahead_(clock_ahead) {}
+
+  void Cancel() override { cancelled_ = true; }
+  const std::string& place() const override { return place_; }
+
+  StoreResult Now(UnixSeconds* now) override {
+    return Call(StoreCallKind::kNow, "", {}, [&](const StoreCall&) {
+      *now = state_->now;
+      return StoreResult{};
+    });
+  }
+
+  UnixSeconds SigningTime() const override {
+    std::lock_guard<std::mutex> guard(state_->mu);
+    return state_->now + clock_ahead_;
+  }
+
+  StoreResult Put(const PutRequest& request) override {
+    std::string bytes;
+    if (StoreResult read = Checked(request.key, *request.bytes, &bytes);
+        !read.ok()) {
+      return read;
+    }
+    return Call(
+        StoreCallKind::kPut, request.key, request.signed_at,
+        [&](const StoreCall&) {
+          if (Sha256Of(bytes) != request.sha256) {
+            return Error(StoreCode::kDamaged, request.key);
+          }
+          if (request.if_absent && Refuses(request.key)) {
+            return Error(StoreCode::kExists, request.key);
+          }
+          state_->Store(request.key, bytes);
+          return StoreResult{};
+        });
+  }
+
+  StoreResult Get(const GetRequest& request, const ObjectSink& sink,
+                  ObjectInfo* info) override {
+    ObjectPointer object;
+    StoreResult got = Call(
+        StoreCallKind::kGet, request.key, {}, [&](const StoreCall&) {
+          return Find(request.key, &object);
+        });
+    if (!got.ok()) {
+      return got;
+    }
+    if (!request.version.empty() && request.version != object->version) {
+      return Error(StoreCode::kOtherVersion, request.key);
+    }
+    const uint64_t size = object->bytes.size();
+    const uint64_t left = request.offset > size ? 0 : size - request.offset;
+    const uint64_t n = request.bytes.value_or(left);
+    if (n > left || request.offset > size ||
+        (!request.bytes.has_value() && n > request.max_bytes)) {
+      return Error(StoreCode::kDamaged, request.key);
+    }
+    if (info != nullptr) {
+      *info = InfoOf(request.key, *object);
+    }
+    constexpr uint64_t kPiece = 64u << 10;
+    for (uint64_t at = 0; at < n; at += kPiece) {
+      const rocksdb::Status taken = sink(
+          rocksdb::Slice(object->bytes.data() + request.offset + at,
+                         std::min(kPiece, n - at)));
+      if (!taken.ok()) {
+        return {StoreCode::kCaller, taken};
+      }
+    }
+    return {};
+  }
+
+  StoreResult Head(const std::string& key, ObjectInfo* info) override {
+    return Call(StoreCallKind::kHead, key, {}, [&](const StoreCall&) {
+      ObjectPointer object;
+      StoreResult found = Find(key, &object);
+      if (found.ok()) {
+        *info = InfoOf(key, *object);
+      }
+      return found;
+    });
+  }
+
+  StoreResult List(const std::string& prefix, const std::string& after,
+                   ListPage* page) override {
+    *page = {};
+    return Call(StoreCallKind::kList, prefix, {}, [&](const StoreCall& call) {
+      const std::map<std::string, ObjectPointer> seen =
+          state_->Before(call.stale_changes);
+      const uint32_t most = std::min(state_->rules.max_page, kMaxStorePage);
+      for (auto it = after < prefix ? seen.lower_bound(prefix)
+                                    : seen.upper_bound(after);
+           it != seen.end() && it->first.starts_with(prefix); ++it) {
+        if (page->objects.size() + page->foreign == most) {
+          page->more = true;
+          break;
+        }
+        page->next = it->first;
+        if (IsStoreKey(it->first)) {
+          page->objects.push_back(InfoOf(it->first, *it->second));
+        } else {
+          page->foreign++;
+        }
+      }
+      if (!page->more) {
+        page->next.clear();
+      }
+      return StoreResult{};
+    });
+  }
+
+  StoreResult Delete(const std::vector<std::string>& keys) override {
+    if (keys.size() > kMaxStorePage) {
+      return Error(StoreCode::kInternal, "more keys than kMaxStorePage");
+    }
+    return Call(StoreCallKind::kDelete, keys.empty() ? "" : keys.front(), {},
+                [&](const StoreCall&) {
+                  for (const std::string& key : keys) {
+                    if (state_->objects.count(key) != 0) {
+                      state_->Change(key, nullptr);
+                    }
+                  }
+                  return StoreResult{};
+                });
+  }
+
+  StoreResult BeginUpload(const std::string& key,
+                          std::string* upload_id) override {
+    return Call(StoreCallKind::kBeginUpload, key, {}, [&](const StoreCall&) {
+      *upload_id = "upload-" + std::to_string(state_->next++);
+      state_->uploads[*upload_id] = {key, state_->now, {}};
+      return StoreResult{};
+    });
+  }
+
+  StoreResult PutPart(const PartPlace& place, const ByteSource& source,
+                      const Sha256Digest& sha256, UploadedPart* part) override {
+    std::string bytes;
+    if (StoreResult read = Checked(place.key, source, &bytes); !read.ok()) {
+      return read;
+    }
+    return Call(
+        StoreCallKind::kPutPart, place.key, {}, [&](const StoreCall&) {
+          Upload* upload = FindUpload(place.key, place.upload_id);
+          if (upload == nullptr) {
+            return Error(StoreCode::kAbsent, place.upload_id);
+          }
+          if (Sha256Of(bytes) != sha256) {
+            return Error(StoreCode::kDamaged, place.key);
+          }
+          *part = PartOf(place.number, bytes);
+          upload->parts[place.number] = bytes;
+          return StoreResult{};
+        });
+  }
+
+  StoreResult ListParts(const std::string& key, const std::string& upload_id,
+                        std::vector<UploadedPart>* parts) override {
+    parts->clear();
+    return Call(StoreCallKind::kListParts, key, {}, [&](const StoreCall&) {
+      const Upload* upload = FindUpload(key, upload_id);
+      if (upload == nullptr) {
+        return Error(StoreCode::kAbsent, upload_id);
+      }
+      for (const auto& [number, bytes] : upload->parts) {
+        parts->push_back(PartOf(number, bytes));
+      }
+      return StoreResult{};
+    });
+  }
+
+  StoreResult CompleteUpload(const std::string& key,
+                             const std::string& upload_id,
+                             const std::vector<UploadedPart>& parts,
+                             bool if_absent) override {
+    return Call(
+        StoreCallKind::kCompleteUpload, key, {}, [&](const StoreCall&) {
+          Upload* upload = FindUpload(key, upload_id);
+          if (upload == nullptr) {
+            return Error(StoreCode::kAbsent, upload_id);
+          }
+          if (if_absent && Refuses(key)) {
+            return Error(StoreCode::kExists, key);
+          }
+          std::string whole;
+          for (const UploadedPart& part : parts) {
+            auto found = upload->parts.find(part.number);
+            if (found == upload->parts.end() ||
+                PartOf(part.number, found->second).version != part.version) {
+              return Error(StoreCode::kDamaged, key);
+            }
+            whole += found->second;
+          }
+          state_->Store(key, std::move(whole));
+          state_->uploads.erase(upload_id);
+          return StoreResult{};
+        });
+  }
+
+  StoreResult AbortUpload(const std::string& key,
+                          const std::string& upload_id) override {
+    return Call(StoreCallKind::kAbortUpload, key, {}, [&](const StoreCall&) {
+      if (FindUpload(key, upload_id) != nullptr) {
+        state_->uploads.erase(upload_id);
+      }
+      return StoreResult{};
+    });
+  }
+
+  StoreResult ListUploads(const std::string& prefix,
+                          std::vector<UploadInfo>* uploads) override {
+    uploads->clear();
+    return Call(StoreCallKind::kListUploads, prefix, {}, [&](const StoreCall&) {
+      for (const auto& [id, upload] : state_->uploads) {
+        if (upload.key.starts_with(prefix)) {
+          uploads->push_back({upload.key, id, upload.begun});
+        }
+      }
+      std::stable_sort(uploads->begin(), uploads->end(),
+                       [](const UploadInfo& a, const UploadInfo& b) {
+                         return a.key < b.key;
+                       });
+      if (uploads->size() > kMaxStorePage) {
+        uploads->resize(kMaxStorePage);
+      }
+      return StoreResult{};
+    });
+  }
+
+  bool has_locks() const override {
+    std::lock_guard<std::mutex> guard(state_->mu);
+    return state_->rules.has_locks;
+  }
+
+  StoreResult Lock(const std::string& key, bool exclusive,
+                   std::unique_ptr<StoreLock>* lock) override {
+    return Call(StoreCallKind::kLock, key, {}, [&](const StoreCall&) {
+      if (!state_->rules.has_locks) {
+        return Error(StoreCode::kUnsupported, key);
+      }
+      if (state_->objects.count(key) == 0) {
+        return Error(StoreCode::kAbsent, key);
+      }
+      Locked& locked = state_->locks[key];
+      if (locked.exclusive != 0 || (exclusive && !locked.shared.empty())) {
+        return Error(StoreCode::kLocked, key);
+      }
+      const uint64_t number = state_->next++;
+      if (exclusive) {
+        locked.exclusive = number;
+      } else {
+        locked.shared.push_back(number);
+      }
+      *lock = std::make_unique<MemoryStoreLock>(state_, key, number);
+      return StoreResult{};
+    });
+  }
+
+ private:
+  static ObjectInfo InfoOf(const std::string& key, const Object& object) {
+    return {key, object.bytes.size(), object.version, object.modified};
+  }
+  static UploadedPart PartOf(uint32_t number, const std::string& bytes) {
+    return {number, bytes.size(), ToHex(Sha256Of(bytes))};
+  }
+  StoreResult Error(StoreCode code, const std::string& key) const {
+    return StoreError(code, Describe(key));
+  }
+  StoreResult Checked(const std::string& key, const ByteSource& source,
+                      std::string* bytes) const {
+    if (!IsStoreKey(key)) {
+      return StoreError(StoreCode::kInternal, "no key of a store: " + key);
+    }
+    return ReadAll(source, bytes);
+  }
+  bool Refuses(const std::string& key) const {
+    return state_->rules.honours_if_absent && state_->objects.count(key) != 0;
+  }
+  StoreResult Find(const std::string& key, ObjectPointer* object) const {
+    auto found = state_->objects.find(key);
+    if (found == state_->objects.end()) {
+      return Error(StoreCode::kAbsent, key);
+    }
+    *object = found->second;
+    return {};
+  }
+  Upload* FindUpload(const std::string& key, const std::string& id) const {
+    auto found = state_->uploads.find(id);
+    return found == state_->uploads.end() || found->second.key != key
+               ? nullptr
+               : &found->second;
+  }
+
+  // Signs, lets the hook decide, and lets `effect` happen at the server.
+  template <typename Effect>
+  StoreResult Call(StoreCallKind kind, const std::string& key,
+                   std::optional<UnixSeconds> signed_at, Effect effect) {
+    UnixSeconds signature = signed_at.value_or(SigningTime());
+    StoreCall call{kind, key, client_, calls_++, 0, false};
+    const CallFate fate = hook_ ? hook_(&call) : CallFate::kArrives;
+    if (cancelled_) {
+      return Error(StoreCode::kCancelled, key);
+    }
+    if (fate == CallFate::kNeverArrives) {
+      return Error(StoreCode::kUnreachable, key);
+    }
+    if (fate == CallFate::kThrottled) {
+      return Error(StoreCode::kThrottled, key);
+    }
+    if (call.slept_before_signing && !signed_at.has_value()) {
+      signature = SigningTime();
+    }
+    std::lock_guard<std::mutex> guard(state_->mu);
+    const UnixSeconds age = state_->now - signature;
+    if (state_->rules.checks_signatures &&
+        std::max(age, -age) > state_->rules.signature_seconds) {
+      return Error(StoreCode::kSignatureRefused, key);
+    }
+    StoreResult result = effect(call);
+    return fate == CallFate::kAnswerLost
+               ? Error(StoreCode::kUnreachable, key)
+               : std::move(result);
+  }
+
+  const std::shared_ptr<MemoryStore::State> state_;
+  const int client_;
+  const StoreHook hook_;
+  const UnixSeconds clock_ahead_;
+  const std::string place_ = "memory:";
+  std::atomic<uint64_t> calls_{0};
+  std::atomic<bool> cancelled_{false};
+};
+
+MemoryStore::MemoryStore(MemoryStoreRules rules)
+    : state_(std::make_shared<State>()) {
+  state_->rules = rules;
+}
+MemoryStore::~MemoryStore() = default;
+
+MemoryStoreRules& MemoryStore::rules() { return state_->rules; }
+
+std::unique_ptr<ObjectStore> MemoryStore::NewClient(StoreHook hook,
+                                                    UnixSeconds clock_ahead) {
+  std::lock_guard<std::mutex> guard(state_->mu);
+  return std::make_unique<MemoryStoreClient>(state_, state_->clients++,
+                                             std::move(hook), clock_ahead);
+}
+
+UnixSeconds MemoryStore::now() const {
+  std::lock_guard<std::mutex> guard(state_->mu);
+  return state_->now;
+}
+
+void MemoryStore::Advance(UnixSeconds seconds) {
+  std::lock_guard<std::mutex> guard(state_->mu);
+  state_->now += seconds;
+}
+
+void MemoryStore::LoseLocks() {
+  std::lock_guard<std::mutex> guard(state_->mu);
+  state_->locks.clear();
+}
+
+std::map<std::string, std::string> MemoryStore::Objects() const {
+  std::lock_guard<std::mutex> guard(state_->mu);
+  std::map<std::string, std::string> objects;
+  for (const auto& [key, object] : state_->objects) {
+    objects[key] = object->bytes;
+  }
+  return objects;
+}
+
+bool MemoryStore::Has(const std::string& key) const {
+  std::lock_guard<std::mutex> guard(state_->mu);
+  return state_->objects.count(key) != 0;
+}
+
+void MemoryStore::Overwrite(const std::string& key, const std::string& bytes) {
+  std::lock_guard<std::mutex> guard(state_->mu);
+  state_->Store(key, bytes);
+}
+
+void MemoryStore::Erase(const std::string& key) {
+  std::lock_guard<std::mutex> guard(state_->mu);
+  state_->Change(key, nullptr);
+}
+
+size_t MemoryStore::uploads() const {
+  std::lock_guard<std::mutex> guard(state_->mu);
+  return state_->uploads.size();
+}
+
+}  // namespace sstferry

@@ -1,0 +1,88 @@
+// A store in memory for tests: one server, and clients that a test stops, slows
+// or deceives before any of their calls.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipeline/archive/store.h"
+
+namespace sstferry {
+
+// What a server does and does not; a test may change it between calls.
+struct MemoryStoreRules {
+  // False: `if_absent` is ignored, as some stores do.
+  bool honours_if_absent = true;
+  // False: a signature of any age is accepted.
+  bool checks_signatures = true;
+  UnixSeconds signature_seconds = 15 * 60;
+  bool has_locks = false;
+  uint32_t max_page = kMaxStorePage;  // entries of one List()
+};
+
+enum class StoreCallKind : uint8_t {
+  kNow, kPut, kGet, kHead, kList, kDelete, kBeginUpload, kPutPart, kListParts,
+  kCompleteUpload, kAbortUpload, kListUploads, kLock,
+};
+
+// A call that a client has made, and signed, and that has not arrived yet.
+struct StoreCall {
+  StoreCallKind kind;
+  std::string key;  // of kDelete the first, of lists the prefix
+  int client = 0;
+  uint64_t number = 0;  // of this client's calls, from 0
+  // The hook may set it: a list that does not know so many of the last changes.
+  size_t stale_changes = 0;
+  // The hook may set it: the client slept before it signed, not behind it.
+  bool slept_before_signing = false;
+};
+
+enum class CallFate : uint8_t {
+  kArrives,
+  kNeverArrives,  // kUnreachable, and nothing happened
+  kAnswerLost,    // it happened, and the client sees kUnreachable
+  kThrottled,
+};
+// Runs before each call, in the caller's thread and without a lock: a test may
+// block here, or run other clients. To stop a client for good a test lets no
+// call of it arrive any more.
+using StoreHook = std::function<CallFate(StoreCall* call)>;
+
+// The server. Threads: any.
+class MemoryStore {
+ public:
+  explicit MemoryStore(MemoryStoreRules rules = {});
+  ~MemoryStore();
+  MemoryStoreRules& rules();
+
+  // A client. `clock_ahead`: how far its clock is ahead of the server's.
+  std::unique_ptr<ObjectStore> NewClient(StoreHook hook = nullptr,
+                                         UnixSeconds clock_ahead = 0);
+
+  UnixSeconds now() const;
+  void Advance(UnixSeconds seconds);
+  // Frees all locks, as an NFS server that starts again; no client notices.
+  void LoseLocks();
+
+  // What lies there, without a call of a client.
+  std::map<std::string, std::string> Objects() const;
+  bool Has(const std::string& key) const;
+  // Bit rot: other bytes under a key, or none.
+  void Overwrite(const std::string& key, const std::string& bytes);
+  void Erase(const std::string& key);
+  size_t uploads() const;
+
+ private:
+  friend class MemoryStoreClient;
+  friend class MemoryStoreLock;
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace sstferry

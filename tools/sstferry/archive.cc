@@ -1,0 +1,216 @@
+// sstferry archive
+#include <nlohmann/json.hpp>
+
+#include "format/printable.h"
+#include "tools/sstferry/command_arguments.h"
+#include "tools/sstferry/console.h"
+#include "tools/sstferry/operation_runner.h"
+#include "tools/sstferry/progress.h"
+#include "tools/sstferry/run.h"
+#include "tools/sstferry/signals.h"
+#include "tools/sstferry/table.h"
+
+namespace sstferry {
+namespace {
+
+using nlohmann::ordered_json;
+using rocksdb::Status;
+
+std::string Bytes(uint64_t bytes) {
+  return FormatBytes(static_cast<double>(bytes));
+}
+
+ordered_json Json(const ArchivedSet& set) {
+  ordered_json json = {{"set", set.name},
+                       {"pushed_at", set.pushed_at},
+                       {"state", set.state},
+                       {"problem", nullptr},
+                       {"label", set.label},
+                       {"host", set.host},
+                       {"database_id", set.database_id},
+                       {"snapshot_sequence", set.sequence},
+                       {"column_families", set.families},
+                       {"files", set.files},
+                       {"bytes", set.bytes},
+                       {"own_bytes", set.own_bytes}};
+  if (!set.problem.empty()) {
+    json["problem"] = set.problem;
+  }
+  return json;
+}
+
+std::string SetTable(const ArchiveReport& report) {
+  std::vector<std::vector<std::string>> rows = {
+      {"SET", "STATE", "SIZE", "OWN", "FILES", "SEQUENCE", "LABEL"}};
+  std::string problems;
+  for (const ArchivedSet& set : report.sets) {
+    rows.push_back({set.name, set.state, Bytes(set.bytes),
+                    Bytes(set.own_bytes), std::to_string(set.files),
+                    std::to_string(set.sequence), Printable(set.label)});
+    if (!set.problem.empty()) {
+      problems += set.name + ": " + Printable(set.problem) + "\n";
+    }
+  }
+  return (report.sets.empty() ? "" : Table(rows)) + problems;
+}
+
+std::string InitText(const std::string& place, const ArchiveReport& report) {
+  return "made: the archive " + place + ", with a grace of " +
+         FormatClock(static_cast<double>(report.grace_seconds)) +
+         "\nnext: sstferry archive push SOURCE " + ShellWord(place) + "\n";
+}
+
+std::string PushText(const ArchiveReport& report) {
+  const ArchivedSet& set = report.sets.front();
+  return "pushed: the set " + set.name + ", " + Bytes(set.bytes) + " in " +
+         FormatCount(set.files, "file") + "; uploaded " +
+         Bytes(report.uploaded_bytes) + " in " +
+         FormatCount(report.uploaded_files, "file") + ", used " +
+         Bytes(report.reused_bytes) + " that was there\n";
+}
+
+std::string ListText(const std::string& place, const ArchiveReport& report) {
+  return place + " has " + FormatCount(report.sets.size(), "set") + "\n" +
+         SetTable(report);
+}
+
+std::string CheckText(const std::string& place, const ArchiveReport& report) {
+  std::string text = ListText(place, report);
+  text += "objects: " + std::to_string(report.objects) + " of " +
+          Bytes(report.bytes) + ", of them " + std::to_string(report.orphans) +
+          " of " + Bytes(report.orphan_bytes) + " that no set names\n";
+  if (report.read_files > 0) {
+    text += "read: " + Bytes(report.read_bytes) + " in " +
+            FormatCount(report.read_files, "file") + "\n";
+  }
+  text += "newest whole set: " +
+          (report.newest_age_seconds.has_value()
+               ? FormatClock(static_cast<double>(*report.newest_age_seconds)) +
+                     " old"
+               : std::string("none")) +
+          "\n";
+  for (const std::string& problem : report.problems) {
+    text += "problem: " + Printable(problem) + "\n";
+  }
+  return text;
+}
+
+std::string PruneText(const ArchiveReport& report) {
+  return "kept: " + FormatCount(report.kept_sets, "set") +
+         "\ndeleted: " + FormatCount(report.dropped_sets, "set") + ", " +
+         FormatCount(report.deleted_files, "file") +
+         "\nmarked: " + FormatCount(report.marked_sets, "set") + ", " +
+         FormatCount(report.marked_files, "file") + " of " +
+         Bytes(report.marked_bytes) + ", for a prune after the grace\n";
+}
+
+std::string Text(const ArchiveOptions& options, const ArchiveReport& report) {
+  const std::string place = Printable(options.store.where.ToString());
+  switch (options.action) {
+    case ArchiveAction::kInit:
+      return InitText(place, report);
+    case ArchiveAction::kPush:
+      return PushText(report);
+    case ArchiveAction::kList:
+      return ListText(place, report);
+    case ArchiveAction::kCheck:
+      return CheckText(place, report);
+    case ArchiveAction::kPrune:
+      return PruneText(report);
+  }
+  return "";
+}
+
+std::string ToJson(const ArchiveOptions& options,
+                   const ArchiveReport& report) {
+  const EndState state = EndStateOf(report.status);
+  const std::string place = options.store.where.ToString();
+  ordered_json json;
+  json["schema"] = 1;
+  json["command"] = "archive";
+  json["action"] = ArchiveActionName(options.action);
+  json["status"] = EndStateName(state);
+  json["exit_code"] = ExitCodeOf(state);
+  json["error"] = nullptr;
+  if (!report.status.ok()) {
+    json["error"] = {{"message", MessageOf(report.status)}, {"where", place}};
+  }
+  json["archive"] = place;
+  json["notes"] = report.notes;
+  const ArchiveAction action = options.action;
+  if (action == ArchiveAction::kPush) {
+    json["source"] = options.source.ToString();
+    json["uploaded_files"] = report.uploaded_files;
+    json["uploaded_bytes"] = report.uploaded_bytes;
+    json["reused_files"] = report.reused_files;
+    json["reused_bytes"] = report.reused_bytes;
+  } else if (action == ArchiveAction::kPrune) {
+    json["kept_sets"] = report.kept_sets;
+    json["dropped_sets"] = report.dropped_sets;
+    json["deleted_files"] = report.deleted_files;
+    json["marked_sets"] = report.marked_sets;
+    json["marked_files"] = report.marked_files;
+    json["marked_bytes"] = report.marked_bytes;
+    json["waiting_marks"] = report.waiting_marks;
+    json["held_marks"] = report.held_marks;
+    json["aborted_uploads"] = report.aborted_uploads;
+  } else {
+    json["archive_id"] = report.archive_id;
+    json["grace_seconds"] = report.grace_seconds;
+    json["has_put_if_absent"] = report.has_if_absent;
+    json["refuses_old_signatures"] = report.refuses_old_signatures;
+  }
+  if (action == ArchiveAction::kCheck) {
+    json["objects"] = report.objects;
+    json["bytes"] = report.bytes;
+    json["orphans"] = report.orphans;
+    json["orphan_bytes"] = report.orphan_bytes;
+    json["foreign_objects"] = report.foreign;
+    json["read_files"] = report.read_files;
+    json["read_bytes"] = report.read_bytes;
+    json["newest_age_seconds"] = nullptr;
+    if (report.newest_age_seconds.has_value()) {
+      json["newest_age_seconds"] = *report.newest_age_seconds;
+    }
+    json["problems"] = report.problems;
+  }
+  json["sets"] = ordered_json::array();
+  for (const ArchivedSet& set : report.sets) {
+    json["sets"].push_back(Json(set));
+  }
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) +
+         "\n";
+}
+
+}  // namespace
+
+int RunArchive(const std::vector<std::string>& arguments) {
+  ArchiveArguments parsed;
+  const Status usage = ParseArchive(arguments, &parsed);
+  if (!usage.ok()) {
+    return ReportUsage("archive", usage);
+  }
+  Console console(parsed.common);
+  parsed.options.log = [&console](LogLevel level, const std::string& text) {
+    console.Log(level, text);
+  };
+  const std::unique_ptr<ArchiveJob> job = MakeArchiveJob(parsed.options);
+  ArchiveReport report;
+  Status status;
+  {
+    const StopWatcher watcher([&job] { job->Cancel(); });
+    status = job->Run(&report);
+  }
+  for (const std::string& note : report.notes) {
+    console.Log(LogLevel::kInfo, "note: " + note);
+  }
+  const bool is_found = status.ok() || (EndStateOf(status) ==
+                                            EndState::kCorrupt &&
+                                        !report.sets.empty());
+  const std::string text = parsed.common.json ? ToJson(parsed.options, report)
+                           : is_found ? Text(parsed.options, report)
+                                      : "";
+  return FinishCommand("archive", status, "", text, &console);
+}
+
+}  // namespace sstferry
