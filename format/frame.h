@@ -68,6 +68,7 @@ enum class FrameType : uint8_t {
   kStatusReply = 26,   // source
   kTargetFamilies = 27,  // target: its families, before a refresh is planned
   kIntervalRecords = 28,        // either: interval records
+  kPinEnd = 29,        // target: it needs what was pinned no longer
   kCloneSet = 30,      // source: precedes the list of files of a clone
   kCloneFiles = 31,    // source: some files of a clone
   kFactsRequest = 32,  // target: asks how large and how old a database is
@@ -76,6 +77,8 @@ enum class FrameType : uint8_t {
   kBusy = 35,          // source: no place is free, ask again later
   kOtherFileRequest = 36,  // target: asks for a part of an application's file
   kOtherFilePart = 37,     // source
+  kPinRequest = 38,    // target: pin these databases, all at nearly one moment
+  kPinReply = 39,      // source
   // Lane connections.
   kPartRequest = 40,  // target: send this part
   kChunkBegin = 41,    // source

@@ -31,8 +31,10 @@ inline constexpr uint64_t kMaxChunkBytes = 4ull << 30;
 inline constexpr uint64_t kMaxChunkFileBytes =
     kMaxChunkBytes + 2 * kMaxValueBytes;
 
-// Name of a served database. Its alphabet is A-Z a-z 0-9 . _ -
-inline constexpr uint32_t kMaxDatabaseNameBytes = 64;
+// Name of a served database: components of A-Z a-z 0-9 . _ - parted by slashes.
+// kMaxServedDatabases of them fit into one frame.
+inline constexpr uint32_t kMaxDatabaseNameBytes = 240;
+inline constexpr uint32_t kMaxDatabaseNameComponents = 8;
 // Name of a column family. RocksDB has no bound; longer names are refused.
 inline constexpr uint32_t kMaxFamilyNameBytes = 4096;
 // Column families of a transfer: the totals of all fit into one Finish frame.
@@ -80,9 +82,15 @@ inline constexpr uint32_t kMaxServedDatabases = 4096;
 // Chunks of one part: ordinals have 32 bits.
 inline constexpr uint64_t kMaxChunkOrdinal = 0xffffffff;
 
+// Why one of many databases is not pinned.
+inline constexpr uint32_t kMaxPinProblemBytes = 160;
+
+// A target's machine and directory, as its source shows them.
+inline constexpr uint32_t kMaxTargetTextBytes = 512;
+
 // Retained snapshots that one server reports: far above the transfers it
-// allows.
-inline constexpr uint32_t kMaxRetainedSnapshots = 4096;
+// allows. All of them, with the names of databases, fit into one frame.
+inline constexpr uint32_t kMaxRetainedSnapshots = 1024;
 
 // After what time a target that found no place asks again. The least protects a
 // source from a crowd, the most a target from a source that never lets it in.

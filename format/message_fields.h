@@ -225,6 +225,7 @@ void Fields(A& a, M& m) {
   Number(a, "ttl_left_seconds", m.ttl_left_seconds);
   Number(a, "readers", m.readers);
   Number(a, "pinned_bytes", m.pinned_bytes);
+  a.Text("target", m.target, kMaxTargetTextBytes);
 }
 
 // --- any connection ----------------------------------------------------------
@@ -264,12 +265,43 @@ void Fields(A& a, M& m) {
 template <typename A, FieldsOf<ListRequest> M>
 void Fields(A& a, M& m) {}
 
+template <typename A, typename List>
+void DatabaseNames(A& a, List& list) {
+  a.List("names", list, kMaxServedDatabases, 4, [](auto& archive, auto& item) {
+    archive.Bytes("name", item, kMaxDatabaseNameBytes);
+  });
+}
+
 template <typename A, FieldsOf<ListReply> M>
 void Fields(A& a, M& m) {
-  a.List("names", m.names, kMaxServedDatabases, 4,
-         [](auto& archive, auto& item) {
-           archive.Bytes("name", item, kMaxDatabaseNameBytes);
-         });
+  DatabaseNames(a, m.names);
+  Number(a, "file_system", m.file_system);
+}
+
+template <typename A, FieldsOf<PinRequest> M>
+void Fields(A& a, M& m) {
+  DatabaseNames(a, m.names);
+}
+
+template <typename A, FieldsOf<PinnedDatabase> M>
+void Fields(A& a, M& m) {
+  Number(a, "begin_micros", m.begin_micros);
+  Number(a, "end_micros", m.end_micros);
+  Number(a, "taken_seconds", m.taken_seconds);
+  a.Text("problem", m.problem, kMaxPinProblemBytes);
+}
+
+template <typename A, FieldsOf<PinReply> M>
+void Fields(A& a, M& m) {
+  a.Id("id", m.id);
+  a.List("databases", m.databases, kMaxServedDatabases, 28,
+         [](auto& archive, auto& item) { Fields(archive, item); });
+}
+
+template <typename A, FieldsOf<PinEnd> M>
+void Fields(A& a, M& m) {
+  a.Id("id", m.id);
+  a.Bytes("database", m.database, kMaxDatabaseNameBytes);
 }
 
 template <typename A, typename List>
@@ -300,6 +332,7 @@ void Fields(A& a, M& m) {
   Number(a, "target_intervals", m.target_intervals, kMaxParts);
   Number(a, "waited_seconds", m.waited_seconds);
   a.Id("newer_than", m.newer_than);
+  a.Text("target", m.target, kMaxTargetTextBytes);
 }
 
 template <typename A, FieldsOf<Busy> M>
@@ -465,7 +498,7 @@ void Fields(A& a, M& m) {
 
 template <typename A, FieldsOf<StatusReply> M>
 void Fields(A& a, M& m) {
-  a.List("snapshots", m.snapshots, kMaxRetainedSnapshots, 56,
+  a.List("snapshots", m.snapshots, kMaxRetainedSnapshots, 60,
          [](auto& archive, auto& item) { Fields(archive, item); });
 }
 

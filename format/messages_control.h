@@ -25,6 +25,9 @@ struct ListReply {
   static constexpr char kName[] = "ListReply";
 
   std::vector<std::string> names;
+  // Of the directory below which databases are looked for, to compare with
+  // another time; 0: there is none.
+  uint64_t file_system = 0;
   friend bool operator==(const ListReply&, const ListReply&) = default;
 };
 
@@ -72,6 +75,8 @@ struct OpenRequest {
   // With kLatest: the transfer that TARGET_DIR holds; zeros: it holds nothing.
   // A snapshot that may be older is none for it.
   TransferId newer_than{};
+  // The target's machine and directory, for the source's operator to read.
+  std::string target;
   friend bool operator==(const OpenRequest&, const OpenRequest&) = default;
 };
 

@@ -53,6 +53,43 @@ struct FactsReply {
   friend bool operator==(const FactsReply&, const FactsReply&) = default;
 };
 
+// Asks to pin what several databases hold, as nearly at one moment as can be.
+struct PinRequest {
+  static constexpr char kName[] = "PinRequest";
+
+  std::vector<std::string> names;
+  friend bool operator==(const PinRequest&, const PinRequest&) = default;
+};
+
+// One database of a PinRequest. Its point in time is not before begin_micros
+// and not after end_micros, by a clock that all databases of one reply share.
+struct PinnedDatabase {
+  uint64_t begin_micros = 0;
+  uint64_t end_micros = 0;
+  uint64_t taken_seconds = 0;  // since 1970: Opened's, of what is made of it
+  std::string problem;  // why it is not pinned; empty: it is
+  friend bool operator==(const PinnedDatabase&,
+                         const PinnedDatabase&) = default;
+};
+
+// In the order of the names. An OpenRequest with kShare and this id opens what
+// was pinned of its database.
+struct PinReply {
+  static constexpr char kName[] = "PinReply";
+
+  TransferId id{};
+  std::vector<PinnedDatabase> databases;
+  friend bool operator==(const PinReply&, const PinReply&) = default;
+};
+
+struct PinEnd {
+  static constexpr char kName[] = "PinEnd";
+
+  TransferId id{};       // of a PinReply
+  std::string database;  // empty: all
+  friend bool operator==(const PinEnd&, const PinEnd&) = default;
+};
+
 // In place of Opened: the source serves as many transfers as it may. The target
 // connects and asks again after that time.
 struct Busy {

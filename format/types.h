@@ -40,6 +40,8 @@ struct RetainedSnapshot {
   uint64_t ttl_left_seconds = 0;    // runs while readers is 0
   uint32_t readers = 0;             // connected control sessions
   uint64_t pinned_bytes = 0;        // table and blob files
+  // Its target, as that told of itself, with the subject of its certificate.
+  std::string target;
   friend bool operator==(const RetainedSnapshot&,
                          const RetainedSnapshot&) = default;
 };

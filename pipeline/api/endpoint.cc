@@ -63,7 +63,11 @@ Status Endpoint::Open(const EndpointOptions& options,
   database.name = kLocalName;
   database.directory = options.address.directory;
   database.wal_dir = options.wal_dir;
-  serve.databases.push_back(database);
+  if (options.is_tree) {
+    serve.tree.directory = options.address.directory;
+  } else {
+    serve.databases.push_back(database);
+  }
   serve.max_lanes = options.lanes;
   serve.snapshot_dir = options.snapshot_dir;
   serve.timeouts = options.timeouts;

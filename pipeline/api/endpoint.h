@@ -3,6 +3,7 @@
 // with an in-memory transport, so that both take the same path.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <thread>
 
@@ -14,6 +15,9 @@ namespace sstferry {
 
 struct EndpointOptions {
   SourceAddress address;
+  // A directory of this machine with databases below it. (Over ssh the other
+  // side finds that out.)
+  bool is_tree = false;
   uint32_t lanes = 4;
   std::string snapshot_dir;
   std::string wal_dir;  // of a directory
@@ -24,6 +28,24 @@ struct EndpointOptions {
   // Time for which a directory's snapshot outlives an interrupted pull.
   std::chrono::seconds snapshot_ttl{3600};
   LogFunction log;
+};
+
+// A dialer that several operations use, each through an object of this class:
+// Close() of one lets the others go on.
+class BorrowedDialer : public Dialer {
+ public:
+  explicit BorrowedDialer(Dialer* dialer) : dialer_(dialer) {}
+  [[nodiscard]] rocksdb::Status Dial(
+      const WaitLimit& limit, std::unique_ptr<Connection>* connection) override {
+    return closed_ ? rocksdb::Status::Aborted("closed")
+                   : dialer_->Dial(limit, connection);
+  }
+  void Close() override { closed_ = true; }
+  const std::string& address() const override { return dialer_->address(); }
+
+ private:
+  Dialer* const dialer_;
+  std::atomic<bool> closed_{false};
 };
 
 // Ownership: owns the dialer and, for a directory, the server. The destructor

@@ -20,6 +20,11 @@ namespace sstferry {
 // Makes the operation that lists the names which options.source serves.
 std::unique_ptr<Operation> MakeNames(const PullOptions& options);
 
+// Makes a pull that dials through `dialer`, which must outlive it, and asks for
+// options.source.name there.
+std::unique_ptr<Operation> MakePullThrough(const PullOptions& options,
+                                           Dialer* dialer);
+
 inline EndpointOptions EndpointFor(const SourceAddress& address,
                                    uint32_t lanes,
                                    const PullOptions& options) {

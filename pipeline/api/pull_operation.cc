@@ -52,10 +52,12 @@ bool IsRefusal(const Status& status) {
 
 class PullOperation : public Operation {
  public:
+  // `dialer`: null, or how the source is reached, by the options' name.
   PullOperation(const PullOptions& options, const OpenReplica& replica,
-                bool plans = false)
+                bool plans = false, Dialer* dialer = nullptr)
       : options_(options),
         plans_(plans),
+        dialer_(dialer),
         replica_(replica),
         max_rate_bytes_per_sec_(options.max_rate_bytes_per_sec) {}
 
@@ -222,14 +224,21 @@ class PullOperation : public Operation {
     Outcome outcome = {CheckApartFromSource(
                            options_, TargetDirectories(options_, replica_.db)),
                        {FailedPart::kSource}};
-    if (outcome.status.ok()) {
+    if (outcome.status.ok() && dialer_ == nullptr) {
       outcome.status = Endpoint::Open(
           EndpointFor(options_.source, options_.lanes, options_), &endpoint);
     }
     if (!outcome.status.ok()) {
       return outcome;
     }
-    Puller puller(OptionsOf(attempt, endpoint->name()), endpoint->dialer(),
+    std::optional<BorrowedDialer> borrowed;
+    if (dialer_ != nullptr) {
+      borrowed.emplace(dialer_);
+    }
+    Puller puller(OptionsOf(attempt, borrowed.has_value()
+                                        ? options_.source.name
+                                        : endpoint->name()),
+                  borrowed.has_value() ? &*borrowed : endpoint->dialer(),
                   [this, links](const TargetInputs& inputs) {
                     return MakeTarget(inputs, links);
                   },
@@ -285,6 +294,7 @@ class PullOperation : public Operation {
 
   const PullOptions options_;
   const bool plans_;
+  Dialer* const dialer_;
   const OpenReplica replica_;
   MethodInput known_;  // for the choice of the method
   Clock::time_point started_;  // of Run()
@@ -305,6 +315,12 @@ std::optional<uint32_t> AccountOfTarget(const std::string& target_dir) {
 
 std::unique_ptr<Operation> MakePull(const PullOptions& options) {
   return std::make_unique<PullOperation>(options, OpenReplica());
+}
+
+std::unique_ptr<Operation> MakePullThrough(const PullOptions& options,
+                                           Dialer* dialer) {
+  return std::make_unique<PullOperation>(options, OpenReplica(),
+                                         /*plans=*/false, dialer);
 }
 
 std::unique_ptr<Operation> MakePlan(const PullOptions& options) {

@@ -64,15 +64,18 @@ class Query : public StatusQuery {
     endpoint.snapshot_dir = options_.snapshot_dir;
     std::unique_ptr<Endpoint> opened;
     const Status status = Endpoint::Open(endpoint, &opened);
+    // There, DIR may be one database or a directory of several.
+    const std::string name =
+        !status.ok() || options_.where.is_ssh() ? "" : opened->name();
     return !status.ok()
                ? status
                : session_.Run(
                      opened->dialer(), options_.timeouts,
                      std::chrono::milliseconds(0), {asks},
                      [&](SourceSession* session) {
-                       return served_ ? AskServed(session, opened->name(),
+                       return served_ ? AskServed(session, name,
                                                   &report->served)
-                                      : AskRetained(session, opened->name(),
+                                      : AskRetained(session, name,
                                                     report);
                      });
   }

@@ -407,14 +407,6 @@ std::string SourceAddress::ToString() const {
   return name.empty() ? text : text + (where.is_unix() ? ":" : "/") + name;
 }
 
-bool IsValidDatabaseName(const std::string& name) {
-  return !name.empty() && name.size() <= kMaxDatabaseNameBytes &&
-         std::all_of(name.begin(), name.end(), [](char c) {
-           return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-                  (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
-         });
-}
-
 namespace {
 
 // Splits "[USER@]HOST[:PORT]" and the directory behind it.
@@ -513,8 +505,8 @@ Status ParseSourceAddress(const std::string& text, SourceAddress* out) {
       end == std::string::npos ? std::string() : text.substr(end + 1);
   if (!name.empty() && !IsValidDatabaseName(name)) {
     return Status::InvalidArgument(
-        "database name: expected 1 to 64 of A-Z a-z 0-9 . _ -, found \"" +
-        name + "\" in \"" + text + "\"");
+        std::string("database name: expected ") + kDatabaseNameGrammar +
+        ", found \"" + name + "\" in \"" + text + "\"");
   }
   out->host = host_port.host;
   out->port = host_port.port;

@@ -1,6 +1,11 @@
 #include "pipeline/pull/source_session.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "format/limits.h"
@@ -56,6 +61,8 @@ Status DecodeAnswer(const Frame& frame, SourceAnswers* answers) {
       return Decode(frame.payload, &answers->list);
     case FrameType::kStatusReply:
       return Decode(frame.payload, &answers->received);
+    case FrameType::kPinReply:
+      return Decode(frame.payload, &answers->pins);
     case FrameType::kOtherFilePart:
       answers->other_bytes += frame.payload.size();
       return Decode(frame.payload, &answers->other_file);
@@ -80,6 +87,24 @@ Hello MakeHello() {
   return hello;
 }
 
+namespace {
+
+// "db2:/data/users": for the source's operator.
+std::string TargetText(const std::string& target_dir) {
+  std::array<char, 256> host{};
+  std::string text =
+      gethostname(host.data(), host.size() - 1) == 0 ? host.data() : "";
+  if (!target_dir.empty()) {
+    std::error_code error;
+    text += ":" + std::filesystem::absolute(target_dir, error)
+                      .lexically_normal()
+                      .string();
+  }
+  return text.substr(0, kMaxTargetTextBytes);
+}
+
+}  // namespace
+
 OpenRequest MakeOpenRequest(const PullOptions& options,
                             const std::string& name, Purpose purpose) {
   OpenRequest request;
@@ -91,6 +116,7 @@ OpenRequest MakeOpenRequest(const PullOptions& options,
   request.chunk_bytes = options.chunk_bytes;
   request.application = options.for_rocksdb;
   request.full_rate = options.full_rate;
+  request.target = TargetText(options.target_dir);
   if (options.method == PullMethod::kClone) {
     request.mode = TransferMode::kClone;
   }
@@ -264,6 +290,7 @@ Status SourceSession::Handle(const Frame& frame) {
     case FrameType::kListReply:
     case FrameType::kStatusReply:
     case FrameType::kFactsReply:
+    case FrameType::kPinReply:
     case FrameType::kOtherFilePart:
       return HandleAnswer(frame);
     case FrameType::kFinished: {
@@ -356,6 +383,22 @@ Status SourceSession::AskRetained(const StatusRequest& ask,
 
 Status SourceSession::AskFacts(const FactsRequest& ask, FactsReply* reply) {
   return Question(FrameType::kFactsRequest, ask, answers_.facts, reply);
+}
+
+Status SourceSession::Pin(const PinRequest& ask, PinReply* reply) {
+  const Status status =
+      Question(FrameType::kPinRequest, ask, answers_.pins, reply);
+  return !status.ok() || reply->databases.size() == ask.names.size()
+             ? status
+             : MakeStatus(EndState::kCorrupt,
+                          "pins: expected " + std::to_string(ask.names.size()) +
+                              " databases, found " +
+                              std::to_string(reply->databases.size()));
+}
+
+Status SourceSession::EndPin(const PinEnd& end) {
+  return channel()->SendMessage(FrameType::kPinEnd, end,
+                                WaitLimit::Within(kSendLimit));
 }
 
 Status SourceSession::AskOtherFile(const OtherFileRequest& ask,

@@ -63,6 +63,7 @@ struct SourceAnswers {
   StatusReply received;
   FactsReply facts;
   OtherFilePart other_file;
+  PinReply pins;
   uint64_t other_bytes = 0;  // of all parts
   bool finished = false;
   Finish finish;
@@ -90,6 +91,10 @@ class SourceSession {
   // Asks what a database is. REQUIRES: the source has kFeatureFacts.
   [[nodiscard]] rocksdb::Status AskFacts(const FactsRequest& ask,
                                          FactsReply* reply);
+  // Asks to pin these databases; the reply has as many entries.
+  [[nodiscard]] rocksdb::Status Pin(const PinRequest& ask, PinReply* reply);
+  // Tells that something of it is needed no longer.
+  [[nodiscard]] rocksdb::Status EndPin(const PinEnd& end);
   // Asks for a piece of an application's file. REQUIRES: Open() has made a plan
   // of a seed.
   [[nodiscard]] rocksdb::Status AskOtherFile(const OtherFileRequest& ask,

@@ -204,6 +204,16 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
     case FrameType::kStatusRequest:
     case FrameType::kFactsRequest:
       return AnswerQuestion(host_, frame, channel_);
+    case FrameType::kPinRequest:
+      return PinAll(frame);
+    case FrameType::kPinEnd: {
+      PinEnd end;
+      const Status status = Decode(frame.payload, &end);
+      if (status.ok()) {
+        host_.store->pins()->End(end, channel_->identity());
+      }
+      return status;
+    }
     case FrameType::kOpenRequest: {
       OpenRequest request;
       const Status status = Decode(frame.payload, &request);
@@ -326,10 +336,58 @@ Status ControlSession::TakeReplicaRecord(const Frame& frame) {
   return StartOpening();
 }
 
+// Each name is looked up among those that are served. Stats keep the target
+// waiting.
+Status ControlSession::PinAll(const Frame& frame) {
+  if (transfer_ != nullptr) {
+    return Unexpected(frame.type);
+  }
+  PinRequest request;
+  RETURN_IF_ERROR(Decode(frame.payload, &request));
+  std::vector<PinWish> wishes(request.names.size());
+  for (size_t i = 0; i < wishes.size(); ++i) {
+    const Status found = host_.find_database(
+        request.names[i], channel_->identity(), &wishes[i].database);
+    const bool is_twice =
+        std::find(request.names.begin(), request.names.begin() + i,
+                  request.names[i]) != request.names.begin() + i;
+    wishes[i].problem = !found.ok() ? MessageOf(found)
+                        : is_twice  ? "it was named twice"
+                                    : "";
+  }
+  PinReply reply;
+  Status sent;
+  host_.store->pins()->Pin(
+      wishes, channel_->identity(),
+      [&](uint64_t done) {
+        Stats stats;
+        stats.read_bytes = done;
+        sent = channel_->SendMessage(FrameType::kStats, stats);
+        return sent.ok();
+      },
+      &reply);
+  for (PinnedDatabase& one : reply.databases) {
+    if (one.problem.size() > kMaxPinProblemBytes) {
+      one.problem.resize(kMaxPinProblemBytes - 3);
+      one.problem += "...";
+    }
+  }
+  return sent.ok() ? channel_->SendMessage(FrameType::kPinReply, reply) : sent;
+}
+
 // Finds the snapshot of another transfer, of the same database and column
-// families.
+// families, or what was pinned.
 Status ControlSession::FindShared(
-    const OpenRequest& request, std::shared_ptr<SharedSnapshot>* shared) const {
+    const ServedDatabase& database, const OpenRequest& request,
+    std::shared_ptr<SharedSnapshot>* shared) const {
+  std::shared_ptr<const PinnedFiles> pinned = host_.store->pins()->Find(
+      request.named_transfer, request.database, channel_->identity());
+  if (pinned != nullptr) {
+    *shared =
+        std::make_shared<SharedSnapshot>(database, *host_.options, request);
+    (*shared)->TakeOf(std::move(pinned));
+    return Status::OK();
+  }
   const std::shared_ptr<Transfer> found =
       host_.store->Find(request.named_transfer);
   if (found == nullptr || !found->planned() || found->ended() ||
@@ -386,7 +444,7 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
   }
   std::shared_ptr<SharedSnapshot> shared;
   if (request.snapshot_use == SnapshotUse::kShare) {
-    status = FindShared(request, &shared);
+    status = FindShared(database, request, &shared);
     if (!status.ok()) {
       return status;
     }
@@ -394,7 +452,8 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
     shared = host_.store->Latest(database, planned);
     planned.waited_seconds = 0;  // nothing depends on it any more
   }
-  if (shared != nullptr && request.purpose == Purpose::kPull) {
+  if (shared != nullptr && !shared->is_pinned() &&
+      request.purpose == Purpose::kPull) {
     shared->SetShared();
   }
   transfer_ = std::make_shared<Transfer>(database, *host_.options, planned,

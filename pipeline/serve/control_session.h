@@ -29,8 +29,9 @@ class ControlSession {
  private:
   [[nodiscard]] rocksdb::Status Serve();
   [[nodiscard]] rocksdb::Status Handle(const Frame& frame, bool* done);
+  [[nodiscard]] rocksdb::Status PinAll(const Frame& frame);
   [[nodiscard]] rocksdb::Status FindShared(
-      const OpenRequest& request,
+      const ServedDatabase& database, const OpenRequest& request,
       std::shared_ptr<SharedSnapshot>* shared) const;
   [[nodiscard]] rocksdb::Status DropOld(const ServedDatabase& database,
                                         OpenRequest* request,

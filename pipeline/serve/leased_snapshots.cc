@@ -23,18 +23,6 @@ void CutId(TransferId* id) {
   std::fill(id->begin() + kShownIdBytes, id->end(), 0);
 }
 
-LeasedSnapshots::LeasedSnapshots(const ServeOptions* options)
-    : options_(options) {
-  for (const ServedDatabase& database : options_->databases) {
-    if (database.directory.empty()) {
-      continue;
-    }
-    const std::string real = RealPath(database.directory);
-    directories_[database.name] = real;
-    parents_.insert(SnapshotParent(real, options_->snapshot_dir));
-  }
-}
-
 LeaseRules LeasedSnapshots::rules() const {
   LeaseRules rules;
   rules.wall_seconds = options_->leases.wall_seconds;
@@ -47,13 +35,14 @@ LeaseRules LeasedSnapshots::rules() const {
 }
 
 bool LeasedSnapshots::IsOurs(const Lease& lease) const {
-  const auto found = directories_.find(lease.database);
-  return found != directories_.end() && found->second == lease.directory;
+  const std::shared_ptr<const ServedSet> set = databases_->Now(kMaxAge);
+  const auto found = set->directories.find(lease.database);
+  return found != set->directories.end() && found->second == lease.directory;
 }
 
 bool LeasedSnapshots::Find(const std::string& database, const TransferId& id,
                            std::string* path, Lease* lease) const {
-  for (const std::string& parent : parents_) {
+  for (const std::string& parent : parents()) {
     std::vector<std::string> paths;
     // A directory that cannot be read has no usable snapshot.
     ListPrivateDirs(parent, &paths).PermitUncheckedError();
@@ -75,7 +64,7 @@ void LeasedSnapshots::List(const std::set<std::string>& names,
                            const std::set<TransferId>& listed,
                            const PeerIdentity* peer,
                            std::vector<RetainedSnapshot>* all) const {
-  for (const std::string& parent : parents_) {
+  for (const std::string& parent : parents()) {
     LeasedDirs found;
     // A directory that cannot be read has no usable snapshot.
     ListLeasedDirs(
@@ -99,7 +88,7 @@ void LeasedSnapshots::List(const std::set<std::string>& names,
 bool LeasedSnapshots::Drop(const std::string& database, const TransferId& id,
                            const PeerIdentity* peer, std::string* note,
                            std::string* removed) const {
-  for (const std::string& parent : parents_) {
+  for (const std::string& parent : parents()) {
     LeasedDirs found;
     ListLeasedDirs(
         parent,
@@ -132,7 +121,7 @@ bool LeasedSnapshots::Drop(const std::string& database, const TransferId& id,
 
 std::vector<std::string> LeasedSnapshots::RemoveAbove(size_t most) const {
   LeasedDirs found;
-  for (const std::string& parent : parents_) {
+  for (const std::string& parent : parents()) {
     // A directory that cannot be read has no usable snapshot.
     ListLeasedDirs(
         parent, [this](const Lease& lease) { return IsOurs(lease); }, &found)

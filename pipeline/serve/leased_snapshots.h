@@ -2,12 +2,12 @@
 // this process holds, as the leases in their private directories describe them.
 #pragma once
 
-#include <map>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "format/messages.h"
+#include "pipeline/serve/served_databases.h"
 #include "pipeline/snapshot/private_dir.h"
 #include "sstferry/source.h"
 
@@ -16,14 +16,17 @@ namespace sstferry {
 // Leaves enough of an id to distinguish transfers, not enough to join one.
 void CutId(TransferId* id);
 
-// Ownership: borrows the options.
+// Ownership: borrows the options and the databases.
 // Threads:   any.
 class LeasedSnapshots {
  public:
-  explicit LeasedSnapshots(const ServeOptions* options);
+  LeasedSnapshots(const ServeOptions* options, ServedDatabases* databases)
+      : options_(options), databases_(databases) {}
 
   // The directories that hold the private ones.
-  const std::set<std::string>& parents() const { return parents_; }
+  std::set<std::string> parents() const {
+    return databases_->Now(kMaxAge)->snapshot_parents;
+  }
   // Rules for leases on disk: this server's time to live bounds those of its
   // databases.
   LeaseRules rules() const;
@@ -47,9 +50,10 @@ class LeasedSnapshots {
   std::vector<std::string> RemoveAbove(size_t most) const;
 
  private:
+  // Leases are looked at every second, whether or not anybody asks.
+  static constexpr std::chrono::seconds kMaxAge{10};
   const ServeOptions* const options_;
-  std::set<std::string> parents_;                   // of private directories
-  std::map<std::string, std::string> directories_;  // resolved paths, by name
+  ServedDatabases* const databases_;
 };
 
 }  // namespace sstferry

@@ -3,6 +3,7 @@
 #include <set>
 #include <string>
 
+#include "format/limits.h"
 #include "pipeline/serve/served_facts.h"
 
 namespace sstferry {
@@ -18,8 +19,10 @@ Status FindNames(const SessionHost& host, const Channel& channel,
   if (!database.empty()) {
     status = host.find_database(database, channel.identity(), &named);
   }
-  for (const ServedDatabase& served : host.options->databases) {
-    if (status.ok() && host.may_read(served, channel.identity()) &&
+  const std::shared_ptr<const ServedSet> set = host.databases->Now();
+  for (const ServedDatabase& served : set->databases) {
+    if (status.ok() &&
+        host.databases->MayRead(served.name, channel.identity()) &&
         (database.empty() || database == served.name)) {
       names->insert(served.name);
     }
@@ -29,8 +32,11 @@ Status FindNames(const SessionHost& host, const Channel& channel,
 
 Status TellNames(const SessionHost& host, Channel* channel) {
   ListReply reply;
-  for (const ServedDatabase& database : host.options->databases) {
-    if (host.may_read(database, channel->identity())) {
+  const std::shared_ptr<const ServedSet> set = host.databases->Now();
+  reply.file_system = set->file_system;
+  for (const ServedDatabase& database : set->databases) {
+    if (reply.names.size() < kMaxServedDatabases &&
+        host.databases->MayRead(database.name, channel->identity())) {
       reply.names.push_back(database.name);
     }
   }

@@ -5,6 +5,7 @@
 
 #include "format/limits.h"
 #include "pipeline/base/known_fault.h"
+#include "pipeline/serve/served_databases.h"
 #include "rocksdb/db.h"
 
 namespace sstferry {
@@ -17,8 +18,8 @@ FactsReply FactsOf(ServedDatabase database, const FactsRequest& request,
   DatabaseFacts facts;
   const rocksdb::Status status =
       DescribeDatabase(database,
-                       {snapshot_dir, request.families,
-                        request.estimates_chunks},
+                       {SnapshotDirOf(database, snapshot_dir),
+                        request.families, request.estimates_chunks},
                        &facts);
   FactsReply reply;
   if (!status.ok()) {

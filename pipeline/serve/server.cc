@@ -4,7 +4,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <list>
-#include <map>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -16,6 +15,7 @@
 #include "pipeline/serve/admission.h"
 #include "pipeline/serve/control_session.h"
 #include "pipeline/serve/lane_session.h"
+#include "pipeline/serve/served_databases.h"
 #include "sstferry/rate_limited_log.h"
 
 namespace sstferry {
@@ -35,19 +35,16 @@ class Server : public SourceServer {
                     options.max_connections_per_address,
                     options.max_half_open,
                     options.max_half_open_per_address}),
-        store_(&options_, &shares_) {
+        databases_(&options_),
+        store_(&options_, &databases_, &shares_) {
     host_.options = &options_;
+    host_.databases = &databases_;
     host_.shares = &shares_;
     host_.find_database = [this](const std::string& name,
                                  const PeerIdentity* peer,
                                  ServedDatabase* database) {
       return FindDatabase(name, peer, database);
     };
-    host_.may_read = [this](const ServedDatabase& database,
-                            const PeerIdentity* peer) {
-      return MayRead(database.name, peer);
-    };
-    SetAllowed(options_.databases);
     host_.store = &store_;
     host_.log_peer = [this](const std::string& line) {
       LogLimited(&peer_log_, line);
@@ -97,20 +94,19 @@ class Server : public SourceServer {
     shares_.wire_bucket()->SetRate(wire_bytes_per_sec);
   }
 
-  void SetAllowed(const std::vector<ServedDatabase>& databases) override {
-    std::lock_guard<std::mutex> lock(allowed_mu_);
-    for (const ServedDatabase& database : databases) {
-      allowed_[database.name] = {database.allowed.begin(),
-                                 database.allowed.end()};
-    }
+  void SetAllowed(const ServeOptions& options) override {
+    databases_.SetAllowed(options);
   }
 
+  void LookForDatabases() override { databases_.Look(); }
+
   ServerState state() override {
+    const std::shared_ptr<const ServedSet> served = databases_.Now();
     std::set<std::string> names;
-    for (const ServedDatabase& database : options_.databases) {
+    for (const ServedDatabase& database : served->databases) {
       names.insert(database.name);
     }
-    return {store_.Reports(), store_.List(names, nullptr)};
+    return {served->databases, store_.Reports(), store_.List(names, nullptr)};
   }
 
   bool AwaitIdle(std::chrono::milliseconds limit) override {
@@ -236,37 +232,33 @@ class Server : public SourceServer {
     LaneSession(transfer, channel, hello.lane).Run();
   }
 
-  bool MayRead(const std::string& name, const PeerIdentity* peer) {
-    std::lock_guard<std::mutex> lock(allowed_mu_);
-    const std::set<std::string>& allowed = allowed_[name];
-    return allowed.empty() || allowed.count(kEveryPeer) > 0 ||
-           (peer != nullptr &&
-            std::any_of(peer->names.begin(), peer->names.end(),
-                        [&](const std::string& one) {
-                          return allowed.count(one) > 0;
-                        }));
-  }
-
   Status FindDatabase(const std::string& name, const PeerIdentity* peer,
                       ServedDatabase* database) {
-    for (const ServedDatabase& served : options_.databases) {
-      if (served.name == name && !MayRead(name, peer)) {
-        return MakeStatus(EndState::kDenied,
-                          "database '" + name + "' is not for " +
-                              (peer == nullptr ? "a peer without a certificate"
-                                               : peer->subject) +
-                              " (serve --allow)");
-      }
-      if (served.name == name) {
-        *database = served;
-        return Status::OK();
-      }
+    const std::shared_ptr<const ServedSet> set = databases_.Now();
+    const ServedDatabase* const found = set->Find(name);
+    if (found != nullptr && !databases_.MayRead(name, peer)) {
+      return MakeStatus(EndState::kDenied,
+                        "database '" + name + "' is not for " +
+                            (peer == nullptr ? "a peer without a certificate"
+                                             : peer->subject) +
+                            " (serve --allow)");
+    }
+    if (found != nullptr) {
+      *database = *found;
+      return Status::OK();
     }
     std::vector<std::string> names;  // nothing is told of others
-    for (const ServedDatabase& served : options_.databases) {
-      if (MayRead(served.name, peer)) {
+    for (const ServedDatabase& served : set->databases) {
+      if (databases_.MayRead(served.name, peer)) {
         names.push_back(served.name);
       }
+    }
+    if (name == kStdioDatabase && !options_.tree.directory.empty()) {
+      return MakeStatus(EndState::kRefused,
+                        options_.tree.directory +
+                            ": expected a database, found " +
+                            std::to_string(names.size()) +
+                            " below it; --all takes all of them");
     }
     const std::string nearest = DidYouMean(name, names);
     return MakeStatus(
@@ -310,10 +302,8 @@ class Server : public SourceServer {
   Admission admission_;
   RateLimitedLog stranger_log_;  // of those that have not shaken hands
   RateLimitedLog peer_log_;      // of those that have
+  ServedDatabases databases_;
   SnapshotStore store_;
-  std::mutex allowed_mu_;
-  // Maps each database to ServedDatabase::allowed. Under allowed_mu_.
-  std::map<std::string, std::set<std::string>> allowed_;
   SessionHost host_;
   std::mutex stop_mu_;
   std::atomic<bool> stopping_{false};
@@ -334,7 +324,7 @@ Status MakeServer(const ServeOptions& options,
     if (!IsValidDatabaseName(database.name)) {
       return MakeStatus(EndState::kRefused,
                         "database name '" + database.name +
-                            "': expected 1 to 64 of A-Z a-z 0-9 . _ -");
+                            "': expected " + kDatabaseNameGrammar);
     }
     if (!names.insert(database.name).second) {
       return MakeStatus(EndState::kRefused,

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "pipeline/serve/served_databases.h"
 #include "pipeline/serve/server_shares.h"
 #include "pipeline/serve/snapshot_store.h"
 #include "pipeline/serve/transfer.h"
@@ -14,6 +15,7 @@ namespace sstferry {
 // The server's parts that a session uses.
 struct SessionHost {
   const ServeOptions* options = nullptr;
+  ServedDatabases* databases = nullptr;
   ServerShares* shares = nullptr;
   // kRefused if no database of that name is served, kDenied if `peer` (may be
   // null) may not read it.
@@ -21,9 +23,6 @@ struct SessionHost {
                                 const PeerIdentity* peer,
                                 ServedDatabase* database)>
       find_database;
-  // True if `database` allows `peer` (null: without a certificate) now.
-  std::function<bool(const ServedDatabase& database, const PeerIdentity* peer)>
-      may_read;
   SnapshotStore* store = nullptr;
   // Logs a warning that a peer can cause.
   std::function<void(const std::string& line)> log_peer;

@@ -9,6 +9,7 @@
 #include "format/coding.h"
 #include "format/end_state.h"
 #include "pipeline/base/database_open.h"
+#include "pipeline/serve/served_databases.h"
 #include "pipeline/snapshot/lease_file.h"
 #include "pipeline/snapshot/posix_files.h"
 
@@ -108,7 +109,7 @@ void SharedSnapshot::Use(std::unique_ptr<Snapshot> snapshot) {
 SnapshotOptions SharedSnapshot::Options() {
   SnapshotOptions options;
   options.database_dir = database_.directory;
-  options.snapshot_dir = serve_.snapshot_dir;
+  options.snapshot_dir = SnapshotDirOf(database_, serve_.snapshot_dir);
   options.wal_dir = database_.wal_dir;
   options.families = families_;
   options.as_files = as_files_;
@@ -122,8 +123,8 @@ SnapshotOptions SharedSnapshot::Options() {
 Status SharedSnapshot::Take() {
   std::lock_guard<std::mutex> lock(take_mu_);
   if (taken_seconds_ == 0) {
-    taken_seconds_ = adopted_.has_value()
-                         ? adopted_->created_seconds
+    taken_seconds_ = adopted_.has_value()  ? adopted_->created_seconds
+                     : pinned_ != nullptr ? pinned_->taken_seconds()
                          : LeaseRules{serve_.leases.wall_seconds, {}}.Now();
   }
   if (taken_) {
@@ -155,7 +156,8 @@ Status SharedSnapshot::TakeAdopted() {
 Status SharedSnapshot::TakeOwn() {
   const SnapshotOptions options = Options();
   const Status status =
-      database_.db != nullptr
+      pinned_ != nullptr ? Snapshot::OfPinned(options, *pinned_, &snapshot_)
+      : database_.db != nullptr
           ? Snapshot::FromOpenDatabase(database_.db, database_.handles,
                                        options, &snapshot_)
           : Snapshot::Create(options, &snapshot_);

@@ -15,6 +15,7 @@
 #include "format/lease.h"
 #include "pipeline/parts/part_store.h"
 #include "pipeline/serve/transfer_plan.h"
+#include "pipeline/snapshot/pinned_files.h"
 #include "pipeline/snapshot/private_dir.h"
 #include "pipeline/snapshot/snapshot.h"
 #include "rocksdb/status.h"
@@ -33,7 +34,7 @@ uint64_t SteadySeconds(const LeaseEnvironment& environment);
 
 // Ownership: owns the snapshot, which its plans must not outlive; borrows
 //            `serve`.
-// Threads:   Use() before all other calls; the rest from any thread.
+// Threads:   TakeOf() and Use() before all other calls; the rest from any thread.
 class SharedSnapshot {
  public:
   SharedSnapshot(const ServedDatabase& database, const ServeOptions& serve,
@@ -63,6 +64,11 @@ class SharedSnapshot {
   void Join() { ++readers_; }
   void Leave() { --readers_; }
 
+  // Makes Take() make the snapshot of what was pinned before.
+  void TakeOf(std::shared_ptr<const PinnedFiles> pinned) {
+    pinned_ = std::move(pinned);
+  }
+  bool is_pinned() const { return pinned_ != nullptr; }
   // Makes Take() use this snapshot instead of taking one.
   void Use(std::unique_ptr<Snapshot> snapshot);
   // Takes the snapshot, unless another caller has; concurrent callers wait.
@@ -127,6 +133,7 @@ class SharedSnapshot {
   uint64_t order_ = 0;
   const std::optional<Lease> adopted_;
   const std::string adopted_path_;
+  std::shared_ptr<const PinnedFiles> pinned_;
   std::unique_ptr<PrivateDir> adopted_dir_;  // until the snapshot owns it
   std::atomic<uint64_t> read_bytes_{0};  // counted by, and outlives, snapshot_
   std::atomic<int> readers_{0};          // the same

@@ -65,10 +65,11 @@ void ForEachAtOnce(const std::vector<std::shared_ptr<Transfer>>& transfers,
 }  // namespace
 
 SnapshotStore::SnapshotStore(const ServeOptions* options,
-                             ServerShares* shares)
+                             ServedDatabases* databases, ServerShares* shares)
     : options_(options),
       shares_(shares),
-      leased_(options),
+      leased_(options, databases),
+      pins_(options),
       entries_(options) {}
 
 void SnapshotStore::Start() {
@@ -264,6 +265,7 @@ void SnapshotStore::Release(std::shared_ptr<Transfer> transfer,
 void SnapshotStore::Tick() {
   HonourReleases();
   windows_.End(SteadySeconds());
+  pins_.Expire();
   EndLeases();
   {
     std::lock_guard<std::mutex> lock(mu_);
@@ -321,6 +323,12 @@ void SnapshotStore::KeepFree() {
       continue;
     }
     windows_.EndAll();
+    if (pins_.EndAll()) {
+      Log(LogLevel::kWarning,
+          "released what was pinned for pulls that had not begun: the file "
+          "system of " + parent + " has too little space");
+      continue;
+    }
     const std::string why = "less than " +
                             std::to_string(options_->min_free_percent) +
                             " % of the file system of " + parent + " is free";
@@ -424,6 +432,7 @@ void SnapshotStore::Stop() {
     entries.swap(entries_);
   }
   windows_.EndAll();
+  pins_.EndAll();
   changed_.notify_all();
   std::vector<std::shared_ptr<Transfer>> transfers;
   for (const auto& item : entries) {

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "pipeline/serve/leased_snapshots.h"
+#include "pipeline/serve/pin_sets.h"
 #include "pipeline/serve/return_times.h"
 #include "pipeline/serve/share_windows.h"
 #include "pipeline/serve/snapshot_order.h"
@@ -31,7 +32,8 @@ namespace sstferry {
 // Threads:   all members from any thread; a thread of its own expires leases.
 class SnapshotStore {
  public:
-  SnapshotStore(const ServeOptions* options, ServerShares* shares);
+  SnapshotStore(const ServeOptions* options, ServedDatabases* databases,
+                ServerShares* shares);
   SnapshotStore(const SnapshotStore&) = delete;
   SnapshotStore& operator=(const SnapshotStore&) = delete;
   ~SnapshotStore();
@@ -91,6 +93,9 @@ class SnapshotStore {
   // Removes a transfer that has ended.
   void Remove(const std::shared_ptr<Transfer>& transfer);
 
+  // Databases that were pinned together, for pulls that will ask for them.
+  PinSets* pins() { return &pins_; }
+
   // Expires leases, renews them and keeps disk space free. Called once per
   // ServeOptions::leases.tick.
   void Tick();
@@ -121,6 +126,9 @@ class SnapshotStore {
   // held.
   bool Place(const std::shared_ptr<Transfer>& transfer,
              std::shared_ptr<Transfer>* evicted);
+  // Returns the line for the log if this is one of several targets that each
+  // take a snapshot of a database at about the same time. REQUIRES: mu_ held.
+  std::string CountTaker(const Transfer& transfer);
   // Ends the transfer, which is in leaving_, for another that needs its place.
   // It can be resumed from its lease, if it has one. REQUIRES: mu_ not held.
   void Evict(std::shared_ptr<Transfer> evicted);
@@ -149,6 +157,7 @@ class SnapshotStore {
   const LeasedSnapshots leased_;  // of dead processes
   RateLimitedLog log_;          // targets cause its lines
   ShareWindows windows_;
+  PinSets pins_;
   uint64_t ticks_ = 0;          // used by the ticker, as the next one
   uint64_t renewed_ = 0;        // steady seconds
   mutable std::mutex mu_;
@@ -157,6 +166,10 @@ class SnapshotStore {
   ReturnTimes returns_;     // under mu_
   SnapshotOrder order_;     // under mu_
   std::set<TransferId> leaving_;  // under mu_; their leases are not ready
+  // Database -> target that took a snapshot of its own -> when, in steady
+  // seconds; and when the log said that they could share. Under mu_.
+  std::map<std::string, std::map<std::string, uint64_t>> own_takers_;
+  std::map<std::string, uint64_t> told_to_share_;
   bool stopping_ = false;  // under mu_
   std::thread ticker_;
 };

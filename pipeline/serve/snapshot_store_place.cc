@@ -1,4 +1,5 @@
 // The parts of SnapshotStore that give a transfer its place.
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -13,6 +14,9 @@ namespace {
 
 // A target that was told when to come again may be so late.
 constexpr uint64_t kLateSeconds = 10;
+// Targets that ask for a database within this time could share its snapshot.
+constexpr uint64_t kTogetherSeconds = 60;
+constexpr size_t kMostTakers = 1000;
 
 }  // namespace
 
@@ -54,11 +58,43 @@ void SnapshotStore::Evict(std::shared_ptr<Transfer> evicted) {
   changed_.notify_all();
 }
 
+std::string SnapshotStore::CountTaker(const Transfer& transfer) {
+  const OpenRequest& request = transfer.request();
+  if (request.purpose != Purpose::kPull ||
+      request.snapshot_use != SnapshotUse::kNew ||
+      options_->share_snapshots.count() == 0) {
+    return "";
+  }
+  const uint64_t now = SteadySeconds();
+  const auto is_past = [now](uint64_t time) {
+    return now - std::min(now, time) >= kTogetherSeconds;
+  };
+  for (auto& [database, takers] : own_takers_) {
+    std::erase_if(takers, [&](const auto& one) { return is_past(one.second); });
+  }
+  std::erase_if(own_takers_, [](const auto& one) { return one.second.empty(); });
+  std::erase_if(told_to_share_,
+                [&](const auto& one) { return is_past(one.second); });
+  std::map<std::string, uint64_t>& takers = own_takers_[transfer.name()];
+  if (takers.size() < kMostTakers) {
+    takers[request.target.empty() ? transfer.peer() : request.target] = now;
+  }
+  if (takers.size() < 2 || told_to_share_.contains(transfer.name())) {
+    return "";
+  }
+  told_to_share_[transfer.name()] = now;
+  return std::to_string(takers.size()) + " targets pull " + transfer.name() +
+         " within " + std::to_string(kTogetherSeconds) +
+         " s, each from a snapshot of its own; with --snapshot latest they "
+         "share one, and what is built for it";
+}
+
 // A pull of a snapshot that others share finds it when it comes again, even if
 // all of them have ended.
 Status SnapshotStore::Add(const std::shared_ptr<Transfer>& transfer,
                           std::chrono::milliseconds* retry_after) {
   std::shared_ptr<Transfer> evicted;
+  std::string could_share;
   {
     std::lock_guard<std::mutex> lock(mu_);
     if (stopping_) {
@@ -83,9 +119,15 @@ Status SnapshotStore::Add(const std::shared_ptr<Transfer>& transfer,
                             "again in " +
                             FormatDuration(*retry_after));
     }
-    if (transfer->request().purpose == Purpose::kPull) {
+    // What was pinned earlier has no place in the order.
+    if (transfer->request().purpose == Purpose::kPull &&
+        !transfer->shared()->is_pinned()) {
       order_.Begin(transfer->shared());
     }
+    could_share = CountTaker(*transfer);
+  }
+  if (!could_share.empty()) {
+    Log(LogLevel::kInfo, could_share);
   }
   if (evicted != nullptr) {
     Evict(std::move(evicted));

@@ -18,6 +18,10 @@ std::vector<RetainedSnapshot> SnapshotStore::List(
   for (const ShownSnapshot& one : here) {
     RetainedSnapshot retained = one.transfer->Describe(leased_.rules().Now());
     retained.readers = one.readers;
+    if (one.readers > 1) {
+      retained.target +=
+          " and " + std::to_string(one.readers - 1) + " more";
+    }
     retained.ttl_left_seconds = one.left;
     // Without a verified peer identity, ownership is not known either.
     if (peer == nullptr || !one.transfer->IsOwner(peer)) {

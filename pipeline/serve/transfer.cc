@@ -13,6 +13,7 @@
 #include "pipeline/serve/clone_planner.h"
 #include "pipeline/serve/transfer_planner.h"
 #include "pipeline/snapshot/other_files.h"
+#include "pipeline/snapshot/retained_snapshots.h"
 #include "pipeline/snapshot/posix_files.h"
 
 namespace sstferry {
@@ -331,6 +332,10 @@ RetainedSnapshot Transfer::Describe(uint64_t wall_seconds) {
   retained.database = database_.name;
   retained.snapshot_sequence = pinned_->sequence();
   retained.pinned_bytes = pinned_bytes();
+  retained.target = ShownTarget(request_.target, owner_.subject);
+  if (retained.target.empty()) {
+    retained.target = peer();
+  }
   retained.age_seconds =
       wall_seconds -
       std::min(wall_seconds, pinned_.shared()->taken_seconds());

@@ -61,12 +61,14 @@ Status CheckTrackedWals(const ManifestState& manifest,
 
 }  // namespace
 
-Status FileSnapshot::Fill(const SnapshotOptions& options) {
+Status FileSnapshot::Fill(const SnapshotOptions& options,
+                          const SnapshotFiles* pinned) {
   const auto start = std::chrono::steady_clock::now();
-  SnapshotFiles files(options, dir_->pinned(), dir_->db());
+  SnapshotFiles own(options, dir_->pinned(), dir_->db());
+  const SnapshotFiles& files = pinned != nullptr ? *pinned : own;
   Status status = RefuseForeign(options.database_dir);
-  if (status.ok()) status = files.Take();
-  if (status.ok()) status = files.ReleasePinned();
+  if (status.ok() && pinned == nullptr) status = own.Take();
+  if (status.ok()) status = own.ReleasePinned();
   counters_.rounds = files.rounds();
   counters_.files_linked = files.linked_files();
   counters_.copy_micros = static_cast<uint64_t>(

@@ -22,9 +22,11 @@ class FileSnapshot : public Snapshot {
   explicit FileSnapshot(std::string database_dir)
       : db_(std::move(database_dir)) {}
 
-  // Takes it. Errors as Snapshot::Create(), but comparators, operators and
-  // transactions are no reason to refuse.
-  [[nodiscard]] rocksdb::Status Fill(const SnapshotOptions& options);
+  // Takes it, unless its files are there already, which `pinned` describes.
+  // Errors as Snapshot::Create(), but comparators, operators and transactions
+  // are no reason to refuse.
+  [[nodiscard]] rocksdb::Status Fill(const SnapshotOptions& options,
+                                     const SnapshotFiles* pinned);
   // Finds it in the directory that another process left.
   [[nodiscard]] rocksdb::Status Reopen(const SnapshotOptions& options,
                                        const RetainedState& state);

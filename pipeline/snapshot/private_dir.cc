@@ -61,7 +61,8 @@ bool IsPrivateName(const std::string& name) {
 
 // Links the tables, blob files and WALs of a snapshot, which nobody changes,
 // and copies what is small. A symbolic link of LinkFile() is linked as it is.
-Status LinkFiles(const std::string& from, const std::string& to) {
+Status LinkFiles(const std::string& from, const std::string& to,
+                 bool copies_wals) {
   std::vector<std::string> names;
   Status status = ListDirectory(from, &names);
   for (const std::string& name : names) {
@@ -71,7 +72,8 @@ Status LinkFiles(const std::string& from, const std::string& to) {
     if (!status.ok() || name == "LOCK" || !fs::is_regular_file(path, error)) {
       continue;
     }
-    if (extension == ".sst" || extension == ".blob" || extension == ".log") {
+    if (extension == ".sst" || extension == ".blob" ||
+        (extension == ".log" && !copies_wals)) {
       if (link(path.c_str(), (to + "/" + name).c_str()) != 0) {
         status = ErrnoStatus(EndState::kSourceError, "cannot link", path,
                              errno);
@@ -244,13 +246,14 @@ Status PrivateDir::Create(const std::string& parent, const std::string& name,
 
 Status PrivateDir::CreateLinked(const std::string& path,
                                 const std::string& own_path,
-                                std::unique_ptr<PrivateDir>* result) {
+                                std::unique_ptr<PrivateDir>* result,
+                                bool copies_wals) {
   const fs::path given(path);
   const std::string whole = given.filename().string();
   std::unique_ptr<PrivateDir> dir;
   Status status = Create(given.parent_path().string(),
                          whole.substr(0, whole.rfind(kMarker)), &dir);
-  if (status.ok()) status = LinkFiles(own_path + "/db", dir->db());
+  if (status.ok()) status = LinkFiles(own_path + "/db", dir->db(), copies_wals);
   for (const char* part : {"/options", "/replay"}) {
     std::error_code error;
     if (status.ok() && fs::exists(own_path + part, error) &&

@@ -46,10 +46,11 @@ class PrivateDir {
 
   // Makes a directory beside `path` (a private one as well, which this process
   // reaches by `own_path`) whose db/ has links to the files of its db/, for
-  // another lease of the same snapshot.
+  // another lease of the same snapshot. `copies_wals`: of WALs it has copies,
+  // which RocksDB may change.
   [[nodiscard]] static rocksdb::Status CreateLinked(
       const std::string& path, const std::string& own_path,
-      std::unique_ptr<PrivateDir>* result);
+      std::unique_ptr<PrivateDir>* result, bool copies_wals = false);
 
   // Takes over a directory that another process left with a lease. OK and null:
   // another process holds it, or it belongs to another user, or sstferry did

@@ -122,6 +122,12 @@ Status ListLeasedDirs(const std::string& parent,
   return status;
 }
 
+std::string ShownTarget(const std::string& said, const std::string& subject) {
+  return subject.empty() ? said
+         : said.empty()  ? subject
+                         : said + " (" + subject + ")";
+}
+
 RetainedSnapshot DescribeLeased(const LeasedDir& dir, const LeaseRules& rules) {
   RetainedSnapshot retained;
   retained.transfer_id = dir.lease.transfer_id;
@@ -134,6 +140,8 @@ RetainedSnapshot DescribeLeased(const LeasedDir& dir, const LeaseRules& rules) {
   retained.ttl_left_seconds =
       retained.readers > 0 ? dir.lease.ttl_seconds : rules.Left(dir.lease);
   retained.pinned_bytes = dir.lease.pinned_bytes;
+  retained.target =
+      ShownTarget(dir.lease.request.target, dir.lease.owner_subject);
   return retained;
 }
 

@@ -28,6 +28,10 @@ struct LeasedDirs {
     const std::string& parent,
     const std::function<bool(const Lease&)>& wanted, LeasedDirs* out);
 
+// Returns "db2:/data/users (CN=db2)": what a target said of itself, and the
+// subject of its certificate. Empty: neither is known.
+std::string ShownTarget(const std::string& said, const std::string& subject);
+
 // Describes the snapshot of a lease, with the complete transfer id.
 RetainedSnapshot DescribeLeased(const LeasedDir& dir, const LeaseRules& rules);
 

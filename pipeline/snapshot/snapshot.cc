@@ -5,6 +5,7 @@
 
 #include "format/end_state.h"
 #include "pipeline/snapshot/file_snapshot.h"
+#include "pipeline/snapshot/pinned_files.h"
 #include "pipeline/snapshot/retained_snapshots.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/private_dir.h"
@@ -24,8 +25,8 @@ class OpenedSnapshot : public Snapshot {
   explicit OpenedSnapshot(std::unique_ptr<PrivateDir> dir)
       : dir_(std::move(dir)) {}
 
-  Status Fill(const SnapshotOptions& options) {
-    return copy_.Take(options, *dir_);
+  Status Fill(const SnapshotOptions& options, const SnapshotFiles* pinned) {
+    return copy_.Take(options, *dir_, pinned);
   }
   Status Reopen(const SnapshotOptions& options,
                 const RetainedState& state) {
@@ -79,32 +80,28 @@ void Log(const SnapshotOptions& options, LogLevel level,
   }
 }
 
-Status MakePrivateDir(const SnapshotOptions& options,
-                      std::unique_ptr<PrivateDir>* dir) {
-  const fs::path source(options.database_dir);
-  const std::string parent =
-      SnapshotParent(options.database_dir, options.snapshot_dir);
-  const Status leftovers =
-      RemoveLeftoverSnapshots(parent, [&options](const std::string& line) {
+void RemoveLeftovers(const SnapshotOptions& options) {
+  const Status leftovers = RemoveLeftoverSnapshots(
+      SnapshotParent(options.database_dir, options.snapshot_dir),
+      [&options](const std::string& line) {
         Log(options, LogLevel::kInfo, line);
       });
   // Another process's leftovers do not prevent this snapshot.
   if (!leftovers.ok()) {
     Log(options, LogLevel::kWarning, MessageOf(leftovers));
   }
-  std::string name = source.filename().string();
-  return PrivateDir::Create(parent, name.empty() ? "root" : name, dir);
 }
 
+// `pinned`: db/ holds these files already; null: they are taken.
 template <typename Kind>
 Status Taken(const SnapshotOptions& options, std::unique_ptr<PrivateDir> dir,
-             std::unique_ptr<Snapshot>* result) {
+             const SnapshotFiles* pinned, std::unique_ptr<Snapshot>* result) {
   dir->set_log([log = options.log](const std::string& line) {
     if (log) log(LogLevel::kWarning, line);
   });
-  Status status = dir->Clear();
+  Status status = pinned != nullptr ? Status::OK() : dir->Clear();
   auto snapshot = std::make_unique<Kind>(std::move(dir));
-  if (status.ok()) status = snapshot->Fill(options);
+  if (status.ok()) status = snapshot->Fill(options, pinned);
   if (status.ok()) *result = std::move(snapshot);
   return status;
 }
@@ -138,6 +135,15 @@ Status Adopted(const SnapshotOptions& options, const RetainedState& state,
 
 }  // namespace
 
+Status MakePrivateDir(const SnapshotOptions& options,
+                      std::unique_ptr<PrivateDir>* dir) {
+  const std::string name =
+      fs::path(options.database_dir).filename().string();
+  return PrivateDir::Create(
+      SnapshotParent(options.database_dir, options.snapshot_dir),
+      name.empty() ? "root" : name, dir);
+}
+
 Status Snapshot::Look(const SnapshotOptions& options,
                       std::unique_ptr<Snapshot>* result) {
   std::string real;
@@ -160,14 +166,32 @@ Status Snapshot::Create(const SnapshotOptions& options,
   Status status = ResolveDatabase(options.database_dir, &resolved.database_dir);
   std::unique_ptr<PrivateDir> dir;
   if (status.ok()) {
+    RemoveLeftovers(resolved);
     status = MakePrivateDir(resolved, &dir);
   }
   if (!status.ok()) {
     return status;
   }
   return options.as_files
-             ? Taken<FileSnapshot>(resolved, std::move(dir), result)
-             : Taken<OpenedSnapshot>(resolved, std::move(dir), result);
+             ? Taken<FileSnapshot>(resolved, std::move(dir), nullptr, result)
+             : Taken<OpenedSnapshot>(resolved, std::move(dir), nullptr,
+                                     result);
+}
+
+Status Snapshot::OfPinned(const SnapshotOptions& options,
+                          const PinnedFiles& pinned,
+                          std::unique_ptr<Snapshot>* result) {
+  std::unique_ptr<PrivateDir> dir;
+  RETURN_IF_ERROR(PrivateDir::CreateLinked(pinned.dir().path(),
+                                           pinned.dir().own_path(), &dir,
+                                           /*copies_wals=*/true));
+  SnapshotOptions resolved = options;
+  resolved.database_dir = RealPath(options.database_dir);
+  return options.as_files
+             ? Taken<FileSnapshot>(resolved, std::move(dir), &pinned.files(),
+                                   result)
+             : Taken<OpenedSnapshot>(resolved, std::move(dir), &pinned.files(),
+                                     result);
 }
 
 Status Snapshot::Adopt(const SnapshotOptions& options,

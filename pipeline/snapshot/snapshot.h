@@ -55,7 +55,14 @@ struct SnapshotOptions {
   LogFunction log;                  // may be null
 };
 
+class PinnedFiles;
 class PrivateDir;
+class SnapshotFiles;
+
+// Makes the private directory of a snapshot. `options.database_dir` is a real
+// path.
+[[nodiscard]] rocksdb::Status MakePrivateDir(const SnapshotOptions& options,
+                                             std::unique_ptr<PrivateDir>* dir);
 
 // State of a retained snapshot that another process took.
 struct RetainedState {
@@ -131,6 +138,12 @@ class Snapshot {
       rocksdb::DB* db,
       const std::vector<rocksdb::ColumnFamilyHandle*>& families,
       const SnapshotOptions& options, std::unique_ptr<Snapshot>* result);
+
+  // Makes a snapshot of what was pinned and copied earlier; options.database_dir
+  // only names the source. More than one may be made of it.
+  [[nodiscard]] static rocksdb::Status OfPinned(
+      const SnapshotOptions& options, const PinnedFiles& pinned,
+      std::unique_ptr<Snapshot>* result);
 
   // Opens a retained snapshot that another process took and left with a lease.
   // Does not read the source itself; options.database_dir only names it.

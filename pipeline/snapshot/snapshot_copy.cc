@@ -148,11 +148,12 @@ Status CheckNothingLost(const OpenPlan& plan, const Replay& replay,
 }  // namespace
 
 Status SnapshotCopy::Take(const SnapshotOptions& options,
-                          const PrivateDir& dir) {
+                          const PrivateDir& dir, const SnapshotFiles* pinned) {
   const auto start = std::chrono::steady_clock::now();
-  SnapshotFiles files(options, dir.pinned(), dir.db());
+  SnapshotFiles own(options, dir.pinned(), dir.db());
+  const SnapshotFiles& files = pinned != nullptr ? *pinned : own;
   OpenPlan plan;
-  Status status = files.Take();
+  Status status = pinned != nullptr ? Status::OK() : own.Take();
   if (status.ok()) status = Plan(options, dir, files, &plan);
   counters_.copy_micros = MicrosSince(start);
   if (status.ok()) status = CheckStopped(options);
@@ -167,7 +168,7 @@ Status SnapshotCopy::Take(const SnapshotOptions& options,
   options_text_ = files.options_text();
   database_id_ = files.database_id();
   status = Open(options, dir.db(), &plan);
-  if (status.ok()) status = files.ReleasePinned();
+  if (status.ok()) status = own.ReleasePinned();
   return status.ok() ? Describe(plan) : status;
 }
 

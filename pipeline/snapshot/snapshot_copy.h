@@ -24,9 +24,12 @@ class SnapshotCopy {
   SnapshotCopy& operator=(const SnapshotCopy&) = delete;
   ~SnapshotCopy();
 
-  // Takes the copy. REQUIRES: `dir` is empty. Errors as Snapshot::Create().
+  // Takes the copy, unless its files are in `dir` already, which `pinned`
+  // describes. REQUIRES: `dir` is empty, or holds those. Errors as
+  // Snapshot::Create().
   [[nodiscard]] rocksdb::Status Take(const SnapshotOptions& options,
-                                     const PrivateDir& dir);
+                                     const PrivateDir& dir,
+                                     const SnapshotFiles* pinned);
 
   // Opens the copy that Take() of another process left in `dir`. Errors as
   // Take().

@@ -64,18 +64,43 @@ SnapshotFiles::SnapshotFiles(const SnapshotOptions& options, std::string pinned,
       tables_(TableDirectories(options), pinned_),
       seen_options_(options.database_dir) {}
 
+Status SnapshotFiles::AwaitRound() {
+  for (;;) {
+    RETURN_IF_ERROR(CheckStopped());
+    const Status round = Round();
+    if (round.ok() || !MayPass(round)) {
+      return round;
+    }
+    RETURN_IF_ERROR(Again(round));
+  }
+}
+
+Status SnapshotFiles::Link() {
+  RETURN_IF_ERROR(seen_options_.Look());
+  return AwaitRound();
+}
+
+Status SnapshotFiles::Confirm() {
+  start_ = Clock::now();
+  const Status status = AwaitRound();
+  confirmed_ = status.ok();
+  return status;
+}
+
 Status SnapshotFiles::Take() {
+  start_ = Clock::now();
   Status status = seen_options_.Look();
   while (status.ok()) {
-    status = CheckStopped();
+    status = confirmed_ ? Status::OK() : AwaitRound();
+    confirmed_ = false;
     if (!status.ok()) {
       return status;
     }
-    const Status round = Round();
-    if (round.ok()) {
+    const Status copied = Copy();
+    if (copied.ok()) {
       break;
     }
-    status = MayPass(round) ? Again(round) : round;
+    status = MayPass(copied) ? Again(copied) : copied;
   }
   if (status.ok()) status = CopyIdentity();
   if (status.ok()) status = AwaitOptions();
@@ -105,6 +130,7 @@ Status SnapshotFiles::FindWals() {
                                   manifest_.state()),
                        &directory);
   if (status.ok()) {
+    wal_directory_ = directory;
     pinned_wals_ = std::make_unique<PinnedWals>(directory, pinned_);
     pinned_wals_->set_may_recycle(
         text.DatabaseOption("recycle_log_file_num", "1") != "0");
@@ -119,6 +145,7 @@ Status SnapshotFiles::Round() {
   if (status.ok() && pinned_wals_ == nullptr) status = FindWals();
   std::string missing;
   if (status.ok()) status = tables_.Hold(state(), &missing);
+  const Clock::time_point begin = Clock::now();
   if (status.ok()) status = pinned_wals_->Follow(OldestToHold(state()));
   if (status.ok()) status = FollowManifest(&changed);
   if (!status.ok()) {
@@ -134,9 +161,10 @@ Status SnapshotFiles::Round() {
   if (manifest_.has_tail() && manifest_.tail_age() < kSettledLooks) {
     return Status::TryAgain(manifest_.name() + " ends inside a record");
   }
-  status = pinned_wals_->CheckEnds();
-  if (status.ok()) status = CheckRoom();
-  return status.ok() ? Copy() : status;
+  RETURN_IF_ERROR(pinned_wals_->CheckEnds());
+  moment_begin_ = begin;
+  moment_end_ = Clock::now();
+  return Status::OK();
 }
 
 // Checks for twice the WAL bytes: the WALs are copied and flushed into tables.
@@ -153,6 +181,7 @@ Status SnapshotFiles::CheckRoom() const {
 }
 
 Status SnapshotFiles::Copy() {
+  RETURN_IF_ERROR(CheckRoom());
   Status status = pinned_wals_->CopyInto(db_, &wals_);
   if (status.ok()) status = manifest_.CopyInto(db_);
   if (status.ok()) return tables_.MoveTo(db_, state(), manifest_.name());

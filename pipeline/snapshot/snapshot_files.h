@@ -11,6 +11,11 @@
 //      read; move the files that the MANIFEST names to db/
 //   6. wait until OPTIONS describe all families (snapshot_seen_options.h)
 //
+// Link() and Confirm() make these rounds without 5 and 6, for several databases
+// that are to be at nearly one moment: first each is linked, which takes long,
+// then each is confirmed by a round that reads only what is new since, then
+// Take() copies each.
+//
 // Why that is one point in time: the MANIFEST was the same before and after the
 // WALs were read, so also at the moment their last record was found. Everything
 // that the owner recorded in it (a flush, an ingestion, a new family) before a
@@ -45,8 +50,21 @@ class SnapshotFiles {
   SnapshotFiles(const SnapshotFiles&) = delete;
   SnapshotFiles& operator=(const SnapshotFiles&) = delete;
 
-  // Fills db/. Errors as Snapshot::Create().
+  // Makes rounds until one finds everything linked and nothing changed. Errors
+  // of all three as Snapshot::Create().
+  [[nodiscard]] rocksdb::Status Link();
+  // The same; the point in time is that of its last round.
+  [[nodiscard]] rocksdb::Status Confirm();
+  // Fills db/, as of Confirm() if that came before and what it found can still
+  // be copied; else as of now.
   [[nodiscard]] rocksdb::Status Take();
+  // The point in time lies between these, once it is confirmed or taken.
+  std::chrono::steady_clock::time_point moment_begin() const {
+    return moment_begin_;
+  }
+  std::chrono::steady_clock::time_point moment_end() const {
+    return moment_end_;
+  }
   // Removes the links that only kept files alive.
   [[nodiscard]] rocksdb::Status ReleasePinned();
 
@@ -58,9 +76,9 @@ class SnapshotFiles {
   const std::vector<CopiedWal>& wals() const { return wals_; }
   uint64_t wal_bytes() const;
   // Where the source keeps its WALs.
-  std::string wal_directory() const {
-    return pinned_wals_ == nullptr ? "" : pinned_wals_->directory();
-  }
+  const std::string& wal_directory() const { return wal_directory_; }
+  // Closes the source's WALs. REQUIRES: nothing is taken any more.
+  void CloseWals() { pinned_wals_.reset(); }
   uint64_t linked_files() const { return tables_.linked(); }
   uint64_t live_files() const;
   uint64_t rounds() const { return rounds_; }
@@ -71,6 +89,7 @@ class SnapshotFiles {
   // All functions below: NotFound (a file is not there) and TryAgain require
   // another round.
   [[nodiscard]] rocksdb::Status Round();
+  [[nodiscard]] rocksdb::Status AwaitRound();
   [[nodiscard]] rocksdb::Status FollowManifest(bool* changed);
   [[nodiscard]] rocksdb::Status FindWals();
   [[nodiscard]] rocksdb::Status CheckRoom() const;
@@ -87,14 +106,18 @@ class SnapshotFiles {
   const SnapshotOptions& options_;
   const std::string pinned_;
   const std::string db_;
-  const Clock::time_point start_ = Clock::now();
+  Clock::time_point start_ = Clock::now();  // of Link(), Confirm() or Take()
   ManifestTail manifest_;
   PinnedTables tables_;
   std::unique_ptr<PinnedWals>
       pinned_wals_;  // null until their directory is known
+  std::string wal_directory_;
   SeenOptions seen_options_;
   uint64_t generation_ = 0;  // of the MANIFEST that names the linked files
   uint64_t rounds_ = 0;
+  bool confirmed_ = false;  // by a round whose results were not copied yet
+  Clock::time_point moment_begin_{};
+  Clock::time_point moment_end_{};
   std::string last_fault_;
   uint32_t same_faults_ = 0;
   std::vector<CopiedWal> wals_;

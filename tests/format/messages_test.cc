@@ -77,6 +77,7 @@ TEST_CASE("Every message gives back all its fields", "[format]") {
                     SampleFinish(), SampleCompress(), SampleReceived(),
                     SampleStatusRequest(), SampleStatusReply(),
                     SampleFactsRequest(), SampleFactsReply(),
+                    SamplePinRequest(), SamplePinReply(), SamplePinEnd(),
                     SampleOtherFileRequest(), SampleOtherFilePart(),
                     SampleTargetFamilies(), SampleIntervalRecords(),
                     SampleCloneSet(),
@@ -100,7 +101,7 @@ TEST_CASE("Every message round-trips with random contents", "[format]") {
     CheckAllRandom<Hello, HelloAck, End, ListReply, OpenRequest, Opened,
                    Family, Parts, PlanItems, PlanEnd, Ping, Stats, Finish,
                    Compress, Received, StatusRequest, StatusReply, FactsRequest,
-                   FactsReply, OtherFileRequest, OtherFilePart,
+                   FactsReply, PinRequest, PinReply, PinEnd, OtherFileRequest, OtherFilePart,
                    TargetFamilies,
                    IntervalRecords, CloneSet, CloneFiles>();
     CheckAllRandom<PartRequest, ChunkBegin, ChunkEnd, PartEnd,

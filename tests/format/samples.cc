@@ -63,7 +63,7 @@ End SampleEnd() {
   return End{EndState::kNoSpace, "staging: disk full", "/data/x.sst"};
 }
 
-ListReply SampleListReply() { return ListReply{{"orders", "users.v2"}}; }
+ListReply SampleListReply() { return ListReply{{"orders", "users.v2"}, 77}; }
 
 OpenRequest SampleOpenRequest() {
   OpenRequest m;
@@ -87,6 +87,7 @@ OpenRequest SampleOpenRequest() {
   m.target_intervals = 3;
   m.waited_seconds = 61;
   m.newer_than[2] = 0x77;
+  m.target = "db2:/data/users";
   return m;
 }
 
@@ -183,7 +184,18 @@ Received SampleReceived() {
 
 StatusRequest SampleStatusRequest() { return StatusRequest{"orders"}; }
 
-FactsRequest SampleFactsRequest() { return FactsRequest{"orders", {"default", "users"}, true}; }
+PinRequest SamplePinRequest() { return PinRequest{{"app/0_1", "orders"}}; }
+
+PinReply SamplePinReply() {
+  return PinReply{SampleId(), {{1000, 1250, 1'700'000'000, ""},
+                                 {0, 0, 0, "no MANIFEST"}}};
+}
+
+PinEnd SamplePinEnd() { return PinEnd{SampleId(), "app/0_1"}; }
+
+FactsRequest SampleFactsRequest() {
+  return FactsRequest{"orders", {"default", "users"}, true};
+}
 
 FactsReply SampleFactsReply() {
   return FactsReply{2,  17,          1'000'000'007, 3'000'000,
@@ -207,6 +219,7 @@ StatusReply SampleStatusReply() {
   received.ttl_left_seconds = 3539;
   received.readers = 1;
   received.pinned_bytes = 5000000000;
+  received.target = "db2:/data/users (CN=db2)";
   return StatusReply{{received}};
 }
 
@@ -417,6 +430,9 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kBusy, Encode(SampleBusy())},
       {FrameType::kOtherFileRequest, Encode(SampleOtherFileRequest())},
       {FrameType::kOtherFilePart, Encode(SampleOtherFilePart())},
+      {FrameType::kPinRequest, Encode(SamplePinRequest())},
+      {FrameType::kPinReply, Encode(SamplePinReply())},
+      {FrameType::kPinEnd, Encode(SamplePinEnd())},
   };
 }
 
@@ -597,6 +613,9 @@ Status DecodePayload(FrameType type, const Slice& payload) {
     case FrameType::kStatusReply: return DecodeAs<StatusReply>(payload);
     case FrameType::kFactsRequest: return DecodeAs<FactsRequest>(payload);
     case FrameType::kFactsReply: return DecodeAs<FactsReply>(payload);
+    case FrameType::kPinRequest: return DecodeAs<PinRequest>(payload);
+    case FrameType::kPinReply: return DecodeAs<PinReply>(payload);
+    case FrameType::kPinEnd: return DecodeAs<PinEnd>(payload);
     case FrameType::kOtherFileRequest:
       return DecodeAs<OtherFileRequest>(payload);
     case FrameType::kOtherFilePart: return DecodeAs<OtherFilePart>(payload);

@@ -34,6 +34,7 @@ class World {
   ServerShares shares_{0, 0, MakeRefreshAtSource};
   SessionHost host_;
   std::unique_ptr<Snapshot> snapshot_;
+  std::unique_ptr<ServedDatabases> databases_;
   std::unique_ptr<SnapshotStore> store_;
   uint64_t inputs_ = 0;
   // Of the input at hand:
@@ -50,13 +51,13 @@ World::World() {
   Serve("opened", tiny_.directory());
   Serve("gone", tiny_.directory() + "-gone");
   options_.timeouts.peer = std::chrono::milliseconds(1);
-  store_ = std::make_unique<SnapshotStore>(&options_, &shares_);
+  databases_ = std::make_unique<ServedDatabases>(&options_);
+  store_ = std::make_unique<SnapshotStore>(&options_, databases_.get(),
+                                           &shares_);
   host_.options = &options_;
+  host_.databases = databases_.get();
   host_.shares = &shares_;
   host_.store = store_.get();
-  host_.may_read = [](const ServedDatabase&, const PeerIdentity*) {
-    return true;
-  };
   host_.find_database = [this](const std::string& name, const PeerIdentity*,
                                ServedDatabase* found) {
     return Find(name, found);

@@ -14,6 +14,8 @@ FrameType AnswerTo(FrameType request) {
       return FrameType::kStatusReply;
     case FrameType::kFactsRequest:
       return FrameType::kFactsReply;
+    case FrameType::kPinRequest:
+      return FrameType::kPinReply;
     case FrameType::kOtherFileRequest:
       return FrameType::kOtherFilePart;
     case FrameType::kOpenRequest:

@@ -255,6 +255,12 @@ Status AnnotatePayload(FrameType type, const Slice& payload,
       return AnnotateMessage<StatusRequest>(name, payload, kAt, out);
     case FrameType::kStatusReply:
       return AnnotateMessage<StatusReply>(name, payload, kAt, out);
+    case FrameType::kPinRequest:
+      return AnnotateMessage<PinRequest>(name, payload, kAt, out);
+    case FrameType::kPinReply:
+      return AnnotateMessage<PinReply>(name, payload, kAt, out);
+    case FrameType::kPinEnd:
+      return AnnotateMessage<PinEnd>(name, payload, kAt, out);
     case FrameType::kFactsRequest:
       return AnnotateMessage<FactsRequest>(name, payload, kAt, out);
     case FrameType::kFactsReply:

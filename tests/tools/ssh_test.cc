@@ -197,6 +197,30 @@ void AwaitChunks(const std::string& target) {
            answer["target"]["unfinished"]["chunks"] < 3);
 }
 
+TEST_CASE("A mirror takes all databases of a directory through one ssh",
+          "[tools][ssh][fleet]") {
+  World world(kNoForwarding);
+  const std::string top = world.dir / "top";
+  for (const std::string name : {"app/0_1/counts", "users"}) {
+    fs::create_directories(fs::path(top + "/" + name).parent_path());
+    MakeSampleDatabase(top + "/" + name);
+  }
+  const Ended ended = RunWords(
+      world.Over({"pull", "--all", "src:" + top, world.dir / "mirror"},
+                 world.sshd.Watched()));
+  INFO(ended.out << ended.err);
+  REQUIRE(ended.code == 0);
+  for (const std::string name : {"app/0_1/counts", "users"}) {
+    REQUIRE(EntriesOf(world.dir / "mirror/" + name) ==
+            EntriesOf(top + "/" + name));
+  }
+  const Ended one = RunWords(
+      world.Over({"pull", "src:" + top, world.dir / "one"}));
+  REQUIRE(one.code != 0);
+  REQUIRE(one.err.find("found 2 below it; --all takes all of them") !=
+          std::string::npos);
+}
+
 TEST_CASE("A pull through ssh needs nothing but ssh and the binary there",
           "[cli][ssh]") {
   if (!HasSsh()) return;

@@ -238,7 +238,7 @@ Status ParseNamedDirectory(const std::string& what, const std::string& text,
   }
   if (!IsValidDatabaseName(out->name)) {
     return Wrong(what,
-                 "a name of 1 to 64 of A-Z a-z 0-9 . _ - (NAME=DIR gives a "
+                 "a name of 1 to 240 of A-Z a-z 0-9 . _ - (NAME=DIR gives a "
                  "directory one)",
                  out->name);
   }

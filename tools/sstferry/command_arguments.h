@@ -55,6 +55,9 @@ struct PullArguments {
   std::string after_swap;
   uint32_t keep_old = 1;      // swap: replaced databases that stay
   bool summary_only = false;  // plan: without a line per family and file
+  bool all = false;           // every database of the source
+  uint32_t jobs = 4;          // with `all`, and so is:
+  bool delete_vanished = false;
 };
 
 struct VerifyArguments {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "format/limits.h"
+#include "sstferry/fleet.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/option_rows.h"
 
@@ -164,10 +165,19 @@ std::vector<OptionSpec> ServeOptionSpecs() {
   return Joined(
       {{
            {"db", "[NAME=]DIR", Group::kCommon,
-            "Serve the database directory DIR as NAME, which is 1 to 64 of A-Z "
+            "Serve the database directory DIR as NAME, which is 1 to 240 of "
+            "A-Z "
             "a-z 0-9 . _ - (repeatable; for the first, --db may be left out). "
             "Default NAME: DIR's last component.",
             true},
+           Row<Serve>(
+               "db-dir", Group::kCommon,
+               "Serve every database below DIR by its path from there, up to 8 "
+               "directories deep, but not through symbolic links. Databases "
+               "that come and go are noticed when a target asks, within 10 "
+               "seconds, and at SIGHUP.",
+               [](auto& a) -> auto& { return a.options.tree.directory; },
+               PathValue("DIR")),
            Row<Serve>(
                "listen", Group::kCommon,
                "Accept connections at HOST:PORT, where port 0 takes a free "
@@ -178,7 +188,8 @@ std::vector<OptionSpec> ServeOptionSpecs() {
                [](auto& a) -> auto& { return a.listen; }, AddressValue()),
            Row<Serve>(
                "stdio", Group::kCommon,
-               "Serve the database directory DIR alone, over standard input "
+               "Serve the database directory DIR alone, or the databases below "
+               "DIR, over standard input "
                "and "
                "output, until input ends. A pull from HOST:/DIR or ssh:// runs "
                "this through ssh; in a ForceCommand, DIR says what that "
@@ -259,7 +270,8 @@ std::vector<OptionSpec> ServeOptionSpecs() {
             "may.",
             true},
            {"allow", "NAME=SUBJECT", Group::kNetwork,
-            "Serve database NAME only to certificates whose common name or "
+            "Serve database NAME, or all of --db-dir if NAME is *, only to "
+            "certificates whose common name or "
             "DNS, IP, "
             "URI or e-mail name is exactly SUBJECT (repeatable), or to every "
             "certificate that --tls-ca accepts if SUBJECT is *. Needs TLS. "
@@ -446,6 +458,28 @@ const std::vector<JobOption>& JobOptions() {
              "TARGET_DIR.old-DATE, and delete older ones after the swap.",
              [](auto& a) -> auto& { return a.keep_old; },
              NumberValue(0, kMaxKeptOld))},
+        {kAnyJob,
+         Row<Pull>(
+             "all", Group::kAdvanced,
+             "Take every database that SOURCE serves (sst://HOST[:PORT]), or "
+             "that is below SOURCE (a directory, HOST:/DIR), as of nearly one "
+             "moment, each to its path below TARGET_DIR. By pull, those that "
+             "are there stay as they are. One that fails stops no other.",
+             [](auto& a) -> auto& { return a.all; })},
+        {kAnyJob,
+         Row<Pull>(
+             "jobs", Group::kAdvanced, "With --all: pull N databases at once.",
+             [](auto& a) -> auto& { return a.jobs; },
+             NumberValue(1, kMaxFleetJobs))},
+        {kAnyJob,
+         Row<Pull>(
+             "delete", Group::kAdvanced,
+             "With --all: rename the replica of a database that SOURCE has no "
+             "longer to NAME.old-TIME, at the second run in a row that misses "
+             "it. Refuses if SOURCE lists none, if its directory is on another "
+             "file system than last time, or if more than half are gone. "
+             "Default: only tell.",
+             [](auto& a) -> auto& { return a.delete_vanished; })},
         {kAnyJob,
          {"snapshot", "new|latest|ID", Group::kAdvanced,
           "Which point in time to pull: new (that of now), latest (the one "
@@ -771,7 +805,8 @@ const std::vector<OptionSpec>& CommonOptions() {
 const std::vector<Command>& Commands() {
   static const std::vector<Command> commands = {
       {"serve",
-       "[NAME=]DIR [--db [NAME=]DIR ...] | --stdio DIR [options]",
+       "[NAME=]DIR [--db [NAME=]DIR ...] | --db-dir DIR | --stdio DIR "
+       "[options]",
        "Serve databases to pull, plan and verify",
        "Serves databases over the network. A database may be closed, a "
        "checkpoint, or open and written by another process; serve never writes "
@@ -787,7 +822,10 @@ const std::vector<Command>& Commands() {
          "unix:/run/sstferry-serve/socket --allow-uid 1000"},
         {"Serve two databases to the network over TLS",
          "sstferry serve --db /data/users --db /data/orders --listen "
-         "0.0.0.0:7420 --tls /etc/sstferry/tls"}}},
+         "0.0.0.0:7420 --tls /etc/sstferry/tls"},
+        {"Serve all databases below a directory, such as those of a Kafka "
+         "Streams application",
+         "sstferry serve --db-dir /var/lib/kafka-streams"}}},
       {"pull",
        "SOURCE TARGET_DIR [options]",
        "Copy a database into a new directory",
@@ -801,6 +839,8 @@ const std::vector<Command>& Commands() {
          "sstferry pull sst://db1/users /data/users --verify"},
         {"Seed a replica through ssh, without a server or a port",
          "sstferry pull app@db1:/var/lib/app/users /data/users"},
+        {"Mirror all databases of a host that are not mirrored yet",
+         "sstferry pull --all sst://db1 /data"},
         {"Copy one column family of a local database at 50 MB per second",
          "sstferry pull /data/users /copy/users --cf default --max-rate "
          "50M"}}},
@@ -816,6 +856,9 @@ const std::vector<Command>& Commands() {
        {"source", "target"},
        {{"Make a replica current",
          "sstferry refresh sst://db1/users /data/users"},
+        {"Make a mirror of all databases of a host current, new ones and those "
+         "that are gone with them",
+         "sstferry refresh --all sst://db1 /data --delete"},
         {"Compare all that both sides hold, and mend what differs",
          "sstferry refresh sst://db1/users /data/users --compare digest"}}},
       {"swap",

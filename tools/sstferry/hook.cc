@@ -145,15 +145,19 @@ void WriteNote(const std::string& path, const std::string& name) {
   }
 }
 
-bool HasPull(const std::string& target_dir) {
-  const int lock =
-      open((WorkspaceOf(target_dir) + "/lock").c_str(),
-           O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  const bool retained = lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) != 0;
-  if (lock >= 0) {
-    close(lock);
+bool IsLocked(const std::string& path) {
+  const int fd =
+      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const bool locked = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0;
+  if (fd >= 0) {
+    close(fd);
   }
-  return retained;
+  return locked;
+}
+
+// A mirror holds the lock of its directory.
+bool HasPull(const std::string& target_dir) {
+  return IsLocked(WorkspaceOf(target_dir) + "/lock") || IsLocked(target_dir);
 }
 
 // Lets the command begin once its process is noted. A signal at the parent's
@@ -243,7 +247,12 @@ Status RunCommand(const std::string& option, const std::string& command,
 
 std::string NoteOfCommand(const std::string& target_dir) {
   if (geteuid() != 0) {
-    return WorkspaceOf(target_dir) + "/staging/command";
+    std::error_code error;
+    const std::string workspace = WorkspaceOf(target_dir);
+    // A directory of replicas has no workspace.
+    return std::filesystem::exists(workspace, error)
+               ? workspace + "/staging/command"
+               : target_dir + "/sstferry.command";
   }
   std::error_code error;
   return std::string(kRootNotes) + "/" +

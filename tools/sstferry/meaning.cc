@@ -276,6 +276,36 @@ Status CheckLocal(const OptionTexts& texts) {
                      texts.Get("target"));
 }
 
+// What --all takes, and what takes --all.
+Status CheckAll(const OptionTexts& texts, const PullArguments& pull) {
+  if (!pull.all) {
+    for (const char* const option : {"jobs", "delete"}) {
+      if (texts.Has(option) || texts.IsSet(option)) {
+        return Status::InvalidArgument(std::string("--") + option +
+                                       ": expected --all with it");
+      }
+    }
+    return Status::OK();
+  }
+  const SourceAddress& source = pull.options.source;
+  if (!source.is_directory() && !source.is_ssh() && !source.name.empty()) {
+    return Wrong("--all",
+                 "all of a server (sst://HOST[:PORT], unix:/PATH), of a "
+                 "directory or of HOST:/DIR",
+                 texts.Get("source"));
+  }
+  for (const char* const option :
+       {"cf", "begin", "end", "snapshot", "source-id", "wal-dir", "reuse",
+        "metrics"}) {
+    if (texts.Has(option)) {
+      return Wrong(std::string("--") + option,
+                   "none with --all, since it is of one database",
+                   texts.Get(option));
+    }
+  }
+  return Status::OK();
+}
+
 }  // namespace
 
 Status ParseServe(const std::vector<std::string>& arguments,
@@ -300,12 +330,14 @@ Status ParsePull(PullMode mode, const std::vector<std::string>& arguments,
   RETURN_IF_ERROR(CheckOwnOptions(command, arguments));
   RETURN_IF_ERROR(Read(command, arguments, &texts, out));
   out->options.mode = mode;
-  RETURN_IF_ERROR(ReadAddress(texts, "source", true, &out->options.source));
+  RETURN_IF_ERROR(
+      ReadAddress(texts, "source", !out->all, &out->options.source));
   if (texts.Get("target").empty()) {
     return Status::InvalidArgument(
         "target: expected a directory TARGET_DIR, found nothing");
   }
   RETURN_IF_ERROR(CheckLocal(texts));
+  RETURN_IF_ERROR(CheckAll(texts, *out));
   return ReadTransfer(texts, out);
 }
 
@@ -327,6 +359,11 @@ Status ParsePlan(const std::vector<std::string>& arguments,
   RETURN_IF_ERROR(CheckOwnOptions(command, words));
   RETURN_IF_ERROR(Read(command, words, &texts, out));
   out->options.mode = mode;
+  if (out->all) {
+    return Status::InvalidArgument(
+        "--all: expected pull, refresh or swap; plan shows one database, and "
+        "ls lists all");
+  }
   RETURN_IF_ERROR(ReadAddress(texts, "source", false, &out->options.source));
   if (texts.Has("target") && texts.Get("target").empty()) {
     return Wrong("target", "a directory TARGET_DIR", "");

@@ -9,6 +9,7 @@
 #include "tools/sstferry/metrics_file.h"
 #include "tools/sstferry/operation_runner.h"
 #include "tools/sstferry/progress.h"
+#include "tools/sstferry/pull_all.h"
 #include "tools/sstferry/reload.h"
 #include "tools/sstferry/run.h"
 #include "tools/sstferry/run_as.h"
@@ -327,6 +328,20 @@ int PullHere(const std::vector<std::string>& arguments, PullArguments pull,
     SetHooks(&pull);
     started = std::make_unique<PullWithoutLeftCommand>(pull.options);
   }
+  if (pull.all) {
+    const rocksdb::Status ended =
+        root == nullptr
+            ? EndLeftCommand(pull.options.target_dir, pull.options.log)
+            : rocksdb::Status::OK();
+    return !ended.ok()
+               ? FinishCommand(PullModeName(pull.options.mode), ended, "target",
+                               "", &console)
+               : RunAll(pull, &console, write_metrics,
+                        [&](Operation* mirror) {
+                          Reload(pull.options.mode, arguments, mirror,
+                                 &console);
+                        });
+  }
   MeasuredPull operation(pull, std::move(started), write_metrics);
   const std::unique_ptr<MetricsEndpoint> endpoint =
       ShowMetrics(pull, &operation, &console);
@@ -376,8 +391,9 @@ int RunJob(PullMode mode, const std::vector<std::string>& arguments) {
   }
   HoldReloadSignal();
   pull.options.command_line = CommandLine(PullModeName(mode), arguments);
-  const std::optional<uint32_t> account =
-      AccountOfTarget(pull.options.target_dir);
+  // Whoever owns a directory of replicas can change names in it.
+  const std::optional<uint32_t> account = AccountOfTarget(
+      pull.options.target_dir + (pull.all ? "/replica" : ""));
   return account.has_value() ? PullAs(*account, arguments, pull)
                              : PullHere(arguments, pull, nullptr);
 }

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -125,6 +126,10 @@ void Announce(const ServeArguments& arguments, const std::string& address,
       open_names += (open_names.empty() ? "" : ", ") + database.name;
     }
   }
+  if (!arguments.tls.empty() && !arguments.options.tree.directory.empty() &&
+      arguments.options.tree.allowed.empty()) {
+    open_names += (open_names.empty() ? "" : ", ") + std::string("*");
+  }
   if (!open_names.empty()) {
     console->Log(LogLevel::kWarning,
                  "--allow: none is given for " +
@@ -143,6 +148,10 @@ void Announce(const ServeArguments& arguments, const std::string& address,
   std::string names;
   for (const ServedDatabase& database : arguments.options.databases) {
     names += (names.empty() ? "" : ", ") + database.name;
+  }
+  if (!arguments.options.tree.directory.empty()) {
+    names += (names.empty() ? "" : ", ") + std::string("all below ") +
+             arguments.options.tree.directory;
   }
   const Status notified =
       NotifyReady("serves " + Cut(names, kMaxStatusNames) + " on " + address);
@@ -188,6 +197,21 @@ Status ListenStdio(std::unique_ptr<Listener>* listener) {
 // Lists what a target would find now. A database that cannot be served ends the
 // command before anybody can connect.
 Status CheckDatabases(const ServeArguments& arguments, Console* console) {
+  const std::string& top = arguments.options.tree.directory;
+  std::error_code error;
+  if (!top.empty() && !arguments.allow_missing &&
+      !std::filesystem::is_directory(top, error)) {
+    return MakeStatus(EndState::kSourceError,
+                      "--db-dir " + top +
+                          ": expected a directory, found none "
+                          "(--allow-missing starts without it)");
+  }
+  if (!top.empty() && std::filesystem::exists(top + "/CURRENT", error)) {
+    return MakeStatus(EndState::kSourceError,
+                      "--db-dir " + top +
+                          ": expected a directory with databases below it, "
+                          "found a database: give it as --db " + top);
+  }
   for (const ServedDatabase& database : arguments.options.databases) {
     DatabaseFacts facts;
     const std::string what =
@@ -217,26 +241,31 @@ Status CheckDatabases(const ServeArguments& arguments, Console* console) {
 }
 
 // A list that lost its last line would open the database to every certificate.
-Status CheckStillNamed(const std::vector<ServedDatabase>& before,
-                       const std::vector<ServedDatabase>& again) {
-  for (const ServedDatabase& database : again) {
-    for (const ServedDatabase& old : before) {
+Status CheckStillNamed(const ServeOptions& before, const ServeOptions& again) {
+  std::string name;
+  if (!before.tree.allowed.empty() && again.tree.allowed.empty()) {
+    name = "*";
+  }
+  for (const ServedDatabase& database : again.databases) {
+    for (const ServedDatabase& old : before.databases) {
       if (old.name == database.name && !old.allowed.empty() &&
           database.allowed.empty()) {
-        return Status::InvalidArgument(
-            "--allow " + database.name +
-            ": expected at least one SUBJECT, as before, found none; --allow " +
-            database.name + "=" + kEveryPeer +
-            " lets every certificate read it");
+        name = database.name;
       }
     }
   }
-  return Status::OK();
+  return name.empty()
+             ? Status::OK()
+             : Status::InvalidArgument(
+                   "--allow " + name +
+                   ": expected at least one SUBJECT, as before, found none; "
+                   "--allow " +
+                   name + "=" + kEveryPeer + " lets every certificate read it");
 }
 
 // Nothing is changed unless everything can be.
 void Reload(const std::vector<std::string>& words, const ReloadTls& reload_tls,
-            std::vector<ServedDatabase>* databases, SourceServer* server,
+            ServeOptions* options, SourceServer* server,
             ServeMetrics* metrics, MetricsEndpoint* endpoint,
             Console* console) {
   ServeArguments again;
@@ -246,7 +275,7 @@ void Reload(const std::vector<std::string>& words, const ReloadTls& reload_tls,
         "to begin or to end TLS needs a restart of serve");
   }
   if (status.ok()) {
-    status = CheckStillNamed(*databases, again.options.databases);
+    status = CheckStillNamed(*options, again.options);
   }
   if (status.ok() && reload_tls) {
     status = reload_tls(again.tls);
@@ -255,14 +284,16 @@ void Reload(const std::vector<std::string>& words, const ReloadTls& reload_tls,
     status = endpoint->Reload(again.tls);
   }
   if (status.ok()) {
-    server->SetAllowed(again.options.databases);
-    *databases = again.options.databases;
+    server->SetAllowed(again.options);
+    options->databases = again.options.databases;
+    options->tree.allowed = again.options.tree.allowed;
     metrics->SetCertificates(again.tls);
     LogTlsWarnings(again.tls, console);
     LogCertificateEnds(again.tls, console);
   }
   ApplyReload(status, again.common, again.options.max_rate_bytes_per_sec,
               [server](uint64_t rate) { server->SetMaxRate(rate); }, console);
+  server->LookForDatabases();  // even where the command line is wrong now
   if (status.ok() && reload_tls) {
     console->Log(LogLevel::kInfo,
                  "SIGHUP: certificates and the allow list count from now on, "
@@ -362,9 +393,9 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
     NotifyStopping().PermitUncheckedError();  // best effort
     server->Stop();
   };
-  std::vector<ServedDatabase> databases = arguments->options.databases;
+  ServeOptions allowed = arguments->options;
   StopWatcher stopper(stop, [&] {
-    Reload(words, reload_tls, &databases, server.get(), &metrics,
+    Reload(words, reload_tls, &allowed, server.get(), &metrics,
            shown.endpoint.get(), console);
   });
   watcher = &stopper;
@@ -403,6 +434,10 @@ int RunServe(const std::vector<std::string>& arguments) {
   summary.source_versions = {SoftwareVersion(), RocksdbVersion()};
   for (const ServedDatabase& database : serve.options.databases) {
     summary.source += (summary.source.empty() ? "" : ",") + database.name;
+  }
+  if (!serve.options.tree.directory.empty()) {
+    summary.source += (summary.source.empty() ? "" : ",") +
+                      serve.options.tree.directory + "/*";
   }
   const auto started = std::chrono::steady_clock::now();
   summary.status = Serve(arguments, &serve, &console, &ledger);

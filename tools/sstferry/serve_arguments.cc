@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <set>
+#include <system_error>
 
 #include "format/limits.h"
 
@@ -17,13 +19,16 @@ namespace {
 // The kernel's overflowuid: in a user namespace, every account outside of it.
 constexpr uint64_t kUnknownUid = 65534;
 
+// The NAME of --allow that means all databases of --db-dir.
+constexpr char kWholeTree[] = "*";
+
 }  // namespace
 
 Status ReadStdio(const OptionTexts& texts, ServeArguments* out) {
   if (!texts.Has("stdio")) {
     return Status::OK();
   }
-  for (const char* const option : {"db", "listen", "tls", "tls-cert", "tls-key",
+  for (const char* const option : {"db", "db-dir", "listen", "tls", "tls-cert", "tls-key",
                                    "tls-ca", "allow", "allow-uid"}) {
     if (texts.Has(option)) {
       return Wrong("--stdio", std::string("no --") + option + " with it",
@@ -40,6 +45,11 @@ Status ReadStdio(const OptionTexts& texts, ServeArguments* out) {
   database.name = kStdioDatabase;
   database.directory = out->stdio_directory;
   out->options.databases.push_back(database);
+  std::error_code error;
+  if (!std::filesystem::exists(database.directory + "/CURRENT", error) &&
+      std::filesystem::is_directory(database.directory, error)) {
+    out->options.tree.directory = database.directory;
+  }
   if (!texts.Has("log-level")) {
     // Its lines come between those of the pull that runs it, which is told all
     // that fails.
@@ -62,9 +72,10 @@ Status ReadDatabases(const OptionTexts& texts, ServeOptions* out) {
     database.directory = named.directory;
     out->databases.push_back(database);
   }
-  if (out->databases.empty()) {
+  if (out->databases.empty() && out->tree.directory.empty()) {
     return Status::InvalidArgument(
-        "--db: expected at least one [NAME=]DIR, or --stdio DIR, found none");
+        "--db: expected at least one [NAME=]DIR, or --db-dir DIR, or --stdio "
+        "DIR, found none");
   }
   if (out->databases.size() > kMaxServedDatabases) {
     return Wrong("--db",
@@ -92,8 +103,13 @@ Status ReadAllowed(const OptionTexts& texts, bool tls, ServeOptions* out) {
     const auto database =
         std::find_if(out->databases.begin(), out->databases.end(),
                      [&](const ServedDatabase& d) { return d.name == name; });
+    if (name == kWholeTree && !out->tree.directory.empty()) {
+      out->tree.allowed.push_back(text.substr(equals + 1));
+      continue;
+    }
     if (database == out->databases.end()) {
-      return Wrong("--allow", "a NAME that --db serves", name);
+      return Wrong("--allow",
+                   "a NAME that --db serves, or * for all of --db-dir", name);
     }
     database->allowed.push_back(text.substr(equals + 1));
   }

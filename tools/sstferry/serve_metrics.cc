@@ -96,8 +96,9 @@ void ServeMetrics::Report(const TransferReport& report) {
   }
 }
 
-void ServeMetrics::AddDisks(MetricSet* set) const {
-  for (const ServedDatabase& database : options_->databases) {
+void ServeMetrics::AddDisks(const std::vector<ServedDatabase>& databases,
+                            MetricSet* set) const {
+  for (const ServedDatabase& database : databases) {
     const MetricLabels labels = {{"database", database.name}};
     set->Set(metric::kSourceMinFree, labels, options_->min_free_percent / 100);
     set->SetDisk(metric::kSourceDiskFree, metric::kSourceDiskSize, labels,
@@ -115,7 +116,7 @@ MetricSet ServeMetrics::Collect(const ServerState& state) {
     }
     set = counters_;
   }
-  for (const ServedDatabase& database : options_->databases) {
+  for (const ServedDatabase& database : state.databases) {
     for (const MetricSpec* spec :
          {&metric::kSourceActive, &metric::kSourceSnapshots,
           &metric::kSourcePinnedBytes, &metric::kSourceOldestSnapshot}) {
@@ -135,7 +136,7 @@ MetricSet ServeMetrics::Collect(const ServerState& state) {
             std::max(set.Get(metric::kSourceOldestSnapshot, labels),
                      static_cast<double>(retained.age_seconds)));
   }
-  AddDisks(&set);
+  AddDisks(state.databases, &set);
   return set;
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "sstferry/source.h"
 #include "tools/sstferry/metric_set.h"
@@ -38,7 +39,8 @@ class ServeMetrics {
 
   // REQUIRES: mu_ held.
   void Count(const TransferReport& report);
-  void AddDisks(MetricSet* set) const;
+  void AddDisks(const std::vector<ServedDatabase>& databases,
+                MetricSet* set) const;
 
   const ServeOptions* const options_;
   const MetricLabels process_;  // labels of what is not of one database

@@ -46,7 +46,7 @@ std::string SourceText(const std::string& place, const StatusReport& report) {
   if (!report.snapshots.empty()) {
     std::vector<std::vector<std::string>> rows = {
         {"ID", "DATABASE", "SEQUENCE", "AGE", "TTL LEFT", "READERS",
-         "PINNED"}};
+         "PINNED", "TARGET"}};
     for (const RetainedSnapshot& snapshot : report.snapshots) {
       rows.push_back(
           {ShownId(snapshot.transfer_id), Printable(snapshot.database),
@@ -56,7 +56,8 @@ std::string SourceText(const std::string& place, const StatusReport& report) {
                ? "in use"
                : FormatClock(static_cast<double>(snapshot.ttl_left_seconds)),
            std::to_string(snapshot.readers),
-           StatusBytes(snapshot.pinned_bytes)});
+           StatusBytes(snapshot.pinned_bytes),
+           snapshot.target.empty() ? "-" : Printable(snapshot.target)});
     }
     text += Table(rows);
   }
@@ -163,7 +164,8 @@ ordered_json SourceJson(const StatusReport& report) {
          {"age_seconds", snapshot.age_seconds},
          {"ttl_left_seconds", snapshot.ttl_left_seconds},
          {"readers", snapshot.readers},
-         {"pinned_bytes", snapshot.pinned_bytes}});
+         {"pinned_bytes", snapshot.pinned_bytes},
+         {"target", snapshot.target}});
   }
   return json;
 }

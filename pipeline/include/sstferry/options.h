@@ -55,8 +55,11 @@ struct SourceAddress {
 // InvalidArgument: the message says what is wrong with the text.
 [[nodiscard]] rocksdb::Status ParseSourceAddress(const std::string& text,
                                                  SourceAddress* out);
-// [A-Za-z0-9._-]{1,64}
+// 1 to 8 components of [A-Za-z0-9._-]+ but "." and "..", parted by slashes, 240
+// bytes at most.
 bool IsValidDatabaseName(const std::string& name);
+inline constexpr char kDatabaseNameGrammar[] =
+    "1 to 240 of A-Z a-z 0-9 . _ - (or a path of them, at most 8 deep)";
 
 enum class Durability {
   kChunk,  // sync each chunk before recording it; a crash loses none

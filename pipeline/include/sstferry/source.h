@@ -38,6 +38,17 @@ struct ServedDatabase {
   // For a directory: its WAL directory, which overrides OPTIONS. Empty: found
   // from OPTIONS and MANIFEST.
   std::string wal_dir{};
+  // As ServeOptions::snapshot_dir, where that is empty.
+  std::string snapshot_dir{};
+};
+
+// A directory below which databases come and go. Each is served by its path
+// from there, unless a ServedDatabase has that name. A path that is no valid
+// name, and what is behind a symbolic link, is left out, with a line in the
+// log. One that cannot be read stops no other.
+struct ServedTree {
+  std::string directory;                // empty: none
+  std::vector<std::string> allowed{};   // of each, as ServedDatabase::allowed
 };
 
 // A database as its MANIFEST records it. Its WALs may hold more.
@@ -97,6 +108,8 @@ struct TransferReport {
 
 // Tells what a server does and holds at one moment. For monitoring.
 struct ServerState {
+  // Those that are served now, those of the tree with them.
+  std::vector<ServedDatabase> databases;
   // Transfers that have not ended, with what they have sent so far. Not those
   // that an earlier process began and nobody has resumed.
   std::vector<TransferReport> transfers;
@@ -117,6 +130,7 @@ struct LeaseEnvironment {
 
 struct ServeOptions {
   std::vector<ServedDatabase> databases;
+  ServedTree tree;
   uint32_t max_lanes = 16;              // per transfer
   uint64_t max_rate_bytes_per_sec = 0;  // wire bytes of all transfers together
   // Does not hold back where a database's application waits for CPUs or its
@@ -182,10 +196,13 @@ class SourceServer {
   virtual void SetMaxRate(uint64_t wire_bytes_per_sec) = 0;
   // May be called from any thread. Reads the leases beside the databases.
   virtual ServerState state() = 0;
-  // Replaces ServedDatabase::allowed of the databases with these names. Counts
+  // Takes `allowed` of options.databases, by name, and of options.tree. Counts
   // for what a target asks for from now on; a transfer that moves data goes on
   // until its connection ends. May be called from any thread.
-  virtual void SetAllowed(const std::vector<ServedDatabase>& databases) = 0;
+  virtual void SetAllowed(const ServeOptions& options) = 0;
+  // Looks for databases of the tree now. The server does so by itself before it
+  // answers a target, and every ten seconds. May be called from any thread.
+  virtual void LookForDatabases() = 0;
   // Waits until no connection is open. Returns false after `limit`.
   virtual bool AwaitIdle(std::chrono::milliseconds limit) = 0;
   virtual const std::string& address() const = 0;

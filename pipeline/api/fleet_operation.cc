@@ -1,0 +1,602 @@
+// A mirror of all databases of a source:
+//
+//   list what the source serves, by name
+//   ReplicaTree: lock DIR, read its record, count what is missed
+//   pin all that are to be pulled: linked, then confirmed, then copied
+//   pull each of what was pinned, `jobs` at once
+//   move away what was missed twice
+//
+// One that fails, at any step behind the list, stops no other.
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <ctime>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "format/limits.h"
+#include "format/printable.h"
+#include "pipeline/api/endpoint.h"
+#include "pipeline/api/one_session.h"
+#include "pipeline/api/operation_parts.h"
+#include "pipeline/api/swap_window.h"
+#include "pipeline/base/database_name.h"
+#include "pipeline/base/start_thread.h"
+#include "pipeline/disk/replica_tree.h"
+#include "sstferry/fleet.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// Runs that must have missed a database before its replica is moved.
+constexpr uint32_t kRunsToMove = 2;
+// Connections of all pulls through one ssh, with room for those that end.
+constexpr uint32_t kMostSshConnections = 2 * kMaxLanes;
+
+// As many pulls as may run at once.
+class Slots {
+ public:
+  explicit Slots(uint32_t slots) : free_(slots) {}
+  void Take() {
+    std::unique_lock<std::mutex> lock(mu_);
+    changed_.wait(lock, [this] { return free_ > 0; });
+    --free_;
+  }
+  void Give() {
+    const std::lock_guard<std::mutex> lock(mu_);
+    ++free_;
+    changed_.notify_one();
+  }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable changed_;
+  uint32_t free_;  // under mu_
+};
+
+SourceAddress AddressOf(const SourceAddress& all, const std::string& name) {
+  SourceAddress one = all;
+  if (one.is_directory() || one.is_ssh()) {
+    one.directory += (one.directory.ends_with('/') ? "" : "/") + name;
+  }
+  one.name = name;
+  return one;
+}
+
+void AddTo(const Summary& one, Summary* all) {
+  all->parts += one.parts;
+  all->chunks += one.chunks;
+  all->chunks_built += one.chunks_built;
+  all->chunks_delta += one.chunks_delta;
+  all->chunks_resumed += one.chunks_resumed;
+  all->chunks_cloned += one.chunks_cloned;
+  all->files_cloned += one.files_cloned;
+  all->files_reused += one.files_reused;
+  all->bytes_reused += one.bytes_reused;
+  all->entries += one.entries;
+  all->key_value_bytes += one.key_value_bytes;
+  all->sst_bytes += one.sst_bytes;
+  all->sst_bytes_resumed += one.sst_bytes_resumed;
+  all->wire_bytes += one.wire_bytes;
+  all->entries_put += one.entries_put;
+  all->entries_deleted += one.entries_deleted;
+  all->bytes_skipped += one.bytes_skipped;
+  all->bytes_read += one.bytes_read;
+  all->bytes_written += one.bytes_written;
+  all->retries += one.retries;
+  all->outage_seconds = std::max(all->outage_seconds, one.outage_seconds);
+  all->peak_rss_bytes = std::max(all->peak_rss_bytes, one.peak_rss_bytes);
+}
+
+class FleetOperation : public Fleet {
+ public:
+  explicit FleetOperation(const FleetOptions& options)
+      : options_(options),
+        jobs_(std::clamp<uint32_t>(options.jobs, 1, kMaxFleetJobs)),
+        slots_(jobs_),
+        max_rate_(options.pull.max_rate_bytes_per_sec) {}
+
+  Status Run(Summary* summary) override {
+    started_ = Clock::now();
+    summary->started_at = NowRfc3339();
+    summary->source = options_.pull.source.ToString();
+    summary->target = options_.pull.target_dir;
+    summary->mode = PullModeName(options_.pull.mode);
+    FailurePlace place = {FailedPart::kList};
+    Status status = Prepare();
+    if (status.ok()) {
+      place = {FailedPart::kTarget};
+      PinAll();
+      PullAll();
+      status = MoveVanished();
+      const Status failed = FirstFailed();
+      status = failed.ok() ? status : failed;
+    }
+    for (const FleetMember& member : report_.members) {
+      AddTo(member.summary, summary);
+    }
+    summary->seconds =
+        std::chrono::duration<double>(Clock::now() - started_).count();
+    finished_ = status.ok();
+    FinishSummary(status, place, summary);
+    return status;
+  }
+
+  void Cancel() override {
+    cancelled_ = true;
+    list_session_.Cancel();
+    pin_session_.Cancel();
+    const std::lock_guard<std::mutex> lock(mu_);
+    for (Operation* const one : running_) {
+      one->Cancel();
+    }
+  }
+
+  void SetMaxRate(uint64_t bytes_per_sec) override {
+    max_rate_ = bytes_per_sec;
+    const std::lock_guard<std::mutex> lock(mu_);
+    for (Operation* const one : running_) {
+      one->SetMaxRate(RateOfOne());
+    }
+  }
+
+  Progress progress() const override {
+    const std::lock_guard<std::mutex> lock(mu_);
+    Progress all = ended_progress_;
+    for (const Operation* const one : running_) {
+      Add(one->progress(), &all);
+    }
+    all.phase = running_.empty() && all.done_bytes == 0 ? "connect"
+                                                        : "transfer";
+    all.seconds = std::chrono::duration<double>(Clock::now() - started_).count();
+    all.finished = finished_;
+    return all;
+  }
+
+  const FleetReport& report() const override { return report_; }
+
+ private:
+  static void Add(const Progress& one, Progress* all) {
+    all->planned_bytes += one.planned_bytes;
+    all->done_bytes += one.done_bytes;
+    all->entries += one.entries;
+    all->lanes = std::max(all->lanes, one.lanes);
+    all->stages.source_work += one.stages.source_work;
+    all->stages.source_blocked += one.stages.source_blocked;
+    all->stages.target_blocked += one.stages.target_blocked;
+    all->stages.target_paced += one.stages.target_paced;
+    all->stages.target_cpu += one.stages.target_cpu;
+    all->stages.target_disk += one.stages.target_disk;
+    if (all->waiting_for.empty()) {
+      all->waiting_for = one.waiting_for;
+    }
+  }
+
+  void Log(LogLevel level, const std::string& text) const {
+    if (options_.pull.log) {
+      options_.pull.log(level, text);
+    }
+  }
+
+  // Everything up to the first byte of a replica.
+  Status Prepare() {
+    RETURN_IF_ERROR(ReplicaTree::Open(options_.pull.target_dir, &tree_));
+    bool has_record = false;
+    const Status read = tree_->ReadRecord(&has_record, &record_);
+    if (!read.ok() && options_.delete_vanished) {
+      return read;
+    }
+    if (!read.ok()) {
+      Log(LogLevel::kWarning, MessageOf(read));
+    }
+    EndpointOptions endpoint =
+        EndpointFor(options_.pull.source, options_.pull.lanes, options_.pull);
+    endpoint.is_tree = true;
+    RETURN_IF_ERROR(Endpoint::Open(endpoint, &endpoint_));
+    dialer_ = endpoint_->dialer();
+    ListReply list;
+    BorrowedDialer dialer(dialer_);
+    RETURN_IF_ERROR(list_session_.Run(
+        &dialer, options_.pull.timeouts, options_.pull.deadline,
+        {FailedPart::kList},
+        [&list](SourceSession* session) { return session->List(&list); }));
+    return TakeList(has_record, list);
+  }
+
+  Status TakeList(bool has_record, const ListReply& list) {
+    const std::set<std::string> names(list.names.begin(), list.names.end());
+    for (const std::string& name : names) {
+      FleetMember member;
+      member.name = name;
+      member.target_dir = tree_->PathOf(name);
+      bool exists = false;
+      member.summary.status = tree_->Prepare(name, &exists);
+      member.summary.error_where =
+          member.summary.status.ok() ? "" : FailurePlace{FailedPart::kTarget}.ToString();
+      member.is_present = exists && options_.pull.mode == PullMode::kPull;
+      if (member.summary.status.ok()) {
+        record_.missed[name] = 0;
+      }
+      report_.members.push_back(std::move(member));
+    }
+    CountMissed(names);
+    report_.delete_refused = WhyNotMoved(has_record, list);
+    if (!options_.delete_vanished || report_.delete_refused.empty()) {
+      record_.source = options_.pull.source.ToString();
+      record_.file_system = list.file_system;
+    }
+    RETURN_IF_ERROR(tree_->WriteRecord(record_));
+    return names.empty()
+               ? MakeStatus(EndState::kRefused,
+                            options_.pull.source.ToString() +
+                                ": expected at least one database, found none")
+               : Status::OK();
+  }
+
+  void CountMissed(const std::set<std::string>& names) {
+    for (auto it = record_.missed.begin(); it != record_.missed.end();) {
+      const auto next = std::next(it);
+      if (!names.contains(it->first) && !tree_->Has(it->first)) {
+        record_.missed.erase(it);
+      } else if (!names.contains(it->first)) {
+        VanishedDatabase gone;
+        gone.name = it->first;
+        gone.runs = ++it->second;
+        report_.vanished.push_back(std::move(gone));
+      }
+      it = next;
+    }
+  }
+
+  // What was never seen together with this source cannot have vanished from it.
+  std::string WhyNotMoved(bool has_record, const ListReply& list) const {
+    const size_t known = record_.missed.size();
+    const size_t gone = report_.vanished.size();
+    const std::string again =
+        "; a run without --delete takes it as it is from then on";
+    if (!options_.delete_vanished || !has_record || gone == 0) {
+      return "";
+    }
+    if (list.names.empty()) {
+      return "the source lists no database";
+    }
+    if (record_.source != options_.pull.source.ToString()) {
+      return "expected the source of the last run, " +
+             Printable(record_.source) + ", found another" + again;
+    }
+    if (list.file_system == 0 || record_.file_system != list.file_system) {
+      return "expected the directory at the source on the file system of the "
+             "last run, found it on another (is a disk not mounted?)" + again;
+    }
+    if (2 * gone > known) {
+      return std::to_string(gone) + " of " + std::to_string(known) +
+             " databases have vanished, which is more than half; move their "
+             "replicas away by hand if that is meant";
+    }
+    return "";
+  }
+
+  bool IsToPull(const FleetMember& member) const {
+    return member.summary.status.ok() && !member.is_present;
+  }
+
+  // A failure costs the one moment, not the pulls.
+  void PinAll() {
+    PinRequest ask;
+    std::vector<size_t> places;
+    for (size_t i = 0; i < report_.members.size(); ++i) {
+      if (IsToPull(report_.members[i])) {
+        ask.names.push_back(report_.members[i].name);
+        places.push_back(i);
+      }
+    }
+    pinned_.resize(report_.members.size());
+    if (ask.names.size() < 2 || cancelled_) {
+      return;
+    }
+    PinReply reply;
+    BorrowedDialer dialer(dialer_);
+    const Status status = pin_session_.Run(
+        &dialer, options_.pull.timeouts, options_.pull.deadline,
+        {FailedPart::kSource}, [&](SourceSession* session) {
+          return session->Pin(ask, &reply);
+        });
+    if (!status.ok()) {
+      Log(LogLevel::kWarning,
+          "the databases are not pinned at one moment: " + MessageOf(status));
+      return;
+    }
+    pin_id_ = reply.id;
+    for (size_t i = 0; i < places.size(); ++i) {
+      pinned_[places[i]] = reply.databases[i];
+      if (!reply.databases[i].problem.empty()) {
+        Log(LogLevel::kWarning, ask.names[i] + ": not pinned with the others: " +
+                                    Printable(reply.databases[i].problem));
+      }
+    }
+  }
+
+  bool IsPinned(size_t i) const {
+    return pin_id_.has_value() && pinned_[i].end_micros != 0 &&
+           pinned_[i].problem.empty();
+  }
+
+  void PullAll() {
+    std::vector<size_t> to_pull;
+    for (size_t i = 0; i < report_.members.size(); ++i) {
+      if (IsToPull(report_.members[i])) {
+        to_pull.push_back(i);
+      }
+    }
+    const PullOptions& pull = options_.pull;
+    if (IsSwap(pull) && (pull.before_swap || pull.after_swap)) {
+      window_.emplace(pull.target_dir, to_pull.size(), pull.before_swap,
+                      pull.after_swap, [this] { slots_.Give(); });
+    }
+    // In the window all swaps wait for each other.
+    const size_t threads_wanted =
+        window_.has_value() ? to_pull.size()
+                            : std::min<size_t>(jobs_, to_pull.size());
+    std::atomic<size_t> next{0};
+    const auto work = [&] {
+      for (size_t i = next++; i < to_pull.size(); i = next++) {
+        PullOne(to_pull[i]);
+      }
+    };
+    std::vector<std::thread> threads(threads_wanted);
+    size_t started = 0;
+    for (std::thread& thread : threads) {
+      const Status status = StartThread(work, &thread);
+      if (status.ok()) {
+        ++started;
+      } else {
+        Log(LogLevel::kWarning, MessageOf(status));
+      }
+    }
+    // In a window each swap needs a thread of its own: the others wait for it.
+    if (window_.has_value() && started < to_pull.size()) {
+      for (size_t i = next++; i < to_pull.size(); i = next++) {
+        report_.members[to_pull[i]].summary.status = MakeStatus(
+            EndState::kInternal, "no thread could be started for it");
+        window_->EndedWithout();
+      }
+    }
+    work();  // also where no thread could be started
+    for (std::thread& thread : threads) {
+      if (thread.joinable()) {
+        thread.join();
+      }
+    }
+    if (pin_id_.has_value()) {
+      EndPins("");
+    }
+    FindSpread();
+  }
+
+  PullOptions OptionsOfOne(size_t i) {
+    const FleetMember& member = report_.members[i];
+    PullOptions one = options_.pull;
+    one.source = AddressOf(options_.pull.source, member.name);
+    one.target_dir = member.target_dir;
+    one.max_rate_bytes_per_sec = RateOfOne();
+    if (options_.pull.source.is_ssh()) {
+      one.lanes = std::clamp<uint32_t>(kMostSshConnections / jobs_ - 1, 1,
+                                       one.lanes);
+    }
+    if (one.deadline.count() > 0) {
+      const auto passed =
+          std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() -
+                                                                started_);
+      one.deadline =
+          std::max(std::chrono::milliseconds(1), one.deadline - passed);
+    }
+    if (IsPinned(i)) {
+      one.snapshot_of = pin_id_;
+    }
+    one.log = [log = options_.pull.log, name = member.name](
+                  LogLevel level, const std::string& text) {
+      if (log) log(level, name + ": " + text);
+    };
+    one.on_transfer = nullptr;
+    return one;
+  }
+
+  // Each pull gets the same part of the rate.
+  uint64_t RateOfOne() const {
+    const uint64_t rate = max_rate_;
+    const uint64_t pulls =
+        std::clamp<uint64_t>(report_.members.size(), 1, jobs_);
+    return rate == 0 ? 0 : std::max<uint64_t>(1, rate / pulls);
+  }
+
+  void PullOne(size_t i) {
+    FleetMember* const member = &report_.members[i];
+    bool waited = false;
+    bool holds_slot = true;
+    slots_.Take();
+    PullOptions one = OptionsOfOne(i);
+    if (window_.has_value()) {
+      one.before_swap = [&](const SwapEvent& event) {
+        waited = true;
+        holds_slot = false;  // the window gives it
+        return window_->Before(event);
+      };
+      one.after_swap = [&](const SwapEvent& event) {
+        return waited ? window_->After(event) : window_->AfterEarlier(event);
+      };
+    }
+    Status status = RunOne(one, &member->summary);
+    if (EndStateOf(status) == EndState::kSnapshotGone &&
+        one.snapshot_of.has_value() && !waited && !cancelled_) {
+      Log(LogLevel::kWarning,
+          member->name + ": what was pinned is gone; pulls it as it is now");
+      one.snapshot_of.reset();
+      member->summary = Summary();
+      status = RunOne(one, &member->summary);
+    }
+    if (window_.has_value() && !waited) {
+      window_->EndedWithout();
+    }
+    if (holds_slot) {
+      slots_.Give();
+    }
+    if (IsPinned(i) && !cancelled_) {
+      EndPins(member->name);
+    }
+  }
+
+  Status RunOne(const PullOptions& options, Summary* summary) {
+    std::unique_ptr<Operation> operation = MakePullThrough(options, dialer_);
+    if (options_.wrap) {
+      operation = options_.wrap(options, std::move(operation));
+    }
+    {
+      const std::lock_guard<std::mutex> lock(mu_);
+      running_.insert(operation.get());
+      operation->SetMaxRate(RateOfOne());
+    }
+    if (cancelled_) {
+      operation->Cancel();
+    }
+    const Status status = operation->Run(summary);
+    const std::lock_guard<std::mutex> lock(mu_);
+    running_.erase(operation.get());
+    Add(operation->progress(), &ended_progress_);
+    return status;
+  }
+
+  // Best effort: the source lets it go by itself.
+  void EndPins(const std::string& database) {
+    BorrowedDialer dialer(dialer_);
+    OneSession session;
+    session
+        .Run(&dialer, options_.pull.timeouts, std::chrono::milliseconds(0),
+             {FailedPart::kSource},
+             [&](SourceSession* opened) {
+               return opened->EndPin({*pin_id_, database});
+             })
+        .PermitUncheckedError();
+  }
+
+  // A pull that resumed has the snapshot that it began with.
+  void FindSpread() {
+    uint64_t begin = UINT64_MAX;
+    uint64_t end = 0;
+    for (size_t i = 0; i < report_.members.size(); ++i) {
+      if (IsOfMoment(i)) {
+        begin = std::min(begin, pinned_[i].begin_micros);
+        end = std::max(end, pinned_[i].end_micros);
+      }
+    }
+    for (size_t i = 0; i < report_.members.size(); ++i) {
+      if (IsOfMoment(i)) {
+        report_.members[i].behind_micros =
+            pinned_[i].end_micros - std::min(begin, pinned_[i].end_micros);
+      }
+    }
+    if (end > 0) {
+      report_.spread_micros = end - std::min(begin, end);
+    }
+  }
+
+  bool IsOfMoment(size_t i) const {
+    const Summary& summary = report_.members[i].summary;
+    return IsPinned(i) && summary.status.ok() &&
+           summary.snapshot_taken_seconds == pinned_[i].taken_seconds;
+  }
+
+  Status MoveVanished() {
+    if (!options_.delete_vanished) {
+      return Status::OK();
+    }
+    if (!report_.delete_refused.empty()) {
+      return MakeStatus(EndState::kRefused,
+                        "--delete: nothing was moved: " +
+                            report_.delete_refused);
+    }
+    const std::string suffix =
+        OldDirectorySuffix(static_cast<uint64_t>(std::time(nullptr)));
+    Status result;
+    bool changed = false;
+    for (VanishedDatabase& gone : report_.vanished) {
+      if (gone.runs < kRunsToMove || cancelled_) {
+        continue;
+      }
+      bool moved = false;
+      const Status status =
+          tree_->MoveAway(gone.name, suffix, options_.pull.log, &moved);
+      if (status.ok()) {
+        record_.missed.erase(gone.name);
+        changed = true;
+        gone.moved_to = moved ? tree_->PathOf(gone.name) + suffix : "";
+      } else {
+        gone.problem = MessageOf(status);
+        result = result.ok() ? status : result;
+      }
+    }
+    if (changed) {
+      const Status written = tree_->WriteRecord(record_);
+      result = result.ok() ? written : result;
+    }
+    return result;
+  }
+
+  // A failure for which a run again is no help counts before one that passes.
+  Status FirstFailed() const {
+    const FleetMember* first = nullptr;
+    size_t failed = 0;
+    for (const FleetMember& member : report_.members) {
+      if (member.summary.status.ok()) {
+        continue;
+      }
+      ++failed;
+      const int code = ExitCodeOf(EndStateOf(member.summary.status));
+      if (first == nullptr ||
+          (code == 1 &&
+           ExitCodeOf(EndStateOf(first->summary.status)) != 1)) {
+        first = &member;
+      }
+    }
+    return first == nullptr
+               ? Status::OK()
+               : MakeStatus(EndStateOf(first->summary.status),
+                            std::to_string(failed) + " of " +
+                                std::to_string(report_.members.size()) +
+                                " databases failed, as " + first->name + ": " +
+                                MessageOf(first->summary.status));
+  }
+
+  const FleetOptions options_;
+  const uint32_t jobs_;
+  Slots slots_;
+  std::atomic<uint64_t> max_rate_;
+  std::atomic<bool> cancelled_{false};
+  std::atomic<bool> finished_{false};
+  Clock::time_point started_{};
+  OneSession list_session_;
+  OneSession pin_session_;
+  std::unique_ptr<ReplicaTree> tree_;
+  FleetRecord record_;
+  std::unique_ptr<Endpoint> endpoint_;
+  Dialer* dialer_ = nullptr;
+  std::optional<TransferId> pin_id_;
+  std::vector<PinnedDatabase> pinned_;  // for each member
+  std::optional<SwapWindow> window_;
+  FleetReport report_;
+  mutable std::mutex mu_;
+  std::set<Operation*> running_;  // under mu_
+  Progress ended_progress_;       // under mu_
+};
+
+}  // namespace
+
+std::unique_ptr<Fleet> MakeFleet(const FleetOptions& options) {
+  return std::make_unique<FleetOperation>(options);
+}
+
+}  // namespace sstferry

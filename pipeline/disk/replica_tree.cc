@@ -1,0 +1,301 @@
+#include "pipeline/disk/replica_tree.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "format/end_state.h"
+#include "format/limits.h"
+#include "pipeline/base/database_name.h"
+#include "pipeline/base/database_open.h"
+#include "pipeline/base/file_lock.h"
+#include "pipeline/disk/workspace.h"
+#include "rocksdb/file_system.h"
+
+namespace sstferry {
+namespace {
+
+using nlohmann::ordered_json;
+using rocksdb::Status;
+
+constexpr char kRecordName[] = "sstferry.fleet";
+constexpr char kNewRecordName[] = "sstferry.fleet.new";
+// Of kMaxServedDatabases names and a few bytes for each.
+constexpr off_t kMaxRecordBytes = 4 << 20;
+constexpr mode_t kDirectoryMode = 0755;  // less the umask
+
+Status TreeError(const std::string& what, const std::string& path, int error) {
+  return MakeStatus(
+      error == ENOSPC || error == EDQUOT ? EndState::kNoSpace
+                                         : EndState::kRefused,
+      what + " " + path + ": " + std::strerror(error));
+}
+
+Descriptor OpenBelow(int parent, const std::string& name) {
+  return Descriptor(openat(parent, name.c_str(),
+                           O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+bool HasCurrent(int directory) {
+  struct stat info;
+  return fstatat(directory, "CURRENT", &info, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+std::string LastOf(const std::string& name) {
+  return name.substr(name.rfind('/') + 1);
+}
+
+Status DamagedRecord(const std::string& path, const std::string& why) {
+  return MakeStatus(EndState::kCorrupt,
+                    path + ": expected the record of earlier runs, found " +
+                        why + "; remove it, and the next run begins to count "
+                              "anew");
+}
+
+}  // namespace
+
+Status ReplicaTree::Open(const std::string& directory,
+                         std::unique_ptr<ReplicaTree>* out) {
+  if (mkdir(directory.c_str(), kDirectoryMode) != 0 && errno != EEXIST) {
+    return errno == ENOENT
+               ? MakeStatus(EndState::kRefused,
+                            "directory of replicas " + directory +
+                                ": its parent directory does not exist")
+               : TreeError("cannot make", directory, errno);
+  }
+  Descriptor top(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!top.is_open()) {
+    return TreeError("cannot open the directory of replicas", directory, errno);
+  }
+  if (HasCurrent(top.get())) {
+    return MakeStatus(EndState::kRefused,
+                      directory +
+                          ": expected a directory with replicas below it, "
+                          "found a database; without --all it is the replica");
+  }
+  if (!LockFile(top.get())) {
+    return MakeStatus(EndState::kBusy,
+                      "another process mirrors into " + directory +
+                          "; wait until it ends");
+  }
+  std::string plain = directory;
+  while (plain.size() > 1 && plain.ends_with('/')) {
+    plain.pop_back();
+  }
+  out->reset(new ReplicaTree(plain, std::move(top)));
+  return Status::OK();
+}
+
+Status ReplicaTree::OpenParent(const std::string& name, bool make,
+                               Descriptor* parent) const {
+  RETURN_IF_ERROR(CheckReplicaName(name));
+  const std::vector<std::string> components = ComponentsOf(name);
+  *parent = Descriptor(fcntl(top_.get(), F_DUPFD_CLOEXEC, 0));
+  std::string path = directory_;
+  for (size_t i = 0; i + 1 < components.size(); ++i) {
+    const int above = parent->get();
+    path += "/" + components[i];
+    if (make && mkdirat(above, components[i].c_str(), kDirectoryMode) == 0) {
+      if (fsync(above) != 0) {
+        return TreeError("cannot sync the directory of", path, errno);
+      }
+    } else if (make && errno != EEXIST) {
+      return TreeError("cannot make", path, errno);
+    }
+    Descriptor below = OpenBelow(above, components[i]);
+    if (!below.is_open()) {
+      const int error = errno;
+      *parent = Descriptor();
+      return !make && error == ENOENT
+                 ? Status::OK()
+                 : TreeError("expected a directory and no link on the way to a "
+                             "replica, found",
+                             path, error);
+    }
+    if (HasCurrent(below.get())) {
+      *parent = Descriptor();
+      return MakeStatus(EndState::kRefused,
+                        path + ": expected a directory on the way to the "
+                               "replica of " + name +
+                            ", found another replica; if its database is gone "
+                            "at the source, --delete moves it away");
+    }
+    *parent = std::move(below);
+  }
+  return Status::OK();
+}
+
+Status ReplicaTree::Prepare(const std::string& name, bool* exists) {
+  *exists = false;
+  Descriptor parent;
+  RETURN_IF_ERROR(OpenParent(name, /*make=*/true, &parent));
+  const Descriptor own = OpenBelow(parent.get(), LastOf(name));
+  if (!own.is_open() && errno != ENOENT) {
+    return TreeError("expected a directory and no link, found", PathOf(name),
+                     errno);
+  }
+  *exists = own.is_open() && HasCurrent(own.get());
+  return Status::OK();
+}
+
+bool ReplicaTree::Has(const std::string& name) const {
+  Descriptor parent;
+  struct stat info;
+  return OpenParent(name, /*make=*/false, &parent).ok() && parent.is_open() &&
+         (fstatat(parent.get(), LastOf(name).c_str(), &info,
+                  AT_SYMLINK_NOFOLLOW) == 0 ||
+          Workspace::IsOne(Workspace::DirOf(PathOf(name))));
+}
+
+Status ReplicaTree::ReadRecord(bool* found, FleetRecord* record) {
+  *found = false;
+  *record = FleetRecord();
+  const std::string path = PathOf(kRecordName);
+  const Descriptor file(openat(top_.get(), kRecordName,
+                               O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file.is_open()) {
+    return errno == ENOENT ? Status::OK()
+                           : DamagedRecord(path, std::strerror(errno));
+  }
+  struct stat info;
+  if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
+      (info.st_uid != geteuid() && info.st_uid != 0) ||
+      info.st_size > kMaxRecordBytes) {
+    return DamagedRecord(path, "no plain file of this account");
+  }
+  std::string text(static_cast<size_t>(info.st_size), '\0');
+  size_t got = 0;
+  while (got < text.size()) {
+    const ssize_t n = read(file.get(), text.data() + got, text.size() - got);
+    if (n <= 0) {
+      return DamagedRecord(path, "a file that cannot be read");
+    }
+    got += static_cast<size_t>(n);
+  }
+  const ordered_json json = ordered_json::parse(text, nullptr, false);
+  const auto is_number = [](const ordered_json& one) {
+    return one.is_number_unsigned();
+  };
+  if (!json.is_object() || !json.contains("source") ||
+      !json["source"].is_string() || !json.contains("file_system") ||
+      !is_number(json["file_system"]) || !json.contains("missed") ||
+      !json["missed"].is_object()) {
+    return DamagedRecord(path, "something else");
+  }
+  record->source = json["source"].get<std::string>();
+  record->file_system = json["file_system"].get<uint64_t>();
+  for (const auto& [name, missed] : json["missed"].items()) {
+    if (!CheckReplicaName(name).ok() || !is_number(missed) ||
+        record->missed.size() >= 2 * kMaxServedDatabases) {
+      return DamagedRecord(path, "a wrong entry");
+    }
+    record->missed[name] = missed.get<uint32_t>();
+  }
+  *found = true;
+  return Status::OK();
+}
+
+Status ReplicaTree::WriteRecord(const FleetRecord& record) {
+  ordered_json json;
+  json["source"] = record.source;
+  json["file_system"] = record.file_system;
+  json["missed"] = ordered_json::object();
+  for (const auto& [name, missed] : record.missed) {
+    json["missed"][name] = missed;
+  }
+  const std::string text =
+      json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  const std::string path = PathOf(kRecordName);
+  if (unlinkat(top_.get(), kNewRecordName, 0) != 0 && errno != ENOENT) {
+    return TreeError("cannot replace", path, errno);
+  }
+  const Descriptor file(openat(top_.get(), kNewRecordName,
+                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW |
+                                   O_CLOEXEC,
+                               0644));
+  if (!file.is_open()) {
+    return TreeError("cannot write", path, errno);
+  }
+  size_t put = 0;
+  while (put < text.size()) {
+    const ssize_t n = write(file.get(), text.data() + put, text.size() - put);
+    if (n < 0) {
+      return TreeError("cannot write", path, errno);
+    }
+    put += static_cast<size_t>(n);
+  }
+  if (fsync(file.get()) != 0 ||
+      renameat(top_.get(), kNewRecordName, top_.get(), kRecordName) != 0 ||
+      fsync(top_.get()) != 0) {
+    return TreeError("cannot write", path, errno);
+  }
+  return Status::OK();
+}
+
+namespace {
+
+// An unfinished pull of a database that is gone can never end.
+Status DiscardUnfinished(const std::string& path, bool has_replica,
+                         const LogFunction& log) {
+  if (!Workspace::IsOne(Workspace::DirOf(path))) {
+    return Status::OK();
+  }
+  std::unique_ptr<Workspace> workspace;
+  const std::shared_ptr<rocksdb::FileSystem> disk =
+      rocksdb::FileSystem::Default();
+  if (has_replica) {
+    RETURN_IF_ERROR(Workspace::OpenBeside(path, /*open_here=*/false, disk, log,
+                                          &workspace));
+  } else {
+    RETURN_IF_ERROR(
+        Workspace::Open(path, Existing::kRefuse, disk, log, &workspace));
+  }
+  RETURN_IF_ERROR(workspace->Clear());
+  return workspace->Discard();
+}
+
+}  // namespace
+
+Status ReplicaTree::MoveAway(const std::string& name, const std::string& suffix,
+                             const LogFunction& log, bool* moved) {
+  *moved = false;
+  Descriptor parent;
+  RETURN_IF_ERROR(OpenParent(name, /*make=*/false, &parent));
+  if (!parent.is_open()) {
+    return Status::OK();
+  }
+  const std::string path = PathOf(name);
+  const std::string last = LastOf(name);
+  const Descriptor own = OpenBelow(parent.get(), last);
+  if (!own.is_open() && errno != ENOENT) {
+    return TreeError("expected a directory and no link, found", path, errno);
+  }
+  if (own.is_open() && IsDatabaseOpen(path)) {
+    return MakeStatus(EndState::kBusy,
+                      path + " is not moved away: " + DatabaseUser(path) +
+                          " has it open");
+  }
+  RETURN_IF_ERROR(DiscardUnfinished(path, own.is_open(), log));
+  if (!own.is_open()) {
+    return Status::OK();
+  }
+  const std::string old = last + suffix;
+  if (syscall(SYS_renameat2, parent.get(), last.c_str(), parent.get(),
+              old.c_str(), RENAME_NOREPLACE) != 0 ||
+      fsync(parent.get()) != 0) {
+    return TreeError("cannot move to " + old + ":", path, errno);
+  }
+  *moved = true;
+  return Status::OK();
+}
+
+}  // namespace sstferry

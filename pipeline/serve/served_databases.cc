@@ -1,0 +1,180 @@
+#include "pipeline/serve/served_databases.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "format/end_state.h"
+#include "pipeline/snapshot/posix_files.h"
+#include "pipeline/snapshot/retained_snapshots.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+std::set<std::string> SetOf(const std::vector<std::string>& list) {
+  return {list.begin(), list.end()};
+}
+
+bool Allows(const std::set<std::string>& allowed, const PeerIdentity* peer) {
+  return allowed.empty() || allowed.contains(kEveryPeer) ||
+         (peer != nullptr &&
+          std::any_of(
+              peer->names.begin(), peer->names.end(),
+              [&](const std::string& one) { return allowed.contains(one); }));
+}
+
+void AddDatabase(const ServedDatabase& database, const ServeOptions& options,
+                 ServedSet* set) {
+  if (!database.directory.empty()) {
+    const std::string real = RealPath(database.directory);
+    set->directories[database.name] = real;
+    set->snapshot_parents.insert(
+        SnapshotParent(real, SnapshotDirOf(database, options.snapshot_dir)));
+  }
+  set->places[database.name] = set->databases.size();
+  set->databases.push_back(database);
+}
+
+// Databases of a directory may be removed with all that is beside them: their
+// private snapshots lie at its top, where that is possible.
+std::string SnapshotDirOfTree(const DatabaseTree& tree,
+                              const std::string& directory) {
+  const bool is_possible =
+      access((tree.directory + "/").c_str(), W_OK | X_OK) == 0 &&
+      FileIdOf(tree.directory).device == FileIdOf(directory).device;
+  return is_possible ? tree.directory : "";
+}
+
+}  // namespace
+
+const std::string& SnapshotDirOf(const ServedDatabase& database,
+                                 const std::string& of_server) {
+  return of_server.empty() ? database.snapshot_dir : of_server;
+}
+
+const ServedDatabase* ServedSet::Find(const std::string& name) const {
+  const auto found = places.find(name);
+  return found == places.end() ? nullptr : &databases[found->second];
+}
+
+ServedDatabases::ServedDatabases(const ServeOptions* options)
+    : options_(options) {
+  SetAllowed(*options);
+  Look();
+}
+
+// A look costs a readdir for each directory, and whoever may connect can ask
+// for one.
+std::shared_ptr<const ServedSet> ServedDatabases::Now(
+    std::chrono::seconds max_age) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  if (!options_->tree.directory.empty() &&
+      Clock::now() - looked_ >= max_age) {
+    LookLocked();
+  }
+  return set_;
+}
+
+void ServedDatabases::Look() {
+  const std::lock_guard<std::mutex> lock(mu_);
+  LookLocked();
+}
+
+// A directory that cannot be read now leaves what was served: its databases say
+// themselves what is wrong with them.
+void ServedDatabases::LookLocked() {
+  auto next = std::make_shared<ServedSet>();
+  const std::string& top = options_->tree.directory;
+  DatabaseTree tree;
+  if (!top.empty()) {
+    const Status status = FindDatabases(top, &tree);
+    const std::string problem = status.ok() ? "" : MessageOf(status);
+    if (problem != directory_problem_ && !status.ok()) {
+      Log(LogLevel::kWarning, "--db-dir: " + problem);
+    }
+    directory_problem_ = problem;
+    if (!status.ok() && set_ != nullptr) {
+      looked_ = Clock::now();
+      return;
+    }
+    next->file_system = tree.file_system;
+  }
+  for (const ServedDatabase& database : options_->databases) {
+    if (database.directory.empty() || database.directory != top ||
+        tree.names.empty()) {
+      AddDatabase(database, *options_, next.get());
+    }  // else: --stdio DIR, which is no database, but holds some
+  }
+  if (!top.empty()) {
+    for (const std::string& name : tree.names) {
+      ServedDatabase database;
+      database.name = name;
+      database.directory = tree.directory + "/" + name;
+      database.snapshot_dir = SnapshotDirOfTree(tree, database.directory);
+      if (next->Find(name) == nullptr) {  // one of --db has the name
+        AddDatabase(database, *options_, next.get());
+      }
+    }
+    const std::set<std::string> problems = SetOf(tree.problems);
+    for (const std::string& one : problems) {
+      if (!problems_.contains(one)) {
+        Log(LogLevel::kWarning, "--db-dir " + top + ": " + one);
+      }
+    }
+    problems_ = problems;
+  }
+  LogChanges(*next);
+  set_ = std::move(next);
+  looked_ = Clock::now();
+}
+
+void ServedDatabases::LogChanges(const ServedSet& next) {
+  if (set_ == nullptr) {
+    if (!options_->tree.directory.empty()) {
+      Log(LogLevel::kInfo,
+          "serves " + std::to_string(next.databases.size()) +
+              " databases, with those below " + options_->tree.directory);
+    }
+    return;
+  }
+  for (const ServedDatabase& database : next.databases) {
+    if (set_->Find(database.name) == nullptr) {
+      Log(LogLevel::kInfo, "serves " + database.name + " from now on");
+    }
+  }
+  for (const ServedDatabase& database : set_->databases) {
+    if (next.Find(database.name) == nullptr) {
+      Log(LogLevel::kInfo,
+          "no longer serves " + database.name + ": it is gone");
+    }
+  }
+}
+
+void ServedDatabases::Log(LogLevel level, const std::string& line) {
+  if (!options_->log) {
+    return;
+  }
+  if (const std::optional<std::string> admitted = log_.Admit(line)) {
+    options_->log(level, *admitted);
+  }
+}
+
+void ServedDatabases::SetAllowed(const ServeOptions& options) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  for (const ServedDatabase& database : options.databases) {
+    allowed_[database.name] = SetOf(database.allowed);
+  }
+  tree_allowed_ = SetOf(options.tree.allowed);
+}
+
+bool ServedDatabases::MayRead(const std::string& name,
+                              const PeerIdentity* peer) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  const auto own = allowed_.find(name);
+  return Allows(own != allowed_.end() ? own->second : tree_allowed_, peer);
+}
+
+}  // namespace sstferry

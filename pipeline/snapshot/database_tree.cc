@@ -1,0 +1,172 @@
+#include "pipeline/snapshot/database_tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "format/end_state.h"
+#include "format/limits.h"
+#include "format/printable.h"
+#include "pipeline/base/database_name.h"
+#include "pipeline/base/descriptor.h"
+#include "pipeline/snapshot/posix_files.h"
+#include "pipeline/snapshot/retained_snapshots.h"
+#include "sstferry/options.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// Directories that one look opens: a tree of something else ends it early.
+constexpr uint64_t kMaxTreeDirectories = 1u << 16;
+constexpr size_t kMaxTreeProblems = 20;
+
+struct CloseDirectory {
+  void operator()(DIR* dir) const { closedir(dir); }
+};
+
+bool IsDirectoryIn(int parent, const dirent& entry) {
+  struct stat info;
+  return entry.d_type == DT_DIR ||
+         (entry.d_type == DT_UNKNOWN &&
+          fstatat(parent, entry.d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+          S_ISDIR(info.st_mode));
+}
+
+bool HoldsDatabase(int directory) {
+  struct stat info;
+  return fstatat(directory, "CURRENT", &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISREG(info.st_mode);
+}
+
+class TreeWalk {
+ public:
+  explicit TreeWalk(DatabaseTree* tree) : tree_(tree) {}
+
+  // Looks through the open directory `name`, which is "" for the top. Returns
+  // false when a bound ends the walk.
+  bool Walk(Descriptor directory, const std::string& name, size_t depth) {
+    if (++directories_ > kMaxTreeDirectories) {
+      Problem("more than " + std::to_string(kMaxTreeDirectories) +
+              " directories: the rest was not looked at");
+      return false;
+    }
+    const int fd = directory.get();
+    const std::unique_ptr<DIR, CloseDirectory> list(
+        fdopendir(fcntl(fd, F_DUPFD_CLOEXEC, 0)));
+    if (list == nullptr) {
+      Problem(name, std::strerror(errno));
+      return true;
+    }
+    std::vector<std::string> below;
+    while (const dirent* const entry = readdir(list.get())) {
+      const std::string child = entry->d_name;
+      if (child != "." && child != ".." && !IsReservedComponent(child) &&
+          IsDirectoryIn(fd, *entry)) {
+        below.push_back(child);
+      }
+    }
+    std::sort(below.begin(), below.end());
+    for (const std::string& child : below) {
+      if (!Enter(fd, child, name.empty() ? child : name + "/" + child,
+                 depth + 1)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  bool Enter(int parent, const std::string& child, const std::string& name,
+             size_t depth) {
+    Descriptor directory(openat(parent, child.c_str(),
+                                O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
+                                    O_CLOEXEC));
+    if (!directory.is_open()) {
+      // One that has just gone, or became a link, is none.
+      if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP) {
+        Problem(name, std::strerror(errno));
+      }
+      return true;
+    }
+    if (HoldsDatabase(directory.get())) {
+      return Add(name);
+    }
+    if (depth >= kMaxDatabaseNameComponents) {
+      return true;
+    }
+    return Walk(std::move(directory), name, depth);
+  }
+
+  bool Add(const std::string& name) {
+    if (!IsValidDatabaseName(name)) {
+      Problem(name, std::string("its path is no name, which is ") +
+                        kDatabaseNameGrammar);
+      return true;
+    }
+    if (tree_->names.size() == kMaxServedDatabases) {
+      Problem("more than " + std::to_string(kMaxServedDatabases) +
+              " databases: the rest is left out");
+      return false;
+    }
+    tree_->names.push_back(name);
+    return true;
+  }
+
+  void Problem(const std::string& name, const std::string& why) {
+    Problem((name.empty() ? "" : Printable(name) + ": ") + why);
+  }
+  void Problem(const std::string& sentence) {
+    if (tree_->problems.size() < kMaxTreeProblems) {
+      tree_->problems.push_back(sentence);
+    }
+  }
+
+  DatabaseTree* const tree_;
+  uint64_t directories_ = 0;
+};
+
+// The file system's own id; some have none, and are told apart by their device.
+uint64_t FileSystemOf(int fd) {
+  struct statfs info;
+  uint64_t id = 0;
+  static_assert(sizeof(info.f_fsid) == sizeof(id));
+  if (fstatfs(fd, &info) == 0) {
+    std::memcpy(&id, &info.f_fsid, sizeof(id));
+  }
+  return id != 0 ? id : FileIdOf(fd).device;
+}
+
+}  // namespace
+
+Status FindDatabases(const std::string& directory, DatabaseTree* tree) {
+  *tree = DatabaseTree();
+  tree->directory = RealPath(directory);
+  Descriptor top(open(tree->directory.c_str(),
+                      O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!top.is_open()) {
+    return ErrnoStatus(EndState::kSourceError, "cannot look for databases in",
+                       directory, errno);
+  }
+  if (HoldsDatabase(top.get())) {
+    return MakeStatus(EndState::kSourceError,
+                      directory + ": expected a directory with databases below "
+                                  "it, found a database: serve it with --db, "
+                                  "and pull it without --all");
+  }
+  tree->file_system = FileSystemOf(top.get());
+  TreeWalk(tree).Walk(std::move(top), "", 0);
+  std::sort(tree->names.begin(), tree->names.end());
+  return Status::OK();
+}
+
+}  // namespace sstferry

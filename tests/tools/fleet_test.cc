@@ -1,0 +1,398 @@
+// serve --db-dir, and pull, refresh and swap with --all: real processes.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include "pipeline/base/database_name.h"
+#include "tests/support/catch.h"
+#include "tests/support/process.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+#include "tests/support/serve_process.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+// A small database at a path below a directory of them.
+void MakeDatabase(const std::string& top, const std::string& name) {
+  fs::create_directories(fs::path(top + "/" + name).parent_path());
+  SampleShape shape;
+  shape.entries = 50;
+  shape.value_bytes = 100;
+  shape.files = 2;
+  MakeSampleDatabase(top + "/" + name, shape);
+}
+
+struct Ran {
+  int code = -1;
+  json report;
+  std::string err;
+  const json& of(const std::string& name) const {
+    for (const json& one : report["databases"]) {
+      if (one["name"] == name) {
+        return one;
+      }
+    }
+    static const json none;
+    return none;
+  }
+};
+
+Ran RunAllOf(std::vector<std::string> words) {
+  words.insert(words.begin() + 1, {"--all", "--json"});
+  Process process(Sstferry(words));
+  Ran ran;
+  ran.code = process.Wait();
+  ran.err = process.err();
+  ran.report = json::parse(process.out(), nullptr, false);
+  return ran;
+}
+
+std::vector<std::string> NamesServed(const std::string& url) {
+  Process ls(Sstferry({"ls", url, "--json"}));
+  REQUIRE(ls.Wait() == 0);
+  std::vector<std::string> names;
+  const json listed = json::parse(ls.out(), nullptr, false);
+  for (const json& one : listed["databases"]) {
+    names.push_back(one["name"]);
+  }
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("serve --db-dir serves what is below a directory by its path",
+          "[tools][fleet]") {
+  const ScratchDir dir;
+  const std::string top = dir / "top";
+  MakeDatabase(top, "app/0_1/rocksdb/counts");
+  MakeDatabase(top, "users");
+  MakeDatabase(dir / "elsewhere", "hidden");
+  fs::create_symlink(dir / "elsewhere", top + "/linked");
+  fs::create_symlink(dir / "elsewhere/hidden", top + "/hidden");
+  fs::create_directories(top + "/users.old-20261125T020003Z");
+  WriteBytes(top + "/users.old-20261125T020003Z/CURRENT", "MANIFEST-000001\n");
+  fs::create_directories(top + "/bad");
+  WriteBytes(top + "/bad/CURRENT", "nonsense");
+  ServeProcess server({"--db-dir", top});
+  REQUIRE(NamesServed(server.list_url()) ==
+          Names{"app/0_1/rocksdb/counts", "bad", "users"});
+
+  MakeDatabase(top, "app/0_2/rocksdb/counts");
+  fs::remove_all(top + "/users");
+  server.process().Signal(SIGHUP);
+  REQUIRE(server.process().WaitForErr("no longer serves users: it is gone"));
+  REQUIRE(server.process().WaitForErr(
+      "serves app/0_2/rocksdb/counts from now on"));
+  REQUIRE(NamesServed(server.list_url()) ==
+          Names{"app/0_1/rocksdb/counts", "app/0_2/rocksdb/counts", "bad"});
+
+  Process one(Sstferry({"pull", server.list_url() + "/app/0_2/rocksdb/counts",
+                        dir / "one"}));
+  REQUIRE(one.Wait() == 0);
+  REQUIRE(EntriesOf(dir / "one") ==
+          EntriesOf(top + "/app/0_2/rocksdb/counts"));
+  Process climbs(Sstferry({"pull", server.list_url() + "/app/../../elsewhere",
+                           dir / "two"}));
+  REQUIRE(climbs.Wait() == 2);
+}
+
+TEST_CASE("A new database below --db-dir is served to who asks at once",
+          "[tools][fleet]") {
+  const ScratchDir dir;
+  const std::string top = dir / "top";
+  fs::create_directories(top);
+  ServeProcess server({"--db-dir", top});
+  REQUIRE(NamesServed(server.list_url()).empty());
+  MakeDatabase(top, "late");
+  server.process().Signal(SIGHUP);
+  REQUIRE(server.process().WaitForErr("serves late from now on"));
+  REQUIRE(NamesServed(server.list_url()) == Names{"late"});
+}
+
+TEST_CASE("pull --all mirrors every database, and one that is damaged stops "
+          "no other",
+          "[tools][fleet]") {
+  const ScratchDir dir;
+  const std::string top = dir / "top";
+  for (const char* name : {"app/0_1/counts", "app/0_2/counts", "users"}) {
+    MakeDatabase(top, name);
+  }
+  fs::create_directories(top + "/bad");
+  WriteBytes(top + "/bad/CURRENT", "nonsense");
+  ServeProcess server({"--db-dir", top});
+  const std::string mirror = dir / "mirror";
+  const Ran ran = RunAllOf({"pull", server.list_url(), mirror});
+  INFO(ran.report.dump(2) << ran.err);
+  REQUIRE(ran.code != 0);
+  REQUIRE(ran.report["databases"].size() == 4);
+  REQUIRE(ran.of("bad")["summary"]["status"] != "OK");
+  for (const std::string name : {"app/0_1/counts", "app/0_2/counts", "users"}) {
+    REQUIRE(ran.of(name)["summary"]["status"] == "OK");
+    REQUIRE(ran.of(name)["behind_ms"] <= ran.report["spread_ms"]);
+    REQUIRE(EntriesOf(mirror + "/" + name) == EntriesOf(top + "/" + name));
+  }
+  // What was pinned is let go, once the server has noticed the ends.
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (NamesOf(top).size() > 3 && std::chrono::steady_clock::now() < until) {
+  }
+  REQUIRE(NamesOf(top) == Names{"app", "bad", "users"});
+
+  // Again: what is there stays, and is named.
+  fs::remove_all(top + "/bad");
+  MakeDatabase(top, "new");
+  server.process().Signal(SIGHUP);
+  REQUIRE(server.process().WaitForErr("serves new from now on"));
+  const Ran again = RunAllOf({"pull", server.list_url(), mirror});
+  INFO(again.report.dump(2) << again.err);
+  REQUIRE(again.code == 0);
+  REQUIRE(again.of("users")["present"] == true);
+  REQUIRE(again.of("new")["present"] == false);
+  REQUIRE(EntriesOf(mirror + "/new") == EntriesOf(top + "/new"));
+}
+
+TEST_CASE("refresh --all --delete moves what two runs missed to a dated "
+          "directory",
+          "[tools][fleet]") {
+  const ScratchDir dir;
+  const std::string top = dir / "top";
+  const std::string mirror = dir / "mirror";
+  for (const char* name : {"a", "b/1", "c", "d"}) {
+    MakeDatabase(top, name);
+  }
+  REQUIRE(RunAllOf({"pull", top, mirror}).code == 0);
+  fs::remove_all(top + "/b/1");
+  const Ran first = RunAllOf({"refresh", top, mirror, "--delete"});
+  INFO(first.report.dump(2) << first.err);
+  REQUIRE(first.code == 0);
+  REQUIRE(first.report["vanished"].size() == 1);
+  REQUIRE(first.report["vanished"][0]["name"] == "b/1");
+  REQUIRE(first.report["vanished"][0]["moved_to"].is_null());
+  REQUIRE(fs::exists(mirror + "/b/1/CURRENT"));
+
+  // One that came back, for one run, counts anew.
+  MakeDatabase(top, "b/1");
+  REQUIRE(RunAllOf({"refresh", top, mirror, "--delete", "--adopt"}).code == 0);
+  fs::remove_all(top + "/b/1");
+  REQUIRE(RunAllOf({"refresh", top, mirror, "--delete"}).code == 0);
+  REQUIRE(fs::exists(mirror + "/b/1/CURRENT"));
+  const Ran second = RunAllOf({"refresh", top, mirror, "--delete"});
+  INFO(second.report.dump(2) << second.err);
+  REQUIRE(second.code == 0);
+  REQUIRE_FALSE(fs::exists(mirror + "/b/1"));
+  const std::string moved = second.report["vanished"][0]["moved_to"];
+  REQUIRE(IsReservedComponent(fs::path(moved).filename()));
+  REQUIRE(fs::exists(moved + "/CURRENT"));
+  const Ran third = RunAllOf({"refresh", top, mirror, "--delete"});
+  REQUIRE(third.code == 0);
+  REQUIRE(third.report["vanished"].empty());
+}
+
+TEST_CASE("--delete refuses an empty list, another file system, and the loss "
+          "of more than half",
+          "[tools][fleet]") {
+  const ScratchDir dir;
+  const std::string top = dir / "top";
+  const std::string mirror = dir / "mirror";
+  for (const char* name : {"a", "b", "c"}) {
+    MakeDatabase(top, name);
+  }
+  REQUIRE(RunAllOf({"pull", top, mirror}).code == 0);
+  std::string why;
+  SECTION("an empty list") {
+    fs::remove_all(top);
+    fs::create_directories(top);
+    why = "lists no database";
+  }
+  SECTION("more than half") {
+    fs::remove_all(top + "/a");
+    fs::remove_all(top + "/b");
+    why = "more than half";
+  }
+  SECTION("another file system") {
+    fs::remove_all(top + "/a");
+    const std::string record = mirror + "/sstferry.fleet";
+    json text = json::parse(BytesOf(record), nullptr, false);
+    text["file_system"] = uint64_t{text["file_system"]} + 1;
+    WriteBytes(record, text.dump());
+    why = "file system of the last run";
+  }
+  for (int run = 0; run < 3; ++run) {
+    const Ran ran = RunAllOf({"refresh", top, mirror, "--delete"});
+    INFO(ran.report.dump(2) << ran.err);
+    REQUIRE(ran.report["status"] == "REFUSED");
+    REQUIRE(ran.report["delete_refused"].get<std::string>().find(why) !=
+            std::string::npos);
+    REQUIRE(fs::exists(mirror + "/a/CURRENT"));
+  }
+}
+
+TEST_CASE("--delete leaves a replica that a process has open",
+          "[tools][fleet]") {
+  const ScratchDir dir;
+  const std::string top = dir / "top";
+  const std::string mirror = dir / "mirror";
+  for (const char* name : {"a", "b", "c"}) {
+    MakeDatabase(top, name);
+  }
+  REQUIRE(RunAllOf({"pull", top, mirror}).code == 0);
+  fs::remove_all(top + "/a");
+  REQUIRE(RunAllOf({"refresh", top, mirror, "--delete"}).code == 0);
+  {
+    const test::OpenDb open(mirror + "/a", test::OneFamily());
+    const Ran busy = RunAllOf({"refresh", top, mirror, "--delete"});
+    INFO(busy.report.dump(2) << busy.err);
+    REQUIRE(busy.report["status"] == "BUSY");
+    REQUIRE(fs::exists(mirror + "/a/CURRENT"));
+  }
+  REQUIRE(RunAllOf({"refresh", top, mirror, "--delete"}).code == 0);
+  REQUIRE_FALSE(fs::exists(mirror + "/a"));
+}
+
+TEST_CASE("A mirror goes through no link below its directory",
+          "[tools][fleet]") {
+  const ScratchDir dir;
+  const std::string top = dir / "top";
+  const std::string mirror = dir / "mirror";
+  MakeDatabase(top, "app/one");
+  MakeDatabase(top, "two");
+  fs::create_directories(dir / "outside");
+  fs::create_directories(mirror);
+  fs::create_directory_symlink(dir / "outside", mirror + "/app");
+  fs::create_directory_symlink(dir / "outside", mirror + "/two");
+  const Ran ran = RunAllOf({"pull", top, mirror});
+  INFO(ran.report.dump(2) << ran.err);
+  REQUIRE(ran.of("app/one")["summary"]["status"] == "REFUSED");
+  REQUIRE(ran.of("two")["summary"]["status"] == "REFUSED");
+  REQUIRE(fs::is_empty(dir / "outside"));
+}
+
+TEST_CASE("swap --all stops the application once, for all", "[tools][fleet]") {
+  const ScratchDir dir;
+  const std::string top = dir / "top";
+  const std::string mirror = dir / "mirror";
+  for (const char* name : {"a", "b", "c"}) {
+    MakeDatabase(top, name);
+  }
+  REQUIRE(RunAllOf({"pull", top, mirror}).code == 0);
+  for (const std::string name : {"a", "b", "c"}) {
+    test::OpenDb db(top + "/" + name, test::OneFamily());
+    db.Put("new", name);
+  }
+  const std::string log = dir / "log";
+  const Ran ran = RunAllOf({"swap", top, mirror, "--jobs", "1", "--before-swap",
+                            "echo stop $SSTFERRY_TARGET_DIR >> " + log,
+                            "--after-swap",
+                            "echo start $SSTFERRY_EXCHANGED >> " + log});
+  INFO(ran.report.dump(2) << ran.err);
+  REQUIRE(ran.code == 0);
+  REQUIRE(BytesOf(log) == "stop " + mirror + "\nstart yes\n");
+  for (const std::string name : {"a", "b", "c"}) {
+    REQUIRE(EntriesOf(mirror + "/" + name)["new"] == name);
+  }
+}
+
+TEST_CASE("Databases of one mirror are as near to one moment as it says",
+          "[tools][fleet]") {
+  using Clock = std::chrono::steady_clock;
+  const ScratchDir dir;
+  const std::string top = dir / "top";
+  fs::create_directories(top);
+  const Names names = {"a", "b", "c"};
+  struct Write {
+    Clock::time_point begin;
+    Clock::time_point end;
+  };
+  std::vector<std::unique_ptr<test::OpenDb>> databases;
+  std::vector<std::vector<Write>> writes(names.size());
+  for (const std::string& name : names) {
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    databases.push_back(
+        std::make_unique<test::OpenDb>(options, top + "/" + name));
+  }
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    for (uint64_t n = 0; !stop; ++n) {
+      for (size_t i = 0; i < names.size(); ++i) {
+        const Clock::time_point begin = Clock::now();
+        databases[i]->Put("n", std::to_string(n));
+        writes[i].push_back({begin, Clock::now()});
+      }
+    }
+  });
+  const Ran ran = RunAllOf({"pull", top, dir / "mirror"});
+  stop = true;
+  writer.join();
+  INFO(ran.report.dump(2) << ran.err);
+  REQUIRE(ran.code == 0);
+  const double spread_ms = ran.report["spread_ms"];
+  Clock::time_point last_begin{};
+  Clock::time_point first_end = Clock::time_point::max();
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto entries = EntriesOf(dir / "mirror/" + names[i]);
+    const size_t last = entries.count("n") != 0 ? stoul(entries.at("n")) : 0;
+    // Its moment is not before the begin of the last write that it holds, and
+    // not after the end of the next one.
+    if (entries.count("n") != 0) {
+      last_begin = std::max(last_begin, writes[i][last].begin);
+    }
+    if (last + 1 < writes[i].size()) {
+      first_end = std::min(first_end, writes[i][last + 1].end);
+    }
+  }
+  const std::chrono::duration<double, std::milli> apart =
+      last_begin - first_end;
+  REQUIRE(apart.count() <= spread_ms);
+}
+
+TEST_CASE("Names that may not become a path below a mirror are refused",
+          "[tools][fleet]") {
+  for (const std::string name :
+       {"", "/", "/a", "a/", "a//b", ".", "..", "a/..", "../a", "a/./b", "a b",
+        "a.sstferry", "a.sstferry/b", "x/b.sstferry-snapshot-1-2",
+        "sstferry.fleet", "a.old-20261125T020003Z",
+        "a.old-20261125T020003Z-2/b", "1/2/3/4/5/6/7/8/9"}) {
+    INFO(name);
+    REQUIRE_FALSE(CheckReplicaName(name).ok());
+  }
+  REQUIRE_FALSE(CheckReplicaName(std::string("a\0b", 3)).ok());
+  REQUIRE_FALSE(CheckReplicaName(std::string(241, 'a')).ok());
+  for (const std::string name :
+       {"a", "...", "a/b", "app-1/0_1/rocksdb/counts", "old-1", "a.old",
+        "1/2/3/4/5/6/7/8"}) {
+    INFO(name);
+    REQUIRE(CheckReplicaName(name).ok());
+  }
+}
+
+TEST_CASE("--all takes no source of one database, and its options need it",
+          "[tools][fleet]") {
+  const ScratchDir dir;
+  const auto err_of = [](const std::vector<std::string>& words) {
+    Process process(Sstferry(words));
+    REQUIRE(process.Wait() == 2);
+    return process.err();
+  };
+  REQUIRE(err_of({"pull", "--all", "sst://db1/users", dir / "x"})
+              .find("expected all of a server") != std::string::npos);
+  REQUIRE(err_of({"pull", "sst://db1/users", dir / "x", "--delete"})
+              .find("--delete: expected --all") != std::string::npos);
+  REQUIRE(err_of({"pull", "--all", "sst://db1", dir / "x", "--cf", "a"})
+              .find("--cf: expected none with --all") != std::string::npos);
+}
+
+}  // namespace sstferry
