@@ -16,7 +16,7 @@ class OldRemoval : public Operation {
       : options_(options), keep_(keep) {}
 
   Status Run(Summary* summary) override {
-    const LowIoScope low(options_.low_priority);
+    const LowIoScope low(!options_.full_rate);
     const auto file_system = options_.file_system != nullptr
                                  ? options_.file_system
                                  : rocksdb::FileSystem::Default();

@@ -16,7 +16,7 @@ bool IntervalsBound(const std::optional<std::string>& pulled,
 }
 
 // Returns true if the pull had asked for everything that was compared.
-bool IntervalRecords(const LastTransfer& record, const Selection& selection) {
+bool AskedForAll(const LastTransfer& record, const Selection& selection) {
   const bool families =
       record.asked_families.empty() ||
       (!selection.families.empty() &&
@@ -111,7 +111,7 @@ Verdict JudgeCopy(const JudgedSide& copy, const std::string& copy_label,
   verdict.reason = copy_label + " was pulled from " + origin_label +
                    " at sequence " + std::to_string(then) + ", ";
   const std::string family = UnexplainedFamily(copy, origin);
-  if (!IntervalRecords(record, selection)) {
+  if (!AskedForAll(record, selection)) {
     verdict.reason += "and only with" + less +
                       ", which is less than was compared";
     const bool copy_is_left = copy_label == "left";

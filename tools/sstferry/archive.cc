@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "format/printable.h"
+#include "pipeline/base/quantity.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/operation_runner.h"
@@ -15,10 +16,6 @@ namespace {
 
 using nlohmann::ordered_json;
 using rocksdb::Status;
-
-std::string Bytes(uint64_t bytes) {
-  return FormatBytes(static_cast<double>(bytes));
-}
 
 ordered_json Json(const ArchivedSet& set) {
   ordered_json json = {{"set", set.name},
@@ -44,8 +41,8 @@ std::string SetTable(const ArchiveReport& report) {
       {"SET", "STATE", "SIZE", "OWN", "FILES", "SEQUENCE", "LABEL"}};
   std::string problems;
   for (const ArchivedSet& set : report.sets) {
-    rows.push_back({set.name, set.state, Bytes(set.bytes),
-                    Bytes(set.own_bytes), std::to_string(set.files),
+    rows.push_back({set.name, set.state, FormatBytes(set.bytes),
+                    FormatBytes(set.own_bytes), std::to_string(set.files),
                     std::to_string(set.sequence), Printable(set.label)});
     if (!set.problem.empty()) {
       problems += set.name + ": " + Printable(set.problem) + "\n";
@@ -62,11 +59,11 @@ std::string InitText(const std::string& place, const ArchiveReport& report) {
 
 std::string PushText(const ArchiveReport& report) {
   const ArchivedSet& set = report.sets.front();
-  return "pushed: the set " + set.name + ", " + Bytes(set.bytes) + " in " +
-         FormatCount(set.files, "file") + "; uploaded " +
-         Bytes(report.uploaded_bytes) + " in " +
+  return "pushed: the set " + set.name + ", " + FormatBytes(set.bytes) +
+         " in " + FormatCount(set.files, "file") + "; uploaded " +
+         FormatBytes(report.uploaded_bytes) + " in " +
          FormatCount(report.uploaded_files, "file") + ", used " +
-         Bytes(report.reused_bytes) + " that was there\n";
+         FormatBytes(report.reused_bytes) + " that was there\n";
 }
 
 std::string ListText(const std::string& place, const ArchiveReport& report) {
@@ -77,10 +74,10 @@ std::string ListText(const std::string& place, const ArchiveReport& report) {
 std::string CheckText(const std::string& place, const ArchiveReport& report) {
   std::string text = ListText(place, report);
   text += "objects: " + std::to_string(report.objects) + " of " +
-          Bytes(report.bytes) + ", of them " + std::to_string(report.orphans) +
-          " of " + Bytes(report.orphan_bytes) + " that no set names\n";
+          FormatBytes(report.bytes) + ", of them " +
+          std::to_string(report.orphans) + " of " + FormatBytes(report.orphan_bytes) + " that no set names\n";
   if (report.read_files > 0) {
-    text += "read: " + Bytes(report.read_bytes) + " in " +
+    text += "read: " + FormatBytes(report.read_bytes) + " in " +
             FormatCount(report.read_files, "file") + "\n";
   }
   text += "newest whole set: " +
@@ -101,7 +98,7 @@ std::string PruneText(const ArchiveReport& report) {
          FormatCount(report.deleted_files, "file") +
          "\nmarked: " + FormatCount(report.marked_sets, "set") + ", " +
          FormatCount(report.marked_files, "file") + " of " +
-         Bytes(report.marked_bytes) + ", for a prune after the grace\n";
+         FormatBytes(report.marked_bytes) + ", for a prune after the grace\n";
 }
 
 std::string Text(const ArchiveOptions& options, const ArchiveReport& report) {
