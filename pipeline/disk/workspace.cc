@@ -237,7 +237,8 @@ Status Workspace::CheckTarget() {
   if (stat(parent_.c_str(), &parent_info) != 0) {
     return MakeStatus(EndState::kRefused, "target " + target_dir_ +
                                               ": its parent directory " +
-                                              parent_ + " does not exist");
+                                              parent_ + " does not exist; "
+                                              "make it first");
   }
   if (access(parent_.c_str(), W_OK | X_OK) != 0) {
     return MakeStatus(EndState::kRefused,

@@ -220,6 +220,12 @@ Status RemoveIn(int directory, const std::string& name,
 Status OwnerOf(const std::string& directory, uint32_t* uid) {
   const Descriptor opened = OpenDirectory(directory);
   struct stat info;
+  if (!opened.is_open() && errno == ENOTDIR) {
+    return MakeStatus(EndState::kSourceError,
+                      "cannot open directory " + directory +
+                          ": Not a directory; expected the directory of a "
+                          "database, found a file");
+  }
   if (!opened.is_open() || fstat(opened.get(), &info) != 0) {
     return ErrnoStatus(EndState::kSourceError, "cannot open directory",
                        directory, errno);
@@ -258,6 +264,24 @@ Status CheckIsRocksDb(const std::string& directory) {
 
 }  // namespace
 
+namespace {
+
+// Returns what to write for a directory that is not there. "users" and
+// "db1:users" may be meant for names of another machine.
+std::string WayTo(const std::string& given) {
+  const size_t colon = given.find(':');
+  if (colon == 0 || colon == std::string::npos ||
+      given.find('/') < colon) {
+    return "; expected the directory of a database";
+  }
+  const std::string host = given.substr(0, colon);
+  return "; a database that a server has is sst://" + host + "/" +
+         given.substr(colon + 1) + ", and a directory of that machine " +
+         host + ":/DIR";
+}
+
+}  // namespace
+
 Status ResolveDatabase(const std::string& given, std::string* real) {
   namespace fs = std::filesystem;
   constexpr int kMaxLinks = 40;
@@ -292,8 +316,10 @@ Status ResolveDatabase(const std::string& given, std::string* real) {
     }
   }
   if (fault != 0) {
-    return ErrnoStatus(EndState::kSourceError, "cannot open database", given,
-                       fault);
+    const Status status = ErrnoStatus(EndState::kSourceError,
+                                      "cannot open database", given, fault);
+    return MakeStatus(EndStateOf(status),
+                      MessageOf(status) + (fault == ENOENT ? WayTo(given) : ""));
   }
   *real = at.string();
   uint32_t owner = 0;

@@ -166,7 +166,10 @@ Status TcpDialer::Connect(const TcpAddress& address, WaitDeadline* deadline,
     }
     if (result == PollResult::kTimedOut) {
       return MakeStatus(EndState::kDeadPeer, "connect " + Where(address) +
-                                                 ": no answer in time");
+                                                 ": no answer in time; is "
+                                                 "the host up, and does a "
+                                                 "firewall let the port "
+                                                 "through?");
     }
     int failure = 0;
     socklen_t length = sizeof(failure);

@@ -241,7 +241,11 @@ bool DescribeAlert(int alert, const std::string& peer_role,
       *text = refused + "it has expired";
       return true;
     case SSL_AD_UNSUPPORTED_CERTIFICATE:
-      *text = refused + "it may not be used by a " + own_role;
+      *text = refused + "it may not be used by a " + own_role +
+              ", which wants " +
+              (own_role == "client" ? "clientAuth" : "serverAuth") +
+              " in its extended key usage; sstferry cert issue makes "
+              "certificates for both sides";
       return true;
     case SSL_AD_BAD_CERTIFICATE:
       *text = refused + (own_role == "server"

@@ -416,8 +416,9 @@ TEST_CASE("A first pull that is killed leaves a metrics file without success",
   const std::string file = dir / "m.prom";
   const std::string label = "{target=\"" + (dir / "t") + "\"}";
   Process pull(Sstferry({"swap", dir / "db", dir / "t", "--metrics-file", file,
-                         "--max-rate", "1K"}));
-  REQUIRE(pull.WaitForErr("transfer "));
+                         "--max-rate", "1K", "--progress", "json",
+                         "--progress-interval", "20ms"}));
+  REQUIRE(pull.WaitForErr("\"transfer\""));
   pull.Signal(SIGKILL);
   REQUIRE(pull.Wait() == 128 + SIGKILL);
   const std::string text = ReadMetricsFile(file);

@@ -246,7 +246,9 @@ Status ReadToml(std::istream& file, const po::options_description& known,
     return AtLine(
         parsed.error().source().begin.line,
         Status::InvalidArgument("not TOML: " +
-                                std::string(parsed.error().description())));
+                                std::string(parsed.error().description()) +
+                                "; expected lines such as target = "
+                                "\"/data/users\", with the quotes"));
   }
   for (const auto& [key, node] : parsed.table()) {
     const std::string name(key.str());
