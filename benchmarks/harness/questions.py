@@ -92,8 +92,8 @@ def phase_figures(rows):
     return out
 
 
-def source_latency(session, rates=(None, "100M", "30M"), phase_seconds=20):
-    """p99 of a live source alone, during pulls, and during capped ones.
+def source_latency(session, rates=("none", None, "100M"), phase_seconds=20):
+    """p99 of a live source alone, during pulls, and at other rates.
 
     Short pulls are repeated until a phase has its seconds.
     """
