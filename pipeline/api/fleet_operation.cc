@@ -113,6 +113,7 @@ class FleetOperation : public Fleet {
       place = {FailedPart::kTarget};
       PinAll();
       PullAll();
+      MarkGone();
       status = MoveVanished();
       const Status failed = FirstFailed();
       status = failed.ok() ? status : failed;
@@ -131,6 +132,7 @@ class FleetOperation : public Fleet {
     cancelled_ = true;
     list_session_.Cancel();
     pin_session_.Cancel();
+    gone_session_.Cancel();
     const std::lock_guard<std::mutex> lock(mu_);
     for (Operation* const one : running_) {
       one->Cancel();
@@ -470,6 +472,32 @@ class FleetOperation : public Fleet {
     return status;
   }
 
+  static bool HasFailed(const FleetMember& member) {
+    return !member.summary.status.ok() && !member.is_gone;
+  }
+
+  // A database may go while it is pulled.
+  void MarkGone() {
+    if (cancelled_ || std::none_of(report_.members.begin(),
+                                   report_.members.end(), HasFailed)) {
+      return;
+    }
+    ListReply list;
+    BorrowedDialer dialer(dialer_);
+    const Status status = gone_session_.Run(
+        &dialer, options_.pull.timeouts, std::chrono::milliseconds(0),
+        {FailedPart::kList},
+        [&list](SourceSession* session) { return session->List(&list); });
+    if (!status.ok()) {
+      Log(LogLevel::kWarning, MessageOf(status));
+      return;
+    }
+    const std::set<std::string> names(list.names.begin(), list.names.end());
+    for (FleetMember& member : report_.members) {
+      member.is_gone = HasFailed(member) && !names.contains(member.name);
+    }
+  }
+
   // Best effort: the source lets it go by itself.
   void EndPins(const std::string& database) {
     BorrowedDialer dialer(dialer_);
@@ -551,7 +579,7 @@ class FleetOperation : public Fleet {
     const FleetMember* first = nullptr;
     size_t failed = 0;
     for (const FleetMember& member : report_.members) {
-      if (member.summary.status.ok()) {
+      if (!HasFailed(member)) {
         continue;
       }
       ++failed;
@@ -580,6 +608,7 @@ class FleetOperation : public Fleet {
   Clock::time_point started_{};
   OneSession list_session_;
   OneSession pin_session_;
+  OneSession gone_session_;
   std::unique_ptr<ReplicaTree> tree_;
   FleetRecord record_;
   std::unique_ptr<Endpoint> endpoint_;

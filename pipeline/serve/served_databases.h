@@ -39,9 +39,10 @@ class ServedDatabases {
  public:
   explicit ServedDatabases(const ServeOptions* options);
 
-  // Returns what is served, of a look that is not older.
+  // Returns what is served, of a look that is not older than that, or than ten
+  // times what the look took.
   std::shared_ptr<const ServedSet> Now(
-      std::chrono::seconds max_age = std::chrono::seconds(1));
+      std::chrono::seconds max_age = std::chrono::seconds(0));
   // Looks now.
   void Look();
   // Replaces who may read what.
@@ -61,6 +62,7 @@ class ServedDatabases {
   std::string directory_problem_;         // the last that was logged
   std::set<std::string> problems_;        // the same, of the last look
   Clock::time_point looked_{};
+  Clock::duration took_{};
   std::map<std::string, std::set<std::string>> allowed_;
   std::set<std::string> tree_allowed_;
   RateLimitedLog log_;

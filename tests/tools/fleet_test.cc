@@ -307,7 +307,6 @@ TEST_CASE("swap --all stops the application once, for all", "[tools][fleet]") {
 
 TEST_CASE("Databases of one mirror are as near to one moment as it says",
           "[tools][fleet]") {
-  using Clock = std::chrono::steady_clock;
   const ScratchDir dir;
   const std::string top = dir / "top";
   fs::create_directories(top);

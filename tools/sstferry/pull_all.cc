@@ -40,6 +40,7 @@ std::string AllSeconds(double seconds) {
 
 std::string ResultOf(const FleetMember& member) {
   return member.is_present          ? "present"
+         : member.is_gone             ? "gone"
          : member.summary.status.ok() ? "ok"
                                       : EndStateName(EndStateOf(
                                             member.summary.status));
@@ -116,13 +117,15 @@ std::string VanishedLine(const VanishedDatabase& gone) {
 std::string FleetText(const Summary& summary, const FleetReport& report) {
   size_t present = 0;
   size_t failed = 0;
+  size_t gone = 0;
   std::vector<std::vector<std::string>> rows = {
       {"NAME", "RESULT", "METHOD", "SENT", "SEQUENCE", "TIME"}};
   std::string problems;
   for (const FleetMember& member : report.members) {
     const Summary& one = member.summary;
     present += member.is_present ? 1 : 0;
-    failed += one.status.ok() ? 0 : 1;
+    gone += member.is_gone ? 1 : 0;
+    failed += one.status.ok() || member.is_gone ? 0 : 1;
     const bool pulled = one.status.ok() && !member.is_present;
     rows.push_back(
         {Printable(member.name), ResultOf(member),
@@ -130,11 +133,11 @@ std::string FleetText(const Summary& summary, const FleetReport& report) {
          FormatBytes(static_cast<double>(one.wire_bytes)),
          pulled ? std::to_string(one.snapshot_sequence) : "-",
          AllSeconds(one.seconds)});
-    if (!one.status.ok()) {
+    if (!one.status.ok() && !member.is_gone) {
       problems += Printable(member.name) + ": " + MessageOf(one.status) + "\n";
     }
   }
-  const size_t pulled = report.members.size() - present - failed;
+  const size_t pulled = report.members.size() - present - failed - gone;
   std::string text =
       summary.mode + ": " + std::to_string(pulled) + " of " +
       FormatCount(report.members.size(), "database") + " of " +
@@ -143,6 +146,7 @@ std::string FleetText(const Summary& summary, const FleetReport& report) {
                          " were there already (sstferry refresh --all makes "
                          "them current)"
                    : "") +
+      (gone > 0 ? ", " + std::to_string(gone) + " went meanwhile" : "") +
       (failed > 0 ? ", " + std::to_string(failed) + " failed" : "") + "\n";
   text += FormatBytes(static_cast<double>(summary.wire_bytes)) +
           " on the wire in " + AllSeconds(summary.seconds);
@@ -176,6 +180,7 @@ std::string FleetToJson(const std::string& command, const Summary& summary,
     named["name"] = member.name;
     named["target"] = member.target_dir;
     named["present"] = member.is_present;
+    named["gone"] = member.is_gone;
     named["behind_ms"] = nullptr;
     if (member.behind_micros.has_value()) {
       named["behind_ms"] = Millis(*member.behind_micros);

@@ -40,6 +40,9 @@ struct FleetMember {
   // By PullMode::kPull, where a database is there already: it stays as it is,
   // and `summary` has nothing.
   bool is_present = false;
+  // It failed, and the source lists it no longer: that is no failure of the
+  // mirror.
+  bool is_gone = false;
   Summary summary;
   // How long after the first one its point in time is, at most. Absent: it was
   // not taken together with those of the others.
