@@ -36,7 +36,8 @@ class BorrowedDialer : public Dialer {
  public:
   explicit BorrowedDialer(Dialer* dialer) : dialer_(dialer) {}
   [[nodiscard]] rocksdb::Status Dial(
-      const WaitLimit& limit, std::unique_ptr<Connection>* connection) override {
+      const WaitLimit& limit,
+      std::unique_ptr<Connection>* connection) override {
     return closed_ ? rocksdb::Status::Aborted("closed")
                    : dialer_->Dial(limit, connection);
   }

@@ -155,7 +155,8 @@ class FleetOperation : public Fleet {
     }
     all.phase = running_.empty() && all.done_bytes == 0 ? "connect"
                                                         : "transfer";
-    all.seconds = std::chrono::duration<double>(Clock::now() - started_).count();
+    all.seconds =
+        std::chrono::duration<double>(Clock::now() - started_).count();
     all.finished = finished_;
     return all;
   }
@@ -218,8 +219,10 @@ class FleetOperation : public Fleet {
       member.target_dir = tree_->PathOf(name);
       bool exists = false;
       member.summary.status = tree_->Prepare(name, &exists);
-      member.summary.error_where =
-          member.summary.status.ok() ? "" : FailurePlace{FailedPart::kTarget}.ToString();
+      if (!member.summary.status.ok()) {
+        member.summary.error_where =
+            FailurePlace{FailedPart::kTarget}.ToString();
+      }
       member.is_present = exists && options_.pull.mode == PullMode::kPull;
       if (member.summary.status.ok()) {
         record_.missed[name] = 0;
@@ -317,8 +320,9 @@ class FleetOperation : public Fleet {
     for (size_t i = 0; i < places.size(); ++i) {
       pinned_[places[i]] = reply.databases[i];
       if (!reply.databases[i].problem.empty()) {
-        Log(LogLevel::kWarning, ask.names[i] + ": not pinned with the others: " +
-                                    Printable(reply.databases[i].problem));
+        Log(LogLevel::kWarning,
+            ask.names[i] + ": not pinned with the others: " +
+                Printable(reply.databases[i].problem));
       }
     }
   }

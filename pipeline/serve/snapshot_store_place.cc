@@ -72,7 +72,8 @@ std::string SnapshotStore::CountTaker(const Transfer& transfer) {
   for (auto& [database, takers] : own_takers_) {
     std::erase_if(takers, [&](const auto& one) { return is_past(one.second); });
   }
-  std::erase_if(own_takers_, [](const auto& one) { return one.second.empty(); });
+  std::erase_if(own_takers_,
+                [](const auto& one) { return one.second.empty(); });
   std::erase_if(told_to_share_,
                 [&](const auto& one) { return is_past(one.second); });
   std::map<std::string, uint64_t>& takers = own_takers_[transfer.name()];

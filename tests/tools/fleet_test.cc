@@ -146,8 +146,8 @@ TEST_CASE("pull --all mirrors every database, and one that is damaged stops "
     REQUIRE(EntriesOf(mirror + "/" + name) == EntriesOf(top + "/" + name));
   }
   // What was pinned is let go, once the server has noticed the ends.
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (NamesOf(top).size() > 3 && std::chrono::steady_clock::now() < until) {
+  const auto until = Clock::now() + std::chrono::seconds(30);
+  while (NamesOf(top).size() > 3 && Clock::now() < until) {
   }
   REQUIRE(NamesOf(top) == Names{"app", "bad", "users"});
 

@@ -28,7 +28,8 @@ Status ReadStdio(const OptionTexts& texts, ServeArguments* out) {
   if (!texts.Has("stdio")) {
     return Status::OK();
   }
-  for (const char* const option : {"db", "db-dir", "listen", "tls", "tls-cert", "tls-key",
+  for (const char* const option : {"db", "db-dir", "listen",
+                                   "tls", "tls-cert", "tls-key",
                                    "tls-ca", "allow", "allow-uid"}) {
     if (texts.Has(option)) {
       return Wrong("--stdio", std::string("no --") + option + " with it",
