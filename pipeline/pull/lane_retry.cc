@@ -100,8 +100,8 @@ void LaneRetry::CountFailure(const Status& status, LaneFailure failure) {
                                 EndStateName(EndStateOf(status)) + ": " +
                                 MessageOf(status));
   }
-  if (failure == LaneFailure::kLost && !lost_ && state_->outage != nullptr) {
-    state_->outage->Lost(what_, since_, MessageOf(status));
+  if (failure == LaneFailure::kLost && !lost_ && state_->lost_source != nullptr) {
+    state_->lost_source->Lost(what_, since_, MessageOf(status));
     lost_ = true;
   }
   counted_ = true;
@@ -109,10 +109,10 @@ void LaneRetry::CountFailure(const Status& status, LaneFailure failure) {
 
 void LaneRetry::Connected() {
   if (lost_) {
-    state_->outage->Back(what_);
+    state_->lost_source->Back(what_);
   }
-  if (counted_ || since_ == Outage::Clock::time_point()) {
-    since_ = Outage::Clock::now();
+  if (counted_ || since_ == LostSource::Clock::time_point()) {
+    since_ = LostSource::Clock::now();
   }
   counted_ = lost_ = false;
 }

@@ -63,10 +63,10 @@ class LaneRetry {
   LaneShared* const state_;
   const std::string what_;
   Backoff backoff_;
-  Outage::Clock::time_point since_{};  // of the connection
+  LostSource::Clock::time_point since_{};  // of the connection
   // Of the failure at hand:
   bool counted_ = false;
-  bool lost_ = false;  // the outage knows
+  bool lost_ = false;  // lost_source knows
   int tries_ = 0;
   int losses_ = 0;  // of the chunk at hand
   uint64_t good_bytes_ = 0;  // since the last damage

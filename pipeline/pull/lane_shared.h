@@ -16,7 +16,7 @@
 #include "pipeline/disk/space_gate.h"
 #include "pipeline/pull/chunk_store.h"
 #include "pipeline/pull/clone_layout.h"
-#include "pipeline/pull/outage.h"
+#include "pipeline/pull/lost_source.h"
 #include "pipeline/pull/part_scheduler.h"
 #include "pipeline/pull/pull_counters.h"
 #include "pipeline/pull/stall_guard.h"
@@ -83,7 +83,7 @@ struct LaneShared : LaneResults {
   const StallGuard* guard = nullptr;
   StopSignal* stop = nullptr;  // null: nothing stops a wait before a try
   LogFunction log;
-  Outage* outage = nullptr;  // null: no loss is said
+  LostSource* lost_source = nullptr;  // null: no loss is said
 
   // --- what they count, besides their results --------------------------------
   std::atomic<uint32_t> retries{0};  // connections lost and tried again

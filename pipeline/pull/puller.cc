@@ -54,7 +54,7 @@ void Puller::FillState() {
   state_.chunk_time = options_.timeouts.stall;
   state_.stop = failure_.stop();
   state_.log = options_.log;
-  state_.outage = link_.outage();
+  state_.lost_source = link_.lost_source();
   state_.comparer = target_->comparer();
 }
 

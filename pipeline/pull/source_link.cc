@@ -27,7 +27,7 @@ SourceLink::SourceLink(Dialer* dialer, SourceLinkOptions options,
                   options_.timeouts.peer.count() > 0
               ? options_.timeouts.peer
               : options_.timeouts.stall),
-      outage_(options_.log) {}
+      lost_source_(options_.log) {}
 
 SourceLink::~SourceLink() {
   session_.reset();  // its threads may fail until then
@@ -50,7 +50,7 @@ SourceSessionOptions SourceLink::SessionOptions() {
   options.on_retry = [this](const Status& lost) { OnRetry(lost); };
   options.on_busy = [this] { OnBusy(); };
   options.on_failed_try = [this](const Status& failed) {
-    // The outage was told, and the progress shows the reason.
+    // The loss was said, and the progress shows the reason.
     Log(is_lost_ ? LogLevel::kDebug : LogLevel::kWarning,
         std::string("cannot reach the source, trying again: ") +
             EndStateName(EndStateOf(failed)) + ": " + MessageOf(failed));
@@ -173,10 +173,10 @@ void SourceLink::AwaitLastWords() {
 void SourceLink::OnRetry(const Status& lost) {
   if (lost.ok()) {
     if (is_lost_) {
-      outage_.Back("control connection");
+      lost_source_.Back("control connection");
     }
     is_lost_ = false;
-    since_ = Outage::Clock::now();
+    since_ = LostSource::Clock::now();
     SetWaitingFor("");
     CloseSilentLanes();
     return;
@@ -185,7 +185,7 @@ void SourceLink::OnRetry(const Status& lost) {
     options_.on_loss();
   }
   if (!is_lost_) {
-    outage_.Lost("control connection", since_, MessageOf(lost));
+    lost_source_.Lost("control connection", since_, MessageOf(lost));
   }
   is_lost_ = true;
   SetWaitingFor(MessageOf(lost));

@@ -14,7 +14,7 @@
 
 #include "pipeline/pull/channel_set.h"
 #include "pipeline/pull/first_failure.h"
-#include "pipeline/pull/outage.h"
+#include "pipeline/pull/lost_source.h"
 #include "pipeline/pull/source_session.h"
 #include "pipeline/pull/stall_guard.h"
 #include "sstferry/options.h"
@@ -84,7 +84,7 @@ class SourceLink {
   // Fails the operation with what the source says within `last_words`.
   void AwaitLastWords();
   const StallGuard& guard() const { return guard_; }
-  Outage* outage() { return &outage_; }
+  LostSource* lost_source() { return &lost_source_; }
 
   // Ends all that waits for the source.
   void Close();
@@ -109,14 +109,14 @@ class SourceLink {
   const SourceLinkOptions options_;
   FirstFailure* const failure_;
   const StallGuard guard_;
-  Outage outage_;
+  LostSource lost_source_;
   ChannelSet handshakes_;
   std::atomic<Tolerated> tolerated_{Tolerated::kNothing};
   bool answered_ = false;  // by the source, once
   bool ended_ = false;     // End() was called
   // Of the control connection, by its reader's thread:
   bool is_lost_ = false;
-  Outage::Clock::time_point since_ = Outage::Clock::now();
+  LostSource::Clock::time_point since_ = LostSource::Clock::now();
   uint16_t allowed_flags_ = 0;
   std::unique_ptr<SourceSession> session_;  // changes under mu_
 

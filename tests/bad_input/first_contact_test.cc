@@ -124,8 +124,8 @@ TEST_CASE("Each change of the reason why a source is not reached is logged",
   }
   source.reset();
   RequireNotReached(running.get(), "connection refused");
-  REQUIRE(warnings.With("source: not reached") >= 2);
-  REQUIRE(warnings.With("source: not reached") <= 3);
+  REQUIRE(warnings.With("cannot reach the source") >= 2);
+  REQUIRE(warnings.With("cannot reach the source") <= 3);
   REQUIRE(warnings.With("connection refused") == 1);
 }
 

@@ -10,17 +10,17 @@
 
 namespace sstferry {
 
-// An outage begins with the loss of a connection and ends when all that were
-// lost are there again. A connection that is older than the end of an outage
-// belongs to that outage: its loss is only noticed late.
+// The source is lost from the loss of a connection until all lost connections
+// are there again. A connection that is older than that end was lost with the
+// others, and its loss is only noticed late.
 //
 // Threads: any.
-class Outage {
+class LostSource {
  public:
   using Clock = std::chrono::steady_clock;
 
   // `log` may be null: nothing is said.
-  explicit Outage(LogFunction log) : log_(std::move(log)) {}
+  explicit LostSource(LogFunction log) : log_(std::move(log)) {}
 
   // Counts a connection as lost. `what` names it ("lane 2"), `since` is when it
   // was made.
@@ -35,9 +35,9 @@ class Outage {
   const LogFunction log_;
   std::mutex mu_;
   int lost_ = 0;               // under mu_: connections
-  bool told_ = false;          // under mu_: of the outage at hand
+  bool told_ = false;          // under mu_: of the loss at hand
   Clock::time_point began_{};  // under mu_
-  Clock::time_point ended_{};  // under mu_: the last outage
+  Clock::time_point ended_{};  // under mu_: the last loss
 };
 
 }  // namespace sstferry

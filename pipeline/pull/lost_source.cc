@@ -1,16 +1,16 @@
-#include "pipeline/pull/outage.h"
+#include "pipeline/pull/lost_source.h"
 
 #include "pipeline/base/quantity.h"
 
 namespace sstferry {
 
-void Outage::Log(LogLevel level, const std::string& text) const {
+void LostSource::Log(LogLevel level, const std::string& text) const {
   if (log_) {
     log_(level, text);
   }
 }
 
-void Outage::Lost(const std::string& what, Clock::time_point since,
+void LostSource::Lost(const std::string& what, Clock::time_point since,
                   const std::string& reason) {
   bool is_first = false;
   {
@@ -24,7 +24,7 @@ void Outage::Lost(const std::string& what, Clock::time_point since,
                 : what + ": lost, reconnecting: ") + reason);
 }
 
-void Outage::Back(const std::string& what) {
+void LostSource::Back(const std::string& what) {
   bool is_last = false;
   std::chrono::milliseconds took{0};
   {
