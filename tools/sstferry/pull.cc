@@ -7,6 +7,7 @@
 #include "tools/sstferry/measured_pull.h"
 #include "tools/sstferry/metrics_endpoint.h"
 #include "tools/sstferry/metrics_file.h"
+#include "tools/sstferry/old_databases.h"
 #include "tools/sstferry/operation_runner.h"
 #include "tools/sstferry/progress.h"
 #include "tools/sstferry/pull_all.h"
@@ -255,26 +256,6 @@ void Reload(PullMode mode, const std::vector<std::string>& words,
               console);
 }
 
-// Deletes what earlier swaps have kept, once this one has told how it ended.
-// What fails here is a warning: the replica is current and served.
-void RemoveOldDatabases(const PullArguments& pull, Console* console) {
-  const std::unique_ptr<Operation> removal =
-      MakeOldRemoval(pull.options, pull.keep_old);
-  const StopWatcher watcher([&removal] { removal->Cancel(); }, nullptr);
-  Summary summary;
-  const rocksdb::Status status = removal->Run(&summary);
-  for (const std::string& note : summary.notes) {
-    console->Log(LogLevel::kInfo, note);
-  }
-  if (!status.ok()) {
-    console->Log(EndStateOf(status) == EndState::kCancelled
-                     ? LogLevel::kInfo
-                     : LogLevel::kWarning,
-                 "what earlier swaps have kept was not all deleted, which the "
-                 "next swap continues: " + MessageOf(status));
-  }
-}
-
 // A replica counts for more than its metrics: without them the pull still runs.
 std::unique_ptr<MetricsEndpoint> ShowMetrics(const PullArguments& arguments,
                                              const MeasuredPull* pull,
@@ -351,7 +332,7 @@ int PullHere(const std::vector<std::string>& arguments, PullArguments pull,
                    PullReport,
                    [&] { Reload(mode, arguments, &operation, &console); });
   if (code == 0 && mode == PullMode::kSwap) {
-    RemoveOldDatabases(pull, &console);
+    RemoveOldDatabases(pull, {pull.options.target_dir}, &console);
   }
   return code;
 }

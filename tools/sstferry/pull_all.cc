@@ -11,7 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "format/printable.h"
+#include "pipeline/base/quantity.h"
 #include "tools/sstferry/metrics_file.h"
+#include "tools/sstferry/old_databases.h"
 #include "tools/sstferry/progress.h"
 #include "tools/sstferry/signals.h"
 #include "tools/sstferry/table.h"
@@ -239,13 +241,21 @@ int RunAll(const PullArguments& arguments, Console* console,
     }
   }
   const FleetReport& report = fleet->report();
-  return FinishCommand(command, status, summary.error_where,
-                       arguments.common.json
-                           ? FleetToJson(command, summary, report)
-                           : report.members.empty() && report.vanished.empty()
-                           ? ""
-                           : FleetText(summary, report),
-                       console);
+  const int code = FinishCommand(
+      command, status, summary.error_where,
+      arguments.common.json ? FleetToJson(command, summary, report)
+      : report.members.empty() && report.vanished.empty()
+          ? ""
+          : FleetText(summary, report),
+      console);
+  std::vector<std::string> exchanged;
+  for (const FleetMember& member : report.members) {
+    if (member.summary.exchanged) {
+      exchanged.push_back(member.target_dir);
+    }
+  }
+  RemoveOldDatabases(arguments, exchanged, console);
+  return code;
 }
 
 }  // namespace sstferry
