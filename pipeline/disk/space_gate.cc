@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "format/end_state.h"
-#include "pipeline/base/quantity.h"
+#include "pipeline/base/duration.h"
 #include "pipeline/disk/free_space.h"
 
 namespace sstferry {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "format/end_state.h"
-#include "pipeline/base/quantity.h"
+#include "pipeline/base/duration.h"
 #include "pipeline/pull/first_failure.h"
 
 namespace sstferry {

@@ -1,6 +1,6 @@
 #include "pipeline/pull/lane_retry.h"
 
-#include "pipeline/base/quantity.h"
+#include "pipeline/base/duration.h"
 
 namespace sstferry {
 namespace {

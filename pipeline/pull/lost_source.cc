@@ -1,6 +1,6 @@
 #include "pipeline/pull/lost_source.h"
 
-#include "pipeline/base/quantity.h"
+#include "pipeline/base/duration.h"
 
 namespace sstferry {
 

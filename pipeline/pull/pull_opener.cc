@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <set>
 
-#include "pipeline/base/quantity.h"
+#include "format/quantity.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/disk/free_space.h"
 #include "pipeline/disk/target_directories.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "pipeline/base/quantity.h"
+#include "pipeline/base/duration.h"
 #include "pipeline/base/rocksdb_compat.h"
 
 namespace sstferry {

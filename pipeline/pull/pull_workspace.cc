@@ -8,7 +8,7 @@
 
 #include "format/for_each_batch.h"
 #include "format/limits.h"
-#include "pipeline/base/quantity.h"
+#include "format/quantity.h"
 #include "pipeline/disk/access.h"
 #include "pipeline/disk/deferred_sync.h"
 #include "pipeline/disk/durable.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "format/limits.h"
-#include "pipeline/base/quantity.h"
+#include "pipeline/base/duration.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/pull/tell_source.h"
 

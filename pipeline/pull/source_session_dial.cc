@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "pipeline/base/quantity.h"
+#include "pipeline/base/duration.h"
 #include "pipeline/pull/source_session.h"
 
 namespace sstferry {

@@ -1,6 +1,6 @@
 #include "pipeline/pull/stall_guard.h"
 
-#include "pipeline/base/quantity.h"
+#include "pipeline/base/duration.h"
 
 namespace sstferry {
 

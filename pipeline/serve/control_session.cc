@@ -5,7 +5,7 @@
 #include "format/for_each_batch.h"
 #include "format/limits.h"
 #include "pipeline/base/descriptor_shortage.h"
-#include "pipeline/base/quantity.h"
+#include "pipeline/base/duration.h"
 #include "pipeline/base/start_thread.h"
 #include "pipeline/base/thread_priority.h"
 #include "pipeline/serve/questions.h"

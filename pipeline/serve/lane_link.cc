@@ -1,5 +1,5 @@
 #include "pipeline/serve/lane_link.h"
-#include "pipeline/base/quantity.h"
+#include "pipeline/base/duration.h"
 
 #include <algorithm>
 

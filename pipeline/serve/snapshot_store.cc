@@ -6,7 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "pipeline/base/quantity.h"
+#include "format/quantity.h"
+#include "pipeline/base/duration.h"
 #include "pipeline/base/start_thread.h"
 #include "pipeline/snapshot/retained_snapshots.h"
 

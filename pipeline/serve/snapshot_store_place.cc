@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-#include "pipeline/base/quantity.h"
+#include "pipeline/base/duration.h"
 #include "pipeline/serve/snapshot_store.h"
 
 namespace sstferry {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "format/end_state.h"
-#include "pipeline/base/quantity.h"
+#include "pipeline/base/duration.h"
 #include "pipeline/snapshot/options_text.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/snapshot_wal_place.h"

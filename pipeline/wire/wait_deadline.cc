@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "format/end_state.h"
-#include "pipeline/base/quantity.h"
+#include "pipeline/base/duration.h"
 
 namespace sstferry {
 namespace {

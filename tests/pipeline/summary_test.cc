@@ -408,6 +408,8 @@ TEST_CASE("ParseSourceAddress reads directories and URLs and prints them",
   const std::vector<std::pair<std::string, std::string>> urls = {
       {"sst://host/db", "sst://host:7420/db"},
       {"sst://host:1/A.b_c-9", "sst://host:1/A.b_c-9"},
+      {"sst://host/a/b", "sst://host:7420/a/b"},
+      {"unix:/run/s:a/b", "unix:/run/s:a/b"},
       {"sst://[::1]:7420/db", "sst://[::1]:7420/db"},
       {"sst://host", "sst://host:7420"},
       {"sst://host/", "sst://host:7420"},
@@ -430,10 +432,10 @@ TEST_CASE("ParseSourceAddress reads directories and URLs and prints them",
     REQUIRE(address.ToString() == printed);
   }
   for (const std::string text :
-       {"", "sst://", "sst:///db", "sst://host/a/b", "sst://host/a b",
+       {"", "sst://", "sst:///db", "sst://host/a//b", "sst://host/a/../b", "sst://host/a b",
         "sst://host:0/db", "sst://host:65536/db", "sst://host:x/db",
         "sst://::1/db", "http://host/db", "unix:", "unix:s:db", "unix:7420",
-        "unix:/s/:db", "unix:/s:a/b", "unix:/s:a:b", "sst://unix:/s:db",
+        "unix:/s/:db", "unix:/s:a/../b", "unix:/s:a:b", "sst://unix:/s:db",
         "unix:/s:a,unix:/s:b", "sst:/x", "ssh:/x", "ssh://db1", "ssh://db1/",
         "ssh://@db1/x", "ssh://db1:0/x", "ssh://db1:65536/x", "ssh:///x",
         "-oProxyCommand=x:/y", "ssh://-lroot/x", "-l@db1:/x", "a b@db1:/x",
@@ -467,10 +469,12 @@ TEST_CASE("ParseSourceAddress refuses a list of addresses", "[pipeline]") {
 TEST_CASE("A database name has its alphabet and its length", "[pipeline]") {
   REQUIRE(IsValidDatabaseName("a"));
   REQUIRE(IsValidDatabaseName("A-z.0_9"));
-  REQUIRE(IsValidDatabaseName(std::string(64, 'x')));
+  REQUIRE(IsValidDatabaseName(std::string(240, 'x')));
+  REQUIRE(IsValidDatabaseName("1/2/3/4/5/6/7/8"));
   for (const std::string& name :
-       {std::string(), std::string(65, 'x'), std::string("a b"),
-        std::string("a/b"), std::string("\xc3\xa9"),
+       {std::string(), std::string(241, 'x'), std::string("a b"),
+        std::string("a//b"), std::string("a/.."), std::string("/a"),
+        std::string("1/2/3/4/5/6/7/8/9"), std::string("\xc3\xa9"),
         std::string("a\0b", 3)}) {
     REQUIRE_FALSE(IsValidDatabaseName(name));
   }

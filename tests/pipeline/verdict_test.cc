@@ -59,7 +59,7 @@ TEST_CASE("A difference is CHANGED_SINCE only past the recorded sequence",
     std::string reason;
   };
   const Row rows[] = {
-      {151, EndState::kChangedSince, "at sequence 151: what was written"},
+      {151, EndState::kChangedSince, "at sequence 151: it was written to since the pull"},
       {150, EndState::kDifferent, "is still there: no write at"},
       {149, EndState::kDifferent, "at sequence 149: an older state"}};
   for (const Row& row : rows) {
@@ -130,7 +130,7 @@ TEST_CASE("Families come and go at the source only", "[pipeline][verdict]") {
     RequireBothWays(copy, origin, {}, row.state,
                     row.state == EndState::kDifferent
                         ? "no write there explains column family '"
-                        : "what was written");
+                        : "it was written to since the pull");
   }
   JudgedSide copy = Copy();
   copy.families_only_here = {std::string(4096, 'x')};

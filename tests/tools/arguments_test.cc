@@ -198,10 +198,10 @@ TEST_CASE("ParseNamedDirectory takes a name or makes one of the directory",
     REQUIRE(out.name == row.name);
     REQUIRE(out.directory == row.directory);
   }
-  for (const std::string text :
-       {"", "a=", "=/data", "my db=/data", "/data/my db", "/", "n@me=/d",
-        "a23456789012345678901234567890123456789012345678901234567890123456"
-        "=/d"}) {
+  const std::string long_name(241, 'a');
+  for (const std::string& text : std::vector<std::string>{
+           "", "a=", "=/data", "my db=/data", "/data/my db", "/", "n@me=/d",
+           long_name + "=/d"}) {
     NamedDirectory out;
     INFO(text);
     REQUIRE_FALSE(

@@ -201,7 +201,7 @@ TEST_CASE("refresh --all --delete moves what two runs missed to a dated "
   REQUIRE(third.report["vanished"].empty());
 }
 
-TEST_CASE("--delete refuses an empty list, another file system, and the loss "
+TEST_CASE("Option --delete refuses an empty list, another file system, and the loss "
           "of more than half",
           "[tools][fleet]") {
   const ScratchDir dir;
@@ -240,7 +240,7 @@ TEST_CASE("--delete refuses an empty list, another file system, and the loss "
   }
 }
 
-TEST_CASE("--delete leaves a replica that a process has open",
+TEST_CASE("Option --delete leaves a replica that a process has open",
           "[tools][fleet]") {
   const ScratchDir dir;
   const std::string top = dir / "top";
@@ -378,7 +378,7 @@ TEST_CASE("Names that may not become a path below a mirror are refused",
   }
 }
 
-TEST_CASE("--all takes no source of one database, and its options need it",
+TEST_CASE("Option --all takes no source of one database, and its options need it",
           "[tools][fleet]") {
   const ScratchDir dir;
   const auto err_of = [](const std::vector<std::string>& words) {

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pipeline/base/quantity.h"
+#include "format/quantity.h"
 #include "tests/support/catch.h"
 
 namespace sstferry {
@@ -55,7 +55,7 @@ TEST_CASE("A progress line names percent, rates, ETA, lanes and phase",
   const std::string line = formatter.Line();
   INFO(line);
   for (const char* word : {" 25.0 %", "transfer", "250.0 MB/s",
-                           "250.0 MB of 1.0 GB", "2500000 entries/s",
+                           "250.0 MB of 1.0 GB", "2,500,000 entries/s",
                            "ETA 0:03", "4 lanes"}) {
     REQUIRE(line.find(word) != std::string::npos);
   }
@@ -191,7 +191,7 @@ TEST_CASE("Clocks and bytes are written for people", "[tools]") {
   REQUIRE(FormatBytes(999'999) == "1.0 MB");
   REQUIRE(FormatBytes(64'000'000) == "64.0 MB");
   const auto text = [](int64_t millis) {
-    return FormatDuration(std::chrono::milliseconds(millis));
+    return FormatMillis(millis);
   };
   REQUIRE(text(250) == "250 ms");
   REQUIRE(text(90'000) == "90 s");

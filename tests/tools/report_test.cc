@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "pipeline/base/quantity.h"
+#include "format/quantity.h"
 #include "tests/support/catch.h"
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/operation_runner.h"

@@ -51,7 +51,7 @@ TEST_CASE("A pull says how old the last flush is where all WALs are empty",
   const Ferried pulled =
       Pull(dir, GENERATE(PullMethod::kIngest, PullMethod::kClone));
   REQUIRE(pulled.notes_mention(kNote));
-  REQUIRE(pulled.notes_mention("at least 10 minutes before the snapshot"));
+  REQUIRE(pulled.notes_mention("at least 10 min before the snapshot"));
   REQUIRE(pulled.summary.last_flush_seconds_before.has_value());
   REQUIRE(*pulled.summary.last_flush_seconds_before >= 600);
   REQUIRE(*pulled.summary.last_flush_seconds_before < 660);

@@ -172,10 +172,9 @@ std::vector<OptionSpec> ServeOptionSpecs() {
             true},
            Row<Serve>(
                "db-dir", Group::kCommon,
-               "Serve every database below DIR by its path from there, up to 8 "
-               "directories deep, but not through symbolic links. Databases "
-               "that come and go are noticed when a target asks, within 10 "
-               "seconds, and at SIGHUP.",
+               "Serve every database below DIR by its path, up to 8 directories "
+               "deep, but not through links. Those that come and go are "
+               "noticed when a target asks, and at SIGHUP.",
                [](auto& a) -> auto& { return a.options.tree.directory; },
                PathValue("DIR")),
            Row<Serve>(

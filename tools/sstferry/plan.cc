@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "format/printable.h"
-#include "pipeline/base/quantity.h"
+#include "format/quantity.h"
 #include "sstferry/target.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"

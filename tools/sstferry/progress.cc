@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "format/printable.h"
-#include "pipeline/base/quantity.h"
+#include "format/quantity.h"
 
 namespace sstferry {
 namespace {

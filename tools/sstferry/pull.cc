@@ -1,6 +1,6 @@
 // sstferry pull, refresh and swap
 #include "format/printable.h"
-#include "pipeline/base/quantity.h"
+#include "format/quantity.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/hook.h"

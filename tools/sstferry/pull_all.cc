@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "format/printable.h"
-#include "pipeline/base/quantity.h"
+#include "format/quantity.h"
 #include "tools/sstferry/metrics_file.h"
 #include "tools/sstferry/old_databases.h"
 #include "tools/sstferry/progress.h"

@@ -1,7 +1,7 @@
 // sstferry release
 #include <nlohmann/json.hpp>
 
-#include "pipeline/base/quantity.h"
+#include "format/quantity.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/progress.h"

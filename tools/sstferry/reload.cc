@@ -1,5 +1,5 @@
 #include "tools/sstferry/reload.h"
-#include "pipeline/base/quantity.h"
+#include "format/quantity.h"
 
 #include <string>
 

@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "pipeline/base/quantity.h"
+#include "format/quantity.h"
 #include "sstferry/rate_limited_log.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
@@ -97,7 +97,7 @@ void LogTransfer(const TransferReport& report, RateLimitedLog* limited,
   }
   if (report.kept_for.count() > 0) {
     line += "; its snapshot is retained for " +
-            FormatDuration(report.kept_for);
+            FormatMillis(std::chrono::milliseconds(report.kept_for).count());
   }
   if (const std::optional<std::string> admitted = limited->Admit(line)) {
     console->Log(report.status.ok() ? LogLevel::kInfo : LogLevel::kWarning,

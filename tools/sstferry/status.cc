@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "format/printable.h"
-#include "pipeline/base/quantity.h"
+#include "format/quantity.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/operation_runner.h"

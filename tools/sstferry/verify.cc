@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "format/printable.h"
-#include "pipeline/base/quantity.h"
+#include "format/quantity.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/operation_runner.h"

@@ -1,4 +1,4 @@
-#include "pipeline/base/quantity.h"
+#include "format/quantity.h"
 
 #include <array>
 #include <cstdio>
@@ -37,8 +37,7 @@ std::string FormatCount(uint64_t count, const std::string& singular,
                            : plural);
 }
 
-std::string FormatDuration(std::chrono::milliseconds duration) {
-  const int64_t millis = duration.count();
+std::string FormatMillis(int64_t millis) {
   if (millis < 1000 || (millis < 10'000 && millis % 1000 != 0)) {
     return std::to_string(millis) + " ms";
   }

@@ -1,7 +1,6 @@
 // Formats what people read: sizes, counts and durations, in one way everywhere.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -15,6 +14,6 @@ std::string FormatNumber(uint64_t number);
 std::string FormatCount(uint64_t count, const std::string& singular,
                         const std::string& plural = "");
 // Returns "250 ms", "90 s", "10 min" or "1 h 30 min".
-std::string FormatDuration(std::chrono::milliseconds duration);
+std::string FormatMillis(int64_t millis);
 
 }  // namespace sstferry

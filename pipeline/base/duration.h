@@ -1,0 +1,15 @@
+// Formats a duration as FormatMillis() does.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "format/quantity.h"
+
+namespace sstferry {
+
+inline std::string FormatDuration(std::chrono::milliseconds duration) {
+  return FormatMillis(duration.count());
+}
+
+}  // namespace sstferry
