@@ -117,7 +117,7 @@ struct Opened {
   // A process has the database open, and its WALs hold nothing: a time, since
   // 1970, before which its last flush was. 0: not so, or not known.
   uint64_t unlogged_since_seconds = 0;
-  std::vector<OtherFile> other_files;  // of a seed
+  std::vector<OtherFile> other_files;
   friend bool operator==(const Opened&, const Opened&) = default;
 };
 

@@ -253,6 +253,9 @@ void Puller::RunLane(uint32_t lane) {
 }
 
 void Puller::PlanOthers() {
+  if (target_->in_place() != nullptr) {
+    return;  // what lies in TARGET_DIR stays there
+  }
   NoteOtherFiles(options_.other_files, plan_.opened.other_files, &report_);
   uint64_t files = 0;
   uint64_t bytes = 0;

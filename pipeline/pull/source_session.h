@@ -96,7 +96,7 @@ class SourceSession {
   // Tells that something of it is needed no longer.
   [[nodiscard]] rocksdb::Status EndPin(const PinEnd& end);
   // Asks for a piece of an application's file. REQUIRES: Open() has made a plan
-  // of a seed.
+  // of a pull.
   [[nodiscard]] rocksdb::Status AskOtherFile(const OtherFileRequest& ask,
                                              OtherFilePart* part);
   // Sets what goes with the request of a refresh. Before Open().

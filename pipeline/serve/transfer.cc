@@ -241,7 +241,7 @@ Status Transfer::ReadOther(const std::string& name, std::string* contents,
 
 // A list that cannot be made costs the target these files, not the transfer.
 void Transfer::AddOtherFiles(Opened* opened) const {
-  if (is_refresh() || request_.purpose == Purpose::kVerify) {
+  if (request_.purpose == Purpose::kVerify) {
     return;
   }
   uint64_t unlisted = 0;

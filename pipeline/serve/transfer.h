@@ -152,10 +152,9 @@ class Transfer {
   Stats CurrentStats() const;
   TransferReport Report() const;
 
-  // True if its target may ask for the application's files: a pull's seed.
-  bool has_other_files() const {
-    return request_.purpose == Purpose::kPull && !is_refresh();
-  }
+  // True if its target may ask for the application's files. Of a refresh, only
+  // a swap by links does: the source does not know which it is.
+  bool has_other_files() const { return request_.purpose == Purpose::kPull; }
   // Reads one of them, as ReadOtherFile() does.
   [[nodiscard]] rocksdb::Status ReadOther(const std::string& name,
                                           std::string* contents,

@@ -304,6 +304,9 @@ TEST_CASE("A refresh in place leaves the application's files as they are",
   options.source.directory = world.source();
   options.target_dir = world.target();
   options.mode = PullMode::kRefresh;
+  Summary planned;
+  REQUIRE_OK(MakePlan(options)->Run(&planned));
+  REQUIRE(planned.other_files == 0);
   Summary summary;
   REQUIRE_OK(MakePull(options)->Run(&summary));
   REQUIRE(world.Config() == "one");
