@@ -8,15 +8,19 @@
 namespace sstferry {
 
 SwapWay ChooseSwapWay(const PullOptions& options, PullMethod method) {
-  LastTransfer last;
-  if (!IsSwap(options) || method == PullMethod::kClone ||
-      !ReadLastTransfer(options.target_dir, &last) || last.method == "clone") {
+  if (!IsSwap(options) || method == PullMethod::kClone) {
     return {};
   }
+  // Even where TARGET_DIR was taken away since: a copy that is complete needs
+  // it no more, and one that is not gives way.
   const auto begun = options.restart ? std::nullopt
                                      : UnfinishedMode(options.target_dir);
   if (begun.has_value()) {
     return {begun == kLinkedSwapMode, ""};
+  }
+  LastTransfer last;
+  if (!ReadLastTransfer(options.target_dir, &last) || last.method == "clone") {
+    return {};
   }
   if (options.adopt) {
     return {false, "--adopt believes nothing of what is there"};

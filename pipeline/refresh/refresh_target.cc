@@ -656,8 +656,12 @@ Status RefreshTarget::Compact(Status* damage) {
   return status;
 }
 
+// Forgets what it told, too: a new copy of TARGET_DIR is judged from the
+// beginning.
 void RefreshTarget::ForgetLive() {
   live_.reset();
+  judged_ = JudgedTarget();
+  told_ = ReplicaRecord();
   writable_ = false;
   planned_.clear();
 }
