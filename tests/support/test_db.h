@@ -114,11 +114,13 @@ struct Expectation {
   // Options that may differ, as "CFOptions name.option" or just "option".
   std::set<std::string> changed_options;
   bool keeps_level0 = false;  // FIFO, or one level
+  bool is_refreshed = false;  // holds tables of its own past, and deltas
 };
 
 // Compares every family entry by entry, wide columns included, and requires
 // of the target what a seed promises: all in the last level, sequence 0, no
-// deletions, no WAL, OPTIONS equal to the source's.
+// deletions (but of one that is_refreshed), no WAL, OPTIONS equal to the
+// source's.
 void ExpectEqual(const std::string& source_dir, const std::string& target_dir,
                  const Expectation& expected = {});
 // Only the entries.

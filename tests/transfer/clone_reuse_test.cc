@@ -355,7 +355,8 @@ TEST_CASE("A reused file that the disk changed is found by verify, and comes "
   REQUIRE(night.summary.exchanged);
   REQUIRE(night.summary.verified);
   REQUIRE(night.summary.files_reused == 3);
-  REQUIRE(night.notes_mention("to differ from the source's"));
+  REQUIRE(night.notes_mention("differ from the source's and are fetched again; "
+                              "check the disk here"));
   ExpectSameEntries(dir / "source", dir / "target");
   REQUIRE(Run(options).summary.files_reused >= 4);
 }

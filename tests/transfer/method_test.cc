@@ -482,7 +482,7 @@ TEST_CASE("A replica keeps its kind at a swap by auto, and a plan says so",
   REQUIRE(swapped.method_reason == planned.method_reason);
   REQUIRE((swapped.method_reason.find("the replica is a clone") !=
            std::string::npos) == is_clone);
-  REQUIRE((swapped.files_reused > 0) == is_clone);
+  REQUIRE(swapped.files_reused > 0);
   ExpectSameEntries(dir / "source", dir / "target");
   // Unless another kind is asked for.
   OpenDb(dir / "source", OneFamily(Quiet())).Put("another", "key");

@@ -90,7 +90,7 @@ TEST_CASE("A pull killed at any step goes on where it was",
   PullAndDie(server.address(), options, death.point, death.nth);
   const Summary summary = PullToTheEnd(dir, options);
   REQUIRE(summary.chunks_resumed >= death.at_least);
-  REQUIRE(NotesMention(summary, "resumes") ==
+  REQUIRE(NotesMention(summary, "resuming transfer") ==
           (std::string(death.point) != "Workspace:Created"));
   REQUIRE(LastReport(&server).sst_bytes <=
           summary.sst_bytes + options.lanes * kMostOfAChunk + (4u << 20));

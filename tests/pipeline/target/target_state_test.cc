@@ -129,7 +129,7 @@ TEST_CASE("A complete target says where it is from", "[target][status]") {
   REQUIRE_FALSE(state.has_leftover);
   // And, with another pull to it that is not done, both.
   bench.options.mode = PullMode::kSwap;
-  PullAndCancel(bench.options, "Ingestor:Ingested", 2);
+  PullAndCancel(bench.options, "Puller:HeadWritten", 1);
   state = StateOf(bench.options.target_dir);
   REQUIRE(state.complete->transfer_id == summary.transfer_id);
   REQUIRE_FALSE(state.has_leftover);
