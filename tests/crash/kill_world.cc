@@ -123,7 +123,9 @@ uint64_t WrittenDatabase::RequireEqualSnapshot(const std::string& target,
   const uint64_t sequence = last["snapshot_sequence"];
   INFO(target << " at sequence " << sequence);
   chunks_built_ += last["chunks_built"].get<uint64_t>();
-  chunks_cloned_ += last["chunks_cloned"].get<uint64_t>();
+  if (!last["chunks_cloned"].is_null()) {  // a clone
+    chunks_cloned_ += last["chunks_cloned"].get<uint64_t>();
+  }
   REQUIRE(sequence >= sequence_at_rest_);
   if (shares && sequence < compared_) {
     model_ = HistoryModel(2);

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
+#include <vector>
 
 #include "rocksdb/db.h"
 #include "sstferry/target.h"
@@ -183,6 +185,10 @@ TEST_CASE("What is not the source's is gone, as if the swap had built anew",
   Expectation expected;
   expected.families = {{"default", Quiet()}, {"third", Quiet()}};
   ExpectSameEntries(dir / "source", dir / "target", expected);
+  std::vector<std::string> families;
+  REQUIRE_OK(rocksdb::DB::ListColumnFamilies({}, dir / "target", &families));
+  REQUIRE(std::set<std::string>(families.begin(), families.end()) ==
+          std::set<std::string>{"default", "third"});
 
   const std::string options_text = [&] {
     const auto paths = PathsWith(dir / "target", "");
