@@ -145,7 +145,9 @@ TEST_CASE("An archive in a directory takes sets, checks and prunes them",
 
   const json list = Archive({"list", archive});
   REQUIRE(list["sets"].size() == 2);
-  REQUIRE(list["sets"][0]["label"] == "one");
+  // Sets of one second have no order.
+  REQUIRE((list["sets"][0]["label"] == "one") !=
+          (list["sets"][1]["label"] == "one"));
   REQUIRE(list["sets"][1]["state"] == "whole");
 
   const json good = Archive({"check", archive, "--read-data", "100%"});

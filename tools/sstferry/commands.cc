@@ -173,8 +173,8 @@ std::vector<OptionSpec> ServeOptionSpecs() {
            Row<Serve>(
                "db-dir", Group::kCommon,
                "Serve every database below DIR by its path, up to 8 directories "
-               "deep, but not through links. Those that come and go are "
-               "noticed when a target asks, and at SIGHUP.",
+               "deep, but not through links. A target that asks and SIGHUP "
+               "look again.",
                [](auto& a) -> auto& { return a.options.tree.directory; },
                PathValue("DIR")),
            Row<Serve>(

@@ -1,15 +1,53 @@
 // Moves a database that this program has open, and may go on writing, to
-// TARGET_DIR: seed SOURCE_DIR TARGET_DIR
+// TARGET_DIR: seed SOURCE_DIR TARGET_DIR. Also: seed mirror SOURCE DIR, which
+// pulls all databases of a source, and seed archive DIRECTORY ARCHIVE, which
+// makes an archive and pushes a first set.
 #include <iostream>
+#include <string>
 #include <thread>
 
 #include "rocksdb/db.h"
+#include "sstferry/archive.h"
+#include "sstferry/fleet.h"
 #include "sstferry/rate_limited_log.h"
 #include "sstferry/source.h"
 #include "sstferry/status.h"
 #include "sstferry/target.h"
 
+namespace {
+
+rocksdb::Status Mirror(const std::string& source, const std::string& dir) {
+  sstferry::FleetOptions fleet;
+  fleet.pull.target_dir = dir;
+  rocksdb::Status status = ParseSourceAddress(source, &fleet.pull.source);
+  sstferry::Summary sums;
+  return status.ok() ? sstferry::MakeFleet(fleet)->Run(&sums) : status;
+}
+
+rocksdb::Status Archive(const std::string& directory,
+                        const std::string& archive) {
+  sstferry::ArchiveOptions options;
+  options.source.directory = directory;
+  rocksdb::Status status = ParseStoreAddress(archive, &options.store.where);
+  for (const auto action :
+       {sstferry::ArchiveAction::kInit, sstferry::ArchiveAction::kPush}) {
+    options.action = action;
+    sstferry::ArchiveReport report;
+    if (status.ok()) status = MakeArchiveJob(options)->Run(&report);
+  }
+  return status;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  if (argc == 4) {
+    const rocksdb::Status done = argv[1] == std::string("mirror")
+                                     ? Mirror(argv[2], argv[3])
+                                     : Archive(argv[2], argv[3]);
+    if (!done.ok()) std::cerr << sstferry::MessageOf(done) << "\n";
+    return done.ok() ? 0 : 1;
+  }
   if (argc != 3) return 2;
   rocksdb::Options create;
   create.create_if_missing = true;
