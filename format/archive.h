@@ -96,7 +96,7 @@ inline constexpr uint32_t kArchiveFormat = 1;
 inline constexpr uint64_t kMinGraceSeconds = 3600;
 inline constexpr uint64_t kMaxGraceSeconds = 366ull * 86400;
 inline constexpr uint32_t kMaxArchiveTextBytes = 1024;
-// What one small object may have, sealed.
+// The most bytes of each small object, with its seal.
 inline constexpr uint64_t kMaxArchiveHeadBytes = 64u << 10;
 inline constexpr uint64_t kMaxIntentBytes = 4u << 20;
 inline constexpr uint64_t kMaxMarkBytes = 16u << 20;
@@ -112,10 +112,10 @@ struct ArchiveHead {
   uint32_t format = kArchiveFormat;
   TransferId archive_id{};  // random
   uint64_t created_seconds = 0;
-  // What was found out of the store.
+  // `archive init` found this out about the store.
   bool has_if_absent = false;           // one of many puts of a key wins
   bool refuses_old_signatures = false;  // of more than 15 minutes
-  // What was unreferenced for so long may be deleted.
+  // A prune may delete what no set has named for this time.
   uint64_t grace_seconds = 0;
   friend bool operator==(const ArchiveHead&, const ArchiveHead&) = default;
 };
@@ -147,7 +147,7 @@ struct MarkedSet {
   friend bool operator==(const MarkedSet&, const MarkedSet&) = default;
 };
 
-// What a later run of prune is going to delete.
+// Names what a later run of prune deletes.
 struct ArchiveMark {
   static constexpr char kName[] = "mark";
 

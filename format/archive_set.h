@@ -66,7 +66,7 @@ struct ArchiveSet {
                                                const SetName& name,
                                                ArchiveSet* set);
 
-// What is compressed inside, and how it is decoded. Errors as above.
+// Encodes and decodes a record without its compression. Errors as above.
 std::string EncodeArchiveSetRecord(const ArchiveSet& set);
 [[nodiscard]] rocksdb::Status DecodeArchiveSetRecord(
     const rocksdb::Slice& record, const SetName& name, ArchiveSet* set);

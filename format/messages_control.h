@@ -25,8 +25,8 @@ struct ListReply {
   static constexpr char kName[] = "ListReply";
 
   std::vector<std::string> names;
-  // Of the directory below which databases are looked for, to compare with
-  // another time; 0: there is none.
+  // The file system of the directory below which S looks for databases. T
+  // compares it with that of an earlier answer. 0: there is no directory.
   uint64_t file_system = 0;
   friend bool operator==(const ListReply&, const ListReply&) = default;
 };

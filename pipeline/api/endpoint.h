@@ -30,8 +30,8 @@ struct EndpointOptions {
   LogFunction log;
 };
 
-// A dialer that several operations use, each through an object of this class:
-// Close() of one lets the others go on.
+// Lets several operations use one dialer, each through an object of this class:
+// Close() of one object does not stop the others.
 class BorrowedDialer : public Dialer {
  public:
   explicit BorrowedDialer(Dialer* dialer) : dialer_(dialer) {}

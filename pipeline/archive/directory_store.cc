@@ -576,7 +576,7 @@ StoreResult DirectoryStore::Walk(const Descriptor& directory,
     Entry entry;
     entry.name = found->d_name;
     const std::string key = path + entry.name;
-    // Whether a key that begins so can be wanted.
+    // True if a key that begins so can be wanted.
     const size_t n = std::min(key.size(), prefix.size());
     if (entry.name[0] == '.' || key.compare(0, n, prefix, 0, n) != 0) {
       continue;

@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "format/end_state.h"
+#include "pipeline/base/database_name.h"
 #include "pipeline/base/database_open.h"
 #include "pipeline/base/descriptor.h"
 #include "pipeline/disk/durable.h"
@@ -135,15 +136,10 @@ Status MarkOldDirectory(rocksdb::FileSystem* file_system,
   RETURN_IF_ERROR(WriteDurably(file_system, dir + "/" + kOldRecordName,
                                OldRecordOf(info.st_ino)));
   const OldPlace place(target_dir);
-  const time_t now = time(nullptr);
-  struct tm utc {};
-  char date[32];
-  if (gmtime_r(&now, &utc) == nullptr ||
-      strftime(date, sizeof(date), kDateFormat, &utc) != kDateBytes) {
-    return MakeStatus(EndState::kInternal, "the clock shows no date");
-  }
+  const std::string suffix =
+      OldDirectorySuffix(static_cast<uint64_t>(time(nullptr)));
   for (int i = 1; i <= kMostOfOneSecond; ++i) {
-    *path = place.target + kInfix + date +
+    *path = place.target + suffix +
             (i == 1 ? "" : "-" + std::to_string(i));
     struct stat taken;
     if (lstat(path->c_str(), &taken) != 0 && errno == ENOENT) {

@@ -10,13 +10,13 @@
 
 namespace sstferry {
 
-// What a source says, before data moves, of what each method would move.
+// The bytes that each method would move, as a source tells before data moves.
 struct MethodSizes {
   uint64_t file_bytes = 0;   // tables and blob files of what is asked for
   uint64_t chunk_bytes = 0;  // estimate: the same without obsolete data
 };
 
-// What a method costs, estimated.
+// An estimate of the cost of a method.
 struct MethodCost {
   uint64_t bytes = 0;  // that come over the link
   double source_cpu_seconds = 0;
