@@ -79,6 +79,9 @@ enum class FrameType : uint8_t {
   kOtherFilePart = 37,     // source
   kPinRequest = 38,    // target: pin these databases, all at nearly one moment
   kPinReply = 39,      // source
+  kFollowRequest = 60,  // target: what is behind this position of its WALs?
+  kFollowBytes = 61,    // source: bytes of a WAL
+  kFollowEnd = 62,      // source: the end of an answer
   // Lane connections.
   kPartRequest = 40,  // target: send this part
   kChunkBegin = 41,    // source

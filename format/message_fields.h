@@ -521,6 +521,39 @@ void Fields(A& a, M& m) {
   a.Text("problem", m.problem, kMaxMessageTextBytes);
 }
 
+template <typename A, FieldsOf<FollowPosition> M>
+void Fields(A& a, M& m) {
+  Number(a, "manifest_number", m.manifest_number);
+  Number(a, "manifest_bytes", m.manifest_bytes);
+  a.Digest("manifest", m.manifest);
+  Number(a, "wal_number", m.wal_number);
+  Number(a, "wal_bytes", m.wal_bytes);
+}
+
+template <typename A, FieldsOf<FollowRequest> M>
+void Fields(A& a, M& m) {
+  a.Bytes("database", m.database, kMaxDatabaseNameBytes);
+  Fields(a, m.position);
+  a.Bool("exact_filters", m.exact_filters);
+  Number(a, "wait_millis", m.wait_millis, kMaxFollowWaitMillis);
+}
+
+template <typename A, FieldsOf<FollowBytes> M>
+void Fields(A& a, M& m) {
+  Number(a, "wal_number", m.wal_number);
+  Number(a, "offset", m.offset);
+  a.Bytes("bytes", m.bytes, kMaxFollowBytes);
+}
+
+template <typename A, FieldsOf<FollowEnd> M>
+void Fields(A& a, M& m) {
+  a.Enum("cut", m.cut, kMaxSourceCutReason, CutReasonName);
+  a.Text("note", m.note, kMaxMessageTextBytes);
+  Number(a, "last_sequence", m.last_sequence);
+  Number(a, "read_micros", m.read_micros);
+  Number(a, "more_bytes", m.more_bytes);
+}
+
 template <typename A, FieldsOf<Finish> M>
 void Fields(A& a, M& m) {
   a.List("families", m.families, kMaxFamilies, 32,

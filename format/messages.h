@@ -16,4 +16,5 @@
 #include "format/messages_clone.h"
 #include "format/messages_control.h"
 #include "format/messages_delta.h"
+#include "format/messages_follow.h"
 #include "format/messages_lane.h"

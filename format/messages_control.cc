@@ -33,6 +33,16 @@ size_t EncodedBytes(const PlanItem& item) {
          std::min<size_t>(item.reason.size(), kMaxMessageTextBytes);
 }
 
+const char* CutReasonName(CutReason reason) {
+  constexpr const char* kNames[] = {
+      "none",         "first",      "new-life",     "barrier",
+      "sequence-gap", "unlogged",   "blob-index",   "large-record",
+      "not-held",     "filter",     "cut-every",    "max-replay",
+      "asked"};
+  const auto index = static_cast<size_t>(reason);
+  return index <= kMaxCutReason ? kNames[index] : "unknown";
+}
+
 SSTFERRY_CODEC(ListRequest)
 SSTFERRY_CODEC(ListReply)
 SSTFERRY_CODEC(OpenRequest)
@@ -50,6 +60,9 @@ SSTFERRY_CODEC(StatusRequest)
 SSTFERRY_CODEC(StatusReply)
 SSTFERRY_CODEC(FactsRequest)
 SSTFERRY_CODEC(FactsReply)
+SSTFERRY_CODEC(FollowRequest)
+SSTFERRY_CODEC(FollowBytes)
+SSTFERRY_CODEC(FollowEnd)
 SSTFERRY_CODEC(PinRequest)
 SSTFERRY_CODEC(PinReply)
 SSTFERRY_CODEC(PinEnd)

@@ -78,6 +78,8 @@ TEST_CASE("Every message gives back all its fields", "[format]") {
                     SampleStatusRequest(), SampleStatusReply(),
                     SampleFactsRequest(), SampleFactsReply(),
                     SamplePinRequest(), SamplePinReply(), SamplePinEnd(),
+                    SampleFollowRequest(), SampleFollowBytes(),
+                    SampleFollowEnd(),
                     SampleOtherFileRequest(), SampleOtherFilePart(),
                     SampleTargetFamilies(), SampleIntervalRecords(),
                     SampleCloneSet(),
@@ -101,7 +103,8 @@ TEST_CASE("Every message round-trips with random contents", "[format]") {
     CheckAllRandom<Hello, HelloAck, End, ListReply, OpenRequest, Opened,
                    Family, Parts, PlanItems, PlanEnd, Ping, Stats, Finish,
                    Compress, Received, StatusRequest, StatusReply, FactsRequest,
-                   FactsReply, PinRequest, PinReply, PinEnd, OtherFileRequest, OtherFilePart,
+                   FactsReply, FollowRequest, FollowBytes, FollowEnd,
+                   PinRequest, PinReply, PinEnd, OtherFileRequest, OtherFilePart,
                    TargetFamilies,
                    IntervalRecords, CloneSet, CloneFiles>();
     CheckAllRandom<PartRequest, ChunkBegin, ChunkEnd, PartEnd,

@@ -202,6 +202,19 @@ FactsReply SampleFactsReply() {
                     90, 800'000'000, "5788e949",    "no MANIFEST"};
 }
 
+FollowRequest SampleFollowRequest() {
+  return FollowRequest{"orders", {5, 4711, {7, 9}, 12, 65536}, true, 1000};
+}
+
+FollowBytes SampleFollowBytes() {
+  return FollowBytes{12, 65536, "whole records"};
+}
+
+FollowEnd SampleFollowEnd() {
+  return FollowEnd{CutReason::kBarrier, "tables added, none removed", 3'000'000,
+                   1'700'000'000'000'000, 4096};
+}
+
 OtherFileRequest SampleOtherFileRequest() {
   return OtherFileRequest{"config.json", 131072};
 }
@@ -433,6 +446,9 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kPinRequest, Encode(SamplePinRequest())},
       {FrameType::kPinReply, Encode(SamplePinReply())},
       {FrameType::kPinEnd, Encode(SamplePinEnd())},
+      {FrameType::kFollowRequest, Encode(SampleFollowRequest())},
+      {FrameType::kFollowBytes, Encode(SampleFollowBytes())},
+      {FrameType::kFollowEnd, Encode(SampleFollowEnd())},
   };
 }
 
@@ -613,6 +629,9 @@ Status DecodePayload(FrameType type, const Slice& payload) {
     case FrameType::kStatusReply: return DecodeAs<StatusReply>(payload);
     case FrameType::kFactsRequest: return DecodeAs<FactsRequest>(payload);
     case FrameType::kFactsReply: return DecodeAs<FactsReply>(payload);
+    case FrameType::kFollowRequest: return DecodeAs<FollowRequest>(payload);
+    case FrameType::kFollowBytes: return DecodeAs<FollowBytes>(payload);
+    case FrameType::kFollowEnd: return DecodeAs<FollowEnd>(payload);
     case FrameType::kPinRequest: return DecodeAs<PinRequest>(payload);
     case FrameType::kPinReply: return DecodeAs<PinReply>(payload);
     case FrameType::kPinEnd: return DecodeAs<PinEnd>(payload);

@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CheckAll<Hello, HelloAck, End, ListRequest, ListReply, OpenRequest, Opened,
            Family, Parts, PlanItems, PlanEnd, Ping, Stats, Finish, Compress,
            Received, StatusRequest, StatusReply, FactsRequest, FactsReply,
-           PinRequest, PinReply, PinEnd,
+           PinRequest, PinReply, PinEnd, FollowRequest, FollowBytes, FollowEnd,
            OtherFileRequest, OtherFilePart, TargetFamilies, IntervalRecords,
            CloneSet, CloneFiles, ChunkAck, UnitDigestRequest,
            SourceRecordPart, Busy, GroupRequest, GroupReply, DeltaRequest,

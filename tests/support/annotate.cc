@@ -255,6 +255,12 @@ Status AnnotatePayload(FrameType type, const Slice& payload,
       return AnnotateMessage<StatusRequest>(name, payload, kAt, out);
     case FrameType::kStatusReply:
       return AnnotateMessage<StatusReply>(name, payload, kAt, out);
+    case FrameType::kFollowRequest:
+      return AnnotateMessage<FollowRequest>(name, payload, kAt, out);
+    case FrameType::kFollowBytes:
+      return AnnotateMessage<FollowBytes>(name, payload, kAt, out);
+    case FrameType::kFollowEnd:
+      return AnnotateMessage<FollowEnd>(name, payload, kAt, out);
     case FrameType::kPinRequest:
       return AnnotateMessage<PinRequest>(name, payload, kAt, out);
     case FrameType::kPinReply:

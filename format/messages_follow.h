@@ -1,0 +1,98 @@
+// Messages of the control connection by which a target follows a live source.
+// See format/messages.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "format/digest.h"
+#include "format/limits.h"
+
+namespace sstferry {
+
+// Why a follower cannot go on behind its position, and needs a cut: a clone of
+// the source as it is now.
+enum class CutReason : uint8_t {
+  kNone = 0,         // it can
+  kFirst = 1,        // it has no position yet
+  kNewLife = 2,      // another MANIFEST, or a WAL that became shorter
+  kBarrier = 3,      // a MANIFEST record not proved to be harmless
+  kSequenceGap = 4,  // sequence numbers of which no WAL has the entries
+  kUnlogged = 5,     // tables with entries that no WAL has
+  kBlobIndex = 6,    // a batch that refers to a blob file
+  kLargeRecord = 7,  // a WAL record that is no part of a round
+  kNotHeld = 8,      // the source no longer has the WAL bytes behind it
+  kFilter = 9,       // a compaction of a family with a compaction filter
+  // Reasons of the target; they are in no message.
+  kCutEvery = 10,
+  kMaxReplay = 11,
+  kAsked = 12,
+};
+inline constexpr uint8_t kMaxSourceCutReason = 9;
+inline constexpr uint8_t kMaxCutReason = 12;
+
+// "first", "new-life", ...: for reports and metrics.
+const char* CutReasonName(CutReason reason);
+
+// How far a target has followed: the cut that it began with, by the MANIFEST
+// that the cut was taken from, and the end of what it has of the WALs. All
+// zero: it has nothing.
+struct FollowPosition {
+  uint64_t manifest_number = 0;
+  // The MANIFEST's whole records as of the cut, and XXH3-128 over these bytes.
+  uint64_t manifest_bytes = 0;
+  Digest128 manifest{};
+  // The newest WAL that the target has, and where its whole records end.
+  uint64_t wal_number = 0;
+  uint64_t wal_bytes = 0;
+  friend bool operator==(const FollowPosition&,
+                         const FollowPosition&) = default;
+};
+
+// Asks for what is behind a position.
+struct FollowRequest {
+  static constexpr char kName[] = "FollowRequest";
+
+  std::string database;  // NAME
+  FollowPosition position;
+  // A compaction of a family with a compaction filter ends what can be followed.
+  bool exact_filters = false;
+  // The source waits so long for anything new before it answers with nothing.
+  uint32_t wait_millis = 0;
+  friend bool operator==(const FollowRequest&, const FollowRequest&) = default;
+};
+
+// Bytes of a WAL, where those before end.
+struct FollowBytes {
+  static constexpr char kName[] = "FollowBytes";
+
+  uint64_t wal_number = 0;
+  uint64_t offset = 0;
+  std::string bytes;
+  friend bool operator==(const FollowBytes&, const FollowBytes&) = default;
+};
+
+// Ends the answer to a FollowRequest: the target may show what it holds now.
+struct FollowEnd {
+  static constexpr char kName[] = "FollowEnd";
+
+  // Not kNone: no FollowBytes came, and none will until the target has taken a
+  // cut.
+  CutReason cut = CutReason::kNone;
+  std::string note;            // what asks for the cut
+  uint64_t last_sequence = 0;  // of the source, after all these bytes
+  // The source's clock, since 1970, before it read the WALs: the target holds
+  // everything that was in them then, unless more_bytes are left.
+  uint64_t read_micros = 0;
+  uint64_t more_bytes = 0;  // that the source has behind these
+  friend bool operator==(const FollowEnd&, const FollowEnd&) = default;
+};
+
+// Bytes of one FollowBytes, and of all those of one answer, which ends with a
+// whole record: a larger record is not followed.
+inline constexpr uint32_t kMaxFollowBytes = kMaxPayloadBytes - 64;
+inline constexpr uint64_t kMaxFollowAnswerBytes = 64ull << 20;
+// Longest wait of a FollowRequest.
+inline constexpr uint32_t kMaxFollowWaitMillis = 10'000;
+
+}  // namespace sstferry
