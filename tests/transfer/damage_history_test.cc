@@ -201,20 +201,14 @@ class DamagedReplica {
     if (!status.ok()) {
       return;
     }
-    if (is_known_ || verified || is_whole_ ||
-        each.kind == Misfortune::Kind::kSwap) {
-      // A swap may reuse what nobody knows to be wrong.
-      const bool may_reuse = each.kind == Misfortune::Kind::kSwap &&
-                             options.method == PullMethod::kClone &&
-                             !is_known_ && !verified && !is_whole_;
-      if (!may_reuse) {
-        RequireEqual(is_known_);
-        RC_ASSERT(Health() == ReplicaHealth::kComplete);
-        is_known_ = false;
-        is_whole_ = true;
-        has_lost_ = false;
-      }
-    }
+    // A run without a verify may reuse what nobody knows to be wrong: a refresh
+    // and a swap by links all that the source did not change, a clone files.
+    if (!is_known_ && !verified && !is_whole_) return;
+    RequireEqual(is_known_);
+    RC_ASSERT(Health() == ReplicaHealth::kComplete);
+    is_known_ = false;
+    is_whole_ = true;
+    has_lost_ = false;
   }
 
   void Verify() {

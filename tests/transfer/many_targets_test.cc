@@ -268,16 +268,20 @@ class PlaceGate {
     told_.insert(target);
     changed_.notify_all();
   }
-  // A target has a place.
+  // A target has a place, and with it a snapshot.
   void Pass() {
     std::unique_lock<std::mutex> lock(mu_);
+    ++held_;
+    changed_.notify_all();
     changed_.wait_for(lock, kLimit, [this] { return open_; });
   }
-  // Blocks until so many were told; false if they never are.
-  bool AwaitTold(size_t targets) {
+  // Blocks until so many were told, and so many have a place; false if they
+  // never do.
+  bool Await(size_t told, size_t held) {
     std::unique_lock<std::mutex> lock(mu_);
-    return changed_.wait_for(
-        lock, kLimit, [&] { return told_.size() == targets; });
+    return changed_.wait_for(lock, kLimit, [&] {
+      return told_.size() == told && held_ == held;
+    });
   }
   void Open() {
     std::lock_guard<std::mutex> lock(mu_);
@@ -290,6 +294,7 @@ class PlaceGate {
   std::mutex mu_;
   std::condition_variable changed_;
   std::set<int> told_;  // under mu_
+  size_t held_ = 0;     // under mu_
   bool open_ = false;   // under mu_
 };
 
@@ -318,14 +323,16 @@ TEST_CASE("Many targets on few places all end, with one snapshot",
   for (int i = 0; i < kTargets; ++i) {
     pulls.emplace_back([&, i] { summaries[i] = RunPull(options(i)); });
   }
-  const bool all_told = gate.AwaitTold(kTargets - kPlaces);
+  // A place is given before the snapshot is pinned: who writes now must know
+  // that it is.
+  const bool all_wait = gate.Await(kTargets - kPlaces, kPlaces);
   fleet.db.Put("later", "than all of them");
   clock.Advance(60);  // now the snapshot is too old for others
   gate.Open();
   for (std::thread& pull : pulls) {
     pull.join();
   }
-  REQUIRE(all_told);
+  REQUIRE(all_wait);
   const auto entries = sstferry::EntriesOf(fleet.dir / "target0");
   REQUIRE(entries.size() == 1'001);
   for (int i = 0; i < kTargets; ++i) {
