@@ -258,7 +258,7 @@ class FleetOperation : public Fleet {
     }
   }
 
-  // What was never seen together with this source cannot have vanished from it.
+  // A name that was never seen with this source cannot have vanished from it.
   std::string WhyNotMoved(bool has_record, const ListReply& list) const {
     const size_t known = record_.missed.size();
     const size_t gone = report_.vanished.size();

@@ -41,7 +41,7 @@ struct FoundIntent {
   ArchiveIntent intent;
 };
 
-// What marks name.
+// The keys and sets that marks name.
 struct Marked {
   std::set<std::string> keys;
   std::set<SetName> sets;

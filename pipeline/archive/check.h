@@ -59,7 +59,7 @@ struct CheckSummary {
   uint64_t read_bytes = 0;
   uint64_t newest_seconds = 0;  // time of the newest whole set; 0: there is none
   uint64_t now_seconds = 0;     // of the store's clock
-  // What is wrong, one sentence an object, at most kMaxProblems.
+  // Says what is wrong: a sentence for each object, at most kMaxProblems.
   std::vector<std::string> problems;
 };
 inline constexpr size_t kMaxProblems = 100;

@@ -324,7 +324,7 @@ std::string CredentialChain::HomeFile(const char* variable,
 std::optional<std::map<std::string, std::string>> CredentialChain::Profile(
     const std::string& name) const {
   std::optional<std::map<std::string, std::string>> settings;
-  // What stands in the credentials file counts more.
+  // The credentials file comes first and counts more.
   for (const std::string& path :
        {HomeFile("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
         HomeFile("AWS_CONFIG_FILE", "config")}) {

@@ -14,7 +14,7 @@
 
 namespace sstferry {
 
-// What the chain sees of the world; tests give it another.
+// The world as the chain sees it; tests give it another.
 struct CredentialWorld {
   // nullopt: not set. Default: getenv().
   std::function<std::optional<std::string>(const std::string& name)> variable;

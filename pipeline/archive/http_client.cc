@@ -19,7 +19,7 @@ using std::chrono::milliseconds;
 
 constexpr size_t kMaxHeaderValueBytes = 1024;
 constexpr size_t kBodyPieceBytes = 1u << 20;
-// What curl takes and gives at once.
+// Bytes that curl takes and gives at once.
 constexpr long kReceiveBytes = 256L << 10;
 constexpr long kSendBytes = 256L << 10;
 

@@ -33,7 +33,7 @@ struct HttpOptions {
 
 struct HttpAnswer {
   int status = 0;
-  // Of those that are of use: names in lower case, values of at most 1 KiB.
+  // The headers that are of use: names in lower case, values of at most 1 KiB.
   std::map<std::string, std::string> headers;
   std::string body;  // unless it went to the sink
   std::string Header(const char* name) const;

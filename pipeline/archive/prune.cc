@@ -13,7 +13,7 @@ using rocksdb::Status;
 
 namespace {
 
-// What sets and pushes need, as it is at one time.
+// The files that sets and pushes need, at one time.
 struct InUse {
   std::vector<FoundSet> sets;
   std::map<SetName, std::vector<std::string>> keys;  // that they name

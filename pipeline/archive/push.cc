@@ -68,7 +68,7 @@ class Pusher {
     ArchiveKey key;
     const ArchivedFile* known = nullptr;  // with its digests
   };
-  // What a look found amiss.
+  // The findings of a look.
   struct Look {
     std::vector<size_t> marked;   // files whose keys a mark names
     std::vector<size_t> missing;  // files that are not there

@@ -1,4 +1,4 @@
-// Which sets of an archive stay.
+// Chooses the sets of an archive that stay.
 #pragma once
 
 #include <cstdint>

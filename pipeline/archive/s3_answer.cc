@@ -61,7 +61,7 @@ constexpr Meaning kMeanings[] = {
     {"MethodNotAllowed", StoreCode::kUnsupported},
 };
 
-// What a status means without a code that is known.
+// Returns what a status means where its code is not known.
 Meaning OfStatus(int status) {
   switch (status) {
     case 401:

@@ -1,4 +1,4 @@
-// What an answer of S3 means: its code for decisions, and whether to ask again.
+// Tells what an answer of S3 means: its code, and whether to ask again.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ struct S3Verdict {
   std::string what;         // for people
 };
 
-// What was asked, as far as the meaning of an answer depends on it.
+// The part of a request on which the meaning of its answer depends.
 struct S3Asked {
   bool if_absent = false;
 };

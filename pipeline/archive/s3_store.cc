@@ -32,7 +32,7 @@ constexpr int kMaxRenewals = 3;
 // Pages without a single key, one after another.
 constexpr int kMaxEmptyPages = 1000;
 
-// What one call asks, in as many requests as it takes.
+// One call, in as many requests as it takes.
 struct Ask {
   std::string method;
   std::string path;
@@ -402,7 +402,7 @@ StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
   ObjectInfo object;
   object.key = request.key;
   object.version = request.version;
-  // What is to come in all; known from the first answer.
+  // Bytes that are to come in all; known from the first answer.
   std::optional<uint64_t> wanted = request.bytes;
   bool has_info = false;
   bool is_ranged = false;
@@ -570,7 +570,7 @@ StoreResult S3Store::ListRaw(const std::string& prefix,
     if (!result.ok() || !listing->truncated || !listing->objects.empty()) {
       return result;
     }
-    // What was deleted may fill whole pages.
+    // Deleted objects may fill whole pages.
     if (listing->next_token.empty() || ++empty_pages == kMaxEmptyPages) {
       return StoreError(StoreCode::kDamaged,
                         "list " + Describe(prefix) +

@@ -56,7 +56,7 @@ struct S3Parts {
 [[nodiscard]] rocksdb::Status ParseDeleted(const rocksdb::Slice& xml,
                                            S3Error* error);
 
-// What STS answers to AssumeRoleWithWebIdentity.
+// Reads the answer of STS to AssumeRoleWithWebIdentity.
 [[nodiscard]] rocksdb::Status ParseAssumedRole(const rocksdb::Slice& xml,
                                                Credentials* credentials);
 

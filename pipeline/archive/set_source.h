@@ -1,4 +1,4 @@
-// What a push reads: the files of one point in time of a database.
+// The files of one point in time of a database, as a push reads them.
 #pragma once
 
 #include <array>

@@ -24,7 +24,7 @@
 
 namespace sstferry {
 
-// What became of a call. Decisions are made by this, never by a message.
+// Says how a call ended. Decisions use this, never a message.
 enum class StoreCode : uint8_t {
   kOk,
   // No such object or upload.
@@ -85,7 +85,7 @@ inline constexpr uint32_t kMaxStorePage = 1000;
 // Parts of an upload; each but the last has at least 5 MiB, for S3.
 inline constexpr uint32_t kMaxUploadParts = 10'000;
 inline constexpr uint64_t kMinUploadPartBytes = 5u << 20;
-// What is larger is uploaded in parts.
+// Larger objects are uploaded in parts.
 inline constexpr uint64_t kMaxPutBytes = 5ull << 30;
 
 // Returns true for 1 to 512 bytes of A-Z a-z 0-9 _ . - in parts between single

@@ -1,4 +1,4 @@
-// Which accounts may change the names on the way to a TARGET_DIR. An account
+// Finds the accounts that may change names on the way to a TARGET_DIR. One
 // that can may put links in the place of what a pull is about to write, so root
 // works only where no other can; elsewhere the pull runs as that account.
 #pragma once

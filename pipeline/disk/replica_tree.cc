@@ -29,7 +29,7 @@ using rocksdb::Status;
 
 constexpr char kRecordName[] = "sstferry.fleet";
 constexpr char kNewRecordName[] = "sstferry.fleet.new";
-// Of kMaxServedDatabases names and a few bytes for each.
+// Has room for kMaxServedDatabases names and a few bytes for each.
 constexpr off_t kMaxRecordBytes = 4 << 20;
 constexpr mode_t kDirectoryMode = 0755;  // less the umask
 

@@ -14,7 +14,7 @@
 
 namespace sstferry {
 
-// What earlier runs found, in the file sstferry.fleet of the directory.
+// The findings of earlier runs, in the file sstferry.fleet of the directory.
 struct FleetRecord {
   std::string source;
   uint64_t file_system = 0;  // of the source's directory; 0: not known

@@ -43,7 +43,7 @@ enum class Existing {
           // process may have open until before_swap has run
 };
 
-// What Workspace::Clear() keeps of db/.
+// Says how much of db/ Workspace::Clear() keeps.
 enum class KeptOfDb {
   kNothing,
   kEarlier,  // it becomes earlier_dir()

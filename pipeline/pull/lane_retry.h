@@ -64,7 +64,7 @@ class LaneRetry {
   const std::string what_;
   Backoff backoff_;
   LostSource::Clock::time_point since_{};  // of the connection
-  // Of the failure at hand:
+  // These describe the failure at hand:
   bool counted_ = false;
   bool lost_ = false;  // lost_source knows
   int tries_ = 0;

@@ -31,7 +31,7 @@ using rocksdb::Status;
 // A database that changes in each round for so long is not waited for.
 constexpr std::chrono::milliseconds kOwnerPause{10'000};
 constexpr size_t kCopyBytes = 1u << 20;
-// Of a record that a pull left, whose decoder has its own bound.
+// Bounds a record that a pull left; its decoder has its own bound.
 constexpr uint64_t kMaxRecordBytes = kMaxIntervalPayloadBytes + 4096;
 
 bool IsData(const CloneFile& file) {

@@ -114,7 +114,7 @@ class SourceLink {
   std::atomic<Tolerated> tolerated_{Tolerated::kNothing};
   bool answered_ = false;  // by the source, once
   bool ended_ = false;     // End() was called
-  // Of the control connection, by its reader's thread:
+  // The reader's thread of the control connection uses these:
   bool is_lost_ = false;
   LostSource::Clock::time_point since_ = LostSource::Clock::now();
   uint16_t allowed_flags_ = 0;

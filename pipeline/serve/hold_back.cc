@@ -24,7 +24,7 @@ constexpr double kTimesAtRest = 2;
 // An application that hardly runs counts as one that runs for this share of the
 // time: one late wake-up a second is no pressure.
 constexpr double kLeastRun = 0.01;
-// What a look forgets of the ones before it.
+// The weight of earlier looks in the mean; each look forgets the rest.
 constexpr double kKept = 0.8;
 constexpr double kLess = 0.7;
 constexpr double kMore = 0.05;
@@ -100,8 +100,8 @@ double HoldBack::Gauge::Excess(double waited, double time, bool rested,
                                bool* is_long) {
   if (rested) {
     const double alone = waited / time;
-    // What was on its way when the rest began may still make it wait: the least
-    // of the last rests is the best known.
+    // Work that was on its way when the rest began may still make it wait: the
+    // least of the last rests is the best known.
     const double known = at_rest.value_or(alone);
     at_rest = alone < known ? alone : known + (alone - known) / 4;
     return 0;

@@ -65,7 +65,7 @@ class HoldBack {
   // The share of the time in which workers work; 0: they rest. With 1 nothing
   // is held back.
   double share() const { return share_; }
-  // What the application waits for: one of Stage::kHeld...
+  // Returns what the application waits for: one of Stage::kHeld...
   Stage why() const { return why_; }
 
   // One thread's work. Threads: its own.
@@ -87,7 +87,7 @@ class HoldBack {
   };
 
  private:
-  // What is known of one resource.
+  // Keeps what is known of one resource.
   struct Gauge {
     // Adds a look. Returns how the waits of the last looks are to what they may
     // be: above 1, they are too long. `time`: what they are a share of.
@@ -106,7 +106,7 @@ class HoldBack {
   std::atomic<double> share_{1};
   std::atomic<Stage> why_{Stage::kHeldCpu};
 
-  // Of the looking thread:
+  // The looking thread uses these:
   std::mutex look_mu_;
   std::optional<ApplicationWaits> last_;
   Gauge cpu_;

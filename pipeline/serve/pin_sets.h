@@ -1,4 +1,4 @@
-// What targets have pinned of several databases at once. It stays until its
+// Keeps what targets pinned of several databases at once. It stays until its
 // target ends it, or has not asked for any of it for the time that snapshots of
 // interrupted pulls are kept.
 #pragma once

@@ -22,7 +22,7 @@ namespace sstferry {
 const std::string& SnapshotDirOf(const ServedDatabase& database,
                                  const std::string& of_server);
 
-// What is served at one moment.
+// The databases that are served at one moment.
 struct ServedSet {
   std::vector<ServedDatabase> databases;
   std::map<std::string, size_t> places;  // in `databases`, by name

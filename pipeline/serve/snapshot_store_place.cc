@@ -120,7 +120,7 @@ Status SnapshotStore::Add(const std::shared_ptr<Transfer>& transfer,
                             "again in " +
                             FormatDuration(*retry_after));
     }
-    // What was pinned earlier has no place in the order.
+    // A snapshot that was pinned earlier has no place in the order.
     if (transfer->request().purpose == Purpose::kPull &&
         !transfer->shared()->is_pinned()) {
       order_.Begin(transfer->shared());

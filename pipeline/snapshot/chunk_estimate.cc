@@ -18,7 +18,7 @@ constexpr size_t kSampledTables = 64;
 constexpr char kForwards[] = "leveldb.BytewiseComparator";
 constexpr char kBackwards[] = "rocksdb.ReverseBytewiseComparator";
 
-// What some tables say of their entries.
+// A sum over some tables of what they say of their entries.
 struct Sample {
   double bytes = 0;
   double entries = 0;

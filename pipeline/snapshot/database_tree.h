@@ -14,8 +14,8 @@ namespace sstferry {
 struct DatabaseTree {
   std::string directory;           // real path of the top
   std::vector<std::string> names;  // paths from the top, sorted
-  // What is left out, a sentence each: a directory that cannot be read, a
-  // database whose path is no name, what is beyond a bound.
+  // Says what is left out, a sentence each: a directory that cannot be read, a
+  // database whose path is no name, one beyond a bound.
   std::vector<std::string> problems;
   // Says on which file system the top is, to compare with another time.
   uint64_t file_system = 0;

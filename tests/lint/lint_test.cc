@@ -297,6 +297,28 @@ std::string SleepRule(const File& file, const std::string& line) {
   return "";
 }
 
+// Finds comments that begin with half a sentence ("What a pull keeps."), at
+// the first line of each.
+std::string CommentRule(const File& file) {
+  std::string found;
+  bool is_first = true;
+  for (size_t i = 0; i < file.lines.size(); ++i) {
+    const std::string& line = file.lines[i];
+    const size_t text = line.find_first_not_of(' ');
+    const bool is_comment =
+        text != std::string::npos && line.compare(text, 3, "// ") == 0;
+    for (const char* const word :
+         {"What ", "Of ", "Those ", "Which ", "Whose ", "Whether "}) {
+      if (is_comment && is_first && line.substr(text + 3).starts_with(word)) {
+        found += file.path + ":" + std::to_string(i + 1) +
+                 ": a comment begins with \"" + word + "\"\n";
+      }
+    }
+    is_first = !is_comment;
+  }
+  return found;
+}
+
 bool HasPragmaOnce(const File& file) {
   return std::find(file.lines.begin(), file.lines.end(), "#pragma once") !=
          file.lines.end();
@@ -343,7 +365,7 @@ TEST_CASE("The include rule sees every wrong direction", "[lint]") {
   }
 }
 
-TEST_CASE("The text and sleep rules see what they forbid", "[lint]") {
+TEST_CASE("The rules of text, comments and sleep see what they forbid", "[lint]") {
   const File test{"tests/a.cc", {}};
   REQUIRE_FALSE(TextRule(test, "// caf\xc3\xa9").empty());
   REQUIRE_FALSE(TextRule(test, "\tint a;").empty());
@@ -354,6 +376,12 @@ TEST_CASE("The text and sleep rules see what they forbid", "[lint]") {
   const std::string sleep = std::string("std::this_thread::sleep") + "_for(x)";
   REQUIRE_FALSE(SleepRule(test, sleep).empty());
   REQUIRE(SleepRule(File{"pipeline/a.cc", {}}, sleep).empty());
+
+  REQUIRE_FALSE(
+      CommentRule(MakeFile("a.h", "int a;\n  // Of a pull.\n")).empty());
+  REQUIRE_FALSE(CommentRule(MakeFile("a.h", "// What it keeps.\n")).empty());
+  REQUIRE(
+      CommentRule(MakeFile("a.h", "// Keeps the files.\n// What is\n")).empty());
 
   REQUIRE_FALSE(HasPragmaOnce(MakeFile("a.h", "// #pragma once\n")));
 }
@@ -407,6 +435,18 @@ TEST_CASE("Includes go down the layers of pipeline/README.md", "[lint]") {
 TEST_CASE("Sources are ASCII without using directives or promises",
           "[lint]") {
   const std::string found = Violations(SourceFiles(), TextRule);
+  INFO(found);
+  REQUIRE(found.empty());
+}
+
+TEST_CASE("Comments begin with a subject or a verb", "[lint]") {
+  std::string found;
+  for (const File& file : SourceFiles()) {
+    if (Under(file.path, "format") || Under(file.path, "pipeline") ||
+        Under(file.path, "tools")) {
+      found += CommentRule(file);
+    }
+  }
   INFO(found);
   REQUIRE(found.empty());
 }

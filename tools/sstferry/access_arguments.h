@@ -1,4 +1,4 @@
-// Whose a new database shall be: what --owner and --permissions mean.
+// Reads --owner and --permissions: whose a new database shall be.
 #pragma once
 
 #include "rocksdb/status.h"

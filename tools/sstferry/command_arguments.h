@@ -111,7 +111,7 @@ struct CertArguments {
     const std::vector<std::string>& arguments, StatusArguments* out);
 [[nodiscard]] rocksdb::Status ParseRelease(
     const std::vector<std::string>& arguments, ReleaseArguments* out);
-// What an action has no use for is refused.
+// Refuses an option for which the action has no use.
 [[nodiscard]] rocksdb::Status ParseArchive(
     const std::vector<std::string>& arguments, ArchiveArguments* out);
 [[nodiscard]] rocksdb::Status ParseCert(

@@ -276,7 +276,7 @@ Status CheckLocal(const OptionTexts& texts) {
                      texts.Get("target"));
 }
 
-// What --all takes, and what takes --all.
+// Checks what --all takes, and what takes --all.
 Status CheckAll(const OptionTexts& texts, const PullArguments& pull) {
   if (!pull.all) {
     for (const char* const option : {"jobs", "delete"}) {

@@ -118,7 +118,7 @@ void MeasuredPull::ReadReplica() {
   if (taken > 0) {
     metrics_.Set(metric::kReplicaTaken, {{"target", target_}}, taken);
   }
-  // What holds it, or will.
+  // The file system that holds it, or will.
   metrics_.SetDisk(metric::kReplicaDiskFree, metric::kReplicaDiskSize,
                    {{"target", target_}},
                    std::filesystem::path(target_).parent_path().string());

@@ -134,7 +134,7 @@ std::string Seconds(double seconds) {
   return text.data();
 }
 
-// What both methods cost.
+// Returns a table of what both methods cost.
 std::string Methods(const Summary& summary) {
   std::vector<std::vector<std::string>> rows = {
       {"METHOD", "FILES", "BYTES", "SOURCE CPU"}};

@@ -17,7 +17,7 @@ int RunAll(const PullArguments& arguments, Console* console,
            const MetricsWriter& write_metrics,
            const std::function<void(Operation*)>& reload);
 
-// What an operator reads, and the JSON object.
+// Return the text that an operator reads, and the JSON object.
 std::string FleetText(const Summary& summary, const FleetReport& report);
 std::string FleetToJson(const std::string& command, const Summary& summary,
                         const FleetReport& report);

@@ -307,7 +307,7 @@ struct ShownMetrics {
   std::unique_ptr<MetricsFileWriter> file;
 };
 
-// What cannot be shown ends the command before anybody can connect.
+// Ends the command before anybody can connect if metrics cannot be shown.
 Status ShowMetrics(const ServeArguments& arguments, ServeMetrics* metrics,
                    SourceServer* server, Console* console,
                    ShownMetrics* shown) {

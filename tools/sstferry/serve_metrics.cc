@@ -27,7 +27,7 @@ double Growth(double now, double before) {
 ServeMetrics::ServeMetrics(const ServeOptions* options,
                            const std::string& listen)
     : options_(options), process_({{"listen", listen}}), counters_(process_) {
-  // What every database has is there from the start: rates of a series that
+  // Series that every database has begin at the start: rates of a series that
   // appears with its first value would miss it. Failures appear as they occur.
   for (const ServedDatabase& database : options_->databases) {
     const MetricLabels labels = {{"database", database.name}};

@@ -17,7 +17,7 @@ namespace sstferry {
 inline constexpr uint32_t kMaxFleetJobs = 64;
 
 struct FleetOptions {
-  // What each pull is told. Its source is a server without a name, or a
+  // Options of each pull. The source is a server without a name, or a
   // directory with databases below it; target_dir is the directory below which
   // each replica gets the path that its name is; the rate is that of all
   // together; snapshots are not chosen, and there is no selection.

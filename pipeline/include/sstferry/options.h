@@ -68,7 +68,7 @@ enum class Durability {
 
 // How a pull moves data into a new database.
 enum class PullMethod {
-  // What docs/methods.md says: kClone where that is possible and costs less.
+  // The rule of docs/methods.md: kClone where it is possible and costs less.
   kAuto,
   kIngest,  // as chunks, which RocksDB ingests
   kClone,   // as the files of the source's snapshot, which stay as they are
@@ -262,7 +262,7 @@ struct PlanItemSummary {
   std::string reason;
 };
 
-// What a method costs. All numbers but `files` are estimates.
+// The costs of a method. All numbers but `files` are estimates.
 struct MethodSummary {
   std::string method;   // "ingest", "clone"
   std::string why_not;  // it cannot move the database; empty: it can
@@ -310,8 +310,8 @@ struct Summary {
   std::string mode;         // "pull", "refresh", "swap"
   std::string method;       // pull: "ingest", "clone"
   std::string method_reason;  // pull: why that method, a sentence
-  // What ingest and clone cost: of a plan always, else where the choice
-  // depended on it.
+  // The costs of ingest and clone: of a plan always, else where the choice
+  // depended on them.
   std::vector<MethodSummary> methods;
   // The release that the target's application has, and the first that opens
   // what was moved, with the reason. Empty: not known; every release since 6.6.

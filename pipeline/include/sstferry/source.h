@@ -108,7 +108,7 @@ struct TransferReport {
 
 // Tells what a server does and holds at one moment. For monitoring.
 struct ServerState {
-  // Those that are served now, those of the tree with them.
+  // The databases that are served now, with those of the tree.
   std::vector<ServedDatabase> databases;
   // Transfers that have not ended, with what they have sent so far. Not those
   // that an earlier process began and nobody has resumed.
