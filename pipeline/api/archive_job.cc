@@ -130,6 +130,7 @@ class Job : public ArchiveJob {
     RETURN_IF_ERROR(SnapshotSource::Take(snapshot, &source));
     PushOptions push;
     push.label = options_.label;
+    push.adopt = options_.adopt;
     push.host = HostName();
     push.software = "sstferry " SSTFERRY_VERSION;
     push.lanes = static_cast<int>(options_.lanes);

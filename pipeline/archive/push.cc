@@ -77,6 +77,7 @@ class Pusher {
 
   [[nodiscard]] Status Begin();
   [[nodiscard]] Status ReadBase(const std::vector<FoundSet>& sets);
+  [[nodiscard]] Status CheckDatabase() const;
   void ChoosePlaces();
   [[nodiscard]] Status PutIntent();
   // Renews the intent if it is time. Any lane's.
@@ -162,6 +163,33 @@ Status Pusher::ReadBase(const std::vector<FoundSet>& sets) {
   return Status::OK();
 }
 
+// A clone of the database has another id, and files that the newest set has,
+// too. Only a replica of chunks, or a database that was rebuilt from one, has
+// neither.
+Status Pusher::CheckDatabase() const {
+  if (!base_.has_value() || options_.adopt ||
+      base_->database_id == set_.database_id) {
+    return Status::OK();
+  }
+  std::set<SharedName> known;
+  for (const ArchivedFile& file : base_->files) {
+    if (file.key.is_shared) {
+      known.insert(SharedName{file.key.identity, file.key.bytes});
+    }
+  }
+  for (const ArchivedFile& file : set_.files) {
+    if (known.count(SharedName{file.file.identity, file.file.bytes}) != 0) {
+      return Status::OK();
+    }
+  }
+  return MakeStatus(
+      EndState::kRefused,
+      store_->place() + ": expected database " + base_->database_id +
+          ", of which the newest set is, found " + set_.database_id +
+          ", which has no file of it; each database needs an archive of its "
+          "own, or add --adopt if this one continues the other");
+}
+
 // A file that an earlier set has is used again; so is one that a push left
 // which did not come to its end.
 void Pusher::ChoosePlaces() {
@@ -230,6 +258,7 @@ Status Pusher::Begin() {
   RETURN_IF_ERROR(archive_.ReadMarked(&marked_));
   RETURN_IF_ERROR(archive_.ListSets(&sets));
   RETURN_IF_ERROR(ReadBase(sets));
+  RETURN_IF_ERROR(CheckDatabase());
   RETURN_IF_ERROR(archive_.ListKeys(kArchiveFilesPrefix, &present_));
   ChoosePlaces();
   intent_.begun_seconds = set_.name.seconds;

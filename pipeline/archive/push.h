@@ -55,6 +55,8 @@ struct PushOptions {
   std::string host;
   std::string software;
   int lanes = 8;
+  // Takes a database that the newest set does not know.
+  bool adopt = false;
   NewSetId new_id = RandomSetId;
   // Seconds of a clock that never goes back, by which intents are renewed.
   std::function<uint64_t()> steady_seconds;
@@ -73,7 +75,8 @@ struct PushSummary {
 };
 
 // Blocks until the set counts.
-//   kRefused   there is no archive
+//   kRefused   there is no archive, or it is that of another database: prune
+//              would count the sets of both as one
 //   kBusy      what it used was marked or deleted meanwhile: push again
 //   others     the source's and the store's
 [[nodiscard]] rocksdb::Status PushSet(const Archive& archive,

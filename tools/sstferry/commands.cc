@@ -698,6 +698,11 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
                [](auto& a) -> auto& { return a.options.label; },
                TextValue("TEXT", "a label")),
            Row<Archive>(
+               "adopt", Group::kAdvanced,
+               "push: Accept a database that the newest set does not know, "
+               "such as one that was rebuilt from a replica.",
+               [](auto& a) -> auto& { return a.options.adopt; }),
+           Row<Archive>(
                "lanes", Group::kCommon,
                "push, check: Read and upload, or check, N files at once.",
                [](auto& a) -> auto& { return a.options.lanes; },

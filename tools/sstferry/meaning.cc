@@ -452,6 +452,7 @@ Status ReadArchivePlace(const std::string& operand, const std::string& text,
 Status CheckActionOptions(const OptionTexts& texts, ArchiveAction action) {
   const std::pair<const char*, std::set<ArchiveAction>> kUses[] = {
       {"label", {ArchiveAction::kPush}},
+      {"adopt", {ArchiveAction::kPush}},
       {"snapshot-dir", {ArchiveAction::kPush}},
       {"wal-dir", {ArchiveAction::kPush}},
       {"lanes", {ArchiveAction::kPush, ArchiveAction::kCheck}},
@@ -463,7 +464,8 @@ Status CheckActionOptions(const OptionTexts& texts, ArchiveAction action) {
       {"keep-monthly", {ArchiveAction::kPrune}},
   };
   for (const auto& [option, actions] : kUses) {
-    if (texts.Has(option) && actions.count(action) == 0) {
+    if ((texts.Has(option) || texts.IsSet(option)) &&
+        actions.count(action) == 0) {
       std::string names;
       for (const ArchiveAction each : actions) {
         names += (names.empty() ? "" : " or ") +

@@ -29,6 +29,7 @@ struct ArchiveOptions {
   // kPush.
   SourceAddress source;
   std::string label;
+  bool adopt = false;  // a database that the newest set does not know
   uint32_t lanes = 8;  // files at once; kCheck, too
   std::string snapshot_dir;
   std::string wal_dir;

@@ -29,6 +29,7 @@ class FakeSetSource : public SetSource {
   }
 
   const ArchiveSet& set() const override { return set_; }
+  void SetDatabase(const std::string& id) { set_.database_id = id; }
   CloneFile* file(size_t index) { return &set_.files[index].file; }
   [[nodiscard]] rocksdb::Status Digest(size_t file,
                                        FileDigests* digests) override {

@@ -285,6 +285,28 @@ TEST_CASE("A mark stays while a prune may sleep that has not seen what is kept",
   REQUIRE(overtaken.world.CountWhole() == 1);
 }
 
+TEST_CASE("An archive refuses another database", "[archive]") {
+  World world;
+  const std::unique_ptr<ObjectStore> store = world.server.NewClient();
+  PushOptions options;
+  options.lanes = 1;
+  PushSummary summary;
+  const auto push = [&](const std::vector<int>& tables, const char* id) {
+    FakeSetSource source(tables, std::string("point of ") + id);
+    source.SetDatabase(id);
+    return PushSet(Archive(store.get()), &source, options, &summary);
+  };
+  REQUIRE_OK(push({1, 2}, "orders"));
+  const size_t before = world.server.Objects().size();
+  REQUIRE(EndStateOf(push({3}, "users")) == EndState::kRefused);
+  REQUIRE(world.server.Objects().size() == before);
+  REQUIRE_OK(push({2, 4}, "clone of orders"));
+  REQUIRE_OK(push({7}, "clone of orders"));
+  options.adopt = true;
+  REQUIRE_OK(push({3}, "rebuilt orders"));
+  REQUIRE(world.CountWhole() == 4);
+}
+
 TEST_CASE("Files that their identities do not tell apart are not shared",
           "[archive]") {
   World world;
