@@ -41,6 +41,7 @@ class Query : public StatusQuery {
       report->snapshots.push_back(DescribeLeased(dir, LeaseRules()));
     }
     report->foreign_snapshots = found.foreign;
+    report->foreign_owner = found.foreign_owner;
     std::error_code error;
     report->is_source =
         !found.dirs.empty() || fs::exists(directory + "/CURRENT", error);

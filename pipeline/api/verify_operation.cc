@@ -134,10 +134,16 @@ class VerifyOperation : public Operation {
     }
     const std::shared_ptr<rocksdb::FileSystem> files = MakeAccessFileSystem(
         rocksdb::FileSystem::Default(), Workspace::DirOf(dir));
-    Status recorded = CheckOnlyRoot(dir, /*in_place=*/true);
+    const bool is_wrong = finding_.fault != ReplicaFault::kNone;
+    const HealthFile known = ReadKnownFault(dir);
+    const bool is_mended = !is_wrong && known.fault != ReplicaFault::kNone &&
+                           Includes(options_.selection, known);
+    Status recorded = is_wrong || is_mended
+                          ? CheckOnlyRoot(dir, /*in_place=*/true)
+                          : Status::OK();
     if (!recorded.ok()) {
       // Only said: nothing is written there.
-    } else if (finding_.fault != ReplicaFault::kNone) {
+    } else if (is_wrong) {
       HealthFile fault = MakeFault(finding_.fault, MessageOf(*status),
                                    options_.selection);
       recorded = RecordFault(files.get(), dir, &fault);
@@ -147,9 +153,7 @@ class VerifyOperation : public Operation {
             ReplicaFaultName(fault.fault) + ": no refresh ends with OK before "
             "it has mended that");
       }
-    } else if (const HealthFile known = ReadKnownFault(dir);
-               known.fault != ReplicaFault::kNone &&
-               Includes(options_.selection, known)) {
+    } else if (is_mended) {
       recorded = ClearFault(files.get(), dir, known);
       if (recorded.ok()) {
         summary->notes.push_back("removed from " + dir + " the record that " +
@@ -157,7 +161,9 @@ class VerifyOperation : public Operation {
       }
     }
     if (!recorded.ok()) {
-      summary->notes.push_back(MessageOf(recorded));
+      summary->notes.push_back("this finding was not recorded in " + dir +
+                               ", so status and refresh do not know of it: " +
+                               MessageOf(recorded));
     }
     if (finding_.fault == ReplicaFault::kDamaged && summary->next.empty()) {
       PullOptions replace;

@@ -23,15 +23,6 @@ Status Refused(const std::string& what) {
   return MakeStatus(EndState::kRefused, what);
 }
 
-std::string NameOf(uid_t uid) {
-  struct passwd entry;
-  struct passwd* found = nullptr;
-  std::vector<char> room(1 << 16);
-  const bool known = getpwuid_r(uid, &entry, room.data(), room.size(),
-                                &found) == 0 && found != nullptr;
-  return known ? std::string(entry.pw_name) : std::to_string(uid);
-}
-
 // Goes through the components of paths, and through links on the way.
 class Way {
  public:
@@ -100,8 +91,8 @@ class Way {
     }
     if (account_->has_value() && **account_ != info.st_uid) {
       return Refused("expected directories of one account on the way, found " +
-                     dir.string() + " of " + NameOf(info.st_uid) +
-                     " beside those of " + NameOf(**account_));
+                     dir.string() + " of " + AccountName(info.st_uid) +
+                     " beside those of " + AccountName(**account_));
     }
     *account_ = info.st_uid;
     return Status::OK();
@@ -112,6 +103,15 @@ class Way {
 };
 
 }  // namespace
+
+std::string AccountName(uid_t uid) {
+  struct passwd entry;
+  struct passwd* found = nullptr;
+  std::vector<char> room(1 << 16);
+  const bool known = getpwuid_r(uid, &entry, room.data(), room.size(),
+                                &found) == 0 && found != nullptr;
+  return known ? std::string(entry.pw_name) : std::to_string(uid);
+}
 
 Status FindOtherAccount(const std::string& dir, std::optional<uid_t>* account) {
   account->reset();
@@ -138,15 +138,20 @@ Status CheckOnlyRoot(const std::string& target_dir, bool in_place) {
   struct stat info;
   if (!account.has_value() && in_place &&
       stat(target_dir.c_str(), &info) == 0 && info.st_uid != 0) {
-    account = info.st_uid;
+    // That account could not make the workspace beside its directory.
+    return Refused("target " + target_dir + " belongs to account " +
+                   AccountName(info.st_uid) +
+                   ", and root opens no database of another account; use "
+                   "sstferry swap, which builds its own, or move the replica "
+                   "into a directory of that account");
   }
   return !account.has_value()
              ? Status::OK()
              : Refused("target " + target_dir + ": account " +
-                       NameOf(*account) +
+                       AccountName(*account) +
                        " may change what root would write there; run as that "
                        "account (User= in the unit, or `setpriv --reuid " +
-                       NameOf(*account) + " --init-groups`)");
+                       AccountName(*account) + " --init-groups`)");
 }
 
 Status CheckOwnDirectory(const std::string& dir) {
@@ -160,7 +165,7 @@ Status CheckOwnDirectory(const std::string& dir) {
   }
   if (info.st_uid != geteuid()) {
     return Refused(dir + ": expected a workspace of this user, found one of " +
-                   NameOf(info.st_uid) +
+                   AccountName(info.st_uid) +
                    "; run the same command as that user, or move it away");
   }
   return (info.st_mode & (S_IWGRP | S_IWOTH)) == 0

@@ -12,6 +12,9 @@
 
 namespace sstferry {
 
+// Returns the account's name, or its number where the machine does not know it.
+std::string AccountName(uid_t uid);
+
 // Looks at every directory on the way to `dir`, and at those that symbolic
 // links on that way lead through, but not at `dir` itself. Sets *account to the
 // one account other than root that owns such a directory, if there is one. A

@@ -75,8 +75,9 @@ std::string OldRecordOf(ino_t inode) {
   return kOldRecordMark + std::to_string(inode) + "\n";
 }
 
-// Returns true if the open directory has a record that is to be believed.
-bool HasOldRecord(const Descriptor& dir) {
+// Returns true if the open directory has a record that is to be believed: of
+// this process's account, or with `of_owner` of the directory's owner.
+bool HasOldRecord(const Descriptor& dir, bool of_owner) {
   struct stat info;
   if (fstat(dir.get(), &info) != 0) {
     return false;
@@ -85,7 +86,8 @@ bool HasOldRecord(const Descriptor& dir) {
                                O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat record;
   if (!file.is_open() || fstat(file.get(), &record) != 0 ||
-      !S_ISREG(record.st_mode) || record.st_uid != geteuid() ||
+      !S_ISREG(record.st_mode) || (record.st_uid != geteuid() &&
+                                 !(of_owner && record.st_uid == info.st_uid)) ||
       (record.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return false;
   }
@@ -95,10 +97,11 @@ bool HasOldRecord(const Descriptor& dir) {
                           OldRecordOf(info.st_ino);
 }
 
-Descriptor OpenOld(const std::string& path) {
+Descriptor OpenOld(const std::string& path, bool of_owner) {
   Descriptor dir(open(path.c_str(),
                       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  return dir.is_open() && HasOldRecord(dir) ? std::move(dir) : Descriptor();
+  return dir.is_open() && HasOldRecord(dir, of_owner) ? std::move(dir)
+                                                      : Descriptor();
 }
 
 // Deletes by the open directory: whatever others give its name to meanwhile is
@@ -107,7 +110,7 @@ Descriptor OpenOld(const std::string& path) {
 Status RemoveOldOne(rocksdb::FileSystem* file_system, const std::string& path,
                     uint64_t bytes_per_sec, StopSignal* stop, bool* removed) {
   *removed = false;
-  const Descriptor dir = OpenOld(path);
+  const Descriptor dir = OpenOld(path, /*of_owner=*/false);
   if (!dir.is_open() || IsDatabaseOpen(path) ||
       flock(dir.get(), LOCK_EX | LOCK_NB) != 0) {
     return Status::OK();
@@ -122,6 +125,35 @@ Status RemoveOldOne(rocksdb::FileSystem* file_system, const std::string& path,
   }
   *removed = true;
   return Status::OK();
+}
+
+std::vector<OldDirectory> List(const std::string& target_dir, bool of_owner) {
+  const OldPlace place(target_dir);
+  std::vector<OldDirectory> found;
+  std::error_code error;
+  for (fs::directory_iterator it(place.parent, error), end;
+       !error && it != end; it.increment(error)) {
+    OldDirectory old;
+    const std::string name = it->path().filename();
+    if (ParseOldName(name, place.prefix(), &old.replaced_at)) {
+      old.path = place.target.substr(
+                     0, place.target.size() -
+                            fs::path(place.target).filename().string().size()) +
+                 name;
+      if (OpenOld(old.path, of_owner).is_open()) {
+        found.push_back(std::move(old));
+      }
+    }
+  }
+  // Numbers of one second: -2 before -10.
+  std::sort(found.begin(), found.end(),
+            [](const OldDirectory& a, const OldDirectory& b) {
+              return a.path.size() != b.path.size() &&
+                             a.replaced_at == b.replaced_at
+                         ? a.path.size() > b.path.size()
+                         : a.path > b.path;
+            });
+  return found;
 }
 
 }  // namespace
@@ -150,39 +182,14 @@ Status MarkOldDirectory(rocksdb::FileSystem* file_system,
 }
 
 std::vector<OldDirectory> ListOldDirectories(const std::string& target_dir) {
-  const OldPlace place(target_dir);
-  std::vector<OldDirectory> found;
-  std::error_code error;
-  for (fs::directory_iterator it(place.parent, error), end;
-       !error && it != end; it.increment(error)) {
-    OldDirectory old;
-    const std::string name = it->path().filename();
-    if (ParseOldName(name, place.prefix(), &old.replaced_at)) {
-      old.path = place.target.substr(
-                     0, place.target.size() -
-                            fs::path(place.target).filename().string().size()) +
-                 name;
-      if (OpenOld(old.path).is_open()) {
-        found.push_back(std::move(old));
-      }
-    }
-  }
-  // Numbers of one second: -2 before -10.
-  std::sort(found.begin(), found.end(),
-            [](const OldDirectory& a, const OldDirectory& b) {
-              return a.path.size() != b.path.size() &&
-                             a.replaced_at == b.replaced_at
-                         ? a.path.size() > b.path.size()
-                         : a.path > b.path;
-            });
-  return found;
+  return List(target_dir, /*of_owner=*/geteuid() == 0);
 }
 
 Status RemoveOldDirectories(rocksdb::FileSystem* file_system,
                             const std::string& target_dir, uint32_t keep,
                             uint64_t bytes_per_sec, StopSignal* stop,
                             std::vector<std::string>* removed) {
-  const std::vector<OldDirectory> found = ListOldDirectories(target_dir);
+  const std::vector<OldDirectory> found = List(target_dir, /*of_owner=*/false);
   for (size_t i = keep; i < found.size(); ++i) {
     bool gone = false;
     RETURN_IF_ERROR(RemoveOldOne(file_system, found[i].path, bytes_per_sec,

@@ -6,7 +6,8 @@
 // A name alone is no reason to delete anything. A directory is one of these
 // only if it is a directory (no link), and its record is a plain file of this
 // process's account that nobody else may write and that names the directory's
-// inode: a copy of such a directory, or another one in its place, is none.
+// inode: a copy of such a directory, or another one in its place, is none. Root
+// lists those of the directories' owners, too, and deletes none of them.
 #pragma once
 
 #include <cstdint>

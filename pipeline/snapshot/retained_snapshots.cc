@@ -1,5 +1,6 @@
 #include "pipeline/snapshot/retained_snapshots.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <thread>
 
 #include "pipeline/base/file_lock.h"
+#include "pipeline/base/other_accounts.h"
 #include "pipeline/snapshot/posix_files.h"
 
 namespace sstferry {
@@ -105,9 +107,11 @@ Status ListLeasedDirs(const std::string& parent,
   for (const std::string& path : paths) {
     LeasedDir dir;
     const LeaseState state = ReadLease(path, &dir.lease);
-    std::error_code error;
-    out->foreign +=
-        state == LeaseState::kForeign && fs::exists(path, error) ? 1 : 0;
+    struct stat info;
+    if (state == LeaseState::kForeign && lstat(path.c_str(), &info) == 0) {
+      out->foreign++;
+      out->foreign_owner = AccountName(info.st_uid);
+    }
     if (state == LeaseState::kGood && wanted(dir.lease)) {
       dir.path = path;
       const Descriptor own = OpenOwnDirectory(path);
@@ -176,8 +180,10 @@ Status ReleaseSnapshotOf(const std::string& directory,
                        ", found " + std::to_string(meant.size());
     text += retained.empty() ? "; none is retained" : "; retained: " + retained;
     if (found.foreign > 0) {
-      text += "; " + std::to_string(found.foreign) +
-              " more belong to another user, who must release them";
+      text += "; other accounts have " + std::to_string(found.foreign) +
+              ", such as " + found.foreign_owner +
+              ": run the command as that account (sudo -u " +
+              found.foreign_owner + " sstferry release ...)";
     }
     return MakeStatus(EndState::kRefused, text);
   }

@@ -20,6 +20,7 @@ struct LeasedDir {
 struct LeasedDirs {
   std::vector<LeasedDir> dirs;  // oldest first
   uint64_t foreign = 0;  // number of other users' directories, by name
+  std::string foreign_owner;  // the account of one of them
 };
 
 // Lists the directories in `parent` whose lease is `wanted`, including those

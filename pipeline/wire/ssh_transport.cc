@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "format/end_state.h"
+#include "pipeline/base/other_accounts.h"
 #include "pipeline/wire/multiplexer.h"
 #include "pipeline/wire/ssh_process.h"
 #include "pipeline/wire/turn.h"
@@ -41,7 +42,10 @@ constexpr int kWrongUsage = 2;
 std::string WhyNoAnswer(const SshPlace& place, int exit_code) {
   switch (exit_code) {
     case kSshFailed:
-      return "; ssh says why on standard error";
+      // As root, a pull may run as the account of TARGET_DIR's place.
+      return "; ssh says why on standard error. It ran as account " +
+             AccountName(geteuid()) +
+             ", with that account's keys and known hosts";
     case kNotFound:
     case kNotRunnable:
       return ": " + place.commands.remote + " cannot be run there (or " +

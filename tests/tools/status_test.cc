@@ -142,7 +142,7 @@ TEST_CASE("Status follows a pull from its start over a kill to its end, "
   const std::string text = Run({"status", target}).out;
   REQUIRE(text.find("source: " + target +
                     "\nno snapshot is retained or in use\ntarget: " + target +
-                    "\ncomplete: transfer ") == 0);
+                    "\ncomplete: as of ") == 0);
 }
 
 TEST_CASE("A pull that finds no place says so and begins by itself",

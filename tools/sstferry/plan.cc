@@ -249,10 +249,8 @@ int RunPlan(const std::vector<std::string>& arguments) {
   if (!usage.ok()) {
     return ReportUsage("plan", usage);
   }
-  {
-    Console console(plan.common);
-    LogTlsWarnings(plan.options.tls, &console);
-  }
+  Console console(plan.common);
+  LogTlsWarnings(plan.options.tls, &console);
   const std::optional<uint32_t> account =
       AccountOfTarget(plan.options.target_dir);
   if (!account.has_value()) {
@@ -260,7 +258,10 @@ int RunPlan(const std::vector<std::string>& arguments) {
   }
   HoldReloadSignal();
   RootDuties duties;
+  duties.target_dir = plan.options.target_dir;
   duties.tls = &plan.options.tls;
+  duties.log = console.log_function();
+  duties.uses_ssh = plan.options.source.is_ssh();
   return RunAs(*account, duties, arguments,
                [&plan](const std::vector<std::string>&, RootSide*) {
                  return PlanHere(plan);

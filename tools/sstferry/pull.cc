@@ -352,7 +352,8 @@ int PullAs(uid_t account, const std::vector<std::string>& arguments,
   SetHooks(&hooks);
   RootDuties duties = {pull.options.target_dir,    hooks.options.before_swap,
                        hooks.options.after_swap,   nullptr,
-                       &pull.options.tls,          console.log_function()};
+                       &pull.options.tls,          console.log_function(),
+                       pull.options.source.is_ssh()};
   if (!pull.metrics.file.empty()) {
     duties.write_metrics = [path = pull.metrics.file](const std::string& text) {
       return WriteMetricsFile(path, text);

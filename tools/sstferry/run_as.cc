@@ -283,21 +283,33 @@ class RootLoop {
   std::thread hook_;
 };
 
-Status Become(uid_t uid) {
+struct Account {
+  std::string name;  // empty: this machine does not know it
+  gid_t group = 0;
+};
+
+Account FindAccount(uid_t uid) {
   struct passwd entry;
   struct passwd* found = nullptr;
   std::vector<char> room(1 << 16);
   if (getpwuid_r(uid, &entry, room.data(), room.size(), &found) != 0 ||
       found == nullptr) {
+    return {};
+  }
+  return {entry.pw_name, entry.pw_gid};
+}
+
+Status Become(uid_t uid, const Account& account) {
+  if (account.name.empty()) {
     return MakeStatus(EndState::kRefused,
                       "user " + std::to_string(uid) +
                           ", which owns the place of TARGET_DIR, is not known "
                           "to this machine; run the command as that user");
   }
-  if (initgroups(entry.pw_name, entry.pw_gid) != 0 ||
-      setresgid(entry.pw_gid, entry.pw_gid, entry.pw_gid) != 0 ||
+  if (initgroups(account.name.c_str(), account.group) != 0 ||
+      setresgid(account.group, account.group, account.group) != 0 ||
       setresuid(uid, uid, uid) != 0 || setuid(0) == 0) {
-    return Errno(std::string("cannot become user ") + entry.pw_name);
+    return Errno("cannot become user " + account.name);
   }
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // else /proc/self/fd is root's
@@ -334,6 +346,15 @@ int RunAs(uid_t uid, const RootDuties& duties,
   if (word != nullptr && config.Fill().ok()) {
     *word = prefix + config.name();
   }
+  const Account account = FindAccount(uid);
+  if (duties.log && !account.name.empty()) {
+    duties.log(LogLevel::kInfo,
+               "runs as account " + account.name +
+                   ", which may change names on the way to " +
+                   duties.target_dir +
+                   (duties.uses_ssh ? "; ssh has its keys and known hosts"
+                                    : ""));
+  }
   std::array<int, 2> sockets{};
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets.data()) !=
       0) {
@@ -349,7 +370,7 @@ int RunAs(uid_t uid, const RootDuties& duties,
   }
   if (process == 0) {
     close(sockets[0]);
-    const Status status = Become(uid);
+    const Status status = Become(uid, account);
     ChildSide root(sockets[1]);
     return status.ok() ? child(arguments, &root) : Refused(status);
   }

@@ -28,6 +28,7 @@ struct RootDuties {
   std::function<rocksdb::Status(const std::string& text)> write_metrics;
   TlsFiles* tls = nullptr;  // gets the names of copies that anybody may read
   LogFunction log;
+  bool uses_ssh = false;  // then the log says that ssh has the account's keys
 };
 
 // Root's side, which the child calls instead of doing it itself. Threads: any,
@@ -42,7 +43,8 @@ class RootSide {
       const std::string& text) = 0;
 };
 
-// Runs `child` in a process of account `uid`, with the TLS files and the config
+// Says in the log that it runs as account `uid`. Runs `child` in a process of
+// that account, with the TLS files and the config
 // file in `arguments` replaced by copies that it may read, and returns its exit
 // code in both processes. Passes SIGINT, SIGTERM and SIGHUP on. The account may
 // read the TLS key: its pulls act with it. REQUIRES: this process is root's and

@@ -8,6 +8,7 @@
 
 #include "format/printable.h"
 #include "format/quantity.h"
+#include "sstferry/transport.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/operation_runner.h"
@@ -48,8 +49,12 @@ std::string SourceText(const std::string& place, const StatusReport& report) {
         {"ID", "DATABASE", "SEQUENCE", "AGE", "TTL LEFT", "READERS",
          "PINNED", "TARGET"}};
     for (const RetainedSnapshot& snapshot : report.snapshots) {
+      // A source that ssh started serves one directory, under no name.
+      const std::string name = snapshot.database == kStdioDatabase
+                                   ? place.substr(place.rfind('/') + 1)
+                                   : Printable(snapshot.database);
       rows.push_back(
-          {ShownId(snapshot.transfer_id), Printable(snapshot.database),
+          {ShownId(snapshot.transfer_id), name,
            std::to_string(snapshot.snapshot_sequence),
            FormatClock(static_cast<double>(snapshot.age_seconds)),
            snapshot.readers > 0
@@ -69,7 +74,8 @@ std::string SourceText(const std::string& place, const StatusReport& report) {
   if (report.foreign_snapshots > 0) {
     text += "; not looked at: " +
             FormatCount(report.foreign_snapshots, "snapshot") +
-            " of other users";
+            " of other accounts; see them by: sudo -u " +
+            report.foreign_owner + " sstferry status " + place;
   }
   return text + "\n";
 }
@@ -99,15 +105,16 @@ std::string UnfinishedText(const UnfinishedPull& pull) {
 }
 
 std::string CompletedText(const char* label, const CompletedPull& pull) {
-  std::string text = std::string(label) + ": transfer " + pull.transfer_id +
-                     " from " + pull.source;
+  std::string text = std::string(label) + ": ";
+  if (!pull.snapshot_taken_at.empty()) {
+    text += "as of " + pull.snapshot_taken_at + ", ";
+  }
+  text += "from " + pull.source;
   if (pull.snapshot_sequence.has_value()) {
     text += " at sequence " + std::to_string(*pull.snapshot_sequence);
   }
-  if (!pull.snapshot_taken_at.empty()) {
-    text += ", taken at " + pull.snapshot_taken_at;
-  }
-  return Printable(text + ", finished " + pull.finished_at);
+  return Printable(text + "; transfer " + pull.transfer_id + ", finished " +
+                   pull.finished_at);
 }
 
 std::string TargetText(const std::string& place, const TargetState& target) {

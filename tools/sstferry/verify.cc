@@ -4,15 +4,17 @@
 
 #include "format/printable.h"
 #include "format/quantity.h"
+#include "sstferry/target.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/operation_runner.h"
 #include "tools/sstferry/progress.h"
 #include "tools/sstferry/run.h"
+#include "tools/sstferry/run_as.h"
+#include "tools/sstferry/signals.h"
 
 namespace sstferry {
 namespace {
-
 
 // A key or a name, at most kMaxShownKeyBytes of it, and how long it is.
 std::string Shown(const std::string& bytes, uint64_t whole) {
@@ -79,6 +81,36 @@ std::string VerifyReport(const Summary& summary) {
   return text;
 }
 
+namespace {
+
+// Returns the account as which a verify of root runs, so that it may record in
+// a replica what it finds there: the one of the sides' places. nullopt: root,
+// since there is none, or there are two.
+std::optional<uint32_t> AccountOfSides(const VerifyOptions& options) {
+  std::optional<uint32_t> found;
+  for (const SourceAddress* const side : {&options.left, &options.right}) {
+    if (!side->is_directory()) {
+      continue;
+    }
+    const std::optional<uint32_t> account = AccountOfTarget(side->directory);
+    if (!account.has_value() || (found.has_value() && *found != *account)) {
+      return std::nullopt;
+    }
+    found = account;
+  }
+  return found;
+}
+
+int VerifyHere(VerifyArguments verify) {
+  Console console(verify.common);
+  verify.options.log = console.log_function();
+  const std::unique_ptr<Operation> operation = MakeVerify(verify.options);
+  return RunOperation("verify", verify.common, &console, operation.get(),
+                      VerifyReport);
+}
+
+}  // namespace
+
 int RunVerify(const std::vector<std::string>& arguments) {
   VerifyArguments verify;
   const rocksdb::Status usage = ParseVerify(arguments, &verify);
@@ -86,11 +118,24 @@ int RunVerify(const std::vector<std::string>& arguments) {
     return ReportUsage("verify", usage);
   }
   Console console(verify.common);
-  verify.options.log = console.log_function();
   LogTlsWarnings(verify.options.tls, &console);
-  const std::unique_ptr<Operation> operation = MakeVerify(verify.options);
-  return RunOperation("verify", verify.common, &console, operation.get(),
-                      VerifyReport);
+  const std::optional<uint32_t> account = AccountOfSides(verify.options);
+  if (!account.has_value()) {
+    return VerifyHere(verify);
+  }
+  HoldReloadSignal();
+  const bool is_left = verify.options.left.is_directory();
+  RootDuties duties;
+  duties.target_dir = is_left ? verify.options.left.directory
+                              : verify.options.right.directory;
+  duties.tls = &verify.options.tls;
+  duties.log = console.log_function();
+  duties.uses_ssh =
+      verify.options.left.is_ssh() || verify.options.right.is_ssh();
+  return RunAs(*account, duties, arguments,
+               [&verify](const std::vector<std::string>&, RootSide*) {
+                 return VerifyHere(verify);
+               });
 }
 
 }  // namespace sstferry

@@ -110,8 +110,10 @@ struct StatusReport {
   bool is_source = false;
   bool is_target = false;
   std::vector<RetainedSnapshot> snapshots;  // retained ones, the oldest first
-  // Number of snapshots beside a source directory that belong to another user.
+  // Number of snapshots beside a source directory that belong to another user,
+  // and the name of one such account.
   uint64_t foreign_snapshots = 0;
+  std::string foreign_owner;
   TargetState target;
   std::vector<ServedState> served;  // MakeServedQuery() only
 };
