@@ -112,7 +112,7 @@ std::string ReplaceCommand(const PullOptions& options) {
   if (interval.end.has_value()) {
     command += " --end " + ShellWord(KeyToText(*interval.end));
   }
-  return command;
+  return command + " --verify";
 }
 
 Status FaultStatus(const PullOptions& options, const HealthFile& fault) {

@@ -26,6 +26,10 @@ using rocksdb::Status;
 
 namespace {
 
+constexpr char kAdoptSays[] =
+    "; --adopt accepts it, and deletes what only the target holds: add it to "
+    "the command if that is meant";
+
 std::vector<std::string> NotPlanned(const std::vector<FamilyHandle>& families,
                                     const Plan& plan) {
   std::vector<std::string> missing;
@@ -186,8 +190,10 @@ Status RefreshTarget::Own(const Status& status) {
   }
   return MakeStatus(EndState::kCorrupt,
                     "target " + options().target_dir + " is damaged: " +
-                        MessageOf(status) + "; check its disk, and run: " +
-                        ReplaceCommand(options()));
+                        MessageOf(status) + "; check its disk" +
+                        (options().mode == PullMode::kSwap
+                             ? ""  // which mends it
+                             : ", and run: " + ReplaceCommand(options())));
 }
 
 Status RefreshTarget::OpenAndJudge() {
@@ -339,8 +345,7 @@ Status RefreshTarget::ReadRecord() {
     return MakeStatus(EndState::kRefused,
                       "target " + dir_ +
                           ": expected it to remember its source, found no " +
-                          kIntervalFileName +
-                          "; --adopt replaces all it holds nevertheless");
+                          kIntervalFileName + kAdoptSays);
   }
   return ReadSourceRecord(disk(), dir_, record_,
                           &judged_.source_record);
@@ -356,7 +361,7 @@ Status RefreshTarget::CheckSource() {
   return MakeStatus(EndState::kRefused,
                     "target " + dir_ + ": expected source database " +
                         record_.source_database_id + ", found " + id +
-                        "; --adopt replaces all it holds nevertheless");
+                        kAdoptSays);
 }
 
 Status RefreshTarget::BuildFamilies() {

@@ -255,7 +255,8 @@ Status TlsConnection::LookForPlainPeer(WaitDeadline* deadline) {
   End end;
   end.state = EndState::kDenied;
   end.message =
-      "this source speaks TLS only: give --tls-cert, --tls-key and --tls-ca";
+      "this source speaks TLS only: give --tls DIR, or --tls-cert, --tls-key "
+      "and --tls-ca";
   end.where = "source";
   std::string payload;
   Encode(end, &payload);

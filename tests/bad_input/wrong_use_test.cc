@@ -156,7 +156,7 @@ void TryOtherDatabases(Place* place) {
   RequireSays({"pull", from, mine}, 1, "sstferry swap --adopt");
   RequireSays({"refresh", from, mine}, 1, "--adopt");
   place->Says(17, {"refresh", mine, copy}, 1,
-              "--adopt replaces all it holds");
+              "--adopt accepts it, and deletes what only the target holds");
   place->Says(18, {"swap", mine, copy}, 1, "--adopt replaces all it holds");
 }
 

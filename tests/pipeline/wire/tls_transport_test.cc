@@ -292,7 +292,7 @@ TEST_CASE("TLS server tells a plain client in its own words what is missing",
   REQUIRE(EndStateOf(status) == EndState::kDenied);
   REQUIRE(Says(status, "found a plain sstferry connection"));
   REQUIRE(EndStateOf(client_status) == EndState::kDenied);
-  REQUIRE(Says(client_status, "this source speaks TLS only: give --tls-cert"));
+  REQUIRE(Says(client_status, "this source speaks TLS only: give --tls DIR"));
 }
 
 TEST_CASE("TLS client and plain server both say what is missing",
