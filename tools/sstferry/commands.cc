@@ -56,7 +56,7 @@ TlsFiles& TlsOf(Serve& arguments) { return arguments.tls; }
 template <typename Arguments>
 std::vector<OptionSpec> TlsRows() {
   return {
-      {"tls", "DIR", Group::kNetwork,
+      {"tls", "DIR", Group::kCommon,
        "Use TLS 1.3 for every connection, with DIR/cert.pem (of this side, "
        "with "
        "its intermediates), DIR/key.pem and DIR/ca.pem, where --tls-cert, "
@@ -199,8 +199,9 @@ std::vector<OptionSpec> ServeOptionSpecs() {
            Row<Serve>(
                "max-rate", Group::kCommon,
                "Send at most BYTES per second, over all transfers together. "
-               "SIGHUP reads it again from --config. none: nor hold back while "
-               "a database's application waits for CPUs or its disk.",
+               "SIGHUP reads it again from --config. Without it, the source "
+               "still holds back while a database's application waits for "
+               "CPUs or its disk; with none, it does not.",
                [](auto& a) -> auto& { return a.options; }, RateValue()),
            Row<Serve>(
                "once", Group::kCommon,
@@ -268,7 +269,7 @@ std::vector<OptionSpec> ServeOptionSpecs() {
             "always "
             "may.",
             true},
-           {"allow", "NAME=SUBJECT", Group::kNetwork,
+           {"allow", "NAME=SUBJECT", Group::kCommon,
             "Serve database NAME, or all of --db-dir if NAME is *, only to "
             "certificates whose common name or "
             "DNS, IP, "
@@ -386,23 +387,23 @@ const std::vector<JobOption>& JobOptions() {
         {kAnyJob,
          Row<Pull>(
              "verify", Group::kCommon,
-             "Read the finished database back and compare it with the source's "
-             "snapshot before the final rename.",
+             "Read the replica back and compare it with the source's snapshot, "
+             "in a new directory before it gets its name.",
              [](auto& a) -> auto& { return a.options.verify; })},
         {kAnyJob, kFamilyOption},
         {kAnyJob, kBeginOption},
         {kAnyJob, kEndOption},
         {kAnyJob, Row<Pull>(
-                      "lanes", Group::kCommon, "Move N parts at the same time.",
+                      "lanes", Group::kLimits, "Move N parts at the same time.",
                       [](auto& a) -> auto& { return a.options.lanes; },
                       NumberValue(1, kMaxLanes))},
         {kAnyJob,
          Row<Pull>(
              "max-rate", Group::kCommon,
              "Write at most BYTES of SST data per second. SIGHUP reads it "
-             "again from --config. none: the source does not hold back while "
-             "its application waits for CPUs or its disk either, and both "
-             "sides run at normal priority.",
+             "again from --config. Without it, the source still holds back "
+             "while its application waits for CPUs or its disk; with none, it "
+             "does not, and both sides run at normal priority.",
              [](auto& a) -> auto& { return a.options; }, RateValue())},
         {kAnyJob,
          {"compress", "auto|none|zstd[:LEVEL]", Group::kNetwork,
@@ -811,7 +812,7 @@ const std::vector<Command>& Commands() {
       {"serve",
        "[NAME=]DIR [--db [NAME=]DIR ...] | --db-dir DIR | --stdio DIR "
        "[options]",
-       "Serve databases to pull, plan and verify",
+       "Serve databases to targets over the network",
        "Serves databases over the network. A database may be closed, a "
        "checkpoint, or open and written by another process; serve never writes "
        "to it. Checks and lists the databases, then prints \"listening on "
@@ -870,7 +871,8 @@ const std::vector<Command>& Commands() {
        "Replace a replica by a new database",
        "Builds a new database from a snapshot of SOURCE beside TARGET_DIR, "
        "exchanges the two directories between two commands, which stop the "
-       "application and start it again, and deletes the old one. The "
+       "application and start it again, and keeps the old one as "
+       "TARGET_DIR.old-DATE until the next swap. Sends only what changed. The "
        "application has TARGET_DIR open until then. A TARGET_DIR that is "
        "missing is filled.",
        JobOptionSpecs(kOfSwap),
@@ -922,20 +924,19 @@ const std::vector<Command>& Commands() {
        {{"List what a host serves", "sstferry ls sst://db1"}}},
       {"status",
        "SOURCE|TARGET_DIR [options]",
-       "Show retained snapshots and unfinished pulls",
-       "Shows which snapshots a database retains for pulls that may resume "
+       "Show how old a replica is, and unfinished pulls",
+       "Of a replica: as of when it is, what is known to be wrong with it, how "
+       "far an unfinished pull came, and the command to run next. Of a source: "
+       "which snapshots it retains for pulls that may resume "
        "(sst://HOST[:PORT] or unix:/PATH: those of all databases that this "
-       "side "
-       "may read; HOST:/DIR: those of that directory), "
-       "and the progress of the pull into a directory, with the command to "
-       "run next. Changes nothing.",
+       "side may read). Changes nothing.",
        Joined({TlsRows<StatusArguments>(),
                SshRows<StatusArguments>(),
                {TimeoutRow<StatusArguments>(),
                 SnapshotDirRow<StatusArguments>()}}),
        {"place"},
        {{"Show the progress of a pull", "sstferry status /data/users"},
-        {"Show what a host retains", "sstferry status sst://db1"}}},
+        {"Show the snapshots that a host retains", "sstferry status sst://db1"}}},
       {"release",
        "SOURCE_DIR ID [options]",
        "Release a retained snapshot",

@@ -213,9 +213,9 @@ std::string HelpGroupNames(const Command& command) {
 }
 
 std::string AboutProgram() {
-  return "sstferry copies RocksDB databases between machines as sorted SST "
-         "files, which it streams while it builds them. The source keeps "
-         "running.";
+  return "sstferry makes replicas of RocksDB databases: it copies a database "
+         "to another machine while a process has it open, checks every block, "
+         "and later sends only what changed. It never writes to the source.";
 }
 
 std::string GeneralHelp() {
