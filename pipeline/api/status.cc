@@ -4,6 +4,7 @@
 
 #include "pipeline/api/endpoint.h"
 #include "pipeline/api/one_session.h"
+#include "pipeline/disk/replica_tree.h"
 #include "pipeline/pull/target_state.h"
 #include "pipeline/snapshot/retained_snapshots.h"
 
@@ -47,7 +48,20 @@ class Query : public StatusQuery {
         !found.dirs.empty() || fs::exists(directory + "/CURRENT", error);
     const Status status =
         ReadTargetState(directory, &report->target, &report->is_target);
-    if (status.ok() && !report->is_source && !report->is_target) {
+    report->is_mirror =
+        status.ok() && !report->is_target &&
+        fs::exists(directory + "/" + kFleetRecordName, error);
+    if (report->is_mirror) {
+      for (const std::string& name : ListReplicas(directory)) {
+        ReplicaStatus& replica = report->replicas.emplace_back();
+        bool is_target = false;
+        replica.name = name;
+        replica.status = ReadTargetState(directory + "/" + name,
+                                         &replica.state, &is_target);
+      }
+    }
+    if (status.ok() && !report->is_source && !report->is_target &&
+        !report->is_mirror) {
       return MakeStatus(EndState::kRefused,
                         directory + ": expected a database or the TARGET_DIR "
                                     "of a pull, found neither, nor " +

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,7 @@
 #include "pipeline/base/database_name.h"
 #include "pipeline/base/database_open.h"
 #include "pipeline/base/file_lock.h"
+#include "pipeline/base/last_transfer.h"
 #include "pipeline/disk/workspace.h"
 #include "rocksdb/file_system.h"
 
@@ -27,11 +30,12 @@ namespace {
 using nlohmann::ordered_json;
 using rocksdb::Status;
 
-constexpr char kRecordName[] = "sstferry.fleet";
 constexpr char kNewRecordName[] = "sstferry.fleet.new";
 // Has room for kMaxServedDatabases names and a few bytes for each.
 constexpr off_t kMaxRecordBytes = 4 << 20;
 constexpr mode_t kDirectoryMode = 0755;  // less the umask
+
+constexpr int kMaxDepth = 8;  // as serve --db-dir
 
 Status TreeError(const std::string& what, const std::string& path, int error) {
   return MakeStatus(
@@ -62,6 +66,37 @@ Status DamagedRecord(const std::string& path, const std::string& why) {
 }
 
 }  // namespace
+
+std::vector<std::string> ListReplicas(const std::string& directory) {
+  namespace fs = std::filesystem;
+  const std::string workspace = Workspace::DirOf("");
+  std::set<std::string> names;
+  std::error_code error;
+  std::error_code unknown;
+  fs::recursive_directory_iterator at(
+      directory, fs::directory_options::skip_permission_denied, error);
+  for (; !error && at != fs::recursive_directory_iterator() &&
+         names.size() < kMaxServedDatabases;
+       at.increment(error)) {
+    if (at->is_symlink(unknown) || !at->is_directory(unknown)) {
+      continue;
+    }
+    std::string name = at->path().lexically_relative(directory).string();
+    const std::string last = LastOf(name);
+    if (last.ends_with(workspace)) {
+      names.insert(name.substr(0, name.size() - workspace.size()));
+    } else if (fs::exists(at->path() / "CURRENT", unknown) ||
+               fs::exists(at->path() / kLastTransferName, unknown)) {
+      if (last.find(".old-") == std::string::npos) {
+        names.insert(std::move(name));
+      }
+    } else if (at.depth() + 1 < kMaxDepth) {
+      continue;
+    }
+    at.disable_recursion_pending();
+  }
+  return {names.begin(), names.end()};
+}
 
 Status ReplicaTree::Open(const std::string& directory,
                          std::unique_ptr<ReplicaTree>* out) {
@@ -159,8 +194,8 @@ bool ReplicaTree::Has(const std::string& name) const {
 Status ReplicaTree::ReadRecord(bool* found, FleetRecord* record) {
   *found = false;
   *record = FleetRecord();
-  const std::string path = PathOf(kRecordName);
-  const Descriptor file(openat(top_.get(), kRecordName,
+  const std::string path = PathOf(kFleetRecordName);
+  const Descriptor file(openat(top_.get(), kFleetRecordName,
                                O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!file.is_open()) {
     return errno == ENOENT ? Status::OK()
@@ -214,7 +249,7 @@ Status ReplicaTree::WriteRecord(const FleetRecord& record) {
   }
   const std::string text =
       json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
-  const std::string path = PathOf(kRecordName);
+  const std::string path = PathOf(kFleetRecordName);
   if (unlinkat(top_.get(), kNewRecordName, 0) != 0 && errno != ENOENT) {
     return TreeError("cannot replace", path, errno);
   }
@@ -234,7 +269,7 @@ Status ReplicaTree::WriteRecord(const FleetRecord& record) {
     put += static_cast<size_t>(n);
   }
   if (fsync(file.get()) != 0 ||
-      renameat(top_.get(), kNewRecordName, top_.get(), kRecordName) != 0 ||
+      renameat(top_.get(), kNewRecordName, top_.get(), kFleetRecordName) != 0 ||
       fsync(top_.get()) != 0) {
     return TreeError("cannot write", path, errno);
   }

@@ -7,12 +7,21 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "pipeline/base/descriptor.h"
 #include "rocksdb/status.h"
 #include "sstferry/options.h"
 
 namespace sstferry {
+
+// The file of a mirror's directory that holds its record.
+inline constexpr char kFleetRecordName[] = "sstferry.fleet";
+
+// Returns the names of the replicas below a mirror's directory, complete and
+// unfinished ones, sorted: at most kMaxServedDatabases, as deep as a
+// server looks, and none through a link. Changes nothing and takes no lock.
+std::vector<std::string> ListReplicas(const std::string& directory);
 
 // The findings of earlier runs, in the file sstferry.fleet of the directory.
 struct FleetRecord {

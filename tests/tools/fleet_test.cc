@@ -164,6 +164,33 @@ TEST_CASE("pull --all mirrors every database, and one that is damaged stops "
   REQUIRE(EntriesOf(mirror + "/new") == EntriesOf(top + "/new"));
 }
 
+TEST_CASE("Status of a mirror shows each of its replicas", "[tools][fleet]") {
+  const ScratchDir dir;
+  const std::string top = dir / "top";
+  const std::string mirror = dir / "mirror";
+  MakeDatabase(top, "app/one");
+  MakeDatabase(top, "two");
+  REQUIRE(RunAllOf({"pull", top, mirror}).code == 0);
+  fs::remove(mirror + "/app/one/CURRENT");
+  Process status(Sstferry({"status", mirror, "--json"}));
+  REQUIRE(status.Wait() == 0);
+  const json shown = json::parse(status.out(), nullptr, false);
+  INFO(shown.dump(2));
+  REQUIRE(shown["target"].is_null());
+  REQUIRE(shown["replicas"].size() == 2);
+  REQUIRE(shown["replicas"][0]["name"] == "app/one");
+  REQUIRE(shown["replicas"][0]["health"] == "damaged");
+  REQUIRE(shown["replicas"][1]["name"] == "two");
+  REQUIRE(shown["replicas"][1]["health"] == "complete");
+  REQUIRE(shown["replicas"][1]["problem"].is_null());
+  Process text(Sstferry({"status", mirror}));
+  REQUIRE(text.Wait() == 0);
+  INFO(text.out());
+  REQUIRE(text.out().find("mirror: " + mirror + ", 2 replicas\n") == 0);
+  REQUIRE(text.out().find("look closer: sstferry status " + mirror +
+                          "/app/one\n") != std::string::npos);
+}
+
 TEST_CASE("refresh --all --delete moves what two runs missed to a dated "
           "directory",
           "[tools][fleet]") {

@@ -159,6 +159,37 @@ std::string TargetText(const std::string& place, const TargetState& target) {
   return text;
 }
 
+// Returns a row for each replica of a mirror, the state of one that is wrong or
+// unfinished with what to do about it.
+std::string MirrorText(const std::string& place, const StatusReport& report) {
+  std::string text =
+      "mirror: " + place + ", " +
+      FormatCount(report.replicas.size(), "replica", "replicas") + "\n";
+  std::vector<std::vector<std::string>> rows = {
+      {"NAME", "HEALTH", "AS OF", "SOURCE"}};
+  std::string next;
+  for (const ReplicaStatus& replica : report.replicas) {
+    const std::optional<CompletedPull>& pull = replica.state.complete.has_value()
+                                                   ? replica.state.complete
+                                                   : replica.state.previous;
+    rows.push_back(
+        {Printable(replica.name),
+         replica.status.ok() ? ReplicaHealthName(replica.state.health)
+                             : "unknown",
+         pull.has_value() && !pull->snapshot_taken_at.empty()
+             ? Printable(pull->snapshot_taken_at)
+             : "-",
+         pull.has_value() ? Printable(pull->source) : "-"});
+    if (!replica.status.ok()) {
+      next += Printable(replica.name + ": " + MessageOf(replica.status)) + "\n";
+    } else if (replica.state.health != ReplicaHealth::kComplete) {
+      next += "look closer: sstferry status " +
+              Printable(place + "/" + replica.name) + "\n";
+    }
+  }
+  return text + (report.replicas.empty() ? "" : Table(rows)) + next;
+}
+
 ordered_json SourceJson(const StatusReport& report) {
   ordered_json json = {{"snapshots", ordered_json::array()},
                        {"pinned_bytes", PinnedBytes(report)},
@@ -250,7 +281,8 @@ ordered_json TargetJson(const TargetState& target) {
 
 std::string StatusText(const std::string& place, const StatusReport& report) {
   return (report.is_source ? SourceText(place, report) : "") +
-         (report.is_target ? TargetText(place, report.target) : "");
+         (report.is_target ? TargetText(place, report.target) : "") +
+         (report.is_mirror ? MirrorText(place, report) : "");
 }
 
 std::string StatusToJson(const std::string& place,
@@ -273,6 +305,17 @@ std::string StatusToJson(const std::string& place,
   }
   if (report.status.ok() && report.is_target) {
     json["target"] = TargetJson(report.target);
+  }
+  json["replicas"] = nullptr;
+  if (report.status.ok() && report.is_mirror) {
+    json["replicas"] = ordered_json::array();
+    for (const ReplicaStatus& replica : report.replicas) {
+      ordered_json item = TargetJson(replica.state);
+      item["name"] = replica.name;
+      item["problem"] =
+          Known(!replica.status.ok(), MessageOf(replica.status));
+      json["replicas"].push_back(std::move(item));
+    }
   }
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) +
          "\n";

@@ -105,6 +105,13 @@ struct ServedState {
   std::string problem;  // why a pull would fail; then all numbers are 0
 };
 
+// A replica below a mirror's directory.
+struct ReplicaStatus {
+  std::string name;
+  rocksdb::Status status;  // if its state cannot be read
+  TargetState state;
+};
+
 struct StatusReport {
   rocksdb::Status status;
   bool is_source = false;
@@ -115,6 +122,8 @@ struct StatusReport {
   uint64_t foreign_snapshots = 0;
   std::string foreign_owner;
   TargetState target;
+  bool is_mirror = false;  // of several databases (FleetOptions)
+  std::vector<ReplicaStatus> replicas;  // of a mirror, by name
   std::vector<ServedState> served;  // MakeServedQuery() only
 };
 
