@@ -265,6 +265,12 @@ TEST_CASE("A plan of a refresh tells what becomes of the bytes, and of no "
   for (const char* word : {"FILE", "replace", "METHOD", "clone"}) {
     REQUIRE(report.find(word) == std::string::npos);
   }
+
+  summary.items.assign(55, summary.items[0]);
+  REQUIRE(PlanReport(summary, false).find("\nand 15 more (--json lists all)") !=
+          std::string::npos);
+  summary.items.resize(40);
+  REQUIRE(PlanReport(summary, false).find(" more (") == std::string::npos);
 }
 
 TEST_CASE("A plan of a server lists what it serves", "[tools]") {

@@ -308,7 +308,7 @@ OptionSpec PlanSummaryRow() {
   return Row<Pull>(
       "summary", Group::kCommon,
       "Print totals only. Default: also a line for each column family and for "
-      "each file or key interval.",
+      "each of the first 40 files or key intervals; --json has all.",
       [](auto& a) -> auto& { return a.summary_only; });
 }
 

@@ -22,6 +22,8 @@ namespace {
 
 // Bounds are cut to this many characters, so that a line fits a screen.
 constexpr size_t kBoundWidth = 18;
+// More files or intervals than these are left to --json.
+constexpr size_t kMostItems = 40;
 
 std::string Bound(const std::optional<std::string>& key,
                   const char* when_absent) {
@@ -111,7 +113,9 @@ std::string Families(const Summary& summary) {
 std::string Items(const Summary& summary) {
   std::vector<std::vector<std::string>> rows = {
       {"COLUMN FAMILY", "FIRST", "LAST", "FILE", "BYTES", "ACTION", "REASON"}};
-  for (const PlanItemSummary& item : summary.items) {
+  const size_t shown = std::min(summary.items.size(), kMostItems);
+  for (size_t i = 0; i < shown; ++i) {
+    const PlanItemSummary& item = summary.items[i];
     rows.push_back({KeyToText(item.column_family),
                     Bound(item.begin, "-"), Bound(item.end, "-"),
                     item.file.empty() ? "-" : Printable(item.file),
@@ -125,7 +129,10 @@ std::string Items(const Summary& summary) {
       row.resize(5);  // all files are rebuilt
     }
   }
-  return Table(rows);
+  const size_t others = summary.items.size() - shown;
+  return Table(rows) + (others == 0 ? ""
+                                    : "and " + std::to_string(others) +
+                                          " more (--json lists all)\n");
 }
 
 std::string Seconds(double seconds) {
