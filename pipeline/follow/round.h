@@ -1,5 +1,5 @@
-// What a source's WALs got since the last round: what the two halves of
-// following hand to each other.
+// The records that a source's WALs got since the last round: the two halves of
+// following hand them to each other.
 //
 // The source's half (source_reader.h) reads the WALs first and the MANIFEST
 // second, so that a round holds no record that was written behind an event
