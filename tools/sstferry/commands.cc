@@ -57,10 +57,9 @@ template <typename Arguments>
 std::vector<OptionSpec> TlsRows() {
   return {
       {"tls", "DIR", Group::kCommon,
-       "Use TLS 1.3 for every connection, with DIR/cert.pem (of this side, "
-       "with "
-       "its intermediates), DIR/key.pem and DIR/ca.pem, where --tls-cert, "
-       "--tls-key or --tls-ca does not name another file. Default: plain TCP."},
+       "Use TLS 1.3 for every connection, with DIR/cert.pem (and its "
+       "intermediates), DIR/key.pem and DIR/ca.pem, unless --tls-cert, "
+       "--tls-key or --tls-ca names another. Default: plain TCP."},
       Row<Arguments>(
           "tls-cert", Group::kNetwork,
           "Certificate of this side with its intermediates, PEM.",
@@ -186,7 +185,7 @@ std::vector<OptionSpec> ServeOptionSpecs() {
                "connect.",
                [](auto& a) -> auto& { return a.listen; }, AddressValue()),
            Row<Serve>(
-               "stdio", Group::kCommon,
+               "stdio", Group::kAdvanced,
                "Serve the database directory DIR alone, or the databases below "
                "DIR, over standard input "
                "and "
@@ -199,16 +198,16 @@ std::vector<OptionSpec> ServeOptionSpecs() {
            Row<Serve>(
                "max-rate", Group::kCommon,
                "Send at most BYTES per second, over all transfers together. "
-               "SIGHUP reads it again from --config. Without it, the source "
-               "still holds back while a database's application waits for "
-               "CPUs or its disk; with none, it does not.",
+               "SIGHUP reads it again from --config. Without it, too, the "
+               "source holds back for a database's application; with none, it "
+               "does not.",
                [](auto& a) -> auto& { return a.options; }, RateValue()),
            Row<Serve>(
-               "once", Group::kCommon,
+               "once", Group::kAdvanced,
                "Exit after the first transfer, with that transfer's exit code.",
                [](auto& a) -> auto& { return a.once; }),
            Row<Serve>(
-               "allow-missing", Group::kCommon,
+               "allow-missing", Group::kLimits,
                "Start even if a database is missing or cannot be read now; "
                "each request "
                "opens it again. Default: check every database, and fail.",
@@ -270,13 +269,10 @@ std::vector<OptionSpec> ServeOptionSpecs() {
             "may.",
             true},
            {"allow", "NAME=SUBJECT", Group::kCommon,
-            "Serve database NAME, or all of --db-dir if NAME is *, only to "
-            "certificates whose common name or "
-            "DNS, IP, "
-            "URI or e-mail name is exactly SUBJECT (repeatable), or to every "
-            "certificate that --tls-ca accepts if SUBJECT is *. Needs TLS. "
-            "Default: "
-            "*, with a warning.",
+            "Serve database NAME (* with --db-dir: all) only to certificates "
+            "with SUBJECT as common name or as DNS, IP, URI or e-mail name "
+            "(repeatable); *: to every one that --tls-ca accepts. Needs TLS. "
+            "Default: *, with a warning.",
             true},
            Row<Serve>(
                "insecure", Group::kNetwork,
@@ -339,10 +335,10 @@ const std::vector<JobOption>& JobOptions() {
         {kOfPull | kOfSwap,
          Row<Pull>(
              "method", Group::kCommon,
-             "How data moves into a new database: ingest (as sorted chunks, "
-             "compacted on arrival), clone (the source's files as they are; "
-             "not with --begin or --end, and --cf only with default) or auto "
-             "(what costs less, of what is possible; plan says which).",
+             "How data moves into a new database: ingest (sorted chunks, "
+             "compacted on arrival), clone (the source's files; not with "
+             "--begin or --end, and --cf only with default) or auto (what "
+             "costs less; plan says which).",
              [](auto& a) -> auto& { return a.options.method; },
              ChoiceValue<PullMethod>("auto|ingest|clone",
                                      {PullMethod::kAuto, PullMethod::kIngest,
@@ -401,9 +397,9 @@ const std::vector<JobOption>& JobOptions() {
          Row<Pull>(
              "max-rate", Group::kCommon,
              "Write at most BYTES of SST data per second. SIGHUP reads it "
-             "again from --config. Without it, the source still holds back "
-             "while its application waits for CPUs or its disk; with none, it "
-             "does not, and both sides run at normal priority.",
+             "again from --config. The source holds back for its application "
+             "even without it, but not with none: then both sides run at "
+             "normal priority.",
              [](auto& a) -> auto& { return a.options; }, RateValue())},
         {kAnyJob,
          {"compress", "auto|none|zstd[:LEVEL]", Group::kNetwork,
@@ -870,11 +866,10 @@ const std::vector<Command>& Commands() {
        "SOURCE TARGET_DIR [options]",
        "Replace a replica by a new database",
        "Builds a new database from a snapshot of SOURCE beside TARGET_DIR, "
-       "exchanges the two directories between two commands, which stop the "
-       "application and start it again, and keeps the old one as "
-       "TARGET_DIR.old-DATE until the next swap. Sends only what changed. The "
-       "application has TARGET_DIR open until then. A TARGET_DIR that is "
-       "missing is filled.",
+       "of which only what changed is sent, exchanges the two directories "
+       "between two commands, which stop the application and start it again, "
+       "and keeps the old one as TARGET_DIR.old-DATE. The application has "
+       "TARGET_DIR open until then. A TARGET_DIR that is missing is filled.",
        JobOptionSpecs(kOfSwap),
        {"source", "target"},
        {{"Replace a replica that an application serves",
