@@ -552,6 +552,7 @@ void Fields(A& a, M& m) {
   Number(a, "last_sequence", m.last_sequence);
   Number(a, "read_micros", m.read_micros);
   Number(a, "more_bytes", m.more_bytes);
+  a.Bool("source_closed", m.source_closed);
 }
 
 template <typename A, FieldsOf<Finish> M>

@@ -85,6 +85,9 @@ struct FollowEnd {
   // everything that was in them then, unless more_bytes are left.
   uint64_t read_micros = 0;
   uint64_t more_bytes = 0;  // that the source has behind these
+  // No process had the database open before the WALs were read: nothing comes
+  // behind these bytes until one opens it, unless more_bytes are left.
+  bool source_closed = false;
   friend bool operator==(const FollowEnd&, const FollowEnd&) = default;
 };
 

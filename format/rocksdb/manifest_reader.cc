@@ -25,7 +25,7 @@ Status Against(const std::string& what, const std::string& expected,
 
 }  // namespace
 
-ManifestReader::ManifestReader() {
+ManifestReader::ManifestReader(Watch watch) : watch_(std::move(watch)) {
   state_.families[0].name = "default";
 }
 
@@ -70,6 +70,9 @@ Status ManifestReader::Add(const Slice& record) {
 // Applies one kind of change, as RocksDB does: a record that adds or drops a
 // family cannot add files, nor can a record about WALs.
 Status ManifestReader::Apply(VersionEdit* edit) {
+  if (watch_) {
+    watch_(*edit, state_);
+  }
   const uint32_t id = edit->family_id;
   const auto found = state_.families.find(id);
   const bool exists = found != state_.families.end();

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -26,7 +27,12 @@ namespace sstferry {
 //          bytes that were read, so no announced length allocates anything.
 class ManifestReader {
  public:
-  ManifestReader();
+  // Looks at each edit before it is applied to the state.
+  using Watch = std::function<void(const VersionEdit& edit,
+                                   const ManifestState& before)>;
+
+  // `watch` may be null.
+  explicit ManifestReader(Watch watch = nullptr);
   ManifestReader(const ManifestReader&) = delete;
   ManifestReader& operator=(const ManifestReader&) = delete;
 
@@ -52,6 +58,7 @@ class ManifestReader {
   void ApplyNumbers(const VersionEdit& edit, ManifestFamily* family);
   void DropUnneededBlobs(ManifestFamily* family);
 
+  const Watch watch_;
   ManifestState state_;
   std::vector<VersionEdit> group_;
   uint64_t group_size_ = 0;

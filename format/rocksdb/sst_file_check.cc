@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "format/end_state.h"
 #include "format/read_ahead.h"
 #include "format/rocksdb/sst_block.h"
 #include "format/rocksdb/sst_reader.h"

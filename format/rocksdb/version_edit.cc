@@ -55,10 +55,14 @@ enum FileTag : uint32_t {
   kChecksum = 7,
   kChecksumFunction = 8,
   kTemperature = 9,
+  kMinTimestamp = 10,
+  kMaxTimestamp = 11,
   kUniqueId = 12,
   kEpoch = 13,
+  kRangeDeletionBytes = 14,
   kTailBytes = 15,
   kTimestampsPersisted = 16,
+  kOpenMetadata = 17,
   kNotIgnorable = 1u << 6,  // a bit of the tag
   kPathId = kNotIgnorable + 1,
 };
@@ -194,6 +198,7 @@ class EditReader {
         break;
       default:
         if ((tag & kIgnorable) != 0) {
+          edit_->has_unknown = true;
           Bytes("ignored tag");
         } else {
           NotKnown("tag", tag);
@@ -275,7 +280,13 @@ class EditReader {
       case kPathId:
         SetPathId(Byte("path id", value), file);
         break;
+      case kMinTimestamp:
+      case kMaxTimestamp:
+      case kRangeDeletionBytes:
+      case kOpenMetadata:
+        break;
       default:
+        edit_->has_unknown = true;
         if ((field & kNotIgnorable) != 0) {
           NotKnown("table's field", field);
         }
@@ -315,6 +326,7 @@ class EditReader {
         NotKnown("blob file's field", field);
         return;
       }
+      edit_->has_unknown = true;
       Bytes("blob file's field");
       field = Number32("blob file's field");
     }

@@ -37,6 +37,9 @@ struct VersionEdit {
   std::optional<uint32_t> max_family;
   bool in_group = false;
   uint32_t records_behind = 0;  // further records of the group
+  // It has a tag or a field that this version does not know, and that RocksDB
+  // lets a reader ignore.
+  bool has_unknown = false;
 
   bool IsAboutWals() const {
     return !wal_additions.empty() || wals_deleted_before > 0;

@@ -7,6 +7,7 @@
 namespace sstferry {
 namespace {
 
+using rocksdb::Slice;
 using rocksdb::Status;
 
 constexpr char kManifestPrefix[] = "MANIFEST-";
@@ -37,6 +38,23 @@ Status ReadCurrent(const std::string& directory, std::string* manifest) {
   return status;
 }
 
+// Computes XXH3-128 over the first `bytes` of `source`.
+Status DigestOfSource(const DescriptorSource& source, uint64_t bytes,
+                      Digest128* digest) {
+  constexpr uint64_t kPieceBytes = 1u << 20;
+  Digest128Stream stream;
+  std::string scratch;
+  Slice piece;
+  for (uint64_t at = 0; at < bytes; at += piece.size()) {
+    RETURN_IF_ERROR(source.Read(
+        at, static_cast<size_t>(std::min(kPieceBytes, bytes - at)), &scratch,
+        &piece));
+    stream.Add(piece);
+  }
+  *digest = stream.Finish();
+  return Status::OK();
+}
+
 }  // namespace
 
 Status ManifestTail::Begin(const std::string& name, const FileId& file) {
@@ -44,7 +62,10 @@ Status ManifestTail::Begin(const std::string& name, const FileId& file) {
   identity_ = file;
   generation_++;
   follower_ = std::make_unique<LogFollower>(LogKind::kManifest);
-  reader_ = std::make_unique<ManifestReader>();
+  reader_ = std::make_unique<ManifestReader>(
+      watch_ ? [this](const VersionEdit& edit, const ManifestState& before) {
+        watch_(edit, before, watched_end_);
+      } : ManifestReader::Watch());
   end_ = 0;
   bytes_ = 0;
   tail_age_ = 0;
@@ -79,6 +100,7 @@ Status ManifestTail::Follow(bool* changed) {
   const uint64_t bytes = source.size();
   status = follower_->Follow(
       source, [this](const rocksdb::Slice& record, uint64_t end) {
+        watched_end_ = end;
         const Status added = reader_->Add(record);
         if (added.ok() && !reader_->in_group()) {
           end_ = end;
@@ -103,6 +125,18 @@ Status ManifestTail::CopyInto(const std::string& directory) const {
   }
   return status.ok() ? WriteSmallFile(directory + "/CURRENT", name_ + "\n")
                      : status;
+}
+
+Status ManifestTail::DigestOfBegin(uint64_t bytes, Digest128* digest) const {
+  return DigestOfSource(
+      DescriptorSource(file_.get(), directory_ + "/" + name_), bytes, digest);
+}
+
+Status DigestOfFileBegin(const std::string& path, uint64_t bytes,
+                         Digest128* digest) {
+  Descriptor file;
+  RETURN_IF_ERROR(OpenPrivate(path, &file));
+  return DigestOfSource(DescriptorSource(file.get(), path), bytes, digest);
 }
 
 Status ReadDatabaseId(const std::string& directory, const ManifestState& state,

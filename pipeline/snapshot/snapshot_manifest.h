@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/manifest_reader.h"
@@ -15,8 +17,14 @@ namespace sstferry {
 // Reads the records of the current MANIFEST as they are added. Threads: one.
 class ManifestTail {
  public:
-  explicit ManifestTail(std::string directory)
-      : directory_(std::move(directory)) {}
+  // Looks at each edit before it is applied to state(); `end` is end() after
+  // its record, or after its group.
+  using Watch = std::function<void(
+      const VersionEdit& edit, const ManifestState& before, uint64_t end)>;
+
+  // `watch` may be null.
+  explicit ManifestTail(std::string directory, Watch watch = nullptr)
+      : directory_(std::move(directory)), watch_(std::move(watch)) {}
 
   // Reads new records. *changed: there were some, or CURRENT names another
   // file.
@@ -39,6 +47,11 @@ class ManifestTail {
   uint64_t tail_age() const { return tail_age_; }
   uint64_t end() const { return end_; }
 
+  // Computes XXH3-128 over the first `bytes` of the file that name() names.
+  //   TryAgain  it is shorter.
+  [[nodiscard]] rocksdb::Status DigestOfBegin(uint64_t bytes,
+                                              Digest128* digest) const;
+
   // Writes CURRENT and the MANIFEST as read into a directory that has neither,
   // including the tail, so that recovery treats it as at the source.
   [[nodiscard]] rocksdb::Status CopyInto(const std::string& directory) const;
@@ -48,6 +61,7 @@ class ManifestTail {
                                       const FileId& file);
 
   const std::string directory_;
+  const Watch watch_;
   std::string name_;
   uint64_t generation_ = 0;
   Descriptor file_;
@@ -55,9 +69,16 @@ class ManifestTail {
   std::unique_ptr<LogFollower> follower_;
   std::unique_ptr<ManifestReader> reader_;
   uint64_t end_ = 0;  // offset behind the last whole record or group
+  uint64_t watched_end_ = 0;  // the same, of the record that is being read
   uint64_t bytes_ = 0;
   uint64_t tail_age_ = 0;
 };
+
+// Computes XXH3-128 over the first `bytes` of a file of a private directory.
+//   TryAgain  it is shorter.
+[[nodiscard]] rocksdb::Status DigestOfFileBegin(const std::string& path,
+                                                uint64_t bytes,
+                                                Digest128* digest);
 
 // Reads the id of a database: from the MANIFEST, else from the IDENTITY file;
 // empty if neither has one.

@@ -212,7 +212,7 @@ FollowBytes SampleFollowBytes() {
 
 FollowEnd SampleFollowEnd() {
   return FollowEnd{CutReason::kBarrier, "tables added, none removed", 3'000'000,
-                   1'700'000'000'000'000, 4096};
+                   1'700'000'000'000'000, 4096, true};
 }
 
 OtherFileRequest SampleOtherFileRequest() {

@@ -9,6 +9,7 @@
 
 #include "format/coding.h"
 #include "pipeline/base/rocksdb_compat.h"
+#include "rocksdb/compaction_filter.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/sst_file_writer.h"
@@ -35,8 +36,37 @@ bool HasTransactions(AppKind kind) {
   return kind != AppKind::kPlain && kind != AppKind::kTtl;
 }
 
-rocksdb::ColumnFamilyOptions FamilyOptions() {
+// Drops some entries, changes others.
+class SomeFilter : public rocksdb::CompactionFilter {
+ public:
+  const char* Name() const override { return "sstferry.test.SomeFilter"; }
+  Decision FilterV2(int, const Slice&, ValueType type, const Slice& value,
+                    std::string* changed, std::string*) const override {
+    if (type != ValueType::kValue || value.empty() || value[0] % 3 == 0) {
+      return Decision::kKeep;
+    }
+    *changed = "changed";
+    return value[0] % 3 == 1 ? Decision::kRemove : Decision::kChangeValue;
+  }
+};
+
+rocksdb::ColumnFamilyOptions FamilyOptions(const AppSetup& setup,
+                                           const std::string& name) {
+  static const SomeFilter kFilter;
   rocksdb::ColumnFamilyOptions options = Quiet();
+  if (setup.has_styles && name == "f1") {
+    options.enable_blob_files = true;
+    options.min_blob_size = 20;
+    options.enable_blob_garbage_collection = true;
+    options.blob_garbage_collection_age_cutoff = 1.0;
+  }
+  if (setup.has_styles && name == "f2") {
+    options.compaction_style = rocksdb::kCompactionStyleFIFO;
+    options.compaction_options_fifo.max_table_files_size = 4000;
+  }
+  if (setup.has_styles && name == "f3" && setup.kind != AppKind::kTtl) {
+    options.compaction_filter = &kFilter;
+  }
   std::shared_ptr<rocksdb::MergeOperator> made;
   if (rocksdb::MergeOperator::CreateFromString(rocksdb::ConfigOptions(),
                                                "stringappend", &made)
@@ -76,6 +106,7 @@ class Application {
   Status Open(const AppSetup& setup, const std::string& dir,
               const std::string& wal_dir) {
     kind_ = setup.kind;
+    setup_ = setup;
     dir_ = dir;
     const rocksdb::DBOptions options = Options(setup, wal_dir);
     std::vector<std::string> names;
@@ -87,7 +118,7 @@ class Application {
     }
     Families families;
     for (const std::string& name : names) {
-      families.emplace_back(name, FamilyOptions());
+      families.emplace_back(name, FamilyOptions(setup, name));
     }
     std::vector<ColumnFamilyHandle*> handles;
     const Status s = OpenAs(options, families, &handles);
@@ -119,6 +150,14 @@ class Application {
       case AppAct::kIngest:
         Ingest(step);
         break;
+      case AppAct::kDeleteFiles: {
+        const std::string begin = Key(step.key);
+        const Slice first(begin);
+        rocksdb::DeleteFilesInRange(db_.get(), Family(step.family), &first,
+                                    nullptr)
+            .PermitUncheckedError();
+        break;
+      }
       case AppAct::kCreateFamily:
       case AppAct::kDropFamily:
         ChangeFamilies(step);
@@ -286,7 +325,8 @@ class Application {
 
   void Ingest(const AppStep& step) {
     const std::string path = dir_ + ".ingested";
-    rocksdb::SstFileWriter writer({}, rocksdb::Options({}, FamilyOptions()));
+    rocksdb::SstFileWriter writer(
+        {}, rocksdb::Options({}, FamilyOptions(setup_, "")));
     if (writer.Open(path).ok() && kind_ == AppKind::kPlain &&
         writer.Put(Key(step.key), "ingested " + Value(step)).ok() &&
         writer.Finish().ok()) {
@@ -301,7 +341,7 @@ class Application {
     const auto found = handles_.find(name);
     if (step.act == AppAct::kCreateFamily && found == handles_.end()) {
       ColumnFamilyHandle* handle = nullptr;
-      if (db_->CreateColumnFamily(FamilyOptions(), name, &handle).ok()) {
+      if (db_->CreateColumnFamily(FamilyOptions(setup_, name), name, &handle).ok()) {
         handles_[name] = handle;
       }
     }
@@ -354,6 +394,7 @@ class Application {
   }
 
   AppKind kind_ = AppKind::kPlain;
+  AppSetup setup_{};
   std::string dir_;
   std::unique_ptr<rocksdb::DB> db_;
   rocksdb::TransactionDB* transactions_ = nullptr;  // db_, if it is one
@@ -361,7 +402,7 @@ class Application {
   std::vector<std::unique_ptr<Transaction>> open_;
 };
 
-rc::Gen<AppSetup> SetupGen() {
+rc::Gen<AppSetup> SetupGen(bool has_styles) {
   using rc::gen::arbitrary;
   using rc::gen::inRange;
   return rc::gen::map(
@@ -383,14 +424,15 @@ rc::Gen<AppSetup> SetupGen() {
           rc::gen::set(&AppSetup::keeps_wals, arbitrary<bool>()),
           rc::gen::set(&AppSetup::has_two_queues, arbitrary<bool>()),
           rc::gen::set(&AppSetup::flushes_atomically, arbitrary<bool>())),
-      [](AppSetup setup) {
+      [has_styles](AppSetup setup) {
+        setup.has_styles = has_styles;
         setup.has_two_queues =
             setup.has_two_queues && HasTransactions(setup.kind);
         return setup;
       });
 }
 
-rc::Gen<AppStep> StepGenOfApp() {
+rc::Gen<AppStep> StepGenOfApp(bool has_styles) {
   using rc::gen::inRange;
   const auto act = rc::gen::weightedElement<AppAct>(
       {{12, AppAct::kPut},       {1, AppAct::kPutLarge},
@@ -402,7 +444,8 @@ rc::Gen<AppStep> StepGenOfApp() {
        {1, AppAct::kIngest},     {1, AppAct::kCreateFamily},
        {1, AppAct::kDropFamily}, {6, AppAct::kTransact},
        {3, AppAct::kPrepare},    {3, AppAct::kCommit},
-       {2, AppAct::kRollback},   {1, AppAct::kBegin}});
+       {2, AppAct::kRollback},   {1, AppAct::kBegin},
+       {has_styles ? 1u : 0u, AppAct::kDeleteFiles}});
   return rc::gen::build<AppStep>(
       rc::gen::set(&AppStep::act, act),
       rc::gen::set(&AppStep::family, inRange<uint32_t>(0, 4)),
@@ -442,7 +485,8 @@ void showValue(const AppHistory& history, std::ostream& os) {
       "put",      "put-large", "put-unlogged", "delete",        "merge",
       "part",    "batch",     "flush",        "flush-all",     "sync",
       "flush-wal", "compact",  "ingest",       "create-family", "drop-family",
-      "transact", "prepare",   "commit",       "rollback",      "begin"};
+      "transact", "prepare",   "commit",       "rollback",      "begin",
+      "delete-files"};
   const AppSetup& setup = history.setup;
   os << AppKindName(setup.kind) << " mode " << setup.recovery_mode
      << " families " << setup.families << (setup.has_wal_dir ? " wal_dir" : "")
@@ -462,28 +506,31 @@ void showValue(const AppHistory& history, std::ostream& os) {
   }
 }
 
-rc::Gen<AppHistory> AppHistoryGen() {
+rc::Gen<AppHistory> AppHistoryGen(bool has_styles) {
   const auto life = rc::gen::build<AppLife>(
       rc::gen::set(&AppLife::steps,
-                   rc::gen::container<std::vector<AppStep>>(StepGenOfApp())),
+                   rc::gen::container<std::vector<AppStep>>(
+                       StepGenOfApp(has_styles))),
       rc::gen::set(&AppLife::ends_well, rc::gen::arbitrary<bool>()));
   const auto lives = rc::gen::mapcat(
       rc::gen::inRange<size_t>(1, 5), [life](size_t count) {
         return rc::gen::container<std::vector<AppLife>>(count, life);
       });
   return rc::gen::build<AppHistory>(
-      rc::gen::set(&AppHistory::setup, SetupGen()),
+      rc::gen::set(&AppHistory::setup, SetupGen(has_styles)),
       rc::gen::set(&AppHistory::lives, lives));
 }
 
 void PlayLife(const AppSetup& setup, const AppLife& life,
-              const std::string& dir, const std::string& wal_dir) {
+              const std::string& dir, const std::string& wal_dir,
+              const std::function<void(size_t)>& before) {
   Application application;
   if (!application.Open(setup, dir, wal_dir).ok()) {
     _exit(kCannotOpen);
   }
-  for (const AppStep& step : life.steps) {
-    application.Take(step);
+  for (size_t i = 0; i < life.steps.size(); ++i) {
+    if (before) before(i);
+    application.Take(life.steps[i]);
   }
   if (life.ends_well) {
     application.CloseUnlessOpenTransactions();

@@ -5,6 +5,7 @@
 #include <rapidcheck.h>
 
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <map>
 #include <set>
@@ -31,13 +32,16 @@ struct AppSetup {
   bool keeps_wals;  // avoid_flush_during_recovery
   bool has_two_queues;
   bool flushes_atomically;
+  // f1 has blob files, f2 is of FIFO, f3 has a compaction filter.
+  bool has_styles = false;
 };
 
 enum class AppAct {
   kPut, kPutLarge, kPutUnlogged, kDelete, kMerge, kDeleteRange, kBatch,
   kFlush, kFlushAll, kSyncWal, kFlushWal, kCompact, kIngest,
   kCreateFamily, kDropFamily,
-  kTransact, kPrepare, kCommit, kRollback, kBegin
+  kTransact, kPrepare, kCommit, kRollback, kBegin,
+  kDeleteFiles  // DeleteFilesInRange; only with styles
 };
 
 struct AppStep {
@@ -60,13 +64,15 @@ struct AppHistory {
 };
 
 void showValue(const AppHistory& history, std::ostream& os);
-rc::Gen<AppHistory> AppHistoryGen();
+rc::Gen<AppHistory> AppHistoryGen(bool has_styles = false);
 
-// Plays a life in `dir`, with the WALs in `wal_dir` unless that is empty. Ends
-// the process, with 0 or kCannotOpen.
+// Plays a life in `dir`, with the WALs in `wal_dir` unless that is empty. Calls
+// `before` (may be null) before each step, with its number. Ends the process,
+// with 0 or kCannotOpen.
 inline constexpr int kCannotOpen = 1;
 [[noreturn]] void PlayLife(const AppSetup& setup, const AppLife& life,
-                           const std::string& dir, const std::string& wal_dir);
+                           const std::string& dir, const std::string& wal_dir,
+                           const std::function<void(size_t)>& before = nullptr);
 
 // What the application finds when it opens a database.
 struct AppView {

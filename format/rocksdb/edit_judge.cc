@@ -1,0 +1,149 @@
+#include "format/rocksdb/edit_judge.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "rocksdb/slice.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+
+constexpr char kBytewise[] = "leveldb.BytewiseComparator";
+constexpr char kBackwards[] = "rocksdb.ReverseBytewiseComparator";
+constexpr size_t kKeyTrailerBytes = 8;  // of an internal key
+
+// The user key of an internal key, which the MANIFEST's reader found to be long
+// enough.
+Slice UserKey(const std::string& internal) {
+  return {internal.data(), internal.size() - kKeyTrailerBytes};
+}
+
+// What a compaction removes, as one.
+struct Removed {
+  std::vector<const ManifestFile*> files;
+  std::set<uint64_t> epochs;
+  uint64_t largest_sequence = 0;
+};
+
+bool FindRemoved(const VersionEdit& edit, const ManifestFamily& family,
+                 Removed* removed) {
+  for (const auto& [level, number] : edit.deleted_files) {
+    const auto found = family.files.find(number);
+    if (found == family.files.end()) {
+      return false;
+    }
+    const ManifestFile& file = found->second;
+    removed->files.push_back(&file);
+    removed->epochs.insert(file.epoch);
+    removed->largest_sequence =
+        std::max(removed->largest_sequence, file.largest_sequence);
+  }
+  return true;
+}
+
+// Returns whether the keys of `file` lie within those of `removed`. The order of
+// an application's own comparator is not known: there only sequence numbers and
+// epochs judge.
+bool HasKeysWithin(const ManifestFile& file, const Removed& removed,
+                   const std::string& comparator) {
+  const int sign = comparator == kBytewise    ? 1
+                   : comparator == kBackwards ? -1
+                                              : 0;
+  bool begins = sign == 0;
+  bool ends = sign == 0;
+  for (const ManifestFile* other : removed.files) {
+    begins = begins || sign * UserKey(other->smallest)
+                                  .compare(UserKey(file.smallest)) <= 0;
+    ends = ends ||
+           sign * UserKey(other->largest).compare(UserKey(file.largest)) >= 0;
+  }
+  return begins && ends;
+}
+
+// The empty string if the added tables hold nothing but what the removed ones
+// did.
+std::string CompactionProblem(const VersionEdit& edit,
+                              const ManifestFamily& family) {
+  if (edit.new_files.empty()) {
+    return "tables removed, none added";
+  }
+  Removed removed;
+  if (!FindRemoved(edit, family, &removed)) {
+    return "tables removed that are not there";
+  }
+  for (const ManifestFile& file : edit.new_files) {
+    const std::string name = "table " + std::to_string(file.number);
+    if (file.largest_sequence > removed.largest_sequence) {
+      return name + " has newer entries than the tables that it replaces";
+    }
+    if (file.epoch != 0 && removed.epochs.count(file.epoch) == 0) {
+      return name + " is of another epoch than the tables that it replaces";
+    }
+    if (!HasKeysWithin(file, removed, family.comparator)) {
+      return name + " has keys beyond those of the tables that it replaces";
+    }
+  }
+  return "";
+}
+
+std::string FlushProblem(const VersionEdit& edit) {
+  if (!edit.log_number) {
+    return "tables added, none removed, and no WAL that they come from";
+  }
+  const bool of_level_0 =
+      std::all_of(edit.new_files.begin(), edit.new_files.end(),
+                  [](const ManifestFile& file) { return file.level == 0; });
+  return of_level_0 ? "" : "tables added in other levels than 0";
+}
+
+// What the edit does beside tables and numbers.
+std::string OtherProblem(const VersionEdit& edit) {
+  return edit.adds_family    ? "column family added: " + edit.family_name
+         : edit.drops_family ? "column family dropped: " +
+                                   std::to_string(edit.family_id)
+         : edit.comparator || edit.database_id || edit.max_family
+             ? "the begin of a MANIFEST"
+         : !edit.full_history_ts_low.empty() ? "full_history_ts_low"
+         : edit.prev_log_number.value_or(0) != 0
+             ? "a previous WAL"
+         : edit.has_unknown ? "something that this version does not know"
+                            : "";
+}
+
+}  // namespace
+
+EditKind JudgeEdit(const VersionEdit& edit, const ManifestState& before,
+                   std::string* why) {
+  std::string problem = OtherProblem(edit);
+  EditKind kind = EditKind::kBookkeeping;
+  const auto family = before.families.find(edit.family_id);
+  if (!problem.empty()) {
+    // A barrier already.
+  } else if (!edit.deleted_files.empty()) {
+    kind = EditKind::kCompaction;
+    problem = family == before.families.end()
+                  ? "tables of no family"
+                  : CompactionProblem(edit, family->second);
+  } else if (!edit.new_files.empty()) {
+    kind = EditKind::kFlush;
+    problem = FlushProblem(edit);
+  } else if (!edit.blob_garbage.empty() || !edit.blob_additions.empty()) {
+    problem = "blob files without tables";
+  }
+  if (problem.empty() && kind != EditKind::kCompaction &&
+      !edit.blob_garbage.empty()) {
+    problem = "garbage in blob files without a compaction";
+  }
+  if (problem.empty()) {
+    return kind;
+  }
+  if (why != nullptr) {
+    *why = problem;
+  }
+  return EditKind::kBarrier;
+}
+
+}  // namespace sstferry

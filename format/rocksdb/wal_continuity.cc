@@ -1,0 +1,180 @@
+#include "format/rocksdb/wal_continuity.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "format/end_state.h"
+#include "format/rocksdb/wal_facts.h"
+#include "format/rocksdb/write_batch_reader.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+// Far above what a MANIFEST tells between two rounds.
+constexpr size_t kMaxExcused = 1u << 16;
+// More holes count as one that spans them.
+constexpr size_t kMaxHoles = 4096;
+
+// Approximate memory of a kept name, in bytes.
+size_t PreparedBytes(const std::string& name) { return name.size() + 64; }
+
+Status RefusedPolicy() {
+  return MakeStatus(EndState::kRefused,
+                    "WAL: expected transactions of the policy WriteCommitted, "
+                    "found those of WritePrepared or WriteUnprepared, which "
+                    "cannot be followed; sstferry pull --method=clone can copy "
+                    "the database");
+}
+
+}  // namespace
+
+// Counts what one batch takes.
+class WalContinuity::Handler : public BatchHandler {
+ public:
+  explicit Handler(WalContinuity* owner) : owner_(owner) {}
+
+  uint64_t sequences() const { return sequences_; }
+  bool is_known() const { return is_known_; }
+  bool has_blob_index() const { return has_blob_index_; }
+
+  Status OnEntry(BatchEntryKind kind, uint32_t, const Slice&,
+                 const Slice&) override {
+    ++(in_section_ ? section_ : sequences_);
+    has_blob_index_ |= kind == BatchEntryKind::kBlobIndex;
+    return Status::OK();
+  }
+
+  Status OnMarker(BatchMarker marker, const Slice& name) override {
+    switch (marker) {
+      case BatchMarker::kBeginPrepare:
+        in_section_ = true;
+        section_ = 0;
+        break;
+      case BatchMarker::kBeginPersistedPrepare:
+      case BatchMarker::kBeginUnprepare:
+        return RefusedPolicy();
+      case BatchMarker::kEndPrepare:
+        in_section_ = false;
+        return Prepare(name.ToString());
+      case BatchMarker::kCommit:
+      case BatchMarker::kCommitWithTimestamp:
+        Close(name.ToString(), true);
+        break;
+      case BatchMarker::kRollback:
+        Close(name.ToString(), false);
+        break;
+      case BatchMarker::kNoop:
+        break;
+    }
+    return Status::OK();
+  }
+
+ private:
+  Status Prepare(const std::string& name) {
+    if (PreparedBytes(name) > kMaxPreparedNameBytes - owner_->name_bytes_) {
+      return MakeStatus(EndState::kRefused,
+                        "open transactions: expected names of at most " +
+                            std::to_string(kMaxPreparedNameBytes) +
+                            " bytes, found more; commit or roll back some");
+    }
+    if (owner_->prepared_.insert_or_assign(name, section_).second) {
+      owner_->name_bytes_ += PreparedBytes(name);
+    }
+    return Status::OK();
+  }
+
+  void Close(const std::string& name, bool is_commit) {
+    const auto found = owner_->prepared_.find(name);
+    if (found == owner_->prepared_.end()) {
+      is_known_ = is_known_ && !is_commit;
+      return;
+    }
+    sequences_ += is_commit ? found->second : 0;
+    owner_->name_bytes_ -= PreparedBytes(name);
+    owner_->prepared_.erase(found);
+  }
+
+  WalContinuity* const owner_;
+  uint64_t sequences_ = 0;
+  uint64_t section_ = 0;  // entries of the section that is read
+  bool in_section_ = false;
+  bool is_known_ = true;
+  bool has_blob_index_ = false;
+};
+
+Status WalContinuity::Add(const Slice& record, WalStep* step) {
+  BatchHeader header;
+  Handler handler(this);
+  RETURN_IF_ERROR(ReadWriteBatch(record, &header, &handler));
+  const bool takes_any = handler.sequences() > 0 || !handler.is_known();
+  while (takes_any && header.sequence > next_sequence_ &&
+         excused_.erase(next_sequence_) > 0) {
+    ++next_sequence_;
+  }
+  const bool continues =
+      next_sequence_ != 0 && (!takes_any || header.sequence == next_sequence_);
+  *step = !continues                 ? WalStep::kGap
+          : handler.has_blob_index() ? WalStep::kBlobIndex
+                                     : WalStep::kContinues;
+  if (!takes_any) {
+    return Status::OK();
+  }
+  // As WalFacts::counts_batches() explains.
+  if (last_begin_ < header.sequence && header.sequence < last_end_) {
+    return RefusedPolicy();
+  }
+  const uint64_t end = header.sequence + handler.sequences();
+  if (last_end_ == 0) {
+    holes_.clear();
+    AddHole(0, header.sequence);
+  } else if (!continues) {
+    AddHole(next_sequence_ == 0 ? last_begin_ : next_sequence_,
+            header.sequence);
+  }
+  last_begin_ = header.sequence;
+  last_end_ = end;
+  next_sequence_ = handler.is_known() ? end : 0;
+  last_sequence_ = std::max(last_sequence_, end - 1);
+  return Status::OK();
+}
+
+void WalContinuity::Excuse(uint64_t sequence) {
+  excused_.erase(excused_.begin(), excused_.lower_bound(next_sequence_));
+  if (excused_.size() < kMaxExcused) {
+    excused_.insert(sequence);
+  }
+}
+
+void WalContinuity::SkipTo(uint64_t sequence) {
+  AddHole(last_sequence_ + 1, sequence + 1);
+  if (next_sequence_ != 0) {
+    next_sequence_ = std::max(next_sequence_, sequence + 1);
+  }
+  last_sequence_ = std::max(last_sequence_, sequence);
+}
+
+void WalContinuity::AddHole(uint64_t begin, uint64_t end) {
+  if (begin < end) {
+    uint64_t& known = holes_[begin];
+    known = std::max(known, end);
+  }
+  if (holes_.size() > kMaxHoles) {
+    const auto second = std::next(holes_.begin());
+    holes_.begin()->second = std::max(holes_.begin()->second, second->second);
+    holes_.erase(second);
+  }
+}
+
+bool WalContinuity::Covers(uint64_t first, uint64_t last) const {
+  last = std::min(last, last_sequence_);
+  return std::none_of(holes_.begin(), holes_.end(), [&](const auto& hole) {
+    return hole.first <= last && first < hole.second;
+  });
+}
+
+}  // namespace sstferry

@@ -1,0 +1,83 @@
+// Tells whether the records of a database's WALs, in their order, have an entry
+// for each sequence number.
+//
+// A number that no record has belongs to something that the WALs lack: writes
+// without a WAL, an ingestion, a WAL that came and went unseen. The reverse does
+// not hold: an ingestion may take no number.
+//
+// Entries that were written without a WAL are lost when the source dies, until
+// a flush writes them to a table. So numbers that no WAL has are remembered: a
+// table that may have one of them holds what no follower has.
+//
+// A batch takes a number for each entry. Entries of a section that is prepared
+// (two-phase commit) take theirs when it is committed, in a later record. So a
+// commit of a section that was not seen leaves the next number unknown.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+enum class WalStep : uint8_t {
+  kContinues,
+  kGap,        // numbers are missing before it, or it is not known whether any
+  kBlobIndex,  // an entry refers to a blob, whose bytes no WAL has
+};
+
+// Follows the records of all WALs of one database.
+//
+// Threads: one. Memory: the names of open transactions, as WalFacts.
+class WalContinuity {
+ public:
+  // The first record must continue behind `last_sequence`.
+  explicit WalContinuity(uint64_t last_sequence)
+      : next_sequence_(last_sequence + 1), holes_{{0, last_sequence + 1}} {}
+
+  // Takes the next record.
+  //   kRefused  a policy that does not count entries (WRITE_PREPARED,
+  //             WRITE_UNPREPARED), an unknown entry, too many open
+  //             transactions.
+  //   kCorrupt  a damaged batch
+  [[nodiscard]] rocksdb::Status Add(const rocksdb::Slice& record,
+                                    WalStep* step);
+
+  // A table that the MANIFEST tells of holds what has this number.
+  void Excuse(uint64_t sequence);
+
+  // Tables hold all entries up to `sequence`, whether or not WALs do.
+  void SkipTo(uint64_t sequence);
+
+  // Returns false if a number from `first` to `last` may be one that no WAL has;
+  // those above last_sequence() are not judged.
+  bool Covers(uint64_t first, uint64_t last) const;
+
+  // The last number that an entry has, or a table (SkipTo).
+  uint64_t last_sequence() const { return last_sequence_; }
+
+ private:
+  class Handler;
+
+  void AddHole(uint64_t begin, uint64_t end);
+
+  uint64_t next_sequence_;  // 0: not known
+  uint64_t last_sequence_ = next_sequence_ - 1;
+  // The first number of the last batch that took any, and the one behind its
+  // last.
+  uint64_t last_begin_ = 0;
+  uint64_t last_end_ = 0;
+  // Entries of the sections that are prepared, by name of the transaction.
+  std::map<std::string, uint64_t> prepared_;
+  size_t name_bytes_ = 0;
+  std::set<uint64_t> excused_;
+  // Numbers that no WAL has, [begin, end), by begin; all below the first record's
+  // are.
+  std::map<uint64_t, uint64_t> holes_;
+};
+
+}  // namespace sstferry

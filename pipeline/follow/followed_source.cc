@@ -1,0 +1,753 @@
+#include "pipeline/follow/followed_source.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <utility>
+
+#include "format/clone_file.h"
+#include "format/end_state.h"
+#include "format/rocksdb/edit_judge.h"
+#include "pipeline/base/database_open.h"
+#include "pipeline/snapshot/options_text.h"
+#include "pipeline/snapshot/snapshot_wal_place.h"
+#include "pipeline/snapshot/snapshot_wals.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+constexpr uint64_t kPieceBytes = 1u << 20;
+// Bytes of one WAL that a round reads at most, unless one record is larger.
+constexpr uint64_t kRoundBytes = 8u << 20;
+// An answer ends behind the piece that takes it above this.
+constexpr uint64_t kAnswerBytes = 8u << 20;
+// A record above this is not followed, and its bytes are not kept.
+constexpr uint64_t kMaxPieceBytes = kMaxFollowAnswerBytes / 2;
+constexpr int kMaxListings = 5;
+// Begins of the MANIFEST whose digests are kept, one for each follower's cut.
+constexpr size_t kMaxBegins = 256;
+// Lives that may begin during one round before the next round is awaited.
+constexpr int kMaxLives = 3;
+constexpr char kManifestPrefix[] = "MANIFEST-";
+
+uint64_t NowMicros() {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(
+          std::chrono::system_clock::now().time_since_epoch())
+          .count());
+}
+
+bool MayPass(const Status& status) {
+  return status.IsTryAgain() || status.IsNotFound();
+}
+
+// Reads a file from one offset on, once and in order, and keeps what was read:
+// the owner may write over a recycled WAL, so the bytes that were checked are
+// the ones to be sent.
+class Captured : public ByteSource {
+ public:
+  Captured(int fd, const std::string& name, uint64_t begin, uint64_t limit)
+      : source_(fd, name), begin_(begin), file_bytes_(source_.size()) {
+    size_ = limit < file_bytes_ - std::min(begin, file_bytes_)
+                ? begin + limit
+                : file_bytes_;
+  }
+
+  Status Read(uint64_t offset, size_t n, std::string* scratch,
+              Slice* out) const override {
+    if (offset != begin_ + bytes_.size()) {
+      return Status::InvalidArgument("a log read out of order");
+    }
+    RETURN_IF_ERROR(source_.Read(offset, n, scratch, out));
+    bytes_.append(out->data(), out->size());
+    return Status::OK();
+  }
+  uint64_t size() const override { return size_; }
+  uint64_t file_bytes() const { return file_bytes_; }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  const DescriptorSource source_;
+  const uint64_t begin_;
+  const uint64_t file_bytes_;
+  uint64_t size_ = 0;
+  mutable std::string bytes_;
+};
+
+}  // namespace
+
+struct FollowedSource::WalFile {
+  explicit WalFile(uint64_t log_number)
+      : number(log_number), follower(LogKind::kWal, log_number) {}
+
+  const uint64_t number;
+  std::string path;
+  std::shared_ptr<Descriptor> file;
+  LogFollower follower;
+  bool has_records = false;
+  bool is_whole = false;  // nothing comes any more
+  bool is_held = false;   // held_ has, or had, an entry for it
+};
+
+struct FollowedSource::Piece {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  std::string data;    // empty: only in the file
+  Digest128 digest{};  // of what only the file has
+};
+
+struct FollowedSource::HeldWal {
+  std::string path;
+  std::shared_ptr<Descriptor> file;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  std::deque<Piece> pieces;
+};
+
+struct FollowedSource::Staged {
+  struct Bytes {
+    uint64_t number = 0;
+    Piece piece;
+  };
+  std::vector<Bytes> bytes;
+  Barrier<LogPlace> barrier;
+  uint64_t read_bytes = 0;
+  bool more = false;
+  bool life_ended = false;
+  bool source_closed = false;
+};
+
+FollowedSource::FollowedSource(FollowedSourceOptions options)
+    : options_(std::move(options)),
+      seen_options_(options_.database_dir) {}
+
+FollowedSource::~FollowedSource() = default;
+
+// --- reading -----------------------------------------------------------------
+
+bool FollowedSource::HasFilter(const std::string& family) const {
+  const auto found = filters_.find(family);
+  return found == filters_.end() || found->second;
+}
+
+void FollowedSource::JudgeRecord(const VersionEdit& edit,
+                                 const ManifestState& before, uint64_t end) {
+  std::string why;
+  const EditKind kind = JudgeEdit(edit, before, &why);
+  if (kind == EditKind::kBarrier) {
+    judged_.barrier = {end, CutReason::kBarrier, why};
+    for (const ManifestFile& file : edit.new_files) {
+      if (file.smallest_sequence == file.largest_sequence) {
+        judged_.table_sequences.push_back(file.largest_sequence);
+      }
+    }
+    return;
+  }
+  for (const ManifestFile& file : edit.new_files) {
+    if (kind == EditKind::kFlush) {
+      judged_.flushed.push_back(
+          {file.smallest_sequence, file.largest_sequence, end});
+    }
+  }
+  const auto family = before.families.find(edit.family_id);
+  if (kind != EditKind::kBookkeeping && family != before.families.end() &&
+      HasFilter(family->second.name)) {
+    judged_.filter = {end, CutReason::kFilter,
+                      "compaction filter of " + family->second.name};
+  }
+}
+
+// Reads M. TryAgain: the database has another MANIFEST now.
+Status FollowedSource::FollowManifest() {
+  bool changed = false;
+  RETURN_IF_ERROR(manifest_->Follow(&changed));
+  return manifest_->generation() == 1
+             ? Status::OK()
+             : Status::TryAgain("another MANIFEST");
+}
+
+Status FollowedSource::ReadRound(bool list, bool* more) {
+  std::lock_guard<std::mutex> reading(reader_mu_);
+  *more = false;
+  for (int lives = 0; lives < kMaxLives; ++lives) {
+    const uint64_t micros = NowMicros();
+    Staged staged;
+    // An application that is busy need not be asked about.
+    staged.source_closed = is_idle_ && !IsDatabaseOpen(options_.database_dir);
+    Status status = manifest_ == nullptr ? BeginLife() : Status::OK();
+    if (status.ok()) status = ReadWals(list, &staged);
+    if (options_.wals_read) options_.wals_read();
+    if (status.ok()) status = FollowManifest();
+    if (status.ok() && !staged.life_ended) {
+      *more = staged.more;
+      Publish(micros, list, &staged);
+      return Status::OK();
+    }
+    EndLife();
+    if (!status.ok() && !MayPass(status)) {
+      return status;
+    }
+  }
+  return Status::OK();  // the source is changing; the next round sees how
+}
+
+// Reads the MANIFEST before any WAL, once: it says where the WALs are, which
+// ones count, and which sequence number the first record continues. Its own
+// first records are barriers.
+Status FollowedSource::BeginLife() {
+  manifest_ = std::make_unique<ManifestTail>(
+      options_.database_dir,
+      [this](const VersionEdit& edit, const ManifestState& before,
+             uint64_t end) { JudgeRecord(edit, before, end); });
+  RETURN_IF_ERROR(seen_options_.Look());
+  RETURN_IF_ERROR(FollowManifest());
+  const ManifestState& state = manifest_->state();
+  std::string directory;
+  RETURN_IF_ERROR(FindWalDirectory(
+      WalPlaceOf(options_.database_dir, options_.wal_dir,
+                 OptionsText(seen_options_.TextFor({})), state),
+      &directory));
+  LearnFilters();
+  oldest_ = state.min_log_number_to_keep;
+  newest_listed_ = 0;
+  continuity_ = std::make_unique<WalContinuity>(state.last_sequence);
+  std::lock_guard<std::mutex> lock(mu_);
+  wal_directory_ = directory;
+  return Status::OK();
+}
+
+void FollowedSource::LearnFilters() {
+  std::vector<std::string> names;
+  for (const auto& [id, family] : manifest_->state().families) {
+    names.push_back(family.name);
+  }
+  const OptionsText text(seen_options_.TextFor(names));
+  filters_.clear();
+  for (const std::string& name : names) {
+    filters_[name] =
+        !text.HasFamily(name) ||
+        !text.FamilyObject(name, "compaction_filter").empty() ||
+        !text.FamilyObject(name, "compaction_filter_factory").empty();
+  }
+}
+
+void FollowedSource::EndLife() {
+  manifest_.reset();
+  continuity_.reset();
+  wals_.clear();
+  judged_ = {};
+  std::lock_guard<std::mutex> lock(mu_);
+  manifest_number_ = 0;
+  manifest_end_ = 0;
+  begins_.clear();
+  manifest_barrier_ = {};
+  filter_barrier_ = {};
+  wal_barrier_ = {};
+  held_.clear();
+  held_bytes_ = 0;
+  memory_bytes_ = 0;
+  cold_end_ = {};
+  ++rounds_;
+}
+
+// As PinnedWals::List(): a listing has all names up to the newest of the one
+// before.
+Status FollowedSource::ListWals() {
+  std::map<uint64_t, std::string> listed;
+  for (int listings = 0; listings < kMaxListings; ++listings) {
+    std::vector<std::string> names;
+    RETURN_IF_ERROR(ListDirectory(wal_directory_, &names));
+    listed = WalsIn(names);
+    const uint64_t newest = listed.empty() ? 0 : listed.rbegin()->first;
+    if (newest == newest_listed_) {
+      break;
+    }
+    newest_listed_ = newest;
+  }
+  const uint64_t newest_known = wals_.empty() ? 0 : wals_.rbegin()->first;
+  for (auto named = listed.lower_bound(std::max(oldest_, newest_known + 1));
+       named != listed.end(); ++named) {
+    auto wal = std::make_unique<WalFile>(named->first);
+    wal->path = wal_directory_ + "/" + named->second;
+    wal->file = std::make_shared<Descriptor>();
+    RETURN_IF_ERROR(OpenToRead(wal->path, wal->file.get()));
+    if (wal->file->is_open()) {
+      wals_[named->first] = std::move(wal);
+    }
+  }
+  return Status::OK();
+}
+
+// Reads what is new in all WALs. RocksDB makes a WAL's file before it writes
+// the last buffered bytes of the one before. So the first record of a WAL is
+// taken only after the earlier ones were read once more: then they are whole.
+Status FollowedSource::ReadWals(bool list, Staged* staged) {
+  for (const uint64_t sequence : judged_.table_sequences) {
+    continuity_->Excuse(sequence);
+  }
+  judged_.table_sequences.clear();
+  if (list || wals_.empty()) {
+    RETURN_IF_ERROR(ListWals());
+  }
+  for (auto wal = wals_.begin(); wal != wals_.end(); ++wal) {
+    const bool hold = wal != wals_.begin() && !wal->second->has_records;
+    bool held_first = false;
+    RETURN_IF_ERROR(ReadWal(wal->second.get(), hold, staged, &held_first));
+    if (held_first) {
+      for (auto earlier = wals_.begin(); earlier != wal && !staged->more;
+           ++earlier) {
+        RETURN_IF_ERROR(
+            ReadWal(earlier->second.get(), false, staged, &held_first));
+        earlier->second->is_whole = !staged->more;
+      }
+      if (!staged->more) {
+        RETURN_IF_ERROR(
+            ReadWal(wal->second.get(), false, staged, &held_first));
+      }
+    }
+    if (staged->more || staged->life_ended) {
+      break;  // a later WAL counts only behind all of this one
+    }
+  }
+  return Status::OK();
+}
+
+// Reads what is new in one WAL. With hold_first, its first record is not taken;
+// *held_first: there is one.
+Status FollowedSource::ReadWal(WalFile* wal, bool hold_first, Staged* staged,
+                               bool* held_first) {
+  *held_first = false;
+  for (uint64_t limit = kRoundBytes; !wal->is_whole; limit *= 2) {
+    const uint64_t before = wal->follower.end();
+    RETURN_IF_ERROR(ReadSome(wal, hold_first, limit, staged, held_first));
+    if (!staged->more || wal->follower.end() > before) {
+      break;
+    }
+    staged->more = false;  // one record is larger than the limit
+  }
+  return Status::OK();
+}
+
+Status FollowedSource::ReadSome(WalFile* wal, bool hold_first, uint64_t limit,
+                                Staged* staged, bool* held_first) {
+  const uint64_t begin = wal->follower.end();
+  Captured source(wal->file->get(), wal->path, begin, limit);
+  if (source.file_bytes() < begin) {
+    // Another WAL may have taken over the file: then it was recycled. Else its
+    // owner died, and the next life cut the file.
+    staged->life_ended = FileIdOf(wal->path).IsSameFile(
+        FileIdOf(wal->file->get()));
+    wal->is_whole = true;
+    return Status::OK();
+  }
+  std::vector<uint64_t> ends;
+  const Status status = wal->follower.Follow(
+      source, [&](const Slice& record, uint64_t end) {
+        if (hold_first) {
+          *held_first = true;
+          return Status::Aborted("the WAL before may not be whole");
+        }
+        WalStep step = WalStep::kContinues;
+        RETURN_IF_ERROR(continuity_->Add(record, &step));
+        const bool is_large =
+            end - (ends.empty() ? begin : ends.back()) > kMaxPieceBytes;
+        if (step != WalStep::kContinues || is_large) {
+          staged->barrier = {
+              {wal->number, end},
+              step == WalStep::kGap         ? CutReason::kSequenceGap
+              : step == WalStep::kBlobIndex ? CutReason::kBlobIndex
+                                            : CutReason::kLargeRecord,
+              wal->path + ", before offset " + std::to_string(end)};
+        }
+        ends.push_back(end);
+        return Status::OK();
+      });
+  if (status.IsTryAgain()) {
+    return Status::OK();  // truncated while it was read: the next round sees it
+  }
+  if (!status.ok() && !*held_first) {
+    return WithContext(status, EndState::kSourceError, wal->path);
+  }
+  const uint64_t end = wal->follower.end();
+  staged->more = source.size() < source.file_bytes() && !*held_first &&
+                 (end > begin || wal->follower.stopped_inside());
+  staged->read_bytes += end - begin;
+  wal->has_records = wal->has_records || !ends.empty();
+  if (ends.empty() || ends.back() != end) {
+    ends.push_back(end);  // bytes about the log itself
+  }
+  CutIntoPieces(*wal, begin, ends, source.bytes(), staged);
+  return Status::OK();
+}
+
+// Cuts what was read behind `begin` at ends of records.
+void FollowedSource::CutIntoPieces(const WalFile& wal, uint64_t begin,
+                                   const std::vector<uint64_t>& ends,
+                                   const std::string& bytes,
+                                   Staged* staged) const {
+  uint64_t at = begin;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    const bool is_last = i + 1 == ends.size();
+    if (ends[i] == at || (!is_last && ends[i + 1] - at <= kPieceBytes)) {
+      continue;
+    }
+    Staged::Bytes part;
+    part.number = wal.number;
+    part.piece.offset = at;
+    part.piece.bytes = ends[i] - at;
+    if (part.piece.bytes <= kMaxPieceBytes) {
+      part.piece.data = bytes.substr(at - begin, part.piece.bytes);
+    }
+    staged->bytes.push_back(std::move(part));
+    at = ends[i];
+  }
+}
+
+// Finds flushed tables with entries that no WAL has. Entries above the last
+// record that was read may be in a WAL: the next round that sees all WALs tells.
+void FollowedSource::FindUnlogged(bool saw_all) {
+  std::vector<Flushed> pending;
+  for (Flushed& table : judged_.flushed) {
+    const bool is_known = continuity_->Covers(table.first, table.last);
+    const bool is_read = table.last <= continuity_->last_sequence();
+    if (is_known && !is_read && !(saw_all && table.seen)) {
+      table.seen = true;
+      pending.push_back(table);
+    } else if (!is_known || !is_read) {
+      if (table.end > judged_.barrier.end) {
+        judged_.barrier = {table.end, CutReason::kUnlogged,
+                           "table with entries up to sequence number " +
+                               std::to_string(table.last)};
+      }
+      if (!is_read) continuity_->SkipTo(table.last);
+    }
+  }
+  judged_.flushed = std::move(pending);
+}
+
+// Makes W known together with what M said of it.
+void FollowedSource::Publish(uint64_t micros, bool listed, Staged* staged) {
+  FindUnlogged(listed && !staged->more);
+  if (judged_.barrier.end > 0) {
+    seen_options_.Look().PermitUncheckedError();  // or a later barrier's
+    LearnFilters();
+  }
+  std::lock_guard<std::mutex> lock(mu_);
+  manifest_number_ =
+      strtoull(manifest_->name().c_str() + sizeof(kManifestPrefix) - 1,
+               nullptr, 10);
+  manifest_end_ = manifest_->end();
+  if (judged_.barrier.end > manifest_barrier_.end) {
+    manifest_barrier_ = judged_.barrier;
+  }
+  if (judged_.filter.end > filter_barrier_.end) {
+    filter_barrier_ = judged_.filter;
+  }
+  judged_.barrier = {};
+  judged_.filter = {};
+  if (staged->barrier.reason != CutReason::kNone) {
+    wal_barrier_ = staged->barrier;
+  }
+  for (const auto& [number, wal] : wals_) {
+    if (!std::exchange(wal->is_held, true)) {
+      held_[number].path = wal->path;
+      held_[number].file = wal->file;
+    }
+  }
+  for (Staged::Bytes& bytes : staged->bytes) {
+    Hold(bytes.number, std::move(bytes.piece));
+  }
+  Trim();
+  read_bytes_ += staged->read_bytes;
+  read_micros_ = micros;
+  last_sequence_ = continuity_->last_sequence();
+  is_idle_ = staged->bytes.empty();
+  source_closed_ = staged->source_closed;
+  ++rounds_;
+  while (wals_.size() > 1 && wals_.begin()->second->is_whole) {
+    wals_.erase(wals_.begin());
+  }
+}
+
+// --- what is held ------------------------------------------------------------
+
+void FollowedSource::Hold(uint64_t number, Piece piece) {
+  const auto found = held_.find(number);
+  if (found == held_.end()) {
+    return;  // dropped: no follower needs it
+  }
+  HeldWal& held = found->second;
+  held.end = piece.offset + piece.bytes;
+  held_bytes_ += piece.bytes;
+  memory_bytes_ += piece.data.size();
+  if (!held.pieces.empty()) {
+    Piece& last = held.pieces.back();
+    if (!last.data.empty() && !piece.data.empty() &&
+        last.bytes + piece.bytes <= kPieceBytes) {
+      last.data += piece.data;
+      last.bytes += piece.bytes;
+      return;
+    }
+  }
+  held.pieces.push_back(std::move(piece));
+}
+
+void FollowedSource::Trim() {
+  CoolDown();
+  for (auto oldest = held_.begin();
+       oldest != held_.end() && held_bytes_ > options_.max_held_bytes;) {
+    HeldWal& held = oldest->second;
+    while (!held.pieces.empty() && held_bytes_ > options_.max_held_bytes) {
+      const Piece& piece = held.pieces.front();
+      held.begin = piece.offset + piece.bytes;
+      held_bytes_ -= piece.bytes;
+      memory_bytes_ -= piece.data.size();
+      held.pieces.pop_front();
+    }
+    const bool is_of_use = !held.pieces.empty() || wals_.count(oldest->first);
+    oldest = is_of_use ? std::next(oldest) : held_.erase(oldest);
+  }
+}
+
+// Leaves the oldest pieces to their files.
+void FollowedSource::CoolDown() {
+  for (auto held = held_.lower_bound(cold_end_.number);
+       memory_bytes_ > options_.memory_bytes && held != held_.end(); ++held) {
+    for (Piece& piece : held->second.pieces) {
+      if (memory_bytes_ <= options_.memory_bytes) {
+        return;
+      }
+      if (!piece.data.empty()) {
+        piece.digest = DigestOf(piece.data);
+        memory_bytes_ -= piece.data.size();
+        std::string().swap(piece.data);
+      }
+      cold_end_ = {held->first, piece.offset};
+    }
+  }
+}
+
+void FollowedSource::DropBefore(uint64_t wal_number) {
+  std::lock_guard<std::mutex> lock(mu_);
+  while (held_.size() > 1 && held_.begin()->first < wal_number) {
+    for (const Piece& piece : held_.begin()->second.pieces) {
+      held_bytes_ -= piece.bytes;
+      memory_bytes_ -= piece.data.size();
+    }
+    held_.erase(held_.begin());
+  }
+}
+
+// --- answering ---------------------------------------------------------------
+
+Status FollowedSource::CheckBegin(const FollowPosition& position,
+                                  bool* same) const {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    const auto known = begins_.find(position.manifest_bytes);
+    if (known != begins_.end() ||
+        position.manifest_number != manifest_number_) {
+      *same = known != begins_.end() && known->second == position.manifest;
+      return Status::OK();
+    }
+  }
+  std::lock_guard<std::mutex> reading(reader_mu_);
+  Digest128 digest;
+  const Status status =
+      manifest_ == nullptr ? Status::TryAgain()
+                           : manifest_->DigestOfBegin(position.manifest_bytes,
+                                                      &digest);
+  *same = status.ok() && digest == position.manifest;
+  if (!status.ok()) {
+    return MayPass(status) ? Status::OK() : status;
+  }
+  std::lock_guard<std::mutex> lock(mu_);
+  if (begins_.size() >= kMaxBegins) {
+    begins_.erase(begins_.begin());
+  }
+  begins_[position.manifest_bytes] = digest;
+  return Status::OK();
+}
+
+CutReason FollowedSource::FindBarrier(const FollowRequest& request,
+                                      std::string* note) const {
+  const FollowPosition& position = request.position;
+  const LogPlace place = {position.wal_number, position.wal_bytes};
+  if (position.manifest_bytes < manifest_barrier_.end) {
+    *note = manifest_barrier_.note;
+    return manifest_barrier_.reason;
+  }
+  if (request.exact_filters &&
+      position.manifest_bytes < filter_barrier_.end) {
+    *note = filter_barrier_.note;
+    return filter_barrier_.reason;
+  }
+  if (place < wal_barrier_.end) {
+    *note = wal_barrier_.note;
+    return wal_barrier_.reason;
+  }
+  return CutReason::kNone;
+}
+
+Status FollowedSource::Answer(const FollowRequest& request, Found* found,
+                              Round* round) const {
+  const FollowPosition& position = request.position;
+  *round = Round();
+  *found = Found::kRound;
+  bool same = false;
+  if (!(position == FollowPosition())) {
+    RETURN_IF_ERROR(CheckBegin(position, &same));
+  }
+  std::lock_guard<std::mutex> lock(mu_);
+  round->end.last_sequence = last_sequence_;
+  round->end.read_micros = read_micros_;
+  round->end.source_closed = source_closed_;
+  if (position == FollowPosition()) {
+    round->end.cut = CutReason::kFirst;
+    return Status::OK();
+  }
+  if (manifest_number_ == 0 ||
+      (position.manifest_number == manifest_number_ &&
+       position.manifest_bytes > manifest_end_)) {
+    *found = Found::kAhead;
+    return Status::OK();
+  }
+  if (position.manifest_number != manifest_number_ || !same) {
+    round->end.cut = CutReason::kNewLife;
+    return Status::OK();
+  }
+  round->end.cut = FindBarrier(request, &round->end.note);
+  if (round->end.cut != CutReason::kNone) {
+    return Status::OK();
+  }
+  const LogPlace place = {position.wal_number, position.wal_bytes};
+  const auto wal = held_.find(place.number);
+  if (held_.empty() && place.number == 0) {
+    *found = Found::kNothing;
+  } else if (held_.empty() || place.number > held_.rbegin()->first ||
+             (wal != held_.end() && wal->first == held_.rbegin()->first &&
+              place.offset > wal->second.end)) {
+    *found = Found::kAhead;
+  } else if (place.number < held_.begin()->first ||
+             (wal != held_.end() && place.offset < wal->second.begin)) {
+    round->end.cut = CutReason::kNotHeld;
+  } else if (wal == held_.end() || place.offset > wal->second.end) {
+    round->end.cut = CutReason::kNewLife;
+  } else {
+    RETURN_IF_ERROR(Gather(place, round));
+    *found = round->logs.empty() && round->end.cut == CutReason::kNone
+                 ? Found::kNothing
+                 : Found::kRound;
+  }
+  return Status::OK();
+}
+
+Status FollowedSource::Gather(const LogPlace& from, Round* round) const {
+  uint64_t gathered = 0;
+  for (auto held = held_.find(from.number); held != held_.end(); ++held) {
+    const HeldWal& wal = held->second;
+    uint64_t at = held->first == from.number ? from.offset : 0;
+    for (const Piece& piece : wal.pieces) {
+      const uint64_t end = piece.offset + piece.bytes;
+      if (end <= at) {
+        continue;
+      }
+      if (gathered >= kAnswerBytes) {
+        round->end.more_bytes += end - at;
+        at = end;
+        continue;
+      }
+      std::string bytes;
+      const Status status = BytesOf(wal, piece, at, &bytes);
+      if (status.IsTryAgain()) {
+        round->logs.clear();
+        round->end.cut = CutReason::kNotHeld;
+        round->end.note = wal.path + " was recycled";
+        return Status::OK();
+      }
+      RETURN_IF_ERROR(status);
+      gathered += bytes.size();
+      if (!round->logs.empty() &&
+          round->logs.back().wal_number == held->first) {
+        round->logs.back().bytes += bytes;
+      } else {
+        round->logs.push_back({held->first, at, std::move(bytes)});
+      }
+      at = end;
+    }
+  }
+  return Status::OK();
+}
+
+// Returns the bytes of a piece from the WAL's offset `from` on. TryAgain: its
+// file no longer has them.
+Status FollowedSource::BytesOf(const HeldWal& wal, const Piece& piece,
+                               uint64_t from, std::string* bytes) const {
+  const uint64_t skipped = from - piece.offset;
+  if (!piece.data.empty()) {
+    *bytes = piece.data.substr(skipped);
+    return Status::OK();
+  }
+  const DescriptorSource source(wal.file->get(), wal.path);
+  std::string scratch;
+  Slice read;
+  RETURN_IF_ERROR(source.Read(piece.offset, static_cast<size_t>(piece.bytes),
+                              &scratch, &read));
+  if (!(DigestOf(read) == piece.digest)) {
+    return Status::TryAgain("other bytes");
+  }
+  bytes->assign(read.data() + skipped, read.size() - skipped);
+  return Status::OK();
+}
+
+std::string FollowedSource::wal_directory() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return wal_directory_;
+}
+
+uint64_t FollowedSource::rounds() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return rounds_;
+}
+
+uint64_t FollowedSource::read_bytes() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return read_bytes_;
+}
+
+uint64_t FollowedSource::held_bytes() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return held_bytes_;
+}
+
+uint64_t FollowedSource::last_sequence() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return last_sequence_;
+}
+
+Status PositionOfCut(const std::vector<CloneFile>& files,
+                     const std::string& directory, FollowPosition* position) {
+  *position = FollowPosition();
+  for (const CloneFile& file : files) {
+    if (file.kind == CloneFileKind::kManifest) {
+      position->manifest_number = file.number;
+      position->manifest_bytes = file.records_end;
+      RETURN_IF_ERROR(DigestOfFileBegin(directory + "/" + CloneFileName(file),
+                                        file.records_end,
+                                        &position->manifest));
+    } else if (file.kind == CloneFileKind::kWal &&
+               file.number > position->wal_number) {
+      position->wal_number = file.number;
+      position->wal_bytes = file.records_end;
+    }
+  }
+  return position->manifest_number != 0
+             ? Status::OK()
+             : MakeStatus(EndState::kCorrupt,
+                          "cut: expected a MANIFEST, found none");
+}
+
+}  // namespace sstferry

@@ -1,0 +1,208 @@
+// Follows the directory of a live database: what its WALs get, and whether that
+// is all that the database got.
+//
+// A round reads, in this order:
+//
+//   W = the new whole records of all WALs, in the order of their numbers
+//   M = the new records of the MANIFEST that CURRENT names
+//
+// RocksDB holds its writers while it records an ingestion, or a family that is
+// added or dropped. So a WAL record behind such an event was written after the
+// event's MANIFEST record, and M, which is read after W, has it. Each record of
+// M is judged (format/rocksdb/edit_judge.h): a barrier ends what can be followed
+// for all who began before it. So does a gap in the sequence numbers of W
+// (format/rocksdb/wal_continuity.h).
+//
+// A follower is nothing but a FollowPosition: a cut, by the bytes of the
+// MANIFEST it was taken from, and an end of the WALs that the follower has byte
+// by byte. Any number of them share one reading. Whether one can go on is
+// decided from its position alone:
+//
+//   another MANIFEST, or other bytes in it          cut: the source lives anew
+//   a barrier in the MANIFEST behind the cut        cut
+//   a barrier in the WALs behind the position       cut
+//   a position before the bytes that are held       cut
+//   else                                            the bytes behind it
+//
+// The source is never held up. WALs that it deletes stay readable through open
+// files, up to max_held_bytes.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "format/clone_file.h"
+#include "format/rocksdb/log_follower.h"
+#include "format/rocksdb/version_edit.h"
+#include "format/rocksdb/wal_continuity.h"
+#include "pipeline/follow/round.h"
+#include "pipeline/snapshot/posix_files.h"
+#include "pipeline/snapshot/snapshot_manifest.h"
+#include "pipeline/snapshot/snapshot_seen_options.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+struct FollowedSourceOptions {
+  std::string database_dir;  // a real path
+  std::string wal_dir;       // overrides OPTIONS; empty: found
+  // Bytes of WALs that are kept readable for followers that are behind.
+  uint64_t max_held_bytes = 1ull << 30;
+  // The newest of them are kept in memory, once for all followers.
+  uint64_t memory_bytes = 32u << 20;
+  // Called between the reading of W and that of M; may be null.
+  std::function<void()> wals_read;
+};
+
+// Threads: ReadRound() by one at a time; Answer() by any.
+class FollowedSource {
+ public:
+  // What Answer() found.
+  enum class Found : uint8_t {
+    kRound,    // bytes, or that a cut is needed
+    kNothing,  // the position is the end of what was read
+    kAhead,    // the position is behind that end: another round may reach it
+  };
+
+  explicit FollowedSource(FollowedSourceOptions options);
+  ~FollowedSource();
+  FollowedSource(const FollowedSource&) = delete;
+  FollowedSource& operator=(const FollowedSource&) = delete;
+
+  // Reads one round. `list`: also looks for WALs that are new by name; a round
+  // without it only sees less. *more: it left something for the next one.
+  //   kSourceError, kCorrupt  the directory cannot be read
+  //   kRefused  the database cannot be followed: the message says why
+  // OK also if the source changed so that this round has nothing.
+  [[nodiscard]] rocksdb::Status ReadRound(bool list, bool* more);
+
+  // Finds what is behind the position of `request`. With kNothing, *round has
+  // only an end.
+  [[nodiscard]] rocksdb::Status Answer(const FollowRequest& request,
+                                       Found* found, Round* round) const;
+
+  // Drops what lies before the WAL of that number: no follower needs it.
+  void DropBefore(uint64_t wal_number);
+
+  // Where the source keeps its WALs; empty until a round has found it.
+  std::string wal_directory() const;
+  // Rounds read, and bytes of WALs read in them.
+  uint64_t rounds() const;
+  uint64_t read_bytes() const;
+  uint64_t held_bytes() const;
+  uint64_t last_sequence() const;
+
+ private:
+  struct WalFile;    // an open WAL, and how far it was read
+  struct Piece;      // whole records of one WAL
+  struct HeldWal;    // the pieces of one WAL
+  struct Staged;     // what W found, until M was read
+  struct LogPlace {  // in the order of the WALs
+    uint64_t number = 0;
+    uint64_t offset = 0;
+    auto operator<=>(const LogPlace&) const = default;
+  };
+  // Whoever is not at `end` or behind it needs a cut.
+  template <typename Place>
+  struct Barrier {
+    Place end{};
+    CutReason reason = CutReason::kNone;
+    std::string note;
+  };
+  // A table that a flush added.
+  struct Flushed {
+    uint64_t first = 0;  // sequence numbers
+    uint64_t last = 0;
+    uint64_t end = 0;    // of its record in the MANIFEST
+    bool seen = false;   // in an earlier round
+  };
+  // What M found.
+  struct Judged {
+    Barrier<uint64_t> barrier;
+    Barrier<uint64_t> filter;
+    std::vector<Flushed> flushed;
+    std::vector<uint64_t> table_sequences;  // of tables that are no flush's
+  };
+
+  // For the reader; reader_mu_ is held.
+  [[nodiscard]] rocksdb::Status BeginLife();
+  [[nodiscard]] rocksdb::Status FollowManifest();
+  [[nodiscard]] rocksdb::Status ReadWals(bool list, Staged* staged);
+  [[nodiscard]] rocksdb::Status ListWals();
+  [[nodiscard]] rocksdb::Status ReadWal(WalFile* wal, bool hold_first,
+                                        Staged* staged, bool* held_first);
+  [[nodiscard]] rocksdb::Status ReadSome(WalFile* wal, bool hold_first,
+                                         uint64_t limit, Staged* staged,
+                                         bool* held_first);
+  void CutIntoPieces(const WalFile& wal, uint64_t begin,
+                     const std::vector<uint64_t>& ends,
+                     const std::string& bytes, Staged* staged) const;
+  void JudgeRecord(const VersionEdit& edit, const ManifestState& before,
+                   uint64_t end);
+  bool HasFilter(const std::string& family) const;
+  void LearnFilters();
+  void FindUnlogged(bool saw_all);
+  void Publish(uint64_t micros, bool listed, Staged* staged);
+  void EndLife();
+
+  // mu_ is held.
+  void Hold(uint64_t number, Piece piece);
+  void Trim();
+  void CoolDown();
+  CutReason FindBarrier(const FollowRequest& request, std::string* note) const;
+  [[nodiscard]] rocksdb::Status Gather(const LogPlace& from,
+                                       Round* round) const;
+  [[nodiscard]] rocksdb::Status BytesOf(const HeldWal& wal, const Piece& piece,
+                                        uint64_t from,
+                                        std::string* bytes) const;
+  // mu_ is not held. Finds whether the MANIFEST begins as the position says.
+  [[nodiscard]] rocksdb::Status CheckBegin(const FollowPosition& position,
+                                           bool* same) const;
+
+  const FollowedSourceOptions options_;
+
+  mutable std::mutex reader_mu_;
+  std::unique_ptr<ManifestTail> manifest_;  // null: no life has begun
+  SeenOptions seen_options_;
+  std::map<uint64_t, std::unique_ptr<WalFile>> wals_;
+  std::unique_ptr<WalContinuity> continuity_;
+  uint64_t oldest_ = 0;                        // WAL of this life
+  uint64_t newest_listed_ = 0;
+  std::map<std::string, bool> filters_;  // by family
+  bool is_idle_ = true;  // the last round found nothing new
+  Judged judged_;                        // since the last publication
+
+  mutable std::mutex mu_;
+  std::string wal_directory_;
+  uint64_t manifest_number_ = 0;
+  uint64_t manifest_end_ = 0;
+  mutable std::map<uint64_t, Digest128> begins_;  // of the MANIFEST, by bytes
+  Barrier<uint64_t> manifest_barrier_;
+  Barrier<uint64_t> filter_barrier_;
+  Barrier<LogPlace> wal_barrier_;
+  std::map<uint64_t, HeldWal> held_;
+  uint64_t held_bytes_ = 0;
+  uint64_t memory_bytes_ = 0;
+  LogPlace cold_end_;  // no piece before it is in memory
+  uint64_t rounds_ = 0;
+  uint64_t read_bytes_ = 0;
+  uint64_t read_micros_ = 0;
+  uint64_t last_sequence_ = 0;
+  bool source_closed_ = false;
+};
+
+// The position of a cut whose files are `files`, of which the MANIFEST lies in
+// `directory` under its own name.
+//   kCorrupt  there is none, or it is shorter than its records_end.
+[[nodiscard]] rocksdb::Status PositionOfCut(const std::vector<CloneFile>& files,
+                                            const std::string& directory,
+                                            FollowPosition* position);
+
+}  // namespace sstferry

@@ -1,0 +1,131 @@
+#include "format/rocksdb/wal_continuity.h"
+
+#include "format/coding.h"
+#include "format/end_state.h"
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+// A batch of `count` entries (family 0, key "k", value "v") from `sequence` on,
+// and what else is in it.
+std::string Batch(uint64_t sequence, uint32_t count,
+                  const std::string& before = "",
+                  const std::string& behind = "") {
+  std::string record;
+  PutFixed64(&record, sequence);
+  PutFixed32(&record, count);
+  record += before;
+  for (uint32_t i = 0; i < count; ++i) {
+    record += std::string("\x01\x01k\x01v", 5);
+  }
+  return record + behind;
+}
+
+// Of a transaction: begin and end of a prepared section, and its ends.
+const std::string kPrepare(1, '\x09');
+const std::string kEndPrepare("\x0a\x01t", 3);
+const std::string kCommit("\x0b\x01t", 3);
+const std::string kRollback("\x0c\x01t", 3);
+const std::string kBlobIndex("\x11\x01k\x01v", 5);
+
+WalStep Add(WalContinuity* wals, const std::string& record) {
+  WalStep step = WalStep::kGap;
+  REQUIRE_OK(wals->Add(record, &step));
+  return step;
+}
+
+}  // namespace
+
+TEST_CASE("Each batch continues behind the entries of the one before",
+          "[format]") {
+  WalContinuity wals(6);
+  REQUIRE(Add(&wals, Batch(7, 3)) == WalStep::kContinues);
+  REQUIRE(Add(&wals, Batch(10, 1)) == WalStep::kContinues);
+  REQUIRE(Add(&wals, Batch(11, 0)) == WalStep::kContinues);  // takes none
+  REQUIRE(wals.last_sequence() == 10);
+  REQUIRE(Add(&wals, Batch(12, 1)) == WalStep::kGap);
+  REQUIRE(Add(&wals, Batch(13, 1)) == WalStep::kContinues);
+}
+
+TEST_CASE("A first batch that does not continue is a gap", "[format]") {
+  WalContinuity wals(6);
+  REQUIRE(Add(&wals, Batch(5, 3)) == WalStep::kGap);
+  REQUIRE(Add(&wals, Batch(8, 3)) == WalStep::kContinues);
+}
+
+TEST_CASE("A prepared section takes its numbers at the commit", "[format]") {
+  WalContinuity wals(6);
+  REQUIRE(Add(&wals, Batch(7, 3, kPrepare, kEndPrepare)) ==
+          WalStep::kContinues);
+  REQUIRE(Add(&wals, Batch(7, 1)) == WalStep::kContinues);
+  SECTION("committed") {
+    REQUIRE(Add(&wals, Batch(8, 0, kCommit)) == WalStep::kContinues);
+    REQUIRE(Add(&wals, Batch(11, 1)) == WalStep::kContinues);
+  }
+  SECTION("rolled back") {
+    REQUIRE(Add(&wals, Batch(8, 0, kRollback)) == WalStep::kContinues);
+    REQUIRE(Add(&wals, Batch(8, 1)) == WalStep::kContinues);
+  }
+}
+
+TEST_CASE("Behind the commit of an unseen section nothing is known",
+          "[format]") {
+  WalContinuity wals(6);
+  REQUIRE(Add(&wals, Batch(7, 1)) == WalStep::kContinues);
+  REQUIRE(Add(&wals, Batch(8, 0, kCommit)) == WalStep::kContinues);
+  REQUIRE(Add(&wals, Batch(11, 1)) == WalStep::kGap);
+  REQUIRE_FALSE(wals.Covers(9, 9));
+  REQUIRE(Add(&wals, Batch(12, 1)) == WalStep::kContinues);
+}
+
+TEST_CASE("A batch that refers to a blob is told", "[format]") {
+  WalContinuity wals(6);
+  std::string record = Batch(7, 1, "", kBlobIndex);
+  record[8] = 2;
+  REQUIRE(Add(&wals, record) == WalStep::kBlobIndex);
+}
+
+TEST_CASE("Other policies than WriteCommitted are refused", "[format]") {
+  WalContinuity wals(6);
+  WalStep step;
+  REQUIRE(Add(&wals, Batch(7, 3)) == WalStep::kContinues);
+  for (const char* begin : {"\x12", "\x13"}) {
+    const rocksdb::Status status =
+        wals.Add(Batch(10, 1, begin, kEndPrepare), &step);
+    REQUIRE(EndStateOf(status) == EndState::kRefused);
+  }
+  // Three entries that took one number.
+  REQUIRE(EndStateOf(wals.Add(Batch(8, 1), &step)) == EndState::kRefused);
+}
+
+TEST_CASE("Numbers that tables explain are no gap", "[format]") {
+  WalContinuity wals(6);
+  REQUIRE(Add(&wals, Batch(7, 1)) == WalStep::kContinues);
+  SECTION("an ingestion's") {
+    wals.Excuse(8);
+    REQUIRE(Add(&wals, Batch(9, 1)) == WalStep::kContinues);
+    REQUIRE(wals.Covers(7, 9));
+  }
+  SECTION("a flush's of what no WAL has") {
+    wals.SkipTo(9);
+    REQUIRE(Add(&wals, Batch(10, 1)) == WalStep::kContinues);
+    REQUIRE_FALSE(wals.Covers(9, 9));
+    REQUIRE(wals.Covers(10, 10));
+  }
+}
+
+TEST_CASE("A table with a number that no WAL has is not covered", "[format]") {
+  WalContinuity wals(6);
+  REQUIRE(Add(&wals, Batch(7, 2)) == WalStep::kContinues);
+  REQUIRE(Add(&wals, Batch(12, 2)) == WalStep::kGap);
+  REQUIRE(wals.Covers(7, 8));
+  REQUIRE(wals.Covers(12, 13));
+  REQUIRE(wals.Covers(12, 99));  // what is above is not judged
+  REQUIRE_FALSE(wals.Covers(6, 8));
+  REQUIRE_FALSE(wals.Covers(8, 9));
+  REQUIRE_FALSE(wals.Covers(7, 12));
+  REQUIRE_FALSE(wals.Covers(10, 10));
+}
+
+}  // namespace sstferry
