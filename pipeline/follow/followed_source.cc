@@ -708,6 +708,11 @@ std::string FollowedSource::wal_directory() const {
   return wal_directory_;
 }
 
+uint64_t FollowedSource::newest_wal() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return held_.empty() ? 0 : held_.rbegin()->first;
+}
+
 uint64_t FollowedSource::rounds() const {
   std::lock_guard<std::mutex> lock(mu_);
   return rounds_;

@@ -93,6 +93,8 @@ class FollowedSource {
 
   // Where the source keeps its WALs; empty until a round has found it.
   std::string wal_directory() const;
+  // The number of the newest WAL that was seen; 0: none.
+  uint64_t newest_wal() const;
   // Rounds read, and bytes of WALs read in them.
   uint64_t rounds() const;
   uint64_t read_bytes() const;

@@ -63,6 +63,8 @@ Status DecodeAnswer(const Frame& frame, SourceAnswers* answers) {
       return Decode(frame.payload, &answers->received);
     case FrameType::kPinReply:
       return Decode(frame.payload, &answers->pins);
+    case FrameType::kFollowEnd:
+      return Decode(frame.payload, &answers->follow_end);
     case FrameType::kOtherFilePart:
       answers->other_bytes += frame.payload.size();
       return Decode(frame.payload, &answers->other_file);
@@ -291,8 +293,23 @@ Status SourceSession::Handle(const Frame& frame) {
     case FrameType::kStatusReply:
     case FrameType::kFactsReply:
     case FrameType::kPinReply:
+    case FrameType::kFollowEnd:
     case FrameType::kOtherFilePart:
       return HandleAnswer(frame);
+    case FrameType::kFollowBytes: {
+      FollowBytes bytes;
+      RETURN_IF_ERROR(Decode(frame.payload, &bytes));
+      std::lock_guard<std::mutex> lock(mu_);
+      answers_.follow_total += bytes.bytes.size();
+      if (answers_.follow_total > kMaxFollowAnswerBytes) {
+        return MakeStatus(EndState::kCorrupt,
+                          "FollowBytes: expected at most " +
+                              std::to_string(kMaxFollowAnswerBytes) +
+                              " bytes in an answer, found more");
+      }
+      answers_.follow_bytes.push_back(std::move(bytes));
+      return Status::OK();
+    }
     case FrameType::kFinished: {
       std::lock_guard<std::mutex> lock(mu_);
       const Status status = Decode(frame.payload, &answers_.finish);
@@ -394,6 +411,23 @@ Status SourceSession::Pin(const PinRequest& ask, PinReply* reply) {
                           "pins: expected " + std::to_string(ask.names.size()) +
                               " databases, found " +
                               std::to_string(reply->databases.size()));
+}
+
+Status SourceSession::AskBehind(const FollowRequest& ask,
+                                std::vector<FollowBytes>* bytes,
+                                FollowEnd* end) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    answers_.follow_bytes.clear();
+    answers_.follow_total = 0;
+  }
+  RETURN_IF_ERROR(Question(FrameType::kFollowRequest, ask, answers_.follow_end,
+                           end));
+  std::lock_guard<std::mutex> lock(mu_);
+  *bytes = std::move(answers_.follow_bytes);
+  answers_.follow_bytes.clear();
+  answers_.follow_total = 0;
+  return Status::OK();
 }
 
 Status SourceSession::EndPin(const PinEnd& end) {

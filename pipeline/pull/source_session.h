@@ -64,6 +64,9 @@ struct SourceAnswers {
   FactsReply facts;
   OtherFilePart other_file;
   PinReply pins;
+  FollowEnd follow_end;
+  std::vector<FollowBytes> follow_bytes;  // since the last follow_end was taken
+  uint64_t follow_total = 0;              // of these
   uint64_t other_bytes = 0;  // of all parts
   bool finished = false;
   Finish finish;
@@ -93,6 +96,11 @@ class SourceSession {
                                          FactsReply* reply);
   // Asks to pin these databases; the reply has as many entries.
   [[nodiscard]] rocksdb::Status Pin(const PinRequest& ask, PinReply* reply);
+  // Asks for what is behind a position of the source's WALs.
+  //   kCorrupt  more than an answer may have
+  [[nodiscard]] rocksdb::Status AskBehind(const FollowRequest& ask,
+                                          std::vector<FollowBytes>* bytes,
+                                          FollowEnd* end);
   // Tells that something of it is needed no longer.
   [[nodiscard]] rocksdb::Status EndPin(const PinEnd& end);
   // Asks for a piece of an application's file. REQUIRES: Open() has made a plan

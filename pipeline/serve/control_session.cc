@@ -30,6 +30,8 @@ constexpr uint64_t kFramesPerSecond = 100;
 // Bounds the interval records of one target that asks for a refresh, about 100
 // bytes each.
 constexpr uint64_t kMaxReplicaRecordBytes = 64u << 20;
+// An answer to a follower that takes so long counts for none of its frames.
+constexpr milliseconds kFollowPace{3};
 // A plan, which ends the need for that memory, takes seconds.
 constexpr milliseconds kRecordRetry{5000};
 
@@ -53,6 +55,7 @@ ControlSession::ControlSession(const SessionHost& host, const Hello& hello,
     : host_(host), hello_(hello), channel_(channel) {}
 
 ControlSession::~ControlSession() {
+  if (follows_) host_.follow->Leave(this);
   host_.shares->GiveBackTargetBytes(record_bytes_);
 }
 
@@ -154,7 +157,7 @@ Status ControlSession::Serve() {
   limit.idle = host_.options->timeouts.peer;
   bool done = false;
   while (!done) {
-    limit.until = transfer_ == nullptr || awaits_record_
+    limit.until = (transfer_ == nullptr && !follows_) || awaits_record_
                       ? started_ + host_.options->request_timeout
                       : Clock::time_point::max();
     Frame frame;
@@ -206,6 +209,8 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
       return AnswerQuestion(host_, frame, channel_);
     case FrameType::kPinRequest:
       return PinAll(frame);
+    case FrameType::kFollowRequest:
+      return AnswerFollower(frame);
     case FrameType::kPinEnd: {
       PinEnd end;
       const Status status = Decode(frame.payload, &end);
@@ -263,6 +268,35 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
     default:
       return Unexpected(frame.type);
   }
+}
+
+// Sends what is behind a position. A follower that takes nothing holds up this
+// thread and no other.
+Status ControlSession::AnswerFollower(const Frame& frame) {
+  if (transfer_ != nullptr || host_.follow == nullptr) {
+    return Unexpected(frame.type);
+  }
+  FollowRequest request;
+  ServedDatabase database;
+  RETURN_IF_ERROR(Decode(frame.payload, &request));
+  RETURN_IF_ERROR(host_.find_database(request.database, channel_->identity(),
+                                      &database));
+  follows_ = true;
+  WaitLimit limit;
+  limit.idle = host_.options->timeouts.stall;
+  const Clock::time_point begun = Clock::now();
+  bool has_bytes = false;
+  FollowEnd end;
+  RETURN_IF_ERROR(host_.follow->Answer(
+      this, database, request,
+      [&](const FollowBytes& bytes) {
+        has_bytes = true;
+        return channel_->SendMessage(FrameType::kFollowBytes, bytes, limit);
+      },
+      &end));
+  // Frames that wait for what the source writes are no flood.
+  if (has_bytes || Clock::now() - begun >= kFollowPace) --frames_;
+  return channel_->SendMessage(FrameType::kFollowEnd, end, limit);
 }
 
 // The replica's record follows the request of a refresh. The place comes first:

@@ -30,6 +30,7 @@ class ControlSession {
   [[nodiscard]] rocksdb::Status Serve();
   [[nodiscard]] rocksdb::Status Handle(const Frame& frame, bool* done);
   [[nodiscard]] rocksdb::Status PinAll(const Frame& frame);
+  [[nodiscard]] rocksdb::Status AnswerFollower(const Frame& frame);
   [[nodiscard]] rocksdb::Status FindShared(
       const ServedDatabase& database, const OpenRequest& request,
       std::shared_ptr<SharedSnapshot>* shared) const;
@@ -75,6 +76,7 @@ class ControlSession {
   ReplicaRecord replica_;
   uint64_t record_bytes_ = 0;  // of memory_, taken from the server's shares
   OtherFileAnswers other_files_;
+  bool follows_ = false;  // it has asked for what is behind a position
   bool registered_ = false;
   bool finished_ = false;
   bool resumed_ = false;

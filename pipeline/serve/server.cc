@@ -26,7 +26,7 @@ using rocksdb::Status;
 class Server : public SourceServer {
  public:
   Server(const ServeOptions& options, std::unique_ptr<Listener> listener,
-         const RefreshFactory& make_refresh)
+         const RefreshFactory& make_refresh, const FollowFactory& make_follow)
       : options_(options),
         listener_(std::move(listener)),
         shares_(options.max_rate_bytes_per_sec, options.spool_bytes,
@@ -36,7 +36,8 @@ class Server : public SourceServer {
                     options.max_half_open,
                     options.max_half_open_per_address}),
         databases_(&options_),
-        store_(&options_, &databases_, &shares_) {
+        store_(&options_, &databases_, &shares_),
+        follow_(make_follow()) {
     host_.options = &options_;
     host_.databases = &databases_;
     host_.shares = &shares_;
@@ -46,6 +47,7 @@ class Server : public SourceServer {
       return FindDatabase(name, peer, database);
     };
     host_.store = &store_;
+    host_.follow = follow_.get();
     host_.log_peer = [this](const std::string& line) {
       LogLimited(&peer_log_, line);
     };
@@ -81,6 +83,7 @@ class Server : public SourceServer {
     // First: otherwise a lane that the bucket wakes fails before the store says
     // that the server is shutting down.
     store_.Stop();
+    follow_->Stop();
     shares_.wire_bucket()->Close();
     std::lock_guard<std::mutex> lock(mu_);
     for (Session& session : sessions_) {
@@ -304,6 +307,7 @@ class Server : public SourceServer {
   RateLimitedLog peer_log_;      // of those that have
   ServedDatabases databases_;
   SnapshotStore store_;
+  const std::unique_ptr<FollowAtSource> follow_;
   SessionHost host_;
   std::mutex stop_mu_;
   std::atomic<bool> stopping_{false};
@@ -318,6 +322,7 @@ class Server : public SourceServer {
 Status MakeServer(const ServeOptions& options,
                   std::unique_ptr<Listener> listener,
                   const RefreshFactory& make_refresh,
+                  const FollowFactory& make_follow,
                   std::unique_ptr<SourceServer>* server) {
   std::set<std::string> names;
   for (const ServedDatabase& database : options.databases) {
@@ -334,7 +339,7 @@ Status MakeServer(const ServeOptions& options,
   const Status started = StartRocksDbThreads();
   if (started.ok()) {
     *server = std::make_unique<Server>(options, std::move(listener),
-                                       make_refresh);
+                                       make_refresh, make_follow);
   }
   return started;
 }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "pipeline/serve/follow_at_source.h"
 #include "pipeline/serve/served_databases.h"
 #include "pipeline/serve/server_shares.h"
 #include "pipeline/serve/snapshot_store.h"
@@ -24,6 +25,7 @@ struct SessionHost {
                                 ServedDatabase* database)>
       find_database;
   SnapshotStore* store = nullptr;
+  FollowAtSource* follow = nullptr;  // null: nothing is followed
   // Logs a warning that a peer can cause.
   std::function<void(const std::string& line)> log_peer;
   // Called with each new transfer before it is pinned. May be null.

@@ -1,0 +1,244 @@
+#include "pipeline/follow/source_followers.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <thread>
+#include <utility>
+
+#include "format/end_state.h"
+#include "pipeline/base/start_thread.h"
+#include "pipeline/base/stop_signal.h"
+#include "pipeline/follow/directory_watch.h"
+#include "pipeline/follow/followed_source.h"
+#include "pipeline/snapshot/posix_files.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+using std::chrono::milliseconds;
+using SteadyClock = std::chrono::steady_clock;
+
+// Between two rounds: bounds what a reader costs, and adds half of it to the lag.
+constexpr milliseconds kBetweenRounds{4};
+// A round comes after so long even if nothing is seen to be written.
+constexpr milliseconds kQuietRound{100};
+constexpr milliseconds kAfterFailure{250};
+// A reader goes on without followers, which may come back.
+constexpr std::chrono::seconds kLinger{60};
+// Full rounds after which a position that is ahead of the source is of another
+// life: the first of them may have begun before the position was asked for.
+constexpr uint64_t kRoundsAhead = 2;
+
+Status Stopped() {
+  return MakeStatus(EndState::kCancelled, "the source is shutting down");
+}
+
+}  // namespace
+
+// Reads one database for all of its followers.
+class SourceFollowers::Reader {
+ public:
+  explicit Reader(FollowedSourceOptions options)
+      : directory_(options.database_dir), source_(std::move(options)) {}
+  ~Reader() {
+    Stop();
+    if (thread_.joinable()) thread_.join();
+  }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+  [[nodiscard]] Status Start() {
+    return StartThread([this] { ReadAgainAndAgain(); }, &thread_);
+  }
+
+  void Stop() {
+    stop_.Stop();
+    std::lock_guard<std::mutex> lock(mu_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+
+  // False: it has ended, for nobody asked.
+  bool Enter() {
+    std::lock_guard<std::mutex> lock(mu_);
+    asked_ = SteadyClock::now();
+    return !ended_;
+  }
+
+  [[nodiscard]] Status Next(const void* who, const FollowRequest& request,
+                            Round* round) {
+    const auto end = SteadyClock::now() + milliseconds(request.wait_millis);
+    std::unique_lock<std::mutex> lock(mu_);
+    const uint64_t entered = rounds_;
+    for (;;) {
+      if (ended_) return Stopped();
+      asked_ = SteadyClock::now();
+      if (EndStateOf(status_) == EndState::kRefused) return status_;
+      const uint64_t rounds = rounds_;
+      lock.unlock();
+      FollowedSource::Found found;
+      RETURN_IF_ERROR(source_.Answer(request, &found, round));
+      lock.lock();
+      if (found == FollowedSource::Found::kAhead &&
+          rounds >= entered + kRoundsAhead && status_.ok()) {
+        round->end.cut = CutReason::kNewLife;
+        found = FollowedSource::Found::kRound;
+      }
+      // Nothing is known, and nothing held, before the first round.
+      if (found == FollowedSource::Found::kRound && rounds > 0) {
+        Need(who, round->end.cut == CutReason::kNone
+                      ? request.position.wal_number
+                      : source_.newest_wal());
+        return Status::OK();
+      }
+      Need(who, request.position.wal_number);
+      if (!changed_.wait_until(lock, end, [&] {
+            return ended_ || rounds_ != rounds;
+          })) {
+        return status_.ok() ? Status::OK() : status_;
+      }
+    }
+  }
+
+  void Leave(const void* who) {
+    std::lock_guard<std::mutex> lock(mu_);
+    needed_.erase(who);
+  }
+
+ private:
+  void ReadAgainAndAgain() {
+    DirectoryWatch watch;
+    watch.Add(directory_);
+    std::string wal_directory;
+    bool list = true;
+    while (!stop_.stopped() && !EndIfUnused()) {
+      bool more = false;
+      const Status status = source_.ReadRound(list, &more);
+      {
+        std::lock_guard<std::mutex> lock(mu_);
+        status_ = status;
+        ++rounds_;
+        changed_.notify_all();
+      }
+      if (wal_directory != source_.wal_directory()) {
+        wal_directory = source_.wal_directory();
+        if (wal_directory != directory_) watch.Add(wal_directory);
+      }
+      if (!status.ok()) {
+        stop_.WaitFor(kAfterFailure);
+        list = true;
+      } else if (!more) {
+        stop_.WaitFor(kBetweenRounds);
+        list = watch.Wait(kQuietRound);
+      }
+    }
+  }
+
+  bool EndIfUnused() {
+    std::lock_guard<std::mutex> lock(mu_);
+    ended_ = ended_ || SteadyClock::now() - asked_ > kLinger;
+    changed_.notify_all();
+    return ended_;
+  }
+
+  // Under mu_. Lets go of WALs that no follower needs any more.
+  void Need(const void* who, uint64_t wal_number) {
+    needed_[who] = wal_number;
+    uint64_t least = wal_number;
+    for (const auto& [each, number] : needed_) {
+      least = std::min(least, number);
+    }
+    source_.DropBefore(least);
+  }
+
+  const std::string directory_;
+  FollowedSource source_;
+  StopSignal stop_;
+  std::thread thread_;
+
+  std::mutex mu_;
+  std::condition_variable changed_;
+  // Under mu_, all below.
+  Status status_;  // of the last round
+  uint64_t rounds_ = 0;
+  bool ended_ = false;
+  SteadyClock::time_point asked_ = SteadyClock::now();
+  std::map<const void*, uint64_t> needed_;  // the oldest WAL of each follower
+};
+
+SourceFollowers::SourceFollowers() = default;
+
+SourceFollowers::~SourceFollowers() { Stop(); }
+
+Status SourceFollowers::Find(const ServedDatabase& database,
+                             std::shared_ptr<Reader>* reader) {
+  if (database.directory.empty()) {
+    return MakeStatus(EndState::kRefused,
+                      "follow: expected a database that is served as a "
+                      "directory, found an application's own");
+  }
+  FollowedSourceOptions options;
+  RETURN_IF_ERROR(ResolveDatabase(database.directory, &options.database_dir));
+  options.wal_dir = database.wal_dir;
+  std::shared_ptr<Reader> old;  // ends without mu_
+  std::lock_guard<std::mutex> lock(mu_);
+  if (stopped_) {
+    return Stopped();
+  }
+  std::shared_ptr<Reader>& known = readers_[options.database_dir];
+  if (known == nullptr || !known->Enter()) {
+    old = std::move(known);
+    known = std::make_shared<Reader>(options);
+    const Status started = known->Start();
+    if (!started.ok()) {
+      readers_.erase(options.database_dir);
+      return started;
+    }
+  }
+  *reader = known;
+  return Status::OK();
+}
+
+Status SourceFollowers::Answer(const void* who, const ServedDatabase& database,
+                               const FollowRequest& request, const Send& send,
+                               FollowEnd* end) {
+  std::shared_ptr<Reader> reader;
+  RETURN_IF_ERROR(Find(database, &reader));
+  Round round;
+  RETURN_IF_ERROR(reader->Next(who, request, &round));
+  for (const LogBytes& log : round.logs) {
+    for (size_t at = 0; at < log.bytes.size(); at += kMaxFollowBytes) {
+      FollowBytes bytes;
+      bytes.wal_number = log.wal_number;
+      bytes.offset = log.offset_bytes + at;
+      bytes.bytes = log.bytes.substr(at, kMaxFollowBytes);
+      RETURN_IF_ERROR(send(bytes));
+    }
+  }
+  *end = round.end;
+  return Status::OK();
+}
+
+void SourceFollowers::Leave(const void* who) {
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const auto& [directory, reader] : readers_) {
+    reader->Leave(who);
+  }
+}
+
+void SourceFollowers::Stop() {
+  std::lock_guard<std::mutex> lock(mu_);
+  stopped_ = true;
+  for (const auto& [directory, reader] : readers_) {
+    reader->Stop();
+  }
+}
+
+std::unique_ptr<FollowAtSource> MakeFollowAtSource() {
+  return std::make_unique<SourceFollowers>();
+}
+
+}  // namespace sstferry

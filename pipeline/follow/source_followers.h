@@ -1,0 +1,44 @@
+// The followers of a server's databases: one reader for each database that is
+// followed, which all of its followers share.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "pipeline/serve/follow_at_source.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Threads: as FollowAtSource; one more for each database that is followed, until
+// a minute after its last follower.
+class SourceFollowers : public FollowAtSource {
+ public:
+  SourceFollowers();
+  ~SourceFollowers() override;
+
+  [[nodiscard]] rocksdb::Status Answer(const void* who,
+                                       const ServedDatabase& database,
+                                       const FollowRequest& request,
+                                       const Send& send,
+                                       FollowEnd* end) override;
+  void Leave(const void* who) override;
+  void Stop() override;
+
+ private:
+  class Reader;
+
+  [[nodiscard]] rocksdb::Status Find(const ServedDatabase& database,
+                                     std::shared_ptr<Reader>* reader);
+
+  std::mutex mu_;
+  bool stopped_ = false;
+  std::map<std::string, std::shared_ptr<Reader>> readers_;  // by directory
+};
+
+// For MakeServer().
+std::unique_ptr<FollowAtSource> MakeFollowAtSource();
+
+}  // namespace sstferry

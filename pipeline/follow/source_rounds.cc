@@ -1,0 +1,68 @@
+#include "pipeline/follow/source_rounds.h"
+
+#include <utility>
+#include <vector>
+
+#include "format/end_state.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+
+Status SourceRounds::Connect(std::shared_ptr<SourceSession>* session) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    *session = session_;
+    if (closed_) {
+      return MakeStatus(EndState::kCancelled, "stopped on request");
+    }
+  }
+  if (*session != nullptr) {
+    return Status::OK();
+  }
+  SourceSessionOptions options;
+  options.timeouts = timeouts_;
+  options.handshakes = &handshakes_;
+  std::unique_ptr<SourceSession> made;
+  RETURN_IF_ERROR(SourceSession::Connect(dialer_, options, &made));
+  std::lock_guard<std::mutex> lock(mu_);
+  session_ = std::move(made);
+  *session = session_;
+  return closed_ ? MakeStatus(EndState::kCancelled, "stopped on request")
+                 : Status::OK();
+}
+
+Status SourceRounds::Ask(const FollowRequest& request, Round* round) {
+  *round = Round();
+  std::shared_ptr<SourceSession> session;
+  RETURN_IF_ERROR(Connect(&session));
+  std::vector<FollowBytes> bytes;
+  const Status status = session->AskBehind(request, &bytes, &round->end);
+  if (!status.ok()) {
+    std::lock_guard<std::mutex> lock(mu_);
+    session_.reset();
+    return closed_ ? MakeStatus(EndState::kCancelled, "stopped on request")
+                   : status;
+  }
+  for (FollowBytes& each : bytes) {
+    if (!round->logs.empty() &&
+        round->logs.back().wal_number == each.wal_number) {
+      round->logs.back().bytes += each.bytes;
+    } else {
+      round->logs.push_back(
+          {each.wal_number, each.offset, std::move(each.bytes)});
+    }
+  }
+  return Status::OK();
+}
+
+void SourceRounds::Close() {
+  std::lock_guard<std::mutex> lock(mu_);
+  closed_ = true;
+  handshakes_.CloseAll();
+  if (session_ != nullptr) {
+    session_->Cancel();
+  }
+}
+
+}  // namespace sstferry

@@ -1,0 +1,40 @@
+// Asks a source for rounds over a control connection.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "pipeline/follow/round_source.h"
+#include "pipeline/pull/channel_set.h"
+#include "pipeline/pull/source_session.h"
+#include "rocksdb/status.h"
+#include "sstferry/options.h"
+#include "sstferry/transport.h"
+
+namespace sstferry {
+
+// Connects at the first Ask(), and again at one behind a failure.
+class SourceRounds : public RoundSource {
+ public:
+  // The dialer must outlive it.
+  SourceRounds(Dialer* dialer, const Timeouts& timeouts)
+      : dialer_(dialer), timeouts_(timeouts) {}
+
+  [[nodiscard]] rocksdb::Status Ask(const FollowRequest& request,
+                                    Round* round) override;
+  void Close() override;
+
+ private:
+  [[nodiscard]] rocksdb::Status Connect(
+      std::shared_ptr<SourceSession>* session);
+
+  Dialer* const dialer_;
+  const Timeouts timeouts_;
+
+  std::mutex mu_;
+  ChannelSet handshakes_;
+  bool closed_ = false;                     // under mu_
+  std::shared_ptr<SourceSession> session_;  // under mu_; null: not connected
+};
+
+}  // namespace sstferry
