@@ -3,7 +3,7 @@
 // while the database is open. One line of a table for each kind of load.
 //
 //   bench_clone_nights --sstferry PROGRAM --dir DIR [--bytes 500M]
-//       [--nights 10] [--only NAME]
+//       [--nights 10] [--only NAME] [--link BYTES_PER_SECOND]
 //
 // Half of each value is noise, so that Snappy halves it. Files, levels and
 // write buffers are an eighth of RocksDB's defaults, so that 500 MB have the
@@ -58,6 +58,7 @@ struct Night {
   uint64_t sent = 0;
   uint64_t reused = 0;
   double seconds = 0;
+  bool took_delta = false;
   double share() const {
     return static_cast<double>(sent) / static_cast<double>(sent + reused);
   }
@@ -104,11 +105,12 @@ Status Settle(rocksdb::DB* db) {
 class World {
  public:
   World(const Load& load, uint64_t bytes, std::string directory,
-        std::string program)
+        std::string program, std::string link)
       : load_(load),
         keys_(bytes / (kKeyBytes + kValueBytes)),
         directory_(std::move(directory)),
-        program_(std::move(program)) {}
+        program_(std::move(program)),
+        link_(std::move(link)) {}
 
   [[nodiscard]] Status Make() {
     std::filesystem::create_directories(directory_);
@@ -146,7 +148,8 @@ class World {
   [[nodiscard]] Status Take(bool first, Night* night) const {
     const std::string command =
         program_ + (first ? " pull " : " swap ") + source() + " " + directory_ +
-        "/target --method clone --json --progress never --log-level error" +
+        "/target --json --progress never --log-level error" +
+        (first || link_.empty() ? " --method clone" : " --max-rate " + link_) +
         (first ? "" : " --delete-rate 100G");
     const Stopwatch watch;
     FILE* const pipe = popen(command.c_str(), "r");
@@ -162,7 +165,9 @@ class World {
       return Status::IOError(command, json);
     }
     night->seconds = watch.Seconds();
-    night->sent = NumberIn(json, "sst_bytes");
+    night->sent = NumberIn(json, "wire_bytes");
+    night->took_delta =
+        json.find("\"method\": \"ingest\"") != std::string::npos;
     night->reused = NumberIn(json, "bytes_reused");
     return Status::OK();
   }
@@ -189,6 +194,7 @@ class World {
   const uint64_t keys_;
   const std::string directory_;
   const std::string program_;
+  const std::string link_;
   std::unique_ptr<rocksdb::DB> db_;
   uint64_t appended_ = 0;
   std::string key_;
@@ -208,16 +214,21 @@ void PrintRow(const Load& load, const Night& seed, std::vector<Night> nights) {
   }
   std::sort(seconds.begin(), seconds.end());
   std::printf(
-      "| %s | %.0f MB in %.2f s | %.1f %% | %.1f %% | %.1f %% | %.2f s |\n",
+      "| %s | %.0f MB in %.2f s | %.1f %% | %.1f %% | %.1f %% | %.2f s | %d "
+      "|\n",
       load.name, static_cast<double>(seed.sent) / 1e6, seed.seconds,
       100 * all.share(), 100 * nights[nights.size() / 2].share(),
-      100 * nights.back().share(), seconds[seconds.size() / 2]);
+      100 * nights.back().share(), seconds[seconds.size() / 2],
+      static_cast<int>(std::count_if(
+          nights.begin(), nights.end(),
+          [](const Night& night) { return night.took_delta; })));
   std::fflush(stdout);
 }
 
 Status Run(const Load& load, uint64_t bytes, uint64_t nights,
-           const std::string& directory, const std::string& program) {
-  World world(load, bytes, directory, program);
+           const std::string& directory, const std::string& program,
+           const std::string& link) {
+  World world(load, bytes, directory, program, link);
   Night seed;
   std::vector<Night> taken(nights);
   Status status = world.Make();
@@ -241,14 +252,17 @@ int main(int argc, char** argv) {
   const uint64_t bytes = flags.Number("bytes", 500'000'000);
   const uint64_t nights = std::max<uint64_t>(1, flags.Number("nights", 10));
   const std::string only = flags.Text("only");
+  // Swaps by the rule, as over a link of so many bytes a second.
+  const std::string link = flags.Text("link");
   flags.Done();
   rocksdb::Status status;
   std::printf(
       "| Written each night | First clone | Sent, all nights | Median | Worst "
-      "| Seconds, median |\n|---|---|---|---|---|---|\n");
+      "| Seconds, median | Nights of deltas |\n|---|---|---|---|---|---|---|\n");
   for (const Load& load : sstferry::bench::kLoads) {
     if (status.ok() && (only.empty() || only == load.name)) {
-      status = sstferry::bench::Run(load, bytes, nights, dir + "/now", program);
+      status = sstferry::bench::Run(load, bytes, nights, dir + "/now", program,
+                                    link);
       std::filesystem::remove_all(dir + "/now");
     }
   }

@@ -126,7 +126,7 @@ def targets(address, port, sstferry, directory):
     made = 0
     try:
         while True:
-            for i in part(TARGETS):
+            for i in range(TARGETS):
                 made += 1
                 target = os.path.join(directory, "hostile%d" % i)
                 shutil.rmtree(target + ".sstferry", ignore_errors=True)
@@ -152,7 +152,7 @@ def targets(address, port, sstferry, directory):
 def spin(share):
     """Catches up when others had the CPU. A process takes one core at most."""
     processes = max(1, math.ceil(share))
-    for _ in part(processes - 1):
+    for _ in range(processes - 1):
         if os.fork() == 0:
             break
     share /= processes

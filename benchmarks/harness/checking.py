@@ -38,7 +38,7 @@ def verify(session):
             "ingest", "--progress", "never"], session.scratch("verify"),
                    settings.deadline)
         runs = []
-        for repeat in part(1, settings.repeat + 1):
+        for repeat in range(1, settings.repeat + 1):
             session.run_once(database, PULL, repeat)
             session.settle(copy)
             session.settle(database)
@@ -97,7 +97,7 @@ def digest(session):
                                          value, "--bytes",
                                          settings.payload_bytes)
         shares = []
-        for repeat in part(1, settings.repeat + 1):
+        for repeat in range(1, settings.repeat + 1):
             session.settle(database)
             shares.append(digest_once(session, database))
             session.say("%s #%d: %.2f %% of CPU" % (database.name, repeat,

@@ -15,7 +15,7 @@ def links(count, bits):
     """Yields the namespaces: the source's, then one for each target. No bits a
     second: links are not shaped."""
     tag = "sstf%d" % (os.getpid() % 100000)
-    names = [tag + "-s"] + [tag + "-%d" % i for i in part(count)]
+    names = [tag + "-s"] + [tag + "-%d" % i for i in range(count)]
     try:
         for name in names:
             command("ip", "netns", "add", name)

@@ -86,13 +86,13 @@ def one_run(settings, method, bad, scratch):
         try:
             manners = {good + kind * bad + i: manner
                        for kind, manner in enumerate(MANNERS)
-                       for i in part(bad)}
+                       for i in range(bad)}
             for i, manner in manners.items():
                 fleet.start_relay(i, manner)
             bad_pulls = {i: fleet.pull(i) for i in manners}
             if bad:
                 time.sleep(2)  # until they hold what they can
-            good_pulls = [fleet.pull(i) for i in part(good)]
+            good_pulls = [fleet.pull(i) for i in range(good)]
             # When each ends counts, not when somebody asks.
             all_pulls = good_pulls + list(bad_pulls.values())
             while not all(pull.poll() for pull in good_pulls):
@@ -121,7 +121,7 @@ def one_run(settings, method, bad, scratch):
     if len({r["snapshot_sequence"] for r in reports}) != 1:
         raise Failed("targets got different snapshots")
     digests = set()
-    for i in part(count):
+    for i in range(count):
         digests.add(run_to_end("check", [
             os.path.join(settings.build, "benchmarks", "bench_check_database"),
             "--dir", fleet.target(i)], scratch,
@@ -146,7 +146,7 @@ def median(values):
 
 def ask(settings, workdir):
     rows = []
-    for _ in part(settings.repeat):
+    for _ in range(settings.repeat):
         for method in settings.methods.split(","):
             for bad in (0, settings.bad):
                 rows.append(one_run(settings, method, bad,

@@ -38,7 +38,7 @@ def one_run(settings, sstferry, scratch):
             "--compress", "none", "--method", "ingest", "--chunk-bytes",
             CHUNK_BYTES, "--max-rate", rate, url,
             os.path.join(scratch, "t%d" % i), "--json", "--progress", "never"],
-            scratch) for i in part(count)]
+            scratch) for i in range(count)]
         for pull in pulls:
             if pull.wait(settings.deadline) != 0:
                 raise Failed("%s: %s" % (pull.role, pull.error_text()))
@@ -66,7 +66,7 @@ def ask(settings, workdir, median):
     if settings.before:
         tools["before"] = os.path.abspath(settings.before)
     rows = []
-    for _ in part(settings.repeat):
+    for _ in range(settings.repeat):
         for name, sstferry in tools.items():
             rows.append({"sstferry": name, **one_run(
                 settings, sstferry, os.path.join(workdir, "run"))})

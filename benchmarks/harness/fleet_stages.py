@@ -46,7 +46,7 @@ def one_run(settings, count, method, scratch):
     shutil.rmtree(scratch, ignore_errors=True)
     os.makedirs(scratch)
     bits = settings.megabits * 1_000_000
-    targets = [os.path.join(scratch, "t%d" % i) for i in part(count)]
+    targets = [os.path.join(scratch, "t%d" % i) for i in range(count)]
     ingests = method == "ingest"
     watches = []
     with links(count, bits) as names:
@@ -62,7 +62,7 @@ def one_run(settings, count, method, scratch):
                 names[1 + i], settings.sstferry, "pull", "--snapshot",
                 "latest", "--method", method, "--compress", "none",
                 "sst://%s/x" % address(i), targets[i], "--json",
-                "--progress", "never"), scratch) for i in part(count)]
+                "--progress", "never"), scratch) for i in range(count)]
             for pull in pulls:
                 if pull.wait(settings.deadline) != 0:
                     raise Failed("%s: %s" % (pull.role, pull.error_text()))
@@ -108,7 +108,7 @@ def answers(points):
 
 def ask(settings, workdir, summarise):
     rows = []
-    for _ in part(settings.repeat):
+    for _ in range(settings.repeat):
         for method in settings.methods.split(","):
             for count in settings.targets.split(","):
                 rows.append(one_run(settings, int(count), method,

@@ -12,6 +12,10 @@ from harness.contenders import RSYNC_CONFIG, await_port, free_port
 from harness.process import Failed, Process, make_durable, run_to_end
 
 SSTFERRY, SEED = "sstferry", "seed"
+# `sstferry swap` of a replica of chunks and of one that is a clone.
+SWAP, CLONE = "swap", "clone swap"
+# name: the method of its first pull
+SWAPS = {SWAP: "ingest", CLONE: "clone"}
 PEERS = ("rsync", "backup-engine")
 MEASURES = ("seconds", "cpu_seconds", "wire_bytes", "written_bytes")
 
@@ -39,6 +43,17 @@ CASES = (
     ("all at random, flushed",
      {"how": "random", "overwrite_permille": 1000}, [], None),
 )
+
+
+# Bars of a swap of chunks: wire, time as a share of a seed, and the seconds
+# below which time does not matter.
+SWAP_BARS = {
+    "nothing changed": (0.0001, 0, 0.5),
+    "1 % at random, flushed": (0.02, 0.1, 1.0),
+    "1 % at random, 0.5 % deleted, 0.5 % new, compacted": (0.04, 0.8, 0),
+}
+# Seconds of the two renames and what is written around them.
+MOST_EXCHANGE = 0.2
 
 
 def sst_files(directory):
@@ -82,6 +97,8 @@ class Replicas:
     def has(self, contender):
         """Directories that the contender keeps from one change to the next."""
         return {SSTFERRY: [self.world.target],
+                SWAP: [self.path("swapped")],
+                CLONE: [self.path("cloned")],
                 "rsync": [self.path("rsync")],
                 "backup-engine": [self.path("backups")]}.get(contender, [])
 
@@ -104,7 +121,7 @@ class Replicas:
 
     def run(self, contender, words):
         os.sync()
-        if contender in (SSTFERRY, SEED):
+        if contender in (SSTFERRY, SEED, *SWAPS):
             return self._sstferry(contender, words)
         return self._rsync() if contender == "rsync" else self._backup()
 
@@ -118,17 +135,23 @@ class Replicas:
 
     def _sstferry(self, contender, words):
         world = self.world
-        target = self.path("seed") if contender == SEED else world.target
+        target = self.path("seed") if contender == SEED else \
+            self.has(contender)[0]
         shutil.rmtree(self.path("seed"), ignore_errors=True)
         before = sst_files(target) if os.path.isdir(target) else {}
+        job = "pull" if contender == SEED or not before else \
+            "swap" if contender in SWAPS else "refresh"
+        if contender in SWAPS:
+            words = [] if job == "swap" else ["--method", SWAPS[contender]]
         with world.server() as (server, url):
             started = time.monotonic()
-            client = world.pull_to_end(
-                target, *words, source=url,
-                job="pull" if contender == SEED else "refresh")
+            client = world.pull_to_end(target, *words, source=url, job=job)
             found = self._measured(started, [client], target)
         report = client.json_report()
         after = sst_files(target)
+        for name in os.listdir(self.root):
+            if name.startswith(os.path.basename(target) + ".old-"):
+                shutil.rmtree(self.path(name))
         found.update(
             cpu_seconds=client.cpu_seconds() + server.cpu_seconds(),
             wire_bytes=report["wire_bytes"],
@@ -197,8 +220,8 @@ class Replicas:
 
     def check(self, contender):
         """The copy holds what the source holds, and nothing else."""
-        path = {SSTFERRY: self.world.target, "rsync": self.path("rsync"),
-                "backup-engine": self.path("restored")}[contender]
+        path = self.path("restored") if contender == "backup-engine" else \
+            self.has(contender)[0]
         found = [run_to_end("check", [
             self.world.tool("check_database"), "--dir", one],
                             self.world.scratch, self.world.settings.deadline
@@ -211,12 +234,13 @@ class Replicas:
 
     def measure(self, name, words, keeps):
         """Every contender in turn, as often as asked; the medians."""
-        contenders = [SSTFERRY, SEED] + [p for p in self.peers if keeps]
+        contenders = [SSTFERRY, SEED] + [
+            p for p in (*SWAPS, *self.peers) if keeps]
         repeat = self.world.settings.repeat
         runs = {contender: [] for contender in contenders}
         for contender in contenders:
             self.keep(contender, ".before")
-        for number in part(repeat):
+        for number in range(repeat):
             order = contenders[number % len(contenders):] + \
                 contenders[:number % len(contenders)]
             for contender in order:
@@ -237,6 +261,11 @@ class Replicas:
                         for key in MEASURES}
             for contender, mine in runs.items()}}
         row["report"] = runs[SSTFERRY][-1]["report"]
+        row["swaps"] = {name: runs[name][-1]["report"] for name in SWAPS
+                        if name in runs}
+        row["exchange_seconds"] = max(
+            (one["report"]["stage_seconds"]["target"]["swap"]
+             for name in row["swaps"] for one in runs[name]), default=0)
         row["target_bytes"] = runs[SSTFERRY][-1]["target_bytes"]
         for contender in contenders:
             self.world.say("%s, %s: %s" % (name, contender, " ".join(
@@ -266,8 +295,8 @@ def make(world):
         world.say("rsync is not measured")
     replicas = Replicas(world, peers)
     world.seed()
-    for peer in peers:
-        replicas.run(peer, [])
+    for contender in (*SWAPS, *peers):
+        replicas.run(contender, [])
     return replicas
 
 
@@ -292,13 +321,13 @@ def sweep(world, replicas, shares):
     """Each share of the keys overwritten in the same source."""
     rows = []
     for path in (world.source, *(path for contender in
-                                 (SSTFERRY, *replicas.peers)
+                                 (SSTFERRY, *SWAPS, *replicas.peers)
                                  for path in replicas.has(contender))):
         copy_links(path, path + ".first")
     for leave in ("flushed", "compacted"):
         for generation, share in enumerate(shares, 2):
             copy_links(world.source + ".first", world.source)
-            for contender in (SSTFERRY, *replicas.peers):
+            for contender in (SSTFERRY, *SWAPS, *replicas.peers):
                 replicas.restore(contender, ".first")
             world.change(generation=generation, how="random", leave=leave,
                          overwrite_permille=0,
@@ -321,10 +350,31 @@ def shares_of(row):
                          seed["cpu_seconds"]["median"]}
 
 
-def problems(row, bars):
-    if bars is None:
-        return []
+def swap_problems(row):
     found = []
+    bars = SWAP_BARS.get(row["name"])
+    if bars and SWAP in row["contenders"]:
+        wire, most_time, seconds = bars
+        mine, seed = (row["contenders"][name] for name in (SWAP, SEED))
+        share = mine["wire_bytes"]["median"] / row["target_bytes"]
+        took = mine["seconds"]["median"]
+        if share > wire:
+            found.append("%s: %.2f %% of the bytes on the wire of a swap (at "
+                         "most %g %%)" % (row["name"], 100 * share, 100 * wire))
+        if took > max(seconds, most_time * seed["seconds"]["median"]):
+            found.append("%s: a swap took %.2f s, %.0f %% of a seed" % (
+                row["name"], took,
+                100 * took / seed["seconds"]["median"]))
+    if row["exchange_seconds"] > MOST_EXCHANGE:
+        found.append("%s: an exchange took %.2f s" % (
+            row["name"], row["exchange_seconds"]))
+    return found
+
+
+def problems(row, bars):
+    found = swap_problems(row)
+    if bars is None:
+        return found
     wire, written, most_time, seconds = bars
     for what, share, most in (
             ("of the bytes on the wire", row["wire_share"], wire),
@@ -358,6 +408,23 @@ def delta_text(answers):
                 report["entries_put"], report["entries_deleted"],
                 report["parts_unchanged"], report["parts_looked_up"],
                 report["parts_compared"], report["parts_sent"])
+    text += "\nSwaps of the same changes, a replica of chunks and a clone:\n\n" \
+        "| Since the swap before | Swap of | Seconds | of a seed | Wire, of " \
+        "the target | Files linked | Exchange, s | Method |\n" \
+        "|---|---|---|---|---|---|---|---|\n"
+    for row in answers:
+        for name, report in row["swaps"].items():
+            mine, seed = (row["contenders"][one] for one in (name, SEED))
+            text += "| %s | %s | %.2f | %.0f %% | %.3f %% | %d | %.3f | " \
+                "%s |\n" % (
+                    row["name"], "chunks" if name == SWAP else "a clone",
+                    mine["seconds"]["median"],
+                    100 * mine["seconds"]["median"] /
+                    seed["seconds"]["median"],
+                    100 * mine["wire_bytes"]["median"] / row["target_bytes"],
+                    report["files_reused"],
+                    report["stage_seconds"]["target"]["swap"],
+                    report["method"])
     text += "\nThe same changes with every contender, medians:\n\n" \
         "| Since the refresh before | Contender | Seconds | Min-max | CPU s " \
         "| Wire, MB | Written, MB |\n|---|---|---|---|---|---|---|\n"
@@ -371,7 +438,9 @@ def delta_text(answers):
                     ("written_bytes", 1e6))))
     return text + "\nSeconds last until the last process has ended and the " \
         "files are synced; a refresh's include its compaction. `seed` is one " \
-        "with `--method ingest` of the same source. `rsync` copies a checkpoint "\
+        "with `--method ingest` of the same source; `swap` and `clone swap` " \
+        "replace a replica of chunks and a clone, `clone swap` by the way " \
+        "that `--method auto` gives. `rsync` copies a checkpoint "\
         "(hard links of the closed source); `backup-engine` adds an " \
         "incremental backup and restores it, its wire being what the backup " \
         "added. CPU is that of both sides. Written are tables: " \

@@ -28,7 +28,7 @@ def window(world):
     points = []
     for files in settings.files_list:
         runs = []
-        for repeat in part(1, settings.repeat + 1):
+        for repeat in range(1, settings.repeat + 1):
             run = window_once(world, files)
             runs.append(run)
             world.say("%d files #%d: blocked %.1f ms, call %.1f ms" % (
@@ -87,7 +87,7 @@ def nights(world):
     world.seed()
     fresh = os.path.join(settings.workdir, "fresh")
     rows = []
-    for night in part(1, settings.nights + 1):
+    for night in range(1, settings.nights + 1):
         world.change(generation=night, overwrite_permille=10,
                      delete_permille=5, insert_permille=5)
         before = sst_files(world.target)

@@ -183,7 +183,7 @@ class Session:
                 self.say("MISSING %s: %s" % (name, reason))
             else:
                 present.append(name)
-        for repeat in part(1, repeats + 1):
+        for repeat in range(1, repeats + 1):
             for name in present:
                 self.run_once(database, name, repeat)
 

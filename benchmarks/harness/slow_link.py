@@ -30,7 +30,7 @@ def measure(shaped, namespaces, name, noise_percent):
     """All runs of one database and their medians."""
     shaped.make_database("--noise-percent", noise_percent)
     runs = {mode: [] for mode in MODES}
-    for _ in part(shaped.settings.repeat):
+    for _ in range(shaped.settings.repeat):
         for mode in MODES:
             runs[mode].append(one_run(shaped.sstferry(
                 namespaces, options=["--compress", mode])))
