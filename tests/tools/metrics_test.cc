@@ -137,6 +137,8 @@ TEST_CASE("serve's counters grow while a transfer runs and count it once",
     return metrics.Collect(state).Get(metric::kSourceWireBytes, kDb);
   };
   ServerState state;
+  state.databases = options.databases;
+  const ServerState quiet = state;
   REQUIRE(metrics.Collect(state).Text().find(
               "sstferry_source_wire_bytes_total{database=\"db\"} 0") !=
           std::string::npos);
@@ -150,10 +152,10 @@ TEST_CASE("serve's counters grow while a transfer runs and count it once",
   left.kept_for = std::chrono::seconds(60);
   left.status = MakeStatus(EndState::kCancelled, "x");
   metrics.Report(left);
-  REQUIRE(wire({}) == 450);
+  REQUIRE(wire(quiet) == 450);
   metrics.Report(Running("b", 60));
   metrics.Report(Running("a", 500));
-  const MetricSet end = metrics.Collect({});
+  const MetricSet end = metrics.Collect(quiet);
   REQUIRE(end.Get(metric::kSourceWireBytes, kDb) == 560);
   REQUIRE(end.Get(metric::kSourceEntries, kDb) == 56);
   REQUIRE(end.Get(metric::kSourceStages,
@@ -168,6 +170,29 @@ TEST_CASE("serve's counters grow while a transfer runs and count it once",
   // One that is told again, and began to count anew, counts no less.
   state.transfers = {Running("a", 10)};
   REQUIRE(wire(state) == 560);
+}
+
+TEST_CASE("serve's series come and go with the databases",
+          "[tools][metrics]") {
+  ServeOptions options;
+  ServeMetrics metrics(&options, "127.0.0.1:7420");
+  const auto text = [&](const ServerState& state) {
+    return metrics.Collect(state).Text();
+  };
+  const std::string line = "sstferry_source_wire_bytes_total{database=\"db\"}";
+  ServerState state;
+  REQUIRE(text(state).find("\"db\"") == std::string::npos);
+  state.databases.emplace_back();
+  state.databases.back().name = "db";
+  state.databases.back().directory = "/nowhere";
+  REQUIRE(text(state).find(line + " 0\n") != std::string::npos);
+  state.transfers = {Running("a", 100)};
+  REQUIRE(text(state).find(line + " 100\n") != std::string::npos);
+  state.databases.clear();  // it went while it was sent
+  REQUIRE(text(state).find(line + " 100\n") != std::string::npos);
+  metrics.Report(Running("a", 120));
+  state.transfers.clear();
+  REQUIRE(text(state).find("\"db\"") == std::string::npos);
 }
 
 TEST_CASE("A metrics file is replaced as a whole, and others may read it",

@@ -134,6 +134,17 @@ void MetricSet::SetCertificates(const TlsFiles& files,
   }
 }
 
+void MetricSet::KeepOnly(const std::string& label,
+                         const std::set<std::string>& values) {
+  for (auto& [spec, series] : metrics_) {
+    std::erase_if(series, [&](const auto& one) {
+      const auto its = one.first.find(label);
+      return its != one.first.end() && !values.contains(its->second);
+    });
+  }
+  std::erase_if(metrics_, [](const auto& one) { return one.second.empty(); });
+}
+
 double MetricSet::Get(const MetricSpec& spec,
                       const MetricLabels& labels) const {
   const auto series = metrics_.find(&spec);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "sstferry/transport.h"
@@ -29,6 +30,8 @@ class MetricSet {
                const MetricLabels& labels, const std::string& directory);
   // Sets when the certificates of `files` end, as far as it is known.
   void SetCertificates(const TlsFiles& files, const MetricLabels& labels);
+  // Removes the series that have the label with none of these values.
+  void KeepOnly(const std::string& label, const std::set<std::string>& values);
   // 0 if there is no such series.
   double Get(const MetricSpec& spec, const MetricLabels& labels) const;
 

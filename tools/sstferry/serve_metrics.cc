@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <set>
 
 namespace sstferry {
 namespace {
@@ -27,25 +28,39 @@ double Growth(double now, double before) {
 ServeMetrics::ServeMetrics(const ServeOptions* options,
                            const std::string& listen)
     : options_(options), process_({{"listen", listen}}), counters_(process_) {
-  // Series that every database has begin at the start: rates of a series that
-  // appears with its first value would miss it. Failures appear as they occur.
-  for (const ServedDatabase& database : options_->databases) {
+  FollowDatabases({options_->databases, {}, {}});
+}
+
+// Series that every database has begin at the start: rates of a series that
+// appears with its first value would miss it. Failures appear as they occur.
+void ServeMetrics::FollowDatabases(const ServerState& state) {
+  std::set<std::string> names;
+  for (const ServedDatabase& database : state.databases) {
+    names.insert(database.name);
     const MetricLabels labels = {{"database", database.name}};
     for (const MetricSpec* spec :
          {&metric::kSourceInterruptions, &metric::kSourceEntries,
           &metric::kSourceSstBytes, &metric::kSourceWireBytes,
           &metric::kSourceLastSuccess}) {
-      counters_.Set(*spec, labels, 0);
+      counters_.Add(*spec, labels, 0);
     }
-    counters_.Set(
+    counters_.Add(
         metric::kSourceTransfers,
         {{"database", database.name}, {"status", EndStateName(EndState::kOk)}},
         0);
     for (const char* stage : kStages) {
-      counters_.Set(metric::kSourceStages,
+      counters_.Add(metric::kSourceStages,
                     {{"database", database.name}, {"stage", stage}}, 0);
     }
   }
+  // One that is gone may still be sent.
+  for (const TransferReport& report : state.transfers) {
+    names.insert(report.name);
+  }
+  for (const RetainedSnapshot& retained : state.snapshots) {
+    names.insert(retained.database);
+  }
+  counters_.KeepOnly("database", names);
 }
 
 void ServeMetrics::SetCertificates(const TlsFiles& files) {
@@ -114,6 +129,7 @@ MetricSet ServeMetrics::Collect(const ServerState& state) {
     for (const TransferReport& report : state.transfers) {
       Count(report);
     }
+    FollowDatabases(state);
     set = counters_;
   }
   for (const ServedDatabase& database : state.databases) {

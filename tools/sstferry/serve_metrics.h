@@ -37,8 +37,10 @@ class ServeMetrics {
     uint64_t used = 0;  // clock_ at the last use
   };
 
-  // REQUIRES: mu_ held.
+  // REQUIRES, of these: mu_ held.
   void Count(const TransferReport& report);
+  // Counts from 0 what is served from now on, and forgets what is gone.
+  void FollowDatabases(const ServerState& state);
   void AddDisks(const std::vector<ServedDatabase>& databases,
                 MetricSet* set) const;
 
