@@ -204,9 +204,13 @@ class FleetOperation : public Fleet {
     dialer_ = endpoint_->dialer();
     ListReply list;
     BorrowedDialer dialer(dialer_);
+    // A source that is not there yet is waited for, as by a pull of one.
+    SourceLinkOptions ask = AskOnce(options_.pull.timeouts,
+                                    options_.pull.deadline);
+    ask.timeouts = options_.pull.timeouts;
+    ask.log = options_.pull.log;
     RETURN_IF_ERROR(list_session_.Run(
-        &dialer, options_.pull.timeouts, options_.pull.deadline,
-        {FailedPart::kList},
+        &dialer, ask, {FailedPart::kList},
         [&list](SourceSession* session) { return session->List(&list); }));
     return TakeList(has_record, list);
   }
@@ -307,7 +311,7 @@ class FleetOperation : public Fleet {
     PinReply reply;
     BorrowedDialer dialer(dialer_);
     const Status status = pin_session_.Run(
-        &dialer, options_.pull.timeouts, options_.pull.deadline,
+        &dialer, AskOnce(options_.pull.timeouts, options_.pull.deadline),
         {FailedPart::kSource}, [&](SourceSession* session) {
           return session->Pin(ask, &reply);
         });
@@ -489,7 +493,8 @@ class FleetOperation : public Fleet {
     ListReply list;
     BorrowedDialer dialer(dialer_);
     const Status status = gone_session_.Run(
-        &dialer, options_.pull.timeouts, std::chrono::milliseconds(0),
+        &dialer,
+        AskOnce(options_.pull.timeouts, std::chrono::milliseconds(0)),
         {FailedPart::kList},
         [&list](SourceSession* session) { return session->List(&list); });
     if (!status.ok()) {
@@ -507,7 +512,8 @@ class FleetOperation : public Fleet {
     BorrowedDialer dialer(dialer_);
     OneSession session;
     session
-        .Run(&dialer, options_.pull.timeouts, std::chrono::milliseconds(0),
+        .Run(&dialer,
+             AskOnce(options_.pull.timeouts, std::chrono::milliseconds(0)),
              {FailedPart::kSource},
              [&](SourceSession* opened) {
                return opened->EndPin({*pin_id_, database});

@@ -26,7 +26,8 @@ class NamesOperation : public Operation {
         EndpointFor(options_.source, options_.lanes, options_), &endpoint);
     if (status.ok()) {
       status =
-          session_.Run(endpoint->dialer(), options_.timeouts, options_.deadline,
+          session_.Run(endpoint->dialer(),
+                       AskOnce(options_.timeouts, options_.deadline),
                        {FailedPart::kPlan}, [summary](SourceSession* session) {
                          ListReply reply;
                          const Status listed = session->List(&reply);

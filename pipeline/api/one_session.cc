@@ -8,15 +8,19 @@ namespace sstferry {
 
 using rocksdb::Status;
 
-Status OneSession::Run(Dialer* dialer, const Timeouts& timeouts,
-                       std::chrono::milliseconds deadline,
-                       const FailurePlace& place,
-                       const std::function<Status(SourceSession*)>& ask) {
+SourceLinkOptions AskOnce(const Timeouts& timeouts,
+                          std::chrono::milliseconds deadline) {
   SourceLinkOptions options;
   options.timeouts = TriedOnce(timeouts);
   if (deadline.count() > 0) {
     options.until = Clock::now() + deadline;
   }
+  return options;
+}
+
+Status OneSession::Run(Dialer* dialer, const SourceLinkOptions& options,
+                       const FailurePlace& place,
+                       const std::function<Status(SourceSession*)>& ask) {
   auto made = std::make_unique<SourceLink>(dialer, options, &failure_);
   SourceLink* const link = made.get();
   {

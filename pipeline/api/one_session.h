@@ -13,15 +13,19 @@
 
 namespace sstferry {
 
+// Returns how to ask with these timeouts, but only once. `deadline`: of all; 0:
+// none.
+SourceLinkOptions AskOnce(const Timeouts& timeouts,
+                          std::chrono::milliseconds deadline);
+
 // Threads: Run() from one, once; Cancel() from any.
 class OneSession {
  public:
-  // Connects once, calls `ask`, and tells the source how it ended, at `place`.
-  // `deadline`: of all; 0: none. The dialer must outlive the call. kCancelled
-  // if Cancel() ended it.
+  // Connects, calls `ask`, and tells the source how it ended, at `place`. The
+  // dialer must outlive the call. kCancelled if Cancel() ended it.
   [[nodiscard]] rocksdb::Status Run(
-      Dialer* dialer, const Timeouts& timeouts,
-      std::chrono::milliseconds deadline, const FailurePlace& place,
+      Dialer* dialer, const SourceLinkOptions& options,
+      const FailurePlace& place,
       const std::function<rocksdb::Status(SourceSession*)>& ask);
   void Cancel();
 

@@ -85,8 +85,9 @@ class Query : public StatusQuery {
     return !status.ok()
                ? status
                : session_.Run(
-                     opened->dialer(), options_.timeouts,
-                     std::chrono::milliseconds(0), {asks},
+                     opened->dialer(),
+                     AskOnce(options_.timeouts, std::chrono::milliseconds(0)),
+                     {asks},
                      [&](SourceSession* session) {
                        return served_ ? AskServed(session, name,
                                                   &report->served)

@@ -32,7 +32,7 @@ Status FindNames(const SessionHost& host, const Channel& channel,
 
 Status TellNames(const SessionHost& host, Channel* channel) {
   ListReply reply;
-  const std::shared_ptr<const ServedSet> set = host.databases->Now();
+  const std::shared_ptr<const ServedSet> set = host.databases->AfterNow();
   reply.file_system = set->file_system;
   for (const ServedDatabase& database : set->databases) {
     if (reply.names.size() < kMaxServedDatabases &&

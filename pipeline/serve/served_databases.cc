@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "format/end_state.h"
@@ -15,6 +16,7 @@ namespace {
 using rocksdb::Status;
 
 constexpr int kLookShare = 10;
+constexpr std::chrono::seconds kMostWait{1};
 
 std::set<std::string> SetOf(const std::vector<std::string>& list) {
   return {list.begin(), list.end()};
@@ -81,6 +83,24 @@ std::shared_ptr<const ServedSet> ServedDatabases::Now(
   return set_;
 }
 
+std::shared_ptr<const ServedSet> ServedDatabases::AfterNow() {
+  const Clock::time_point asked = Clock::now();
+  std::unique_lock<std::mutex> lock(mu_);
+  if (options_->tree.directory.empty()) {
+    return set_;
+  }
+  const Clock::time_point turn =
+      std::min(looked_ + kLookShare * took_, asked + kMostWait);
+  lock.unlock();
+  std::this_thread::sleep_until(turn);
+  lock.lock();
+  // Of all that waited for this turn, the first one looks.
+  if (began_ < asked && Clock::now() - looked_ >= kLookShare * took_) {
+    LookLocked();
+  }
+  return set_;
+}
+
 void ServedDatabases::Look() {
   const std::lock_guard<std::mutex> lock(mu_);
   LookLocked();
@@ -89,7 +109,7 @@ void ServedDatabases::Look() {
 // A directory that cannot be read now leaves what was served: its databases say
 // themselves what is wrong with them.
 void ServedDatabases::LookLocked() {
-  const Clock::time_point begin = Clock::now();
+  began_ = Clock::now();
   auto next = std::make_shared<ServedSet>();
   const std::string& top = options_->tree.directory;
   DatabaseTree tree;
@@ -102,7 +122,7 @@ void ServedDatabases::LookLocked() {
     directory_problem_ = problem;
     if (!status.ok() && set_ != nullptr) {
       looked_ = Clock::now();
-      took_ = looked_ - begin;
+      took_ = looked_ - began_;
       return;
     }
     next->file_system = tree.file_system;
@@ -134,7 +154,7 @@ void ServedDatabases::LookLocked() {
   LogChanges(*next);
   set_ = std::move(next);
   looked_ = Clock::now();
-  took_ = looked_ - begin;
+  took_ = looked_ - began_;
 }
 
 void ServedDatabases::LogChanges(const ServedSet& next) {

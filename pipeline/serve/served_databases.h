@@ -43,6 +43,10 @@ class ServedDatabases {
   // times what the look took.
   std::shared_ptr<const ServedSet> Now(
       std::chrono::seconds max_age = std::chrono::seconds(0));
+  // Returns what is served, of a look that began after the call: what was made
+  // before is in it. Blocks until it is time for one, for a second at most;
+  // where looks take longer than that, the last one must do.
+  std::shared_ptr<const ServedSet> AfterNow();
   // Looks now.
   void Look();
   // Replaces who may read what.
@@ -61,7 +65,8 @@ class ServedDatabases {
   std::shared_ptr<const ServedSet> set_;  // under mu_, and all below
   std::string directory_problem_;         // the last that was logged
   std::set<std::string> problems_;        // the same, of the last look
-  Clock::time_point looked_{};
+  Clock::time_point began_{};   // the last look
+  Clock::time_point looked_{};  // it ended
   Clock::duration took_{};
   std::map<std::string, std::set<std::string>> allowed_;
   std::set<std::string> tree_allowed_;

@@ -7,10 +7,14 @@
 #include <memory>
 #include <thread>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <nlohmann/json.hpp>
 
 #include "pipeline/base/database_name.h"
 #include "tests/support/catch.h"
+#include "tests/support/certificates.h"
 #include "tests/support/process.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
@@ -328,6 +332,108 @@ TEST_CASE("swap --all stops the application once, for all", "[tools][fleet]") {
   REQUIRE(ran.code == 0);
   REQUIRE(BytesOf(log) == "stop " + mirror + "\nstart yes\n");
   for (const std::string name : {"a", "b", "c"}) {
+    REQUIRE(EntriesOf(mirror + "/" + name)["new"] == name);
+  }
+}
+
+TEST_CASE("A mirror whose source is not there yet waits for it",
+          "[tools][fleet]") {
+  const ScratchDir dir;
+  const std::string top = dir / "top";
+  MakeDatabase(top, "a");
+  MakeDatabase(top, "deep/b");
+  const std::string socket = "unix:" + (dir / "socket");
+  Process pull(Sstferry({"pull", "--all", socket, dir / "mirror", "--json",
+                         "--timeout", "60s"}));
+  REQUIRE(pull.WaitForErr("cannot reach the source, trying again"));
+  const ServeProcess server({"--db-dir", top}, socket);
+  const int code = pull.Wait();
+  INFO(pull.err());
+  REQUIRE(code == 0);
+  REQUIRE(EntriesOf(dir / "mirror/deep/b") == EntriesOf(top + "/deep/b"));
+}
+
+TEST_CASE("A mirror over TLS gets what its certificate may have",
+          "[tools][fleet][tls]") {
+  const ScratchDir dir;
+  const std::string top = dir / "top";
+  for (const char* name : {"a", "deep/b"}) {
+    MakeDatabase(top, name);
+  }
+  MakeDatabase(dir / "other", "secret");
+  const TestPki& pki = GoodPki();
+  ServeProcess server({"--db-dir", top, "--db",
+                       "secret=" + (dir / "other/secret"), "--tls-cert",
+                       pki.server.cert, "--tls-key", pki.server.key, "--tls-ca",
+                       pki.server.ca, "--allow", "*=target", "--allow",
+                       "secret=somebody-else"});
+  const std::vector<std::string> tls = {"--tls-cert", pki.client.cert,
+                                        "--tls-key",  pki.client.key,
+                                        "--tls-ca",   pki.client.ca};
+  const auto run = [&](std::vector<std::string> words) {
+    words.insert(words.end(), tls.begin(), tls.end());
+    return RunAllOf(words);
+  };
+  const std::string mirror = dir / "mirror";
+  const Ran pulled = run({"pull", server.list_url(), mirror});
+  INFO(pulled.report.dump(2) << pulled.err);
+  REQUIRE(pulled.code == 0);
+  REQUIRE(pulled.report["databases"].size() == 2);
+  REQUIRE_FALSE(fs::exists(mirror + "/secret"));
+  const Ran swapped =
+      run({"swap", server.list_url(), mirror, "--always-swap", "--before-swap",
+           "true", "--after-swap", "true"});
+  INFO(swapped.report.dump(2) << swapped.err);
+  REQUIRE(swapped.code == 0);
+  for (const std::string name : {"a", "deep/b"}) {
+    REQUIRE(EntriesOf(mirror + "/" + name) == EntriesOf(top + "/" + name));
+  }
+  const Ran plain = RunAllOf({"refresh", server.list_url(), mirror});
+  REQUIRE(plain.code != 0);
+}
+
+TEST_CASE("Hooks of a mirror that root swaps for another account are root's",
+          "[tools][fleet]") {
+  if (geteuid() != 0) {
+    WARN("not run: it needs root, to act as two accounts");
+    return;
+  }
+  constexpr uid_t kOther = 65534;
+  const ScratchDir dir;
+  chmod(dir.path().c_str(), 0755);
+  const std::string top = dir / "top";
+  const std::string place = dir / "app";
+  fs::create_directory(place);
+  REQUIRE(chown(place.c_str(), kOther, kOther) == 0);
+  for (const char* name : {"a", "deep/b"}) {
+    MakeDatabase(top, name);
+  }
+  const ServeProcess server({"--db-dir", top});  // as root
+  const std::string mirror = place + "/mirror";
+  const Ran pulled = RunAllOf({"pull", server.list_url(), mirror});
+  INFO(pulled.report.dump(2) << pulled.err);
+  REQUIRE(pulled.code == 0);
+  for (const std::string name : {"a", "deep/b"}) {
+    test::OpenDb db(top + "/" + name, test::OneFamily());
+    db.Put("new", name);
+  }
+  fs::create_directory(dir / "roots");
+  REQUIRE(chmod((dir / "roots").c_str(), 0700) == 0);
+  const std::string log = dir / "roots/log";
+  const Ran swapped =
+      RunAllOf({"swap", server.list_url(), mirror, "--before-swap",
+                "id -u >> " + log, "--after-swap",
+                "echo $(id -u) $SSTFERRY_EXCHANGED >> " + log});
+  INFO(swapped.report.dump(2) << swapped.err);
+  REQUIRE(swapped.code == 0);
+  REQUIRE(BytesOf(log) == "0\n0 yes\n");
+  for (const std::string name : {"a", "deep/b"}) {
+    for (const auto& file : fs::directory_iterator(mirror + "/" + name)) {
+      struct stat info;
+      REQUIRE(lstat(file.path().c_str(), &info) == 0);
+      INFO(file.path());
+      REQUIRE(info.st_uid == kOther);
+    }
     REQUIRE(EntriesOf(mirror + "/" + name)["new"] == name);
   }
 }

@@ -1,0 +1,42 @@
+// Which databases below a directory a server knows of.
+#include "pipeline/serve/served_databases.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/support/catch.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+
+// All that a look asks of a database.
+void MakeDirectory(const std::string& path) {
+  fs::create_directories(path);
+  std::ofstream(path + "/CURRENT") << "MANIFEST-000001\n";
+}
+
+TEST_CASE("Who asks for the list gets what was made before",
+          "[serve][databases]") {
+  const ScratchDir dir;
+  // So many that a look takes long, and its result is kept for some time.
+  for (int i = 0; i < 1000; ++i) {
+    MakeDirectory(dir / ("db" + std::to_string(i)));
+  }
+  ServeOptions options;
+  options.tree.directory = dir.path();
+  ServedDatabases databases(&options);
+  for (int i = 0; i < 5; ++i) {
+    const std::string name = "new" + std::to_string(i);
+    MakeDirectory(dir / name);
+    REQUIRE(databases.AfterNow()->Find(name) != nullptr);
+    fs::remove_all(dir / name);
+    REQUIRE(databases.AfterNow()->Find(name) == nullptr);
+  }
+}
+
+}  // namespace
+}  // namespace sstferry
