@@ -1,6 +1,8 @@
 #include "pipeline/refresh/delta_compaction.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -21,6 +23,8 @@ constexpr uint64_t kMostRewrittenOfSmall = 4u << 20;
 // Over ten nights of 1.5 % the GETs at p50 take 1.07 of a fresh copy's, and
 // with as much as kMostRewritten 1.09.
 constexpr double kMostMerged = 0.12;
+// The last level has such a part of a family, with what lies below it.
+constexpr double kLeastOfLast = 0.25;
 // Sorted runs above the last level that stay as they are: levels, and files of
 // level 0.
 constexpr size_t kMostRuns = 2;
@@ -34,7 +38,7 @@ constexpr size_t kMostInLevel0 = 4;
 
 // The files of one family, by what a refresh does with them.
 struct Levels {
-  int last = 0;                   // the deepest level with files
+  int last = 0;                   // LastLevel(); what lies below stays
   int above = 0;                  // the deepest one above it; 0: none but 0
   size_t runs_above = 0;          // sorted runs above the last level
   std::vector<LiveTable> upper;   // in levels above the last one
@@ -74,19 +78,38 @@ size_t RunsIn(std::vector<LiveTable> level0, const rocksdb::Comparator* order) {
   return ends.size();
 }
 
+// Returns the deepest level that has a good part of the data with those below
+// it. A clone's data may lie in level 2, and keys that are new and meet nothing
+// are ingested into level 6 below it; else it is the deepest level.
+int LastLevel(const std::vector<LiveTable>& tables) {
+  std::map<int, uint64_t, std::greater<>> bytes;
+  uint64_t all = 0;
+  for (const LiveTable& table : tables) {
+    bytes[table.level] += table.bytes;
+    all += table.bytes;
+  }
+  uint64_t from_below = 0;
+  for (const auto& [level, in_level] : bytes) {
+    from_below += in_level;
+    if (level > 0 && static_cast<double>(from_below) >=
+                         kLeastOfLast * static_cast<double>(all)) {
+      return level;
+    }
+  }
+  return bytes.empty() ? 0 : bytes.begin()->first;
+}
+
 Levels LevelsOf(const std::vector<LiveTable>& tables,
                 const rocksdb::Comparator* order) {
   Levels levels;
-  for (const LiveTable& table : tables) {
-    levels.last = std::max(levels.last, table.level);
-  }
+  levels.last = LastLevel(tables);
   std::vector<LiveTable> level0;
   std::vector<bool> used(static_cast<size_t>(levels.last) + 1, false);
   for (const LiveTable& table : tables) {
     if (table.level == levels.last) {
       levels.bottom.push_back(table);
       levels.bottom_bytes += table.bytes;
-    } else {
+    } else if (table.level < levels.last) {
       levels.upper.push_back(table);
       levels.upper_bytes += table.bytes;
       levels.above = std::max(levels.above, table.level);
