@@ -306,10 +306,11 @@ std::string CommentRule(const File& file) {
     const std::string& line = file.lines[i];
     const size_t text = line.find_first_not_of(' ');
     const bool is_comment =
-        text != std::string::npos && line.compare(text, 3, "// ") == 0;
+        text != std::string::npos && line.compare(text, 2, "//") == 0;
     for (const char* const word :
          {"What ", "Of ", "Those ", "Which ", "Whose ", "Whether "}) {
-      if (is_comment && is_first && line.substr(text + 3).starts_with(word)) {
+      if (is_comment && is_first &&
+          line.substr(text).starts_with(std::string("// ") + word)) {
         found += file.path + ":" + std::to_string(i + 1) +
                  ": a comment begins with \"" + word + "\"\n";
       }
@@ -365,7 +366,8 @@ TEST_CASE("The include rule sees every wrong direction", "[lint]") {
   }
 }
 
-TEST_CASE("The rules of text, comments and sleep see what they forbid", "[lint]") {
+TEST_CASE("The rules of text, comments and sleep see what they forbid",
+          "[lint]") {
   const File test{"tests/a.cc", {}};
   REQUIRE_FALSE(TextRule(test, "// caf\xc3\xa9").empty());
   REQUIRE_FALSE(TextRule(test, "\tint a;").empty());
@@ -380,8 +382,8 @@ TEST_CASE("The rules of text, comments and sleep see what they forbid", "[lint]"
   REQUIRE_FALSE(
       CommentRule(MakeFile("a.h", "int a;\n  // Of a pull.\n")).empty());
   REQUIRE_FALSE(CommentRule(MakeFile("a.h", "// What it keeps.\n")).empty());
-  REQUIRE(
-      CommentRule(MakeFile("a.h", "// Keeps the files.\n// What is\n")).empty());
+  REQUIRE(CommentRule(MakeFile("a.h", "// Keeps the files.\n//\n// What is\n"))
+              .empty());
 
   REQUIRE_FALSE(HasPragmaOnce(MakeFile("a.h", "// #pragma once\n")));
 }
