@@ -294,6 +294,7 @@ TEST_CASE("An archive refuses another database", "[archive]") {
   const auto push = [&](const std::vector<int>& tables, const char* id) {
     FakeSetSource source(tables, std::string("point of ") + id);
     source.SetDatabase(id);
+    world.server.Advance(1);  // the newest set is the last
     return PushSet(Archive(store.get()), &source, options, &summary);
   };
   REQUIRE_OK(push({1, 2}, "orders"));
