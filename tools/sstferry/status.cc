@@ -169,9 +169,9 @@ std::string MirrorText(const std::string& place, const StatusReport& report) {
       {"NAME", "HEALTH", "AS OF", "SOURCE"}};
   std::string next;
   for (const ReplicaStatus& replica : report.replicas) {
-    const std::optional<CompletedPull>& pull = replica.state.complete.has_value()
-                                                   ? replica.state.complete
-                                                   : replica.state.previous;
+    const std::optional<CompletedPull>& pull =
+        replica.state.complete.has_value() ? replica.state.complete
+                                           : replica.state.previous;
     rows.push_back(
         {Printable(replica.name),
          replica.status.ok() ? ReplicaHealthName(replica.state.health)
