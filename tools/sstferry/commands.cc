@@ -396,10 +396,9 @@ const std::vector<JobOption>& JobOptions() {
         {kAnyJob,
          Row<Pull>(
              "max-rate", Group::kCommon,
-             "Write at most BYTES of SST data per second. SIGHUP reads it "
-             "again from --config. The source holds back for its application "
-             "even without it, but not with none: then both sides run at "
-             "normal priority.",
+             "Write at most BYTES of SST data per second; SIGHUP reads it "
+             "again. With none, the source does not hold back for its "
+             "application either.",
              [](auto& a) -> auto& { return a.options; }, RateValue())},
         {kAnyJob,
          {"compress", "auto|none|zstd[:LEVEL]", Group::kNetwork,
@@ -869,7 +868,7 @@ const std::vector<Command>& Commands() {
        "of which only what changed is sent, exchanges the two directories "
        "between two commands, which stop the application and start it again, "
        "and keeps the old one as TARGET_DIR.old-DATE. The application has "
-       "TARGET_DIR open until then. A TARGET_DIR that is missing is filled.",
+       "TARGET_DIR open until then.",
        JobOptionSpecs(kOfSwap),
        {"source", "target"},
        {{"Replace a replica that an application serves",
@@ -931,7 +930,8 @@ const std::vector<Command>& Commands() {
                 SnapshotDirRow<StatusArguments>()}}),
        {"place"},
        {{"Show the progress of a pull", "sstferry status /data/users"},
-        {"Show the snapshots that a host retains", "sstferry status sst://db1"}}},
+        {"Show the snapshots that a host retains",
+         "sstferry status sst://db1"}}},
       {"release",
        "SOURCE_DIR ID [options]",
        "Release a retained snapshot",
