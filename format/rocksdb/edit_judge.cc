@@ -21,7 +21,7 @@ Slice UserKey(const std::string& internal) {
   return {internal.data(), internal.size() - kKeyTrailerBytes};
 }
 
-// What a compaction removes, as one.
+// The files that a compaction removes, as one.
 struct Removed {
   std::vector<const ManifestFile*> files;
   std::set<uint64_t> epochs;
@@ -99,7 +99,7 @@ std::string FlushProblem(const VersionEdit& edit) {
   return of_level_0 ? "" : "tables added in other levels than 0";
 }
 
-// What the edit does beside tables and numbers.
+// Returns what the edit does beside tables and numbers.
 std::string OtherProblem(const VersionEdit& edit) {
   return edit.adds_family    ? "column family added: " + edit.family_name
          : edit.drops_family ? "column family dropped: " +

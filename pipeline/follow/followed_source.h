@@ -64,7 +64,7 @@ struct FollowedSourceOptions {
 // Threads: ReadRound() by one at a time; Answer() by any.
 class FollowedSource {
  public:
-  // What Answer() found.
+  // The findings of Answer().
   enum class Found : uint8_t {
     kRound,    // bytes, or that a cut is needed
     kNothing,  // the position is the end of what was read
@@ -125,7 +125,7 @@ class FollowedSource {
     uint64_t end = 0;    // of its record in the MANIFEST
     bool seen = false;   // in an earlier round
   };
-  // What M found.
+  // The findings of M.
   struct Judged {
     Barrier<uint64_t> barrier;
     Barrier<uint64_t> filter;

@@ -94,7 +94,7 @@ std::shared_ptr<const ServedSet> ServedDatabases::AfterNow() {
   lock.unlock();
   std::this_thread::sleep_until(turn);
   lock.lock();
-  // Of all that waited for this turn, the first one looks.
+  // The first of all that waited for this turn looks.
   if (began_ < asked && Clock::now() - looked_ >= kLookShare * took_) {
     LookLocked();
   }
