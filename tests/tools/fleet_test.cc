@@ -380,9 +380,8 @@ TEST_CASE("A mirror over TLS gets what its certificate may have",
   REQUIRE(pulled.code == 0);
   REQUIRE(pulled.report["databases"].size() == 2);
   REQUIRE_FALSE(fs::exists(mirror + "/secret"));
-  const Ran swapped =
-      run({"swap", server.list_url(), mirror, "--always-swap", "--before-swap",
-           "true", "--after-swap", "true"});
+  const Ran swapped = run({"swap", server.list_url(), mirror, "--before-swap",
+                           "true", "--after-swap", "true"});
   INFO(swapped.report.dump(2) << swapped.err);
   REQUIRE(swapped.code == 0);
   for (const std::string name : {"a", "deep/b"}) {
