@@ -19,10 +19,10 @@ double LiveShare(const std::optional<MethodSizes>& sizes) {
 }  // namespace
 
 void MethodPlans::Take(PullMethod method, const rocksdb::Status& status,
-                       bool left_out, const Plan& plan,
+                       bool by_choice, const Plan& plan,
                        uint64_t bytes_to_come) {
   const EndState state = EndStateOf(status);
-  const bool refused = !left_out && (state == EndState::kRefused ||
+  const bool refused = !by_choice && (state == EndState::kRefused ||
                                      state == EndState::kIncompatible);
   if (refused) {
     TakeWhyNot(method, MessageOf(status));
@@ -74,15 +74,17 @@ void MethodPlans::FillItems(Summary* summary) const {
   }
 }
 
-void MethodPlans::FillSummary(const std::optional<MethodSizes>& sizes,
+void MethodPlans::FillSummary(const MethodInput& known,
                               Summary* summary) const {
   FillItems(summary);
   summary->methods.clear();
   if (chunks_.has_value()) {
     const uint64_t bytes = chunks_->bytes;
-    const MethodCost cost =
-        CostOfIngest({bytes, static_cast<uint64_t>(static_cast<double>(bytes) *
-                                                   LiveShare(sizes))});
+    const auto live = static_cast<uint64_t>(static_cast<double>(bytes) *
+                                            LiveShare(known.sizes));
+    const MethodCost cost = known.swap.has_value()
+                                ? CostOfDelta(*known.swap)
+                                : CostOfIngest({bytes, live});
     MethodSummary chunks = DescribeMethod(PullMethod::kIngest, cost);
     chunks.files = chunks_->files;
     chunks.why_not = chunks_->why_not;

@@ -17,18 +17,17 @@ namespace sstferry {
 class MethodPlans {
  public:
   // After an attempt that ended with `status`. `bytes_to_come`: of the plan,
-  // without what the target has. `left_out`: it was refused only for what
-  // chunks would leave out. A later attempt by the same method counts.
-  void Take(PullMethod method, const rocksdb::Status& status, bool left_out,
+  // without what the target has. `by_choice`: it was refused only because the
+  // other method is better. A later attempt by the same method counts.
+  void Take(PullMethod method, const rocksdb::Status& status, bool by_choice,
             const Plan& plan, uint64_t bytes_to_come);
   // Records that there was no attempt by `method`, and why.
   void TakeWhyNot(PullMethod method, const std::string& why);
   bool has(PullMethod method) const { return of(method).has_value(); }
 
-  // Sets items, methods, and the estimates of entries and bytes. `sizes`: what
-  // the source said, if it was asked.
-  void FillSummary(const std::optional<MethodSizes>& sizes,
-                   Summary* summary) const;
+  // Sets items, methods, and the estimates of entries and bytes. `known`: what
+  // the source said.
+  void FillSummary(const MethodInput& known, Summary* summary) const;
 
  private:
   const std::optional<MethodSummary>& of(PullMethod method) const {

@@ -41,7 +41,7 @@ struct Attempt {
 struct Outcome {
   Status status;
   FailurePlace place;
-  CloneReason clone_reason = CloneReason::kNone;  // of a refusal of chunks
+  OtherMethod other_method = OtherMethod::kNone;  // why the method was refused
   bool gives_way = false;  // a swap that links nothing may do better
 };
 
@@ -65,6 +65,7 @@ class PullOperation : public Operation {
     started_ = Clock::now();
     known_ = MethodInputOf(options_);
     known_.in_place = InPlace();
+    known_.no_delta = WhyNoDelta();
     const Attempt first = FirstAttempt();
     Outcome outcome = Try(first, summary);
     if (IsRefusedAsChunks(outcome.status)) {
@@ -73,7 +74,7 @@ class PullOperation : public Operation {
     }
     if (plans_) {
       PlanOtherMethod(&outcome);
-      methods_.FillSummary(known_.sizes, summary);
+      methods_.FillSummary(known_, summary);
     }
     FinishSummary(outcome.status, outcome.place, summary);
     return outcome.status;
@@ -88,6 +89,14 @@ class PullOperation : public Operation {
  private:
   bool InPlace() const {
     return replica_.db != nullptr || known_.in_place;
+  }
+
+  // Returns why the swap of a clone may not take a delta; empty: it may.
+  std::string WhyNoDelta() const {
+    const SwapWay way = ChooseSwapWay(options_, PullMethod::kIngest);
+    return way.links            ? ""
+           : way.why_not.empty() ? "nothing is there that could be linked"
+                                 : way.why_not;
   }
 
   // Leaves to the attempt what depends on the source.
@@ -144,8 +153,8 @@ class PullOperation : public Operation {
   Outcome TryClone(const Outcome& refused, Summary* summary) {
     Summary of_clone;
     const std::string why = MessageOf(refused.status);
-    const bool left_out = refused.clone_reason == CloneReason::kLeftOut;
-    const bool by_rule = refused.clone_reason == CloneReason::kRule;
+    const bool left_out = refused.other_method == OtherMethod::kLeftOut;
+    const bool by_rule = refused.other_method == OtherMethod::kRule;
     known_.unfinished.reset();
     if (!by_rule) {
       (left_out ? known_.left_out : known_.no_chunks) = why;
@@ -156,6 +165,9 @@ class PullOperation : public Operation {
                    why;
     }
     Outcome outcome = Try(clone, &of_clone);
+    if (outcome.other_method == OtherMethod::kDelta) {
+      outcome = TryDelta(&of_clone);
+    }
     if (!IsRefusal(outcome.status)) {
       *summary = std::move(of_clone);
       return outcome;
@@ -173,6 +185,26 @@ class PullOperation : public Operation {
     }
     outcome = Try(chunks, summary);
     return IsRefusedAsChunks(outcome.status) ? Explain(outcome) : outcome;
+  }
+
+  // Tries to send what changed since a replica that is a clone, and else the
+  // files that it lacks.
+  Outcome TryDelta(Summary* summary) {
+    Attempt delta = NextAttempt();
+    delta.method = PullMethod::kAuto;  // as chunks, if they leave nothing out
+    *summary = Summary();
+    Outcome outcome = TryOnce(delta, /*links=*/true, summary);
+    if (!outcome.gives_way && !IsRefusal(outcome.status)) {
+      return outcome;
+    }
+    known_.no_delta = MessageOf(outcome.status);
+    known_.swap.reset();
+    Attempt clone = NextAttempt();
+    clone.note =
+        "sends the files that the replica lacks, and not what changed: " +
+        known_.no_delta;
+    *summary = Summary();
+    return Try(clone, summary);
   }
 
   // Adds to a refusal why the attempt does not become a clone.
@@ -248,17 +280,18 @@ class PullOperation : public Operation {
     slot_.ApplyMaxRate(max_rate_bytes_per_sec_);
     outcome.status = starts ? puller.Run(summary) : CancelledBeforeStart();
     outcome.place = puller.place();
-    outcome.clone_reason = puller.clone_reason();
+    outcome.other_method = puller.other_method();
     known_.sizes = puller.method_input().sizes;
+    known_.swap = puller.method_input().swap;
     outcome.gives_way = links && puller.gives_way() && !outcome.status.ok();
     if (outcome.gives_way) {
       slot_.Clear(puller.progress());
       return outcome;
     }
-    if (plans_ && outcome.clone_reason != CloneReason::kRule) {
+    if (plans_ && outcome.other_method != OtherMethod::kRule) {
       methods_.Take(attempt.method, outcome.status,
-                    outcome.clone_reason == CloneReason::kLeftOut,
-                    puller.plan(), puller.BytesToCome());
+                    outcome.other_method != OtherMethod::kNone, puller.plan(),
+                    puller.BytesToCome());
     }
     slot_.Clear(puller.progress());
     return outcome;

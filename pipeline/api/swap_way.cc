@@ -19,8 +19,15 @@ SwapWay ChooseSwapWay(const PullOptions& options, PullMethod method) {
     return {begun == kLinkedSwapMode, ""};
   }
   LastTransfer last;
-  if (!ReadLastTransfer(options.target_dir, &last) || last.method == "clone") {
+  if (!ReadLastTransfer(options.target_dir, &last)) {
     return {};
+  }
+  if (last.method == "clone" && (options.method != PullMethod::kAuto ||
+                                 method != PullMethod::kIngest)) {
+    return {};  // chunks were asked for, or are not chosen yet
+  }
+  if (last.method == "clone" && options.keep_identity) {
+    return {false, "--keep-identity asks for a clone"};
   }
   if (options.adopt) {
     return {false, "--adopt believes nothing of what is there"};

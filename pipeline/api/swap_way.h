@@ -14,8 +14,8 @@ struct SwapWay {
   std::string why_not;
 };
 
-// Returns the way of the first attempt by `method`. An unfinished pull in the
-// workspace decides. Links are given up later where the old database or the
+// Returns the way of an attempt by `method`. An unfinished pull in the workspace
+// decides. A clone is linked where chunks were chosen and not asked for. Links are given up later where the old database or the
 // source turns out not to be fit for them (LinkedTarget::gives_way()).
 SwapWay ChooseSwapWay(const PullOptions& options, PullMethod method);
 

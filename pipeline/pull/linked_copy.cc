@@ -190,4 +190,24 @@ Status MakeLinkedCopy(const LinkedCopyOptions& options,
                      "copy " + options.database_dir + " by links");
 }
 
+LinkedCopy CountLinks(const std::string& database_dir,
+                      const std::string& copy_dir) {
+  LinkedCopy found;
+  std::vector<std::string> names;
+  ListDirectory(copy_dir, &names).PermitUncheckedError();  // none are counted
+  for (const std::string& name : names) {
+    CloneFile file;
+    struct stat ours;
+    struct stat theirs;
+    if (ParseCloneFileName(name, &file) && IsData(file) &&
+        lstat((copy_dir + "/" + name).c_str(), &ours) == 0 &&
+        lstat((database_dir + "/" + name).c_str(), &theirs) == 0 &&
+        ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev) {
+      found.files_linked++;
+      found.bytes_linked += static_cast<uint64_t>(ours.st_size);
+    }
+  }
+  return found;
+}
+
 }  // namespace sstferry

@@ -41,4 +41,9 @@ struct LinkedCopy {
     const LinkedCopyOptions& options, rocksdb::FileSystem* file_system,
     LinkedCopy* copy);
 
+// Returns what is linked in a copy that an earlier run made: the files that have
+// the same name in both directories. `files_copied` is not known.
+LinkedCopy CountLinks(const std::string& database_dir,
+                      const std::string& copy_dir);
+
 }  // namespace sstferry

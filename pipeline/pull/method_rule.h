@@ -16,6 +16,13 @@ struct MethodSizes {
   uint64_t chunk_bytes = 0;  // estimate: the same without obsolete data
 };
 
+// The bytes of the two ways to swap a replica that is a clone.
+struct SwapSizes {
+  uint64_t lacking_bytes = 0;   // files of the source that are not here
+  uint64_t changed_bytes = 0;   // estimate: entries that were written since
+  uint64_t compared_bytes = 0;  // files that the source reads to find them
+};
+
 // An estimate of the cost of a method.
 struct MethodCost {
   uint64_t bytes = 0;  // that come over the link
@@ -30,13 +37,15 @@ struct MethodCost {
 
 MethodCost CostOfClone(uint64_t file_bytes);
 MethodCost CostOfIngest(const MethodSizes& sizes);
+// Returns that of a delta into links to the replica's files.
+MethodCost CostOfDelta(const SwapSizes& sizes);
 
 // A link of which nothing is known, and what stands for one between two
 // processes of one machine: 1 and 10 Gbit/s.
 inline constexpr double kAssumedLinkBytesPerSecond = 125e6;
 inline constexpr double kNoLinkBytesPerSecond = 1250e6;
 // A clone that would save less than that is not worth a database that is not
-// compacted.
+// compacted, and a delta that would is not worth a clone that is none any more.
 inline constexpr double kLeastSavedSeconds = 0.25;
 
 // All that the choice depends on.
@@ -48,6 +57,10 @@ struct MethodInput {
   std::optional<PullMethod> unfinished;
   // The method that made the replica which a swap is to replace.
   std::optional<PullMethod> replica;
+  // The sizes of a swap that replaces a clone; nothing: not known.
+  std::optional<SwapSizes> swap;
+  // Why that swap takes no delta, whatever both cost; empty: it may.
+  std::string no_delta;
   // Why neither this pull nor this database can be cloned; empty: it can.
   std::string no_clone;
   // The same of chunks; and what these would leave out.

@@ -5,12 +5,14 @@
 #include <set>
 
 #include "format/quantity.h"
+#include "pipeline/base/last_transfer.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/disk/free_space.h"
 #include "pipeline/disk/target_directories.h"
 #include "pipeline/options/replica_options.h"
 #include "pipeline/pull/plan_check.h"
 #include "pipeline/pull/pull_identity.h"
+#include "pipeline/pull/refresh_records.h"
 #include "pipeline/pull/replica.h"
 
 namespace sstferry {
@@ -244,7 +246,7 @@ Status PullOpener::CheckNothingLeftOut() {
   if (!plan_->leaves_out || options().method != PullMethod::kAuto) {
     return Status::OK();
   }
-  clone_reason_ = CloneReason::kLeftOut;
+  other_method_ = OtherMethod::kLeftOut;
   const std::vector<std::string>& notes = plan_->opened.notes;
   return RefuseAsChunks(EndState::kRefused,
                         notes.empty() ? "chunks would leave something out"
@@ -276,12 +278,51 @@ Status PullOpener::CheckRule() {
     RETURN_IF_ERROR(AskSizes());
     decision = DecideMethod(method_);
   }
-  report_->ExplainMethod(decision.reason, method_.sizes);
+  report_->ExplainMethod(decision.reason, method_);
   if (decision.method == PullMethod::kIngest) {
     return Status::OK();
   }
   link_->End(Status::OK(), {});
-  clone_reason_ = CloneReason::kRule;
+  other_method_ = OtherMethod::kRule;
+  return RefuseAsChunks(EndState::kRefused, decision.reason);
+}
+
+// Each write raises the sequence by one, so that the keys which changed are at
+// most as many as it grew by, and each as large as the average entry.
+Status PullOpener::CheckDelta() {
+  LastTransfer last;
+  const bool may_take =
+      method_.asked == PullMethod::kAuto &&
+      method_.replica == PullMethod::kClone && method_.no_delta.empty() &&
+      target_->reuse() != nullptr && !reused_.is_current &&
+      work_->earlier() == nullptr && options().reuse_dir.empty() &&
+      ReadLastTransfer(options().target_dir, &last) &&
+      last.snapshot_sequence.has_value() &&
+      last.source_database_id == SourceIdOf(options(), *plan_);
+  const uint64_t now = plan_->opened.snapshot_sequence;
+  uint64_t entries = 0;
+  for (const Family& family : plan_->families) {
+    entries += family.estimated_entries;
+  }
+  if (!may_take || entries == 0 || *last.snapshot_sequence > now) {
+    return Status::OK();
+  }
+  SwapSizes sizes;
+  for (const Part& part : plan_->parts) {
+    sizes.compared_bytes += part.bytes;
+    sizes.lacking_bytes += lanes_->starts[part.id].whole ? 0 : part.bytes;
+  }
+  const double writes = static_cast<double>(now - *last.snapshot_sequence);
+  sizes.changed_bytes = static_cast<uint64_t>(
+      static_cast<double>(sizes.compared_bytes) *
+      std::min(1.0, writes / static_cast<double>(entries)));
+  method_.swap = sizes;
+  const MethodDecision decision = DecideMethod(method_);
+  report_->ExplainMethod(decision.reason, method_);
+  if (decision.method != PullMethod::kIngest) {
+    return Status::OK();
+  }
+  other_method_ = OtherMethod::kDelta;
   return RefuseAsChunks(EndState::kRefused, decision.reason);
 }
 
@@ -394,6 +435,12 @@ Status PullOpener::PrepareTarget() {
     }
   }
   status = FindReused();
+  if (status.ok()) {
+    status = CheckDelta();
+    if (!status.ok()) {
+      work_->workspace()->Discard().PermitUncheckedError();
+    }
+  }
   if (status.ok()) {
     status = CheckSpace();
     if (!status.ok() && begins && reused_.linked.empty()) {

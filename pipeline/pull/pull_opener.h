@@ -25,11 +25,12 @@
 
 namespace sstferry {
 
-// Tells why a pull by PullMethod::kAuto refused to begin with chunks.
-enum class CloneReason {
+// Tells why a pull by PullMethod::kAuto refused the method that it began with.
+enum class OtherMethod {
   kNone,
   kLeftOut,  // chunks would leave something out
   kRule,     // chunks hold it, too, but the rule says to clone
+  kDelta,    // a clone lacks so much that the rule says to send what changed
 };
 
 // Ownership: borrows all it gets.
@@ -66,8 +67,8 @@ class PullOpener {
   // Returns true if all has come, and only the exchange of an earlier run is
   // left to do.
   bool resumes_exchange() const { return resumes_exchange_; }
-  // Returns why a refusal that is marked as one of chunks was made.
-  CloneReason clone_reason() const { return clone_reason_; }
+  // Returns why a refusal was made that another method has to follow.
+  OtherMethod other_method() const { return other_method_; }
   // Returns true if TARGET_DIR holds what the source holds, and stays as it is.
   bool is_current() const { return reused_.is_current; }
   // Returns the reused parts that are to be compared with the source's before
@@ -95,6 +96,8 @@ class PullOpener {
   // before a snapshot is taken; ends the link with the refusal.
   [[nodiscard]] rocksdb::Status CheckRule();
   [[nodiscard]] rocksdb::Status AskSizes();
+  // Refuses a clone if the rule says to send what changed since the replica.
+  [[nodiscard]] rocksdb::Status CheckDelta();
   OpenRequest MakeRequest(SnapshotUse use) const;
   // Announces what is in the journal: no source is needed.
   void UsePlanOfJournal();
@@ -131,7 +134,7 @@ class PullOpener {
   MethodInput method_;
   OpenRequest asked_;  // what *plan_ answers
   bool resumes_exchange_ = false;
-  CloneReason clone_reason_ = CloneReason::kNone;
+  OtherMethod other_method_ = OtherMethod::kNone;
   ReusedParts reused_;
   // The target as it was before, for a new journal.
   std::optional<JournalTargetFiles> held_;

@@ -62,9 +62,10 @@ void PullReporter::Say(const std::string& note) {
 }
 
 void PullReporter::ExplainMethod(const std::string& reason,
-                                 const std::optional<MethodSizes>& sizes) {
+                                 const MethodInput& known) {
   method_reason_ = reason;
-  method_sizes_ = sizes;
+  method_sizes_ = known.sizes;
+  swap_sizes_ = known.swap;
 }
 
 void PullReporter::SetPhase(const char* phase) {
@@ -158,7 +159,12 @@ void PullReporter::FillSummary(Summary* summary) const {
   FillCounters(summary);
   summary->method = "ingest";
   summary->method_reason = method_reason_;
-  if (method_sizes_.has_value()) {
+  if (swap_sizes_.has_value()) {
+    summary->methods = {
+        DescribeMethod(PullMethod::kIngest, CostOfDelta(*swap_sizes_)),
+        DescribeMethod(PullMethod::kClone,
+                       CostOfClone(swap_sizes_->lacking_bytes))};
+  } else if (method_sizes_.has_value()) {
     summary->methods = {
         DescribeMethod(PullMethod::kIngest, CostOfIngest(*method_sizes_)),
         DescribeMethod(PullMethod::kClone,

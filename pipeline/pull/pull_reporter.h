@@ -54,9 +54,8 @@ class PullReporter {
   // Tells that a verify reads all of it once more.
   void ExpectVerify() { expects_verify_ = true; }
   void CountVerified(uint64_t bytes) { verified_bytes_ += bytes; }
-  // Says why this method was taken, for the summary.
-  void ExplainMethod(const std::string& reason,
-                     const std::optional<MethodSizes>& sizes);
+  // Says why this method was taken, and what is known of both, for the summary.
+  void ExplainMethod(const std::string& reason, const MethodInput& known);
 
   // --- facts for the summary -------------------------------------------------
   void AddSeconds(TimedStep step, double seconds) {
@@ -99,6 +98,7 @@ class PullReporter {
   std::vector<std::string> notes_;
   std::string method_reason_;
   std::optional<MethodSizes> method_sizes_;
+  std::optional<SwapSizes> swap_sizes_;
   Totals received_;
   Stats source_stats_;
   bool verified_ = false;

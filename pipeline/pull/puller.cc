@@ -127,9 +127,11 @@ Summary Puller::CompleteSummary() const {
 }
 
 // Returns what the source is told. It believes the mark of a refusal: that this
-// target comes back for a clone. Where it does not, the mark is left out.
+// target comes back with another method. Where it does not, the mark is left
+// out.
 Status Puller::TellsSource(const Status& status) const {
-  return IsRefusedAsChunks(status) && options_.method != PullMethod::kAuto
+  return IsRefusedAsChunks(status) && options_.method != PullMethod::kAuto &&
+                 other_method() == OtherMethod::kNone
              ? MakeStatus(EndStateOf(status), MessageOf(status))
              : status;
 }

@@ -64,14 +64,13 @@ class Puller {
   void ExplainMethod(const MethodInput& input, const std::string& reason,
                      const std::string& note) {
     opener_.SetMethodInput(input);
-    report_.ExplainMethod(reason, input.sizes);
+    report_.ExplainMethod(reason, input);
     if (!note.empty()) report_.Say(note);
   }
   // Returns that, with what the source said.
   const MethodInput& method_input() const { return opener_.method_input(); }
-  // Returns why chunks were refused, after a refusal that is marked as one of
-  // chunks.
-  CloneReason clone_reason() const { return opener_.clone_reason(); }
+  // Returns why the pull refused its method, after such a refusal.
+  OtherMethod other_method() const { return opener_.other_method(); }
   // Returns true after a failure that is none of a pull which builds its new
   // database without that in TARGET_DIR.
   bool gives_way() const { return target_->gives_way(); }

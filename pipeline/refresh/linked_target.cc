@@ -2,6 +2,7 @@
 
 #include "pipeline/base/known_fault.h"
 #include "pipeline/disk/durable.h"
+#include "pipeline/pull/closed_files.h"
 #include "pipeline/pull/first_sequence.h"
 #include "pipeline/pull/new_directory_target.h"
 #include "pipeline/pull/plan_options.h"
@@ -74,11 +75,27 @@ Status LinkedTarget::ReadExisting(
       !Look(found).ok()) {
     ForgetLive();
   }
+  copy_ = CountLinks(options().target_dir, dir());
   return Status::OK();
 }
 
+Status LinkedTarget::CheckNothingPrepared() const {
+  WalFacts facts;
+  bool known = false;
+  RETURN_IF_ERROR(ReadNeededWals(disk(), dir(), live()->db()->GetDBOptions(),
+                                 &facts, &known));
+  return facts.prepared().empty()
+             ? Status::OK()
+             : MakeStatus(EndState::kRefused,
+                          options().target_dir + ": expected no prepared "
+                              "transactions, found " +
+                              std::to_string(facts.prepared().size()) +
+                              " that are neither committed nor rolled back");
+}
+
 Status LinkedTarget::Look(FoundTarget* found) {
-  const Status status = OpenAndJudge();
+  Status status = OpenAndJudge();
+  status = status.ok() ? CheckNothingPrepared() : status;
   found->replica = &told();
   return status;
 }
@@ -112,8 +129,7 @@ Status LinkedTarget::TakeCopy(FoundTarget* found) {
     copy.copy_dir = dir();
     copy.file_access = lanes()->file_access;
     copy.cancelled = [stop] { return stop->failed(); };
-    copy_.emplace();
-    status = GiveWayAt(MakeLinkedCopy(copy, disk(), &*copy_));
+    status = GiveWayAt(MakeLinkedCopy(copy, disk(), &copy_));
     FaultPoint("LinkedTarget:CopyMade");
   }
   status = status.ok() ? GiveWayAt(Look(found)) : status;
@@ -121,8 +137,8 @@ Status LinkedTarget::TakeCopy(FoundTarget* found) {
     // Nothing was begun; what stays of it is only in the way.
     ForgetLive();
     workspace()->Discard().PermitUncheckedError();
-  } else if (copy_.has_value() && copy_->files_copied > 0) {
-    report()->Say(std::to_string(copy_->files_copied) + " files of " +
+  } else if (copy_.files_copied > 0) {
+    report()->Say(std::to_string(copy_.files_copied) + " files of " +
                   options().target_dir +
                   " are copied, not linked: expected the owner and permissions "
                   "that the new database gets, found others");
@@ -220,10 +236,9 @@ Status LinkedTarget::Record(const Summary& summary) {
 void LinkedTarget::FillSummary(Summary* summary) const {
   summary->bytes_read += read_bytes();
   FillLevels(summary);
-  if (copy_.has_value()) {
-    summary->files_reused = copy_->files_linked;
-    summary->bytes_reused = copy_->bytes_linked;
-  } else if (is_only_planned()) {
+  summary->files_reused = copy_.files_linked;
+  summary->bytes_reused = copy_.bytes_linked;
+  if (is_only_planned()) {
     for (const JudgedFamily& family : judged().families) {
       for (const LiveTable& table : family.tables) {
         summary->files_reused += table.name.empty() ? 0 : 1;

@@ -9,7 +9,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "pipeline/disk/deferred_sync.h"
@@ -47,13 +46,16 @@ class LinkedTarget : public RefreshTarget {
   // Gives way if the status is a failure of this way to make the target.
   rocksdb::Status GiveWayAt(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status CheckWhole() const;
+  // Refuses prepared transactions of a clone: the source may have ended them,
+  // which no delta tells.
+  [[nodiscard]] rocksdb::Status CheckNothingPrepared() const;
   [[nodiscard]] rocksdb::Status Look(FoundTarget* found);
   // Checks that tables of the old families can be tables of the new ones.
   [[nodiscard]] rocksdb::Status CheckShapes() const;
   [[nodiscard]] rocksdb::Status FinishDatabase();
 
   std::shared_ptr<SyncBatch> last_files_;
-  std::optional<LinkedCopy> copy_;
+  LinkedCopy copy_;
 };
 
 }  // namespace sstferry

@@ -59,6 +59,9 @@ Status DescribeFamilies(const Snapshot& snapshot, TransferPlan* plan) {
     Family& told = plan->families.emplace_back();
     told.index = family.index;
     told.description.name = named.name;
+    const auto entries = snapshot.files()->entries.find(named.name);
+    told.estimated_entries =
+        entries != snapshot.files()->entries.end() ? entries->second : 0;
   }
   return Status::OK();
 }

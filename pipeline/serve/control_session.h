@@ -82,7 +82,7 @@ class ControlSession {
   bool resumed_ = false;
   bool lost_ = false;      // no frame arrived, or damaged bytes, or detached
   bool told_ = false;      // the target said why it ends
-  bool returns_ = false;   // and that it comes back for a clone
+  bool returns_ = false;   // and that it comes back with another method
   bool kept_ = false;      // the transfer outlives this session
   bool replaced_ = false;  // another session has the transfer
   std::thread worker_;

@@ -217,8 +217,10 @@ Status FileSnapshot::ReadTables(const ManifestState& manifest) {
                          "tables without the timestamps of their keys");
       }
       const auto file = by_number.find(number);
-      RETURN_IF_ERROR(file == by_number.end() ? Status::OK()
-                                              : ReadTable(known, file->second));
+      RETURN_IF_ERROR(file == by_number.end()
+                          ? Status::OK()
+                          : ReadTable(known, file->second,
+                                      &files_.entries[family.name]));
     }
     if (!family.blobs.empty()) {
       files_.needs.Add(kReadsBlobFiles, "blob files");
@@ -234,7 +236,8 @@ Status FileSnapshot::ReadTables(const ManifestState& manifest) {
   return Status::OK();
 }
 
-Status FileSnapshot::ReadTable(const ManifestFile& known, CloneFile* file) {
+Status FileSnapshot::ReadTable(const ManifestFile& known, CloneFile* file,
+                               uint64_t* entries) {
   const std::string name = CloneFileName(*file);
   Descriptor descriptor;
   // A private link has the owner of the source's file, not of its directory.
@@ -256,6 +259,7 @@ Status FileSnapshot::ReadTable(const ManifestFile& known, CloneFile* file) {
     return WithContext(status, EndState::kCorrupt, name);
   }
   const SstProperties& properties = reader.properties();
+  *entries += properties.num_entries;
   file->identity = TableIdentity(
       known,
       TableOrigin{properties.db_id, properties.db_session_id,

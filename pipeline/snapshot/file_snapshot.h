@@ -69,8 +69,9 @@ class FileSnapshot : public Snapshot {
   [[nodiscard]] rocksdb::Status ReadManifest(const ManifestTail& manifest,
                                              const ManifestState& kept);
   [[nodiscard]] rocksdb::Status ReadTables(const ManifestState& manifest);
+  // Adds to *entries those of the table.
   [[nodiscard]] rocksdb::Status ReadTable(const ManifestFile& known,
-                                          CloneFile* file);
+                                          CloneFile* file, uint64_t* entries);
   [[nodiscard]] rocksdb::Status ReadWals(WalContents* wals);
   // After all of these.
   void TellContent(const ManifestState& manifest, const WalContents& wals);

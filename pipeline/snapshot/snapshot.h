@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -88,6 +89,8 @@ struct ClonedFiles {
   std::vector<CloneFile> files;  // by kind and number; in directory()/db
   Needs needs;
   Digest128 content;  // rocksdb/file_identity.h; all zero: not known
+  // Entries in the tables of each family, as far as these tell.
+  std::map<std::string, uint64_t> entries;
 };
 
 // A snapshot that transfers read.

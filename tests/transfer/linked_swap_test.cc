@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "rocksdb/db.h"
+#include "rocksdb/utilities/transaction.h"
+#include "rocksdb/utilities/transaction_db.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"
@@ -436,7 +438,226 @@ TEST_CASE("A swap that failed in its hook links nothing anew",
   const Ferried again = Run(options);
   INFO(again.message());
   REQUIRE_OK(again.status);
+  REQUIRE(again.summary.files_reused == night.summary.files_reused);
+  REQUIRE(again.summary.bytes_reused == night.summary.bytes_reused);
+  REQUIRE(again.summary.files_reused >= 2);
   ExpectAsAtSource(dir);
+}
+
+// A replica that is a clone, and a source that wrote a little since.
+void MakeCloneNight(const ScratchDir& dir) {
+  MakeSource(dir / "source");
+  PullOptions options;
+  options.method = PullMethod::kClone;
+  const Ferried first = Ferry(dir / "source", dir / "target", options);
+  INFO(first.message());
+  REQUIRE_OK(first.status);
+  ChangeSource(dir / "source");
+}
+
+// None of its files is as it was.
+void CompactSource(const ScratchDir& dir) {
+  OpenDb db(dir / "source", TwoFamilies());
+  db.Compact("default");
+  db.Compact("second");
+}
+
+// As if over a link that takes two seconds for all files.
+PullOptions SwappingByRule(const ScratchDir& dir) {
+  PullOptions options = Swapping(dir);
+  options.method = PullMethod::kAuto;
+  options.max_rate_bytes_per_sec = 2'000'000;
+  return options;
+}
+
+constexpr char kTakesDelta[] =
+    "auto: the replica is a clone, and what changed costs less than the files "
+    "that it lacks: files 2";
+
+TEST_CASE("A swap of a clone takes what changed where the files that it lacks "
+          "cost more", "[transfer][linked][clone]") {
+  const ScratchDir dir;
+  MakeCloneNight(dir);
+  PullOptions options = SwappingByRule(dir);
+  options.verify = true;
+  const Ferried few = Run(options);
+  INFO(few.message());
+  REQUIRE_OK(few.status);
+  REQUIRE(few.summary.method == "clone");
+  REQUIRE(few.summary.files_reused >= 2);
+  REQUIRE(few.summary.methods.size() == 2);
+
+  ChangeSource(dir / "source");
+  CompactSource(dir);
+  const auto before = Fingerprint(dir / "target");
+  Summary plan;
+  REQUIRE_OK(MakePlan(options)->Run(&plan));
+  REQUIRE(Fingerprint(dir / "target") == before);
+  REQUIRE_FALSE(fs::exists(dir / "target.sstferry"));
+  const Ferried night = Run(options);
+  INFO(night.message() << night.summary.method_reason);
+  REQUIRE_OK(night.status);
+  REQUIRE(night.summary.method == "ingest");
+  REQUIRE(night.summary.method_reason.starts_with(kTakesDelta));
+  REQUIRE(night.summary.exchanged);
+  REQUIRE(night.summary.verified);
+  REQUIRE(night.summary.files_reused >= 2);
+  REQUIRE(night.summary.bytes_reused > 3'900'000);
+  REQUIRE(night.summary.wire_bytes < 300'000);
+  ExpectAsAtSource(dir);
+
+  REQUIRE(plan.method_reason == night.summary.method_reason);
+  REQUIRE(plan.files_reused == night.summary.files_reused);
+  REQUIRE(plan.methods.size() == 2);
+  REQUIRE(night.summary.methods.size() == 2);
+  REQUIRE(plan.methods[0].bytes == night.summary.methods[0].bytes);
+  REQUIRE(plan.methods[1].bytes >= night.summary.methods[1].bytes);
+  for (const MethodSummary& method : plan.methods) {
+    INFO(method.method << method.why_not);
+    REQUIRE(method.why_not.empty());
+    REQUIRE((method.bytes < 300'000) == (method.method == "ingest"));
+  }
+
+  // From then on it is a replica of chunks, which knows what changed.
+  ChangeSource(dir / "source");
+  const Ferried next = Run(options);
+  INFO(next.message() << next.summary.method_reason);
+  REQUIRE_OK(next.status);
+  REQUIRE(next.summary.method == "ingest");
+  REQUIRE(next.summary.parts_compared == 0);
+  REQUIRE(next.summary.files_reused >= 2);
+  ExpectAsAtSource(dir);
+}
+
+TEST_CASE("Nights after a clone took what changed rewrite a part of it",
+          "[transfer][linked][clone]") {
+  const ScratchDir dir;
+  const auto write = [&](int first, int step, int last, int seed) {
+    OpenDb db(dir / "source", OneFamily(Quiet()));
+    for (int i = first; i < last; i += step) {
+      db.Put(NumberedKey(i), RandomBytes(1000, i + seed));
+    }
+    db.Flush();
+  };
+  // As where levels fill by themselves: far above the last one.
+  const auto move_down = [&] {
+    OpenDb db(dir / "source", OneFamily(Quiet()));
+    rocksdb::CompactRangeOptions to;
+    to.change_level = true;
+    to.target_level = 3;
+    REQUIRE_OK(db->CompactRange(to, nullptr, nullptr));
+  };
+  write(0, 1, 12'000, 0);
+  move_down();
+  PullOptions first;
+  first.method = PullMethod::kClone;
+  REQUIRE_OK(Ferry(dir / "source", dir / "target", first).status);
+  write(0, 1000, 12'000, 1);
+  move_down();
+  const Ferried delta = Run(SwappingByRule(dir));
+  INFO(delta.message() << delta.summary.method_reason);
+  REQUIRE_OK(delta.status);
+  REQUIRE(delta.summary.method_reason.starts_with("auto: the replica is a "));
+  REQUIRE(delta.summary.method == "ingest");
+  write(20'000, 1, 20'100, 0);  // behind all others
+  REQUIRE_OK(Run(SwappingByRule(dir)).status);
+  for (int night = 2; night < 6; ++night) {
+    write(0, 1000, 12'000, night);
+    const Ferried next = Run(SwappingByRule(dir));
+    INFO(night << ": " << next.message());
+    REQUIRE_OK(next.status);
+    REQUIRE(next.summary.bytes_written < 6'000'000);
+  }
+  Expectation expected;
+  expected.families = OneFamily(Quiet());
+  ExpectSameEntries(dir / "source", dir / "target", expected);
+}
+
+TEST_CASE("A swap of a clone sends the files where they cost less, or where a "
+          "clone was asked for", "[transfer][linked][clone]") {
+  const ScratchDir dir;
+  MakeCloneNight(dir);
+  PullOptions options = SwappingByRule(dir);
+  SECTION("over a fast link") {
+    CompactSource(dir);
+    options.max_rate_bytes_per_sec = 0;
+  }
+  SECTION("most was written") {
+    OpenDb db(dir / "source", TwoFamilies());
+    for (int i = 0; i < 2000; ++i) {
+      db.Put(NumberedKey(i), RandomBytes(1000, i + 5));
+      db.Put(NumberedKey(i), RandomBytes(1000, i + 5), "second");
+    }
+    db.Flush();
+    db.Compact("default");
+    db.Compact("second");
+  }
+  SECTION("--method clone") {
+    CompactSource(dir);
+    options.method = PullMethod::kClone;
+  }
+  SECTION("--keep-identity") {
+    CompactSource(dir);
+    options.keep_identity = true;
+  }
+  const Ferried night = Run(options);
+  INFO(night.message() << night.summary.method_reason);
+  REQUIRE_OK(night.status);
+  REQUIRE(night.summary.method == "clone");
+  REQUIRE_FALSE(night.summary.method_reason.starts_with(kTakesDelta));
+  ExpectAsAtSource(dir);
+}
+
+TEST_CASE("A swap of a clone that cannot take what changed sends the files, "
+          "and says why", "[transfer][linked][clone]") {
+  const ScratchDir dir;
+  MakeCloneNight(dir);
+  CompactSource(dir);
+  std::string why;
+  std::unique_ptr<rocksdb::TransactionDB> busy;
+  std::unique_ptr<rocksdb::Transaction> transaction;
+  const auto prepare = [&](const std::string& path) {
+    rocksdb::TransactionDB* db = nullptr;
+    std::vector<rocksdb::ColumnFamilyHandle*> handles;
+    REQUIRE_OK(rocksdb::TransactionDB::Open(rocksdb::DBOptions(), {}, path,
+                                            TwoFamilies(), &handles, &db));
+    busy.reset(db);
+    for (rocksdb::ColumnFamilyHandle* const handle : handles) {
+      REQUIRE_OK(db->DestroyColumnFamilyHandle(handle));
+    }
+    transaction.reset(db->BeginTransaction({}));
+    REQUIRE_OK(transaction->SetName("transfer of money"));
+    REQUIRE_OK(transaction->Put("prepared", "2"));
+    REQUIRE_OK(transaction->Prepare());
+  };
+  SECTION("a SingleDelete of the replica's application") {
+    OpenDb db(dir / "target", TwoFamilies());
+    db.Put("once", "1");
+    db.Flush();
+    REQUIRE_OK(db->SingleDelete({}, db.cf(), "once"));
+    db.Flush();
+    why = "SingleDelete";
+  }
+  SECTION("a transaction that is prepared in the replica") {
+    prepare(dir / "target");
+    transaction.reset();
+    busy.reset();
+    why = "expected no prepared transactions, found 1";
+  }
+  SECTION("a transaction that is prepared at the source") {
+    prepare(dir / "source");
+    why = "1 prepared transactions, neither committed nor rolled back";
+  }
+  const Ferried night = Run(SwappingByRule(dir));
+  INFO(night.message() << night.summary.method_reason);
+  REQUIRE_OK(night.status);
+  REQUIRE(night.summary.method == "clone");
+  REQUIRE(night.notes_mention(
+      "sends the files that the replica lacks, and not what changed: "));
+  REQUIRE(night.notes_mention(why));
+  if (busy == nullptr) {
+    ExpectAsAtSource(dir);
+  }
 }
 
 }  // namespace
