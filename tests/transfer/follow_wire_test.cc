@@ -1,0 +1,341 @@
+// Followers of a live database, over a connection as any target's.
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "format/end_state.h"
+#include "pipeline/api/endpoint.h"
+#include "pipeline/follow/followed_source.h"
+#include "pipeline/follow/source_rounds.h"
+#include "pipeline/snapshot/snapshot.h"
+#include "rocksdb/compaction_filter.h"
+#include "rocksdb/convenience.h"
+#include "rocksdb/db.h"
+#include "rocksdb/sst_file_writer.h"
+#include "tests/support/catch.h"
+#include "tests/support/scratch_dir.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry::test {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::Status;
+
+// A follower that keeps the WALs of its last cut, and no tables.
+class Follower {
+ public:
+  Follower(Dialer* dialer, std::string name, std::string source)
+      : rounds_(dialer, Timeouts()), source_(std::move(source)) {
+    request_.database = std::move(name);
+    request_.wait_millis = 5000;
+  }
+
+  // Asks until it has `sequence` of the source, and takes each cut.
+  void FollowTo(uint64_t sequence) {
+    while (sequence_ < sequence) Ask();
+  }
+
+  void Ask() {
+    Round round;
+    REQUIRE_OK(rounds_.Ask(request_, &round));
+    if (round.end.cut != CutReason::kNone) {
+      REQUIRE(round.logs.empty());
+      ++cuts_[round.end.cut];
+      TakeCut();
+      return;
+    }
+    for (const LogBytes& log : round.logs) {
+      std::string& wal = wals_[log.wal_number];
+      REQUIRE(wal.size() == log.offset_bytes);
+      wal += log.bytes;
+      request_.position.wal_number = log.wal_number;
+      request_.position.wal_bytes = wal.size();
+    }
+    sequence_ = round.end.more_bytes == 0 ? round.end.last_sequence : sequence_;
+  }
+
+  void TakeCut() {
+    SnapshotOptions options;
+    options.database_dir = fs::canonical(source_);
+    options.as_files = true;
+    std::unique_ptr<Snapshot> snapshot;
+    REQUIRE_OK(Snapshot::Create(options, &snapshot));
+    const std::string from = snapshot->own_path() + "/db";
+    REQUIRE_OK(PositionOfCut(snapshot->files()->files, from,
+                             &request_.position));
+    wals_.clear();
+    for (const CloneFile& file : snapshot->files()->files) {
+      if (file.kind == CloneFileKind::kWal) {
+        std::ifstream in(from + "/" + CloneFileName(file), std::ios::binary);
+        std::string& wal = wals_[file.number];
+        wal.assign(std::istreambuf_iterator<char>(in), {});
+        wal.resize(file.records_end);
+      }
+    }
+    sequence_ = std::max(sequence_, snapshot->sequence());
+  }
+
+  // Its WALs are the source's, as far as it has them.
+  void RequireSame() const {
+    for (const auto& [number, wal] : wals_) {
+      CloneFile file;
+      file.kind = CloneFileKind::kWal;
+      file.number = number;
+      const std::string path = source_ + "/" + CloneFileName(file);
+      if (fs::exists(path)) {
+        std::ifstream in(path, std::ios::binary);
+        const std::string all(std::istreambuf_iterator<char>(in), {});
+        REQUIRE(all.substr(0, wal.size()) == wal);
+      }
+    }
+  }
+
+  int cuts(CutReason reason) const {
+    const auto found = cuts_.find(reason);
+    return found == cuts_.end() ? 0 : found->second;
+  }
+  int cuts() const {
+    int all = 0;
+    for (const auto& [reason, count] : cuts_) all += count;
+    return all;
+  }
+  SourceRounds* rounds() { return &rounds_; }
+  FollowRequest* request() { return &request_; }
+  const std::map<uint64_t, std::string>& wals() const { return wals_; }
+
+ private:
+  SourceRounds rounds_;
+  const std::string source_;
+  FollowRequest request_;
+  uint64_t sequence_ = 0;
+  std::map<CutReason, int> cuts_;
+  std::map<uint64_t, std::string> wals_;
+};
+
+struct Followed {
+  explicit Followed(const rocksdb::Options& made = Options())
+      : db(made, dir / "db") {
+    EndpointOptions options;
+    options.address.directory = dir / "db";
+    REQUIRE_OK(Endpoint::Open(options, &endpoint));
+  }
+  static rocksdb::Options Options() {
+    rocksdb::Options options({}, Quiet());
+    options.create_if_missing = true;
+    return options;
+  }
+  std::unique_ptr<Follower> Join() {
+    return std::make_unique<Follower>(endpoint->dialer(), endpoint->name(),
+                                      dir / "db");
+  }
+  void Put(int count) {
+    for (int i = 0; i < count; ++i) {
+      db.Put(NumberedKey(next_++), std::string(100, 'v'));
+    }
+  }
+  uint64_t sequence() const { return db->GetLatestSequenceNumber(); }
+  void Ingest() {
+    rocksdb::SstFileWriter writer({}, {});
+    REQUIRE_OK(writer.Open(dir / "ingested"));
+    REQUIRE_OK(writer.Put(NumberedKey(0), "ingested"));
+    REQUIRE_OK(writer.Finish());
+    REQUIRE_OK(db->IngestExternalFile(db.cf(), {dir / "ingested"}, {}));
+  }
+
+  const ScratchDir dir;
+  OpenDb db;
+  std::unique_ptr<Endpoint> endpoint;
+  uint64_t next_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("A follower gets the records of a source across flushes, with one cut",
+          "[transfer][follow]") {
+  Followed source;
+  source.Put(100);
+  const std::unique_ptr<Follower> follower = source.Join();
+  follower->FollowTo(source.sequence());
+  for (int round = 0; round < 5; ++round) {
+    source.Put(200);
+    follower->FollowTo(source.sequence());
+    source.db.Flush();
+    if (round == 3) source.db.Compact();
+  }
+  source.Put(1);
+  follower->FollowTo(source.sequence());
+  follower->RequireSame();
+  REQUIRE(follower->cuts() == 1);
+  REQUIRE(follower->cuts(CutReason::kFirst) == 1);
+  REQUIRE(follower->wals().size() >= 5);
+}
+
+TEST_CASE("Whoever followed before an ingestion needs a cut behind it",
+          "[transfer][follow]") {
+  Followed source;
+  source.Put(10);
+  const std::unique_ptr<Follower> follower = source.Join();
+  follower->FollowTo(source.sequence());
+  source.Ingest();
+  source.Put(10);
+  follower->FollowTo(source.sequence());
+  REQUIRE(follower->cuts(CutReason::kBarrier) == 1);
+  source.Put(10);
+  follower->FollowTo(source.sequence());
+  follower->RequireSame();
+  REQUIRE(follower->cuts() == 2);
+}
+
+TEST_CASE("Families that come and go, and tables that only go, ask for a cut",
+          "[transfer][follow]") {
+  Followed source;
+  source.Put(10);
+  const std::unique_ptr<Follower> follower = source.Join();
+  follower->FollowTo(source.sequence());
+  SECTION("a new family") {
+    source.db.Create({"new", Quiet()});
+    source.db.Put("key", "value", "new");
+  }
+  SECTION("tables removed") {
+    source.db.Flush();
+    source.db.Compact();
+    REQUIRE_OK(rocksdb::DeleteFilesInRange(source.db.get(), source.db.cf(),
+                                           nullptr, nullptr));
+    source.Put(1);
+  }
+  follower->FollowTo(source.sequence());
+  REQUIRE(follower->cuts(CutReason::kBarrier) == 1);
+  REQUIRE(follower->cuts() == 2);
+}
+
+// The source recovers them from that moment on, and never before.
+TEST_CASE("A flush of entries that no WAL has asks for a cut",
+          "[transfer][follow]") {
+  Followed source;
+  source.Put(10);
+  const std::unique_ptr<Follower> follower = source.Join();
+  follower->FollowTo(source.sequence());
+  rocksdb::WriteOptions unlogged;
+  unlogged.disableWAL = true;
+  REQUIRE_OK(source.db->Put(unlogged, "unlogged", "value"));
+  SECTION("behind records that are followed") {
+    source.Put(1);
+    follower->FollowTo(source.sequence());
+    REQUIRE(follower->cuts(CutReason::kSequenceGap) == 1);
+  }
+  SECTION("and nothing else") {}
+  source.db.Flush();
+  follower->request()->wait_millis = 200;
+  for (int i = 0; i < 50 && follower->cuts(CutReason::kUnlogged) == 0; ++i) {
+    follower->Ask();
+  }
+  source.Put(1);
+  follower->FollowTo(source.sequence());
+  REQUIRE(follower->cuts(CutReason::kUnlogged) == 1);
+}
+
+class KeepsAll : public rocksdb::CompactionFilter {
+ public:
+  const char* Name() const override { return "sstferry.test.KeepsAll"; }
+};
+
+TEST_CASE("A compaction filter asks for a cut, if it is to be exact",
+          "[transfer][follow]") {
+  const KeepsAll filter;
+  rocksdb::Options options = Followed::Options();
+  options.compaction_filter = &filter;
+  Followed source(options);
+  source.Put(10);
+  const std::unique_ptr<Follower> follower = source.Join();
+  follower->request()->exact_filters = GENERATE(false, true);
+  follower->FollowTo(source.sequence());
+  source.db.Flush();
+  source.db.Compact();
+  source.Put(1);
+  follower->FollowTo(source.sequence());
+  REQUIRE(follower->cuts(CutReason::kFilter) ==
+          (follower->request()->exact_filters ? 1 : 0));
+}
+
+TEST_CASE("Ten followers of one database cost one reading of its WALs",
+          "[transfer][follow]") {
+  Followed source;
+  source.Put(10);
+  std::vector<std::unique_ptr<Follower>> followers;
+  for (int i = 0; i < 10; ++i) {
+    followers.push_back(source.Join());
+    followers.back()->FollowTo(source.sequence());
+  }
+  source.Put(1000);
+  for (const auto& follower : followers) {
+    follower->FollowTo(source.sequence());
+    follower->RequireSame();
+    REQUIRE(follower->cuts() == 1);
+  }
+}
+
+TEST_CASE("A follower that was away goes on where it was", "[transfer][follow]") {
+  Followed source;
+  source.Put(10);
+  std::unique_ptr<Follower> follower = source.Join();
+  follower->FollowTo(source.sequence());
+  const FollowRequest request = *follower->request();
+  follower.reset();
+  source.Put(10);
+  const std::unique_ptr<Follower> again = source.Join();
+  Round round;
+  REQUIRE_OK(again->rounds()->Ask(request, &round));
+  REQUIRE(round.end.cut == CutReason::kNone);
+  REQUIRE(round.logs.size() == 1);
+  REQUIRE(round.logs[0].offset_bytes == request.position.wal_bytes);
+
+  SECTION("not with another MANIFEST") {
+    FollowRequest other = request;
+    ++other.position.manifest.low;
+    REQUIRE_OK(again->rounds()->Ask(other, &round));
+    REQUIRE(round.end.cut == CutReason::kNewLife);
+  }
+  SECTION("not behind the end of what the source has") {
+    FollowRequest other = request;
+    other.position.wal_bytes += 1u << 30;
+    REQUIRE_OK(again->rounds()->Ask(other, &round));
+    REQUIRE(round.end.cut == CutReason::kNewLife);
+  }
+}
+
+TEST_CASE("Close() ends a wait for what never comes", "[transfer][follow]") {
+  Followed source;
+  source.Put(10);
+  const std::unique_ptr<Follower> follower = source.Join();
+  follower->FollowTo(source.sequence());
+  follower->request()->wait_millis = kMaxFollowWaitMillis;
+  Status status;
+  std::thread asks([&] {
+    Round round;
+    while (status.ok()) {
+      status = follower->rounds()->Ask(*follower->request(), &round);
+    }
+  });
+  follower->rounds()->Close();
+  asks.join();
+  REQUIRE(EndStateOf(status) == EndState::kCancelled);
+}
+
+TEST_CASE("A database that is not served cannot be followed",
+          "[transfer][follow]") {
+  Followed source;
+  const std::unique_ptr<Follower> follower = source.Join();
+  follower->request()->database = "another";
+  Round round;
+  const Status status = follower->rounds()->Ask(*follower->request(), &round);
+  REQUIRE(EndStateOf(status) == EndState::kRefused);
+}
+
+}  // namespace sstferry::test
