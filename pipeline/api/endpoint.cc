@@ -1,5 +1,9 @@
 #include "pipeline/api/endpoint.h"
 
+#include <algorithm>
+
+#include "pipeline/archive/restore.h"
+
 namespace sstferry {
 
 using rocksdb::Status;
@@ -31,12 +35,26 @@ SshPlace PlaceOf(const EndpointOptions& options) {
   return place;
 }
 
+// A lane waits for its source for the stall timeout: a store gives up before,
+// and the lane asks again, as long as there is progress.
+StoreOptions StoreOf(const EndpointOptions& options) {
+  StoreOptions store = options.store;
+  store.where = *options.address.archive;
+  store.connections = std::max(options.lanes, 1u);
+  store.timeouts.connect = options.timeouts.connect;
+  store.timeouts.retry =
+      std::min(options.timeouts.retry, options.timeouts.stall / 2);
+  store.timeouts.peer =
+      std::min(store.timeouts.peer, options.timeouts.stall / 2);
+  return store;
+}
+
 }  // namespace
 
 Status Endpoint::Open(const EndpointOptions& options,
                       std::unique_ptr<Endpoint>* out) {
   std::unique_ptr<Endpoint> opened(new Endpoint);
-  if (!options.address.is_directory()) {
+  if (!options.address.is_directory() && !options.address.is_archive()) {
     const HostPort where{options.address.host, options.address.port};
     opened->name_ = options.address.name;
     if (options.address.is_ssh()) {
@@ -61,8 +79,15 @@ Status Endpoint::Open(const EndpointOptions& options,
   ServeOptions serve;
   ServedDatabase database;
   database.name = kLocalName;
-  database.directory = options.address.directory;
-  database.wal_dir = options.wal_dir;
+  if (options.address.is_archive()) {
+    RETURN_IF_ERROR(MakeArchiveOrigin(StoreOf(options), options.address.set,
+                                      &opened->origin_));
+    database.origin = opened->origin_;
+    serve.full_rate = true;  // no application waits for an archive
+  } else {
+    database.directory = options.address.directory;
+    database.wal_dir = options.wal_dir;
+  }
   if (options.is_tree) {
     serve.tree.directory = options.address.directory;
   } else {
@@ -88,6 +113,9 @@ Status Endpoint::Open(const EndpointOptions& options,
 }
 
 Endpoint::~Endpoint() {
+  if (origin_ != nullptr) {
+    origin_->Cancel();
+  }
   if (server_ != nullptr) {
     // The last words of the only target decide whether the snapshot stays.
     server_->AwaitIdle(kLastWordsLimit);

@@ -1,6 +1,6 @@
 // Connects to a source by any kind of address: to a server, through ssh, or to
-// a directory of this machine, for which it starts a server in this process
-// with an in-memory transport, so that both take the same path.
+// a directory of this machine or an archive, for which it starts a server in
+// this process with an in-memory transport, so that all take the same path.
 #pragma once
 
 #include <atomic>
@@ -23,6 +23,7 @@ struct EndpointOptions {
   std::string wal_dir;  // of a directory
   TlsFiles tls;  // empty: plain TCP; no use for a Unix socket
   SshCommands ssh;
+  StoreOptions store;  // of an archive, but `where`
   Timeouts timeouts;  // of an in-process source
   OperatorRegistry registry;
   // Time for which a directory's snapshot outlives an interrupted pull.
@@ -49,7 +50,7 @@ class BorrowedDialer : public Dialer {
   std::atomic<bool> closed_{false};
 };
 
-// Ownership: owns the dialer and, for a directory, the server. The destructor
+// Ownership: owns the dialer and the server of this process. The destructor
 //   removes its snapshot unless it is retained for an interrupted pull.
 // Threads:   made and destroyed by one; dialer() is as thread-safe as Dialer.
 class Endpoint {
@@ -65,6 +66,7 @@ class Endpoint {
   Endpoint() = default;
   std::string name_;
   std::unique_ptr<Dialer> dialer_;
+  std::shared_ptr<SnapshotOrigin> origin_;  // of an archive
   std::unique_ptr<SourceServer> server_;  // null for a server elsewhere
   std::thread server_thread_;
 };

@@ -35,6 +35,7 @@ inline EndpointOptions EndpointFor(const SourceAddress& address,
   endpoint.wal_dir = options.wal_dir;
   endpoint.tls = options.tls;
   endpoint.ssh = options.ssh;
+  endpoint.store = options.store;
   endpoint.timeouts = options.timeouts;
   endpoint.snapshot_ttl = options.snapshot_ttl;
   endpoint.registry = options.registry;

@@ -5,11 +5,15 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <system_error>
 
 #include "pipeline/api/endpoint.h"
 #include "pipeline/api/method_plans.h"
 #include "pipeline/api/operation_parts.h"
 #include "pipeline/api/swap_way.h"
+#include "pipeline/archive/choose_set.h"
+#include "pipeline/base/known_fault.h"
 #include "pipeline/base/other_accounts.h"
 #include "pipeline/disk/target_directories.h"
 #include "pipeline/options/directories.h"
@@ -66,6 +70,9 @@ class PullOperation : public Operation {
     known_ = MethodInputOf(options_);
     known_.in_place = InPlace();
     known_.no_delta = WhyNoDelta();
+    if (options_.if_absent && HasDatabase()) {
+      return EndWithDatabase(summary);
+    }
     const Attempt first = FirstAttempt();
     Outcome outcome = Try(first, summary);
     if (IsRefusedAsChunks(outcome.status)) {
@@ -99,12 +106,35 @@ class PullOperation : public Operation {
                                  : way.why_not;
   }
 
+  bool HasDatabase() const {
+    std::error_code error;
+    return std::filesystem::exists(options_.target_dir + "/CURRENT", error);
+  }
+
+  // A pull names its directory once all is in it: what is there is whole.
+  Status EndWithDatabase(Summary* summary) const {
+    const HealthFile fault = ReadKnownFault(options_.target_dir);
+    const Status status = fault.fault == ReplicaFault::kNone
+                              ? Status::OK()
+                              : FaultStatus(options_, fault);
+    summary->mode = PullModeName(options_.mode);
+    summary->source = options_.source.ToString();
+    summary->target = options_.target_dir;
+    summary->state = status.ok() ? "present" : "";
+    summary->notes.push_back(options_.target_dir +
+                             " holds a database already: nothing was pulled "
+                             "(--if-absent)");
+    FinishSummary(status, {FailedPart::kTarget}, summary);
+    return status;
+  }
+
   // Leaves to the attempt what depends on the source.
   Attempt FirstAttempt() const {
     const MethodDecision decision = DecideMethod(known_);
     const bool is_certain = known_.in_place ||
                             known_.asked != PullMethod::kAuto ||
                             !known_.no_clone.empty() ||
+                            !known_.no_chunks.empty() ||
                             known_.unfinished == PullMethod::kClone;
     Attempt attempt;
     attempt.method = is_certain ? decision.method : PullMethod::kAuto;
@@ -336,6 +366,11 @@ class PullOperation : public Operation {
   MethodPlans methods_;  // of a plan
 };
 
+PullOptions WithArchive(PullOptions options) {
+  FindArchive(&options.source);
+  return options;
+}
+
 }  // namespace
 
 std::optional<uint32_t> AccountOfTarget(const std::string& target_dir) {
@@ -347,7 +382,7 @@ std::optional<uint32_t> AccountOfTarget(const std::string& target_dir) {
 }
 
 std::unique_ptr<Operation> MakePull(const PullOptions& options) {
-  return std::make_unique<PullOperation>(options, OpenReplica());
+  return std::make_unique<PullOperation>(WithArchive(options), OpenReplica());
 }
 
 std::unique_ptr<Operation> MakePullThrough(const PullOptions& options,
@@ -357,10 +392,11 @@ std::unique_ptr<Operation> MakePullThrough(const PullOptions& options,
 }
 
 std::unique_ptr<Operation> MakePlan(const PullOptions& options) {
-  if (!options.source.is_directory() && options.source.name.empty()) {
+  PullOptions plan = WithArchive(options);
+  if (!plan.source.is_directory() && !plan.source.is_archive() &&
+      plan.source.name.empty()) {
     return MakeNames(options);
   }
-  PullOptions plan = options;
   plan.log = nullptr;  // what is found is in the summary
   // A source that is not there now is what a plan is asked to find.
   plan.timeouts.retry = std::chrono::milliseconds(0);

@@ -2,6 +2,7 @@
 #include "pipeline/api/endpoint.h"
 #include "pipeline/api/operation_parts.h"
 #include "pipeline/api/verifier.h"
+#include "pipeline/archive/choose_set.h"
 #include "pipeline/base/known_fault.h"
 #include "pipeline/base/other_accounts.h"
 #include "pipeline/disk/access.h"
@@ -75,6 +76,7 @@ class VerifyOperation : public Operation {
     common.wal_dir = options_.wal_dir;
     common.tls = options_.tls;
     common.ssh = options_.ssh;
+    common.store = options_.store;
     common.timeouts = options_.timeouts;
     common.registry = options_.registry;
     common.log = options_.log;
@@ -185,7 +187,10 @@ class VerifyOperation : public Operation {
 }  // namespace
 
 std::unique_ptr<Operation> MakeVerify(const VerifyOptions& options) {
-  return std::make_unique<VerifyOperation>(options);
+  VerifyOptions found = options;
+  FindArchive(&found.left);
+  FindArchive(&found.right);
+  return std::make_unique<VerifyOperation>(found);
 }
 
 }  // namespace sstferry

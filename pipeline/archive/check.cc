@@ -149,6 +149,11 @@ void Checker::TellAmiss(const std::set<SetName>& still_there) {
 }
 
 void Checker::CompareWithList() {
+  for (const auto& [key, what] : options_.known) {
+    if (named_.count(key) != 0) {
+      Amiss(key, what);
+    }
+  }
   for (const auto& [key, named] : named_) {
     const auto there = present_.find(key);
     const uint64_t bytes = named.file->file.bytes;

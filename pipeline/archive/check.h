@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,8 @@ struct CheckOptions {
   // whose turn it is by the store's date. 0: none; 100: all.
   double read_percent = 0;
   int lanes = 8;
+  // What a reader found wrong with objects, by key.
+  std::map<std::string, std::string> known;
   std::function<bool()> cancelled;  // polled between files; may be null
 };
 

@@ -12,15 +12,14 @@ rocksdb::Status ParseStoreAddress(const std::string& text, StoreAddress* out) {
     return rocksdb::Status::InvalidArgument(
         "'" + Printable(text) + "': expected " + expected);
   };
-  constexpr char kScheme[] = "s3://";
-  if (text.rfind(kScheme, 0) != 0) {
+  if (!text.starts_with(kS3Scheme)) {
     if (text.empty() || text[0] != '/') {
       return wrong("s3://BUCKET[/PREFIX] or an absolute path");
     }
     out->directory = text;
     return rocksdb::Status::OK();
   }
-  std::string rest = text.substr(sizeof(kScheme) - 1);
+  std::string rest = text.substr(sizeof(kS3Scheme) - 1);
   while (!rest.empty() && rest.back() == '/') {
     rest.pop_back();
   }

@@ -393,6 +393,9 @@ uint64_t PeakRssBytes() {
 }
 
 std::string SourceAddress::ToString() const {
+  if (is_archive()) {
+    return archive->ToString() + (set.empty() ? "" : "@") + set;
+  }
   if (is_directory()) {
     return directory;
   }
@@ -432,6 +435,19 @@ Status ReadSshPlace(const std::string& where, const std::string& directory,
   return CheckSshPlace({out->user, out->host, out->port, directory, {}, {}});
 }
 
+// Splits "s3://BUCKET[/PREFIX][@SET]" or "file:///DIR[@SET]". No bucket and no
+// prefix has an @.
+Status ReadArchive(const std::string& text, SourceAddress* out) {
+  const bool is_file = Slice(text).starts_with(kFileScheme);
+  const std::string place =
+      is_file ? text.substr(std::strlen(kFileScheme)) : text;
+  const size_t at = place.find('@');
+  out->set = at == std::string::npos ? "" : place.substr(at + 1);
+  return at != std::string::npos && out->set.empty()
+             ? Status::InvalidArgument("found no set behind @")
+             : ParseStoreAddress(place.substr(0, at), &out->archive.emplace());
+}
+
 // True for "HOST:/DIR", which no directory of this machine is called; "./"
 // before one that is makes it one. *colon: its place.
 bool IsRemotePath(const std::string& text, size_t* colon) {
@@ -446,7 +462,8 @@ Status ParseSourceAddress(const std::string& text, SourceAddress* out) {
   *out = SourceAddress();
   const std::string expected =
       "expected a directory, [USER@]HOST:/DIR, ssh://[USER@]HOST[:PORT]/DIR, "
-      "sst://HOST[:PORT]/NAME or unix:/PATH:NAME, found \"" +
+      "sst://HOST[:PORT]/NAME, unix:/PATH:NAME, s3://BUCKET[/PREFIX][@SET] or "
+      "file:///DIR[@SET], found \"" +
       text + "\"";
   if (text.empty()) {
     return Status::InvalidArgument("database address: " + expected);
@@ -454,6 +471,16 @@ Status ParseSourceAddress(const std::string& text, SourceAddress* out) {
   if (text.find(std::string(",") + kScheme) != std::string::npos) {
     return Status::InvalidArgument(
         "database address: expected one, found several in \"" + text + "\"");
+  }
+  if (Slice(text).starts_with(kS3Scheme) ||
+      Slice(text).starts_with(kFileScheme)) {
+    const Status status = ReadArchive(text, out);
+    if (!status.ok()) {
+      *out = SourceAddress();
+    }
+    return status.ok() ? status
+                       : Status::InvalidArgument("database address: " + expected,
+                                                 status.getState());
   }
   const bool is_unix = Slice(text).starts_with(kUnixScheme);
   size_t colon = 0;

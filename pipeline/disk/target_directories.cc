@@ -22,6 +22,11 @@ std::vector<std::string> TargetDirectories(const PullOptions& options,
 
 Status CheckApartFromSource(const PullOptions& options,
                             const std::vector<std::string>& target_dirs) {
+  const std::optional<StoreAddress>& archive = options.source.archive;
+  if (archive.has_value() && archive->is_directory()) {
+    return CheckApart({archive->directory}, options.snapshot_dir,
+                      options.target_dir, target_dirs);
+  }
   if (!options.source.is_directory()) {
     return Status::OK();
   }

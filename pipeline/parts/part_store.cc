@@ -501,7 +501,7 @@ Status PartStore::Send(PartRead read, ChunkSink* sink) {
   if (read.part->kind == PartKind::kUnit) {
     // A target that claims more than the unit has gets all of it.
     const uint64_t first_byte = read.request.open_bytes;
-    return SendUnit(read.unit_path, *read.part,
+    return SendUnit(read.unit, *read.part,
                     first_byte <= read.part->bytes ? first_byte : 0,
                     read.cancelled, sink, read.buffer);
   }

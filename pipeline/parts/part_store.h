@@ -14,6 +14,7 @@
 
 #include "format/messages.h"
 #include "pipeline/parts/chunk_builder.h"
+#include "pipeline/parts/unit_sender.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
@@ -88,7 +89,7 @@ using BuildChunks = std::function<rocksdb::Status(
 struct PartRead {
   PartRequest request;
   const Part* part = nullptr;
-  std::string unit_path;  // the unit's file
+  UnitPlace unit;
   BuildChunks build;      // makes the other kinds
   // Other targets ask for the same chunks.
   bool shared = false;

@@ -1,6 +1,7 @@
 #include "pipeline/parts/unit_sender.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 
 #include "format/end_state.h"
@@ -38,6 +39,31 @@ Status ReadUnit(BodyReader* reader, const Part& unit, uint64_t first_byte,
   return status;
 }
 
+// Gathers what comes in small pieces, so that each frame is worth its header.
+Status SendFrom(UnitSource* source, const Part& unit,
+                const std::function<bool()>& cancelled,
+                std::vector<char>* buffer,
+                const std::function<Status(const Slice&)>& append) {
+  buffer->resize(kUnitBufferBytes);
+  size_t filled = 0;
+  const auto take = [&](const Slice& piece) {
+    for (size_t at = 0; at < piece.size();) {
+      const size_t bytes =
+          std::min(piece.size() - at, buffer->size() - filled);
+      std::memcpy(buffer->data() + filled, piece.data() + at, bytes);
+      at += bytes;
+      filled += bytes;
+      if (filled == buffer->size()) {
+        filled = 0;
+        RETURN_IF_ERROR(append(Slice(buffer->data(), buffer->size())));
+      }
+    }
+    return Status::OK();
+  };
+  RETURN_IF_ERROR(source->Read(unit, cancelled, take));
+  return filled > 0 ? append(Slice(buffer->data(), filled)) : Status::OK();
+}
+
 // Tells of each read, and may be stopped.
 class ToldSource : public ByteSource {
  public:
@@ -60,22 +86,28 @@ class ToldSource : public ByteSource {
 
 }  // namespace
 
-Status SendUnit(const std::string& path, const Part& unit, uint64_t first_byte,
+Status SendUnit(const UnitPlace& place, const Part& unit, uint64_t first_byte,
                 const std::function<bool()>& cancelled, ChunkSink* sink,
                 std::vector<char>* buffer) {
   std::unique_ptr<BodyReader> reader;
-  Status status = BodyReader::Open(path, &reader);
+  Status status = place.source != nullptr
+                      ? Status::OK()
+                      : BodyReader::Open(place.path, &reader);
   ChunkBegin begin;
   begin.part_id = unit.id;
   begin.kind = PartKind::kUnit;
   begin.file_bytes = unit.bytes;
-  begin.first_byte = first_byte;
+  // What is compared as a whole is sent as a whole.
+  begin.first_byte = place.source != nullptr ? 0 : first_byte;
   if (status.ok()) status = sink->Begin(begin);
+  const auto append = [sink](const Slice& piece) {
+    return sink->Append(piece);
+  };
   if (status.ok()) {
-    status = ReadUnit(reader.get(), unit, first_byte, cancelled, buffer,
-                      [sink](const Slice& piece) {
-                        return sink->Append(piece);
-                      });
+    status = place.source != nullptr
+                 ? SendFrom(place.source, unit, cancelled, buffer, append)
+                 : ReadUnit(reader.get(), unit, first_byte, cancelled, buffer,
+                            append);
   }
   ChunkEnd end;
   end.part_id = unit.id;
@@ -83,11 +115,15 @@ Status SendUnit(const std::string& path, const Part& unit, uint64_t first_byte,
   return status.ok() ? sink->End(end) : status;
 }
 
-Status DigestUnit(const std::string& path, const Part& unit,
+Status DigestUnit(const UnitPlace& place, const Part& unit,
                   const std::function<bool()>& cancelled,
                   std::vector<char>* buffer, Digest128* digest) {
+  if (place.source != nullptr) {
+    *digest = place.source->DigestOf(unit);
+    return Status::OK();
+  }
   std::unique_ptr<BodyReader> reader;
-  Status status = BodyReader::Open(path, &reader);
+  Status status = BodyReader::Open(place.path, &reader);
   Digest128Stream stream;
   if (status.ok()) {
     status = ReadUnit(reader.get(), unit, 0, cancelled, buffer,

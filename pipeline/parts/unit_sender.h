@@ -8,23 +8,31 @@
 
 #include "format/clone_file.h"
 #include "pipeline/parts/chunk_builder.h"
+#include "pipeline/snapshot/snapshot_origin.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
 
-// Sends the unit of the file at `path` from its byte `first_byte` on, as the
+// Where the bytes of a unit are read.
+struct UnitPlace {
+  std::string path;              // of its file, or:
+  UnitSource* source = nullptr;  // borrowed
+};
+
+// Sends the unit from its byte `first_byte` on, or from its first one, as the
 // one chunk of a part. `cancelled` is polled; `buffer` is used again by later
 // calls.
 //   kSourceError, kCorrupt  the file cannot be read, or is too short
-//   others                  the sink's
-[[nodiscard]] rocksdb::Status SendUnit(const std::string& path,
+//   others                  the sink's, and those of UnitSource::Read()
+[[nodiscard]] rocksdb::Status SendUnit(const UnitPlace& place,
                                        const Part& unit, uint64_t first_byte,
                                        const std::function<bool()>& cancelled,
                                        ChunkSink* sink,
                                        std::vector<char>* buffer);
 
-// The digest of the unit's bytes, which are read for it. Errors as above.
-[[nodiscard]] rocksdb::Status DigestUnit(const std::string& path,
+// The digest of the unit's bytes, which are read for it where it is not known.
+// Errors as above.
+[[nodiscard]] rocksdb::Status DigestUnit(const UnitPlace& place,
                                          const Part& unit,
                                          const std::function<bool()>& cancelled,
                                          std::vector<char>* buffer,

@@ -229,6 +229,9 @@ std::string WhyNoClone(const Selection& selection) {
 
 MethodInput MethodInputOf(const PullOptions& options) {
   MethodInput input;
+  if (options.source.is_archive()) {
+    input.no_chunks = "an archive holds files";
+  }
   std::error_code error;
   input.asked = options.method;
   input.in_place = options.mode == PullMode::kRefresh &&

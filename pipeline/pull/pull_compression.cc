@@ -9,7 +9,8 @@ using std::chrono::steady_clock;
 WireCompression PullCompression::Choose(const HelloAck& source) {
   const PullOptions& options = *options_;
   chosen_ = options.compression;
-  if (chosen_ == WireCompression::kAuto && options.source.is_directory()) {
+  if (chosen_ == WireCompression::kAuto &&
+      (options.source.is_directory() || options.source.is_archive())) {
     chosen_ = WireCompression::kNone;  // there is no link
   }
   if ((source.features & kFeatureWireCompression) == 0) {

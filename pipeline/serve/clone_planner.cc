@@ -117,9 +117,11 @@ Status PlanClone(const Snapshot& snapshot, const OpenRequest& request,
   clone.files = files.files;
   clone.set.file_count = static_cast<uint32_t>(files.files.size());
   clone.set.content = files.content;
-  clone.set.unit_bytes = UnitBytes(request);
+  clone.set.unit_bytes =
+      files.unit_bytes != 0 ? files.unit_bytes : UnitBytes(request);
   status = CutIntoUnits(clone.files, clone.set.unit_bytes, &plan->parts);
-  while (!status.ok() && clone.set.unit_bytes < kMaxChunkBytes) {
+  while (!status.ok() && files.unit_bytes == 0 &&
+         clone.set.unit_bytes < kMaxChunkBytes) {
     clone.set.unit_bytes =
         std::min(2 * clone.set.unit_bytes, kMaxChunkBytes);
     status = CutIntoUnits(clone.files, clone.set.unit_bytes, &plan->parts);

@@ -197,7 +197,7 @@ Status LaneSession::SendPart(const PartRequest& request) {
     read.on_progress = Counter();
     read.buffer = &unit_buffer_;
     if (part.kind == PartKind::kUnit) {
-      read.unit_path = transfer_->unit_path(part);
+      read.unit = transfer_->unit_place(part);
     } else {
       SetBuild(request, &read);
     }
@@ -327,13 +327,14 @@ Status LaneSession::SendUnitDigest(const UnitDigestRequest& request) {
   }
   const Part& unit = transfer_->parts()[request.part_id];
   DigestReply reply;
+  const UnitPlace place = transfer_->unit_place(unit);
   Status status = DigestUnit(
-      transfer_->unit_path(unit), unit, [this] { return PacedStop(); },
-      &unit_buffer_, &reply.content);
+      place, unit, [this] { return PacedStop(); }, &unit_buffer_,
+      &reply.content);
   // In a pull, the target checked what it has.
   if (status.ok() && transfer_->request().purpose == Purpose::kVerify &&
-      transfer_->is_last_unit(unit)) {
-    status = CheckUnitFile(transfer_->unit_path(unit),
+      place.source == nullptr && transfer_->is_last_unit(unit)) {
+    status = CheckUnitFile(place.path,
                            transfer_->unit_file(unit), [&](uint64_t bytes) {
                              transfer_->CountRead(bytes);
                              return !PacedStop();

@@ -12,6 +12,7 @@
 #include "pipeline/serve/served_databases.h"
 #include "pipeline/snapshot/lease_file.h"
 #include "pipeline/snapshot/posix_files.h"
+#include "pipeline/snapshot/snapshot_origin.h"
 
 namespace sstferry {
 namespace {
@@ -132,7 +133,12 @@ Status SharedSnapshot::Take() {
   }
   const Status status = adopted_.has_value() ? TakeAdopted() : TakeOwn();
   if (status.ok()) {
-    pinned_bytes_ = PinnedBytes(snapshot_->own_path());
+    if (database_.origin == nullptr) {
+      pinned_bytes_ = PinnedBytes(snapshot_->own_path());
+    }
+    if (snapshot_->point_in_time_seconds() != 0) {
+      taken_seconds_ = snapshot_->point_in_time_seconds();
+    }
     taken_ = true;
   }
   failed_ = !status.ok();
@@ -155,6 +161,9 @@ Status SharedSnapshot::TakeAdopted() {
 
 Status SharedSnapshot::TakeOwn() {
   const SnapshotOptions options = Options();
+  if (database_.origin != nullptr) {
+    return database_.origin->Take(options, &snapshot_);
+  }
   const Status status =
       pinned_ != nullptr ? Snapshot::OfPinned(options, *pinned_, &snapshot_)
       : database_.db != nullptr

@@ -140,6 +140,12 @@ Status SnapshotStore::Adopt(const ServedDatabase& database,
                             const PeerIdentity* peer,
                             std::chrono::milliseconds* retry_after) {
   const TransferId& id = request.named_transfer;
+  if (database.origin != nullptr) {
+    // Nothing is retained: its target compares the plan with that of before.
+    return Add(std::make_shared<Transfer>(database, *options_, request, target,
+                                          /*peer=*/"", shares_),
+               retry_after);
+  }
   std::string path;
   Lease lease;
   if (!leased_.Find(database.name, id, &path, &lease)) {

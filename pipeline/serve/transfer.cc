@@ -65,7 +65,8 @@ Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
       request_(request),
       target_(target),
       started_(steady_clock::now()),
-      id_(RandomId()),
+      id_(request.snapshot_use == SnapshotUse::kResume ? request.named_transfer
+                                                       : RandomId()),
       plan_lanes_(GrantedLanes(request, serve)),
       pinned_(shared != nullptr ? std::move(shared)
                                 : std::make_shared<SharedSnapshot>(
@@ -139,7 +140,7 @@ Status Transfer::PinOnce() {
 // read it.
 Status Transfer::CheckHealth() const {
   const std::string dir = database_dir();
-  const HealthFile fault = request_.purpose == Purpose::kVerify
+  const HealthFile fault = dir.empty() || request_.purpose == Purpose::kVerify
                                ? HealthFile()
                                : ReadKnownFault(dir);
   return fault.fault == ReplicaFault::kNone
@@ -241,7 +242,7 @@ Status Transfer::ReadOther(const std::string& name, std::string* contents,
 
 // A list that cannot be made costs the target these files, not the transfer.
 void Transfer::AddOtherFiles(Opened* opened) const {
-  if (request_.purpose == Purpose::kVerify) {
+  if (request_.purpose == Purpose::kVerify || database_dir().empty()) {
     return;
   }
   uint64_t unlisted = 0;
@@ -274,9 +275,12 @@ Status Transfer::Announce(Channel* control, bool resumed) {
   opened.notes.resize(std::min<size_t>(opened.notes.size(), kMaxNotes));
   opened.snapshot_micros = snapshot_micros_;
   opened.plan_micros = plan_micros_;
-  std::vector<std::string> dirs = database_.db != nullptr
-                                      ? DirectoriesOf(database_.db)
-                                      : DirectoriesOf(database_.directory);
+  std::vector<std::string> dirs;
+  if (database_.db != nullptr) {
+    dirs = DirectoriesOf(database_.db);
+  } else if (has_directory()) {
+    dirs = DirectoriesOf(database_.directory);
+  }
   if (!database_.wal_dir.empty()) {
     dirs.push_back(database_.wal_dir);
   }
@@ -295,9 +299,12 @@ Status Transfer::Announce(Channel* control, bool resumed) {
                     });
 }
 
-std::string Transfer::unit_path(const Part& unit) const {
-  return pinned_->own_path() + "/db/" +
-         CloneFileName(unit_file(unit));
+UnitPlace Transfer::unit_place(const Part& unit) const {
+  UnitSource* const source = pinned_->units();
+  return source != nullptr
+             ? UnitPlace{{}, source}
+             : UnitPlace{pinned_->own_path() + "/db/" +
+                         CloneFileName(unit_file(unit))};
 }
 
 Status Transfer::WriteLease(uint64_t wall_seconds) {
@@ -366,7 +373,8 @@ void Transfer::Park(const Status& status, const std::string& where) {
 // of the database, where whoever reads the message finds them.
 Status Transfer::InDatabaseNames(const Status& status) const {
   const std::string dir = database_dir();
-  const std::string own = planned_ ? pinned_->own_path() + "/db/" : "";
+  const std::string own =
+      planned_ && !dir.empty() ? pinned_->own_path() + "/db/" : "";
   const bool is_corrupt = EndStateOf(status) == EndState::kCorrupt;
   std::string text = MessageOf(status);
   size_t at = own.empty() ? std::string::npos : text.find(own);
@@ -419,7 +427,9 @@ std::string Transfer::error_where() const {
 }
 
 Status Transfer::CheckSnapshotFiles() const {
-  return CheckLinkedFiles(pinned_->own_path() + "/db");
+  return pinned_->units() != nullptr
+             ? Status::OK()
+             : CheckLinkedFiles(pinned_->own_path() + "/db");
 }
 
 Finish Transfer::FinalTotals() const {

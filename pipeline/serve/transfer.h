@@ -29,7 +29,8 @@ namespace sstferry {
 // and parts() are constant. All other members may be called from any thread.
 class Transfer {
  public:
-  // Reads `shared`, or a snapshot of its own if that is null.
+  // Reads `shared`, or a snapshot of its own if that is null. Has the id of the
+  // transfer that the request resumes, if it resumes one.
   Transfer(const ServedDatabase& database, const ServeOptions& serve,
            const OpenRequest& request, const Hello& target,
            std::string peer, ServerShares* shares,
@@ -165,7 +166,8 @@ class Transfer {
   const TransferId& id() const { return id_; }
   const OpenRequest& request() const { return request_; }
   const std::string& name() const { return database_.name; }
-  // False: it reads an application's own database, in the same process.
+  // False: it reads an application's own database, in the same process, or an
+  // archive.
   bool has_directory() const { return !database_.directory.empty(); }
   uint32_t lanes() const { return connections_.lanes(); }  // granted
   rocksdb::DB* db() const { return pinned_->db(); }
@@ -174,11 +176,11 @@ class Transfer {
     return plan_->sources;
   }
   const std::vector<Part>& parts() const { return plan_->parts; }
-  // Return the file of a unit, and where it lies.
+  // Return the file of a unit, and where its bytes are.
   const CloneFile& unit_file(const Part& unit) const {
     return plan_->clone->files[unit.file];
   }
-  std::string unit_path(const Part& unit) const;
+  UnitPlace unit_place(const Part& unit) const;
   // Returns true if no later unit is of the same file.
   bool is_last_unit(const Part& unit) const {
     return unit.id + 1 == parts().size() ||

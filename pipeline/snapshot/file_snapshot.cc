@@ -61,6 +61,40 @@ Status CheckTrackedWals(const ManifestState& manifest,
 
 }  // namespace
 
+const char kWalsOfAllFamilies[] =
+    "the WALs of a database are of all its column families: those of the "
+    "clone may hold keys and values of families that were not chosen, until "
+    "RocksDB has flushed and removed them";
+
+Status KeepFamilies(const std::vector<std::string>& wanted,
+                    ManifestState* state, std::vector<CloneFile>* files) {
+  if (wanted.empty()) {
+    return Status::OK();
+  }
+  std::set<std::string> missing(wanted.begin(), wanted.end());
+  std::set<uint64_t> dropped;
+  for (auto at = state->families.begin(); at != state->families.end();) {
+    const ManifestFamily& family = at->second;
+    if (missing.erase(family.name) == 1) {
+      ++at;
+      continue;
+    }
+    for (const auto& [number, file] : family.files) dropped.insert(number);
+    for (const auto& [number, blob] : family.blobs) dropped.insert(number);
+    at = state->families.erase(at);
+  }
+  std::erase_if(*files, [&dropped](const CloneFile& file) {
+    return (file.kind == CloneFileKind::kTable ||
+            file.kind == CloneFileKind::kBlob) &&
+           dropped.count(file.number) != 0;
+  });
+  return missing.empty()
+             ? Status::OK()
+             : MakeStatus(EndState::kRefused,
+                          "column family '" + *missing.begin() +
+                              "' is not in the source database");
+}
+
 Status FileSnapshot::Fill(const SnapshotOptions& options,
                           const SnapshotFiles* pinned) {
   const auto start = std::chrono::steady_clock::now();
@@ -99,7 +133,10 @@ Status FileSnapshot::Describe(const SnapshotOptions& options) {
   Status status = ListFiles();
   if (status.ok()) status = manifest.Follow(&unused);
   ManifestState kept = manifest.state();
-  if (status.ok()) status = KeepFamilies(options.families, &kept);
+  if (status.ok()) {
+    status = KeepFamilies(options.families, &kept, &files_.files);
+    counters_.live_files = files_.files.size();
+  }
   if (status.ok()) status = ReadManifest(manifest, kept);
   if (status.ok()) status = CheckNotStopped(options);
   if (status.ok()) status = ReadTables(kept);
@@ -114,43 +151,9 @@ Status FileSnapshot::Describe(const SnapshotOptions& options) {
   TellContent(kept, wals);
   if (kept.families.size() < manifest.state().families.size() &&
       counters_.wal_bytes_copied > 0) {
-    notes_.push_back(
-        "the WALs of a database are of all its column families: those of the "
-        "clone may hold keys and values of families that were not chosen, "
-        "until RocksDB has flushed and removed them");
+    notes_.push_back(kWalsOfAllFamilies);
   }
   return Status::OK();
-}
-
-// Drops nothing that no family has: RocksDB may keep it for a reason.
-Status FileSnapshot::KeepFamilies(const std::vector<std::string>& wanted,
-                                  ManifestState* state) {
-  if (wanted.empty()) {
-    return Status::OK();
-  }
-  std::set<std::string> missing(wanted.begin(), wanted.end());
-  std::set<uint64_t> dropped;
-  for (auto at = state->families.begin(); at != state->families.end();) {
-    const ManifestFamily& family = at->second;
-    if (missing.erase(family.name) == 1) {
-      ++at;
-      continue;
-    }
-    for (const auto& [number, file] : family.files) dropped.insert(number);
-    for (const auto& [number, blob] : family.blobs) dropped.insert(number);
-    at = state->families.erase(at);
-  }
-  std::erase_if(files_.files, [&dropped](const CloneFile& file) {
-    return (file.kind == CloneFileKind::kTable ||
-            file.kind == CloneFileKind::kBlob) &&
-           dropped.count(file.number) != 0;
-  });
-  counters_.live_files = files_.files.size();
-  return missing.empty()
-             ? Status::OK()
-             : MakeStatus(EndState::kRefused,
-                          "column family '" + *missing.begin() +
-                              "' is not in the source database");
 }
 
 Status FileSnapshot::ListFiles() {

@@ -13,6 +13,16 @@
 
 namespace sstferry {
 
+// Keeps of *state, which the MANIFEST tells, and of *files those of the column
+// families `wanted` (empty: all). Drops nothing that no family has: RocksDB may
+// keep it for a reason.
+//   kRefused  one of them is not there
+[[nodiscard]] rocksdb::Status KeepFamilies(
+    const std::vector<std::string>& wanted, ManifestState* state,
+    std::vector<CloneFile>* files);
+// Says that the WALs of a clone of some families are of all.
+extern const char kWalsOfAllFamilies[];
+
 // Ownership and threads: as Snapshot. db() is null.
 class FileSnapshot : public Snapshot {
  public:
@@ -61,11 +71,6 @@ class FileSnapshot : public Snapshot {
   // Everything that the files tell.
   [[nodiscard]] rocksdb::Status Describe(const SnapshotOptions& options);
   [[nodiscard]] rocksdb::Status ListFiles();
-  // Keeps of *state, which the MANIFEST tells, and of the files those of
-  // `wanted` (empty: all).
-  //   kRefused  one of them is not there
-  [[nodiscard]] rocksdb::Status KeepFamilies(
-      const std::vector<std::string>& wanted, ManifestState* state);
   [[nodiscard]] rocksdb::Status ReadManifest(const ManifestTail& manifest,
                                              const ManifestState& kept);
   [[nodiscard]] rocksdb::Status ReadTables(const ManifestState& manifest);

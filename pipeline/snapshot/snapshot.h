@@ -59,6 +59,7 @@ struct SnapshotOptions {
 class PinnedFiles;
 class PrivateDir;
 class SnapshotFiles;
+class UnitSource;
 
 // Makes the private directory of a snapshot. `options.database_dir` is a real
 // path.
@@ -86,11 +87,14 @@ struct SnapshotFamily {
 // The files of a snapshot that is read as files, and what they ask of the
 // RocksDB that will open them.
 struct ClonedFiles {
-  std::vector<CloneFile> files;  // by kind and number; in directory()/db
+  // By kind and number; in own_path()/db, unless they are read by units().
+  std::vector<CloneFile> files;
   Needs needs;
   Digest128 content;  // rocksdb/file_identity.h; all zero: not known
   // Entries in the tables of each family, as far as these tell.
   std::map<std::string, uint64_t> entries;
+  // The files are cut into units of so many bytes; 0: of any size.
+  uint64_t unit_bytes = 0;
 };
 
 // A snapshot that transfers read.
@@ -169,11 +173,16 @@ class Snapshot {
   virtual rocksdb::DB* db() const = 0;
   // Null if it is not.
   virtual const ClonedFiles* files() const { return nullptr; }
+  // What the bytes of files() are read by; null: they lie in a directory.
+  virtual UnitSource* units() const { return nullptr; }
+  // When its point in time was, in seconds since 1970; 0: when it was taken.
+  virtual uint64_t point_in_time_seconds() const { return 0; }
   virtual const std::vector<SnapshotFamily>& families() const = 0;
   virtual uint64_t sequence() const = 0;
   // Id of the source database. Empty if it has no lasting one: no IDENTITY file
   // and no id in its MANIFEST.
   virtual const std::string& database_id() const = 0;
+  // Empty if the files lie in none.
   virtual const std::string& directory() const = 0;
   // Leads to the same directory as long as the snapshot lives, whatever others
   // do with its name; files are read by this path.

@@ -1,15 +1,15 @@
 // sstferry archive, as an operator sees it: real processes, an archive in a
 // directory, a database of RocksDB.
+#include <signal.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
-#include <sstream>
 
 #include <nlohmann/json.hpp>
 
-#include "format/archive_set.h"
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 #include "tests/support/sample_database.h"
@@ -26,17 +26,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The object of `sstferry archive WORDS --json`, and its exit code.
-json Archive(std::vector<std::string> words, int exit_code = 0) {
-  words.insert(words.begin(), "archive");
-  words.emplace_back("--json");
-  Process process(Sstferry(words));
-  const int ended = process.Wait();
-  INFO(process.out() << process.err());
-  REQUIRE(ended == exit_code);
-  return json::parse(process.out(), nullptr, false);
-}
-
 // Files below a directory, without those of the store's own.
 std::vector<fs::path> FilesBelow(const fs::path& directory) {
   std::vector<fs::path> files;
@@ -49,30 +38,19 @@ std::vector<fs::path> FilesBelow(const fs::path& directory) {
   return files;
 }
 
-std::string BytesOf(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream bytes;
-  bytes << in.rdbuf();
-  return bytes.str();
+// The object of `sstferry WORDS --json`, and its exit code.
+json Run(std::vector<std::string> words, int exit_code = 0) {
+  words.emplace_back("--json");
+  Process process(Sstferry(words));
+  const int ended = process.Wait();
+  INFO(process.out() << process.err());
+  REQUIRE(ended == exit_code);
+  return json::parse(process.out(), nullptr, false);
 }
 
-// Makes a database of a set, by nothing but its record.
-void Assemble(const std::string& archive, const std::string& set,
-              const std::string& directory) {
-  SetName name;
-  REQUIRE(ParseSetName(set, &name));
-  ArchiveSet record;
-  REQUIRE_OK(
-      DecodeArchiveSet(BytesOf(archive + "/" + SetKey(name)), name, &record));
-  fs::create_directory(directory);
-  for (const ArchivedFile& file : record.files) {
-    const std::string to = directory + "/" + CloneFileName(file.file);
-    fs::copy_file(archive + "/" + ArchiveKeyText(file.key), to);
-    if (file.file.kind == CloneFileKind::kManifest) {
-      std::ofstream(directory + "/CURRENT")
-          << CloneFileName(file.file) << "\n";
-    }
-  }
+json Archive(std::vector<std::string> words, int exit_code = 0) {
+  words.insert(words.begin(), "archive");
+  return Run(std::move(words), exit_code);
 }
 
 }  // namespace
@@ -97,7 +75,7 @@ TEST_CASE("A set of an archive is the database as it was pushed",
     }
     const json pushed = Archive({"push", source, archive});
     const std::string copy = dir / ("copy" + std::to_string(night));
-    Assemble(archive, pushed["sets"][0]["set"], copy);
+    Run({"pull", archive + "@" + std::string(pushed["sets"][0]["set"]), copy});
     test::OpenDb restored(copy, test::OneFamily());
     std::map<std::string, std::string> found;
     const std::unique_ptr<rocksdb::Iterator> entries(
@@ -145,7 +123,7 @@ TEST_CASE("An archive in a directory takes sets, checks and prunes them",
 
   const json list = Archive({"list", archive});
   REQUIRE(list["sets"].size() == 2);
-  // Sets of one second have no order.
+  // Sets of one second have no order by their names.
   REQUIRE((list["sets"][0]["label"] == "one") !=
           (list["sets"][1]["label"] == "one"));
   REQUIRE(list["sets"][1]["state"] == "whole");
@@ -198,6 +176,113 @@ TEST_CASE("A push changes nothing in the source and stages nothing",
     ++beside;
   }
   REQUIRE(beside == 2);
+}
+
+TEST_CASE("A restore that is killed again and again resumes",
+          "[tools][archive]") {
+  const ScratchDir dir;
+  const std::string archive = dir / "archive";
+  fs::create_directory(archive);
+  MakeSampleDatabase(dir / "source");
+  Archive({"init", archive});
+  Archive({"push", dir / "source", archive});
+  for (int run = 0; run < 3; ++run) {
+    // 2 MB in all: it cannot be done before it is killed.
+    Process pull(Sstferry({"pull", archive, dir / "target", "--max-rate",
+                           "200K", "--progress", "json",
+                           "--progress-interval", "20ms"}));
+    REQUIRE(pull.WaitForErr("\"transfer\""));
+    pull.Signal(SIGKILL);
+    REQUIRE(pull.Wait() == 128 + SIGKILL);
+    REQUIRE_FALSE(fs::exists(dir / "target"));
+  }
+  Run({"pull", archive, dir / "target"});
+  REQUIRE(EntriesOf(dir / "target") == EntriesOf(dir / "source"));
+  REQUIRE_FALSE(fs::exists(dir / "target.sstferry"));
+}
+
+TEST_CASE("A swap from an archive fetches only files that the replica lacks",
+          "[tools][archive]") {
+  const ScratchDir dir;
+  const std::string archive = dir / "archive";
+  const std::string target = dir / "target";
+  fs::create_directory(archive);
+  MakeSampleDatabase(dir / "source");
+  Archive({"init", archive});
+  Archive({"push", dir / "source", archive, "--label", "one"});
+  Run({"pull", archive + "@one", target});
+  {
+    test::OpenDb db(dir / "source", test::OneFamily());
+    db.Put("another", "entry");
+    db.Flush();
+  }
+  Archive({"push", dir / "source", archive, "--label", "two@night"});
+  const json plan = Run({"plan", "swap", archive + "@two@night", target});
+  REQUIRE(plan["method"] == "clone");
+  const json swapped = Run({"swap", archive + "@two@night", target,
+                            "--before-swap", "true", "--after-swap", "true"});
+  REQUIRE(swapped["method"] == "clone");
+  REQUIRE(swapped["files_reused"] == 4);
+  REQUIRE(EntriesOf(target) == EntriesOf(dir / "source"));
+  // Their files are compared with the digests of the record.
+  REQUIRE(Run({"verify", archive, target})["compared"] == "files");
+  // Back to the older set.
+  Run({"swap", archive + "@one", target});
+  REQUIRE(EntriesOf(target).count("another") == 0);
+}
+
+TEST_CASE("What an archive cannot do is refused before a byte moves",
+          "[tools][archive]") {
+  const ScratchDir dir;
+  const std::string archive = dir / "archive";
+  fs::create_directory(archive);
+  MakeSampleDatabase(dir / "source");
+  Archive({"init", archive});
+  const auto refused = [&](std::vector<std::string> words,
+                           const std::string& why) {
+    const json ended = Run(std::move(words), 1);
+    INFO(ended.dump());
+    REQUIRE(ended["status"] == "REFUSED");
+    REQUIRE(ended.dump().find(why) != std::string::npos);
+    REQUIRE_FALSE(fs::exists(dir / "target"));
+  };
+  refused({"pull", archive, dir / "target"}, "push one");
+  Archive({"push", dir / "source", archive});
+  refused({"pull", archive + "@none", dir / "target"}, "label 'none'");
+  refused({"pull", archive, dir / "target", "--method", "ingest"},
+          "only a clone is made of them");
+  refused({"pull", archive, dir / "target", "--begin", "a"},
+          "a clone has all keys");
+  refused({"pull", archive, archive + "/target"}, "archive");
+  Run({"pull", archive, dir / "copy"});
+  // A refresh in place compares entries.
+  const json refresh = Run({"refresh", archive, dir / "copy"}, 1);
+  REQUIRE(refresh.dump().find("sstferry swap") != std::string::npos);
+}
+
+TEST_CASE("A pull with --if-absent leaves a database as it is",
+          "[tools][archive]") {
+  const ScratchDir dir;
+  const std::string archive = dir / "archive";
+  const std::vector<std::string> pull = {"pull", archive, dir / "target",
+                                         "--if-absent"};
+  fs::create_directory(archive);
+  MakeSampleDatabase(dir / "source");
+  Archive({"init", archive});
+  Archive({"push", dir / "source", archive});
+  Run(pull);
+  REQUIRE(EntriesOf(dir / "target") == EntriesOf(dir / "source"));
+  {
+    test::OpenDb db(dir / "target", test::OneFamily());
+    db.Put("the application's", "entry");
+  }
+  const std::string before = test::Fingerprint(dir / "target");
+  // The archive is not even asked.
+  fs::rename(archive, dir / "away");
+  const json again = Run(pull);
+  REQUIRE(again["status"] == "OK");
+  REQUIRE(again.dump().find("holds a database already") != std::string::npos);
+  REQUIRE(test::Fingerprint(dir / "target") == before);
 }
 
 TEST_CASE("An option that an action of archive has no use for is refused",

@@ -10,6 +10,7 @@
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
+#include "tests/support/restored.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::test {
@@ -97,8 +98,18 @@ TEST_CASE("A clone of some families has these and no file of others",
   const uint64_t blobs = FileCount(dir / "source", ".blob");
   PullOptions options = Cloning();
   options.verify = true;
-  const Via via = GENERATE(Via::kDirectory, Via::kTcp);
-  const Ferried moved = Ferry(dir / "source", dir / "target", options, via);
+  Ferried moved;
+  SECTION("of a directory") {
+    moved = Ferry(dir / "source", dir / "target", options);
+  }
+  SECTION("of a server") {
+    moved = Ferry(dir / "source", dir / "target", options, Via::kTcp);
+  }
+  SECTION("of an archive") {
+    InitArchive(dir / "archive");
+    PushTo(dir / "archive", dir / "source");
+    moved = RestoreFrom(dir / "archive", dir / "target", options);
+  }
   INFO(moved.message());
   REQUIRE_OK(moved.status);
   REQUIRE(moved.summary.verified);

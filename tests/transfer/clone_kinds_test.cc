@@ -15,6 +15,7 @@
 #include "rocksdb/table.h"
 #include "rocksdb/wide_columns.h"
 #include "tests/support/catch.h"
+#include "tests/support/restored.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/test_db.h"
 
@@ -34,6 +35,7 @@ Ferried Clone(const ScratchDir& dir) {
   const Ferried moved = Ferry(dir / "source", dir / "target", options);
   INFO(moved.message());
   REQUIRE_OK(moved.status);
+  RequireRestoredAs(dir / "source", dir / "target");
   return moved;
 }
 

@@ -15,6 +15,7 @@
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/named_comparator.h"
+#include "tests/support/restored.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::test {
@@ -72,9 +73,15 @@ void MakeLeveled(const std::string& path,
   for (int i = 0; i < 100; ++i) db.Put(NumberedKey(5000 + i), "in the WAL");
 }
 
+// A restore of an archive makes the same.
 Ferried Clone(const ScratchDir& dir, PullOptions options = Cloning(),
               Via via = Via::kDirectory) {
-  return Ferry(dir / "source", dir / "target", std::move(options), via);
+  const Ferried moved =
+      Ferry(dir / "source", dir / "target", std::move(options), via);
+  if (moved.status.ok() && via == Via::kDirectory) {
+    RequireRestoredAs(dir / "source", dir / "target");
+  }
+  return moved;
 }
 
 TEST_CASE("A clone has the source's files byte for byte, and opens",

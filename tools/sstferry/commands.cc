@@ -300,6 +300,48 @@ std::vector<OptionSpec> ServeOptionSpecs() {
            "node_exporter's textfile collector. Default: none.")});
 }
 
+// How an S3 server is reached.
+template <typename Arguments>
+std::vector<OptionSpec> StoreRows() {
+  return {
+      Row<Arguments>(
+          "endpoint", Group::kNetwork,
+          "Use the S3 server at URL, https://HOST[:PORT]. Default: Amazon's.",
+          [](auto& a) -> auto& { return a.options.store.endpoint; },
+          TextValue("URL", "a URL")),
+      Row<Arguments>(
+          "region", Group::kNetwork,
+          "Sign for the region NAME. Default: AWS_REGION, the profile's or "
+          "us-east-1.",
+          [](auto& a) -> auto& { return a.options.store.region; },
+          TextValue("NAME", "the name of a region")),
+      Row<Arguments>(
+          "proxy", Group::kNetwork,
+          "Reach the S3 server through the proxy URL. Default: that of "
+          "https_proxy.",
+          [](auto& a) -> auto& { return a.options.store.proxy; },
+          TextValue("URL", "a URL")),
+      Row<Arguments>(
+          "ca-file", Group::kNetwork,
+          "Trust the CA certificates of FILE, PEM, for the S3 server. Default: "
+          "the system's.",
+          [](auto& a) -> auto& { return a.options.store.ca_file; },
+          PathValue("FILE")),
+      Row<Arguments>(
+          "profile", Group::kNetwork,
+          "Take the credentials of the profile NAME. Default: the usual order "
+          "of AWS's programs.",
+          [](auto& a) -> auto& { return a.options.store.profile; },
+          TextValue("NAME", "the name of a profile")),
+      Row<Arguments>(
+          "credentials-command", Group::kNetwork,
+          "Take the credentials that CMD prints as JSON, such as 'aws "
+          "configure export-credentials'.",
+          [](auto& a) -> auto& { return a.options.store.credentials_command; },
+          TextValue("CMD", "a command")),
+  };
+}
+
 OptionSpec PlanSummaryRow() {
   return Row<Pull>(
       "summary", Group::kCommon,
@@ -496,6 +538,11 @@ const std::vector<JobOption>& JobOptions() {
              "where it is to be replaced.",
              [](auto& a) -> auto& { return a.options.reuse_dir; },
              PathValue("DIR"))},
+        {kOfPull,
+         Row<Pull>("if-absent", Group::kAdvanced,
+                   "End with 0 at once if TARGET_DIR holds a database already, "
+                   "for an init container.",
+                   [](auto& a) -> auto& { return a.options.if_absent; })},
         {kOfPull | kOfSwap,
          Row<Pull>("keep-identity", Group::kAdvanced,
                    "Give a clone the source's database id, for a clone that "
@@ -568,6 +615,9 @@ const std::vector<JobOption>& JobOptions() {
           ForAll(SshRows<Pull>())}) {
       rows.insert(rows.end(), others.begin(), others.end());
     }
+    for (const OptionSpec& spec : StoreRows<Pull>()) {
+      rows.push_back({kOfPull | kOfSwap, spec});
+    }
     return rows;
   }();
   return options;
@@ -593,7 +643,9 @@ std::vector<OptionSpec> PlanOptionSpecs() {
       "method",         "min-free",      "other-files",  "owner",
       "permissions",    "restart",       "reuse",        "snapshot",
       "snapshot-dir",   "source-id",     "timeout",      "tls-ca",
-      "tls-cert",       "tls-key",       "wal-dir"};
+      "tls-cert",       "tls-key",       "wal-dir",      "endpoint",
+      "region",         "proxy",         "ca-file",      "profile",
+      "credentials-command"};
   std::vector<OptionSpec> specs = {PlanSummaryRow()};
   for (const JobOption& option : JobOptions()) {
     if (for_plan.contains(option.spec.name)) {
@@ -624,63 +676,12 @@ std::vector<OptionSpec> VerifyOptionSpecs() {
        },
        TlsRows<Verify>(),
        SshRows<Verify>(),
+       StoreRows<Verify>(),
        {
            TimeoutRow<Verify>(),
            SnapshotDirRow<Verify>(),
            WalDirRow<Verify>(),
        }});
-}
-
-// The members of StoreOptions, for every command that uses a store.
-template <typename Arguments>
-std::vector<OptionSpec> StoreRows() {
-  return {
-      Row<Arguments>(
-          "endpoint", Group::kNetwork,
-          "Use the S3 server at URL, https://HOST[:PORT]. Default: Amazon's.",
-          [](auto& a) -> auto& { return a.options.store.endpoint; },
-          TextValue("URL", "a URL")),
-      Row<Arguments>(
-          "region", Group::kNetwork,
-          "Sign for the region NAME. Default: AWS_REGION, the profile's or "
-          "us-east-1.",
-          [](auto& a) -> auto& { return a.options.store.region; },
-          TextValue("NAME", "the name of a region")),
-      Row<Arguments>(
-          "proxy", Group::kNetwork,
-          "Reach the S3 server through the proxy URL. Default: that of "
-          "https_proxy.",
-          [](auto& a) -> auto& { return a.options.store.proxy; },
-          TextValue("URL", "a URL")),
-      Row<Arguments>(
-          "ca-file", Group::kNetwork,
-          "Trust the CA certificates of FILE, PEM, for the S3 server. Default: "
-          "the system's.",
-          [](auto& a) -> auto& { return a.options.store.ca_file; },
-          PathValue("FILE")),
-      Row<Arguments>(
-          "profile", Group::kNetwork,
-          "Take the credentials of the profile NAME. Default: the usual order "
-          "of AWS's programs.",
-          [](auto& a) -> auto& { return a.options.store.profile; },
-          TextValue("NAME", "the name of a profile")),
-      Row<Arguments>(
-          "credentials-command", Group::kNetwork,
-          "Take the credentials that CMD prints as JSON, such as 'aws "
-          "configure export-credentials'.",
-          [](auto& a) -> auto& { return a.options.store.credentials_command; },
-          TextValue("CMD", "a command")),
-      Row<Arguments>(
-          "storage-class", Group::kNetwork,
-          "Store new objects in the class NAME. Default: the bucket's.",
-          [](auto& a) -> auto& { return a.options.store.storage_class; },
-          TextValue("NAME", "the name of a storage class")),
-      Row<Arguments>(
-          "connections", Group::kNetwork,
-          "Use at most N connections to the S3 server at once.",
-          [](auto& a) -> auto& { return a.options.store.connections; },
-          NumberValue(1, kMaxStoreConnections)),
-  };
 }
 
 std::vector<OptionSpec> ArchiveOptionSpecs() {
@@ -741,6 +742,16 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
        },
        StoreRows<Archive>(),
        {
+           Row<Archive>(
+               "storage-class", Group::kNetwork,
+               "Store new objects in the class NAME. Default: the bucket's.",
+               [](auto& a) -> auto& { return a.options.store.storage_class; },
+               TextValue("NAME", "the name of a storage class")),
+           Row<Archive>(
+               "connections", Group::kNetwork,
+               "Use at most N connections to the S3 server at once.",
+               [](auto& a) -> auto& { return a.options.store.connections; },
+               NumberValue(1, kMaxStoreConnections)),
            SnapshotDirRow<Archive>(),
            WalDirRow<Archive>(),
        }});
@@ -832,7 +843,10 @@ const std::vector<Command>& Commands() {
        "Copies a snapshot of the database SOURCE into TARGET_DIR, which is "
        "missing or empty and appears whole or not at all. The same command "
        "resumes an interrupted pull. Runs at the target. HOST:/DIR and "
-       "ssh://HOST[:PORT]/DIR need only ssh, and sstferry there.",
+       "ssh://HOST[:PORT]/DIR need only ssh, and sstferry there. "
+       "s3://BUCKET[/PREFIX][@SET] and DIR[@SET] are archives, of which the "
+       "newest set is restored, or the one that SET names: by its name, its "
+       "label or a time.",
        JobOptionSpecs(kOfPull),
        {"source", "target"},
        {{"Seed a replica and compare it with the source's snapshot",
@@ -841,6 +855,8 @@ const std::vector<Command>& Commands() {
          "sstferry pull app@db1:/var/lib/app/users /data/users"},
         {"Mirror all databases of a host that are not mirrored yet",
          "sstferry pull --all sst://db1 /data"},
+        {"Restore the newest set of an archive",
+         "sstferry pull s3://backups/users@latest /data/users"},
         {"Copy one column family of a local database at 50 MB per second",
          "sstferry pull /data/users /copy/users --cf default --max-rate "
          "50M"}}},

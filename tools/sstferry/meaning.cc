@@ -178,12 +178,12 @@ Status ReadAddress(const OptionTexts& texts, const std::string& operand,
     return Status::InvalidArgument(
         operand +
         ": expected a directory, HOST:/DIR, "
-        "ssh://HOST[:PORT]/DIR, sst://HOST[:PORT]/NAME or unix:/PATH:NAME, "
-        "found nothing");
+        "ssh://HOST[:PORT]/DIR, sst://HOST[:PORT]/NAME, unix:/PATH:NAME or "
+        "s3://BUCKET[/PREFIX][@SET], found nothing");
   }
   const Status status = ParseSourceAddress(texts.Get(operand), out);
   if (status.ok() && name_needed && !out->is_directory() &&
-      out->name.empty()) {
+      !out->is_archive() && out->name.empty()) {
     return Wrong(operand,
                  (HostPort{out->host}.is_unix()
                       ? std::string("unix:/PATH:NAME")
@@ -288,7 +288,8 @@ Status CheckAll(const OptionTexts& texts, const PullArguments& pull) {
     return Status::OK();
   }
   const SourceAddress& source = pull.options.source;
-  if (!source.is_directory() && !source.is_ssh() && !source.name.empty()) {
+  if (source.is_archive() ||
+      (!source.is_directory() && !source.is_ssh() && !source.name.empty())) {
     return Wrong("--all",
                  "all of a server (sst://HOST[:PORT], unix:/PATH), of a "
                  "directory or of HOST:/DIR",
@@ -407,6 +408,12 @@ Status ParseStatus(const std::vector<std::string>& arguments,
   if (status.ok()) {
     status = ReadAddress(texts, "place", false, &out->options.where);
   }
+  if (status.ok() && out->options.where.is_archive()) {
+    status = Wrong("place",
+                   "a directory or a server ('sstferry archive list' shows an "
+                   "archive)",
+                   texts.Get("place"));
+  }
   return status.ok() ? ReadTls(texts, out->options.where, &out->options.tls)
                      : status;
 }
@@ -418,7 +425,8 @@ Status ParseLs(const std::vector<std::string>& arguments,
   if (status.ok()) {
     status = ReadAddress(texts, "source", false, &out->options.where);
   }
-  if (status.ok() && out->options.where.is_directory()) {
+  if (status.ok() &&
+      (out->options.where.is_directory() || out->options.where.is_archive())) {
     status = Wrong("source",
                    "sst://HOST[:PORT][/NAME], unix:/PATH[:NAME] or HOST:/DIR",
                    texts.Get("source"));
@@ -432,11 +440,10 @@ namespace {
 // An archive's place: s3://BUCKET[/PREFIX], file:///DIR or a directory.
 Status ReadArchivePlace(const std::string& operand, const std::string& text,
                         StoreAddress* out) {
-  constexpr char kScheme[] = "file://";
   std::string place = text;
-  if (place.starts_with(kScheme)) {
-    place = place.substr(sizeof(kScheme) - 1);
-  } else if (!place.empty() && !place.starts_with("s3://")) {
+  if (place.starts_with(kFileScheme)) {
+    place = place.substr(sizeof(kFileScheme) - 1);
+  } else if (!place.empty() && !place.starts_with(kS3Scheme)) {
     std::error_code error;
     place = std::filesystem::absolute(place, error).string();
   }

@@ -180,6 +180,9 @@ std::string HeldLine(const Summary& summary) {
 }  // namespace
 
 std::string PullReport(const Summary& summary) {
+  if (summary.state == "present") {
+    return summary.target + " holds a database already: nothing was pulled\n";
+  }
   return ReplicaLine(summary) + SourceLine(summary) + HowLine(summary) +
          HeldLine(summary) +
          VerdictLine(summary);

@@ -14,6 +14,7 @@
 #include "format/end_state.h"
 #include "format/types.h"
 #include "sstferry/refresh_options.h"
+#include "sstferry/store_options.h"
 #include "sstferry/transport.h"
 
 namespace rocksdb {
@@ -39,16 +40,24 @@ struct OperatorRegistry {
 };
 
 // Address of a source: a database directory, sst://HOST[:PORT]/NAME,
-// unix:/PATH:NAME, which is a server's socket on this machine, or
+// unix:/PATH:NAME, which is a server's socket on this machine,
 // ssh://[USER@]HOST[:PORT]/DIR or [USER@]HOST:/DIR, a directory on a machine
-// that ssh logs in to.
+// that ssh logs in to, or an archive, s3://BUCKET[/PREFIX][@SET] or
+// file:///DIR[@SET]. MakePull() and its like find out that a directory is an
+// archive: DIR or DIR@SET.
 struct SourceAddress {
   std::string directory;  // set, or:
   std::string host;       // or the socket's path, which begins with '/'
   uint16_t port = 0;      // 0 for a socket, and for the port that ssh takes
   std::string name;       // empty only to ask for a list of names
   std::string user;       // of ssh; empty: whom ssh takes
-  bool is_directory() const { return host.empty(); }
+  std::optional<StoreAddress> archive;  // set instead of all of these
+  // Which set of the archive: its name, a time in UTC ("20261124T030000Z" or
+  // "2026-11-24T03:00:00Z": the newest that is not younger), its label (the
+  // newest with it), or "latest"; empty: the newest.
+  std::string set;
+  bool is_directory() const { return host.empty() && !archive.has_value(); }
+  bool is_archive() const { return archive.has_value(); }
   bool is_ssh() const { return !host.empty() && !directory.empty(); }
   std::string ToString() const;
 };
@@ -165,7 +174,10 @@ struct PullOptions {
   std::string wal_dir;          // of a directory source; empty: from OPTIONS
   TlsFiles tls;                 // for a source over TCP; empty: plain
   SshCommands ssh;              // for a source over ssh
+  StoreOptions store;           // for an archive in a bucket; but `where`
   Timeouts timeouts;
+  // Ends at once, with a note, if target_dir holds a database already.
+  bool if_absent = false;
   // Maximum duration of the whole pull; 0: none.
   std::chrono::milliseconds deadline{0};
   // Starts over instead of resuming an unfinished pull.
@@ -217,6 +229,7 @@ struct VerifyOptions {
   std::string wal_dir;  // of a directory on the left; empty: from OPTIONS
   TlsFiles tls;  // for each side over TCP; empty: plain
   SshCommands ssh;  // for each side over ssh
+  StoreOptions store;  // for each side that is an archive; but `where`
   OperatorRegistry registry;
   LogFunction log;
 };

@@ -21,6 +21,8 @@ class DB;
 
 namespace sstferry {
 
+class SnapshotOrigin;
+
 // In ServedDatabase::allowed: any target that may connect.
 inline constexpr char kEveryPeer[] = "*";
 
@@ -40,6 +42,8 @@ struct ServedDatabase {
   std::string wal_dir{};
   // As ServeOptions::snapshot_dir, where that is empty.
   std::string snapshot_dir{};
+  // Set instead of directory and db, by the library alone: an archive.
+  std::shared_ptr<SnapshotOrigin> origin{};
 };
 
 // A directory below which databases come and go. Each is served by its path

@@ -11,6 +11,9 @@
 
 namespace sstferry {
 
+inline constexpr char kS3Scheme[] = "s3://";
+inline constexpr char kFileScheme[] = "file://";
+
 // "s3://BUCKET/PREFIX", or a directory, which may be on NFS.
 struct StoreAddress {
   std::string directory;  // set, or:

@@ -1,0 +1,210 @@
+#include "pipeline/archive/choose_set.h"
+
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <vector>
+
+#include "format/end_state.h"
+#include "format/printable.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+
+namespace {
+
+constexpr char kLatest[] = "latest";
+
+bool IsDirectory(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_directory(path, error);
+}
+
+bool HoldsArchive(const std::string& directory) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(directory + "/" + kArchiveHeadKey,
+                                          error) &&
+         !std::filesystem::exists(directory + "/CURRENT", error);
+}
+
+// Reads a time as names have it, or with "-" and ":" between its numbers.
+bool ReadTime(const std::string& text, uint64_t* seconds) {
+  constexpr char kForm[] = "0000-00-00T00:00:00Z";
+  std::string packed = text;
+  if (text.size() == sizeof(kForm) - 1) {
+    packed.clear();
+    for (size_t i = 0; i < text.size(); ++i) {
+      const bool is_separator = kForm[i] == '-' || kForm[i] == ':';
+      if (is_separator && text[i] != kForm[i]) {
+        return false;
+      }
+      if (!is_separator) {
+        packed += text[i];
+      }
+    }
+  }
+  return ParseArchiveTime(packed, seconds);
+}
+
+class Chooser {
+ public:
+  Chooser(const Archive& archive, const std::string& which, ArchiveSet* set)
+      : archive_(archive), which_(which), set_(set) {}
+
+  Status Run() {
+    ArchiveHead head;
+    RETURN_IF_ERROR(archive_.ReadHead(&head));
+    // A set that a prune removes just now is left out, and another try lists
+    // those that are there.
+    constexpr int kTries = 3;
+    for (int i = 0; i < kTries; ++i) {
+      RETURN_IF_ERROR(ListDone());
+      bool is_gone = false;
+      const Status status = Choose(&is_gone);
+      if (!is_gone) {
+        return status;
+      }
+    }
+    return MakeStatus(EndState::kBusy,
+                      archive_.store()->place() +
+                          ": a prune removes its sets: run the same command "
+                          "again");
+  }
+
+ private:
+  Status ListDone() {
+    std::vector<FoundSet> all;
+    RETURN_IF_ERROR(archive_.ListSets(&all));
+    done_.clear();
+    for (const FoundSet& found : all) {
+      if (found.is_done) {
+        done_.push_back(found);
+      }
+    }
+    return Status::OK();
+  }
+
+  Status Choose(bool* is_gone) {
+    SetName name;
+    uint64_t until = kMaxArchiveSeconds;
+    if (ParseSetName(which_, &name)) {
+      for (const FoundSet& found : done_) {
+        if (found.name == name) {
+          return Read(found, set_, is_gone);
+        }
+      }
+      return NoSet("no set " + which_ + " that is whole");
+    }
+    if (which_.empty() || which_ == kLatest || ReadTime(which_, &until)) {
+      return ChooseNewest(until, is_gone);
+    }
+    for (auto found = done_.rbegin(); found != done_.rend(); ++found) {
+      ArchiveSet read;
+      RETURN_IF_ERROR(Read(*found, &read, is_gone));
+      if (*is_gone || read.label == which_) {
+        return ChooseOfSecond(found->name.seconds, is_gone);
+      }
+    }
+    return NoSet("no whole set with the label '" + Printable(which_) + "'");
+  }
+
+  Status ChooseNewest(uint64_t until, bool* is_gone) {
+    for (auto found = done_.rbegin(); found != done_.rend(); ++found) {
+      if (found->name.seconds <= until) {
+        return ChooseOfSecond(found->name.seconds, is_gone);
+      }
+    }
+    return NoSet(done_.empty() ? "no set that is whole"
+                               : "no whole set of " + ArchiveTimeText(until) +
+                                     " or before");
+  }
+
+  // Chooses among the sets of one second, whose names have no order in time.
+  Status ChooseOfSecond(uint64_t seconds, bool* is_gone) {
+    const bool by_label = !which_.empty() && which_ != kLatest;
+    uint64_t unused = 0;
+    const std::string label =
+        by_label && !ReadTime(which_, &unused) ? which_ : "";
+    bool has_one = false;
+    for (const FoundSet& found : done_) {
+      ArchiveSet read;
+      if (found.name.seconds != seconds) {
+        continue;
+      }
+      RETURN_IF_ERROR(Read(found, &read, is_gone));
+      if (*is_gone) {
+        return Status::OK();
+      }
+      if ((label.empty() || read.label == label) &&
+          (!has_one || read.sequence >= set_->sequence)) {
+        *set_ = std::move(read);
+        has_one = true;
+      }
+    }
+    *is_gone = !has_one;
+    return Status::OK();
+  }
+
+  Status Read(const FoundSet& found, ArchiveSet* set, bool* is_gone) const {
+    std::optional<ArchiveSet> read;
+    RETURN_IF_ERROR(archive_.ReadSet(found, &read));
+    *is_gone = !read.has_value();
+    if (read.has_value()) {
+      *set = *std::move(read);
+    }
+    return Status::OK();
+  }
+
+  Status NoSet(const std::string& what) const {
+    return MakeStatus(
+        EndState::kRefused,
+        archive_.store()->place() + ": found " + what +
+            (done_.empty() ? ": push one"
+                           : "; the newest is " +
+                                 SetNameText(done_.back().name) +
+                                 " ('sstferry archive list' shows all)"));
+  }
+
+  const Archive& archive_;
+  const std::string& which_;
+  ArchiveSet* const set_;
+  std::vector<FoundSet> done_;  // the oldest first
+};
+
+}  // namespace
+
+Status ChooseSet(const Archive& archive, const std::string& which,
+                 ArchiveSet* set) {
+  return Chooser(archive, which, set).Run();
+}
+
+void FindArchive(SourceAddress* address) {
+  if (!address->is_directory() || address->directory.empty()) {
+    return;
+  }
+  std::string directory = address->directory;
+  std::string set;
+  if (!IsDirectory(directory)) {
+    // A label may hold an @, and so may the name of a directory.
+    for (size_t at = directory.rfind('@');
+         at != std::string::npos && at > 0 && at + 1 < directory.size();
+         at = directory.rfind('@', at - 1)) {
+      if (HoldsArchive(directory.substr(0, at))) {
+        set = directory.substr(at + 1);
+        directory.resize(at);
+        break;
+      }
+    }
+  }
+  if (HoldsArchive(directory)) {
+    std::error_code error;
+    SourceAddress found;
+    found.archive.emplace().directory =
+        std::filesystem::absolute(directory, error).string();
+    found.set = set;
+    *address = std::move(found);
+  }
+}
+
+}  // namespace sstferry

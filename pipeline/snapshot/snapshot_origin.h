@@ -1,0 +1,54 @@
+// What a source serves that lies in no directory of this machine: the sets of
+// an archive. archive/ implements it; whoever reads a snapshot knows of an
+// archive no more than this.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "format/digest.h"
+#include "format/part.h"
+#include "pipeline/snapshot/snapshot.h"
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// The bytes of a snapshot's files, cut into units of ClonedFiles::unit_bytes.
+//
+// Ownership: belongs to the snapshot. Threads: any.
+class UnitSource {
+ public:
+  virtual ~UnitSource() = default;
+
+  // Hands all bytes of a unit to `take`, in order, and compares them with what
+  // is known of them. `cancelled` is polled.
+  //   kDeadPeer       they could not be got, or were others: who took them
+  //                   drops them, and asks again
+  //   kCorrupt        they are lost: the message says what is left
+  //   kSnapshotGone   the snapshot was removed
+  //   others          those of `take`
+  [[nodiscard]] virtual rocksdb::Status Read(
+      const Part& unit, const std::function<bool()>& cancelled,
+      const std::function<rocksdb::Status(const rocksdb::Slice&)>& take) = 0;
+  // Returns the digest of a unit without reading it.
+  virtual const Digest128& DigestOf(const Part& unit) const = 0;
+};
+
+// Ownership: shared by a server and by who made it. Threads: any.
+class SnapshotOrigin {
+ public:
+  virtual ~SnapshotOrigin() = default;
+
+  // Takes the snapshot, whose units() is not null. All of its kind are equal,
+  // also those of other processes, as long as there is none that is newer. Of
+  // the options as_files, families and cancelled count.
+  //   kRefused  there is none like that; marked as a refusal of chunks, if
+  //             not as_files
+  [[nodiscard]] virtual rocksdb::Status Take(
+      const SnapshotOptions& options, std::unique_ptr<Snapshot>* result) = 0;
+  // Makes current and later calls of it and of its snapshots end.
+  virtual void Cancel() = 0;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,483 @@
+// Restores of an archive in memory: a client that is stopped before any call, a
+// store that lies, sets that go meanwhile. tests/transfer restores every kind
+// of database, and tests/archive/run restores from a server of S3.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "format/end_state.h"
+#include "pipeline/api/operation_parts.h"
+#include "pipeline/archive/archive.h"
+#include "pipeline/archive/choose_set.h"
+#include "pipeline/archive/prune.h"
+#include "pipeline/archive/push.h"
+#include "pipeline/archive/restore.h"
+#include "pipeline/archive/snapshot_source.h"
+#include "pipeline/base/random_id.h"
+#include "sstferry/archive.h"
+#include "sstferry/source.h"
+#include "sstferry/target.h"
+#include "tests/support/catch.h"
+#include "tests/support/memory_store.h"
+#include "tests/support/restored.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry::test {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::Status;
+
+constexpr UnixSeconds kGrace = kMinGraceSeconds;
+
+std::string Setting(const char* name) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? "" : text;
+}
+
+// A database, and an archive in memory that has sets of it.
+class World {
+ public:
+  World() {
+    ArchiveHead head;
+    head.grace_seconds = kGrace;
+    std::string bytes;
+    EncodeArchiveHead(head, &bytes);
+    server.Overwrite(kArchiveHeadKey, bytes);
+    OpenDb db(dir / "source", OneFamily(Quiet()));
+    // The last one is sent in several frames.
+    for (int table = 0; table < 3; ++table) {
+      for (int i = 0; i < 200; ++i) {
+        db.Put(NumberedKey(1000 * table + i),
+               RandomBytes(table == 2 ? 8000 : 100, i));
+      }
+      db.Flush();
+    }
+    db.Put("in", "the WAL");
+  }
+
+  // Overwrites keys, so that the next set has a table more.
+  void Change(int key) {
+    OpenDb db(dir / "source", OneFamily(Quiet()));
+    db.Put(NumberedKey(key), "changed");
+    db.Flush();
+  }
+  SetName Push(const std::string& label = "") {
+    const std::unique_ptr<ObjectStore> client = server.NewClient();
+    SnapshotOptions options;
+    options.database_dir = dir / "source";
+    std::unique_ptr<SnapshotSource> source;
+    REQUIRE_OK(SnapshotSource::Take(options, &source));
+    PushOptions push;
+    push.label = label;
+    push.lanes = 1;
+    push.new_id = [this] {
+      SetId id{};
+      id[7] = next_id_++;
+      return id;
+    };
+    PushSummary summary;
+    REQUIRE_OK(PushSet(Archive(client.get()), source.get(), push, &summary));
+    return summary.name;
+  }
+  // Ids of sets count up from here.
+  void set_next_id(uint8_t id) { next_id_ = id; }
+
+  // Restores by a client with this hook.
+  Ferried Restore(const std::string& which, StoreHook hook = nullptr,
+                  const std::string& target = "target") {
+    ServeOptions serve;
+    ServedDatabase database;
+    database.name = "local";
+    database.origin = MakeArchiveOriginOf(server.NewClient(std::move(hook)),
+                                          which);
+    serve.databases.push_back(database);
+    MemoryTransport transport = MakeMemoryTransport();
+    std::unique_ptr<SourceServer> source;
+    REQUIRE_OK(
+        MakeSourceServer(serve, std::move(transport.listener), &source));
+    std::thread runs([&source] { source->Run().PermitUncheckedError(); });
+    PullOptions pull;
+    pull.source.archive.emplace().directory = "/in/memory";
+    pull.source.name = "local";
+    pull.target_dir = dir / target;
+    pull.lanes = 2;
+    pull.timeouts = TriedOnce(Timeouts());
+    pull.timeouts.retry = retry;
+    Ferried restored;
+    restored.status = MakePullThrough(pull, transport.dialer.get())
+                          ->Run(&restored.summary);
+    database.origin->Cancel();
+    source->Stop();
+    runs.join();
+    return restored;
+  }
+  void RequireRestored(const std::string& target = "target") const {
+    ExpectSameEntries(dir / "source", dir / target);
+  }
+  bool HasTarget() const { return fs::exists(dir / "target"); }
+  // Where the largest table of the newest set lies.
+  std::string KeyOfTable() const {
+    std::string largest;
+    uint64_t bytes = 0;
+    for (const auto& [key, object] : server.Objects()) {
+      if (key.starts_with(kArchiveFilesPrefix) && object.size() >= bytes) {
+        largest = key;
+        bytes = object.size();
+      }
+    }
+    return largest;
+  }
+  std::string Newest(const std::string& which = "latest") {
+    const std::unique_ptr<ObjectStore> client = server.NewClient();
+    ArchiveSet set;
+    REQUIRE_OK(ChooseSet(Archive(client.get()), which, &set));
+    return SetNameText(set.name);
+  }
+  Status Choose(const std::string& which) {
+    const std::unique_ptr<ObjectStore> client = server.NewClient();
+    ArchiveSet set;
+    return ChooseSet(Archive(client.get()), which, &set);
+  }
+
+  ScratchDir dir;
+  MemoryStore server;
+  std::chrono::milliseconds retry{0};
+
+ private:
+  uint8_t next_id_ = 1;
+};
+
+TEST_CASE("A set is restored, and is what its database was", "[archive]") {
+  World world;
+  const SetName name = world.Push("night");
+  const Ferried restored = world.Restore("latest");
+  INFO(restored.message());
+  REQUIRE_OK(restored.status);
+  world.RequireRestored();
+  REQUIRE(restored.summary.method == "clone");
+  REQUIRE(restored.notes_mention(SetNameText(name)));
+  // The age of the replica is that of its set.
+  REQUIRE(restored.summary.snapshot_taken_seconds == name.seconds);
+}
+
+TEST_CASE("A restore that stops before any call leaves nothing, and the next "
+          "one ends with all",
+          "[archive]") {
+  World world;
+  world.Push();
+  uint64_t calls = 0;
+  for (bool ended = false; !ended; ++calls) {
+    std::atomic<uint64_t> done{0};
+    const Ferried stopped = world.Restore("latest", [&](StoreCall*) {
+      return done++ < calls ? CallFate::kArrives : CallFate::kNeverArrives;
+    });
+    ended = stopped.status.ok();
+    INFO(calls << ": " << stopped.message());
+    REQUIRE((ended || stopped.state() == EndState::kDeadPeer));
+    REQUIRE(world.HasTarget() == ended);
+  }
+  REQUIRE(calls > 10);
+  world.RequireRestored();
+}
+
+TEST_CASE("A restore resumes: what had come is not got again", "[archive]") {
+  World world;
+  world.Push();
+  std::atomic<int> gets{0};
+  const auto count = [&gets](int most) {
+    return [&gets, most](StoreCall* call) {
+      const bool is_file = call->kind == StoreCallKind::kGet &&
+                           (call->key.starts_with(kArchiveFilesPrefix) ||
+                            call->key.starts_with(kArchivePartsPrefix));
+      return is_file && gets++ >= most ? CallFate::kNeverArrives
+                                       : CallFate::kArrives;
+    };
+  };
+  REQUIRE_OK(world.Restore("latest", count(1000), "whole").status);
+  const int all = gets.exchange(0);
+  REQUIRE(all >= 6);
+  // OPTIONS is read by each run, before the units.
+  REQUIRE_FALSE(world.Restore("latest", count(4)).status.ok());
+  gets = 0;
+  // A set that is newer changes nothing: an unfinished restore of another one
+  // keeps its tables.
+  const Ferried resumed = world.Restore("latest", count(1000));
+  INFO(resumed.message());
+  REQUIRE_OK(resumed.status);
+  REQUIRE(gets < all);
+  world.RequireRestored();
+}
+
+TEST_CASE("Bytes that are others once are got again", "[archive]") {
+  World world;
+  world.retry = std::chrono::seconds(20);
+  world.Push();
+  const std::string key = world.KeyOfTable();
+  const std::string bytes = world.server.Objects()[key];
+  std::string wrong = bytes;
+  wrong[wrong.size() / 2] ^= 1;
+  std::atomic<int> gets{0};
+  const Ferried restored = world.Restore("latest", [&](StoreCall* call) {
+    if (call->kind == StoreCallKind::kGet && call->key == key) {
+      world.server.Overwrite(key, gets++ == 0 ? wrong : bytes);
+    }
+    return CallFate::kArrives;
+  });
+  INFO(restored.message());
+  REQUIRE_OK(restored.status);
+  REQUIRE(gets >= 2);
+  world.RequireRestored();
+}
+
+TEST_CASE("A damaged object is named, with its sets and the newest that is "
+          "whole",
+          "[archive]") {
+  World world;
+  world.retry = std::chrono::seconds(20);
+  const SetName first = world.Push();
+  world.server.Advance(60);
+  world.Change(1);
+  const SetName second = world.Push();
+  // A table that only the second set has.
+  std::string key;
+  for (const auto& [each, bytes] : world.server.Objects()) {
+    if (each.starts_with(kArchiveFilesPrefix) &&
+        each.ends_with(ToHex(second.id))) {
+      key = each;
+    }
+  }
+  REQUIRE_FALSE(key.empty());
+  const std::string bytes = world.server.Objects()[key];
+  SECTION("a bit") {
+    std::string wrong = bytes;
+    wrong[wrong.size() / 2] ^= 1;
+    world.server.Overwrite(key, wrong);
+  }
+  SECTION("its length") {
+    world.server.Overwrite(key, bytes + "x");
+  }
+  SECTION("all of it") { world.server.Erase(key); }
+  const Ferried restored = world.Restore("latest");
+  INFO(restored.message());
+  REQUIRE(restored.state() == EndState::kCorrupt);
+  REQUIRE(restored.message().find(key) != std::string::npos);
+  REQUIRE(restored.message().find("used by " + SetNameText(second)) !=
+          std::string::npos);
+  REQUIRE(restored.message().find("the newest set that is whole is " +
+                                  SetNameText(first)) != std::string::npos);
+  REQUIRE_FALSE(world.HasTarget());
+  // The set that it names can be restored.
+  REQUIRE_OK(world.Restore(SetNameText(first)).status);
+}
+
+TEST_CASE("A restore does not begin if a file is not there", "[archive]") {
+  World world;
+  world.Push();
+  world.server.Erase(world.KeyOfTable());
+  std::atomic<int> gets{0};
+  const Ferried restored = world.Restore("latest", [&gets](StoreCall* call) {
+    gets += call->kind == StoreCallKind::kGet &&
+                    (call->key.starts_with(kArchiveFilesPrefix) ||
+                     call->key.starts_with(kArchivePartsPrefix))
+                ? 1
+                : 0;
+    return CallFate::kArrives;
+  });
+  INFO(restored.message());
+  REQUIRE(restored.state() == EndState::kCorrupt);
+  REQUIRE(gets == 0);
+}
+
+TEST_CASE("A damaged record is named, and no older set is taken instead",
+          "[archive]") {
+  World world;
+  const SetName first = world.Push();
+  world.server.Advance(60);
+  const SetName second = world.Push();
+  std::string record = world.server.Objects()[SetKey(second)];
+  record[record.size() / 2] ^= 1;
+  world.server.Overwrite(SetKey(second), record);
+  const Ferried restored = world.Restore("latest");
+  INFO(restored.message());
+  REQUIRE(restored.state() == EndState::kCorrupt);
+  REQUIRE(restored.message().find(SetKey(second)) != std::string::npos);
+  REQUIRE(restored.message().find("restore @" + SetNameText(first)) !=
+          std::string::npos);
+}
+
+TEST_CASE("A restore of a set that a sweep removes names the newest whole one",
+          "[archive]") {
+  World world;
+  const SetName first = world.Push();
+  world.server.Advance(60);
+  world.Change(1);
+  const SetName second = world.Push();
+  const auto prune = [&world] {
+    const std::unique_ptr<ObjectStore> client = world.server.NewClient();
+    PruneOptions options;
+    options.retention.last = 1;
+    PruneSummary summary;
+    REQUIRE_OK(PruneArchive(Archive(client.get()), options, &summary));
+  };
+  prune();
+  world.server.Advance(2 * kGrace);
+  // Once its files were looked for, and one of them was got.
+  std::atomic<bool> swept{false};
+  const std::string own = kArchivePartsPrefix + ToHex(first.id);
+  const Ferried restored =
+      world.Restore(SetNameText(first), [&](StoreCall* call) {
+        if (call->kind == StoreCallKind::kGet && call->key.starts_with(own) &&
+            !swept.exchange(true)) {
+          prune();
+        }
+        return CallFate::kArrives;
+      });
+  INFO(restored.message());
+  REQUIRE(swept);
+  REQUIRE(restored.state() == EndState::kSnapshotGone);
+  REQUIRE(restored.message().find("restore @" + SetNameText(second)) !=
+          std::string::npos);
+  REQUIRE_FALSE(world.HasTarget());
+  REQUIRE_OK(world.Restore(SetNameText(second)).status);
+  world.RequireRestored();
+}
+
+TEST_CASE("A set without its done is not restored", "[archive]") {
+  World world;
+  const SetName first = world.Push();
+  world.server.Advance(60);
+  const SetName second = world.Push("half");
+  world.server.Erase(DoneKey(second));
+  REQUIRE(world.Newest() == SetNameText(first));
+  REQUIRE(EndStateOf(world.Choose(SetNameText(second))) ==
+          EndState::kRefused);
+  REQUIRE(EndStateOf(world.Choose("half")) == EndState::kRefused);
+}
+
+TEST_CASE("A set is chosen by its name, its label and a time", "[archive]") {
+  World world;
+  const SetName first = world.Push("monday");
+  world.server.Advance(3600);
+  const SetName second = world.Push("tuesday");
+  world.server.Advance(3600);
+  const SetName third = world.Push("monday");
+  REQUIRE(world.Newest("") == SetNameText(third));
+  REQUIRE(world.Newest("latest") == SetNameText(third));
+  REQUIRE(world.Newest("monday") == SetNameText(third));
+  REQUIRE(world.Newest("tuesday") == SetNameText(second));
+  REQUIRE(world.Newest(SetNameText(first)) == SetNameText(first));
+  REQUIRE(world.Newest(ArchiveTimeText(first.seconds)) == SetNameText(first));
+  REQUIRE(world.Newest(ArchiveTimeText(third.seconds - 1)) ==
+          SetNameText(second));
+  REQUIRE(world.Newest("2999-01-01T00:00:00Z") == SetNameText(third));
+  for (const std::string none :
+       {"sunday", "2001-01-01T00:00:00Z", "2001-01-01 00:00:00Z",
+        "20010101T000000Z-0000000000000001"}) {
+    const Status status = world.Choose(none);
+    INFO(status.ToString());
+    REQUIRE(EndStateOf(status) == EndState::kRefused);
+    REQUIRE(status.ToString().find(SetNameText(third)) != std::string::npos);
+  }
+}
+
+TEST_CASE("Of the sets of one second the latest has the latest sequence",
+          "[archive]") {
+  World world;
+  world.set_next_id(200);
+  const SetName first = world.Push("a");
+  world.Change(1);
+  world.set_next_id(100);
+  const SetName second = world.Push("a");
+  REQUIRE(first.seconds == second.seconds);
+  REQUIRE(second < first);
+  REQUIRE(world.Newest() == SetNameText(second));
+  REQUIRE(world.Newest("a") == SetNameText(second));
+}
+
+TEST_CASE("Many restore one archive at once, while it is pruned",
+          "[archive]") {
+  const World world;
+  const ScratchDir& dir = world.dir;
+  InitArchive(dir / "archive");
+  PushTo(dir / "archive", dir / "source");
+  PushTo(dir / "archive", dir / "source");
+  constexpr int kRestores = 8;
+  std::vector<Status> ended(kRestores);
+  std::vector<std::thread> restores;
+  for (int i = 0; i < kRestores; ++i) {
+    restores.emplace_back([&, i] {
+      PullOptions pull;
+      pull.source.directory = dir / "archive";
+      pull.target_dir = dir / ("target" + std::to_string(i));
+      Summary summary;
+      ended[i] = MakePull(pull)->Run(&summary);
+    });
+  }
+  ArchiveOptions prune;
+  prune.action = ArchiveAction::kPrune;
+  prune.store.where.directory = dir / "archive";
+  prune.keep_last = 1;
+  ArchiveReport report;
+  const Status pruned = MakeArchiveJob(prune)->Run(&report);
+  for (std::thread& restore : restores) {
+    restore.join();
+  }
+  REQUIRE_OK(pruned);
+  for (int i = 0; i < kRestores; ++i) {
+    REQUIRE_OK(ended[i]);
+    world.RequireRestored("target" + std::to_string(i));
+  }
+}
+
+// tests/archive/run starts the server and says where it is.
+TEST_CASE("A real server's archive is restored and verified", "[.s3]") {
+  const ScratchDir dir;
+  ArchiveOptions archive;
+  archive.store.endpoint = Setting("SSTFERRY_TEST_S3");
+  archive.store.ca_file = Setting("SSTFERRY_TEST_S3_CA");
+  archive.store.where.bucket = "sstferry-test";
+  archive.store.where.prefix = "restored/" + ToHex(RandomId());
+  archive.source.directory = dir / "source";
+  archive.label = "night@1";
+  {
+    OpenDb db(dir / "source", OneFamily(Quiet()));
+    for (int i = 0; i < 3000; ++i) {
+      db.Put(NumberedKey(i), RandomBytes(1000, i));
+    }
+    db.Flush();
+    db.Put("in", "the WAL");
+  }
+  ArchiveReport report;
+  for (const ArchiveAction action :
+       {ArchiveAction::kInit, ArchiveAction::kPush}) {
+    archive.action = action;
+    REQUIRE_OK(MakeArchiveJob(archive)->Run(&report));
+  }
+  PullOptions pull;
+  REQUIRE_OK(ParseSourceAddress(
+      archive.store.where.ToString() + "@" + archive.label, &pull.source));
+  pull.store = archive.store;
+  pull.target_dir = dir / "target";
+  Ferried restored;
+  restored.status = MakePull(pull)->Run(&restored.summary);
+  INFO(restored.message());
+  REQUIRE_OK(restored.status);
+  ExpectSameEntries(dir / "source", dir / "target");
+  VerifyOptions verify;
+  verify.left = pull.source;
+  verify.right.directory = dir / "target";
+  verify.store = archive.store;
+  Summary verified;
+  REQUIRE_OK(MakeVerify(verify)->Run(&verified));
+  REQUIRE(verified.compared == "files");
+}
+
+}  // namespace
+}  // namespace sstferry::test

@@ -1,0 +1,79 @@
+#include "tests/support/restored.h"
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "sstferry/target.h"
+#include "tests/support/catch.h"
+
+namespace sstferry::test {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::map<std::string, std::string> DataOf(const std::string& directory) {
+  std::map<std::string, std::string> files;
+  for (const char* const suffix : {".sst", ".blob", ".log"}) {
+    for (const std::string& path : PathsWith(directory, suffix)) {
+      std::ifstream in(path, std::ios::binary);
+      files[fs::path(path).filename()].assign(
+          std::istreambuf_iterator<char>(in), {});
+    }
+  }
+  std::erase_if(files, [](const auto& file) { return file.second.empty(); });
+  return files;
+}
+
+ArchiveReport RunJob(const ArchiveOptions& options) {
+  ArchiveReport report;
+  REQUIRE_OK(MakeArchiveJob(options)->Run(&report));
+  return report;
+}
+
+}  // namespace
+
+void InitArchive(const std::string& archive) {
+  fs::create_directory(archive);
+  ArchiveOptions options;
+  options.action = ArchiveAction::kInit;
+  options.store.where.directory = archive;
+  RunJob(options);
+}
+
+std::string PushTo(const std::string& archive, const std::string& source_dir,
+                   const std::string& label) {
+  ArchiveOptions options;
+  options.action = ArchiveAction::kPush;
+  options.store.where.directory = archive;
+  options.source.directory = source_dir;
+  options.label = label;
+  return RunJob(options).sets.at(0).name;
+}
+
+Ferried RestoreFrom(const std::string& archive, const std::string& target_dir,
+                    PullOptions options) {
+  const std::string before = Fingerprint(archive);
+  options.source = SourceAddress();
+  options.source.directory = archive;
+  options.target_dir = target_dir;
+  Ferried result;
+  result.status = MakePull(options)->Run(&result.summary);
+  REQUIRE(Fingerprint(archive) == before);
+  return result;
+}
+
+void RequireRestoredAs(const std::string& source_dir,
+                       const std::string& clone_dir) {
+  const ScratchDir dir;
+  InitArchive(dir / "archive");
+  PushTo(dir / "archive", source_dir);
+  const Ferried restored = RestoreFrom(dir / "archive", dir / "restored");
+  INFO(restored.message());
+  REQUIRE_OK(restored.status);
+  REQUIRE(restored.summary.method == "clone");
+  REQUIRE((DataOf(dir / "restored") == DataOf(clone_dir)));
+}
+
+}  // namespace sstferry::test
