@@ -173,9 +173,9 @@ class Snapshot {
   virtual rocksdb::DB* db() const = 0;
   // Null if it is not.
   virtual const ClonedFiles* files() const { return nullptr; }
-  // What the bytes of files() are read by; null: they lie in a directory.
+  // Reads the bytes of files(); null: they lie in a directory.
   virtual UnitSource* units() const { return nullptr; }
-  // When its point in time was, in seconds since 1970; 0: when it was taken.
+  // Returns its point in time, in seconds since 1970; 0: when it was taken.
   virtual uint64_t point_in_time_seconds() const { return 0; }
   virtual const std::vector<SnapshotFamily>& families() const = 0;
   virtual uint64_t sequence() const = 0;

@@ -446,6 +446,36 @@ TEST_CASE("ParseSourceAddress reads directories and URLs and prints them",
   }
 }
 
+TEST_CASE("ParseSourceAddress reads archives and the sets that they are asked "
+          "for",
+          "[pipeline]") {
+  SourceAddress address;
+  for (const std::string text :
+       {"s3://bucket", "s3://bucket/a/b", "s3://bucket/a@latest",
+        "s3://bucket@2026-11-24T03:00:00Z", "s3://bucket/a@b@c/d"}) {
+    INFO(text);
+    REQUIRE_OK(ParseSourceAddress(text, &address));
+    REQUIRE(address.is_archive());
+    REQUIRE_FALSE(address.is_directory());
+    REQUIRE(address.ToString() == text);
+  }
+  REQUIRE(address.archive->bucket == "bucket");
+  REQUIRE(address.archive->prefix == "a");
+  REQUIRE(address.set == "b@c/d");
+  REQUIRE_OK(ParseSourceAddress("file:///backup/orders@one", &address));
+  REQUIRE(address.archive->directory == "/backup/orders");
+  REQUIRE(address.set == "one");
+  for (const std::string text :
+       {"s3://", "s3://bucket@", "s3:///a", "s3://a b", "s3://bucket/../a",
+        "file://backup", "file:///backup@", "s3:/bucket"}) {
+    INFO(text);
+    const bool is_directory =
+        ParseSourceAddress(text, &address).ok() && address.is_directory();
+    REQUIRE_FALSE(address.is_archive());
+    REQUIRE_FALSE(is_directory);
+  }
+}
+
 TEST_CASE("ParseSourceAddress refuses a list of addresses", "[pipeline]") {
   SourceAddress address;
   for (const std::string text :
