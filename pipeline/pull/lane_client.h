@@ -46,6 +46,7 @@ class LaneClient {
           file(state->file_system, std::move(place), buffer) {}
     ChunkBegin begin;
     std::unique_ptr<OpenUnit> unit;  // null: it is none of a clone's
+    rocksdb::Status damage;          // what the unit's blocks showed
     StagingFile file;
     ChunkDigest digest;  // of its frames on this connection
   };

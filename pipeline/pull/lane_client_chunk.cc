@@ -220,8 +220,15 @@ Status LaneClient::StoreChunk(const Part& part, ChunkEnd* end) {
     }
     // The frame's digest was right: now the bytes belong to the file.
     const rocksdb::Slice committed = open_->file.Commit(data_bytes);
-    if (open_->unit != nullptr) {
-      status = channel_.Final(open_->unit->Add(committed));
+    if (open_->unit != nullptr && open_->damage.ok()) {
+      const Status added = open_->unit->Add(committed);
+      // A source that compares what it sends, as that of an archive does, says
+      // at the end of the unit that it was wrong, and has it again.
+      if (EndStateOf(added) == EndState::kCorrupt) {
+        open_->damage = added;
+      } else {
+        status = channel_.Final(added);
+      }
     }
     open_->digest.AddFrame(frame.digest);
     CountBytes(part, data_bytes);
@@ -249,6 +256,9 @@ Status LaneClient::StoreChunk(const Part& part, ChunkEnd* end) {
   }
   if (!status.ok()) {
     return BadChunk(status);
+  }
+  if (!open_->damage.ok()) {
+    return channel_.Final(open_->damage);
   }
   StageScope scope(&clock_, Stage::kSync);
   FaultPoint("LaneClient:ChunkWritten");
