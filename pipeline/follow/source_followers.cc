@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 using SteadyClock = std::chrono::steady_clock;
 
 // Between two rounds: bounds what a reader costs, and adds half of it to the lag.
-constexpr milliseconds kBetweenRounds{4};
+constexpr milliseconds kBetweenRounds{8};
 // A round comes after so long even if nothing is seen to be written.
 constexpr milliseconds kQuietRound{100};
 constexpr milliseconds kAfterFailure{250};

@@ -487,7 +487,7 @@ TEST_CASE("A standby is after every round what its source would recover",
 }
 
 TEST_CASE(kHistories, "[.child]") {
-  const int histories = HistoryCount(40);
+  const int histories = HistoryCount(25);
   Counts counts;
   std::map<std::string, int> refused;
   const auto play = [&] {
