@@ -134,6 +134,8 @@ Status SnapshotFiles::FindWals() {
     pinned_wals_ = std::make_unique<PinnedWals>(directory, pinned_);
     pinned_wals_->set_may_recycle(
         text.DatabaseOption("recycle_log_file_num", "1") != "0");
+    pinned_wals_->set_may_buffer(
+        text.DatabaseOption("manual_wal_flush", "true") != "false");
   }
   return status;
 }

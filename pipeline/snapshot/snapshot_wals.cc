@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 
 #include "format/end_state.h"
 #include "format/file_name.h"
@@ -35,6 +36,7 @@ struct PinnedWals::Wal {
   std::string path;
   Descriptor file;
   LogFollower follower;
+  bool has_records = false;
   uint64_t bytes = 0;          // size of the file at the last read
   uint64_t same_looks = 0;     // reads that found the same end and size
   uint64_t tail_looks = 0;     // reads that found bytes behind the end
@@ -67,11 +69,24 @@ bool PinnedWals::IsRecyclable(const Wal& wal) const {
 }
 
 Status PinnedWals::Follow(uint64_t oldest) {
-  Status status = List(oldest);
+  RETURN_IF_ERROR(List(oldest));
+  return AdvanceAll();
+}
+
+// Reads what is new in all WALs. The owner makes a WAL's file before it writes
+// the last buffered records of the one before. So where a WAL has its first
+// record, those before it are read once more: then they are whole.
+Status PinnedWals::AdvanceAll() {
+  bool begins = false;
   for (const auto& [number, wal] : wals_) {
-    if (status.ok()) status = Advance(wal.get());
+    const bool had_records = wal->has_records;
+    RETURN_IF_ERROR(Advance(wal.get()));
+    begins = begins || (wal->has_records && !had_records);
   }
-  return status;
+  for (const auto& [number, wal] : wals_) {
+    if (begins && !IsNewest(*wal)) RETURN_IF_ERROR(Advance(wal.get()));
+  }
+  return Status::OK();
 }
 
 // Lists the WALs. A listing may miss a name that is made while it runs and
@@ -136,7 +151,10 @@ Status PinnedWals::Advance(Wal* wal) {
   const DescriptorSource source(wal->file.get(), wal->path);
   const uint64_t bytes = source.size();
   const Status status = wal->follower.Follow(
-      source, [](const rocksdb::Slice&, uint64_t) { return Status::OK(); });
+      source, [wal](const rocksdb::Slice&, uint64_t) {
+        wal->has_records = true;
+        return Status::OK();
+      });
   if (status.IsTryAgain()) {
     return status;
   }
@@ -152,7 +170,13 @@ Status PinnedWals::CheckEnds() {
   for (const auto& [number, wal] : wals_) {
     RETURN_IF_ERROR(CheckEnd(wal.get()));
   }
-  return Status::OK();
+  if (!may_buffer_ || wals_.size() < 2 || wals_.rbegin()->second->has_records) {
+    return Status::OK();
+  }
+  const Wal& before = *std::next(wals_.rbegin())->second;
+  return before.same_looks >= kSettledWalLooks
+             ? Status::OK()
+             : Status::TryAgain(before.path + " may not be whole");
 }
 
 Status PinnedWals::CheckEnd(Wal* wal) {

@@ -41,6 +41,10 @@ class PinnedWals {
   // False only if the owner is known not to recycle WALs.
   void set_may_recycle(bool may) { may_recycle_ = may; }
 
+  // False only if the owner is known to write each record at once
+  // (manual_wal_flush).
+  void set_may_buffer(bool may) { may_buffer_ = may; }
+
   // Lists the directory, pins each WAL with a number of at least `oldest`,
   // drops the others, and follows new records in them. The ends are a
   // consistent cut if the MANIFEST did not change meanwhile.
@@ -68,6 +72,7 @@ class PinnedWals {
 
   [[nodiscard]] rocksdb::Status List(uint64_t oldest);
   [[nodiscard]] rocksdb::Status Hold(uint64_t number, const std::string& name);
+  [[nodiscard]] rocksdb::Status AdvanceAll();
   [[nodiscard]] rocksdb::Status Advance(Wal* wal);
   [[nodiscard]] rocksdb::Status CheckEnd(Wal* wal);
   [[nodiscard]] rocksdb::Status CheckNames() const;
@@ -78,6 +83,7 @@ class PinnedWals {
   const std::string directory_;
   const std::string pinned_;
   bool may_recycle_ = true;
+  bool may_buffer_ = true;
   std::map<uint64_t, std::unique_ptr<Wal>> wals_;  // by number
   uint64_t newest_listed_ = 0;
 };
