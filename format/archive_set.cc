@@ -68,10 +68,19 @@ Status CheckSet(const SetName& name, const ArchiveSet& set) {
                             key.bytes == file.file.bytes
                       : key.set == name.id && key.kind == file.file.kind &&
                             key.number == file.file.number;
+    if (!set.is_sealed && file.salt != SealSalt()) {
+      return BadSetRecord(CloneFileName(file.file) +
+                          ": expected a file that is not sealed, as its set, "
+                          "found a salt");
+    }
     if (!good) {
       return BadSetRecord("expected the place of " + CloneFileName(file.file) +
                     ", found " + ArchiveKeyText(key));
     }
+  }
+  if (!set.is_sealed &&
+      (set.key_id != SealKeyId() || set.seal != Sha256Digest())) {
+    return BadSetRecord("expected a set that is not sealed, found a seal");
   }
   RETURN_IF_ERROR(CheckCloneFiles(files));
   std::vector<Part> units;
@@ -107,6 +116,7 @@ void Fields(A& a, M& m) {
   a.Id("sha256", m.sha256);
   a.List("units", m.units, kMaxParts, 16,
          [](auto& archive, auto& item) { archive.Digest("unit", item); });
+  a.Id("salt", m.salt);
 }
 
 template <typename A, FieldsOf<ArchiveSet> M>
@@ -127,8 +137,11 @@ void Fields(A& a, M& m) {
   });
   Number(a, "unit_bytes", m.unit_bytes, kMaxChunkBytes, kMinChunkBytes);
   a.List("files", m.files, kMaxParts,
-         kCloneFileBytes + kArchiveKeyBytes + 32 + 4,
+         kCloneFileBytes + kArchiveKeyBytes + 32 + 4 + 16,
          [](auto& archive, auto& item) { Fields(archive, item); });
+  a.Bool("is_sealed", m.is_sealed);
+  a.Id("key_id", m.key_id);
+  a.Id("seal", m.seal);
 }
 
 std::string EncodeArchiveSetRecord(const ArchiveSet& set) {

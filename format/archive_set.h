@@ -24,11 +24,31 @@ inline constexpr uint64_t kArchiveUnitBytes = 64u << 20;
 inline constexpr uint64_t kMaxSetBytes = 64u << 20;
 inline constexpr uint64_t kMaxSetRawBytes = 128u << 20;
 
+// --- sealed sets -------------------------------------------------------------
+// Under a key, the object of a file is a head, which has the name of the key and
+// a salt, and the file in chunks of kSealChunkBytes, each encrypted and followed
+// by a tag. Any range of chunks can be read for itself.
+inline constexpr uint64_t kSealHeadBytes = 32;
+inline constexpr uint64_t kSealChunkBytes = 64u << 10;
+inline constexpr uint64_t kSealTagBytes = 16;
+inline constexpr char kSealMagic[] = "SFASEAL1";
+using SealKeyId = std::array<uint8_t, 8>;
+using SealSalt = std::array<uint8_t, 16>;
+// Bytes of the object of a file of so many.
+constexpr uint64_t SealedBytes(uint64_t file_bytes) {
+  return kSealHeadBytes + file_bytes +
+         kSealTagBytes * (file_bytes / kSealChunkBytes +
+                          (file_bytes % kSealChunkBytes != 0 ? 1 : 0));
+}
+
 struct ArchivedFile {
   CloneFile file;
   ArchiveKey key;
-  std::array<uint8_t, 32> sha256{};  // of the whole file
-  std::vector<Digest128> units;      // of its units, in order
+  // Of the object; where it is uploaded in pieces, of the digests of these.
+  Sha256Digest sha256{};
+  // Of the file's units, in order. Of a sealed one in a record: encrypted.
+  std::vector<Digest128> units;
+  SealSalt salt{};  // of its object; zeros: it is not sealed
   friend bool operator==(const ArchivedFile&, const ArchivedFile&) = default;
 };
 
@@ -51,7 +71,16 @@ struct ArchiveSet {
   std::vector<std::string> notes;  // about the point in time
   uint64_t unit_bytes = kArchiveUnitBytes;
   std::vector<ArchivedFile> files;
+  // All of its files are sealed with one key, and so is the record: by a code
+  // over all of it, in which the code itself counts as zeros.
+  bool is_sealed = false;
+  SealKeyId key_id{};
+  Sha256Digest seal{};
   uint64_t bytes() const;  // of all files
+  // Of the object of a file.
+  uint64_t ObjectBytes(const ArchivedFile& file) const {
+    return is_sealed ? SealedBytes(file.file.bytes) : file.file.bytes;
+  }
   friend bool operator==(const ArchiveSet&, const ArchiveSet&) = default;
 };
 

@@ -2,6 +2,7 @@
 // xxHash.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,6 +20,9 @@ struct Digest128 {
 
 // 32 lower-case hex digits, high half first.
 std::string ToHex(const Digest128& digest);
+
+// SHA-256, by which stores check what they are sent (pipeline/base/sha256.h).
+using Sha256Digest = std::array<uint8_t, 32>;
 
 uint64_t Digest64(const rocksdb::Slice& data, uint64_t seed = 0);
 Digest128 DigestOf(const rocksdb::Slice& data);

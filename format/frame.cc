@@ -74,6 +74,8 @@ constexpr TypeName kTypeNames[] = {
     {FrameType::kGroupRequest, "GroupRequest"},
     {FrameType::kGroupReply, "GroupReply"},
     {FrameType::kDeltaRequest, "DeltaRequest"},
+    {FrameType::kFileDigestRequest, "FileDigestRequest"},
+    {FrameType::kFileDigestReply, "FileDigestReply"},
 };
 
 const TypeName* FindType(uint8_t type) {

@@ -97,6 +97,8 @@ enum class FrameType : uint8_t {
   kGroupRequest = 51,  // target: digests of a part's groups of entries
   kGroupReply = 52,    // source
   kDeltaRequest = 53,  // target: what it has in groups that differ
+  kFileDigestRequest = 54,  // target: digests of a piece of a clone's file
+  kFileDigestReply = 55,    // source
 };
 
 // "Hello", "ChunkData", ...; "unknown" for a value that is not in the enum.

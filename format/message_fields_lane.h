@@ -69,6 +69,20 @@ void Fields(A& a, M& m) {
   Number(a, "part_id", m.part_id, kMaxParts - 1);
 }
 
+template <typename A, FieldsOf<FileDigestRequest> M>
+void Fields(A& a, M& m) {
+  Number(a, "file", m.file, kMaxParts - 1);
+  Number(a, "offset", m.offset);
+  Number(a, "bytes", m.bytes, kMaxPieceBytes);
+}
+
+template <typename A, FieldsOf<FileDigestReply> M>
+void Fields(A& a, M& m) {
+  a.Id("sha256", m.sha256);
+  a.List("units", m.units, kMaxPieceUnits, 16,
+         [](auto& archive, auto& item) { archive.Digest("unit", item); });
+}
+
 template <typename A, FieldsOf<DigestReply> M>
 void Fields(A& a, M& m) {
   Number(a, "entries", m.entries);

@@ -100,6 +100,29 @@ struct UnitDigestRequest {
                          const UnitDigestRequest&) = default;
 };
 
+// Asks for digests of a piece of a clone's file, before its units are asked for.
+// With offset 0 the source first checks a table or a blob file by its own
+// checksums; so a piece of no bytes asks for that alone.
+struct FileDigestRequest {
+  static constexpr char kName[] = "FileDigestRequest";
+
+  uint32_t file = 0;  // in the list of CloneFiles
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  friend bool operator==(const FileDigestRequest&,
+                         const FileDigestRequest&) = default;
+};
+
+struct FileDigestReply {
+  static constexpr char kName[] = "FileDigestReply";
+
+  Sha256Digest sha256{};  // of the piece
+  // Of the units that begin in it, in order. The last one may end behind it.
+  std::vector<Digest128> units;
+  friend bool operator==(const FileDigestReply&,
+                         const FileDigestReply&) = default;
+};
+
 struct DigestReply {
   static constexpr char kName[] = "DigestReply";
 

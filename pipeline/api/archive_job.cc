@@ -7,13 +7,17 @@
 #include <utility>
 
 #include "format/end_state.h"
+#include "pipeline/api/endpoint.h"
 #include "pipeline/archive/archive.h"
 #include "pipeline/archive/check.h"
 #include "pipeline/archive/init.h"
 #include "pipeline/archive/open_store.h"
 #include "pipeline/archive/prune.h"
 #include "pipeline/archive/push.h"
+#include "pipeline/archive/remote_source.h"
+#include "pipeline/archive/seal.h"
 #include "pipeline/archive/snapshot_source.h"
+#include "pipeline/base/duration.h"
 #include "sstferry/archive.h"
 
 namespace sstferry {
@@ -43,6 +47,7 @@ ArchivedSet Told(const ListedSet& listed) {
   set.files = listed.files;
   set.bytes = listed.bytes;
   set.own_bytes = listed.own_bytes;
+  set.is_sealed = listed.is_sealed;
   return set;
 }
 
@@ -52,7 +57,16 @@ class Job : public ArchiveJob {
 
   Status Run(ArchiveReport* report) override {
     *report = ArchiveReport();
+    if (options_.deadline.count() > 0) {
+      until_ = Clock::now() + options_.deadline;
+    }
     report->status = Do(report);
+    if (EndStateOf(report->status) == EndState::kCancelled && is_late() &&
+        !cancelled_) {
+      report->status = MakeStatus(EndState::kDeadline,
+                                  "not done within " +
+                                      FormatDuration(options_.deadline));
+    }
     return report->status;
   }
 
@@ -62,12 +76,17 @@ class Job : public ArchiveJob {
     if (store_ != nullptr) {
       store_->Cancel();
     }
+    if (remote_ != nullptr) {
+      remote_->Cancel();
+    }
   }
 
  private:
   Status Do(ArchiveReport* report) {
+    StoreOptions where = options_.store;
+    where.until = until_;
     std::unique_ptr<ObjectStore> store;
-    RETURN_IF_ERROR(OpenStore(options_.store, &store));
+    RETURN_IF_ERROR(OpenStore(where, &store));
     {
       const std::lock_guard<std::mutex> lock(mu_);
       if (cancelled_) {
@@ -75,7 +94,10 @@ class Job : public ArchiveJob {
       }
       store_ = std::move(store);
     }
-    const Archive archive(store_.get());
+    if (!options_.store.key_file.empty()) {
+      RETURN_IF_ERROR(SealKey::Read(options_.store.key_file, &key_));
+    }
+    const Archive archive(store_.get(), key_.get());
     switch (options_.action) {
       case ArchiveAction::kInit:
         return Init(report);
@@ -109,34 +131,75 @@ class Job : public ArchiveJob {
     return Status::OK();
   }
 
-  Status Push(const Archive& archive, ArchiveReport* report) {
-    if (!options_.source.is_directory()) {
-      return MakeStatus(EndState::kRefused,
-                        options_.source.ToString() +
-                            ": a push reads a directory of this machine; run "
-                            "it where the database is");
-    }
-    // Before the snapshot: a mistake is told at once.
-    ArchiveHead head;
-    RETURN_IF_ERROR(archive.ReadHead(&head));
-    const auto cancelled = [this] { return cancelled_.load(); };
+  bool is_late() const { return Clock::now() >= until_; }
+  // Polled by what has no other way to be stopped.
+  std::function<bool()> Stopped() const {
+    return [this] { return cancelled_.load() || is_late(); };
+  }
+
+  Status TakeSnapshot(std::unique_ptr<SnapshotSource>* source) const {
     SnapshotOptions snapshot;
     snapshot.database_dir = options_.source.directory;
     snapshot.snapshot_dir = options_.snapshot_dir;
     snapshot.wal_dir = options_.wal_dir;
-    snapshot.cancelled = cancelled;
+    snapshot.cancelled = Stopped();
     snapshot.log = options_.log;
-    std::unique_ptr<SnapshotSource> source;
-    RETURN_IF_ERROR(SnapshotSource::Take(snapshot, &source));
+    return SnapshotSource::Take(snapshot, source);
+  }
+
+  Status Connect() {
+    EndpointOptions endpoint;
+    endpoint.address = options_.source;
+    endpoint.snapshot_dir = options_.snapshot_dir;
+    endpoint.wal_dir = options_.wal_dir;
+    endpoint.tls = options_.tls;
+    endpoint.ssh = options_.ssh;
+    endpoint.timeouts = options_.timeouts;
+    endpoint.log = options_.log;
+    RETURN_IF_ERROR(Endpoint::Open(endpoint, &endpoint_));
+    RemoteSourceOptions remote;
+    remote.database = endpoint_->name();
+    remote.place = store_->place();
+    remote.lanes = options_.lanes;
+    remote.timeouts = options_.timeouts;
+    remote.deadline = options_.deadline;
+    if (options_.source.is_ssh() &&
+        !remote.timeouts.first_answer.has_value()) {
+      remote.timeouts.first_answer =
+          std::chrono::milliseconds(0);  // ssh says why
+    }
+    remote.log = options_.log;
+    auto connected =
+        std::make_unique<RemoteSource>(endpoint_->dialer(), remote);
+    {
+      const std::lock_guard<std::mutex> lock(mu_);
+      if (cancelled_) {
+        return MakeStatus(EndState::kCancelled, "stopped on request");
+      }
+      remote_ = std::move(connected);
+    }
+    return remote_->Connect();
+  }
+
+  Status Push(const Archive& archive, ArchiveReport* report) {
+    // Before the snapshot: a mistake is told at once.
+    ArchiveHead head;
+    RETURN_IF_ERROR(archive.ReadHead(&head));
+    std::unique_ptr<SnapshotSource> snapshot;
+    RETURN_IF_ERROR(options_.source.is_directory() ? TakeSnapshot(&snapshot)
+                                                   : Connect());
+    SetSource* const source =
+        snapshot != nullptr ? static_cast<SetSource*>(snapshot.get())
+                            : remote_.get();
     PushOptions push;
     push.label = options_.label;
     push.adopt = options_.adopt;
     push.host = HostName();
     push.software = "sstferry " SSTFERRY_VERSION;
     push.lanes = static_cast<int>(options_.lanes);
-    push.cancelled = cancelled;
+    push.cancelled = Stopped();
     PushSummary summary;
-    const Status status = PushSet(archive, source.get(), push, &summary);
+    const Status status = PushSet(archive, source, push, &summary);
     report->notes = summary.notes;
     report->uploaded_files = summary.uploaded_files;
     report->uploaded_bytes = summary.uploaded_bytes;
@@ -153,6 +216,7 @@ class Job : public ArchiveJob {
       set.files = summary.files;
       set.bytes = summary.bytes;
       set.own_bytes = summary.uploaded_bytes;
+      set.is_sealed = key_ != nullptr;
       report->sets.push_back(Told(set));
     }
     return status;
@@ -177,7 +241,7 @@ class Job : public ArchiveJob {
     CheckOptions check;
     check.read_percent = options_.read_percent;
     check.lanes = static_cast<int>(options_.lanes);
-    check.cancelled = [this] { return cancelled_.load(); };
+    check.cancelled = Stopped();
     CheckSummary summary;
     const Status status = CheckArchive(archive, check, &summary);
     for (const ListedSet& set : summary.sets) {
@@ -221,9 +285,13 @@ class Job : public ArchiveJob {
   }
 
   const ArchiveOptions options_;
+  Clock::time_point until_ = Clock::time_point::max();
   std::mutex mu_;
   std::atomic<bool> cancelled_{false};
   std::unique_ptr<ObjectStore> store_;  // from Run() on
+  std::shared_ptr<SealKey> key_;        // null: none
+  std::unique_ptr<Endpoint> endpoint_;  // of a source elsewhere
+  std::unique_ptr<RemoteSource> remote_;  // likewise
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "format/end_state.h"
 #include "format/sealed_file.h"
+#include "pipeline/archive/seal.h"
 #include "pipeline/base/random_id.h"
 
 namespace sstferry {
@@ -127,8 +128,33 @@ Status Archive::ReadSet(const FoundSet& found,
                             "others");
     }
   }
-  return WithContext(DecodeArchiveSet(*bytes, found.name, &set->emplace()),
-                     EndState::kCorrupt, store_->Describe(key));
+  Status status = DecodeArchiveSet(*bytes, found.name, &set->emplace());
+  if (status.ok() && key_ != nullptr) {
+    status = key_->Unseal(&set->value());
+  }
+  return WithContext(status, EndState::kCorrupt, store_->Describe(key));
+}
+
+Status Archive::CheckReadable(const ArchiveSet& set) const {
+  return set.is_sealed && key_ == nullptr
+             ? MakeStatus(EndState::kRefused,
+                          store_->Describe(SetKey(set.name)) +
+                              ": the set is sealed: give --key-file with the "
+                              "key that it was pushed with")
+             : Status::OK();
+}
+
+StoreResult Archive::ReadFile(const ArchiveSet& set, const ArchivedFile& file,
+                              uint64_t offset, uint64_t bytes,
+                              const ObjectSink& sink) const {
+  if (set.is_sealed) {
+    return GetSealed(store_, *key_, file, offset, bytes, sink);
+  }
+  GetRequest request;
+  request.key = ArchiveKeyText(file.key);
+  request.offset = offset;
+  request.bytes = bytes;
+  return store_->Get(request, sink);
 }
 
 Status Archive::ReadEach(

@@ -54,13 +54,18 @@ using ListedKeys = std::map<std::string, uint64_t>;
 using NewSetId = std::function<SetId()>;
 SetId RandomSetId();
 
+class SealKey;
+
 // Threads: any.
 class Archive {
  public:
-  // `store` outlives it.
-  explicit Archive(ObjectStore* store) : store_(store) {}
+  // Both outlive it. With a key it reads no set but those that are sealed with
+  // it.
+  explicit Archive(ObjectStore* store, const SealKey* key = nullptr)
+      : store_(store), key_(key) {}
 
   ObjectStore* store() const { return store_; }
+  const SealKey* key() const { return key_; }
 
   // kRefused: there is no archive; kIncompatible: of a later format.
   [[nodiscard]] rocksdb::Status ReadHead(ArchiveHead* head) const;
@@ -71,9 +76,20 @@ class Archive {
   // time.
   [[nodiscard]] rocksdb::Status ListSets(std::vector<FoundSet>* sets) const;
   // Reads the record of a set. Absent: *set is not set, and the status OK. It
-  // must be the one that was committed, if it is done.
+  // must be the one that was committed, if it is done. Of a sealed one without
+  // a key the digests of units are encrypted.
   [[nodiscard]] rocksdb::Status ReadSet(const FoundSet& found,
                                         std::optional<ArchiveSet>* set) const;
+  // kRefused: the set is sealed, and there is no key.
+  [[nodiscard]] rocksdb::Status CheckReadable(const ArchiveSet& set) const;
+  // Gives bytes [offset, offset + bytes) of a file of the set to `sink`, in
+  // order, as they are in the database. Of a sealed one they are those that
+  // were sealed (else kDamaged); of another one, the caller compares them with
+  // the digests of units. After a failure the sink may have got a part of them.
+  // REQUIRES: CheckReadable(); the file has these bytes.
+  StoreResult ReadFile(const ArchiveSet& set, const ArchivedFile& file,
+                       uint64_t offset, uint64_t bytes,
+                       const ObjectSink& sink) const;
   // All marks and intents; one that goes away meanwhile is left out.
   [[nodiscard]] rocksdb::Status ReadMarks(std::vector<FoundMark>* marks) const;
   [[nodiscard]] rocksdb::Status ReadMarked(Marked* marked) const;
@@ -98,6 +114,7 @@ class Archive {
                                           const std::string&)>& each) const;
 
   ObjectStore* const store_;
+  const SealKey* const key_;
 };
 
 }  // namespace sstferry

@@ -56,6 +56,7 @@ Status ReadRecords(const Archive& archive, std::vector<ReadRecord>* records) {
       read.listed.host = record.host;
       read.listed.database_id = record.database_id;
       read.listed.sequence = record.sequence;
+      read.listed.is_sealed = record.is_sealed;
       read.listed.families = record.families.size();
       read.listed.files = record.files.size();
       for (const ArchivedFile& file : record.files) {
@@ -73,6 +74,8 @@ Status ReadRecords(const Archive& archive, std::vector<ReadRecord>* records) {
 struct NamedFile {
   const ArchivedFile* file = nullptr;
   uint64_t unit_bytes = 0;
+  uint64_t object_bytes = 0;
+  bool is_sealed = false;  // its bytes are told by the SHA-256 alone
   std::vector<ReadRecord*> sets;  // the oldest first
 };
 
@@ -114,6 +117,8 @@ void Checker::NameFiles() {
       NamedFile& named = named_[ArchiveKeyText(file.key)];
       named.file = &file;
       named.unit_bytes = read.record->unit_bytes;
+      named.object_bytes = read.record->ObjectBytes(file);
+      named.is_sealed = read.record->is_sealed;
       named.sets.push_back(&read);
     }
   }
@@ -156,7 +161,7 @@ void Checker::CompareWithList() {
   }
   for (const auto& [key, named] : named_) {
     const auto there = present_.find(key);
-    const uint64_t bytes = named.file->file.bytes;
+    const uint64_t bytes = named.object_bytes;
     if (there == present_.end()) {
       Amiss(key, "is not there");
     } else if (there->second != bytes) {
@@ -175,14 +180,18 @@ void Checker::CompareWithList() {
 }
 
 Status Checker::ReadFile(const std::string& key, const NamedFile& named) {
-  const CloneFile& file = named.file->file;
-  FileDigester digester(file, named.unit_bytes);
+  const ArchivedFile& file = *named.file;
+  PieceDigester pieces(named.object_bytes);
+  UnitDigester units(file.file, named.unit_bytes);
   GetRequest request;
   request.key = key;
-  request.bytes = file.bytes;
+  request.bytes = named.object_bytes;
   const StoreResult got =
-      archive_.store()->Get(request, [&digester](const Slice& bytes) {
-        digester.Add(bytes);
+      archive_.store()->Get(request, [&](const Slice& bytes) {
+        pieces.Add(bytes);
+        if (!named.is_sealed) {
+          units.Add(bytes);
+        }
         return Status::OK();
       });
   if (got.code == StoreCode::kAbsent || got.code == StoreCode::kDamaged) {
@@ -190,14 +199,13 @@ Status Checker::ReadFile(const std::string& key, const NamedFile& named) {
     return Status::OK();
   }
   RETURN_IF_ERROR(got.status);
-  const FileDigests digests = digester.Finish();
-  if (digests.sha256 != named.file->sha256 ||
-      digests.units != named.file->units) {
+  if (Sha256OfPieces(pieces.Finish()) != file.sha256 ||
+      (!named.is_sealed && units.units() != file.units)) {
     Amiss(key, "its bytes are not those that were pushed");
   }
   const std::lock_guard<std::mutex> lock(mu_);
   ++summary_->read_files;
-  summary_->read_bytes += file.bytes;
+  summary_->read_bytes += named.object_bytes;
   return Status::OK();
 }
 

@@ -33,6 +33,7 @@ struct ListedSet {
   uint64_t bytes = 0;
   // Bytes that this set was the first to upload.
   uint64_t own_bytes = 0;
+  bool is_sealed = false;
   std::string problem;  // of a damaged one
 };
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "format/end_state.h"
+#include "pipeline/archive/seal.h"
 
 namespace sstferry {
 
@@ -58,7 +59,9 @@ class Pusher {
         source_(source),
         options_(options),
         summary_(summary),
-        set_(source->set()) {}
+        set_(source->set()) {
+    set_.is_sealed = archive.key() != nullptr;
+  }
 
   [[nodiscard]] Status Run();
 
@@ -84,10 +87,14 @@ class Pusher {
   [[nodiscard]] Status RenewIntent();
   [[nodiscard]] Status PlaceFiles(const std::vector<size_t>& files);
   [[nodiscard]] Status PlaceFile(size_t index);
-  [[nodiscard]] Status Upload(size_t index, const FileDigests& digests);
-  [[nodiscard]] Status UploadInParts(const std::string& key,
-                                     std::shared_ptr<const ByteSource> bytes,
-                                     const FileDigests& digests);
+  // Gives the object of a file a salt: a new one, or that of the one that is
+  // there, if it can be used.
+  [[nodiscard]] Status CheckSealed(std::optional<Place>* place,
+                                   SealSalt* salt) const;
+  // Uploads a file, and reads it for its digests, piece by piece.
+  [[nodiscard]] Status Upload(const std::string& key,
+                              const std::shared_ptr<SetFile>& bytes,
+                              FileDigests* digests);
   [[nodiscard]] Status TakeLook(Look* look) const;
   [[nodiscard]] Status LookBefore(UnixSeconds* signed_at);
   [[nodiscard]] Status Commit(UnixSeconds signed_at);
@@ -151,7 +158,8 @@ Status Pusher::ReadBase(const std::vector<FoundSet>& sets) {
     if (!status.ok() && EndStateOf(status) != EndState::kCorrupt) {
       return status;
     }
-    if (status.ok() && base_.has_value()) {
+    if (status.ok() && base_.has_value() &&
+        base_->is_sealed == set_.is_sealed) {
       break;
     }
     base_.reset();
@@ -204,7 +212,8 @@ void Pusher::ChoosePlaces() {
   std::map<SharedName, ArchiveKey> left;
   for (const auto& [text, bytes] : present_) {
     ArchiveKey key;
-    if (ParseArchiveKey(text, &key) && key.is_shared && key.bytes == bytes &&
+    if (ParseArchiveKey(text, &key) && key.is_shared &&
+        bytes == (set_.is_sealed ? SealedBytes(key.bytes) : key.bytes) &&
         marked_.keys.count(text) == 0) {
       left.emplace(SharedName{key.identity, key.bytes}, key);
     }
@@ -228,7 +237,8 @@ void Pusher::ChoosePlaces() {
     if (const auto found = known.find(name); found != known.end()) {
       const std::string key = ArchiveKeyText(found->second->key);
       const auto there = present_.find(key);
-      if (there != present_.end() && there->second == file.bytes &&
+      if (there != present_.end() &&
+          there->second == set_.ObjectBytes(set_.files[i]) &&
           marked_.keys.count(key) == 0) {
         places_[i] = Place{found->second->key, found->second};
         continue;
@@ -286,26 +296,34 @@ Status Pusher::RenewIntent() {
   return PutIntent();
 }
 
-Status Pusher::UploadInParts(const std::string& key,
-                             std::shared_ptr<const ByteSource> bytes,
-                             const FileDigests& digests) {
+Status Pusher::Upload(const std::string& key,
+                      const std::shared_ptr<SetFile>& bytes,
+                      FileDigests* digests) {
   std::string upload_id;
-  RETURN_IF_ERROR(store_->BeginUpload(key, &upload_id).status);
-  const uint64_t part_bytes = UploadPartBytes(bytes->size());
   std::vector<UploadedPart> parts;
-  Status status;
-  for (size_t i = 0; status.ok() && i < digests.parts.size(); ++i) {
-    status = RenewIntent();
-    const uint64_t offset = i * part_bytes;
-    const SourcePiece piece(bytes, offset,
-                            std::min(part_bytes, bytes->size() - offset));
-    if (status.ok()) {
-      status = store_
-                   ->PutPart({key, upload_id, static_cast<uint32_t>(i + 1),
-                              offset},
-                             piece, digests.parts[i], &parts.emplace_back())
-                   .status;
-    }
+  Status status = ForEachPiece(
+      bytes->size(), [&](uint64_t offset, uint64_t count) {
+        RETURN_IF_ERROR(RenewIntent());
+        RETURN_IF_ERROR(bytes->Digest(offset, count, digests));
+        const SourcePiece piece(bytes, offset, count);
+        if (count == bytes->size()) {
+          return OfOwnName(store_->Put({.key = key,
+                                        .bytes = &piece,
+                                        .sha256 = digests->pieces.back(),
+                                        .if_absent = head_.has_if_absent,
+                                        .signed_at = {}}));
+        }
+        if (parts.empty()) {
+          RETURN_IF_ERROR(store_->BeginUpload(key, &upload_id).status);
+        }
+        const auto number = static_cast<uint32_t>(parts.size() + 1);
+        return store_
+            ->PutPart({key, upload_id, number, offset}, piece,
+                      digests->pieces.back(), &parts.emplace_back())
+            .status;
+      });
+  if (upload_id.empty()) {
+    return status;
   }
   if (status.ok()) {
     status = OfOwnName(
@@ -318,38 +336,65 @@ Status Pusher::UploadInParts(const std::string& key,
   return status;
 }
 
-Status Pusher::Upload(size_t index, const FileDigests& digests) {
-  std::unique_ptr<ByteSource> bytes;
-  RETURN_IF_ERROR(source_->Open(index, &bytes));
-  const std::string key = ArchiveKeyText(set_.files[index].key);
-  if (bytes->size() > kUploadPartBytes) {
-    return UploadInParts(key, std::move(bytes), digests);
+// What was left by a push with another key is of no use.
+Status Pusher::CheckSealed(std::optional<Place>* place, SealSalt* salt) const {
+  *salt = RandomSealSalt();
+  if (!place->has_value()) {
+    return Status::OK();
   }
-  return OfOwnName(store_->Put({.key = key,
-                                .bytes = bytes.get(),
-                                .sha256 = digests.sha256,
-                                .if_absent = head_.has_if_absent,
-                                .signed_at = {}}));
+  GetRequest request;
+  request.key = ArchiveKeyText((*place)->key);
+  request.bytes = kSealHeadBytes;
+  std::string head;
+  const StoreResult got = store_->Get(request, [&head](const Slice& bytes) {
+    head.append(bytes.data(), bytes.size());
+    return Status::OK();
+  });
+  SealKeyId id;
+  SealSalt found;
+  if (got.code == StoreCode::kAbsent || got.code == StoreCode::kDamaged ||
+      (got.ok() && !(ParseSealHead(head, &id, &found) &&
+                     id == archive_.key()->id()))) {
+    place->reset();
+    return Status::OK();
+  }
+  *salt = found;
+  return got.status;
 }
 
 Status Pusher::PlaceFile(size_t index) {
   ArchivedFile& file = set_.files[index];
-  const std::optional<Place>& place = places_[index];
+  std::optional<Place>& place = places_[index];
   if (place.has_value() && place->known != nullptr) {
     file.key = place->key;
     file.sha256 = place->known->sha256;
     file.units = place->known->units;
+    file.salt = place->known->salt;
   } else {
-    FileDigests digests;
-    RETURN_IF_ERROR(source_->Digest(index, &digests));
-    file.sha256 = digests.sha256;
-    file.units = digests.units;
-    if (place.has_value()) {
-      file.key = place->key;
-    } else {
-      file.key = OwnKey(file.file, is_shared_[index]);
-      RETURN_IF_ERROR(Upload(index, digests));
+    if (set_.is_sealed) {
+      RETURN_IF_ERROR(CheckSealed(&place, &file.salt));
     }
+    file.key = place.has_value() ? place->key
+                                 : OwnKey(file.file, is_shared_[index]);
+    std::unique_ptr<SetFile> opened;
+    RETURN_IF_ERROR(source_->Open(index, &opened));
+    if (set_.is_sealed) {
+      opened = SealFileOf(*archive_.key(), file.salt, ArchiveKeyText(file.key),
+                          file.file, set_.unit_bytes, std::move(opened));
+    }
+    const std::shared_ptr<SetFile> bytes = std::move(opened);
+    FileDigests digests;
+    const Status placed =
+        place.has_value()
+            ? ForEachPiece(bytes->size(),
+                           [&](uint64_t offset, uint64_t count) {
+                             RETURN_IF_ERROR(RenewIntent());
+                             return bytes->Digest(offset, count, &digests);
+                           })
+            : Upload(ArchiveKeyText(file.key), bytes, &digests);
+    RETURN_IF_ERROR(placed);
+    file.sha256 = Sha256OfPieces(digests.pieces);
+    file.units = digests.units;
   }
   const std::lock_guard<std::mutex> lock(mu_);
   (place.has_value() ? summary_->reused_files : summary_->uploaded_files) += 1;
@@ -405,7 +450,7 @@ Status Pusher::TakeLook(Look* look) const {
     if (marked.keys.count(key) != 0) {
       look->marked.push_back(i);
     } else if (there == present.end() ||
-               there->second != set_.files[i].file.bytes) {
+               there->second != set_.ObjectBytes(set_.files[i])) {
       look->missing.push_back(i);
     }
   }
@@ -456,6 +501,9 @@ Status Pusher::PutOnce(const std::string& key, const std::string& bytes,
 }
 
 Status Pusher::Commit(UnixSeconds signed_at) {
+  if (set_.is_sealed) {
+    archive_.key()->Seal(&set_);
+  }
   RETURN_IF_ERROR(EncodeArchiveSet(set_, &record_));
   return PutOnce(SetKey(set_.name), record_, signed_at);
 }
@@ -502,6 +550,8 @@ Status Pusher::Run() {
   RETURN_IF_ERROR(PlaceFiles(all));
   UnixSeconds signed_at = 0;
   RETURN_IF_ERROR(LookBefore(&signed_at));
+  // The source may let its files go before the set counts: all are here.
+  RETURN_IF_ERROR(source_->Finish());
   RETURN_IF_ERROR(Commit(signed_at));
   RETURN_IF_ERROR(LookBehind(&signed_at));
   RETURN_IF_ERROR(Confirm(signed_at));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "format/end_state.h"
 #include "format/part.h"
 #include "pipeline/archive/store.h"
 #include "pipeline/base/start_thread.h"
@@ -10,6 +11,7 @@
 namespace sstferry {
 
 using rocksdb::Slice;
+using rocksdb::Status;
 
 uint64_t UploadPartBytes(uint64_t file_bytes) {
   const uint64_t most = kUploadPartBytes * kMaxUploadParts;
@@ -31,44 +33,86 @@ void RunInLanes(int lanes, const std::function<void()>& work) {
   }
 }
 
-FileDigester::FileDigester(const CloneFile& file, uint64_t unit_bytes)
-    : part_bytes_(UploadPartBytes(file.bytes)), file_bytes_(file.bytes) {
+Sha256Digest Sha256OfPieces(const std::vector<Sha256Digest>& pieces) {
+  if (pieces.size() == 1) {
+    return pieces.front();
+  }
+  Sha256 all;
+  for (const Sha256Digest& piece : pieces) {
+    all.Update(Slice(reinterpret_cast<const char*>(piece.data()),
+                     piece.size()));
+  }
+  return all.Finish();
+}
+
+void FileDigests::Add(const FileDigestReply& piece) {
+  pieces.push_back(piece.sha256);
+  units.insert(units.end(), piece.units.begin(), piece.units.end());
+}
+
+Status ForEachPiece(
+    uint64_t file_bytes,
+    const std::function<Status(uint64_t, uint64_t)>& each) {
+  const uint64_t most = UploadPartBytes(file_bytes);
+  uint64_t at = 0;
+  do {
+    const uint64_t bytes = std::min(most, file_bytes - at);
+    RETURN_IF_ERROR(each(at, bytes));
+    at += bytes;
+  } while (at < file_bytes);
+  return Status::OK();
+}
+
+PieceDigester::PieceDigester(uint64_t bytes)
+    : piece_bytes_(UploadPartBytes(bytes)), bytes_(bytes) {}
+
+void PieceDigester::Add(Slice bytes) {
+  while (!bytes.empty()) {
+    const uint64_t end =
+        std::min((pieces_.size() + 1) * piece_bytes_, bytes_);
+    const auto count =
+        static_cast<size_t>(std::min<uint64_t>(bytes.size(), end - at_));
+    if (piece_ == nullptr) piece_ = std::make_unique<Sha256>();
+    piece_->Update(Slice(bytes.data(), count));
+    bytes.remove_prefix(count);
+    at_ += count;
+    if (at_ == end) {
+      pieces_.push_back(piece_->Finish());
+      piece_.reset();
+    }
+  }
+}
+
+const std::vector<Sha256Digest>& PieceDigester::Finish() {
+  if (bytes_ == 0) {
+    pieces_.assign(1, Sha256Of(""));
+  }
+  return pieces_;
+}
+
+UnitDigester::UnitDigester(const CloneFile& file, uint64_t unit_bytes) {
   std::vector<Part> units;
   // The plan of all files was cut before: one of them is not too large.
   CutIntoUnits({file}, unit_bytes, &units).PermitUncheckedError();
   for (const Part& unit : units) {
-    unit_ends_.push_back(unit.offset + unit.bytes);
+    ends_.push_back(unit.offset + unit.bytes);
   }
 }
 
-void FileDigester::Add(Slice bytes) {
-  whole_.Update(bytes);
+void UnitDigester::Add(Slice bytes) {
   while (!bytes.empty()) {
-    const uint64_t unit_end = unit_ends_[digests_.units.size()];
-    const uint64_t part_end =
-        std::min((digests_.parts.size() + 1) * part_bytes_, file_bytes_);
-    const size_t count = static_cast<size_t>(
-        std::min<uint64_t>(bytes.size(), std::min(unit_end, part_end) - at_));
+    const uint64_t end = ends_[units_.size()];
+    const auto count =
+        static_cast<size_t>(std::min<uint64_t>(bytes.size(), end - at_));
     if (unit_ == nullptr) unit_ = std::make_unique<Digest128Stream>();
-    if (part_ == nullptr) part_ = std::make_unique<Sha256>();
     unit_->Add(Slice(bytes.data(), count));
-    part_->Update(Slice(bytes.data(), count));
     bytes.remove_prefix(count);
     at_ += count;
-    if (at_ == unit_end) {
-      digests_.units.push_back(unit_->Finish());
+    if (at_ == end) {
+      units_.push_back(unit_->Finish());
       unit_.reset();
     }
-    if (at_ == part_end) {
-      digests_.parts.push_back(part_->Finish());
-      part_.reset();
-    }
   }
-}
-
-FileDigests FileDigester::Finish() {
-  digests_.sha256 = whole_.Finish();
-  return std::move(digests_);
 }
 
 }  // namespace sstferry

@@ -13,12 +13,13 @@
 #include "format/archive_set.h"
 #include "format/byte_source.h"
 #include "format/digest.h"
-#include "pipeline/archive/sha256.h"
+#include "format/messages_lane.h"
+#include "pipeline/base/sha256.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
 
-// A file that is larger is uploaded in parts of this size, or of a multiple of
+// A file that is larger is uploaded in pieces of this size, or of a multiple of
 // it where there would be more than kMaxUploadParts.
 inline constexpr uint64_t kUploadPartBytes = 64u << 20;
 uint64_t UploadPartBytes(uint64_t file_bytes);
@@ -45,14 +46,40 @@ class SourcePiece : public ByteSource {
 // Runs `work` in so many threads, this one among them, and waits for all.
 void RunInLanes(int lanes, const std::function<void()>& work);
 
+// The SHA-256 of an object of one piece; of more, that of theirs, one behind the
+// other. So no byte is hashed twice.
+Sha256Digest Sha256OfPieces(const std::vector<Sha256Digest>& pieces);
+
 struct FileDigests {
-  Sha256Digest sha256{};             // of all of it
-  std::vector<Digest128> units;      // of its units
-  std::vector<Sha256Digest> parts;   // of the parts in which it is uploaded
+  std::vector<Sha256Digest> pieces;  // at least one
+  std::vector<Digest128> units;
+  // Adds those of a piece.
+  void Add(const FileDigestReply& piece);
 };
 
-// Owner:   the caller of a push; it outlives it.
-// Threads: Digest() and Open() from any.
+// A file that a push reads: each piece for its digests, and then its bytes for
+// a store that wants these digests first.
+//
+// Threads: one at a time.
+class SetFile : public ByteSource {
+ public:
+  // Adds the digests of the piece that follows those that were asked for: the
+  // SHA-256 of its bytes, and those of units, in order. Before the first piece
+  // all of the file is checked by its own checksums; `bytes` 0 asks for no
+  // more than that, but of an empty file.
+  //   kSourceError, kCorrupt, kCancelled; others: of the way to the source
+  [[nodiscard]] virtual rocksdb::Status Digest(uint64_t offset, uint64_t bytes,
+                                               FileDigests* digests) = 0;
+};
+
+// Calls each(offset, bytes) for the pieces in which a file of so many bytes is
+// uploaded, of which an empty one has one.
+[[nodiscard]] rocksdb::Status ForEachPiece(
+    uint64_t file_bytes,
+    const std::function<rocksdb::Status(uint64_t, uint64_t)>& each);
+
+// Owner:   the caller of a push; it outlives it, and all files that are open.
+// Threads: any.
 class SetSource {
  public:
   virtual ~SetSource() = default;
@@ -60,33 +87,45 @@ class SetSource {
   // All that a record says of the database and of its files; not its name, and
   // of a file neither its place nor its digests.
   virtual const ArchiveSet& set() const = 0;
-  // Reads a file once and checks it by its own checksums.
-  //   kSourceError, kCorrupt, kCancelled
-  [[nodiscard]] virtual rocksdb::Status Digest(size_t file,
-                                               FileDigests* digests) = 0;
-  // Opens a file to be read from its beginning to its end, or from there again.
+  // Opens a file. Its bytes are read from the beginning of a piece to its end,
+  // or from there again.
   [[nodiscard]] virtual rocksdb::Status Open(
-      size_t file, std::unique_ptr<ByteSource>* bytes) = 0;
+      size_t file, std::unique_ptr<SetFile>* opened) = 0;
+  // Every file is in the archive: says so to who keeps them for this push.
+  [[nodiscard]] virtual rocksdb::Status Finish() {
+    return rocksdb::Status::OK();
+  }
 };
 
-// Computes the digests of a file whose bytes come in order.
-class FileDigester {
+// Computes the digests of an object's pieces, whose bytes come in order.
+class PieceDigester {
  public:
-  FileDigester(const CloneFile& file, uint64_t unit_bytes);
+  explicit PieceDigester(uint64_t bytes);
   void Add(rocksdb::Slice bytes);
   // REQUIRES: all bytes were added.
-  FileDigests Finish();
+  const std::vector<Sha256Digest>& Finish();
 
  private:
-
-  const uint64_t part_bytes_;
-  std::vector<uint64_t> unit_ends_;
+  const uint64_t piece_bytes_;
+  const uint64_t bytes_;
   uint64_t at_ = 0;
-  uint64_t file_bytes_ = 0;
-  Sha256 whole_;
-  std::unique_ptr<Sha256> part_;
+  std::unique_ptr<Sha256> piece_;
+  std::vector<Sha256Digest> pieces_;
+};
+
+// Computes the digests of a file's units, whose bytes come in order.
+class UnitDigester {
+ public:
+  UnitDigester(const CloneFile& file, uint64_t unit_bytes);
+  void Add(rocksdb::Slice bytes);
+  // Returns those of units of which all has come.
+  const std::vector<Digest128>& units() const { return units_; }
+
+ private:
+  std::vector<uint64_t> ends_;
+  uint64_t at_ = 0;
   std::unique_ptr<Digest128Stream> unit_;
-  FileDigests digests_;
+  std::vector<Digest128> units_;
 };
 
 }  // namespace sstferry

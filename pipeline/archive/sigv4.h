@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "pipeline/archive/sha256.h"
+#include "pipeline/base/sha256.h"
 #include "pipeline/archive/store.h"
 
 namespace sstferry {

@@ -20,7 +20,53 @@ using rocksdb::Status;
 
 namespace {
 
-constexpr size_t kReadBytes = 1u << 20;
+class SnapshotFile : public SetFile {
+ public:
+  SnapshotFile(std::string path, const CloneFile& file, uint64_t unit_bytes,
+               std::function<bool()> cancelled)
+      : path_(std::move(path)),
+        file_(file),
+        unit_bytes_(unit_bytes),
+        cancelled_(std::move(cancelled)) {}
+
+  [[nodiscard]] Status Open() {
+    RETURN_IF_ERROR(FileSource::Open(rocksdb::FileSystem::Default().get(),
+                                     path_, &opened_,
+                                     EndState::kSourceError));
+    return opened_->size() >= file_.bytes
+               ? Status::OK()
+               : MakeStatus(EndState::kSourceError,
+                            CloneFileName(file_) + ": expected " +
+                                std::to_string(file_.bytes) +
+                                " bytes, found " +
+                                std::to_string(opened_->size()));
+  }
+
+  // A MANIFEST or a WAL may have grown, where it is the source's own.
+  uint64_t size() const override { return file_.bytes; }
+  [[nodiscard]] Status Read(uint64_t offset, size_t n, std::string* scratch,
+                            Slice* out) const override {
+    return opened_->Read(offset, n, scratch, out);
+  }
+  [[nodiscard]] Status Digest(uint64_t offset, uint64_t bytes,
+                              FileDigests* digests) override {
+    FileDigestReply reply;
+    RETURN_IF_ERROR(DigestPiece(
+        path_, file_, unit_bytes_, {0, offset, bytes},
+        [this](uint64_t) { return !cancelled_ || !cancelled_(); }, &buffer_,
+        &reply));
+    digests->Add(reply);
+    return Status::OK();
+  }
+
+ private:
+  const std::string path_;
+  const CloneFile& file_;
+  const uint64_t unit_bytes_;
+  const std::function<bool()> cancelled_;
+  std::unique_ptr<FileSource> opened_;
+  std::vector<char> buffer_;
+};
 
 }  // namespace
 
@@ -77,51 +123,13 @@ Status SnapshotSource::Describe() {
   return cut;
 }
 
-std::string SnapshotSource::PathOf(size_t file) const {
-  return snapshot_->own_path() + "/db/" + CloneFileName(set_.files[file].file);
-}
-
-Status SnapshotSource::Open(size_t file, std::unique_ptr<ByteSource>* bytes) {
-  std::unique_ptr<FileSource> opened;
-  RETURN_IF_ERROR(FileSource::Open(rocksdb::FileSystem::Default().get(),
-                                   PathOf(file), &opened,
-                                   EndState::kSourceError));
-  if (opened->size() < set_.files[file].file.bytes) {
-    return MakeStatus(EndState::kSourceError,
-                      CloneFileName(set_.files[file].file) + ": expected " +
-                          std::to_string(set_.files[file].file.bytes) +
-                          " bytes, found " + std::to_string(opened->size()));
-  }
-  // A MANIFEST or a WAL may have grown, where it is the source's own.
-  *bytes = std::make_unique<SourcePiece>(std::move(opened), 0,
-                                         set_.files[file].file.bytes);
-  return Status::OK();
-}
-
-Status SnapshotSource::Digest(size_t file, FileDigests* digests) {
+Status SnapshotSource::Open(size_t file, std::unique_ptr<SetFile>* opened) {
   const CloneFile& known = set_.files[file].file;
-  const std::string where = CloneFileName(known);
-  const auto on_read = [this](uint64_t) {
-    return !cancelled_ || !cancelled_();
-  };
-  RETURN_IF_ERROR(CheckUnitFile(PathOf(file), known, on_read));
-  std::unique_ptr<ByteSource> bytes;
-  RETURN_IF_ERROR(Open(file, &bytes));
-  FileDigester digester(known, set_.unit_bytes);
-  std::string scratch;
-  for (uint64_t at = 0; at < known.bytes;) {
-    if (!on_read(0)) {
-      return MakeStatus(EndState::kCancelled, "push: stopped on request");
-    }
-    const auto count = static_cast<size_t>(
-        std::min<uint64_t>(kReadBytes, known.bytes - at));
-    Slice piece;
-    RETURN_IF_ERROR(WithContext(bytes->Read(at, count, &scratch, &piece),
-                                EndState::kSourceError, where));
-    digester.Add(piece);
-    at += count;
-  }
-  *digests = digester.Finish();
+  auto bytes = std::make_unique<SnapshotFile>(
+      snapshot_->own_path() + "/db/" + CloneFileName(known), known,
+      set_.unit_bytes, cancelled_);
+  RETURN_IF_ERROR(bytes->Open());
+  *opened = std::move(bytes);
   return Status::OK();
 }
 

@@ -20,17 +20,14 @@ class SnapshotSource : public SetSource {
       SnapshotOptions options, std::unique_ptr<SnapshotSource>* source);
 
   const ArchiveSet& set() const override { return set_; }
-  [[nodiscard]] rocksdb::Status Digest(size_t file,
-                                       FileDigests* digests) override;
   [[nodiscard]] rocksdb::Status Open(
-      size_t file, std::unique_ptr<ByteSource>* bytes) override;
+      size_t file, std::unique_ptr<SetFile>* opened) override;
 
  private:
   SnapshotSource(std::unique_ptr<Snapshot> snapshot,
                  std::function<bool()> cancelled)
       : snapshot_(std::move(snapshot)), cancelled_(std::move(cancelled)) {}
   [[nodiscard]] rocksdb::Status Describe();
-  std::string PathOf(size_t file) const;
 
   const std::unique_ptr<Snapshot> snapshot_;
   const std::function<bool()> cancelled_;

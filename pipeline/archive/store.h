@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "format/byte_source.h"
-#include "pipeline/archive/sha256.h"
+#include "pipeline/base/sha256.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 

@@ -5,8 +5,11 @@
 #include <memory>
 
 #include "format/end_state.h"
+#include "format/limits.h"
+#include "format/part.h"
 #include "format/rocksdb/data_file_check.h"
 #include "pipeline/base/file_source.h"
+#include "pipeline/base/sha256.h"
 #include "pipeline/parts/body_reader.h"
 
 namespace sstferry {
@@ -134,6 +137,76 @@ Status DigestUnit(const UnitPlace& place, const Part& unit,
   }
   *digest = stream.Finish();
   return status;
+}
+
+Status DigestPiece(const std::string& path, const CloneFile& file,
+                   uint64_t unit_bytes, const FileDigestRequest& piece,
+                   const std::function<bool(uint64_t)>& on_read,
+                   std::vector<char>* buffer, FileDigestReply* reply) {
+  *reply = FileDigestReply();
+  if (piece.bytes > file.bytes || piece.offset > file.bytes - piece.bytes) {
+    return MakeStatus(EndState::kCorrupt,
+                      CloneFileName(file) + ": expected a piece of " +
+                          std::to_string(file.bytes) + " bytes, found " +
+                          std::to_string(piece.bytes) + " at " +
+                          std::to_string(piece.offset));
+  }
+  if (piece.offset == 0) {
+    RETURN_IF_ERROR(CheckUnitFile(path, file, on_read));
+  }
+  const uint64_t piece_end = piece.offset + piece.bytes;
+  std::vector<Part> units;
+  RETURN_IF_ERROR(CutIntoUnits({file}, unit_bytes, &units));
+  std::erase_if(units, [&](const Part& unit) {
+    return unit.offset < piece.offset || unit.offset >= piece_end;
+  });
+  if (units.size() > kMaxPieceUnits) {
+    return MakeStatus(EndState::kRefused,
+                      CloneFileName(file) + ": expected a piece of at most " +
+                          std::to_string(kMaxPieceUnits) + " units, found " +
+                          std::to_string(units.size()));
+  }
+  std::unique_ptr<BodyReader> reader;
+  RETURN_IF_ERROR(BodyReader::Open(path, &reader));
+  buffer->resize(kUnitBufferBytes);
+  Sha256 sha256;
+  std::unique_ptr<Digest128Stream> open;  // of units[next]
+  size_t next = 0;
+  // The last unit may end behind the piece.
+  const uint64_t end =
+      units.empty() ? piece_end
+                    : std::max(piece_end,
+                               units.back().offset + units.back().bytes);
+  for (uint64_t at = piece.offset; at < end;) {
+    // A read ends where a unit or the piece does.
+    uint64_t stop = std::min<uint64_t>(end, at + kUnitBufferBytes);
+    if (at < piece_end) stop = std::min(stop, piece_end);
+    if (next < units.size()) {
+      const Part& current = units[next];
+      stop = std::min(stop, at < current.offset
+                                ? current.offset
+                                : current.offset + current.bytes);
+    }
+    const auto bytes = static_cast<size_t>(stop - at);
+    if (!on_read(bytes)) {
+      return MakeStatus(EndState::kCancelled, "clone: stopped on request");
+    }
+    RETURN_IF_ERROR(reader->Read(at, bytes, buffer->data()));
+    const Slice read(buffer->data(), bytes);
+    if (at < piece_end) sha256.Update(read);
+    if (next < units.size() && at >= units[next].offset) {
+      if (open == nullptr) open = std::make_unique<Digest128Stream>();
+      open->Add(read);
+      if (stop == units[next].offset + units[next].bytes) {
+        reply->units.push_back(open->Finish());
+        open.reset();
+        next++;
+      }
+    }
+    at = stop;
+  }
+  reply->sha256 = sha256.Finish();
+  return Status::OK();
 }
 
 Status CheckUnitFile(const std::string& path, const CloneFile& file,

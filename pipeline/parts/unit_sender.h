@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "format/clone_file.h"
+#include "format/messages_lane.h"
 #include "pipeline/parts/chunk_builder.h"
 #include "pipeline/snapshot/snapshot_origin.h"
 #include "rocksdb/status.h"
@@ -37,6 +38,17 @@ struct UnitPlace {
                                          const std::function<bool()>& cancelled,
                                          std::vector<char>* buffer,
                                          Digest128* digest);
+
+// Answers a FileDigestRequest for the file at `path`, which is cut into units of
+// `unit_bytes`. `on_read` as for CheckUnitFile().
+//   kCorrupt    the file has no such piece, or a checksum is wrong
+//   kRefused    the piece has more units than a reply
+//   others      as SendUnit()
+[[nodiscard]] rocksdb::Status DigestPiece(
+    const std::string& path, const CloneFile& file, uint64_t unit_bytes,
+    const FileDigestRequest& piece,
+    const std::function<bool(uint64_t)>& on_read, std::vector<char>* buffer,
+    FileDigestReply* reply);
 
 // Reads a table or a blob file and checks it by the checksums that RocksDB
 // wrote; another file has none that are checked here. `on_read` is called with

@@ -107,6 +107,12 @@ Status LaneSession::Answer(const LaneRequest& asked, bool* done) {
       RETURN_IF_ERROR(CountRequest());
       return SendUnitDigest(request);
     }
+    case FrameType::kFileDigestRequest: {
+      FileDigestRequest request;
+      RETURN_IF_ERROR(Decode(asked.payload, &request));
+      RETURN_IF_ERROR(CountRequest());
+      return SendFileDigest(request);
+    }
     case FrameType::kGroupRequest: {
       GroupRequest request;
       RETURN_IF_ERROR(Decode(asked.payload, &request));
@@ -341,6 +347,26 @@ Status LaneSession::SendUnitDigest(const UnitDigestRequest& request) {
                            });
   }
   return status.ok() ? link_.Send(FrameType::kDigestReply, reply) : status;
+}
+
+Status LaneSession::SendFileDigest(const FileDigestRequest& request) {
+  if (!transfer_->is_clone() || !transfer_->has_own_files() ||
+      request.file >= transfer_->plan().clone->files.size()) {
+    return MakeStatus(EndState::kCorrupt,
+                      "lane: expected a file of a clone, found file " +
+                          std::to_string(request.file));
+  }
+  const ClonePlan& clone = *transfer_->plan().clone;
+  const CloneFile& file = clone.files[request.file];
+  FileDigestReply reply;
+  RETURN_IF_ERROR(DigestPiece(
+      transfer_->file_path(file), file, clone.set.unit_bytes, request,
+      [this](uint64_t bytes) {
+        transfer_->CountRead(bytes);
+        return !PacedStop();
+      },
+      &unit_buffer_, &reply));
+  return link_.Send(FrameType::kFileDigestReply, reply);
 }
 
 Status LaneSession::SendEntries(const EntriesRequest& request) {

@@ -6,7 +6,8 @@
 //     a part      its bytes come from the part store: file, builder or spool
 //     groups      digests of what the part holds, for a target that compares
 //     a delta     what the target lacks of it
-//     a digest    of a part or a unit, for a verify
+//     a digest    of a part or a unit, for a verify; of a piece of a file, for
+//                 a push
 //   until the target ends the lane, the connection is lost, or the transfer
 //   ends. Nothing is kept for a lost connection: the target asks again.
 #pragma once
@@ -56,6 +57,8 @@ class LaneSession {
   [[nodiscard]] rocksdb::Status SendDigest(const DigestRequest& request);
   [[nodiscard]] rocksdb::Status SendUnitDigest(
       const UnitDigestRequest& request);
+  [[nodiscard]] rocksdb::Status SendFileDigest(
+      const FileDigestRequest& request);
   [[nodiscard]] rocksdb::Status SendEntries(const EntriesRequest& request);
   [[nodiscard]] rocksdb::Status FindFamily(uint32_t index,
                                            const TransferFamily** family);

@@ -300,11 +300,12 @@ Status Transfer::Announce(Channel* control, bool resumed) {
 }
 
 UnitPlace Transfer::unit_place(const Part& unit) const {
-  UnitSource* const source = pinned_->units();
-  return source != nullptr
-             ? UnitPlace{{}, source}
-             : UnitPlace{pinned_->own_path() + "/db/" +
-                         CloneFileName(unit_file(unit))};
+  return has_own_files() ? UnitPlace{file_path(unit_file(unit))}
+                         : UnitPlace{{}, pinned_->units()};
+}
+
+std::string Transfer::file_path(const CloneFile& file) const {
+  return pinned_->own_path() + "/db/" + CloneFileName(file);
 }
 
 Status Transfer::WriteLease(uint64_t wall_seconds) {
@@ -427,9 +428,8 @@ std::string Transfer::error_where() const {
 }
 
 Status Transfer::CheckSnapshotFiles() const {
-  return pinned_->units() != nullptr
-             ? Status::OK()
-             : CheckLinkedFiles(pinned_->own_path() + "/db");
+  return has_own_files() ? CheckLinkedFiles(pinned_->own_path() + "/db")
+                         : Status::OK();
 }
 
 Finish Transfer::FinalTotals() const {

@@ -181,6 +181,10 @@ class Transfer {
     return plan_->clone->files[unit.file];
   }
   UnitPlace unit_place(const Part& unit) const;
+  // Returns true if the files of the clone lie here: those of a restore do not.
+  bool has_own_files() const { return pinned_->units() == nullptr; }
+  // REQUIRES: has_own_files()
+  std::string file_path(const CloneFile& file) const;
   // Returns true if no later unit is of the same file.
   bool is_last_unit(const Part& unit) const {
     return unit.id + 1 == parts().size() ||

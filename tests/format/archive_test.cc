@@ -75,6 +75,25 @@ TEST_CASE("A whole set that can be no database, or another, is refused",
   refuse([](ArchiveSet* set) { set->files[1].key.set[0] ^= 1; });
   refuse([](ArchiveSet* set) { set->files[1].key.number = 6; });
   refuse([](ArchiveSet* set) { set->unit_bytes *= 2; });
+  // Parts of a seal, and none.
+  refuse([](ArchiveSet* set) { set->files[0].salt[15] = 1; });
+  refuse([](ArchiveSet* set) { set->key_id[0] = 1; });
+  refuse([](ArchiveSet* set) { set->seal[31] = 1; });
+}
+
+TEST_CASE("A sealed set comes back as it was written", "[format][archive]") {
+  ArchiveSet set = SampleArchiveSet();
+  set.is_sealed = true;
+  set.key_id[0] = 1;
+  set.seal[31] = 2;
+  set.files[0].salt[15] = 3;
+  ArchiveSet read;
+  REQUIRE_OK(DecodeArchiveSet(Encoded(set), set.name, &read));
+  REQUIRE(read == set);
+  REQUIRE(SealedBytes(0) == 32);
+  REQUIRE(SealedBytes(1) == 32 + 1 + 16);
+  REQUIRE(SealedBytes(65536) == 32 + 65536 + 16);
+  REQUIRE(SealedBytes(65537) == 32 + 65537 + 32);
 }
 
 TEST_CASE("A set that says it is larger than it is takes no memory",

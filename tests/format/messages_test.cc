@@ -90,7 +90,8 @@ TEST_CASE("Every message gives back all its fields", "[format]") {
                     SampleEntriesReply(), SampleChunkAck(),
                     SampleUnitDigestRequest(), SampleSourceRecordPart(),
                     SampleBusy(), SampleGroupRequest(),
-                    SampleGroupReply(), SampleDeltaRequest());
+                    SampleGroupReply(), SampleDeltaRequest(),
+                    SampleFileDigestRequest(), SampleFileDigestReply());
   RequireRoundTrips(SampleJournalTransfer(), SampleJournalPlan(),
                     SampleJournalChunk(), SampleJournalUnit(),
                     SampleJournalIngested(),
@@ -111,7 +112,8 @@ TEST_CASE("Every message round-trips with random contents", "[format]") {
                    DigestRequest, DigestReply, EntriesRequest,
                    EntriesReply, ChunkAck, UnitDigestRequest, SourceRecordPart,
                    Busy, GroupRequest,
-                   GroupReply, DeltaRequest>();
+                   GroupReply, DeltaRequest, FileDigestRequest,
+                   FileDigestReply>();
     CheckAllRandom<JournalTransfer, JournalPlan, JournalChunk,
                    JournalIngested, JournalTargetFiles, JournalPartDone,
                    JournalComplete>();

@@ -278,6 +278,18 @@ PartEnd SamplePartEnd() {
 
 UnitDigestRequest SampleUnitDigestRequest() { return UnitDigestRequest{7}; }
 
+FileDigestRequest SampleFileDigestRequest() {
+  return FileDigestRequest{3, 64u << 20, 70000};
+}
+
+FileDigestReply SampleFileDigestReply() {
+  FileDigestReply m;
+  m.sha256[0] = 0xab;
+  m.sha256[31] = 0xcd;
+  m.units = {{1, 2}, {3, 4}};
+  return m;
+}
+
 Busy SampleBusy() { return Busy{7000}; }
 
 SourceRecordPart SampleSourceRecordPart() {
@@ -449,6 +461,8 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kFollowRequest, Encode(SampleFollowRequest())},
       {FrameType::kFollowBytes, Encode(SampleFollowBytes())},
       {FrameType::kFollowEnd, Encode(SampleFollowEnd())},
+      {FrameType::kFileDigestRequest, Encode(SampleFileDigestRequest())},
+      {FrameType::kFileDigestReply, Encode(SampleFileDigestReply())},
   };
 }
 
@@ -650,6 +664,10 @@ Status DecodePayload(FrameType type, const Slice& payload) {
     case FrameType::kDigestRequest: return DecodeAs<DigestRequest>(payload);
     case FrameType::kUnitDigestRequest:
       return DecodeAs<UnitDigestRequest>(payload);
+    case FrameType::kFileDigestRequest:
+      return DecodeAs<FileDigestRequest>(payload);
+    case FrameType::kFileDigestReply:
+      return DecodeAs<FileDigestReply>(payload);
     case FrameType::kSourceRecordPart:
       return DecodeAs<SourceRecordPart>(payload);
     case FrameType::kBusy:

@@ -55,6 +55,8 @@ ChunkEnd SampleChunkEnd();
 PartEnd SamplePartEnd();
 DigestRequest SampleDigestRequest();
 UnitDigestRequest SampleUnitDigestRequest();
+FileDigestRequest SampleFileDigestRequest();
+FileDigestReply SampleFileDigestReply();
 SourceRecordPart SampleSourceRecordPart();
 Busy SampleBusy();
 GroupRequest SampleGroupRequest();

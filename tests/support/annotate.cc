@@ -194,6 +194,10 @@ Status AnnotateLanePayload(FrameType type, const Slice& payload,
       return AnnotateMessage<DigestRequest>(name, payload, kAt, out);
     case FrameType::kUnitDigestRequest:
       return AnnotateMessage<UnitDigestRequest>(name, payload, kAt, out);
+    case FrameType::kFileDigestRequest:
+      return AnnotateMessage<FileDigestRequest>(name, payload, kAt, out);
+    case FrameType::kFileDigestReply:
+      return AnnotateMessage<FileDigestReply>(name, payload, kAt, out);
     case FrameType::kGroupRequest:
       return AnnotateMessage<GroupRequest>(name, payload, kAt, out);
     case FrameType::kGroupReply:

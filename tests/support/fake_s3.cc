@@ -11,7 +11,7 @@
 #include <ctime>
 
 #include "format/hex.h"
-#include "pipeline/archive/sha256.h"
+#include "pipeline/base/sha256.h"
 #include "pipeline/archive/sigv4.h"
 
 namespace sstferry {

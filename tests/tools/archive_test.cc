@@ -14,6 +14,7 @@
 #include "tests/support/process.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
+#include "tests/support/serve_process.h"
 #include "tests/support/test_db.h"
 #include "tools/sstferry/command_arguments.h"
 
@@ -308,6 +309,67 @@ TEST_CASE("An option that an action of archive has no use for is refused",
     INFO(words.front());
     REQUIRE_FALSE(ParseArchive(words, &parsed).ok());
   }
+}
+
+TEST_CASE("A push through a machine that has no copy makes the same set",
+          "[tools][archive]") {
+  const ScratchDir dir;
+  const std::string source = dir / "source";
+  const std::string archive = dir / "archive";
+  fs::create_directory(archive);
+  MakeSampleDatabase(source);
+  Archive({"init", archive});
+  const json local = Archive({"push", source, archive});
+  {
+    const ServeProcess serve({"--db", "db=" + source});
+    const json first = Archive({"push", serve.url(), archive});
+    REQUIRE(first["source"] == serve.url());
+    REQUIRE(first["reused_files"].get<uint64_t>() > 0);
+    REQUIRE(first["sets"][0]["bytes"] == local["sets"][0]["bytes"]);
+    // No stranger's database, and no archive.
+    Archive({"push", serve.list_url() + "/other", archive}, 1);
+    Archive({"push", serve.url(), dir / "none"}, 1);
+  }
+  const std::string copy = dir / "copy";
+  Assemble(archive, local["sets"][0]["set"], copy);
+  REQUIRE(EntriesOf(copy) == EntriesOf(source));
+  REQUIRE(Archive({"check", archive, "--read-data", "100%"})["sets"].size() ==
+          2);
+}
+
+TEST_CASE("A sealed archive is checked without its key, and believed with it",
+          "[tools][archive]") {
+  const ScratchDir dir;
+  const std::string source = dir / "source";
+  const std::string archive = dir / "archive";
+  const std::string key = dir / "key";
+  fs::create_directory(archive);
+  MakeSampleDatabase(source);
+  std::ofstream(key) << std::string(64, 'b') << "\n";
+  fs::permissions(key, fs::perms::owner_read | fs::perms::group_read);
+  Archive({"init", archive});
+  REQUIRE(Archive({"push", source, archive, "--key-file", key},
+                  1)["status"] == "REFUSED");
+  fs::permissions(key, fs::perms::owner_read);
+  const json pushed = Archive({"push", source, archive, "--key-file", key});
+  REQUIRE(pushed["sets"][0]["sealed"] == true);
+  const ServeProcess serve({"--db", "db=" + source});
+  const json again = Archive({"push", serve.url(), archive, "--key-file", key});
+  REQUIRE(again["reused_files"].get<uint64_t>() > 0);
+  REQUIRE(Archive({"check", archive, "--read-data", "100%"})["sets"].size() ==
+          2);
+  REQUIRE(Archive({"check", archive, "--key-file", key})["sets"].size() == 2);
+  const json open = Archive({"push", source, archive});
+  REQUIRE(open["sets"][0]["sealed"] == false);
+  REQUIRE(open["reused_files"] == 0);
+  const json refused = Archive({"check", archive, "--key-file", key}, 1);
+  REQUIRE(refused["status"] == "CORRUPT");
+  const json list = Archive({"list", archive, "--key-file", key});
+  size_t whole = 0;
+  for (const json& set : list["sets"]) {
+    whole += set["state"] == "whole" ? 1 : 0;
+  }
+  REQUIRE(whole == 2);
 }
 
 }  // namespace sstferry

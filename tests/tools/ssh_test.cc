@@ -237,6 +237,19 @@ TEST_CASE("A pull through ssh needs nothing but ssh and the binary there",
   REQUIRE(verified.code == 0);
 }
 
+TEST_CASE("A push through ssh needs no more than a pull", "[cli][ssh]") {
+  if (!HasSsh()) return;
+  const World world(kNoForwarding);
+  const std::string archive = world.dir / "archive";
+  fs::create_directory(archive);
+  MustRun(Sstferry({"archive", "init", archive}));
+  const Ended pushed = RunWords(
+      world.Over({"archive", "push", "src:" + world.source(), archive}));
+  INFO(pushed.out << pushed.err);
+  REQUIRE(pushed.code == 0);
+  MustRun(Sstferry({"archive", "check", archive, "--read-data", "100%"}));
+}
+
 TEST_CASE("A key with a command of its own reads that directory alone",
           "[cli][ssh]") {
   if (!HasSsh()) return;

@@ -29,7 +29,8 @@ ordered_json Json(const ArchivedSet& set) {
                        {"column_families", set.families},
                        {"files", set.files},
                        {"bytes", set.bytes},
-                       {"own_bytes", set.own_bytes}};
+                       {"own_bytes", set.own_bytes},
+                       {"sealed", set.is_sealed}};
   if (!set.problem.empty()) {
     json["problem"] = set.problem;
   }

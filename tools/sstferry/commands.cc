@@ -316,6 +316,11 @@ std::vector<OptionSpec> StoreRows() {
           [](auto& a) -> auto& { return a.options.store.region; },
           TextValue("NAME", "the name of a region")),
       Row<Arguments>(
+          "path-style", Group::kNetwork,
+          "Name the bucket in the path, not in the host's name. Default: with "
+          "--endpoint, and for a bucket with a dot in its name.",
+          [](auto& a) -> auto& { return a.options.store.path_style; }),
+      Row<Arguments>(
           "proxy", Group::kNetwork,
           "Reach the S3 server through the proxy URL. Default: that of "
           "https_proxy.",
@@ -339,6 +344,12 @@ std::vector<OptionSpec> StoreRows() {
           "configure export-credentials'.",
           [](auto& a) -> auto& { return a.options.store.credentials_command; },
           TextValue("CMD", "a command")),
+      Row<Arguments>(
+          "key-file", Group::kCommon,
+          "Seal the sets of a push with the key in FILE (64 hex digits), and "
+          "believe no set that is not sealed with it.",
+          [](auto& a) -> auto& { return a.options.store.key_file; },
+          PathValue("FILE")),
   };
 }
 
@@ -645,7 +656,7 @@ std::vector<OptionSpec> PlanOptionSpecs() {
       "snapshot-dir",   "source-id",     "timeout",      "tls-ca",
       "tls-cert",       "tls-key",       "wal-dir",      "endpoint",
       "region",         "proxy",         "ca-file",      "profile",
-      "credentials-command"};
+      "credentials-command", "path-style", "key-file"};
   std::vector<OptionSpec> specs = {PlanSummaryRow()};
   for (const JobOption& option : JobOptions()) {
     if (for_plan.contains(option.spec.name)) {
@@ -740,7 +751,21 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
                [](auto& a) -> auto& { return a.options.grace; },
                GraceValue()),
        },
+       {
+           {"timeout", "DURATION", Group::kNetwork,
+            "Give up after trying for this long to reach the store, or the "
+            "source of a push (DEAD_PEER), or after waiting for a source that "
+            "is there and does nothing (TOO_SLOW). Default: 10s for a source's "
+            "first answer, 2m while it is connected, 10m for all else."},
+           Row<Archive>(
+               "deadline", Group::kLimits,
+               "Fail with DEADLINE when the whole command takes longer.",
+               [](auto& a) -> auto& { return a.options.deadline; },
+               DurationValue("none")),
+       },
        StoreRows<Archive>(),
+       TlsRows<Archive>(),
+       SshRows<Archive>(),
        {
            Row<Archive>(
                "storage-class", Group::kNetwork,
@@ -965,9 +990,11 @@ const std::vector<Command>& Commands() {
        "Keep sets of a database's files in a bucket or a directory",
        "ARCHIVE is s3://BUCKET[/PREFIX], file:///DIR or a directory, for one "
        "database. archive init makes it. archive push takes the files of one "
-       "point in time of the database directory SOURCE, which an application "
-       "may have open, and uploads those that no set before it has; it needs "
-       "no right to delete and stages nothing. archive list shows the sets. "
+       "point in time of the database SOURCE, which an application may have "
+       "open, and uploads those that no set before it has; it needs no right "
+       "to delete and stages nothing. SOURCE is a directory, or a source "
+       "elsewhere, as for pull: its bytes pass through this machine. archive "
+       "list shows the sets. "
        "archive check looks whether everything is there that they name, and "
        "with --read-data reads it.\n\n"
        "archive prune removes sets that no --keep option asks for, and files "
@@ -980,6 +1007,8 @@ const std::vector<Command>& Commands() {
        {{"Make an archive in a directory", "sstferry archive init /backup/orders"},
         {"Push a database",
          "sstferry archive push /data/orders /backup/orders --label nightly"},
+        {"Push, from another machine, what a source serves",
+         "sstferry archive push sst://db1/orders s3://backup/orders"},
         {"Keep 14 days and 8 weeks",
          "sstferry archive prune /backup/orders --keep-daily 14 --keep-weekly "
          "8"}}},

@@ -462,6 +462,14 @@ Status CheckActionOptions(const OptionTexts& texts, ArchiveAction action) {
       {"adopt", {ArchiveAction::kPush}},
       {"snapshot-dir", {ArchiveAction::kPush}},
       {"wal-dir", {ArchiveAction::kPush}},
+      {"key-file",
+       {ArchiveAction::kPush, ArchiveAction::kList, ArchiveAction::kCheck}},
+      {"ssh-command", {ArchiveAction::kPush}},
+      {"remote-command", {ArchiveAction::kPush}},
+      {"tls", {ArchiveAction::kPush}},
+      {"tls-cert", {ArchiveAction::kPush}},
+      {"tls-key", {ArchiveAction::kPush}},
+      {"tls-ca", {ArchiveAction::kPush}},
       {"lanes", {ArchiveAction::kPush, ArchiveAction::kCheck}},
       {"read-data", {ArchiveAction::kCheck}},
       {"grace", {ArchiveAction::kInit, ArchiveAction::kPrune}},
@@ -506,6 +514,10 @@ Status ParseArchive(const std::vector<std::string>& arguments,
     return Wrong("action", "init, push, list, check or prune", action);
   }
   RETURN_IF_ERROR(CheckActionOptions(texts, options.action));
+  RETURN_IF_ERROR(ReadTimeout(texts, &options.timeouts));
+  if (texts.Has("timeout")) {
+    options.store.timeouts.retry = options.timeouts.retry;
+  }
   if (options.action != ArchiveAction::kPush) {
     return texts.Has("archive")
                ? Wrong("archive", "a second operand with archive push only",
@@ -515,6 +527,7 @@ Status ParseArchive(const std::vector<std::string>& arguments,
   }
   RETURN_IF_ERROR(ReadAddress(texts, "place", true, &options.source));
   RETURN_IF_ERROR(CheckWalDir(options.source, options.wal_dir));
+  RETURN_IF_ERROR(ReadTls(texts, options.source, &options.tls));
   return ReadArchivePlace("archive", texts.Get("archive"),
                           &options.store.where);
 }

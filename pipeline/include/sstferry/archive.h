@@ -22,6 +22,8 @@ struct ArchiveOptions {
   ArchiveAction action = ArchiveAction::kList;
   StoreOptions store;
   LogFunction log;  // may be null
+  // All of it takes no longer, else kDeadline. 0: as long as it takes.
+  std::chrono::milliseconds deadline{0};
 
   // kInit and kPrune. Not set: a day, or the archive's.
   std::optional<std::chrono::seconds> grace;
@@ -33,6 +35,9 @@ struct ArchiveOptions {
   uint32_t lanes = 8;  // files at once; kCheck, too
   std::string snapshot_dir;
   std::string wal_dir;
+  TlsFiles tls;     // to a source that is no directory
+  SshCommands ssh;  // likewise
+  Timeouts timeouts;  // likewise
 
   // kCheck: how much of all bytes is read, each day others.
   double read_percent = 0;
@@ -58,6 +63,7 @@ struct ArchivedSet {
   uint64_t files = 0;
   uint64_t bytes = 0;
   uint64_t own_bytes = 0;  // that it was the first to upload
+  bool is_sealed = false;
 };
 
 struct ArchiveReport {

@@ -35,6 +35,8 @@ inline constexpr uint32_t kMaxStoreConnections = 128;
 // from `credentials_command` alone.
 struct StoreOptions {
   StoreAddress where;
+  // Of the key that seals sets (archive/seal.h); empty: none is sealed.
+  std::string key_file;
 
   // --- S3 only ---------------------------------------------------------------
   // "https://HOST[:PORT]"; empty: Amazon's, of the region.

@@ -31,20 +31,41 @@ class FakeSetSource : public SetSource {
   const ArchiveSet& set() const override { return set_; }
   void SetDatabase(const std::string& id) { set_.database_id = id; }
   CloneFile* file(size_t index) { return &set_.files[index].file; }
-  [[nodiscard]] rocksdb::Status Digest(size_t file,
-                                       FileDigests* digests) override {
-    FileDigester digester(set_.files[file].file, set_.unit_bytes);
-    digester.Add(texts_[file]);
-    *digests = digester.Finish();
-    return rocksdb::Status::OK();
-  }
   [[nodiscard]] rocksdb::Status Open(
-      size_t file, std::unique_ptr<ByteSource>* bytes) override {
-    *bytes = std::make_unique<SliceSource>(texts_[file]);
+      size_t file, std::unique_ptr<SetFile>* opened) override {
+    *opened = std::make_unique<File>(set_.files[file].file, set_.unit_bytes,
+                                     texts_[file]);
     return rocksdb::Status::OK();
   }
 
  private:
+  class File : public SetFile {
+   public:
+    File(const CloneFile& file, uint64_t unit_bytes, const std::string& text)
+        : file_(file), unit_bytes_(unit_bytes), text_(text), bytes_(text_) {}
+    uint64_t size() const override { return text_.size(); }
+    [[nodiscard]] rocksdb::Status Read(uint64_t offset, size_t n,
+                                       std::string* scratch,
+                                       rocksdb::Slice* out) const override {
+      return bytes_.Read(offset, n, scratch, out);
+    }
+    // Its tables are of one piece.
+    [[nodiscard]] rocksdb::Status Digest(uint64_t, uint64_t bytes,
+                                         FileDigests* digests) override {
+      UnitDigester units(file_, unit_bytes_);
+      units.Add(text_);
+      digests->pieces = {Sha256Of(rocksdb::Slice(text_.data(), bytes))};
+      digests->units = units.units();
+      return rocksdb::Status::OK();
+    }
+
+   private:
+    const CloneFile file_;
+    const uint64_t unit_bytes_;
+    const std::string text_;
+    const SliceSource bytes_;
+  };
+
   void Add(CloneFile file, const std::string& text) {
     file.bytes = text.size();
     set_.files.emplace_back().file = file;

@@ -3,8 +3,12 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "pipeline/archive/check.h"
+#include "pipeline/archive/init.h"
+#include "pipeline/archive/push.h"
 #include "pipeline/archive/s3_store.h"
 #include "pipeline/base/random_id.h"
+#include "tests/pipeline/archive/fake_set_source.h"
 #include "tests/pipeline/archive/store_contract.h"
 #include "tests/support/catch.h"
 
@@ -53,6 +57,32 @@ TEST_CASE("A real server lets one of 32 clients win", "[.s3]") {
   for (int round = 0; round < 10; ++round) {
     CHECK(RaceToPut(clients, "r/" + std::to_string(round)) == 1);
   }
+}
+
+// Adobe's S3Mock, whose races have two winners.
+TEST_CASE("Init finds a real server with two winners", "[.s3mock]") {
+  const auto store = OpenServer("winners");
+  ArchiveHead head;
+  std::vector<std::string> notes;
+  const rocksdb::Status made = InitArchive(store.get(), {}, &head, &notes);
+  INFO(made.ToString());
+  REQUIRE(made.ok());
+  CHECK_FALSE(head.has_if_absent);
+  const Archive archive(store.get());
+  for (int night = 0; night < 5; ++night) {
+    FakeSetSource source({night, night + 1}, "night " + std::to_string(night));
+    PushSummary summary;
+    PushOptions push;
+    REQUIRE(PushSet(archive, &source, push, &summary).ok());
+    CHECK(summary.reused_files == (night == 0 ? 0 : 1));
+  }
+  CheckOptions check;
+  check.read_percent = 100;
+  CheckSummary checked;
+  const rocksdb::Status whole = CheckArchive(archive, check, &checked);
+  INFO(whole.ToString());
+  CHECK(whole.ok());
+  CHECK(checked.sets.size() == 5);
 }
 
 TEST_CASE("A real server refuses a signature that is 16 minutes old",

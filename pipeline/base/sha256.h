@@ -1,18 +1,15 @@
 // SHA-256, by which stores check what they are sent.
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <memory>
 #include <string>
 
+#include "format/digest.h"
 #include "rocksdb/slice.h"
 
 struct evp_md_ctx_st;
 
 namespace sstferry {
-
-using Sha256Digest = std::array<uint8_t, 32>;
 
 // Threads: one.
 class Sha256 {

@@ -1,4 +1,4 @@
-#include "pipeline/archive/sha256.h"
+#include "pipeline/base/sha256.h"
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
