@@ -35,9 +35,11 @@ inline constexpr uint64_t kFeatureClone = 1u << 5;
 inline constexpr uint64_t kFeatureFacts = 1u << 6;
 // A pull reads the snapshot of another one (SnapshotUse::kLatest, kShare).
 inline constexpr uint64_t kFeatureShare = 1u << 8;
+// FileDigestRequest.
+inline constexpr uint64_t kFeatureFileDigests = 1u << 10;
 inline constexpr uint64_t kSupportedFeatures =
     kFeatureEntities | kFeatureWireCompression | kFeatureMarkedBlocks |
-    kFeatureClone | kFeatureFacts | kFeatureShare;
+    kFeatureClone | kFeatureFacts | kFeatureShare | kFeatureFileDigests;
 
 struct NamedValue {
   std::string name;

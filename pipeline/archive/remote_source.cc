@@ -344,10 +344,12 @@ Status RemoteSource::Fail(const Status& status, const Lane& lane) {
 Status RemoteSource::Connect() {
   RETURN_IF_ERROR(link_.Connect());
   SourceSession* const session = link_.session();
-  if ((session->source().features & kFeatureClone) == 0) {
+  constexpr uint64_t kNeeded = kFeatureClone | kFeatureFileDigests;
+  if ((session->source().features & kNeeded) != kNeeded) {
     return MakeStatus(EndState::kIncompatible,
-                      "expected a source that can be cloned, found " +
-                          session->source().software + ": upgrade it");
+                      "expected a source that tells digests of its files, "
+                      "found " + session->source().software +
+                          ": upgrade it");
   }
   PullOptions as_pulled;
   as_pulled.lanes = options_.lanes;
@@ -381,7 +383,7 @@ Status RemoteSource::Describe() {
   set_.database_id = opened.source_database_id;
   set_.sequence = opened.snapshot_sequence;
   set_.content = clone.set.content;
-  set_.application = opened.written_by;
+  set_.application = opened.application;  // none was asked for
   set_.needs = opened.opens_since;
   set_.needs_because = opened.opens_because;
   set_.unit_bytes = clone.set.unit_bytes;

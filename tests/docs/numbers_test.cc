@@ -163,7 +163,8 @@ TEST_CASE("Feature bits of FORMAT.md are those of the code", "[docs]") {
       {kFeatureMarkedBlocks, "marked blocks"},
       {kFeatureClone, "clones"},
       {kFeatureFacts, "database facts"},
-      {kFeatureShare, "shared snapshots"}};
+      {kFeatureShare, "shared snapshots"},
+      {kFeatureFileDigests, "file digests"}};
   uint64_t listed = 0;
   for (const auto& [bit, name] : bits) {
     INFO(bit << ": " << name);
