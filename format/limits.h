@@ -81,8 +81,8 @@ inline constexpr uint32_t kMaxServedDatabases = 4096;
 
 // A piece of a clone's file whose digests are asked for: S3 takes no more in one
 // request. The units that begin in it: their digests fit a payload.
-inline constexpr uint64_t kMaxPieceBytes = 5ull << 30;
-inline constexpr uint32_t kMaxPieceUnits = 60'000;
+inline constexpr uint64_t kMaxFilePieceBytes = 5ull << 30;
+inline constexpr uint32_t kMaxFilePieceUnits = 60'000;
 
 // Chunks of one part: ordinals have 32 bits.
 inline constexpr uint64_t kMaxChunkOrdinal = 0xffffffff;

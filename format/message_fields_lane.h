@@ -73,13 +73,13 @@ template <typename A, FieldsOf<FileDigestRequest> M>
 void Fields(A& a, M& m) {
   Number(a, "file", m.file, kMaxParts - 1);
   Number(a, "offset", m.offset);
-  Number(a, "bytes", m.bytes, kMaxPieceBytes);
+  Number(a, "bytes", m.bytes, kMaxFilePieceBytes);
 }
 
 template <typename A, FieldsOf<FileDigestReply> M>
 void Fields(A& a, M& m) {
   a.Id("sha256", m.sha256);
-  a.List("units", m.units, kMaxPieceUnits, 16,
+  a.List("units", m.units, kMaxFilePieceUnits, 16,
          [](auto& archive, auto& item) { archive.Digest("unit", item); });
 }
 

@@ -12,10 +12,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "format/coding.h"
 #include "format/end_state.h"
+#include "format/hex.h"
 
 namespace sstferry {
 
@@ -53,13 +55,6 @@ void SetNonce(uint64_t number, unsigned char (&nonce)[kNonceBytes]) {
   std::memcpy(nonce, bytes, sizeof(bytes));
 }
 
-int OfDigit(char digit) {
-  if (digit >= '0' && digit <= '9') return digit - '0';
-  if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
-  if (digit >= 'A' && digit <= 'F') return digit - 'A' + 10;
-  return -1;
-}
-
 bool ParseKey(std::string text, SealKey::Bytes* key) {
   if (!text.empty() && text.back() == '\n') {
     text.pop_back();
@@ -68,12 +63,11 @@ bool ParseKey(std::string text, SealKey::Bytes* key) {
     return false;
   }
   for (size_t i = 0; i < key->size(); ++i) {
-    const int high = OfDigit(text[2 * i]);
-    const int low = OfDigit(text[2 * i + 1]);
-    if (high < 0 || low < 0) {
+    const std::optional<uint8_t> byte = HexByte(text[2 * i], text[2 * i + 1]);
+    if (!byte.has_value()) {
       return false;
     }
-    (*key)[i] = static_cast<uint8_t>(high << 4 | low);
+    (*key)[i] = *byte;
   }
   return true;
 }

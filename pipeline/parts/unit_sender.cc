@@ -160,10 +160,10 @@ Status DigestPiece(const std::string& path, const CloneFile& file,
   std::erase_if(units, [&](const Part& unit) {
     return unit.offset < piece.offset || unit.offset >= piece_end;
   });
-  if (units.size() > kMaxPieceUnits) {
+  if (units.size() > kMaxFilePieceUnits) {
     return MakeStatus(EndState::kRefused,
                       CloneFileName(file) + ": expected a piece of at most " +
-                          std::to_string(kMaxPieceUnits) + " units, found " +
+                          std::to_string(kMaxFilePieceUnits) + " units, found " +
                           std::to_string(units.size()));
   }
   std::unique_ptr<BodyReader> reader;

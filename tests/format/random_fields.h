@@ -69,7 +69,8 @@ class FieldRandomizer {
       value = RandomBytes(max_bytes);
     }
   }
-  void Id(const char*, std::array<uint8_t, 16>& value) {
+  template <size_t kBytes>
+  void Id(const char*, std::array<uint8_t, kBytes>& value) {
     for (uint8_t& byte : value) {
       byte = *rc::gen::arbitrary<uint8_t>();
     }

@@ -85,10 +85,12 @@ class FieldAnnotator {
     fields_.OptionalBytes(name, value, max_bytes);
     Write(begin, name, value.has_value() ? Readable(*value) : "absent");
   }
-  void Id(const char* name, std::array<uint8_t, 16>& value) {
+  template <size_t kBytes>
+  void Id(const char* name, std::array<uint8_t, kBytes>& value) {
     const uint64_t begin = in_->offset();
     fields_.Id(name, value);
-    Write(begin, name, ToHex(value));
+    Write(begin, name,
+          ToHex(std::string(value.begin(), value.end())));
   }
   void Digest(const char* name, Digest128& value) {
     const uint64_t begin = in_->offset();

@@ -291,6 +291,10 @@ FakeAnswer FakeS3::OfObject(const FakeRequest& request) {
     }
     return answer;
   }
+  if (request.query.count("uploads") != 0 && request.method == "GET") {
+    answer.body = "<ListMultipartUploadsResult></ListMultipartUploadsResult>";
+    return answer;
+  }
   if (request.query.count("uploads") != 0) {
     answer.body =
         "<InitiateMultipartUploadResult><UploadId>U</UploadId>"
