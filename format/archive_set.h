@@ -34,7 +34,7 @@ inline constexpr uint64_t kSealTagBytes = 16;
 inline constexpr char kSealMagic[] = "SFASEAL1";
 using SealKeyId = std::array<uint8_t, 8>;
 using SealSalt = std::array<uint8_t, 16>;
-// Bytes of the object of a file of so many.
+// Returns the size of the object of a file.
 constexpr uint64_t SealedBytes(uint64_t file_bytes) {
   return kSealHeadBytes + file_bytes +
          kSealTagBytes * (file_bytes / kSealChunkBytes +
@@ -44,9 +44,9 @@ constexpr uint64_t SealedBytes(uint64_t file_bytes) {
 struct ArchivedFile {
   CloneFile file;
   ArchiveKey key;
-  // Of the object; where it is uploaded in pieces, of the digests of these.
+  // Digests the object; where it is uploaded in pieces, the digests of these.
   Sha256Digest sha256{};
-  // Of the file's units, in order. Of a sealed one in a record: encrypted.
+  // Digests the file's units, in order. Of a sealed one in a record: encrypted.
   std::vector<Digest128> units;
   SealSalt salt{};  // of its object; zeros: it is not sealed
   friend bool operator==(const ArchivedFile&, const ArchivedFile&) = default;
@@ -77,7 +77,7 @@ struct ArchiveSet {
   SealKeyId key_id{};
   Sha256Digest seal{};
   uint64_t bytes() const;  // of all files
-  // Of the object of a file.
+  // Returns the size of a file's object.
   uint64_t ObjectBytes(const ArchivedFile& file) const {
     return is_sealed ? SealedBytes(file.file.bytes) : file.file.bytes;
   }

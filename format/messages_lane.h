@@ -117,7 +117,7 @@ struct FileDigestReply {
   static constexpr char kName[] = "FileDigestReply";
 
   Sha256Digest sha256{};  // of the piece
-  // Of the units that begin in it, in order. The last one may end behind it.
+  // Digests the units that begin in it, in order; the last may end behind it.
   std::vector<Digest128> units;
   friend bool operator==(const FileDigestReply&,
                          const FileDigestReply&) = default;

@@ -336,7 +336,7 @@ Status Pusher::Upload(const std::string& key,
   return status;
 }
 
-// What was left by a push with another key is of no use.
+// A push with another key left nothing that is of use.
 Status Pusher::CheckSealed(std::optional<Place>* place, SealSalt* salt) const {
   *salt = RandomSealSalt();
   if (!place->has_value()) {

@@ -45,7 +45,7 @@ class RemoteSource::File : public SetFile {
         channel_(lane_->channel),
         file_(file),
         known_(source->set_.files[file].file) {}
-  // What is still on its way on the lane, nobody waits for.
+  // Nobody waits for bytes that are still on their way on the lane.
   ~File() override {
     if (is_asked_) {
       Abandon();
@@ -430,7 +430,7 @@ Status RemoteSource::Open(size_t file, std::unique_ptr<SetFile>* opened) {
   return Status::OK();
 }
 
-// Of a part that was not asked for the totals are zeros on both sides.
+// Both sides have zeros as the totals of a part that was not asked for.
 Status RemoteSource::Finish() {
   struct Finish ours;
   struct Finish theirs;

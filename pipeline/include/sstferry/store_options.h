@@ -35,7 +35,7 @@ inline constexpr uint32_t kMaxStoreConnections = 128;
 // from `credentials_command` alone.
 struct StoreOptions {
   StoreAddress where;
-  // Of the key that seals sets (archive/seal.h); empty: none is sealed.
+  // Holds the key that seals sets (archive/seal.h); empty: none is sealed.
   std::string key_file;
 
   // --- S3 only ---------------------------------------------------------------

@@ -65,7 +65,7 @@ void RequireChecked(MemoryStore* server) {
   REQUIRE_OK(CheckArchive(Archive(client.get()), options, &summary));
 }
 
-// What two pushes of one database say of each file.
+// Returns all that two pushes of one database have in common, by file.
 std::map<std::string, std::string> DigestsOf(const ArchiveSet& set) {
   std::map<std::string, std::string> digests;
   for (const ArchivedFile& file : set.files) {
@@ -157,7 +157,7 @@ TEST_CASE("A push from a source elsewhere makes the set that one there makes",
   REQUIRE(found.unit_bytes == expected.unit_bytes);
   RequireChecked(&server);
 
-  // What the archive has is not asked for again.
+  // Files that the archive has are not asked for again.
   REQUIRE_OK(Push(served.Connect().get(), &server, &summary));
   REQUIRE(summary.reused_files > 0);
   REQUIRE(summary.uploaded_files < summary.files);

@@ -314,7 +314,7 @@ TEST_CASE("A sealed set is checked by who has its key and by who has none",
   REQUIRE(checked.sets[1].state == SetState::kWhole);
   REQUIRE(EndStateOf(archive.Check(&other, &checked)) == EndState::kCorrupt);
 
-  // What one key sealed is of no use to another, nor to none.
+  // Files that one key sealed are of no use to another, nor to none.
   REQUIRE_OK(archive.Push({1, 2, 3}, &other, &summary));
   REQUIRE(summary.reused_files == 0);
   REQUIRE_OK(archive.Push({1, 2, 3}, nullptr, &summary));
