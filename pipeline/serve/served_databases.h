@@ -45,7 +45,7 @@ class ServedDatabases {
       std::chrono::seconds max_age = std::chrono::seconds(0));
   // Returns what is served, of a look that began after the call: what was made
   // before is in it. Blocks until it is time for one, for a second at most;
-  // where looks take longer than that, the last one must do.
+  // where looks cost more than a tenth of that, the last one must do.
   std::shared_ptr<const ServedSet> AfterNow();
   // Looks now.
   void Look();
@@ -67,7 +67,7 @@ class ServedDatabases {
   std::set<std::string> problems_;        // the same, of the last look
   Clock::time_point began_{};   // the last look
   Clock::time_point looked_{};  // it ended
-  Clock::duration took_{};
+  std::chrono::nanoseconds took_{};  // of CPU time
   std::map<std::string, std::set<std::string>> allowed_;
   std::set<std::string> tree_allowed_;
   RateLimitedLog log_;
