@@ -345,7 +345,7 @@ std::vector<OptionSpec> StoreRows() {
           [](auto& a) -> auto& { return a.options.store.credentials_command; },
           TextValue("CMD", "a command")),
       Row<Arguments>(
-          "key-file", Group::kCommon,
+          "key-file", Group::kNetwork,
           "Seal the sets of a push with the key in FILE (64 hex digits), and "
           "believe no set that is not sealed with it.",
           [](auto& a) -> auto& { return a.options.store.key_file; },
