@@ -49,8 +49,12 @@ std::string NextBest(const CheckSummary& summary) {
 // Threads: as UnitSource.
 class ArchiveSnapshot : public Snapshot, public UnitSource {
  public:
-  ArchiveSnapshot(std::shared_ptr<ObjectStore> store, ArchiveSet set)
-      : store_(std::move(store)), archive_(store_.get()), set_(std::move(set)) {
+  ArchiveSnapshot(std::shared_ptr<ObjectStore> store,
+                  std::shared_ptr<const SealKey> key, ArchiveSet set)
+      : store_(std::move(store)),
+        key_(std::move(key)),
+        archive_(store_.get(), key_.get()),
+        set_(std::move(set)) {
     for (const ArchivedFile& file : set_.files) {
       files_.files.push_back(file.file);
       files_of_set_.push_back(&file);
@@ -106,6 +110,7 @@ class ArchiveSnapshot : public Snapshot, public UnitSource {
   [[nodiscard]] Status FindOut(const std::string& key, const std::string& what);
 
   const std::shared_ptr<ObjectStore> store_;
+  const std::shared_ptr<const SealKey> key_;  // may be null
   const Archive archive_;
   const ArchiveSet set_;
   ClonedFiles files_;
@@ -212,8 +217,9 @@ Status ArchiveSnapshot::LookForFiles() {
     if (there == present.end()) {
       return Lost(file, "is not there");
     }
-    if (there->second != file.file.bytes) {
-      return Lost(file, "expected " + std::to_string(file.file.bytes) +
+    const uint64_t bytes = set_.ObjectBytes(file);
+    if (there->second != bytes) {
+      return Lost(file, "expected " + std::to_string(bytes) +
                             " bytes, found " + std::to_string(there->second));
     }
   }
@@ -256,13 +262,9 @@ Status ArchiveSnapshot::Read(const Part& unit,
                              const std::function<bool()>& cancelled,
                              const std::function<Status(const Slice&)>& take) {
   const ArchivedFile& file = *files_of_set_[unit.file];
-  GetRequest request;
-  request.key = ArchiveKeyText(file.key);
-  request.offset = unit.offset;
-  request.bytes = unit.bytes;
   Digest128Stream digest;
-  const StoreResult got = store_->Get(
-      request,
+  const StoreResult got = archive_.ReadFile(
+      set_, file, unit.offset, unit.bytes,
       [&](const Slice& piece) {
         if (cancelled && cancelled()) {
           return Stopped();
@@ -345,8 +347,11 @@ Status ArchiveSnapshot::FindOut(const std::string& key,
 
 class ArchiveOrigin : public SnapshotOrigin {
  public:
-  ArchiveOrigin(std::shared_ptr<ObjectStore> store, std::string which)
-      : store_(std::move(store)), which_(std::move(which)) {}
+  ArchiveOrigin(std::shared_ptr<ObjectStore> store, std::string which,
+                std::shared_ptr<const SealKey> key)
+      : store_(std::move(store)),
+        which_(std::move(which)),
+        key_(std::move(key)) {}
 
   Status Take(const SnapshotOptions& options,
               std::unique_ptr<Snapshot>* result) override {
@@ -355,7 +360,7 @@ class ArchiveOrigin : public SnapshotOrigin {
                             store_->place() + ": an archive holds files, and "
                                               "only a clone is made of them");
     }
-    const Archive archive(store_.get());
+    const Archive archive(store_.get(), key_.get());
     ArchiveSet set;
     const Status chosen = ChooseSet(archive, which_, &set);
     if (EndStateOf(chosen) == EndState::kCorrupt) {
@@ -365,7 +370,9 @@ class ArchiveOrigin : public SnapshotOrigin {
                         MessageOf(chosen) + "; " + NextBest(summary));
     }
     RETURN_IF_ERROR(chosen);
-    auto snapshot = std::make_unique<ArchiveSnapshot>(store_, std::move(set));
+    RETURN_IF_ERROR(archive.CheckReadable(set));
+    auto snapshot =
+        std::make_unique<ArchiveSnapshot>(store_, key_, std::move(set));
     RETURN_IF_ERROR(snapshot->Fill(options));
     *result = std::move(snapshot);
     return Status::OK();
@@ -376,6 +383,7 @@ class ArchiveOrigin : public SnapshotOrigin {
  private:
   const std::shared_ptr<ObjectStore> store_;
   const std::string which_;
+  const std::shared_ptr<const SealKey> key_;  // may be null
 };
 
 }  // namespace
@@ -383,14 +391,20 @@ class ArchiveOrigin : public SnapshotOrigin {
 Status MakeArchiveOrigin(const StoreOptions& options, const std::string& which,
                          std::shared_ptr<SnapshotOrigin>* origin) {
   std::unique_ptr<ObjectStore> store;
+  std::shared_ptr<SealKey> key;
+  if (!options.key_file.empty()) {
+    RETURN_IF_ERROR(SealKey::Read(options.key_file, &key));
+  }
   RETURN_IF_ERROR(OpenStore(options, &store));
-  *origin = MakeArchiveOriginOf(std::move(store), which);
+  *origin = MakeArchiveOriginOf(std::move(store), which, std::move(key));
   return Status::OK();
 }
 
 std::shared_ptr<SnapshotOrigin> MakeArchiveOriginOf(
-    std::unique_ptr<ObjectStore> store, const std::string& which) {
-  return std::make_shared<ArchiveOrigin>(std::move(store), which);
+    std::unique_ptr<ObjectStore> store, const std::string& which,
+    std::shared_ptr<const SealKey> key) {
+  return std::make_shared<ArchiveOrigin>(std::move(store), which,
+                                         std::move(key));
 }
 
 }  // namespace sstferry

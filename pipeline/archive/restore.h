@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "pipeline/archive/seal.h"
 #include "pipeline/archive/store.h"
 #include "pipeline/snapshot/snapshot_origin.h"
 #include "rocksdb/status.h"
@@ -19,14 +20,16 @@ namespace sstferry {
 // everything that it names is looked for. A unit whose bytes are not those that
 // were pushed is got again, at most kTriesOfUnit times in all; then, as after
 // one that is not there, the restore ends with the sets that use the file and
-// the newest one that is whole.
-//   kRefused  an option that cannot be used; no such directory
+// the newest one that is whole. With a key only sets that are sealed with it
+// are restored, and without one only others.
+//   kRefused  an option that cannot be used; no such directory, no key
 [[nodiscard]] rocksdb::Status MakeArchiveOrigin(
     const StoreOptions& store, const std::string& which,
     std::shared_ptr<SnapshotOrigin>* origin);
-// The same of a store, for tests.
+// The same of a store, for tests; `key` may be null.
 std::shared_ptr<SnapshotOrigin> MakeArchiveOriginOf(
-    std::unique_ptr<ObjectStore> store, const std::string& which);
+    std::unique_ptr<ObjectStore> store, const std::string& which,
+    std::shared_ptr<const SealKey> key = nullptr);
 
 inline constexpr int kTriesOfUnit = 3;
 

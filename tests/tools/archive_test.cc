@@ -261,6 +261,28 @@ TEST_CASE("What an archive cannot do is refused before a byte moves",
   REQUIRE(refresh.dump().find("sstferry swap") != std::string::npos);
 }
 
+TEST_CASE("A sealed set is restored with its key, and refused without",
+          "[tools][archive]") {
+  const ScratchDir dir;
+  const std::string archive = dir / "archive";
+  const std::string key = dir / "key";
+  fs::create_directory(archive);
+  MakeSampleDatabase(dir / "source");
+  std::ofstream(key) << std::string(64, '7') << "\n";
+  fs::permissions(key, fs::perms::owner_read | fs::perms::owner_write);
+  Archive({"init", archive});
+  Archive({"push", dir / "source", archive, "--key-file", key});
+  const json refused = Run({"pull", archive, dir / "target"}, 1);
+  REQUIRE(refused["status"] == "REFUSED");
+  REQUIRE(refused.dump().find("--key-file") != std::string::npos);
+  REQUIRE_FALSE(fs::exists(dir / "target"));
+  Run({"pull", archive, dir / "target", "--key-file", key, "--verify"});
+  REQUIRE(EntriesOf(dir / "target") == EntriesOf(dir / "source"));
+  Archive({"push", dir / "source", archive, "--label", "open"});
+  REQUIRE(Run({"pull", archive + "@open", dir / "other", "--key-file", key},
+              1)["status"] == "CORRUPT");
+}
+
 TEST_CASE("A pull with --if-absent leaves a database as it is",
           "[tools][archive]") {
   const ScratchDir dir;
