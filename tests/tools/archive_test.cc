@@ -353,7 +353,7 @@ TEST_CASE("A push through a machine that has no copy makes the same set",
     Archive({"push", serve.url(), dir / "none"}, 1);
   }
   const std::string copy = dir / "copy";
-  Assemble(archive, local["sets"][0]["set"], copy);
+  Run({"pull", archive + "@" + std::string(local["sets"][0]["set"]), copy});
   REQUIRE(EntriesOf(copy) == EntriesOf(source));
   REQUIRE(Archive({"check", archive, "--read-data", "100%"})["sets"].size() ==
           2);
