@@ -41,7 +41,9 @@ bool BeginsWithNumber(std::string_view text) {
 
 constexpr std::string_view kOurs[] = {"sstferry.intervals", "sstferry.source",
                                       "sstferry.health", "sstferry.files",
-                                      "sstferry.old",    "last_transfer.json"};
+                                      "sstferry.old",    "sstferry.follow",
+                                      "sstferry.followed",
+                                      "last_transfer.json"};
 
 // True for what looks like a database's file to somebody: 000012.sst, app.log,
 // current, MANIFEST-old.

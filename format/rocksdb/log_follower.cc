@@ -154,6 +154,14 @@ Status LogFollower::Follow(const ByteSource& source,
   return Status::OK();
 }
 
+void LogFollower::SkipTo(uint64_t end) {
+  if (end > end_) {
+    end_ = end;
+    first_read_ = true;
+    stopped_inside_ = false;
+  }
+}
+
 // Parses the physical record at the start of `rest`, the unread rest of a
 // block. If it returns kNextBlock, physical->bytes > 0 means that `rest` had
 // room for a header.

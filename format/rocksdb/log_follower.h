@@ -80,6 +80,12 @@ class LogFollower {
   [[nodiscard]] rocksdb::Status Follow(const ByteSource& source,
                                        const OnRecord& on_record);
 
+  // Goes on behind `end`, where another follower of the same log has found the
+  // end of a whole record. Does nothing if this one is there or further on.
+  // REQUIRES: Follow() has read the log's first block, or all of a shorter one,
+  // which says whether it is compressed and recyclable.
+  void SkipTo(uint64_t end);
+
   // Offset behind the last whole record (of data or about the log itself);
   // 0: none.
   uint64_t end() const { return end_; }

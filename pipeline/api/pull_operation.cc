@@ -15,6 +15,7 @@
 #include "pipeline/archive/choose_set.h"
 #include "pipeline/base/known_fault.h"
 #include "pipeline/base/other_accounts.h"
+#include "pipeline/base/standby_record.h"
 #include "pipeline/disk/target_directories.h"
 #include "pipeline/options/directories.h"
 #include "pipeline/pull/clone_target.h"
@@ -283,9 +284,13 @@ class PullOperation : public Operation {
 
   Outcome TryOnce(const Attempt& attempt, bool links, Summary* summary) {
     std::unique_ptr<Endpoint> endpoint;
-    Outcome outcome = {CheckApartFromSource(
-                           options_, TargetDirectories(options_, replica_.db)),
-                       {FailedPart::kSource}};
+    Outcome outcome = {CheckNoStandby(), {FailedPart::kTarget}};
+    if (!outcome.status.ok()) {
+      return outcome;
+    }
+    outcome = {CheckApartFromSource(
+                   options_, TargetDirectories(options_, replica_.db)),
+               {FailedPart::kSource}};
     if (outcome.status.ok() && dialer_ == nullptr) {
       outcome.status = Endpoint::Open(
           EndpointFor(options_.source, options_.lanes, options_), &endpoint);
@@ -325,6 +330,16 @@ class PullOperation : public Operation {
     }
     slot_.Clear(puller.progress());
     return outcome;
+  }
+
+  // A follower may be at work there, and a pull into it is none.
+  Status CheckNoStandby() const {
+    return replica_.db == nullptr && IsStandby(options_.target_dir)
+               ? MakeStatus(EndState::kRefused,
+                            "target " + options_.target_dir +
+                                " is a standby; sstferry follow makes it "
+                                "current, and sstferry promote a database")
+               : Status::OK();
   }
 
   PullOptions OptionsOf(const Attempt& attempt,

@@ -70,13 +70,17 @@ bool IsReservedComponent(const std::string& component) {
          component.starts_with("sstferry.") || IsOldDirectory(component);
 }
 
-std::string OldDirectorySuffix(uint64_t seconds) {
+std::string DateInName(uint64_t seconds) {
   const auto time = static_cast<std::time_t>(seconds);
   std::tm parts{};
   gmtime_r(&time, &parts);
   std::array<char, 32> text{};
   std::strftime(text.data(), text.size(), "%Y%m%dT%H%M%SZ", &parts);
-  return kOldMark + std::string(text.data());
+  return std::string(text.data());
+}
+
+std::string OldDirectorySuffix(uint64_t seconds) {
+  return kOldMark + DateInName(seconds);
 }
 
 Status CheckReplicaName(const std::string& name) {

@@ -18,6 +18,9 @@ std::vector<std::string> ComponentsOf(const std::string& name);
 // directory is called so.
 bool IsReservedComponent(const std::string& component);
 
+// Returns "20261125T020003Z" for that time, in seconds since 1970.
+std::string DateInName(uint64_t seconds);
+
 // Returns ".old-20261125T020003Z": what follows the name of a directory that
 // was moved out of the way at that time, in seconds since 1970.
 std::string OldDirectorySuffix(uint64_t seconds);

@@ -6,6 +6,7 @@
 
 #include "pipeline/base/known_fault.h"
 #include "pipeline/base/last_transfer.h"
+#include "pipeline/base/standby_record.h"
 #include "pipeline/disk/access.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/pull/earlier_files.h"
@@ -62,7 +63,9 @@ std::string CloneTarget::PresentDirectory() const {
   }
   std::error_code error;
   const std::string& target = options().target_dir;
-  return !target.empty() && std::filesystem::exists(target + "/CURRENT", error)
+  return !target.empty() &&
+                 (std::filesystem::exists(target + "/CURRENT", error) ||
+                  IsStandby(target))
              ? target
              : "";
 }
@@ -374,14 +377,18 @@ Status CloneTarget::Record(const Summary& summary) {
     status = ChooseAccess(options(), &access);
   }
   if (status.ok()) {
-    status = WriteDurably(last_files(), dir + "/CURRENT",
-                          finished_.manifest + "\n");
-  }
-  if (status.ok()) {
-    status = SetAccess(dir + "/CURRENT", access.OfFiles());
+    status = NameManifest(dir, access);
   }
   FaultPoint("CloneTarget:CurrentWritten");
   return status.ok() ? last_files()->Run() : status;
+}
+
+Status CloneTarget::NameManifest(const std::string& dir,
+                                 const Access& access) {
+  const std::string path = dir + "/CURRENT";
+  RETURN_IF_ERROR(
+      WriteDurably(last_files(), path, finished_.manifest + "\n"));
+  return SetAccess(path, access.OfFiles());
 }
 
 void CloneTarget::FillSummary(Summary* summary) const {

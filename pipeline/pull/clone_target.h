@@ -49,6 +49,10 @@ class CloneTarget : public NewDirectoryTarget, public FileReuse {
   [[nodiscard]] rocksdb::Status CloseFiles() override {
     return rocksdb::Status::OK();
   }
+  // Writes the file in `dir` that says which MANIFEST counts, as the last one.
+  // Here: CURRENT.
+  [[nodiscard]] virtual rocksdb::Status NameManifest(const std::string& dir,
+                                                     const Access& access);
 
  private:
   // Makes a layout in which no unit is counted.

@@ -7,6 +7,7 @@
 #include "pipeline/base/file_lock.h"
 #include "pipeline/base/known_fault.h"
 #include "pipeline/base/last_transfer.h"
+#include "pipeline/base/standby_record.h"
 #include "pipeline/disk/database_files.h"
 #include "pipeline/disk/old_directories.h"
 #include "pipeline/disk/workspace.h"
@@ -120,7 +121,7 @@ HealthFile FindFault(const std::string& target_dir, const TargetState& state) {
   const bool looks = fault.fault == ReplicaFault::kNone &&
                      (state.complete.has_value() ||
                       state.previous.has_value()) &&
-                     !IsDatabaseOpen(target_dir);
+                     !IsStandby(target_dir) && !IsDatabaseOpen(target_dir);
   const Status status =
       looks ? CheckFilesAreHere(rocksdb::FileSystem::Default().get(),
                                 target_dir)

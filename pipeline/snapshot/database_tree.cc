@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "format/end_state.h"
+#include "format/follow_file.h"
 #include "format/limits.h"
 #include "format/printable.h"
 #include "pipeline/base/database_name.h"
@@ -43,9 +44,12 @@ bool IsDirectoryIn(int parent, const dirent& entry) {
 }
 
 bool HoldsDatabase(int directory) {
-  struct stat info;
-  return fstatat(directory, "CURRENT", &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-         S_ISREG(info.st_mode);
+  const auto has = [directory](const char* name) {
+    struct stat info;
+    return fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+           S_ISREG(info.st_mode);
+  };
+  return has("CURRENT") || has(kFollowFileName);
 }
 
 class TreeWalk {

@@ -16,6 +16,7 @@
 #include <system_error>
 #include <utility>
 
+#include "format/follow_file.h"
 #include "pipeline/base/descriptor_shortage.h"
 
 namespace sstferry {
@@ -246,7 +247,10 @@ Status CheckIsRocksDb(const std::string& directory) {
   const auto has = [&](const char* suffix) {
     return any([&](const std::string& name) { return name.ends_with(suffix); });
   };
-  if (!any([](const std::string& name) { return name == "CURRENT"; })) {
+  // A standby has its record in CURRENT's place.
+  if (!any([](const std::string& name) {
+        return name == "CURRENT" || name == kFollowFileName;
+      })) {
     return MakeStatus(
         EndState::kSourceError,
         "no CURRENT file in " + directory + ": this is not a RocksDB database");

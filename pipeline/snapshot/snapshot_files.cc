@@ -9,6 +9,7 @@
 
 #include "format/end_state.h"
 #include "pipeline/base/duration.h"
+#include "pipeline/base/standby_record.h"
 #include "pipeline/snapshot/options_text.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/snapshot_wal_place.h"
@@ -136,6 +137,7 @@ Status SnapshotFiles::FindWals() {
         text.DatabaseOption("recycle_log_file_num", "1") != "0");
     pinned_wals_->set_may_buffer(
         text.DatabaseOption("manual_wal_flush", "true") != "false");
+    pinned_wals_->set_is_standby(IsStandby(options_.database_dir));
   }
   return status;
 }

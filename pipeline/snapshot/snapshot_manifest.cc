@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "format/end_state.h"
+#include "pipeline/base/standby_record.h"
 
 namespace sstferry {
 namespace {
@@ -11,6 +12,20 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 constexpr char kManifestPrefix[] = "MANIFEST-";
+
+// Finds the MANIFEST of a standby, which has a record in CURRENT's place.
+Status ReadStandby(const std::string& directory, std::string* manifest) {
+  bool found = false;
+  FollowFile record;
+  RETURN_IF_ERROR(ReadStandbyRecord(directory, &found, &record));
+  if (!found) {
+    return MakeStatus(EndState::kSourceError,
+                      "no CURRENT file in " + directory +
+                          ": this is not a RocksDB database");
+  }
+  *manifest = ManifestNameOf(record);
+  return Status::OK();
+}
 
 Status ReadCurrent(const std::string& directory, std::string* manifest) {
   bool found = false;
@@ -21,9 +36,7 @@ Status ReadCurrent(const std::string& directory, std::string* manifest) {
     return status;
   }
   if (!found) {
-    return MakeStatus(EndState::kSourceError,
-                      "no CURRENT file in " + directory +
-                          ": this is not a RocksDB database");
+    return ReadStandby(directory, manifest);
   }
   const size_t prefix = sizeof(kManifestPrefix) - 1;
   if (text.size() < prefix + 2 || text.back() != '\n' ||

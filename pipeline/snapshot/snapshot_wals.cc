@@ -207,7 +207,8 @@ Status PinnedWals::CheckEnd(Wal* wal) {
 // of those in an endless loop if it recovers with kSkipAnyCorruptedRecords.
 uint64_t PinnedWals::BytesToCopy(const Wal& wal) const {
   const bool is_written_on =
-      IsNewest(wal) && (IsRecyclable(wal) || wal.same_looks < kSettledWalLooks);
+      IsNewest(wal) && (IsRecyclable(wal) || is_standby_ ||
+                        wal.same_looks < kSettledWalLooks);
   const bool has_torn_end =
       wal.follower.stopped_inside() && !wal.follower.is_recyclable();
   return is_written_on || !has_torn_end ? wal.follower.end() : wal.bytes;

@@ -40,6 +40,9 @@ class PinnedWals {
 
   // False only if the owner is known not to recycle WALs.
   void set_may_recycle(bool may) { may_recycle_ = may; }
+  // The database is a standby: bytes behind the newest WAL's last whole record
+  // are what a follower that died had not written to the end.
+  void set_is_standby(bool is) { is_standby_ = is; }
 
   // False only if the owner is known to write each record at once
   // (manual_wal_flush).
@@ -84,6 +87,7 @@ class PinnedWals {
   const std::string pinned_;
   bool may_recycle_ = true;
   bool may_buffer_ = true;
+  bool is_standby_ = false;
   std::map<uint64_t, std::unique_ptr<Wal>> wals_;  // by number
   uint64_t newest_listed_ = 0;
 };

@@ -104,6 +104,24 @@ const std::vector<CrashPoint>& CrashPoints() {
   return points;
 }
 
+const std::vector<const char*>& StandbyCrashPoints() {
+  static const std::vector<const char*> points = {
+      "Standby:TailCut",     "Standby:Appended",     "Standby:WalEnded",
+      "Standby:WalBegun",    "Standby:Synced",       "Standby:Marked",
+      "Standby:WalsCarried", "Promote:TailCut",      "Promote:CurrentMade",
+      "Promote:CurrentWritten", "Promote:PartRemoved", "View:Copied"};
+  return points;
+}
+
+const std::vector<const char*>& CutCrashPoints() {
+  static const std::vector<const char*> points = {
+      "CloneTarget:FilesLinked",    "Puller:TotalsAgreed",
+      "CloneTarget:CurrentWritten", "Workspace:ExchangeRecorded",
+      "Workspace:NamesExchanged",   "Workspace:Exchanged",
+      "Workspace:OldRetired"};
+  return points;
+}
+
 std::set<std::string> FaultPointsInCode() {
   std::set<std::string> found;
   const fs::path root = fs::path(SSTFERRY_SOURCE_DIR) / "pipeline";

@@ -36,8 +36,12 @@ struct CrashPoint {
   bool only_killed = false;
 };
 
-// Every FaultPoint() of the target.
+// Every FaultPoint() of the target but for those of a standby.
 const std::vector<CrashPoint>& CrashPoints();
+// Those at which a follower, a promotion or a view is stopped; the others are
+// on the way of a cut.
+const std::vector<const char*>& StandbyCrashPoints();
+const std::vector<const char*>& CutCrashPoints();
 
 // What stands between the quotes of FaultPoint("...") in pipeline/.
 std::set<std::string> FaultPointsInCode();

@@ -23,6 +23,9 @@ TEST_CASE("Every fault point has its row in the crash table and is walked",
     REQUIRE(walked.insert(point.name).second);
     REQUIRE_FALSE(point.scenarios.empty());
   }
+  for (const char* const point : StandbyCrashPoints()) {
+    REQUIRE(walked.insert(point).second);
+  }
   const std::set<std::string> in_code = FaultPointsInCode();
   REQUIRE(in_code.size() > 20);
   REQUIRE(in_code == walked);

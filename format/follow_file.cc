@@ -1,0 +1,89 @@
+#include "format/follow_file.h"
+
+#include <algorithm>
+
+#include "format/limits.h"
+#include "format/message_fields.h"
+#include "format/sealed_file.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+template <typename A, FieldsOf<FollowFile> M>
+void Fields(A& a, M& m) {
+  a.Text("source", m.source, kMaxMessageTextBytes);
+  a.Bytes("source_database_id", m.source_database_id, kMaxIdentifierBytes);
+  Number(a, "manifest_number", m.manifest_number);
+  Number(a, "manifest_bytes", m.manifest_bytes);
+  a.Digest("manifest_digest", m.manifest_digest);
+  Number(a, "sequence", m.sequence);
+  Number(a, "cut_micros", m.cut_micros);
+  a.Enum("reason", m.reason, kMaxCutReason, CutReasonName);
+  a.List("cuts", m.cuts, kMaxCutReason + 1, 8, [](auto& archive, auto& item) {
+    Number(archive, "count", item);
+  });
+  Number(a, "lost_sequences", m.lost_sequences);
+  a.Text("lost_dir", m.lost_dir, kMaxMessageTextBytes);
+}
+
+template <typename A, FieldsOf<FollowMark> M>
+void Fields(A& a, M& m) {
+  Number(a, "count", m.count);
+  Number(a, "wal_number", m.wal_number);
+  Number(a, "wal_bytes", m.wal_bytes);
+  Number(a, "last_sequence", m.last_sequence);
+  Number(a, "read_micros", m.read_micros);
+  a.Bool("source_closed", m.source_closed);
+}
+
+void EncodeFollowFile(const FollowFile& record, std::string* out) {
+  std::string payload;
+  Encode(record, &payload);
+  SealFile(kFollowMagic, payload, out);
+}
+
+Status DecodeFollowFile(const Slice& file, FollowFile* record) {
+  *record = FollowFile();
+  Slice payload;
+  RETURN_IF_ERROR(UnsealFile(FollowFile::kName, kFollowMagic,
+                             kMaxFollowPayloadBytes, file, &payload));
+  return Decode(payload, record);
+}
+
+void EncodeFollowMark(const FollowMark& mark, std::string* out) {
+  std::string payload;
+  Encode(mark, &payload);
+  payload.resize(kFollowMarkSlotBytes - kSealedHeaderBytes, '\0');
+  SealFile(kFollowMarkMagic, payload, out);
+}
+
+FollowMark NewestFollowMark(const Slice& file) {
+  FollowMark newest;
+  for (uint32_t slot = 0; slot < kFollowMarkSlots; ++slot) {
+    const uint64_t offset = slot * kFollowMarkSlotBytes;
+    if (file.size() < offset + kFollowMarkSlotBytes) {
+      break;
+    }
+    constexpr uint64_t kPayloadBytes =
+        kFollowMarkSlotBytes - kSealedHeaderBytes;
+    Slice payload;
+    FollowMark mark;
+    if (!UnsealFile(FollowMark::kName, kFollowMarkMagic, kPayloadBytes,
+                    Slice(file.data() + offset, kFollowMarkSlotBytes),
+                    &payload)
+             .ok()) {
+      continue;
+    }
+    std::string encoded;
+    Encode(mark, &encoded);  // marks have one length
+    if (Decode(Slice(payload.data(), encoded.size()), &mark).ok() &&
+        mark.count >= newest.count) {
+      newest = mark;
+    }
+  }
+  return newest;
+}
+
+}  // namespace sstferry

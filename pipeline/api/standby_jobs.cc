@@ -1,0 +1,243 @@
+// What is done to a standby that nobody follows, or beside its follower.
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <system_error>
+#include <thread>
+
+#include "format/end_state.h"
+#include "format/follow_file.h"
+#include "pipeline/base/file_lock.h"
+#include "pipeline/base/last_transfer.h"
+#include "pipeline/base/other_accounts.h"
+#include "pipeline/base/standby_record.h"
+#include "pipeline/base/stop_signal.h"
+#include "pipeline/disk/access.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/disk/workspace.h"
+#include "pipeline/follow/promote.h"
+#include "pipeline/follow/standby.h"
+#include "pipeline/pull/linked_copy.h"
+#include "rocksdb/file_system.h"
+#include "sstferry/follow.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kLook{20};
+
+std::shared_ptr<rocksdb::FileSystem> DiskOf(
+    const std::shared_ptr<rocksdb::FileSystem>& file_system) {
+  return file_system != nullptr ? file_system : rocksdb::FileSystem::Default();
+}
+
+FollowMark MarkOf(const std::string& dir) {
+  return NewestFollowMark(ReadStart(dir + "/" + kFollowMarkName,
+                                    kFollowMarkSlots * kFollowMarkSlotBytes));
+}
+
+void TakeRecord(const FollowFile& record, StandbyState* state) {
+  state->source = record.source;
+  state->source_database_id = record.source_database_id;
+  state->cut_micros = record.cut_micros;
+  state->cut_reason = CutReasonName(record.reason);
+  state->lost_sequences = record.lost_sequences;
+  state->lost_dir = record.lost_dir;
+  for (size_t i = 1; i < record.cuts.size(); ++i) {
+    state->cuts[CutReasonName(static_cast<CutReason>(i))] = record.cuts[i];
+  }
+}
+
+class Promote : public StandbyJob {
+ public:
+  explicit Promote(const PromoteOptions& options)
+      : options_(options), disk_(DiskOf(options.file_system)) {}
+
+  Status Run(StandbyState* state) override {
+    *state = StandbyState();
+    bool found = false;
+    RETURN_IF_ERROR(CheckOnlyRoot(options_.dir, /*in_place=*/true));
+    RETURN_IF_ERROR(ReadStandbyState(options_.dir, &found, state));
+    if (!found) {
+      return MakeStatus(EndState::kRefused,
+                        options_.dir + ": expected a standby, found no " +
+                            kFollowFileName +
+                            "; sstferry follow SOURCE DIR makes one");
+    }
+    if (options_.after_source_closed && !state->is_promoted) {
+      RETURN_IF_ERROR(AwaitClosed());
+    }
+    Status status = Call(options_.before, "before", false);
+    if (status.ok()) status = DoIt(state);
+    const Status after = Call(options_.after, "after", state->is_promoted);
+    return status.ok() ? after : status;
+  }
+  void Cancel() override { stop_.Stop(); }
+
+ private:
+  // The follower marks that it has all of a source that is closed.
+  Status AwaitClosed() {
+    const Clock::time_point begin = Clock::now();
+    while (!MarkOf(options_.dir).source_closed) {
+      if (options_.wait.count() > 0 &&
+          Clock::now() - begin >= options_.wait) {
+        return MakeStatus(EndState::kDeadline,
+                          options_.dir +
+                              ": the source was not seen to be closed with "
+                              "all of it here; stop its application, and let "
+                              "sstferry follow run");
+      }
+      if (stop_.WaitFor(kLook)) {
+        return MakeStatus(EndState::kCancelled, "stopped on request");
+      }
+    }
+    return Status::OK();
+  }
+
+  Status Call(const SwapHook& hook, const char* which, bool is_promoted) {
+    if (!hook) {
+      return Status::OK();
+    }
+    SwapEvent event;
+    event.target_dir = options_.dir;
+    event.exchanged = is_promoted;
+    event.stopped = [this, is_before = std::string(which) == "before"] {
+      return is_before && stop_.stopped();
+    };
+    return WithContext(hook(event), EndState::kRefused,
+                       std::string(which) + " the promotion" +
+                           (is_promoted ? ", which stands" : ""));
+  }
+
+  Status DoIt(StandbyState* state) {
+    const Clock::time_point begin = Clock::now();
+    Descriptor lock;
+    RETURN_IF_ERROR(LockStandby(options_.dir, &lock));
+    if (options_.after_source_closed && IsStandby(options_.dir) &&
+        !MarkOf(options_.dir).source_closed) {
+      return MakeStatus(EndState::kRefused,
+                        options_.dir + ": the source was opened again; nothing "
+                        "was promoted");
+    }
+    Promotion promotion;
+    const Status status = PromoteStandby(disk_.get(), options_.dir, &promotion);
+    state->seconds =
+        std::chrono::duration<double>(Clock::now() - begin).count();
+    std::error_code error;
+    state->is_promoted =
+        std::filesystem::exists(options_.dir + "/CURRENT", error);
+    state->is_followed = false;
+    if (!promotion.was_cut_short && promotion.end.last_sequence > 0) {
+      state->sequence =
+          std::max(promotion.end.last_sequence, promotion.record.sequence);
+      state->durable_sequence = state->sequence;
+    }
+    return status;
+  }
+
+  const PromoteOptions options_;
+  const std::shared_ptr<rocksdb::FileSystem> disk_;
+  StopSignal stop_;
+};
+
+class View : public StandbyJob {
+ public:
+  explicit View(const ViewOptions& options)
+      : options_(options), disk_(DiskOf(options.file_system)) {}
+
+  Status Run(StandbyState* state) override {
+    *state = StandbyState();
+    bool found = false;
+    RETURN_IF_ERROR(ReadStandbyState(options_.dir, &found, state));
+    const Clock::time_point begin = Clock::now();
+    std::unique_ptr<Workspace> workspace;
+    RETURN_IF_ERROR(Workspace::Open(options_.view_dir, Existing::kRefuse, disk_,
+                                    options_.log, &workspace));
+    Status status = Make(workspace.get());
+    if (!status.ok()) {
+      workspace->Clear().PermitUncheckedError();
+      workspace->Discard().PermitUncheckedError();
+      return status;
+    }
+    std::string note;
+    status = workspace->Publish(&note);
+    if (!note.empty() && options_.log) {
+      options_.log(LogLevel::kWarning, note);
+    }
+    state->seconds =
+        std::chrono::duration<double>(Clock::now() - begin).count();
+    return status;
+  }
+  void Cancel() override { stop_.Stop(); }
+
+ private:
+  Status Make(Workspace* workspace) {
+    RETURN_IF_ERROR(workspace->Clear());
+    struct stat info;
+    if (stat(options_.dir.c_str(), &info) != 0) {
+      return MakeStatus(EndState::kSourceError,
+                        options_.dir + ": expected a standby, found nothing");
+    }
+    Access access{info.st_uid, info.st_gid, info.st_mode & 0777u};
+    LinkedCopyOptions copy;
+    copy.database_dir = options_.dir;
+    copy.scratch_dir = workspace->staging_dir() + "/copy";
+    copy.copy_dir = workspace->db_dir();
+    copy.cancelled = [this] { return stop_.stopped(); };
+    // Files are linked that have the access of the standby's files.
+    RETURN_IF_ERROR(AccessBeside(options_.dir, &copy.file_access));
+    LinkedCopy made;
+    RETURN_IF_ERROR(MakeLinkedCopy(copy, disk_.get(), &made));
+    FaultPoint("View:Copied");
+    RETURN_IF_ERROR(SetTreeAccess(disk_.get(), workspace->db_dir(), access));
+    return SyncTree(disk_.get(), workspace->db_dir());
+  }
+
+  const ViewOptions options_;
+  const std::shared_ptr<rocksdb::FileSystem> disk_;
+  StopSignal stop_;
+};
+
+}  // namespace
+
+Status ReadStandbyState(const std::string& dir, bool* found,
+                        StandbyState* state) {
+  *state = StandbyState();
+  state->dir = dir;
+  FollowFile record;
+  RETURN_IF_ERROR(ReadStandbyRecord(dir, found, &record));
+  if (!*found) {
+    return Status::OK();
+  }
+  TakeRecord(record, state);
+  const FollowMark mark = MarkOf(dir);
+  state->durable_sequence = std::max(mark.last_sequence, record.sequence);
+  state->sequence = state->durable_sequence;
+  state->moment_micros = mark.read_micros;
+  state->source_closed = mark.source_closed;
+  state->is_followed = IsFileLocked(dir + "/" + kFollowFileName);
+  state->is_promoted = !IsStandby(dir);
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(dir, error), end;
+       !error && it != end; it.increment(error)) {
+    if (it->path().extension() == ".log") {
+      std::error_code gone;
+      const uint64_t bytes = it->file_size(gone);
+      state->replay_bytes += gone ? 0 : bytes;
+    }
+  }
+  return Status::OK();
+}
+
+std::unique_ptr<StandbyJob> MakePromote(const PromoteOptions& options) {
+  return std::make_unique<Promote>(options);
+}
+
+std::unique_ptr<StandbyJob> MakeView(const ViewOptions& options) {
+  return std::make_unique<View>(options);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,65 @@
+#include "pipeline/follow/promote.h"
+
+#include "format/end_state.h"
+#include "format/file_name.h"
+#include "pipeline/base/standby_record.h"
+#include "pipeline/disk/access.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/snapshot/posix_files.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+Status WriteCurrent(rocksdb::FileSystem* file_system, const std::string& dir,
+                    const FollowFile& record) {
+  const std::string manifest = ManifestNameOf(record);
+  if (!FileIdOfName(dir + "/" + manifest).exists()) {
+    return MakeStatus(EndState::kCorrupt,
+                      dir + ": expected " + manifest + ", which " +
+                          kFollowFileName + " names, found none");
+  }
+  Access access;
+  RETURN_IF_ERROR(AccessBeside(dir, &access));
+  // Its access before its name: an application may open it at once.
+  const std::string path = dir + "/CURRENT";
+  const std::string made = path + ".sstferry";
+  RETURN_IF_ERROR(WriteDurably(file_system, made, manifest + "\n"));
+  RETURN_IF_ERROR(SetAccess(made, access));
+  FaultPoint("Promote:CurrentMade");
+  const Status status = file_system->RenameFile(
+      made, path, rocksdb::IOOptions(), nullptr);
+  RETURN_IF_ERROR(WithContext(status, EndStateOf(status), "write " + path));
+  return SyncDirectory(file_system, dir);
+}
+
+}  // namespace
+
+Status PromoteStandby(rocksdb::FileSystem* file_system, const std::string& dir,
+                      Promotion* promotion) {
+  *promotion = Promotion();
+  bool found = false;
+  RETURN_IF_ERROR(ReadStandbyRecord(dir, &found, &promotion->record));
+  promotion->was_cut_short = !IsStandby(dir);
+  if (!promotion->was_cut_short) {
+    StandbyPosition* const end = &promotion->end;
+    RETURN_IF_ERROR(FindStandbyEnd(file_system, dir, end));
+    RETURN_IF_ERROR(TrimStandby(file_system, dir, *end));
+    FaultPoint("Promote:TailCut");
+    if (end->wal_number != 0) {
+      RETURN_IF_ERROR(SyncFile(
+          file_system, dir + "/" + NumberedName(end->wal_number, ".log")));
+    }
+    RETURN_IF_ERROR(WriteCurrent(file_system, dir, promotion->record));
+    FaultPoint("Promote:CurrentWritten");
+  }
+  // The record last: as long as it is there, the promotion is not over.
+  for (const char* const name : {kFollowMarkName, kFollowFileName}) {
+    RETURN_IF_ERROR(RemoveTree(file_system, dir + "/" + name));
+    FaultPoint("Promote:PartRemoved");
+  }
+  return SyncDirectory(file_system, dir);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,716 @@
+#include "pipeline/follow/standby.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "format/coding.h"
+#include "format/end_state.h"
+#include "format/file_name.h"
+#include "format/rocksdb/manifest_reader.h"
+#include "pipeline/base/database_name.h"
+#include "pipeline/base/file_lock.h"
+#include "pipeline/base/file_source.h"
+#include "pipeline/base/last_transfer.h"
+#include "pipeline/base/other_accounts.h"
+#include "pipeline/base/standby_record.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/snapshot/posix_files.h"
+#include "pipeline/snapshot/snapshot_wals.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::FileOptions;
+using rocksdb::IOOptions;
+using rocksdb::Slice;
+using rocksdb::Status;
+
+// The head of a log says whether it is compressed and recyclable.
+constexpr uint64_t kLogHeadBytes = 32u << 10;
+// A batch begins with its sequence and the count of its entries.
+constexpr size_t kBatchHeaderBytes = 12;
+// Of two WALs with one number, so much before the end of the shorter one is
+// compared. Their records have checksums, and the WAL has one writer.
+constexpr uint64_t kComparedBytes = 64u << 10;
+
+std::string WalName(uint64_t number) { return NumberedName(number, ".log"); }
+
+// Returns the sequence of the last entry of a record of a WAL; 0: it has none.
+uint64_t LastSequenceOf(const Slice& record) {
+  if (record.size() < kBatchHeaderBytes) {
+    return 0;
+  }
+  const uint64_t first = DecodeFixed64(record.data());
+  const uint32_t count = DecodeFixed32(record.data() + 8);
+  return count == 0 ? 0 : first + count - 1;
+}
+
+// Reads the head of another source, and nothing behind `end`.
+class HeadSource : public ByteSource {
+ public:
+  HeadSource(const ByteSource& base, uint64_t end)
+      : base_(base), bytes_(std::min(end, kLogHeadBytes)) {}
+  Status Read(uint64_t offset, size_t n, std::string* scratch,
+              Slice* out) const override {
+    return base_.Read(offset, n, scratch, out);
+  }
+  uint64_t size() const override { return bytes_; }
+
+ private:
+  const ByteSource& base_;
+  const uint64_t bytes_;
+};
+
+// The bytes behind the end of a log: all that its follower asks for.
+class TailSource : public ByteSource {
+ public:
+  TailSource(uint64_t begin, const Slice& bytes)
+      : begin_(begin), bytes_(bytes) {}
+  Status Read(uint64_t offset, size_t n, std::string* scratch,
+              Slice* out) const override {
+    return SliceSource(bytes_).Read(offset - begin_, n, scratch, out);
+  }
+  uint64_t size() const override { return begin_ + bytes_.size(); }
+
+ private:
+  const uint64_t begin_;
+  const Slice bytes_;
+};
+
+// Sets `follower` behind the record that ends at `end`. It must not see one
+// behind it, which its caller has not seen.
+Status StartAt(const ByteSource& log, uint64_t end, LogFollower* follower) {
+  if (end == 0) {
+    return Status::OK();
+  }
+  RETURN_IF_ERROR(follower->Follow(
+      HeadSource(log, end),
+      [](const Slice&, uint64_t) { return Status::OK(); }));
+  follower->SkipTo(end);
+  return Status::OK();
+}
+
+Status ListWals(const std::string& dir, std::map<uint64_t, std::string>* wals) {
+  std::vector<std::string> names;
+  RETURN_IF_ERROR(ListDirectory(dir, &names));
+  *wals = WalsIn(names);
+  return Status::OK();
+}
+
+Status BytesOf(rocksdb::FileSystem* file_system, const std::string& path,
+               uint64_t* bytes) {
+  const Status status =
+      file_system->GetFileSize(path, IOOptions(), bytes, nullptr);
+  return WithContext(status, EndStateOf(status), path);
+}
+
+FollowMark ReadMark(const std::string& dir) {
+  return NewestFollowMark(ReadStart(dir + "/" + kFollowMarkName,
+                                    kFollowMarkSlots * kFollowMarkSlotBytes));
+}
+
+Status NoStandby(const std::string& dir) {
+  return MakeStatus(EndState::kRefused,
+                    dir + ": expected a standby, found no " +
+                        std::string(kFollowFileName) +
+                        "; sstferry follow SOURCE DIR makes one");
+}
+
+// Makes the file of marks, with nothing in it. A mark that no power cut may
+// take back is none that anybody needs.
+Status MakeMarks(rocksdb::FileSystem* file_system, const std::string& dir,
+                 const Access& access) {
+  const std::string path = dir + "/" + kFollowMarkName;
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+  Status status =
+      file_system->NewWritableFile(path, FileOptions(), &file, nullptr);
+  if (status.ok()) {
+    status = file->Append(
+        std::string(kFollowMarkSlots * kFollowMarkSlotBytes, '\0'),
+        IOOptions(), nullptr);
+  }
+  if (file != nullptr) {
+    const Status closed = file->Close(IOOptions(), nullptr);
+    if (status.ok()) status = closed;
+  }
+  if (status.ok()) status = SetAccess(path, access);
+  return WithContext(status, EndStateOf(status), "write " + path);
+}
+
+Status WriteMark(rocksdb::FileSystem* file_system, const std::string& dir,
+                 const FollowMark& mark) {
+  const std::string path = dir + "/" + kFollowMarkName;
+  std::string slot;
+  EncodeFollowMark(mark, &slot);
+  std::unique_ptr<rocksdb::FSRandomRWFile> file;
+  Status status =
+      file_system->NewRandomRWFile(path, FileOptions(), &file, nullptr);
+  if (status.ok()) {
+    status = file->Write(mark.count % kFollowMarkSlots * kFollowMarkSlotBytes,
+                         slot, IOOptions(), nullptr);
+  }
+  if (file != nullptr) {
+    const Status closed = file->Close(IOOptions(), nullptr);
+    if (status.ok()) status = closed;
+  }
+  return WithContext(status, EndStateOf(status), "write " + path);
+}
+
+// Compares the bytes before `end` of two WALs.
+Status CompareEnds(rocksdb::FileSystem* file_system, const std::string& a,
+                   const std::string& b, uint64_t end) {
+  const uint64_t bytes = std::min(end, kComparedBytes);
+  std::string scratch[2];
+  Slice found[2];
+  const std::string* const paths[2] = {&a, &b};
+  for (int i = 0; i < 2 && bytes > 0; ++i) {
+    std::unique_ptr<FileSource> source;
+    RETURN_IF_ERROR(FileSource::Open(file_system, *paths[i], &source));
+    RETURN_IF_ERROR(source->Read(end - bytes, static_cast<size_t>(bytes),
+                                 &scratch[i], &found[i]));
+  }
+  return found[0] == found[1]
+             ? Status::OK()
+             : MakeStatus(EndState::kCorrupt,
+                          a + ": expected the bytes of " + b + " before byte " +
+                              std::to_string(end) +
+                              ", found others; remove the standby and follow "
+                              "anew");
+}
+
+// Finds the oldest WAL that recovery needs, as the MANIFEST of a directory
+// says.
+Status FindOldestWal(rocksdb::FileSystem* file_system, const std::string& dir,
+                     const FollowFile& record, uint64_t* oldest) {
+  const std::string path = dir + "/" + ManifestNameOf(record);
+  std::unique_ptr<FileSource> source;
+  RETURN_IF_ERROR(FileSource::Open(file_system, path, &source));
+  ManifestReader reader;
+  LogFollower follower(LogKind::kManifest);
+  RETURN_IF_ERROR(
+      follower.Follow(*source, [&reader](const Slice& edit, uint64_t) {
+        return reader.Add(edit);
+      }));
+  const ManifestState& state = reader.state();
+  *oldest = state.wals.empty()
+                ? state.min_log_number_to_keep
+                : std::min(state.min_log_number_to_keep,
+                           state.wals.begin()->first);
+  return Status::OK();
+}
+
+}  // namespace
+
+// A WAL that grows.
+struct Standby::Wal {
+  Wal(uint64_t log_number, std::string file_path)
+      : number(log_number),
+        path(std::move(file_path)),
+        follower(std::make_unique<LogFollower>(LogKind::kWal, log_number)) {}
+
+  const uint64_t number;
+  const std::string path;
+  std::unique_ptr<LogFollower> follower;  // checks what is appended
+  // Closed when the last user is gone: it may be synced by one who took it
+  // before the next WAL began.
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+};
+
+Status LockStandby(const std::string& dir, Descriptor* lock) {
+  const std::string path = dir + "/" + kFollowFileName;
+  Descriptor file(
+      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file.is_open()) {
+    return errno == ENOENT || errno == ENOTDIR
+               ? NoStandby(dir)
+               : ErrnoStatus(EndState::kRefused, "open", path, errno);
+  }
+  const Status busy = MakeStatus(
+      EndState::kBusy, dir + ": a follower holds " + path +
+                           "; stop it first (it ends with SIGTERM)");
+  if (!LockFile(file.get())) {
+    return busy;
+  }
+  // The follower that held the lock may have put another cut there.
+  if (!FileIdOf(file.get()).IsSameFile(FileIdOfName(path))) {
+    return busy;
+  }
+  *lock = std::move(file);
+  return Status::OK();
+}
+
+Status FindStandbyEnd(rocksdb::FileSystem* file_system, const std::string& dir,
+                      StandbyPosition* end) {
+  *end = StandbyPosition();
+  std::map<uint64_t, std::string> wals;
+  RETURN_IF_ERROR(ListWals(dir, &wals));
+  const FollowMark mark = ReadMark(dir);
+  const auto marked = wals.find(mark.wal_number);
+  if (mark.wal_number != 0) {
+    uint64_t bytes = 0;
+    if (marked != wals.end()) {
+      RETURN_IF_ERROR(
+          BytesOf(file_system, dir + "/" + marked->second, &bytes));
+    }
+    if (bytes < mark.wal_bytes) {
+      return MakeStatus(EndState::kCorrupt,
+                        dir + "/" + WalName(mark.wal_number) +
+                            ": expected at least the " +
+                            std::to_string(mark.wal_bytes) +
+                            " bytes that were durable, found " +
+                            std::to_string(bytes) +
+                            "; remove the standby and follow anew");
+    }
+    end->last_sequence = mark.last_sequence;
+    end->read_micros = mark.read_micros;
+  }
+  for (auto wal = wals.lower_bound(mark.wal_number); wal != wals.end(); ++wal) {
+    std::unique_ptr<FileSource> source;
+    RETURN_IF_ERROR(
+        FileSource::Open(file_system, dir + "/" + wal->second, &source));
+    LogFollower follower(LogKind::kWal, wal->first);
+    const uint64_t begin = wal->first == mark.wal_number ? mark.wal_bytes : 0;
+    Status status = StartAt(*source, begin, &follower);
+    if (status.ok()) {
+      status = follower.Follow(*source, [end](const Slice& record, uint64_t) {
+        end->last_sequence =
+            std::max(end->last_sequence, LastSequenceOf(record));
+        return Status::OK();
+      });
+    }
+    RETURN_IF_ERROR(
+        WithContext(status, EndStateOf(status), dir + "/" + wal->second));
+    end->wal_number = wal->first;
+    end->wal_bytes = follower.end();
+  }
+  return Status::OK();
+}
+
+Status TrimStandby(rocksdb::FileSystem* file_system, const std::string& dir,
+                   const StandbyPosition& end) {
+  if (end.wal_number == 0) {
+    return Status::OK();
+  }
+  const std::string path = dir + "/" + WalName(end.wal_number);
+  uint64_t bytes = 0;
+  RETURN_IF_ERROR(BytesOf(file_system, path, &bytes));
+  if (bytes == end.wal_bytes) {
+    return Status::OK();
+  }
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+  Status status =
+      file_system->ReopenWritableFile(path, FileOptions(), &file, nullptr);
+  if (status.ok()) {
+    status = file->Truncate(end.wal_bytes, IOOptions(), nullptr);
+  }
+  if (file != nullptr) {
+    const Status closed = file->Close(IOOptions(), nullptr);
+    if (status.ok()) status = closed;
+  }
+  return WithContext(status, EndStateOf(status), "cut " + path);
+}
+
+Standby::Standby(std::string dir,
+                 std::shared_ptr<rocksdb::FileSystem> file_system)
+    : dir_(std::move(dir)), file_system_(std::move(file_system)) {}
+
+Standby::~Standby() = default;
+
+Status Standby::Open(const std::string& dir,
+                     std::shared_ptr<rocksdb::FileSystem> file_system,
+                     std::unique_ptr<Standby>* standby) {
+  namespace fs = std::filesystem;
+  std::unique_ptr<Standby> opened(new Standby(dir, std::move(file_system)));
+  std::error_code error;
+  const bool is_new =
+      fs::symlink_status(dir, error).type() == fs::file_type::not_found ||
+      (fs::is_directory(dir, error) && fs::is_empty(dir, error));
+  RETURN_IF_ERROR(CheckOnlyRoot(dir, !is_new));
+  if (!is_new) {
+    std::lock_guard<std::mutex> lock(opened->mu_);
+    RETURN_IF_ERROR(LockStandby(dir, &opened->lock_));
+    if (!IsStandby(dir)) {
+      return MakeStatus(EndState::kRefused,
+                        dir + ": expected a standby, found one that was "
+                              "promoted (CURRENT is there); run sstferry "
+                              "promote again, which completes it");
+    }
+    RETURN_IF_ERROR(opened->Load());
+  }
+  if (!is_new) {
+    RETURN_IF_ERROR(opened->Sync());
+  }
+  *standby = std::move(opened);
+  return Status::OK();
+}
+
+Status Standby::Load() {
+  bool found = false;
+  RETURN_IF_ERROR(ReadStandbyRecord(dir_, &found, &record_));
+  RETURN_IF_ERROR(AccessBeside(dir_, &access_));
+  marks_ = ReadMark(dir_).count;
+  is_closed_ = false;
+  RETURN_IF_ERROR(FindStandbyEnd(file_system_.get(), dir_, &received_));
+  received_.last_sequence =
+      std::max(received_.last_sequence, record_.sequence);
+  durable_ = StandbyPosition();
+  RETURN_IF_ERROR(TrimStandby(file_system_.get(), dir_, received_));
+  FaultPoint("Standby:TailCut");
+  std::map<uint64_t, std::string> wals;
+  RETURN_IF_ERROR(ListWals(dir_, &wals));
+  older_.clear();
+  for (const auto& [number, name] : wals) {
+    if (number != received_.wal_number) {
+      RETURN_IF_ERROR(
+          BytesOf(file_system_.get(), dir_ + "/" + name, &older_[number]));
+    }
+  }
+  RETURN_IF_ERROR(OpenNewest());
+  exists_ = true;
+  return FileIdOfName(dir_ + "/" + kFollowMarkName).exists()
+             ? Status::OK()
+             : MakeMarks(file_system_.get(), dir_, access_);
+}
+
+Status Standby::OpenNewest() {
+  wal_.reset();
+  if (received_.wal_number == 0) {
+    return Status::OK();
+  }
+  auto wal = std::make_shared<Wal>(
+      received_.wal_number, dir_ + "/" + WalName(received_.wal_number));
+  std::unique_ptr<FileSource> source;
+  RETURN_IF_ERROR(FileSource::Open(file_system_.get(), wal->path, &source));
+  RETURN_IF_ERROR(
+      StartAt(*source, received_.wal_bytes, wal->follower.get()));
+  const Status status = file_system_->ReopenWritableFile(
+      wal->path, FileOptions(), &wal->file, nullptr);
+  RETURN_IF_ERROR(WithContext(status, EndStateOf(status), wal->path));
+  wal_ = std::move(wal);
+  return Status::OK();
+}
+
+bool Standby::exists() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return exists_;
+}
+
+FollowFile Standby::record() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return record_;
+}
+
+StandbyPosition Standby::received() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return received_;
+}
+
+FollowPosition Standby::position() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  FollowPosition position;
+  if (exists_) {
+    position.manifest_number = record_.manifest_number;
+    position.manifest_bytes = record_.manifest_bytes;
+    position.manifest = record_.manifest_digest;
+    position.wal_number = received_.wal_number;
+    position.wal_bytes = received_.wal_bytes;
+  }
+  return position;
+}
+
+StandbyPosition Standby::durable() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return durable_;
+}
+
+uint64_t Standby::replay_bytes() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  uint64_t bytes = received_.wal_bytes;
+  for (const auto& [number, older] : older_) {
+    bytes += older;
+  }
+  return bytes;
+}
+
+Status Standby::CheckUsable() const {
+  if (!failed_.ok()) {
+    return failed_;
+  }
+  return exists_ ? Status::OK() : NoStandby(dir_);
+}
+
+Status Standby::Fail(const Status& status) {
+  if (!status.ok() && failed_.ok()) {
+    failed_ = status;
+  }
+  return status;
+}
+
+Status Standby::Append(const FollowPosition& asked, const Round& round) {
+  std::lock_guard<std::mutex> lock(mu_);
+  RETURN_IF_ERROR(CheckUsable());
+  if (asked.wal_number != received_.wal_number ||
+      asked.wal_bytes != received_.wal_bytes) {
+    return Status::OK();
+  }
+  for (const LogBytes& log : round.logs) {
+    RETURN_IF_ERROR(Fail(AppendTo(log)));
+  }
+  received_.last_sequence =
+      std::max(received_.last_sequence, round.end.last_sequence);
+  received_.read_micros =
+      std::max(received_.read_micros, round.end.read_micros);
+  return Status::OK();
+}
+
+Status Standby::AppendTo(const LogBytes& log) {
+  const bool is_new = log.wal_number > received_.wal_number;
+  const uint64_t expected = is_new ? 0 : received_.wal_bytes;
+  if (log.wal_number < received_.wal_number || log.offset_bytes != expected) {
+    return MakeStatus(
+        EndState::kCorrupt,
+        "records of a WAL: expected those behind byte " +
+            std::to_string(received_.wal_bytes) + " of " +
+            WalName(received_.wal_number) + ", or the first ones of a later "
+            "WAL, found byte " + std::to_string(log.offset_bytes) + " of " +
+            WalName(log.wal_number));
+  }
+  if (log.bytes.empty()) {
+    return Status::OK();
+  }
+  auto next = std::make_unique<LogFollower>(LogKind::kWal, log.wal_number);
+  LogFollower* const follower = is_new ? next.get() : wal_->follower.get();
+  uint64_t last_sequence = 0;
+  RETURN_IF_ERROR(follower->Follow(
+      TailSource(expected, log.bytes),
+      [&last_sequence](const Slice& record, uint64_t) {
+        last_sequence = std::max(last_sequence, LastSequenceOf(record));
+        return Status::OK();
+      }));
+  const uint64_t end = expected + log.bytes.size();
+  if (follower->end() != end) {
+    return MakeStatus(EndState::kCorrupt,
+                      "records of " + WalName(log.wal_number) +
+                          ": expected whole ones up to byte " +
+                          std::to_string(end) + ", found an end at byte " +
+                          std::to_string(follower->end()));
+  }
+  if (is_new) {
+    RETURN_IF_ERROR(BeginWal(log.wal_number));
+    wal_->follower = std::move(next);
+  }
+  const Status status = wal_->file->Append(log.bytes, IOOptions(), nullptr);
+  RETURN_IF_ERROR(WithContext(status, EndStateOf(status), wal_->path));
+  FaultPoint("Standby:Appended");
+  received_.wal_bytes = end;
+  received_.last_sequence = std::max(received_.last_sequence, last_sequence);
+  return Status::OK();
+}
+
+// Keeps the order in which a power cut may take things away: all of the WAL
+// before, then the name of this one, then its bytes.
+Status Standby::BeginWal(uint64_t number) {
+  if (wal_ != nullptr) {
+    const Status status = wal_->file->Fsync(IOOptions(), nullptr);
+    RETURN_IF_ERROR(WithContext(status, EndStateOf(status), wal_->path));
+    older_[wal_->number] = received_.wal_bytes;
+  }
+  FaultPoint("Standby:WalEnded");
+  auto wal =
+      std::make_shared<Wal>(number, dir_ + "/" + WalName(number));
+  Status status = file_system_->NewWritableFile(wal->path, FileOptions(),
+                                                &wal->file, nullptr);
+  if (status.ok()) status = SetAccess(wal->path, access_);
+  RETURN_IF_ERROR(WithContext(status, EndStateOf(status), wal->path));
+  RETURN_IF_ERROR(SyncDirectory(file_system_.get(), dir_));
+  FaultPoint("Standby:WalBegun");
+  wal_ = std::move(wal);
+  received_.wal_number = number;
+  received_.wal_bytes = 0;
+  return Status::OK();
+}
+
+Status Standby::Sync(bool source_closed) {
+  std::lock_guard<std::mutex> one(sync_mu_);
+  std::shared_ptr<Wal> wal;
+  StandbyPosition reached;
+  FollowMark mark;
+  bool is_durable = false;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    RETURN_IF_ERROR(CheckUsable());
+    wal = wal_;
+    reached = received_;
+    is_durable = reached == durable_ && source_closed == is_closed_;
+    mark.count = marks_ + 1;
+  }
+  if (is_durable) {
+    return Status::OK();
+  }
+  // While it syncs, records may be appended to the same file. One that was
+  // ended meanwhile was synced for that.
+  Status status;
+  if (wal != nullptr && wal->number == reached.wal_number) {
+    status = wal->file->Fsync(IOOptions(), nullptr);
+    status = WithContext(status, EndStateOf(status), wal->path);
+  }
+  FaultPoint("Standby:Synced");
+  mark.wal_number = reached.wal_number;
+  mark.wal_bytes = reached.wal_bytes;
+  mark.last_sequence = reached.last_sequence;
+  mark.read_micros = reached.read_micros;
+  mark.source_closed = source_closed;
+  if (status.ok()) {
+    status = WriteMark(file_system_.get(), dir_, mark);
+  }
+  FaultPoint("Standby:Marked");
+  std::lock_guard<std::mutex> lock(mu_);
+  if (status.ok()) {
+    durable_ = reached;
+    marks_ = mark.count;
+    is_closed_ = source_closed;
+  }
+  return Fail(status);
+}
+
+Status Standby::KeepLost(uint64_t sequence, FollowFile* record) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (!exists_ || received_.last_sequence <= sequence) {
+    return Status::OK();
+  }
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const std::string base =
+      dir_ + ".sstferry-lost-" +
+      DateInName(static_cast<uint64_t>(
+          std::chrono::duration_cast<std::chrono::seconds>(now).count()));
+  std::string kept = base;
+  Status status;
+  for (int i = 1;; ++i) {
+    status = file_system_->CreateDir(kept, IOOptions(), nullptr);
+    if (status.ok() || !FileIdOfName(kept).exists() || i == 100) {
+      break;
+    }
+    kept = base + "-" + std::to_string(i);
+  }
+  std::map<uint64_t, std::string> wals;
+  if (status.ok()) status = ListWals(dir_, &wals);
+  for (const auto& [number, name] : wals) {
+    if (status.ok()) {
+      status = file_system_->LinkFile(dir_ + "/" + name, kept + "/" + name,
+                                      IOOptions(), nullptr);
+    }
+  }
+  const std::string parent =
+      std::filesystem::path(dir_).parent_path().string();
+  if (status.ok()) {
+    status = SyncAll(file_system_.get(), {},
+                     {kept, parent.empty() ? "." : parent});
+  }
+  RETURN_IF_ERROR(WithContext(status, EndStateOf(status), "keep " + kept));
+  record->lost_sequences = received_.last_sequence - sequence;
+  record->lost_dir = kept;
+  return Status::OK();
+}
+
+Status Standby::CarryInto(const std::string& new_dir, bool of_this_life) {
+  sync_mu_.lock();
+  cutting_ = std::unique_lock<std::mutex>(mu_);
+  RETURN_IF_ERROR(LockStandby(new_dir, &next_lock_));
+  Access access;
+  RETURN_IF_ERROR(AccessBeside(new_dir, &access));
+  RETURN_IF_ERROR(MakeMarks(file_system_.get(), new_dir, access));
+  if (exists_ && of_this_life) {
+    RETURN_IF_ERROR(CheckUsable());
+    RETURN_IF_ERROR(Carry(new_dir));
+  }
+  FaultPoint("Standby:WalsCarried");
+  return SyncDirectory(file_system_.get(), new_dir);
+}
+
+Status Standby::Carry(const std::string& new_dir) {
+  if (wal_ != nullptr) {
+    const Status status = wal_->file->Fsync(IOOptions(), nullptr);
+    RETURN_IF_ERROR(WithContext(status, EndStateOf(status), wal_->path));
+  }
+  FollowFile record;
+  bool found = false;
+  RETURN_IF_ERROR(ReadStandbyRecord(new_dir, &found, &record));
+  uint64_t oldest = 0;
+  RETURN_IF_ERROR(FindOldestWal(file_system_.get(), new_dir, record, &oldest));
+  std::map<uint64_t, std::string> here;
+  RETURN_IF_ERROR(ListWals(dir_, &here));
+  std::map<uint64_t, std::string> there;
+  RETURN_IF_ERROR(ListWals(new_dir, &there));
+  const bool is_newest =
+      there.empty() || there.rbegin()->first <= received_.wal_number;
+  for (auto wal = here.lower_bound(oldest); wal != here.end(); ++wal) {
+    const std::string from = dir_ + "/" + wal->second;
+    const std::string to = new_dir + "/" + wal->second;
+    uint64_t bytes = 0;
+    uint64_t bytes_there = 0;
+    RETURN_IF_ERROR(BytesOf(file_system_.get(), from, &bytes));
+    if (there.contains(wal->first)) {
+      RETURN_IF_ERROR(BytesOf(file_system_.get(), to, &bytes_there));
+      RETURN_IF_ERROR(CompareEnds(file_system_.get(), to, from,
+                                  std::min(bytes, bytes_there)));
+      if (bytes <= bytes_there) {
+        continue;
+      }
+      RETURN_IF_ERROR(RemoveTree(file_system_.get(), to));
+    }
+    const Status status =
+        file_system_->LinkFile(from, to, IOOptions(), nullptr);
+    RETURN_IF_ERROR(WithContext(status, EndStateOf(status), "link " + to));
+  }
+  // Where all that was received is in the cut, nothing need be read again.
+  uint64_t newest_bytes = 0;
+  if (!is_newest || received_.wal_number == 0 ||
+      !BytesOf(file_system_.get(),
+               new_dir + "/" + WalName(received_.wal_number), &newest_bytes)
+           .ok() ||
+      newest_bytes != received_.wal_bytes) {
+    return Status::OK();
+  }
+  FollowMark mark;
+  mark.count = 1;
+  mark.wal_number = received_.wal_number;
+  mark.wal_bytes = received_.wal_bytes;
+  mark.last_sequence = received_.last_sequence;
+  mark.read_micros = received_.read_micros;
+  return WriteMark(file_system_.get(), new_dir, mark);
+}
+
+Status Standby::EndCut(bool exchanged) {
+  Status status;
+  if (!cutting_.owns_lock()) {
+    sync_mu_.lock();
+    cutting_ = std::unique_lock<std::mutex>(mu_);
+  }
+  if (exchanged) {
+    const uint64_t read_micros = received_.read_micros;
+    wal_.reset();
+    lock_ = Descriptor();
+    lock_ = std::move(next_lock_);
+    status = lock_.is_open() ? Status::OK() : LockStandby(dir_, &lock_);
+    if (status.ok()) status = Load();
+    received_.read_micros = std::max(received_.read_micros, read_micros);
+  }
+  next_lock_ = Descriptor();
+  status = Fail(status);
+  cutting_.unlock();
+  cutting_ = std::unique_lock<std::mutex>();
+  sync_mu_.unlock();
+  return status.ok() && exchanged ? Sync() : status;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,166 @@
+// The directory of a standby: a clone without CURRENT, which grows by the bytes
+// of its source's WALs.
+//
+//   DIR/000012.sst, MANIFEST-000005, OPTIONS-..., IDENTITY   a clone, a *cut*
+//   DIR/000014.log ...     the source's WALs from byte 0 on: those of the cut,
+//                          and every record that came since
+//   DIR/sstferry.follow    says that DIR is a standby, and which MANIFEST
+//                          counts (format/follow_file.h); locked by a follower
+//   DIR/sstferry.followed  up to where WALs were durable at some moment
+//
+// What DIR holds is a state of its source after every record that is appended:
+// the source sends a record only after it has judged all that its MANIFEST says
+// up to then (round.h). So a torn end is cut off, and nothing else has to be
+// undone after a crash, of the process or of the machine:
+//
+//   append:  a WAL is synced before the next one gets its name, and that name
+//            is synced before its first byte. So whatever a power cut leaves is
+//            whole records, in order, and then perhaps a torn one.
+//   sync:    the newest WAL, then a mark of how far that was.
+//
+// A new cut is built beside DIR, by the pull of a clone that links what DIR has
+// (standby_target.h), while records go on coming into DIR. Between the two
+// hooks of its exchange, CarryInto() links the WALs that came meanwhile into
+// the new directory, and one rename publishes all of it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "format/follow_file.h"
+#include "format/rocksdb/log_follower.h"
+#include "pipeline/base/descriptor.h"
+#include "pipeline/disk/access.h"
+#include "pipeline/follow/round.h"
+#include "rocksdb/file_system.h"
+#include "rocksdb/status.h"
+#include "sstferry/options.h"
+
+namespace sstferry {
+
+// How far a standby has come.
+struct StandbyPosition {
+  uint64_t wal_number = 0;  // the newest WAL; 0: there is none
+  uint64_t wal_bytes = 0;   // of it, whole records
+  uint64_t last_sequence = 0;
+  uint64_t read_micros = 0;  // by the source's clock; 0: not known
+  friend bool operator==(const StandbyPosition&,
+                         const StandbyPosition&) = default;
+};
+
+// Takes the lock of the standby in `dir`, which a follower holds while it runs.
+// The lock is gone with *lock.
+//   kBusy     another process has it
+//   kRefused  `dir` is no standby
+[[nodiscard]] rocksdb::Status LockStandby(const std::string& dir,
+                                          Descriptor* lock);
+
+// Finds how far the WALs in `dir` have come: reads what came after the newest
+// mark, or all of them where there is none.
+//   kCorrupt  a WAL is shorter than the mark says
+[[nodiscard]] rocksdb::Status FindStandbyEnd(rocksdb::FileSystem* file_system,
+                                             const std::string& dir,
+                                             StandbyPosition* end);
+
+// Cuts the newest WAL behind its last whole record. Not durable before a sync.
+[[nodiscard]] rocksdb::Status TrimStandby(rocksdb::FileSystem* file_system,
+                                          const std::string& dir,
+                                          const StandbyPosition& end);
+
+// The standby of one DIR, locked while the object lives.
+//
+// Threads: any. Append() and Sync() may run at the same time. Append() waits
+//          from CarryInto() to EndCut(), both of which one thread calls.
+// Errors:  carry the path; kNoSpace where the disk is full. After an error of
+//          Append(), Sync() or EndCut() every later call of them fails: Open()
+//          finds what is there.
+class Standby {
+ public:
+  // Opens the standby in `dir`, cuts a torn end off, and syncs the rest. OK if
+  // nothing is there yet: exists() is false until a first cut.
+  //   kBusy     another process follows into it
+  //   kRefused  `dir` is not empty, and what it holds is no standby, or one
+  //             that was promoted
+  [[nodiscard]] static rocksdb::Status Open(
+      const std::string& dir, std::shared_ptr<rocksdb::FileSystem> file_system,
+      std::unique_ptr<Standby>* standby);
+  ~Standby();
+  Standby(const Standby&) = delete;
+  Standby& operator=(const Standby&) = delete;
+
+  const std::string& dir() const { return dir_; }
+  bool exists() const;
+  // What it was cut from.
+  FollowFile record() const;
+  // What the source is asked for what comes next with.
+  FollowPosition position() const;
+  // Up to here a standby that is promoted now has it, if only processes die.
+  StandbyPosition received() const;
+  // The same if the machine loses its power.
+  StandbyPosition durable() const;
+  // Bytes of the WALs in DIR, which an application replays.
+  uint64_t replay_bytes() const;
+
+  // Appends the records of a round that was asked for with `asked`. Does
+  // nothing if a cut has changed since what has to come next.
+  //   kCorrupt  not whole records, or not those behind `asked`
+  [[nodiscard]] rocksdb::Status Append(const FollowPosition& asked,
+                                       const Round& round);
+  // Makes durable what was received before the call. `source_closed`: nothing
+  // will come behind it.
+  [[nodiscard]] rocksdb::Status Sync(bool source_closed = false);
+
+  // Keeps the WALs beside DIR, as DIR.sstferry-lost-DATE/, if they hold more
+  // than the source of the next cut, which stands at `sequence`; says so in
+  // *record.
+  [[nodiscard]] rocksdb::Status KeepLost(uint64_t sequence,
+                                         FollowFile* record);
+
+  // --- around the exchange of a cut ------------------------------------------
+  // Links into `new_dir`, which is all of the next cut, the WALs of DIR that
+  // hold more than it has; with `of_this_life`: else the cut is of another life
+  // of the source, and has no use for them.
+  //   kCorrupt  a WAL there is not what it is in DIR
+  [[nodiscard]] rocksdb::Status CarryInto(const std::string& new_dir,
+                                          bool of_this_life);
+  // Goes on with what is in DIR now. `exchanged`: that is the next cut.
+  [[nodiscard]] rocksdb::Status EndCut(bool exchanged);
+
+ private:
+  struct Wal;
+
+  Standby(std::string dir, std::shared_ptr<rocksdb::FileSystem> file_system);
+  // Under mu_, all of them.
+  [[nodiscard]] rocksdb::Status Load();
+  [[nodiscard]] rocksdb::Status OpenNewest();
+  [[nodiscard]] rocksdb::Status BeginWal(uint64_t number);
+  [[nodiscard]] rocksdb::Status AppendTo(const LogBytes& log);
+  [[nodiscard]] rocksdb::Status Carry(const std::string& new_dir);
+  [[nodiscard]] rocksdb::Status CheckUsable() const;
+  rocksdb::Status Fail(const rocksdb::Status& status);
+
+  const std::string dir_;
+  const std::shared_ptr<rocksdb::FileSystem> file_system_;
+
+  std::mutex sync_mu_;  // before mu_; one Sync() at a time
+  mutable std::mutex mu_;
+  std::unique_lock<std::mutex> cutting_;  // holds mu_ during an exchange
+  // Under mu_, all below.
+  bool exists_ = false;
+  rocksdb::Status failed_;
+  Descriptor lock_;
+  Descriptor next_lock_;  // of the next cut
+  FollowFile record_;
+  Access access_;  // of files that are made in DIR
+  std::shared_ptr<Wal> wal_;       // null: none was begun
+  std::map<uint64_t, uint64_t> older_;  // bytes of the other WALs, by number
+  StandbyPosition received_;
+  StandbyPosition durable_;
+  uint64_t marks_ = 0;  // number of the last mark
+  bool is_closed_ = false;  // it says that the source was closed
+};
+
+}  // namespace sstferry

@@ -1,0 +1,73 @@
+#include "pipeline/follow/standby_target.h"
+
+#include <chrono>
+
+#include "format/end_state.h"
+#include "pipeline/disk/access.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/disk/workspace.h"
+#include "pipeline/follow/followed_source.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+uint64_t MicrosNow() {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(
+          std::chrono::system_clock::now().time_since_epoch())
+          .count());
+}
+
+}  // namespace
+
+void SetCutOptions(const CutRequest& request, Standby* standby,
+                   PullOptions* options) {
+  options->mode = PullMode::kSwap;
+  options->method = PullMethod::kClone;
+  options->target_dir = standby->dir();
+  options->always_swap = true;
+  options->keeps_old = false;
+  // What an unfinished cut was made of is of another moment than this one's.
+  // A first cut has no other moment: it goes on where it was.
+  options->restart = standby->exists();
+  options->before_swap = [request, standby](const SwapEvent& event) {
+    return standby->CarryInto(Workspace::DirOf(event.target_dir) + "/db",
+                              request.goes_on());
+  };
+  options->after_swap = [standby](const SwapEvent& event) {
+    return standby->EndCut(event.exchanged);
+  };
+}
+
+Status StandbyTarget::NameManifest(const std::string& dir,
+                                   const Access& access) {
+  FollowFile record = standby_->record();
+  record.source = options().source.ToString();
+  record.source_database_id = plan().opened.source_database_id;
+  record.sequence = plan().opened.snapshot_sequence;
+  record.cut_micros = MicrosNow();
+  record.reason = request_.reason;
+  record.cuts.resize(kMaxCutReason + 1);
+  record.cuts[static_cast<size_t>(record.reason)]++;
+  FollowPosition position;
+  RETURN_IF_ERROR(PositionOfCut(plan().clone->files, dir, &position));
+  record.manifest_number = position.manifest_number;
+  record.manifest_bytes = position.manifest_bytes;
+  record.manifest_digest = position.manifest;
+  if (request_.reason == CutReason::kNewLife) {
+    // Where the source did not say, it may have written since it recovered.
+    const uint64_t recovered = request_.recovered_sequence != 0
+                                   ? request_.recovered_sequence
+                                   : record.sequence;
+    RETURN_IF_ERROR(standby_->KeepLost(recovered, &record));
+  }
+  std::string bytes;
+  EncodeFollowFile(record, &bytes);
+  const std::string path = dir + "/" + kFollowFileName;
+  RETURN_IF_ERROR(WriteDurably(last_files(), path, bytes));
+  return SetAccess(path, access.OfFiles());
+}
+
+}  // namespace sstferry

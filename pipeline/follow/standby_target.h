@@ -1,0 +1,49 @@
+// A cut of a standby: a clone that gets the record of a standby in CURRENT's
+// place (format/follow_file.h).
+#pragma once
+
+#include <string>
+
+#include "format/follow_file.h"
+#include "format/messages_follow.h"
+#include "pipeline/follow/standby.h"
+#include "pipeline/pull/clone_target.h"
+#include "sstferry/options.h"
+
+namespace sstferry {
+
+// What a cut is asked for with.
+struct CutRequest {
+  CutReason reason = CutReason::kFirst;
+  // Of a source that has begun another life: the sequence that it has
+  // recovered. The standby keeps what it has beyond that.
+  uint64_t recovered_sequence = 0;
+  // Records that come while the cut is built belong behind it.
+  bool goes_on() const {
+    return reason == CutReason::kCutEvery ||
+           reason == CutReason::kMaxReplay || reason == CutReason::kAsked;
+  }
+};
+
+// Makes `options` those of the pull that makes a cut of DIR: a swap by a clone,
+// whose hooks take the standby across the exchange. `standby` must outlive the
+// pull.
+void SetCutOptions(const CutRequest& request, Standby* standby,
+                   PullOptions* options);
+
+class StandbyTarget : public CloneTarget {
+ public:
+  StandbyTarget(const TargetInputs& inputs, const CutRequest& request,
+                Standby* standby)
+      : CloneTarget(inputs), request_(request), standby_(standby) {}
+
+ protected:
+  [[nodiscard]] rocksdb::Status NameManifest(const std::string& dir,
+                                             const Access& access) override;
+
+ private:
+  const CutRequest request_;
+  Standby* const standby_;
+};
+
+}  // namespace sstferry

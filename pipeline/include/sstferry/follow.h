@@ -1,0 +1,122 @@
+// Follows a live source: a standby that takes what the source writes a few
+// milliseconds later, and that one command makes a database of. docs/follow.md
+// tells what it promises.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "sstferry/options.h"
+
+namespace sstferry {
+
+// How a standby is.
+struct StandbyState {
+  std::string dir;
+  std::string source;              // as its follower was told
+  std::string source_database_id;
+  bool is_followed = false;        // a follower runs
+  // A promotion ended, or was cut short before it had removed its record; the
+  // directory is a database.
+  bool is_promoted = false;
+  // The sequence of the last record that a promotion has now, and of the last
+  // one that is durable.
+  uint64_t sequence = 0;
+  uint64_t durable_sequence = 0;
+  // The moment of the source that the standby holds all of, in microseconds
+  // since 1970 by the source's clock; 0: not known. In a standby that nobody
+  // follows, what was durable then.
+  uint64_t moment_micros = 0;
+  // The source was closed at that moment: nothing comes after it.
+  bool source_closed = false;
+  uint64_t behind_bytes = 0;       // of WALs that the source has and DIR not
+  uint64_t replay_bytes = 0;       // of WALs that an application replays
+  uint64_t cut_micros = 0;         // time of the last cut, by DIR's clock
+  std::string cut_reason;          // "first", "barrier", ...
+  std::map<std::string, uint64_t> cuts;  // by reason, since DIR was made
+  uint64_t received_bytes = 0;     // of WALs, in this run
+  // A source came back with less than the standby had; the last time.
+  uint64_t lost_sequences = 0;
+  std::string lost_dir;            // empty: never
+  double seconds = 0;              // of a promotion, without its hooks
+};
+
+// Reads the state of the standby in `dir`; *found: there is one. Changes
+// nothing. The WALs are not read, so `sequence` is the durable one.
+//   kCorrupt  its record is damaged
+[[nodiscard]] rocksdb::Status ReadStandbyState(const std::string& dir,
+                                               bool* found,
+                                               StandbyState* state);
+
+struct PromoteOptions {
+  std::string dir;
+  // Called before the first change and after the last one, also if a promotion
+  // that was cut short is completed. Every call of `before` is followed by one
+  // of `after`; SwapEvent::exchanged says whether `dir` is a database.
+  SwapHook before;
+  SwapHook after;
+  // Only if the follower saw that the source was closed, and had all of it.
+  // Waits so long for the follower, which ends by itself then; 0: for ever.
+  bool after_source_closed = false;
+  std::chrono::milliseconds wait{0};
+  std::shared_ptr<rocksdb::FileSystem> file_system;  // null: the default one
+  LogFunction log;
+};
+
+struct ViewOptions {
+  std::string dir;        // a standby, or any database
+  std::string view_dir;   // missing or empty, on the same file system
+  std::shared_ptr<rocksdb::FileSystem> file_system;
+  LogFunction log;
+};
+
+// Threads: Run() from one thread, once; Cancel() from any.
+class StandbyJob {
+ public:
+  virtual ~StandbyJob() = default;
+  // *state is what is known, whatever it returns.
+  [[nodiscard]] virtual rocksdb::Status Run(StandbyState* state) = 0;
+  virtual void Cancel() = 0;
+};
+
+struct FollowOptions {
+  // The source, DIR (target_dir), and how cuts are pulled. What makes a pull a
+  // cut of a standby is set by MakeFollow().
+  PullOptions pull;
+  // A cut is taken at the latest so long after the one before, or when the WALs
+  // that an application would replay are larger.
+  std::chrono::milliseconds cut_every{std::chrono::minutes(10)};
+  uint64_t max_replay_bytes = 256'000'000;
+  // What was received is synced so often.
+  std::chrono::milliseconds durable{100};
+  // A compaction of a family with a compaction filter asks for a cut.
+  bool exact_filters = false;
+  // Called after each cut and once a second, from a thread of Run().
+  std::function<void(const StandbyState&)> on_state;
+};
+
+// Follows until it is cancelled, which is OK. Tries again for ever while the
+// source cannot be reached, or has no room here.
+//   kRefused  the source cannot be followed, or DIR is none of it
+//   kBusy     another process follows into DIR
+//   kCorrupt  what came, or what is here, is damaged
+std::unique_ptr<StandbyJob> MakeFollow(const FollowOptions& options);
+
+// Makes a database of a standby: it gets CURRENT.
+//   kRefused  no standby; or the source was not closed
+//   kBusy     a follower runs
+//   kDeadline the follower did not end in time
+std::unique_ptr<StandbyJob> MakePromote(const PromoteOptions& options);
+
+// Makes a directory that can be opened, of what the standby holds now, by hard
+// links and copies, while it is followed. Nothing that is done to it is done to
+// the standby.
+//   kRefused  view_dir is not empty; see PullOptions::target_dir
+//   others    errors of a snapshot of `dir`
+std::unique_ptr<StandbyJob> MakeView(const ViewOptions& options);
+
+}  // namespace sstferry

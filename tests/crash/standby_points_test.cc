@@ -1,0 +1,200 @@
+// A standby whose follower, cut, promotion or view is stopped between two
+// durable steps, by a kill and by a power cut: what is left can be followed on
+// and promoted, and holds all that was durable.
+
+#include <signal.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <mutex>
+
+#include "pipeline/base/standby_record.h"
+#include "pipeline/disk/durable.h"
+#include "sstferry/follow.h"
+#include "tests/crash/crash_points.h"
+#include "tests/support/catch.h"
+#include "tests/support/power_loss_file_system.h"
+#include "tests/support/process.h"
+#include "tests/support/standby_world.h"
+
+namespace sstferry::test {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr int kCrashed = 99;
+constexpr char kDurable[] = "durable ";
+
+std::string Setting(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+PullOptions CutOptions(const std::string& source, const std::string& root,
+                       std::shared_ptr<rocksdb::FileSystem> disk) {
+  PullOptions options;
+  options.source.directory = source;
+  options.target_dir = root + "/standby";
+  options.file_system = std::move(disk);
+  options.lanes = 1;
+  return options;
+}
+
+void FollowToTheEnd(const std::string& source, Standby* standby,
+                    bool cuts = false,
+                    const PullOptions& cut_options = PullOptions()) {
+  for (int i = 0;; ++i) {
+    const Round round = ReadRoundOf(source, standby->position(), 4);
+    uint64_t bytes = 0;
+    for (const LogBytes& log : round.logs) bytes += log.bytes.size();
+    if (bytes == 0) {
+      break;
+    }
+    REQUIRE_OK(standby->Append(standby->position(), round));
+    if (i % 3 == 0) {
+      REQUIRE_OK(standby->Sync());
+      std::cout << kDurable << standby->durable().last_sequence << std::endl;
+    }
+    if (cuts && i == 4) {
+      REQUIRE_OK(
+          CutStandby(cut_options, {CutReason::kCutEvery, 0}, standby));
+    }
+  }
+}
+
+TEST_CASE("child: a standby that crashes", "[.child]") {
+  const std::string root = Setting("SSTFERRY_TEST_ROOT");
+  const std::string source = Setting("SSTFERRY_TEST_SOURCE");
+  const std::string point = Setting("SSTFERRY_TEST_POINT");
+  const std::string how = Setting("SSTFERRY_TEST_HOW");
+  const uint64_t seed = std::stoull(Setting("SSTFERRY_TEST_SEED"));
+  const auto disk = std::make_shared<PowerLossFileSystem>(root);
+  uint64_t left = std::stoull(Setting("SSTFERRY_TEST_NTH"));
+  std::mutex mu;
+  TEST_SetFaultHook([&](const std::string& name) {
+    std::lock_guard<std::mutex> lock(mu);
+    if (name != point || --left > 0) {
+      return;
+    }
+    if (how == "kill") raise(SIGKILL);
+    disk->LosePowerAndExit(
+        how == "nothing" ? Survival::kNothing : Survival::kRandom, seed,
+        kCrashed);
+  });
+  std::unique_ptr<Standby> standby;
+  REQUIRE_OK(Standby::Open(root + "/standby", disk, &standby));
+  FollowToTheEnd(source, standby.get(), /*cuts=*/true,
+                 CutOptions(source, root, disk));
+  ViewOptions view;
+  view.dir = root + "/standby";
+  view.view_dir = root + "/view";
+  view.file_system = disk;
+  StandbyState state;
+  REQUIRE_OK(MakeView(view)->Run(&state));
+  standby.reset();
+  REQUIRE_OK(PromoteIn(root + "/standby", disk.get()));
+}
+
+class StandbyWalk {
+ public:
+  StandbyWalk() {
+    StandbyWorld world;
+    world.Write(100);
+    world.source()->Flush();
+    world.Write(10);
+    REQUIRE_OK(world.Open());
+    REQUIRE_OK(world.Cut());
+    world.CloseStandby();
+    for (int i = 0; i < 3; ++i) {
+      world.Write(20);
+      // Another WAL; the one before is still needed, by the other family.
+      REQUIRE_OK((*world.source())->Flush(rocksdb::FlushOptions()));
+    }
+    sequence_ = world.sequence();
+    world.CloseSource();
+    fs::rename(world.source_dir(), source());
+    fs::rename(world.root(), dir_ / "prepared");
+  }
+
+  void CrashAt(const std::string& point, const std::string& how) {
+    for (const uint64_t nth : {1, 2, 5}) {
+      INFO(point << " " << nth << " " << how);
+      fs::remove_all(root());
+      fs::copy(dir_ / "prepared", root(), fs::copy_options::recursive);
+      Process child(CaseOfThisProgram("child: a standby that crashes"),
+                    {{"SSTFERRY_TEST_POINT", point},
+                     {"SSTFERRY_TEST_NTH", std::to_string(nth)},
+                     {"SSTFERRY_TEST_HOW", how},
+                     {"SSTFERRY_TEST_SEED", std::to_string(++seed_)},
+                     {"SSTFERRY_TEST_SOURCE", source()},
+                     {"SSTFERRY_TEST_ROOT", root()}});
+      const int code = child.Wait();
+      const std::string output = child.out() + child.err();
+      INFO(output);
+      REQUIRE((code == 0 ||
+               code == (how == "kill" ? 128 + SIGKILL : kCrashed)));
+      if (code == 0) {
+        REQUIRE(nth > 1);
+        return;
+      }
+      RequireMadeGood(LastDurable(output));
+    }
+  }
+
+ private:
+  static uint64_t LastDurable(const std::string& output) {
+    const size_t at = output.rfind(kDurable);
+    return at == std::string::npos
+               ? 0
+               : std::stoull(output.substr(at + sizeof(kDurable) - 1));
+  }
+
+  void RequireMadeGood(uint64_t durable) {
+    const auto disk = rocksdb::FileSystem::Default();
+    const std::string standby_dir = root() + "/standby";
+    if (fs::exists(root() + "/view")) {
+      RequirePrefixIn(root() + "/view");
+    }
+    bool all = false;
+    if (IsStandby(standby_dir) && seed_ % 2 == 0) {
+      std::unique_ptr<Standby> standby;
+      REQUIRE_OK(Standby::Open(standby_dir, disk, &standby));
+      REQUIRE(standby->received().last_sequence >= durable);
+      FollowToTheEnd(source(), standby.get());
+      REQUIRE_OK(CutStandby(CutOptions(source(), root(), disk),
+                            {CutReason::kBarrier, 0}, standby.get()));
+      REQUIRE_FALSE(fs::exists(standby_dir + ".sstferry"));
+      all = true;
+    }
+    if (fs::exists(standby_dir + "/" + kFollowFileName)) {
+      REQUIRE_OK(PromoteIn(standby_dir, disk.get()));
+    }
+    const uint64_t sequence = RequirePrefixIn(standby_dir);
+    REQUIRE(sequence >= durable);
+    REQUIRE((!all || sequence == sequence_));
+  }
+
+  std::string source() const { return dir_ / "source"; }
+  std::string root() const { return dir_ / "disk"; }
+
+  ScratchDir dir_;
+  uint64_t sequence_ = 0;
+  uint64_t seed_ = 0;
+};
+
+TEST_CASE("A standby stopped at any fault point is followed on and promoted",
+          "[crash][follow]") {
+  StandbyWalk walk;
+  for (const std::vector<const char*>& points :
+       {StandbyCrashPoints(), CutCrashPoints()}) {
+    for (const char* const point : points) {
+      for (const char* const how : {"kill", "nothing", "random"}) {
+        walk.CrashAt(point, how);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sstferry::test

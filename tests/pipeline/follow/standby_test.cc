@@ -1,0 +1,319 @@
+// The directory of a standby: what it takes, what it refuses, and what is left
+// of it after a crash.
+#include "pipeline/follow/standby.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "pipeline/base/standby_record.h"
+#include "pipeline/pull/linked_copy.h"
+#include "tests/support/standby_world.h"
+#include "tests/support/catch.h"
+#include "tests/support/power_loss_file_system.h"
+
+namespace sstferry::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+void MakeStandby(StandbyWorld* world) {
+  world->Write(100);
+  world->source()->Flush();
+  world->Write(20);
+  REQUIRE_OK(world->Open());
+  REQUIRE_FALSE(world->standby()->exists());
+  REQUIRE_OK(world->Cut());
+  REQUIRE(world->standby()->exists());
+}
+
+TEST_CASE("A standby takes what its source writes and becomes a database",
+          "[follow]") {
+  StandbyWorld world;
+  MakeStandby(&world);
+  REQUIRE(world.standby()->received().last_sequence == world.sequence());
+  for (int i = 0; i < 5; ++i) {
+    world.Write(30);
+    REQUIRE_OK(world.Follow());
+    if (i % 2 == 0) world.source()->Flush();  // another WAL
+  }
+  const uint64_t sequence = world.sequence();
+  REQUIRE(world.standby()->received().last_sequence == sequence);
+  REQUIRE(world.standby()->durable() != world.standby()->received());
+  REQUIRE_OK(world.standby()->Sync());
+  REQUIRE(world.standby()->durable() == world.standby()->received());
+  REQUIRE(IsStandby(world.dir()));
+  REQUIRE_FALSE(fs::exists(world.dir() + "/CURRENT"));
+  world.CloseStandby();
+  REQUIRE_OK(world.Promote());
+  REQUIRE_FALSE(IsStandby(world.dir()));
+  REQUIRE(world.RequirePrefix(world.dir()) == sequence);
+  REQUIRE(world.RequirePrefix(world.dir()) == sequence);  // once more
+}
+
+TEST_CASE("A standby keeps its position over a restart of its follower",
+          "[follow]") {
+  StandbyWorld world;
+  MakeStandby(&world);
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  const bool synced = GENERATE(false, true);
+  if (synced) REQUIRE_OK(world.standby()->Sync());
+  const StandbyPosition before = world.standby()->received();
+  REQUIRE_OK(world.Open());
+  const StandbyPosition after = world.standby()->received();
+  REQUIRE(after.wal_number == before.wal_number);
+  REQUIRE(after.wal_bytes == before.wal_bytes);
+  REQUIRE(after.last_sequence == before.last_sequence);
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  world.CloseStandby();
+  REQUIRE_OK(world.Promote());
+  REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
+}
+
+TEST_CASE("One follower at a time, and no promotion while it runs",
+          "[follow]") {
+  StandbyWorld world;
+  MakeStandby(&world);
+  std::unique_ptr<Standby> other;
+  const rocksdb::Status opened =
+      Standby::Open(world.dir(), rocksdb::FileSystem::Default(), &other);
+  REQUIRE(EndStateOf(opened) == EndState::kBusy);
+  REQUIRE(EndStateOf(world.Promote()) == EndState::kBusy);
+  REQUIRE_OK(world.Cut(CutReason::kCutEvery));  // the lock is of the new one
+  REQUIRE(EndStateOf(world.Promote()) == EndState::kBusy);
+  world.CloseStandby();
+  REQUIRE_OK(world.Promote());
+  REQUIRE(EndStateOf(world.Open()) == EndState::kRefused);
+}
+
+TEST_CASE("Records that do not continue what is there are refused",
+          "[follow]") {
+  StandbyWorld world;
+  MakeStandby(&world);
+  world.Write(10);
+  Round round = world.Read();
+  REQUIRE(round.logs.size() == 1);
+  LogBytes* const log = &round.logs.front();
+  const std::string damage =
+      GENERATE(as<std::string>(), "hole", "again", "half", "bit", "old wal",
+               "middle of a new wal");
+  INFO(damage);
+  if (damage == "hole") log->offset_bytes += 1;
+  if (damage == "again") log->offset_bytes -= 1;
+  if (damage == "half") log->bytes.pop_back();
+  if (damage == "bit") log->bytes[log->bytes.size() / 2] ^= 1;
+  if (damage == "old wal") log->wal_number -= 1;
+  if (damage == "middle of a new wal") log->wal_number += 1;
+  const auto size = fs::file_size(world.newest_wal());
+  const rocksdb::Status appended =
+      world.standby()->Append(world.standby()->position(), round);
+  REQUIRE(EndStateOf(appended) == EndState::kCorrupt);
+  REQUIRE(fs::file_size(world.newest_wal()) == size);
+  // Nothing is believed of what else comes.
+  REQUIRE_FALSE(world.Follow().ok());
+  REQUIRE_OK(world.Open());
+  REQUIRE_OK(world.Follow());
+  world.CloseStandby();
+  REQUIRE_OK(world.Promote());
+  REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
+}
+
+TEST_CASE("A torn end is cut off, by a follower and by a promotion",
+          "[follow]") {
+  StandbyWorld world;
+  MakeStandby(&world);
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  REQUIRE_OK(world.standby()->Sync());
+  const uint64_t sequence = world.sequence();
+  world.Write(1);
+  const Round round = world.Read();
+  const std::string torn = round.logs.front().bytes.substr(0, 9);
+  const std::string wal = world.newest_wal();
+  world.CloseStandby();
+  std::ofstream(wal, std::ios::app | std::ios::binary) << torn;
+  if (GENERATE(false, true)) {
+    REQUIRE_OK(world.Open());
+    REQUIRE(world.standby()->received().last_sequence == sequence);
+    REQUIRE_OK(world.Follow());
+    world.CloseStandby();
+    REQUIRE_OK(world.Promote());
+    REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
+  } else {
+    const auto size = fs::file_size(wal);
+    REQUIRE_OK(world.Promote());
+    REQUIRE(fs::file_size(wal) == size - torn.size());
+    REQUIRE(world.RequirePrefix(world.dir()) == sequence);
+  }
+}
+
+TEST_CASE("A WAL that is shorter than it was durable is damage", "[follow]") {
+  StandbyWorld world;
+  MakeStandby(&world);
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  REQUIRE_OK(world.standby()->Sync());
+  const std::string wal = world.newest_wal();
+  world.CloseStandby();
+  fs::resize_file(wal, fs::file_size(wal) - 1);
+  REQUIRE(EndStateOf(world.Open()) == EndState::kCorrupt);
+  REQUIRE(EndStateOf(world.Promote()) == EndState::kCorrupt);
+  REQUIRE(IsStandby(world.dir()));
+}
+
+TEST_CASE("A cut keeps what has come since its snapshot", "[follow]") {
+  StandbyWorld world;
+  MakeStandby(&world);
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  world.source()->Flush();
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  uint64_t appended = 0;
+  // While the cut is built, records go on coming: into another WAL, too.
+  TEST_SetFaultHook([&](const std::string& name) {
+    if (name == "Puller:TotalsAgreed" && appended == 0) {
+      world.Write(10);
+      REQUIRE_OK(world.Follow());
+      world.source()->Flush();
+      world.Write(10);
+      REQUIRE_OK(world.Follow());
+      appended = world.sequence();
+    }
+  });
+  REQUIRE_OK(world.Cut(CutReason::kCutEvery));
+  TEST_SetFaultHook(nullptr);
+  REQUIRE(appended != 0);
+  REQUIRE(world.standby()->received().last_sequence == appended);
+  REQUIRE(world.standby()->record().cuts.at(
+              static_cast<size_t>(CutReason::kCutEvery)) == 1);
+  REQUIRE(world.standby()->record().cuts.at(
+              static_cast<size_t>(CutReason::kFirst)) == 1);
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  REQUIRE_FALSE(fs::exists(world.dir() + ".sstferry"));
+  world.CloseStandby();
+  REQUIRE_OK(world.Promote());
+  REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
+}
+
+TEST_CASE("A cut links the tables that the standby has", "[follow]") {
+  StandbyWorld world;
+  MakeStandby(&world);
+  const std::string table = PathsWith(world.dir(), ".sst").front();
+  const auto inode = [&table] {
+    struct stat info;
+    REQUIRE(stat(table.c_str(), &info) == 0);
+    return info.st_ino;
+  };
+  const auto before = inode();
+  world.Write(10);
+  REQUIRE_OK(world.Cut(CutReason::kBarrier));
+  REQUIRE(inode() == before);
+}
+
+TEST_CASE("A view is a database of its own, while following goes on",
+          "[follow]") {
+  StandbyWorld world;
+  MakeStandby(&world);
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  const uint64_t sequence = world.sequence();
+  const std::string view = world.root() + "/view";
+  fs::create_directory(view);
+  LinkedCopyOptions options;
+  options.database_dir = world.dir();
+  options.scratch_dir = world.root() + "/scratch";
+  options.copy_dir = view;
+  REQUIRE_OK(AccessBeside(world.dir(), &options.file_access));
+  LinkedCopy copy;
+  REQUIRE_OK(MakeLinkedCopy(options, rocksdb::FileSystem::Default().get(),
+                            &copy));
+  REQUIRE(copy.files_linked > 0);
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  REQUIRE(world.RequirePrefix(view) == sequence);
+  {
+    OpenDb db(view, {{"default", Quiet()}, {"other", Quiet()}});
+    db.Put("k", "of the view");
+    db.Flush();
+  }
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  world.CloseStandby();
+  REQUIRE_OK(world.Promote());
+  REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
+}
+
+TEST_CASE("What a source lost that its standby has is kept beside",
+          "[follow]") {
+  StandbyWorld world;
+  MakeStandby(&world);
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  const uint64_t had = world.sequence();
+  world.CloseSource();
+  // Its machine went down before the last records were durable.
+  const std::string wal = PathsWith(world.source_dir(), ".log").back();
+  fs::resize_file(wal, fs::file_size(wal) - 1);
+  world.OpenSource();
+  const uint64_t recovered = world.sequence();
+  REQUIRE(recovered < had);
+  REQUIRE_OK(world.Cut(CutReason::kNewLife, recovered));
+  const FollowFile record = world.standby()->record();
+  REQUIRE(record.lost_sequences == had - recovered);
+  REQUIRE(FileCount(record.lost_dir, ".log") > 0);
+  // RocksDB writes an empty batch with the next number when it has recovered.
+  REQUIRE(world.standby()->received().last_sequence - recovered <= 1);
+  world.CloseStandby();
+  REQUIRE_OK(world.Promote());
+  REQUIRE(world.RequirePrefix(world.dir()) == recovered);
+}
+
+TEST_CASE("What was durable outlives a power cut, and no half record counts",
+          "[follow]") {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    INFO("seed " << seed);
+    std::mt19937_64 random(seed);
+    StandbyWorld world;
+    const auto disk = std::make_shared<PowerLossFileSystem>(world.root());
+    world.UseDisk(disk);
+    MakeStandby(&world);
+    uint64_t durable = world.standby()->durable().last_sequence;
+    REQUIRE(durable == world.sequence());
+    for (int i = 0; i < 12; ++i) {
+      world.Write(1 + random() % 5);
+      REQUIRE_OK(world.Follow());
+      if (random() % 3 == 0) world.source()->Flush();
+      if (random() % 4 == 0) REQUIRE_OK(world.standby()->Sync());
+      if (random() % 8 == 0) REQUIRE_OK(world.Cut(CutReason::kCutEvery));
+      durable = world.standby()->durable().last_sequence;
+    }
+    world.CloseStandby();
+    disk->LosePower(
+        seed % 2 == 0 ? Survival::kNothing : Survival::kRandom, seed);
+    world.UseDisk(nullptr);
+    if (seed % 3 == 0) {
+      REQUIRE_OK(world.Promote());
+      REQUIRE(world.RequirePrefix(world.dir()) >= durable);
+      continue;
+    }
+    REQUIRE_OK(world.Open());
+    REQUIRE(world.standby()->received().last_sequence >= durable);
+    // The source no longer has the WAL whose end was lost here.
+    const bool is_held = fs::exists(
+        world.source_dir() + "/" +
+        fs::path(world.newest_wal()).filename().string());
+    REQUIRE_OK(is_held ? world.Follow() : world.Cut(CutReason::kNotHeld));
+    world.CloseStandby();
+    REQUIRE_OK(world.Promote());
+    REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
+  }
+}
+
+}  // namespace
+}  // namespace sstferry::test

@@ -1,0 +1,160 @@
+#include "tests/support/standby_world.h"
+
+#include <filesystem>
+
+#include "format/rocksdb/log_follower.h"
+#include "pipeline/base/file_source.h"
+#include "pipeline/follow/promote.h"
+#include "pipeline/snapshot/posix_files.h"
+#include "pipeline/snapshot/snapshot_wals.h"
+#include "tests/support/catch.h"
+
+namespace sstferry::test {
+
+using rocksdb::Status;
+
+namespace {
+
+Families TwoFamilies() {
+  return {{"default", Quiet()}, {"other", Quiet()}};
+}
+
+std::map<uint64_t, std::string> WalsOf(const std::string& dir) {
+  std::vector<std::string> names;
+  REQUIRE_OK(ListDirectory(dir, &names));
+  return WalsIn(names);
+}
+
+}  // namespace
+
+Round ReadRoundOf(const std::string& source_dir, const FollowPosition& at,
+                  uint64_t most_records) {
+  Round round;
+  uint64_t left = most_records;
+  for (const auto& [number, name] : WalsOf(source_dir)) {
+    if (number < at.wal_number || left == 0) {
+      continue;
+    }
+    LogBytes log;
+    log.wal_number = number;
+    log.offset_bytes = number == at.wal_number ? at.wal_bytes : 0;
+    std::unique_ptr<FileSource> source;
+    REQUIRE_OK(FileSource::Open(rocksdb::FileSystem::Default().get(),
+                                source_dir + "/" + name, &source));
+    LogFollower follower(LogKind::kWal, number);
+    uint64_t end = log.offset_bytes;
+    REQUIRE_OK(follower.Follow(
+        *source, [&](const rocksdb::Slice&, uint64_t record_end) {
+          if (record_end > log.offset_bytes && left > 0) {
+            end = record_end;
+            left--;
+          }
+          return Status::OK();
+        }));
+    if (end == log.offset_bytes) {
+      continue;
+    }
+    std::string scratch;
+    rocksdb::Slice bytes;
+    REQUIRE_OK(source->Read(log.offset_bytes,
+                            static_cast<size_t>(end - log.offset_bytes),
+                            &scratch, &bytes));
+    log.bytes = bytes.ToString();
+    round.logs.push_back(std::move(log));
+  }
+  round.end.read_micros = 1'000'000;
+  return round;
+}
+
+Status CutStandby(const PullOptions& options, const CutRequest& request,
+                  Standby* standby) {
+  std::unique_ptr<Endpoint> endpoint;
+  RETURN_IF_ERROR(
+      Endpoint::Open(EndpointFor(options.source, 1, options), &endpoint));
+  WorkerSlot<Puller> slot;
+  Summary summary;
+  return MakeStandbyCut(options, request, endpoint->name(), endpoint->dialer(),
+                        standby, &slot, &summary);
+}
+
+Status PromoteIn(const std::string& dir, rocksdb::FileSystem* file_system) {
+  Descriptor lock;
+  RETURN_IF_ERROR(LockStandby(dir, &lock));
+  Promotion promotion;
+  return PromoteStandby(file_system, dir, &promotion);
+}
+
+uint64_t RequirePrefixIn(const std::string& path,
+                         const rocksdb::DBOptions& given) {
+  rocksdb::DBOptions options = given;
+  options.create_if_missing = false;
+  OpenDb db(path, TwoFamilies(), options);
+  const uint64_t sequence = db->GetLatestSequenceNumber();
+  HistoryModel model(2);
+  INFO("sequence " << sequence);
+  REQUIRE(model.AdvanceTo(sequence));
+  for (size_t i = 0; i < 2; ++i) {
+    std::map<std::string, std::string> found;
+    const std::unique_ptr<rocksdb::Iterator> it(
+        db->NewIterator(rocksdb::ReadOptions(), db.family(i)));
+    for (it->SeekToFirst(); it->Valid(); it->Next()) {
+      found[it->key().ToString()] = it->value().ToString();
+    }
+    REQUIRE_OK(it->status());
+    REQUIRE(found == model.family(i));
+  }
+  return sequence;
+}
+
+StandbyWorld::StandbyWorld(const rocksdb::DBOptions& options)
+    : options_(options) {
+  std::filesystem::create_directory(root());
+  OpenSource();
+}
+
+void StandbyWorld::OpenSource() {
+  rocksdb::DBOptions options = options_;
+  options.create_if_missing = true;
+  options.create_missing_column_families = true;
+  db_ = std::make_unique<OpenDb>(source_dir(), TwoFamilies(), options);
+}
+
+void StandbyWorld::Write(uint64_t batches) {
+  for (uint64_t i = 0; i < batches; ++i) {
+    rocksdb::WriteBatch batch =
+        ToWriteBatch(HistoryBatch(next_batch_++, 2), db_->families());
+    REQUIRE_OK((*db_)->Write(rocksdb::WriteOptions(), &batch));
+  }
+}
+
+PullOptions StandbyWorld::Options() const {
+  PullOptions options;
+  options.source.directory = source_dir();
+  options.target_dir = dir();
+  options.file_system = disk_;
+  options.lanes = 1;
+  return options;
+}
+
+Status StandbyWorld::Open() {
+  standby_.reset();
+  return Standby::Open(
+      dir(), disk_ != nullptr ? disk_ : rocksdb::FileSystem::Default(),
+      &standby_);
+}
+
+Status StandbyWorld::Cut(CutReason reason, uint64_t recovered_sequence) {
+  return CutStandby(Options(), {reason, recovered_sequence}, standby_.get());
+}
+
+Status StandbyWorld::Promote() const {
+  const auto disk =
+      disk_ != nullptr ? disk_ : rocksdb::FileSystem::Default();
+  return PromoteIn(dir(), disk.get());
+}
+
+std::string StandbyWorld::newest_wal() const {
+  return dir() + "/" + WalsOf(dir()).rbegin()->second;
+}
+
+}  // namespace sstferry::test

@@ -1,0 +1,82 @@
+// A source that is open and written to, and a standby of it: what a session
+// between the two would do, step by step.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "pipeline/api/standby_cut.h"
+#include "pipeline/follow/standby.h"
+#include "tests/support/live_history.h"
+#include "tests/support/scratch_dir.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry::test {
+
+// Reads what the WALs in `source_dir` hold behind a position, at most so many
+// records.
+Round ReadRoundOf(const std::string& source_dir, const FollowPosition& at,
+                  uint64_t most_records = UINT64_MAX);
+// Takes a cut into the standby.
+rocksdb::Status CutStandby(const PullOptions& options,
+                           const CutRequest& request, Standby* standby);
+// Makes a database of the standby in `dir`.
+rocksdb::Status PromoteIn(const std::string& dir,
+                          rocksdb::FileSystem* file_system);
+// Opens a database and requires that it holds what the history of StandbyWorld
+// does at its sequence, which is returned.
+uint64_t RequirePrefixIn(const std::string& path,
+                         const rocksdb::DBOptions& options = {});
+
+// DIR/disk/standby follows DIR/source. Threads: one.
+class StandbyWorld {
+ public:
+  explicit StandbyWorld(const rocksdb::DBOptions& options = {});
+
+  OpenDb* source() { return db_.get(); }
+  void CloseSource() { db_.reset(); }
+  void OpenSource();
+  // Writes so many batches of the history (live_history.h) over two families.
+  void Write(uint64_t batches);
+
+  // What the source's WALs hold behind the standby's position.
+  Round Read() const {
+    return ReadRoundOf(source_dir(), standby_->position());
+  }
+  // Follows once: reads and appends.
+  rocksdb::Status Follow() {
+    return standby_->Append(standby_->position(), Read());
+  }
+  rocksdb::Status Open();
+  rocksdb::Status Cut(CutReason reason = CutReason::kFirst,
+                      uint64_t recovered_sequence = 0);
+  Standby* standby() { return standby_.get(); }
+  void CloseStandby() { standby_.reset(); }
+  // Its later Open() and Cut() write through it; null: the default one.
+  void UseDisk(std::shared_ptr<rocksdb::FileSystem> disk) {
+    disk_ = std::move(disk);
+  }
+  // Makes a database of it; the standby was closed.
+  rocksdb::Status Promote() const;
+  uint64_t RequirePrefix(const std::string& path) const {
+    return RequirePrefixIn(path, options_);
+  }
+
+  std::string root() const { return dir_ / "disk"; }
+  std::string dir() const { return root() + "/standby"; }
+  std::string source_dir() const { return dir_ / "source"; }
+  std::string newest_wal() const;
+  uint64_t sequence() const { return (*db_)->GetLatestSequenceNumber(); }
+  PullOptions Options() const;
+
+ private:
+  ScratchDir dir_;
+  const rocksdb::DBOptions options_;
+  std::shared_ptr<rocksdb::FileSystem> disk_;
+  std::unique_ptr<OpenDb> db_;
+  std::unique_ptr<Standby> standby_;
+  uint64_t next_batch_ = 0;
+};
+
+}  // namespace sstferry::test
