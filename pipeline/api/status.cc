@@ -46,6 +46,10 @@ class Query : public StatusQuery {
     std::error_code error;
     report->is_source =
         !found.dirs.empty() || fs::exists(directory + "/CURRENT", error);
+    bool is_standby = false;
+    StandbyState standby;
+    RETURN_IF_ERROR(ReadStandbyState(directory, &is_standby, &standby));
+    if (is_standby) report->standby = standby;
     const Status status =
         ReadTargetState(directory, &report->target, &report->is_target);
     report->is_mirror =

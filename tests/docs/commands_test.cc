@@ -35,6 +35,9 @@ Status ParseAny(const std::string& command, const Words& words) {
   if (command == "ls") return Parsed(ParseLs, words);
   if (command == "cert") return Parsed(ParseCert, words);
   if (command == "archive") return Parsed(ParseArchive, words);
+  if (command == "follow") return Parsed(ParseFollow, words);
+  if (command == "promote") return Parsed(ParsePromote, words);
+  if (command == "view") return Parsed(ParseView, words);
   return Status::InvalidArgument("there is no command " + command);
 }
 

@@ -75,6 +75,9 @@ rocksdb::Status Parse(const std::string& command, const Words& words) {
   ReleaseArguments release;
   CertArguments cert;
   ArchiveArguments archive;
+  FollowArguments follow;
+  PromoteArguments promote;
+  ViewArguments view;
   return command == "serve"     ? ParseServe(words, &serve)
          : command == "pull"    ? ParsePull(PullMode::kPull, words, &pull)
          : command == "refresh" ? ParsePull(PullMode::kRefresh, words, &pull)
@@ -85,6 +88,9 @@ rocksdb::Status Parse(const std::string& command, const Words& words) {
          : command == "ls"      ? ParseLs(words, &status)
          : command == "cert"    ? ParseCert(words, &cert)
          : command == "archive" ? ParseArchive(words, &archive)
+         : command == "follow"  ? ParseFollow(words, &follow)
+         : command == "promote" ? ParsePromote(words, &promote)
+         : command == "view"    ? ParseView(words, &view)
                                 : ParseRelease(words, &release);
 }
 
@@ -247,7 +253,8 @@ TEST_CASE("bash completes commands, options, values, names and directories",
   WriteFile(dir / "dump.sst", "");
   const std::vector<std::pair<std::string, std::string>> rows = {
       {"sstferry ",
-       "archive cert help ls plan pull refresh release serve status swap verify"},
+       "archive cert follow help ls plan promote pull refresh release serve "
+       "status swap verify view"},
       {"sstferry pl", "plan"},
       {"sstferry help ve", "verify"},
       {"sstferry refresh --comp", "--compact --compare --compress"},

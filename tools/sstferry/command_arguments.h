@@ -8,6 +8,7 @@
 
 #include "rocksdb/status.h"
 #include "sstferry/archive.h"
+#include "sstferry/follow.h"
 #include "sstferry/options.h"
 #include "sstferry/source.h"
 #include "sstferry/status.h"
@@ -83,6 +84,23 @@ struct ArchiveArguments {
   ArchiveOptions options;
 };
 
+struct FollowArguments {
+  CommonArguments common;
+  FollowOptions options;  // all but the callback
+};
+
+struct PromoteArguments {
+  CommonArguments common;
+  PromoteOptions options;  // all but the hooks
+  std::string before;      // commands; empty: none
+  std::string after;
+};
+
+struct ViewArguments {
+  CommonArguments common;
+  ViewOptions options;
+};
+
 struct CertArguments {
   CommonArguments common;
   std::string dir;                 // of the CA
@@ -114,6 +132,12 @@ struct CertArguments {
 // Refuses an option for which the action has no use.
 [[nodiscard]] rocksdb::Status ParseArchive(
     const std::vector<std::string>& arguments, ArchiveArguments* out);
+[[nodiscard]] rocksdb::Status ParseFollow(
+    const std::vector<std::string>& arguments, FollowArguments* out);
+[[nodiscard]] rocksdb::Status ParsePromote(
+    const std::vector<std::string>& arguments, PromoteArguments* out);
+[[nodiscard]] rocksdb::Status ParseView(
+    const std::vector<std::string>& arguments, ViewArguments* out);
 [[nodiscard]] rocksdb::Status ParseCert(
     const std::vector<std::string>& arguments, CertArguments* out);
 

@@ -52,6 +52,9 @@ TlsFiles& TlsOf(Arguments& arguments) {
   return arguments.options.tls;
 }
 TlsFiles& TlsOf(Serve& arguments) { return arguments.tls; }
+TlsFiles& TlsOf(FollowArguments& arguments) {
+  return arguments.options.pull.tls;
+}
 
 template <typename Arguments>
 std::vector<OptionSpec> TlsRows() {
@@ -80,6 +83,9 @@ SshCommands& SshOf(Arguments& arguments) {
   return arguments.options.ssh;
 }
 SshCommands& SshOf(ReleaseArguments& arguments) { return arguments.ssh; }
+SshCommands& SshOf(FollowArguments& arguments) {
+  return arguments.options.pull.ssh;
+}
 
 // How a source on a machine that ssh logs in to is reached.
 template <typename Arguments>
@@ -120,6 +126,9 @@ std::string& SnapshotDirOf(Arguments& arguments) {
 std::string& SnapshotDirOf(ReleaseArguments& arguments) {
   return arguments.snapshot_dir;
 }
+std::string& SnapshotDirOf(FollowArguments& arguments) {
+  return arguments.options.pull.snapshot_dir;
+}
 
 template <typename Arguments>
 OptionSpec SnapshotDirRow() {
@@ -133,12 +142,20 @@ OptionSpec SnapshotDirRow() {
 }
 
 template <typename Arguments>
+std::string& WalDirOf(Arguments& arguments) {
+  return arguments.options.wal_dir;
+}
+std::string& WalDirOf(FollowArguments& arguments) {
+  return arguments.options.pull.wal_dir;
+}
+
+template <typename Arguments>
 OptionSpec WalDirRow() {
   return Row<Arguments>(
       "wal-dir", Group::kAdvanced,
       "Read the WAL of a source directory from DIR. Default: where its OPTIONS "
       "file and MANIFEST say.",
-      [](auto& a) -> auto& { return a.options.wal_dir; }, PathValue("DIR"));
+      [](auto& a) -> auto& { return WalDirOf(a); }, PathValue("DIR"));
 }
 
 template <typename Arguments>
@@ -782,6 +799,89 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
        }});
 }
 
+std::vector<OptionSpec> FollowOptionSpecs() {
+  using Follow = FollowArguments;
+  return Joined(
+      {{
+           Row<Follow>(
+               "cut-every", Group::kCommon,
+               "Take the files of the source anew, those that DIR does not "
+               "have, at least so often.",
+               [](auto& a) -> auto& { return a.options.cut_every; },
+               DurationValue()),
+           Row<Follow>(
+               "max-replay", Group::kCommon,
+               "The same as soon as an application would replay more than "
+               "BYTES of WALs when it opens the promoted standby.",
+               [](auto& a) -> auto& { return a.options.max_replay_bytes; },
+               BytesValue("", "however much it is")),
+           Row<Follow>(
+               "durable", Group::kCommon,
+               "Sync what came so often: so much may be lost if this machine "
+               "loses its power together with the source.",
+               [](auto& a) -> auto& { return a.options.durable; },
+               DurationValue()),
+           Row<Follow>(
+               "exact-filters", Group::kCommon,
+               "Take a cut after each compaction of a column family with a "
+               "compaction filter, so that the standby shows what it removed. "
+               "Default: such a family is as if its filter had not run since "
+               "the last cut.",
+               [](auto& a) -> auto& { return a.options.exact_filters; }),
+           Row<Follow>(
+               "keep-identity", Group::kCommon,
+               "Give the standby the database id of its source, which it is to "
+               "replace. Default: an id of its own.",
+               [](auto& a) -> auto& { return a.options.pull.keep_identity; }),
+           Row<Follow>(
+               "lanes", Group::kLimits, "Move N files of a cut at once.",
+               [](auto& a) -> auto& { return a.options.pull.lanes; },
+               NumberValue(1, kMaxLanes)),
+           Row<Follow>(
+               "max-rate", Group::kLimits,
+               "Move at most BYTES per second of a cut. none: nor hold back "
+               "while the source's application waits for CPUs or its disk.",
+               [](auto& a) -> auto& { return a.options.pull; }, RateValue()),
+           {"timeout", "DURATION", Group::kNetwork,
+            "Dial the source anew after waiting this long for one that is "
+            "connected but does nothing. Default: 30s."},
+       },
+       TlsRows<Follow>(),
+       SshRows<Follow>(),
+       {
+           SnapshotDirRow<Follow>(),
+           WalDirRow<Follow>(),
+       }});
+}
+
+std::vector<OptionSpec> PromoteOptionSpecs() {
+  using Promote = PromoteArguments;
+  return {
+      Row<Promote>(
+          "after-source-closed", Group::kCommon,
+          "Wait until the follower, which must run, has all that the source's "
+          "application wrote before it closed the database.",
+          [](auto& a) -> auto& { return a.options.after_source_closed; }),
+      Row<Promote>(
+          "wait", Group::kCommon,
+          "Wait at most so long for that. Default: for ever.",
+          [](auto& a) -> auto& { return a.options.wait; },
+          DurationValue("")),
+      Row<Promote>(
+          "before", Group::kCommon,
+          "Run CMD with /bin/sh before anything is changed: it must stop the "
+          "follower.",
+          [](auto& a) -> auto& { return a.before; },
+          TextValue("CMD", "a command")),
+      Row<Promote>(
+          "after", Group::kCommon,
+          "Run CMD after the promotion, such as one that starts the "
+          "application; also if there was none, with SSTFERRY_EXCHANGED=no.",
+          [](auto& a) -> auto& { return a.after; },
+          TextValue("CMD", "a command")),
+  };
+}
+
 std::vector<OptionSpec> CertOptionSpecs() {
   return {
       {"also", "NAME", Group::kCommon,
@@ -1012,6 +1112,48 @@ const std::vector<Command>& Commands() {
         {"Keep 14 days and 8 weeks",
          "sstferry archive prune /backup/orders --keep-daily 14 --keep-weekly "
          "8"}}},
+      {"follow",
+       "SOURCE DIR [options]",
+       "Keep a standby of a live database, milliseconds behind",
+       "Makes DIR a standby of the database SOURCE and keeps it so until "
+       "SIGINT or SIGTERM: new records of the source's WALs come as they are "
+       "written, and its files from time to time. Whatever happens, DIR holds "
+       "a state that the source had. Nothing opens DIR before sstferry promote "
+       "makes a database of it; sstferry view makes one beside it. Started "
+       "again, it goes on where it was.",
+       FollowOptionSpecs(),
+       {"source", "dir"},
+       {{"Keep a standby",
+         "sstferry follow sst://db1/orders /srv/orders"}}},
+      {"promote",
+       "DIR [options]",
+       "Make a database of a standby",
+       "Makes the standby in DIR a database that an application opens for "
+       "writing, in milliseconds: it cuts the WALs behind the last whole "
+       "record, and writes CURRENT. Ends with BUSY while a follower runs. The "
+       "same command completes a promotion that was killed. Nothing keeps the "
+       "source from being written to: stop its application, or see that it "
+       "stays down.",
+       PromoteOptionSpecs(),
+       {"dir"},
+       {{"Take over from a source that is gone",
+         "sstferry promote /srv/orders --before 'systemctl stop "
+         "sstferry-follow@orders' --after 'systemctl start app'"},
+        {"Move a database whose application was stopped",
+         "sstferry promote /srv/orders --after-source-closed --before "
+         "'systemctl stop sstferry-follow@orders' --after 'systemctl start "
+         "app'"}}},
+      {"view",
+       "DIR VIEW_DIR",
+       "Make a database of what a standby holds now, beside it",
+       "Makes VIEW_DIR, which is missing or empty, a database that can be "
+       "opened, for reading or writing: of hard links to the files of the "
+       "standby in DIR, and of copies of its WALs. DIR is followed on, and is "
+       "not touched by whatever is done to VIEW_DIR.",
+       {},
+       {"dir", "view"},
+       {{"Look at today's orders",
+         "sstferry view /srv/orders /srv/orders-today"}}},
       {"cert",
        "init DIR | issue DIR HOST [options]",
        "Make the certificates for --tls",

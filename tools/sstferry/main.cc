@@ -26,6 +26,7 @@ const std::map<std::string, Run> kRuns = {
     {"swap", RunSwap},     {"verify", RunVerify}, {"plan", RunPlan},
     {"status", RunStatus}, {"ls", RunLs},         {"release", RunRelease},
     {"cert", RunCert},     {"archive", RunArchive},
+    {"follow", RunFollow}, {"promote", RunPromote}, {"view", RunView},
 };
 
 int Print(const std::string& text) {

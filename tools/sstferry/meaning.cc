@@ -532,6 +532,59 @@ Status ParseArchive(const std::vector<std::string>& arguments,
                           &options.store.where);
 }
 
+namespace {
+
+// A directory of this machine, without a slash at its end.
+Status ReadDirectory(const OptionTexts& texts, const std::string& operand,
+                     const char* expected, std::string* out) {
+  const std::string text = texts.Get(operand);
+  if (text.empty() || IsOfServer(text)) {
+    return Wrong(operand, expected, text);
+  }
+  *out = text;
+  while (out->size() > 1 && out->back() == '/') {
+    out->pop_back();
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+Status ParseFollow(const std::vector<std::string>& arguments,
+                   FollowArguments* out) {
+  OptionTexts texts;
+  RETURN_IF_ERROR(Read(*FindCommand("follow"), arguments, &texts, out));
+  PullOptions& pull = out->options.pull;
+  RETURN_IF_ERROR(ReadAddress(texts, "source", true, &pull.source));
+  RETURN_IF_ERROR(ReadDirectory(
+      texts, "dir", "a directory of this machine: follow runs at the standby",
+      &pull.target_dir));
+  RETURN_IF_ERROR(ReadTimeout(texts, &pull.timeouts));
+  RETURN_IF_ERROR(CheckWalDir(pull.source, pull.wal_dir));
+  return ReadTls(texts, pull.source, &pull.tls);
+}
+
+Status ParsePromote(const std::vector<std::string>& arguments,
+                    PromoteArguments* out) {
+  OptionTexts texts;
+  RETURN_IF_ERROR(Read(*FindCommand("promote"), arguments, &texts, out));
+  if (texts.Has("wait") && !out->options.after_source_closed) {
+    return Wrong("--wait", "--after-source-closed with it", texts.Get("wait"));
+  }
+  return ReadDirectory(texts, "dir", "the directory of a standby",
+                       &out->options.dir);
+}
+
+Status ParseView(const std::vector<std::string>& arguments,
+                 ViewArguments* out) {
+  OptionTexts texts;
+  RETURN_IF_ERROR(Read(*FindCommand("view"), arguments, &texts, out));
+  RETURN_IF_ERROR(ReadDirectory(texts, "dir", "the directory of a standby",
+                                &out->options.dir));
+  return ReadDirectory(texts, "view", "a directory that is missing or empty",
+                       &out->options.view_dir);
+}
+
 Status ParseCert(const std::vector<std::string>& arguments,
                  CertArguments* out) {
   OptionTexts texts;

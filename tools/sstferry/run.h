@@ -17,6 +17,9 @@ int RunLs(const std::vector<std::string>& arguments);
 int RunStatus(const std::vector<std::string>& arguments);
 int RunRelease(const std::vector<std::string>& arguments);
 int RunArchive(const std::vector<std::string>& arguments);
+int RunFollow(const std::vector<std::string>& arguments);
+int RunPromote(const std::vector<std::string>& arguments);
+int RunView(const std::vector<std::string>& arguments);
 int RunCert(const std::vector<std::string>& arguments);
 
 }  // namespace sstferry

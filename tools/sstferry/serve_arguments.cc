@@ -8,6 +8,7 @@
 #include <set>
 #include <system_error>
 
+#include "format/follow_file.h"
 #include "format/limits.h"
 
 namespace sstferry {
@@ -48,6 +49,8 @@ Status ReadStdio(const OptionTexts& texts, ServeArguments* out) {
   out->options.databases.push_back(database);
   std::error_code error;
   if (!std::filesystem::exists(database.directory + "/CURRENT", error) &&
+      !std::filesystem::exists(database.directory + "/" + kFollowFileName,
+                               error) &&
       std::filesystem::is_directory(database.directory, error)) {
     out->options.tree.directory = database.directory;
   }

@@ -15,6 +15,7 @@
 #include "tools/sstferry/progress.h"
 #include "tools/sstferry/run.h"
 #include "tools/sstferry/signals.h"
+#include "tools/sstferry/standby_report.h"
 #include "tools/sstferry/table.h"
 
 namespace sstferry {
@@ -190,6 +191,15 @@ std::string MirrorText(const std::string& place, const StatusReport& report) {
   return text + (report.replicas.empty() ? "" : Table(rows)) + next;
 }
 
+std::string StandbyText(const std::string& place, const StandbyState& state) {
+  return "standby: " + StandbyLine(state) +
+         (state.is_followed ? "\nfollowed: a follower runs\n"
+          : state.is_promoted
+              ? "\nnext: sstferry promote " + place + ", which completes it\n"
+              : "\nnext: sstferry follow " + Printable(state.source) + " " +
+                    place + ", or sstferry promote " + place + "\n");
+}
+
 ordered_json SourceJson(const StatusReport& report) {
   ordered_json json = {{"snapshots", ordered_json::array()},
                        {"pinned_bytes", PinnedBytes(report)},
@@ -282,7 +292,8 @@ ordered_json TargetJson(const TargetState& target) {
 std::string StatusText(const std::string& place, const StatusReport& report) {
   return (report.is_source ? SourceText(place, report) : "") +
          (report.is_target ? TargetText(place, report.target) : "") +
-         (report.is_mirror ? MirrorText(place, report) : "");
+         (report.is_mirror ? MirrorText(place, report) : "") +
+         (report.standby ? StandbyText(place, *report.standby) : "");
 }
 
 std::string StatusToJson(const std::string& place,
@@ -316,6 +327,10 @@ std::string StatusToJson(const std::string& place,
           Known(!replica.status.ok(), MessageOf(replica.status));
       json["replicas"].push_back(std::move(item));
     }
+  }
+  json["standby"] = nullptr;
+  if (report.status.ok() && report.standby) {
+    json["standby"] = StandbyMembers(*report.standby);
   }
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) +
          "\n";

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "format/types.h"
+#include "sstferry/follow.h"
 #include "sstferry/options.h"
 
 namespace sstferry {
@@ -124,6 +125,7 @@ struct StatusReport {
   TargetState target;
   bool is_mirror = false;  // of several databases (FleetOptions)
   std::vector<ReplicaStatus> replicas;  // of a mirror, by name
+  std::optional<StandbyState> standby;  // the directory is one
   std::vector<ServedState> served;  // MakeServedQuery() only
 };
 

@@ -1,0 +1,283 @@
+// Follows a source: asks for what comes next, appends it, makes it durable, and
+// takes a cut whenever one is due.
+//
+//   main      ask for the records behind the standby's position; append them
+//             a cut is asked for: take it; nothing else comes meanwhile
+//             a cut is due: let another thread take it, and go on
+//   syncer    every `durable`: sync, mark
+//   cutter    takes a cut that is due
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "format/end_state.h"
+#include "pipeline/api/endpoint.h"
+#include "pipeline/api/operation_parts.h"
+#include "pipeline/api/standby_cut.h"
+#include "pipeline/base/start_thread.h"
+#include "pipeline/base/stop_signal.h"
+#include "pipeline/disk/target_directories.h"
+#include "pipeline/follow/source_rounds.h"
+#include "pipeline/follow/standby.h"
+#include "sstferry/follow.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+using Clock = std::chrono::steady_clock;
+
+constexpr uint32_t kAskMillis = 1000;
+constexpr std::chrono::milliseconds kTellEvery{1000};
+constexpr std::chrono::milliseconds kFirstPause{100};
+constexpr std::chrono::milliseconds kMostPause{10'000};
+
+// True for what another try may not meet.
+bool MayPass(const Status& status) {
+  switch (EndStateOf(status)) {
+    case EndState::kRefused:
+    case EndState::kIncompatible:
+    case EndState::kCorrupt:
+    case EndState::kCancelled:
+      return false;
+    default:
+      return true;
+  }
+}
+
+uint64_t MicrosNow() {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(
+          std::chrono::system_clock::now().time_since_epoch())
+          .count());
+}
+
+class Follow : public StandbyJob {
+ public:
+  explicit Follow(const FollowOptions& options) : options_(options) {}
+
+  Status Run(StandbyState* state) override {
+    Status status = Begin();
+    if (status.ok()) {
+      std::thread syncer([this] { SyncAgainAndAgain(); });
+      Fail(Main());
+      stop_.Stop();
+      syncer.join();
+      JoinCutter();
+      if (standby_->exists()) {
+        const Status synced = standby_->Sync(closed_);
+        if (failed().ok()) Fail(synced);
+      }
+      status = failed();
+    }
+    *state = standby_ != nullptr ? StateNow() : StandbyState();
+    return status;
+  }
+
+  void Cancel() override {
+    cancelled_ = true;
+    stop_.Stop();
+    slot_.Cancel();
+    std::lock_guard<std::mutex> lock(mu_);
+    if (rounds_ != nullptr) rounds_->Close();
+  }
+
+ private:
+  Status Begin() {
+    PullOptions& pull = options_.pull;
+    if (pull.file_system == nullptr) {
+      pull.file_system = rocksdb::FileSystem::Default();
+    }
+    RETURN_IF_ERROR(
+        CheckApartFromSource(pull, TargetDirectories(pull, nullptr)));
+    RETURN_IF_ERROR(
+        Standby::Open(pull.target_dir, pull.file_system, &standby_));
+    RETURN_IF_ERROR(Endpoint::Open(EndpointFor(pull.source, pull.lanes, pull),
+                                   &endpoint_));
+    std::lock_guard<std::mutex> lock(mu_);
+    rounds_ =
+        std::make_unique<SourceRounds>(endpoint_->dialer(), pull.timeouts);
+    return Status::OK();
+  }
+
+  Status Main() {
+    std::chrono::milliseconds pause = kFirstPause;
+    Clock::time_point told{};
+    while (!stop_.stopped()) {
+      const Status status = FollowOnce();
+      if (!status.ok() && (!MayPass(status) || cancelled_)) {
+        return status;
+      }
+      if (!status.ok()) {
+        Log(LogLevel::kWarning,
+            MessageOf(status) + "; tries again in " +
+                std::to_string(pause.count()) + " ms");
+        stop_.WaitFor(pause);
+        pause = std::min(2 * pause, kMostPause);
+      } else {
+        pause = kFirstPause;
+      }
+      if (tells_now_.exchange(false) || Clock::now() - told >= kTellEvery) {
+        told = Clock::now();
+        Tell();
+      }
+    }
+    return failed();
+  }
+
+  Status FollowOnce() {
+    FollowRequest request;
+    request.database = endpoint_->name();
+    request.position = standby_->position();
+    request.exact_filters = options_.exact_filters;
+    request.wait_millis = kAskMillis;
+    Round round;
+    RETURN_IF_ERROR(rounds_->Ask(request, &round));
+    if (round.end.cut != CutReason::kNone) {
+      JoinCutter();  // what it has made may be what is asked for
+      if (standby_->position() != request.position) {
+        return Status::OK();
+      }
+      Log(LogLevel::kInfo, std::string("takes a cut (") +
+                               CutReasonName(round.end.cut) +
+                               (round.end.note.empty() ? "" : ": ") +
+                               round.end.note + ")");
+      return Cut({round.end.cut, round.end.last_sequence});
+    }
+    RETURN_IF_ERROR(standby_->Append(request.position, round));
+    for (const LogBytes& log : round.logs) {
+      received_bytes_ += log.bytes.size();
+    }
+    behind_bytes_ = round.end.more_bytes;
+    closed_ = round.end.source_closed && round.end.more_bytes == 0;
+    return CutIfDue();
+  }
+
+  Status CutIfDue() {
+    const uint64_t cut_micros = standby_->record().cut_micros;
+    const uint64_t now = MicrosNow();
+    const auto every = std::chrono::microseconds(options_.cut_every).count();
+    const bool is_old =
+        every > 0 && now > cut_micros &&
+        now - cut_micros >= static_cast<uint64_t>(every);
+    const bool is_large =
+        options_.max_replay_bytes > 0 &&
+        standby_->replay_bytes() > options_.max_replay_bytes;
+    if (cutting_ || !(is_old || is_large) || Clock::now() < next_cut_.load()) {
+      return Status::OK();
+    }
+    JoinCutter();
+    cutting_ = true;
+    const CutReason reason =
+        is_large ? CutReason::kMaxReplay : CutReason::kCutEvery;
+    return StartThread(
+        [this, reason] {
+          const Status status = Cut({reason, 0});
+          if (!status.ok() && MayPass(status)) {
+            Log(LogLevel::kWarning,
+                "a cut that was due could not be taken: " + MessageOf(status));
+          } else if (!cancelled_) {
+            Fail(status);
+          }
+          cutting_ = false;
+        },
+        &cutter_);
+  }
+
+  // A source may not have flushed since the last cut: then its WALs are as
+  // large as before, and the next one comes a while later.
+  Status Cut(const CutRequest& request) {
+    Summary summary;
+    const Status status =
+        MakeStandbyCut(options_.pull, request, endpoint_->name(),
+                       endpoint_->dialer(), standby_.get(), &slot_, &summary);
+    next_cut_ = Clock::now() + kLeastBetweenCuts;
+    tells_now_ = tells_now_ || status.ok();
+    return status;
+  }
+
+  void JoinCutter() {
+    if (cutter_.joinable()) cutter_.join();
+  }
+
+  void SyncAgainAndAgain() {
+    while (!stop_.WaitFor(options_.durable)) {
+      const Status status =
+          standby_->exists() ? standby_->Sync(closed_) : Status::OK();
+      if (!status.ok()) {
+        Fail(status);
+        return;
+      }
+    }
+  }
+
+  StandbyState StateNow() const {
+    StandbyState state;
+    bool found = false;
+    ReadStandbyState(standby_->dir(), &found, &state).PermitUncheckedError();
+    state.is_followed = true;
+    const StandbyPosition received = standby_->received();
+    state.sequence = received.last_sequence;
+    state.durable_sequence = standby_->durable().last_sequence;
+    state.moment_micros = received.read_micros;
+    state.behind_bytes = behind_bytes_;
+    state.replay_bytes = standby_->replay_bytes();
+    state.received_bytes = received_bytes_;
+    return state;
+  }
+
+  void Tell() {
+    if (options_.on_state && standby_->exists()) options_.on_state(StateNow());
+  }
+
+  void Log(LogLevel level, const std::string& text) const {
+    if (options_.pull.log) options_.pull.log(level, text);
+  }
+
+  // Keeps the first failure and ends all threads.
+  void Fail(const Status& status) {
+    if (status.ok()) {
+      return;
+    }
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      if (failed_.ok() && !cancelled_) failed_ = status;
+      if (rounds_ != nullptr) rounds_->Close();
+    }
+    stop_.Stop();
+  }
+  Status failed() const {
+    std::lock_guard<std::mutex> lock(mu_);
+    return failed_;
+  }
+
+  static constexpr std::chrono::milliseconds kLeastBetweenCuts{1000};
+
+  FollowOptions options_;
+  std::unique_ptr<Standby> standby_;
+  std::unique_ptr<Endpoint> endpoint_;
+  WorkerSlot<Puller> slot_;
+  StopSignal stop_;
+  std::atomic<bool> cancelled_{false};
+  std::atomic<bool> cutting_{false};
+  std::atomic<Clock::time_point> next_cut_{Clock::time_point{}};
+  std::atomic<bool> closed_{false};
+  std::atomic<bool> tells_now_{false};
+  std::atomic<uint64_t> received_bytes_{0};
+  std::atomic<uint64_t> behind_bytes_{0};
+  std::thread cutter_;
+  mutable std::mutex mu_;
+  Status failed_;                        // under mu_
+  std::unique_ptr<RoundSource> rounds_;  // set once, under mu_
+};
+
+}  // namespace
+
+std::unique_ptr<StandbyJob> MakeFollow(const FollowOptions& options) {
+  return std::make_unique<Follow>(options);
+}
+
+}  // namespace sstferry

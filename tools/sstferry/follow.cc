@@ -1,0 +1,116 @@
+// sstferry follow, promote and view
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "format/printable.h"
+#include "sstferry/follow.h"
+#include "tools/sstferry/command_arguments.h"
+#include "tools/sstferry/console.h"
+#include "tools/sstferry/hook.h"
+#include "tools/sstferry/run.h"
+#include "tools/sstferry/signals.h"
+#include "tools/sstferry/standby_report.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+std::string PromotedText(const StandbyState& state) {
+  return "promoted: " + Printable(state.dir) + " is a database at sequence " +
+         std::to_string(state.sequence) + "\n";
+}
+
+// Runs the job and reports how it ended. `text` is asked after OK.
+template <typename Text>
+int RunJob(const char* command, const CommonArguments& common,
+           Console* console, StandbyJob* job, Text text) {
+  StandbyState state;
+  Status status;
+  {
+    const StopWatcher watcher([job] { job->Cancel(); });
+    status = job->Run(&state);
+  }
+  const std::string result =
+      common.json   ? StandbyJson(command, status, state)
+      : status.ok() ? text(state)
+                    : "";
+  return FinishCommand(command, status, "", result, console);
+}
+
+}  // namespace
+
+int RunFollow(const std::vector<std::string>& arguments) {
+  FollowArguments follow;
+  const Status usage = ParseFollow(arguments, &follow);
+  if (!usage.ok()) {
+    return ReportUsage("follow", usage);
+  }
+  Console console(follow.common);
+  follow.options.pull.log = console.log_function();
+  follow.options.pull.keeps_old = false;
+  LogTlsWarnings(follow.options.pull.tls, &console);
+  bool is_ready = false;
+  follow.options.on_state = [&](const StandbyState& state) {
+    if (!is_ready) {
+      is_ready = true;
+      console.Log(LogLevel::kInfo,
+                  "following " + Printable(state.source) + " into " +
+                      Printable(state.dir) + " at sequence " +
+                      std::to_string(state.sequence));
+    }
+    const Status told = NotifyReady(StandbyLine(state));
+    if (!told.ok()) {
+      console.Log(LogLevel::kDebug, MessageOf(told));
+    }
+  };
+  // A first cut may take hours.
+  const Status ready = NotifyReady("taking a cut, if there is none");
+  if (!ready.ok()) {
+    console.Log(LogLevel::kWarning, MessageOf(ready));
+  }
+  const std::unique_ptr<StandbyJob> job = MakeFollow(follow.options);
+  return RunJob("follow", follow.common, &console, job.get(),
+                [](const StandbyState& state) {
+                  return "stopped: " + StandbyLine(state) + "\n";
+                });
+}
+
+int RunPromote(const std::vector<std::string>& arguments) {
+  PromoteArguments promote;
+  const Status usage = ParsePromote(arguments, &promote);
+  if (!usage.ok()) {
+    return ReportUsage("promote", usage);
+  }
+  Console console(promote.common);
+  promote.options.log = console.log_function();
+  if (!promote.before.empty()) {
+    promote.options.before =
+        MakeCommandHook("--before", promote.before, std::nullopt);
+  }
+  if (!promote.after.empty()) {
+    promote.options.after =
+        MakeCommandHook("--after", promote.after, std::nullopt);
+  }
+  const std::unique_ptr<StandbyJob> job = MakePromote(promote.options);
+  return RunJob("promote", promote.common, &console, job.get(), PromotedText);
+}
+
+int RunView(const std::vector<std::string>& arguments) {
+  ViewArguments view;
+  const Status usage = ParseView(arguments, &view);
+  if (!usage.ok()) {
+    return ReportUsage("view", usage);
+  }
+  Console console(view.common);
+  view.options.log = console.log_function();
+  const std::unique_ptr<StandbyJob> job = MakeView(view.options);
+  return RunJob("view", view.common, &console, job.get(),
+                [&view](const StandbyState&) {
+                  return "view: " + Printable(view.options.view_dir) +
+                         " can be opened\n";
+                });
+}
+
+}  // namespace sstferry

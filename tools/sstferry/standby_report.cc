@@ -1,0 +1,104 @@
+#include "tools/sstferry/standby_report.h"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "format/end_state.h"
+#include "format/printable.h"
+#include "format/quantity.h"
+
+namespace sstferry {
+namespace {
+
+using nlohmann::ordered_json;
+
+// By this machine's clock; the source's may go differently.
+std::optional<uint64_t> MillisSince(uint64_t micros) {
+  const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
+                       std::chrono::system_clock::now().time_since_epoch())
+                       .count();
+  if (micros == 0) {
+    return std::nullopt;
+  }
+  return static_cast<uint64_t>(now) > micros
+             ? (static_cast<uint64_t>(now) - micros) / 1000
+             : 0;
+}
+
+ordered_json OrNull(const std::optional<uint64_t>& number) {
+  return number ? ordered_json(*number) : ordered_json();
+}
+
+ordered_json OrNull(const std::string& text) {
+  return text.empty() ? ordered_json() : ordered_json(text);
+}
+
+}  // namespace
+
+std::string StandbyLine(const StandbyState& state) {
+  std::string line = "at sequence " + std::to_string(state.sequence) + " of " +
+                     Printable(state.source);
+  const std::optional<uint64_t> age = MillisSince(state.moment_micros);
+  if (age) {
+    line += ", as of " + std::to_string(*age) + " ms ago";
+  }
+  line += "; " + FormatBytes(state.replay_bytes) + " to replay, last cut ";
+  const std::optional<uint64_t> cut = MillisSince(state.cut_micros);
+  line += std::to_string(cut.value_or(0) / 1000) + " s ago (" +
+          state.cut_reason + ")";
+  if (!state.lost_dir.empty()) {
+    line += "; its source came back with " +
+            std::to_string(state.lost_sequences) +
+            " sequences less, which are kept in " + Printable(state.lost_dir);
+  }
+  return line;
+}
+
+ordered_json StandbyMembers(const StandbyState& state) {
+  ordered_json json;
+  json["source"] = state.source;
+  json["source_database_id"] = state.source_database_id;
+  json["followed"] = state.is_followed;
+  json["promoted"] = state.is_promoted;
+  json["sequence"] = state.sequence;
+  json["durable_sequence"] = state.durable_sequence;
+  json["age_millis"] = OrNull(MillisSince(state.moment_micros));
+  json["source_closed"] = state.source_closed;
+  json["behind_bytes"] = state.behind_bytes;
+  json["replay_bytes"] = state.replay_bytes;
+  json["cut_age_millis"] = OrNull(MillisSince(state.cut_micros));
+  json["cut_reason"] = state.cut_reason;
+  json["cuts"] = state.cuts;
+  json["received_bytes"] = state.received_bytes;
+  json["lost_sequences"] = state.lost_sequences;
+  json["lost_dir"] = OrNull(state.lost_dir);
+  return json;
+}
+
+std::string StandbyJson(const std::string& command,
+                        const rocksdb::Status& status,
+                        const StandbyState& state) {
+  ordered_json json;
+  const EndState end = EndStateOf(status);
+  json["schema"] = 1;
+  json["command"] = command;
+  json["status"] = EndStateName(end);
+  json["exit_code"] = ExitCodeOf(end);
+  json["error"] = nullptr;
+  if (!status.ok()) {
+    json["error"] = {{"message", MessageOf(status)}, {"where", state.dir}};
+  }
+  json["place"] = state.dir;
+  json["standby"] = nullptr;
+  if (!state.source.empty()) {
+    json["standby"] = StandbyMembers(state);
+  }
+  json["seconds"] = state.seconds;
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) +
+         "\n";
+}
+
+}  // namespace sstferry

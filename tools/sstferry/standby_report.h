@@ -1,0 +1,24 @@
+// What is shown of a standby, by whatever command.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "rocksdb/status.h"
+#include "sstferry/follow.h"
+
+namespace sstferry {
+
+// "at sequence 41951 of sst://db1/orders, as of 12 ms ago; ..."
+std::string StandbyLine(const StandbyState& state);
+
+// The members that status, follow, promote and view have of a standby.
+nlohmann::ordered_json StandbyMembers(const StandbyState& state);
+
+// The JSON object of follow, promote or view.
+std::string StandbyJson(const std::string& command,
+                        const rocksdb::Status& status,
+                        const StandbyState& state);
+
+}  // namespace sstferry
