@@ -28,6 +28,7 @@ using rocksdb::Status;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLook{20};
+constexpr std::chrono::milliseconds kMostStop{30'000};
 
 std::shared_ptr<rocksdb::FileSystem> DiskOf(
     const std::shared_ptr<rocksdb::FileSystem>& file_system) {
@@ -73,6 +74,7 @@ class Promote : public StandbyJob {
     Status status = Call(options_.before, "before", false);
     if (status.ok()) status = DoIt(state);
     const Status after = Call(options_.after, "after", state->is_promoted);
+    if (status.ok()) RemoveCut();
     return status.ok() ? after : status;
   }
   void Cancel() override { stop_.Stop(); }
@@ -112,10 +114,22 @@ class Promote : public StandbyJob {
                            (is_promoted ? ", which stands" : ""));
   }
 
-  Status DoIt(StandbyState* state) {
+  // `before` may only have told the follower to stop, which syncs first.
+  Status Lock(Descriptor* lock) {
     const Clock::time_point begin = Clock::now();
+    for (;;) {
+      const Status status = LockStandby(options_.dir, lock);
+      if (EndStateOf(status) != EndState::kBusy || !options_.before ||
+          Clock::now() - begin >= kMostStop || stop_.WaitFor(kLook)) {
+        return status;
+      }
+    }
+  }
+
+  Status DoIt(StandbyState* state) {
     Descriptor lock;
-    RETURN_IF_ERROR(LockStandby(options_.dir, &lock));
+    RETURN_IF_ERROR(Lock(&lock));
+    const Clock::time_point begin = Clock::now();
     if (options_.after_source_closed && IsStandby(options_.dir) &&
         !MarkOf(options_.dir).source_closed) {
       return MakeStatus(EndState::kRefused,
@@ -136,6 +150,32 @@ class Promote : public StandbyJob {
       state->durable_sequence = state->sequence;
     }
     return status;
+  }
+
+  // Removes what a cut that did not end has left beside DIR. What fails here is
+  // a note.
+  void RemoveCut() {
+    const std::string dir = Workspace::DirOf(options_.dir);
+    std::error_code error;
+    if (!std::filesystem::exists(dir, error)) {
+      return;
+    }
+    std::unique_ptr<Workspace> left;
+    std::string unused;
+    Status status = Workspace::Open(options_.dir, Existing::kSwap, disk_,
+                                    options_.log, &left);
+    if (status.ok() && left->swap_state() == SwapState::kExchanged) {
+      status = left->RetireOld(/*keeps=*/false, &unused);
+    }
+    if (status.ok() && left->swap_state() == SwapState::kRetired) {
+      status = left->RemoveOld(/*bytes_per_sec=*/0, &stop_);
+    }
+    if (status.ok()) status = left->Discard();
+    if (!status.ok() && options_.log) {
+      options_.log(LogLevel::kWarning, "what a cut has left in " + dir +
+                                           " was not removed: " +
+                                           MessageOf(status));
+    }
   }
 
   const PromoteOptions options_;

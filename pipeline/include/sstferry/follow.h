@@ -56,7 +56,8 @@ struct PromoteOptions {
   std::string dir;
   // Called before the first change and after the last one, also if a promotion
   // that was cut short is completed. Every call of `before` is followed by one
-  // of `after`; SwapEvent::exchanged says whether `dir` is a database.
+  // of `after`; SwapEvent::exchanged says whether `dir` is a database. If a
+  // follower runs, `before` must stop it, which has half a minute to end.
   SwapHook before;
   SwapHook after;
   // Only if the follower saw that the source was closed, and had all of it.
