@@ -47,7 +47,7 @@ struct CheckOptions {
   // whose turn it is by the store's date. 0: none; 100: all.
   double read_percent = 0;
   int lanes = 8;
-  // What a reader found wrong with objects, by key.
+  // Faults that a reader found in objects, by key.
   std::map<std::string, std::string> known;
   std::function<bool()> cancelled;  // polled between files; may be null
 };

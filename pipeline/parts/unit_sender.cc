@@ -100,7 +100,7 @@ Status SendUnit(const UnitPlace& place, const Part& unit, uint64_t first_byte,
   begin.part_id = unit.id;
   begin.kind = PartKind::kUnit;
   begin.file_bytes = unit.bytes;
-  // What is compared as a whole is sent as a whole.
+  // A unit that its source compares as a whole is sent as a whole.
   begin.first_byte = place.source != nullptr ? 0 : first_byte;
   if (status.ok()) status = sink->Begin(begin);
   const auto append = [sink](const Slice& piece) {

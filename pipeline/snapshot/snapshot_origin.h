@@ -1,5 +1,5 @@
-// What a source serves that lies in no directory of this machine: the sets of
-// an archive. archive/ implements it; whoever reads a snapshot knows of an
+// A source that lies in no directory of this machine: the sets of an archive.
+// archive/ implements it; whoever reads a snapshot knows of an
 // archive no more than this.
 #pragma once
 

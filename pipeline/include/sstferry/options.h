@@ -52,7 +52,7 @@ struct SourceAddress {
   std::string name;       // empty only to ask for a list of names
   std::string user;       // of ssh; empty: whom ssh takes
   std::optional<StoreAddress> archive;  // set instead of all of these
-  // Which set of the archive: its name, a time in UTC ("20261124T030000Z" or
+  // Names a set of the archive: its name, a time in UTC ("20261124T030000Z" or
   // "2026-11-24T03:00:00Z": the newest that is not younger), its label (the
   // newest with it), or "latest"; empty: the newest.
   std::string set;
