@@ -32,7 +32,7 @@ inline constexpr char kFollowMarkMagic[9] = "SFFOLPO1";
 inline constexpr uint64_t kFollowMarkSlotBytes = 256;
 inline constexpr uint32_t kFollowMarkSlots = 2;
 
-// What a standby's directory was cut from.
+// The cut that a standby's directory began with.
 struct FollowFile {
   static constexpr char kName[] = "standby record";
 

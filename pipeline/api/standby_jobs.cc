@@ -1,4 +1,4 @@
-// What is done to a standby that nobody follows, or beside its follower.
+// Jobs on a standby that nobody follows, or beside its follower.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>

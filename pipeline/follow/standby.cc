@@ -39,8 +39,8 @@ using rocksdb::Status;
 constexpr uint64_t kLogHeadBytes = 32u << 10;
 // A batch begins with its sequence and the count of its entries.
 constexpr size_t kBatchHeaderBytes = 12;
-// Of two WALs with one number, so much before the end of the shorter one is
-// compared. Their records have checksums, and the WAL has one writer.
+// Where two WALs have one number, so many bytes before the end of the shorter
+// one are compared. Their records have checksums, and the WAL has one writer.
 constexpr uint64_t kComparedBytes = 64u << 10;
 
 std::string WalName(uint64_t number) { return NumberedName(number, ".log"); }

@@ -93,9 +93,9 @@ class Standby {
 
   const std::string& dir() const { return dir_; }
   bool exists() const;
-  // What it was cut from.
+  // Returns the cut that the directory began with.
   FollowFile record() const;
-  // What the source is asked for what comes next with.
+  // Returns the position behind which the source is asked to go on.
   FollowPosition position() const;
   // Up to here a standby that is promoted now has it, if only processes die.
   StandbyPosition received() const;

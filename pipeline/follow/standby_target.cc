@@ -29,7 +29,7 @@ void SetCutOptions(const CutRequest& request, Standby* standby,
   options->target_dir = standby->dir();
   options->always_swap = true;
   options->keeps_old = false;
-  // What an unfinished cut was made of is of another moment than this one's.
+  // The files of an unfinished cut are of another moment than this one's.
   // A first cut has no other moment: it goes on where it was.
   options->restart = standby->exists();
   options->before_swap = [request, standby](const SwapEvent& event) {

@@ -12,11 +12,10 @@
 
 namespace sstferry {
 
-// What a cut is asked for with.
+// Asks for a cut.
 struct CutRequest {
   CutReason reason = CutReason::kFirst;
-  // Of a source that has begun another life: the sequence that it has
-  // recovered. The standby keeps what it has beyond that.
+  // The sequence that a source which began another life has recovered. The standby keeps what it has beyond that.
   uint64_t recovered_sequence = 0;
   // Records that come while the cut is built belong behind it.
   bool goes_on() const {
