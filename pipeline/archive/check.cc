@@ -105,6 +105,7 @@ class Checker {
   std::map<std::string, NamedFile> named_;
   ListedKeys present_;
   std::map<std::string, std::string> amiss_;  // what is, by key
+  std::atomic<bool> has_wrong_bytes_{false};  // an object that was read
   std::mutex mu_;
 };
 
@@ -196,12 +197,16 @@ Status Checker::ReadFile(const std::string& key, const NamedFile& named) {
       });
   if (got.code == StoreCode::kAbsent || got.code == StoreCode::kDamaged) {
     Amiss(key, MessageOf(got.status));
+    if (got.code == StoreCode::kDamaged) {
+      has_wrong_bytes_ = true;
+    }
     return Status::OK();
   }
   RETURN_IF_ERROR(got.status);
   if (Sha256OfPieces(pieces.Finish()) != file.sha256 ||
       (!named.is_sealed && units.units() != file.units)) {
     Amiss(key, "its bytes are not those that were pushed");
+    has_wrong_bytes_ = true;
   }
   const std::lock_guard<std::mutex> lock(mu_);
   ++summary_->read_files;
@@ -262,9 +267,14 @@ Status Checker::Verdict() const {
       "set " + SetNameText(first->name) + ": " +
           (summary_->problems.empty() ? first->problem
                                       : summary_->problems.front()) +
-          (whole.empty() ? "; no set is whole: push"
+          (whole.empty() ? "; no set is whole: "
                          : "; the newest set that is whole is " + whole +
-                               ": push again, so that there is a newer one"));
+                               ": ") +
+          // A push looks at names and sizes alone.
+          (has_wrong_bytes_
+               ? "delete each object whose bytes are wrong, else a push uses it "
+                 "again; then push"
+               : "push again, so that there is a newer one"));
 }
 
 Status Checker::Run() {

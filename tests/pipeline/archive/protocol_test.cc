@@ -591,6 +591,28 @@ TEST_CASE("A check reads all bytes in its turns, and finds those that changed",
   REQUIRE(found == 1);
 }
 
+TEST_CASE("An object that a check says to delete is uploaded anew by a push",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1, 2}));
+  const std::string key = world.KeyOf(2);
+  world.server.Overwrite(key, "table x");
+  const std::unique_ptr<ObjectStore> store = world.server.NewClient();
+  CheckOptions options;
+  options.read_percent = 100;
+  CheckSummary summary;
+  const auto check = [&] {
+    return CheckArchive(Archive(store.get()), options, &summary);
+  };
+  REQUIRE(check().ToString().find(
+              "delete each object whose bytes are wrong") != std::string::npos);
+  world.server.Erase(key);
+  REQUIRE_OK(world.Push({1, 2}));
+  REQUIRE(EndStateOf(check()) == EndState::kCorrupt);
+  REQUIRE(summary.sets.front().state == SetState::kDamaged);
+  REQUIRE(summary.sets.back().state == SetState::kWhole);
+}
+
 TEST_CASE("Init finds out what a store keeps of its promises", "[archive]") {
   MemoryStoreRules rules;
   rules.honours_if_absent = GENERATE(true, false);
