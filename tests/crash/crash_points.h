@@ -38,8 +38,8 @@ struct CrashPoint {
 
 // Every FaultPoint() of the target but for those of a standby.
 const std::vector<CrashPoint>& CrashPoints();
-// Those at which a follower, a promotion or a view is stopped; the others are
-// on the way of a cut.
+// Fault points at which a follower, a promotion or a view is stopped; the
+// others are on the way of a cut.
 const std::vector<const char*>& StandbyCrashPoints();
 const std::vector<const char*>& CutCrashPoints();
 

@@ -40,7 +40,7 @@ class StandbyWorld {
   // Writes so many batches of the history (live_history.h) over two families.
   void Write(uint64_t batches);
 
-  // What the source's WALs hold behind the standby's position.
+  // Reads what the source's WALs hold behind the standby's position.
   Round Read() const {
     return ReadRoundOf(source_dir(), standby_->position());
   }

@@ -1,4 +1,4 @@
-// What is shown of a standby, by whatever command.
+// Shows a standby, by whatever command.
 #pragma once
 
 #include <string>

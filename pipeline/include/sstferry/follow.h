@@ -92,7 +92,7 @@ struct FollowOptions {
   // that an application would replay are larger.
   std::chrono::milliseconds cut_every{std::chrono::minutes(10)};
   uint64_t max_replay_bytes = 256'000'000;
-  // What was received is synced so often.
+  // The follower syncs so often what it received.
   std::chrono::milliseconds durable{100};
   // A compaction of a family with a compaction filter asks for a cut.
   bool exact_filters = false;
