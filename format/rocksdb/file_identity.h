@@ -18,7 +18,7 @@ struct TableOrigin {
   std::string database_id;
   std::string session_id;
   uint64_t number = 0;
-  Digest128 properties;  // of all of them; all zero: the table has none
+  Digest128 properties{};  // of all of them; all zero: the table has none
 };
 
 // By the unique id in the MANIFEST, else by the origin; with the size, both

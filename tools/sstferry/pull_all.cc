@@ -160,8 +160,8 @@ std::string FleetText(const Summary& summary, const FleetReport& report) {
             MillisText(*report.spread_micros) + " apart at most";
   }
   text += "\n" + (report.members.empty() ? "" : Table(rows)) + problems;
-  for (const VanishedDatabase& gone : report.vanished) {
-    text += VanishedLine(gone);
+  for (const VanishedDatabase& vanished : report.vanished) {
+    text += VanishedLine(vanished);
   }
   return text;
 }
