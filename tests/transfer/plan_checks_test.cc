@@ -211,7 +211,9 @@ TEST_CASE("A plan of a refresh refuses another source's replica",
   options.mode = GENERATE(PullMode::kRefresh, PullMode::kSwap);
   REQUIRE_OK(Plan(options).status);
   options.source.directory = dir / "other";
-  RequireSameEnd(options, EndState::kRefused, "--adopt replaces all");
+  RequireSameEnd(options, EndState::kRefused,
+                 options.mode == PullMode::kSwap ? "--adopt replaces all"
+                                                 : "--adopt accepts it");
   options.adopt = true;
   REQUIRE_OK(Plan(options).status);
 }

