@@ -118,7 +118,7 @@ void TryWrongSources(Place* place) {
   place->Says(5, {"pull", dir / "leveldb", to}, 1, "is a LevelDB database");
   place->Says(6, {"serve", dir / "leveldb"}, 1, "is a LevelDB database");
   place->Says(7, {"pull", "https://db1/users", to}, 2,
-              "sst://HOST[:PORT]/NAME or unix:/PATH:NAME, found");
+              "file:///DIR[@SET], found");
   place->Says(8, {"pull", "db1:users", to}, 1,
               "is sst://db1/users, and a directory of that machine db1:/DIR");
   place->Says(9,

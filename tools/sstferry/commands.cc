@@ -805,8 +805,8 @@ std::vector<OptionSpec> FollowOptionSpecs() {
       {{
            Row<Follow>(
                "cut-every", Group::kCommon,
-               "Take the files of the source anew, those that DIR does not "
-               "have, at least so often.",
+               "Take the files of the source that DIR does not have at least "
+               "so often.",
                [](auto& a) -> auto& { return a.options.cut_every; },
                DurationValue()),
            Row<Follow>(
