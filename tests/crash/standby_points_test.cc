@@ -56,7 +56,7 @@ void FollowToTheEnd(const std::string& source, Standby* standby,
       REQUIRE_OK(standby->Sync());
       std::cout << kDurable << standby->durable().last_sequence << std::endl;
     }
-    if (cuts && i == 4) {
+    if (cuts && i == 8) {  // behind the first WAL
       REQUIRE_OK(
           CutStandby(cut_options, {CutReason::kCutEvery, 0}, standby));
     }
