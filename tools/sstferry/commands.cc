@@ -843,7 +843,7 @@ std::vector<OptionSpec> FollowOptionSpecs() {
                "while the source's application waits for CPUs or its disk.",
                [](auto& a) -> auto& { return a.options.pull; }, RateValue()),
            {"timeout", "DURATION", Group::kNetwork,
-            "Dial the source anew after waiting this long for one that is "
+            "Dial the source again after waiting this long for one that is "
             "connected but does nothing. Default: 30s."},
        },
        TlsRows<Follow>(),
