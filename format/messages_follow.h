@@ -10,8 +10,8 @@
 
 namespace sstferry {
 
-// Why a follower cannot go on behind its position, and needs a cut: a clone of
-// the source as it is now.
+// The reason why a follower cannot resume at its position, and needs a cut: a
+// clone of the source as it is now.
 enum class CutReason : uint8_t {
   kNone = 0,         // it can
   kFirst = 1,        // it has no position yet

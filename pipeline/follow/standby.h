@@ -95,7 +95,7 @@ class Standby {
   bool exists() const;
   // Returns the cut that the directory began with.
   FollowFile record() const;
-  // Returns the position behind which the source is asked to go on.
+  // Returns the position behind which the source is asked to send.
   FollowPosition position() const;
   // Up to here a standby that is promoted now has it, if only processes die.
   StandbyPosition received() const;

@@ -30,7 +30,7 @@ void SetCutOptions(const CutRequest& request, Standby* standby,
   options->always_swap = true;
   options->keeps_old = false;
   // The files of an unfinished cut are of another moment than this one's.
-  // A first cut has no other moment: it goes on where it was.
+  // A first cut has no other moment: it resumes where it was.
   options->restart = standby->exists();
   options->before_swap = [request, standby](const SwapEvent& event) {
     return standby->CarryInto(Workspace::DirOf(event.target_dir) + "/db",

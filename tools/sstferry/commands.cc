@@ -1120,7 +1120,7 @@ const std::vector<Command>& Commands() {
        "written, and its files from time to time. Whatever happens, DIR holds "
        "a state that the source had. Nothing opens DIR before sstferry promote "
        "makes a database of it; sstferry view makes one beside it. Started "
-       "again, it goes on where it was.",
+       "again, it resumes where it was.",
        FollowOptionSpecs(),
        {"source", "dir"},
        {{"Keep a standby",
