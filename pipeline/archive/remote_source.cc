@@ -311,15 +311,7 @@ RemoteSource::RemoteSource(Dialer* dialer, const RemoteSourceOptions& options)
             }(),
             &failure_),
       watch_(options_.deadline, &failure_) {
-  state_.guard = &link_.guard();
-  state_.open_lane = [this](uint32_t lane, Channel** channel) {
-    return link_.OpenLane(lane, channel);
-  };
-  state_.retry_for = options_.timeouts.retry;
-  state_.chunk_time = options_.timeouts.stall;
-  state_.stop = failure_.stop();
-  state_.log = options_.log;
-  state_.lost_source = link_.lost_source();
+  link_.ShareWith(&state_);
 }
 
 RemoteSource::~RemoteSource() {

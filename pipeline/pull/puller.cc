@@ -46,15 +46,7 @@ Puller::~Puller() = default;
 
 void Puller::FillState() {
   SetMaxRate(options_.max_rate_bytes_per_sec);
-  state_.guard = &link_.guard();
-  state_.open_lane = [this](uint32_t lane, Channel** channel) {
-    return link_.OpenLane(lane, channel);
-  };
-  state_.retry_for = options_.timeouts.retry;
-  state_.chunk_time = options_.timeouts.stall;
-  state_.stop = failure_.stop();
-  state_.log = options_.log;
-  state_.lost_source = link_.lost_source();
+  link_.ShareWith(&state_);
   state_.comparer = target_->comparer();
 }
 

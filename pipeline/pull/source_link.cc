@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "format/end_state.h"
+#include "pipeline/pull/lane_shared.h"
 
 namespace sstferry {
 
@@ -113,6 +114,18 @@ void SourceLink::SetLanes(uint32_t lanes, uint16_t allowed_flags) {
   allowed_flags_ = allowed_flags;
   std::lock_guard<std::mutex> lock(mu_);
   lanes_.resize(lanes);
+}
+
+void SourceLink::ShareWith(LaneShared* lanes) {
+  lanes->guard = &guard_;
+  lanes->open_lane = [this](uint32_t lane, Channel** channel) {
+    return OpenLane(lane, channel);
+  };
+  lanes->retry_for = options_.timeouts.retry;
+  lanes->chunk_time = options_.timeouts.stall;
+  lanes->stop = failure_->stop();
+  lanes->log = options_.log;
+  lanes->lost_source = &lost_source_;
 }
 
 Status SourceLink::OpenLane(uint32_t lane, Channel** channel) {

@@ -22,6 +22,8 @@
 
 namespace sstferry {
 
+struct LaneShared;
+
 struct SourceLinkOptions {
   Timeouts timeouts;
   // Every wait of the session ends by then: kDeadline.
@@ -45,8 +47,7 @@ struct SourceLinkOptions {
 };
 
 // Ownership: borrows the dialer and the failure, which must outlive it.
-// Threads:   Close(), waiting_for(), lanes() and stats() from any; OpenLane()
-// and
+// Threads: Close(), waiting_for(), lanes() and stats() from any; OpenLane() and
 //   FailLane() from the thread of that lane; all else from one.
 class SourceLink {
  public:
@@ -71,6 +72,9 @@ class SourceLink {
   // Sets how many lanes there are, and which flags of frames they accept.
   // Before the first lane opens.
   void SetLanes(uint32_t lanes, uint16_t allowed_flags = 0);
+  // Gives the lanes what they use of this link: how they open, how long they
+  // wait, when they stop. The link outlives them.
+  void ShareWith(LaneShared* lanes);
   // Opens or replaces a lane. *channel stays valid until the next call for it.
   [[nodiscard]] rocksdb::Status OpenLane(uint32_t lane, Channel** channel);
   Channel* lane(uint32_t lane) const { return lanes_[lane].get(); }
