@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "format/end_state.h"
@@ -45,8 +46,9 @@ Status PinnedTables::HoldOne(uint64_t number, const char* suffix,
     if (!status.ok()) {
       return status;
     }
-    if (found && FileIdOf(from).IsSameFile(FileIdOf(to))) {
-      pinned->insert(number);
+    const FileId linked = found ? FileIdOf(to) : FileId();
+    if (found && FileIdOf(from).IsSameFile(linked)) {
+      pinned->emplace(number, linked);
       linked_++;
       return status;
     }
@@ -84,20 +86,27 @@ Status PinnedTables::Hold(const ManifestState& state, std::string* missing) {
   return status;
 }
 
+// A source with 100,000 files has as many names to look at while its MANIFEST
+// must not grow. So the directories are opened once, and the identities of the
+// pinned files are remembered.
 Status PinnedTables::DropOthersOf(const char* suffix, Numbers* pinned) {
-  for (auto number = pinned->begin(); number != pinned->end();) {
-    const std::string name = NumberedName(*number, suffix);
-    const FileId linked = FileIdOf(pinned_ + "/" + name);
-    bool is_same = false;
-    for (const std::string& directory : directories_) {
-      is_same |= FileIdOf(directory + "/" + name).IsSameFile(linked);
-    }
+  std::vector<Descriptor> parents;
+  for (const std::string& directory : directories_) {
+    parents.push_back(OpenDirectory(directory));
+  }
+  for (auto file = pinned->begin(); file != pinned->end();) {
+    const std::string name = NumberedName(file->first, suffix);
+    const bool is_same = std::any_of(
+        parents.begin(), parents.end(), [&](const Descriptor& parent) {
+          return parent.is_open() &&
+                 FileIdOfNameIn(parent, name).IsSameFile(file->second);
+        });
     if (is_same) {
-      ++number;
+      ++file;
       continue;
     }
     RETURN_IF_ERROR(Unlink(pinned_ + "/" + name));
-    number = pinned->erase(number);
+    file = pinned->erase(file);
   }
   return Status::OK();
 }

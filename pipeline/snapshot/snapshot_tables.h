@@ -9,11 +9,12 @@
 
 #include <cstdint>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "format/rocksdb/manifest_reader.h"
+#include "pipeline/snapshot/posix_files.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
@@ -46,7 +47,7 @@ class PinnedTables {
   bool holds_any() const { return !tables_.empty() || !blobs_.empty(); }
 
  private:
-  using Numbers = std::unordered_set<uint64_t>;
+  using Numbers = std::unordered_map<uint64_t, FileId>;
   [[nodiscard]] rocksdb::Status HoldOne(uint64_t number, const char* suffix,
                                         Numbers* pinned, std::string* missing);
   [[nodiscard]] rocksdb::Status DropOthersOf(const char* suffix,
