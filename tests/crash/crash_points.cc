@@ -1,4 +1,5 @@
 #include "tests/crash/crash_points.h"
+#include "tests/support/sample_bytes.h"
 
 #include <filesystem>
 #include <fstream>
@@ -12,7 +13,7 @@ namespace fs = std::filesystem;
 
 std::string TextOf(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  return test::BytesIn(in);
 }
 
 void Collect(const std::string& text, const std::string& pattern,

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "tests/support/catch.h"
+#include "tests/support/sample_bytes.h"
 
 namespace sstferry {
 namespace {
@@ -35,7 +36,7 @@ std::string ReadText(const std::filesystem::path& path) {
   std::ifstream in(path);
   INFO(path.string());
   REQUIRE(in.good());
-  return std::string(std::istreambuf_iterator<char>(in), {});
+  return test::BytesIn(in);
 }
 
 void WriteText(const std::filesystem::path& path, const std::string& text) {

@@ -7,6 +7,7 @@
 #include "format/coding.h"
 #include "format/crc32c.h"
 #include "tests/support/catch.h"
+#include "tests/support/sample_bytes.h"
 
 namespace sstferry::test {
 
@@ -46,7 +47,7 @@ std::string FileBytes(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   INFO(path);
   REQUIRE(in.good());
-  return std::string(std::istreambuf_iterator<char>(in), {});
+  return BytesIn(in);
 }
 
 std::string ManifestBytes(const std::string& directory) {

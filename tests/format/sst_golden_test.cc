@@ -15,6 +15,7 @@
 #include "rocksdb/slice_transform.h"
 #include "tests/support/catch.h"
 #include "tests/support/db_tables.h"
+#include "tests/support/sample_bytes.h"
 #include "tests/support/sst_describe.h"
 
 namespace sstferry {
@@ -34,7 +35,7 @@ std::string ReadFile(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   INFO(path.string());
   REQUIRE(in.good());
-  return std::string(std::istreambuf_iterator<char>(in), {});
+  return test::BytesIn(in);
 }
 
 std::string Describe(const std::string& file) {

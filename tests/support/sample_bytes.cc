@@ -1,6 +1,7 @@
 #include "tests/support/sample_bytes.h"
 
 #include <algorithm>
+#include <iterator>
 #include <random>
 
 namespace sstferry::test {
@@ -25,6 +26,10 @@ std::string ShrinkingBytes(size_t bytes) {
     }
   }
   return text;
+}
+
+std::string BytesIn(std::istream& in) {
+  return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
 }  // namespace sstferry::test

@@ -12,6 +12,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
+#include "tests/support/sample_bytes.h"
 #include "tests/support/standby_world.h"
 
 namespace sstferry::test {
@@ -85,7 +86,7 @@ TEST_CASE("A source is followed, viewed and promoted", "[tools][follow]") {
   REQUIRE(promoted["standby"]["promoted"] == true);
   REQUIRE(promoted["standby"]["sequence"] == sequence);
   std::ifstream hooks(marks);
-  REQUIRE(std::string(std::istreambuf_iterator<char>(hooks), {}) ==
+  REQUIRE(BytesIn(hooks) ==
           "before\nafter yes\n");
   REQUIRE(follower.Wait() == 0);
   REQUIRE_FALSE(fs::exists(dir + ".sstferry"));

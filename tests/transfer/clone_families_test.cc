@@ -11,6 +11,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 #include "tests/support/restored.h"
+#include "tests/support/sample_bytes.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::test {
@@ -70,7 +71,7 @@ std::string OptionsTextIn(const std::string& directory) {
   }
   std::ifstream in(newest, std::ios::binary);
   REQUIRE(in.good());
-  return std::string(std::istreambuf_iterator<char>(in), {});
+  return BytesIn(in);
 }
 
 void RequireChosen(const ScratchDir& dir) {

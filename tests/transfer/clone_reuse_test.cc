@@ -14,6 +14,7 @@
 #include "rocksdb/sst_file_writer.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
+#include "tests/support/sample_bytes.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::test {
@@ -94,7 +95,7 @@ void Rot(const std::string& path, uint64_t at) {
 
 std::string BytesOf(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(in), {});
+  return BytesIn(in);
 }
 
 TEST_CASE("A swap by clone sends only files that the target does not have",

@@ -16,6 +16,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/named_comparator.h"
 #include "tests/support/restored.h"
+#include "tests/support/sample_bytes.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::test {
@@ -34,7 +35,7 @@ std::string BytesOf(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   INFO(path);
   REQUIRE(in.good());
-  return std::string(std::istreambuf_iterator<char>(in), {});
+  return BytesIn(in);
 }
 
 // Of tables, blob files and WALs that hold anything, by name.

@@ -24,6 +24,7 @@
 #include "tests/support/forked.h"
 #include "tests/support/process.h"
 #include "tests/support/random_histories.h"
+#include "tests/support/sample_bytes.h"
 #include "tests/support/scratch_dir.h"
 
 namespace sstferry::test {
@@ -339,8 +340,7 @@ class FollowedApplication {
       return static_cast<int>(state);
     });
     std::ifstream in(told, std::ios::binary);
-    const std::string bytes((std::istreambuf_iterator<char>(in)),
-                            std::istreambuf_iterator<char>());
+    const std::string bytes = BytesIn(in);
     if (code != 0) {
       message_ = bytes;
       refused_ = true;

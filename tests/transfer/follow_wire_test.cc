@@ -19,6 +19,7 @@
 #include "rocksdb/db.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tests/support/catch.h"
+#include "tests/support/sample_bytes.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/support/test_db.h"
 
@@ -75,7 +76,7 @@ class Follower {
       if (file.kind == CloneFileKind::kWal) {
         std::ifstream in(from + "/" + CloneFileName(file), std::ios::binary);
         std::string& wal = wals_[file.number];
-        wal.assign(std::istreambuf_iterator<char>(in), {});
+        wal = BytesIn(in);
         wal.resize(file.records_end);
       }
     }
@@ -91,7 +92,7 @@ class Follower {
       const std::string path = source_ + "/" + CloneFileName(file);
       if (fs::exists(path)) {
         std::ifstream in(path, std::ios::binary);
-        const std::string all(std::istreambuf_iterator<char>(in), {});
+        const std::string all = BytesIn(in);
         REQUIRE(all.substr(0, wal.size()) == wal);
       }
     }

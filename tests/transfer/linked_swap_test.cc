@@ -14,6 +14,7 @@
 #include "rocksdb/utilities/transaction_db.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
+#include "tests/support/sample_bytes.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::test {
@@ -96,7 +97,7 @@ std::map<std::string, std::string> StateOf(const std::string& directory) {
         std::to_string(info.st_size) + " " +
         std::to_string(info.st_mtim.tv_sec) + "." +
         std::to_string(info.st_mtim.tv_nsec) + " " +
-        std::string(std::istreambuf_iterator<char>(in), {});
+        BytesIn(in);
   }
   REQUIRE(state.count("CURRENT") == 1);
   return state;
@@ -199,7 +200,7 @@ TEST_CASE("What is not the source's is gone, as if the swap had built anew",
       if (path.find("/OPTIONS-") != std::string::npos) {
         REQUIRE(text.empty());  // one only
         std::ifstream in(path);
-        text.assign(std::istreambuf_iterator<char>(in), {});
+        text = BytesIn(in);
       }
     }
     return text;
@@ -212,7 +213,7 @@ TEST_CASE("What is not the source's is gone, as if the swap had built anew",
   for (const std::string& path : PathsWith(dir / "target", "")) {
     if (path.find("/OPTIONS-") != std::string::npos) {
       std::ifstream in(path);
-      REQUIRE(std::string(std::istreambuf_iterator<char>(in), {}) ==
+      REQUIRE(BytesIn(in) ==
               options_text);
     }
   }

@@ -7,6 +7,7 @@
 #include "format/rocksdb/sst_reader.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "tests/support/catch.h"
+#include "tests/support/sample_bytes.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::test {
@@ -31,7 +32,7 @@ void Fill(const std::string& path, const Families& families,
 
 SstProperties PropertiesOf(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  const std::string bytes(std::istreambuf_iterator<char>(in), {});
+  const std::string bytes = BytesIn(in);
   const SliceSource source(bytes);
   SstReader reader;
   REQUIRE_OK(reader.Open(&source));

@@ -13,6 +13,7 @@
 #include "pipeline/snapshot/other_files.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
+#include "tests/support/sample_bytes.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::test {
@@ -22,7 +23,7 @@ namespace fs = std::filesystem;
 
 std::string TextIn(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(in), {});
+  return BytesIn(in);
 }
 
 void Write(const std::string& path, const std::string& text) {

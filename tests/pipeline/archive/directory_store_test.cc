@@ -13,6 +13,7 @@
 #include "pipeline/archive/open_store.h"
 #include "tests/pipeline/archive/store_contract.h"
 #include "tests/support/catch.h"
+#include "tests/support/sample_bytes.h"
 #include "tests/support/scratch_dir.h"
 
 namespace sstferry {
@@ -33,7 +34,7 @@ std::unique_ptr<ObjectStore> Open(const std::string& directory) {
 
 std::string Contents(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  return test::BytesIn(in);
 }
 
 }  // namespace

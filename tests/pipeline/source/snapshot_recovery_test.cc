@@ -11,6 +11,7 @@
 #include "rocksdb/utilities/transaction_db.h"
 #include "tests/pipeline/source/snapshot_support.h"
 #include "tests/support/catch.h"
+#include "tests/support/sample_bytes.h"
 
 namespace sstferry {
 namespace {
@@ -415,7 +416,7 @@ TEST_CASE("Snapshot of a source that never wrote OPTIONS for a family gives "
   for (const std::string& name : FilesWith(tree / "db", "")) {
     if (name.rfind("OPTIONS-", 0) == 0) {
       std::ifstream file(tree / ("db/" + name));
-      texts[name].assign(std::istreambuf_iterator<char>(file), {});
+      texts[name] = test::BytesIn(file);
     }
   }
   {

@@ -8,6 +8,7 @@
 #include "pipeline/pull/clone_finish.h"
 #include "pipeline/pull/file_check.h"
 #include "tests/support/catch.h"
+#include "tests/support/sample_bytes.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::test {
@@ -20,7 +21,7 @@ using rocksdb::Status;
 
 std::string BytesOf(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(in), {});
+  return BytesIn(in);
 }
 
 void Fill(const std::string& path, const std::string& bytes) {

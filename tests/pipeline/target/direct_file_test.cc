@@ -7,6 +7,7 @@
 #include "pipeline/disk/staging_file.h"
 #include "pipeline/pull/direct_file.h"
 #include "tests/support/catch.h"
+#include "tests/support/sample_bytes.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::test {
@@ -18,7 +19,7 @@ constexpr size_t kAlignment = StagingBuffer::kAlignment;
 
 std::string BytesOf(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(in), {});
+  return BytesIn(in);
 }
 
 void Fill(const std::string& path, const std::string& bytes) {
