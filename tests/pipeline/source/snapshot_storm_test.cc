@@ -1,6 +1,8 @@
 // Snapshots of databases whose owner changes everything all the time: each must
 // hold a prefix of what the owner did, with all that it had done before.
-// SSTFERRY_SNAPSHOTS says how many of each kind, SSTFERRY_STORM which kind.
+// SSTFERRY_SNAPSHOTS says how many of each kind, SSTFERRY_STORM which kind;
+// SSTFERRY_STORM_SECONDS, for how long a standby follows, and
+// SSTFERRY_STORM_CSV, into which file each of its views is written.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,6 +22,7 @@
 #include "rocksdb/sst_file_writer.h"
 #include "tests/pipeline/source/snapshot_support.h"
 #include "tests/support/catch.h"
+#include "tests/support/process.h"
 
 namespace sstferry {
 namespace {
@@ -432,6 +435,110 @@ TEST_CASE("Snapshots of the own database in a storm hold a prefix of what was "
           });
   state.stop = 1;
   writer.join();
+}
+
+// Runs `sstferry WORDS`, which must end with 0.
+void RunTool(const std::vector<std::string>& words) {
+  Process process(Sstferry(words));
+  const int code = process.Wait();
+  INFO(process.out() << process.err());
+  REQUIRE(code == 0);
+}
+
+// Returns how many steps `snapshot` holds.
+uint64_t StepsIn(const std::string& kind, const Snapshot& snapshot) {
+  const Entries entries = ReadAll(snapshot, "default");
+  std::string ignored;
+  if (kind != "families") {
+    return StepsOf(entries, "m", &ignored);
+  }
+  return entries.empty()
+             ? 0
+             : strtoull(entries.rbegin()->first.c_str() + 1, nullptr, 10) + 1;
+}
+
+TEST_CASE("Each view of a standby of another process's database in a storm "
+          "holds a prefix of what it did",
+          "[snapshot][follow][storm]") {
+  using Clock = std::chrono::steady_clock;
+  const std::string kind = GENERATE("ingest", "manifest", "manual", "families",
+                                    "flush", "recycle");
+  if (!IsAsked(kind)) {
+    return;
+  }
+  const char* asked = getenv("SSTFERRY_STORM_SECONDS");
+  const auto seconds = std::chrono::seconds(asked == nullptr ? 2 : atoi(asked));
+  const char* csv = getenv("SSTFERRY_STORM_CSV");
+  ScratchDir tree;
+  SharedState* state = MapState(tree / "state");
+  ChildCase storm("The storm writes until it is told to stop",
+                  {{kDirectory, tree / "db"},
+                   {kKind, kind},
+                   {kShared, tree / "state"}});
+  REQUIRE(storm.Listen() == "storming");
+  const std::string dir = tree / "standby";
+  Process follower(Sstferry({"follow", tree / "db", dir}));
+  const Clock::time_point begin = Clock::now();
+  while (!std::filesystem::exists(dir + "/sstferry.follow")) {
+    REQUIRE(Clock::now() < begin + std::chrono::minutes(2));
+    std::this_thread::yield();
+  }
+  SnapshotOptions options;
+  options.database_dir = tree / "view";
+  uint64_t views = 0;
+  uint64_t wrong = 0;
+  uint64_t newest = 0;
+  std::vector<uint64_t> behind;
+  for (Clock::time_point next = Clock::now();
+       views < 2 || Clock::now() < begin + seconds; ++views) {
+    std::this_thread::sleep_until(next);
+    next += std::min<Clock::duration>(seconds / 4, std::chrono::seconds(1));
+    const uint64_t done = state->steps;
+    RunTool({"view", dir, options.database_dir});
+    std::unique_ptr<Snapshot> snapshot;
+    REQUIRE_OK(Snapshot::Create(options, &snapshot));
+    const uint64_t steps = StepsIn(kind, *snapshot);
+    std::string fault = Check(kind, *snapshot, newest, false);
+    if (steps < newest) {
+      fault += " an older moment than the view before, " +
+               std::to_string(newest) + " steps;";
+    }
+    INFO("view " << views << " of " << kind);
+    CHECK(fault == "");
+    wrong += fault.empty() ? 0 : 1;
+    newest = steps;
+    behind.push_back(done - std::min(done, steps));
+    if (csv != nullptr) {
+      std::ofstream(csv, std::ios::app)
+          << kind << ','
+          << std::chrono::duration<double>(Clock::now() - begin).count() << ','
+          << done << ',' << steps << '\n';
+    }
+    snapshot.reset();
+    std::filesystem::remove_all(options.database_dir);
+  }
+  state->stop = 1;
+  CHECK(storm.Wait() == 0);
+  // The follower has no hook here: it is stopped once it has all.
+  Process promote(Sstferry({"promote", dir, "--after-source-closed", "--before",
+                            "kill -TERM " + std::to_string(follower.pid())}));
+  const int promoted = promote.Wait();
+  INFO(promote.err() << follower.err());
+  REQUIRE(promoted == 0);
+  options.database_dir = dir;
+  std::unique_ptr<Snapshot> snapshot;
+  REQUIRE_OK(Snapshot::Create(options, &snapshot));
+  CHECK(Check(kind, *snapshot, kind == "manual" ? newest : state->steps.load(),
+              false) == "");
+  std::sort(behind.begin(), behind.end());
+  printf("storm %-9s of standby  %llu views over %llu steps, wrong %llu, steps "
+         "behind p50 %llu worst %llu\n",
+         kind.c_str(), static_cast<unsigned long long>(views),
+         static_cast<unsigned long long>(state->steps.load()),
+         static_cast<unsigned long long>(wrong),
+         static_cast<unsigned long long>(behind[behind.size() / 2]),
+         static_cast<unsigned long long>(behind.back()));
+  munmap(state, sizeof(SharedState));
 }
 
 }  // namespace
