@@ -28,6 +28,7 @@ class WalFacts::Handler : public BatchHandler {
   // Number of entries that take a sequence number in this batch. Entries of a
   // write-committed section take theirs at the commit.
   uint64_t sequences() const { return sequences_; }
+  bool takes_any() const { return sequences_ > 0 || has_commit_; }
 
   Status OnEntry(BatchEntryKind kind, uint32_t family_id, const Slice& key,
                  const Slice& value) override {
@@ -70,6 +71,8 @@ class WalFacts::Handler : public BatchHandler {
       }
       case BatchMarker::kCommit:
       case BatchMarker::kCommitWithTimestamp:
+        has_commit_ = true;
+        [[fallthrough]];
       case BatchMarker::kRollback:
         facts_->Close(name, &facts_->prepared_);
         facts_->Close(name, &facts_->unprepared_);
@@ -83,6 +86,7 @@ class WalFacts::Handler : public BatchHandler {
  private:
   WalFacts* const facts_;
   uint64_t sequences_ = 0;
+  bool has_commit_ = false;
   bool in_section_ = false;
   bool in_unprepared_ = false;
 };
@@ -102,6 +106,11 @@ Status WalFacts::Add(uint64_t log_number, const Slice& record) {
   ++batches_;
   last_sequence_ = header.sequence;
   last_end_ = header.sequence + handler.sequences();
+  if (handler.takes_any()) {
+    newest_sequence_ = std::max(last_sequence_, last_end_ - 1);
+  } else if (header.sequence > 0) {
+    newest_sequence_ = header.sequence - 1;
+  }
   return Status::OK();
 }
 

@@ -61,11 +61,11 @@ class WalFacts {
   uint64_t first_sequence() const { return first_sequence_; }
 
   // Sequence number of the last entry, or of the last batch where
-  // counts_batches(); 0 without a batch.
+  // counts_batches(); 0 without one. (Of the last commit of a transaction, that
+  // of its first entry.) A batch without entries takes none: when RocksDB has
+  // recovered up to damage, it writes one with the number of the next entry.
   uint64_t newest_sequence() const {
-    return batches_ == 0     ? 0
-           : counts_batches_ ? last_sequence_
-                             : std::max(last_sequence_, last_end_ - 1);
+    return counts_batches_ ? last_sequence_ : newest_sequence_;
   }
 
   // By column family id.
@@ -108,6 +108,7 @@ class WalFacts {
   // entries are counted.
   uint64_t last_sequence_ = 0;
   uint64_t last_end_ = 0;
+  uint64_t newest_sequence_ = 0;
   size_t key_bytes_ = 0;
   size_t name_bytes_ = 0;
   std::map<uint32_t, WalFamily> families_;
