@@ -26,6 +26,10 @@ void Fields(A& a, M& m) {
   });
   Number(a, "lost_sequences", m.lost_sequences);
   a.Text("lost_dir", m.lost_dir, kMaxMessageTextBytes);
+  a.List("unproven_dirs", m.unproven_dirs, kMaxUnprovenDirs, 4,
+         [](auto& archive, auto& item) {
+           archive.Text("dir", item, kMaxMessageTextBytes);
+         });
 }
 
 template <typename A, FieldsOf<FollowMark> M>

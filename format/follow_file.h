@@ -13,6 +13,7 @@
 // or that a power cut took back, costs the time to read what came after it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ inline constexpr char kFollowMarkName[] = "sstferry.followed";
 inline constexpr char kFollowMarkMagic[9] = "SFFOLPO1";
 inline constexpr uint64_t kFollowMarkSlotBytes = 256;
 inline constexpr uint32_t kFollowMarkSlots = 2;
+inline constexpr size_t kMaxUnprovenDirs = 4;
 
 // The cut that a standby's directory began with.
 struct FollowFile {
@@ -52,6 +54,9 @@ struct FollowFile {
   // and where the WALs that hold them are kept; the last time that it happened.
   uint64_t lost_sequences = 0;
   std::string lost_dir;            // empty: never
+  // The WALs as they were when the source began another life that did not show
+  // whether it has all of them, the oldest first.
+  std::vector<std::string> unproven_dirs;
   friend bool operator==(const FollowFile&, const FollowFile&) = default;
 };
 

@@ -145,7 +145,7 @@ class Follow : public StandbyJob {
                                CutReasonName(round.end.cut) +
                                (round.end.note.empty() ? "" : ": ") +
                                round.end.note + ")");
-      return Cut({round.end.cut, round.end.last_sequence});
+      return Cut({round.end.cut});
     }
     RETURN_IF_ERROR(standby_->Append(request.position, round));
     for (const LogBytes& log : round.logs) {
@@ -175,7 +175,7 @@ class Follow : public StandbyJob {
         is_large ? CutReason::kMaxReplay : CutReason::kCutEvery;
     return StartThread(
         [this, reason] {
-          const Status status = Cut({reason, 0});
+          const Status status = Cut({reason});
           if (!status.ok() && MayPass(status)) {
             Log(LogLevel::kWarning,
                 "a cut that was due could not be taken: " + MessageOf(status));

@@ -47,6 +47,7 @@ void TakeRecord(const FollowFile& record, StandbyState* state) {
   state->cut_reason = CutReasonName(record.reason);
   state->lost_sequences = record.lost_sequences;
   state->lost_dir = record.lost_dir;
+  state->unproven_dirs = record.unproven_dirs;
   for (size_t i = 1; i < record.cuts.size(); ++i) {
     state->cuts[CutReasonName(static_cast<CutReason>(i))] = record.cuts[i];
   }

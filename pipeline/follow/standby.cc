@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "format/clone_file.h"
 #include "format/coding.h"
 #include "format/end_state.h"
 #include "format/file_name.h"
@@ -25,6 +26,7 @@
 #include "pipeline/base/standby_record.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/snapshot/posix_files.h"
+#include "pipeline/snapshot/snapshot_manifest.h"
 #include "pipeline/snapshot/snapshot_wals.h"
 
 namespace sstferry {
@@ -42,6 +44,7 @@ constexpr size_t kBatchHeaderBytes = 12;
 // Where two WALs have one number, so many bytes before the end of the shorter
 // one are compared. Their records have checksums, and the WAL has one writer.
 constexpr uint64_t kComparedBytes = 64u << 10;
+constexpr uint64_t kCompareBytes = 1u << 20;
 
 std::string WalName(uint64_t number) { return NumberedName(number, ".log"); }
 
@@ -166,41 +169,87 @@ Status WriteMark(rocksdb::FileSystem* file_system, const std::string& dir,
   return WithContext(status, EndStateOf(status), "write " + path);
 }
 
-// Compares the bytes before `end` of two WALs.
-Status CompareEnds(rocksdb::FileSystem* file_system, const std::string& a,
-                   const std::string& b, uint64_t end) {
-  const uint64_t bytes = std::min(end, kComparedBytes);
+// Tells whether two files have the same bytes from `begin` to `end`.
+Status CompareBytes(rocksdb::FileSystem* file_system, const std::string& a,
+                    const std::string& b, uint64_t begin, uint64_t end,
+                    bool* same) {
+  std::unique_ptr<FileSource> sources[2];
+  RETURN_IF_ERROR(FileSource::Open(file_system, a, &sources[0]));
+  RETURN_IF_ERROR(FileSource::Open(file_system, b, &sources[1]));
+  *same = true;
   std::string scratch[2];
-  Slice found[2];
-  const std::string* const paths[2] = {&a, &b};
-  for (int i = 0; i < 2 && bytes > 0; ++i) {
-    std::unique_ptr<FileSource> source;
-    RETURN_IF_ERROR(FileSource::Open(file_system, *paths[i], &source));
-    RETURN_IF_ERROR(source->Read(end - bytes, static_cast<size_t>(bytes),
-                                 &scratch[i], &found[i]));
+  for (uint64_t at = begin; at < end && *same; at += kCompareBytes) {
+    Slice found[2];
+    for (int i = 0; i < 2; ++i) {
+      RETURN_IF_ERROR(sources[i]->Read(
+          at, static_cast<size_t>(std::min(end - at, kCompareBytes)),
+          &scratch[i], &found[i]));
+    }
+    *same = found[0] == found[1];
   }
-  return found[0] == found[1]
-             ? Status::OK()
-             : MakeStatus(EndState::kCorrupt,
-                          a + ": expected the bytes of " + b + " before byte " +
-                              std::to_string(end) +
-                              ", found others; remove the standby and follow "
-                              "anew");
+  return Status::OK();
+}
+
+Status OtherBytes(const std::string& a, const std::string& b, uint64_t end) {
+  return MakeStatus(EndState::kCorrupt,
+                    a + ": expected the bytes of " + b + " before byte " +
+                        std::to_string(end) +
+                        ", found others; remove the standby and follow anew");
+}
+
+// Returns the number of the newest OPTIONS file in a directory; 0: none. RocksDB
+// writes one whenever it opens a database.
+Status FindNewestOptions(const std::string& dir, uint64_t* number) {
+  *number = 0;
+  std::vector<std::string> names;
+  RETURN_IF_ERROR(ListDirectory(dir, &names));
+  for (const std::string& name : names) {
+    CloneFile file;
+    if (ParseCloneFileName(name, &file) &&
+        file.kind == CloneFileKind::kOptions) {
+      *number = std::max(*number, file.number);
+    }
+  }
+  return Status::OK();
+}
+
+// Finds the sequence of the first entry of a WAL; 0: it has none.
+Status FindFirstSequence(rocksdb::FileSystem* file_system,
+                         const std::string& dir, uint64_t number,
+                         uint64_t* sequence) {
+  *sequence = 0;
+  std::unique_ptr<FileSource> source;
+  RETURN_IF_ERROR(FileSource::Open(file_system, dir + "/" + WalName(number),
+                                   &source));
+  LogFollower follower(LogKind::kWal, number);
+  const Status status =
+      follower.Follow(*source, [sequence](const Slice& record, uint64_t) {
+        if (LastSequenceOf(record) == 0) {
+          return Status::OK();
+        }
+        *sequence = DecodeFixed64(record.data());
+        return Status::Aborted("found");
+      });
+  return *sequence != 0 ? Status::OK() : status;
+}
+
+Status ReadManifest(rocksdb::FileSystem* file_system, const std::string& dir,
+                    const FollowFile& record, ManifestReader* reader) {
+  const std::string path = dir + "/" + ManifestNameOf(record);
+  std::unique_ptr<FileSource> source;
+  RETURN_IF_ERROR(FileSource::Open(file_system, path, &source));
+  LogFollower follower(LogKind::kManifest);
+  return follower.Follow(*source, [reader](const Slice& edit, uint64_t) {
+    return reader->Add(edit);
+  });
 }
 
 // Finds the oldest WAL that recovery needs, as the MANIFEST of a directory
 // says.
 Status FindOldestWal(rocksdb::FileSystem* file_system, const std::string& dir,
                      const FollowFile& record, uint64_t* oldest) {
-  const std::string path = dir + "/" + ManifestNameOf(record);
-  std::unique_ptr<FileSource> source;
-  RETURN_IF_ERROR(FileSource::Open(file_system, path, &source));
   ManifestReader reader;
-  LogFollower follower(LogKind::kManifest);
-  RETURN_IF_ERROR(
-      follower.Follow(*source, [&reader](const Slice& edit, uint64_t) {
-        return reader.Add(edit);
-      }));
+  RETURN_IF_ERROR(ReadManifest(file_system, dir, record, &reader));
   const ManifestState& state = reader.state();
   *oldest = state.wals.empty()
                 ? state.min_log_number_to_keep
@@ -583,30 +632,160 @@ Status Standby::Sync(bool source_closed) {
   return Fail(status);
 }
 
-Status Standby::KeepLost(uint64_t sequence, FollowFile* record) {
-  std::lock_guard<std::mutex> lock(mu_);
-  if (!exists_ || received_.last_sequence <= sequence) {
+// Tells whether the source had all that is here when `new_dir` was cut.
+Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
+                         bool goes_on, bool* proven) const {
+  *proven = false;
+  Digest128 digest;
+  Status status = Status::TryAgain();
+  if (record.manifest_number == record_.manifest_number) {
+    status = DigestOfFileBegin(new_dir + "/" + ManifestNameOf(record_),
+                               record_.manifest_bytes, &digest);
+  }
+  if (!status.ok() && !status.IsTryAgain()) {
+    return status;
+  }
+  const bool same_manifest = status.ok() && digest == record_.manifest_digest;
+  if (goes_on && !same_manifest) {
+    return MakeStatus(EndState::kSourceError,
+                      "the source has another MANIFEST than the standby; what "
+                      "comes next is a cut (new-life)");
+  }
+  uint64_t options = 0;
+  uint64_t next_options = 0;
+  RETURN_IF_ERROR(FindNewestOptions(dir_, &options));
+  RETURN_IF_ERROR(FindNewestOptions(new_dir, &next_options));
+  // A RocksDB that resumes a MANIFEST (reuse_manifest_on_open) writes OPTIONS.
+  *proven = same_manifest && options == next_options;
+  if (*proven || received_.wal_number == 0) {
+    *proven = true;
     return Status::OK();
   }
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const std::string base =
-      dir_ + ".sstferry-lost-" +
-      DateInName(static_cast<uint64_t>(
-          std::chrono::duration_cast<std::chrono::seconds>(now).count()));
-  std::string kept = base;
-  Status status;
-  for (int i = 1;; ++i) {
-    status = file_system_->CreateDir(kept, IOOptions(), nullptr);
-    if (status.ok() || !FileIdOfName(kept).exists() || i == 100) {
+  // The source may have deleted WALs since, but not the newest one.
+  std::map<uint64_t, std::string> here;
+  RETURN_IF_ERROR(ListWals(dir_, &here));
+  std::map<uint64_t, std::string> there;
+  RETURN_IF_ERROR(ListWals(new_dir, &there));
+  *proven = there.contains(received_.wal_number);
+  for (const auto& [number, name] : here) {
+    if (!*proven || !there.contains(number)) {
+      continue;
+    }
+    uint64_t bytes = 0;
+    uint64_t bytes_there = 0;
+    RETURN_IF_ERROR(BytesOf(file_system_.get(), dir_ + "/" + name, &bytes));
+    RETURN_IF_ERROR(
+        BytesOf(file_system_.get(), new_dir + "/" + name, &bytes_there));
+    *proven = goes_on || bytes <= bytes_there;
+    if (*proven) {
+      RETURN_IF_ERROR(CompareBytes(file_system_.get(), dir_ + "/" + name,
+                                   new_dir + "/" + name, 0,
+                                   std::min(bytes, bytes_there), proven));
+    }
+  }
+  return Status::OK();
+}
+
+// Finds a sequence behind which a cut has nothing of what is here.
+//
+//   cut: MANIFEST 10 (recovery flushed up to 92), WAL 12 from 93 on
+//   here: WAL 4 with 1 to 100                                        -> 92
+Status Standby::FindCommonEnd(const std::string& new_dir,
+                              const FollowFile& record,
+                              uint64_t* sequence) const {
+  *sequence = record.sequence;
+  std::map<uint64_t, std::string> there;
+  RETURN_IF_ERROR(ListWals(new_dir, &there));
+  for (auto wal = there.lower_bound(received_.wal_number);
+       wal != there.end(); ++wal) {
+    const std::string path = new_dir + "/" + wal->second;
+    bool same = false;  // it is ours, and was cut short
+    if (wal->first == received_.wal_number) {
+      uint64_t bytes = 0;
+      RETURN_IF_ERROR(BytesOf(file_system_.get(), path, &bytes));
+      RETURN_IF_ERROR(CompareBytes(file_system_.get(), path,
+                                   dir_ + "/" + wal->second, 0,
+                                   std::min(bytes, received_.wal_bytes),
+                                   &same));
+    }
+    uint64_t first = 0;
+    if (!same) {
+      RETURN_IF_ERROR(FindFirstSequence(file_system_.get(), new_dir,
+                                        wal->first, &first));
+    }
+    if (first != 0) {
+      *sequence = std::min(*sequence, first - 1);
       break;
     }
-    kept = base + "-" + std::to_string(i);
+  }
+  // A flush before the MANIFEST was begun is that of a recovery.
+  uint64_t recovered = 0;
+  ManifestReader reader([&](const VersionEdit& edit, const ManifestState&) {
+    if (edit.next_file && edit.log_number && !edit.new_files.empty() &&
+        edit.deleted_files.empty() &&
+        *edit.log_number < record.manifest_number) {
+      recovered = std::max(recovered, edit.last_sequence.value_or(0));
+    }
+  });
+  RETURN_IF_ERROR(
+      ReadManifest(file_system_.get(), new_dir, record, &reader));
+  if (recovered != 0) {
+    *sequence = std::min(*sequence, recovered);
+  }
+  return Status::OK();
+}
+
+Status Standby::KeepUnproven(const std::string& new_dir, bool goes_on,
+                             FollowFile* record) {
+  std::lock_guard<std::mutex> lock(mu_);
+  bool proven = false;
+  if (exists_) {
+    RETURN_IF_ERROR(IsProven(new_dir, *record, goes_on, &proven));
+  }
+  if (!exists_ || proven) {
+    return Status::OK();
+  }
+  uint64_t common = 0;
+  RETURN_IF_ERROR(FindCommonEnd(new_dir, *record, &common));
+  const bool is_lost = common < received_.last_sequence;
+  std::string kept;
+  RETURN_IF_ERROR(
+      LinkWals(is_lost ? ".sstferry-lost-" : ".sstferry-unproven-", &kept));
+  if (is_lost) {
+    record->lost_sequences = received_.last_sequence - common;
+    record->lost_dir = kept;
+    return Status::OK();
+  }
+  std::vector<std::string>* const dirs = &record->unproven_dirs;
+  dirs->push_back(kept);
+  if (dirs->size() > kMaxUnprovenDirs) {
+    unneeded_.push_back(dirs->front());
+    dirs->erase(dirs->begin());
+  }
+  return Status::OK();
+}
+
+// Links the WALs into a new directory beside.
+Status Standby::LinkWals(const std::string& mark, std::string* kept) const {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const std::string base =
+      dir_ + mark +
+      DateInName(static_cast<uint64_t>(
+          std::chrono::duration_cast<std::chrono::seconds>(now).count()));
+  *kept = base;
+  Status status;
+  for (int i = 1;; ++i) {
+    status = file_system_->CreateDir(*kept, IOOptions(), nullptr);
+    if (status.ok() || !FileIdOfName(*kept).exists() || i == 100) {
+      break;
+    }
+    *kept = base + "-" + std::to_string(i);
   }
   std::map<uint64_t, std::string> wals;
   if (status.ok()) status = ListWals(dir_, &wals);
   for (const auto& [number, name] : wals) {
     if (status.ok()) {
-      status = file_system_->LinkFile(dir_ + "/" + name, kept + "/" + name,
+      status = file_system_->LinkFile(dir_ + "/" + name, *kept + "/" + name,
                                       IOOptions(), nullptr);
     }
   }
@@ -614,12 +793,9 @@ Status Standby::KeepLost(uint64_t sequence, FollowFile* record) {
       std::filesystem::path(dir_).parent_path().string();
   if (status.ok()) {
     status = SyncAll(file_system_.get(), {},
-                     {kept, parent.empty() ? "." : parent});
+                     {*kept, parent.empty() ? "." : parent});
   }
-  RETURN_IF_ERROR(WithContext(status, EndStateOf(status), "keep " + kept));
-  record->lost_sequences = received_.last_sequence - sequence;
-  record->lost_dir = kept;
-  return Status::OK();
+  return WithContext(status, EndStateOf(status), "keep " + *kept);
 }
 
 Status Standby::CarryInto(const std::string& new_dir, bool of_this_life) {
@@ -661,11 +837,28 @@ Status Standby::Carry(const std::string& new_dir) {
     RETURN_IF_ERROR(BytesOf(file_system_.get(), from, &bytes));
     if (there.contains(wal->first)) {
       RETURN_IF_ERROR(BytesOf(file_system_.get(), to, &bytes_there));
-      RETURN_IF_ERROR(CompareEnds(file_system_.get(), to, from,
-                                  std::min(bytes, bytes_there)));
+      const uint64_t end = std::min(bytes, bytes_there);
+      bool same = false;
+      RETURN_IF_ERROR(CompareBytes(file_system_.get(), to, from,
+                                   end - std::min(end, kComparedBytes), end,
+                                   &same));
+      if (!same) {
+        return OtherBytes(to, from, end);
+      }
       if (bytes <= bytes_there) {
         continue;
       }
+    }
+    // RocksDB writes a WAL only behind the last record of the one before: a cut
+    // of this life that has a later WAL has all of this one.
+    if (there.upper_bound(wal->first) != there.end()) {
+      return MakeStatus(EndState::kSourceError,
+                        to + ": expected the " + std::to_string(bytes) +
+                            " bytes of the standby's, for a later WAL is "
+                            "there, found " + std::to_string(bytes_there) +
+                            ": the source was opened again meanwhile");
+    }
+    if (there.contains(wal->first)) {
       RETURN_IF_ERROR(RemoveTree(file_system_.get(), to));
     }
     const Status status =
@@ -704,7 +897,11 @@ Status Standby::EndCut(bool exchanged) {
     status = lock_.is_open() ? Status::OK() : LockStandby(dir_, &lock_);
     if (status.ok()) status = Load();
     received_.read_micros = std::max(received_.read_micros, read_micros);
+    for (const std::string& dir : unneeded_) {
+      if (status.ok()) status = RemoveTree(file_system_.get(), dir);
+    }
   }
+  unneeded_.clear();
   next_lock_ = Descriptor();
   status = Fail(status);
   cutting_.unlock();

@@ -29,6 +29,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "format/follow_file.h"
 #include "format/rocksdb/log_follower.h"
@@ -113,17 +114,23 @@ class Standby {
   // will come behind it.
   [[nodiscard]] rocksdb::Status Sync(bool source_closed = false);
 
-  // Keeps the WALs beside DIR, as DIR.sstferry-lost-DATE/, if they hold more
-  // than the source of the next cut, which stands at `sequence`; says so in
-  // *record.
-  [[nodiscard]] rocksdb::Status KeepLost(uint64_t sequence,
-                                         FollowFile* record);
+  // Keeps the WALs beside DIR, unless `new_dir`, all of the next cut but for
+  // its *record, proves that the source had every byte of them when it was cut:
+  // it continues the MANIFEST of the last cut, or has the same WALs. As
+  // DIR.sstferry-lost-DATE/ if they hold more than the source has, else as
+  // DIR.sstferry-unproven-DATE/, of which the newest few stay. *record names
+  // them. With `goes_on`, records may be appended meanwhile.
+  //   kSourceError  with `goes_on`: the cut is of another life of the source
+  [[nodiscard]] rocksdb::Status KeepUnproven(const std::string& new_dir,
+                                             bool goes_on, FollowFile* record);
 
   // --- around the exchange of a cut ------------------------------------------
   // Links into `new_dir`, which is all of the next cut, the WALs of DIR that
   // hold more than it has; with `of_this_life`: else the cut is of another life
   // of the source, and has no use for them.
-  //   kCorrupt  a WAL there is not what it is in DIR
+  //   kCorrupt      a WAL there is not what it is in DIR
+  //   kSourceError  a WAL there ends before the one in DIR, and a later one is
+  //                 there, too: the cut is of another life
   [[nodiscard]] rocksdb::Status CarryInto(const std::string& new_dir,
                                           bool of_this_life);
   // Goes on with what is in DIR now. `exchanged`: that is the next cut.
@@ -139,6 +146,14 @@ class Standby {
   [[nodiscard]] rocksdb::Status BeginWal(uint64_t number);
   [[nodiscard]] rocksdb::Status AppendTo(const LogBytes& log);
   [[nodiscard]] rocksdb::Status Carry(const std::string& new_dir);
+  [[nodiscard]] rocksdb::Status IsProven(const std::string& new_dir,
+                                         const FollowFile& record,
+                                         bool goes_on, bool* proven) const;
+  [[nodiscard]] rocksdb::Status FindCommonEnd(const std::string& new_dir,
+                                              const FollowFile& record,
+                                              uint64_t* sequence) const;
+  [[nodiscard]] rocksdb::Status LinkWals(const std::string& mark,
+                                         std::string* kept) const;
   [[nodiscard]] rocksdb::Status CheckUsable() const;
   rocksdb::Status Fail(const rocksdb::Status& status);
 
@@ -161,6 +176,7 @@ class Standby {
   StandbyPosition durable_;
   uint64_t marks_ = 0;  // number of the last mark
   bool is_closed_ = false;  // it says that the source was closed
+  std::vector<std::string> unneeded_;  // directories, once the cut is there
 };
 
 }  // namespace sstferry

@@ -29,6 +29,14 @@ void SetCutOptions(const CutRequest& request, Standby* standby,
   options->target_dir = standby->dir();
   options->always_swap = true;
   options->keeps_old = false;
+  // Nothing comes before a cut that was asked for, and WALs that are too long
+  // grow: only the regular cut gives way to others on the machine.
+  options->full_rate =
+      options->full_rate || request.reason != CutReason::kCutEvery;
+  // Records that come meanwhile have the other half.
+  if (request.goes_on()) {
+    options->max_rate_bytes_per_sec = (options->max_rate_bytes_per_sec + 1) / 2;
+  }
   // The files of an unfinished cut are of another moment than this one's.
   // A first cut has no other moment: it resumes where it was.
   options->restart = standby->exists();
@@ -56,13 +64,8 @@ Status StandbyTarget::NameManifest(const std::string& dir,
   record.manifest_number = position.manifest_number;
   record.manifest_bytes = position.manifest_bytes;
   record.manifest_digest = position.manifest;
-  if (request_.reason == CutReason::kNewLife) {
-    // Where the source did not say, it may have written since it recovered.
-    const uint64_t recovered = request_.recovered_sequence != 0
-                                   ? request_.recovered_sequence
-                                   : record.sequence;
-    RETURN_IF_ERROR(standby_->KeepLost(recovered, &record));
-  }
+  RETURN_IF_ERROR(
+      standby_->KeepUnproven(dir, request_.goes_on(), &record));
   std::string bytes;
   EncodeFollowFile(record, &bytes);
   const std::string path = dir + "/" + kFollowFileName;

@@ -15,8 +15,6 @@ namespace sstferry {
 // Asks for a cut.
 struct CutRequest {
   CutReason reason = CutReason::kFirst;
-  // The sequence that a source which began another life has recovered. The standby keeps what it has beyond that.
-  uint64_t recovered_sequence = 0;
   // Records that come while the cut is built belong behind it.
   bool goes_on() const {
     return reason == CutReason::kCutEvery ||

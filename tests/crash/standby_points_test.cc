@@ -58,7 +58,7 @@ void FollowToTheEnd(const std::string& source, Standby* standby,
     }
     if (cuts && i == 8) {  // behind the first WAL
       REQUIRE_OK(
-          CutStandby(cut_options, {CutReason::kCutEvery, 0}, standby));
+          CutStandby(cut_options, {CutReason::kCutEvery}, standby));
     }
   }
 }
@@ -163,7 +163,7 @@ class StandbyWalk {
       REQUIRE(standby->received().last_sequence >= durable);
       FollowToTheEnd(source(), standby.get());
       REQUIRE_OK(CutStandby(CutOptions(source(), root(), disk),
-                            {CutReason::kBarrier, 0}, standby.get()));
+                            {CutReason::kBarrier}, standby.get()));
       REQUIRE_FALSE(fs::exists(standby_dir + ".sstferry"));
       all = true;
     }

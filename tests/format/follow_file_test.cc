@@ -24,6 +24,7 @@ FollowFile SampleRecord() {
   record.cuts[static_cast<size_t>(CutReason::kBarrier)] = 7;
   record.lost_sequences = 3;
   record.lost_dir = "/srv/orders.sstferry-lost-20261125T020003Z";
+  record.unproven_dirs = {"/srv/orders.sstferry-unproven-20261125T020003Z"};
   return record;
 }
 
@@ -63,7 +64,8 @@ TEST_CASE("The record of a standby has the bytes that FORMAT.md tells",
   const std::string bytes = Encoded(SampleRecord());
   REQUIRE(bytes.substr(0, 8) == "SFFOLLO1");
   REQUIRE(bytes.size() == 24 + (4 + 16) + (4 + 4) + 8 + 8 + 16 + 8 + 8 + 1 +
-                              (4 + 13 * 8) + 8 + (4 + 42));
+                              (4 + 13 * 8) + 8 + (4 + 42) +
+                              (4 + 4 + 46));
 }
 
 TEST_CASE("A standby's record with any bit flipped, cut or longer is refused",

@@ -143,8 +143,8 @@ Status StandbyWorld::Open() {
       &standby_);
 }
 
-Status StandbyWorld::Cut(CutReason reason, uint64_t recovered_sequence) {
-  return CutStandby(Options(), {reason, recovered_sequence}, standby_.get());
+Status StandbyWorld::Cut(CutReason reason) {
+  return CutStandby(Options(), {reason}, standby_.get());
 }
 
 Status StandbyWorld::Promote() const {

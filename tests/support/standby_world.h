@@ -49,8 +49,7 @@ class StandbyWorld {
     return standby_->Append(standby_->position(), Read());
   }
   rocksdb::Status Open();
-  rocksdb::Status Cut(CutReason reason = CutReason::kFirst,
-                      uint64_t recovered_sequence = 0);
+  rocksdb::Status Cut(CutReason reason = CutReason::kFirst);
   Standby* standby() { return standby_.get(); }
   void CloseStandby() { standby_.reset(); }
   // Its later Open() and Cut() write through it; null: the default one.

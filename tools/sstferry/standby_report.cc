@@ -75,6 +75,7 @@ ordered_json StandbyMembers(const StandbyState& state) {
   json["received_bytes"] = state.received_bytes;
   json["lost_sequences"] = state.lost_sequences;
   json["lost_dir"] = OrNull(state.lost_dir);
+  json["unproven_dirs"] = state.unproven_dirs;
   return json;
 }
 

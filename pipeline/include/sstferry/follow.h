@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "sstferry/options.h"
 
@@ -42,6 +43,9 @@ struct StandbyState {
   // A source came back with less than the standby had; the last time.
   uint64_t lost_sequences = 0;
   std::string lost_dir;            // empty: never
+  // What the standby had when its source began another life that did not show
+  // whether it has all of it; the newest few, the oldest first.
+  std::vector<std::string> unproven_dirs;
   double seconds = 0;              // of a promotion, without its hooks
 };
 
