@@ -118,7 +118,6 @@ Status Exchange::CallBefore() {
   event.target_dir = options().target_dir;
   event.transfer_id = workspace()->swap_transfer();
   event.stopped = [this] { return failure_->failed(); };
-  report_->Log(LogLevel::kInfo, "running the command before the swap");
   const Status status = options().before_swap(event);
   return WithContext(status, EndState::kRefused,
                      "before the exchange: nothing was exchanged");
@@ -147,7 +146,6 @@ Status Exchange::RunAfter(const std::string& transfer_id, bool exchanged) {
   event.transfer_id = transfer_id;
   event.exchanged = exchanged;
   event.stopped = [] { return false; };
-  report_->Log(LogLevel::kInfo, "running the command after the swap");
   const Status status = options().after_swap(event);
   if (status.ok()) {
     return status;

@@ -262,8 +262,10 @@ std::string NoteOfCommand(const std::string& target_dir) {
 }
 
 SwapHook MakeCommandHook(const std::string& option, const std::string& command,
-                         std::optional<steady_clock::time_point> until) {
+                         std::optional<steady_clock::time_point> until,
+                         const LogFunction& log) {
   return [=](const SwapEvent& event) {
+    if (log) log(LogLevel::kInfo, "running the command of " + option);
     return RunCommand(option, command, until, event);
   };
 }

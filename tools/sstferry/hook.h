@@ -17,14 +17,15 @@ namespace sstferry {
 // The command begins only once a file (NoteOfCommand()) names its process, so
 // that EndLeftCommand() finds it if this process is killed.
 //
-// When the event says so, or at `until`, the group gets SIGTERM, and SIGKILL
+// `log` is told before it begins. When the event says so, or at `until`, the group gets SIGTERM, and SIGKILL
 // ten seconds later. Threads: the hook blocks its caller's.
 //   kRefused   the command ended with another code than 0, or by a signal; the
 //              message has `option`, the command and which
 //   kDeadline, kCancelled  it was ended for that
 SwapHook MakeCommandHook(
     const std::string& option, const std::string& command,
-    std::optional<std::chrono::steady_clock::time_point> until);
+    std::optional<std::chrono::steady_clock::time_point> until,
+    const LogFunction& log = nullptr);
 
 // Returns the path of the file that names the process of a pull's command: in
 // the workspace, or, for root, in a directory of /run that only root may write.

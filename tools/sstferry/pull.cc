@@ -202,16 +202,18 @@ void SetHooks(PullArguments* pull) {
   }
   if (!pull->before_swap.empty()) {
     pull->options.before_swap =
-        MakeCommandHook("--before-swap", pull->before_swap, until);
+        MakeCommandHook("--before-swap", pull->before_swap, until,
+                        pull->options.log);
   }
   if (!pull->after_swap.empty()) {
-    pull->options.after_swap = [until, command = pull->after_swap](
+    pull->options.after_swap = [until, command = pull->after_swap,
+                                log = pull->options.log](
                                    const SwapEvent& event) {
       std::optional<steady_clock::time_point> limit = until;
       if (limit) {
         limit = std::max(*limit, steady_clock::now() + kLeastAfterSwap);
       }
-      return MakeCommandHook("--after-swap", command, limit)(event);
+      return MakeCommandHook("--after-swap", command, limit, log)(event);
     };
   }
 }
