@@ -94,6 +94,7 @@ Status Endpoint::Open(const EndpointOptions& options,
     serve.databases.push_back(database);
   }
   serve.max_lanes = options.lanes;
+  serve.max_held_bytes = options.max_held_bytes;
   serve.snapshot_dir = options.snapshot_dir;
   serve.timeouts = options.timeouts;
   serve.snapshot_ttl = options.snapshot_ttl;

@@ -22,6 +22,7 @@
 #include "pipeline/disk/target_directories.h"
 #include "pipeline/follow/source_rounds.h"
 #include "pipeline/follow/standby.h"
+#include "pipeline/wire/token_bucket.h"
 #include "sstferry/follow.h"
 
 namespace sstferry {
@@ -80,6 +81,7 @@ class Follow : public StandbyJob {
   void Cancel() override {
     cancelled_ = true;
     stop_.Stop();
+    pace_.Close();
     slot_.Cancel();
     std::lock_guard<std::mutex> lock(mu_);
     if (rounds_ != nullptr) rounds_->Close();
@@ -95,8 +97,9 @@ class Follow : public StandbyJob {
         CheckApartFromSource(pull, TargetDirectories(pull, nullptr)));
     RETURN_IF_ERROR(
         Standby::Open(pull.target_dir, pull.file_system, &standby_));
-    RETURN_IF_ERROR(Endpoint::Open(EndpointFor(pull.source, pull.lanes, pull),
-                                   &endpoint_));
+    EndpointOptions source = EndpointFor(pull.source, pull.lanes, pull);
+    source.max_held_bytes = options_.max_held_bytes;
+    RETURN_IF_ERROR(Endpoint::Open(source, &endpoint_));
     std::lock_guard<std::mutex> lock(mu_);
     rounds_ =
         std::make_unique<SourceRounds>(endpoint_->dialer(), pull.timeouts);
@@ -137,7 +140,9 @@ class Follow : public StandbyJob {
     Round round;
     RETURN_IF_ERROR(rounds_->Ask(request, &round));
     if (round.end.cut != CutReason::kNone) {
-      JoinCutter();  // what it has made may be what is asked for
+      // What it has made may be what is asked for. One that gives way to
+      // others would hold up all that comes.
+      JoinCutter(/*drops_gentle=*/true);
       if (standby_->position() != request.position) {
         return Status::OK();
       }
@@ -148,9 +153,15 @@ class Follow : public StandbyJob {
       return Cut({round.end.cut});
     }
     RETURN_IF_ERROR(standby_->Append(request.position, round));
+    uint64_t bytes = 0;
     for (const LogBytes& log : round.logs) {
-      received_bytes_ += log.bytes.size();
+      bytes += log.bytes.size();
     }
+    received_bytes_ += bytes;
+    // A cut that is taken meanwhile has the other half (SetCutOptions).
+    const uint64_t rate = options_.pull.max_rate_bytes_per_sec;
+    pace_.SetRate(cutting_ ? (rate + 1) / 2 : rate);
+    RETURN_IF_ERROR(pace_.Take(bytes));
     behind_bytes_ = round.end.more_bytes;
     closed_ = round.end.source_closed && round.end.more_bytes == 0;
     return CutIfDue();
@@ -166,17 +177,21 @@ class Follow : public StandbyJob {
     const bool is_large =
         options_.max_replay_bytes > 0 &&
         standby_->replay_bytes() > options_.max_replay_bytes;
-    if (cutting_ || !(is_old || is_large) || Clock::now() < next_cut_.load()) {
+    if ((cutting_ && !(is_gentle_ && is_large)) || !(is_old || is_large) ||
+        Clock::now() < next_cut_.load()) {
       return Status::OK();
     }
-    JoinCutter();
+    JoinCutter(/*drops_gentle=*/true);
     cutting_ = true;
     const CutReason reason =
         is_large ? CutReason::kMaxReplay : CutReason::kCutEvery;
+    is_gentle_ = !is_large && !options_.pull.full_rate;
     return StartThread(
         [this, reason] {
           const Status status = Cut({reason});
-          if (!status.ok() && MayPass(status)) {
+          if (is_dropped_) {
+            // Another one comes in its place.
+          } else if (!status.ok() && MayPass(status)) {
             Log(LogLevel::kWarning,
                 "a cut that was due could not be taken: " + MessageOf(status));
           } else if (!cancelled_) {
@@ -199,8 +214,15 @@ class Follow : public StandbyJob {
     return status;
   }
 
-  void JoinCutter() {
-    if (cutter_.joinable()) cutter_.join();
+  void JoinCutter(bool drops_gentle = false) {
+    if (!cutter_.joinable()) {
+      return;
+    }
+    is_dropped_ = drops_gentle && is_gentle_ && cutting_;
+    if (is_dropped_) slot_.Cancel();
+    cutter_.join();
+    if (is_dropped_.exchange(false)) slot_.Renew();
+    if (cancelled_) slot_.Cancel();
   }
 
   void SyncAgainAndAgain() {
@@ -261,8 +283,11 @@ class Follow : public StandbyJob {
   std::unique_ptr<Endpoint> endpoint_;
   WorkerSlot<Puller> slot_;
   StopSignal stop_;
+  TokenBucket pace_{0};  // of records
   std::atomic<bool> cancelled_{false};
   std::atomic<bool> cutting_{false};
+  bool is_gentle_ = false;  // main's: the cut that is taken gives way
+  std::atomic<bool> is_dropped_{false};
   std::atomic<Clock::time_point> next_cut_{Clock::time_point{}};
   std::atomic<bool> closed_{false};
   std::atomic<bool> tells_now_{false};

@@ -80,6 +80,11 @@ class WorkerSlot {
       worker_->Cancel();
     }
   }
+  // Lets a later worker run.
+  void Renew() {
+    std::lock_guard<std::mutex> lock(mu_);
+    cancelled_ = false;
+  }
   Progress progress() const {
     std::lock_guard<std::mutex> lock(mu_);
     return worker_ != nullptr ? Behind(worker_->progress()) : last_;

@@ -728,6 +728,18 @@ uint64_t FollowedSource::held_bytes() const {
   return held_bytes_;
 }
 
+uint64_t FollowedSource::BytesBehind(const FollowPosition& position) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  uint64_t bytes = 0;
+  for (auto held = held_.lower_bound(position.wal_number);
+       held != held_.end(); ++held) {
+    const uint64_t at =
+        held->first == position.wal_number ? position.wal_bytes : 0;
+    bytes += held->second.end - std::min(at, held->second.end);
+  }
+  return bytes;
+}
+
 uint64_t FollowedSource::last_sequence() const {
   std::lock_guard<std::mutex> lock(mu_);
   return last_sequence_;

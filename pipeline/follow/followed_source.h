@@ -99,6 +99,8 @@ class FollowedSource {
   uint64_t rounds() const;
   uint64_t read_bytes() const;
   uint64_t held_bytes() const;
+  // Bytes of WALs that were read behind a position.
+  uint64_t BytesBehind(const FollowPosition& position) const;
   uint64_t last_sequence() const;
 
  private:

@@ -26,7 +26,7 @@ constexpr milliseconds kBetweenRounds{8};
 // A round comes after so long even if nothing is seen to be written.
 constexpr milliseconds kQuietRound{100};
 constexpr milliseconds kAfterFailure{250};
-// A reader goes on without followers, which may come back.
+// A reader stays so long without followers, which may come back.
 constexpr std::chrono::seconds kLinger{60};
 // Full rounds after which a position that is ahead of the source is of another
 // life: the first of them may have begun before the position was asked for.
@@ -41,8 +41,10 @@ Status Stopped() {
 // Reads one database for all of its followers.
 class SourceFollowers::Reader {
  public:
-  explicit Reader(FollowedSourceOptions options)
-      : directory_(options.database_dir), source_(std::move(options)) {}
+  Reader(std::string name, FollowedSourceOptions options)
+      : name_(std::move(name)),
+        directory_(options.database_dir),
+        source_(std::move(options)) {}
   ~Reader() {
     Stop();
     if (thread_.joinable()) thread_.join();
@@ -89,12 +91,15 @@ class SourceFollowers::Reader {
       }
       // Nothing is known, and nothing held, before the first round.
       if (found == FollowedSource::Found::kRound && rounds > 0) {
-        Need(who, round->end.cut == CutReason::kNone
-                      ? request.position.wal_number
-                      : source_.newest_wal());
+        FollowPosition position = request.position;
+        if (round->end.cut != CutReason::kNone) {
+          position.wal_number = source_.newest_wal();
+          position.wal_bytes = 0;
+        }
+        Need(who, position, /*has_all=*/false);
         return Status::OK();
       }
-      Need(who, request.position.wal_number);
+      Need(who, request.position, found == FollowedSource::Found::kNothing);
       if (!changed_.wait_until(lock, end, [&] {
             return ended_ || rounds_ != rounds;
           })) {
@@ -105,7 +110,25 @@ class SourceFollowers::Reader {
 
   void Leave(const void* who) {
     std::lock_guard<std::mutex> lock(mu_);
-    needed_.erase(who);
+    followers_.erase(who);
+  }
+
+  // False: it has ended.
+  bool GetState(FollowedState* state) {
+    state->database = name_;
+    state->held_bytes = source_.held_bytes();
+    state->read_bytes = source_.read_bytes();
+    const auto now = SteadyClock::now();
+    std::lock_guard<std::mutex> lock(mu_);
+    for (const auto& [who, follower] : followers_) {
+      const uint64_t bytes = source_.BytesBehind(follower.position);
+      const std::chrono::duration<double> since = now - follower.had_all;
+      ++state->followers;
+      state->behind_bytes = std::max(state->behind_bytes, bytes);
+      state->behind_seconds =
+          std::max(state->behind_seconds, bytes > 0 ? since.count() : 0);
+    }
+    return !ended_;
   }
 
  private:
@@ -145,15 +168,24 @@ class SourceFollowers::Reader {
   }
 
   // Under mu_. Lets go of WALs that no follower needs any more.
-  void Need(const void* who, uint64_t wal_number) {
-    needed_[who] = wal_number;
-    uint64_t least = wal_number;
-    for (const auto& [each, number] : needed_) {
-      least = std::min(least, number);
+  void Need(const void* who, const FollowPosition& position, bool has_all) {
+    Follower& follower = followers_[who];
+    follower.position = position;
+    if (has_all) follower.had_all = SteadyClock::now();
+    uint64_t least = position.wal_number;
+    for (const auto& [each, other] : followers_) {
+      least = std::min(least, other.position.wal_number);
     }
     source_.DropBefore(least);
   }
 
+  // Under mu_.
+  struct Follower {
+    FollowPosition position;
+    SteadyClock::time_point had_all = SteadyClock::now();
+  };
+
+  const std::string name_;
   const std::string directory_;
   FollowedSource source_;
   StopSignal stop_;
@@ -166,10 +198,11 @@ class SourceFollowers::Reader {
   uint64_t rounds_ = 0;
   bool ended_ = false;
   SteadyClock::time_point asked_ = SteadyClock::now();
-  std::map<const void*, uint64_t> needed_;  // the oldest WAL of each follower
+  std::map<const void*, Follower> followers_;
 };
 
-SourceFollowers::SourceFollowers() = default;
+SourceFollowers::SourceFollowers(uint64_t max_held_bytes)
+    : max_held_bytes_(max_held_bytes) {}
 
 SourceFollowers::~SourceFollowers() { Stop(); }
 
@@ -183,6 +216,7 @@ Status SourceFollowers::Find(const ServedDatabase& database,
   FollowedSourceOptions options;
   RETURN_IF_ERROR(ResolveDatabase(database.directory, &options.database_dir));
   options.wal_dir = database.wal_dir;
+  options.max_held_bytes = max_held_bytes_;
   std::shared_ptr<Reader> old;  // ends without mu_
   std::lock_guard<std::mutex> lock(mu_);
   if (stopped_) {
@@ -191,7 +225,7 @@ Status SourceFollowers::Find(const ServedDatabase& database,
   std::shared_ptr<Reader>& known = readers_[options.database_dir];
   if (known == nullptr || !known->Enter()) {
     old = std::move(known);
-    known = std::make_shared<Reader>(options);
+    known = std::make_shared<Reader>(database.name, options);
     const Status started = known->Start();
     if (!started.ok()) {
       readers_.erase(options.database_dir);
@@ -229,6 +263,16 @@ void SourceFollowers::Leave(const void* who) {
   }
 }
 
+std::vector<FollowedState> SourceFollowers::state() {
+  std::lock_guard<std::mutex> lock(mu_);
+  std::vector<FollowedState> all;
+  for (const auto& [directory, reader] : readers_) {
+    FollowedState state;
+    if (reader->GetState(&state)) all.push_back(state);
+  }
+  return all;
+}
+
 void SourceFollowers::Stop() {
   std::lock_guard<std::mutex> lock(mu_);
   stopped_ = true;
@@ -237,8 +281,8 @@ void SourceFollowers::Stop() {
   }
 }
 
-std::unique_ptr<FollowAtSource> MakeFollowAtSource() {
-  return std::make_unique<SourceFollowers>();
+std::unique_ptr<FollowAtSource> MakeFollowAtSource(uint64_t max_held_bytes) {
+  return std::make_unique<SourceFollowers>(max_held_bytes);
 }
 
 }  // namespace sstferry

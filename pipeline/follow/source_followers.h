@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "pipeline/serve/follow_at_source.h"
 #include "rocksdb/status.h"
@@ -16,7 +17,7 @@ namespace sstferry {
 // a minute after its last follower.
 class SourceFollowers : public FollowAtSource {
  public:
-  SourceFollowers();
+  explicit SourceFollowers(uint64_t max_held_bytes);
   ~SourceFollowers() override;
 
   [[nodiscard]] rocksdb::Status Answer(const void* who,
@@ -25,6 +26,7 @@ class SourceFollowers : public FollowAtSource {
                                        const Send& send,
                                        FollowEnd* end) override;
   void Leave(const void* who) override;
+  std::vector<FollowedState> state() override;
   void Stop() override;
 
  private:
@@ -33,12 +35,13 @@ class SourceFollowers : public FollowAtSource {
   [[nodiscard]] rocksdb::Status Find(const ServedDatabase& database,
                                      std::shared_ptr<Reader>* reader);
 
+  const uint64_t max_held_bytes_;
   std::mutex mu_;
   bool stopped_ = false;
   std::map<std::string, std::shared_ptr<Reader>> readers_;  // by directory
 };
 
 // For MakeServer().
-std::unique_ptr<FollowAtSource> MakeFollowAtSource();
+std::unique_ptr<FollowAtSource> MakeFollowAtSource(uint64_t max_held_bytes);
 
 }  // namespace sstferry

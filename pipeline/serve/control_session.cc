@@ -291,6 +291,7 @@ Status ControlSession::AnswerFollower(const Frame& frame) {
       this, database, request,
       [&](const FollowBytes& bytes) {
         has_bytes = true;
+        RETURN_IF_ERROR(host_.shares->wire_bucket()->Take(bytes.bytes.size()));
         return channel_->SendMessage(FrameType::kFollowBytes, bytes, limit);
       },
       &end));

@@ -2,8 +2,10 @@
 // more of it than this.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "format/messages.h"
 #include "rocksdb/status.h"
@@ -32,10 +34,12 @@ class FollowAtSource {
                                                FollowEnd* end) = 0;
   // Forgets a follower.
   virtual void Leave(const void* who) = 0;
+  virtual std::vector<FollowedState> state() = 0;
   // Ends every wait.
   virtual void Stop() = 0;
 };
 
-using FollowFactory = std::function<std::unique_ptr<FollowAtSource>()>;
+using FollowFactory = std::function<std::unique_ptr<FollowAtSource>(
+    uint64_t max_held_bytes)>;
 
 }  // namespace sstferry

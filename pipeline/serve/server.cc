@@ -37,7 +37,7 @@ class Server : public SourceServer {
                     options.max_half_open_per_address}),
         databases_(&options_),
         store_(&options_, &databases_, &shares_),
-        follow_(make_follow()) {
+        follow_(make_follow(options.max_held_bytes)) {
     host_.options = &options_;
     host_.databases = &databases_;
     host_.shares = &shares_;
@@ -109,7 +109,8 @@ class Server : public SourceServer {
     for (const ServedDatabase& database : served->databases) {
       names.insert(database.name);
     }
-    return {served->databases, store_.Reports(), store_.List(names, nullptr)};
+    return {served->databases, store_.Reports(), store_.List(names, nullptr),
+            follow_->state()};
   }
 
   bool AwaitIdle(std::chrono::milliseconds limit) override {

@@ -1,7 +1,13 @@
 // sstferry follow, promote and view, as an operator sees them: real processes
 // beside an application that writes.
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <chrono>
+#include <cstddef>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -98,7 +104,7 @@ TEST_CASE("A source is followed, viewed and promoted", "[tools][follow]") {
   REQUIRE(value == "v");
 }
 
-TEST_CASE("A follower that was killed goes on where it was",
+TEST_CASE("A follower that was killed resumes where it was",
           "[tools][follow]") {
   StandbyWorld world;
   world.Write(50);
@@ -115,6 +121,87 @@ TEST_CASE("A follower that was killed goes on where it was",
   REQUIRE(firsts == 1);
   REQUIRE(Ran({"promote", dir})["standby"]["sequence"] == world.sequence());
   REQUIRE(world.RequirePrefix(dir) == world.sequence());
+}
+
+// Takes what a service manager is told.
+class ServiceManager {
+ public:
+  explicit ServiceManager(const std::string& path)
+      : fd_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    REQUIRE(path.size() < sizeof(address.sun_path));
+    std::memcpy(address.sun_path, path.data(), path.size());
+    REQUIRE(bind(fd_, reinterpret_cast<const sockaddr*>(&address),
+                 static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) +
+                                        path.size() + 1)) == 0);
+  }
+  ~ServiceManager() { close(fd_); }
+  void Await(const std::string& begin) {
+    std::string told;
+    while (!told.starts_with(begin)) {
+      char text[1024];
+      const ssize_t bytes = recv(fd_, text, sizeof(text), 0);
+      REQUIRE(bytes > 0);
+      told.assign(text, static_cast<size_t>(bytes));
+    }
+  }
+
+ private:
+  const int fd_;
+};
+
+std::string Contents(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST_CASE("A follower tells its service manager and Prometheus how it is",
+          "[tools][follow]") {
+  StandbyWorld world;
+  world.Write(50);
+  const std::string file = world.root() + "/standby.prom";
+  ServiceManager manager(world.root() + "/notify");
+  Process follower(Sstferry({"follow", world.source_dir(), world.dir(),
+                             "--metrics-file", file}),
+                   {{"NOTIFY_SOCKET", world.root() + "/notify"}});
+  manager.Await("READY=1\nSTATUS=taking a cut");
+  manager.Await("READY=1\nSTATUS=at sequence " +
+                std::to_string(world.sequence()));
+  world.Write(20);
+  AwaitAll(world, world.dir(), world.sequence());
+  manager.Await("READY=1\nSTATUS=at sequence " +
+                std::to_string(world.sequence()));
+  follower.Signal(SIGTERM);
+  manager.Await("STOPPING=1");
+  REQUIRE(follower.Wait() == 0);
+  const std::string text = Contents(file);
+  INFO(text);
+  const std::string target = "target=\"" + world.dir() + "\"} ";
+  REQUIRE(text.find("sstferry_standby_lag_seconds{" + target) !=
+          std::string::npos);
+  REQUIRE(text.find("sstferry_standby_behind_bytes{" + target + "0\n") !=
+          std::string::npos);
+  REQUIRE(text.find("sstferry_standby_cuts_total{reason=\"first\"," + target +
+                    "1\n") != std::string::npos);
+  REQUIRE(text.find("sstferry_standby_written_timestamp_seconds{" + target) !=
+          std::string::npos);
+}
+
+TEST_CASE("--max-rate bounds what a follower receives of WALs",
+          "[tools][follow]") {
+  StandbyWorld world;
+  world.Write(5);
+  Process follower(Sstferry({"follow", world.source_dir(), world.dir(),
+                             "--max-rate", "200K"}));
+  AwaitAll(world, world.dir(), world.sequence());
+  const auto begin = std::chrono::steady_clock::now();
+  // The first one leaves a debt, which the third one waits for.
+  for (int i = 0; i < 3; ++i) {
+    world.source()->Put("large", std::string(400'000, 'v'));
+    AwaitAll(world, world.dir(), world.sequence());
+  }
+  REQUIRE(std::chrono::steady_clock::now() - begin > std::chrono::seconds(1));
 }
 
 }  // namespace

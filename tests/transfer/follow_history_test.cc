@@ -14,11 +14,10 @@
 #include <map>
 #include <memory>
 
-#include "format/codec.h"
 #include "format/end_state.h"
+#include "pipeline/disk/durable.h"
 #include "pipeline/follow/followed_source.h"
-#include "pipeline/snapshot/posix_files.h"
-#include "pipeline/snapshot/snapshot.h"
+#include "pipeline/follow/standby.h"
 #include "tests/support/catch.h"
 #include "tests/support/crashing_application.h"
 #include "tests/support/forked.h"
@@ -26,6 +25,7 @@
 #include "tests/support/random_histories.h"
 #include "tests/support/sample_bytes.h"
 #include "tests/support/scratch_dir.h"
+#include "tests/support/standby_world.h"
 
 namespace sstferry::test {
 namespace {
@@ -38,6 +38,7 @@ enum class Visit : uint8_t {
   kNone,
   kFollow,  // to the end of what is there
   kRace,    // a round, while the application takes its steps up to the next
+  kCut,     // a cut that is due, likewise, into which what comes is carried
 };
 
 struct FollowedHistory {
@@ -67,8 +68,9 @@ rc::Gen<FollowedHistory> FollowedHistoryGen() {
 
 Visit VisitOf(uint32_t number) {
   return number < 70   ? Visit::kNone
-         : number < 85 ? Visit::kFollow
-                       : Visit::kRace;
+         : number < 82 ? Visit::kFollow
+         : number < 94 ? Visit::kRace
+                       : Visit::kCut;
 }
 
 void BeQuiet() {
@@ -169,6 +171,8 @@ struct Counts {
   int refused = 0;
   int not_openable = 0;
   int races_won = 0;  // a race whose round counted
+  int carried = 0;    // a due cut into which records were carried
+  int kept = 0;       // times that WALs were kept beside
 };
 
 class FollowedApplication {
@@ -179,8 +183,9 @@ class FollowedApplication {
         wal_dir_(setup_.has_wal_dir ? dir_ / "wals" : ""),
         counts_(counts) {
     fs::create_directories(dir_ / "source");
+    fs::create_directories(dir_ / "disk");
+    OpenStandby();
     if (!wal_dir_.empty()) fs::create_directories(wal_dir_);
-    request_.exact_filters = true;
   }
 
   void Play() {
@@ -200,7 +205,9 @@ class FollowedApplication {
   void PlayOne(const AppLife& life) {
     PlayedLife played(followed_, life, dir_ / "source", wal_dir_);
     for (Visit visit = played.Await(); visit != Visit::kNone && !refused_;) {
-      if (visit == Visit::kFollow) {
+      if (visit == Visit::kCut) {
+        visit = CutMeanwhile(&played);
+      } else if (visit == Visit::kFollow) {
         Follow();
         played.Still([&] { CopySource(); });
         CompareWithCopy("while it lives");
@@ -238,9 +245,10 @@ class FollowedApplication {
     }
     Round round;
     FollowedSource::Found found;
-    const Status status = source_->Answer(request_, &found, &round);
+    const Status status = source_->Answer(Request(), &found, &round);
     RC_ASSERT(status.ok());
-    if (!refused_ && standby_ > 0 && round.end.cut == CutReason::kNone &&
+    if (!refused_ && standby_->exists() &&
+        round.end.cut == CutReason::kNone &&
         found != FollowedSource::Found::kAhead) {
       Apply(round);
       ++counts_->races_won;
@@ -285,7 +293,7 @@ class FollowedApplication {
       if (refused_) return;
       Round round;
       FollowedSource::Found found;
-      const Status status = source_->Answer(request_, &found, &round);
+      const Status status = source_->Answer(Request(), &found, &round);
       if (!status.ok()) RC_FAIL("answer: " + status.ToString());
       if (found == FollowedSource::Found::kNothing) {
         if (++nothing == 2) return;
@@ -299,79 +307,123 @@ class FollowedApplication {
         Apply(round);
       } else {
         ++counts_->cuts[CutReasonName(round.end.cut)];
-        if (!TakeCut()) return;
+        if (!TakeCut(round.end.cut)) return;
       }
     }
     if (!refused_) RC_FAIL("it never ends");
   }
 
-  std::string Standby() const {
-    return dir_ / ("standby" + std::to_string(standby_));
+  std::string dir() const { return dir_ / "disk/standby"; }
+
+  FollowRequest Request() const {
+    FollowRequest request;
+    request.position = standby_->position();
+    request.exact_filters = true;
+    return request;
   }
 
-  // The cut, in a process of its own. False: there is none.
-  bool TakeCut() {
-    const std::string next = dir_ / ("standby" + std::to_string(standby_ + 1));
-    const std::string told = dir_ / "cut";
+  void OpenStandby() {
+    standby_.reset();
+    const Status status =
+        Standby::Open(dir(), rocksdb::FileSystem::Default(), &standby_);
+    if (!status.ok()) RC_FAIL("opening the standby: " + status.ToString());
+  }
+
+  // Takes a cut in a process of its own, for it needs threads. `meanwhile` is
+  // called there with the cut's standby before it takes its place; it returns
+  // bytes that are told here.
+  EndState CutApart(CutReason reason,
+                    const std::function<std::string(Standby*)>& meanwhile,
+                    std::string* told) {
+    const std::string file = dir_ / "cut";
+    fs::remove(file);
+    standby_.reset();
     const int code = RunForked([&] {
-      SnapshotOptions options;
-      options.database_dir = fs::canonical(dir_ / "source");
-      options.as_files = true;
-      options.options_patience = std::chrono::milliseconds(0);
-      std::unique_ptr<Snapshot> snapshot;
-      FollowRequest request;
-      request.exact_filters = true;
-      Status status = Snapshot::Create(options, &snapshot);
-      if (status.ok()) {
-        const std::string from = snapshot->own_path() + "/db";
-        status = PositionOfCut(snapshot->files()->files, from,
-                               &request.position);
-        fs::create_directories(next);
-        for (const CloneFile& file : snapshot->files()->files) {
-          fs::copy(fs::path(from) / CloneFileName(file), next);
+      BeQuiet();
+      std::unique_ptr<Standby> standby;
+      Status status =
+          Standby::Open(dir(), rocksdb::FileSystem::Default(), &standby);
+      std::string text;
+      TEST_SetFaultHook([&](const std::string& name) {
+        if (name == "Puller:TotalsAgreed" && meanwhile != nullptr) {
+          text = meanwhile(standby.get());
         }
+      });
+      if (status.ok()) {
+        PullOptions options;
+        options.source.directory = fs::canonical(dir_ / "source");
+        options.target_dir = dir();
+        options.lanes = 1;
+        status = CutStandby(options, {reason}, standby.get());
       }
-      std::string bytes;
-      Encode(request, &bytes);
-      std::ofstream out(told, std::ios::binary);
-      out << (status.ok() ? bytes : status.ToString());
-      out.close();
-      const EndState state = status.ok() ? EndState::kOk : EndStateOf(status);
-      return static_cast<int>(state);
+      std::ofstream(file, std::ios::binary)
+          << text << (status.ok() ? "" : status.ToString());
+      return status.ok() ? 0 : static_cast<int>(EndStateOf(status));
     });
-    std::ifstream in(told, std::ios::binary);
-    const std::string bytes = BytesIn(in);
-    if (code != 0) {
-      message_ = bytes;
-      refused_ = true;
-      return false;
-    }
-    RC_ASSERT(Decode(bytes, &request_).ok());
-    if (standby_ > 0) fs::remove_all(Standby());
-    ++standby_;
-    // What follows begins behind the last whole record.
-    const fs::path wal = WalOf(request_.position.wal_number);
-    if (fs::exists(wal)) fs::resize_file(wal, request_.position.wal_bytes);
-    return true;
+    std::ifstream in(file, std::ios::binary);
+    *told = BytesIn(in);
+    OpenStandby();
+    return static_cast<EndState>(code);
   }
 
-  fs::path WalOf(uint64_t number) const {
-    CloneFile file;
-    file.kind = CloneFileKind::kWal;
-    file.number = number;
-    return fs::path(Standby()) / CloneFileName(file);
+  // False: there is none.
+  bool TakeCut(CutReason reason) {
+    const bool existed = standby_->exists();
+    const FollowFile before = standby_->record();
+    const EndState state = CutApart(reason, nullptr, &message_);
+    refused_ = state != EndState::kOk;
+    const FollowFile now = standby_->record();
+    counts_->kept += existed && (now.lost_dir != before.lost_dir ||
+                                 now.unproven_dirs != before.unproven_dirs);
+    return !refused_;
+  }
+
+  // A cut that is due is built while the application takes its steps up to the
+  // next visit, and its records come.
+  Visit CutMeanwhile(PlayedLife* played) {
+    Follow();
+    if (refused_) return Visit::kNone;
+    std::string told;
+    if (standby_->exists()) {
+      const EndState state = CutApart(
+               CutReason::kCutEvery,
+               [&](Standby* standby) {
+                 played->Go();
+                 std::string text(1, static_cast<char>(played->Await()));
+                 ReadRound();  // of this process's own copy of source_
+                 Round round;
+                 FollowedSource::Found found;
+                 FollowRequest request;
+                 request.position = standby->position();
+                 request.exact_filters = true;
+                 const bool has_round =
+                     source_->Answer(request, &found, &round).ok() &&
+                     found == FollowedSource::Found::kRound &&
+                     round.end.cut == CutReason::kNone;
+                 if (has_round &&
+                     standby->Append(request.position, round).ok()) {
+                   text += '+';
+                 }
+                 return text;
+               },
+               &told);
+      // The source may have been opened again meanwhile.
+      if (state != EndState::kOk && state != EndState::kSourceError) {
+        RC_FAIL("a cut meanwhile: " + told);
+      }
+    }
+    if (told.empty() || told[0] > static_cast<char>(Visit::kCut)) {
+      played->Go();  // it did not come so far
+      return played->Await();
+    }
+    counts_->carried += told.size() == 2 && told[1] == '+';
+    return static_cast<Visit>(told[0]);
   }
 
   void Apply(const Round& round) {
-    for (const LogBytes& log : round.logs) {
-      const fs::path wal = WalOf(log.wal_number);
-      const uint64_t bytes = fs::exists(wal) ? fs::file_size(wal) : 0;
-      RC_ASSERT(bytes == log.offset_bytes);
-      std::ofstream out(wal, std::ios::binary | std::ios::app);
-      out << log.bytes;
-      request_.position.wal_number = log.wal_number;
-      request_.position.wal_bytes = log.offset_bytes + log.bytes.size();
-    }
+    const Status status = standby_->Append(standby_->position(), round);
+    if (!status.ok()) RC_FAIL("append: " + status.ToString());
+    if (++appended_ % 3 == 0 && !standby_->Sync().ok()) RC_FAIL("sync");
     counts_->rounds += round.logs.empty() ? 0 : 1;
   }
 
@@ -392,7 +444,7 @@ class FollowedApplication {
   }
 
   void CompareWithCopy(const std::string& when) {
-    if (refused_ || standby_ == 0) return;
+    if (refused_ || !standby_->exists()) return;
     fs::remove_all(dir_ / "recovered");
     fs::copy(dir_ / "copy", dir_ / "recovered", fs::copy_options::recursive);
     std::string wals;
@@ -407,9 +459,10 @@ class FollowedApplication {
       return;
     }
     fs::remove_all(dir_ / "promoted");
-    fs::copy(Standby(), dir_ / "promoted");
-    std::ofstream(dir_ / "promoted/CURRENT")
-        << ManifestName(request_.position.manifest_number) << "\n";
+    fs::copy(dir(), dir_ / "promoted");
+    const Status promoted =
+        PromoteIn(dir_ / "promoted", rocksdb::FileSystem::Default().get());
+    if (!promoted.ok()) RC_FAIL("promote: " + promoted.ToString());
     const AppView found = View("promoted", "");
     ++counts_->compared;
     if (found.died || !found.error.empty()) {
@@ -418,13 +471,6 @@ class FollowedApplication {
     const std::string difference = Difference(expected, found);
     if (!difference.empty()) RC_FAIL(when + ": " + difference);
     RC_ASSERT(found.prepared == expected.prepared);
-  }
-
-  static std::string ManifestName(uint64_t number) {
-    CloneFile file;
-    file.kind = CloneFileKind::kManifest;
-    file.number = number;
-    return CloneFileName(file);
   }
 
   AppView View(const std::string& name, const std::string& wals) {
@@ -466,8 +512,8 @@ class FollowedApplication {
   Counts* const counts_;
   std::unique_ptr<FollowedSource> source_;
   std::function<void()> between_;
-  FollowRequest request_;
-  int standby_ = 0;  // number of the last cut
+  std::unique_ptr<Standby> standby_;
+  int appended_ = 0;
   bool refused_ = false;
   std::string message_;
 };
@@ -505,7 +551,9 @@ TEST_CASE(kHistories, "[.child]") {
                                    histories, 60, play);
   std::cerr << counts.compared << " compared, " << counts.rounds
             << " rounds with bytes, " << counts.races_won << " races, "
-            << counts.not_openable << " not openable\n";
+            << counts.carried << " cuts meanwhile, " << counts.kept
+            << " times WALs kept, " << counts.not_openable
+            << " not openable\n";
   for (const auto& [reason, count] : counts.cuts) {
     std::cerr << "cuts, " << reason << ": " << count << "\n";
   }

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "format/end_state.h"
-#include "pipeline/api/endpoint.h"
 #include "pipeline/follow/followed_source.h"
 #include "pipeline/follow/source_rounds.h"
 #include "pipeline/snapshot/snapshot.h"
@@ -18,6 +17,8 @@
 #include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
 #include "rocksdb/sst_file_writer.h"
+#include "sstferry/source.h"
+#include "sstferry/transport.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_bytes.h"
 #include "tests/support/scratch_dir.h"
@@ -121,11 +122,25 @@ class Follower {
 };
 
 struct Followed {
-  explicit Followed(const rocksdb::Options& made = Options())
+  explicit Followed(const rocksdb::Options& made = Options(),
+                    uint64_t max_held_bytes = 1'000'000'000)
       : db(made, dir / "db") {
-    EndpointOptions options;
-    options.address.directory = dir / "db";
-    REQUIRE_OK(Endpoint::Open(options, &endpoint));
+    MemoryTransport transport = MakeMemoryTransport();
+    dialer = std::move(transport.dialer);
+    ServeOptions options;
+    ServedDatabase database;
+    database.name = "db";
+    database.directory = dir / "db";
+    options.databases = {database};
+    options.max_held_bytes = max_held_bytes;
+    REQUIRE_OK(
+        MakeSourceServer(options, std::move(transport.listener), &server));
+    runs = std::thread([this] { ended = server->Run(); });
+  }
+  ~Followed() {
+    server->Stop();
+    runs.join();
+    REQUIRE_OK(ended);
   }
   static rocksdb::Options Options() {
     rocksdb::Options options({}, Quiet());
@@ -133,8 +148,7 @@ struct Followed {
     return options;
   }
   std::unique_ptr<Follower> Join() {
-    return std::make_unique<Follower>(endpoint->dialer(), endpoint->name(),
-                                      dir / "db");
+    return std::make_unique<Follower>(dialer.get(), "db", dir / "db");
   }
   void Put(int count) {
     for (int i = 0; i < count; ++i) {
@@ -152,7 +166,10 @@ struct Followed {
 
   const ScratchDir dir;
   OpenDb db;
-  std::unique_ptr<Endpoint> endpoint;
+  std::unique_ptr<Dialer> dialer;
+  std::unique_ptr<SourceServer> server;
+  std::thread runs;
+  Status ended;
   uint64_t next_ = 0;
 };
 
@@ -280,9 +297,43 @@ TEST_CASE("Ten followers of one database cost one reading of its WALs",
     follower->RequireSame();
     REQUIRE(follower->cuts() == 1);
   }
+  uint64_t wal_bytes = 0;
+  for (const std::string& wal : PathsWith(source.dir / "db", ".log")) {
+    wal_bytes += fs::file_size(wal);
+  }
+  const std::vector<FollowedState> followed = source.server->state().followed;
+  REQUIRE(followed.size() == 1);
+  REQUIRE(followed[0].database == "db");
+  REQUIRE(followed[0].followers == 10);
+  REQUIRE(followed[0].read_bytes <= wal_bytes);
+  REQUIRE(followed[0].read_bytes > 100'000);
 }
 
-TEST_CASE("A follower that was away goes on where it was", "[transfer][follow]") {
+TEST_CASE("A follower that needs more WALs than are held takes a cut",
+          "[transfer][follow]") {
+  const bool is_held = GENERATE(false, true);
+  Followed source(Followed::Options(), is_held ? 1'000'000 : 50'000);
+  source.Put(10);
+  const std::unique_ptr<Follower> away = source.Join();
+  const std::unique_ptr<Follower> near = source.Join();
+  away->FollowTo(source.sequence());
+  near->FollowTo(source.sequence());
+  for (int i = 0; i < 10; ++i) {
+    source.Put(100);
+    source.db.Flush();  // its WAL goes
+    near->FollowTo(source.sequence());
+  }
+  REQUIRE(near->cuts() == 1);
+  away->FollowTo(source.sequence());
+  REQUIRE(away->cuts(CutReason::kNotHeld) == (is_held ? 0 : 1));
+  REQUIRE(away->cuts() == (is_held ? 1 : 2));
+  source.Put(10);
+  away->FollowTo(source.sequence());
+  away->RequireSame();
+}
+
+TEST_CASE("A follower that was away resumes where it was",
+          "[transfer][follow]") {
   Followed source;
   source.Put(10);
   std::unique_ptr<Follower> follower = source.Join();

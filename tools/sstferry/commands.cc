@@ -254,6 +254,13 @@ std::vector<OptionSpec> ServeOptionSpecs() {
                "all, so that each is built once for all targets.",
                [](auto& a) -> auto& { return a.options.spool_bytes; },
                BytesValue("", "build for each")),
+           Row<Serve>(
+               "max-held", Group::kLimits,
+               "Keep up to BYTES of each followed database's WALs, once RocksDB "
+               "has deleted them, for standbys that are behind; one that needs "
+               "more takes a cut.",
+               [](auto& a) -> auto& { return a.options.max_held_bytes; },
+               BytesValue()),
            TtlRow<Serve>(),
            Row<Serve>(
                "min-free", Group::kLimits,
@@ -839,9 +846,17 @@ std::vector<OptionSpec> FollowOptionSpecs() {
                NumberValue(1, kMaxLanes)),
            Row<Follow>(
                "max-rate", Group::kLimits,
-               "Move at most BYTES per second of a cut. none: nor hold back "
-               "while the source's application waits for CPUs or its disk.",
+               "Receive at most BYTES per second, of files and of WALs "
+               "together. none: nor hold back while the source's application "
+               "waits for CPUs or its disk.",
                [](auto& a) -> auto& { return a.options.pull; }, RateValue()),
+           Row<Follow>(
+               "max-held", Group::kLimits,
+               "Of SOURCE, a directory here: keep up to BYTES of its WALs, once "
+               "RocksDB has deleted them, while the standby is behind; then it "
+               "takes a cut.",
+               [](auto& a) -> auto& { return a.options.max_held_bytes; },
+               BytesValue()),
            {"timeout", "DURATION", Group::kNetwork,
             "Dial the source again after waiting this long for one that is "
             "connected but does nothing. Default: 30s."},
@@ -851,7 +866,10 @@ std::vector<OptionSpec> FollowOptionSpecs() {
        {
            SnapshotDirRow<Follow>(),
            WalDirRow<Follow>(),
-       }});
+       },
+       MetricsRows<Follow>(
+           "Write metrics to FILE.prom every 15 seconds and at the end, for "
+           "node_exporter's textfile collector. Default: none.")});
 }
 
 std::vector<OptionSpec> PromoteOptionSpecs() {

@@ -100,6 +100,8 @@ struct FollowOptions {
   std::chrono::milliseconds durable{100};
   // A compaction of a family with a compaction filter asks for a cut.
   bool exact_filters = false;
+  // Of a source that is a directory: ServeOptions::max_held_bytes.
+  uint64_t max_held_bytes = 1'000'000'000;
   // Called after each cut and once a second, from a thread of Run().
   std::function<void(const StandbyState&)> on_state;
 };

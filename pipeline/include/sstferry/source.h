@@ -110,6 +110,18 @@ struct TransferReport {
   std::map<std::string, double> stage_seconds;
 };
 
+// A database that standbys follow.
+struct FollowedState {
+  std::string database;        // its name
+  uint64_t followers = 0;
+  // Of the follower that is furthest behind: bytes of WALs that it does not
+  // have, and the time since it had all that there was.
+  uint64_t behind_bytes = 0;
+  double behind_seconds = 0;
+  uint64_t held_bytes = 0;     // of WALs, for followers that are behind
+  uint64_t read_bytes = 0;     // of WALs, once for all followers
+};
+
 // Tells what a server does and holds at one moment. For monitoring.
 struct ServerState {
   // The databases that are served now, with those of the tree.
@@ -119,6 +131,8 @@ struct ServerState {
   std::vector<TransferReport> transfers;
   // As a status query lists them, with cut ids.
   std::vector<RetainedSnapshot> snapshots;
+  // Those that were followed within the last minute.
+  std::vector<FollowedState> followed;
 };
 
 // Clocks and disk space as a server reads them; unset: from the system. For
@@ -170,6 +184,9 @@ struct ServeOptions {
   // the source releases idle snapshots, the oldest first, then the largest in
   // use.
   double min_free_percent = 5;
+  // Bytes of a followed database's WALs that stay readable for followers that
+  // are behind, once RocksDB has deleted them. One that needs more takes a cut.
+  uint64_t max_held_bytes = 1'000'000'000;
   // A target whose snapshot another process has is asked to come again, while
   // this server is not older: that process may be an earlier server that has
   // not noticed that the target left it. 0: it is told BUSY.
