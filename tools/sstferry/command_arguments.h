@@ -86,6 +86,7 @@ struct ArchiveArguments {
 
 struct FollowArguments {
   CommonArguments common;
+  MetricsArguments metrics;
   FollowOptions options;  // all but the callback
 };
 

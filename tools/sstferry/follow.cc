@@ -8,8 +8,11 @@
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/hook.h"
+#include "tools/sstferry/metrics_endpoint.h"
+#include "tools/sstferry/metrics_file.h"
 #include "tools/sstferry/run.h"
 #include "tools/sstferry/signals.h"
+#include "tools/sstferry/standby_metrics.h"
 #include "tools/sstferry/standby_report.h"
 
 namespace sstferry {
@@ -29,7 +32,10 @@ int RunJob(const char* command, const CommonArguments& common,
   StandbyState state;
   Status status;
   {
-    const StopWatcher watcher([job] { job->Cancel(); });
+    const StopWatcher watcher([job] {
+      NotifyStopping().PermitUncheckedError();  // best effort
+      job->Cancel();
+    });
     status = job->Run(&state);
   }
   const std::string result =
@@ -37,6 +43,31 @@ int RunJob(const char* command, const CommonArguments& common,
       : status.ok() ? text(state)
                     : "";
   return FinishCommand(command, status, "", result, console);
+}
+
+// Where metrics are shown while a standby is followed.
+struct ShownMetrics {
+  std::unique_ptr<MetricsEndpoint> endpoint;
+  std::unique_ptr<MetricsFileWriter> file;
+};
+
+// Ends the command before it makes a standby if metrics cannot be shown.
+Status ShowMetrics(const FollowArguments& follow, const StandbyMetrics* metrics,
+                   Console* console, ShownMetrics* shown) {
+  const MetricsArguments& where = follow.metrics;
+  if (where.listen) {
+    RETURN_IF_ERROR(MetricsEndpoint::Start(
+        where, follow.options.pull.tls,
+        [metrics] { return metrics->Collect().Text(); }, &shown->endpoint));
+    console->Log(LogLevel::kInfo, "metrics at " + shown->endpoint->url());
+  }
+  if (!where.file.empty()) {
+    const auto text = [metrics] { return metrics->FileText(); };
+    RETURN_IF_ERROR(WriteMetricsFile(where.file, text()));
+    shown->file = std::make_unique<MetricsFileWriter>(where.file, text,
+                                                      console->log_function());
+  }
+  return Status::OK();
 }
 
 }  // namespace
@@ -51,6 +82,13 @@ int RunFollow(const std::vector<std::string>& arguments) {
   follow.options.pull.log = console.log_function();
   follow.options.pull.keeps_old = false;
   LogTlsWarnings(follow.options.pull.tls, &console);
+  StandbyMetrics metrics(follow.options.pull.target_dir,
+                         follow.options.pull.tls);
+  ShownMetrics shown;
+  const Status showing = ShowMetrics(follow, &metrics, &console, &shown);
+  if (!showing.ok()) {
+    return FinishCommand("follow", showing, "", "", &console);
+  }
   bool is_ready = false;
   follow.options.on_state = [&](const StandbyState& state) {
     if (!is_ready) {
@@ -60,6 +98,7 @@ int RunFollow(const std::vector<std::string>& arguments) {
                       Printable(state.dir) + " at sequence " +
                       std::to_string(state.sequence));
     }
+    metrics.Take(state);
     const Status told = NotifyReady(StandbyLine(state));
     if (!told.ok()) {
       console.Log(LogLevel::kDebug, MessageOf(told));
@@ -87,11 +126,13 @@ int RunPromote(const std::vector<std::string>& arguments) {
   promote.options.log = console.log_function();
   if (!promote.before.empty()) {
     promote.options.before =
-        MakeCommandHook("--before", promote.before, std::nullopt);
+        MakeCommandHook("--before", promote.before, std::nullopt,
+                        promote.options.log);
   }
   if (!promote.after.empty()) {
     promote.options.after =
-        MakeCommandHook("--after", promote.after, std::nullopt);
+        MakeCommandHook("--after", promote.after, std::nullopt,
+                        promote.options.log);
   }
   const std::unique_ptr<StandbyJob> job = MakePromote(promote.options);
   return RunJob("promote", promote.common, &console, job.get(), PromotedText);

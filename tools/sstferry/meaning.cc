@@ -561,7 +561,8 @@ Status ParseFollow(const std::vector<std::string>& arguments,
       &pull.target_dir));
   RETURN_IF_ERROR(ReadTimeout(texts, &pull.timeouts));
   RETURN_IF_ERROR(CheckWalDir(pull.source, pull.wal_dir));
-  return ReadTls(texts, pull.source, &pull.tls);
+  RETURN_IF_ERROR(ReadTls(texts, pull.source, &pull.tls));
+  return ReadMetrics(texts, pull.tls, &out->metrics);
 }
 
 Status ParsePromote(const std::vector<std::string>& arguments,

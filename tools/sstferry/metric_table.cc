@@ -62,6 +62,23 @@ const MetricSpec kSourceLastSuccess = {
     "Time at which a transfer last ended with OK. 0: none has since the "
     "start."};
 
+const MetricSpec kSourceFollowers = {
+    "sstferry_source_followers", kGauge, "database",
+    "Standbys that follow the database."};
+const MetricSpec kSourceFollowersBehind = {
+    "sstferry_source_followers_behind_bytes", kGauge, "database",
+    "Bytes of WALs that the standby which is furthest behind does not have."};
+const MetricSpec kSourceFollowersLag = {
+    "sstferry_source_followers_behind_seconds", kGauge, "database",
+    "Time since that standby had all that there was."};
+const MetricSpec kSourceHeldWals = {
+    "sstferry_source_held_wal_bytes", kGauge, "database",
+    "Bytes of WALs that stay readable for standbys that are behind "
+    "(--max-held)."};
+const MetricSpec kSourceReadWals = {
+    "sstferry_source_read_wal_bytes_total", kCounter, "database",
+    "Bytes of WALs read, once for all standbys."};
+
 const MetricSpec kSourceWritten = {
     "sstferry_source_written_timestamp_seconds", kGauge, "listen",
     "Time at which the file of --metrics-file was written. Only there."};
@@ -141,6 +158,34 @@ const MetricSpec kLastRunPeakMemory = {
     "sstferry_replica_last_run_peak_memory_bytes", kGauge, "target",
     "Largest resident memory of the last pull."};
 
+const MetricSpec kStandbyLag = {
+    "sstferry_standby_lag_seconds", kGauge, "target",
+    "Age of the moment of the source that the standby holds all of, by both "
+    "clocks. Absent: not known."};
+const MetricSpec kStandbyBehind = {
+    "sstferry_standby_behind_bytes", kGauge, "target",
+    "Bytes of WALs that the source has and the standby does not."};
+const MetricSpec kStandbyReplay = {
+    "sstferry_standby_replay_bytes", kGauge, "target",
+    "Bytes of WALs that an application replays when it opens the promoted "
+    "standby."};
+const MetricSpec kStandbyReceived = {
+    "sstferry_standby_received_bytes_total", kCounter, "target",
+    "Bytes of WALs received."};
+const MetricSpec kStandbyLastCut = {
+    "sstferry_standby_last_cut_timestamp_seconds", kGauge, "target",
+    "Time of the last cut, by the standby's clock. Absent: there was none."};
+const MetricSpec kStandbyCuts = {
+    "sstferry_standby_cuts_total", kCounter, "target, reason",
+    "Cuts since the standby was made, by reason."};
+const MetricSpec kStandbyLost = {
+    "sstferry_standby_lost_sequences", kGauge, "target",
+    "Sequences that the source came back without and the standby had, the last "
+    "time; they are kept beside it."};
+const MetricSpec kStandbyWritten = {
+    "sstferry_standby_written_timestamp_seconds", kGauge, "target",
+    "Time at which the file of --metrics-file was written. Only there."};
+
 }  // namespace metric
 
 const std::vector<const MetricSpec*>& AllMetrics() {
@@ -161,6 +206,11 @@ const std::vector<const MetricSpec*>& AllMetrics() {
       &metric::kSourceDiskSize,
       &metric::kSourceMinFree,
       &metric::kSourceLastSuccess,
+      &metric::kSourceFollowers,
+      &metric::kSourceFollowersBehind,
+      &metric::kSourceFollowersLag,
+      &metric::kSourceHeldWals,
+      &metric::kSourceReadWals,
       &metric::kSourceWritten,
       &metric::kReplicaInfo,
       &metric::kReplicaRuns,
@@ -185,6 +235,14 @@ const std::vector<const MetricSpec*>& AllMetrics() {
       &metric::kLastRunOutage,
       &metric::kReplicaCompactionDebt,
       &metric::kLastRunPeakMemory,
+      &metric::kStandbyLag,
+      &metric::kStandbyBehind,
+      &metric::kStandbyReplay,
+      &metric::kStandbyReceived,
+      &metric::kStandbyLastCut,
+      &metric::kStandbyCuts,
+      &metric::kStandbyLost,
+      &metric::kStandbyWritten,
   };
   return all;
 }

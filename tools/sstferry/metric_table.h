@@ -36,6 +36,11 @@ extern const MetricSpec kSourceDiskFree;
 extern const MetricSpec kSourceDiskSize;
 extern const MetricSpec kSourceMinFree;
 extern const MetricSpec kSourceLastSuccess;
+extern const MetricSpec kSourceFollowers;
+extern const MetricSpec kSourceFollowersBehind;
+extern const MetricSpec kSourceFollowersLag;
+extern const MetricSpec kSourceHeldWals;
+extern const MetricSpec kSourceReadWals;
 extern const MetricSpec kSourceWritten;
 
 extern const MetricSpec kReplicaInfo;
@@ -61,6 +66,15 @@ extern const MetricSpec kLastRunWriteBlocked;
 extern const MetricSpec kLastRunOutage;
 extern const MetricSpec kReplicaCompactionDebt;
 extern const MetricSpec kLastRunPeakMemory;
+
+extern const MetricSpec kStandbyLag;
+extern const MetricSpec kStandbyBehind;
+extern const MetricSpec kStandbyReplay;
+extern const MetricSpec kStandbyReceived;
+extern const MetricSpec kStandbyLastCut;
+extern const MetricSpec kStandbyCuts;
+extern const MetricSpec kStandbyLost;
+extern const MetricSpec kStandbyWritten;
 
 }  // namespace metric
 

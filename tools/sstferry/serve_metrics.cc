@@ -28,7 +28,7 @@ double Growth(double now, double before) {
 ServeMetrics::ServeMetrics(const ServeOptions* options,
                            const std::string& listen)
     : options_(options), process_({{"listen", listen}}), counters_(process_) {
-  FollowDatabases({options_->databases, {}, {}});
+  FollowDatabases({options_->databases, {}, {}, {}});
 }
 
 // Series that every database has begin at the start: rates of a series that
@@ -41,7 +41,7 @@ void ServeMetrics::FollowDatabases(const ServerState& state) {
     for (const MetricSpec* spec :
          {&metric::kSourceInterruptions, &metric::kSourceEntries,
           &metric::kSourceSstBytes, &metric::kSourceWireBytes,
-          &metric::kSourceLastSuccess}) {
+          &metric::kSourceReadWals, &metric::kSourceLastSuccess}) {
       counters_.Add(*spec, labels, 0);
     }
     counters_.Add(
@@ -94,6 +94,15 @@ void ServeMetrics::Count(const TransferReport& report) {
   }
 }
 
+// Its reader begins at 0 again if nobody followed for a while.
+void ServeMetrics::Count(const FollowedState& followed) {
+  uint64_t& before = read_bytes_[followed.database];
+  const uint64_t now = followed.read_bytes;
+  counters_.Add(metric::kSourceReadWals, {{"database", followed.database}},
+                static_cast<double>(now < before ? now : now - before));
+  before = now;
+}
+
 void ServeMetrics::Report(const TransferReport& report) {
   const std::lock_guard<std::mutex> lock(mu_);
   Count(report);
@@ -129,13 +138,18 @@ MetricSet ServeMetrics::Collect(const ServerState& state) {
     for (const TransferReport& report : state.transfers) {
       Count(report);
     }
+    for (const FollowedState& followed : state.followed) {
+      Count(followed);
+    }
     FollowDatabases(state);
     set = counters_;
   }
   for (const ServedDatabase& database : state.databases) {
     for (const MetricSpec* spec :
          {&metric::kSourceActive, &metric::kSourceSnapshots,
-          &metric::kSourcePinnedBytes, &metric::kSourceOldestSnapshot}) {
+          &metric::kSourcePinnedBytes, &metric::kSourceOldestSnapshot,
+          &metric::kSourceFollowers, &metric::kSourceFollowersBehind,
+          &metric::kSourceFollowersLag, &metric::kSourceHeldWals}) {
       set.Set(*spec, {{"database", database.name}}, 0);
     }
   }
@@ -151,6 +165,16 @@ MetricSet ServeMetrics::Collect(const ServerState& state) {
     set.Set(metric::kSourceOldestSnapshot, labels,
             std::max(set.Get(metric::kSourceOldestSnapshot, labels),
                      static_cast<double>(retained.age_seconds)));
+  }
+  for (const FollowedState& followed : state.followed) {
+    const MetricLabels labels = {{"database", followed.database}};
+    set.Set(metric::kSourceFollowers, labels,
+            static_cast<double>(followed.followers));
+    set.Set(metric::kSourceFollowersBehind, labels,
+            static_cast<double>(followed.behind_bytes));
+    set.Set(metric::kSourceFollowersLag, labels, followed.behind_seconds);
+    set.Set(metric::kSourceHeldWals, labels,
+            static_cast<double>(followed.held_bytes));
   }
   AddDisks(state.databases, &set);
   return set;

@@ -39,6 +39,7 @@ class ServeMetrics {
 
   // REQUIRES, of these: mu_ held.
   void Count(const TransferReport& report);
+  void Count(const FollowedState& followed);
   // Counts from 0 what is served from now on, and forgets what is gone.
   void FollowDatabases(const ServerState& state);
   void AddDisks(const std::vector<ServedDatabase>& databases,
@@ -50,6 +51,7 @@ class ServeMetrics {
   MetricSet counters_;                       // under mu_, and all below
   std::map<std::string, Counted> counted_;   // by transfer id
   uint64_t clock_ = 0;
+  std::map<std::string, uint64_t> read_bytes_;  // of WALs, by database
 };
 
 }  // namespace sstferry

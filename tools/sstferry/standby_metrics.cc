@@ -1,0 +1,71 @@
+#include "tools/sstferry/standby_metrics.h"
+
+#include <algorithm>
+#include <ctime>
+
+namespace sstferry {
+namespace {
+
+using std::chrono::steady_clock;
+
+// A follower that gets on tells at least so often.
+constexpr std::chrono::seconds kToldEvery{3};
+
+double SecondsNow() {
+  return std::chrono::duration<double>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+double SecondsOf(uint64_t micros) { return static_cast<double>(micros) / 1e6; }
+
+}  // namespace
+
+StandbyMetrics::StandbyMetrics(const std::string& dir, const TlsFiles& tls)
+    : dir_(dir), tls_(tls), told_(steady_clock::now()) {}
+
+void StandbyMetrics::Take(const StandbyState& state) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  state_ = state;
+  lag_seconds_ = std::max(0.0, SecondsNow() - SecondsOf(state.moment_micros));
+  told_ = steady_clock::now();
+}
+
+MetricSet StandbyMetrics::Collect() const {
+  const MetricLabels labels = {{"target", dir_}};
+  MetricSet set(labels);
+  set.SetCertificates(tls_, labels);
+  set.SetDisk(metric::kReplicaDiskFree, metric::kReplicaDiskSize, labels, dir_);
+  const std::lock_guard<std::mutex> lock(mu_);
+  set.Set(metric::kStandbyReceived, labels,
+          static_cast<double>(state_.received_bytes));
+  if (state_.cut_micros == 0) {
+    return set;  // there is no standby yet
+  }
+  const std::chrono::duration<double> since = steady_clock::now() - told_;
+  if (state_.moment_micros != 0) {
+    set.Set(metric::kStandbyLag, labels,
+            lag_seconds_ + (since > kToldEvery ? since.count() : 0));
+  }
+  set.Set(metric::kStandbyBehind, labels,
+          static_cast<double>(state_.behind_bytes));
+  set.Set(metric::kStandbyReplay, labels,
+          static_cast<double>(state_.replay_bytes));
+  set.Set(metric::kStandbyLastCut, labels, SecondsOf(state_.cut_micros));
+  set.Set(metric::kStandbyLost, labels,
+          static_cast<double>(state_.lost_sequences));
+  for (const auto& [reason, cuts] : state_.cuts) {
+    set.Set(metric::kStandbyCuts, {{"target", dir_}, {"reason", reason}},
+            static_cast<double>(cuts));
+  }
+  return set;
+}
+
+std::string StandbyMetrics::FileText() const {
+  MetricSet set = Collect();
+  set.Set(metric::kStandbyWritten, {{"target", dir_}},
+          static_cast<double>(std::time(nullptr)));
+  return set.Text();
+}
+
+}  // namespace sstferry
