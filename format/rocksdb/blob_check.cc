@@ -7,6 +7,7 @@
 #include "format/crc32c.h"
 #include "format/end_state.h"
 #include "format/read_ahead.h"
+#include "format/rocksdb/sst_coding.h"
 
 namespace sstferry {
 namespace {
@@ -15,9 +16,11 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 constexpr uint32_t kMagic = 2395959;  // 0x00248f37
-constexpr uint64_t kHeaderBytes = 30;
-constexpr size_t kRecordBytes = 32;
-constexpr size_t kFooterBytes = 32;
+constexpr size_t kHeaderBytes = kBlobHeaderBytes;
+constexpr size_t kRecordBytes = kBlobRecordHeadBytes;
+constexpr size_t kFooterBytes = kBlobFooterBytes;
+// The kind of a reference that RocksDB writes: a blob that does not expire.
+constexpr char kPlainBlob = 1;
 constexpr size_t kBlobPieceBytes = 256u << 10;
 
 Status Bad(const std::string& what, uint64_t offset) {
@@ -87,6 +90,44 @@ Status CheckRecord(const ByteSource& source, uint64_t end, uint64_t* at) {
 
 }  // namespace
 
+Status CheckBlobHeader(const Slice& header) {
+  return header.size() == kHeaderBytes
+             ? ExpectMagic("header", header, 0)
+             : Bad("expected a header, found its begin only", 0);
+}
+
+Status CheckBlobFooter(const Slice& footer, uint64_t offset, uint64_t* count) {
+  if (footer.size() != kFooterBytes) {
+    return Bad("expected a footer, found its begin only", offset);
+  }
+  *count = DecodeFixed64(footer.data() + 4);
+  const Status status = ExpectMagic("footer", footer, offset);
+  return status.ok() ? ExpectCrc("footer", Crc32c(footer.data(), 28),
+                                 DecodeFixed32(footer.data() + 28), offset)
+                     : status;
+}
+
+Status CheckBlobRecord(const Slice& record, const Slice& key,
+                       uint64_t offset) {
+  uint64_t at = 0;
+  RETURN_IF_ERROR(CheckRecord(SliceSource(record), record.size(), &at));
+  const bool is_its_own =
+      at == record.size() && DecodeFixed64(record.data()) == key.size() &&
+      key == Slice(record.data() + kRecordBytes, key.size());
+  return is_its_own ? Status::OK()
+                    : Bad("record: expected that of another key", offset);
+}
+
+bool DecodeBlobReference(Slice value, BlobReference* reference) {
+  if (value.empty() || value[0] != kPlainBlob) {
+    return false;
+  }
+  value.remove_prefix(1);
+  return sst::GetVarint64(&value, &reference->file) &&
+         sst::GetVarint64(&value, &reference->offset) &&
+         sst::GetVarint64(&value, &reference->bytes);
+}
+
 Status CheckBlobFile(const ByteSource& source, uint64_t* count) {
   *count = 0;
   const uint64_t size = source.size();
@@ -101,16 +142,9 @@ Status CheckBlobFile(const ByteSource& source, uint64_t* count) {
   Slice bytes;
   Status status = source.Read(end, kFooterBytes, &scratch, &bytes);
   uint64_t expected = 0;
-  if (status.ok()) {
-    expected = DecodeFixed64(bytes.data() + 4);
-    status = ExpectMagic("footer", bytes, end);
-  }
-  if (status.ok()) {
-    status = ExpectCrc("footer", Crc32c(bytes.data(), 28),
-                       DecodeFixed32(bytes.data() + 28), end);
-  }
+  if (status.ok()) status = CheckBlobFooter(bytes, end, &expected);
   if (status.ok()) status = body.Read(0, kHeaderBytes, &scratch, &bytes);
-  if (status.ok()) status = ExpectMagic("header", bytes, 0);
+  if (status.ok()) status = CheckBlobHeader(bytes);
   for (uint64_t at = kHeaderBytes; status.ok() && at < end; ++*count) {
     status = CheckRecord(body, end, &at);
   }

@@ -25,4 +25,32 @@ namespace sstferry {
 [[nodiscard]] rocksdb::Status CheckBlobFile(const ByteSource& source,
                                             uint64_t* count);
 
+inline constexpr uint64_t kBlobHeaderBytes = 30;
+inline constexpr uint64_t kBlobRecordHeadBytes = 32;
+inline constexpr uint64_t kBlobFooterBytes = 32;
+
+// Checks the header of a blob file, or its footer. Corruption.
+[[nodiscard]] rocksdb::Status CheckBlobHeader(const rocksdb::Slice& header);
+[[nodiscard]] rocksdb::Status CheckBlobFooter(const rocksdb::Slice& footer,
+                                              uint64_t offset,
+                                              uint64_t* count);
+
+// Checks that `record`, which lies at `offset`, is one whole record of `key`.
+// Corruption.
+[[nodiscard]] rocksdb::Status CheckBlobRecord(const rocksdb::Slice& record,
+                                              const rocksdb::Slice& key,
+                                              uint64_t offset);
+
+// What a table says of a value that lies in a blob file.
+struct BlobReference {
+  uint64_t file = 0;
+  uint64_t offset = 0;  // of the value, behind the record's head and key
+  uint64_t bytes = 0;   // of the value as it is stored
+};
+
+// Decodes the value of an entry of kSstTypeBlobIndex. False: it is of another
+// kind than RocksDB writes, or damaged.
+[[nodiscard]] bool DecodeBlobReference(rocksdb::Slice value,
+                                       BlobReference* reference);
+
 }  // namespace sstferry

@@ -12,6 +12,7 @@ constexpr uint64_t kLogBlockBytes = 32u << 10;
 constexpr uint64_t kLogHeaderBytes = 7;
 constexpr uint32_t kDatabaseIdTag = (1u << 13) + 1;
 constexpr uint32_t kLastSequenceTag = 4;
+constexpr uint32_t kRemovedTableTag = 6;
 constexpr uint32_t kFamilyTag = 200;
 constexpr uint32_t kDropFamilyTag = 202;
 
@@ -74,6 +75,20 @@ void AppendDroppedFamily(uint64_t file_bytes, uint32_t family_id,
   PutVarint(&edit, kFamilyTag);
   PutVarint(&edit, family_id);
   PutVarint(&edit, kDropFamilyTag);
+  AppendLogRecord(file_bytes, edit, out);
+}
+
+void AppendRemovedTables(
+    uint64_t file_bytes, uint32_t family_id,
+    const std::vector<std::pair<int, uint64_t>>& tables, std::string* out) {
+  std::string edit;
+  PutVarint(&edit, kFamilyTag);
+  PutVarint(&edit, family_id);
+  for (const auto& [level, number] : tables) {
+    PutVarint(&edit, kRemovedTableTag);
+    PutVarint(&edit, static_cast<uint64_t>(level));
+    PutVarint(&edit, number);
+  }
   AppendLogRecord(file_bytes, edit, out);
 }
 

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace sstferry {
 
@@ -21,5 +23,11 @@ void AppendLastSequence(uint64_t file_bytes, uint64_t sequence,
 // not 0, the family `default`, which RocksDB does not drop.
 void AppendDroppedFamily(uint64_t file_bytes, uint32_t family_id,
                          std::string* out);
+
+// The same for an edit after which these tables of the family, by level and
+// number, are gone. REQUIRES: the MANIFEST has them there.
+void AppendRemovedTables(
+    uint64_t file_bytes, uint32_t family_id,
+    const std::vector<std::pair<int, uint64_t>>& tables, std::string* out);
 
 }  // namespace sstferry

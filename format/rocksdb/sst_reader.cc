@@ -361,18 +361,37 @@ Status SstReader::ForEachEntry(const SstBlockHandle& handle,
                                const EntryVisitor& visitor) const {
   SstBlock block;
   SstBlockCursor cursor;
-  Status s = OpenDataBlock(handle, &block, &cursor);
-  if (s.ok()) {
-    s = cursor.Next();
+  const Status s = OpenDataBlock(handle, &block, &cursor);
+  return s.ok() ? VisitEntries(handle, visitor, &cursor) : s;
+}
+
+Status SstReader::ForEachRangeDeletion(const EntryVisitor& visitor) const {
+  const SstMetaBlock* const meta = FindMetaBlock(kRangeDeletionsName);
+  if (meta == nullptr) {
+    return Status::OK();
   }
-  for (; s.ok() && cursor.valid(); s = cursor.Next()) {
-    if (cursor.key().size() < kSstKeyTrailerBytes) {
-      return BadTable("internal key " + std::to_string(cursor.entries() - 1) +
-                     " of a data block: expected at least 8 bytes, found " +
-                     std::to_string(cursor.key().size()),
+  SstBlock block;
+  SstBlockCursor cursor;
+  Status s = ReadSstBlock(*source_, footer_, meta->handle,
+                          kMaxSstMetaBlockBytes, Slice(), &block);
+  if (s.ok()) {
+    s = cursor.Init(block.contents(), SstBlockLayout(), meta->handle.offset);
+  }
+  return s.ok() ? VisitEntries(meta->handle, visitor, &cursor) : s;
+}
+
+Status SstReader::VisitEntries(const SstBlockHandle& handle,
+                               const EntryVisitor& visitor,
+                               SstBlockCursor* cursor) const {
+  Status s = cursor->Next();
+  for (; s.ok() && cursor->valid(); s = cursor->Next()) {
+    if (cursor->key().size() < kSstKeyTrailerBytes) {
+      return BadTable("internal key " + std::to_string(cursor->entries() - 1) +
+                     " of a block: expected at least 8 bytes, found " +
+                     std::to_string(cursor->key().size()),
                  handle.offset);
     }
-    s = visitor(cursor.key(), cursor.value());
+    s = visitor(cursor->key(), cursor->value());
     if (!s.ok()) {
       return s;
     }

@@ -32,6 +32,7 @@ namespace sstferry {
 inline constexpr uint8_t kSstTypeDeletion = 0x00;
 inline constexpr uint8_t kSstTypeValue = 0x01;
 inline constexpr uint8_t kSstTypeRangeDeletion = 0x0f;
+inline constexpr uint8_t kSstTypeBlobIndex = 0x11;
 inline constexpr uint8_t kSstTypeWideColumnEntity = 0x16;
 
 inline constexpr char kSstPropertiesName[] = "rocksdb.properties";
@@ -112,6 +113,12 @@ class SstReader {
   [[nodiscard]] rocksdb::Status ForEachEntry(const SstBlockHandle& handle,
                                              const EntryVisitor& visitor) const;
 
+  // Visits every range deletion, by the internal key that it begins with, and
+  // the user key in front of which it ends. A key shorter than 8 bytes is
+  // Corruption.
+  [[nodiscard]] rocksdb::Status ForEachRangeDeletion(
+      const EntryVisitor& visitor) const;
+
   // Returns at most max_count anchors, spread evenly over the bytes of the data
   // blocks; the last one is the file's last block. Keeps at most max_count keys
   // in memory. REQUIRES: max_count > 0.
@@ -131,6 +138,9 @@ class SstReader {
   [[nodiscard]] rocksdb::Status FindIndex();
   [[nodiscard]] rocksdb::Status ReadDictionary();
   SstBlockLayout IndexLayout(bool top_level) const;
+  [[nodiscard]] rocksdb::Status VisitEntries(const SstBlockHandle& handle,
+                                             const EntryVisitor& visitor,
+                                             SstBlockCursor* cursor) const;
   [[nodiscard]] rocksdb::Status WalkIndexBlock(const SstBlockHandle& handle,
                                                bool top_level,
                                  IndexWalk* walk) const;

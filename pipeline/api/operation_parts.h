@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <system_error>
 
 #include "format/end_state.h"
 #include "pipeline/api/endpoint.h"
@@ -32,6 +34,16 @@ inline EndpointOptions EndpointFor(const SourceAddress& address,
   endpoint.address = address;
   endpoint.lanes = lanes;
   endpoint.snapshot_dir = options.snapshot_dir;
+  if (address.is_archive() && endpoint.snapshot_dir.empty() &&
+      !options.target_dir.empty()) {
+    // The blocks of a part of a database lie there for a while.
+    std::error_code error;
+    std::filesystem::path target =
+        std::filesystem::absolute(options.target_dir, error)
+            .lexically_normal();
+    target = target.has_filename() ? target : target.parent_path();
+    endpoint.snapshot_dir = target.parent_path().string();
+  }
   endpoint.wal_dir = options.wal_dir;
   endpoint.tls = options.tls;
   endpoint.ssh = options.ssh;

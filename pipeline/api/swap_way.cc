@@ -36,6 +36,9 @@ SwapWay ChooseSwapWay(const PullOptions& options, PullMethod method) {
       !(options.selection.interval == KeyInterval())) {
     return {false, "a part of the source is asked for"};
   }
+  if (options.source.is_archive()) {
+    return {false, "nothing in an archive is compared"};
+  }
   const HealthFile fault = ReadKnownFault(options.target_dir);
   if (fault.fault != ReplicaFault::kNone) {
     return {false, FaultSentence(fault)};

@@ -18,10 +18,11 @@ namespace sstferry {
 //
 // Nothing is believed but the record that was committed. Before a byte moves,
 // everything that it names is looked for. A unit whose bytes are not those that
-// were pushed is got again, at most kTriesOfUnit times in all; then, as after
+// were pushed is got again, kTriesOfUnit times in all; then, as after
 // one that is not there, the restore ends with the sets that use the file and
 // the newest one that is whole. With a key only sets that are sealed with it
-// are restored, and without one only others.
+// are restored, and without one only others. As chunks, the entries of an
+// interval are read as range_snapshot.h says.
 //   kRefused  an option that cannot be used; no such directory, no key
 [[nodiscard]] rocksdb::Status MakeArchiveOrigin(
     const StoreOptions& store, const std::string& which,
@@ -30,7 +31,5 @@ namespace sstferry {
 std::shared_ptr<SnapshotOrigin> MakeArchiveOriginOf(
     std::unique_ptr<ObjectStore> store, const std::string& which,
     std::shared_ptr<const SealKey> key = nullptr);
-
-inline constexpr int kTriesOfUnit = 3;
 
 }  // namespace sstferry

@@ -229,9 +229,6 @@ std::string WhyNoClone(const Selection& selection) {
 
 MethodInput MethodInputOf(const PullOptions& options) {
   MethodInput input;
-  if (options.source.is_archive()) {
-    input.no_chunks = "an archive holds files";
-  }
   std::error_code error;
   input.asked = options.method;
   input.in_place = options.mode == PullMode::kRefresh &&
@@ -242,6 +239,9 @@ MethodInput MethodInputOf(const PullOptions& options) {
     input.no_clone =
         "a refresh in place never clones: sstferry swap does, and needs no "
         "comparator and no operator of the application";
+  }
+  if (options.source.is_archive() && input.no_clone.empty()) {
+    input.no_chunks = "an archive holds files";
   }
   if (!options.restart) {
     input.unfinished = UnfinishedMethod(options.target_dir);

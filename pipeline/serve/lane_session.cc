@@ -228,7 +228,7 @@ OnProgress LaneSession::Counter() {
 // not the plan.
 void LaneSession::SetBuild(const PartRequest& request, PartRead* read) const {
   const TransferFamily& family = transfer_->families()[read->part->family];
-  read->build = [db = transfer_->db(), &family, &part = *read->part,
+  read->build = [&snapshot = transfer_->snapshot(), &family, &part = *read->part,
                  hold_back = transfer_->pace()->hold_back(),
                  shared = read->shared,
                  refresh = transfer_->plan().refresh.get(),
@@ -246,9 +246,15 @@ void LaneSession::SetBuild(const PartRequest& request, PartRead* read) const {
       };
     }
     own.on_progress = on_progress;
+    KeyInterval left = part.interval;
+    if (from.after.has_value()) {
+      left.begin = from.after;
+    }
+    RETURN_IF_ERROR(
+        snapshot.Fetch(family.handle->GetName(), left, own.cancelled));
     return part.need == PartNeed::kLookup
                ? refresh->BuildLookups(part, own, sink)
-               : ChunkBuilder(db, family.handle, family.chunk_options, own,
+               : ChunkBuilder(snapshot.db(), family.handle, family.chunk_options, own,
                               sink)
                      .Build(part, from);
   };
@@ -312,9 +318,16 @@ Status LaneSession::SendDelta(DeltaRequest asked) {
   return status.ok() ? sink_.EndPart() : status;
 }
 
+Status LaneSession::Fetch(const TransferFamily& family,
+                          const KeyInterval& interval) {
+  return transfer_->snapshot().Fetch(family.handle->GetName(), interval,
+                                     [this] { return PacedStop(); });
+}
+
 Status LaneSession::SendDigest(const DigestRequest& request) {
   const TransferFamily* family = nullptr;
   RETURN_IF_ERROR(FindFamily(request.family, &family));
+  RETURN_IF_ERROR(Fetch(*family, request.interval));
   DigestReply reply;
   RETURN_IF_ERROR(ReadFailure(
       DigestInterval(
@@ -372,6 +385,7 @@ Status LaneSession::SendFileDigest(const FileDigestRequest& request) {
 Status LaneSession::SendEntries(const EntriesRequest& request) {
   const TransferFamily* family = nullptr;
   RETURN_IF_ERROR(FindFamily(request.family, &family));
+  RETURN_IF_ERROR(Fetch(*family, request.interval));
   EntriesReply reply;
   RETURN_IF_ERROR(ReadFailure(
       ReadEntries(transfer_->db(), family->handle, request,

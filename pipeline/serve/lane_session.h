@@ -54,6 +54,9 @@ class LaneSession {
   [[nodiscard]] rocksdb::Status SendGroups(const GroupRequest& request);
   // Takes one message of a request, and sends the delta after the last one.
   [[nodiscard]] rocksdb::Status SendDelta(DeltaRequest request);
+  // Makes the entries of an interval readable.
+  [[nodiscard]] rocksdb::Status Fetch(const TransferFamily& family,
+                                      const KeyInterval& interval);
   [[nodiscard]] rocksdb::Status SendDigest(const DigestRequest& request);
   [[nodiscard]] rocksdb::Status SendUnitDigest(
       const UnitDigestRequest& request);

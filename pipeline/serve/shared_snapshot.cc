@@ -50,6 +50,16 @@ uint64_t ManifestSeconds(const std::string& directory) {
   return latest_ns / 1'000'000'000;
 }
 
+// Returns the interval that a target of this request reads alone. That of a
+// refresh may ask for others, and a verify of all keys compares files.
+std::optional<KeyInterval> IntervalOf(const OpenRequest& request) {
+  return request.mode == TransferMode::kSeed &&
+                 (request.purpose != Purpose::kVerify ||
+                  !(request.interval == KeyInterval()))
+             ? std::optional<KeyInterval>(request.interval)
+             : std::nullopt;
+}
+
 }  // namespace
 
 uint64_t SteadySeconds(const LeaseEnvironment& environment) {
@@ -68,6 +78,7 @@ SharedSnapshot::SharedSnapshot(const ServedDatabase& database,
       serve_(serve),
       families_(request.families),
       as_files_(request.mode == TransferMode::kClone),
+      interval_(IntervalOf(request)),
       kind_(KindOf(database.name, request)),
       begun_seconds_(SteadySeconds(serve.leases)) {}
 
@@ -78,6 +89,7 @@ SharedSnapshot::SharedSnapshot(const ServedDatabase& database,
       serve_(serve),
       families_(lease.request.families),
       as_files_(lease.request.mode == TransferMode::kClone),
+      interval_(IntervalOf(lease.request)),
       kind_(KindOf(database.name, lease.request)),
       begun_seconds_(SteadySeconds(serve.leases)),
       adopted_(lease),
@@ -114,6 +126,7 @@ SnapshotOptions SharedSnapshot::Options() {
   options.wal_dir = database_.wal_dir;
   options.families = families_;
   options.as_files = as_files_;
+  options.interval = interval_;
   options.registry = serve_.registry;
   options.cancelled = [this] { return readers_ == 0; };
   options.read_bytes = &read_bytes_;

@@ -128,6 +128,7 @@ class SharedSnapshot {
   const ServeOptions& serve_;
   const std::vector<std::string> families_;
   const bool as_files_;
+  const std::optional<KeyInterval> interval_;
   const std::string kind_;
   const uint64_t begun_seconds_;
   uint64_t order_ = 0;

@@ -170,6 +170,7 @@ class Transfer {
   // archive.
   bool has_directory() const { return !database_.directory.empty(); }
   uint32_t lanes() const { return connections_.lanes(); }  // granted
+  const Snapshot& snapshot() const { return *pinned_; }
   rocksdb::DB* db() const { return pinned_->db(); }
   const TransferPlan& plan() const { return *plan_; }
   const std::vector<TransferFamily>& families() const {

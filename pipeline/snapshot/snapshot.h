@@ -9,12 +9,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "format/clone_file.h"
 #include "format/digest.h"
 #include "format/release.h"
+#include "format/types.h"
 #include "rocksdb/db.h"
 #include "rocksdb/options.h"
 #include "sstferry/options.h"
@@ -48,6 +50,9 @@ struct SnapshotOptions {
   // flushed. Of `families` are then the tables and blob files; the MANIFEST and
   // the WALs are of all.
   bool as_files = false;
+  // Whoever gets the snapshot reads entries of this interval alone, and calls
+  // Fetch() before. Not set: others, too. Counts for an archive only.
+  std::optional<KeyInterval> interval;
   OperatorRegistry registry;
   std::function<bool()> cancelled;  // polled between steps; may be null
   // Counts bytes read from the copy's tables if `cancelled` is set; may be
@@ -171,6 +176,16 @@ class Snapshot {
 
   // Null if the snapshot is read as files.
   virtual rocksdb::DB* db() const = 0;
+  // Gets what db() needs to read the entries of an interval of a family, where
+  // it is not here: in a snapshot of an archive. `cancelled` is polled.
+  //   kDeadPeer  it could not be got now
+  //   kCorrupt, kSnapshotGone  it is lost: the message says what is left
+  //   kNoSpace   there is no room for it
+  [[nodiscard]] virtual rocksdb::Status Fetch(
+      const std::string& /*family*/, const KeyInterval& /*interval*/,
+      const std::function<bool()>& /*cancelled*/) const {
+    return rocksdb::Status::OK();
+  }
   // Null if it is not.
   virtual const ClonedFiles* files() const { return nullptr; }
   // Reads the bytes of files(); null: they lie in a directory.

@@ -40,9 +40,11 @@ class SnapshotOrigin {
  public:
   virtual ~SnapshotOrigin() = default;
 
-  // Takes the snapshot, whose units() is not null. All of its kind are equal,
-  // also those of other processes, as long as there is none that is newer. Of
-  // the options as_files, families and cancelled count.
+  // Takes the snapshot. As files, its units() is not null. All of its kind are
+  // equal, also those of other processes, as long as there is none that is
+  // newer. As files, of the options families and cancelled count; else also
+  // interval, snapshot_dir (empty: that for temporary files), registry,
+  // read_bytes and log.
   //   kRefused  there is none like that; marked as a refusal of chunks, if
   //             not as_files
   [[nodiscard]] virtual rocksdb::Status Take(

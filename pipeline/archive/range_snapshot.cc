@@ -1,0 +1,541 @@
+#include "pipeline/archive/range_snapshot.h"
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "format/end_state.h"
+#include "format/rocksdb/manifest_append.h"
+#include "format/rocksdb/sst_reader.h"
+#include "pipeline/archive/partial_file.h"
+#include "pipeline/archive/set_source.h"
+#include "pipeline/base/file_source.h"
+#include "pipeline/base/key_interval.h"
+#include "pipeline/disk/free_space.h"
+#include "pipeline/options/operators.h"
+#include "pipeline/snapshot/file_snapshot.h"
+#include "pipeline/snapshot/posix_files.h"
+#include "pipeline/snapshot/private_dir.h"
+#include "pipeline/snapshot/retained_snapshots.h"
+#include "rocksdb/metadata.h"
+
+namespace sstferry {
+
+using rocksdb::Comparator;
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+// Tables whose ends are got at a time. Each takes two short requests.
+constexpr int kTailLanes = 8;
+// Keys that readers may be led to behind an interval, before it is refused.
+constexpr size_t kMaxSought = 4096;
+constexpr char kDirectoryName[] = "archive";
+
+// A column family of which some keys are read.
+struct FamilyRange {
+  const Comparator* order = nullptr;
+  std::vector<std::unique_ptr<PartialTable>> tables;
+  // Of the tables that recovery made of the WALs.
+  std::vector<KeySpan> flushed_deletions;
+};
+
+// Bytes that come before a part is read, and those that parts need.
+struct RangeBytes {
+  uint64_t first = 0;  // MANIFEST, WALs and the like
+  std::atomic<uint64_t> blocks{0};
+  size_t tables = 0;
+  bool has_blobs = false;
+};
+
+bool MeetsTable(const KeyInterval& interval, const Comparator* order,
+                const ManifestFile& file) {
+  const auto user_key = [](const std::string& internal) {
+    return Slice(internal.data(),
+                 internal.size() - std::min(internal.size(),
+                                            kSstKeyTrailerBytes));
+  };
+  return MeetsSpan(interval, order, user_key(file.smallest),
+                   user_key(file.largest));
+}
+
+// Adds to *keys where the range deletions lead who is in front of one of the
+// keys from `first` on: behind the piece of a range deletion that holds it.
+// RocksDB cuts those of a table at all their bounds, and at the table's.
+void AddEnds(const std::vector<KeySpan>& deletions, const Comparator* order,
+             const std::string* largest, size_t first,
+             std::vector<std::string>* keys) {
+  const size_t count = keys->size();
+  for (size_t at = first; at < count; ++at) {
+    const std::string key = (*keys)[at];
+    const std::string* end = nullptr;
+    bool is_held = false;
+    const auto look = [&](const std::string& bound) {
+      if (order->Compare(bound, key) > 0 &&
+          (end == nullptr || order->Compare(bound, *end) < 0)) {
+        end = &bound;
+      }
+    };
+    for (const auto& [from, to] : deletions) {
+      is_held |= order->Compare(from, key) <= 0 && order->Compare(key, to) < 0;
+      look(from);
+      look(to);
+    }
+    if (is_held && largest != nullptr) {
+      look(*largest);
+    }
+    if (is_held && end != nullptr &&
+        std::find(keys->begin(), keys->end(), *end) == keys->end()) {
+      keys->push_back(*end);
+    }
+  }
+}
+
+// Ownership: owns the snapshot of the private database.
+// Threads:   as Snapshot.
+class RangeSnapshot : public Snapshot {
+ public:
+  explicit RangeSnapshot(std::shared_ptr<SetReader> reader)
+      : reader_(std::move(reader)) {}
+
+  [[nodiscard]] Status Take(const SnapshotOptions& options);
+
+  rocksdb::DB* db() const override { return copy_->db(); }
+  [[nodiscard]] Status Fetch(
+      const std::string& family, const KeyInterval& interval,
+      const std::function<bool()>& cancelled) const override;
+  uint64_t point_in_time_seconds() const override {
+    return reader_->set().name.seconds;
+  }
+  const std::vector<SnapshotFamily>& families() const override {
+    return copy_->families();
+  }
+  uint64_t sequence() const override { return copy_->sequence(); }
+  const std::string& database_id() const override {
+    return reader_->set().database_id;
+  }
+  const std::string& directory() const override { return copy_->directory(); }
+  const std::string& own_path() const override { return copy_->own_path(); }
+  const std::string& options_text() const override {
+    return copy_->options_text();
+  }
+  const std::vector<std::string>& notes() const override { return notes_; }
+  bool leaves_out() const override { return copy_->leaves_out(); }
+  bool wal_not_flushed() const override { return false; }
+  const Digest128& wal_digest() const override { return copy_->wal_digest(); }
+  bool wal_holds_single_deletes() const override {
+    return copy_->wal_holds_single_deletes();
+  }
+  bool wal_holds_entries() const override { return copy_->wal_holds_entries(); }
+  const Counters& counters() const override { return copy_->counters(); }
+
+ private:
+  // Chooses the tables; the text of the MANIFEST then says that there are no
+  // others.
+  [[nodiscard]] Status Choose(const SnapshotOptions& options);
+  [[nodiscard]] Status AddTables(const ManifestFamily& family,
+                                 const Comparator* order);
+  [[nodiscard]] Status AddBlobs(const ManifestState& kept);
+  // Makes the private database.
+  [[nodiscard]] Status MakeFiles(const SetReader::Cancelled& cancelled);
+  [[nodiscard]] Status FetchTails(const SetReader::Cancelled& cancelled);
+  [[nodiscard]] Status CheckRoom() const;
+  // Takes the snapshot of it.
+  [[nodiscard]] Status Open(const SnapshotOptions& options,
+                            const std::string& parent);
+  [[nodiscard]] Status ReadFlushedTables();
+  void AddNotes();
+  // The keys behind the interval that a reader of it may seek.
+  [[nodiscard]] Status FindSought(const FamilyRange& family,
+                                  const KeyInterval& interval,
+                                  std::vector<std::string>* keys) const;
+  const ArchivedFile* Find(CloneFileKind kind, uint64_t number) const;
+
+  const std::shared_ptr<SetReader> reader_;
+  KeyInterval interval_;
+  std::string manifest_;
+  ManifestState state_;  // as the set has it
+  std::vector<const ArchivedFile*> whole_;  // files that are got as they are
+  std::map<std::string, FamilyRange> families_;
+  std::map<uint64_t, std::unique_ptr<PartialBlobFile>> blobs_;  // by number
+  PartialFiles files_;
+  RangeBytes bytes_;
+  std::unique_ptr<Snapshot> copy_;
+  std::vector<std::string> notes_;
+};
+
+const ArchivedFile* RangeSnapshot::Find(CloneFileKind kind,
+                                        uint64_t number) const {
+  const std::vector<ArchivedFile>& files = reader_->set().files;
+  const auto found = std::find_if(
+      files.begin(), files.end(), [&](const ArchivedFile& file) {
+        return file.file.kind == kind && file.file.number == number;
+      });
+  return found == files.end() ? nullptr : &*found;
+}
+
+Status RangeSnapshot::AddTables(const ManifestFamily& family,
+                                const Comparator* order) {
+  FamilyRange& range = families_[family.name];
+  range.order = order;
+  std::vector<std::pair<int, uint64_t>> others;
+  for (const auto& [number, known] : family.files) {
+    if (order == nullptr || !MeetsTable(interval_, order, known)) {
+      others.emplace_back(known.level, number);
+      continue;
+    }
+    const ArchivedFile* const file = Find(CloneFileKind::kTable, number);
+    if (file == nullptr || file->file.bytes != known.bytes) {
+      return MakeStatus(EndState::kCorrupt,
+                        "set " + SetNameText(reader_->set().name) +
+                            ": its MANIFEST names a table " +
+                            std::to_string(number) + " of " +
+                            std::to_string(known.bytes) +
+                            " bytes, and the record has no such file");
+    }
+    bytes_.has_blobs |= known.oldest_blob_file != 0;
+    range.tables.push_back(
+        std::make_unique<PartialTable>(&files_, file, &known, order));
+  }
+  bytes_.tables += range.tables.size();
+  if (!others.empty()) {
+    AppendRemovedTables(manifest_.size(), family.id, others, &manifest_);
+  }
+  if (order == nullptr) {
+    families_.erase(family.name);
+  }
+  return Status::OK();
+}
+
+Status RangeSnapshot::AddBlobs(const ManifestState& kept) {
+  for (const auto& [id, family] : kept.families) {
+    for (const auto& [number, known] : family.blobs) {
+      const ArchivedFile* const file = Find(CloneFileKind::kBlob, number);
+      if (file == nullptr) {
+        return MakeStatus(EndState::kCorrupt,
+                          "set " + SetNameText(reader_->set().name) +
+                              ": its MANIFEST names a blob file " +
+                              std::to_string(number) +
+                              ", and the record has none");
+      }
+      blobs_.emplace(number, std::make_unique<PartialBlobFile>(&files_, file));
+    }
+  }
+  return Status::OK();
+}
+
+Status RangeSnapshot::Choose(const SnapshotOptions& options) {
+  ManifestState wanted = state_;
+  std::vector<CloneFile> unused;
+  RETURN_IF_ERROR(KeepFamilies(options.families, &wanted, &unused));
+  for (const auto& [id, family] : state_.families) {
+    const Comparator* order = nullptr;
+    if (wanted.families.count(id) != 0) {
+      const Status status = FindComparator(
+          family.name,
+          family.comparator.empty() ? rocksdb::BytewiseComparator()->Name()
+                                    : family.comparator,
+          options.registry, &order);
+      if (!status.ok()) {
+        return RefuseAsChunks(EndStateOf(status), MessageOf(status));
+      }
+    }
+    RETURN_IF_ERROR(AddTables(family, order));
+  }
+  ManifestState kept;
+  uint64_t end = 0;
+  RETURN_IF_ERROR(ReadManifestText(manifest_, &kept, &end));
+  RETURN_IF_ERROR(AddBlobs(kept));
+  std::vector<const ArchivedFile*> needed;
+  for (const ArchivedFile& file : reader_->set().files) {
+    switch (file.file.kind) {
+      case CloneFileKind::kTable:
+      case CloneFileKind::kBlob:
+        break;
+      case CloneFileKind::kManifest:
+        bytes_.first += file.file.bytes;
+        break;
+      default:
+        bytes_.first += file.file.bytes;
+        whole_.push_back(&file);
+    }
+  }
+  needed = whole_;
+  for (const auto& [name, family] : families_) {
+    for (const auto& table : family.tables) {
+      needed.push_back(&table->file());
+    }
+  }
+  for (const auto& [number, blob] : blobs_) {
+    needed.push_back(&blob->file());
+  }
+  return reader_->LookFor(needed);
+}
+
+Status RangeSnapshot::MakeFiles(const SetReader::Cancelled& cancelled) {
+  const std::string& directory = files_.directory;
+  std::string name;
+  for (const ArchivedFile& file : reader_->set().files) {
+    if (file.file.kind == CloneFileKind::kManifest) {
+      name = CloneFileName(file.file);
+    }
+  }
+  RETURN_IF_ERROR(WriteSmallFile(directory + "/" + name, manifest_));
+  RETURN_IF_ERROR(WriteSmallFile(directory + "/CURRENT", name + "\n"));
+  for (const ArchivedFile* const file : whole_) {
+    PartialFile local(&files_, file);
+    RETURN_IF_ERROR(local.Make());
+    RETURN_IF_ERROR(reader_->ReadWhole(
+        *file, cancelled, [&local](uint64_t offset, const Slice& piece) {
+          return local.Write(offset, piece);
+        }));
+  }
+  for (const auto& [number, blob] : blobs_) {
+    RETURN_IF_ERROR(blob->Make());
+  }
+  for (const auto& [family, range] : families_) {
+    for (const auto& table : range.tables) {
+      RETURN_IF_ERROR(table->Make());
+    }
+  }
+  return Status::OK();
+}
+
+Status RangeSnapshot::FetchTails(const SetReader::Cancelled& cancelled) {
+  std::vector<PartialTable*> tables;
+  for (const auto& [name, family] : families_) {
+    for (const auto& table : family.tables) {
+      tables.push_back(table.get());
+    }
+  }
+  std::atomic<size_t> next{0};
+  std::mutex mu;
+  Status failed;  // the first; under mu
+  RunInLanes(static_cast<int>(std::min<size_t>(kTailLanes, tables.size() + 1)),
+             [&] {
+               for (size_t at = next++; at < tables.size(); at = next++) {
+                 uint64_t bytes = 0;
+                 const Status status =
+                     tables[at]->FetchTail(interval_, cancelled, &bytes);
+                 bytes_.blocks += bytes;
+                 if (!status.ok()) {
+                   const std::lock_guard<std::mutex> lock(mu);
+                   failed = failed.ok() ? status : failed;
+                   next = tables.size();
+                 }
+               }
+             });
+  return failed;
+}
+
+// The blocks lie here until the snapshot goes, the WALs twice. Of blobs nobody
+// knows before.
+Status RangeSnapshot::CheckRoom() const {
+  const uint64_t need = bytes_.blocks + bytes_.first;
+  const uint64_t free = FreeBytesAbove(files_.directory);
+  return free >= need
+             ? Status::OK()
+             : MakeStatus(EndState::kNoSpace,
+                          "for the blocks of the keys that are restored: "
+                          "expected " + SpaceText(need) + " free in " +
+                              files_.directory + ", found " + SpaceText(free) +
+                              ": name another directory by --snapshot-dir");
+}
+
+Status RangeSnapshot::Open(const SnapshotOptions& options,
+                           const std::string& parent) {
+  SnapshotOptions own = options;
+  own.interval.reset();
+  own.database_dir = files_.directory;
+  own.wal_dir = files_.directory;
+  own.snapshot_dir = parent;
+  own.table_dirs.clear();
+  RETURN_IF_ERROR(Snapshot::Create(own, &copy_));
+  files_.directory = copy_->own_path() + "/db";
+  if (copy_->wal_not_flushed()) {
+    // Nobody would know where range deletions of the WALs lead readers to.
+    return RefuseAsChunks(
+        EndState::kRefused,
+        "a column family that is not asked for cannot be opened here, and so "
+        "no part of the set is read: " + copy_->notes().back());
+  }
+  return ReadFlushedTables();
+}
+
+Status RangeSnapshot::ReadFlushedTables() {
+  for (const SnapshotFamily& family : copy_->families()) {
+    FamilyRange& range = families_[family.name];
+    rocksdb::ColumnFamilyMetaData metadata;
+    copy_->db()->GetColumnFamilyMetaData(family.handle, &metadata);
+    for (const rocksdb::LevelMetaData& level : metadata.levels) {
+      for (const rocksdb::SstFileMetaData& table : level.files) {
+        CloneFile file;
+        const std::string name =
+            table.relative_filename.substr(table.relative_filename[0] == '/');
+        if (!ParseCloneFileName(name, &file) ||
+            Find(CloneFileKind::kTable, file.number) != nullptr) {
+          continue;
+        }
+        std::unique_ptr<FileSource> source;
+        SstReader reader;
+        RETURN_IF_ERROR(FileSource::Open(rocksdb::FileSystem::Default().get(),
+                                         files_.directory + "/" + name,
+                                         &source, EndState::kSourceError));
+        RETURN_IF_ERROR(reader.Open(source.get()));
+        RETURN_IF_ERROR(reader.ForEachRangeDeletion(
+            [&range](const Slice& begin, const Slice& end) {
+              range.flushed_deletions.emplace_back(
+                  begin.ToString().substr(0,
+                                          begin.size() - kSstKeyTrailerBytes),
+                  end.ToString());
+              return Status::OK();
+            }));
+      }
+    }
+  }
+  return Status::OK();
+}
+
+void RangeSnapshot::AddNotes() {
+  notes_ = reader_->set().notes;
+  notes_.push_back(NoteOfSet(reader_->set()));
+  notes_.push_back(
+      "reads of the archive: about " + SpaceText(bytes_.blocks) +
+      " of blocks" + (bytes_.has_blobs ? " and the blobs of their keys" : "") +
+      " in " + std::to_string(bytes_.tables) + " tables with their indexes, " +
+      SpaceText(bytes_.first) + " of WALs, MANIFEST and OPTIONS");
+  for (const std::string& note : copy_->notes()) {
+    notes_.push_back(note);
+  }
+  if (copy_->leaves_out()) {
+    // The first one: Snapshot::leaves_out().
+    std::rotate(notes_.begin(), notes_.end() - copy_->notes().size(),
+                notes_.end());
+  }
+}
+
+Status RangeSnapshot::Take(const SnapshotOptions& options) {
+  const SetReader::Cancelled& cancelled = options.cancelled;
+  interval_ = *options.interval;
+  RETURN_IF_ERROR(reader_->ReadManifest(cancelled, &manifest_, &state_));
+  RETURN_IF_ERROR(Choose(options));
+  std::error_code error;
+  const std::string parent = RealPath(
+      options.snapshot_dir.empty()
+          ? std::filesystem::temp_directory_path(error).string()
+          : options.snapshot_dir);
+  std::unique_ptr<PrivateDir> dir;
+  RETURN_IF_ERROR(PrivateDir::Create(parent, kDirectoryName, &dir));
+  files_.reader = reader_.get();
+  files_.directory = dir->path() + "/db";
+  RETURN_IF_ERROR(dir->Clear());
+  RETURN_IF_ERROR(MakeFiles(cancelled));
+  RETURN_IF_ERROR(FetchTails(cancelled));
+  RETURN_IF_ERROR(CheckRoom());
+  RETURN_IF_ERROR(Open(options, parent));
+  AddNotes();
+  manifest_ = std::string();
+  return Status::OK();
+}
+
+// A reader that comes to a range deletion seeks behind it, even where that lies
+// behind the interval, and before it looks at the interval's end. From there a
+// deletion in an older table may lead on, once for each sorted run.
+Status RangeSnapshot::FindSought(const FamilyRange& family,
+                                 const KeyInterval& interval,
+                                 std::vector<std::string>* keys) const {
+  if (!interval.end.has_value()) {
+    return Status::OK();
+  }
+  keys->push_back(*interval.end);
+  size_t first = 0;
+  size_t runs = 1;
+  for (const auto& table : family.tables) {
+    runs += table->deletions().empty() ? 0 : 1;
+  }
+  for (size_t run = 0; run < runs && first < keys->size(); ++run) {
+    const size_t behind = keys->size();
+    for (const auto& table : family.tables) {
+      AddEnds(table->deletions(), family.order, &table->largest(), first,
+              keys);
+    }
+    AddEnds(family.flushed_deletions, family.order, nullptr, first, keys);
+    first = behind;
+    if (keys->size() > kMaxSought) {
+      return MakeStatus(EndState::kRefused,
+                        "expected at most " + std::to_string(kMaxSought) +
+                            " range deletions that follow each other behind "
+                            "the keys that are restored: restore the set "
+                            "without --begin and --end");
+    }
+  }
+  keys->erase(keys->begin());
+  return Status::OK();
+}
+
+Status RangeSnapshot::Fetch(const std::string& family,
+                            const KeyInterval& interval,
+                            const std::function<bool()>& cancelled) const {
+  const auto found = families_.find(family);
+  if (found == families_.end()) {
+    return Status::OK();  // it has no table in the interval
+  }
+  const FamilyRange& range = found->second;
+  if (!IsInside(interval, interval_, range.order)) {
+    return MakeStatus(EndState::kCorrupt,
+                      "expected keys of the interval that was asked for");
+  }
+  std::vector<std::string> sought;
+  RETURN_IF_ERROR(FindSought(range, interval, &sought));
+  std::vector<PartialBlob> blobs;
+  for (const auto& table : range.tables) {
+    const bool is_met =
+        MeetsSpan(interval, range.order, table->smallest(), table->largest()) ||
+        std::any_of(sought.begin(), sought.end(), [&](const std::string& key) {
+          return range.order->Compare(table->smallest(), key) <= 0 &&
+                 range.order->Compare(key, table->largest()) <= 0;
+        });
+    if (is_met) {
+      RETURN_IF_ERROR(table->FetchBlocks(interval, sought, cancelled, &blobs));
+    }
+  }
+  std::map<uint64_t, std::vector<PartialBlob>> by_file;
+  for (PartialBlob& blob : blobs) {
+    by_file[blob.reference.file].push_back(std::move(blob));
+  }
+  for (auto& [number, of_file] : by_file) {
+    const auto file = blobs_.find(number);
+    if (file == blobs_.end()) {
+      return MakeStatus(EndState::kCorrupt,
+                        "column family '" + family +
+                            "': a table refers to blob file " +
+                            std::to_string(number) + ", which is not there");
+    }
+    RETURN_IF_ERROR(file->second->Fetch(std::move(of_file), cancelled));
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+Status TakeRange(std::shared_ptr<SetReader> reader,
+                 const SnapshotOptions& options,
+                 std::unique_ptr<Snapshot>* result) {
+  const std::string place = reader->place();
+  auto snapshot = std::make_unique<RangeSnapshot>(std::move(reader));
+  const Status status = snapshot->Take(options);
+  if (!status.ok()) {
+    return WithContext(status, EndState::kSourceError, place);
+  }
+  *result = std::move(snapshot);
+  return status;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,261 @@
+#include "pipeline/archive/set_reader.h"
+
+#include <algorithm>
+
+#include "format/byte_source.h"
+#include "format/end_state.h"
+#include "format/rocksdb/log_follower.h"
+#include "format/rocksdb/manifest_reader.h"
+#include "pipeline/archive/check.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+// A MANIFEST that is read for the column families of its files. Their tables
+// take about 100 bytes each in it.
+constexpr uint64_t kMaxManifestBytes = 64u << 20;
+
+Status CheckStopped(const SetReader::Cancelled& cancelled) {
+  return cancelled && cancelled()
+             ? MakeStatus(EndState::kCancelled, "restore: stopped on request")
+             : Status::OK();
+}
+
+std::string NextBest(const CheckSummary& summary) {
+  std::string whole;
+  for (const ListedSet& set : summary.sets) {
+    if (set.state == SetState::kWhole || set.state == SetState::kExpiring) {
+      whole = SetNameText(set.name);
+    }
+  }
+  return whole.empty() ? "no set is whole"
+                       : "the newest set that is whole is " + whole +
+                             ": restore @" + whole;
+}
+
+}  // namespace
+
+Status ReadManifestText(const std::string& text, ManifestState* state,
+                        uint64_t* end) {
+  LogFollower follower(LogKind::kManifest);
+  ManifestReader reader;
+  *end = 0;
+  RETURN_IF_ERROR(WithContext(
+      follower.Follow(SliceSource(text),
+                      [&reader, end](const Slice& record, uint64_t behind) {
+                        *end = behind;
+                        return reader.Add(record);
+                      }),
+      EndState::kCorrupt, "MANIFEST"));
+  if (reader.in_group()) {
+    return MakeStatus(EndState::kCorrupt,
+                      "MANIFEST: expected whole groups of records, found the "
+                      "begin of one");
+  }
+  *state = reader.state();
+  return Status::OK();
+}
+
+std::string NoteOfSet(const ArchiveSet& set) {
+  return "restores the set " + SetNameText(set.name) +
+         (set.label.empty() ? "" : " (" + set.label + ")") +
+         (set.host.empty() ? "" : ", which " + set.host + " pushed");
+}
+
+std::string NextBestSet(const Archive& archive) {
+  CheckSummary summary;
+  CheckArchive(archive, CheckOptions(), &summary).PermitUncheckedError();
+  return NextBest(summary);
+}
+
+SetReader::SetReader(std::shared_ptr<ObjectStore> store,
+                     std::shared_ptr<const SealKey> key, ArchiveSet set)
+    : store_(std::move(store)),
+      key_(std::move(key)),
+      archive_(store_.get(), key_.get()),
+      set_(std::move(set)) {}
+
+Status SetReader::LookFor(const std::vector<const ArchivedFile*>& files) {
+  ListedKeys present;
+  RETURN_IF_ERROR(archive_.ListKeys(kArchiveFilesPrefix, &present));
+  RETURN_IF_ERROR(archive_.ListKeys(
+      kArchivePartsPrefix + ToHex(set_.name.id) + "/", &present));
+  for (const ArchivedFile* const file : files) {
+    const auto there = present.find(ArchiveKeyText(file->key));
+    if (there == present.end()) {
+      return Lost(*file, "is not there");
+    }
+    const uint64_t bytes = set_.ObjectBytes(*file);
+    if (there->second != bytes) {
+      return Lost(*file, "expected " + std::to_string(bytes) +
+                             " bytes, found " + std::to_string(there->second));
+    }
+  }
+  return Status::OK();
+}
+
+Status SetReader::ReadUnit(const ArchivedFile& file, const Part& unit,
+                           const Digest128& digest, const Cancelled& cancelled,
+                           const Take& take) {
+  Digest128Stream found;
+  uint64_t at = unit.offset;
+  const StoreResult got = archive_.ReadFile(
+      set_, file, unit.offset, unit.bytes, [&](const Slice& piece) {
+        RETURN_IF_ERROR(CheckStopped(cancelled));
+        found.Add(piece);
+        at += piece.size();
+        return take(at - piece.size(), piece);
+      });
+  switch (got.code) {
+    case StoreCode::kOk:
+      return found.Finish() == digest
+                 ? Status::OK()
+                 : Distrust(file, unit.offset,
+                            "its bytes are not those that were pushed");
+    case StoreCode::kDamaged:
+      return Distrust(file, unit.offset, MessageOf(got.status));
+    case StoreCode::kAbsent:
+      return Lost(file, "is not there");
+    default:
+      return got.status;
+  }
+}
+
+Status SetReader::ReadWhole(const ArchivedFile& file,
+                            const Cancelled& cancelled, const Take& take) {
+  std::vector<Part> units;
+  RETURN_IF_ERROR(CutIntoUnits({file.file}, set_.unit_bytes, &units));
+  for (const Part& unit : units) {
+    Status status = MakeStatus(EndState::kDeadPeer, "");
+    for (int tries = 0; tries < kTriesOfUnit &&
+                        EndStateOf(status) == EndState::kDeadPeer;
+         ++tries) {
+      status = ReadUnit(file, unit, file.units[unit.id], cancelled, take);
+    }
+    RETURN_IF_ERROR(status);
+  }
+  return Status::OK();
+}
+
+Status SetReader::ReadText(CloneFileKind kind, uint64_t max_bytes,
+                           const Cancelled& cancelled, std::string* text) {
+  for (const ArchivedFile& file : set_.files) {
+    if (file.file.kind != kind) {
+      continue;
+    }
+    if (file.file.bytes > max_bytes) {
+      return MakeStatus(EndState::kRefused,
+                        CloneFileName(file.file) + ": expected at most " +
+                            std::to_string(max_bytes) + " bytes, found " +
+                            std::to_string(file.file.bytes));
+    }
+    RETURN_IF_ERROR(ReadWhole(file, cancelled,
+                              [text](uint64_t offset, const Slice& piece) {
+                                text->resize(static_cast<size_t>(offset));
+                                text->append(piece.data(), piece.size());
+                                return Status::OK();
+                              }));
+  }
+  return Status::OK();
+}
+
+Status SetReader::ReadManifest(const Cancelled& cancelled, std::string* text,
+                               ManifestState* state) {
+  RETURN_IF_ERROR(
+      ReadText(CloneFileKind::kManifest, kMaxManifestBytes, cancelled, text));
+  uint64_t end = 0;
+  RETURN_IF_ERROR(ReadManifestText(*text, state, &end));
+  text->resize(static_cast<size_t>(end));
+  return Status::OK();
+}
+
+Status SetReader::ReadChecked(const ArchivedFile& file, uint64_t offset,
+                              uint64_t bytes, const Cancelled& cancelled,
+                              const Check& check, std::string* out) {
+  std::string what;
+  for (int tries = 0; tries < kTriesOfUnit; ++tries) {
+    out->clear();
+    out->reserve(static_cast<size_t>(bytes));
+    const StoreResult got = archive_.ReadFile(
+        set_, file, offset, bytes, [&](const Slice& piece) {
+          RETURN_IF_ERROR(CheckStopped(cancelled));
+          out->append(piece.data(), piece.size());
+          return Status::OK();
+        });
+    if (got.code == StoreCode::kAbsent) {
+      return Lost(file, "is not there");
+    }
+    if (!got.ok() && got.code != StoreCode::kDamaged) {
+      return got.status;
+    }
+    const Status status = got.ok() ? check(*out) : got.status;
+    if (status.ok()) {
+      return status;
+    }
+    what = MessageOf(status);
+  }
+  return Lost(file, what);
+}
+
+Status SetReader::Distrust(const ArchivedFile& file, uint64_t offset,
+                           const std::string& what) {
+  int tries = 0;
+  {
+    const std::lock_guard<std::mutex> lock(mu_);
+    tries = ++tries_[{&file, offset}];
+  }
+  return tries < kTriesOfUnit
+             ? MakeStatus(EndState::kDeadPeer,
+                          store_->Describe(ArchiveKeyText(file.key)) + ": " +
+                              what)
+             : Lost(file, what);
+}
+
+Status SetReader::Lost(const ArchivedFile& file, const std::string& what) {
+  const std::lock_guard<std::mutex> lock(lost_mu_);
+  if (lost_.ok()) {
+    lost_ = FindOut(ArchiveKeyText(file.key), what);
+  }
+  return lost_;
+}
+
+// A prune takes `done` away from a set before it deletes a file of it: so a
+// file that lacks while the set still counts was damaged.
+Status SetReader::FindOut(const std::string& key, const std::string& what) {
+  std::vector<FoundSet> sets;
+  RETURN_IF_ERROR(archive_.ListSets(&sets));
+  const bool counts =
+      std::any_of(sets.begin(), sets.end(), [this](const FoundSet& found) {
+        return found.is_done && found.name == set_.name;
+      });
+  CheckOptions check;
+  if (counts) {
+    check.known.emplace(key, what);
+  }
+  CheckSummary summary;
+  const Status status = CheckArchive(archive_, check, &summary);
+  const EndState state = EndStateOf(status);
+  if (state != EndState::kOk && state != EndState::kCorrupt) {
+    return status;
+  }
+  const std::string name = SetNameText(set_.name);
+  if (!counts) {
+    return MakeStatus(EndState::kSnapshotGone,
+                      store_->place() + ": a prune removed the set " + name +
+                          " while it was restored; " + NextBest(summary));
+  }
+  std::string problem = store_->Describe(key) + ": " + what;
+  for (const std::string& one : summary.problems) {
+    if (one.starts_with(store_->Describe(key) + ": ")) {
+      problem = one;  // it names the sets
+    }
+  }
+  return MakeStatus(EndState::kCorrupt, "set " + name + ": " + problem + "; " +
+                                            NextBest(summary));
+}
+
+}  // namespace sstferry

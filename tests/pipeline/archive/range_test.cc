@@ -1,0 +1,561 @@
+// Parts of a set: some keys, of some column families, restored out of an
+// archive by reading what they need. The store counts what it gives, and lies.
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "format/end_state.h"
+#include "pipeline/api/operation_parts.h"
+#include "pipeline/archive/directory_store.h"
+#include "pipeline/archive/open_store.h"
+#include "pipeline/archive/restore.h"
+#include "rocksdb/filter_policy.h"
+#include "rocksdb/table.h"
+#include "sstferry/archive.h"
+#include "sstferry/source.h"
+#include "sstferry/target.h"
+#include "tests/support/catch.h"
+#include "tests/support/restored.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry::test {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::ColumnFamilyOptions;
+using rocksdb::Slice;
+using rocksdb::Status;
+
+// What a read of some bytes of an object comes to in place of the truth.
+using Lie = std::function<void(const GetRequest& request, std::string* bytes)>;
+
+struct Reads {
+  std::atomic<uint64_t> bytes{0};   // of tables and blob files
+  std::atomic<uint64_t> others{0};  // of WALs, MANIFEST, OPTIONS
+  std::atomic<uint64_t> most{UINT64_MAX};  // reads until none is answered
+  Lie lie;                          // may be null
+};
+
+// A directory's store whose reads are counted, and not always true.
+class WatchedStore : public ObjectStore {
+ public:
+  WatchedStore(std::unique_ptr<ObjectStore> store, Reads* reads)
+      : store_(std::move(store)), reads_(*reads) {}
+
+  StoreResult Get(const GetRequest& request, const ObjectSink& sink,
+                  ObjectInfo* info) override {
+    std::string bytes;
+    const StoreResult got = store_->Get(
+        request,
+        [&bytes](const Slice& piece) {
+          bytes.append(piece.data(), piece.size());
+          return Status::OK();
+        },
+        info);
+    const bool is_file = request.key.starts_with("files/");
+    const bool is_part = request.key.starts_with("parts/");
+    if (is_file || is_part) {
+      if (reads_.most == 0) {
+        return StoreError(StoreCode::kUnreachable, "a store that is away");
+      }
+      --reads_.most;
+      (is_file ? reads_.bytes : reads_.others) += bytes.size();
+    }
+    if (!got.ok()) {
+      return got;
+    }
+    const size_t whole = bytes.size();
+    if (is_file && reads_.lie) {
+      reads_.lie(request, &bytes);
+    }
+    const Status taken = sink(bytes);
+    if (!taken.ok()) {
+      return {StoreCode::kCaller, taken};
+    }
+    return bytes.size() == whole
+               ? got
+               : StoreError(StoreCode::kDamaged, "the object ends before");
+  }
+  void Cancel() override { store_->Cancel(); }
+  const std::string& place() const override { return store_->place(); }
+  StoreResult Now(UnixSeconds* now) override { return store_->Now(now); }
+  UnixSeconds SigningTime() const override { return store_->SigningTime(); }
+  StoreResult Put(const PutRequest& request) override {
+    return store_->Put(request);
+  }
+  StoreResult Head(const std::string& key, ObjectInfo* info) override {
+    return store_->Head(key, info);
+  }
+  StoreResult List(const std::string& prefix, const std::string& after,
+                   ListPage* page) override {
+    return store_->List(prefix, after, page);
+  }
+  StoreResult Delete(const std::vector<std::string>& keys) override {
+    return store_->Delete(keys);
+  }
+  StoreResult BeginUpload(const std::string& key, std::string* id) override {
+    return store_->BeginUpload(key, id);
+  }
+  StoreResult PutPart(const PartPlace& place, const ByteSource& bytes,
+                      const Sha256Digest& sha256,
+                      UploadedPart* part) override {
+    return store_->PutPart(place, bytes, sha256, part);
+  }
+  StoreResult ListParts(const std::string& key, const std::string& id,
+                        std::vector<UploadedPart>* parts) override {
+    return store_->ListParts(key, id, parts);
+  }
+  StoreResult CompleteUpload(const std::string& key, const std::string& id,
+                             const std::vector<UploadedPart>& parts,
+                             bool if_absent) override {
+    return store_->CompleteUpload(key, id, parts, if_absent);
+  }
+  StoreResult AbortUpload(const std::string& key,
+                          const std::string& id) override {
+    return store_->AbortUpload(key, id);
+  }
+  StoreResult ListUploads(const std::string& prefix,
+                          std::vector<UploadInfo>* uploads) override {
+    return store_->ListUploads(prefix, uploads);
+  }
+  bool has_locks() const override { return store_->has_locks(); }
+  StoreResult Lock(const std::string& key, bool exclusive,
+                   std::unique_ptr<StoreLock>* lock) override {
+    return store_->Lock(key, exclusive, lock);
+  }
+
+ private:
+  const std::unique_ptr<ObjectStore> store_;
+  Reads& reads_;
+};
+
+uint64_t Setting(const char* name, uint64_t otherwise) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+// Small tables and blocks, so that a small database has many.
+ColumnFamilyOptions Small() {
+  ColumnFamilyOptions options = Quiet();
+  options.target_file_size_base = 48u << 10;
+  options.compression = rocksdb::kNoCompression;
+  rocksdb::BlockBasedTableOptions table;
+  table.block_size = 1024;
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return options;
+}
+
+Families SomeFamilies() {
+  Families families = OneFamily(Small());
+  ColumnFamilyOptions blobs = Small();
+  blobs.enable_blob_files = true;
+  blobs.min_blob_size = 200;
+  families.emplace_back("blobs", blobs);
+  ColumnFamilyOptions merges = Small();
+  merges.merge_operator = MergeOperatorNamed("id=stringappend;delimiter=/");
+  families.emplace_back("merges", merges);
+  ColumnFamilyOptions indexed = Small();
+  rocksdb::BlockBasedTableOptions table;
+  table.block_size = 512;
+  table.metadata_block_size = 512;
+  table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  table.partition_filters = true;
+  table.format_version = 4;
+  indexed.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  families.emplace_back("indexed", indexed);
+  return families;
+}
+
+constexpr int kKeys = 6000;
+
+// Writes some keys; a range deletion is wide at times.
+void WriteSome(OpenDb* db, int count, std::mt19937_64* random) {
+  for (const char* const family : {"default", "blobs", "merges", "indexed"}) {
+    for (int i = 0; i < count; ++i) {
+      const uint64_t number = (*random)() % kKeys;
+      const std::string key = NumberedKey(number);
+      const uint64_t step = (*random)() % 40;
+      if (step == 0) {
+        const uint64_t width = (*random)() % ((*random)() % 8 == 0 ? 900 : 40);
+        db->DeleteRange(key, NumberedKey(number + 1 + width), family);
+      } else if (step < 4) {
+        db->Delete(key, family);
+      } else if (step < 14 && family == std::string("merges")) {
+        db->Merge(key, "and " + std::to_string(i), family);
+      } else {
+        db->Put(key, RandomBytes(20 + (*random)() % 400, number + i), family);
+      }
+    }
+  }
+}
+
+void CompactTo(OpenDb* db, const std::string& family, int level) {
+  rocksdb::CompactRangeOptions options;
+  options.change_level = true;
+  options.target_level = level;
+  REQUIRE_OK((*db)->CompactRange(options, db->cf(family), nullptr, nullptr));
+}
+
+// A database with entries in levels, in level 0, and in the WAL alone.
+void MakeLevels(const std::string& path, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const Families families = SomeFamilies();
+  OpenDb db(path, families);
+  for (const auto& family : families) {
+    for (int i = 0; i < kKeys; ++i) {
+      db.Put(NumberedKey(i), RandomBytes(60 + i % 300, i), family.name);
+    }
+  }
+  db.Flush();
+  for (const auto& family : families) {
+    CompactTo(&db, family.name, 6);
+  }
+  // What lies below stays there, so this one is a level of its own.
+  WriteSome(&db, 1200, &random);
+  db.Flush();
+  for (const auto& family : families) {
+    rocksdb::ColumnFamilyMetaData metadata;
+    db->GetColumnFamilyMetaData(db.cf(family.name), &metadata);
+    std::vector<std::string> inputs;
+    for (const auto& file : metadata.levels[0].files) {
+      inputs.push_back(file.name);
+    }
+    REQUIRE_OK(db->CompactFiles(rocksdb::CompactionOptions(),
+                                db.cf(family.name), inputs, 4));
+  }
+  for (int flush = 0; flush < 3; ++flush) {
+    WriteSome(&db, 200, &random);
+    db.Flush();
+  }
+  WriteSome(&db, 100, &random);
+}
+
+using Entries = std::vector<std::pair<std::string, std::string>>;
+
+Entries Within(const Entries& entries, const KeyInterval& interval) {
+  Entries inside;
+  std::copy_if(entries.begin(), entries.end(), std::back_inserter(inside),
+               [&interval](const auto& entry) {
+                 return (!interval.begin || entry.first >= *interval.begin) &&
+                        (!interval.end || entry.first < *interval.end);
+               });
+  return inside;
+}
+
+// An archive of a database, and restores of parts of it.
+class World {
+ public:
+  void Push() {
+    InitArchive(dir / "archive");
+    PushTo(dir / "archive", dir / "source");
+  }
+  Ferried Restore(const Selection& selection,
+                  const std::string& target = "target") {
+    StoreOptions where;
+    where.where.directory = dir / "archive";
+    std::unique_ptr<ObjectStore> store;
+    REQUIRE_OK(OpenStore(where, &store));
+    ServeOptions serve;
+    fs::create_directory(dir / "scratch");
+    serve.snapshot_dir = dir / "scratch";
+    ServedDatabase database;
+    database.name = "local";
+    database.origin = MakeArchiveOriginOf(
+        std::make_unique<WatchedStore>(std::move(store), &reads), "latest");
+    serve.databases.push_back(database);
+    MemoryTransport transport = MakeMemoryTransport();
+    std::unique_ptr<SourceServer> source;
+    REQUIRE_OK(
+        MakeSourceServer(serve, std::move(transport.listener), &source));
+    std::thread runs([&source] { source->Run().PermitUncheckedError(); });
+    PullOptions pull;
+    pull.source.archive.emplace().directory = dir / "archive";
+    pull.source.name = "local";
+    pull.target_dir = dir / target;
+    pull.lanes = 2;
+    pull.chunk_bytes = chunk_bytes;
+    pull.selection = selection;
+    pull.method = method;
+    pull.verify = verify;
+    pull.timeouts = TriedOnce(Timeouts());
+    Ferried restored;
+    restored.status = MakePullThrough(pull, transport.dialer.get())
+                          ->Run(&restored.summary);
+    database.origin->Cancel();
+    source->Stop();
+    runs.join();
+    source.reset();
+    // Neither blocks nor directories are left.
+    REQUIRE(fs::is_empty(dir / "scratch"));
+    return restored;
+  }
+  std::string LargestTable() const {
+    std::string largest;
+    for (const auto& entry :
+         fs::recursive_directory_iterator(dir / "archive/files")) {
+      if (entry.is_regular_file() &&
+          (largest.empty() ||
+           entry.file_size() > fs::file_size(largest))) {
+        largest = entry.path();
+      }
+    }
+    return largest;
+  }
+
+  ScratchDir dir;
+  Reads reads;
+  uint64_t chunk_bytes = 256u << 10;
+  PullMethod method = PullMethod::kAuto;
+  bool verify = false;
+};
+
+KeyInterval Between(uint64_t begin, uint64_t end) {
+  return {NumberedKey(begin), NumberedKey(end)};
+}
+
+TEST_CASE("Any range of a set is what a full restore has there",
+          "[archive][range]") {
+  World world;
+  MakeLevels(world.dir / "source", 1);
+  world.Push();
+  const Ferried full = RestoreFrom(world.dir / "archive", world.dir / "full");
+  REQUIRE_OK(full.status);
+  const Families families = SomeFamilies();
+  std::vector<Entries> expected;
+  for (const auto& family : families) {
+    expected.push_back(EntriesOf(world.dir / "full", families, family.name));
+  }
+  std::mt19937_64 random(Setting("SSTFERRY_RANGES_SEED", 1));
+  const uint64_t ranges = Setting("SSTFERRY_RANGES", 6);
+  for (uint64_t i = 0; i < ranges; ++i) {
+    Selection selection;
+    const uint64_t width = 1 + random() % (random() % 4 == 0 ? kKeys : 300);
+    const uint64_t begin = random() % kKeys;
+    selection.interval = Between(begin, begin + width);
+    if (random() % 8 == 0) selection.interval.begin.reset();
+    if (random() % 8 == 0) selection.interval.end.reset();
+    if (random() % 4 == 0) {
+      selection.families = {families[random() % families.size()].name};
+    }
+    world.verify = random() % 4 == 0;
+    const Ferried part = world.Restore(selection);
+    INFO(i << ": " << begin << " + " << width << ": " << part.message());
+    REQUIRE_OK(part.status);
+    REQUIRE(part.summary.method == "ingest");
+    Families restored = families;
+    std::erase_if(restored, [&selection](const auto& family) {
+      return !selection.families.empty() && family.name != "default" &&
+             family.name != selection.families[0];
+    });
+    for (size_t at = 0; at < families.size(); ++at) {
+      const std::string& name = families[at].name;
+      const bool is_wanted =
+          selection.families.empty() || selection.families[0] == name;
+      INFO(name);
+      if (is_wanted) {
+        REQUIRE((EntriesOf(world.dir / "target", restored, name) ==
+                 Within(expected[at], selection.interval)));
+      }
+    }
+    fs::remove_all(world.dir / "target");
+  }
+}
+
+TEST_CASE("A range costs little more than its own bytes", "[archive][range]") {
+  World world;
+  // Bytes of the database; 5000 of these are 5 GB.
+  const uint64_t megabytes = Setting("SSTFERRY_RANGE_MEGABYTES", 40);
+  const uint64_t keys = megabytes * 1000;
+  ColumnFamilyOptions options = Quiet();
+  options.write_buffer_size = 16u << 20;
+  options.target_file_size_base =
+      std::min<uint64_t>(64u << 20, megabytes * 20'000);
+  options.compression = rocksdb::kNoCompression;
+  uint64_t last_level_bytes = 0;
+  {
+    OpenDb db(world.dir / "source", OneFamily(options));
+    const auto put = [&](uint64_t number, uint64_t seed) {
+      db.Put(NumberedKey(number), RandomBytes(1000, seed));
+    };
+    for (uint64_t i = 0; i < keys; ++i) put(i, i % 1000);
+    db.Flush();
+    CompactTo(&db, "default", 6);
+    for (uint64_t i = 0; i < keys; i += 10) put(i, i % 999);
+    db.DeleteRange(NumberedKey(keys / 2 + keys / 100),
+                   NumberedKey(keys / 2 + keys / 90));
+    db.Flush();
+    for (uint64_t i = 0; i < keys; i += 100) put(i, i % 998);
+    db.Flush();
+    for (uint64_t i = 0; i < 100; ++i) put(i * keys / 100, i);
+  }
+  world.Push();
+  Selection selection;
+  selection.interval = Between(keys / 2, keys / 2 + keys / 50);
+  const Ferried part = world.Restore(selection);
+  INFO(part.message());
+  REQUIRE_OK(part.status);
+  REQUIRE(part.notes_mention("reads of the archive: about "));
+  const Entries entries =
+      EntriesOf(world.dir / "target", OneFamily(options));
+  for (const auto& entry : entries) {
+    last_level_bytes += entry.first.size() + entry.second.size();
+  }
+  REQUIRE(last_level_bytes > keys * 1000 / 60);
+  // Of a small database the ends of tables are more than of a large one.
+  const double most = megabytes >= 1000 ? 1.3 : 2;
+  WARN(megabytes << " MB: " << world.reads.bytes << " bytes of tables, "
+                 << last_level_bytes << " bytes of entries, "
+                 << world.reads.others << " of WALs and MANIFEST");
+  REQUIRE(static_cast<double>(world.reads.bytes) <
+          most * static_cast<double>(last_level_bytes));
+}
+
+TEST_CASE("Of a range, a store that lies gives an error or is asked again",
+          "[archive][range]") {
+  World world;
+  MakeLevels(world.dir / "source", 2);
+  world.Push();
+  Selection selection;
+  selection.interval = Between(2000, 2600);
+  const Families families = SomeFamilies();
+  REQUIRE_OK(world.Restore(selection, "right").status);
+  const auto require_right = [&](const std::string& target) {
+    for (const auto& family : families) {
+      REQUIRE((EntriesOf(world.dir / target, families, family.name) ==
+               EntriesOf(world.dir / "right", families, family.name)));
+    }
+  };
+  std::mt19937_64 random(3);
+  std::atomic<uint64_t> at{0};
+  uint64_t wrong_at = 0;
+  int bad = 0;
+  const auto other_bytes = [&](const GetRequest& request, std::string* bytes) {
+    // Bytes of the same file that lie elsewhere, which have right checksums.
+    const std::string path = world.dir / "archive" + ("/" + request.key);
+    std::ifstream in(path, std::ios::binary);
+    const std::string whole{std::istreambuf_iterator<char>(in), {}};
+    const uint64_t shift = 1040;
+    const uint64_t from = request.offset >= shift ? request.offset - shift : 0;
+    *bytes = whole.substr(from, bytes->size());
+  };
+  const std::vector<Lie> lies = {
+      [&](const GetRequest&, std::string* bytes) {
+        (*bytes)[bytes->size() / 2] ^= 1;
+      },
+      [&](const GetRequest&, std::string* bytes) { bytes->resize(1); },
+      [&](const GetRequest&, std::string* bytes) {
+        bytes->assign(bytes->size(), '\0');
+      },
+      other_bytes,
+  };
+  for (const Lie& lie : lies) {
+    for (wrong_at = 0; wrong_at < 60; wrong_at += 1 + random() % 20) {
+      // Once: it is asked again.
+      at = 0;
+      world.reads.lie = [&](const GetRequest& request, std::string* bytes) {
+        if (at++ == wrong_at) lie(request, bytes);
+      };
+      const Ferried once = world.Restore(selection);
+      INFO(wrong_at << ": " << once.message());
+      REQUIRE_OK(once.status);
+      require_right("target");
+      fs::remove_all(world.dir / "target");
+    }
+    // Always, from some read on.
+    at = 0;
+    world.reads.lie = [&](const GetRequest& request, std::string* bytes) {
+      if (at++ >= 30) lie(request, bytes);
+    };
+    const Ferried always = world.Restore(selection);
+    INFO(always.message());
+    REQUIRE(always.state() == EndState::kCorrupt);
+    REQUIRE(always.message().find("archive/files/") != std::string::npos);
+    REQUIRE_FALSE(fs::exists(world.dir / "target"));
+    fs::remove_all(world.dir / "target.sstferry");
+    ++bad;
+  }
+  REQUIRE(bad == 4);
+}
+
+TEST_CASE("A restore of a range looks for its files, and not for others",
+          "[archive][range]") {
+  World world;
+  {
+    OpenDb db(world.dir / "source", OneFamily(Small()));
+    for (int i = 0; i < 400; ++i) {
+      db.Put(NumberedKey(i), RandomBytes(1000, i));
+      if (i == 99) db.Flush();  // the smaller table
+    }
+    db.Flush();
+  }
+  world.Push();
+  fs::remove(world.LargestTable());
+  Selection selection;
+  selection.interval = Between(0, 50);
+  const Ferried whole = world.Restore(selection);
+  INFO(whole.message());
+  REQUIRE_OK(whole.status);
+  REQUIRE(EntriesOf(world.dir / "target", OneFamily(Small())).size() == 50);
+  selection.interval = Between(50, 150);
+  const Ferried lost = world.Restore(selection, "lost");
+  INFO(lost.message());
+  REQUIRE(lost.state() == EndState::kCorrupt);
+  REQUIRE(lost.message().find("is not there") != std::string::npos);
+  REQUIRE_FALSE(fs::exists(world.dir / "lost"));
+}
+
+TEST_CASE("A restore of a range resumes: parts that came are not got again",
+          "[archive][range]") {
+  World world;
+  MakeLevels(world.dir / "source", 4);
+  world.Push();
+  world.chunk_bytes = 64u << 10;
+  Selection selection;
+  selection.interval = Between(500, 5500);
+  REQUIRE_OK(world.Restore(selection, "whole").status);
+  const uint64_t all = world.reads.bytes.exchange(0);
+  const uint64_t reads = UINT64_MAX - world.reads.most;
+  world.reads.most = reads * 3 / 4;
+  const Ferried stopped = world.Restore(selection);
+  INFO(stopped.message());
+  REQUIRE(stopped.state() == EndState::kDeadPeer);
+  world.reads.most = UINT64_MAX;
+  world.reads.bytes = 0;
+  const Ferried resumed = world.Restore(selection);
+  INFO(resumed.message());
+  REQUIRE_OK(resumed.status);
+  REQUIRE(world.reads.bytes < all * 3 / 4);
+  for (const auto& family : SomeFamilies()) {
+    REQUIRE((EntriesOf(world.dir / "target", SomeFamilies(), family.name) ==
+             EntriesOf(world.dir / "whole", SomeFamilies(), family.name)));
+  }
+}
+
+TEST_CASE("A set is restored as chunks where that is asked for",
+          "[archive][range]") {
+  World world;
+  MakeLevels(world.dir / "source", 5);
+  world.Push();
+  world.method = PullMethod::kIngest;
+  const Ferried restored = world.Restore(Selection());
+  INFO(restored.message());
+  REQUIRE_OK(restored.status);
+  REQUIRE(restored.summary.method == "ingest");
+  Expectation expected;
+  expected.families = SomeFamilies();
+  ExpectSameEntries(world.dir / "source", world.dir / "target", expected);
+}
+
+}  // namespace
+}  // namespace sstferry::test
