@@ -1,6 +1,7 @@
 #include "format/rocksdb/file_identity.h"
 
 #include "format/coding.h"
+#include "format/xxh.h"
 
 namespace sstferry {
 namespace {
@@ -16,6 +17,49 @@ enum class Known : uint8_t {
 void PutDigest(std::string* out, const Digest128& digest) {
   PutFixed64(out, digest.low);
   PutFixed64(out, digest.high);
+}
+
+// A session id is two numbers to the base of 36, the second of 12 digits. They
+// hold 128 bits, 62 of them in the second.
+constexpr size_t kLowDigits = 12;
+constexpr int kLowBits = 62;
+constexpr uint64_t kLowMask = (uint64_t{1} << kLowBits) - 1;
+
+// Returns false if it is none of at most 12 digits.
+bool ParseDigits(const std::string& digits, uint64_t* value) {
+  *value = 0;
+  for (const char c : digits) {
+    const bool is_letter = c >= 'A' && c <= 'Z';
+    if (!is_letter && (c < '0' || c > '9')) {
+      return false;
+    }
+    *value = *value * 36 + static_cast<uint64_t>(is_letter ? c - 'A' + 10
+                                                           : c - '0');
+  }
+  return !digits.empty() && digits.size() <= kLowDigits;
+}
+
+// As RocksDB (table/unique_id.cc): the low half of the session as it is; the
+// high one and the database's id, hashed, and the number of the file.
+bool UniqueIdOf(const TableOrigin& origin, Digest128* id) {
+  const std::string& session = origin.session_id;
+  if (session.size() <= kLowDigits || origin.database_id.empty() ||
+      origin.number == 0) {
+    return false;
+  }
+  const size_t split = session.size() - kLowDigits;
+  uint64_t first = 0;
+  uint64_t second = 0;
+  if (!ParseDigits(session.substr(0, split), &first) ||
+      !ParseDigits(session.substr(split), &second)) {
+    return false;
+  }
+  const XXH128_hash_t hash =
+      XXH3_128bits_withSeed(origin.database_id.data(),
+                            origin.database_id.size(), first >> 2);
+  id->high = (second & kLowMask) | (first << kLowBits);
+  id->low = hash.high64 ^ origin.number;
+  return true;
 }
 
 bool FindIdentity(const std::map<uint64_t, Digest128>& identities,
@@ -54,6 +98,12 @@ Digest128 TableIdentity(const ManifestFile& file, const TableOrigin& origin,
   PutFixed64(&text, file.largest_sequence);
   PutFixed64(&text, file.creation_time);
   return DigestOf(text);
+}
+
+bool MayBeFile(const ManifestFile& file, const TableOrigin& origin) {
+  Digest128 id;
+  return !file.has_unique_id || !UniqueIdOf(origin, &id) ||
+         id == file.unique_id;
 }
 
 Digest128 BlobIdentity(const ManifestBlobFile& file, uint64_t modified_ns) {

@@ -30,6 +30,11 @@ struct TableOrigin {
 Digest128 TableIdentity(const ManifestFile& file, const TableOrigin& origin,
                         bool* is_weak);
 
+// Returns false if a table with this origin is not the file that the MANIFEST
+// tells: RocksDB makes the unique id of the origin. True: it is, or neither is
+// known.
+bool MayBeFile(const ManifestFile& file, const TableOrigin& origin);
+
 // A blob file has no id: by its number, amounts and the time of its last write.
 // All zero: that time is not known.
 Digest128 BlobIdentity(const ManifestBlobFile& file, uint64_t modified_ns);

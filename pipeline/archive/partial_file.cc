@@ -305,13 +305,12 @@ PartialTable::PartialTable(const PartialFiles* files, const ArchivedFile* file,
 
 Status PartialTable::CheckIdentity(const SstReader& table) const {
   const SstProperties& properties = table.properties();
+  const TableOrigin origin{properties.db_id, properties.db_session_id,
+                           properties.original_file_number, properties.digest};
   bool is_weak = false;
-  const Digest128 found = TableIdentity(
-      known_,
-      TableOrigin{properties.db_id, properties.db_session_id,
-                  properties.original_file_number, properties.digest},
-      &is_weak);
-  return found == file().file.identity || file().file.identity == Digest128()
+  const Digest128 found = TableIdentity(known_, origin, &is_weak);
+  return MayBeFile(known_, origin) && (found == file().file.identity ||
+                                       file().file.identity == Digest128())
              ? Status::OK()
              : MakeStatus(EndState::kCorrupt,
                           "its properties are those of another table");

@@ -1,13 +1,22 @@
 // Whole files of a clone, checked by their own checksums: no flipped bit
 // passes.
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "format/byte_source.h"
 #include "format/end_state.h"
+#include "format/file_name.h"
 #include "format/rocksdb/blob_check.h"
 #include "format/rocksdb/log_follower.h"
+#include "format/rocksdb/file_identity.h"
 #include "format/rocksdb/manifest_append.h"
 #include "format/rocksdb/manifest_reader.h"
 #include "format/rocksdb/sst_file_check.h"
+#include "format/rocksdb/sst_reader.h"
 #include "tests/format/log_bytes.h"
 #include "tests/support/catch.h"
 #include "tests/support/sst_files.h"
@@ -177,6 +186,80 @@ TEST_CASE("A family that is dropped behind a MANIFEST is not there",
   }
   REQUIRE(reader.state().families.size() == 2);
   REQUIRE(reader.state().families.at(2).name == "kept");
+}
+
+TEST_CASE("RocksDB's unique id of a table follows from its properties",
+          "[format]") {
+  const ScratchDir dir;
+  {
+    OpenDb db(dir / "db", OneFamily(Quiet()));
+    for (int table = 0; table < 3; ++table) {
+      db.Put("key", "value");
+      db.Flush();
+    }
+  }
+  ManifestReader reader;
+  for (const std::string& record :
+       Follow(ManifestBytes(dir / "db"), LogKind::kManifest).records) {
+    REQUIRE_OK(reader.Add(record));
+  }
+  int tables = 0;
+  for (const auto& [number, file] : reader.state().families.at(0).files) {
+    REQUIRE(file.has_unique_id);
+    std::ifstream in(dir / "db" + ("/" + NumberedName(number, ".sst")),
+                     std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+    const SliceSource source(bytes);
+    SstReader table;
+    REQUIRE_OK(table.Open(&source));
+    const SstProperties& properties = table.properties();
+    TableOrigin origin{properties.db_id, properties.db_session_id,
+                       properties.original_file_number, {}};
+    REQUIRE(MayBeFile(file, origin));
+    ++origin.number;
+    REQUIRE_FALSE(MayBeFile(file, origin));
+    --origin.number;
+    origin.database_id += "x";
+    REQUIRE_FALSE(MayBeFile(file, origin));
+    origin.database_id.pop_back();
+    origin.session_id.back() = origin.session_id.back() == 'A' ? 'B' : 'A';
+    REQUIRE_FALSE(MayBeFile(file, origin));
+    ++tables;
+  }
+  REQUIRE(tables == 3);
+}
+
+TEST_CASE("Tables that are removed behind a MANIFEST are not there",
+          "[format][archive]") {
+  const ScratchDir dir;
+  {
+    Families families = OneFamily(Quiet());
+    families.emplace_back("other", Quiet());
+    OpenDb db(dir / "db", families);
+    for (int i = 0; i < 5; ++i) {
+      db.Put(NumberedKey(i), "value");
+      db.Put(NumberedKey(i), "value", "other");
+      db.Flush();
+    }
+  }
+  std::string whole = ManifestBytes(dir / "db");
+  const auto read = [&whole] {
+    ManifestReader reader;
+    for (const std::string& record :
+         Follow(whole, LogKind::kManifest).records) {
+      REQUIRE_OK(reader.Add(record));
+    }
+    return reader.state();
+  };
+  std::vector<std::pair<int, uint64_t>> tables;
+  for (const auto& [number, file] : read().families.at(1).files) {
+    tables.emplace_back(file.level, number);
+  }
+  REQUIRE(tables.size() == 5);
+  tables.pop_back();
+  AppendRemovedTables(whole.size(), 1, tables, &whole);
+  REQUIRE(read().families.at(0).files.size() == 5);
+  REQUIRE(read().families.at(1).files.size() == 1);
 }
 
 }  // namespace
