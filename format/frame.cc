@@ -76,6 +76,8 @@ constexpr TypeName kTypeNames[] = {
     {FrameType::kDeltaRequest, "DeltaRequest"},
     {FrameType::kFileDigestRequest, "FileDigestRequest"},
     {FrameType::kFileDigestReply, "FileDigestReply"},
+    {FrameType::kSiftRequest, "SiftRequest"},
+    {FrameType::kSiftReply, "SiftReply"},
 };
 
 const TypeName* FindType(uint8_t type) {

@@ -99,6 +99,8 @@ enum class FrameType : uint8_t {
   kDeltaRequest = 53,  // target: what it has in groups that differ
   kFileDigestRequest = 54,  // target: digests of a piece of a clone's file
   kFileDigestReply = 55,    // source
+  kSiftRequest = 56,  // target: marks of its entries in groups that differ
+  kSiftReply = 57,    // source
 };
 
 // "Hello", "ChunkData", ...; "unknown" for a value that is not in the enum.

@@ -72,6 +72,9 @@ inline constexpr uint64_t kMaxModifiedNs = (1ull << 63) - 1;
 // Groups of entries in one part of a refresh: their digests fit a payload.
 inline constexpr uint32_t kMaxGroups = 60'000;
 inline constexpr uint32_t kMaxGroupEntries = 1u << 16;
+// Marks of entries in one SiftRequest: with the groups they fit a payload.
+inline constexpr uint32_t kMarkBytes = 3;
+inline constexpr uint32_t kMaxMarks = 200'000;
 // Bounds the source record that a source leaves with a target, and one message
 // of it.
 inline constexpr uint64_t kMaxSourceRecordBytes = 16u << 20;

@@ -105,6 +105,23 @@ void Fields(A& a, M& m) {
          [](auto& archive, auto& item) { archive.Digest("group", item); });
 }
 
+template <typename A, FieldsOf<SiftRequest> M>
+void Fields(A& a, M& m) {
+  Number(a, "part_id", m.part_id, kMaxParts - 1);
+  a.List("groups", m.groups, kMaxGroups, 4, [](auto& archive, auto& item) {
+    Number(archive, "group", item, kMaxGroups - 1);
+  });
+  a.Bytes("marks", m.marks, kMarkBytes * kMaxMarks);
+}
+
+template <typename A, FieldsOf<SiftReply> M>
+void Fields(A& a, M& m) {
+  a.Digest("common", m.common);
+  a.List("others", m.others, kMaxMarks, 4, [](auto& archive, auto& item) {
+    Number(archive, "other", item, kMaxMarks - 1);
+  });
+}
+
 template <typename A, FieldsOf<GroupEntry> M>
 void Fields(A& a, M& m) {
   Number(a, "shared_bytes", m.shared_bytes);
@@ -120,6 +137,8 @@ inline const char* DeltaBasisName(DeltaBasis basis) {
       return "entries";
     case DeltaBasis::kOutermost:
       return "outermost";
+    case DeltaBasis::kSifted:
+      return "sifted";
   }
   return "unknown";
 }

@@ -30,6 +30,36 @@ struct GroupReply {
   friend bool operator==(const GroupReply&, const GroupReply&) = default;
 };
 
+// Tells the entries of groups that differ by three bytes each, before any is
+// told whole: in a large group most of them are equal at both sides.
+struct SiftRequest {
+  static constexpr char kName[] = "SiftRequest";
+
+  uint32_t part_id = 0;
+  // The source's groups that the target does not have; ascending.
+  std::vector<uint32_t> groups;
+  // kMarkBytes for each entry of the target in groups that the source does not
+  // have, in key order.
+  std::string marks;
+  friend bool operator==(const SiftRequest&, const SiftRequest&) = default;
+};
+
+struct SiftReply {
+  static constexpr char kName[] = "SiftReply";
+
+  // Over the digests of those entries of the source that have one of the marks.
+  // Marks alone prove nothing: equal digests do.
+  Digest128 common;
+  // Indexes of the other marks, ascending: the source has no entry for them.
+  std::vector<uint32_t> others;
+  friend bool operator==(const SiftReply&, const SiftReply&) = default;
+};
+
+// Returns the mark of an entry with that digest.
+inline uint32_t MarkOf(const Digest128& digest) {
+  return static_cast<uint32_t>(digest.low) & 0xffffff;
+}
+
 // An entry of the target. Neighbouring keys are alike: in a DeltaRequest a key
 // lacks the bytes that it shares with the one before it in the message.
 struct GroupEntry {
@@ -58,8 +88,10 @@ enum class DeltaBasis : uint8_t {
   // The first and the last key in the interval, of more than the target tells.
   // The source has told that it has no entry there.
   kOutermost = 2,
+  // The entries of `others` in the part's SiftReply.
+  kSifted = 3,
 };
-inline constexpr uint8_t kMaxDeltaBasis = 2;
+inline constexpr uint8_t kMaxDeltaBasis = 3;
 
 // Asks for the delta chunk of a part, in as many messages as needed.
 struct DeltaRequest {

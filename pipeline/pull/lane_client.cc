@@ -46,7 +46,7 @@ Status LaneClient::Connect() {
   StartTime();
   for (size_t i = 0; i < asked_.size() && status.ok(); ++i) {
     const bool has_begun = i == 0 && part_totals_.chunks != 0;
-    if (asked_[i].of_delta && !has_begun) {
+    if (asked_[i].sifts != nullptr || (asked_[i].of_delta && !has_begun)) {
       CompareAnew(&asked_[i]);
     }
     status = Ask(asked_[i], /*front=*/i == 0);
@@ -58,6 +58,8 @@ void LaneClient::CompareAnew(Asked* asked) const {
   const KeyInterval& all = (*state_->parts)[asked->part_id].interval;
   asked->of_delta = false;
   asked->delta.clear();
+  asked->sifts.reset();
+  asked->sift.reset();
   asked->rest.reset();
   asked->compares = true;
   asked->piece.end = all.end;
@@ -72,8 +74,9 @@ Status LaneClient::Work() {
   Status status = AskAhead();
   while (status.ok() && !asked_.empty()) {
     const Part& part = (*state_->parts)[asked_.front().part_id];
-    status = asked_.front().compares ? ComparePart(part)
-                                     : ReceivePart(part);
+    status = asked_.front().sifts != nullptr ? TakeSifted(part)
+             : asked_.front().compares       ? ComparePart(part)
+                                             : ReceivePart(part);
     if (status.ok()) {
       status = AskForDelta();
     }
@@ -126,7 +129,7 @@ Status LaneClient::AskInstead(Asked next) {
 }
 
 Status LaneClient::AskNext(Asked asked) {
-  const bool sends = asked.delta.empty();
+  const bool sends = asked.delta.empty() && asked.sifts == nullptr;
   asked_.push_back(std::move(asked));
   if (asked_.size() == 1) {
     StartPart();
@@ -136,12 +139,19 @@ Status LaneClient::AskNext(Asked asked) {
 }
 
 Status LaneClient::AskForDelta() {
-  // The first that is not compared: its chunks come, or its delta is next.
-  const auto next =
-      std::find_if(asked_.begin(), asked_.end(),
-                   [](const Asked& asked) { return !asked.compares; });
-  if (next == asked_.end() || next->delta.empty()) {
+  // The first that is not compared by groups: its chunks come, or what it has
+  // to ask is next.
+  const auto next = std::find_if(
+      asked_.begin(), asked_.end(), [](const Asked& asked) {
+        return !asked.compares || asked.sifts != nullptr;
+      });
+  if (next == asked_.end()) {
     return Status::OK();
+  }
+  if (next->sift.has_value()) {
+    const SiftRequest sift = std::move(*next->sift);
+    next->sift.reset();
+    return channel_.Send(FrameType::kSiftRequest, sift);
   }
   for (const DeltaRequest& request : next->delta) {
     RETURN_IF_ERROR(channel_.Send(FrameType::kDeltaRequest, request));
@@ -197,7 +207,7 @@ Status LaneClient::ComparePart(const Part& part) {
   Asked next;
   if (status.ok()) {
     status = channel_.Final(compare_->Compare(asks_groups ? &reply : nullptr,
-                                             &equal, &next.delta));
+                                             &equal, &next.sift, &next.delta));
   }
   if (!status.ok()) {
     return status;
@@ -209,9 +219,30 @@ Status LaneClient::ComparePart(const Part& part) {
     return EndPart(part);
   }
   next.part_id = part.id;
+  if (next.sift.has_value()) {
+    next.piece = asked.piece;
+    next.compares = true;
+    next.group_entries = asked.group_entries;
+    next.sifts = std::move(compare_);
+  } else {
+    next.piece = next.delta.front().interval;
+    next.of_delta = true;
+    next.rest = compare_->rest();
+  }
+  return AskInstead(std::move(next));
+}
+
+Status LaneClient::TakeSifted(const Part& part) {
+  Frame frame;
+  SiftReply reply;
+  RETURN_IF_ERROR(Receive(&frame));
+  RETURN_IF_ERROR(channel_.Expect(frame, FrameType::kSiftReply));
+  RETURN_IF_ERROR(channel_.Damaged(Decode(frame.payload, &reply)));
+  Asked next;
+  asked_.front().sifts->TakeSifted(reply, &next.delta);
+  next.part_id = part.id;
   next.piece = next.delta.front().interval;
   next.of_delta = true;
-  next.rest = compare_->rest();
   return AskInstead(std::move(next));
 }
 

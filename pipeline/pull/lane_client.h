@@ -58,8 +58,11 @@ class LaneClient {
   struct Asked {
     uint32_t part_id = 0;
     KeyInterval piece;
-    bool compares = false;
+    bool compares = false;  // no chunk comes before more is asked
     uint32_t group_entries = 0;  // where it compares; 0: not of groups
+    // Set once it was compared by groups, and waits for what is to be asked for:
+    std::unique_ptr<PartComparison> sifts;
+    std::optional<SiftRequest> sift;  // until it is sent
     bool of_delta = false;
     // Until they are sent: the messages that ask for the delta.
     std::vector<DeltaRequest> delta;
@@ -70,7 +73,7 @@ class LaneClient {
 
   [[nodiscard]] rocksdb::Status AskAhead();
   [[nodiscard]] rocksdb::Status AskNext(Asked asked);
-  // Sends what is to be asked for a delta, while the source sends no chunk:
+  // Sends what is to be asked for a delta, and before it, while the source sends no chunk:
   // both could else wait for each other to read.
   [[nodiscard]] rocksdb::Status AskForDelta();
   // Fills what a new part is asked for: its chunks, or to be compared.
@@ -80,6 +83,8 @@ class LaneClient {
   // The front part's: counts it as whole, or asks for a delta.
   [[nodiscard]] rocksdb::Status ComparePart(const Part& part);
   [[nodiscard]] rocksdb::Status ReceiveGroups(GroupReply* reply);
+  // The front part's: asks for the delta of what the source does not have.
+  [[nodiscard]] rocksdb::Status TakeSifted(const Part& part);
   // All chunks of the front part, or of its piece, have come: asks for the next
   // piece, or ends the part.
   [[nodiscard]] rocksdb::Status EndPart(const Part& part);

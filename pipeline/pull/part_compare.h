@@ -20,11 +20,15 @@ class PartComparison {
 
   // Reads the piece at this side, as much as fits into memory.
   [[nodiscard]] virtual rocksdb::Status Read() = 0;
-  // Sets *equal, or *delta to the request for what differs. `reply` is the
-  // source's; null: it was not asked for groups. Errors: of reading.
+  // Sets *equal, or *sift to what has to be asked first, or *delta to the
+  // request for what differs. `reply` is the source's; null: it was not asked
+  // for groups. Errors: of reading.
   [[nodiscard]] virtual rocksdb::Status Compare(
-      const GroupReply* reply, bool* equal,
+      const GroupReply* reply, bool* equal, std::optional<SiftRequest>* sift,
       std::vector<DeltaRequest>* delta) = 0;
+  // Sets *delta by the answer to *sift.
+  virtual void TakeSifted(const SiftReply& reply,
+                          std::vector<DeltaRequest>* delta) = 0;
   // Returns, after Compare(), where the next piece begins; not set: this was
   // the last one.
   virtual const std::optional<std::string>& rest() const = 0;

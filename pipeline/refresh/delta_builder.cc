@@ -38,9 +38,12 @@ Status DeltaBuilder::BuildDifferences(const Part& part,
   chunk_.ordinal = piece.ordinal;
   next_ = 0;
   between_ = 0;
+  read_ = 0;
   run_ = Run();
-  RETURN_IF_ERROR(piece.basis == DeltaBasis::kGroups ? MergeSpans(piece, index)
-                                                     : MergeAll(piece, index));
+  const bool by_spans = piece.basis == DeltaBasis::kGroups ||
+                        piece.basis == DeltaBasis::kSifted;
+  RETURN_IF_ERROR(by_spans ? MergeSpans(piece, index)
+                           : MergeAll(piece, index));
   RETURN_IF_ERROR(DeleteBefore(nullptr, piece));
   RETURN_IF_ERROR(EndRun(piece));
   return Finish();
@@ -113,12 +116,14 @@ Status DeltaBuilder::MergeSpan(const KeyInterval& span,
     if (status.ok()) {
       status = EndRun(piece);
     }
-    bool same = false;
+    bool same = read_ < piece.common.size() && piece.common[read_];
+    ++read_;
     if (status.ok() && next_ < entries.size() &&
         order->Compare(key, entries[next_].key) == 0) {
       bool entity = false;
       const Slice value = reader->DigestValue(&scratch, &entity);
-      same = index->DigestOfEntry(key, value, entity) == entries[next_].digest;
+      same = same || index->DigestOfEntry(key, value, entity) ==
+                         entries[next_].digest;
       ++next_;
     }
     if (status.ok() && !same) {

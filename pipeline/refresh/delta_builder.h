@@ -25,11 +25,14 @@ struct PieceDifference {
   KeyInterval interval;
   uint32_t ordinal = 0;  // of its chunk
   DeltaBasis basis = DeltaBasis::kEntries;
-  // The source's entries may differ here (kGroups only); each has a begin.
+  // The source's entries may differ here (kGroups and kSifted only); each has a
+  // begin.
   std::vector<KeyInterval> spans;
-  // Keys of the source outside of `spans`, in order (kGroups only). Where it
-  // has some between two of `entries`, one of these lies there.
+  // Keys of the source outside of `spans`, in order (as those). Where it has
+  // some between two of `entries`, one of these lies there.
   std::vector<std::string> between;
+  // For each entry of the source in `spans`: the target has it (kSifted only).
+  std::vector<bool> common;
   // Entries of the target, as the basis says; in key order, inside the
   // interval.
   std::vector<GroupEntry> entries;
@@ -109,6 +112,7 @@ class DeltaBuilder {
   ChunkEnd chunk_;
   size_t next_ = 0;     // of the target's entries
   size_t between_ = 0;  // of PieceDifference::between
+  size_t read_ = 0;     // of the source's entries in spans
   Run run_;
   uint64_t steps_ = 0;
 };

@@ -18,11 +18,16 @@ constexpr uint64_t kCancelInterval = 1024;
 
 constexpr size_t kDigestBytes = 16;
 
-void PutDigest(std::string* out, const Digest128& digest) {
+struct EncodedDigest {
+  explicit EncodedDigest(const Digest128& digest) {
+    EncodeFixed64(bytes, digest.low);
+    EncodeFixed64(bytes + 8, digest.high);
+  }
   char bytes[kDigestBytes];
-  EncodeFixed64(bytes, digest.low);
-  EncodeFixed64(bytes + 8, digest.high);
-  out->append(bytes, sizeof(bytes));
+};
+
+void PutDigest(std::string* out, const Digest128& digest) {
+  out->append(EncodedDigest(digest).bytes, kDigestBytes);
 }
 
 uint64_t SeedOf(const TransferId& salt) {
@@ -124,6 +129,10 @@ void GroupIndex::Overflow() {
 void GroupIndex::Finish() {
   EndGroup();
   content_ = all_.Finish();
+}
+
+void AddDigest(const Digest128& digest, Digest128Stream* stream) {
+  stream->Add(Slice(EncodedDigest(digest).bytes, kDigestBytes));
 }
 
 Status IndexEntries(EntryReader* reader, bool only_fitting,

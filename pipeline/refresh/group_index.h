@@ -82,6 +82,9 @@ class GroupIndex {
   bool overflown_ = false;
 };
 
+// Adds a digest to the stream as it is encoded.
+void AddDigest(const Digest128& digest, Digest128Stream* stream);
+
 // Adds all entries from the reader's on and finishes the index. Polls
 // `cancelled`. `only_fitting`: leaves the reader at the first entry that does
 // not fit.

@@ -1,11 +1,15 @@
 #include "pipeline/refresh/lane_deltas.h"
 
-#include <iterator>
+#include <algorithm>
 
+#include "format/coding.h"
 #include "format/limits.h"
 #include "pipeline/base/key_interval.h"
+#include "pipeline/parts/interval_reader.h"
 #include "pipeline/parts/range_entries.h"
 #include "pipeline/parts/read_failure.h"
+#include "pipeline/refresh/common_marks.h"
+#include "pipeline/refresh/next_place.h"
 
 namespace sstferry {
 
@@ -15,6 +19,8 @@ namespace {
 
 // Parts whose groups a target may have been told before it asks for a delta.
 constexpr size_t kIndexesKept = 3;
+// Entries between two calls of `cancelled`.
+constexpr uint64_t kSiftLookInterval = 64;
 // Bounds what a target has in one part: keys, digests and their overhead.
 constexpr uint64_t kMaxAskedBytes =
     kMaxIndexKeyBytes + 64 * kMaxIndexEntries;
@@ -49,21 +55,98 @@ Status GroupDeltas::Index(const Part& part, const GroupRequest& request,
   reply->content = index->content();
   if (index->has_groups()) {
     reply->groups = index->groups();
-    indexes_.emplace_back(part.id, std::move(index));
+    told_.push_back({part.id, std::move(index), {}, {}});
   }
-  if (indexes_.size() > kIndexesKept) {
-    indexes_.pop_front();
+  if (told_.size() > kIndexesKept) {
+    told_.pop_front();
   }
   return status;
 }
 
-const GroupIndex* GroupDeltas::FindIndex(uint32_t part_id) const {
-  for (auto it = indexes_.rbegin(); it != indexes_.rend(); ++it) {
-    if (it->first == part_id) {
-      return it->second.get();
+GroupDeltas::Told* GroupDeltas::FindTold(uint32_t part_id) {
+  const auto told =
+      std::find_if(told_.rbegin(), told_.rend(), [part_id](const Told& one) {
+        return one.part_id == part_id;
+      });
+  return told == told_.rend() ? nullptr : &*told;
+}
+
+Status GroupDeltas::ReadSpans(const Part& part,
+                              const std::vector<KeyInterval>& spans,
+                              const std::function<bool()>& cancelled,
+                              std::vector<Digest128>* digests,
+                              bool* fit) const {
+  rocksdb::ColumnFamilyHandle* const family = source_->family(part).handle;
+  const rocksdb::Comparator* const order = family->GetComparator();
+  GroupIndex index(salt_, 1, GroupIndex::Keep::kFirstKeys);
+  // Reading ahead would read what lies between the spans.
+  IntervalReader reader(source_->db(), family, part.interval,
+                        /*readahead_bytes=*/0);
+  NextPlace place(order, &reader);
+  std::string scratch;
+  *fit = true;
+  for (const KeyInterval& span : spans) {
+    place.MoveTo(*span.begin);
+    for (; *fit && reader.Valid() &&
+           !(span.end.has_value() &&
+             order->Compare(reader.key(), *span.end) >= 0);
+         reader.Next()) {
+      bool entity = false;
+      const rocksdb::Slice value = reader.DigestValue(&scratch, &entity);
+      digests->push_back(index.DigestOfEntry(reader.key(), value, entity));
+      *fit = digests->size() <= kMaxMarks;
+      if (digests->size() % kSiftLookInterval == 0 && cancelled && cancelled()) {
+        return MakeStatus(EndState::kCancelled, "compare: stopped on request");
+      }
     }
   }
-  return nullptr;
+  return ReadFailure(reader.status(), "compare");
+}
+
+Status GroupDeltas::Sift(const Part& part, const SiftRequest& request,
+                         const std::function<bool()>& cancelled,
+                         SiftReply* reply) {
+  Told* const told = FindTold(part.id);
+  if (told == nullptr || request.marks.size() % kMarkBytes != 0) {
+    return Wrong("expected marks for a part whose groups were asked for, found "
+                 "part " + std::to_string(part.id));
+  }
+  PieceDifference piece;
+  piece.interval = part.interval;
+  RETURN_IF_ERROR(TakeGroups(*told->index, request.groups, &piece));
+  std::vector<Digest128> here;
+  bool fit = false;
+  RETURN_IF_ERROR(ReadSpans(part, piece.spans, cancelled, &here, &fit));
+  if (!fit) {
+    return Status::OK();  // a reply that no target takes for equal
+  }
+  std::vector<uint32_t> ours;
+  for (const Digest128& digest : here) {
+    ours.push_back(MarkOf(digest));
+  }
+  std::vector<uint32_t> theirs;
+  for (size_t i = 0; i < request.marks.size(); i += kMarkBytes) {
+    char mark[4] = {};
+    std::copy_n(request.marks.data() + i, kMarkBytes, mark);
+    theirs.push_back(DecodeFixed32(mark));
+  }
+  told->sifted = request.groups;
+  told->common.assign(here.size(), false);
+  Digest128Stream common;
+  uint32_t next = 0;
+  for (const auto& [mine, other] : FindCommonMarks(ours, theirs)) {
+    told->common[mine] = true;
+    AddDigest(here[mine], &common);
+    for (; next < other; ++next) {
+      reply->others.push_back(next);
+    }
+    ++next;
+  }
+  for (; next < theirs.size(); ++next) {
+    reply->others.push_back(next);
+  }
+  reply->common = common.Finish();
+  return Status::OK();
 }
 
 Status GroupDeltas::Add(const Part& part, DeltaRequest request) {
@@ -107,9 +190,10 @@ Status GroupDeltas::Add(const Part& part, DeltaRequest request) {
 
 // Neighbouring groups become one span.
 Status GroupDeltas::TakeGroups(const GroupIndex& index,
-                               PieceDifference* piece) const {
+                               const std::vector<uint32_t>& groups,
+                               PieceDifference* piece) {
   size_t next = 0;  // the group behind the last span
-  for (const uint32_t group : asked_.groups) {
+  for (const uint32_t group : groups) {
     if (group >= index.groups().size() ||
         (!piece->spans.empty() && group < next)) {
       return Wrong("expected ascending groups below " +
@@ -147,13 +231,18 @@ Status GroupDeltas::Build(const Part& part, const ChunkBuilderOptions& options,
   piece.basis = asked_.basis;
   piece.most_point_deletions = asked_.most_point_deletions;
   Status status;
-  if (piece.basis == DeltaBasis::kGroups) {
-    const GroupIndex* const index = FindIndex(part.id);
-    if (index == nullptr || !(piece.interval == part.interval)) {
+  const bool sifted = piece.basis == DeltaBasis::kSifted;
+  if (sifted || piece.basis == DeltaBasis::kGroups) {
+    Told* const told = FindTold(part.id);
+    if (told == nullptr || !(piece.interval == part.interval)) {
       return Wrong("expected one for a part whose groups were asked for, "
                    "found part " + std::to_string(part.id));
     }
-    status = TakeGroups(*index, &piece);
+    status = TakeGroups(*told->index, sifted ? told->sifted : asked_.groups,
+                        &piece);
+    if (sifted) {
+      piece.common = std::move(told->common);
+    }
   } else if (!IsInside(piece.interval, part.interval,
                        family.handle->GetComparator())) {
     status = Wrong("expected a piece of part " + std::to_string(part.id) +

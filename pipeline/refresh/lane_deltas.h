@@ -5,7 +5,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "format/messages.h"
@@ -17,7 +16,8 @@
 namespace sstferry {
 
 // Ownership: borrows the source's half. Threads: the lane's serving thread.
-// Memory:    the indexes of three parts, and what the target has said of one.
+// Memory:    the indexes of three parts, and what the target has said of one;
+//   while it sifts, 20 bytes for each of kMaxMarks entries of each side.
 class GroupDeltas : public LaneDeltas {
  public:
   GroupDeltas(const RefreshSource* source, const TransferId& salt)
@@ -27,6 +27,10 @@ class GroupDeltas : public LaneDeltas {
                                       const GroupRequest& request,
                                       const std::function<bool()>& cancelled,
                                       GroupReply* reply) override;
+  [[nodiscard]] rocksdb::Status Sift(const Part& part,
+                                     const SiftRequest& request,
+                                     const std::function<bool()>& cancelled,
+                                     SiftReply* reply) override;
   [[nodiscard]] rocksdb::Status Add(const Part& part,
                                     DeltaRequest request) override;
   const DeltaRequest& asked() const override { return asked_; }
@@ -35,14 +39,31 @@ class GroupDeltas : public LaneDeltas {
                                       ChunkSink* sink) override;
 
  private:
-  const GroupIndex* FindIndex(uint32_t part_id) const;
+  // What was told of a part.
+  struct Told {
+    uint32_t part_id = 0;
+    std::unique_ptr<GroupIndex> index;
+    // The target's newest SiftRequest: its groups, and which of the entries in
+    // them the target has.
+    std::vector<uint32_t> sifted;
+    std::vector<bool> common;
+  };
+
+  Told* FindTold(uint32_t part_id);
   // Fills spans and between.
-  [[nodiscard]] rocksdb::Status TakeGroups(const GroupIndex& index,
-                                           PieceDifference* piece) const;
+  [[nodiscard]] static rocksdb::Status TakeGroups(
+      const GroupIndex& index, const std::vector<uint32_t>& groups,
+      PieceDifference* piece);
+  // Reads digests of the entries in the spans, as many as there are marks at
+  // most. *fit: there are not more.
+  [[nodiscard]] rocksdb::Status ReadSpans(
+      const Part& part, const std::vector<KeyInterval>& spans,
+      const std::function<bool()>& cancelled, std::vector<Digest128>* digests,
+      bool* fit) const;
 
   const RefreshSource* const source_;
   const TransferId salt_;
-  std::deque<std::pair<uint32_t, std::unique_ptr<GroupIndex>>> indexes_;
+  std::deque<Told> told_;
   DeltaRequest asked_;
   uint64_t asked_bytes_ = 0;
 };

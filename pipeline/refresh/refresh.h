@@ -55,11 +55,13 @@
 //     | entry of the new files, where these lie   |
 //     | above all others; else RocksDB's answer   |
 //  13 | compared: both read, in groups of as many | GroupDeltas::Index(),
-//     | entries as cost less than 1 % in digests. | GroupCompare::Compare()
-//     | Equal: whole, without a byte. Else the    |
-//     | target tells what it has in groups that   |
-//     | differ; all, if nearly all do; two keys,  |
-//     | if the source has nothing                 |
+//     | entries as cost 0.3 % in digests. Equal:  | GroupCompare::Compare(),
+//     | whole, without a byte. Else the target    | GroupDeltas::Sift()
+//     | tells what it has in groups that differ:  |
+//     | first a mark of each entry, then those    |
+//     | that the source lacks; all, if nearly all |
+//     | groups differ; two keys, if the source    |
+//     | has nothing                               |
 //  14 | what is put, what is deleted? Only keys   | DeltaBuilder
 //     | of the target are deleted, long runs of   |
 //     | them by one range deletion                |

@@ -119,6 +119,12 @@ Status LaneSession::Answer(const LaneRequest& asked, bool* done) {
       RETURN_IF_ERROR(CountRequest());
       return SendGroups(request);
     }
+    case FrameType::kSiftRequest: {
+      SiftRequest request;
+      RETURN_IF_ERROR(Decode(asked.payload, &request));
+      RETURN_IF_ERROR(CountRequest());
+      return SendSifted(request);
+    }
     case FrameType::kDeltaRequest: {
       DeltaRequest request;
       Status status = Decode(asked.payload, &request);
@@ -295,6 +301,15 @@ Status LaneSession::SendGroups(const GroupRequest& request) {
   RETURN_IF_ERROR(deltas_->Index(*part, request,
                                  [this] { return PacedStop(); }, &reply));
   return link_.Send(FrameType::kGroupReply, reply);
+}
+
+Status LaneSession::SendSifted(const SiftRequest& request) {
+  const Part* part = nullptr;
+  RETURN_IF_ERROR(FindCompared(request.part_id, &part));
+  SiftReply reply;
+  RETURN_IF_ERROR(deltas_->Sift(*part, request,
+                                [this] { return PacedStop(); }, &reply));
+  return link_.Send(FrameType::kSiftReply, reply);
 }
 
 Status LaneSession::SendDelta(DeltaRequest asked) {

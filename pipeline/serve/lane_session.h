@@ -52,6 +52,7 @@ class LaneSession {
   [[nodiscard]] rocksdb::Status FindCompared(uint32_t part_id,
                                              const Part** part);
   [[nodiscard]] rocksdb::Status SendGroups(const GroupRequest& request);
+  [[nodiscard]] rocksdb::Status SendSifted(const SiftRequest& request);
   // Takes one message of a request, and sends the delta after the last one.
   [[nodiscard]] rocksdb::Status SendDelta(DeltaRequest request);
   // Makes the entries of an interval readable.

@@ -42,6 +42,12 @@ class LaneDeltas {
   [[nodiscard]] virtual rocksdb::Status Index(
       const Part& part, const GroupRequest& request,
       const std::function<bool()>& cancelled, GroupReply* reply) = 0;
+  // Fills the reply with what the source has of the target's entries in groups
+  // that Index() told.
+  //   kCorrupt  it told no such groups, or the marks are none
+  [[nodiscard]] virtual rocksdb::Status Sift(
+      const Part& part, const SiftRequest& request,
+      const std::function<bool()>& cancelled, SiftReply* reply) = 0;
   // Adds one message of a request for the delta of a part.
   //   kCorrupt  it does not follow the one before it
   //   kDenied   the request is too large

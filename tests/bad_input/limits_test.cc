@@ -238,7 +238,7 @@ TEST_CASE("A peer that asks more often than it needs is denied",
 
 TEST_CASE("A lane gets groups and deltas only of parts that are compared",
           "[bad_input][peer][limits]") {
-  const bool groups = GENERATE(true, false);
+  const int asked = GENERATE(0, 1, 2);
   const uint32_t part_id = GENERATE(0u, kMaxParts - 1);
   Bench bench([](ServeOptions*) {});
   Opened opened;
@@ -246,9 +246,12 @@ TEST_CASE("A lane gets groups and deltas only of parts that are compared",
   REQUIRE_OK(OpenSample(bench.server->address(), &opened, &control));
   std::unique_ptr<Channel> lane;
   REQUIRE_OK(DialLane(bench.server->address(), opened.transfer_id, 0, &lane));
-  if (groups) {
+  if (asked == 0) {
     REQUIRE_OK(lane->SendMessage(FrameType::kGroupRequest,
                                  GroupRequest{part_id, 6}));
+  } else if (asked == 1) {
+    REQUIRE_OK(lane->SendMessage(FrameType::kSiftRequest,
+                                 SiftRequest{part_id, {7}, "abc"}));
   } else {
     DeltaRequest request;
     request.part_id = part_id;

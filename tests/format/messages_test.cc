@@ -91,7 +91,8 @@ TEST_CASE("Every message gives back all its fields", "[format]") {
                     SampleUnitDigestRequest(), SampleSourceRecordPart(),
                     SampleBusy(), SampleGroupRequest(),
                     SampleGroupReply(), SampleDeltaRequest(),
-                    SampleFileDigestRequest(), SampleFileDigestReply());
+                    SampleFileDigestRequest(), SampleFileDigestReply(),
+                    SampleSiftRequest(), SampleSiftReply());
   RequireRoundTrips(SampleJournalTransfer(), SampleJournalPlan(),
                     SampleJournalChunk(), SampleJournalUnit(),
                     SampleJournalIngested(),
@@ -113,7 +114,7 @@ TEST_CASE("Every message round-trips with random contents", "[format]") {
                    EntriesReply, ChunkAck, UnitDigestRequest, SourceRecordPart,
                    Busy, GroupRequest,
                    GroupReply, DeltaRequest, FileDigestRequest,
-                   FileDigestReply>();
+                   FileDigestReply, SiftRequest, SiftReply>();
     CheckAllRandom<JournalTransfer, JournalPlan, JournalChunk,
                    JournalIngested, JournalTargetFiles, JournalPartDone,
                    JournalComplete>();

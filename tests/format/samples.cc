@@ -302,6 +302,12 @@ GroupReply SampleGroupReply() {
   return GroupReply{3, 816, {1, 2}, {{3, 4}, {5, 6}}};
 }
 
+SiftRequest SampleSiftRequest() {
+  return SiftRequest{7, {0, 5}, std::string("\x01\x00\x02\xff\xfe\xfd", 6)};
+}
+
+SiftReply SampleSiftReply() { return SiftReply{{1, 2}, {0, 70'000}}; }
+
 DeltaRequest SampleDeltaRequest() {
   return DeltaRequest{7, true, {2, 200, 54400, 46000}, {"k", std::nullopt},
                       DeltaBasis::kOutermost, 10'000, {0, 5},
@@ -463,6 +469,8 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kFollowEnd, Encode(SampleFollowEnd())},
       {FrameType::kFileDigestRequest, Encode(SampleFileDigestRequest())},
       {FrameType::kFileDigestReply, Encode(SampleFileDigestReply())},
+      {FrameType::kSiftRequest, Encode(SampleSiftRequest())},
+      {FrameType::kSiftReply, Encode(SampleSiftReply())},
   };
 }
 
@@ -674,6 +682,8 @@ Status DecodePayload(FrameType type, const Slice& payload) {
       return DecodeAs<Busy>(payload);
     case FrameType::kGroupRequest: return DecodeAs<GroupRequest>(payload);
     case FrameType::kGroupReply: return DecodeAs<GroupReply>(payload);
+    case FrameType::kSiftRequest: return DecodeAs<SiftRequest>(payload);
+    case FrameType::kSiftReply: return DecodeAs<SiftReply>(payload);
     case FrameType::kDeltaRequest: return DecodeAs<DeltaRequest>(payload);
     case FrameType::kDigestReply: return DecodeAs<DigestReply>(payload);
     case FrameType::kEntriesRequest: return DecodeAs<EntriesRequest>(payload);

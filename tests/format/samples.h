@@ -61,6 +61,8 @@ SourceRecordPart SampleSourceRecordPart();
 Busy SampleBusy();
 GroupRequest SampleGroupRequest();
 GroupReply SampleGroupReply();
+SiftRequest SampleSiftRequest();
+SiftReply SampleSiftReply();
 DeltaRequest SampleDeltaRequest();
 DigestReply SampleDigestReply();
 EntriesRequest SampleEntriesRequest();

@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
            OtherFileRequest, OtherFilePart, TargetFamilies, IntervalRecords,
            CloneSet, CloneFiles, ChunkAck, UnitDigestRequest,
            SourceRecordPart, Busy, GroupRequest, GroupReply, DeltaRequest,
-           FileDigestRequest, FileDigestReply,
+           FileDigestRequest, FileDigestReply, SiftRequest, SiftReply,
            PartRequest, ChunkBegin, ChunkEnd, PartEnd, DigestRequest,
            DigestReply, EntriesRequest, EntriesReply, JournalTransfer,
            JournalPlan, JournalChunk, JournalIngested, JournalTargetFiles,

@@ -204,6 +204,10 @@ Status AnnotateLanePayload(FrameType type, const Slice& payload,
       return AnnotateMessage<GroupRequest>(name, payload, kAt, out);
     case FrameType::kGroupReply:
       return AnnotateMessage<GroupReply>(name, payload, kAt, out);
+    case FrameType::kSiftRequest:
+      return AnnotateMessage<SiftRequest>(name, payload, kAt, out);
+    case FrameType::kSiftReply:
+      return AnnotateMessage<SiftReply>(name, payload, kAt, out);
     case FrameType::kDeltaRequest:
       return AnnotateMessage<DeltaRequest>(name, payload, kAt, out);
     case FrameType::kDigestReply:

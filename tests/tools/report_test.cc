@@ -46,8 +46,8 @@ TEST_CASE("A pull's report is four lines, from the replica to the verdict",
           "replica is as of 2026-11-25T02:00:03Z, 1,000,000 keys, 280.0 MB "
           "sent\n"
           "source: sst://h:7420/db, 2 column families at sequence 0\n"
-          "method: ingest (asked for), 275.0 MB in 5 chunks; 0.50 s, 550.0 "
-          "MB/s\n"
+          "method: ingest, 275.0 MB in 5 chunks; 0.50 s, 550.0 MB/s (asked "
+          "for)\n"
           "verified: equal\n");
   summary.source_database_id = "5d0c-1";
   REQUIRE(PullReport(summary).find("\nsource: " + summary.source +

@@ -1,0 +1,204 @@
+// What a target tells of groups that differ: of entries that the source has, a
+// mark alone.
+#include "pipeline/refresh/group_compare.h"
+
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <map>
+
+#include "pipeline/refresh/common_marks.h"
+#include "tests/support/catch.h"
+#include "tests/support/sample_bytes.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry::test {
+namespace {
+
+constexpr uint64_t kEntries = 2000;
+constexpr uint32_t kGroupEntries = 16;
+
+using Entries = std::map<std::string, std::string>;
+
+Entries Numbered() {
+  Entries entries;
+  for (uint64_t i = 0; i < kEntries; ++i) {
+    entries[NumberedKey(i)] = RandomBytes(20, i);
+  }
+  return entries;
+}
+
+// The target's side of one part, which has `entries`.
+class Target {
+ public:
+  explicit Target(Entries entries)
+      : entries_(std::move(entries)),
+        comparer_(
+            &lanes_,
+            [this](const Part&, const KeyInterval&, GroupIndex* index,
+                   std::optional<std::string>*) {
+              for (const auto& [key, value] : entries_) {
+                index->Add(key, value, false);
+              }
+              index->Finish();
+              return rocksdb::Status::OK();
+            },
+            nullptr) {
+    lanes_.starts.resize(1);
+    comparer_.BeginPlan(1, 0);
+  }
+  // Compares with a source that has these, up to its marks.
+  SiftRequest Ask(const Entries& source) {
+    compare_ = comparer_.Begin(part_, {}, kGroupEntries);
+    REQUIRE_OK(compare_->Read());
+    GroupIndex index(lanes_.transfer_id, kGroupEntries,
+                     GroupIndex::Keep::kFirstKeys);
+    for (const auto& [key, value] : source) {
+      index.Add(key, value, false);
+    }
+    index.Finish();
+    GroupReply reply;
+    reply.entries = index.entries();
+    reply.content = index.content();
+    reply.groups = index.groups();
+    bool equal = false;
+    std::optional<SiftRequest> sift;
+    std::vector<DeltaRequest> delta;
+    REQUIRE_OK(compare_->Compare(&reply, &equal, &sift, &delta));
+    REQUIRE_FALSE(equal);
+    REQUIRE(sift.has_value());
+    return *sift;
+  }
+  std::vector<DeltaRequest> Take(const SiftReply& reply) {
+    std::vector<DeltaRequest> delta;
+    compare_->TakeSifted(reply, &delta);
+    return delta;
+  }
+
+ private:
+  const Entries entries_;
+  const Part part_;
+  LaneShared lanes_;
+  GroupComparer comparer_;
+  std::unique_ptr<PartComparison> compare_;
+};
+
+size_t ToldBy(const std::vector<DeltaRequest>& delta) {
+  size_t told = 0;
+  for (const DeltaRequest& message : delta) {
+    told += message.entries.size();
+  }
+  return told;
+}
+
+TEST_CASE("Only digests make a target believe that entries are equal",
+          "[refresh][delta]") {
+  // Every fifth value is another one at the source.
+  Entries source = Numbered();
+  for (uint64_t i = 0; i < kEntries; i += 5) {
+    source[NumberedKey(i)] = RandomBytes(20, kEntries + i);
+  }
+  Target target(Numbered());
+  const SiftRequest asked = target.Ask(source);
+  const size_t marks = asked.marks.size() / kMarkBytes;
+  REQUIRE(marks > kEntries / 2);
+  // A source that says that it has all of them, as if marks were alike.
+  SiftReply reply;
+  SECTION("of other entries") { reply.common = {1, 2}; }
+  SECTION("of no entry") {}
+  SECTION("an index too large") {
+    reply.others = {static_cast<uint32_t>(marks)};
+  }
+  SECTION("an index twice") { reply.others = {1, 1}; }
+  const std::vector<DeltaRequest> delta = target.Take(reply);
+  REQUIRE(delta.front().basis == DeltaBasis::kGroups);
+  REQUIRE(delta.front().groups == asked.groups);
+  REQUIRE(delta.back().complete);
+  REQUIRE(ToldBy(delta) == marks);
+}
+
+TEST_CASE("Of entries that the source has, no key is told",
+          "[refresh][delta]") {
+  const std::string other = NumberedKey(1000);
+  Entries source = Numbered();
+  source[other] = "another";
+  for (uint64_t i = 0; i < kEntries; i += 5) {
+    source[NumberedKey(i) + "x"] = "only there";
+  }
+  const Entries entries = Numbered();
+  Target target(entries);
+  const SiftRequest asked = target.Ask(source);
+  // Which of them it asks for is known by their marks.
+  GroupIndex index(TransferId(), 1, GroupIndex::Keep::kFirstKeys);
+  SiftReply reply;
+  Digest128Stream common;
+  auto entry = entries.begin();
+  for (size_t i = 0; i < asked.marks.size() / kMarkBytes; ++i) {
+    const auto mark = [&] {
+      const Digest128 digest =
+          index.DigestOfEntry(entry->first, entry->second, false);
+      uint32_t number = 0;
+      for (size_t byte = kMarkBytes; byte > 0; --byte) {
+        number = number << 8 |
+                 static_cast<uint8_t>(asked.marks[i * kMarkBytes + byte - 1]);
+      }
+      return number == MarkOf(digest);
+    };
+    while (!mark()) {
+      ++entry;
+      REQUIRE(entry != entries.end());
+    }
+    if (entry->first == other) {
+      reply.others.push_back(static_cast<uint32_t>(i));
+    } else {
+      AddDigest(index.DigestOfEntry(entry->first, entry->second, false),
+                &common);
+    }
+  }
+  REQUIRE(reply.others.size() == 1);
+  reply.common = common.Finish();
+  const std::vector<DeltaRequest> delta = target.Take(reply);
+  REQUIRE(delta.size() == 2);
+  REQUIRE(delta.front().basis == DeltaBasis::kSifted);
+  REQUIRE(delta.back().complete);
+  REQUIRE(delta.back().entries.size() == 1);
+  REQUIRE(delta.back().entries.front().key == other);
+}
+
+TEST_CASE("Marks pair entries in order, each once", "[refresh][delta]") {
+  using Marks = std::vector<uint32_t>;
+  using Pairs = std::vector<std::pair<uint32_t, uint32_t>>;
+  REQUIRE(FindCommonMarks({}, {1}).empty());
+  REQUIRE(FindCommonMarks({1, 2, 3}, {1, 9, 2, 3}) ==
+          Pairs{{0, 0}, {1, 2}, {2, 3}});
+  // A mark that occurs twice, on either side.
+  REQUIRE(FindCommonMarks({1, 5, 5, 2}, {1, 5, 2}) == Pairs{{0, 0}, {3, 2}});
+  REQUIRE(FindCommonMarks({1, 5, 2}, {1, 5, 5, 2}) == Pairs{{0, 0}, {2, 3}});
+  // A changed entry that has the mark of a distant one.
+  REQUIRE(FindCommonMarks({9, 1, 2, 3}, {1, 2, 3, 9}) ==
+          Pairs{{1, 0}, {2, 1}, {3, 2}});
+  REQUIRE(rc::check("any marks", [] {
+    const auto here = *rc::gen::container<Marks>(rc::gen::inRange(0u, 40u));
+    const auto there = *rc::gen::container<Marks>(rc::gen::inRange(0u, 40u));
+    const Pairs pairs = FindCommonMarks(here, there);
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      const auto [mine, theirs] = pairs[i];
+      RC_ASSERT(here.at(mine) == there.at(theirs));
+      RC_ASSERT(std::count(here.begin(), here.end(), here[mine]) == 1);
+      RC_ASSERT(std::count(there.begin(), there.end(), here[mine]) == 1);
+      RC_ASSERT(i == 0 || (pairs[i - 1].first < mine &&
+                           pairs[i - 1].second < theirs));
+    }
+    // All that both have in the same order.
+    Marks unlike;
+    for (const uint32_t mark : here) {
+      if (std::count(here.begin(), here.end(), mark) == 1) {
+        unlike.push_back(mark);
+      }
+    }
+    RC_ASSERT(FindCommonMarks(unlike, unlike).size() == unlike.size());
+  }));
+}
+
+}  // namespace
+}  // namespace sstferry::test
