@@ -666,7 +666,11 @@ Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
   RETURN_IF_ERROR(ListWals(dir_, &here));
   std::map<uint64_t, std::string> there;
   RETURN_IF_ERROR(ListWals(new_dir, &there));
-  *proven = there.contains(received_.wal_number);
+  *proven = goes_on ? std::any_of(here.begin(), here.end(),
+                                  [&there](const auto& wal) {
+                                    return there.contains(wal.first);
+                                  })
+                    : there.contains(received_.wal_number);
   for (const auto& [number, name] : here) {
     if (!*proven || !there.contains(number)) {
       continue;
@@ -738,6 +742,7 @@ Status Standby::FindCommonEnd(const std::string& new_dir,
 Status Standby::KeepUnproven(const std::string& new_dir, bool goes_on,
                              FollowFile* record) {
   std::lock_guard<std::mutex> lock(mu_);
+  unneeded_.clear();  // of a cut that did not come
   bool proven = false;
   if (exists_) {
     RETURN_IF_ERROR(IsProven(new_dir, *record, goes_on, &proven));
@@ -748,9 +753,14 @@ Status Standby::KeepUnproven(const std::string& new_dir, bool goes_on,
   uint64_t common = 0;
   RETURN_IF_ERROR(FindCommonEnd(new_dir, *record, &common));
   const bool is_lost = common < received_.last_sequence;
-  std::string kept;
-  RETURN_IF_ERROR(
-      LinkWals(is_lost ? ".sstferry-lost-" : ".sstferry-unproven-", &kept));
+  const std::string mark = is_lost ? ".sstferry-lost-" : ".sstferry-unproven-";
+  std::string kept = kept_dir_;
+  if (!(kept_at_ == received_) || !kept.starts_with(dir_ + mark) ||
+      !FileIdOfName(kept).exists()) {
+    RETURN_IF_ERROR(LinkWals(mark, &kept));
+  }
+  kept_dir_ = kept;
+  kept_at_ = received_;
   if (is_lost) {
     record->lost_sequences = received_.last_sequence - common;
     record->lost_dir = kept;
@@ -902,6 +912,7 @@ Status Standby::EndCut(bool exchanged) {
     }
   }
   unneeded_.clear();
+  if (exchanged) kept_dir_.clear();
   next_lock_ = Descriptor();
   status = Fail(status);
   cutting_.unlock();

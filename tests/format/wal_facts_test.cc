@@ -203,6 +203,17 @@ TEST_CASE("A batch that was written again does not count as overlapping",
   REQUIRE(facts.counts_batches());
 }
 
+TEST_CASE("A batch without entries takes no sequence", "[format][rocksdb]") {
+  WalFacts facts;
+  REQUIRE_OK(facts.Add(1, BatchAt(10, {"a", "b"})));
+  REQUIRE(facts.newest_sequence() == 11);
+  // As RocksDB writes it behind a recovery.
+  REQUIRE_OK(facts.Add(2, BatchAt(12, {})));
+  REQUIRE(facts.newest_sequence() == 11);
+  REQUIRE_OK(facts.Add(2, BatchAt(12, {"c"})));
+  REQUIRE(facts.newest_sequence() == 12);
+}
+
 TEST_CASE("Entries of a write-committed section take no sequence",
           "[format][rocksdb]") {
   // A group of writers in one batch: a section of two puts, and a put.

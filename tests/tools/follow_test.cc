@@ -153,7 +153,7 @@ class ServiceManager {
 
 std::string Contents(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  return BytesIn(in);
 }
 
 TEST_CASE("A follower tells its service manager and Prometheus how it is",

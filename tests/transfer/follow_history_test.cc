@@ -92,8 +92,10 @@ class PlayedLife {
     fflush(nullptr);
     pid_ = fork();
     if (pid_ == 0) {
-      close(to_parent[0]);
-      close(to_child[1]);
+      // The lock of a standby, too, which lasts as long as any descriptor.
+      for (int number = 3; number < 1024; ++number) {
+        if (number != to_parent[1] && number != to_child[0]) close(number);
+      }
       for (const int number : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
         signal(number, SIG_DFL);
       }
