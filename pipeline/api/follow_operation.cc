@@ -140,7 +140,7 @@ class Follow : public StandbyJob {
     Round round;
     RETURN_IF_ERROR(rounds_->Ask(request, &round));
     if (round.end.cut != CutReason::kNone) {
-      // What it has made may be what is asked for. One that gives way to
+      // The cut that it has made may be asked for. One that gives way to
       // others would hold up all that comes.
       JoinCutter(/*drops_gentle=*/true);
       if (standby_->position() != request.position) {

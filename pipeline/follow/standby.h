@@ -177,7 +177,7 @@ class Standby {
   uint64_t marks_ = 0;  // number of the last mark
   bool is_closed_ = false;  // it says that the source was closed
   std::vector<std::string> unneeded_;  // directories, once the cut is there
-  // What a cut that did not come has kept: the next one keeps the same.
+  // A cut that did not come has kept these WALs: the next one needs no more.
   std::string kept_dir_;
   StandbyPosition kept_at_;
 };

@@ -43,8 +43,9 @@ struct StandbyState {
   // A source came back with less than the standby had; the last time.
   uint64_t lost_sequences = 0;
   std::string lost_dir;            // empty: never
-  // What the standby had when its source began another life that did not show
-  // whether it has all of it; the newest few, the oldest first.
+  // Directories with the WALs that the standby had when its source began another
+  // life that did not show whether it has all of them; the newest few, the
+  // oldest first.
   std::vector<std::string> unproven_dirs;
   double seconds = 0;              // of a promotion, without its hooks
 };
@@ -100,7 +101,7 @@ struct FollowOptions {
   std::chrono::milliseconds durable{100};
   // A compaction of a family with a compaction filter asks for a cut.
   bool exact_filters = false;
-  // Of a source that is a directory: ServeOptions::max_held_bytes.
+  // As ServeOptions::max_held_bytes, where the source is a directory.
   uint64_t max_held_bytes = 1'000'000'000;
   // Called after each cut and once a second, from a thread of Run().
   std::function<void(const StandbyState&)> on_state;

@@ -114,8 +114,8 @@ struct TransferReport {
 struct FollowedState {
   std::string database;        // its name
   uint64_t followers = 0;
-  // Of the follower that is furthest behind: bytes of WALs that it does not
-  // have, and the time since it had all that there was.
+  // How far the follower is that is furthest behind: bytes of WALs that it does
+  // not have, and the time since it had all that there was.
   uint64_t behind_bytes = 0;
   double behind_seconds = 0;
   uint64_t held_bytes = 0;     // of WALs, for followers that are behind
@@ -131,7 +131,7 @@ struct ServerState {
   std::vector<TransferReport> transfers;
   // As a status query lists them, with cut ids.
   std::vector<RetainedSnapshot> snapshots;
-  // Those that were followed within the last minute.
+  // The databases that were followed within the last minute.
   std::vector<FollowedState> followed;
 };
 
