@@ -322,7 +322,7 @@ const std::vector<RuleRow>& RuleRows() {
        PullMethod::kIngest,
        "auto: the replica is a clone, and what changed costs less than the "
        "files that it lacks: files 8.40 s with 1.00 GB and 0.40 s of the "
-       "source's CPU, delta 1.22 s with 26.0 MB and 1.02 s of the source's "
+       "source's CPU, delta 1.16 s with 18.5 MB and 1.02 s of the source's "
        "CPU, at 1 Gbit/s (assumed)"},
       {"a swap replaces a replica that is a clone", "`clone`",
        [](MethodInput* input) { input->replica = PullMethod::kClone; },
