@@ -204,6 +204,40 @@ bool ParseArchiveKey(const Slice& text, ArchiveKey* key) {
   return ArchiveKeyText(*key) == name;
 }
 
+std::string LogKeyText(const LogKey& key) {
+  char text[64];
+  snprintf(text, sizeof(text), "/%08" PRIx64 "-%016" PRIx64 "-%016" PRIx64,
+           key.number, key.begin_micros, key.end_micros);
+  return kArchiveLogPrefix + ToHex(key.lineage) + text;
+}
+
+bool ParseLogKey(const Slice& text, LogKey* key) {
+  *key = LogKey();
+  constexpr size_t kNumber = sizeof(kArchiveLogPrefix) - 1 + kSetIdDigits + 1;
+  constexpr size_t kBegin = kNumber + 8 + 1;
+  constexpr size_t kEnd = kBegin + 16 + 1;
+  if (text.size() != kEnd + 16 ||
+      !ParseSetId(Slice(text.data() + sizeof(kArchiveLogPrefix) - 1,
+                        kSetIdDigits),
+                  &key->lineage)) {
+    return false;
+  }
+  const auto number = [&text](size_t at, size_t digits, uint64_t* value) {
+    const char* const begin = text.data() + at;
+    const auto [stop, error] =
+        std::from_chars(begin, begin + digits, *value, 16);
+    return error == std::errc() && stop == begin + digits;
+  };
+  // Whatever else was in it makes another text.
+  return number(kNumber, 8, &key->number) &&
+         number(kBegin, 16, &key->begin_micros) &&
+         number(kEnd, 16, &key->end_micros) && key->number > 0 &&
+         key->end_micros <= kMaxLogMicros &&
+         key->begin_micros <= key->end_micros &&
+         (key->begin_micros == 0) == (key->end_micros == 0) &&
+         LogKeyText(*key) == text.ToString();
+}
+
 template <typename A, FieldsOf<ArchiveHead> M>
 void Fields(A& a, M& m) {
   Number(a, "format", m.format);
@@ -236,6 +270,8 @@ void Fields(A& a, M& m) {
   a.List("sets", m.sets, kMaxMarkSets, 8 + sizeof(SetId) + 1,
          [](auto& archive, auto& item) { Fields(archive, item); });
   a.List("keys", m.keys, kMaxMarkKeys, kArchiveKeyBytes,
+         [](auto& archive, auto& item) { Fields(archive, item); });
+  a.List("segments", m.segments, kMaxMarkSegments, kLogKeyBytes,
          [](auto& archive, auto& item) { Fields(archive, item); });
 }
 

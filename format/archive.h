@@ -9,6 +9,7 @@
 //   done/<time>-<set>                      the set is whole
 //   intents/<set>                          a push that runs
 //   marks/<mark>                           what a prune is going to delete
+//   wal/<lineage>/<segment>                a segment of the log (archive_log.h)
 //
 // A name says all that its reader needs: none is taken out of a record.
 #pragma once
@@ -38,6 +39,7 @@ inline constexpr char kArchiveSetsPrefix[] = "sets/";
 inline constexpr char kArchiveDonePrefix[] = "done/";
 inline constexpr char kArchiveIntentsPrefix[] = "intents/";
 inline constexpr char kArchiveMarksPrefix[] = "marks/";
+inline constexpr char kArchiveLogPrefix[] = "wal/";
 
 // The last second of the year 9999: times of names sort as their digits do.
 inline constexpr uint64_t kMaxArchiveSeconds = 253'402'300'799;
@@ -90,6 +92,28 @@ std::string ArchiveKeyText(const ArchiveKey& key);
 [[nodiscard]] bool ParseArchiveKey(const rocksdb::Slice& text,
                                    ArchiveKey* key);
 
+// A segment of the log. A lineage is one unbroken log that one follower wrote,
+// from its start to its end; its id is that of the set it begins with, or a
+// random one where it continues an earlier lineage. Segments of a lineage count
+// on from those that it continues.
+struct LogKey {
+  SetId lineage{};
+  uint64_t number = 0;  // from 1
+  // Any time from begin to end can be restored by this segment and those before
+  // it: the follower had all that the source wrote up to then, but for some
+  // milliseconds. Microseconds since 1970 of the follower's clock. Both 0: it
+  // was behind all the time, and only sequence numbers can be restored.
+  uint64_t begin_micros = 0;
+  uint64_t end_micros = 0;
+  friend auto operator<=>(const LogKey&, const LogKey&) = default;
+};
+inline constexpr uint64_t kMaxLogNumber = 0xffff'ffff;
+inline constexpr uint64_t kMaxLogMicros = kMaxArchiveSeconds * 1'000'000;
+// "wal/01../0000002a-0006..-0006..".
+std::string LogKeyText(const LogKey& key);
+// Parses exactly what LogKeyText() makes.
+[[nodiscard]] bool ParseLogKey(const rocksdb::Slice& text, LogKey* key);
+
 // --- the small objects -------------------------------------------------------
 
 inline constexpr uint32_t kArchiveFormat = 1;
@@ -104,6 +128,7 @@ inline constexpr uint64_t kMaxDoneBytes = 4u << 10;
 inline constexpr uint32_t kMaxIntentSets = 1u << 16;
 inline constexpr uint32_t kMaxMarkSets = 1u << 16;
 inline constexpr uint32_t kMaxMarkKeys = 1u << 17;
+inline constexpr uint32_t kMaxMarkSegments = 1u << 17;
 
 // ARCHIVE. Written once, by `archive init`.
 struct ArchiveHead {
@@ -154,9 +179,10 @@ struct ArchiveMark {
   uint64_t marked_seconds = 0;  // of the store's clock
   std::vector<MarkedSet> sets;
   std::vector<ArchiveKey> keys;
+  std::vector<LogKey> segments;
   friend bool operator==(const ArchiveMark&, const ArchiveMark&) = default;
 };
-// REQUIRES: at most kMaxMarkSets and kMaxMarkKeys.
+// REQUIRES: at most kMaxMarkSets, kMaxMarkKeys and kMaxMarkSegments.
 void EncodeArchiveMark(const ArchiveMark& mark, std::string* out);
 [[nodiscard]] rocksdb::Status DecodeArchiveMark(const rocksdb::Slice& object,
                                                 ArchiveMark* mark);

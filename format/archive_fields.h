@@ -24,4 +24,18 @@ void Fields(A& a, M& m) {
   Number(a, "number", m.number);
 }
 
+inline constexpr size_t kLogKeyBytes = sizeof(SetId) + 3 * 8;
+
+template <typename A, FieldsOf<LogKey> M>
+void Fields(A& a, M& m) {
+  a.Id("lineage", m.lineage);
+  Number(a, "number", m.number, kMaxLogNumber, 1);
+  Number(a, "begin_micros", m.begin_micros, kMaxLogMicros);
+  Number(a, "end_micros", m.end_micros, kMaxLogMicros);
+  a.Check("begin_micros",
+          m.begin_micros <= m.end_micros &&
+              (m.begin_micros == 0) == (m.end_micros == 0),
+          "expected times that ascend, or none, found others");
+}
+
 }  // namespace sstferry

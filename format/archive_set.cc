@@ -119,6 +119,13 @@ void Fields(A& a, M& m) {
   a.Id("salt", m.salt);
 }
 
+template <typename A, FieldsOf<SetLog> M>
+void Fields(A& a, M& m) {
+  a.Id("lineage", m.lineage);
+  Number(a, "segment", m.segment, kMaxLogNumber);
+  Number(a, "moment_micros", m.moment_micros, kMaxLogMicros);
+}
+
 template <typename A, FieldsOf<ArchiveSet> M>
 void Fields(A& a, M& m) {
   Fields(a, m.name);
@@ -139,6 +146,7 @@ void Fields(A& a, M& m) {
   a.List("files", m.files, kMaxParts,
          kCloneFileBytes + kArchiveKeyBytes + 32 + 4 + 16,
          [](auto& archive, auto& item) { Fields(archive, item); });
+  Fields(a, m.log);
   a.Bool("is_sealed", m.is_sealed);
   a.Id("key_id", m.key_id);
   a.Id("seal", m.seal);

@@ -52,6 +52,15 @@ struct ArchivedFile {
   friend bool operator==(const ArchivedFile&, const ArchivedFile&) = default;
 };
 
+// Where the log continues a set that a follower took: behind all of its bytes.
+struct SetLog {
+  SetId lineage{};
+  uint64_t segment = 0;  // the first one that may hold more; 0: no log does
+  // All that the set holds was written before, by the follower's clock.
+  uint64_t moment_micros = 0;
+  friend bool operator==(const SetLog&, const SetLog&) = default;
+};
+
 struct ArchiveSet {
   static constexpr char kName[] = "set";
 
@@ -71,6 +80,7 @@ struct ArchiveSet {
   std::vector<std::string> notes;  // about the point in time
   uint64_t unit_bytes = kArchiveUnitBytes;
   std::vector<ArchivedFile> files;
+  SetLog log;
   // All of its files are sealed with one key, and so is the record: by a code
   // over all of it, in which the code itself counts as zeros.
   bool is_sealed = false;

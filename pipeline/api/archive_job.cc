@@ -1,7 +1,6 @@
 // The commands on an archive: a store joined to a push, a list, a check or a
 // prune.
-#include <unistd.h>
-
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <utility>
@@ -10,7 +9,9 @@
 #include "pipeline/api/endpoint.h"
 #include "pipeline/archive/archive.h"
 #include "pipeline/archive/check.h"
+#include "pipeline/archive/choose_set.h"
 #include "pipeline/archive/init.h"
+#include "pipeline/archive/log_index.h"
 #include "pipeline/archive/open_store.h"
 #include "pipeline/archive/prune.h"
 #include "pipeline/archive/push.h"
@@ -18,20 +19,13 @@
 #include "pipeline/archive/seal.h"
 #include "pipeline/archive/snapshot_source.h"
 #include "pipeline/base/duration.h"
+#include "pipeline/base/this_machine.h"
 #include "sstferry/archive.h"
 
 namespace sstferry {
 namespace {
 
 using rocksdb::Status;
-
-std::string HostName() {
-  char name[256] = "";
-  if (gethostname(name, sizeof(name) - 1) != 0) {
-    return "";
-  }
-  return name;
-}
 
 ArchivedSet Told(const ListedSet& listed) {
   ArchivedSet set;
@@ -231,7 +225,22 @@ class Job : public ArchiveJob {
     for (const ListedSet& set : sets) {
       report->sets.push_back(Told(set));
     }
+    return ListWindows(archive, report);
+  }
+
+  static Status ListWindows(const Archive& archive, ArchiveReport* report) {
+    ArchiveLog log;
+    RETURN_IF_ERROR(ReadLog(archive, &log));
+    Tell(log.Windows(), report);
     return Status::OK();
+  }
+
+  static void Tell(const std::vector<LogWindow>& windows,
+                   ArchiveReport* report) {
+    for (const LogWindow& window : windows) {
+      report->windows.push_back({LogTimeText(window.begin_micros),
+                                 LogTimeText(window.end_micros), window.why});
+    }
   }
 
   Status Check(const Archive& archive, ArchiveReport* report) {
@@ -255,6 +264,18 @@ class Job : public ArchiveJob {
     report->read_files = summary.read_files;
     report->read_bytes = summary.read_bytes;
     report->problems = summary.problems;
+    report->problems.insert(report->problems.end(),
+                            summary.log.problems.begin(),
+                            summary.log.problems.end());
+    Tell(summary.log.windows, report);
+    report->segments = summary.log.segments;
+    report->segment_bytes = summary.log.bytes;
+    report->orphan_segments = summary.log.orphans;
+    const uint64_t log_seconds = summary.log.newest_micros / 1'000'000;
+    if (log_seconds != 0) {
+      report->log_age_seconds =
+          summary.now_seconds - std::min(summary.now_seconds, log_seconds);
+    }
     if (summary.newest_seconds != 0 &&
         summary.newest_seconds <= summary.now_seconds) {
       report->newest_age_seconds =
@@ -270,6 +291,10 @@ class Job : public ArchiveJob {
     if (options_.grace.has_value()) {
       prune.grace_seconds = static_cast<uint64_t>(options_.grace->count());
     }
+    if (options_.keep_log.has_value()) {
+      prune.keep_log_seconds =
+          static_cast<uint64_t>(options_.keep_log->count());
+    }
     PruneSummary summary;
     const Status status = PruneArchive(archive, prune, &summary);
     report->kept_sets = summary.kept_sets;
@@ -281,6 +306,8 @@ class Job : public ArchiveJob {
     report->waiting_marks = summary.waiting_marks;
     report->held_marks = summary.held_marks;
     report->aborted_uploads = summary.aborted_uploads;
+    report->deleted_segments = summary.deleted_segments;
+    report->marked_segments = summary.marked_segments;
     return status;
   }
 
@@ -310,6 +337,13 @@ const char* ArchiveActionName(ArchiveAction action) {
       return "prune";
   }
   return "?";
+}
+
+bool IsArchiveDirectory(const std::string& directory) {
+  SourceAddress address;
+  address.directory = directory;
+  FindArchive(&address);
+  return address.is_archive() && address.set.empty();
 }
 
 std::unique_ptr<ArchiveJob> MakeArchiveJob(const ArchiveOptions& options) {

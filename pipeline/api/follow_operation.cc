@@ -15,11 +15,15 @@
 
 #include "format/end_state.h"
 #include "pipeline/api/endpoint.h"
+#include "pipeline/api/log_rounds.h"
 #include "pipeline/api/operation_parts.h"
 #include "pipeline/api/standby_cut.h"
+#include "pipeline/archive/open_store.h"
 #include "pipeline/base/start_thread.h"
 #include "pipeline/base/stop_signal.h"
+#include "pipeline/base/this_machine.h"
 #include "pipeline/disk/target_directories.h"
+#include "pipeline/follow/round_target.h"
 #include "pipeline/follow/source_rounds.h"
 #include "pipeline/follow/standby.h"
 #include "pipeline/wire/token_bucket.h"
@@ -29,7 +33,6 @@ namespace sstferry {
 namespace {
 
 using rocksdb::Status;
-using Clock = std::chrono::steady_clock;
 
 constexpr uint32_t kAskMillis = 1000;
 constexpr std::chrono::milliseconds kTellEvery{1000};
@@ -49,12 +52,55 @@ bool MayPass(const Status& status) {
   }
 }
 
-uint64_t MicrosNow() {
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(
-          std::chrono::system_clock::now().time_since_epoch())
-          .count());
-}
+// The rounds go into a standby.
+class StandbyRounds : public RoundTarget {
+ public:
+  // Both outlive it.
+  StandbyRounds(const PullOptions& pull,
+                const std::unique_ptr<Endpoint>* endpoint)
+      : pull_(pull), endpoint_(endpoint) {}
+  [[nodiscard]] Status Open() {
+    return Standby::Open(pull_.target_dir, pull_.file_system, &standby_);
+  }
+
+  bool exists() const override { return standby_->exists(); }
+  FollowPosition position() const override { return standby_->position(); }
+  Status Append(const FollowPosition& asked, const Round& round) override {
+    return standby_->Append(asked, round);
+  }
+  Status Sync(bool source_closed) override {
+    return standby_->Sync(source_closed);
+  }
+  Status Cut(const CutRequest& request) override {
+    Summary summary;
+    return MakeStandbyCut(pull_, request, (*endpoint_)->name(),
+                          (*endpoint_)->dialer(), standby_.get(), &slot_,
+                          &summary);
+  }
+  void DropCut() override { slot_.Cancel(); }
+  void Renew() override { slot_.Renew(); }
+  void Cancel() override { slot_.Cancel(); }
+  uint64_t cut_micros() const override {
+    return standby_->record().cut_micros;
+  }
+  uint64_t replay_bytes() const override { return standby_->replay_bytes(); }
+  StandbyState state() const override {
+    StandbyState state;
+    bool found = false;
+    ReadStandbyState(standby_->dir(), &found, &state).PermitUncheckedError();
+    const StandbyPosition received = standby_->received();
+    state.sequence = received.last_sequence;
+    state.durable_sequence = standby_->durable().last_sequence;
+    state.moment_micros = received.read_micros;
+    return state;
+  }
+
+ private:
+  const PullOptions& pull_;
+  const std::unique_ptr<Endpoint>* const endpoint_;  // opened before a cut
+  std::unique_ptr<Standby> standby_;
+  WorkerSlot<Puller> slot_;
+};
 
 class Follow : public StandbyJob {
  public:
@@ -68,13 +114,13 @@ class Follow : public StandbyJob {
       stop_.Stop();
       syncer.join();
       JoinCutter();
-      if (standby_->exists()) {
-        const Status synced = standby_->Sync(closed_);
+      if (target_->exists()) {
+        const Status synced = target_->Sync(closed_);
         if (failed().ok()) Fail(synced);
       }
       status = failed();
     }
-    *state = standby_ != nullptr ? StateNow() : StandbyState();
+    *state = target_ != nullptr ? StateNow() : StandbyState();
     return status;
   }
 
@@ -82,8 +128,8 @@ class Follow : public StandbyJob {
     cancelled_ = true;
     stop_.Stop();
     pace_.Close();
-    slot_.Cancel();
     std::lock_guard<std::mutex> lock(mu_);
+    if (target_ != nullptr) target_->Cancel();
     if (rounds_ != nullptr) rounds_->Close();
   }
 
@@ -93,16 +139,36 @@ class Follow : public StandbyJob {
     if (pull.file_system == nullptr) {
       pull.file_system = rocksdb::FileSystem::Default();
     }
-    RETURN_IF_ERROR(
-        CheckApartFromSource(pull, TargetDirectories(pull, nullptr)));
-    RETURN_IF_ERROR(
-        Standby::Open(pull.target_dir, pull.file_system, &standby_));
+    RETURN_IF_ERROR(OpenTarget());
     EndpointOptions source = EndpointFor(pull.source, pull.lanes, pull);
     source.max_held_bytes = options_.max_held_bytes;
     RETURN_IF_ERROR(Endpoint::Open(source, &endpoint_));
     std::lock_guard<std::mutex> lock(mu_);
     rounds_ =
         std::make_unique<SourceRounds>(endpoint_->dialer(), pull.timeouts);
+    return Status::OK();
+  }
+
+  Status OpenTarget() {
+    std::unique_ptr<RoundTarget> target;
+    if (options_.into_archive) {
+      const StoreOpener open = [this](Clock::time_point until,
+                                      std::unique_ptr<ObjectStore>* store) {
+        StoreOptions where = options_.store;
+        where.until = until;
+        return OpenStore(where, store);
+      };
+      RETURN_IF_ERROR(OpenLogRounds(options_, &endpoint_, open, &target));
+    } else {
+      RETURN_IF_ERROR(CheckApartFromSource(
+          options_.pull, TargetDirectories(options_.pull, nullptr)));
+      auto standby =
+          std::make_unique<StandbyRounds>(options_.pull, &endpoint_);
+      RETURN_IF_ERROR(standby->Open());
+      target = std::move(standby);
+    }
+    std::lock_guard<std::mutex> lock(mu_);
+    target_ = std::move(target);
     return Status::OK();
   }
 
@@ -134,7 +200,7 @@ class Follow : public StandbyJob {
   Status FollowOnce() {
     FollowRequest request;
     request.database = endpoint_->name();
-    request.position = standby_->position();
+    request.position = target_->position();
     request.exact_filters = options_.exact_filters;
     request.wait_millis = kAskMillis;
     Round round;
@@ -143,16 +209,16 @@ class Follow : public StandbyJob {
       // The cut that it has made may be asked for. One that gives way to
       // others would hold up all that comes.
       JoinCutter(/*drops_gentle=*/true);
-      if (standby_->position() != request.position) {
+      if (target_->position() != request.position) {
         return Status::OK();
       }
       Log(LogLevel::kInfo, std::string("takes a cut (") +
                                CutReasonName(round.end.cut) +
                                (round.end.note.empty() ? "" : ": ") +
                                round.end.note + ")");
-      return Cut({round.end.cut});
+      return Cut({round.end.cut, round.end.note});
     }
-    RETURN_IF_ERROR(standby_->Append(request.position, round));
+    RETURN_IF_ERROR(target_->Append(request.position, round));
     uint64_t bytes = 0;
     for (const LogBytes& log : round.logs) {
       bytes += log.bytes.size();
@@ -168,7 +234,7 @@ class Follow : public StandbyJob {
   }
 
   Status CutIfDue() {
-    const uint64_t cut_micros = standby_->record().cut_micros;
+    const uint64_t cut_micros = target_->cut_micros();
     const uint64_t now = MicrosNow();
     const auto every = std::chrono::microseconds(options_.cut_every).count();
     const bool is_old =
@@ -176,7 +242,7 @@ class Follow : public StandbyJob {
         now - cut_micros >= static_cast<uint64_t>(every);
     const bool is_large =
         options_.max_replay_bytes > 0 &&
-        standby_->replay_bytes() > options_.max_replay_bytes;
+        target_->replay_bytes() > options_.max_replay_bytes;
     if ((cutting_ && !(is_gentle_ && is_large)) || !(is_old || is_large) ||
         Clock::now() < next_cut_.load()) {
       return Status::OK();
@@ -205,10 +271,7 @@ class Follow : public StandbyJob {
   // A source may not have flushed since the last cut: then its WALs are as
   // large as before, and the next one comes a while later.
   Status Cut(const CutRequest& request) {
-    Summary summary;
-    const Status status =
-        MakeStandbyCut(options_.pull, request, endpoint_->name(),
-                       endpoint_->dialer(), standby_.get(), &slot_, &summary);
+    const Status status = target_->Cut(request);
     next_cut_ = Clock::now() + kLeastBetweenCuts;
     tells_now_ = tells_now_ || status.ok();
     return status;
@@ -219,16 +282,17 @@ class Follow : public StandbyJob {
       return;
     }
     is_dropped_ = drops_gentle && is_gentle_ && cutting_;
-    if (is_dropped_) slot_.Cancel();
+    if (is_dropped_) target_->DropCut();
     cutter_.join();
-    if (is_dropped_.exchange(false)) slot_.Renew();
-    if (cancelled_) slot_.Cancel();
+    if (is_dropped_.exchange(false)) target_->Renew();
+    if (cancelled_) target_->Cancel();
   }
 
   void SyncAgainAndAgain() {
-    while (!stop_.WaitFor(options_.durable)) {
+    while (!stop_.WaitFor(options_.into_archive ? options_.segment
+                                                : options_.durable)) {
       const Status status =
-          standby_->exists() ? standby_->Sync(closed_) : Status::OK();
+          target_->exists() ? target_->Sync(closed_) : Status::OK();
       if (!status.ok()) {
         Fail(status);
         return;
@@ -237,22 +301,16 @@ class Follow : public StandbyJob {
   }
 
   StandbyState StateNow() const {
-    StandbyState state;
-    bool found = false;
-    ReadStandbyState(standby_->dir(), &found, &state).PermitUncheckedError();
+    StandbyState state = target_->state();
     state.is_followed = true;
-    const StandbyPosition received = standby_->received();
-    state.sequence = received.last_sequence;
-    state.durable_sequence = standby_->durable().last_sequence;
-    state.moment_micros = received.read_micros;
     state.behind_bytes = behind_bytes_;
-    state.replay_bytes = standby_->replay_bytes();
+    state.replay_bytes = target_->replay_bytes();
     state.received_bytes = received_bytes_;
     return state;
   }
 
   void Tell() {
-    if (options_.on_state && standby_->exists()) options_.on_state(StateNow());
+    if (options_.on_state && target_->exists()) options_.on_state(StateNow());
   }
 
   void Log(LogLevel level, const std::string& text) const {
@@ -279,9 +337,8 @@ class Follow : public StandbyJob {
   static constexpr std::chrono::milliseconds kLeastBetweenCuts{1000};
 
   FollowOptions options_;
-  std::unique_ptr<Standby> standby_;
   std::unique_ptr<Endpoint> endpoint_;
-  WorkerSlot<Puller> slot_;
+  std::unique_ptr<RoundTarget> target_;  // set once, under mu_
   StopSignal stop_;
   TokenBucket pace_{0};  // of records
   std::atomic<bool> cancelled_{false};

@@ -206,6 +206,9 @@ Status Archive::ReadMarked(Marked* marked) const {
     for (const ArchiveKey& key : found.mark.keys) {
       marked->keys.insert(ArchiveKeyText(key));
     }
+    for (const LogKey& key : found.mark.segments) {
+      marked->keys.insert(LogKeyText(key));
+    }
   }
   return Status::OK();
 }

@@ -91,6 +91,8 @@ class Checker {
   void NameFiles();
   void CompareWithList();
   [[nodiscard]] Status ReadFiles();
+  // True for an object whose turn it is to be read.
+  bool IsRead(const std::string& key) const;
   [[nodiscard]] Status ReadFile(const std::string& key,
                                 const NamedFile& named);
   void Amiss(const std::string& key, const std::string& what);
@@ -214,18 +216,21 @@ Status Checker::ReadFile(const std::string& key, const NamedFile& named) {
   return Status::OK();
 }
 
-Status Checker::ReadFiles() {
+bool Checker::IsRead(const std::string& key) const {
   if (options_.read_percent <= 0) {
-    return Status::OK();
+    return false;
   }
-  // All files have their turn within so many days.
+  // All have their turn within so many days.
   const auto turns = static_cast<uint64_t>(
       std::max(1.0, std::ceil(100 / options_.read_percent)));
-  const uint64_t turn = summary_->now_seconds / kSecondsPerDay % turns;
+  return Digest64(key) % turns ==
+         summary_->now_seconds / kSecondsPerDay % turns;
+}
+
+Status Checker::ReadFiles() {
   std::vector<const std::pair<const std::string, NamedFile>*> files;
   for (const auto& entry : named_) {
-    if (Digest64(entry.first) % turns == turn &&
-        present_.count(entry.first) != 0) {
+    if (IsRead(entry.first) && present_.count(entry.first) != 0) {
       files.push_back(&entry);
     }
   }
@@ -260,7 +265,10 @@ Status Checker::Verdict() const {
     }
   }
   if (first == nullptr) {
-    return Status::OK();
+    return summary_->log.problems.empty()
+               ? Status::OK()
+               : MakeStatus(EndState::kCorrupt,
+                            summary_->log.problems.front());
   }
   return MakeStatus(
       EndState::kCorrupt,
@@ -288,6 +296,9 @@ Status Checker::Run() {
   NameFiles();
   CompareWithList();
   RETURN_IF_ERROR(ReadFiles());
+  RETURN_IF_ERROR(CheckLog(
+      archive_, [this](const std::string& key) { return IsRead(key); },
+      options_.cancelled, &summary_->log));
   std::vector<FoundSet> now;
   RETURN_IF_ERROR(archive_.ListSets(&now));
   std::set<SetName> still_there;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pipeline/archive/archive.h"
+#include "pipeline/archive/log_check.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
@@ -63,6 +64,7 @@ struct CheckSummary {
   uint64_t read_bytes = 0;
   uint64_t newest_seconds = 0;  // time of the newest whole set; 0: there is none
   uint64_t now_seconds = 0;     // of the store's clock
+  LogCheckSummary log;
   // Says what is wrong: a sentence for each object, at most kMaxProblems.
   std::vector<std::string> problems;
 };
@@ -70,7 +72,7 @@ inline constexpr size_t kMaxProblems = 100;
 
 //   kCorrupt  a set that counts lacks a file, or bytes are wrong: the message
 //             names the first file, the sets that use it, and the newest set
-//             that is whole; *summary has all
+//             that is whole; or the log is no chain. *summary has all
 //   others    the store's
 [[nodiscard]] rocksdb::Status CheckArchive(const Archive& archive,
                                            const CheckOptions& options,

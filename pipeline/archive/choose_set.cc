@@ -7,6 +7,7 @@
 
 #include "format/end_state.h"
 #include "format/printable.h"
+#include "pipeline/archive/log_index.h"
 
 namespace sstferry {
 
@@ -28,23 +29,14 @@ bool HoldsArchive(const std::string& directory) {
          !std::filesystem::exists(directory + "/CURRENT", error);
 }
 
-// Reads a time as names have it, or with "-" and ":" between its numbers.
+// Reads a time, of which the names of sets have the seconds.
 bool ReadTime(const std::string& text, uint64_t* seconds) {
-  constexpr char kForm[] = "0000-00-00T00:00:00Z";
-  std::string packed = text;
-  if (text.size() == sizeof(kForm) - 1) {
-    packed.clear();
-    for (size_t i = 0; i < text.size(); ++i) {
-      const bool is_separator = kForm[i] == '-' || kForm[i] == ':';
-      if (is_separator && text[i] != kForm[i]) {
-        return false;
-      }
-      if (!is_separator) {
-        packed += text[i];
-      }
-    }
+  uint64_t micros = 0;
+  if (!ParseLogTime(text, &micros)) {
+    return false;
   }
-  return ParseArchiveTime(packed, seconds);
+  *seconds = micros / 1'000'000;
+  return true;
 }
 
 class Chooser {

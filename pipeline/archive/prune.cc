@@ -1,11 +1,15 @@
 #include "pipeline/archive/prune.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "format/end_state.h"
+#include "pipeline/archive/log_index.h"
+#include "pipeline/archive/log_retention.h"
 
 namespace sstferry {
 
@@ -17,6 +21,7 @@ namespace {
 struct InUse {
   std::vector<FoundSet> sets;
   std::map<SetName, std::vector<std::string>> keys;  // that they name
+  std::map<SetName, SetLog> logs;  // that continue them
   std::set<SetId> pushing;  // whose intents are not older than the grace
   std::set<SetId> used_by_pushes;
   std::vector<SetId> expired;  // intents
@@ -47,11 +52,20 @@ class Pruner {
   [[nodiscard]] Status Drop(const std::set<SetName>& dropped);
   [[nodiscard]] Status SweepMark(const FoundMark& found, const InUse& use,
                                  const std::set<SetName>& dropped,
-                                 const std::set<std::string>& kept);
+                                 const std::set<std::string>& kept,
+                                 const std::set<std::string>& segments);
+  [[nodiscard]] Status KeepFrom(uint64_t* micros) const;
+  static void KeepForLog(const InUse& use, const std::vector<SetName>& whole,
+                         uint64_t keep_from, std::set<SetName>* kept);
+  // Returns the keys of segments that are needed if these sets are left.
+  [[nodiscard]] Status FindSegments(
+      const InUse& use, const std::function<bool(const SetName&)>& stays,
+      const ArchiveLog& log, std::set<std::string>* needed) const;
   [[nodiscard]] Status Delete(const std::vector<std::string>& keys);
   [[nodiscard]] Status Mark();
   [[nodiscard]] Status PutMarks(const std::vector<MarkedSet>& sets,
-                                const std::vector<ArchiveKey>& keys);
+                                const std::vector<ArchiveKey>& keys,
+                                const std::vector<LogKey>& segments);
   [[nodiscard]] Status RemoveLeftovers();
   bool IsOlderThanGrace(uint64_t since, uint64_t now) const {
     return now > since && now - since >= grace_;
@@ -89,6 +103,7 @@ Status Pruner::ReadInUse(InUse* use) const {
       continue;  // another prune removes it
     }
     use->sets.push_back(found);
+    use->logs.emplace(found.name, set->log);
     std::vector<std::string>& keys = use->keys[found.name];
     for (const ArchivedFile& file : set->files) {
       keys.push_back(ArchiveKeyText(file.key));
@@ -154,7 +169,8 @@ Status Pruner::Drop(const std::set<SetName>& dropped) {
 
 Status Pruner::SweepMark(const FoundMark& found, const InUse& use,
                          const std::set<SetName>& dropped,
-                         const std::set<std::string>& kept) {
+                         const std::set<std::string>& kept,
+                         const std::set<std::string>& segments) {
   bool is_held = false;
   for (const MarkedSet& marked : found.mark.sets) {
     is_held |= use.keys.count(marked.name) != 0 &&
@@ -169,8 +185,17 @@ Status Pruner::SweepMark(const FoundMark& found, const InUse& use,
       gone.push_back(std::move(text));
     }
   }
-  RETURN_IF_ERROR(Delete(gone));
   summary_->deleted_files += gone.size();
+  for (const LogKey& key : found.mark.segments) {
+    std::string text = LogKeyText(key);
+    if (segments.count(text) != 0) {
+      is_held = true;
+    } else {
+      gone.push_back(std::move(text));
+      ++summary_->deleted_segments;
+    }
+  }
+  RETURN_IF_ERROR(Delete(gone));
   // Who looks whether its files are there relies on this mark as long as any
   // sweep may be at what it names.
   if (is_held) {
@@ -206,24 +231,89 @@ Status Pruner::Sweep() {
       kept.insert(keys.begin(), keys.end());
     }
   }
+  std::set<std::string> segments;
+  ArchiveLog log;
+  RETURN_IF_ERROR(ListLog(archive_, &log));
+  RETURN_IF_ERROR(FindSegments(
+      use, [&dropped](const SetName& set) { return dropped.count(set) == 0; },
+      log, &segments));
   RETURN_IF_ERROR(Drop(dropped));
   for (const FoundMark& found : due) {
-    RETURN_IF_ERROR(SweepMark(found, use, dropped, kept));
+    RETURN_IF_ERROR(SweepMark(found, use, dropped, kept, segments));
   }
   return Status::OK();
 }
 
+// Returns the time from which on the log is kept.
+Status Pruner::KeepFrom(uint64_t* micros) const {
+  uint64_t now = 0;
+  RETURN_IF_ERROR(archive_.Now(&now));
+  *micros = 1'000'000 * (now - std::min(now, *options_.keep_log_seconds));
+  return Status::OK();
+}
+
+// Keeps the newest set before the log that is kept, and those with which a log
+// begins behind it: further ones save time, and no more.
+void Pruner::KeepForLog(const InUse& use, const std::vector<SetName>& whole,
+                        uint64_t keep_from, std::set<SetName>* kept) {
+  const SetName* base = nullptr;
+  uint64_t newest = 0;
+  for (const SetName& name : whole) {
+    const SetLog& log = use.logs.at(name);
+    if (log.segment == 0) {
+      continue;
+    }
+    if (log.moment_micros > keep_from) {
+      if (log.lineage == name.id) {
+        kept->insert(name);
+      }
+    } else if (log.moment_micros >= newest) {
+      base = &name;
+      newest = log.moment_micros;
+    }
+  }
+  if (base != nullptr) {
+    kept->insert(*base);
+  }
+}
+
+Status Pruner::FindSegments(
+    const InUse& use, const std::function<bool(const SetName&)>& stays,
+    const ArchiveLog& log, std::set<std::string>* needed) const {
+  std::vector<SetLog> cuts;
+  for (const auto& [name, set_log] : use.logs) {
+    if (stays(name)) {
+      cuts.push_back(set_log);
+    }
+  }
+  std::optional<uint64_t> keep_from;
+  if (options_.keep_log_seconds.has_value()) {
+    RETURN_IF_ERROR(KeepFrom(&keep_from.emplace()));
+  }
+  *needed = ChooseSegments(
+      log, std::move(cuts),
+      [&use](const SetId& id) { return use.IsPushed(id); }, keep_from);
+  return Status::OK();
+}
+
 Status Pruner::PutMarks(const std::vector<MarkedSet>& sets,
-                        const std::vector<ArchiveKey>& keys) {
+                        const std::vector<ArchiveKey>& keys,
+                        const std::vector<LogKey>& segments) {
   size_t set_at = 0;
   size_t key_at = 0;
-  while (set_at < sets.size() || key_at < keys.size()) {
+  size_t segment_at = 0;
+  while (set_at < sets.size() || key_at < keys.size() ||
+         segment_at < segments.size()) {
     ArchiveMark mark;
     while (set_at < sets.size() && mark.sets.size() < kMaxMarkSets) {
       mark.sets.push_back(sets[set_at++]);
     }
     while (key_at < keys.size() && mark.keys.size() < kMaxMarkKeys) {
       mark.keys.push_back(keys[key_at++]);
+    }
+    while (segment_at < segments.size() &&
+           mark.segments.size() < kMaxMarkSegments) {
+      mark.segments.push_back(segments[segment_at++]);
     }
     RETURN_IF_ERROR(archive_.Now(&mark.marked_seconds));
     std::string bytes;
@@ -233,6 +323,7 @@ Status Pruner::PutMarks(const std::vector<MarkedSet>& sets,
   }
   summary_->marked_sets += sets.size();
   summary_->marked_files += keys.size();
+  summary_->marked_segments += segments.size();
   return Status::OK();
 }
 
@@ -242,6 +333,8 @@ Status Pruner::Mark() {
   ListedKeys files;
   RETURN_IF_ERROR(archive_.ListKeys(kArchiveFilesPrefix, &files));
   RETURN_IF_ERROR(archive_.ListKeys(kArchivePartsPrefix, &files));
+  ArchiveLog log;
+  RETURN_IF_ERROR(ListLog(archive_, &log));
   InUse use;
   RETURN_IF_ERROR(ReadInUse(&use));
   Marked marked;
@@ -253,7 +346,12 @@ Status Pruner::Mark() {
       whole.push_back(set.name);
     }
   }
-  const std::set<SetName> kept = ChooseKept(whole, options_.retention);
+  std::set<SetName> kept = ChooseKept(whole, options_.retention);
+  if (options_.keep_log_seconds.has_value()) {
+    uint64_t keep_from = 0;
+    RETURN_IF_ERROR(KeepFrom(&keep_from));
+    KeepForLog(use, whole, keep_from, &kept);
+  }
   summary_->kept_sets = kept.size();
   std::vector<MarkedSet> drop;
   std::set<std::string> named;
@@ -278,7 +376,23 @@ Status Pruner::Mark() {
       summary_->marked_bytes += bytes;
     }
   }
-  return PutMarks(drop, keys);
+  std::set<std::string> needed;
+  RETURN_IF_ERROR(FindSegments(
+      use,
+      [&](const SetName& set) {
+        return kept.count(set) != 0 || use.used_by_pushes.count(set.id) != 0;
+      },
+      log, &needed));
+  std::vector<LogKey> segments;
+  for (const auto& [id, lineage] : log.lineages) {
+    for (const auto& [number, key] : lineage.segments) {
+      const std::string text = LogKeyText(key);
+      if (needed.count(text) == 0 && marked.keys.count(text) == 0) {
+        segments.push_back(key);
+      }
+    }
+  }
+  return PutMarks(drop, keys, segments);
 }
 
 // Intents and uploads of pushes that died.

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "format/end_state.h"
@@ -76,6 +77,7 @@ class Pusher {
     std::vector<size_t> marked;   // files whose keys a mark names
     std::vector<size_t> missing;  // files that are not there
     bool set_is_marked = false;
+    bool log_is_amiss = false;  // a segment is marked or missing
   };
 
   [[nodiscard]] Status Begin();
@@ -96,6 +98,9 @@ class Pusher {
                               const std::shared_ptr<SetFile>& bytes,
                               FileDigests* digests);
   [[nodiscard]] Status TakeLook(Look* look) const;
+  // Finds whether the segments [log.segment, end) are there, and unmarked.
+  [[nodiscard]] Status LookAtLog(const Marked& marked, uint64_t end,
+                                 bool* is_amiss) const;
   [[nodiscard]] Status LookBefore(UnixSeconds* signed_at);
   [[nodiscard]] Status Commit(UnixSeconds signed_at);
   [[nodiscard]] Status LookBehind(UnixSeconds* signed_at) const;
@@ -222,6 +227,9 @@ void Pusher::ChoosePlaces() {
   if (base_.has_value()) {
     uses.insert(base_->name.id);
   }
+  if (options_.log.segment != 0) {
+    uses.insert(options_.log.lineage);
+  }
   std::set<SharedName> seen;
   places_.resize(set_.files.size());
   is_shared_.resize(set_.files.size());
@@ -260,6 +268,7 @@ Status Pusher::Begin() {
   set_.label = options_.label;
   set_.host = options_.host;
   set_.software = options_.software;
+  set_.log = options_.log;
   summary_->name = set_.name;
   summary_->notes = set_.notes;
   summary_->files = set_.files.size();
@@ -439,7 +448,10 @@ Status Pusher::TakeLook(Look* look) const {
   *look = Look();
   Marked marked;
   ListedKeys present;
+  const uint64_t next_segment =
+      options_.next_segment ? options_.next_segment() : 0;
   RETURN_IF_ERROR(archive_.ReadMarked(&marked));
+  RETURN_IF_ERROR(LookAtLog(marked, next_segment, &look->log_is_amiss));
   RETURN_IF_ERROR(archive_.ListKeys(kArchiveFilesPrefix, &present));
   RETURN_IF_ERROR(archive_.ListKeys(
       kArchivePartsPrefix + ToHex(set_.name.id) + "/", &present));
@@ -457,6 +469,30 @@ Status Pusher::TakeLook(Look* look) const {
   return Status::OK();
 }
 
+Status Pusher::LookAtLog(const Marked& marked, uint64_t end,
+                         bool* is_amiss) const {
+  *is_amiss = false;
+  if (set_.log.segment == 0 || end <= set_.log.segment) {
+    return Status::OK();
+  }
+  std::vector<ObjectInfo> objects;
+  RETURN_IF_ERROR(ListAll(store_,
+                          kArchiveLogPrefix + ToHex(set_.log.lineage) + "/",
+                          kMaxArchiveObjects, &objects)
+                      .status);
+  std::set<uint64_t> numbers;
+  for (const ObjectInfo& object : objects) {
+    LogKey key;
+    if (ParseLogKey(object.key, &key) && key.number >= set_.log.segment &&
+        key.number < end) {
+      *is_amiss |= marked.keys.count(object.key) != 0;
+      numbers.insert(key.number);
+    }
+  }
+  *is_amiss |= numbers.size() < end - set_.log.segment;
+  return Status::OK();
+}
+
 Status Pusher::LookBefore(UnixSeconds* signed_at) {
   for (int looks = 0; looks < kMaxLooks; ++looks) {
     RETURN_IF_ERROR(RenewIntent());
@@ -465,6 +501,9 @@ Status Pusher::LookBefore(UnixSeconds* signed_at) {
     RETURN_IF_ERROR(TakeLook(&look));
     std::vector<size_t> again = look.marked;
     again.insert(again.end(), look.missing.begin(), look.missing.end());
+    if (look.log_is_amiss) {
+      return Overtaken("a segment of its log was marked or deleted");
+    }
     if (again.empty() && !look.set_is_marked) {
       return Status::OK();
     }
@@ -512,11 +551,15 @@ Status Pusher::LookBehind(UnixSeconds* signed_at) const {
   *signed_at = store_->SigningTime();
   Look look;
   RETURN_IF_ERROR(TakeLook(&look));
-  if (look.marked.empty() && look.missing.empty() && !look.set_is_marked) {
+  if (look.marked.empty() && look.missing.empty() && !look.set_is_marked &&
+      !look.log_is_amiss) {
     return Status::OK();
   }
   // It does not count; a prune removes it, if this client may not.
   store_->Delete({SetKey(set_.name)}).status.PermitUncheckedError();
+  if (look.log_is_amiss) {
+    return Overtaken("a segment of its log was marked or deleted");
+  }
   const std::vector<size_t>& amiss =
       look.missing.empty() ? look.marked : look.missing;
   return Overtaken(

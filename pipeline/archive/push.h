@@ -58,6 +58,11 @@ struct PushOptions {
   // Takes a database that the newest set does not know.
   bool adopt = false;
   NewSetId new_id = RandomSetId;
+  // Where a log continues the set; no segment: none does. Segments from there on
+  // are looked at as files of this set are; all that are before the number that
+  // `next_segment` returns were put.
+  SetLog log;
+  std::function<uint64_t()> next_segment;
   // Seconds of a clock that never goes back, by which intents are renewed.
   std::function<uint64_t()> steady_seconds;
   std::function<bool()> cancelled;  // polled between files; may be null
@@ -77,7 +82,8 @@ struct PushSummary {
 // Blocks until the set counts.
 //   kRefused   there is no archive, or it is that of another database: prune
 //              would count the sets of both as one
-//   kBusy      what it used was marked or deleted meanwhile: push again
+//   kBusy      what it used, or a segment behind it, was marked or deleted
+//              meanwhile: push again
 //   others     the source's and the store's
 [[nodiscard]] rocksdb::Status PushSet(const Archive& archive,
                                       SetSource* source,

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "format/end_state.h"
 #include "pipeline/archive/archive.h"
 #include "pipeline/archive/choose_set.h"
+#include "pipeline/archive/log_reader.h"
 #include "pipeline/archive/open_store.h"
 #include "pipeline/archive/range_snapshot.h"
 #include "pipeline/archive/set_reader.h"
@@ -24,27 +28,37 @@ namespace {
 // Threads: as UnitSource.
 class ArchiveSnapshot : public Snapshot, public UnitSource {
  public:
-  explicit ArchiveSnapshot(std::shared_ptr<SetReader> reader)
-      : reader_(std::move(reader)), set_(reader_->set()) {
+  ArchiveSnapshot(std::shared_ptr<ObjectStore> store,
+                  std::shared_ptr<SetReader> reader)
+      : store_(std::move(store)),
+        archive_(store_.get()),
+        reader_(std::move(reader)),
+        set_(reader_->set()),
+        seconds_(set_.name.seconds) {
     for (const ArchivedFile& file : set_.files) {
       files_.files.push_back(file.file);
       files_of_set_.push_back(&file);
     }
   }
 
-  // Looks for everything that the set names, and describes it.
-  [[nodiscard]] Status Fill(const SnapshotOptions& options);
+  // Looks for everything that the set names, and describes it. `path`: then
+  // the log continues it, up to `point`; null: no log does.
+  [[nodiscard]] Status Fill(const SnapshotOptions& options,
+                            const LogPath* path, const LogPoint& point);
 
   rocksdb::DB* db() const override { return nullptr; }
   const ClonedFiles* files() const override { return &files_; }
   UnitSource* units() const override {
     return const_cast<ArchiveSnapshot*>(this);
   }
-  uint64_t point_in_time_seconds() const override { return set_.name.seconds; }
+  uint64_t point_in_time_seconds() const override { return seconds_; }
   const std::vector<SnapshotFamily>& families() const override {
     return families_;
   }
-  uint64_t sequence() const override { return set_.sequence; }
+  uint64_t sequence() const override {
+    return tail_ == nullptr ? set_.sequence
+                            : std::max(set_.sequence, tail_->sequence());
+  }
   const std::string& database_id() const override { return set_.database_id; }
   const std::string& directory() const override { return no_directory_; }
   const std::string& own_path() const override { return no_directory_; }
@@ -58,21 +72,40 @@ class ArchiveSnapshot : public Snapshot, public UnitSource {
   [[nodiscard]] Status Read(
       const Part& unit, const std::function<bool()>& cancelled,
       const std::function<Status(const Slice&)>& take) override;
-  const Digest128& DigestOf(const Part& unit) const override {
-    return files_of_set_[unit.file]->units[unit.id - first_units_[unit.file]];
-  }
+  [[nodiscard]] Status DigestOf(const Part& unit,
+                                const std::function<bool()>& cancelled,
+                                Digest128* digest) override;
 
  private:
   // Leaves out the files of other families, as the MANIFEST tells.
   [[nodiscard]] Status ChooseFamilies(const std::vector<std::string>& wanted,
                                       const std::function<bool()>& cancelled);
   // Counts the units of the files before each.
-  void CountUnits();
+  [[nodiscard]] Status CountUnits();
+  // Lets the log continue the WALs.
+  [[nodiscard]] Status AddLog(const LogPath& path, const LogPoint& point,
+                              const std::function<bool()>& cancelled);
+  // True for a WAL of which the log has bytes.
+  bool IsLogged(const Part& unit) const {
+    const CloneFile& file = files_.files[unit.file];
+    return tail_ != nullptr && file.kind == CloneFileKind::kWal &&
+           tail_->wals().count(file.number) != 0;
+  }
+  [[nodiscard]] Status ReadLogged(
+      const Part& unit, const std::function<bool()>& cancelled,
+      const std::function<Status(const Slice&)>& take);
+  // REQUIRES: !IsLogged(unit).
+  const Digest128& KnownDigest(const Part& unit) const {
+    return files_of_set_[unit.file]->units[unit.id - first_units_[unit.file]];
+  }
 
+  const std::shared_ptr<ObjectStore> store_;
+  const Archive archive_;  // of the log, which is not sealed
   const std::shared_ptr<SetReader> reader_;
   const ArchiveSet& set_;
   ClonedFiles files_;
-  std::vector<const ArchivedFile*> files_of_set_;  // by place in files_
+  // By place in files_; null: only the log has it.
+  std::vector<const ArchivedFile*> files_of_set_;
   std::vector<uint32_t> first_units_;              // the same
   std::vector<SnapshotFamily> families_;  // names only
   std::string options_text_;
@@ -80,9 +113,14 @@ class ArchiveSnapshot : public Snapshot, public UnitSource {
   const std::string no_directory_;
   const Digest128 not_known_{};
   Counters counters_;
+  uint64_t seconds_;
+  std::unique_ptr<LogTail> tail_;  // null: no log
+  std::mutex mu_;
+  std::map<uint32_t, int> tries_;  // of units of the log that came wrong; mu_
 };
 
-Status ArchiveSnapshot::Fill(const SnapshotOptions& options) {
+Status ArchiveSnapshot::Fill(const SnapshotOptions& options,
+                             const LogPath* path, const LogPoint& point) {
   const auto cancelled = [&options] {
     return options.cancelled && options.cancelled();
   };
@@ -104,23 +142,62 @@ Status ArchiveSnapshot::Fill(const SnapshotOptions& options) {
   }
   notes_ = set_.notes;
   notes_.push_back(NoteOfSet(set_));
-  CountUnits();
+  RETURN_IF_ERROR(CountUnits());
   RETURN_IF_ERROR(reader_->LookFor(files_of_set_));
   if (!options.families.empty()) {
     RETURN_IF_ERROR(ChooseFamilies(options.families, cancelled));
+  }
+  if (path != nullptr) {
+    RETURN_IF_ERROR(AddLog(*path, point, cancelled));
   }
   // The release of the source's application is in it.
   return reader_->ReadText(CloneFileKind::kOptions, kMaxOptionsFileBytes,
                            cancelled, &options_text_);
 }
 
-void ArchiveSnapshot::CountUnits() {
-  first_units_.clear();
-  uint32_t unit = 0;
-  for (const ArchivedFile* const file : files_of_set_) {
-    first_units_.push_back(unit);
-    unit += static_cast<uint32_t>(file->units.size());
+Status ArchiveSnapshot::CountUnits() {
+  std::vector<Part> units;
+  RETURN_IF_ERROR(CutIntoUnits(files_.files, set_.unit_bytes, &units));
+  first_units_.assign(files_.files.size(),
+                      static_cast<uint32_t>(units.size()));
+  for (size_t i = units.size(); i-- > 0;) {
+    first_units_[units[i].file] = static_cast<uint32_t>(i);
   }
+  return Status::OK();
+}
+
+// The files stay in the order of kinds and numbers.
+Status ArchiveSnapshot::AddLog(const LogPath& path, const LogPoint& point,
+                               const std::function<bool()>& cancelled) {
+  RETURN_IF_ERROR(
+      LogTail::Read(archive_, set_, path, point, cancelled, &tail_));
+  for (const auto& [number, wal] : tail_->wals()) {
+    const CloneFile wanted{CloneFileKind::kWal, number, wal.end, wal.end};
+    const auto place = std::lower_bound(
+        files_.files.begin(), files_.files.end(), wanted,
+        [](const CloneFile& a, const CloneFile& b) {
+          return a.kind != b.kind ? a.kind < b.kind : a.number < b.number;
+        });
+    const bool is_there = place != files_.files.end() &&
+                          place->kind == wanted.kind &&
+                          place->number == number;
+    if (is_there) {
+      place->bytes = wanted.bytes;
+      place->records_end = wanted.records_end;
+    } else {
+      files_of_set_.insert(
+          files_of_set_.begin() + (place - files_.files.begin()), nullptr);
+      files_.files.insert(place, wanted);
+    }
+  }
+  files_.content = Digest128();  // that of the record is of the set
+  seconds_ = point.micros.value_or(set_.log.moment_micros) / 1'000'000;
+  notes_.push_back(
+      "restores the log behind it up to " +
+      (point.micros.has_value()
+           ? LogTimeText(*point.micros)
+           : "sequence " + std::to_string(*point.sequence)));
+  return CountUnits();
 }
 
 Status ArchiveSnapshot::ChooseFamilies(const std::vector<std::string>& wanted,
@@ -137,7 +214,7 @@ Status ArchiveSnapshot::ChooseFamilies(const std::vector<std::string>& wanted,
     kept += stays ? 1 : 0;
     return !stays;
   });
-  CountUnits();
+  RETURN_IF_ERROR(CountUnits());
   files_.content = Digest128();  // that of the record is of all
   if (leaves_out) {
     notes_.push_back(kWalsOfAllFamilies);
@@ -145,11 +222,73 @@ Status ArchiveSnapshot::ChooseFamilies(const std::vector<std::string>& wanted,
   return Status::OK();
 }
 
+Status ArchiveSnapshot::DigestOf(const Part& unit,
+                                 const std::function<bool()>& cancelled,
+                                 Digest128* digest) {
+  if (!IsLogged(unit)) {
+    *digest = KnownDigest(unit);
+    return Status::OK();
+  }
+  Digest128Stream stream;
+  RETURN_IF_ERROR(ReadLogged(unit, cancelled, [&stream](const Slice& piece) {
+    stream.Add(piece);
+    return Status::OK();
+  }));
+  *digest = stream.Finish();
+  return Status::OK();
+}
+
+// Units of the set are read whole, for their digests; payloads of the log prove
+// themselves.
+Status ArchiveSnapshot::ReadLogged(
+    const Part& unit, const std::function<bool()>& cancelled,
+    const std::function<Status(const Slice&)>& take) {
+  const CloneFile& file = files_.files[unit.file];
+  const uint64_t set_bytes = tail_->wals().at(file.number).set_bytes;
+  const uint64_t end = unit.offset + unit.bytes;
+  if (unit.offset < set_bytes) {
+    const ArchivedFile& of_set = *files_of_set_[unit.file];
+    Part whole = unit;
+    whole.bytes =
+        std::min(set_.unit_bytes, of_set.file.bytes - unit.offset);
+    RETURN_IF_ERROR(reader_->ReadUnit(
+        of_set, whole, of_set.units[unit.offset / set_.unit_bytes], cancelled,
+        [&](uint64_t offset, const Slice& piece) {
+          const uint64_t given = std::min<uint64_t>(
+              piece.size(), set_bytes - std::min(offset, set_bytes));
+          return given == 0 ? Status::OK() : take(Slice(piece.data(), given));
+        }));
+  }
+  const uint64_t begin = std::max(unit.offset, set_bytes);
+  if (begin >= end) {
+    return Status::OK();
+  }
+  const StoreResult got = tail_->ReadBytes(
+      file.number, begin, end - begin, [&](const Slice& piece) {
+        return cancelled && cancelled()
+                   ? MakeStatus(EndState::kCancelled,
+                                "restore: stopped on request")
+                   : take(piece);
+      });
+  if (got.code != StoreCode::kDamaged) {
+    return got.code == StoreCode::kAbsent
+               ? MakeStatus(EndState::kCorrupt, MessageOf(got.status))
+               : got.status;
+  }
+  const std::lock_guard<std::mutex> lock(mu_);
+  return MakeStatus(++tries_[unit.id] < kTriesOfUnit ? EndState::kDeadPeer
+                                                     : EndState::kCorrupt,
+                    MessageOf(got.status));
+}
+
 Status ArchiveSnapshot::Read(const Part& unit,
                              const std::function<bool()>& cancelled,
                              const std::function<Status(const Slice&)>& take) {
+  if (IsLogged(unit)) {
+    return ReadLogged(unit, cancelled, take);
+  }
   return reader_->ReadUnit(
-      *files_of_set_[unit.file], unit, DigestOf(unit), cancelled,
+      *files_of_set_[unit.file], unit, KnownDigest(unit), cancelled,
       [&take](uint64_t /*offset*/, const Slice& piece) { return take(piece); });
 }
 
@@ -169,8 +308,22 @@ class ArchiveOrigin : public SnapshotOrigin {
                                               "no refresh is made of them");
     }
     const Archive archive(store_.get(), key_.get());
+    LogPoint point;
+    std::optional<LogChoice> logged;
+    if (ParseLogPoint(which_, &point)) {
+      ArchiveHead head;
+      RETURN_IF_ERROR(archive.ReadHead(&head));
+      RETURN_IF_ERROR(ChooseLog(archive, point, &logged));
+    }
+    if (logged.has_value() && !options.as_files) {
+      return MakeStatus(EndState::kRefused,
+                        store_->place() +
+                            ": a time or a sequence of a log is restored as "
+                            "files: without --begin and --end");
+    }
     ArchiveSet set;
-    const Status chosen = ChooseSet(archive, which_, &set);
+    const Status chosen = ChooseSet(
+        archive, logged.has_value() ? SetNameText(logged->set) : which_, &set);
     if (EndStateOf(chosen) == EndState::kCorrupt) {
       return MakeStatus(EndState::kCorrupt,
                         MessageOf(chosen) + "; " + NextBestSet(archive));
@@ -181,8 +334,10 @@ class ArchiveOrigin : public SnapshotOrigin {
     if (!options.as_files) {
       return TakeRange(std::move(reader), options, result);
     }
-    auto snapshot = std::make_unique<ArchiveSnapshot>(std::move(reader));
-    RETURN_IF_ERROR(snapshot->Fill(options));
+    auto snapshot =
+        std::make_unique<ArchiveSnapshot>(store_, std::move(reader));
+    RETURN_IF_ERROR(snapshot->Fill(
+        options, logged.has_value() ? &logged->path : nullptr, point));
     *result = std::move(snapshot);
     return Status::OK();
   }

@@ -1,26 +1,15 @@
 #include "pipeline/follow/standby_target.h"
 
-#include <chrono>
-
 #include "format/end_state.h"
+#include "pipeline/base/this_machine.h"
 #include "pipeline/disk/access.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/disk/workspace.h"
 #include "pipeline/follow/followed_source.h"
 
 namespace sstferry {
-namespace {
 
 using rocksdb::Status;
-
-uint64_t MicrosNow() {
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(
-          std::chrono::system_clock::now().time_since_epoch())
-          .count());
-}
-
-}  // namespace
 
 void SetCutOptions(const CutRequest& request, Standby* standby,
                    PullOptions* options) {

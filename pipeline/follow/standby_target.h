@@ -15,6 +15,7 @@ namespace sstferry {
 // Asks for a cut.
 struct CutRequest {
   CutReason reason = CutReason::kFirst;
+  std::string note = {};  // of the source: what asks for it
   // Records that come while the cut is built belong behind it.
   bool goes_on() const {
     return reason == CutReason::kCutEvery ||

@@ -122,8 +122,7 @@ Status DigestUnit(const UnitPlace& place, const Part& unit,
                   const std::function<bool()>& cancelled,
                   std::vector<char>* buffer, Digest128* digest) {
   if (place.source != nullptr) {
-    *digest = place.source->DigestOf(unit);
-    return Status::OK();
+    return place.source->DigestOf(unit, cancelled, digest);
   }
   std::unique_ptr<BodyReader> reader;
   Status status = BodyReader::Open(place.path, &reader);

@@ -31,8 +31,11 @@ class UnitSource {
   [[nodiscard]] virtual rocksdb::Status Read(
       const Part& unit, const std::function<bool()>& cancelled,
       const std::function<rocksdb::Status(const rocksdb::Slice&)>& take) = 0;
-  // Returns the digest of a unit without reading it.
-  virtual const Digest128& DigestOf(const Part& unit) const = 0;
+  // Sets the digest of a unit; reads it only if nothing else tells. Errors as
+  // Read().
+  [[nodiscard]] virtual rocksdb::Status DigestOf(
+      const Part& unit, const std::function<bool()>& cancelled,
+      Digest128* digest) = 0;
 };
 
 // Ownership: shared by a server and by who made it. Threads: any.

@@ -154,6 +154,7 @@ TEST_CASE("The largest mark and the largest intent can be read",
   ArchiveMark mark;
   mark.sets.resize(kMaxMarkSets);
   mark.keys.resize(kMaxMarkKeys);
+  mark.segments.resize(kMaxMarkSegments, SampleLogHead().key);
   std::string object;
   EncodeArchiveMark(mark, &object);
   REQUIRE_OK(DecodeArchiveMark(object, &mark));

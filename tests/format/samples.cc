@@ -571,6 +571,24 @@ ArchiveSet SampleArchiveSet() {
   return set;
 }
 
+LogHead SampleLogHead() {
+  LogHead head;
+  head.key = {SetId{1, 2, 3, 4, 5, 6, 7, 8}, 42, 1'795'000'000'000'001,
+              1'795'000'010'000'002};
+  head.previous_lineage = SetId{9, 9};
+  head.previous = {4, 5, 6};
+  head.begin = {5, 1000, {7, 8}, 12, 34567};
+  head.note = "a note";
+  head.host = "db1";
+  head.software = "sstferry 0.1.0";
+  head.wals = {{12, 100}, {15, 3000}};
+  head.moments = {{1'795'000'000'000'500, 60, 1000},
+                  {1'795'000'000'000'500, 150, 0},
+                  {1'795'000'010'000'002, 3100, 1002}};
+  head.payload = {11, 12};
+  return head;
+}
+
 ArchiveMark SampleArchiveMark() {
   ArchiveMark mark;
   mark.marked_seconds = 1'795'000'000;
@@ -578,6 +596,7 @@ ArchiveMark SampleArchiveMark() {
   for (const ArchivedFile& file : SampleArchiveSet().files) {
     mark.keys.push_back(file.key);
   }
+  mark.segments = {SampleLogHead().key, {SetId{7}, 1, 0, 0}};
   return mark;
 }
 
@@ -613,6 +632,10 @@ std::vector<std::pair<std::string, std::string>> SampleArchiveObjects() {
   add("set", 4, object);
   objects.emplace_back("set_record",
                        std::string(1, 4) + EncodeArchiveSetRecord(set));
+  object.clear();
+  EncodeLogHead(SampleLogHead(), &object);
+  add("segment", 6, object);
+  objects.emplace_back("log_key", "\5" + LogKeyText(SampleLogHead().key));
   objects.emplace_back("name", "\5" + SetNameText(set.name));
   for (const ArchivedFile& file : set.files) {
     objects.emplace_back("key" + std::to_string(file.file.number),

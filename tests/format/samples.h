@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "format/archive.h"
+#include "format/archive_log.h"
 #include "format/archive_set.h"
 #include "format/frame.h"
 #include "format/journal.h"
@@ -110,6 +111,7 @@ std::vector<uint64_t> SampleJournalOffsets();
 
 Lease SampleLease();
 ArchiveSet SampleArchiveSet();
+LogHead SampleLogHead();
 ArchiveMark SampleArchiveMark();
 // Inputs of fuzz_archive.cc, by name.
 std::vector<std::pair<std::string, std::string>> SampleArchiveObjects();

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "format/archive.h"
+#include "format/archive_log.h"
 #include "format/archive_set.h"
 #include "format/sealed_file.h"
 
@@ -56,10 +57,31 @@ void TrySet(const Slice& bytes) {
   }
 }
 
+// The bytes as a head, and as its payload.
+void TrySegment(const Slice& bytes) {
+  const LogKey key{SetId{1, 2, 3, 4, 5, 6, 7, 8}, 42, 1'795'000'000'000'001,
+                   1'795'000'010'000'002};
+  for (const std::string& object :
+       {bytes.ToString(), Sealed("SFALOGS1", bytes)}) {
+    LogHead head;
+    if (DecodeLogHead(object, key, &head).ok()) {
+      Need(LogHeadBytes(object) == object.size());
+      Need(head.end().wal_number >= head.begin.wal_number);
+      std::string again;
+      EncodeLogHead(head, &again);
+      Need(again == object);
+    }
+  }
+}
+
 void TryNames(const Slice& text) {
   ArchiveKey key;
   if (ParseArchiveKey(text, &key)) {
     Need(ArchiveKeyText(key) == text);
+  }
+  LogKey segment;
+  if (ParseLogKey(text, &segment)) {
+    Need(LogKeyText(segment) == text);
   }
   SetName name;
   if (ParseSetName(text, &name)) {
@@ -68,7 +90,7 @@ void TryNames(const Slice& text) {
 }
 
 void TryAny(uint8_t kind, const Slice& bytes) {
-  switch (kind % 6) {
+  switch (kind % 7) {
     case 0:
       TryRecord<ArchiveHead>("SFARCHV1", bytes, DecodeArchiveHead,
                              EncodeArchiveHead);
@@ -87,6 +109,9 @@ void TryAny(uint8_t kind, const Slice& bytes) {
       break;
     case 4:
       TrySet(bytes);
+      break;
+    case 6:
+      TrySegment(bytes);
       break;
     default:
       TryNames(bytes);

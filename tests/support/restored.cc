@@ -3,7 +3,10 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <thread>
 
+#include "pipeline/api/operation_parts.h"
+#include "sstferry/source.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 
@@ -62,6 +65,33 @@ Ferried RestoreFrom(const std::string& archive, const std::string& target_dir,
   result.status = MakePull(options)->Run(&result.summary);
   REQUIRE(Fingerprint(archive) == before);
   return result;
+}
+
+Ferried RestoreThrough(std::shared_ptr<SnapshotOrigin> origin,
+                       const std::string& target_dir) {
+  ServeOptions serve;
+  ServedDatabase database;
+  database.name = "local";
+  database.origin = origin;
+  serve.databases.push_back(database);
+  MemoryTransport transport = MakeMemoryTransport();
+  std::unique_ptr<SourceServer> source;
+  REQUIRE_OK(MakeSourceServer(serve, std::move(transport.listener), &source));
+  std::thread runs([&source] { source->Run().PermitUncheckedError(); });
+  PullOptions pull;
+  pull.source.archive.emplace().directory = "/in/memory";
+  pull.source.name = "local";
+  pull.target_dir = target_dir;
+  pull.lanes = 1;
+  pull.timeouts = TriedOnce(Timeouts());
+  pull.timeouts.retry = std::chrono::seconds(60);  // of a lane
+  Ferried restored;
+  restored.status = MakePullThrough(pull, transport.dialer.get())
+                        ->Run(&restored.summary);
+  origin->Cancel();
+  source->Stop();
+  runs.join();
+  return restored;
 }
 
 void RequireRestoredAs(const std::string& source_dir,

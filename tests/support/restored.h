@@ -1,8 +1,10 @@
 // Restores of archives in directories.
 #pragma once
 
+#include <memory>
 #include <string>
 
+#include "pipeline/snapshot/snapshot_origin.h"
 #include "sstferry/archive.h"
 #include "sstferry/options.h"
 #include "tests/support/test_db.h"
@@ -17,6 +19,10 @@ std::string PushTo(const std::string& archive, const std::string& source_dir,
 // Pulls from the archive. Requires that this changes nothing there.
 Ferried RestoreFrom(const std::string& archive, const std::string& target_dir,
                     PullOptions options = {});
+
+// Restores what `origin` gives, once, without another try.
+Ferried RestoreThrough(std::shared_ptr<SnapshotOrigin> origin,
+                       const std::string& target_dir);
 
 // Pushes the database in source_dir into an archive of its own, restores it,
 // and requires the tables, blob files and WALs that the clone in clone_dir has.

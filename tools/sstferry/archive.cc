@@ -68,8 +68,15 @@ std::string PushText(const ArchiveReport& report) {
 }
 
 std::string ListText(const std::string& place, const ArchiveReport& report) {
-  return place + " has " + FormatCount(report.sets.size(), "set") + "\n" +
-         SetTable(report);
+  std::string text = place + " has " +
+                     FormatCount(report.sets.size(), "set") + "\n" +
+                     SetTable(report);
+  for (const ArchiveWindow& window : report.windows) {
+    text += "any time: " + window.begin + " to " + window.end +
+            (window.why.empty() ? "" : ", then " + Printable(window.why)) +
+            "\n";
+  }
+  return text;
 }
 
 std::string CheckText(const std::string& place, const ArchiveReport& report) {
@@ -80,6 +87,11 @@ std::string CheckText(const std::string& place, const ArchiveReport& report) {
   if (report.read_files > 0) {
     text += "read: " + FormatBytes(report.read_bytes) + " in " +
             FormatCount(report.read_files, "file") + "\n";
+  }
+  if (report.segments > 0) {
+    text += "log: " + FormatCount(report.segments, "segment") + " of " +
+            FormatBytes(report.segment_bytes) + ", of them " +
+            std::to_string(report.orphan_segments) + " behind no set\n";
   }
   text += "newest whole set: " +
           (report.newest_age_seconds.has_value()
@@ -96,10 +108,13 @@ std::string CheckText(const std::string& place, const ArchiveReport& report) {
 std::string PruneText(const ArchiveReport& report) {
   return "kept: " + FormatCount(report.kept_sets, "set") +
          "\ndeleted: " + FormatCount(report.dropped_sets, "set") + ", " +
-         FormatCount(report.deleted_files, "file") +
+         FormatCount(report.deleted_files, "file") + ", " +
+         FormatCount(report.deleted_segments, "segment") +
          "\nmarked: " + FormatCount(report.marked_sets, "set") + ", " +
          FormatCount(report.marked_files, "file") + " of " +
-         FormatBytes(report.marked_bytes) + ", for a prune after the grace\n";
+         FormatBytes(report.marked_bytes) + ", " +
+         FormatCount(report.marked_segments, "segment") +
+         ", for a prune after the grace\n";
 }
 
 std::string Text(const ArchiveOptions& options, const ArchiveReport& report) {
@@ -152,6 +167,8 @@ std::string ToJson(const ArchiveOptions& options,
     json["waiting_marks"] = report.waiting_marks;
     json["held_marks"] = report.held_marks;
     json["aborted_uploads"] = report.aborted_uploads;
+    json["deleted_segments"] = report.deleted_segments;
+    json["marked_segments"] = report.marked_segments;
   } else {
     json["archive_id"] = report.archive_id;
     json["grace_seconds"] = report.grace_seconds;
@@ -170,7 +187,21 @@ std::string ToJson(const ArchiveOptions& options,
     if (report.newest_age_seconds.has_value()) {
       json["newest_age_seconds"] = *report.newest_age_seconds;
     }
+    json["segments"] = report.segments;
+    json["segment_bytes"] = report.segment_bytes;
+    json["orphan_segments"] = report.orphan_segments;
+    json["log_age_seconds"] = nullptr;
+    if (report.log_age_seconds.has_value()) {
+      json["log_age_seconds"] = *report.log_age_seconds;
+    }
     json["problems"] = report.problems;
+  }
+  if (action == ArchiveAction::kList || action == ArchiveAction::kCheck) {
+    json["windows"] = ordered_json::array();
+    for (const ArchiveWindow& window : report.windows) {
+      json["windows"].push_back(
+          {{"begin", window.begin}, {"end", window.end}, {"why", window.why}});
+    }
   }
   json["sets"] = ordered_json::array();
   for (const ArchivedSet& set : report.sets) {

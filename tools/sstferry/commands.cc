@@ -767,6 +767,13 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
                [](auto& a) -> auto& { return a.options.keep_monthly; },
                NumberValue(0, kMaxKept)),
            Row<Archive>(
+               "keep-log", Group::kCommon,
+               "prune: Keep the log of this time, and the sets that it needs; "
+               "remove what was put before. Default: the log behind all sets "
+               "that stay.",
+               [](auto& a) -> auto& { return a.options.keep_log; },
+               GraceValue()),
+           Row<Archive>(
                "grace", Group::kLimits,
                "init: Let a prune delete what it marked so long ago, and no "
                "earlier; at least 1h, or 24h where the store accepts old "
@@ -813,13 +820,15 @@ std::vector<OptionSpec> FollowOptionSpecs() {
            Row<Follow>(
                "cut-every", Group::kCommon,
                "Take the files of the source that DIR does not have at least "
-               "so often.",
+               "so often. ARCHIVE: push a set, unless this is given once an "
+               "hour.",
                [](auto& a) -> auto& { return a.options.cut_every; },
                DurationValue()),
            Row<Follow>(
                "max-replay", Group::kCommon,
                "The same as soon as an application would replay more than "
-               "BYTES of WALs when it opens the promoted standby.",
+               "BYTES of WALs when it opens the promoted standby. ARCHIVE: of "
+               "the log behind the newest set, unless this is given 4 GB.",
                [](auto& a) -> auto& { return a.options.max_replay_bytes; },
                BytesValue("", "however much it is")),
            Row<Follow>(
@@ -828,6 +837,27 @@ std::vector<OptionSpec> FollowOptionSpecs() {
                "loses its power together with the source.",
                [](auto& a) -> auto& { return a.options.durable; },
                DurationValue()),
+           Row<Follow>(
+               "segment", Group::kCommon,
+               "ARCHIVE: Put a segment of what came so often: so much may be "
+               "lost.",
+               [](auto& a) -> auto& { return a.options.segment; },
+               DurationValue()),
+           Row<Follow>(
+               "segment-bytes", Group::kLimits,
+               "ARCHIVE: Put a segment when it has BYTES.",
+               [](auto& a) -> auto& { return a.options.segment_bytes; },
+               BytesValue("", nullptr, 64u << 10, 128u << 20)),
+           Row<Follow>(
+               "label", Group::kCommon,
+               "ARCHIVE: Call the sets TEXT, too.",
+               [](auto& a) -> auto& { return a.options.label; },
+               TextValue("TEXT", "a label")),
+           Row<Follow>(
+               "adopt", Group::kAdvanced,
+               "ARCHIVE: Accept a database that the newest set does not know, "
+               "such as one that was rebuilt from a replica.",
+               [](auto& a) -> auto& { return a.options.adopt; }),
            Row<Follow>(
                "exact-filters", Group::kCommon,
                "Take a cut after each compaction of a column family with a "
@@ -861,6 +891,7 @@ std::vector<OptionSpec> FollowOptionSpecs() {
             "Dial the source again after waiting this long for one that is "
             "connected but does nothing. Default: 30s."},
        },
+       StoreRows<Follow>(),
        TlsRows<Follow>(),
        SshRows<Follow>(),
        {
@@ -1131,18 +1162,27 @@ const std::vector<Command>& Commands() {
          "sstferry archive prune /backup/orders --keep-daily 14 --keep-weekly "
          "8"}}},
       {"follow",
-       "SOURCE DIR [options]",
-       "Keep a standby of a live database, milliseconds behind",
+       "SOURCE DIR|ARCHIVE [options]",
+       "Keep a standby of a live database, or a log of it in an archive",
        "Makes DIR a standby of the database SOURCE and keeps it so until "
        "SIGINT or SIGTERM: new records of the source's WALs come as they are "
        "written, and its files from time to time. Whatever happens, DIR holds "
        "a state that the source had. Nothing opens DIR before sstferry promote "
        "makes a database of it; sstferry view makes one beside it. Started "
-       "again, it resumes where it was.",
+       "again, it resumes where it was.\n\n"
+       "With an archive (s3://BUCKET[/PREFIX], file:///DIR or a directory that "
+       "archive init made) in DIR's place, sets go there, and between them "
+       "every record of the WALs: pull ARCHIVE@TIME restores any time that "
+       "archive list shows.",
        FollowOptionSpecs(),
        {"source", "dir"},
        {{"Keep a standby",
-         "sstferry follow sst://db1/orders /srv/orders"}}},
+         "sstferry follow sst://db1/orders /srv/orders"},
+        {"Keep every second of it in a bucket",
+         "sstferry follow sst://db1/orders s3://backup/orders"},
+        {"Restore one of them",
+         "sstferry pull s3://backup/orders@2026-11-24T14:03:20Z "
+         "/data/orders"}}},
       {"promote",
        "DIR [options]",
        "Make a database of a standby",

@@ -82,7 +82,9 @@ int RunFollow(const std::vector<std::string>& arguments) {
   follow.options.pull.log = console.log_function();
   follow.options.pull.keeps_old = false;
   LogTlsWarnings(follow.options.pull.tls, &console);
-  StandbyMetrics metrics(follow.options.pull.target_dir,
+  StandbyMetrics metrics(follow.options.into_archive
+                             ? follow.options.store.where.ToString()
+                             : follow.options.pull.target_dir,
                          follow.options.pull.tls);
   ShownMetrics shown;
   const Status showing = ShowMetrics(follow, &metrics, &console, &shown);

@@ -3,6 +3,7 @@
 // in a form of its own, is read here.
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <filesystem>
 #include <set>
 #include <system_error>
@@ -477,6 +478,7 @@ Status CheckActionOptions(const OptionTexts& texts, ArchiveAction action) {
       {"keep-daily", {ArchiveAction::kPrune}},
       {"keep-weekly", {ArchiveAction::kPrune}},
       {"keep-monthly", {ArchiveAction::kPrune}},
+      {"keep-log", {ArchiveAction::kPrune}},
   };
   for (const auto& [option, actions] : kUses) {
     if ((texts.Has(option) || texts.IsSet(option)) &&
@@ -548,17 +550,60 @@ Status ReadDirectory(const OptionTexts& texts, const std::string& operand,
   return Status::OK();
 }
 
+// Sets of an archive are pushed less often than a standby is cut: each has all
+// that compactions wrote since.
+constexpr std::chrono::milliseconds kArchiveCutEvery{std::chrono::hours(1)};
+constexpr uint64_t kArchiveMaxReplayBytes = 4'000'000'000;
+
+// Refuses an option for which this kind of follower has no use.
+Status CheckFollowOptions(const OptionTexts& texts, bool into_archive) {
+  for (const char* const option : {"durable", "keep-identity"}) {
+    if (into_archive && texts.Has(option)) {
+      return Wrong(std::string("--") + option, "a standby with it",
+                   texts.Get(option));
+    }
+  }
+  for (const char* const option :
+       {"segment", "segment-bytes", "label", "adopt"}) {
+    if (!into_archive && texts.Has(option)) {
+      return Wrong(std::string("--") + option, "an archive with it",
+                   texts.Get(option));
+    }
+  }
+  return texts.Has("key-file")
+             ? Wrong("--key-file",
+                     "none: a log cannot be sealed; push sealed sets",
+                     texts.Get("key-file"))
+             : Status::OK();
+}
+
 }  // namespace
 
 Status ParseFollow(const std::vector<std::string>& arguments,
                    FollowArguments* out) {
   OptionTexts texts;
   RETURN_IF_ERROR(Read(*FindCommand("follow"), arguments, &texts, out));
-  PullOptions& pull = out->options.pull;
+  FollowOptions& options = out->options;
+  PullOptions& pull = options.pull;
   RETURN_IF_ERROR(ReadAddress(texts, "source", true, &pull.source));
-  RETURN_IF_ERROR(ReadDirectory(
-      texts, "dir", "a directory of this machine: follow runs at the standby",
-      &pull.target_dir));
+  const std::string place = texts.Get("dir");
+  options.into_archive = place.starts_with(kS3Scheme) ||
+                         place.starts_with(kFileScheme) ||
+                         IsArchiveDirectory(place);
+  RETURN_IF_ERROR(CheckFollowOptions(texts, options.into_archive));
+  RETURN_IF_ERROR(
+      options.into_archive
+          ? ReadArchivePlace("dir", place, &options.store.where)
+          : ReadDirectory(texts, "dir",
+                          "a directory of this machine, or an archive: follow "
+                          "runs at the standby",
+                          &pull.target_dir));
+  if (options.into_archive && !texts.Has("cut-every")) {
+    options.cut_every = kArchiveCutEvery;
+  }
+  if (options.into_archive && !texts.Has("max-replay")) {
+    options.max_replay_bytes = kArchiveMaxReplayBytes;
+  }
   RETURN_IF_ERROR(ReadTimeout(texts, &pull.timeouts));
   RETURN_IF_ERROR(CheckWalDir(pull.source, pull.wal_dir));
   RETURN_IF_ERROR(ReadTls(texts, pull.source, &pull.tls));

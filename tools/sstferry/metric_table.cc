@@ -182,6 +182,17 @@ const MetricSpec kStandbyLost = {
     "sstferry_standby_lost_sequences", kGauge, "target",
     "Sequences that the source came back without and the standby had, the last "
     "time; they are kept beside it."};
+const MetricSpec kLogPut = {
+    "sstferry_log_put_timestamp_seconds", kGauge, "target",
+    "Newest time of the source that the archive restores. Absent: none."};
+const MetricSpec kLogSegments = {
+    "sstferry_log_segments_total", kCounter, "target",
+    "Segments put into the archive."};
+const MetricSpec kLogBytes = {
+    "sstferry_log_bytes_total", kCounter, "target", "Bytes of these."};
+const MetricSpec kLogGaps = {
+    "sstferry_log_gaps_total", kCounter, "target",
+    "Windows of restorable times that ended: at barriers and outages."};
 const MetricSpec kStandbyWritten = {
     "sstferry_standby_written_timestamp_seconds", kGauge, "target",
     "Time at which the file of --metrics-file was written. Only there."};
@@ -242,6 +253,10 @@ const std::vector<const MetricSpec*>& AllMetrics() {
       &metric::kStandbyLastCut,
       &metric::kStandbyCuts,
       &metric::kStandbyLost,
+      &metric::kLogPut,
+      &metric::kLogSegments,
+      &metric::kLogBytes,
+      &metric::kLogGaps,
       &metric::kStandbyWritten,
   };
   return all;

@@ -74,6 +74,10 @@ extern const MetricSpec kStandbyReceived;
 extern const MetricSpec kStandbyLastCut;
 extern const MetricSpec kStandbyCuts;
 extern const MetricSpec kStandbyLost;
+extern const MetricSpec kLogPut;
+extern const MetricSpec kLogSegments;
+extern const MetricSpec kLogBytes;
+extern const MetricSpec kLogGaps;
 extern const MetricSpec kStandbyWritten;
 
 }  // namespace metric

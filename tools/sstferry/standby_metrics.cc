@@ -35,7 +35,10 @@ MetricSet StandbyMetrics::Collect() const {
   const MetricLabels labels = {{"target", dir_}};
   MetricSet set(labels);
   set.SetCertificates(tls_, labels);
-  set.SetDisk(metric::kReplicaDiskFree, metric::kReplicaDiskSize, labels, dir_);
+  if (!dir_.starts_with(kS3Scheme)) {
+    set.SetDisk(metric::kReplicaDiskFree, metric::kReplicaDiskSize, labels,
+                dir_);
+  }
   const std::lock_guard<std::mutex> lock(mu_);
   set.Set(metric::kStandbyReceived, labels,
           static_cast<double>(state_.received_bytes));
@@ -54,6 +57,16 @@ MetricSet StandbyMetrics::Collect() const {
   set.Set(metric::kStandbyLastCut, labels, SecondsOf(state_.cut_micros));
   set.Set(metric::kStandbyLost, labels,
           static_cast<double>(state_.lost_sequences));
+  if (state_.is_archive) {
+    if (state_.put_micros != 0) {
+      set.Set(metric::kLogPut, labels, SecondsOf(state_.put_micros));
+    }
+    set.Set(metric::kLogSegments, labels,
+            static_cast<double>(state_.segments));
+    set.Set(metric::kLogBytes, labels,
+            static_cast<double>(state_.segment_bytes));
+    set.Set(metric::kLogGaps, labels, static_cast<double>(state_.gaps));
+  }
   for (const auto& [reason, cuts] : state_.cuts) {
     set.Set(metric::kStandbyCuts, {{"target", dir_}, {"reason", reason}},
             static_cast<double>(cuts));

@@ -45,6 +45,11 @@ std::string StandbyLine(const StandbyState& state) {
   if (age) {
     line += ", as of " + std::to_string(*age) + " ms ago";
   }
+  if (state.is_archive) {
+    const std::optional<uint64_t> put = MillisSince(state.put_micros);
+    line += ", in the archive as of " +
+            (put ? std::to_string(*put / 1000) + " s ago" : "no time yet");
+  }
   line += "; " + FormatBytes(state.replay_bytes) + " to replay, last cut ";
   const std::optional<uint64_t> cut = MillisSince(state.cut_micros);
   line += std::to_string(cut.value_or(0) / 1000) + " s ago (" +
@@ -73,6 +78,13 @@ ordered_json StandbyMembers(const StandbyState& state) {
   json["cut_reason"] = state.cut_reason;
   json["cuts"] = state.cuts;
   json["received_bytes"] = state.received_bytes;
+  json["log"] = nullptr;
+  if (state.is_archive) {
+    json["log"] = {{"put_age_millis", OrNull(MillisSince(state.put_micros))},
+                   {"segments", state.segments},
+                   {"segment_bytes", state.segment_bytes},
+                   {"gaps", state.gaps}};
+  }
   json["lost_sequences"] = state.lost_sequences;
   json["lost_dir"] = OrNull(state.lost_dir);
   json["unproven_dirs"] = state.unproven_dirs;

@@ -47,7 +47,21 @@ struct ArchiveOptions {
   uint32_t keep_daily = 0;
   uint32_t keep_weekly = 0;
   uint32_t keep_monthly = 0;
+  // kPrune: the log of this time is kept, and the sets that it needs, but not
+  // that of the time before; not set: that behind all sets that stay is.
+  std::optional<std::chrono::seconds> keep_log;
 };
+
+// Times between which every moment can be restored.
+struct ArchiveWindow {
+  std::string begin;  // "2026-11-24T14:03:20.000123Z"
+  std::string end;
+  std::string why;    // it ends there: "outage", "barrier: ...", ...; empty: the
+                      // log goes on
+};
+
+// Returns true for a directory that is an archive.
+bool IsArchiveDirectory(const std::string& directory);
 
 // A set, as its record and a list of the store tell.
 struct ArchivedSet {
@@ -70,6 +84,7 @@ struct ArchiveReport {
   rocksdb::Status status;
   std::vector<std::string> notes;
   std::vector<ArchivedSet> sets;  // kList and kCheck, the oldest first; kPush
+  std::vector<ArchiveWindow> windows;  // kList and kCheck, the oldest first
 
   // kInit; kList and kCheck, too.
   std::string archive_id;
@@ -94,6 +109,11 @@ struct ArchiveReport {
   // Since the newest whole set was pushed; not set: there is none.
   std::optional<uint64_t> newest_age_seconds;
   std::vector<std::string> problems;
+  uint64_t segments = 0;       // of the log
+  uint64_t segment_bytes = 0;
+  uint64_t orphan_segments = 0;  // behind no set that counts
+  // Since the newest time that the log restores; not set: there is none.
+  std::optional<uint64_t> log_age_seconds;
 
   // kPrune.
   uint64_t kept_sets = 0;
@@ -105,6 +125,8 @@ struct ArchiveReport {
   uint64_t waiting_marks = 0;
   uint64_t held_marks = 0;
   uint64_t aborted_uploads = 0;
+  uint64_t deleted_segments = 0;
+  uint64_t marked_segments = 0;
 };
 
 // One command on an archive.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sstferry/options.h"
+#include "sstferry/store_options.h"
 
 namespace sstferry {
 
@@ -48,6 +49,15 @@ struct StandbyState {
   // oldest first.
   std::vector<std::string> unproven_dirs;
   double seconds = 0;              // of a promotion, without its hooks
+
+  // --- of a follower into an archive ------------------------------------------
+  bool is_archive = false;  // `dir` is its place
+  bool is_pushing = false;  // a set
+  // Up to here the log is in the archive, by the follower's clock.
+  uint64_t put_micros = 0;
+  uint64_t segments = 0;       // put in this run
+  uint64_t segment_bytes = 0;  // of these
+  uint64_t gaps = 0;           // in this run: barriers and outages
 };
 
 // Reads the state of the standby in `dir`; *found: there is one. Changes
@@ -93,6 +103,17 @@ struct FollowOptions {
   // The source, DIR (target_dir), and how cuts are pulled. What makes a pull a
   // cut of a standby is set by MakeFollow().
   PullOptions pull;
+  // Follows into the archive at store.where instead: cuts are sets, and what
+  // comes between them is a log, of which a segment is put so often, or when it
+  // is as large.
+  bool into_archive = false;
+  StoreOptions store;
+  std::chrono::milliseconds segment{std::chrono::seconds(10)};
+  uint64_t segment_bytes = 16u << 20;
+  // Times are not restorable that come so long after the follower had all.
+  std::chrono::milliseconds max_gap{3000};
+  std::string label;  // of sets
+  bool adopt = false;  // as ArchiveOptions has it
   // A cut is taken at the latest so long after the one before, or when the WALs
   // that an application would replay are larger.
   std::chrono::milliseconds cut_every{std::chrono::minutes(10)};

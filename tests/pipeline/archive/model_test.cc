@@ -1,5 +1,6 @@
 // The promises of pipeline/archive/push.h, for any order in which clients do
-// their calls: two pushes, two prunes and a restore run at once, a scheduler
+// their calls: two pushes, two prunes, a restore and a follower, which puts
+// segments of a log and pushes sets that it continues, run at once; a scheduler
 // lets one of them do one call, or some, and stops any of them before any call,
 // for seconds, for longer than the grace, or for good.
 //
@@ -22,6 +23,8 @@
 
 #include "format/end_state.h"
 #include "pipeline/archive/archive.h"
+#include "pipeline/archive/log_index.h"
+#include "pipeline/archive/log_writer.h"
 #include "pipeline/archive/prune.h"
 #include "pipeline/archive/push.h"
 #include "tests/pipeline/archive/fake_set_source.h"
@@ -147,7 +150,8 @@ class World {
                 [this](int self) { Act(self, 2, &World::PushOnce); },
                 [this](int self) { Act(self, 3, &World::PruneOnce); },
                 [this](int self) { Act(self, 3, &World::PruneOnce); },
-                [this](int self) { Act(self, 2, &World::RestoreOnce); }});
+                [this](int self) { Act(self, 2, &World::RestoreOnce); },
+                [this](int self) { Act(self, 3, &World::LogOnce); }});
     Check();
     return broken_;
   }
@@ -162,6 +166,7 @@ class World {
   uint64_t pushed() const { return pushed_; }
   uint64_t pushes() const { return pushes_; }
   uint64_t dropped() const { return dropped_; }
+  uint64_t segments() const { return segments_.size(); }
 
  private:
   bool Chance(uint64_t of) { return random_() % of == 0; }
@@ -218,14 +223,81 @@ class World {
     }
   }
 
+  uint64_t NowMicros() const {
+    return 1'000'000 * static_cast<uint64_t>(server_->now());
+  }
+
+  // A follower begins a log, continues that of an earlier one, or goes on with
+  // its own; it puts a segment, and pushes a set that the log continues.
+  void LogOnce(int self, const Archive& archive) {
+    LogWriterOptions options;
+    options.now_micros = [this] { return NowMicros(); };
+    SetLog log;
+    log.moment_micros = NowMicros();
+    const bool is_new = log_ == nullptr;
+    LogHead last;
+    Sha256Digest digest;
+    uint64_t head_bytes = 0;
+    if (is_new) {
+      log.lineage = NewId();
+      log_ = std::make_unique<LogWriter>(
+          log.lineage, FollowPosition{5, 6, {}, 9, 0}, log.moment_micros,
+          options);
+      forks_.clear();
+    } else if (Chance(2) && !segments_.empty() &&
+               ReadLogHead(archive, segments_.back().key, &last, &digest,
+                           &head_bytes)
+                   .ok()) {
+      forks_ = segments_.back().forks;
+      forks_[last.key.lineage] = last.key.number;
+      log_ = std::make_unique<LogWriter>(NewId(), last, digest, options);
+    }
+    log.lineage = log_->lineage();
+    log.segment = log_->segment();
+    const auto put = [&] {
+      const FollowPosition at = log_->position();
+      log_->Append({{at.wal_number, at.wal_bytes, "record"}}, true, 1)
+          .PermitUncheckedError();
+      const uint64_t number = log_->segment();
+      if (log_->Put(archive.store()).ok() && log_->segment() == number + 1) {
+        NotePut(archive, number);
+      }
+    };
+    if (!clients_[self].is_dead) put();
+    if (is_new || Chance(2)) {
+      Push(self, archive, log, is_new ? log.lineage : NewId());
+    }
+    if (!clients_[self].is_dead) put();
+  }
+
+  // Remembers a segment that was told to be put.
+  void NotePut(const Archive& archive, uint64_t number) {
+    for (const auto& [text, bytes] : server_->Objects()) {
+      LogKey key;
+      if (ParseLogKey(text, &key) && key.lineage == log_->lineage() &&
+          key.number == number) {
+        segments_.push_back({key, forks_});
+        may_change_ = true;
+        return;
+      }
+    }
+    Break("a segment that was put is not there: " +
+          archive.store()->Describe(std::to_string(number)));
+  }
+
   void PushOnce(int self, const Archive& archive) { Push(self, archive); }
-  void Push(int self, const Archive& archive) {
+  void Push(int self, const Archive& archive, const SetLog& log = {},
+            std::optional<SetId> id = {}) {
     std::vector<int> tables = {0, 1, 2};
     std::erase(tables, static_cast<int>(random_() % 3));
     FakeSetSource source(tables, "point in time " + std::to_string(++points_));
     PushOptions options;
     options.lanes = 1;
-    options.new_id = [this] { return NewId(); };
+    options.new_id = [this, id] { return id.has_value() ? *id : NewId(); };
+    options.log = log;
+    if (log.segment != 0) {
+      options.next_segment = [this] { return log_->next_to_put(); };
+    }
     options.steady_seconds = [this] {
       return static_cast<uint64_t>(server_->now());
     };
@@ -291,7 +363,9 @@ class World {
     may_change_ = false;
     const std::map<std::string, std::string> objects = server_->Objects();
     for (const auto& [key, bytes] : before_) {
-      if (objects.count(key) == 0 && !key.starts_with(kArchiveIntentsPrefix)) {
+      // A follower may put again what nobody needed.
+      if (objects.count(key) == 0 && !key.starts_with(kArchiveIntentsPrefix) &&
+          !key.starts_with(kArchiveLogPrefix)) {
         dead_.insert(key);
       }
     }
@@ -320,6 +394,7 @@ class World {
           Break("the set " + SetNameText(name) + " lacks " + key);
         }
       }
+      CheckSegments(name, objects);
     }
     if (!counted_.empty() && counted.empty()) {
       Break("no set is left");
@@ -338,6 +413,24 @@ class World {
     before_ = objects;
   }
 
+  // Whoever counts has the log behind it.
+  void CheckSegments(const SetName& name,
+                     const std::map<std::string, std::string>& objects) {
+    const SetLog& log = logs_[name];
+    for (const PutSegment& put : segments_) {
+      const auto fork = put.forks.find(log.lineage);
+      const bool is_behind =
+          log.segment != 0 &&
+          (put.key.lineage == log.lineage
+               ? put.key.number >= log.segment
+               : fork != put.forks.end() && fork->second + 1 >= log.segment);
+      if (is_behind && objects.count(LogKeyText(put.key)) == 0) {
+        Break("behind the set " + SetNameText(name) + " lacks " +
+              LogKeyText(put.key));
+      }
+    }
+  }
+
   const std::vector<std::string>& KeysOf(const SetName& name,
                                          const std::string& record) {
     std::vector<std::string>& keys = keys_[name];
@@ -346,6 +439,7 @@ class World {
       if (!DecodeArchiveSet(record, name, &set).ok()) {
         Break("a damaged record");
       }
+      logs_[name] = set.log;
       for (const ArchivedFile& file : set.files) {
         keys.push_back(ArchiveKeyText(file.key));
       }
@@ -370,6 +464,11 @@ class World {
   struct Client {
     bool is_dead = false;
   };
+  struct PutSegment {
+    LogKey key;
+    // The lineages that its own continues, and behind which segment.
+    std::map<SetId, uint64_t> forks;
+  };
 
   std::mt19937_64 random_;
   Turns turns_;
@@ -387,6 +486,10 @@ class World {
   std::set<SetName> reported_;  // whose push ended with OK
   std::set<SetName> given_up_;  // that a prune knew to be whole
   std::map<SetName, std::vector<std::string>> keys_;
+  std::map<SetName, SetLog> logs_;
+  std::unique_ptr<LogWriter> log_;
+  std::map<SetId, uint64_t> forks_;  // of log_
+  std::vector<PutSegment> segments_;
   std::vector<std::string> trace_;
   std::string broken_;
 };
@@ -404,6 +507,7 @@ TEST_CASE("No set that counts lacks a file, whoever sleeps when",
   uint64_t pushes = 0;
   uint64_t pushed = 0;
   uint64_t dropped = 0;
+  uint64_t segments = 0;
   while (plays < asked) {
     World world(first + plays++);
     const std::string broken = world.Play();
@@ -414,6 +518,7 @@ TEST_CASE("No set that counts lacks a file, whoever sleeps when",
     pushes += world.pushes();
     pushed += world.pushed();
     dropped += world.dropped();
+    segments += world.segments();
   }
   INFO(plays << " interleavings, " << pushed << " of " << pushes
              << " pushes, " << dropped << " sets dropped");
@@ -424,6 +529,7 @@ TEST_CASE("No set that counts lacks a file, whoever sleeps when",
   // It is no proof of a protocol that nothing happens.
   REQUIRE(pushed * 2 > pushes);
   REQUIRE(dropped * 2 > plays);
+  REQUIRE(segments > plays);
 }
 
 }  // namespace

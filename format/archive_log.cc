@@ -1,0 +1,155 @@
+#include "format/archive_log.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "format/archive_fields.h"
+#include "format/coding.h"
+#include "format/end_state.h"
+#include "format/sealed_file.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+constexpr char kLogMagic[] = "SFALOGS1";
+// No sum of offsets and bytes overflows.
+constexpr uint64_t kMaxSegmentWalBytes = 1ull << 60;
+
+Status BadHead(const std::string& what) {
+  return MakeStatus(EndState::kCorrupt, "segment: " + what);
+}
+
+// Checks what the field list does not: that the WALs and the moments are those
+// of one payload.
+Status CheckHead(const LogKey& key, const LogHead& head) {
+  if (head.key != key) {
+    return BadHead("expected " + LogKeyText(key) + ", found " +
+                   LogKeyText(head.key));
+  }
+  const bool begins = head.previous_lineage == SetId();
+  if (begins != (head.previous == Sha256Digest()) ||
+      (begins && key.number != 1)) {
+    return BadHead("expected the digest of the segment before number " +
+                   std::to_string(key.number) + ", found none, or only one");
+  }
+  if (head.begin.wal_bytes > kMaxSegmentWalBytes) {
+    return BadHead("expected a WAL of at most " +
+                   std::to_string(kMaxSegmentWalBytes) + " bytes, found " +
+                   std::to_string(head.begin.wal_bytes));
+  }
+  uint64_t bytes = 0;
+  uint64_t newest = 0;
+  for (const LogWal& wal : head.wals) {
+    const bool ascends = wal.wal_number > newest;
+    if (!ascends || wal.wal_number < head.begin.wal_number ||
+        wal.bytes == 0 || wal.bytes > kMaxSegmentBytes - bytes) {
+      return BadHead("expected WALs whose numbers ascend, of at most " +
+                     std::to_string(kMaxSegmentBytes) +
+                     " bytes, found bytes of WAL " +
+                     std::to_string(wal.wal_number));
+    }
+    newest = wal.wal_number;
+    bytes += wal.bytes;
+  }
+  uint64_t micros = 0;
+  uint64_t end = 0;
+  for (const LogMoment& moment : head.moments) {
+    if (moment.micros < micros || moment.bytes <= end ||
+        moment.bytes > bytes || moment.micros > kMaxLogMicros) {
+      return BadHead("expected moments that ascend, found one of byte " +
+                     std::to_string(moment.bytes));
+    }
+    micros = moment.micros;
+    end = moment.bytes;
+  }
+  return end == bytes ? Status::OK()
+                      : BadHead("expected moments of " +
+                                std::to_string(bytes) + " bytes, found " +
+                                std::to_string(end));
+}
+
+}  // namespace
+
+template <typename A, FieldsOf<LogWal> M>
+void Fields(A& a, M& m) {
+  Number(a, "wal_number", m.wal_number);
+  Number(a, "bytes", m.bytes, kMaxSegmentBytes);
+}
+
+template <typename A, FieldsOf<LogMoment> M>
+void Fields(A& a, M& m) {
+  Number(a, "micros", m.micros, kMaxLogMicros);
+  Number(a, "bytes", m.bytes, kMaxSegmentBytes);
+  Number(a, "sequence", m.sequence);
+}
+
+template <typename A, FieldsOf<LogHead> M>
+void Fields(A& a, M& m) {
+  Fields(a, m.key);
+  a.Id("previous_lineage", m.previous_lineage);
+  a.Id("previous", m.previous);
+  Fields(a, m.begin);
+  a.Enum("ended", m.ended, kMaxCutReason, CutReasonName);
+  a.Text("note", m.note, kMaxArchiveTextBytes);
+  a.Text("host", m.host, kMaxArchiveTextBytes);
+  a.Text("software", m.software, kMaxArchiveTextBytes);
+  a.List("wals", m.wals, kMaxSegmentWals, 16,
+         [](auto& archive, auto& item) { Fields(archive, item); });
+  a.List("moments", m.moments, kMaxSegmentMoments, 24,
+         [](auto& archive, auto& item) { Fields(archive, item); });
+  a.Digest("payload", m.payload);
+}
+
+uint64_t LogHead::payload_bytes() const {
+  return moments.empty() ? 0 : moments.back().bytes;
+}
+
+FollowPosition LogHead::end() const {
+  FollowPosition position = begin;
+  for (const LogWal& wal : wals) {
+    if (wal.wal_number != position.wal_number) {
+      position.wal_number = wal.wal_number;
+      position.wal_bytes = 0;
+    }
+    position.wal_bytes += wal.bytes;
+  }
+  return position;
+}
+
+uint64_t LogHead::last_sequence() const {
+  uint64_t last = 0;
+  for (const LogMoment& moment : moments) {
+    last = std::max(last, moment.sequence);
+  }
+  return last;
+}
+
+void EncodeLogHead(const LogHead& head, std::string* out) {
+  std::string payload;
+  Encode(head, &payload);
+  SealFile(kLogMagic, payload, out);
+}
+
+uint64_t LogHeadBytes(const Slice& object) {
+  if (object.size() < kSealedHeaderBytes ||
+      memcmp(object.data(), kLogMagic, 8) != 0) {
+    return 0;
+  }
+  const uint64_t bytes = kSealedHeaderBytes + DecodeFixed32(object.data() + 8);
+  return bytes <= kMaxLogHeadBytes ? bytes : 0;
+}
+
+Status DecodeLogHead(const Slice& bytes, const LogKey& key, LogHead* head) {
+  *head = LogHead();
+  Slice payload;
+  RETURN_IF_ERROR(UnsealFile(LogHead::kName, kLogMagic, kMaxLogHeadBytes,
+                             bytes, &payload));
+  RETURN_IF_ERROR(Decode(payload, head));
+  return CheckHead(key, *head);
+}
+
+}  // namespace sstferry

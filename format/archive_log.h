@@ -1,0 +1,83 @@
+// A segment of an archive's log: what a source's WALs got while a follower put
+// it there, between two sets and behind them. Normative text: format/FORMAT.md,
+// "Archive".
+//
+//   object:  head     a file of format/sealed_file.h, LogHead
+//            payload  bytes of WALs, whole records, one WAL behind the other
+//
+// Heads chain: each has the SHA-256 of the one before, and the digest of its own
+// payload. So the heads alone prove what the log is, and a payload proves itself.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/archive.h"
+#include "format/digest.h"
+#include "format/messages_follow.h"
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+inline constexpr uint64_t kMaxLogHeadBytes = 1u << 20;
+// A payload ends behind the round that takes it above --segment, or earlier.
+inline constexpr uint64_t kMaxSegmentBytes = 256ull << 20;
+inline constexpr uint32_t kMaxSegmentWals = 1u << 12;
+inline constexpr uint32_t kMaxSegmentMoments = 1u << 14;
+
+// Bytes of one WAL in a payload. The first ones continue the WAL where the
+// segment before ended; each later WAL begins at its byte 0.
+struct LogWal {
+  uint64_t wal_number = 0;
+  uint64_t bytes = 0;
+  friend bool operator==(const LogWal&, const LogWal&) = default;
+};
+
+// Says what had been read at some time.
+struct LogMoment {
+  uint64_t micros = 0;    // of the follower's clock; they ascend
+  uint64_t bytes = 0;     // of the payload: whole records
+  uint64_t sequence = 0;  // of the source behind them; 0: not known
+  friend bool operator==(const LogMoment&, const LogMoment&) = default;
+};
+
+struct LogHead {
+  static constexpr char kName[] = "segment";
+
+  LogKey key;  // as its name says
+  // The segment before, whose number is one less: of which lineage it is, and
+  // the SHA-256 of its head. Zeros: a log begins here.
+  SetId previous_lineage{};
+  Sha256Digest previous{};
+  // The cut that the log began with, by its MANIFEST; and where the payload
+  // begins in the WALs.
+  FollowPosition begin;
+  // Not kNone: the log ends here, for this reason. The rest is for people.
+  CutReason ended = CutReason::kNone;
+  std::string note;
+  std::string host;      // of the follower
+  std::string software;
+  std::vector<LogWal> wals;        // numbers ascend; they fill the payload
+  std::vector<LogMoment> moments;  // of the newest, bytes is all of the payload
+  Digest128 payload;
+  uint64_t payload_bytes() const;
+  // Returns where the payload ends in the WALs, with the cut of `begin`.
+  FollowPosition end() const;
+  // Returns the newest sequence that is known; 0: none.
+  uint64_t last_sequence() const;
+  friend bool operator==(const LogHead&, const LogHead&) = default;
+};
+
+// Appends a whole head. REQUIRES: within all limits.
+void EncodeLogHead(const LogHead& head, std::string* out);
+// Returns the size of the head with which an object begins; 0: it is none, by
+// its first kSealedHeaderBytes.
+uint64_t LogHeadBytes(const rocksdb::Slice& object);
+// Decodes a head, exactly one whole, of the segment `key`.
+//   kCorrupt  damage, or another segment's
+[[nodiscard]] rocksdb::Status DecodeLogHead(const rocksdb::Slice& bytes,
+                                            const LogKey& key, LogHead* head);
+
+}  // namespace sstferry

@@ -1,0 +1,493 @@
+#include "pipeline/api/log_rounds.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "format/end_state.h"
+#include "pipeline/archive/archive.h"
+#include "pipeline/archive/log_index.h"
+#include "pipeline/archive/log_writer.h"
+#include "pipeline/archive/push.h"
+#include "pipeline/archive/remote_source.h"
+#include "pipeline/base/start_thread.h"
+#include "pipeline/base/this_machine.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+// Time for the last segment of a follower that is told to end.
+constexpr std::chrono::seconds kLastPut{10};
+// A MANIFEST that is kept in memory while its set is pushed.
+constexpr uint64_t kMaxManifestBytes = 1ull << 30;
+constexpr size_t kReadBytes = 1u << 20;
+// Logs that a follower tries to continue.
+constexpr size_t kMaxCandidates = 8;
+
+// A file in memory.
+class MemoryFile : public SetFile {
+ public:
+  MemoryFile(const CloneFile& file, uint64_t unit_bytes,
+             const std::string& bytes)
+      : file_(file), unit_bytes_(unit_bytes), bytes_(bytes) {}
+  uint64_t size() const override { return bytes_.size(); }
+  [[nodiscard]] Status Read(uint64_t offset, size_t n, std::string* scratch,
+                            Slice* out) const override {
+    return SliceSource(bytes_).Read(offset, n, scratch, out);
+  }
+  [[nodiscard]] Status Digest(uint64_t offset, uint64_t bytes,
+                              FileDigests* digests) override {
+    digests->pieces.push_back(Sha256Of(Slice(bytes_.data() + offset, bytes)));
+    if (offset + bytes == bytes_.size()) {
+      UnitDigester units(file_, unit_bytes_);
+      units.Add(bytes_);
+      digests->units = units.units();
+    }
+    return Status::OK();
+  }
+
+ private:
+  const CloneFile& file_;
+  const uint64_t unit_bytes_;
+  const std::string& bytes_;
+};
+
+// A source whose MANIFEST was read before: it says where the cut is.
+class CutSource : public SetSource {
+ public:
+  explicit CutSource(SetSource* source) : source_(source) {}
+
+  // Reads the MANIFEST.
+  [[nodiscard]] Status ReadPosition() {
+    const std::vector<ArchivedFile>& files = source_->set().files;
+    for (size_t i = 0; i < files.size(); ++i) {
+      const CloneFile& file = files[i].file;
+      if (file.kind == CloneFileKind::kManifest) {
+        manifest_index_ = i;
+        position_.manifest_number = file.number;
+        position_.manifest_bytes = file.records_end;
+      } else if (file.kind == CloneFileKind::kWal &&
+                 file.number > position_.wal_number) {
+        position_.wal_number = file.number;
+        position_.wal_bytes = file.records_end;
+      }
+    }
+    if (files[manifest_index_].file.bytes > kMaxManifestBytes) {
+      return MakeStatus(EndState::kRefused,
+                        "cut: expected a MANIFEST of at most " +
+                            std::to_string(kMaxManifestBytes) +
+                            " bytes, found " +
+                            std::to_string(files[manifest_index_].file.bytes));
+    }
+    RETURN_IF_ERROR(ReadManifest());
+    position_.manifest =
+        DigestOf(Slice(manifest_.data(), position_.manifest_bytes));
+    return Status::OK();
+  }
+  const FollowPosition& position() const { return position_; }
+  // True if the MANIFEST begins as another cut's.
+  bool Continues(const FollowPosition& earlier) const {
+    return earlier.manifest_number == position_.manifest_number &&
+           earlier.manifest_bytes <= position_.manifest_bytes &&
+           DigestOf(Slice(manifest_.data(), earlier.manifest_bytes)) ==
+               earlier.manifest;
+  }
+
+  const ArchiveSet& set() const override { return source_->set(); }
+  [[nodiscard]] Status Open(size_t file,
+                            std::unique_ptr<SetFile>* opened) override {
+    if (file != manifest_index_) {
+      return source_->Open(file, opened);
+    }
+    *opened = std::make_unique<MemoryFile>(set().files[file].file,
+                                           set().unit_bytes, manifest_);
+    return Status::OK();
+  }
+  [[nodiscard]] Status Finish() override { return source_->Finish(); }
+
+ private:
+  [[nodiscard]] Status ReadManifest() {
+    std::unique_ptr<SetFile> file;
+    RETURN_IF_ERROR(source_->Open(manifest_index_, &file));
+    FileDigests digests;
+    std::string scratch;
+    return ForEachPiece(file->size(), [&](uint64_t offset, uint64_t bytes) {
+      RETURN_IF_ERROR(file->Digest(offset, bytes, &digests));
+      for (uint64_t at = 0; at < bytes;) {
+        Slice piece;
+        RETURN_IF_ERROR(file->Read(
+            offset + at,
+            static_cast<size_t>(std::min<uint64_t>(kReadBytes, bytes - at)),
+            &scratch, &piece));
+        manifest_.append(piece.data(), piece.size());
+        at += piece.size();
+      }
+      return Status::OK();
+    });
+  }
+
+  SetSource* const source_;
+  size_t manifest_index_ = 0;
+  std::string manifest_;
+  FollowPosition position_;
+};
+
+class LogRounds : public RoundTarget {
+ public:
+  LogRounds(const FollowOptions& options,
+            const std::unique_ptr<Endpoint>* endpoint, StoreOpener open)
+      : options_(options), endpoint_(endpoint), open_(std::move(open)) {}
+  ~LogRounds() override {
+    Cancel();
+    JoinPush();
+  }
+  [[nodiscard]] Status Open();
+
+  bool exists() const override { return writer() != nullptr; }
+  FollowPosition position() const override;
+  Status Append(const FollowPosition& asked, const Round& round) override;
+  Status Sync(bool source_closed) override;
+  Status Cut(const CutRequest& request) override;
+  // A cut only pins.
+  void DropCut() override {}
+  void Renew() override {}
+  void Cancel() override;
+  uint64_t cut_micros() const override { return cut_micros_; }
+  uint64_t replay_bytes() const override { return replay_bytes_; }
+  StandbyState state() const override;
+
+ private:
+  // The end of a log that may be continued.
+  struct Candidate {
+    LogHead head;
+    Sha256Digest digest{};
+  };
+  // A snapshot that is pushed.
+  struct Push {
+    std::unique_ptr<BorrowedDialer> dialer;
+    std::unique_ptr<RemoteSource> remote;
+    std::unique_ptr<CutSource> source;
+    SetId id{};
+    SetLog log;
+    std::shared_ptr<LogWriter> writer;  // of the log
+  };
+
+  std::shared_ptr<LogWriter> writer() const {
+    const std::lock_guard<std::mutex> lock(mu_);
+    return writer_;
+  }
+  LogWriterOptions WriterOptions() const;
+  [[nodiscard]] Status FindCandidates();
+  [[nodiscard]] Status Pin(Push* push);
+  void RunPush();
+  void JoinPush() {
+    if (pusher_.joinable()) pusher_.join();
+  }
+  // Returns the failure of a push once.
+  [[nodiscard]] Status TakeFailure() {
+    const std::lock_guard<std::mutex> lock(mu_);
+    return std::exchange(failed_, Status::OK());
+  }
+  void Log(LogLevel level, const std::string& text) const {
+    if (options_.pull.log) options_.pull.log(level, text);
+  }
+
+  const FollowOptions& options_;
+  const std::unique_ptr<Endpoint>* const endpoint_;
+  const StoreOpener open_;
+  std::unique_ptr<ObjectStore> store_;
+  ArchiveHead head_;
+  std::string place_;
+  std::atomic<bool> cancelled_{false};
+  std::atomic<uint64_t> cut_micros_{0};
+  std::atomic<uint64_t> replay_bytes_{0};
+
+  std::mutex cut_mu_;  // one cut at a time
+  std::thread pusher_;
+  std::unique_ptr<Push> push_;  // of the thread, while it runs
+
+  mutable std::mutex mu_;
+  // Under mu_, all below.
+  std::deque<Candidate> candidates_;
+  std::shared_ptr<LogWriter> writer_;  // null: a candidate, or a cut, is next
+  RemoteSource* remote_ = nullptr;     // that may be cancelled
+  Status failed_;
+  std::string source_database_id_;
+  CutReason reason_ = CutReason::kNone;
+  std::map<std::string, uint64_t> cuts_;
+  LogState earlier_;  // of the lineages of this run that ended
+};
+
+LogWriterOptions LogRounds::WriterOptions() const {
+  LogWriterOptions writer;
+  writer.segment_bytes = options_.segment_bytes;
+  writer.has_if_absent = head_.has_if_absent;
+  writer.max_gap_micros = static_cast<uint64_t>(
+      std::chrono::microseconds(options_.max_gap).count());
+  writer.host = HostName();
+  writer.software = "sstferry " SSTFERRY_VERSION;
+  return writer;
+}
+
+Status LogRounds::Open() {
+  RETURN_IF_ERROR(open_(Clock::time_point::max(), &store_));
+  place_ = store_->place();
+  RETURN_IF_ERROR(Archive(store_.get()).ReadHead(&head_));
+  return FindCandidates();
+}
+
+// The ends of all paths, the latest first.
+Status LogRounds::FindCandidates() {
+  const Archive archive(store_.get());
+  ArchiveLog log;
+  RETURN_IF_ERROR(ReadLog(archive, &log));
+  std::map<LogKey, uint64_t> ends;  // by the moment of their newest sets
+  for (const LoggedSet& set : log.sets) {
+    for (const LogPath& path : log.PathsOf(set.log)) {
+      if (!path.segments.empty() && path.ended == CutReason::kNone) {
+        ends[path.segments.back()] = set.log.moment_micros;
+      }
+    }
+  }
+  std::vector<std::pair<uint64_t, LogKey>> newest;
+  for (const auto& [key, moment] : ends) {
+    newest.emplace_back(moment, key);
+  }
+  std::sort(newest.rbegin(), newest.rend());
+  for (const auto& [moment, key] : newest) {
+    Candidate candidate;
+    uint64_t bytes = 0;
+    const Status status = ReadLogHead(archive, key, &candidate.head,
+                                      &candidate.digest, &bytes);
+    if (EndStateOf(status) == EndState::kCorrupt) {
+      Log(LogLevel::kWarning, MessageOf(status));
+      continue;
+    }
+    RETURN_IF_ERROR(status);
+    if (candidates_.size() < kMaxCandidates) {
+      candidates_.push_back(std::move(candidate));
+      cut_micros_ = std::max<uint64_t>(cut_micros_, moment);
+    }
+  }
+  return Status::OK();
+}
+
+FollowPosition LogRounds::position() const {
+  const std::lock_guard<std::mutex> lock(mu_);
+  return writer_ != nullptr       ? writer_->position()
+         : candidates_.empty() ? FollowPosition()
+                               : candidates_.front().head.end();
+}
+
+Status LogRounds::Append(const FollowPosition& asked, const Round& round) {
+  RETURN_IF_ERROR(TakeFailure());
+  std::shared_ptr<LogWriter> writer;
+  {
+    const std::lock_guard<std::mutex> lock(mu_);
+    if (writer_ == nullptr && !candidates_.empty() &&
+        asked == candidates_.front().head.end()) {
+      writer_ = std::make_shared<LogWriter>(
+          RandomSetId(), candidates_.front().head, candidates_.front().digest,
+          WriterOptions());
+      Log(LogLevel::kInfo, "continues the log behind " +
+                               LogKeyText(candidates_.front().head.key));
+      candidates_.clear();
+    }
+    writer = writer_;
+  }
+  if (writer == nullptr || writer->position() != asked) {
+    return Status::OK();
+  }
+  if (writer->is_full()) {
+    RETURN_IF_ERROR(writer->Put(store_.get()));
+  }
+  std::vector<LogPart> parts;
+  for (const LogBytes& log : round.logs) {
+    parts.push_back({log.wal_number, log.offset_bytes, log.bytes});
+    replay_bytes_ += log.bytes.size();
+  }
+  return writer->Append(parts, round.end.more_bytes == 0,
+                        round.end.last_sequence);
+}
+
+Status LogRounds::Sync(bool /*source_closed*/) {
+  const std::shared_ptr<LogWriter> log = writer();
+  if (log == nullptr) {
+    return Status::OK();
+  }
+  if (!cancelled_) {
+    const Status status = log->Put(store_.get());
+    const EndState state = EndStateOf(status);
+    if (status.ok() || state == EndState::kCorrupt ||
+        state == EndState::kRefused || state == EndState::kBusy) {
+      return status;
+    }
+    // The next one tries again.
+    if (!cancelled_) {
+      Log(LogLevel::kWarning, MessageOf(status) + "; tries again");
+    }
+    return Status::OK();
+  }
+  std::unique_ptr<ObjectStore> last;
+  RETURN_IF_ERROR(open_(Clock::now() + kLastPut, &last));
+  return log->Put(last.get());
+}
+
+Status LogRounds::Pin(Push* push) {
+  push->dialer = std::make_unique<BorrowedDialer>((*endpoint_)->dialer());
+  RemoteSourceOptions remote;
+  remote.database = (*endpoint_)->name();
+  remote.place = place_;
+  remote.lanes = options_.pull.lanes;
+  remote.timeouts = options_.pull.timeouts;
+  remote.log = options_.pull.log;
+  push->remote = std::make_unique<RemoteSource>(push->dialer.get(), remote);
+  {
+    const std::lock_guard<std::mutex> lock(mu_);
+    if (cancelled_) {
+      return MakeStatus(EndState::kCancelled, "stopped on request");
+    }
+    remote_ = push->remote.get();
+  }
+  RETURN_IF_ERROR(push->remote->Connect());
+  push->source = std::make_unique<CutSource>(push->remote.get());
+  return push->source->ReadPosition();
+}
+
+Status LogRounds::Cut(const CutRequest& request) {
+  const std::lock_guard<std::mutex> one(cut_mu_);
+  {
+    const std::lock_guard<std::mutex> lock(mu_);
+    if (writer_ == nullptr && !candidates_.empty()) {
+      Log(LogLevel::kInfo,
+          "cannot continue the log behind " +
+              LogKeyText(candidates_.front().head.key) + " (" +
+              CutReasonName(request.reason) + ")");
+      candidates_.pop_front();
+      return Status::OK();  // the next position is asked for
+    }
+  }
+  JoinPush();
+  RETURN_IF_ERROR(TakeFailure());
+  std::shared_ptr<LogWriter> log = writer();
+  const bool goes_on = request.goes_on() && log != nullptr;
+  if (log != nullptr && !goes_on) {
+    RETURN_IF_ERROR(log->End(store_.get(), request.reason, request.note));
+    const std::lock_guard<std::mutex> lock(mu_);
+    const LogState state = log->state();
+    earlier_.segments += state.segments;
+    earlier_.bytes += state.bytes;
+    earlier_.gaps += state.gaps + 1;
+    writer_.reset();
+  }
+  auto push = std::make_unique<Push>();
+  // The set holds all that was gathered before this segment.
+  const uint64_t segment = goes_on ? log->segment() : 1;
+  const Status pinned = Pin(push.get());
+  const std::lock_guard<std::mutex> lock(mu_);
+  if (!pinned.ok()) {
+    remote_ = nullptr;
+    return pinned;
+  }
+  const uint64_t moment = MicrosNow();
+  push->id = RandomSetId();
+  if (!goes_on) {
+    push->log = {push->id, 1, moment};
+    writer_ = std::make_shared<LogWriter>(push->id, push->source->position(),
+                                          moment, WriterOptions());
+  } else if (push->source->Continues(log->position())) {
+    push->log = {log->lineage(), segment, moment};
+  }
+  push->writer = writer_;
+  source_database_id_ = push->source->set().database_id;
+  reason_ = request.reason;
+  ++cuts_[CutReasonName(request.reason)];
+  cut_micros_ = moment;
+  replay_bytes_ = 0;
+  push_ = std::move(push);
+  return StartThread([this] { RunPush(); }, &pusher_);
+}
+
+void LogRounds::RunPush() {
+  PushOptions push;
+  push.label = options_.label;
+  push.adopt = options_.adopt;
+  push.host = HostName();
+  push.software = "sstferry " SSTFERRY_VERSION;
+  push.lanes = static_cast<int>(options_.pull.lanes);
+  push.new_id = [this] { return push_->id; };
+  push.log = push_->log;
+  const std::shared_ptr<LogWriter> log = push_->writer;
+  push.next_segment = [log] { return log->next_to_put(); };
+  push.cancelled = [this] { return cancelled_.load(); };
+  PushSummary summary;
+  const Status status = PushSet(Archive(store_.get()), push_->source.get(),
+                                push, &summary);
+  std::unique_ptr<Push> done = std::move(push_);
+  {
+    const std::lock_guard<std::mutex> lock(mu_);
+    remote_ = nullptr;
+    if (!status.ok() && !cancelled_) {
+      failed_ = status;
+      // Nothing can be restored of a log whose set is not there.
+      if (writer_ != nullptr && writer_->lineage() == done->id) {
+        writer_.reset();
+      }
+    }
+  }
+  if (status.ok()) {
+    Log(LogLevel::kInfo, "pushed the set " + SetNameText(summary.name));
+  }
+}
+
+void LogRounds::Cancel() {
+  cancelled_ = true;
+  const std::lock_guard<std::mutex> lock(mu_);
+  if (remote_ != nullptr) remote_->Cancel();
+  if (store_ != nullptr) store_->Cancel();
+}
+
+StandbyState LogRounds::state() const {
+  StandbyState state;
+  state.is_archive = true;
+  state.dir = place_;
+  state.source = options_.pull.source.ToString();
+  state.cut_micros = cut_micros_;
+  const std::lock_guard<std::mutex> lock(mu_);
+  state.is_pushing = remote_ != nullptr;
+  state.source_database_id = source_database_id_;
+  state.cut_reason = CutReasonName(reason_);
+  state.cuts = cuts_;
+  const LogState log = writer_ != nullptr ? writer_->state() : LogState();
+  state.sequence = log.last_sequence;
+  state.durable_sequence = log.put_sequence;
+  state.moment_micros = log.seen_micros;
+  state.put_micros = log.put_micros;
+  state.segments = earlier_.segments + log.segments;
+  state.segment_bytes = earlier_.bytes + log.bytes;
+  state.gaps = earlier_.gaps + log.gaps;
+  return state;
+}
+
+}  // namespace
+
+Status OpenLogRounds(const FollowOptions& options,
+                     const std::unique_ptr<Endpoint>* endpoint,
+                     const StoreOpener& open,
+                     std::unique_ptr<RoundTarget>* target) {
+  auto rounds = std::make_unique<LogRounds>(options, endpoint, open);
+  RETURN_IF_ERROR(rounds->Open());
+  *target = std::move(rounds);
+  return Status::OK();
+}
+
+}  // namespace sstferry

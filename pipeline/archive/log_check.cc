@@ -1,0 +1,140 @@
+#include "pipeline/archive/log_check.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "format/end_state.h"
+#include "pipeline/archive/check.h"
+#include "pipeline/archive/log_reader.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+bool IsDamage(const Status& status) {
+  const EndState state = EndStateOf(status);
+  return state == EndState::kCorrupt || state == EndState::kRefused;
+}
+
+// Reads the record of a set. *set is not set if a prune has removed it.
+Status ReadSetOf(const Archive& archive, const SetName& name,
+                 std::optional<ArchiveSet>* set) {
+  std::vector<FoundSet> sets;
+  RETURN_IF_ERROR(archive.ListSets(&sets));
+  for (const FoundSet& found : sets) {
+    if (found.name == name) {
+      return archive.ReadSet(found, set);
+    }
+  }
+  return Status::OK();
+}
+
+Status CheckPayload(const Archive& archive, const LogKey& key,
+                    uint64_t* bytes) {
+  LogHead head;
+  Sha256Digest digest;
+  uint64_t head_bytes = 0;
+  RETURN_IF_ERROR(ReadLogHead(archive, key, &head, &digest, &head_bytes));
+  Digest128Stream payload;
+  GetRequest request;
+  request.key = LogKeyText(key);
+  request.offset = head_bytes;
+  request.bytes = head.payload_bytes();
+  RETURN_IF_ERROR(archive.store()
+                      ->Get(request,
+                            [&payload](const Slice& piece) {
+                              payload.Add(piece);
+                              return Status::OK();
+                            })
+                      .status);
+  *bytes += head.payload_bytes();
+  return payload.Finish() == head.payload
+             ? Status::OK()
+             : MakeStatus(EndState::kCorrupt,
+                          archive.store()->Describe(request.key) +
+                              ": its bytes are not those that were put there");
+}
+
+}  // namespace
+
+Status CheckLog(const Archive& archive,
+                const std::function<bool(const std::string&)>& reads,
+                const std::function<bool()>& cancelled,
+                LogCheckSummary* summary) {
+  *summary = LogCheckSummary();
+  ArchiveLog log;
+  RETURN_IF_ERROR(ReadLog(archive, &log));
+  summary->bytes = log.bytes;
+  summary->foreign = log.foreign;
+  summary->windows = log.Windows();
+  std::set<std::string> problems;
+  std::set<LogKey> used;
+  // The first of the sets that one lineage continues has all of the path.
+  std::map<SetId, LoggedSet> first;
+  for (const LoggedSet& set : log.sets) {
+    const auto [found, is_new] = first.emplace(set.log.lineage, set);
+    if (!is_new && set.log.segment < found->second.log.segment) {
+      found->second = set;
+    }
+  }
+  LogPoint end;
+  end.micros = kMaxLogMicros;
+  for (const auto& [id, logged] : first) {
+    std::optional<ArchiveSet> set;
+    const Status read = ReadSetOf(archive, logged.name, &set);
+    if (!read.ok() && !IsDamage(read)) {
+      return read;
+    }
+    for (const LogPath& path : log.PathsOf(logged.log)) {
+      used.insert(path.segments.begin(), path.segments.end());
+      if (path.why.ends_with("is missing")) {
+        problems.insert(archive.store()->place() + ": " + path.why);
+      }
+      if (!set.has_value()) {
+        continue;  // the check of sets tells
+      }
+      std::unique_ptr<LogTail> tail;
+      const Status status =
+          LogTail::Read(archive, *set, path, end, cancelled, &tail);
+      if (IsDamage(status)) {
+        problems.insert(MessageOf(status));
+      } else {
+        RETURN_IF_ERROR(status);
+      }
+    }
+  }
+  for (const auto& [id, lineage] : log.lineages) {
+    for (const auto& [number, key] : lineage.segments) {
+      ++summary->segments;
+      summary->orphans += used.count(key) == 0 ? 1 : 0;
+      if (!reads(LogKeyText(key))) {
+        continue;
+      }
+      if (cancelled && cancelled()) {
+        return MakeStatus(EndState::kCancelled, "check: stopped on request");
+      }
+      const Status status = CheckPayload(archive, key, &summary->read_bytes);
+      ++summary->read_segments;
+      if (IsDamage(status)) {
+        problems.insert(MessageOf(status));
+      } else {
+        RETURN_IF_ERROR(status);
+      }
+    }
+  }
+  for (const LogWindow& window : summary->windows) {
+    summary->newest_micros =
+        std::max(summary->newest_micros, window.end_micros);
+  }
+  summary->problems.assign(problems.begin(), problems.end());
+  summary->problems.resize(std::min(summary->problems.size(), kMaxProblems));
+  return Status::OK();
+}
+
+}  // namespace sstferry

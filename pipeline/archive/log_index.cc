@@ -1,0 +1,318 @@
+#include "pipeline/archive/log_index.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <utility>
+
+#include "format/end_state.h"
+#include "format/sealed_file.h"
+#include "pipeline/base/sha256.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+// Most heads are smaller than this.
+constexpr uint64_t kFirstHeadBytes = 64u << 10;
+constexpr int kTriesOfHead = 3;
+constexpr char kOutage[] = "outage";
+constexpr uint64_t kSecondMicros = 1'000'000;
+
+StoreResult GetStart(ObjectStore* store, const std::string& key,
+                     uint64_t bytes, std::string* start) {
+  GetRequest request;
+  request.key = key;
+  request.bytes = bytes;
+  start->clear();
+  return store->Get(request, [start](const Slice& piece) {
+    start->append(piece.data(), piece.size());
+    return Status::OK();
+  });
+}
+
+Status TryHead(const Archive& archive, const std::string& name,
+               const LogKey& key, LogHead* head, std::string* bytes) {
+  ObjectStore* const store = archive.store();
+  ObjectInfo info;
+  RETURN_IF_ERROR(store->Head(name, &info).status);
+  RETURN_IF_ERROR(
+      GetStart(store, name, std::min(info.bytes, kFirstHeadBytes), bytes)
+          .status);
+  const uint64_t head_bytes = LogHeadBytes(*bytes);
+  if (head_bytes > info.bytes) {
+    return MakeStatus(EndState::kCorrupt,
+                      "expected a head of " + std::to_string(head_bytes) +
+                          " bytes, found " + std::to_string(info.bytes));
+  }
+  if (head_bytes > bytes->size()) {
+    RETURN_IF_ERROR(GetStart(store, name, head_bytes, bytes).status);
+  }
+  bytes->resize(std::min<size_t>(bytes->size(), head_bytes));
+  RETURN_IF_ERROR(DecodeLogHead(*bytes, key, head));
+  return info.bytes - head_bytes == head->payload_bytes()
+             ? Status::OK()
+             : MakeStatus(EndState::kCorrupt,
+                          "expected a payload of " +
+                              std::to_string(head->payload_bytes()) +
+                              " bytes, found " +
+                              std::to_string(info.bytes - head_bytes));
+}
+
+std::string WhyEnded(const ArchiveLog::Lineage& lineage) {
+  return lineage.ended == CutReason::kNone
+             ? ""
+             : std::string(CutReasonName(lineage.ended)) +
+                   (lineage.note.empty() ? "" : ": ") + lineage.note;
+}
+
+}  // namespace
+
+Status ReadLogHead(const Archive& archive, const LogKey& key, LogHead* head,
+                   Sha256Digest* digest, uint64_t* bytes) {
+  const std::string name = LogKeyText(key);
+  Status status;
+  for (int tries = 0; tries < kTriesOfHead; ++tries) {
+    std::string found;
+    status = TryHead(archive, name, key, head, &found);
+    if (status.ok()) {
+      *digest = Sha256Of(found);
+      *bytes = found.size();
+      return status;
+    }
+    if (EndStateOf(status) != EndState::kCorrupt) {
+      break;
+    }
+  }
+  return WithContext(status, EndStateOf(status),
+                     archive.store()->Describe(name));
+}
+
+Status ListLog(const Archive& archive, ArchiveLog* log) {
+  *log = ArchiveLog();
+  std::vector<ObjectInfo> objects;
+  RETURN_IF_ERROR(ListAll(archive.store(), kArchiveLogPrefix,
+                          kMaxArchiveObjects, &objects, &log->foreign)
+                      .status);
+  for (const ObjectInfo& object : objects) {
+    LogKey key;
+    if (!ParseLogKey(object.key, &key)) {
+      ++log->foreign;
+      continue;
+    }
+    log->bytes += object.bytes;
+    log->lineages[key.lineage].segments.emplace(key.number, key);
+  }
+  for (auto& [id, lineage] : log->lineages) {
+    const LogKey first = lineage.segments.begin()->second;
+    const LogKey last = lineage.segments.rbegin()->second;
+    for (const LogKey& key : {first, last}) {
+      LogHead head;
+      Sha256Digest digest;
+      uint64_t bytes = 0;
+      const Status status = ReadLogHead(archive, key, &head, &digest, &bytes);
+      const EndState state = EndStateOf(status);
+      if (state == EndState::kCorrupt || state == EndState::kRefused) {
+        lineage.problem = MessageOf(status);
+        continue;
+      }
+      RETURN_IF_ERROR(status);
+      if (key == first && head.previous_lineage != SetId() &&
+          head.previous_lineage != id) {
+        lineage.parent = head.previous_lineage;
+        lineage.parent_number = key.number - 1;
+      }
+      if (key == last) {
+        lineage.ended = head.ended;
+        lineage.note = head.note;
+      }
+    }
+  }
+  return Status::OK();
+}
+
+Status ReadLog(const Archive& archive, ArchiveLog* log) {
+  // Segments before the sets: what a set names was put before it, or comes.
+  std::vector<LoggedSet> sets;
+  std::vector<FoundSet> found;
+  RETURN_IF_ERROR(archive.ListSets(&found));
+  for (const FoundSet& each : found) {
+    std::optional<ArchiveSet> set;
+    if (!each.is_done) {
+      continue;
+    }
+    const Status status = archive.ReadSet(each, &set);
+    if (!status.ok() && EndStateOf(status) != EndState::kCorrupt) {
+      return status;
+    }
+    if (status.ok() && set.has_value() && set->log.segment != 0) {
+      sets.push_back({set->name, set->sequence, set->log});
+    }
+  }
+  RETURN_IF_ERROR(ListLog(archive, log));
+  log->sets = std::move(sets);
+  std::stable_sort(log->sets.begin(), log->sets.end(),
+                   [](const LoggedSet& a, const LoggedSet& b) {
+                     return a.log.moment_micros < b.log.moment_micros;
+                   });
+  return Status::OK();
+}
+
+std::vector<LogPath> ArchiveLog::PathsOf(const SetLog& log) const {
+  std::vector<LogPath> paths;
+  // Each lineage continues one other: whoever comes twice lies.
+  std::set<SetId> seen = {log.lineage};
+  // Continues `path` with the segments of a lineage from `number` on.
+  const std::function<void(const SetId&, uint64_t, LogPath)> walk =
+      [&](const SetId& id, uint64_t number, LogPath path) {
+        const auto found = lineages.find(id);
+        uint64_t end = number;  // behind the last one that is there
+        if (found != lineages.end()) {
+          while (found->second.segments.count(end) != 0) {
+            ++end;
+          }
+        }
+        // Lineages that continue this one, the latest first.
+        std::vector<std::pair<uint64_t, SetId>> children;
+        for (const auto& [child, lineage] : lineages) {
+          if (lineage.parent == id && lineage.parent_number != 0 &&
+              lineage.parent_number + 1 >= number &&
+              lineage.parent_number < end && seen.insert(child).second) {
+            children.emplace_back(
+                lineage.segments.rbegin()->second.end_micros, child);
+          }
+        }
+        std::sort(children.rbegin(), children.rend());
+        bool is_continued = false;
+        for (const auto& [micros, child] : children) {
+          const uint64_t last = lineages.at(child).parent_number;
+          LogPath longer = path;
+          for (uint64_t i = number; i <= last; ++i) {
+            longer.segments.push_back(found->second.segments.at(i));
+          }
+          is_continued |= last + 1 == end;
+          walk(child, last + 1, std::move(longer));
+        }
+        if (is_continued) {
+          return;
+        }
+        for (uint64_t i = number; i < end; ++i) {
+          path.segments.push_back(found->second.segments.at(i));
+        }
+        if (found != lineages.end() &&
+            found->second.segments.rbegin()->first >= end) {
+          LogKey missing = found->second.segments.rbegin()->second;
+          path.why = "segment " + std::to_string(end) + " of wal/" +
+                     ToHex(missing.lineage) + " is missing";
+        } else if (found != lineages.end()) {
+          path.ended = found->second.ended;
+          path.why = WhyEnded(found->second);
+        }
+        paths.push_back(std::move(path));
+      };
+  walk(log.lineage, log.segment, LogPath());
+  return paths;
+}
+
+std::vector<LogWindow> ArchiveLog::WindowsOf(const LoggedSet& set,
+                                             const LogPath& path) const {
+  const uint64_t moment = set.log.moment_micros;
+  std::vector<LogWindow> windows = {{moment, moment, "", set.name}};
+  for (const LogKey& key : path.segments) {
+    if (key.end_micros <= moment) {
+      continue;  // behind all the time, or before the set
+    }
+    LogWindow& last = windows.back();
+    const uint64_t begin = std::max(key.begin_micros, moment);
+    if (begin > last.end_micros) {
+      last.why = kOutage;
+      windows.push_back({begin, key.end_micros, "", set.name});
+    } else {
+      last.end_micros = std::max(last.end_micros, key.end_micros);
+    }
+  }
+  windows.back().why = path.why;
+  return windows;
+}
+
+std::vector<LogWindow> ArchiveLog::Windows() const {
+  std::vector<LogWindow> all;
+  for (const LoggedSet& set : sets) {
+    for (const LogPath& path : PathsOf(set.log)) {
+      for (LogWindow& window : WindowsOf(set, path)) {
+        all.push_back(std::move(window));
+      }
+    }
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const LogWindow& a, const LogWindow& b) {
+                     return a.begin_micros < b.begin_micros;
+                   });
+  std::vector<LogWindow> merged;
+  for (LogWindow& window : all) {
+    if (merged.empty() || window.begin_micros > merged.back().end_micros) {
+      merged.push_back(std::move(window));
+    } else if (window.end_micros >= merged.back().end_micros) {
+      merged.back().end_micros = window.end_micros;
+      merged.back().why = std::move(window.why);
+    }
+  }
+  for (size_t i = 0; i + 1 < merged.size(); ++i) {
+    if (merged[i].why.empty()) {
+      merged[i].why = kOutage;  // its follower was not there any more
+    }
+  }
+  return merged;
+}
+
+std::string LogTimeText(uint64_t micros) {
+  const std::string packed = ArchiveTimeText(micros / kSecondMicros);
+  std::string part = std::to_string(micros % kSecondMicros);
+  part.insert(0, 6 - part.size(), '0');
+  return packed.substr(0, 4) + "-" + packed.substr(4, 2) + "-" +
+         packed.substr(6, 5) + ":" + packed.substr(11, 2) + ":" +
+         packed.substr(13, 2) + "." + part + "Z";
+}
+
+bool ParseLogTime(const std::string& text, uint64_t* micros) {
+  constexpr char kForm[] = "0000-00-00T00:00:00";
+  constexpr size_t kFormBytes = sizeof(kForm) - 1;
+  std::string packed = text;
+  uint64_t part = 0;
+  if (text.size() > kFormBytes && text.back() == 'Z') {
+    packed.clear();
+    for (size_t i = 0; i < kFormBytes; ++i) {
+      const bool is_separator = kForm[i] == '-' || kForm[i] == ':';
+      if (is_separator && text[i] != kForm[i]) {
+        return false;
+      }
+      if (!is_separator) {
+        packed += text[i];
+      }
+    }
+    packed += 'Z';
+    const std::string rest =
+        text.substr(kFormBytes, text.size() - kFormBytes - 1);
+    if (!rest.empty() && (rest[0] != '.' || rest.size() < 2 ||
+                          rest.size() > 7 ||
+                          rest.find_first_not_of("0123456789", 1) !=
+                              std::string::npos)) {
+      return false;
+    }
+    for (size_t i = 1; i < 7; ++i) {
+      part = 10 * part +
+             (i < rest.size() ? static_cast<uint64_t>(rest[i] - '0') : 0);
+    }
+  }
+  uint64_t seconds = 0;
+  if (!ParseArchiveTime(packed, &seconds)) {
+    return false;
+  }
+  *micros = seconds * kSecondMicros + part;
+  return true;
+}
+
+}  // namespace sstferry

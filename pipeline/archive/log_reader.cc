@@ -1,0 +1,480 @@
+#include "pipeline/archive/log_reader.h"
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "format/coding.h"
+#include "format/end_state.h"
+#include "format/rocksdb/log_follower.h"
+#include "pipeline/archive/set_source.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+constexpr char kSequence[] = "sequence:";
+constexpr size_t kHeadsAtOnce = 512;
+constexpr int kHeadLanes = 8;
+constexpr size_t kBatchHeaderBytes = 12;
+constexpr uint64_t kWindowBytes = 8u << 20;
+
+uint64_t LastSequenceOf(const Slice& record) {
+  if (record.size() < kBatchHeaderBytes) {
+    return 0;
+  }
+  const uint64_t first = DecodeFixed64(record.data());
+  const uint32_t count = DecodeFixed32(record.data() + 8);
+  return count == 0 ? 0 : first + count - 1;
+}
+
+// Reads a WAL in large pieces, in order.
+class WindowSource : public ByteSource {
+ public:
+  using Fill = std::function<Status(uint64_t, uint64_t, std::string*)>;
+  WindowSource(uint64_t size, Fill fill)
+      : size_(size), fill_(std::move(fill)) {}
+  Status Read(uint64_t offset, size_t n, std::string* /*scratch*/,
+              Slice* out) const override {
+    if (offset < begin_ || offset + n > begin_ + window_.size()) {
+      window_.clear();
+      begin_ = offset;
+      RETURN_IF_ERROR(fill_(
+          offset,
+          std::min<uint64_t>(std::max<uint64_t>(n, kWindowBytes),
+                             size_ - offset),
+          &window_));
+    }
+    if (offset - begin_ + n > window_.size()) {
+      return MakeStatus(EndState::kCorrupt, "a WAL of the log is too short");
+    }
+    *out = Slice(window_.data() + (offset - begin_), n);
+    return Status::OK();
+  }
+  uint64_t size() const override { return size_; }
+
+ private:
+  const uint64_t size_;
+  const Fill fill_;
+  mutable uint64_t begin_ = 0;
+  mutable std::string window_;
+};
+
+// True if no segment behind this one is needed.
+bool EndsAtOrBehind(const LogKey& key, const LogPoint& point) {
+  return point.micros.has_value() && key.end_micros >= *point.micros;
+}
+
+// Says which points around a time can be restored.
+std::string Nearby(const ArchiveLog& log, uint64_t micros) {
+  std::string before;
+  std::string after;
+  std::string why;
+  for (const LogWindow& window : log.Windows()) {
+    if (window.end_micros <= micros) {
+      before = LogTimeText(window.end_micros);
+      why = window.why;
+    } else if (after.empty() && window.begin_micros > micros) {
+      after = LogTimeText(window.begin_micros);
+    }
+  }
+  return (before.empty()
+              ? "nothing was followed before it"
+              : "the log was read until " + before +
+                    (why.empty() ? "" : " (" + why + ")")) +
+         (after.empty() ? "" : ", and again from " + after) +
+         ": restore @" + (before.empty() ? after : before) +
+         (before.empty() || after.empty() ? "" : " or @" + after);
+}
+
+}  // namespace
+
+bool ParseLogPoint(const std::string& text, LogPoint* point) {
+  *point = LogPoint();
+  uint64_t value = 0;
+  if (ParseLogTime(text, &value)) {
+    point->micros = value;
+    return true;
+  }
+  if (!text.starts_with(kSequence)) {
+    return false;
+  }
+  const char* const begin = text.data() + sizeof(kSequence) - 1;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, value);
+  point->sequence = value;
+  return error == std::errc() && stop == end;
+}
+
+Status ChooseLog(const Archive& archive, const LogPoint& point,
+                 std::optional<LogChoice>* choice) {
+  choice->reset();
+  ArchiveLog log;
+  RETURN_IF_ERROR(ReadLog(archive, &log));
+  const std::string place = archive.store()->place();
+  for (auto set = log.sets.rbegin(); set != log.sets.rend(); ++set) {
+    if (point.sequence.has_value()
+            ? set->sequence > *point.sequence
+            : set->log.moment_micros > *point.micros) {
+      continue;
+    }
+    for (LogPath& path : log.PathsOf(set->log)) {
+      if (point.sequence.has_value()) {
+        // The heads tell whether it reaches the number.
+        *choice = {set->name, std::move(path)};
+        return Status::OK();
+      }
+      for (const LogWindow& window : log.WindowsOf(*set, path)) {
+        if (window.begin_micros <= *point.micros &&
+            *point.micros <= window.end_micros) {
+          *choice = {set->name, std::move(path)};
+          return Status::OK();
+        }
+      }
+    }
+  }
+  if (point.sequence.has_value()) {
+    return MakeStatus(
+        EndState::kRefused,
+        place + ": expected a set that a follower took at sequence " +
+            std::to_string(*point.sequence) + " or before, found " +
+            (log.sets.empty()
+                 ? "none"
+                 : "the oldest one at sequence " +
+                       std::to_string(log.sets.front().sequence)));
+  }
+  // A set that no log continues stands for every time until the next one.
+  std::vector<FoundSet> sets;
+  RETURN_IF_ERROR(archive.ListSets(&sets));
+  std::optional<SetName> newest;
+  for (const FoundSet& found : sets) {
+    if (found.is_done && found.name.seconds <= *point.micros / 1'000'000) {
+      newest = found.name;
+    }
+  }
+  const bool has_log =
+      newest.has_value() &&
+      std::any_of(log.sets.begin(), log.sets.end(),
+                  [&newest](const LoggedSet& set) {
+                    return set.name == *newest;
+                  });
+  return !has_log ? Status::OK()
+                  : MakeStatus(EndState::kRefused,
+                               place + ": nothing of the time " +
+                                   LogTimeText(*point.micros) +
+                                   " can be restored: " +
+                                   Nearby(log, *point.micros));
+}
+
+Status LogTail::Amiss(size_t segment, const std::string& what) const {
+  uint64_t before = set_.log.moment_micros;
+  for (size_t i = 0; i < segment && i < segments_.size(); ++i) {
+    before = std::max(before, segments_[i].head.key.end_micros);
+  }
+  return MakeStatus(
+      EndState::kCorrupt,
+      archive_.store()->Describe(LogKeyText(segments_[segment].head.key)) +
+          ": " + what +
+          "; a log is never bridged: what was read before it can be restored, "
+          "up to @" +
+          LogTimeText(before));
+}
+
+void LogTail::FindBase() {
+  for (const ArchivedFile& file : set_.files) {
+    if (file.file.kind == CloneFileKind::kManifest) {
+      base_.manifest_number = file.file.number;
+      base_.manifest_bytes = file.file.records_end;
+    } else if (file.file.kind == CloneFileKind::kWal &&
+               file.file.number > base_.wal_number) {
+      base_.wal_number = file.file.number;
+      base_.wal_bytes = file.file.records_end;
+    }
+  }
+}
+
+Status LogTail::ReadHeads(const std::vector<LogKey>& keys, size_t begin,
+                          size_t end) {
+  segments_.resize(end);
+  std::atomic<size_t> next{begin};
+  std::mutex mu;
+  Status failed;
+  size_t failed_at = end;
+  RunInLanes(kHeadLanes, [&] {
+    for (size_t at = next++; at < end; at = next++) {
+      Segment& segment = segments_[at];
+      const Status status =
+          ReadLogHead(archive_, keys[at], &segment.head, &segment.digest,
+                      &segment.head_bytes);
+      segment.head.key = keys[at];
+      if (!status.ok()) {
+        const std::lock_guard<std::mutex> lock(mu);
+        if (at < failed_at) {
+          failed = status;
+          failed_at = at;
+        }
+      }
+    }
+  });
+  const EndState state = EndStateOf(failed);
+  return state == EndState::kCorrupt || state == EndState::kRefused
+             ? Amiss(failed_at, MessageOf(failed))
+             : failed;
+}
+
+Status LogTail::CheckLink(size_t at) const {
+  const LogHead& head = segments_[at].head;
+  if (head.begin.manifest_number != base_.manifest_number ||
+      head.begin.manifest_bytes > base_.manifest_bytes) {
+    return Amiss(at, "expected the log of the database of " +
+                         SetNameText(set_.name) + ", found another's");
+  }
+  if (at == 0) {
+    const bool is_behind =
+        head.begin.wal_number > base_.wal_number ||
+        (head.begin.wal_number == base_.wal_number &&
+         head.begin.wal_bytes > base_.wal_bytes);
+    return is_behind ? Amiss(at, "expected it to continue " +
+                                     SetNameText(set_.name) +
+                                     ", found a later one")
+                     : Status::OK();
+  }
+  const Segment& before = segments_[at - 1];
+  if (head.previous != before.digest ||
+      head.previous_lineage != before.head.key.lineage) {
+    return Amiss(at, "expected it to continue " +
+                         LogKeyText(before.head.key) +
+                         ", found one that continues another segment");
+  }
+  return head.begin == before.head.end()
+             ? Status::OK()
+             : Amiss(at, "expected it to begin where " +
+                             LogKeyText(before.head.key) +
+                             " ends, found another place");
+}
+
+Status LogTail::AddPayload(size_t at, uint64_t bytes) {
+  const LogHead& head = segments_[at].head;
+  uint64_t payload_offset = 0;
+  uint64_t number = head.begin.wal_number;
+  uint64_t wal_offset = head.begin.wal_bytes;
+  for (const LogWal& wal : head.wals) {
+    if (wal.wal_number != number) {
+      number = wal.wal_number;
+      wal_offset = 0;
+    }
+    Extent extent{at, payload_offset, wal_offset,
+                  std::min(wal.bytes, bytes - std::min(bytes, payload_offset))};
+    payload_offset += wal.bytes;
+    wal_offset += wal.bytes;
+    // The set has this.
+    if (number < base_.wal_number || extent.bytes == 0) {
+      continue;
+    }
+    const uint64_t known = number == base_.wal_number ? base_.wal_bytes : 0;
+    const uint64_t end = extent.wal_offset + extent.bytes;
+    if (end <= known) {
+      continue;
+    }
+    if (extent.wal_offset < known) {
+      const uint64_t skipped = known - extent.wal_offset;
+      extent.payload_offset += skipped;
+      extent.wal_offset += skipped;
+      extent.bytes -= skipped;
+    }
+    Wal& whole = wals_[number];
+    if (extents_[number].empty()) {
+      whole.set_bytes = known;
+      whole.end = known;
+    }
+    if (extent.wal_offset != whole.end) {
+      return Amiss(at, "expected bytes behind byte " +
+                           std::to_string(whole.end) + " of WAL " +
+                           std::to_string(number) + ", found some behind " +
+                           std::to_string(extent.wal_offset));
+    }
+    extents_[number].push_back(extent);
+    whole.end = end;
+  }
+  return Status::OK();
+}
+
+Status LogTail::Read(const Archive& archive, const ArchiveSet& set,
+                     const LogPath& path, const LogPoint& point,
+                     const std::function<bool()>& cancelled,
+                     std::unique_ptr<LogTail>* result) {
+  std::unique_ptr<LogTail> tail(new LogTail(archive, set));
+  tail->FindBase();
+  const std::vector<LogKey>& keys = path.segments;
+  bool is_reached = false;
+  for (size_t at = 0; at < keys.size() && !is_reached; ++at) {
+    if (at == tail->segments_.size()) {
+      size_t end = at;
+      while (end < keys.size() && end < at + kHeadsAtOnce &&
+             (end == at || !EndsAtOrBehind(keys[end - 1], point))) {
+        ++end;
+      }
+      if (cancelled && cancelled()) {
+        return MakeStatus(EndState::kCancelled, "restore: stopped on request");
+      }
+      RETURN_IF_ERROR(tail->ReadHeads(keys, at, end));
+    }
+    RETURN_IF_ERROR(tail->CheckLink(at));
+    uint64_t bytes = 0;
+    for (const LogMoment& moment : tail->segments_[at].head.moments) {
+      if (point.micros.has_value() && moment.micros > *point.micros) {
+        is_reached = true;
+        break;
+      }
+      bytes = moment.bytes;
+      if (point.sequence.has_value() && moment.sequence > *point.sequence) {
+        is_reached = true;  // it may begin with records that belong to it
+        break;
+      }
+      tail->sequence_ = std::max(tail->sequence_, moment.sequence);
+    }
+    RETURN_IF_ERROR(tail->AddPayload(at, bytes));
+    is_reached = is_reached || EndsAtOrBehind(keys[at], point);
+  }
+  if (point.sequence.has_value()) {
+    RETURN_IF_ERROR(tail->CutBehind(*point.sequence));
+    const uint64_t reached = std::max(tail->sequence_, set.sequence);
+    if (reached < *point.sequence && !is_reached) {
+      return MakeStatus(EndState::kRefused,
+                        archive.store()->place() + ": sequence " +
+                            std::to_string(*point.sequence) +
+                            " is not in the log behind " +
+                            SetNameText(set.name) + ", which ends at " +
+                            std::to_string(reached) +
+                            (path.why.empty() ? "" : " (" + path.why + ")") +
+                            ": restore @sequence:" + std::to_string(reached));
+    }
+  }
+  *result = std::move(tail);
+  return Status::OK();
+}
+
+Status LogTail::ReadVirtual(uint64_t number, uint64_t offset, uint64_t bytes,
+                            std::string* out) const {
+  const Wal& wal = wals_.at(number);
+  const ObjectSink append = [out](const Slice& piece) {
+    out->append(piece.data(), piece.size());
+    return Status::OK();
+  };
+  if (offset < wal.set_bytes) {
+    const uint64_t of_set = std::min(bytes, wal.set_bytes - offset);
+    for (const ArchivedFile& file : set_.files) {
+      if (file.file.kind == CloneFileKind::kWal &&
+          file.file.number == number) {
+        RETURN_IF_ERROR(
+            archive_.ReadFile(set_, file, offset, of_set, append).status);
+      }
+    }
+    offset += of_set;
+    bytes -= of_set;
+  }
+  return bytes == 0 ? Status::OK()
+                    : ReadBytes(number, offset, bytes, append).status;
+}
+
+// Ends the log behind the last record whose entries all count. A record is a
+// batch, which is restored whole or not at all.
+Status LogTail::CutBehind(uint64_t sequence) {
+  uint64_t reached = set_.sequence;
+  for (const auto& [number, wal] : std::map<uint64_t, Wal>(wals_)) {
+    LogFollower follower(LogKind::kWal, number);
+    uint64_t end = wal.set_bytes;
+    bool is_behind = false;
+    const WindowSource source(
+        wal.end, [this, number = number](uint64_t offset, uint64_t bytes,
+                                         std::string* out) {
+          return ReadVirtual(number, offset, bytes, out);
+        });
+    const Status status =
+        follower.Follow(source, [&](const Slice& record, uint64_t at) {
+          const uint64_t last = LastSequenceOf(record);
+          if (last > sequence && at > wal.set_bytes) {
+            is_behind = true;
+            return Status::Aborted("behind the sequence");
+          }
+          reached = std::max(reached, last);
+          end = std::max(end, at);
+          return Status::OK();
+        });
+    if (is_behind) {
+      CutAt(number, end);
+      sequence_ = reached;
+      return Status::OK();
+    }
+    RETURN_IF_ERROR(status);
+  }
+  sequence_ = reached;
+  return Status::OK();
+}
+
+void LogTail::CutAt(uint64_t number, uint64_t end) {
+  wals_.erase(wals_.upper_bound(number), wals_.end());
+  extents_.erase(extents_.upper_bound(number), extents_.end());
+  Wal& wal = wals_.at(number);
+  wal.end = end;
+  if (end == 0 || end == wal.set_bytes) {
+    wals_.erase(number);
+    extents_.erase(number);
+    return;
+  }
+  std::vector<Extent>& extents = extents_[number];
+  while (!extents.empty() && extents.back().wal_offset >= end) {
+    extents.pop_back();
+  }
+  extents.back().bytes = end - extents.back().wal_offset;
+}
+
+StoreResult LogTail::ReadBytes(uint64_t number, uint64_t offset,
+                               uint64_t bytes, const ObjectSink& sink) const {
+  const uint64_t end = offset + bytes;
+  for (const Extent& extent : extents_.at(number)) {
+    const uint64_t begin = std::max(offset, extent.wal_offset);
+    const uint64_t stop = std::min(end, extent.wal_offset + extent.bytes);
+    if (begin >= stop) {
+      continue;
+    }
+    const Segment& segment = segments_[extent.segment];
+    // All of the payload is read, for its digest; a part of it is given.
+    const uint64_t first =
+        extent.payload_offset + (begin - extent.wal_offset);
+    const uint64_t last = first + (stop - begin);
+    Digest128Stream digest;
+    uint64_t at = 0;
+    GetRequest request;
+    request.key = LogKeyText(segment.head.key);
+    request.offset = segment.head_bytes;
+    request.bytes = segment.head.payload_bytes();
+    const StoreResult got =
+        archive_.store()->Get(request, [&](const Slice& piece) {
+          digest.Add(piece);
+          const uint64_t from = std::max(first, at);
+          const uint64_t to = std::min(last, at + piece.size());
+          const uint64_t skipped = from - std::min(from, at);
+          at += piece.size();
+          return from < to ? sink(Slice(piece.data() + skipped, to - from))
+                           : Status::OK();
+        });
+    if (!got.ok()) {
+      return got;
+    }
+    if (!(digest.Finish() == segment.head.payload)) {
+      return StoreError(StoreCode::kDamaged,
+                        archive_.store()->Describe(request.key) +
+                            ": its bytes are not those that were put there");
+    }
+  }
+  return {};
+}
+
+}  // namespace sstferry

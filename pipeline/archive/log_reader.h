@@ -1,0 +1,110 @@
+// The log behind a set, up to a time or a sequence number, as bytes of WALs that
+// continue those of the set.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/archive_log.h"
+#include "format/archive_set.h"
+#include "pipeline/archive/archive.h"
+#include "pipeline/archive/log_index.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Up to where a log is restored: exactly one of them is set.
+struct LogPoint {
+  std::optional<uint64_t> micros;
+  std::optional<uint64_t> sequence;
+};
+// Parses a time (ParseLogTime()) or "sequence:N". False: neither.
+[[nodiscard]] bool ParseLogPoint(const std::string& text, LogPoint* point);
+
+// A set, and the path behind it, by which a point can be restored.
+struct LogChoice {
+  SetName set;
+  LogPath path;
+};
+// Chooses the newest set that is not behind the point, and a path that reaches
+// it. *choice is not set: no log has to do with it, and `point` is a time.
+//   kRefused  the point is in no window: the message says why, and which points
+//             nearby can be had
+[[nodiscard]] rocksdb::Status ChooseLog(const Archive& archive,
+                                        const LogPoint& point,
+                                        std::optional<LogChoice>* choice);
+
+// Threads: ReadBytes() from any.
+class LogTail {
+ public:
+  // A WAL that the log continues, or that only the log has.
+  struct Wal {
+    uint64_t set_bytes = 0;  // that are in the set; the log has those behind
+    uint64_t end = 0;
+  };
+
+  // Reads the heads of the path and checks that they are one chain behind the
+  // set, up to the point. The archive and the set must outlive it.
+  //   kCorrupt  a segment is damaged, is not the one that was put there, or does
+  //             not continue the set: the message names it, and the nearest time
+  //             before it
+  //   kRefused  a segment is missing, or the point is behind the last one
+  [[nodiscard]] static rocksdb::Status Read(
+      const Archive& archive, const ArchiveSet& set, const LogPath& path,
+      const LogPoint& point, const std::function<bool()>& cancelled,
+      std::unique_ptr<LogTail>* tail);
+
+  const std::map<uint64_t, Wal>& wals() const { return wals_; }
+  // Returns a sequence that the log is known to reach; 0: none.
+  uint64_t sequence() const { return sequence_; }
+  // Gives bytes [offset, offset + bytes) of a WAL to `sink`, in order. They are
+  // in the log. kDamaged: a payload was not what was put there, after it was
+  // given.
+  StoreResult ReadBytes(uint64_t wal_number, uint64_t offset, uint64_t bytes,
+                        const ObjectSink& sink) const;
+
+ private:
+  // Bytes of a WAL in a payload.
+  struct Extent {
+    size_t segment = 0;         // in segments_
+    uint64_t payload_offset = 0;
+    uint64_t wal_offset = 0;
+    uint64_t bytes = 0;
+  };
+  struct Segment {
+    LogHead head;
+    Sha256Digest digest{};
+    uint64_t head_bytes = 0;
+  };
+
+  LogTail(const Archive& archive, const ArchiveSet& set)
+      : archive_(archive), set_(set) {}
+  void FindBase();
+  [[nodiscard]] rocksdb::Status ReadHeads(const std::vector<LogKey>& keys,
+                                          size_t begin, size_t end);
+  [[nodiscard]] rocksdb::Status CheckLink(size_t segment) const;
+  // Adds the first `bytes` of a payload.
+  [[nodiscard]] rocksdb::Status AddPayload(size_t segment, uint64_t bytes);
+  [[nodiscard]] rocksdb::Status CutBehind(uint64_t sequence);
+  void CutAt(uint64_t wal_number, uint64_t end);
+  [[nodiscard]] rocksdb::Status Amiss(size_t segment,
+                                      const std::string& what) const;
+  [[nodiscard]] rocksdb::Status ReadVirtual(uint64_t wal_number,
+                                            uint64_t offset, uint64_t bytes,
+                                            std::string* out) const;
+
+  const Archive& archive_;
+  const ArchiveSet& set_;
+  FollowPosition base_;  // of the set; without the digest of its MANIFEST
+  std::vector<Segment> segments_;
+  std::map<uint64_t, Wal> wals_;
+  std::map<uint64_t, std::vector<Extent>> extents_;  // by WAL
+  uint64_t sequence_ = 0;
+};
+
+}  // namespace sstferry

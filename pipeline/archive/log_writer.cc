@@ -1,0 +1,245 @@
+#include "pipeline/archive/log_writer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "format/end_state.h"
+#include "pipeline/base/sha256.h"
+#include "pipeline/base/this_machine.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+LogWriter::LogWriter(const SetId& cut, const FollowPosition& position,
+                     uint64_t moment_micros, LogWriterOptions options)
+    : options_(std::move(options)),
+      lineage_(cut),
+      at_(position),
+      now_(moment_micros),
+      seen_(moment_micros) {
+  head_.key = {lineage_, 1, moment_micros, moment_micros};
+  head_.begin = position;
+  head_.host = options_.host;
+  head_.software = options_.software;
+  state_.seen_micros = moment_micros;
+}
+
+LogWriter::LogWriter(const SetId& lineage, const LogHead& last,
+                     const Sha256Digest& digest, LogWriterOptions options)
+    : options_(std::move(options)),
+      lineage_(lineage),
+      at_(last.end()),
+      now_(last.key.end_micros) {
+  if (!last.moments.empty()) {
+    now_ = std::max(now_, last.moments.back().micros);
+  }
+  // Nobody knows what an earlier follower had received and not put.
+  head_.key = {lineage_, last.key.number + 1, 0, 0};
+  head_.previous_lineage = last.key.lineage;
+  head_.previous = digest;
+  head_.begin = at_;
+  head_.host = options_.host;
+  head_.software = options_.software;
+  state_.last_sequence = last.last_sequence();
+}
+
+FollowPosition LogWriter::position() const {
+  const std::lock_guard<std::mutex> lock(mu_);
+  return at_;
+}
+
+uint64_t LogWriter::segment() const {
+  const std::lock_guard<std::mutex> lock(mu_);
+  return head_.key.number;
+}
+
+uint64_t LogWriter::next_to_put() const {
+  const std::lock_guard<std::mutex> lock(mu_);
+  return sealed_ != nullptr ? sealed_->key.number : head_.key.number;
+}
+
+LogState LogWriter::state() const {
+  const std::lock_guard<std::mutex> lock(mu_);
+  return state_;
+}
+
+Status LogWriter::Check(const std::vector<LogPart>& parts) const {
+  uint64_t number = at_.wal_number;
+  uint64_t bytes = at_.wal_bytes;
+  for (const LogPart& part : parts) {
+    const bool is_new = part.wal_number > number;
+    if (part.wal_number < number || part.offset != (is_new ? 0 : bytes)) {
+      return MakeStatus(EndState::kCorrupt,
+                        "records of a WAL: expected those behind byte " +
+                            std::to_string(bytes) + " of WAL " +
+                            std::to_string(number) +
+                            ", or the first ones of a later WAL, found byte " +
+                            std::to_string(part.offset) + " of WAL " +
+                            std::to_string(part.wal_number));
+    }
+    number = part.wal_number;
+    bytes = part.offset + part.bytes.size();
+  }
+  return parts.size() <= kMaxSegmentWals / 2
+             ? Status::OK()
+             : MakeStatus(EndState::kCorrupt,
+                          "a round: expected at most " +
+                              std::to_string(kMaxSegmentWals / 2) +
+                              " WALs, found " + std::to_string(parts.size()));
+}
+
+void LogWriter::Add(const std::vector<LogPart>& parts) {
+  for (const LogPart& part : parts) {
+    if (part.bytes.empty()) {
+      continue;
+    }
+    if (head_.wals.empty() ||
+        head_.wals.back().wal_number != part.wal_number) {
+      head_.wals.push_back({part.wal_number, 0});
+    }
+    head_.wals.back().bytes += part.bytes.size();
+    payload_.append(part.bytes.data(), part.bytes.size());
+    at_.wal_number = part.wal_number;
+    at_.wal_bytes = part.offset + part.bytes.size();
+  }
+}
+
+Status LogWriter::Append(const std::vector<LogPart>& parts, bool has_all,
+                         uint64_t sequence) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  RETURN_IF_ERROR(Check(parts));
+  now_ = std::max(now_, options_.now_micros ? options_.now_micros()
+                                            : MicrosNow());
+  const bool is_behind_gap = seen_ == 0 || now_ - seen_ > options_.max_gap_micros;
+  // So what was gathered before an outage keeps its times.
+  if (is_behind_gap && sealed_ == nullptr && !payload_.empty() &&
+      head_.key.end_micros > head_.key.begin_micros) {
+    Seal();
+  }
+  Add(parts);
+  if (payload_.size() > head_.payload_bytes()) {
+    const LogMoment moment{now_, payload_.size(), has_all ? sequence : 0};
+    // One that is close behind another takes its place.
+    const size_t count = head_.moments.size();
+    if (count > 1 &&
+        now_ - head_.moments[count - 2].micros < kLogMomentMicros) {
+      head_.moments.back() = moment;
+    } else {
+      head_.moments.push_back(moment);
+    }
+  }
+  if (!has_all) {
+    return Status::OK();
+  }
+  state_.last_sequence = std::max(state_.last_sequence, sequence);
+  if (is_behind_gap) {
+    state_.gaps += seen_ == 0 ? 0 : 1;
+    head_.key.begin_micros = now_;
+  }
+  head_.key.end_micros = now_;
+  seen_ = now_;
+  state_.seen_micros = now_;
+  return Status::OK();
+}
+
+bool LogWriter::is_full() const {
+  const std::lock_guard<std::mutex> lock(mu_);
+  return payload_.size() >= options_.segment_bytes ||
+         head_.wals.size() >= kMaxSegmentWals / 2 ||
+         head_.moments.size() >= kMaxSegmentMoments / 2;
+}
+
+bool LogWriter::IsDue() const {
+  return !payload_.empty() ||
+         head_.key.end_micros - head_.key.begin_micros >= kIdleSegmentMicros;
+}
+
+// Makes an object of what was gathered, and begins to gather the next one.
+void LogWriter::Seal() {
+  head_.payload = DigestOf(payload_);
+  auto object = std::make_unique<Object>();
+  object->key = head_.key;
+  object->sequence = head_.last_sequence();
+  EncodeLogHead(head_, &object->bytes);
+  LogHead next;
+  next.key = {lineage_, head_.key.number + 1, head_.key.end_micros,
+              head_.key.end_micros};
+  next.previous_lineage = lineage_;
+  next.previous = Sha256Of(object->bytes);
+  next.begin = at_;
+  next.host = head_.host;
+  next.software = head_.software;
+  object->bytes += payload_;
+  payload_.clear();
+  head_ = std::move(next);
+  sealed_ = std::move(object);
+}
+
+Status LogWriter::PutOne(ObjectStore* store, const Object& object) const {
+  const std::string key = LogKeyText(object.key);
+  const StoreResult put =
+      PutBytes(store, key, object.bytes, options_.has_if_absent);
+  if (put.code != StoreCode::kExists && put.code != StoreCode::kUnreachable &&
+      put.code != StoreCode::kThrottled) {
+    return put.status;
+  }
+  // It may be there, by this try or by one before.
+  std::string there;
+  const StoreResult got = GetBytes(store, key, object.bytes.size(), &there);
+  if (got.ok() && there == object.bytes) {
+    return Status::OK();
+  }
+  return put.code == StoreCode::kExists
+             ? MakeStatus(EndState::kBusy,
+                          store->Describe(key) +
+                              ": expected no such object, or what this "
+                              "follower put, found another one")
+             : put.status;
+}
+
+Status LogWriter::Put(ObjectStore* store) {
+  const std::lock_guard<std::mutex> one(put_mu_);
+  bool was_left = false;
+  do {
+    const Object* object = nullptr;
+    {
+      const std::lock_guard<std::mutex> lock(mu_);
+      was_left = sealed_ != nullptr;
+      if (!was_left && IsDue()) {
+        Seal();
+      }
+      object = sealed_.get();
+    }
+    if (object == nullptr) {
+      return Status::OK();
+    }
+    // Nobody else takes it away.
+    RETURN_IF_ERROR(PutOne(store, *object));
+    const std::lock_guard<std::mutex> lock(mu_);
+    ++state_.segments;
+    state_.bytes += sealed_->bytes.size();
+    state_.put_micros = std::max(state_.put_micros, sealed_->key.end_micros);
+    state_.put_sequence = std::max(state_.put_sequence, sealed_->sequence);
+    sealed_.reset();
+  } while (was_left);
+  return Status::OK();
+}
+
+Status LogWriter::End(ObjectStore* store, CutReason reason,
+                      const std::string& note) {
+  RETURN_IF_ERROR(Put(store));
+  {
+    const std::lock_guard<std::mutex> one(put_mu_);
+    const std::lock_guard<std::mutex> lock(mu_);
+    if (sealed_ == nullptr) {
+      head_.ended = reason;
+      head_.note = note.substr(0, kMaxArchiveTextBytes);
+      Seal();
+    }
+  }
+  return Put(store);
+}
+
+}  // namespace sstferry

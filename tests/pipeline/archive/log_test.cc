@@ -1,0 +1,777 @@
+// The log of an archive in memory: a follower that dies and comes back, a store
+// that lies, and every time in between, restored and compared with what a
+// source had then.
+//
+// SSTFERRY_LOG_TIMES is the number of random times (default: 12),
+// SSTFERRY_LOG_SEED says which, and SSTFERRY_LOG_KILLS at how many calls a
+// follower is killed (default: 5).
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "format/end_state.h"
+#include "pipeline/api/log_rounds.h"
+#include "pipeline/api/operation_parts.h"
+#include "pipeline/archive/archive.h"
+#include "pipeline/archive/check.h"
+#include "pipeline/archive/log_index.h"
+#include "pipeline/archive/log_writer.h"
+#include "pipeline/archive/prune.h"
+#include "pipeline/archive/restore.h"
+#include "pipeline/follow/source_rounds.h"
+#include "tests/support/catch.h"
+#include "tests/support/memory_store.h"
+#include "tests/support/restored.h"
+#include "tests/support/standby_world.h"
+
+namespace sstferry::test {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::Status;
+
+uint64_t Setting(const char* name, uint64_t otherwise) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+uint64_t Micros() {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(
+          std::chrono::system_clock::now().time_since_epoch())
+          .count());
+}
+
+// A source that is written to, an archive in memory, and a follower between
+// them, which does what its thread would do, step by step.
+class World {
+ public:
+  World() {
+    ArchiveHead head;
+    head.grace_seconds = kMinGraceSeconds;
+    std::string bytes;
+    EncodeArchiveHead(head, &bytes);
+    server.Overwrite(kArchiveHeadKey, bytes);
+    // The times of a set's name are the store's.
+    server.Advance(static_cast<UnixSeconds>(Micros() / 1'000'000) -
+                   server.now());
+    Write(30);
+  }
+
+  // What the source had: after every write, between which times, and up to
+  // which sequence.
+  struct Write {
+    uint64_t before = 0;
+    uint64_t after = 0;
+    uint64_t sequence = 0;
+  };
+  void Write(uint64_t batches) {
+    for (uint64_t i = 0; i < batches; ++i) {
+      const uint64_t before = Micros();
+      source.Write(1);
+      writes.push_back({before, Micros(), source.sequence()});
+    }
+  }
+
+  // Starts a follower, whose calls of the store go through `hook`.
+  Status Start(StoreHook hook = nullptr) {
+    Stop();
+    options.pull = source.Options();
+    options.pull.timeouts = TriedOnce(Timeouts());
+    options.into_archive = true;
+    options.max_gap = std::chrono::hours(1);  // on a busy machine
+    RETURN_IF_ERROR(Endpoint::Open(
+        EndpointFor(options.pull.source, 1, options.pull), &endpoint));
+    rounds = std::make_unique<SourceRounds>(endpoint->dialer(),
+                                            options.pull.timeouts);
+    return OpenLogRounds(
+        options, &endpoint,
+        [this, hook](Clock::time_point, std::unique_ptr<ObjectStore>* store) {
+          *store = server.NewClient(hook);
+          return Status::OK();
+        },
+        &target);
+  }
+  // As if it was killed.
+  void Stop() {
+    target.reset();
+    rounds.reset();
+    endpoint.reset();
+  }
+
+  // Asks once, and takes what comes.
+  Status Step() {
+    FollowRequest request;
+    request.database = endpoint->name();
+    request.position = target->position();
+    request.wait_millis = 50;
+    Round round;
+    RETURN_IF_ERROR(rounds->Ask(request, &round));
+    if (round.end.cut != CutReason::kNone) {
+      return target->Cut({.reason = round.end.cut, .note = round.end.note});
+    }
+    RETURN_IF_ERROR(target->Append(request.position, round));
+    if (round.end.more_bytes == 0) {
+      heard = round.end.last_sequence;
+      taken.push_back({Micros(), Micros(), round.end.last_sequence});
+    }
+    return Status::OK();
+  }
+  // Follows until it has all that the source has, and the set counts.
+  Status Follow() {
+    heard = 0;
+    for (int i = 0; i < 5000; ++i) {
+      RETURN_IF_ERROR(Step());
+      if (target->exists() && heard >= source.sequence() &&
+          !target->state().is_pushing) {
+        return Status::OK();
+      }
+    }
+    return Status::Incomplete("does not come to an end");
+  }
+  // A family that comes and goes: two records of the MANIFEST that are barriers.
+  void MakeBarrier() {
+    source.source()->Create({"extra", Quiet()});
+    source.source()->Drop("extra");
+  }
+
+  Ferried Restore(const std::string& which, const std::string& name,
+                  StoreHook hook = nullptr) {
+    fs::remove_all(TargetDir(name));
+    return RestoreThrough(
+        MakeArchiveOriginOf(server.NewClient(std::move(hook)), which),
+        TargetDir(name));
+  }
+  std::string TargetDir(const std::string& name = "restored") const {
+    return source.root() + "/" + name;
+  }
+
+  ArchiveLog Index() {
+    const std::unique_ptr<ObjectStore> client = server.NewClient();
+    ArchiveLog log;
+    REQUIRE_OK(ReadLog(Archive(client.get()), &log));
+    return log;
+  }
+  std::vector<std::string> Segments() const {
+    std::vector<std::string> keys;
+    for (const auto& [key, bytes] : server.Objects()) {
+      if (key.starts_with(kArchiveLogPrefix)) {
+        keys.push_back(key);
+      }
+    }
+    return keys;
+  }
+
+  // Restores a time and compares it with what the source had: all that was
+  // written before it was taken, and nothing that was written after it.
+  void RequireTime(uint64_t micros) {
+    INFO("time " << LogTimeText(micros));
+    bool is_in_window = false;
+    for (const LogWindow& window : Index().Windows()) {
+      INFO(LogTimeText(window.begin_micros)
+           << " to " << LogTimeText(window.end_micros) << ' ' << window.why);
+      is_in_window |=
+          window.begin_micros <= micros && micros <= window.end_micros;
+    }
+    const Ferried restored = Restore(LogTimeText(micros), "restored");
+    INFO(restored.message());
+    if (!is_in_window) {
+      REQUIRE(restored.state() == EndState::kRefused);
+      REQUIRE_FALSE(fs::exists(TargetDir()));
+      return;
+    }
+    REQUIRE_OK(restored.status);
+    const uint64_t sequence = source.RequirePrefix(TargetDir());
+    uint64_t most = 0;
+    for (const struct Write& write : writes) {
+      if (write.before <= micros) most = std::max(most, write.sequence);
+    }
+    REQUIRE(sequence <= most);
+    uint64_t least = 0;
+    for (const struct Write& took : taken) {
+      if (took.after + kLogMomentMicros < micros) {
+        least = std::max(least, took.sequence);
+      }
+    }
+    REQUIRE(sequence >= least);
+  }
+
+  StandbyWorld source;
+  MemoryStore server;
+  FollowOptions options;
+  std::unique_ptr<Endpoint> endpoint;
+  std::unique_ptr<SourceRounds> rounds;
+  std::unique_ptr<RoundTarget> target;
+  uint64_t heard = 0;  // the source's sequence, when the target had all
+  std::vector<struct Write> writes;
+  std::vector<struct Write> taken;  // when all of a sequence was received
+};
+
+TEST_CASE("A log in an archive restores the source at any time of it",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.Follow());
+  std::vector<uint64_t> times;
+  for (int i = 0; i < 4; ++i) {
+    world.Write(20);
+    REQUIRE_OK(world.Follow());
+    times.push_back(Micros());
+    if (i == 1) world.source.source()->Flush();  // another WAL
+    if (i != 2) REQUIRE_OK(world.target->Sync(false));
+  }
+  const std::vector<LogWindow> windows = world.Index().Windows();
+  REQUIRE(windows.size() == 1);
+  REQUIRE(windows[0].why.empty());
+  for (const uint64_t time : times) {
+    world.RequireTime(time > windows[0].end_micros ? windows[0].end_micros
+                                                   : time);
+  }
+  world.RequireTime(windows[0].begin_micros);
+  world.RequireTime(windows[0].end_micros);
+  world.RequireTime(windows[0].begin_micros - 1'000'000);
+  const Ferried behind =
+      world.Restore(LogTimeText(windows[0].end_micros + 1), "restored");
+  REQUIRE(behind.state() == EndState::kRefused);
+  INFO(behind.message());
+  REQUIRE(behind.message().find(LogTimeText(windows[0].end_micros)) !=
+          std::string::npos);
+}
+
+TEST_CASE("A log restores every sequence of whole batches", "[archive]") {
+  World world;
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.Follow());
+  const uint64_t first = world.source.sequence();
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  world.source.source()->Flush();
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  REQUIRE_OK(world.target->Sync(false));
+  for (uint64_t at = first; at <= world.source.sequence(); ++at) {
+    const Ferried restored =
+        world.Restore("sequence:" + std::to_string(at), "restored");
+    INFO(at << ": " << restored.message());
+    REQUIRE_OK(restored.status);
+    const uint64_t sequence = world.source.RequirePrefix(world.TargetDir());
+    uint64_t expected = first;
+    for (const auto& write : world.writes) {
+      if (write.sequence <= at) expected = std::max(expected, write.sequence);
+    }
+    REQUIRE(sequence == expected);
+    at += 6;
+  }
+  const Ferried behind = world.Restore(
+      "sequence:" + std::to_string(world.source.sequence() + 1), "restored");
+  REQUIRE(behind.state() == EndState::kRefused);
+  REQUIRE(world.Restore("sequence:1", "restored").state() ==
+          EndState::kRefused);
+}
+
+TEST_CASE("A follower that comes back continues the log where it can prove it",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.Follow());
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  REQUIRE_OK(world.target->Sync(false));
+  const uint64_t early = Micros();
+  world.Write(10);
+  REQUIRE_OK(world.Follow());  // killed before this is put
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.Follow());
+  REQUIRE_OK(world.target->Sync(false));
+  REQUIRE(world.Index().sets.size() == 1);
+  REQUIRE(world.Index().lineages.size() == 2);
+  // Of the time in between nobody knows what it had.
+  std::vector<LogWindow> windows = world.Index().Windows();
+  REQUIRE(windows.size() == 2);
+  REQUIRE(windows[0].why == "outage");
+  world.RequireTime(early);
+  world.RequireTime(windows[0].end_micros);
+  world.RequireTime(windows[1].end_micros);
+  // The source's next life is another log.
+  world.source.CloseSource();
+  world.source.OpenSource();
+  world.Write(10);
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.Follow());
+  REQUIRE_OK(world.target->Sync(false));
+  world.Stop();
+  REQUIRE(world.Index().sets.size() == 2);
+  windows = world.Index().Windows();
+  REQUIRE(windows.size() == 3);
+  world.RequireTime(windows[1].end_micros + 1);
+  world.RequireTime(windows[2].begin_micros - 1);
+  world.RequireTime(windows[2].end_micros);
+}
+
+TEST_CASE("A barrier ends a log, and is told as the reason of the gap",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.Follow());
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  world.MakeBarrier();
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  REQUIRE_OK(world.target->Sync(false));
+  REQUIRE(world.target->state().cuts["barrier"] == 1);
+  REQUIRE(world.target->state().gaps == 1);
+  world.Stop();
+  const std::vector<LogWindow> windows = world.Index().Windows();
+  REQUIRE(windows.size() == 2);
+  INFO(windows[0].why);
+  REQUIRE(windows[0].why.starts_with("barrier"));
+  REQUIRE(windows[1].why.empty());
+  const Ferried between =
+      world.Restore(LogTimeText(windows[0].end_micros + 1), "restored");
+  INFO(between.message());
+  REQUIRE(between.state() == EndState::kRefused);
+  REQUIRE(between.message().find("barrier") != std::string::npos);
+  REQUIRE(between.message().find(LogTimeText(windows[1].begin_micros)) !=
+          std::string::npos);
+  world.RequireTime(windows[0].end_micros);
+  world.RequireTime(windows[1].end_micros);
+}
+
+TEST_CASE("A segment that is missing, changed or another one is named and never "
+          "bridged",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.Follow());
+  std::vector<uint64_t> times;
+  for (int i = 0; i < 4; ++i) {
+    world.Write(10);
+    REQUIRE_OK(world.Follow());
+    REQUIRE_OK(world.target->Sync(false));
+    times.push_back(world.Index().Windows().back().end_micros);
+  }
+  world.Stop();
+  const std::vector<std::string> keys = world.Segments();
+  REQUIRE(keys.size() == 4);
+  const auto object = [&world](const std::string& key) {
+    return world.server.Objects().at(key);
+  };
+  const std::string good = object(keys[2]);
+  const int kind = GENERATE(0, 1, 2, 3, 4, 5);
+  CAPTURE(kind);
+  if (kind == 0) {
+    world.server.Erase(keys[2]);
+  } else if (kind == 1) {  // the head
+    std::string bad = good;
+    bad[40] = static_cast<char>(bad[40] ^ 1);
+    world.server.Overwrite(keys[2], bad);
+  } else if (kind == 2) {  // the payload
+    std::string bad = good;
+    bad.back() = static_cast<char>(bad.back() ^ 1);
+    world.server.Overwrite(keys[2], bad);
+  } else if (kind == 3) {
+    world.server.Overwrite(keys[2], good.substr(0, good.size() - 1));
+  } else if (kind == 4) {  // in each other's place
+    world.server.Overwrite(keys[2], object(keys[3]));
+    world.server.Overwrite(keys[3], good);
+  } else {  // a head that is whole, of another log
+    LogKey key;
+    REQUIRE(ParseLogKey(keys[2], &key));
+    LogHead head;
+    REQUIRE_OK(DecodeLogHead(good.substr(0, LogHeadBytes(good)), key, &head));
+    head.previous[0] ^= 1;
+    std::string other;
+    EncodeLogHead(head, &other);
+    world.server.Overwrite(keys[2],
+                           other + good.substr(LogHeadBytes(good)));
+  }
+  world.RequireTime(times[1]);
+  for (const uint64_t time : {times[2], times[3]}) {
+    const Ferried restored = world.Restore(LogTimeText(time), "restored");
+    INFO(restored.message());
+    REQUIRE(restored.state() ==
+            (kind == 0 ? EndState::kRefused : EndState::kCorrupt));
+    REQUIRE_FALSE(fs::exists(world.TargetDir()));
+    // It names the segment, and a time that can be had.
+    REQUIRE((restored.message().find("segment 3") != std::string::npos ||
+             restored.message().find(keys[2]) != std::string::npos ||
+             restored.message().find(keys[3]) != std::string::npos));
+    if (kind != 2) {
+      REQUIRE(restored.message().find(LogTimeText(times[1])) !=
+              std::string::npos);
+    }
+  }
+  // And the check finds it.
+  const std::unique_ptr<ObjectStore> client = world.server.NewClient();
+  CheckOptions check;
+  check.read_percent = 100;
+  CheckSummary summary;
+  const Status checked = CheckArchive(Archive(client.get()), check, &summary);
+  INFO(checked.ToString());
+  REQUIRE(EndStateOf(checked) == EndState::kCorrupt);
+}
+
+TEST_CASE("A store that gives other bytes now and then is asked again",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.Follow());
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  REQUIRE_OK(world.target->Sync(false));
+  world.Stop();
+  const std::string key = world.Segments().at(0);
+  const std::string good = world.server.Objects().at(key);
+  int gets = 0;
+  const Ferried restored = world.Restore(
+      LogTimeText(world.Index().Windows().back().end_micros), "restored",
+      [&](StoreCall* call) {
+        if (call->kind == StoreCallKind::kGet && call->key == key) {
+          std::string bad = good;
+          bad[gets < 1 ? 30 : bad.size() - 1] ^= 1;
+          world.server.Overwrite(key, gets++ % 2 == 0 ? bad : good);
+        }
+        return CallFate::kArrives;
+      });
+  INFO(restored.message());
+  REQUIRE_OK(restored.status);
+  REQUIRE(gets >= 4);
+  REQUIRE(world.source.RequirePrefix(world.TargetDir()) ==
+          world.source.sequence());
+}
+
+// What a follower does from its start to its end, with a cut that is due, a
+// barrier and a flush.
+Status Script(World* world) {
+  RETURN_IF_ERROR(world->Follow());
+  world->Write(5);
+  RETURN_IF_ERROR(world->Follow());
+  RETURN_IF_ERROR(world->target->Sync(false));
+  world->server.Advance(60);  // by it the sets are named
+  RETURN_IF_ERROR(world->target->Cut({.reason = CutReason::kCutEvery}));
+  world->source.source()->Flush();
+  world->Write(5);
+  RETURN_IF_ERROR(world->Follow());
+  RETURN_IF_ERROR(world->target->Sync(false));
+  world->server.Advance(60);
+  world->MakeBarrier();
+  for (int i = 0; i < 2; ++i) {
+    world->Write(5);
+    RETURN_IF_ERROR(world->Follow());
+  }
+  return world->target->Sync(false);
+}
+
+TEST_CASE("A follower that is killed at any call leaves a log that restores",
+          "[archive]") {
+  uint64_t calls = 0;
+  {
+    World world;
+    REQUIRE_OK(world.Start([&calls](StoreCall*) {
+      ++calls;
+      return CallFate::kArrives;
+    }));
+    REQUIRE_OK(Script(&world));
+    world.Stop();
+  }
+  REQUIRE(calls > 30);
+  const uint64_t kills = std::min(calls, Setting("SSTFERRY_LOG_KILLS", 5));
+  for (uint64_t i = 0; i < kills; ++i) {
+    const uint64_t at = i * calls / kills;
+    const bool are_both = kills > 5;
+    for (const CallFate fate :
+         {CallFate::kNeverArrives, CallFate::kAnswerLost}) {
+      if (!are_both && (i % 2 == 0) != (fate == CallFate::kAnswerLost)) {
+        continue;
+      }
+      World world;
+      uint64_t made = 0;
+      bool is_dead = false;
+      CAPTURE(at, fate);
+      const Status started =
+          world.Start([&, fate](StoreCall*) {
+            if (is_dead) return CallFate::kNeverArrives;
+            is_dead = made++ == at;
+            return is_dead ? fate : CallFate::kArrives;
+          });
+      if (started.ok()) Script(&world).PermitUncheckedError();
+      REQUIRE_OK(world.Start());
+      world.Write(5);
+      REQUIRE_OK(world.Follow());
+      REQUIRE_OK(world.target->Sync(false));
+      world.Stop();
+      const std::vector<LogWindow> windows = world.Index().Windows();
+      REQUIRE_FALSE(windows.empty());
+      world.RequireTime(windows.front().begin_micros);
+      world.RequireTime(windows.front().end_micros);
+      world.RequireTime(windows.back().end_micros);
+      REQUIRE(world.source.RequirePrefix(world.TargetDir()) ==
+              world.source.sequence());
+      const std::unique_ptr<ObjectStore> client = world.server.NewClient();
+      CheckSummary summary;
+      REQUIRE_OK(
+          CheckArchive(Archive(client.get()), CheckOptions(), &summary));
+    }
+  }
+}
+
+TEST_CASE("Random times are restored exactly, or the gap is named",
+          "[archive]") {
+  World world;
+  std::mt19937_64 random(Setting("SSTFERRY_LOG_SEED", 1));
+  const uint64_t times = Setting("SSTFERRY_LOG_TIMES", 12);
+  const uint64_t begin = Micros();
+  REQUIRE_OK(world.Start());
+  for (uint64_t i = 0; i < 40 + times / 4; ++i) {
+    world.Write(random() % 8);
+    switch (random() % 12) {
+      case 0:
+        world.source.source()->Flush();
+        break;
+      case 1:
+        world.MakeBarrier();
+        break;
+      case 2:
+        if (world.target->exists()) {
+          REQUIRE_OK(world.target->Cut({.reason = CutReason::kCutEvery}));
+        }
+        break;
+      case 3:
+        REQUIRE_OK(world.Start());  // killed
+        break;
+      case 4:
+        world.source.CloseSource();
+        world.source.OpenSource();
+        break;
+      case 5:
+      case 6:
+      case 7:
+        if (world.target->exists()) REQUIRE_OK(world.target->Sync(false));
+        break;
+      default:
+        REQUIRE_OK(world.Follow());
+    }
+  }
+  REQUIRE_OK(world.Follow());
+  REQUIRE_OK(world.target->Sync(false));
+  world.Stop();
+  const uint64_t end = Micros();
+  const std::vector<LogWindow> windows = world.Index().Windows();
+  REQUIRE(windows.size() > 1);
+  for (uint64_t i = 0; i < times; ++i) {
+    const LogWindow& window = windows[random() % windows.size()];
+    // Most of them within a window, or at its ends.
+    const uint64_t width = window.end_micros - window.begin_micros + 1;
+    world.RequireTime(i % 4 == 0   ? begin + random() % (end - begin)
+                      : i % 4 == 1 ? window.end_micros + i % 2
+                                   : window.begin_micros + random() % width);
+  }
+}
+
+TEST_CASE("A prune keeps the log of the sets that stay, or that of a time",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(Script(&world));
+  world.Stop();
+  const std::vector<LogWindow> before = world.Index().Windows();
+  REQUIRE(before.size() == 2);
+  REQUIRE(world.Index().sets.size() == 3);
+  const std::unique_ptr<ObjectStore> client = world.server.NewClient();
+  const Archive archive(client.get());
+  const auto prune = [&](std::optional<uint64_t> keep_log_seconds) {
+    PruneSummary summary;
+    for (int i = 0; i < 2; ++i) {  // marks, and deletes
+      PruneOptions options;
+      options.retention.last = 1;
+      options.keep_log_seconds = keep_log_seconds;
+      REQUIRE_OK(PruneArchive(archive, options, &summary));
+      world.server.Advance(kMinGraceSeconds + 1);
+    }
+    return summary;
+  };
+  // The second set of the first log saves time alone.
+  prune(100 * kMinGraceSeconds);
+  REQUIRE(world.Index().sets.size() == 2);
+  std::vector<LogWindow> after = world.Index().Windows();
+  REQUIRE(after.size() == 2);
+  REQUIRE(after[0].begin_micros == before[0].begin_micros);
+  REQUIRE(after[0].end_micros == before[0].end_micros);
+  world.RequireTime(after[0].end_micros);
+  const size_t segments = world.Segments().size();
+  prune({});
+  REQUIRE(world.Index().sets.size() == 1);
+  after = world.Index().Windows();
+  REQUIRE(after.size() == 1);
+  REQUIRE(after[0].end_micros == before[1].end_micros);
+  REQUIRE(world.Segments().size() < segments);
+  REQUIRE(world.Index().lineages.size() == 1);
+  world.RequireTime(after[0].end_micros);
+  world.RequireTime(before[0].end_micros);
+  CheckSummary check;
+  REQUIRE_OK(CheckArchive(archive, CheckOptions(), &check));
+  REQUIRE(check.log.orphans == 0);
+}
+
+// --- the writer alone --------------------------------------------------------
+
+// A clock that a test sets.
+struct Writer {
+  Writer() {
+    LogWriterOptions options;
+    options.segment_bytes = 1000;
+    options.now_micros = [this] { return now; };
+    log = std::make_unique<LogWriter>(SetId{1}, FollowPosition{5, 6, {}, 9, 100},
+                                      now, options);
+    client = server.NewClient();
+  }
+  void Round(uint64_t micros, const std::string& bytes, bool has_all = true) {
+    now = micros;
+    const FollowPosition at = log->position();
+    REQUIRE_OK(log->Append({{at.wal_number, at.wal_bytes, bytes}}, has_all,
+                           at.wal_bytes));
+  }
+  std::vector<LogKey> Keys() const {
+    std::vector<LogKey> keys;
+    for (const auto& [name, bytes] : server.Objects()) {
+      LogKey key;
+      REQUIRE(ParseLogKey(name, &key));
+      keys.push_back(key);
+    }
+    return keys;
+  }
+  uint64_t now = 1'000'000'000;
+  MemoryStore server;
+  std::unique_ptr<ObjectStore> client;
+  std::unique_ptr<LogWriter> log;
+};
+
+TEST_CASE("Segments tell from when to when the source was heard",
+          "[archive]") {
+  Writer writer;
+  const uint64_t begin = writer.now;
+  writer.Round(begin + 1'000'000, "one");
+  REQUIRE_OK(writer.log->Put(writer.client.get()));
+  writer.Round(begin + 2'000'000, "");
+  REQUIRE_OK(writer.log->Put(writer.client.get()));  // nothing to tell yet
+  REQUIRE(writer.Keys().size() == 1);
+  writer.Round(begin + 3'000'000, "two");
+  // The follower hears nothing for longer than a gap may be.
+  writer.Round(begin + 30'000'000, "three", false);
+  writer.Round(begin + 31'000'000, "four");
+  REQUIRE_OK(writer.log->Put(writer.client.get()));
+  const std::vector<LogKey> keys = writer.Keys();
+  REQUIRE(keys.size() == 3);
+  REQUIRE(keys[0].begin_micros == begin);
+  REQUIRE(keys[0].end_micros == begin + 1'000'000);
+  REQUIRE(keys[1].begin_micros == begin + 1'000'000);
+  REQUIRE(keys[1].end_micros == begin + 3'000'000);
+  REQUIRE(keys[2].begin_micros == begin + 31'000'000);
+  REQUIRE(keys[2].end_micros == begin + 31'000'000);
+  REQUIRE(writer.log->state().gaps == 1);
+  ArchiveLog log;
+  for (const LogKey& key : keys) {
+    log.lineages[key.lineage].segments.emplace(key.number, key);
+  }
+  const LoggedSet set{{0, SetId{1}}, 0, {SetId{1}, 1, begin}};
+  const std::vector<LogWindow> windows =
+      log.WindowsOf(set, log.PathsOf(set.log).at(0));
+  REQUIRE(windows.size() == 2);
+  REQUIRE(windows[0].why == "outage");
+}
+
+TEST_CASE("A source that writes nothing gets a segment now and then",
+          "[archive]") {
+  Writer writer;
+  const uint64_t begin = writer.now;
+  for (uint64_t second = 1; second <= 130; ++second) {
+    writer.Round(begin + second * 1'000'000, "");
+    REQUIRE_OK(writer.log->Put(writer.client.get()));
+  }
+  REQUIRE(writer.Keys().size() == 2);
+  REQUIRE(writer.Keys().back().end_micros == begin + 120'000'000);
+}
+
+TEST_CASE("A clock that goes back never makes a log go back", "[archive]") {
+  Writer writer;
+  const uint64_t begin = writer.now;
+  writer.Round(begin + 5'000'000, "one");
+  writer.Round(begin - 5'000'000, "two");
+  REQUIRE_OK(writer.log->Put(writer.client.get()));
+  REQUIRE(writer.Keys()[0].end_micros == begin + 5'000'000);
+}
+
+TEST_CASE("A segment whose answer is lost is put once, and the next behind it",
+          "[archive]") {
+  Writer writer;
+  CallFate fate = CallFate::kAnswerLost;
+  const std::unique_ptr<ObjectStore> client =
+      writer.server.NewClient([&fate](StoreCall* call) {
+        return call->kind == StoreCallKind::kPut ? fate : CallFate::kArrives;
+      });
+  writer.Round(writer.now + 1, "one");
+  REQUIRE_OK(writer.log->Put(client.get()));
+  fate = CallFate::kNeverArrives;
+  writer.Round(writer.now + 1, "two");
+  REQUIRE(EndStateOf(writer.log->Put(client.get())) == EndState::kDeadPeer);
+  writer.Round(writer.now + 1, "three");
+  fate = CallFate::kArrives;
+  REQUIRE_OK(writer.log->Put(client.get()));
+  REQUIRE(writer.log->state().segments == 3);
+  REQUIRE(writer.Keys().size() == 3);
+  // Other bytes under its name are another follower's.
+  writer.Round(writer.now + 1, "four");
+  LogKey next = writer.Keys().back();
+  const uint64_t end = writer.now;
+  next.number += 1;
+  next.begin_micros = next.end_micros;
+  next.end_micros = end;
+  writer.server.Overwrite(LogKeyText(next), "other bytes");
+  LogWriterOptions unused;
+  const Status status = writer.log->Put(writer.client.get());
+  INFO(status.ToString());
+  REQUIRE((status.ok() || EndStateOf(status) == EndState::kBusy));
+}
+
+TEST_CASE("Records that do not continue a log are refused", "[archive]") {
+  Writer writer;
+  for (const LogPart& part : {LogPart{9, 99, "x"}, LogPart{9, 101, "x"},
+                              LogPart{8, 100, "x"}, LogPart{10, 1, "x"}}) {
+    REQUIRE(EndStateOf(writer.log->Append({part}, true, 0)) ==
+            EndState::kCorrupt);
+  }
+  REQUIRE_OK(writer.log->Append({{9, 100, "x"}, {10, 0, "y"}}, true, 0));
+  REQUIRE(writer.log->position().wal_number == 10);
+  REQUIRE(writer.log->position().wal_bytes == 1);
+}
+
+TEST_CASE("Times are read with and without parts of a second", "[archive]") {
+  uint64_t micros = 0;
+  REQUIRE(ParseLogTime("20261124T030000Z", &micros));
+  REQUIRE(micros == 1'795'489'200'000'000);
+  REQUIRE(ParseLogTime("2026-11-24T03:00:00Z", &micros));
+  REQUIRE(micros == 1'795'489'200'000'000);
+  REQUIRE(ParseLogTime("2026-11-24T03:00:00.25Z", &micros));
+  REQUIRE(micros == 1'795'489'200'250'000);
+  REQUIRE(LogTimeText(micros) == "2026-11-24T03:00:00.250000Z");
+  REQUIRE(ParseLogTime(LogTimeText(micros), &micros));
+  for (const char* const bad :
+       {"", "Z", "2026-11-24T03:00:00", "2026-11-24T03:00:00.Z",
+        "2026-11-24T03:00:00.1234567Z", "2026-11-24T03:00:00.2x5Z",
+        "2026-11-24 03:00:00Z", "2026-13-24T03:00:00Z", "nightly"}) {
+    INFO(bad);
+    REQUIRE_FALSE(ParseLogTime(bad, &micros));
+  }
+}
+
+}  // namespace
+}  // namespace sstferry::test

@@ -1,0 +1,127 @@
+// sstferry follow into an archive, and restores of times in between, as an
+// operator sees them: real processes beside an application that writes.
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/catch.h"
+#include "tests/support/process.h"
+#include "tests/support/restored.h"
+#include "tests/support/standby_world.h"
+
+namespace sstferry::test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+json Ran(std::vector<std::string> words, int code = 0) {
+  words.push_back("--json");
+  Process process(Sstferry(words));
+  const int ended = process.Wait();
+  INFO(process.out() << process.err());
+  REQUIRE(ended == code);
+  return json::parse(process.out());
+}
+
+// Restores it, and returns the sequence that it has.
+uint64_t RestoredAt(const StandbyWorld& world, const std::string& archive,
+                    const std::string& which) {
+  const std::string target = world.root() + "/restored";
+  fs::remove_all(target);
+  Ran({"pull", archive + "@" + which, target});
+  return world.RequirePrefix(target);
+}
+
+// Waits until the log restores all that the source has now; returns the end of
+// the newest window.
+std::string AwaitLog(const StandbyWorld& world, const std::string& archive) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  const std::string target = world.root() + "/awaited";
+  for (;;) {
+    const json list = Ran({"archive", "list", archive});
+    INFO(list.dump());
+    REQUIRE(std::chrono::steady_clock::now() < end);
+    if (list["windows"].empty()) continue;
+    const std::string newest = list["windows"].back()["end"];
+    fs::remove_all(target);
+    Ran({"pull", archive + "@" + newest, target});
+    if (world.RequirePrefix(target) == world.sequence()) {
+      return newest;
+    }
+  }
+}
+
+TEST_CASE("Any second of a source is in an archive that follows it",
+          "[tools][follow]") {
+  StandbyWorld world;
+  world.Write(50);
+  const std::string archive = world.root() + "/archive";
+  InitArchive(archive);
+  const std::vector<std::string> follow = {"follow", world.source_dir(),
+                                           archive, "--segment", "100ms"};
+  Process follower(Sstferry(follow));
+  world.Write(20);
+  const uint64_t first = world.sequence();
+  const std::string then = AwaitLog(world, archive);
+  world.source()->Flush();
+  world.Write(20);
+  AwaitLog(world, archive);
+  follower.Signal(SIGKILL);
+  follower.Wait();
+  world.Write(20);
+  Process again(Sstferry(follow));
+  const std::string now = AwaitLog(world, archive);
+  again.Signal(SIGTERM);
+  REQUIRE(again.Wait() == 0);
+  REQUIRE(RestoredAt(world, archive, then) == first);
+  REQUIRE(RestoredAt(world, archive, now) == world.sequence());
+  REQUIRE(RestoredAt(world, archive, "sequence:" + std::to_string(first)) ==
+          first);
+  const json check = Ran({"archive", "check", archive, "--read-data", "100%"});
+  REQUIRE(check["segments"] > 0);
+  REQUIRE(check["orphan_segments"] == 0);
+  REQUIRE(check["sets"].size() == 1);
+  // A time that was never followed, and a segment that is gone.
+  const std::string target = world.root() + "/restored";
+  fs::remove_all(target);
+  for (const auto& entry : fs::recursive_directory_iterator(archive + "/wal")) {
+    if (entry.is_regular_file()) {
+      fs::remove(entry.path());
+      break;
+    }
+  }
+  const json refused =
+      Ran({"pull", archive + "@" + now, target}, 1);
+  INFO(refused.dump());
+  REQUIRE_FALSE(fs::exists(target));
+}
+
+TEST_CASE("A follower takes no option of the other kind of target",
+          "[tools][follow]") {
+  StandbyWorld world;
+  const std::string archive = world.root() + "/archive";
+  InitArchive(archive);
+  const auto refuse = [&world](const std::string& to,
+                               const std::vector<std::string>& option) {
+    std::vector<std::string> words = {"follow", world.source_dir(), to};
+    words.insert(words.end(), option.begin(), option.end());
+    Process process(Sstferry(words));
+    REQUIRE(process.Wait() == 2);
+    INFO(process.err());
+    REQUIRE(process.err().find(option[0]) != std::string::npos);
+  };
+  refuse(archive, {"--durable", "1s"});
+  refuse(archive, {"--keep-identity"});
+  refuse(archive, {"--key-file", "/no/such"});
+  refuse(world.dir(), {"--segment", "1s"});
+  refuse(world.dir(), {"--label", "nightly"});
+}
+
+}  // namespace
+}  // namespace sstferry::test
