@@ -60,7 +60,7 @@ class LaneClient {
     KeyInterval piece;
     bool compares = false;  // no chunk comes before more is asked
     uint32_t group_entries = 0;  // where it compares; 0: not of groups
-    // Set once it was compared by groups, and waits for what is to be asked for:
+    // Set once it was compared by groups, and has to sift before it asks:
     std::unique_ptr<PartComparison> sifts;
     std::optional<SiftRequest> sift;  // until it is sent
     bool of_delta = false;
@@ -73,8 +73,8 @@ class LaneClient {
 
   [[nodiscard]] rocksdb::Status AskAhead();
   [[nodiscard]] rocksdb::Status AskNext(Asked asked);
-  // Sends what is to be asked for a delta, and before it, while the source sends no chunk:
-  // both could else wait for each other to read.
+  // Sends what is to be asked for a delta, and before it, while the source
+  // sends no chunk: both could else wait for each other to read.
   [[nodiscard]] rocksdb::Status AskForDelta();
   // Fills what a new part is asked for: its chunks, or to be compared.
   [[nodiscard]] rocksdb::Status ChooseAsked(const Part& part, Asked* asked);

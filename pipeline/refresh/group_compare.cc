@@ -18,8 +18,8 @@ using rocksdb::Status;
 
 namespace {
 
-// A digest has 16 bytes: 0.3 % of a group. Larger groups cost less where nothing
-// changed, and more marks where something did.
+// A digest has 16 bytes: 0.3 % of a group. Larger groups cost less where
+// nothing changed, and more marks where something did.
 constexpr uint64_t kGroupBytes = 5000;
 constexpr uint64_t kFirstGroupEntries = 16;
 // Fewer entries than that, or groups with fewer, are told at once: asking first

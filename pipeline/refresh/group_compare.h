@@ -113,7 +113,7 @@ class GroupCompare : public PartComparison {
   const KeyInterval piece_;
   const uint32_t group_entries_;
   std::optional<GroupIndex> index_;
-  // Of groups that differ: entries of this side, groups of the source.
+  // Hold, of groups that differ, entries of this side and groups of the source.
   std::vector<size_t> here_;
   std::vector<uint32_t> there_;
   std::optional<std::string> rest_;

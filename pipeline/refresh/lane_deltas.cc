@@ -95,7 +95,8 @@ Status GroupDeltas::ReadSpans(const Part& part,
       const rocksdb::Slice value = reader.DigestValue(&scratch, &entity);
       digests->push_back(index.DigestOfEntry(reader.key(), value, entity));
       *fit = digests->size() <= kMaxMarks;
-      if (digests->size() % kSiftLookInterval == 0 && cancelled && cancelled()) {
+      if (digests->size() % kSiftLookInterval == 0 && cancelled &&
+          cancelled()) {
         return MakeStatus(EndState::kCancelled, "compare: stopped on request");
       }
     }

@@ -39,7 +39,7 @@ class GroupDeltas : public LaneDeltas {
                                       ChunkSink* sink) override;
 
  private:
-  // What was told of a part.
+  // Holds what was told of a part.
   struct Told {
     uint32_t part_id = 0;
     std::unique_ptr<GroupIndex> index;
