@@ -1020,7 +1020,8 @@ const std::vector<Command>& Commands() {
        "ssh://HOST[:PORT]/DIR need only ssh, and sstferry there. "
        "s3://BUCKET[/PREFIX][@SET] and DIR[@SET] are archives, of which the "
        "newest set is restored, or the one that SET names: by its name, its "
-       "label or a time.",
+       "label or a time. With --begin or --end, only what these keys need is "
+       "read of it.",
        JobOptionSpecs(kOfPull),
        {"source", "target"},
        {{"Seed a replica and compare it with the source's snapshot",
@@ -1031,6 +1032,8 @@ const std::vector<Command>& Commands() {
          "sstferry pull --all sst://db1 /data"},
         {"Restore the newest set of an archive",
          "sstferry pull s3://backups/users@latest /data/users"},
+        {"Restore some keys of it, and read only their blocks",
+         "sstferry pull s3://backups/users /data/some --begin u:7 --end u:8"},
         {"Copy one column family of a local database at 50 MB per second",
          "sstferry pull /data/users /copy/users --cf default --max-rate "
          "50M"}}},

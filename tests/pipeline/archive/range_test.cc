@@ -20,6 +20,7 @@
 #include "pipeline/api/operation_parts.h"
 #include "pipeline/archive/open_store.h"
 #include "pipeline/archive/restore.h"
+#include "pipeline/archive/seal.h"
 #include "pipeline/archive/set_reader.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/table.h"
@@ -274,7 +275,8 @@ class World {
     ServedDatabase database;
     database.name = "local";
     database.origin = MakeArchiveOriginOf(
-        std::make_unique<WatchedStore>(std::move(store), &reads), "latest");
+        std::make_unique<WatchedStore>(std::move(store), &reads), "latest",
+        key);
     serve.databases.push_back(database);
     MemoryTransport transport = MakeMemoryTransport();
     std::unique_ptr<SourceServer> source;
@@ -320,6 +322,7 @@ class World {
   uint64_t chunk_bytes = 256u << 10;
   PullMethod method = PullMethod::kAuto;
   bool verify = false;
+  std::shared_ptr<SealKey> key;  // null: the set is not sealed
 };
 
 KeyInterval Between(uint64_t begin, uint64_t end) {
@@ -652,6 +655,41 @@ TEST_CASE("A restore of a range resumes: parts that came are not got again",
   for (const auto& family : SomeFamilies()) {
     REQUIRE((EntriesOf(world.dir / "target", SomeFamilies(), family.name) ==
              EntriesOf(world.dir / "whole", SomeFamilies(), family.name)));
+  }
+}
+
+TEST_CASE("A range of a sealed set is read with its key alone",
+          "[archive][range]") {
+  World world;
+  MakeLevels(world.dir / "source", 6);
+  const std::string key_file = world.dir / "key";
+  std::ofstream(key_file) << std::string(64, 'a') << "\n";
+  fs::permissions(key_file, fs::perms::owner_read | fs::perms::owner_write);
+  InitArchive(world.dir / "archive");
+  ArchiveOptions push;
+  push.action = ArchiveAction::kPush;
+  push.store.where.directory = world.dir / "archive";
+  push.store.key_file = key_file;
+  push.source.directory = world.dir / "source";
+  ArchiveReport report;
+  REQUIRE_OK(MakeArchiveJob(push)->Run(&report));
+  Selection selection;
+  selection.interval = Between(1000, 1500);
+  REQUIRE(world.Restore(selection).state() == EndState::kRefused);
+  REQUIRE_OK(SealKey::Read(key_file, &world.key));
+  // One chunk is not what was sealed, once.
+  std::atomic<int> reads{0};
+  world.reads.lie = [&reads](const GetRequest&, std::string* bytes) {
+    if (reads++ == 9) (*bytes)[bytes->size() / 2] ^= 1;
+  };
+  const Ferried part = world.Restore(selection);
+  INFO(part.message());
+  REQUIRE_OK(part.status);
+  const Families families = SomeFamilies();
+  for (const auto& family : families) {
+    REQUIRE((EntriesOf(world.dir / "target", families, family.name) ==
+             Within(EntriesOf(world.dir / "source", families, family.name),
+                    selection.interval)));
   }
 }
 
