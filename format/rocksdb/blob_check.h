@@ -41,7 +41,7 @@ inline constexpr uint64_t kBlobFooterBytes = 32;
                                               const rocksdb::Slice& key,
                                               uint64_t offset);
 
-// What a table says of a value that lies in a blob file.
+// A value in a blob file, as a table refers to it.
 struct BlobReference {
   uint64_t file = 0;
   uint64_t offset = 0;  // of the value, behind the record's head and key

@@ -33,7 +33,7 @@ constexpr uint64_t kRunBytes = 8u << 20;
 constexpr uint64_t kBlobGapBytes = 16u << 10;
 // Footer, metaindex and properties of a usual table.
 constexpr uint64_t kFirstTailBytes = 8u << 10;
-// What else of a tail is got with a small block.
+// Bytes of a tail that are got with a small block in front of them.
 constexpr uint64_t kTailAheadBytes = 64u << 10;
 
 Slice UserKey(const Slice& internal) {
@@ -337,7 +337,7 @@ Status PartialTable::ReadTail(const KeyInterval& interval,
     if (IsFilter(meta.name)) {
       continue;
     }
-    // Those may be stamped, which their checksum does not show; they were
+    // Properties may be stamped, which their checksum does not show; they were
     // decoded.
     if (meta.name != kSstPropertiesName) {
       RETURN_IF_ERROR(VerifySstBlock(table.source(), footer, meta.handle));
@@ -468,7 +468,7 @@ class BlockFetch {
     if (has_before_) block.above = before_;
     block.last = entry.separator.ToString();
     if (table_.Has({entry.handle.offset, entry.handle.end()})) {
-      // What its entries refer to may not be there yet.
+      // Blobs that its entries refer to may not be there yet.
       return has_blobs_ ? Visit(block, blobs_) : Status::OK();
     }
     if (!run_.empty() &&

@@ -43,7 +43,7 @@ constexpr char kDirectoryName[] = "archive";
 struct FamilyRange {
   const Comparator* order = nullptr;
   std::vector<std::unique_ptr<PartialTable>> tables;
-  // Of the tables that recovery made of the WALs.
+  // Deletions in the tables that recovery made of the WALs.
   std::vector<KeySpan> flushed_deletions;
 };
 

@@ -99,7 +99,7 @@ class SetReader {
   const ArchiveSet set_;
 
   std::mutex mu_;
-  // Of units that came wrong, by file and offset; under mu_.
+  // Tries of units that came wrong, by file and offset; under mu_.
   std::map<std::pair<const ArchivedFile*, uint64_t>, int> tries_;
   std::mutex lost_mu_;    // held while the archive is checked
   rocksdb::Status lost_;  // the first; under lost_mu_
