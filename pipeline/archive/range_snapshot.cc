@@ -409,7 +409,8 @@ void RangeSnapshot::AddNotes() {
   notes_.push_back(
       "reads of the archive: about " + SpaceText(bytes_.blocks) +
       " of blocks" + (bytes_.has_blobs ? " and the blobs of their keys" : "") +
-      " in " + std::to_string(bytes_.tables) + " tables with their indexes, " +
+      " in " + std::to_string(bytes_.tables) +
+      (bytes_.tables == 1 ? " table" : " tables") + ", with the indexes, " +
       SpaceText(bytes_.first) + " of WALs, MANIFEST and OPTIONS");
   for (const std::string& note : copy_->notes()) {
     notes_.push_back(note);
