@@ -15,7 +15,8 @@ namespace sstferry {
 // clock; of several of one second, the one with the latest sequence of RocksDB
 // and then, as two of one sequence hold the same, that with the greatest name.
 //   kRefused  there is no such set: the message says which there are
-//   kCorrupt  the set's record is damaged. An older set is not taken instead:
+//   kCorrupt  the set's record is damaged, or, for a label, that of a newer set,
+//             which may have that label. An older set is not taken instead:
 //             nobody would see that it is old
 [[nodiscard]] rocksdb::Status ChooseSet(const Archive& archive,
                                         const std::string& which,

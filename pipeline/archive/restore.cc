@@ -326,7 +326,8 @@ class ArchiveOrigin : public SnapshotOrigin {
         archive, logged.has_value() ? SetNameText(logged->set) : which_, &set);
     if (EndStateOf(chosen) == EndState::kCorrupt) {
       return MakeStatus(EndState::kCorrupt,
-                        MessageOf(chosen) + "; " + NextBestSet(archive));
+                        MessageOf(chosen) + "; " +
+                            NextBestSet(archive, which_));
     }
     RETURN_IF_ERROR(chosen);
     RETURN_IF_ERROR(archive.CheckReadable(set));

@@ -4,6 +4,7 @@
 
 #include "format/byte_source.h"
 #include "format/end_state.h"
+#include "format/printable.h"
 #include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/manifest_reader.h"
 #include "pipeline/archive/check.h"
@@ -25,12 +26,21 @@ Status CheckStopped(const SetReader::Cancelled& cancelled) {
              : Status::OK();
 }
 
-std::string NextBest(const CheckSummary& summary) {
+// `which` may be a label.
+std::string NextBest(const CheckSummary& summary,
+                     const std::string& which = "") {
   std::string whole;
+  std::string labelled;
   for (const ListedSet& set : summary.sets) {
     if (set.state == SetState::kWhole || set.state == SetState::kExpiring) {
       whole = SetNameText(set.name);
+      labelled = !which.empty() && set.label == which ? whole : labelled;
     }
+  }
+  if (!labelled.empty()) {
+    return "the newest set with the label '" + Printable(which) +
+           "' that is whole and can be read is " + labelled + ": restore @" +
+           labelled;
   }
   return whole.empty() ? "no set is whole"
                        : "the newest set that is whole is " + whole +
@@ -66,10 +76,10 @@ std::string NoteOfSet(const ArchiveSet& set) {
          (set.host.empty() ? "" : ", which " + set.host + " pushed");
 }
 
-std::string NextBestSet(const Archive& archive) {
+std::string NextBestSet(const Archive& archive, const std::string& which) {
   CheckSummary summary;
   CheckArchive(archive, CheckOptions(), &summary).PermitUncheckedError();
-  return NextBest(summary);
+  return NextBest(summary, which);
 }
 
 SetReader::SetReader(std::shared_ptr<ObjectStore> store,

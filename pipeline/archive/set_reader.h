@@ -114,7 +114,7 @@ class SetReader {
 std::string NoteOfSet(const ArchiveSet& set);
 
 // Returns the end of a sentence about a set that cannot be restored: which one
-// can be.
-std::string NextBestSet(const Archive& archive);
+// can be. `which` is what was asked for: of a label, the newest with it.
+std::string NextBestSet(const Archive& archive, const std::string& which);
 
 }  // namespace sstferry
