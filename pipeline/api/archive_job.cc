@@ -1,5 +1,7 @@
 // The commands on an archive: a store joined to a push, a list, a check or a
 // prune.
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -7,6 +9,7 @@
 
 #include "format/end_state.h"
 #include "pipeline/api/endpoint.h"
+#include "pipeline/api/operation_parts.h"
 #include "pipeline/archive/archive.h"
 #include "pipeline/archive/check.h"
 #include "pipeline/archive/choose_set.h"
@@ -20,7 +23,9 @@
 #include "pipeline/archive/snapshot_source.h"
 #include "pipeline/base/duration.h"
 #include "pipeline/base/this_machine.h"
+#include "pipeline/refresh/live_db.h"
 #include "sstferry/archive.h"
+#include "sstferry/target.h"
 
 namespace sstferry {
 namespace {
@@ -61,6 +66,9 @@ class Job : public ArchiveJob {
                                   "not done within " +
                                       FormatDuration(options_.deadline));
     }
+    if (!report->drill.has_value()) {
+      report->check_status = report->status;
+    }
     return report->status;
   }
 
@@ -72,6 +80,9 @@ class Job : public ArchiveJob {
     }
     if (remote_ != nullptr) {
       remote_->Cancel();
+    }
+    if (drill_ != nullptr) {
+      drill_->Cancel();
     }
   }
 
@@ -281,7 +292,87 @@ class Job : public ArchiveJob {
       report->newest_age_seconds =
           summary.now_seconds - summary.newest_seconds;
     }
+    report->check_status = status;
+    report->read_part = summary.read_part;
+    report->read_parts = summary.read_parts;
+    const bool is_found =
+        status.ok() || EndStateOf(status) == EndState::kCorrupt;
+    if (options_.drill_dir.empty() || !is_found) {
+      return status;
+    }
+    ArchiveDrill* const drill = &report->drill.emplace();
+    drill->status = Drill(archive, drill, report);
+    if (!status.ok() && !drill->status.ok()) {
+      report->notes.push_back("the drill failed, too: " +
+                              MessageOf(drill->status));
+    }
+    return status.ok() ? drill->status : status;
+  }
+
+  Status Drill(const Archive& archive, ArchiveDrill* drill,
+               ArchiveReport* report) {
+    ArchiveSet set;
+    RETURN_IF_ERROR(ChooseSet(archive, /*which=*/"", &set));
+    drill->set = SetNameText(set.name);
+    for (const ArchivedFile& file : set.files) {
+      drill->bytes += file.file.bytes;
+    }
+    PullOptions pull;
+    pull.source.archive = options_.store.where;
+    pull.source.set = drill->set;
+    pull.store = options_.store;
+    pull.target_dir = options_.drill_dir;
+    pull.verify = true;
+    pull.lanes = options_.lanes;
+    pull.timeouts = options_.timeouts;
+    pull.log = options_.log;
+    if (options_.deadline.count() > 0) {
+      pull.deadline = std::max(
+          std::chrono::milliseconds(1),
+          std::chrono::duration_cast<std::chrono::milliseconds>(until_ -
+                                                                Clock::now()));
+    }
+    {
+      const std::lock_guard<std::mutex> lock(mu_);
+      if (cancelled_) {
+        return MakeStatus(EndState::kCancelled, "stopped on request");
+      }
+      drill_ = MakeDrill(pull, [=](const std::string& directory) {
+        return OpenDrilled(directory, drill, &report->notes);
+      });
+    }
+    Summary summary;
+    const Status status = drill_->Run(&summary);
+    drill->seconds = summary.seconds - summary.target_stage_seconds["verify"];
     return status;
+  }
+
+  // Opens it for writing, as its application would: its WALs are replayed, and
+  // what does not fit into memory is flushed.
+  static Status OpenDrilled(const std::string& directory, ArchiveDrill* drill,
+                            std::vector<std::string>* notes) {
+    std::unique_ptr<LiveDb> opened;
+    const Status status =
+        LiveDb::Open(directory, OperatorRegistry(),
+                     rocksdb::FileSystem::Default(), &opened, notes);
+    const EndState state = EndStateOf(status);
+    if (state == EndState::kIncompatible || state == EndState::kRefused) {
+      // A comparator of the application's own, say. All bytes were compared.
+      notes->push_back("the drill did not open the database: " +
+                       MessageOf(status));
+      return Status::OK();
+    }
+    RETURN_IF_ERROR(status);
+    for (const FamilyHandle& family : opened->families()) {
+      const std::unique_ptr<rocksdb::Iterator> entries(
+          opened->db()->NewIterator(rocksdb::ReadOptions(), family.handle));
+      entries->SeekToFirst();
+      RETURN_IF_ERROR(entries->status());
+      entries->SeekToLast();
+      RETURN_IF_ERROR(entries->status());
+    }
+    drill->is_opened = true;
+    return Status::OK();
   }
 
   Status Prune(const Archive& archive, ArchiveReport* report) {
@@ -319,6 +410,7 @@ class Job : public ArchiveJob {
   std::shared_ptr<SealKey> key_;        // null: none
   std::unique_ptr<Endpoint> endpoint_;  // of a source elsewhere
   std::unique_ptr<RemoteSource> remote_;  // likewise
+  std::unique_ptr<Operation> drill_;
 };
 
 }  // namespace

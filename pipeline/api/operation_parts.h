@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -26,6 +27,17 @@ std::unique_ptr<Operation> MakeNames(const PullOptions& options);
 // options.source.name there.
 std::unique_ptr<Operation> MakePullThrough(const PullOptions& options,
                                            Dialer* dialer);
+
+// Makes a drill: a clone of options.source beside options.target_dir, which
+// must be absent or empty and stays so. `drill` is called with the directory of
+// the new database once that is complete, compared if options.verify asks for
+// it, and durable; then all is removed, also after a failure. `dialer`: as
+// above, or null.
+//   kRefused  a pull that may be resumed left its files there
+std::unique_ptr<Operation> MakeDrill(
+    const PullOptions& options,
+    std::function<rocksdb::Status(const std::string& directory)> drill,
+    Dialer* dialer = nullptr);
 
 inline EndpointOptions EndpointFor(const SourceAddress& address,
                                    uint32_t lanes,

@@ -66,6 +66,11 @@ class PullOperation : public Operation {
         replica_(replica),
         max_rate_bytes_per_sec_(options.max_rate_bytes_per_sec) {}
 
+  // Makes it a drill, before Run().
+  void SetDrill(std::function<Status(const std::string&)> drill) {
+    drill_ = std::move(drill);
+  }
+
   Status Run(Summary* summary) override {
     started_ = Clock::now();
     known_ = MethodInputOf(options_);
@@ -311,6 +316,7 @@ class PullOperation : public Operation {
                   },
                   plans_);
     puller.ExplainMethod(known_, attempt.reason, attempt.note);
+    puller.SetDrill(drill_);
     const bool starts = slot_.Set(&puller);
     slot_.ApplyMaxRate(max_rate_bytes_per_sec_);
     outcome.status = starts ? puller.Run(summary) : CancelledBeforeStart();
@@ -364,7 +370,7 @@ class PullOperation : public Operation {
       return MakeRefreshTarget(inputs, replica_);
     }
     if (inputs.options->method == PullMethod::kClone) {
-      return std::make_unique<CloneTarget>(inputs);
+      return std::make_unique<CloneTarget>(inputs, drill_ != nullptr);
     }
     return links ? MakeLinkedTarget(inputs)
                  : std::make_unique<SeedTarget>(inputs);
@@ -374,6 +380,7 @@ class PullOperation : public Operation {
   const bool plans_;
   Dialer* const dialer_;
   const OpenReplica replica_;
+  std::function<Status(const std::string&)> drill_;  // null: it is none
   MethodInput known_;  // for the choice of the method
   Clock::time_point started_;  // of Run()
   std::atomic<uint64_t> max_rate_bytes_per_sec_;
@@ -404,6 +411,18 @@ std::unique_ptr<Operation> MakePullThrough(const PullOptions& options,
                                            Dialer* dialer) {
   return std::make_unique<PullOperation>(options, OpenReplica(),
                                          /*plans=*/false, dialer);
+}
+
+std::unique_ptr<Operation> MakeDrill(
+    const PullOptions& options,
+    std::function<Status(const std::string&)> drill, Dialer* dialer) {
+  PullOptions clone = WithArchive(options);
+  clone.mode = PullMode::kPull;
+  clone.method = PullMethod::kClone;
+  auto operation = std::make_unique<PullOperation>(
+      clone, OpenReplica(), /*plans=*/false, dialer);
+  operation->SetDrill(std::move(drill));
+  return operation;
 }
 
 std::unique_ptr<Operation> MakePlan(const PullOptions& options) {

@@ -93,6 +93,7 @@ class Checker {
   [[nodiscard]] Status ReadFiles();
   // True for an object whose turn it is to be read.
   bool IsRead(const std::string& key) const;
+  void ChoosePart();
   [[nodiscard]] Status ReadFile(const std::string& key,
                                 const NamedFile& named);
   void Amiss(const std::string& key, const std::string& what);
@@ -216,15 +217,19 @@ Status Checker::ReadFile(const std::string& key, const NamedFile& named) {
   return Status::OK();
 }
 
-bool Checker::IsRead(const std::string& key) const {
-  if (options_.read_percent <= 0) {
-    return false;
+// All have their turn within so many days.
+void Checker::ChoosePart() {
+  if (options_.read_percent > 0) {
+    summary_->read_parts = static_cast<uint64_t>(
+        std::max(1.0, std::ceil(100 / options_.read_percent)));
+    summary_->read_part =
+        summary_->now_seconds / kSecondsPerDay % summary_->read_parts + 1;
   }
-  // All have their turn within so many days.
-  const auto turns = static_cast<uint64_t>(
-      std::max(1.0, std::ceil(100 / options_.read_percent)));
-  return Digest64(key) % turns ==
-         summary_->now_seconds / kSecondsPerDay % turns;
+}
+
+bool Checker::IsRead(const std::string& key) const {
+  return summary_->read_parts != 0 &&
+         Digest64(key) % summary_->read_parts + 1 == summary_->read_part;
 }
 
 Status Checker::ReadFiles() {
@@ -287,6 +292,7 @@ Status Checker::Verdict() const {
 
 Status Checker::Run() {
   RETURN_IF_ERROR(archive_.Now(&summary_->now_seconds));
+  ChoosePart();
   // Sets first: what is named later need not be in them.
   RETURN_IF_ERROR(ReadRecords(archive_, &records_));
   for (const char* prefix : {kArchiveFilesPrefix, kArchivePartsPrefix}) {

@@ -62,6 +62,9 @@ struct CheckSummary {
   uint64_t foreign = 0;      // objects of other names
   uint64_t read_files = 0;
   uint64_t read_bytes = 0;
+  // The part of how many that it read, from 1 on; 0 of 0: none.
+  uint64_t read_part = 0;
+  uint64_t read_parts = 0;
   uint64_t newest_seconds = 0;  // time of the newest whole set; 0: there is none
   uint64_t now_seconds = 0;     // of the store's clock
   LogCheckSummary log;

@@ -20,9 +20,11 @@ namespace sstferry {
 
 using rocksdb::Status;
 
-CloneTarget::CloneTarget(const TargetInputs& inputs)
-    : NewDirectoryTarget(
-          inputs, IsSwap(*inputs.options) ? kCloneSwapMode : kClonePullMode) {
+CloneTarget::CloneTarget(const TargetInputs& inputs, bool is_drill)
+    : NewDirectoryTarget(inputs, is_drill ? kDrillMode
+                                 : IsSwap(*inputs.options)
+                                     ? kCloneSwapMode
+                                     : kClonePullMode) {
   SetReuse(this);
 }
 

@@ -17,7 +17,9 @@ namespace sstferry {
 // and its release need not be known here.
 class CloneTarget : public NewDirectoryTarget, public FileReuse {
  public:
-  explicit CloneTarget(const TargetInputs& inputs);
+  // `is_drill`: it is removed. A drill resumes nothing: it removes what another
+  // one left that was killed, and refuses what a pull left (kRefused).
+  explicit CloneTarget(const TargetInputs& inputs, bool is_drill = false);
 
   [[nodiscard]] rocksdb::Status ReadExisting(
       WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,

@@ -99,6 +99,11 @@ Status PullWorkspace::JudgeUnfinished() {
   if (found_.transfer == head.transfer_id) {
     return Status::OK();
   }
+  // Or the seconds of a drill would be wrong.
+  if (head.mode == kDrillMode && head.mode == target_->mode()) {
+    DropUnfinished("removes what an unfinished drill left");
+    return Status::OK();
+  }
   if (options().restart) {
     DropUnfinished("dropped the unfinished pull " + ToHex(head.transfer_id) +
                    " as asked");

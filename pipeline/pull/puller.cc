@@ -89,7 +89,7 @@ Status Puller::Run(Summary* summary) {
     status = exchange_.WorstOf(failure_.status(), failure_.place());
   }
   link_.End(TellsSource(status), place());
-  const bool tried = !status.ok() && !plans_;
+  const bool tried = !status.ok() && !plans_ && drill_ == nullptr;
   if (tried) {
     work_->SayHowToResume(status,
                           state_.ended.size() >= plan_.parts.size());
@@ -97,7 +97,18 @@ Status Puller::Run(Summary* summary) {
   FillSummary(summary);
   opener_.CloseStore();
   target_->CloseDatabase();
+  if (has_workspace_) {
+    const Status removed = RemoveDrill();
+    status = status.ok() ? removed : status;
+  }
   return status;
+}
+
+// Removes the journal first, so that nothing resumes from the rest.
+Status Puller::RemoveDrill() {
+  Workspace* const workspace = work_->workspace();
+  RETURN_IF_ERROR(workspace->Clear());
+  return workspace->Discard();
 }
 
 void Puller::FillSummary(Summary* summary) const {
@@ -129,10 +140,15 @@ Status Puller::TellsSource(const Status& status) const {
 }
 
 Status Puller::RunSteps() {
-  Status status = RunEach({[this] { return opener_.OpenWorkspace(); },
-                           [this] { return opener_.Connect(); },
-                           [this] { return opener_.PrepareTarget(); },
-                           [this] { return CompareReused(); }});
+  Status status = RunEach({[this] { return opener_.OpenWorkspace(); }});
+  // From here on the workspace is this pull's, whatever was there before.
+  has_workspace_ = status.ok() && drill_ != nullptr;
+  if (!status.ok()) {
+    return status;
+  }
+  status = RunEach({[this] { return opener_.Connect(); },
+                    [this] { return opener_.PrepareTarget(); },
+                    [this] { return CompareReused(); }});
   if (status.ok() && opener_.is_current()) {
     return RunEach({[this] { return EndUnchanged(); }});
   }
@@ -349,7 +365,9 @@ Status Puller::Publish() {
   if (status.ok() && failure_.failed()) {
     status = failure_.status();
   }
-  if (status.ok() && target_->in_place() == nullptr) {
+  if (status.ok() && drill_ != nullptr) {
+    status = drill_(work_->workspace()->db_dir());
+  } else if (status.ok() && target_->in_place() == nullptr) {
     if (IsSwap(options_)) {
       // Nothing is asked of the source any more, and nothing it does may end
       // what an application waits for.

@@ -15,7 +15,8 @@
 //   Reconcile()               both sides agree on the totals               [6]
 //   FinishTarget()            all is readable; compare it, with --verify;
 //                             all is durable
-//   Publish()                 record what came from where; give it its name
+//   Publish()                 record what came from where; give it its name,
+//                             or, in a drill, show it to who asked for that
 //   Settle()                  let the source go; compact                   [7]
 //
 // [1] A pull that is only planned takes no lock, and changes nothing from here
@@ -75,6 +76,13 @@ class Puller {
   // database without that in TARGET_DIR.
   bool gives_way() const { return target_->gives_way(); }
 
+  // Makes it a drill, before Run(): `drill` is called with the directory of the
+  // new database, complete and durable, instead of giving it its name. Then all
+  // that the pull made is removed, also after a failure.
+  void SetDrill(std::function<rocksdb::Status(const std::string&)> drill) {
+    drill_ = std::move(drill);
+  }
+
   // --- after Run() of a pull that was only planned ---------------------------
   // Returns the source's plan, as far as it came.
   const Plan& plan() const { return plan_; }
@@ -117,12 +125,15 @@ class Puller {
   // Ends the pull instead of all steps that follow CompareReused().
   [[nodiscard]] rocksdb::Status EndUnchanged();
   [[nodiscard]] rocksdb::Status Settle();
+  [[nodiscard]] rocksdb::Status RemoveDrill();
   void FillSummary(Summary* summary) const;
   // Returns the summary of a pull that ends with OK.
   Summary CompleteSummary() const;
 
   const PullOptions options_;
   const bool plans_;
+  std::function<rocksdb::Status(const std::string&)> drill_;  // null: none
+  bool has_workspace_ = false;  // a drill has
   FirstFailure failure_;
   LaneShared state_;
   Plan plan_;

@@ -161,6 +161,89 @@ TEST_CASE("An archive in a directory takes sets, checks and prunes them",
           std::string::npos);
 }
 
+TEST_CASE("A drill proves that the newest set can be restored, and its "
+          "metrics say when",
+          "[tools][archive][metrics]") {
+  const ScratchDir dir;
+  const std::string archive = dir / "archive";
+  const std::string file = dir / "orders.prom";
+  const std::vector<std::string> check = {
+      "check",   archive,       "--read-data", "50%",
+      "--drill", dir / "drill", "--metrics-file", file};
+  // The values of a metric.
+  const auto values = [&file](const std::string& metric) {
+    std::vector<double> found;
+    std::ifstream lines(file);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with(metric + "{")) {
+        found.push_back(std::stod(line.substr(line.rfind(' '))));
+      }
+    }
+    return found;
+  };
+  fs::create_directory(archive);
+  MakeSampleDatabase(dir / "source");
+  Archive({"init", archive});
+  REQUIRE(Archive(check, 1)["drill"]["status"] == "REFUSED");  // no set yet
+  REQUIRE(values("sstferry_archive_newest_set_timestamp_seconds") ==
+          std::vector<double>{0});
+  REQUIRE(values("sstferry_archive_last_drill_timestamp_seconds") ==
+          std::vector<double>{0});
+  Archive({"push", dir / "source", archive});
+
+  const json drilled = Archive(check);
+  REQUIRE(drilled["drill"]["status"] == "OK");
+  REQUIRE(drilled["drill"]["opened"] == true);
+  REQUIRE(drilled["drill"]["set"] == drilled["sets"][0]["set"]);
+  REQUIRE(drilled["drill"]["bytes"] == drilled["sets"][0]["bytes"]);
+  REQUIRE(drilled["read_parts"] == 2);
+  REQUIRE_FALSE(fs::exists(dir / "drill"));
+  REQUIRE_FALSE(fs::exists(dir / "drill.sstferry"));
+  const std::vector<double> newest =
+      values("sstferry_archive_newest_set_timestamp_seconds");
+  const std::vector<double> last =
+      values("sstferry_archive_last_drill_timestamp_seconds");
+  REQUIRE(newest.at(0) > 1.7e9);
+  REQUIRE(last.at(0) >= newest.at(0));
+  REQUIRE(values("sstferry_archive_drill_seconds").at(0) ==
+          drilled["drill"]["seconds"].get<double>());
+  REQUIRE(values("sstferry_archive_bytes").at(0) ==
+          drilled["bytes"].get<double>());
+  const std::vector<double> parts =
+      values("sstferry_archive_part_read_timestamp_seconds");
+  REQUIRE(parts.size() == 2);
+  REQUIRE(parts[drilled["read_part"].get<size_t>() - 1] > 1.7e9);
+  // The other one has its turn tomorrow.
+  REQUIRE(parts[2 - drilled["read_part"].get<size_t>()] == 0);
+
+  // A byte rots that a list does not show: only the drill reads all.
+  for (const fs::path& object : FilesBelow(archive + "/files")) {
+    fs::permissions(object, fs::perms::owner_write, fs::perm_options::add);
+    std::fstream stream(object,
+                        std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekp(20);
+    stream.put('\xff');
+  }
+  const json bad =
+      Archive({"check", archive, "--drill", dir / "drill", "--metrics-file",
+               file},
+              1);
+  REQUIRE(bad["status"] == "CORRUPT");
+  REQUIRE(bad["drill"]["status"] == "CORRUPT");
+  REQUIRE_FALSE(fs::exists(dir / "drill.sstferry"));
+  REQUIRE(values("sstferry_archive_last_drill_timestamp_seconds") == last);
+
+  // The archive is gone: what was known of it stays.
+  fs::rename(archive, dir / "away");
+  const std::vector<double> known =
+      values("sstferry_archive_newest_set_timestamp_seconds");
+  const std::vector<double> checked =
+      values("sstferry_archive_last_check_timestamp_seconds");
+  Archive({"check", archive, "--metrics-file", file}, 1);
+  REQUIRE(values("sstferry_archive_newest_set_timestamp_seconds") == known);
+  REQUIRE(values("sstferry_archive_last_check_timestamp_seconds") == checked);
+}
+
 TEST_CASE("A push changes nothing in the source and stages nothing",
           "[tools][archive]") {
   const ScratchDir dir;
@@ -321,6 +404,9 @@ TEST_CASE("An option that an action of archive has no use for is refused",
            {"push", "/db", "/a", "--keep-last", "3"},
            {"check", "/a", "--grace", "48h"},
            {"prune", "/a", "--read-data", "5%"},
+           {"list", "/a", "--drill", "/d"},
+           {"prune", "/a", "--metrics-file", "/m.prom"},
+           {"check", "/a", "--metrics-file", "/m.txt"},
            {"prune", "/a", "--keep-last", "0"},
            {"check", "/a", "--read-data", "101%"},
            {"list", "/a", "/b"},

@@ -101,7 +101,7 @@ TEST_CASE("Metrics that last come back from their text, those of others not",
   before.Set(metric::kLastRunDuration, {{"target", odd}}, 7);
   before.Set(metric::kReplicaLastEnd, {{"target", odd}}, 1795385083);
   MetricSet after;
-  after.Restore(before.Text(), odd);
+  after.Restore(before.Text(), "target", odd);
   REQUIRE(after.Get(metric::kReplicaRetries, {{"target", odd}}) == 3);
   REQUIRE(after.Get(metric::kReplicaLastEnd, {{"target", odd}}) == 1795385083);
   REQUIRE(after.Get(metric::kReplicaRetries, {{"target", "/other"}}) == 0);
@@ -120,7 +120,7 @@ TEST_CASE("What is no series of this program is left out of metrics",
         std::string("\0{", 2)}) {
     INFO(line);
     MetricSet set;
-    set.Restore(line, "/t");
+    set.Restore(line, "target", "/t");
     REQUIRE(set.Get(metric::kReplicaRetries, {{"target", "/t"}}) == 0);
     REQUIRE(set.Text() == MetricSet().Text());
   }

@@ -3,8 +3,10 @@
 
 #include "format/printable.h"
 #include "format/quantity.h"
+#include "tools/sstferry/archive_metrics.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
+#include "tools/sstferry/metrics_file.h"
 #include "tools/sstferry/operation_runner.h"
 #include "tools/sstferry/progress.h"
 #include "tools/sstferry/run.h"
@@ -83,7 +85,8 @@ std::string CheckText(const std::string& place, const ArchiveReport& report) {
   std::string text = ListText(place, report);
   text += "objects: " + std::to_string(report.objects) + " of " +
           FormatBytes(report.bytes) + ", of them " +
-          std::to_string(report.orphans) + " of " + FormatBytes(report.orphan_bytes) + " that no set names\n";
+          std::to_string(report.orphans) + " of " +
+          FormatBytes(report.orphan_bytes) + " that no set names\n";
   if (report.read_files > 0) {
     text += "read: " + FormatBytes(report.read_bytes) + " in " +
             FormatCount(report.read_files, "file") + "\n";
@@ -92,6 +95,13 @@ std::string CheckText(const std::string& place, const ArchiveReport& report) {
     text += "log: " + FormatCount(report.segments, "segment") + " of " +
             FormatBytes(report.segment_bytes) + ", of them " +
             std::to_string(report.orphan_segments) + " behind no set\n";
+  }
+  if (report.drill.has_value() && report.drill->status.ok()) {
+    const ArchiveDrill& drill = *report.drill;
+    text += "drill: restored" +
+            std::string(drill.is_opened ? " and opened" : "") + " the set " +
+            drill.set + ", " + FormatBytes(drill.bytes) + ", in " +
+            FormatClock(drill.seconds) + "; it was compared, and removed\n";
   }
   text += "newest whole set: " +
           (report.newest_age_seconds.has_value()
@@ -195,6 +205,21 @@ std::string ToJson(const ArchiveOptions& options,
       json["log_age_seconds"] = *report.log_age_seconds;
     }
     json["problems"] = report.problems;
+    json["read_part"] = report.read_part;
+    json["read_parts"] = report.read_parts;
+    json["drill"] = nullptr;
+    if (report.drill.has_value()) {
+      const ArchiveDrill& drill = *report.drill;
+      json["drill"] = {{"status", EndStateName(EndStateOf(drill.status))},
+                       {"error", nullptr},
+                       {"set", drill.set},
+                       {"bytes", drill.bytes},
+                       {"seconds", drill.seconds},
+                       {"opened", drill.is_opened}};
+      if (!drill.status.ok()) {
+        json["drill"]["error"] = MessageOf(drill.status);
+      }
+    }
   }
   if (action == ArchiveAction::kList || action == ArchiveAction::kCheck) {
     json["windows"] = ordered_json::array();
@@ -230,12 +255,21 @@ int RunArchive(const std::vector<std::string>& arguments) {
     const StopWatcher watcher([&job] { job->Cancel(); });
     status = job->Run(&report);
   }
+  if (!parsed.metrics.file.empty()) {
+    const std::string& file = parsed.metrics.file;
+    const Status written = WriteMetricsFile(
+        file,
+        ArchiveMetricsText(parsed.options, report, ReadMetricsFile(file)));
+    if (!written.ok()) {
+      console.Log(LogLevel::kError, MessageOf(written));
+    }
+  }
   for (const std::string& note : report.notes) {
     console.Log(LogLevel::kInfo, "note: " + note);
   }
-  const bool is_found = status.ok() || (EndStateOf(status) ==
-                                            EndState::kCorrupt &&
-                                        !report.sets.empty());
+  const bool is_found = status.ok() || report.drill.has_value() ||
+                        (EndStateOf(status) == EndState::kCorrupt &&
+                         !report.sets.empty());
   const std::string text = parsed.common.json ? ToJson(parsed.options, report)
                            : is_found ? Text(parsed.options, report)
                                       : "";

@@ -81,6 +81,7 @@ struct ReleaseArguments {
 
 struct ArchiveArguments {
   CommonArguments common;
+  MetricsArguments metrics;  // a file only
   ArchiveOptions options;
 };
 

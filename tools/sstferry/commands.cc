@@ -746,6 +746,17 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
                [](auto& a) -> auto& { return a.options.read_percent; },
                PercentValue(100)),
            Row<Archive>(
+               "drill", Group::kCommon,
+               "check: Restore the newest set beside DIR, which must be absent "
+               "or empty and stays so, on a disk with space for it; open it, "
+               "compare it with the set, say the seconds, and remove it.",
+               [](auto& a) -> auto& { return a.options.drill_dir; },
+               TextValue("DIR", "a directory")),
+           {"metrics-file", "FILE.prom", Group::kOutput,
+            "check: Write metrics to FILE.prom at the end, also of a check "
+            "that fails, for node_exporter's textfile collector. Default: "
+            "none."},
+           Row<Archive>(
                "keep-last", Group::kCommon,
                "prune: Keep the newest N sets.",
                [](auto& a) -> auto& { return a.options.keep_last; },
@@ -1148,7 +1159,8 @@ const std::vector<Command>& Commands() {
        "elsewhere, as for pull: its bytes pass through this machine. archive "
        "list shows the sets. "
        "archive check looks whether everything is there that they name, and "
-       "with --read-data reads it.\n\n"
+       "with --read-data reads it. With --drill it restores the newest set, as "
+       "if it were needed.\n\n"
        "archive prune removes sets that no --keep option asks for, and files "
        "that no set names: it marks them, and a later run, after the grace of "
        "the archive, deletes them. Run it once a day. All may run at the same "
@@ -1161,6 +1173,9 @@ const std::vector<Command>& Commands() {
          "sstferry archive push /data/orders /backup/orders --label nightly"},
         {"Push, from another machine, what a source serves",
          "sstferry archive push sst://db1/orders s3://backup/orders"},
+        {"Prove every night that the newest set can be restored",
+         "sstferry archive check s3://backup/orders --read-data 5% --drill "
+         "/scratch/drill"},
         {"Keep 14 days and 8 weeks",
          "sstferry archive prune /backup/orders --keep-daily 14 --keep-weekly "
          "8"}}},

@@ -473,6 +473,8 @@ Status CheckActionOptions(const OptionTexts& texts, ArchiveAction action) {
       {"tls-ca", {ArchiveAction::kPush}},
       {"lanes", {ArchiveAction::kPush, ArchiveAction::kCheck}},
       {"read-data", {ArchiveAction::kCheck}},
+      {"drill", {ArchiveAction::kCheck}},
+      {"metrics-file", {ArchiveAction::kCheck}},
       {"grace", {ArchiveAction::kInit, ArchiveAction::kPrune}},
       {"keep-last", {ArchiveAction::kPrune}},
       {"keep-daily", {ArchiveAction::kPrune}},
@@ -516,6 +518,7 @@ Status ParseArchive(const std::vector<std::string>& arguments,
     return Wrong("action", "init, push, list, check or prune", action);
   }
   RETURN_IF_ERROR(CheckActionOptions(texts, options.action));
+  RETURN_IF_ERROR(ReadMetrics(texts, options.tls, &out->metrics));
   RETURN_IF_ERROR(ReadTimeout(texts, &options.timeouts));
   if (texts.Has("timeout")) {
     options.store.timeouts.retry = options.timeouts.retry;

@@ -76,7 +76,7 @@ MeasuredPull::MeasuredPull(const PullArguments& arguments,
   FillEmpty();
   metrics_.SetCertificates(arguments.options.tls, {{"target", target_}});
   if (!file_.empty()) {
-    metrics_.Restore(ReadMetricsFile(file_), target_);
+    metrics_.Restore(ReadMetricsFile(file_), "target", target_);
   }
 }
 

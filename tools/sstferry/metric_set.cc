@@ -155,7 +155,8 @@ double MetricSet::Get(const MetricSpec& spec,
   return found == series->second.end() ? 0 : found->second;
 }
 
-void MetricSet::Restore(const std::string& text, const std::string& target) {
+void MetricSet::Restore(const std::string& text, const std::string& label,
+                        const std::string& value) {
   std::istringstream lines(text);
   for (std::string one; std::getline(lines, one);) {
     Line line;
@@ -163,12 +164,12 @@ void MetricSet::Restore(const std::string& text, const std::string& target) {
       continue;
     }
     const MetricSpec* const spec = FindMetric(line.name.c_str());
-    const auto its = line.labels.find("target");
+    const auto its = line.labels.find(label);
     if (spec == nullptr || !spec->lasts || its == line.labels.end() ||
-        its->second != Printable(target)) {
+        its->second != Printable(value)) {
       continue;
     }
-    its->second = target;
+    its->second = value;
     Set(*spec, line.labels, line.value);
   }
 }

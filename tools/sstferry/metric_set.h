@@ -36,8 +36,10 @@ class MetricSet {
   double Get(const MetricSpec& spec, const MetricLabels& labels) const;
 
   // Sets the series of `text` whose metrics last (MetricSpec::lasts) and that
-  // have the label target=`target`. Leaves out whatever it does not understand.
-  void Restore(const std::string& text, const std::string& target);
+  // have the label `label` with this value. Leaves out whatever it does not
+  // understand.
+  void Restore(const std::string& text, const std::string& label,
+               const std::string& value);
 
   std::string Text() const;
 

@@ -197,6 +197,35 @@ const MetricSpec kStandbyWritten = {
     "sstferry_standby_written_timestamp_seconds", kGauge, "target",
     "Time at which the file of --metrics-file was written. Only there."};
 
+const MetricSpec kArchiveNewestSet = {
+    "sstferry_archive_newest_set_timestamp_seconds", kGauge, "archive",
+    "Time at which the newest whole set was pushed. 0: there is none.", true};
+const MetricSpec kArchiveSets = {"sstferry_archive_sets", kGauge, "archive",
+                              "Sets in the archive.", true};
+const MetricSpec kArchiveDamagedSets = {
+    "sstferry_archive_damaged_sets", kGauge, "archive",
+    "Sets that lack a file, or have one with other bytes.", true};
+const MetricSpec kArchiveBytes = {"sstferry_archive_bytes", kGauge, "archive",
+                               "Bytes of the files in the archive.", true};
+const MetricSpec kArchiveOrphanBytes = {
+    "sstferry_archive_orphan_bytes", kGauge, "archive",
+    "Bytes of files that no set names.", true};
+const MetricSpec kArchiveLastCheck = {
+    "sstferry_archive_last_check_timestamp_seconds", kGauge, "archive",
+    "Time at which a check last found everything in order. 0: none has.",
+    true};
+const MetricSpec kArchivePartRead = {
+    "sstferry_archive_part_read_timestamp_seconds", kGauge, "archive, part",
+    "Time at which a check with --read-data last read this part of the bytes "
+    "and found it right. 0: none has.",
+    true};
+const MetricSpec kArchiveLastDrill = {
+    "sstferry_archive_last_drill_timestamp_seconds", kGauge, "archive",
+    "Time at which a drill last restored the newest set. 0: none has.", true};
+const MetricSpec kArchiveDrillSeconds = {
+    "sstferry_archive_drill_seconds", kGauge, "archive",
+    "Time that the last good drill took until the database was open.", true};
+
 }  // namespace metric
 
 const std::vector<const MetricSpec*>& AllMetrics() {
@@ -258,6 +287,15 @@ const std::vector<const MetricSpec*>& AllMetrics() {
       &metric::kLogBytes,
       &metric::kLogGaps,
       &metric::kStandbyWritten,
+      &metric::kArchiveNewestSet,
+      &metric::kArchiveSets,
+      &metric::kArchiveDamagedSets,
+      &metric::kArchiveBytes,
+      &metric::kArchiveOrphanBytes,
+      &metric::kArchiveLastCheck,
+      &metric::kArchivePartRead,
+      &metric::kArchiveLastDrill,
+      &metric::kArchiveDrillSeconds,
   };
   return all;
 }

@@ -80,6 +80,16 @@ extern const MetricSpec kLogBytes;
 extern const MetricSpec kLogGaps;
 extern const MetricSpec kStandbyWritten;
 
+extern const MetricSpec kArchiveNewestSet;
+extern const MetricSpec kArchiveSets;
+extern const MetricSpec kArchiveDamagedSets;
+extern const MetricSpec kArchiveBytes;
+extern const MetricSpec kArchiveOrphanBytes;
+extern const MetricSpec kArchiveLastCheck;
+extern const MetricSpec kArchivePartRead;
+extern const MetricSpec kArchiveLastDrill;
+extern const MetricSpec kArchiveDrillSeconds;
+
 }  // namespace metric
 
 // All of the above, in the order in which they are shown.

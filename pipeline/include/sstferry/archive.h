@@ -41,6 +41,10 @@ struct ArchiveOptions {
 
   // kCheck: how much of all bytes is read, each day others.
   double read_percent = 0;
+  // Restores the newest set beside this directory, which must be absent or
+  // empty and stays so; opens it, compares it with the set and removes it.
+  // Empty: no drill. A check that finds damage drills, too.
+  std::string drill_dir;
 
   // kPrune: a set stays if any of these asks for it.
   uint32_t keep_last = 3;
@@ -80,6 +84,18 @@ struct ArchivedSet {
   bool is_sealed = false;
 };
 
+// The result of a drill.
+struct ArchiveDrill {
+  std::string set;
+  uint64_t bytes = 0;
+  // From its begin until the database was restored, durable and open, without
+  // the time for the comparison.
+  double seconds = 0;
+  // False: the linked RocksDB cannot open such a database, see the notes.
+  bool is_opened = false;
+  rocksdb::Status status;
+};
+
 struct ArchiveReport {
   rocksdb::Status status;
   std::vector<std::string> notes;
@@ -99,6 +115,7 @@ struct ArchiveReport {
   uint64_t reused_bytes = 0;
 
   // kCheck.
+  rocksdb::Status check_status;  // without the drill's
   uint64_t objects = 0;
   uint64_t bytes = 0;
   uint64_t orphans = 0;
@@ -106,6 +123,10 @@ struct ArchiveReport {
   uint64_t foreign = 0;
   uint64_t read_files = 0;
   uint64_t read_bytes = 0;
+  // The part of how many that it read; 0 of 0: none.
+  uint64_t read_part = 0;
+  uint64_t read_parts = 0;
+  std::optional<ArchiveDrill> drill;
   // Since the newest whole set was pushed; not set: there is none.
   std::optional<uint64_t> newest_age_seconds;
   std::vector<std::string> problems;
@@ -141,6 +162,7 @@ class ArchiveJob {
   //              cannot be pushed
   //   kBusy      kPush: what it used was deleted meanwhile; push again
   //   kCorrupt   kCheck: a file is gone or damaged; others: a record is
+  //   others     kCheck: if nothing is damaged, why the drill failed
   //   others     the source's and the store's, see EndState
   [[nodiscard]] virtual rocksdb::Status Run(ArchiveReport* report) = 0;
   virtual void Cancel() = 0;

@@ -110,9 +110,12 @@ class World {
     pull.lanes = lanes;
     pull.timeouts = TriedOnce(Timeouts());
     pull.timeouts.retry = retry;
+    pull.verify = drill != nullptr;
     Ferried restored;
-    restored.status = MakePullThrough(pull, transport.dialer.get())
-                          ->Run(&restored.summary);
+    restored.status =
+        (drill ? MakeDrill(pull, drill, transport.dialer.get())
+               : MakePullThrough(pull, transport.dialer.get()))
+            ->Run(&restored.summary);
     database.origin->Cancel();
     source->Stop();
     runs.join();
@@ -150,6 +153,8 @@ class World {
   MemoryStore server;
   std::chrono::milliseconds retry{0};
   uint32_t lanes = 2;
+  // Makes of Restore() a drill.
+  std::function<Status(const std::string& directory)> drill;
 
  private:
   uint8_t next_id_ = 1;
@@ -185,6 +190,98 @@ TEST_CASE("A restore that stops before any call leaves nothing, and the next "
     REQUIRE(world.HasTarget() == ended);
   }
   REQUIRE(calls > 10);
+  world.RequireRestored();
+}
+
+TEST_CASE("A drill shows the restored database, and removes it", "[archive]") {
+  World world;
+  world.Push();
+  const std::string copy = world.dir / "copy";
+  world.drill = [&copy](const std::string& directory) {
+    fs::copy(directory, copy);
+    return Status::OK();
+  };
+  const Ferried drilled = world.Restore("latest");
+  INFO(drilled.message());
+  REQUIRE_OK(drilled.status);
+  REQUIRE(drilled.summary.verified);
+  ExpectSameEntries(world.dir / "source", copy);
+  REQUIRE_FALSE(world.HasTarget());
+  REQUIRE_FALSE(fs::exists(world.dir / "target.sstferry"));
+  // Nor does one stay that fails.
+  world.drill = [](const std::string&) {
+    return MakeStatus(EndState::kCorrupt, "does not open");
+  };
+  REQUIRE(world.Restore("latest").state() == EndState::kCorrupt);
+  REQUIRE_FALSE(fs::exists(world.dir / "target.sstferry"));
+}
+
+TEST_CASE("A drill that stops before any call leaves nothing", "[archive]") {
+  World world;
+  world.Push();
+  bool ended = false;
+  world.drill = [](const std::string&) { return Status::OK(); };
+  for (uint64_t calls = 0; !ended; ++calls) {
+    std::atomic<uint64_t> done{0};
+    const Ferried stopped = world.Restore("latest", [&](StoreCall*) {
+      return done++ < calls ? CallFate::kArrives : CallFate::kNeverArrives;
+    });
+    ended = stopped.status.ok();
+    INFO(calls << ": " << stopped.message());
+    REQUIRE_FALSE(world.HasTarget());
+    REQUIRE_FALSE(fs::exists(world.dir / "target.sstferry"));
+  }
+}
+
+TEST_CASE("A drill resumes nothing: it removes what a drill left that was "
+          "killed, and refuses what another pull left",
+          "[archive]") {
+  World world;
+  world.Push();
+  const std::string left = world.dir / "target.sstferry";
+  const std::string kept = world.dir / "kept";
+  std::atomic<int> gets{0};
+  const auto count = [&gets](StoreCall* call) {
+    gets += call->kind == StoreCallKind::kGet ? 1 : 0;
+    return CallFate::kArrives;
+  };
+  world.drill = [&](const std::string&) {
+    fs::copy(left, kept, fs::copy_options::recursive);
+    return Status::OK();
+  };
+  REQUIRE_OK(world.Restore("latest", count).status);
+  const int all = gets.exchange(0);
+  fs::rename(kept, left);
+
+  world.drill = nullptr;
+  const Ferried refused = world.Restore("latest");
+  REQUIRE(refused.state() == EndState::kRefused);
+  REQUIRE(refused.message().find("--restart") != std::string::npos);
+  world.drill = [](const std::string&) { return Status::OK(); };
+  REQUIRE_OK(world.Restore("latest", count).status);
+  REQUIRE(gets == all);
+  REQUIRE_FALSE(fs::exists(left));
+
+  // A pull that died: its files are not a drill's to remove.
+  world.drill = nullptr;
+  std::atomic<int> tables{0};
+  REQUIRE_FALSE(world
+                    .Restore("latest",
+                             [&tables](StoreCall* call) {
+                               return call->kind == StoreCallKind::kGet &&
+                                              call->key.starts_with(
+                                                  kArchiveFilesPrefix) &&
+                                              tables++ > 0
+                                          ? CallFate::kNeverArrives
+                                          : CallFate::kArrives;
+                             })
+                    .status.ok());
+  REQUIRE(fs::exists(left + "/journal"));
+  world.drill = [](const std::string&) { return Status::OK(); };
+  REQUIRE(world.Restore("latest").state() == EndState::kRefused);
+  REQUIRE(fs::exists(left + "/journal"));
+  world.drill = nullptr;
+  REQUIRE_OK(world.Restore("latest").status);
   world.RequireRestored();
 }
 
@@ -389,6 +486,39 @@ TEST_CASE("A set is chosen by its name, its label and a time", "[archive]") {
     REQUIRE(EndStateOf(status) == EndState::kRefused);
     REQUIRE(status.ToString().find(SetNameText(third)) != std::string::npos);
   }
+}
+
+TEST_CASE("A damaged record may hide the newest set of a label: the restore "
+          "ends, and names the next one with that label",
+          "[archive]") {
+  World world;
+  std::vector<SetName> sets;
+  for (const char* label : {"monday", "monday", "tuesday", "wednesday"}) {
+    sets.push_back(world.Push(label));
+    world.server.Advance(3600);
+  }
+  const auto damage = [&world](const SetName& set) {
+    const std::string key = SetKey(set);
+    world.server.Overwrite(key, "x" + world.server.Objects().at(key));
+  };
+  damage(sets[2]);
+  // Newer than the damaged one, or asked for by name or time.
+  REQUIRE(world.Newest("wednesday") == SetNameText(sets[3]));
+  REQUIRE(world.Newest("latest") == SetNameText(sets[3]));
+  REQUIRE(world.Newest(ArchiveTimeText(sets[1].seconds)) ==
+          SetNameText(sets[1]));
+  for (const auto& [label, next] :
+       {std::pair("monday", sets[1]), std::pair("tuesday", sets[3])}) {
+    const Ferried restored = world.Restore(label);
+    INFO(restored.message());
+    REQUIRE(restored.state() == EndState::kCorrupt);
+    REQUIRE(restored.message().find(SetNameText(sets[2])) !=
+            std::string::npos);
+    REQUIRE(restored.message().find("restore @" + SetNameText(next)) !=
+            std::string::npos);
+    REQUIRE_FALSE(world.HasTarget());
+  }
+  REQUIRE_OK(world.Restore(SetNameText(sets[1])).status);
 }
 
 TEST_CASE("Of the sets of one second the latest has the latest sequence",

@@ -1,0 +1,94 @@
+#include "tools/sstferry/archive_metrics.h"
+
+#include <ctime>
+#include <set>
+
+#include "format/end_state.h"
+#include "tools/sstferry/metric_set.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+
+namespace {
+
+// "03 of 20", so that they stand in order.
+std::string PartName(uint64_t part, uint64_t parts) {
+  const std::string last = std::to_string(parts);
+  std::string name = std::to_string(part);
+  name.insert(0, last.size() - name.size(), '0');
+  return name + " of " + last;
+}
+
+// A part that was found right is read; one that was not stays as it was.
+void SetParts(const ArchiveReport& report, MetricLabels labels, double now,
+              MetricSet* metrics) {
+  if (report.read_parts == 0) {
+    return;
+  }
+  std::set<std::string> names;
+  for (uint64_t part = 1; part <= report.read_parts; ++part) {
+    labels["part"] = PartName(part, report.read_parts);
+    names.insert(labels["part"]);
+    const bool is_read = part == report.read_part && report.check_status.ok();
+    metrics->Set(metric::kArchivePartRead, labels,
+                 is_read ? now
+                         : metrics->Get(metric::kArchivePartRead, labels));
+  }
+  // Another --read-data has other parts.
+  metrics->KeepOnly("part", names);
+}
+
+void SetFound(const ArchiveReport& report, const MetricLabels& labels,
+              double now, MetricSet* metrics) {
+  double damaged = 0;
+  for (const ArchivedSet& set : report.sets) {
+    damaged += set.state == "damaged" ? 1 : 0;
+  }
+  // By the store's clock a set has a time, and by this machine's an age.
+  metrics->Set(metric::kArchiveNewestSet, labels,
+               report.newest_age_seconds.has_value()
+                   ? now - static_cast<double>(*report.newest_age_seconds)
+                   : 0);
+  metrics->Set(metric::kArchiveSets, labels,
+               static_cast<double>(report.sets.size()));
+  metrics->Set(metric::kArchiveDamagedSets, labels, damaged);
+  metrics->Set(metric::kArchiveBytes, labels,
+               static_cast<double>(report.bytes));
+  metrics->Set(metric::kArchiveOrphanBytes, labels,
+               static_cast<double>(report.orphan_bytes));
+}
+
+}  // namespace
+
+std::string ArchiveMetricsText(const ArchiveOptions& options,
+                               const ArchiveReport& report,
+                               const std::string& before) {
+  const MetricLabels labels = {{"archive", options.store.where.ToString()}};
+  const auto now = static_cast<double>(std::time(nullptr));
+  MetricSet metrics(labels);
+  metrics.Restore(before, "archive", labels.at("archive"));
+  const Status& check = report.check_status;
+  metrics.Set(metric::kArchiveLastCheck, labels,
+              check.ok() ? now
+                         : metrics.Get(metric::kArchiveLastCheck, labels));
+  if (check.ok() || (EndStateOf(check) == EndState::kCorrupt &&
+                     !report.sets.empty())) {
+    SetFound(report, labels, now, &metrics);
+    SetParts(report, labels, now, &metrics);
+  }
+  if (!options.drill_dir.empty()) {
+    const bool is_drilled =
+        report.drill.has_value() && report.drill->status.ok();
+    metrics.Set(metric::kArchiveLastDrill, labels,
+                is_drilled ? now
+                           : metrics.Get(metric::kArchiveLastDrill, labels));
+    metrics.Set(metric::kArchiveDrillSeconds, labels,
+                is_drilled
+                    ? report.drill->seconds
+                    : metrics.Get(metric::kArchiveDrillSeconds, labels));
+  }
+  return metrics.Text();
+}
+
+}  // namespace sstferry
