@@ -37,8 +37,8 @@ std::string Decoded(const std::string& text) {
   return out;
 }
 
-std::string DateNow() {
-  const std::time_t now = std::time(nullptr);
+std::string DateNow(int64_t ahead_seconds) {
+  const std::time_t now = std::time(nullptr) + ahead_seconds;
   std::tm utc = {};
   gmtime_r(&now, &utc);
   char text[64];
@@ -209,7 +209,7 @@ void FakeS3::Serve(int fd) {
     if (after_) {
       after_(request, &answer);
     }
-    answer.headers.emplace("Date", DateNow());
+    answer.headers.emplace("Date", DateNow(ahead_seconds_));
     const bool is_head = request.method == "HEAD";
     std::string bytes = "HTTP/1.1 " + std::to_string(answer.status) + " X\r\n";
     bytes += "Content-Length: " +

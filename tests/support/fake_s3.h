@@ -50,6 +50,8 @@ class FakeS3 {
   std::map<std::string, std::string> Objects() const;
   void Set(const std::string& path, const std::string& bytes);
   uint64_t requests() const { return requests_; }
+  // Its clock is so many seconds ahead from now on.
+  void Advance(int64_t seconds) { ahead_seconds_ += seconds; }
 
  private:
   void Accept();
@@ -64,6 +66,7 @@ class FakeS3 {
   int port_ = 0;
   std::atomic<bool> ending_{false};
   std::atomic<uint64_t> requests_{0};
+  std::atomic<int64_t> ahead_seconds_{0};
   mutable std::mutex mu_;
   std::map<std::string, std::string> objects_;      // under mu_
   std::map<std::string, std::string> parts_;        // under mu_, "ID/NUMBER"
