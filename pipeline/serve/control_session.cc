@@ -291,8 +291,11 @@ Status ControlSession::AnswerFollower(const Frame& frame) {
       this, database, request,
       [&](const FollowBytes& bytes) {
         has_bytes = true;
-        RETURN_IF_ERROR(host_.shares->wire_bucket()->Take(bytes.bytes.size()));
-        return channel_->SendMessage(FrameType::kFollowBytes, bytes, limit);
+        const Status taken =
+            host_.shares->wire_bucket()->Take(bytes.bytes.size());
+        return taken.ok() ? channel_->SendMessage(FrameType::kFollowBytes,
+                                                  bytes, limit)
+                          : taken;
       },
       &end));
   // Frames that wait for what the source writes are no flood.
