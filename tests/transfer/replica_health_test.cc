@@ -513,7 +513,9 @@ TEST_CASE("A replica whose WALs count batches is not refreshed in place",
   REQUIRE(refreshed.state() == EndState::kRefused);
   REQUIRE(refreshed.message().find("sstferry swap") != std::string::npos);
   REQUIRE_OK(Refresh(source, target, Swapping()).status);
-  ExpectSameEntries(source, target, {families});
+  Expectation expected;
+  expected.families = families;
+  ExpectSameEntries(source, target, expected);
 }
 
 }  // namespace
