@@ -90,10 +90,19 @@ Status CheckRecord(const ByteSource& source, uint64_t end, uint64_t* at) {
 
 }  // namespace
 
+// RocksDB opens no blob file of another version, nor one whose blobs expire.
+// Family and compression are compared with each reference by RocksDB itself.
 Status CheckBlobHeader(const Slice& header) {
-  return header.size() == kHeaderBytes
-             ? ExpectMagic("header", header, 0)
-             : Bad("expected a header, found its begin only", 0);
+  if (header.size() != kHeaderBytes) {
+    return Bad("expected a header, found its begin only", 0);
+  }
+  RETURN_IF_ERROR(ExpectMagic("header", header, 0));
+  const bool expires = header[12] != 0 ||
+                       DecodeFixed64(header.data() + 14) != 0 ||
+                       DecodeFixed64(header.data() + 22) != 0;
+  return DecodeFixed32(header.data() + 4) == 1 && !expires
+             ? Status::OK()
+             : Bad("header: expected version 1 and no expiration", 0);
 }
 
 Status CheckBlobFooter(const Slice& footer, uint64_t offset, uint64_t* count) {

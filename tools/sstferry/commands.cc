@@ -460,8 +460,8 @@ const std::vector<JobOption>& JobOptions() {
         {kAnyJob,
          Row<Pull>(
              "verify", Group::kCommon,
-             "Read the replica back and compare it with the source's snapshot; "
-             "a new directory gets its name only if they are equal.",
+             "Read the replica back and compare it with the source's snapshot, "
+             "before a new directory gets its name.",
              [](auto& a) -> auto& { return a.options.verify; })},
         {kAnyJob, kFamilyOption},
         {kAnyJob, kBeginOption},

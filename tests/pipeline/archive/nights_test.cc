@@ -73,7 +73,8 @@ TEST_CASE("Each of 20 nights uploads what a clone of that night fetches, and "
       ExpectSameEntries(source, dir / push.label);
     }
   }
-  REQUIRE(uploaded < all / 4);
+  // How much a compaction moves depends on which ones ran before it.
+  REQUIRE(uploaded < all / 2);
   // Nothing that later nights did has touched an older one.
   PullOptions again;
   const Ferried older =
