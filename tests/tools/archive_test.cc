@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -205,8 +206,9 @@ TEST_CASE("A drill proves that the newest set can be restored, and its "
       values("sstferry_archive_last_drill_timestamp_seconds");
   REQUIRE(newest.at(0) > 1.7e9);
   REQUIRE(last.at(0) >= newest.at(0));
-  REQUIRE(values("sstferry_archive_drill_seconds").at(0) ==
-          drilled["drill"]["seconds"].get<double>());
+  const double drill_seconds = drilled["drill"]["seconds"].get<double>();
+  REQUIRE(std::abs(values("sstferry_archive_drill_seconds").at(0) -
+                   drill_seconds) < 1e-6);
   REQUIRE(values("sstferry_archive_bytes").at(0) ==
           drilled["bytes"].get<double>());
   const std::vector<double> parts =
@@ -333,10 +335,6 @@ TEST_CASE("What an archive cannot do is refused before a byte moves",
   refused({"pull", archive, dir / "target"}, "push one");
   Archive({"push", dir / "source", archive});
   refused({"pull", archive + "@none", dir / "target"}, "label 'none'");
-  refused({"pull", archive, dir / "target", "--method", "ingest"},
-          "only a clone is made of them");
-  refused({"pull", archive, dir / "target", "--begin", "a"},
-          "a clone has all keys");
   refused({"pull", archive, archive + "/target"}, "archive");
   Run({"pull", archive, dir / "copy"});
   // A refresh in place compares entries.

@@ -188,7 +188,7 @@ TEST_CASE("A follower tells its service manager and Prometheus how it is",
           std::string::npos);
 }
 
-TEST_CASE("--max-rate bounds what a follower receives of WALs",
+TEST_CASE("A follower receives no more of WALs than --max-rate",
           "[tools][follow]") {
   StandbyWorld world;
   world.Write(5);

@@ -735,21 +735,21 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
                "such as one that was rebuilt from a replica.",
                [](auto& a) -> auto& { return a.options.adopt; }),
            Row<Archive>(
-               "lanes", Group::kCommon,
+               "lanes", Group::kLimits,
                "push, check: Read and upload, or check, N files at once.",
                [](auto& a) -> auto& { return a.options.lanes; },
                NumberValue(1, kMaxLanes)),
            Row<Archive>(
                "read-data", Group::kCommon,
                "check: Read this part of all bytes, each day others, and "
-               "compare them with the digests of the sets.",
+               "compare their digests.",
                [](auto& a) -> auto& { return a.options.read_percent; },
                PercentValue(100)),
            Row<Archive>(
                "drill", Group::kCommon,
                "check: Restore the newest set beside DIR, which must be absent "
-               "or empty and stays so, on a disk with space for it; open it, "
-               "compare it with the set, say the seconds, and remove it.",
+               "or empty and stays so; open it, compare it with the set, say "
+               "the seconds, and remove it.",
                [](auto& a) -> auto& { return a.options.drill_dir; },
                TextValue("DIR", "a directory")),
            {"metrics-file", "FILE.prom", Group::kOutput,
@@ -773,12 +773,12 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
                [](auto& a) -> auto& { return a.options.keep_weekly; },
                NumberValue(0, kMaxKept)),
            Row<Archive>(
-               "keep-monthly", Group::kCommon,
+               "keep-monthly", Group::kLimits,
                "prune: The same of N months.",
                [](auto& a) -> auto& { return a.options.keep_monthly; },
                NumberValue(0, kMaxKept)),
            Row<Archive>(
-               "keep-log", Group::kCommon,
+               "keep-log", Group::kLimits,
                "prune: Keep the log of this time, and the sets that it needs; "
                "remove what was put before. Default: the log behind all sets "
                "that stay.",
@@ -870,7 +870,7 @@ std::vector<OptionSpec> FollowOptionSpecs() {
                "such as one that was rebuilt from a replica.",
                [](auto& a) -> auto& { return a.options.adopt; }),
            Row<Follow>(
-               "exact-filters", Group::kCommon,
+               "exact-filters", Group::kAdvanced,
                "Take a cut after each compaction of a column family with a "
                "compaction filter, so that the standby shows what it removed. "
                "Default: such a family is as if its filter had not run since "
@@ -1043,6 +1043,8 @@ const std::vector<Command>& Commands() {
          "sstferry pull --all sst://db1 /data"},
         {"Restore the newest set of an archive",
          "sstferry pull s3://backups/users@latest /data/users"},
+        {"Restore a moment of a source that an archive follows",
+         "sstferry pull s3://backups/users@2026-11-24T14:03:20Z /data/users"},
         {"Restore some keys of it, and read only their blocks",
          "sstferry pull s3://backups/users /data/some --begin u:7 --end u:8"},
         {"Copy one column family of a local database at 50 MB per second",
@@ -1197,10 +1199,7 @@ const std::vector<Command>& Commands() {
        {{"Keep a standby",
          "sstferry follow sst://db1/orders /srv/orders"},
         {"Keep every second of it in a bucket",
-         "sstferry follow sst://db1/orders s3://backup/orders"},
-        {"Restore one of them",
-         "sstferry pull s3://backup/orders@2026-11-24T14:03:20Z "
-         "/data/orders"}}},
+         "sstferry follow sst://db1/orders s3://backup/orders"}}},
       {"promote",
        "DIR [options]",
        "Make a database of a standby",

@@ -560,15 +560,18 @@ constexpr uint64_t kArchiveMaxReplayBytes = 4'000'000'000;
 
 // Refuses an option for which this kind of follower has no use.
 Status CheckFollowOptions(const OptionTexts& texts, bool into_archive) {
+  const auto is_given = [&texts](const char* option) {
+    return texts.Has(option) || texts.IsSet(option);
+  };
   for (const char* const option : {"durable", "keep-identity"}) {
-    if (into_archive && texts.Has(option)) {
+    if (into_archive && is_given(option)) {
       return Wrong(std::string("--") + option, "a standby with it",
                    texts.Get(option));
     }
   }
   for (const char* const option :
        {"segment", "segment-bytes", "label", "adopt"}) {
-    if (!into_archive && texts.Has(option)) {
+    if (!into_archive && is_given(option)) {
       return Wrong(std::string("--") + option, "an archive with it",
                    texts.Get(option));
     }
