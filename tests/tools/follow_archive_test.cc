@@ -67,6 +67,7 @@ TEST_CASE("Any second of a source is in an archive that follows it",
   const std::vector<std::string> follow = {"follow", world.source_dir(),
                                            archive, "--segment", "100ms"};
   Process follower(Sstferry(follow));
+  AwaitLog(world, archive);  // the set
   world.Write(20);
   const uint64_t first = world.sequence();
   const std::string then = AwaitLog(world, archive);
