@@ -178,6 +178,7 @@ class LogRounds : public RoundTarget {
     std::unique_ptr<CutSource> source;
     SetId id{};
     SetLog log;
+    uint64_t moment = 0;
     std::shared_ptr<LogWriter> writer;  // of the log
   };
 
@@ -221,6 +222,7 @@ class LogRounds : public RoundTarget {
   std::shared_ptr<LogWriter> writer_;  // null: a candidate, or a cut, is next
   RemoteSource* remote_ = nullptr;     // that may be cancelled
   Status failed_;
+  uint64_t set_micros_ = 0;  // of the newest set that was pushed
   std::string source_database_id_;
   CutReason reason_ = CutReason::kNone;
   std::map<std::string, uint64_t> cuts_;
@@ -400,6 +402,7 @@ Status LogRounds::Cut(const CutRequest& request) {
   }
   const uint64_t moment = MicrosNow();
   push->id = RandomSetId();
+  push->moment = moment;
   if (!goes_on) {
     push->log = {push->id, 1, moment};
     writer_ = std::make_shared<LogWriter>(push->id, push->source->position(),
@@ -443,6 +446,7 @@ void LogRounds::RunPush() {
         writer_.reset();
       }
     }
+    if (status.ok()) set_micros_ = done->moment;
   }
   if (status.ok()) {
     Log(LogLevel::kInfo, "pushed the set " + SetNameText(summary.name));
@@ -471,7 +475,8 @@ StandbyState LogRounds::state() const {
   state.sequence = log.last_sequence;
   state.durable_sequence = log.put_sequence;
   state.moment_micros = log.seen_micros;
-  state.put_micros = log.put_micros;
+  // A source that does not write has no segments behind its set.
+  state.put_micros = std::max(log.put_micros, set_micros_);
   state.segments = earlier_.segments + log.segments;
   state.segment_bytes = earlier_.bytes + log.bytes;
   state.gaps = earlier_.gaps + log.gaps;
