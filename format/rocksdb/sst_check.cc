@@ -43,11 +43,6 @@ Status ExpectKey(const char* what, const Slice& expected, const Slice& found,
              ", found " + sst::HexKey(found) + At(offset));
 }
 
-Slice UserKey(const Slice& internal_key) {
-  return Slice(internal_key.data(),
-               internal_key.size() - kSstKeyTrailerBytes);
-}
-
 class ChunkChecker {
  public:
   ChunkChecker(const ByteSource& source, const ChunkExpectation& expected)
@@ -249,7 +244,7 @@ Status ChunkChecker::CheckRangeDeletions() const {
         key.size() >= kSstKeyTrailerBytes &&
         sst::DecodeLittle64(key.data() + key.size() - kSstKeyTrailerBytes) ==
             kSstTypeRangeDeletion &&
-        MayDelete(UserKey(key), cursor.value(),
+        MayDelete(UserKeyOf(key), cursor.value(),
                   found == 0 ? nullptr : &before);
     if (!right) {
       return BadChunk("range deletion " + std::to_string(found) +
@@ -350,7 +345,7 @@ Status ChunkChecker::OnIndexEntry(const SstIndexEntry& entry) {
                   entry.handle.offset);
   }
   if (s.ok() && !entry.first_key.empty()) {
-    s = ExpectKey("first key of a block", UserKey(entry.first_key),
+    s = ExpectKey("first key of a block", UserKeyOf(entry.first_key),
                   block_first_key_, entry.handle.offset);
   }
   return s;
@@ -367,7 +362,7 @@ Status ChunkChecker::CheckBlock(const SstBlockHandle& handle,
         if (!key_status.ok()) {
           return key_status;
         }
-        const Slice user_key = UserKey(key);
+        const Slice user_key = UserKeyOf(key);
         if (entries == 0) {
           block_first_key_.assign(user_key.data(), user_key.size());
         } else if (expected_.order(block_last_key_, user_key) >= 0) {

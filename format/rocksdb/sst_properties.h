@@ -4,6 +4,7 @@
 // Numbers are varint64 except where noted; other values are text or raw bytes.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -17,6 +18,13 @@ namespace sstferry {
 
 // Internal keys: user key, then 8 bytes little-endian: sequence << 8 | type.
 inline constexpr size_t kSstKeyTrailerBytes = 8;
+
+// Returns the user key of an internal key; empty: it is shorter than a trailer.
+inline rocksdb::Slice UserKeyOf(const rocksdb::Slice& internal_key) {
+  return {internal_key.data(),
+          internal_key.size() -
+              std::min(internal_key.size(), kSstKeyTrailerBytes)};
+}
 
 enum class SstIndexType : uint32_t {
   kBinarySearch = 0,

@@ -85,4 +85,7 @@ class BatchHandler {
                                              BatchHeader* header,
                                              BatchHandler* handler);
 
+// Returns the sequence of the last entry of a record; 0: it has none.
+uint64_t LastSequenceOf(const rocksdb::Slice& record);
+
 }  // namespace sstferry

@@ -7,9 +7,9 @@
 #include <mutex>
 #include <utility>
 
-#include "format/coding.h"
 #include "format/end_state.h"
 #include "format/rocksdb/log_follower.h"
+#include "format/rocksdb/write_batch_reader.h"
 #include "pipeline/archive/set_source.h"
 
 namespace sstferry {
@@ -22,17 +22,7 @@ namespace {
 constexpr char kSequence[] = "sequence:";
 constexpr size_t kHeadsAtOnce = 512;
 constexpr int kHeadLanes = 8;
-constexpr size_t kBatchHeaderBytes = 12;
 constexpr uint64_t kWindowBytes = 8u << 20;
-
-uint64_t LastSequenceOf(const Slice& record) {
-  if (record.size() < kBatchHeaderBytes) {
-    return 0;
-  }
-  const uint64_t first = DecodeFixed64(record.data());
-  const uint32_t count = DecodeFixed32(record.data() + 8);
-  return count == 0 ? 0 : first + count - 1;
-}
 
 // Reads a WAL in large pieces, in order.
 class WindowSource : public ByteSource {

@@ -36,15 +36,6 @@ constexpr uint64_t kFirstTailBytes = 8u << 10;
 // Bytes of a tail that are got with a small block in front of them.
 constexpr uint64_t kTailAheadBytes = 64u << 10;
 
-Slice UserKey(const Slice& internal) {
-  return Slice(internal.data(), internal.size() - kSstKeyTrailerBytes);
-}
-
-std::string UserKeyOf(const std::string& internal) {
-  return internal.substr(
-      0, internal.size() - std::min(internal.size(), kSstKeyTrailerBytes));
-}
-
 bool IsFilter(const std::string& name) {
   return name.starts_with("filter.") || name.starts_with("fullfilter.") ||
          name.starts_with(kPartitionedFilterPrefix);
@@ -300,8 +291,8 @@ PartialTable::PartialTable(const PartialFiles* files, const ArchivedFile* file,
     : PartialFile(files, file),
       known_(*known),
       order_(order),
-      smallest_(UserKeyOf(known->smallest)),
-      largest_(UserKeyOf(known->largest)) {}
+      smallest_(UserKeyOf(known->smallest).ToString()),
+      largest_(UserKeyOf(known->largest).ToString()) {}
 
 Status PartialTable::CheckIdentity(const SstReader& table) const {
   const SstProperties& properties = table.properties();
@@ -360,7 +351,7 @@ Status PartialTable::ReadTail(const KeyInterval& interval,
   deletions_.clear();
   RETURN_IF_ERROR(table.ForEachRangeDeletion(
       [this](const Slice& begin, const Slice& end) {
-        deletions_.emplace_back(UserKey(begin).ToString(), end.ToString());
+        deletions_.emplace_back(UserKeyOf(begin).ToString(), end.ToString());
         return Status::OK();
       }));
   spans->push_back({footer.footer_offset, file().file.bytes});
@@ -524,7 +515,7 @@ class BlockFetch {
                              std::vector<PartialBlob>* blobs) const {
     return reader_.ForEachEntry(
         block.handle, [&](const Slice& internal, const Slice& value) {
-          const Slice key = UserKey(internal);
+          const Slice key = UserKeyOf(internal);
           if ((block.above.has_value() &&
                order_->Compare(key, *block.above) < 0) ||
               order_->Compare(key, block.last) > 0) {

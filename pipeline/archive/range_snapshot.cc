@@ -57,13 +57,8 @@ struct RangeBytes {
 
 bool MeetsTable(const KeyInterval& interval, const Comparator* order,
                 const ManifestFile& file) {
-  const auto user_key = [](const std::string& internal) {
-    return Slice(internal.data(),
-                 internal.size() - std::min(internal.size(),
-                                            kSstKeyTrailerBytes));
-  };
-  return MeetsSpan(interval, order, user_key(file.smallest),
-                   user_key(file.largest));
+  return MeetsSpan(interval, order, UserKeyOf(file.smallest),
+                   UserKeyOf(file.largest));
 }
 
 // Adds to *keys where the range deletions lead who is in front of one of the
@@ -392,9 +387,7 @@ Status RangeSnapshot::ReadFlushedTables() {
         RETURN_IF_ERROR(reader.ForEachRangeDeletion(
             [&range](const Slice& begin, const Slice& end) {
               range.flushed_deletions.emplace_back(
-                  begin.ToString().substr(0,
-                                          begin.size() - kSstKeyTrailerBytes),
-                  end.ToString());
+                  UserKeyOf(begin).ToString(), end.ToString());
               return Status::OK();
             }));
       }

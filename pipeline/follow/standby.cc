@@ -18,6 +18,7 @@
 #include "format/end_state.h"
 #include "format/file_name.h"
 #include "format/rocksdb/manifest_reader.h"
+#include "format/rocksdb/write_batch_reader.h"
 #include "pipeline/base/database_name.h"
 #include "pipeline/base/file_lock.h"
 #include "pipeline/base/file_source.h"
@@ -39,24 +40,12 @@ using rocksdb::Status;
 
 // The head of a log says whether it is compressed and recyclable.
 constexpr uint64_t kLogHeadBytes = 32u << 10;
-// A batch begins with its sequence and the count of its entries.
-constexpr size_t kBatchHeaderBytes = 12;
 // Where two WALs have one number, so many bytes before the end of the shorter
 // one are compared. Their records have checksums, and the WAL has one writer.
 constexpr uint64_t kComparedBytes = 64u << 10;
 constexpr uint64_t kCompareBytes = 1u << 20;
 
 std::string WalName(uint64_t number) { return NumberedName(number, ".log"); }
-
-// Returns the sequence of the last entry of a record of a WAL; 0: it has none.
-uint64_t LastSequenceOf(const Slice& record) {
-  if (record.size() < kBatchHeaderBytes) {
-    return 0;
-  }
-  const uint64_t first = DecodeFixed64(record.data());
-  const uint32_t count = DecodeFixed32(record.data() + 8);
-  return count == 0 ? 0 : first + count - 1;
-}
 
 // Reads the head of another source, and nothing behind `end`.
 class HeadSource : public ByteSource {

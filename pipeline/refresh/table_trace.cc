@@ -9,6 +9,7 @@
 
 #include "format/coding.h"
 #include "format/rocksdb/manifest_reader.h"
+#include "format/rocksdb/sst_properties.h"
 #include "pipeline/pull/closed_files.h"
 
 namespace sstferry {
@@ -17,7 +18,6 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-constexpr size_t kTrailerBytes = 8;  // of an internal key
 constexpr char kOptionsNamePrefix[] = "OPTIONS-";
 constexpr char kManifestPrefix[] = "MANIFEST-";
 
@@ -36,11 +36,6 @@ uint64_t NumberIn(const std::string& name, const std::string& prefix) {
 
 uint64_t TableNumber(const std::string& name) {
   return strtoull(name.c_str(), nullptr, 10);
-}
-
-std::string UserKey(const std::string& internal) {
-  return internal.substr(
-      0, internal.size() - std::min(internal.size(), kTrailerBytes));
 }
 
 // All that tells one recorded table from another.
@@ -70,8 +65,8 @@ struct Traced {
 Traced TracedOf(const ManifestFile& file) {
   Traced traced;
   traced.number = file.number;
-  traced.table.smallest = UserKey(file.smallest);
-  traced.table.largest = UserKey(file.largest);
+  traced.table.smallest = UserKeyOf(file.smallest).ToString();
+  traced.table.largest = UserKeyOf(file.largest).ToString();
   traced.table.bytes = file.bytes;
   traced.table.smallest_sequence = file.smallest_sequence;
   traced.table.largest_sequence = file.largest_sequence;

@@ -85,12 +85,6 @@ double ShareReplaced(const Sample& sample, uint64_t all_bytes,
   return std::clamp(1 - entries / static_cast<double>(last_sequence), 0.0, 1.0);
 }
 
-Slice UserKey(const std::string& internal_key) {
-  return {internal_key.data(),
-          internal_key.size() -
-              std::min(internal_key.size(), kSstKeyTrailerBytes)};
-}
-
 }  // namespace
 
 uint64_t OverlappedBytes(const ManifestFamily& family) {
@@ -110,8 +104,8 @@ uint64_t OverlappedBytes(const ManifestFamily& family) {
   std::map<std::string, std::string> taken;  // last key -> first key, bytewise
   uint64_t overlapped = 0;
   for (const ManifestFile* const file : files) {
-    std::string first = UserKey(file->smallest).ToString();
-    std::string last = UserKey(file->largest).ToString();
+    std::string first = UserKeyOf(file->smallest).ToString();
+    std::string last = UserKeyOf(file->largest).ToString();
     if (backwards) {
       std::swap(first, last);
     }
