@@ -40,7 +40,7 @@ TEST_CASE("A segment's head comes back as it was written",
   idle.moments.clear();
   REQUIRE_OK(DecodeLogHead(Encoded(idle), idle.key, &read));
   REQUIRE(read.end() == idle.begin);
-  LogHead same = head;  // it goes on in one WAL
+  LogHead same = head;  // it continues in one WAL
   same.wals = {{12, 3100}};
   REQUIRE_OK(DecodeLogHead(Encoded(same), same.key, &read));
   REQUIRE(read.end().wal_bytes == 34567 + 3100);

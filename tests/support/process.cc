@@ -147,6 +147,14 @@ std::vector<std::string> Sstferry(std::vector<std::string> arguments) {
   return arguments;
 }
 
+std::string OutputOf(const std::vector<std::string>& arguments, int code) {
+  Process process(Sstferry(arguments));
+  const int ended = process.Wait();
+  INFO(process.out() << process.err());
+  REQUIRE(ended == code);
+  return process.out();
+}
+
 std::vector<std::string> CaseOfThisProgram(const std::string& name) {
   return {"/proc/self/exe", name};
 }

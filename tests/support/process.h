@@ -59,6 +59,8 @@ class Process {
 
 // The tool under test with `arguments`.
 std::vector<std::string> Sstferry(std::vector<std::string> arguments);
+// Runs the tool to its end, which must be `code`; returns its output.
+std::string OutputOf(const std::vector<std::string>& arguments, int code = 0);
 // One case of this program.
 std::vector<std::string> CaseOfThisProgram(const std::string& name);
 

@@ -5,10 +5,10 @@
 #include <map>
 #include <thread>
 
-#include "pipeline/api/operation_parts.h"
 #include "sstferry/source.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
+#include "tests/support/sample_bytes.h"
 
 namespace sstferry::test {
 
@@ -21,8 +21,7 @@ std::map<std::string, std::string> DataOf(const std::string& directory) {
   for (const char* const suffix : {".sst", ".blob", ".log"}) {
     for (const std::string& path : PathsWith(directory, suffix)) {
       std::ifstream in(path, std::ios::binary);
-      files[fs::path(path).filename()].assign(
-          std::istreambuf_iterator<char>(in), {});
+      files[fs::path(path).filename()] = BytesIn(in);
     }
   }
   std::erase_if(files, [](const auto& file) { return file.second.empty(); });
@@ -68,9 +67,11 @@ Ferried RestoreFrom(const std::string& archive, const std::string& target_dir,
   return result;
 }
 
-Ferried RestoreThrough(std::shared_ptr<SnapshotOrigin> origin,
-                       const std::string& target_dir) {
+Ferried RestoreThrough(std::shared_ptr<SnapshotOrigin> origin, PullOptions pull,
+                       const std::string& snapshot_dir,
+                       const MakeRestore& make) {
   ServeOptions serve;
+  serve.snapshot_dir = snapshot_dir;
   ServedDatabase database;
   database.name = "local";
   database.origin = origin;
@@ -79,16 +80,11 @@ Ferried RestoreThrough(std::shared_ptr<SnapshotOrigin> origin,
   std::unique_ptr<SourceServer> source;
   REQUIRE_OK(MakeSourceServer(serve, std::move(transport.listener), &source));
   std::thread runs([&source] { source->Run().PermitUncheckedError(); });
-  PullOptions pull;
   pull.source.archive.emplace().directory = "/in/memory";
-  pull.source.name = "local";
-  pull.target_dir = target_dir;
-  pull.lanes = 1;
-  pull.timeouts = TriedOnce(Timeouts());
-  pull.timeouts.retry = std::chrono::seconds(60);  // of a lane
+  pull.source.name = database.name;
   Ferried restored;
-  restored.status = MakePullThrough(pull, transport.dialer.get())
-                        ->Run(&restored.summary);
+  restored.status =
+      make(pull, transport.dialer.get())->Run(&restored.summary);
   origin->Cancel();
   source->Stop();
   runs.join();

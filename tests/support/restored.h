@@ -1,9 +1,11 @@
 // Restores of archives in directories.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
+#include "pipeline/api/operation_parts.h"
 #include "pipeline/snapshot/snapshot_origin.h"
 #include "sstferry/archive.h"
 #include "sstferry/options.h"
@@ -20,9 +22,14 @@ std::string PushTo(const std::string& archive, const std::string& source_dir,
 Ferried RestoreFrom(const std::string& archive, const std::string& target_dir,
                     PullOptions options = {});
 
-// Restores what `origin` gives, once, without another try.
-Ferried RestoreThrough(std::shared_ptr<SnapshotOrigin> origin,
-                       const std::string& target_dir);
+using MakeRestore =
+    std::function<std::unique_ptr<Operation>(const PullOptions&, Dialer*)>;
+
+// Restores what `origin` gives, by a source in this process, as `pull` says.
+// The source keeps its snapshots in `snapshot_dir`, if that is not empty.
+Ferried RestoreThrough(std::shared_ptr<SnapshotOrigin> origin, PullOptions pull,
+                       const std::string& snapshot_dir = "",
+                       const MakeRestore& make = MakePullThrough);
 
 // Pushes the database in source_dir into an archive of its own, restores it,
 // and requires the tables, blob files and WALs that the clone in clone_dir has.

@@ -43,11 +43,7 @@ std::vector<fs::path> FilesBelow(const fs::path& directory) {
 // The object of `sstferry WORDS --json`, and its exit code.
 json Run(std::vector<std::string> words, int exit_code = 0) {
   words.emplace_back("--json");
-  Process process(Sstferry(words));
-  const int ended = process.Wait();
-  INFO(process.out() << process.err());
-  REQUIRE(ended == exit_code);
-  return json::parse(process.out(), nullptr, false);
+  return json::parse(OutputOf(words, exit_code), nullptr, false);
 }
 
 json Archive(std::vector<std::string> words, int exit_code = 0) {

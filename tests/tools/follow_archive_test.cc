@@ -23,11 +23,7 @@ using nlohmann::json;
 
 json Ran(std::vector<std::string> words, int code = 0) {
   words.push_back("--json");
-  Process process(Sstferry(words));
-  const int ended = process.Wait();
-  INFO(process.out() << process.err());
-  REQUIRE(ended == code);
-  return json::parse(process.out());
+  return json::parse(OutputOf(words, code));
 }
 
 // Restores it, and returns the sequence that it has.

@@ -30,11 +30,7 @@ using nlohmann::json;
 // Runs `sstferry WORDS --json` and returns its object.
 json Ran(std::vector<std::string> words, int code = 0) {
   words.push_back("--json");
-  Process process(Sstferry(words));
-  const int ended = process.Wait();
-  INFO(process.out() << process.err());
-  REQUIRE(ended == code);
-  return json::parse(process.out());
+  return json::parse(OutputOf(words, code));
 }
 
 // Waits until the standby has all that the source has now.

@@ -144,9 +144,13 @@ class World {
   Ferried Restore(const std::string& which, const std::string& name,
                   StoreHook hook = nullptr) {
     fs::remove_all(TargetDir(name));
+    PullOptions pull;
+    pull.target_dir = TargetDir(name);
+    pull.lanes = 1;
+    pull.timeouts = TriedOnce(Timeouts());
+    pull.timeouts.retry = std::chrono::seconds(60);  // of a lane
     return RestoreThrough(
-        MakeArchiveOriginOf(server.NewClient(std::move(hook)), which),
-        TargetDir(name));
+        MakeArchiveOriginOf(server.NewClient(std::move(hook)), which), pull);
   }
   std::string TargetDir(const std::string& name = "restored") const {
     return source.root() + "/" + name;

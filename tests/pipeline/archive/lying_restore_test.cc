@@ -7,19 +7,17 @@
 #include <map>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "format/end_state.h"
-#include "pipeline/api/operation_parts.h"
 #include "pipeline/archive/init.h"
 #include "pipeline/archive/push.h"
 #include "pipeline/archive/restore.h"
 #include "pipeline/archive/s3_store.h"
 #include "pipeline/archive/snapshot_source.h"
-#include "sstferry/source.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_s3.h"
+#include "tests/support/restored.h"
 #include "tests/support/sample_bytes.h"
 #include "tests/support/test_db.h"
 
@@ -101,31 +99,14 @@ class Bucket {
 
   // Restores the newest set.
   Ferried Restore(const FakeS3& server, milliseconds retry) const {
-    ServeOptions serve;
-    ServedDatabase database;
-    database.name = "local";
-    database.origin = MakeArchiveOriginOf(Open(server, retry), "latest");
-    serve.databases.push_back(database);
-    MemoryTransport transport = MakeMemoryTransport();
-    std::unique_ptr<SourceServer> source;
-    REQUIRE_OK(
-        MakeSourceServer(serve, std::move(transport.listener), &source));
-    std::thread runs([&source] { source->Run().PermitUncheckedError(); });
     PullOptions pull;
-    pull.source.archive.emplace().bucket = "b";
-    pull.source.name = "local";
     pull.target_dir = dir / "target";
     pull.lanes = 2;
     pull.timeouts = TriedOnce(Timeouts());
     pull.timeouts.retry = milliseconds(250);
     pull.restart = true;
-    Ferried restored;
-    restored.status = MakePullThrough(pull, transport.dialer.get())
-                          ->Run(&restored.summary);
-    database.origin->Cancel();
-    source->Stop();
-    runs.join();
-    return restored;
+    return RestoreThrough(MakeArchiveOriginOf(Open(server, retry), "latest"),
+                          pull);
   }
 
   // Requires that TARGET_DIR is the set of which the restore tells, and removes

@@ -227,8 +227,8 @@ class World {
     return 1'000'000 * static_cast<uint64_t>(server_->now());
   }
 
-  // A follower begins a log, continues that of an earlier one, or goes on with
-  // its own; it puts a segment, and pushes a set that the log continues.
+  // A follower begins a log, continues that of an earlier one, or its
+  // own; it puts a segment, and pushes a set that the log continues.
   void LogOnce(int self, const Archive& archive) {
     LogWriterOptions options;
     options.now_micros = [this] { return NowMicros(); };

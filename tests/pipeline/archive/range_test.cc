@@ -11,13 +11,11 @@
 #include <optional>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "format/byte_source.h"
 #include "format/end_state.h"
 #include "format/rocksdb/sst_reader.h"
-#include "pipeline/api/operation_parts.h"
 #include "pipeline/archive/open_store.h"
 #include "pipeline/archive/restore.h"
 #include "pipeline/archive/seal.h"
@@ -25,7 +23,6 @@
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/table.h"
 #include "sstferry/archive.h"
-#include "sstferry/source.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/restored.h"
@@ -269,23 +266,8 @@ class World {
     where.where.directory = dir / "archive";
     std::unique_ptr<ObjectStore> store;
     REQUIRE_OK(OpenStore(where, &store));
-    ServeOptions serve;
     fs::create_directory(dir / "scratch");
-    serve.snapshot_dir = dir / "scratch";
-    ServedDatabase database;
-    database.name = "local";
-    database.origin = MakeArchiveOriginOf(
-        std::make_unique<WatchedStore>(std::move(store), &reads), "latest",
-        key);
-    serve.databases.push_back(database);
-    MemoryTransport transport = MakeMemoryTransport();
-    std::unique_ptr<SourceServer> source;
-    REQUIRE_OK(
-        MakeSourceServer(serve, std::move(transport.listener), &source));
-    std::thread runs([&source] { source->Run().PermitUncheckedError(); });
     PullOptions pull;
-    pull.source.archive.emplace().directory = dir / "archive";
-    pull.source.name = "local";
     pull.target_dir = dir / target;
     pull.lanes = 2;
     pull.chunk_bytes = chunk_bytes;
@@ -293,13 +275,11 @@ class World {
     pull.method = method;
     pull.verify = verify;
     pull.timeouts = TriedOnce(Timeouts());
-    Ferried restored;
-    restored.status = MakePullThrough(pull, transport.dialer.get())
-                          ->Run(&restored.summary);
-    database.origin->Cancel();
-    source->Stop();
-    runs.join();
-    source.reset();
+    const Ferried restored = RestoreThrough(
+        MakeArchiveOriginOf(
+            std::make_unique<WatchedStore>(std::move(store), &reads), "latest",
+            key),
+        pull, dir / "scratch");
     // Neither blocks nor directories are left.
     REQUIRE(fs::is_empty(dir / "scratch"));
     return restored;

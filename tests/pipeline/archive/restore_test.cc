@@ -21,7 +21,6 @@
 #include "pipeline/archive/snapshot_source.h"
 #include "pipeline/base/random_id.h"
 #include "sstferry/archive.h"
-#include "sstferry/source.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/memory_store.h"
@@ -92,34 +91,18 @@ class World {
   // Restores by a client with this hook.
   Ferried Restore(const std::string& which, StoreHook hook = nullptr,
                   const std::string& target = "target") {
-    ServeOptions serve;
-    ServedDatabase database;
-    database.name = "local";
-    database.origin = MakeArchiveOriginOf(server.NewClient(std::move(hook)),
-                                          which);
-    serve.databases.push_back(database);
-    MemoryTransport transport = MakeMemoryTransport();
-    std::unique_ptr<SourceServer> source;
-    REQUIRE_OK(
-        MakeSourceServer(serve, std::move(transport.listener), &source));
-    std::thread runs([&source] { source->Run().PermitUncheckedError(); });
     PullOptions pull;
-    pull.source.archive.emplace().directory = "/in/memory";
-    pull.source.name = "local";
     pull.target_dir = dir / target;
     pull.lanes = lanes;
     pull.timeouts = TriedOnce(Timeouts());
     pull.timeouts.retry = retry;
     pull.verify = drill != nullptr;
-    Ferried restored;
-    restored.status =
-        (drill ? MakeDrill(pull, drill, transport.dialer.get())
-               : MakePullThrough(pull, transport.dialer.get()))
-            ->Run(&restored.summary);
-    database.origin->Cancel();
-    source->Stop();
-    runs.join();
-    return restored;
+    return RestoreThrough(
+        MakeArchiveOriginOf(server.NewClient(std::move(hook)), which), pull, "",
+        [this](const PullOptions& options, Dialer* dialer) {
+          return drill ? MakeDrill(options, drill, dialer)
+                       : MakePullThrough(options, dialer);
+        });
   }
   void RequireRestored(const std::string& target = "target") const {
     ExpectSameEntries(dir / "source", dir / target);

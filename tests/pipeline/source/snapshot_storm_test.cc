@@ -437,14 +437,6 @@ TEST_CASE("Snapshots of the own database in a storm hold a prefix of what was "
   writer.join();
 }
 
-// Runs `sstferry WORDS`, which must end with 0.
-void RunTool(const std::vector<std::string>& words) {
-  Process process(Sstferry(words));
-  const int code = process.Wait();
-  INFO(process.out() << process.err());
-  REQUIRE(code == 0);
-}
-
 // Returns how many steps `snapshot` holds.
 uint64_t StepsIn(const std::string& kind, const Snapshot& snapshot) {
   const Entries entries = ReadAll(snapshot, "default");
@@ -491,7 +483,7 @@ TEST_CASE("Each view of a standby of another process's database in a storm "
   std::vector<uint64_t> behind;
   for (; views < 2 || Clock::now() < begin + seconds; ++views) {
     const uint64_t done = state->steps;
-    RunTool({"view", dir, options.database_dir});
+    OutputOf({"view", dir, options.database_dir});
     std::unique_ptr<Snapshot> snapshot;
     REQUIRE_OK(Snapshot::Create(options, &snapshot));
     const uint64_t steps = StepsIn(kind, *snapshot);
