@@ -1,5 +1,5 @@
-// What people use today to have a second copy of an open database, beside
-// sstferry follow: an application under a storm, and its followers.
+// Runs an application that writes, and the ways in which people keep a second
+// copy of an open database today, to compare them with sstferry follow.
 //
 //   bench_standbys app --db DIR --state FILE --rate 2000 --seconds 60
 //       [--storm] [--updates 127.0.0.1:0]
@@ -89,7 +89,7 @@ rocksdb::Options AppOptions() {
   return options;
 }
 
-// What a copy holds.
+// One look at a copy.
 struct Look {
   uint64_t steps = 0;
   std::string wrong;

@@ -9,8 +9,8 @@
 //   Sync()   puts what was gathered
 //
 // The first position after a start is the end of a log that is in the archive.
-// If the source can go on from there, byte by byte, the log continues; else the
-// next one is tried, and then a cut is taken.
+// If the source has, byte by byte, what comes behind it, the log continues; else
+// the next one is tried, and then a cut is taken.
 #pragma once
 
 #include <functional>

@@ -34,7 +34,7 @@ struct LogPath {
   std::vector<LogKey> segments;
   CutReason ended = CutReason::kNone;
   // A sentence about the end: "barrier: ...", "segment 12 is missing", or empty
-  // where the log may go on.
+  // where the log may continue.
   std::string why;
 };
 
@@ -42,7 +42,7 @@ struct LogPath {
 struct LogWindow {
   uint64_t begin_micros = 0;
   uint64_t end_micros = 0;
-  std::string why;  // it ends; empty: the log goes on
+  std::string why;  // it ends; empty: the log continues
   SetName set;      // the first one that is restored
 };
 

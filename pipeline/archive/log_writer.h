@@ -1,7 +1,7 @@
 // Puts what a source's WALs get into an archive, as segments of a log
 // (format/archive_log.h).
 //
-// What a round brought is gathered in memory until a segment is due, and put as
+// The bytes of a round are gathered in memory until a segment is due, and put as
 // one object. A segment that could not be put is put again, the same bytes under
 // the same name; until it is there, no more than one other segment is gathered.
 // Each follower writes a lineage of its own, so no two ever write under one

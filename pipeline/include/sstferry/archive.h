@@ -61,7 +61,7 @@ struct ArchiveWindow {
   std::string begin;  // "2026-11-24T14:03:20.000123Z"
   std::string end;
   std::string why;    // it ends there: "outage", "barrier: ...", ...; empty: the
-                      // log goes on
+                      // log continues
 };
 
 // Returns true for a directory that is an archive.
