@@ -15,7 +15,7 @@
 #include "tests/support/scratch_dir.h"
 #include "tests/support/serve_process.h"
 
-namespace sstferry {
+namespace sstferry::cli_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -315,4 +315,4 @@ TEST_CASE("Pull --max-rate holds within ten percent", "[bad_input][cli]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::cli_test

@@ -6,7 +6,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::damaged_source_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -146,4 +146,4 @@ TEST_CASE("A flipped byte anywhere in a WAL fails the pull by its name",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::damaged_source_test

@@ -10,7 +10,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::disk_space_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -132,4 +132,4 @@ TEST_CASE("A disk that fills while data moves ends both sides with NO_SPACE",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::disk_space_test

@@ -13,7 +13,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::end_state_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -293,4 +293,4 @@ TEST_CASE("Whatever end a target says is the source's report, with its words",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::end_state_test

@@ -14,7 +14,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::file_calls_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -279,4 +279,4 @@ TEST_CASE("No call of root in another account's place can be led elsewhere",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::file_calls_test

@@ -37,7 +37,7 @@ extern "C" int getaddrinfo(const char* node, const char* service,
   return next(node, service, hints, results);
 }
 
-namespace sstferry {
+namespace sstferry::first_contact_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -238,4 +238,4 @@ TEST_CASE("A host name that nobody knows is DEAD_PEER, and named",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::first_contact_test

@@ -12,7 +12,7 @@
 #include "tests/support/sanitizer.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::gone_peer_test {
 namespace {
 
 using rocksdb::Slice;
@@ -145,4 +145,4 @@ TEST_CASE("The lanes of a target that is gone give back their threads, and "
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::gone_peer_test

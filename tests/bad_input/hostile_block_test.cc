@@ -9,7 +9,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::hostile_block_test {
 namespace {
 
 // Into an empty database, where it is a refresh.
@@ -61,4 +61,4 @@ TEST_CASE("Pull finds a changed byte in any block of a chunk",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::hostile_block_test

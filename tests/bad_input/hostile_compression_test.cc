@@ -14,7 +14,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::hostile_compression_test {
 namespace {
 
 using rocksdb::Slice;
@@ -294,4 +294,4 @@ TEST_CASE("A target that cannot decompress is never sent compressed frames",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::hostile_compression_test

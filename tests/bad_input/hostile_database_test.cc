@@ -15,7 +15,7 @@
 #include "tests/support/scratch_dir.h"
 #include "tests/support/serve_process.h"
 
-namespace sstferry {
+namespace sstferry::hostile_database_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -207,4 +207,4 @@ TEST_CASE("A wal_dir of another account is read only if the operator names it",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::hostile_database_test

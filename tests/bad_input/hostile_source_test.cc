@@ -8,7 +8,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::hostile_source_test {
 namespace {
 
 PullOptions PullFromPeer(const FakeSource& source, const ScratchDir& dir) {
@@ -533,4 +533,4 @@ TEST_CASE("Pull accepts a file only with the bytes that the source told of",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::hostile_source_test

@@ -11,7 +11,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::hostile_verify_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -249,4 +249,4 @@ TEST_CASE("A pull can be cancelled while it is verified",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::hostile_verify_test

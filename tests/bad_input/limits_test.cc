@@ -23,7 +23,7 @@
 #include "tests/support/serve_process.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry {
+namespace sstferry::limits_test {
 namespace {
 
 using rocksdb::Status;
@@ -376,4 +376,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::limits_test

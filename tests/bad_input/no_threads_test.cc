@@ -36,7 +36,7 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attr,
   return next(thread, attr, start, arg);
 }
 
-namespace sstferry {
+namespace sstferry::no_threads_test {
 namespace {
 
 TEST_CASE("Server without a thread to spare refuses and goes on serving",
@@ -118,4 +118,4 @@ TEST_CASE("A connection that asks for nothing costs one thread",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::no_threads_test

@@ -27,7 +27,7 @@
 #include "tests/support/scratch_dir.h"
 #include "tests/support/serve_process.h"
 
-namespace sstferry {
+namespace sstferry::other_accounts_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -566,4 +566,4 @@ TEST_CASE("A note that another account forged ends no process",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::other_accounts_test

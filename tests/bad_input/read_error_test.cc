@@ -7,7 +7,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::read_error_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -87,4 +87,4 @@ TEST_CASE("A source file that becomes shorter is a SOURCE_ERROR on both ends",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::read_error_test

@@ -11,7 +11,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::server_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -461,4 +461,4 @@ TEST_CASE("A pull that waits for a silent source can be cancelled",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::server_test

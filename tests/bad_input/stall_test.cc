@@ -8,7 +8,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::stall_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -231,4 +231,4 @@ TEST_CASE("Stats count what the source reads", "[bad_input][stall]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::stall_test

@@ -18,7 +18,7 @@
 #include "tests/support/scratch_dir.h"
 #include "tests/support/silent_port.h"
 
-namespace sstferry {
+namespace sstferry::stop_pull_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -291,4 +291,4 @@ TEST_CASE("A pull that waits for the source's totals can be cancelled",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::stop_pull_test

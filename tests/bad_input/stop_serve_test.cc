@@ -14,7 +14,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::stop_serve_test {
 namespace {
 
 using rocksdb::Slice;
@@ -246,4 +246,4 @@ TEST_CASE("A server that reads for a chunk, a digest or a list of entries can "
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::stop_serve_test

@@ -19,7 +19,7 @@
 #include "tests/support/serve_process.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry {
+namespace sstferry::wrong_use_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -369,4 +369,4 @@ TEST_CASE("Fifty wrong uses are told what to do", "[bad_input][words]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::wrong_use_test

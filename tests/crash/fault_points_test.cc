@@ -13,7 +13,7 @@
 #include "tests/support/power_loss_file_system.h"
 #include "tests/support/sample_database.h"
 
-namespace sstferry {
+namespace sstferry::fault_points_test {
 namespace {
 
 TEST_CASE("Every fault point has its row in the crash table and is walked",
@@ -176,4 +176,4 @@ TEST_CASE("A pull writes, renames and removes through its file system alone",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::fault_points_test

@@ -14,7 +14,7 @@
 #include "tests/crash/kill_world.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::kill_cycles_test {
 namespace {
 
 uint64_t Setting(const char* name, uint64_t otherwise) {
@@ -70,4 +70,4 @@ TEST_CASE("Three targets of one snapshot survive kill -9 of source, relay and "
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::kill_cycles_test

@@ -13,7 +13,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::power_loss_file_system_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -324,4 +324,4 @@ TEST_CASE("RocksDB keeps its promises on a disk that loses power",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::power_loss_file_system_test

@@ -19,7 +19,7 @@
 #include "tests/support/process.h"
 #include "tests/support/standby_world.h"
 
-namespace sstferry::test {
+namespace sstferry::test::standby_points_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -197,4 +197,4 @@ TEST_CASE("A standby stopped at any fault point is followed on and promoted",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::standby_points_test

@@ -10,7 +10,7 @@
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/commands.h"
 
-namespace sstferry {
+namespace sstferry::commands_test {
 namespace {
 
 using rocksdb::Status;
@@ -232,4 +232,4 @@ TEST_CASE("Every command line of README and docs parses", "[docs]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::commands_test

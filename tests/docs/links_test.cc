@@ -7,7 +7,7 @@
 #include "tests/docs/markdown.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::links_test {
 namespace {
 
 std::string BadLinksOf(const std::map<std::string, std::string>& texts) {
@@ -113,4 +113,4 @@ TEST_CASE("Every picture is shown by a document", "[docs]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::links_test

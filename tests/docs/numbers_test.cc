@@ -18,7 +18,7 @@
 #include "tools/sstferry/metric_table.h"
 #include "tools/sstferry/progress.h"
 
-namespace sstferry {
+namespace sstferry::numbers_test {
 namespace {
 
 std::vector<std::string> Split(const std::string& text, char at) {
@@ -396,4 +396,4 @@ TEST_CASE("docs/methods.md has the rule's rows, in their order, and no other",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::numbers_test

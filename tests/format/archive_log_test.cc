@@ -12,7 +12,7 @@
 #include "tests/format/samples.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::archive_log_test {
 namespace {
 
 using rocksdb::Slice;
@@ -155,4 +155,4 @@ TEST_CASE("Names of segments sort by their numbers, and only they are parsed",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::archive_log_test

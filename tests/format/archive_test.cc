@@ -13,7 +13,7 @@
 #include "tests/format/samples.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::archive_test {
 namespace {
 
 using rocksdb::Status;
@@ -250,4 +250,4 @@ TEST_CASE("Any bytes are an object of an archive or are refused",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::archive_test

@@ -6,7 +6,7 @@
 #include "format/limits.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::clone_file_test {
 namespace {
 
 const CloneFile kManifest{CloneFileKind::kManifest, 4, 300, 290};
@@ -124,4 +124,4 @@ TEST_CASE("A list of files with a double, a hole or a lie is damaged",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::clone_file_test

@@ -5,7 +5,7 @@
 
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::crc32c_test {
 namespace {
 
 uint32_t Of(const std::string& bytes) {
@@ -83,4 +83,4 @@ TEST_CASE("MaskCrc32c rotates by 15 and adds its constant", "[format]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::crc32c_test

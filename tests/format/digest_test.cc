@@ -7,7 +7,7 @@
 #include "format/coding.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::digest_test {
 
 using rocksdb::Slice;
 
@@ -118,4 +118,4 @@ TEST_CASE("A content digest costs less CPU time per entry than reading it",
   REQUIRE(nanos < 200);
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::digest_test

@@ -11,7 +11,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry {
+namespace sstferry::edit_judge_test {
 namespace {
 
 std::string Internal(const std::string& key) {
@@ -178,4 +178,4 @@ TEST_CASE("RocksDB's own records are judged by what wrote them",
   REQUIRE(KindsIn(dir / "db", &edits)[EditKind::kBarrier] == 1);
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::edit_judge_test

@@ -2,7 +2,7 @@
 
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::end_state_test {
 
 TEST_CASE("A Status carries every end state and gives it back", "[format]") {
   for (uint8_t i = 1; i <= kMaxEndState; ++i) {
@@ -73,4 +73,4 @@ TEST_CASE("A pull may go on after what passes, not after what does not",
                                             "TOO_SLOW"});
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::end_state_test

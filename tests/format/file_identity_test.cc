@@ -5,7 +5,7 @@
 
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::file_identity_test {
 namespace {
 
 ManifestFile Table() {
@@ -158,4 +158,4 @@ TEST_CASE("The content changes with each file, its place and each family",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::file_identity_test

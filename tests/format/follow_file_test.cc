@@ -5,7 +5,7 @@
 #include "format/hex.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::follow_file_test {
 namespace {
 
 using rocksdb::Slice;
@@ -104,4 +104,4 @@ TEST_CASE("A torn mark leaves the one before", "[format][follow][corruption]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::follow_file_test

@@ -6,7 +6,7 @@
 #include "tests/format/samples.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::frame_test {
 
 using rocksdb::Slice;
 using rocksdb::Status;
@@ -169,4 +169,4 @@ TEST_CASE("Every frame type has a name of its own", "[format]") {
   REQUIRE(names.size() == SampleFrames().size());
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::frame_test

@@ -14,7 +14,7 @@
 #include "tests/support/annotate.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::golden_bad_test {
 namespace {
 
 using rocksdb::Slice;
@@ -233,4 +233,4 @@ TEST_CASE("The bad golden frames, journals and leases are written anew",
   });
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::golden_bad_test

@@ -11,7 +11,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/sst_files.h"
 
-namespace sstferry {
+namespace sstferry::golden_sst_test {
 namespace {
 
 using rocksdb::Slice;
@@ -231,4 +231,4 @@ TEST_CASE("The golden bad tables are written anew", "[.rewrite]") {
   }
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::golden_sst_test

@@ -15,7 +15,7 @@
 #include "tests/support/annotate.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::golden_test {
 
 using rocksdb::Status;
 
@@ -118,4 +118,4 @@ TEST_CASE("The golden bytes are written anew", "[.rewrite]") {
   }
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::golden_test

@@ -5,7 +5,7 @@
 #include "format/limits.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::health_file_test {
 namespace {
 
 using rocksdb::Slice;
@@ -59,4 +59,4 @@ TEST_CASE("A long message is cut, not the record refused",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::health_file_test

@@ -7,7 +7,7 @@
 #include "tests/support/annotate.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::hostile_test {
 
 using rocksdb::Slice;
 using rocksdb::Status;
@@ -143,4 +143,4 @@ TEST_CASE("Mutated journals and frames are dumped without harm",
   }
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::hostile_test

@@ -7,7 +7,7 @@
 #include "tests/format/samples.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::interval_file_test {
 namespace {
 
 using rocksdb::Slice;
@@ -65,4 +65,4 @@ TEST_CASE("A cover of a family that is not listed is refused",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::interval_file_test

@@ -4,7 +4,7 @@
 #include "tests/format/samples.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::journal_test {
 
 using rocksdb::Slice;
 using rocksdb::Status;
@@ -146,4 +146,4 @@ TEST_CASE("A crafted journal cannot make the search for records endless",
               .IsCorruption());
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::journal_test

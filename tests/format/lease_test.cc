@@ -8,7 +8,7 @@
 #include "tests/format/samples.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::lease_test {
 namespace {
 
 using rocksdb::Status;
@@ -100,4 +100,4 @@ TEST_CASE("Any bytes are a lease or are refused", "[format][lease]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::lease_test

@@ -12,7 +12,7 @@
 #include "tests/support/scratch_dir.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry {
+namespace sstferry::log_follower_test {
 
 using rocksdb::Slice;
 using rocksdb::Status;
@@ -321,4 +321,4 @@ TEST_CASE("Of a damaged WAL a follower reads what RocksDB recovers",
   REQUIRE(shortest < 30);
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::log_follower_test

@@ -11,7 +11,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry {
+namespace sstferry::manifest_reader_test {
 
 using rocksdb::Slice;
 using rocksdb::Status;
@@ -325,4 +325,4 @@ TEST_CASE("An atomic group takes effect as a whole", "[format][rocksdb]") {
   REQUIRE(too_large.Add(member(8, UINT32_MAX)).IsCorruption());
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::manifest_reader_test

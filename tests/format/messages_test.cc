@@ -8,7 +8,7 @@
 #include "tests/format/samples.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::messages_test {
 
 using rocksdb::Slice;
 using rocksdb::Status;
@@ -302,4 +302,4 @@ TEST_CASE("A key cannot share more than the one before it has", "[format]") {
   REQUIRE(!PutBackShared("ab", &longest));
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::messages_test

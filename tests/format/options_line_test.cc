@@ -2,7 +2,7 @@
 
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::options_line_test {
 namespace {
 
 TEST_CASE("A line of OPTIONS is split as RocksDB splits it",
@@ -36,4 +36,4 @@ TEST_CASE("A line of OPTIONS is split as RocksDB splits it",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::options_line_test

@@ -9,7 +9,7 @@
 #include "format/sealed_file.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::other_file_test {
 namespace {
 
 TEST_CASE(
@@ -134,4 +134,4 @@ TEST_CASE("The record of copied files is read as it was written, or not at all",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::other_file_test

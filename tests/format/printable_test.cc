@@ -2,7 +2,7 @@
 
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::printable_test {
 namespace {
 
 // U+202E turns the direction of what follows, U+009B begins a command.
@@ -49,4 +49,4 @@ TEST_CASE("Lines stay lines, and JSON keeps its meaning", "[format]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::printable_test

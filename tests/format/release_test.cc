@@ -2,7 +2,7 @@
 
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::release_test {
 namespace {
 
 TEST_CASE("A release is one to three numbers, with the suffix of a fork",
@@ -75,4 +75,4 @@ TEST_CASE("Needs keep what the latest release is the first to read",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::release_test

@@ -18,7 +18,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry {
+namespace sstferry::rocksdb_golden_test {
 
 using rocksdb::Slice;
 using rocksdb::Status;
@@ -280,4 +280,4 @@ TEST_CASE("Logs and MANIFESTs of the linked RocksDB are written anew",
   RewriteTransactions(dir);
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::rocksdb_golden_test

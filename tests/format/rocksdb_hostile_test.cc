@@ -13,7 +13,7 @@
 #include "tests/format/log_bytes.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::rocksdb_hostile_test {
 
 using rocksdb::Slice;
 using rocksdb::Status;
@@ -189,4 +189,4 @@ TEST_CASE("A record that decompresses to more than the bound is damage",
   REQUIRE(Follow(log).status.IsCorruption());
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::rocksdb_hostile_test

@@ -4,7 +4,7 @@
 #include "format/end_state.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::source_record_test {
 namespace {
 
 using rocksdb::Slice;
@@ -87,4 +87,4 @@ TEST_CASE("A source record that is too large leaves out keys, then files",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::source_record_test

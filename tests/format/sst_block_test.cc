@@ -5,7 +5,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/sst_files.h"
 
-namespace sstferry {
+namespace sstferry::sst_block_test {
 namespace {
 
 using rocksdb::Slice;
@@ -287,4 +287,4 @@ TEST_CASE("DecompressSstBlock survives arbitrary bytes",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::sst_block_test

@@ -4,7 +4,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/sst_files.h"
 
-namespace sstferry {
+namespace sstferry::sst_check_delta_test {
 namespace {
 
 using rocksdb::Status;
@@ -190,4 +190,4 @@ TEST_CASE("CheckChunk counts range deletions in their block",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::sst_check_delta_test

@@ -10,7 +10,7 @@
 #include "tests/support/sst_describe.h"
 #include "tests/support/sst_files.h"
 
-namespace sstferry {
+namespace sstferry::sst_check_test {
 namespace {
 
 using rocksdb::Slice;
@@ -445,4 +445,4 @@ TEST_CASE("CheckChunk on a 64 MB chunk takes milliseconds",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::sst_check_test

@@ -6,7 +6,7 @@
 #include "tests/support/sst_describe.h"
 #include "tests/support/sst_files.h"
 
-namespace sstferry {
+namespace sstferry::sst_corruption_test {
 namespace {
 
 using rocksdb::BlockBasedTableOptions;
@@ -359,4 +359,4 @@ TEST_CASE("VerifySstBlockBytes refuses a block of another size or place",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::sst_corruption_test

@@ -18,7 +18,7 @@
 #include "tests/support/sample_bytes.h"
 #include "tests/support/sst_describe.h"
 
-namespace sstferry {
+namespace sstferry::sst_golden_test {
 namespace {
 
 using rocksdb::BlockBasedTableOptions;
@@ -165,4 +165,4 @@ TEST_CASE("Golden table files of other versions are read alike",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::sst_golden_test

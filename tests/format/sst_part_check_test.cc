@@ -8,7 +8,7 @@
 #include "tests/support/sst_files.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::sst_part_check_test {
 namespace {
 
 using rocksdb::BlockBasedTableOptions;
@@ -147,4 +147,4 @@ TEST_CASE("A part is not checked while it arrives where its blocks are not "
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::sst_part_check_test

@@ -10,7 +10,7 @@
 #include "tests/support/sst_describe.h"
 #include "tests/support/sst_files.h"
 
-namespace sstferry {
+namespace sstferry::sst_reader_test {
 namespace {
 
 using rocksdb::BlockBasedTableOptions;
@@ -318,4 +318,4 @@ TEST_CASE("SstReader reads a table that holds only range deletions",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::sst_reader_test

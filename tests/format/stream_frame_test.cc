@@ -5,7 +5,7 @@
 #include "tests/support/annotate.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::stream_frame_test {
 
 using rocksdb::Slice;
 using rocksdb::Status;
@@ -98,4 +98,4 @@ TEST_CASE("Bits that a stream reserves must be 0", "[format][corruption]") {
   }
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::stream_frame_test

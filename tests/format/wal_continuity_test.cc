@@ -4,7 +4,7 @@
 #include "format/end_state.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::wal_continuity_test {
 namespace {
 
 // A batch of `count` entries (family 0, key "k", value "v") from `sequence` on,
@@ -128,4 +128,4 @@ TEST_CASE("A table with a number that no WAL has is not covered", "[format]") {
   REQUIRE_FALSE(wals.Covers(10, 10));
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::wal_continuity_test

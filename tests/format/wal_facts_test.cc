@@ -9,7 +9,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry {
+namespace sstferry::wal_facts_test {
 
 using rocksdb::Slice;
 using rocksdb::Status;
@@ -250,4 +250,4 @@ TEST_CASE("A damaged record names its WAL", "[format][rocksdb]") {
   REQUIRE(status.ToString().find("WAL 12: ") != std::string::npos);
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::wal_facts_test

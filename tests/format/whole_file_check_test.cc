@@ -22,7 +22,7 @@
 #include "tests/support/sst_files.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::whole_file_check_test {
 namespace {
 
 using rocksdb::BlockBasedTableOptions;
@@ -264,4 +264,4 @@ TEST_CASE("Tables that are removed behind a MANIFEST are not there",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::whole_file_check_test

@@ -12,7 +12,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/sample_bytes.h"
 
-namespace sstferry {
+namespace sstferry::wire_compression_test {
 
 using rocksdb::Slice;
 using rocksdb::Status;
@@ -270,4 +270,4 @@ TEST_CASE("Only one zstd frame that tells its size is taken",
   }
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::wire_compression_test

@@ -6,7 +6,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry {
+namespace sstferry::write_batch_reader_test {
 
 using rocksdb::Slice;
 using rocksdb::Status;
@@ -133,4 +133,4 @@ TEST_CASE("An entry of an unknown type is refused with its number",
   }
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::write_batch_reader_test

@@ -19,7 +19,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::family_options_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -426,4 +426,4 @@ TEST_CASE("BuildFamily reads compression options in the old colon form",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::family_options_test

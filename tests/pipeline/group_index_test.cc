@@ -12,7 +12,7 @@
 #include "tests/support/sample_bytes.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::group_index_test {
 namespace {
 
 using Entries = std::map<std::string, std::string>;
@@ -167,4 +167,4 @@ TEST_CASE("An empty part has no groups and one digest", "[group_index]") {
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::group_index_test

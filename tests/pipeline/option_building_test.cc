@@ -20,7 +20,7 @@
 #include "tests/support/scratch_dir.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry {
+namespace sstferry::option_building_test {
 namespace {
 
 using rocksdb::BlockBasedTableOptions;
@@ -473,4 +473,4 @@ TEST_CASE("Deltas have no filters where the family has none",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::option_building_test

@@ -18,7 +18,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::options_file_test {
 namespace {
 
 using rocksdb::BlockBasedTableOptions;
@@ -393,4 +393,4 @@ TEST_CASE("Any value of any option gives a status",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::options_file_test

@@ -10,7 +10,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::replica_options_test {
 namespace {
 
 // Returns what a fork of RocksDB with a version below the linked one's writes.
@@ -191,4 +191,4 @@ TEST_CASE("The release of a replica is that of its newest OPTIONS",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::replica_options_test

@@ -8,7 +8,7 @@
 #include "tests/support/faulty_file_system.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry {
+namespace sstferry::rocksdb_compat_test {
 namespace {
 
 using rocksdb::ColumnFamilyOptions;
@@ -177,4 +177,4 @@ TEST_CASE("A file system that watches syncs sees those of ingestion",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::rocksdb_compat_test

@@ -8,7 +8,7 @@
 #include "sstferry/options.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::summary_test {
 namespace {
 
 using nlohmann::json;
@@ -510,4 +510,4 @@ TEST_CASE("A database name has its alphabet and its length", "[pipeline]") {
   }
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::summary_test

@@ -10,7 +10,7 @@
 
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::thread_priority_test {
 namespace {
 
 int Nice() {
@@ -71,4 +71,4 @@ TEST_CASE("The I/O of a thread is low inside its scope only",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::thread_priority_test

@@ -6,7 +6,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::verdict_test {
 namespace {
 
 JudgedSide Side(const std::string& directory, const std::string& id,
@@ -243,4 +243,4 @@ TEST_CASE("A record of a transfer may hold anything", "[pipeline][verdict]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::verdict_test

@@ -17,7 +17,7 @@
 #include "tests/support/scratch_dir.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry {
+namespace sstferry::archive_kill_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -196,4 +196,4 @@ TEST_CASE("A prune that is killed at any request leaves whole sets, and the "
   }
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::archive_kill_test

@@ -19,7 +19,7 @@
 #include "tests/support/test_db.h"
 #include "tools/sstferry/command_arguments.h"
 
-namespace sstferry {
+namespace sstferry::archive_test {
 
 using nlohmann::json;
 using rocksdb::Status;
@@ -474,4 +474,4 @@ TEST_CASE("A sealed archive is checked without its key, and believed with it",
   REQUIRE(whole == 2);
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::archive_test

@@ -5,7 +5,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::arguments_test {
 namespace {
 
 std::string Sentence(const rocksdb::Status& status) {
@@ -345,4 +345,4 @@ TEST_CASE("ReadOptions says what it expected in place of what it found",
   REQUIRE_FALSE(out.IsSet("verify"));
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::arguments_test

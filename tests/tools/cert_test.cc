@@ -8,7 +8,7 @@
 #include "tests/support/serve_process.h"
 #include "tools/sstferry/command_arguments.h"
 
-namespace sstferry {
+namespace sstferry::cert_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -79,4 +79,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::cert_test

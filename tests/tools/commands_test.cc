@@ -10,7 +10,7 @@
 #include "tests/support/catch.h"
 #include "tools/sstferry/version.h"
 
-namespace sstferry {
+namespace sstferry::commands_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -721,4 +721,4 @@ TEST_CASE("Version names sstferry, RocksDB, zstd and the protocol",
   }
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::commands_test

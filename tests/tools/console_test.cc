@@ -14,7 +14,7 @@
 #include "tests/support/scratch_dir.h"
 #include "tests/support/serve_process.h"
 
-namespace sstferry {
+namespace sstferry::console_test {
 namespace {
 
 using nlohmann::json;
@@ -199,4 +199,4 @@ TEST_CASE("With --log-format json both sides write nothing but objects, "
   }
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::console_test

@@ -18,7 +18,7 @@
 #include "tests/support/serve_process.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry {
+namespace sstferry::fleet_churn_test {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
@@ -217,4 +217,4 @@ TEST_CASE("A mirror follows a fleet of databases that come and go",
   }
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::fleet_churn_test

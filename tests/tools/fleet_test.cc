@@ -21,7 +21,7 @@
 #include "tests/support/serve_process.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry {
+namespace sstferry::fleet_test {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
@@ -526,4 +526,4 @@ TEST_CASE("Option --all takes no source of one database, and its options need it
               .find("--cf: expected none with --all") != std::string::npos);
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::fleet_test

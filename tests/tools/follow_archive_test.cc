@@ -15,7 +15,7 @@
 #include "tests/support/restored.h"
 #include "tests/support/standby_world.h"
 
-namespace sstferry::test {
+namespace sstferry::test::follow_archive_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -128,4 +128,4 @@ TEST_CASE("A follower takes no option of the other kind of target",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::follow_archive_test

@@ -21,7 +21,7 @@
 #include "tests/support/sample_bytes.h"
 #include "tests/support/standby_world.h"
 
-namespace sstferry::test {
+namespace sstferry::test::follow_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -201,4 +201,4 @@ TEST_CASE("A follower receives no more of WALs than --max-rate",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::follow_test

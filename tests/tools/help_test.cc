@@ -8,7 +8,7 @@
 #include "format/end_state.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::help_test {
 namespace {
 
 std::string HelpOf(const Command& command, const std::string& group) {
@@ -169,4 +169,4 @@ TEST_CASE("Help puts every end state behind the code it ends with",
           std::string::npos);
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::help_test

@@ -21,7 +21,7 @@
 #include "tests/support/scratch_dir.h"
 #include "tools/sstferry/left_process.h"
 
-namespace sstferry {
+namespace sstferry::hook_test {
 namespace {
 
 using rocksdb::Status;
@@ -205,4 +205,4 @@ TEST_CASE("What a command leaves in the background is not waited for",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::hook_test

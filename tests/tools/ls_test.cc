@@ -13,7 +13,7 @@
 #include "tests/support/serve_process.h"
 #include "tools/sstferry/command_arguments.h"
 
-namespace sstferry {
+namespace sstferry::ls_test {
 
 using nlohmann::json;
 
@@ -87,4 +87,4 @@ TEST_CASE("ls of a name that is not served, or of a directory, says so",
           std::string::npos);
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::ls_test

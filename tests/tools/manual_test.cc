@@ -13,7 +13,7 @@
 #include "tools/sstferry/completion.h"
 #include "tools/sstferry/help.h"
 
-namespace sstferry {
+namespace sstferry::manual_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -299,4 +299,4 @@ TEST_CASE("A server that does not answer delays a completion by a second",
   REQUIRE(seconds < 10);
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::manual_test

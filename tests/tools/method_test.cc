@@ -9,7 +9,7 @@
 #include "tests/support/serve_process.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry {
+namespace sstferry::method_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -96,4 +96,4 @@ TEST_CASE("serve --once waits for the clone that takes the place of chunks",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::method_test

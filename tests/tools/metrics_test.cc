@@ -26,7 +26,7 @@
 #include "tools/sstferry/metrics_file.h"
 #include "tools/sstferry/serve_metrics.h"
 
-namespace sstferry {
+namespace sstferry::metrics_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -565,4 +565,4 @@ TEST_CASE("A pull whose metrics nobody can have still pulls",
           std::string::npos);
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::metrics_test

@@ -11,7 +11,7 @@
 #include "format/quantity.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::progress_test {
 namespace {
 
 constexpr uint64_t kPlanned = 1'000'000'000;
@@ -343,4 +343,4 @@ TEST_CASE("A reporter told never shows nothing", "[tools]") {
   REQUIRE(captured.text().empty());
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::progress_test

@@ -21,7 +21,7 @@
 #include "tools/sstferry/help.h"
 #include "tools/sstferry/left_process.h"
 
-namespace sstferry {
+namespace sstferry::refresh_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -402,4 +402,4 @@ TEST_CASE("Serve tells its service manager when it is ready and when it ends",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::refresh_test

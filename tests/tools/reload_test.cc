@@ -6,7 +6,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::reload_test {
 namespace {
 
 TEST_CASE("SIGHUP makes a pull read its config file again, and go on with its "
@@ -41,4 +41,4 @@ TEST_CASE("SIGHUP makes a pull read its config file again, and go on with its "
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::reload_test

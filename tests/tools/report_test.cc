@@ -6,7 +6,7 @@
 #include "tools/sstferry/operation_runner.h"
 #include "tools/sstferry/progress.h"
 
-namespace sstferry {
+namespace sstferry::report_test {
 namespace {
 
 Summary FinishedPull() {
@@ -306,4 +306,4 @@ TEST_CASE("A failure names the source once", "[tools]") {
   REQUIRE(line("no such database", "") == head);
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::report_test

@@ -9,7 +9,7 @@
 #include "tests/support/scratch_dir.h"
 #include "tests/support/serve_process.h"
 
-namespace sstferry {
+namespace sstferry::serve_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -95,4 +95,4 @@ TEST_CASE("serve --allow-missing serves a database once it is there",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::serve_test

@@ -13,7 +13,7 @@
 
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::signals_test {
 namespace {
 
 // Before main(), so that no thread of an earlier test (RocksDB keeps its own)
@@ -114,4 +114,4 @@ TEST_CASE("NotifyReady tells an abstract socket and reports a missing one",
   unsetenv("NOTIFY_SOCKET");
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::signals_test

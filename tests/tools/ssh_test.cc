@@ -18,7 +18,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::ssh_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -481,4 +481,4 @@ TEST_CASE("An address that ssh would take as an option is refused",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::ssh_test

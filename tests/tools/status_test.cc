@@ -15,7 +15,7 @@
 #include "tests/support/scratch_dir.h"
 #include "tests/support/serve_process.h"
 
-namespace sstferry {
+namespace sstferry::status_test {
 namespace {
 
 using nlohmann::json;
@@ -303,4 +303,4 @@ TEST_CASE("Owner and permissions of a new database are asked for by name",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::status_test

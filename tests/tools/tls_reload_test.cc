@@ -10,7 +10,7 @@
 #include "tests/support/scratch_dir.h"
 #include "tests/support/serve_process.h"
 
-namespace sstferry {
+namespace sstferry::tls_reload_test {
 namespace {
 
 std::string Lines(const TlsFiles& files) {
@@ -100,4 +100,4 @@ TEST_CASE("SIGHUP makes a server take another allow list and other "
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::tls_reload_test

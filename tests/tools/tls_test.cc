@@ -19,7 +19,7 @@
 #include "tests/support/scratch_dir.h"
 #include "tests/support/serve_process.h"
 
-namespace sstferry {
+namespace sstferry::tls_test {
 namespace {
 
 using nlohmann::json;
@@ -334,4 +334,4 @@ TEST_CASE("The openssl commands of docs/tls.md make certificates that work",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::tls_test

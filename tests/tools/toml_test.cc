@@ -4,7 +4,7 @@
 #include "tests/support/scratch_dir.h"
 #include "tools/sstferry/command_arguments.h"
 
-namespace sstferry {
+namespace sstferry::toml_test {
 namespace {
 
 rocksdb::Status Serve(const std::string& text, ServeArguments* out,
@@ -87,4 +87,4 @@ TEST_CASE("What a TOML file has wrong is told with its line and the nearest "
               .IsInvalidArgument());
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::toml_test

@@ -8,7 +8,7 @@
 #include "tests/support/scratch_dir.h"
 #include "tools/sstferry/completion.h"
 
-namespace sstferry {
+namespace sstferry::zsh_completion_test {
 namespace {
 
 // Tells every candidate that zsh takes, then that it is done.
@@ -115,4 +115,4 @@ TEST_CASE("zsh completes commands, options, values, names and directories",
   }
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::zsh_completion_test

@@ -9,7 +9,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::chunks_test {
 namespace {
 
 using rocksdb::BlockBasedTableOptions;
@@ -161,4 +161,4 @@ TEST_CASE("Names, sizes and contents of the source stay as they were",
   REQUIRE(Fingerprint(dir / "source") == before);
 }
 
-}  // namespace sstferry::test
+}  // namespace sstferry::test::chunks_test

@@ -11,7 +11,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::clone_chain_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -99,4 +99,4 @@ TEST_CASE("A clone whose snapshot is gone keeps the tables that had come",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::clone_chain_test

@@ -14,7 +14,7 @@
 #include "tests/support/sample_bytes.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::clone_families_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -290,4 +290,4 @@ TEST_CASE("A clone of some families that dies while it is finished is resumed",
   RequireChosen(dir);
 }
 
-}  // namespace sstferry::test
+}  // namespace sstferry::test::clone_families_test

@@ -26,7 +26,7 @@ const Comparator* BytewiseComparatorWithU64Ts();
 }  // namespace rocksdb
 #endif
 
-namespace sstferry::test {
+namespace sstferry::test::clone_kinds_test {
 namespace {
 
 Ferried Clone(const ScratchDir& dir) {
@@ -315,4 +315,4 @@ TEST_CASE("Cuckoo tables are in a clone, and counted as unchecked",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::clone_kinds_test

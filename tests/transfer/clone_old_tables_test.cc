@@ -12,7 +12,7 @@
 #include "tests/support/sst_files.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::clone_old_tables_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -168,4 +168,4 @@ TEST_CASE("Nights of changed old tables end with what the source holds",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::clone_old_tables_test

@@ -17,7 +17,7 @@
 #include "tests/support/sample_bytes.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::clone_reuse_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -604,4 +604,4 @@ TEST_CASE("Ten nights of any history end with what the source holds",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::clone_reuse_test

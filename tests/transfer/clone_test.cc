@@ -19,7 +19,7 @@
 #include "tests/support/sample_bytes.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::clone_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -497,4 +497,4 @@ TEST_CASE("A clone of some keys is refused", "[transfer][clone][refused]") {
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::clone_test

@@ -7,7 +7,7 @@
 #include "tests/support/fake_peer.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::compression_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -135,4 +135,4 @@ TEST_CASE("Auto leaves compression off where it does not help",
   }
 }
 
-}  // namespace sstferry::test
+}  // namespace sstferry::test::compression_test

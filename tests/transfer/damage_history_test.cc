@@ -21,7 +21,7 @@
 #include "tests/support/random_histories.h"
 #include "tests/support/refreshed.h"
 
-namespace sstferry::test {
+namespace sstferry::test::damage_history_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -339,4 +339,4 @@ TEST_CASE("A fault that was told is never green before it is mended",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::damage_history_test

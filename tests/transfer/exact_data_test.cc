@@ -4,7 +4,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::exact_data_test {
 TEST_CASE("The empty key and the empty value arrive", "[transfer][exact]") {
   const ScratchDir dir;
   {
@@ -276,4 +276,4 @@ TEST_CASE("An operator that OPTIONS name ambiguously stops its operands",
   REQUIRE(EntriesOf(dir / "target2", OneFamily(options))[0].second == "12");
 }
 
-}  // namespace sstferry::test
+}  // namespace sstferry::test::exact_data_test

@@ -8,7 +8,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::exact_families_test {
 namespace {
 
 using rocksdb::BlockBasedTableOptions;
@@ -487,4 +487,4 @@ TEST_CASE("FIFO families arrive in level 0, or are refused",
   REQUIRE(moved.message().find("FIFO") != std::string::npos);
 }
 
-}  // namespace sstferry::test
+}  // namespace sstferry::test::exact_families_test

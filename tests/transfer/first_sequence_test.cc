@@ -14,7 +14,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::first_sequence_test {
 namespace {
 
 constexpr int kEntries = 2000;
@@ -300,4 +300,4 @@ TEST_CASE("RaiseLastSequence never lowers the last sequence",
   REQUIRE(db->GetLatestSequenceNumber() == 1'000'001);
 }
 
-}  // namespace sstferry::test
+}  // namespace sstferry::test::first_sequence_test

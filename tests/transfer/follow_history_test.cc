@@ -27,7 +27,7 @@
 #include "tests/support/scratch_dir.h"
 #include "tests/support/standby_world.h"
 
-namespace sstferry::test {
+namespace sstferry::test::follow_history_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -570,4 +570,4 @@ TEST_CASE(kHistories, "[.child]") {
   REQUIRE(refused.count(AppKindName(AppKind::kWriteCommitted)) == 0);
 }
 
-}  // namespace sstferry::test
+}  // namespace sstferry::test::follow_history_test

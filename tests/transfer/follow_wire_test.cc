@@ -24,7 +24,7 @@
 #include "tests/support/scratch_dir.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::follow_wire_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -390,4 +390,4 @@ TEST_CASE("A database that is not served cannot be followed",
   REQUIRE(EndStateOf(status) == EndState::kRefused);
 }
 
-}  // namespace sstferry::test
+}  // namespace sstferry::test::follow_wire_test

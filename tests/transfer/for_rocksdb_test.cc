@@ -19,7 +19,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::for_rocksdb_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -391,4 +391,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::for_rocksdb_test

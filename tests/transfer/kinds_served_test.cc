@@ -27,7 +27,7 @@ const Comparator* BytewiseComparatorWithU64Ts();
 }  // namespace rocksdb
 #endif
 
-namespace sstferry::test {
+namespace sstferry::test::kinds_served_test {
 namespace {
 
 using rocksdb::BlockBasedTableOptions;
@@ -401,4 +401,4 @@ TEST_CASE("A replica takes keys outside of its prefix extractor's domain",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::kinds_served_test

@@ -9,7 +9,7 @@
 #include "tests/support/fake_peer.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::lanes_test {
 namespace {
 
 using std::chrono::steady_clock;
@@ -206,4 +206,4 @@ TEST_CASE("The rate limits of pull and of serve hold from above and from below",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::lanes_test

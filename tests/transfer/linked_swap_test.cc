@@ -17,7 +17,7 @@
 #include "tests/support/sample_bytes.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::linked_swap_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -662,4 +662,4 @@ TEST_CASE("A swap of a clone that cannot take what changed sends the files, "
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::linked_swap_test

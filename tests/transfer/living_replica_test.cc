@@ -23,7 +23,7 @@
 #include "tests/support/random_histories.h"
 #include "tests/support/replica_contents.h"
 
-namespace sstferry::test {
+namespace sstferry::test::living_replica_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -683,4 +683,4 @@ TEST_CASE("Whatever a replica's application does, it reads what its source "
                               counts.swaps > 0 && counts.copies > 0)));
 }
 
-}  // namespace sstferry::test
+}  // namespace sstferry::test::living_replica_test

@@ -16,7 +16,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::many_targets_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -418,4 +418,4 @@ TEST_CASE("A place that becomes free is taken by a pull that waits",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::many_targets_test

@@ -8,7 +8,7 @@
 #include "tests/support/fake_peer.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::max_rate_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -204,4 +204,4 @@ TEST_CASE("A source keeps to the rate that a target asks for",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::max_rate_test

@@ -18,7 +18,7 @@
 #include "tests/support/named_comparator.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::method_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -641,4 +641,4 @@ TEST_CASE("A plan of what chunks refuse shows the clone",
   REQUIRE(EndStateOf(MakePlan(options)->Run(&plan)) == EndState::kRefused);
 }
 
-}  // namespace sstferry::test
+}  // namespace sstferry::test::method_test

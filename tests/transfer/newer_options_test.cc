@@ -10,7 +10,7 @@
 #include "tests/support/sample_bytes.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::newer_options_test {
 namespace {
 
 // Overwrites, deletions in runs, large values; files, and a rest in the WAL.
@@ -188,4 +188,4 @@ TEST_CASE("Entities of families with blob files arrive", "[transfer][exact]") {
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::newer_options_test

@@ -9,7 +9,7 @@
 #include "tests/support/sst_files.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::old_tables_test {
 namespace {
 
 // Puts `bytes` into a table's properties, `offset` bytes behind the begin of
@@ -113,4 +113,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::old_tables_test

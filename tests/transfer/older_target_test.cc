@@ -8,7 +8,7 @@
 #include "tests/support/compacted.h"
 #include "tests/support/fake_peer.h"
 
-namespace sstferry::test {
+namespace sstferry::test::older_target_test {
 namespace {
 
 using rocksdb::BlockBasedTableOptions;
@@ -96,4 +96,4 @@ TEST_CASE("Marked blocks are built only for targets that read them",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::older_target_test

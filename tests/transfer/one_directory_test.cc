@@ -11,7 +11,7 @@
 #include "tests/support/refreshed.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::one_directory_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -262,4 +262,4 @@ TEST_CASE("Neighbours of one parent are two directories",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::one_directory_test

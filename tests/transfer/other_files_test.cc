@@ -16,7 +16,7 @@
 #include "tests/support/sample_bytes.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::other_files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -410,4 +410,4 @@ TEST_CASE("A file is read whole or not at all while others write it",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::other_files_test

@@ -10,7 +10,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::other_readers_test {
 namespace {
 
 struct Output {
@@ -149,4 +149,4 @@ TEST_CASE("The Debian package index arrives record by record",
   REQUIRE(found == decltype(found)(records.begin(), records.end()));
 }
 
-}  // namespace sstferry::test
+}  // namespace sstferry::test::other_readers_test

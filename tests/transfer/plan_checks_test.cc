@@ -13,7 +13,7 @@
 #include "tests/support/named_comparator.h"
 #include "tests/support/refreshed.h"
 
-namespace sstferry::test {
+namespace sstferry::test::plan_checks_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -363,4 +363,4 @@ TEST_CASE("A plan tells whether a family that chunks cannot fill is cloned",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::plan_checks_test

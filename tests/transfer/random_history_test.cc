@@ -9,7 +9,7 @@
 #include "tests/support/random_histories.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::random_history_test {
 namespace {
 
 struct History {
@@ -105,4 +105,4 @@ TEST_CASE("Random histories arrive entry by entry", "[transfer][exact]") {
   REQUIRE(most_chunks > 4);
 }
 
-}  // namespace sstferry::test
+}  // namespace sstferry::test::random_history_test

@@ -15,7 +15,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::reconnect_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -288,4 +288,4 @@ TEST_CASE("A pull whose source is gone for good gives up in time, or at once "
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::reconnect_test

@@ -21,7 +21,7 @@
 #include "tests/support/random_histories.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::recovery_oracle_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -439,4 +439,4 @@ TEST_CASE(kHistories, "[.child]") {
   REQUIRE(most_wals > 2);
 }
 
-}  // namespace sstferry::test
+}  // namespace sstferry::test::recovery_oracle_test

@@ -3,7 +3,7 @@
 #include "tests/support/refreshed.h"
 #include "tests/support/sample_bytes.h"
 
-namespace sstferry::test {
+namespace sstferry::test::refresh_compacted_target_test {
 namespace {
 
 constexpr uint64_t kKeys = 20'000;
@@ -89,4 +89,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::refresh_compacted_target_test

@@ -11,7 +11,7 @@
 #include "tests/support/refreshed.h"
 #include "tests/support/sample_bytes.h"
 
-namespace sstferry::test {
+namespace sstferry::test::refresh_delta_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -385,4 +385,4 @@ TEST_CASE("Merge operands are sent as the value that a reader sees",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::refresh_delta_test

@@ -21,7 +21,7 @@
 #include "tests/support/replica_contents.h"
 #include "tests/support/sample_database.h"
 
-namespace sstferry::test {
+namespace sstferry::test::refresh_exactness_history_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -571,4 +571,4 @@ TEST_CASE("Whatever happened to both sides, a refresh leaves what was asked "
   REQUIRE(counts.parts > 0);
 }
 
-}  // namespace sstferry::test
+}  // namespace sstferry::test::refresh_exactness_history_test

@@ -13,7 +13,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/refreshed.h"
 
-namespace sstferry::test {
+namespace sstferry::test::refresh_exactness_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -463,4 +463,4 @@ TEST_CASE("A chunk whose staging file went comes again",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::refresh_exactness_test

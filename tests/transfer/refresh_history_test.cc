@@ -23,7 +23,7 @@
 #include "tests/support/refreshed.h"
 #include "tests/support/sample_database.h"
 
-namespace sstferry::test {
+namespace sstferry::test::refresh_history_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -510,4 +510,4 @@ TEST_CASE("A target with a past of its own equals the source after a refresh, "
            (counts.range_deletions > 0 && counts.resumed > 0)));
 }
 
-}  // namespace sstferry::test
+}  // namespace sstferry::test::refresh_history_test

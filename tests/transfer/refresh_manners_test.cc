@@ -17,7 +17,7 @@
 #include "tests/support/faulty_file_system.h"
 #include "tests/support/refreshed.h"
 
-namespace sstferry::test {
+namespace sstferry::test::refresh_manners_test {
 namespace {
 
 constexpr uint64_t kEntries = 600;
@@ -179,4 +179,4 @@ TEST_CASE("A disk that others fill ends a refresh, and the next goes on",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::refresh_manners_test

@@ -6,7 +6,7 @@
 #include "tests/support/named_comparator.h"
 #include "tests/support/refreshed.h"
 
-namespace sstferry::test {
+namespace sstferry::test::refresh_range_deletion_test {
 namespace {
 
 constexpr uint64_t kMost = 10'000;  // as by default
@@ -51,9 +51,9 @@ struct Pair {
   }
   void Fill(const Content& at_source, const Content& at_target) {
     OpenDb from(source, families);
-    test::Fill(&from, at_source);
+    refresh_range_deletion_test::Fill(&from, at_source);
     OpenDb to(target, families);
-    test::Fill(&to, at_target);
+    refresh_range_deletion_test::Fill(&to, at_target);
   }
   Ferried Run() {
     const Ferried refreshed = Refresh(source, target, options);
@@ -180,6 +180,7 @@ TEST_CASE("A range deletion reaches no further than the target's own keys",
   // An application writes beside them, while the refresh runs.
   const bool compacts = GENERATE(false, true);
   Pair pair;
+  pair.options.compact = compacts;
   pair.options.most_point_deletions = 10;
   pair.Fill(Content::From(0, 10).And(Content::From(500, 10)),
             Content::From(0, 10)
@@ -387,4 +388,4 @@ TEST_CASE("Merge operands, blobs and empty values are compared as readers see "
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::refresh_range_deletion_test

@@ -9,7 +9,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/refreshed.h"
 
-namespace sstferry::test {
+namespace sstferry::test::refresh_reader_test {
 namespace {
 
 constexpr uint64_t kKeys = 1500;
@@ -130,4 +130,4 @@ TEST_CASE("Readers see all of a refresh or nothing of it, in every family",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::refresh_reader_test

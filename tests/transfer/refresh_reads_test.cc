@@ -3,7 +3,7 @@
 #include "tests/support/refreshed.h"
 #include "tests/support/table_reads.h"
 
-namespace sstferry::test {
+namespace sstferry::test::refresh_reads_test {
 namespace {
 
 // Tables several times as long as what RocksDB reads to open one.
@@ -67,4 +67,4 @@ TEST_CASE("A refresh that compares all reads data blocks, and it shows",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::refresh_reads_test

@@ -3,7 +3,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/refreshed.h"
 
-namespace sstferry::test {
+namespace sstferry::test::refresh_single_delete_test {
 namespace {
 
 constexpr uint64_t kKeys = 1000;
@@ -130,4 +130,4 @@ TEST_CASE("Deletions that are no SingleDeletes are searched once",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::refresh_single_delete_test

@@ -5,7 +5,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/refreshed.h"
 
-namespace sstferry::test {
+namespace sstferry::test::refresh_test {
 namespace {
 
 PullOptions Small() {
@@ -279,4 +279,4 @@ TEST_CASE("A refresh that fills level 0 of a database with writers says so",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::refresh_test

@@ -11,7 +11,7 @@
 #include "tests/support/named_comparator.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::refused_test {
 namespace {
 
 // By the last byte first.
@@ -253,4 +253,4 @@ TEST_CASE("A family whose name is too long for the wire is refused",
                  {"'nnnn", "4096", "5000"});
 }
 
-}  // namespace sstferry::test
+}  // namespace sstferry::test::refused_test

@@ -15,7 +15,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/refreshed.h"
 
-namespace sstferry::test {
+namespace sstferry::test::replica_health_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -519,4 +519,4 @@ TEST_CASE("A replica whose WALs count batches is not refreshed in place",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::replica_health_test

@@ -7,7 +7,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/compacted.h"
 
-namespace sstferry::test {
+namespace sstferry::test::table_shapes_test {
 namespace {
 
 using rocksdb::BlockBasedTableOptions;
@@ -181,4 +181,4 @@ TEST_CASE("Families of every order and layout are moved",
   for (const Shape& shape : FamilyShapes()) RequireMoved(shape);
 }
 
-}  // namespace sstferry::test
+}  // namespace sstferry::test::table_shapes_test

@@ -18,7 +18,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::untouched_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -549,4 +549,4 @@ TEST_CASE("A target that another process wrote to meanwhile is not refreshed",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::untouched_test

@@ -10,7 +10,7 @@
 #include "tests/support/test_db.h"
 #include "tools/sstferry/operation_runner.h"
 
-namespace sstferry::test {
+namespace sstferry::test::verify_files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -214,4 +214,4 @@ TEST_CASE("Where neither files nor entries can be compared, both reasons are "
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::verify_files_test

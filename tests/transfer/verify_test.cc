@@ -9,7 +9,7 @@
 #include "tests/support/test_db.h"
 #include "tools/sstferry/operation_runner.h"
 
-namespace sstferry::test {
+namespace sstferry::test::verify_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -272,4 +272,4 @@ TEST_CASE("Huge keys are shown cut, with their lengths",
   REQUIRE(SummaryToJson(summary, "verify").size() < 8000);
 }
 
-}  // namespace sstferry::test
+}  // namespace sstferry::test::verify_test

@@ -8,7 +8,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::without_wal_test {
 namespace {
 
 constexpr char kNote[] = "if it writes without the WAL";
@@ -89,4 +89,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::without_wal_test

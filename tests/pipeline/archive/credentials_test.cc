@@ -11,7 +11,7 @@
 #include "tests/support/fake_s3.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::credentials_test {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
@@ -262,4 +262,4 @@ TEST_CASE("Times of stores and credentials are read exactly", "[archive]") {
   }
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::credentials_test

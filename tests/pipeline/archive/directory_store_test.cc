@@ -16,7 +16,7 @@
 #include "tests/support/sample_bytes.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::directory_store_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -182,4 +182,4 @@ TEST_CASE("A store's address is a bucket or an absolute path", "[archive]") {
   CHECK(EndStateOf(OpenStore(options, &store)) == EndState::kRefused);
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::directory_store_test

@@ -30,7 +30,7 @@
 #include "tests/support/scratch_dir.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::golden_set_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -415,4 +415,4 @@ TEST_CASE("What the first release wrote and said is written anew",
   std::ofstream(Folder() / "conversation.txt") << WriteSaid(record.Take());
 }
 
-}  // namespace sstferry::test
+}  // namespace sstferry::test::golden_set_test

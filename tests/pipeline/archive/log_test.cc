@@ -30,7 +30,7 @@
 #include "tests/support/restored.h"
 #include "tests/support/standby_world.h"
 
-namespace sstferry::test {
+namespace sstferry::test::log_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -778,4 +778,4 @@ TEST_CASE("Times are read with and without parts of a second", "[archive]") {
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::log_test

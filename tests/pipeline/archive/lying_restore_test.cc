@@ -21,7 +21,7 @@
 #include "tests/support/sample_bytes.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::lying_restore_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -298,4 +298,4 @@ TEST_CASE("A restore from a store that lies is right, or says why it is not, "
   bucket.RequireRight(restored);
 }
 
-}  // namespace sstferry::test
+}  // namespace sstferry::test::lying_restore_test

@@ -3,7 +3,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/memory_store.h"
 
-namespace sstferry {
+namespace sstferry::memory_store_test {
 
 TEST_CASE("A store in memory does what every store does", "[archive]") {
   MemoryStore server;
@@ -72,4 +72,4 @@ TEST_CASE("A test stops, delays and deceives a client in memory",
   CHECK(server.Objects().at("late") == "2");
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::memory_store_test

@@ -31,7 +31,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/memory_store.h"
 
-namespace sstferry {
+namespace sstferry::model_test {
 namespace {
 
 using rocksdb::Status;
@@ -533,4 +533,4 @@ TEST_CASE("No set that counts lacks a file, whoever sleeps when",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::model_test

@@ -14,7 +14,7 @@
 #include "tests/support/sample_bytes.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::nights_test {
 
 TEST_CASE("Each of 20 nights uploads what a clone of that night fetches, and "
           "every set is restored as it was",
@@ -83,4 +83,4 @@ TEST_CASE("Each of 20 nights uploads what a clone of that night fetches, and "
   ExpectSameEntries(dir / "night 4", dir / "again");
 }
 
-}  // namespace sstferry::test
+}  // namespace sstferry::test::nights_test

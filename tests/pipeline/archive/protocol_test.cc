@@ -17,7 +17,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/memory_store.h"
 
-namespace sstferry {
+namespace sstferry::protocol_test {
 namespace {
 
 using rocksdb::Status;
@@ -640,4 +640,4 @@ TEST_CASE("Init finds out what a store keeps of its promises", "[archive]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::protocol_test

@@ -28,7 +28,7 @@
 #include "tests/support/restored.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::range_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -689,4 +689,4 @@ TEST_CASE("A set is restored as chunks where that is asked for",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::range_test

@@ -24,7 +24,7 @@
 #include "tests/support/serve_process.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry {
+namespace sstferry::remote_source_test {
 namespace {
 
 using rocksdb::Slice;
@@ -334,4 +334,4 @@ TEST_CASE("A damaged table of a source elsewhere is not uploaded",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::remote_source_test

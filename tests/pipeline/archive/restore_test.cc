@@ -27,7 +27,7 @@
 #include "tests/support/restored.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::restore_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -597,4 +597,4 @@ TEST_CASE("A real server's archive is restored and verified", "[.s3]") {
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::restore_test

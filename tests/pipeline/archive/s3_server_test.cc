@@ -12,7 +12,7 @@
 #include "tests/pipeline/archive/store_contract.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::s3_server_test {
 namespace {
 
 std::unique_ptr<ObjectStore> OpenServer(const std::string& prefix,
@@ -101,4 +101,4 @@ TEST_CASE("A real server refuses a signature that is 16 minutes old",
   CHECK(skewed.status.ToString().find("clock is ") != std::string::npos);
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::s3_server_test

@@ -13,7 +13,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/fake_s3.h"
 
-namespace sstferry {
+namespace sstferry::s3_store_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -586,4 +586,4 @@ TEST_CASE("Options that no request can have are refused", "[archive]") {
         EndState::kRefused);
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::s3_store_test

@@ -17,7 +17,7 @@
 #include "tests/support/memory_store.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::seal_test {
 namespace {
 
 using rocksdb::Slice;
@@ -390,4 +390,4 @@ TEST_CASE("A sealed push that died leaves files that the next one uses",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::seal_test

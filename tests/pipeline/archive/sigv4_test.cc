@@ -4,7 +4,7 @@
 
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::sigv4_test {
 namespace {
 
 // The account, bucket and moment of Amazon's examples.
@@ -119,4 +119,4 @@ TEST_CASE("A session token is signed, and another one takes its place",
   CHECK(SigningDate(kMoment) == "20130524T000000Z");
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::sigv4_test

@@ -13,7 +13,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/fake_s3.h"
 
-namespace sstferry {
+namespace sstferry::two_winners_test {
 namespace {
 
 // Tells the first two clients of an object that they made it, and the others
@@ -96,4 +96,4 @@ TEST_CASE("Init finds a store with two winners, and an archive there is right",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::two_winners_test

@@ -20,7 +20,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/power_loss_file_system.h"
 
-namespace sstferry::test {
+namespace sstferry::test::standby_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -439,4 +439,4 @@ TEST_CASE("What was durable outlives a power cut, and no half record counts",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::standby_test

@@ -3,7 +3,7 @@
 #include "sstferry/rate_limited_log.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::admission_test {
 namespace {
 
 struct Entered {
@@ -96,4 +96,4 @@ TEST_CASE("RateLimitedLog lets fifty lines pass in ten seconds and counts the "
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::admission_test

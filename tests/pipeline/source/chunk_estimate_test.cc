@@ -6,7 +6,7 @@
 #include "tests/support/named_comparator.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::chunk_estimate_test {
 namespace {
 
 constexpr int kKeys = 2000;
@@ -167,4 +167,4 @@ TEST_CASE("Overlapped are tables whose keys lower ones may have, too",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::chunk_estimate_test

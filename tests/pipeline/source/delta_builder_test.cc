@@ -9,7 +9,7 @@
 #include "tests/support/scratch_dir.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::delta_builder_test {
 namespace {
 
 using rocksdb::Slice;
@@ -71,4 +71,4 @@ TEST_CASE("A key between two of the target's parts what one deletion deletes",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::delta_builder_test

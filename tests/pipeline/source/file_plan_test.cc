@@ -10,7 +10,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::file_plan_test {
 namespace {
 
 // Real tables, since a file is weighed by its index.
@@ -92,4 +92,4 @@ TEST_CASE("Parts tile the interval, whatever the indexes say",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::file_plan_test

@@ -8,7 +8,7 @@
 #include "pipeline/base/thread_waits.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::hold_back_test {
 namespace {
 
 // Ten looks are a second.
@@ -177,4 +177,4 @@ TEST_CASE("The threads of this process are seen", "[source][hold_back]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::hold_back_test

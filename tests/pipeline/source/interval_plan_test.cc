@@ -9,7 +9,7 @@
 #include "pipeline/base/key_interval.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::interval_plan_test {
 namespace {
 
 FilePlan File(const std::string& smallest, const std::string& largest,
@@ -335,4 +335,4 @@ TEST_CASE("Segments tile the selection, whatever a target says it remembers",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::interval_plan_test

@@ -9,7 +9,7 @@
 #include "tests/support/named_comparator.h"
 #include "tests/support/table_world.h"
 
-namespace sstferry {
+namespace sstferry::key_lookup_test {
 namespace {
 
 using test::KeyOf;
@@ -173,4 +173,4 @@ TEST_CASE("A key is found under the bytes that its order takes for the same",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::key_lookup_test

@@ -5,7 +5,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/sample_bytes.h"
 
-namespace sstferry {
+namespace sstferry::lane_compressor_test {
 namespace {
 
 using rocksdb::Slice;
@@ -117,4 +117,4 @@ TEST_CASE("Lane leaves a piece whose sample promised too much",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::lane_compressor_test

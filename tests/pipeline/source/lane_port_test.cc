@@ -7,7 +7,7 @@
 #include "sstferry/transport.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::lane_port_test {
 namespace {
 
 // Both ends of a connection in this process.
@@ -104,4 +104,4 @@ TEST_CASE("A target that connected again meanwhile is not detached",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::lane_port_test

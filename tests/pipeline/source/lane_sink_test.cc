@@ -9,7 +9,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/sample_bytes.h"
 
-namespace sstferry {
+namespace sstferry::lane_sink_test {
 namespace {
 
 using rocksdb::Status;
@@ -214,4 +214,4 @@ TEST_CASE("A target has at most a few unanswered requests", "[source][lane]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::lane_sink_test

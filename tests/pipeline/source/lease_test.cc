@@ -11,7 +11,7 @@
 #include "tests/support/retained_support.h"
 #include "tests/support/sample_database.h"
 
-namespace sstferry {
+namespace sstferry::lease_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -379,4 +379,4 @@ TEST_CASE("Too little free space takes idle snapshots, oldest first, then the "
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::lease_test

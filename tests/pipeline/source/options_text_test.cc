@@ -3,7 +3,7 @@
 #include "format/options_line.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::options_text_test {
 namespace {
 
 TEST_CASE("OptionsText finds database settings and the names of objects",
@@ -39,4 +39,4 @@ TEST_CASE("OptionsText skips what is no setting", "[snapshot]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::options_text_test

@@ -15,7 +15,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::part_store_test {
 namespace {
 
 using rocksdb::Slice;
@@ -522,4 +522,4 @@ TEST_CASE("Building stops when its last reader leaves", "[chunk][share]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::part_store_test

@@ -9,7 +9,7 @@
 #include "tests/support/scratch_dir.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry {
+namespace sstferry::pin_sets_test {
 
 namespace {
 
@@ -115,4 +115,4 @@ TEST_CASE("A peer that is gone while databases are pinned leaves nothing",
   REQUIRE(PrivateDirsIn(dir.path()) == 0);
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::pin_sets_test

@@ -9,7 +9,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::pinned_wals_test {
 namespace {
 
 // A whole record.
@@ -58,4 +58,4 @@ TEST_CASE("A WAL before an empty one counts once it does not grow, if its owner 
   }
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::pinned_wals_test

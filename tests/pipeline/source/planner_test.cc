@@ -10,7 +10,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::planner_test {
 namespace {
 
 constexpr uint32_t kLanes = 4;
@@ -65,4 +65,4 @@ TEST_CASE("Planner cuts any shape of files into many even parts",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::planner_test

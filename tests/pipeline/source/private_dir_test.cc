@@ -10,7 +10,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/sample_database.h"
 
-namespace sstferry {
+namespace sstferry::private_dir_test {
 namespace {
 
 constexpr char kDirectory[] = "SSTFERRY_TEST_HOLDER_DIR";
@@ -181,4 +181,4 @@ TEST_CASE("A link inside a private directory is removed and not followed",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::private_dir_test

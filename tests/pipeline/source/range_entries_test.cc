@@ -15,7 +15,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/table_world.h"
 
-namespace sstferry {
+namespace sstferry::range_entries_test {
 namespace {
 
 using test::KeyOf;
@@ -347,4 +347,4 @@ TEST_CASE("A merge of deletions alone can be cancelled", "[range_entries]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::range_entries_test

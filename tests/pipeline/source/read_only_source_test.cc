@@ -12,7 +12,7 @@
 #include "tests/support/retained_support.h"
 #include "tests/support/sample_database.h"
 
-namespace sstferry {
+namespace sstferry::read_only_source_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -207,4 +207,4 @@ TEST_CASE("A link in a retained snapshot counts only if nobody can replace it",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::read_only_source_test

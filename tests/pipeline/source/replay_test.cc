@@ -4,7 +4,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry::test {
+namespace sstferry::test::replay_test {
 namespace {
 
 TEST_CASE("A replay record tells all that recovery found", "[snapshot]") {
@@ -46,4 +46,4 @@ TEST_CASE("Without its record, a replay may have held anything", "[snapshot]") {
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::replay_test

@@ -7,7 +7,7 @@
 #include "tests/support/retained_support.h"
 #include "tests/support/sample_database.h"
 
-namespace sstferry {
+namespace sstferry::retained_transfer_test {
 namespace {
 
 using rocksdb::Status;
@@ -495,4 +495,4 @@ TEST_CASE("A peer with many transfers takes no place of one with few",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::retained_transfer_test

@@ -4,7 +4,7 @@
 #include "format/limits.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::return_times_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -70,4 +70,4 @@ TEST_CASE("No target is told to come later than in a minute",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::return_times_test

@@ -8,7 +8,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::served_databases_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -39,4 +39,4 @@ TEST_CASE("Who asks for the list gets what was made before",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::served_databases_test

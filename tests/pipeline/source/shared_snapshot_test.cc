@@ -12,7 +12,7 @@
 #include "tests/support/retained_support.h"
 #include "tests/support/sample_database.h"
 
-namespace sstferry {
+namespace sstferry::shared_snapshot_test {
 namespace {
 
 using rocksdb::Status;
@@ -446,4 +446,4 @@ TEST_CASE("Too little free space ends all readers of a shared snapshot at once",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::shared_snapshot_test

@@ -16,7 +16,7 @@
 #include "tests/support/named_comparator.h"
 #include "tests/support/sample_database.h"
 
-namespace sstferry {
+namespace sstferry::snapshot_bad_source_test {
 namespace {
 
 rocksdb::Options Plain() {
@@ -394,4 +394,4 @@ TEST_CASE("Snapshot says what to do when links are impossible",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::snapshot_bad_source_test

@@ -16,7 +16,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/live_history.h"
 
-namespace sstferry {
+namespace sstferry::snapshot_live_test {
 namespace {
 
 // RocksDB 7.8 crashes by itself when it recycles WALs of several families
@@ -227,4 +227,4 @@ TEST_CASE("Hundreds of snapshots of a directory that is being written equal "
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::snapshot_live_test

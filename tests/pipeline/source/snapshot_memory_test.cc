@@ -8,7 +8,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/sanitizer.h"
 
-namespace sstferry {
+namespace sstferry::snapshot_memory_test {
 namespace {
 
 constexpr char kDirectory[] = "SSTFERRY_TEST_MEMORY_DIR";
@@ -111,4 +111,4 @@ TEST_CASE("Snapshot of 2 GB that are only in WALs stays in bounded memory",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::snapshot_memory_test

@@ -13,7 +13,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/sample_bytes.h"
 
-namespace sstferry {
+namespace sstferry::snapshot_recovery_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -437,4 +437,4 @@ TEST_CASE("Snapshot of a source that never wrote OPTIONS for a family gives "
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::snapshot_recovery_test

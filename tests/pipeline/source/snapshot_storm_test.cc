@@ -24,7 +24,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 
-namespace sstferry {
+namespace sstferry::snapshot_storm_test {
 namespace {
 
 constexpr char kDirectory[] = "SSTFERRY_TEST_STORM_DIR";
@@ -531,4 +531,4 @@ TEST_CASE("Each view of a standby of another process's database in a storm "
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::snapshot_storm_test

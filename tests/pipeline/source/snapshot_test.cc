@@ -13,7 +13,7 @@
 #include "tests/pipeline/source/snapshot_support.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::snapshot_test {
 namespace {
 
 rocksdb::Options Plain() {
@@ -337,4 +337,4 @@ TEST_CASE("Snapshot can be cancelled at any moment, inside RocksDB too",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::snapshot_test

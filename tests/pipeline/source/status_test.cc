@@ -9,7 +9,7 @@
 #include "tests/support/retained_support.h"
 #include "tests/support/sample_database.h"
 
-namespace sstferry {
+namespace sstferry::status_test {
 namespace {
 
 using rocksdb::Status;
@@ -351,4 +351,4 @@ TEST_CASE("Only a pull begins anew in place of another", "[held][release]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::status_test

@@ -6,7 +6,7 @@
 
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::transfer_pace_test {
 namespace {
 
 TEST_CASE("Transfers share a rate by bytes, however many lanes they have",
@@ -40,4 +40,4 @@ TEST_CASE("Transfers share a rate by bytes, however many lanes they have",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::transfer_pace_test

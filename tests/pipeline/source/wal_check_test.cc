@@ -5,7 +5,7 @@
 #include "tests/pipeline/source/snapshot_support.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::wal_check_test {
 namespace {
 
 // A WAL of small and large records (in several blocks) by RocksDB itself.
@@ -85,4 +85,4 @@ TEST_CASE("CheckWal finds a flipped bit in the header of the last record",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::wal_check_test

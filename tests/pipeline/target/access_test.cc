@@ -17,7 +17,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry {
+namespace sstferry::access_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -372,4 +372,4 @@ TEST_CASE("Access is never given through a link", "[target][access]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::access_test

@@ -11,7 +11,7 @@
 #include "tests/support/faulty_file_system.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::background_errors_test {
 namespace {
 
 using rocksdb::Status;
@@ -44,4 +44,4 @@ TEST_CASE("A background error says during what, and whether the disk was full",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::background_errors_test

@@ -2,7 +2,7 @@
 
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::backoff_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -69,4 +69,4 @@ TEST_CASE("Backoff tries nothing again when it is given no time",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::backoff_test

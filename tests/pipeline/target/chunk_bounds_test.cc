@@ -2,7 +2,7 @@
 #include "pipeline/pull/chunk_check.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::chunk_bounds_test {
 namespace {
 
 struct Case {
@@ -75,4 +75,4 @@ TEST_CASE("A chunk is of the kind that was asked for, and a delta the only one",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::chunk_bounds_test

@@ -11,7 +11,7 @@
 #include "tests/support/sample_bytes.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::clone_damage_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -167,4 +167,4 @@ TEST_CASE("A file of a clone that is too short is found",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::clone_damage_test

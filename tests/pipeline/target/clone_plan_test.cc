@@ -6,7 +6,7 @@
 #include "tests/format/samples.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::clone_plan_test {
 namespace {
 
 using rocksdb::Status;
@@ -99,4 +99,4 @@ TEST_CASE("A source that lies about files of a clone is found",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::clone_plan_test

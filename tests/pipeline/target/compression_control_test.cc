@@ -5,7 +5,7 @@
 
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::compression_control_test {
 namespace {
 
 constexpr uint64_t kSecond = 1'000'000;
@@ -155,4 +155,4 @@ TEST_CASE("Figures of a peer that go backwards do no harm",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::compression_control_test

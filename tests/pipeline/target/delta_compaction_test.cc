@@ -9,7 +9,7 @@
 #include "tests/support/sample_bytes.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::delta_compaction_test {
 namespace {
 
 constexpr int kKeys = 20'000;
@@ -217,4 +217,4 @@ TEST_CASE("Nights of deltas do not pile up above the last level",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::delta_compaction_test

@@ -10,7 +10,7 @@
 #include "tests/support/sample_bytes.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::direct_file_test {
 namespace {
 
 using rocksdb::FileSystem;
@@ -96,4 +96,4 @@ TEST_CASE("A file that is not there is not made by a direct write",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::direct_file_test

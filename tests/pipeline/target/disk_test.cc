@@ -16,7 +16,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::disk_test {
 namespace {
 
 using rocksdb::Status;
@@ -454,4 +454,4 @@ TEST_CASE("A clone that resumes syncs units that were only recorded",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::disk_test

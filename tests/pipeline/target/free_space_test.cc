@@ -7,7 +7,7 @@
 #include "tests/support/faulty_file_system.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::free_space_test {
 namespace {
 
 std::vector<Part> PartsOf(const std::vector<uint64_t>& sizes) {
@@ -85,4 +85,4 @@ TEST_CASE("A file system that cannot tell its free space is believed to have "
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::free_space_test

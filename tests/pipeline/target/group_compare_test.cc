@@ -12,7 +12,7 @@
 #include "tests/support/sample_bytes.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::group_compare_test {
 namespace {
 
 constexpr uint64_t kEntries = 2000;
@@ -203,4 +203,4 @@ TEST_CASE("Marks pair entries in order, each once", "[refresh][delta]") {
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::group_compare_test

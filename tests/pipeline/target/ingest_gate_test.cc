@@ -6,7 +6,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::ingest_gate_test {
 namespace {
 
 TEST_CASE("The gate opens when the database has caught up", "[target][gate]") {
@@ -58,4 +58,4 @@ TEST_CASE("A database with too many files in level 0 is behind",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::ingest_gate_test

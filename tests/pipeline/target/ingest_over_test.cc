@@ -13,7 +13,7 @@
 #include "tests/support/journal_records.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::ingest_over_test {
 namespace {
 
 class LiveBench {
@@ -332,4 +332,4 @@ TEST_CASE("Deltas that overlap are never ingested together",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::ingest_over_test

@@ -14,7 +14,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::ingestor_test {
 namespace {
 
 using rocksdb::Status;
@@ -382,4 +382,4 @@ TEST_CASE("Ingestor accepts an upper level only where files stay in level 0",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::ingestor_test

@@ -10,7 +10,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::interval_records_test {
 namespace {
 
 struct IntervalWorld {
@@ -367,4 +367,4 @@ TEST_CASE("A record survives its file, and a damaged one is Corruption",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::interval_records_test

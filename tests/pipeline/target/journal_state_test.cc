@@ -11,7 +11,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::journal_state_test {
 namespace {
 
 using rocksdb::Slice;
@@ -298,4 +298,4 @@ TEST_CASE("A chunk that comes again was not ingested", "[target][journal]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::journal_state_test

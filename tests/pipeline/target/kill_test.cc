@@ -10,7 +10,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::kill_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -126,4 +126,4 @@ TEST_CASE("A workspace that cannot be removed does not fail a whole target",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::kill_test

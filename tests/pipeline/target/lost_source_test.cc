@@ -5,7 +5,7 @@
 
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::lost_source_test {
 namespace {
 
 // Counts lines above kDebug.
@@ -64,4 +64,4 @@ TEST_CASE("A lost source without a log is counted in silence", "[target]") {
   lost.Back("lane 0");
 }
 
-}  // namespace sstferry
+}  // namespace sstferry::lost_source_test

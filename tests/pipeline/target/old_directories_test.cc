@@ -14,7 +14,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::old_directories_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -174,4 +174,4 @@ TEST_CASE("A deletion that is stopped is continued by the next",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::old_directories_test

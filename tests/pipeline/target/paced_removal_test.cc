@@ -12,7 +12,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::paced_removal_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -114,4 +114,4 @@ TEST_CASE("Without a rate a deletion waits for nothing",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::paced_removal_test

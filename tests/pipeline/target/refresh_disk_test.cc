@@ -9,7 +9,7 @@
 #include "tests/support/faulty_file_system.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry {
+namespace sstferry::refresh_disk_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -118,4 +118,4 @@ TEST_CASE("Each step of a refresh may fail once, and the replica opens",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::refresh_disk_test

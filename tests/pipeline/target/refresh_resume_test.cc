@@ -8,7 +8,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry {
+namespace sstferry::refresh_resume_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -150,4 +150,4 @@ TEST_CASE("A cancelled refresh in place says whether the next one resumes it",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::refresh_resume_test

@@ -5,7 +5,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::replica_files_test {
 namespace {
 
 const char kVersion[] = "# head\n\n[Version]\n  rocksdb_version=9.10.0\n\n";
@@ -96,4 +96,4 @@ TEST_CASE("Nothing is written through a file system to read", "[target]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::replica_files_test

@@ -10,7 +10,7 @@
 #include "tests/support/replica_world.h"
 #include "tests/support/sample_database.h"
 
-namespace sstferry {
+namespace sstferry::replica_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -237,4 +237,4 @@ TEST_CASE("A column family that is gone at the source is named",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::replica_test

@@ -16,7 +16,7 @@
 #include "tests/pipeline/target/resume_support.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::resume_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -532,4 +532,4 @@ TEST_CASE("Pulls cancelled anywhere and started again bring everything",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::resume_test

@@ -11,7 +11,7 @@
 #include "tests/support/replica_world.h"
 #include "tests/support/sample_database.h"
 
-namespace sstferry {
+namespace sstferry::snapshot_age_test {
 namespace {
 
 using rocksdb::Status;
@@ -133,4 +133,4 @@ TEST_CASE("What an earlier night could not exchange is not exchanged tonight",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::snapshot_age_test

@@ -5,7 +5,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/faulty_file_system.h"
 
-namespace sstferry {
+namespace sstferry::space_gate_test {
 namespace {
 
 using std::chrono::hours;
@@ -69,4 +69,4 @@ TEST_CASE("Who waits for room is stopped at once", "[target][nospace]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::space_gate_test

@@ -11,7 +11,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::staging_file_test {
 namespace {
 
 using rocksdb::Status;
@@ -132,4 +132,4 @@ TEST_CASE("StagingFile has no room for more than a frame",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::staging_file_test

@@ -3,7 +3,7 @@
 #include "format/frame.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::stall_guard_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -82,4 +82,4 @@ TEST_CASE("StallGuard waits less for the rest of a frame than for the next",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::stall_guard_test

@@ -12,7 +12,7 @@
 #include "tests/support/replica_world.h"
 #include "tests/support/sample_database.h"
 
-namespace sstferry {
+namespace sstferry::swap_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -293,4 +293,4 @@ TEST_CASE("A refresh in place leaves a swap that was cut short to a swap",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::swap_test

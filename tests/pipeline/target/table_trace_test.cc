@@ -13,7 +13,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry::test {
+namespace sstferry::test::table_trace_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -448,4 +448,4 @@ TEST_CASE("Chunks, and compactions of them, are no changes of others",
 }
 
 }  // namespace
-}  // namespace sstferry::test
+}  // namespace sstferry::test::table_trace_test

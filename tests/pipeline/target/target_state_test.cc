@@ -10,7 +10,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"
 
-namespace sstferry {
+namespace sstferry::target_state_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -235,4 +235,4 @@ TEST_CASE("A pull that cannot be gone on with says why", "[target][status]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::target_state_test

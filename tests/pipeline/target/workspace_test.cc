@@ -14,7 +14,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::workspace_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -381,4 +381,4 @@ TEST_CASE("Workspace deletes nothing when the record of an exchange is strange",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::workspace_test

@@ -9,7 +9,7 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
-namespace sstferry {
+namespace sstferry::certificates_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -73,4 +73,4 @@ TEST_CASE("A CA whose key is another one's issues nothing", "[wire][tls]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::certificates_test

@@ -10,7 +10,7 @@
 #include "pipeline/wire/channel.h"
 #include "tests/pipeline/wire/transports.h"
 
-namespace sstferry {
+namespace sstferry::channel_corruption_test {
 namespace {
 
 using rocksdb::Slice;
@@ -283,4 +283,4 @@ TEST_CASE("Channel stops at the limit of a peer that drips", "[wire][net]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::channel_corruption_test

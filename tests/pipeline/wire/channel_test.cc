@@ -7,7 +7,7 @@
 #include "pipeline/wire/channel.h"
 #include "tests/pipeline/wire/transports.h"
 
-namespace sstferry {
+namespace sstferry::channel_test {
 namespace {
 
 using rocksdb::Slice;
@@ -369,4 +369,4 @@ TEST_CASE("Channel limits the wait for another sender", "[wire]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::channel_test

@@ -2,7 +2,7 @@
 #include "pipeline/wire/channel.h"
 #include "tests/pipeline/wire/transports.h"
 
-namespace sstferry {
+namespace sstferry::handshake_test {
 namespace {
 
 using rocksdb::Slice;
@@ -177,4 +177,4 @@ TEST_CASE("SendEnd cuts what is longer than an End may be", "[wire]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::handshake_test

@@ -2,7 +2,7 @@
 #include "sstferry/transport.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::host_port_test {
 namespace {
 
 TEST_CASE("HostPort reads what an operator writes", "[wire]") {
@@ -66,4 +66,4 @@ TEST_CASE("IsLoopback knows this machine's own addresses", "[wire]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::host_port_test

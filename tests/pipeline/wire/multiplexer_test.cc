@@ -11,7 +11,7 @@
 #include "pipeline/wire/stream_channels.h"
 #include "tests/pipeline/wire/transports.h"
 
-namespace sstferry {
+namespace sstferry::multiplexer_test {
 namespace {
 
 using rocksdb::Slice;
@@ -498,4 +498,4 @@ TEST_CASE("A stream may come byte by byte", "[wire][stream]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::multiplexer_test

@@ -7,7 +7,7 @@
 #include "pipeline/wire/channel.h"
 #include "tests/pipeline/wire/transports.h"
 
-namespace sstferry {
+namespace sstferry::relay_test {
 namespace {
 
 using rocksdb::Slice;
@@ -202,4 +202,4 @@ TEST_CASE("Connection reports a reset to reader and writer", "[relay][net]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::relay_test

@@ -11,7 +11,7 @@
 #include "tests/support/raw_tls.h"
 #include "tests/support/silent_port.h"
 
-namespace sstferry {
+namespace sstferry::tcp_transport_test {
 namespace {
 
 using rocksdb::Slice;
@@ -159,4 +159,4 @@ TEST_CASE("TCP transport gives every descriptor back", "[wire][net]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::tcp_transport_test

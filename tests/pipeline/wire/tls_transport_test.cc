@@ -17,7 +17,7 @@
 #include "tests/support/raw_tls.h"
 #include "tests/support/relay.h"
 
-namespace sstferry {
+namespace sstferry::tls_transport_test {
 namespace {
 
 using rocksdb::Slice;
@@ -452,4 +452,4 @@ TEST_CASE("Limits count IPv4 peers by address and IPv6 peers by network",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::tls_transport_test

@@ -8,7 +8,7 @@
 #include "format/end_state.h"
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::token_bucket_test {
 namespace {
 
 using rocksdb::Status;
@@ -170,4 +170,4 @@ TEST_CASE("TokenBucket keeps its rate in real time", "[wire]") {
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::token_bucket_test

@@ -6,7 +6,7 @@
 #include "format/end_state.h"
 #include "tests/pipeline/wire/transports.h"
 
-namespace sstferry {
+namespace sstferry::transport_conformance_test {
 namespace {
 
 using rocksdb::Slice;
@@ -280,4 +280,4 @@ TEST_CASE("Transport ends a write to a drip at the total limit",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::transport_conformance_test

@@ -10,7 +10,7 @@
 #include "format/end_state.h"
 #include "tests/pipeline/wire/transports.h"
 
-namespace sstferry {
+namespace sstferry::unix_transport_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -131,4 +131,4 @@ TEST_CASE("A Unix dialer waits for room in the backlog, and not for ever",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::unix_transport_test

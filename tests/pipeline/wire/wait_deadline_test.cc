@@ -4,7 +4,7 @@
 
 #include "tests/support/catch.h"
 
-namespace sstferry {
+namespace sstferry::wait_deadline_test {
 namespace {
 
 // Until the idle limit of `patience` is over, as it stands now.
@@ -37,4 +37,4 @@ TEST_CASE("WaitDeadline never lasts longer than its end, whatever moves",
 }
 
 }  // namespace
-}  // namespace sstferry
+}  // namespace sstferry::wait_deadline_test
