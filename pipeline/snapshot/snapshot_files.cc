@@ -137,6 +137,9 @@ Status SnapshotFiles::FindWals() {
         text.DatabaseOption("recycle_log_file_num", "1") != "0");
     pinned_wals_->set_may_buffer(
         text.DatabaseOption("manual_wal_flush", "true") != "false");
+    pinned_wals_->set_passes_damage(
+        text.DatabaseOption("wal_recovery_mode", "") ==
+        "kSkipAnyCorruptedRecords");
     pinned_wals_->set_is_standby(IsStandby(options_.database_dir));
   }
   return status;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "format/coding.h"
 #include "format/end_state.h"
 #include "format/file_name.h"
 #include "pipeline/snapshot/snapshot_tables.h"
@@ -32,11 +33,24 @@ struct PinnedWals::Wal {
   explicit Wal(uint64_t log_number)
       : number(log_number), follower(LogKind::kWal, log_number) {}
 
+  // A batch of writes begins with its sequence and its count of entries.
+  void AddRecord(const rocksdb::Slice& record) {
+    const bool is_batch = record.size() >= sizeof(uint64_t) + sizeof(uint32_t);
+    const uint64_t sequence = is_batch ? DecodeFixed64(record.data()) : 0;
+    first_sequence = has_records ? first_sequence : sequence;
+    next_sequence =
+        sequence +
+        (is_batch ? DecodeFixed32(record.data() + sizeof(uint64_t)) : 0);
+    has_records = true;
+  }
+
   const uint64_t number;
   std::string path;
   Descriptor file;
   LogFollower follower;
   bool has_records = false;
+  uint64_t first_sequence = 0;  // of its records
+  uint64_t next_sequence = 0;   // behind them
   uint64_t bytes = 0;          // size of the file at the last read
   uint64_t same_looks = 0;     // reads that found the same end and size
   uint64_t tail_looks = 0;     // reads that found bytes behind the end
@@ -151,8 +165,8 @@ Status PinnedWals::Advance(Wal* wal) {
   const DescriptorSource source(wal->file.get(), wal->path);
   const uint64_t bytes = source.size();
   const Status status = wal->follower.Follow(
-      source, [wal](const rocksdb::Slice&, uint64_t) {
-        wal->has_records = true;
+      source, [wal](const rocksdb::Slice& record, uint64_t) {
+        wal->AddRecord(record);
         return Status::OK();
       });
   if (status.IsTryAgain()) {
@@ -202,16 +216,45 @@ Status PinnedWals::CheckEnd(Wal* wal) {
              : status;
 }
 
-// Copies also the torn end that a dead owner left, which recovery evaluates,
-// but never the records of a file's earlier life: RocksDB 7.8 reads the first
-// of those in an endless loop if it recovers with kSkipAnyCorruptedRecords.
+// Determines whether the records behind `wal` continue its sequences, or there
+// are none.
+bool PinnedWals::IsContinued(const Wal& wal) const {
+  const Wal* last = nullptr;  // with records, up to `wal`
+  for (const auto& [number, other] : wals_) {
+    if (!other->has_records) {
+      continue;
+    }
+    if (number > wal.number) {
+      return last == nullptr || other->first_sequence == last->next_sequence;
+    }
+    last = other.get();
+  }
+  return true;
+}
+
+// Copies also the torn end that a dead owner left: recovery evaluates it. With
+// kPointInTimeRecovery it does not read on behind such an end, or behind records
+// of a file's earlier life (RocksDB 9.1), unless the next WAL continues the
+// sequences. Without need those records are not copied:
+// - RocksDB 7.8 reads the first of them in an endless loop if it recovers with
+//   kSkipAnyCorruptedRecords, which passes over all of them anyway;
+// - if no WAL behind them has a record, RocksDB 9.10 refuses to open a database
+//   of which one family was flushed, though nothing is missing.
 uint64_t PinnedWals::BytesToCopy(const Wal& wal) const {
-  const bool is_written_on =
-      IsNewest(wal) && (IsRecyclable(wal) || is_standby_ ||
-                        wal.same_looks < kSettledWalLooks);
-  const bool has_torn_end =
-      wal.follower.stopped_inside() && !wal.follower.is_recyclable();
-  return is_written_on || !has_torn_end ? wal.follower.end() : wal.bytes;
+  const bool is_torn = wal.follower.stopped_inside();
+  const bool is_recycled = wal.follower.is_recyclable() ||
+                           (may_recycle_ && !wal.has_records && !is_torn);
+  bool needs_rest = is_torn;
+  if (IsNewest(wal)) {
+    const bool is_written_on = IsRecyclable(wal) || is_standby_ ||
+                               wal.same_looks < kSettledWalLooks;
+    needs_rest = is_torn && !is_written_on;
+  } else if (is_recycled) {
+    needs_rest = !passes_damage_ && (is_torn || !IsContinued(wal));
+  } else {
+    needs_rest = true;  // a few zeros are a cut header too
+  }
+  return needs_rest ? wal.bytes : wal.follower.end();
 }
 
 uint64_t PinnedWals::bytes() const {

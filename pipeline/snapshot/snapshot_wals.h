@@ -3,8 +3,9 @@
 //
 // The size of a WAL is no guide: a recycled WAL has records of an earlier life
 // behind its own, and a WAL may end inside a record if its owner died or
-// buffers. The newest WAL is cut behind its last whole record; older ones are
-// copied whole, and recovery evaluates their ends.
+// buffers. The newest WAL is cut behind its last whole record. An older one is
+// copied with its torn end, which recovery evaluates; records of an earlier life
+// come along only where recovery would stop at them.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +49,9 @@ class PinnedWals {
   // (manual_wal_flush).
   void set_may_buffer(bool may) { may_buffer_ = may; }
 
+  // The application recovers with kSkipAnyCorruptedRecords.
+  void set_passes_damage(bool passes) { passes_damage_ = passes; }
+
   // Lists the directory, pins each WAL with a number of at least `oldest`,
   // drops the others, and follows new records in them. The ends are a
   // consistent cut if the MANIFEST did not change meanwhile.
@@ -81,12 +85,14 @@ class PinnedWals {
   [[nodiscard]] rocksdb::Status CheckNames() const;
   bool IsNewest(const Wal& wal) const;
   bool IsRecyclable(const Wal& wal) const;
+  bool IsContinued(const Wal& wal) const;
   uint64_t BytesToCopy(const Wal& wal) const;
 
   const std::string directory_;
   const std::string pinned_;
   bool may_recycle_ = true;
   bool may_buffer_ = true;
+  bool passes_damage_ = false;
   bool is_standby_ = false;
   std::map<uint64_t, std::unique_ptr<Wal>> wals_;  // by number
   uint64_t newest_listed_ = 0;

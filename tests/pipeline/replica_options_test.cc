@@ -35,7 +35,7 @@ size_t CountOf(const std::string& part, const std::string& text) {
 
 TEST_CASE("A replica's OPTIONS name no directory, however the line is written",
           "[pipeline][options]") {
-  for (const std::string& line :
+  for (const char* line :
        {"wal_dir=/x", "  wal_dir=/x", "wal_dir =/x", "\twal_dir\t= /x",
         "db_log_dir  =/x", "  wal_dir=/x # why", "cf_paths={/x,1}",
         "db_paths=/x"}) {
