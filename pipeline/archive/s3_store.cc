@@ -756,7 +756,6 @@ StoreResult S3Store::CompleteUpload(const std::string& key,
   }
   const std::string document = CompleteDocument(parts);
   const SliceSource body(document);
-  int tries = 0;
   Ask ask;
   ask.method = "POST";
   ask.path = PathOf(key);
@@ -768,15 +767,16 @@ StoreResult S3Store::CompleteUpload(const std::string& key,
   ask.body = &body;
   ask.sha256 = Sha256Of(document);
   ask.if_absent = if_absent;
-  ask.prepare = [&](Ask*) { tries++; };
   ask.accept = [](const HttpAnswer& answer) {
     return ParseCompletedUpload(answer.body);
   };
   HttpAnswer answer;
   StoreResult result =
       Run("complete " + Describe(key), std::move(ask), &answer);
-  if (result.code == StoreCode::kAbsent && tries > 1) {
-    // The upload may be gone because an earlier try completed it.
+  if (result.code == StoreCode::kAbsent) {
+    // It may be gone because an earlier try completed it, ours or one of libcurl,
+    // which asks again by itself where a kept connection ended. No key is used
+    // twice: what lies there is this upload's.
     uint64_t bytes = 0;
     for (const UploadedPart& part : parts) {
       bytes += part.bytes;

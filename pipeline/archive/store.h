@@ -239,7 +239,8 @@ class ObjectStore {
   virtual StoreResult ListParts(const std::string& key,
                                 const std::string& upload_id,
                                 std::vector<UploadedPart>* parts) = 0;
-  // Makes the object of parts 1, 2, ... kExists as in Put().
+  // Makes the object of parts 1, 2, ... kExists as in Put(). kAbsent: there is
+  // no such upload, and no object that it may have become.
   virtual StoreResult CompleteUpload(const std::string& key,
                                      const std::string& upload_id,
                                      const std::vector<UploadedPart>& parts,

@@ -358,7 +358,10 @@ TEST_CASE("A put whose answer is lost is asked for again", "[archive]") {
   CHECK(CodeOf(store->CompleteUpload("u", id, parts, false)) ==
         StoreCode::kOk);
   CHECK(server.Objects().at("/b/p/u") == "part");
+  // Gone, and there is an object of that size, or none.
   CHECK(CodeOf(store->CompleteUpload("u", id, parts, false)) ==
+        StoreCode::kOk);
+  CHECK(CodeOf(store->CompleteUpload("v", id, parts, false)) ==
         StoreCode::kAbsent);
 }
 
