@@ -18,6 +18,7 @@ COLOURS = {
     "sstferry-clone": "#111199", "sstferry-clone-tls": "#c39bd3",
     "put": "#d62728", "rsync": "#ff9900", "backup-engine": "#e6c200",
     "ldb": "#8c564b", "store-and-forward": "#e377c2",
+    "secondary": "#8c564b", "updates": "#d62728", "follow": "#0044bb",
     "ceiling-buffered": "#222222", "ceiling-direct": "#999999"}
 OTHER_COLOUR = "#2ca02c"
 
@@ -68,6 +69,34 @@ set key outside right top
         plots.append('$data using %d:%d:%d:xtic(1) lc rgb "%s" title "%s"' % (
             column, column + 1, column + 2, colour(name), name))
     gnuplot(script + "plot " + ", \\\n  ".join(plots) + "\n")
+
+
+def looks(path, title, runs):
+    """Shares of looks at a copy that were wrong, and the age of what they saw,
+    one group of bars per load. `runs`: those of benchmarks/standbys."""
+    loads = list(dict.fromkeys(run["load"] for run in runs))
+    names = list(dict.fromkeys(run["contender"] for run in runs))
+    found = {(run["load"], run["contender"]): run for run in runs}
+    columns = (
+        ("looks that were wrong, %",
+         lambda run: 100 * run["wrong"] / max(1, run["looks"])),
+        ("age of what a look saw, p95, ms", lambda run: run["age_ms_p95"]))
+    script = PREAMBLE % (path, title)
+    script += ("set multiplot layout 1,2 title \"%s\"\nunset title\n"
+               "set style data histogram\nset style histogram clustered gap 2\n"
+               "set style fill solid 0.85 border -1\nset key below\n"
+               "set yrange [0:*]\n" % title)
+    for number, (label, value) in enumerate(columns):
+        rows = ['"%s" %s' % (load, " ".join(
+            "%.3f" % value(found[load, name]) if (load, name) in found else "0"
+            for name in names)) for load in loads]
+        script += "$data%d << EOD\n%s\nEOD\nset ylabel \"%s\"\n" % (
+            number, "\n".join(rows), label)
+        script += "plot " + ", \\\n  ".join(
+            '$data%d using %d:xtic(1) lc rgb "%s" title "%s"' % (
+                number, 2 + i, colour(name), name)
+            for i, name in enumerate(names)) + "\n"
+    gnuplot(script + "unset multiplot\n")
 
 
 def rate_points(series, window=1.0):
