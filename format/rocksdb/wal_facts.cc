@@ -63,6 +63,7 @@ class WalFacts::Handler : public BatchHandler {
         break;
       case BatchMarker::kEndPrepare: {
         in_section_ = false;
+        facts_->prepares_twice_ |= facts_->prepared_.count(name.ToString()) > 0;
         if (std::exchange(in_unprepared_, false)) {
           return facts_->Open(name, &facts_->unprepared_);
         }

@@ -82,6 +82,11 @@ class WalFacts {
   // recovery with allow_2pc understands it.
   bool has_prepare_sections() const { return has_prepare_sections_; }
 
+  // True if a section belongs to a transaction that is prepared already: the
+  // record that ended the earlier one of its name is missing. RocksDB built with
+  // assertions ends its process over it.
+  bool prepares_twice() const { return prepares_twice_; }
+
   // True if an entry is a SingleDelete.
   bool has_single_deletes() const { return has_single_deletes_; }
 
@@ -116,6 +121,7 @@ class WalFacts {
   std::set<std::string> unprepared_;
   bool has_prepare_sections_ = false;
   bool counts_batches_ = false;
+  bool prepares_twice_ = false;
   bool has_single_deletes_ = false;
 };
 

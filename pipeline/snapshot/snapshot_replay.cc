@@ -112,6 +112,13 @@ Status CheckFaithful(const WalFacts& facts, const rocksdb::DBOptions& options,
         "column families while no transaction is open, or close it after a "
         "flush, then try again");
   }
+  if (facts.prepares_twice()) {
+    return RefuseAsChunks(
+        EndState::kCorrupt,
+        "its WALs prepare a transaction twice and end it nowhere between: a WAL "
+        "is missing, or a part of one; put it back, or let the application open "
+        "and flush the database, then try again");
+  }
   if (!options.paranoid_checks && replay.is_torn_inside &&
       options.wal_recovery_mode !=
           rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords) {

@@ -228,6 +228,10 @@ TEST_CASE("Entries of a write-committed section take no sequence",
   REQUIRE(facts.prepared() == Names{"t"});
   REQUIRE(facts.entries() == 4);
   REQUIRE_FALSE(facts.counts_batches());
+  // The same name once more, and nothing ended the first.
+  REQUIRE_FALSE(facts.prepares_twice());
+  REQUIRE_OK(facts.Add(3, group));
+  REQUIRE(facts.prepares_twice());
 }
 
 TEST_CASE("Keys beyond the bound make their family unbounded",
