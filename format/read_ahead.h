@@ -10,8 +10,7 @@
 
 namespace sstferry {
 
-// Borrows the source. The bytes that Read() returns are valid until the next
-// call. Threads: one.
+// Borrows the source. Threads: one.
 class ReadAhead : public ByteSource {
  public:
   static constexpr size_t kBytes = 512u << 10;
@@ -42,7 +41,15 @@ class ReadAhead : public ByteSource {
       }
       begin_ = offset;
     }
-    *out = rocksdb::Slice(window_.data() + (offset - begin_), n);
+    const char* const bytes = window_.data() + (offset - begin_);
+    if (window_.data() != buffer_.data()) {
+      *out = rocksdb::Slice(bytes, n);  // in memory that outlives the source
+      return rocksdb::Status::OK();
+    }
+    // Copied: a parser that walks an index reads its partitions, which move the
+    // window, while it holds the block that lists them.
+    scratch->assign(bytes, n);
+    *out = *scratch;
     return rocksdb::Status::OK();
   }
 

@@ -243,14 +243,15 @@ class PartialTable::Tail : public ByteSource {
   Tail(const PartialTable& table, const SetReader::Cancelled& cancelled)
       : table_(table), cancelled_(cancelled) {}
 
-  Status Read(uint64_t offset, size_t n, std::string* /*scratch*/,
+  Status Read(uint64_t offset, size_t n, std::string* scratch,
               Slice* out) const override {
     const auto next = pieces_.upper_bound(offset);
     if (next != pieces_.begin()) {
       const auto& [begin, bytes] = *std::prev(next);
       if (offset - begin <= bytes.size() &&
           n <= bytes.size() - (offset - begin)) {
-        *out = Slice(bytes.data() + (offset - begin), n);
+        scratch->assign(bytes.data() + (offset - begin), n);
+        *out = *scratch;
         return Status::OK();
       }
     }
@@ -271,7 +272,8 @@ class PartialTable::Tail : public ByteSource {
     RETURN_IF_ERROR(failed_);
     std::string& kept = pieces_[begin];
     kept = std::move(bytes);
-    *out = Slice(kept.data() + (offset - begin), n);
+    scratch->assign(kept.data() + (offset - begin), n);
+    *out = *scratch;
     return Status::OK();
   }
   uint64_t size() const override { return table_.file().file.bytes; }

@@ -112,13 +112,34 @@ TEST_CASE("A segment that is another one, or cannot be one, is damage",
   refuse([](LogHead* head) { head->wals[1].wal_number = 12; });
   refuse([](LogHead* head) { head->wals[0].wal_number = 11; });
   refuse([](LogHead* head) { head->wals[0].bytes = 0; });
-  refuse([](LogHead* head) { head->wals[1].bytes = UINT64_MAX; });
-  refuse([](LogHead* head) { head->begin.wal_bytes = UINT64_MAX; });
   refuse([](LogHead* head) { head->moments.pop_back(); });
   refuse([](LogHead* head) { std::swap(head->moments[0], head->moments[1]); });
   refuse([](LogHead* head) { head->moments[1].bytes = 60; });
   refuse([](LogHead* head) { head->moments[0].micros += 1; });
   refuse([](LogHead* head) { head->moments[2].bytes += 1; });
+  // Beyond its bounds, so that no encoder takes it.
+  constexpr uint64_t kPlace = 0x02345678;
+  const auto refuse_largest = [&good](LogHead head) {
+    std::string bytes = Encoded(head);
+    std::string place;
+    PutFixed64(&place, kPlace);
+    const size_t at = bytes.find(place);
+    REQUIRE(at != std::string::npos);
+    bytes.replace(at, place.size(), place.size(), '\xff');
+    std::string bad;
+    SealFile(bytes.substr(0, 8).c_str(), bytes.substr(kSealedHeaderBytes),
+             &bad);
+    LogHead read;
+    const Status status = DecodeLogHead(bad, good.key, &read);
+    INFO(status.ToString());
+    REQUIRE(EndStateOf(status) == EndState::kCorrupt);
+  };
+  LogHead large = good;
+  large.wals[1].bytes = kPlace;
+  refuse_largest(large);
+  large = good;
+  large.begin.wal_bytes = kPlace;
+  refuse_largest(large);
 }
 
 TEST_CASE("Names of segments sort by their numbers, and only they are parsed",
