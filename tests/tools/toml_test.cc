@@ -75,6 +75,7 @@ TEST_CASE("What a TOML file has wrong is told with its line and the nearest "
   REQUIRE(Refused(db + "config = \"x\"\n")
               .starts_with("line 2: config: expected on the command line"));
   REQUIRE(Refused(db + "max-lanes = \n").starts_with("line 2: not TOML: "));
+  REQUIRE(Refused(db + "[:x\n").starts_with("line 2: not TOML: "));
   REQUIRE(Refused("[[database]]\nname = \"a\"\ndirectory = \"/x\"\n"
                   "alow = [\"b\"]\n") ==
           "line 4: alow: unknown key of [[database]]; did you mean allow?");
