@@ -21,6 +21,7 @@ void Fields(A& a, M& m) {
   Number(a, "sequence", m.sequence);
   Number(a, "cut_micros", m.cut_micros);
   a.Enum("reason", m.reason, kMaxCutReason, CutReasonName);
+  a.Bool("exact_filters", m.exact_filters);
   a.List("cuts", m.cuts, kMaxCutReason + 1, 8, [](auto& archive, auto& item) {
     Number(archive, "count", item);
   });

@@ -48,6 +48,8 @@ struct FollowFile {
   uint64_t sequence = 0;           // of the cut
   uint64_t cut_micros = 0;         // since 1970, by the standby's clock
   CutReason reason = CutReason::kFirst;  // of the cut
+  // Compactions of families with a compaction filter ask for the next one.
+  bool exact_filters = false;
   // The number of cuts by reason, since the standby was made.
   std::vector<uint64_t> cuts = std::vector<uint64_t>(kMaxCutReason + 1);
   // A source came back with less than the standby had: how many sequences,

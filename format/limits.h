@@ -99,6 +99,8 @@ inline constexpr uint32_t kMaxTargetTextBytes = 512;
 // Retained snapshots that one server reports: far above the transfers it
 // allows. All of them, with the names of databases, fit into one frame.
 inline constexpr uint32_t kMaxRetainedSnapshots = 1024;
+// Followers that one server reports, in the same frame.
+inline constexpr uint32_t kMaxReportedFollowers = 256;
 
 // After what time a target that found no place asks again. The least protects a
 // source from a crowd, the most a target from a source that never lets it in.

@@ -228,6 +228,17 @@ void Fields(A& a, M& m) {
   a.Text("target", m.target, kMaxTargetTextBytes);
 }
 
+template <typename A, FieldsOf<FollowerState> M>
+void Fields(A& a, M& m) {
+  a.Bytes("database", m.database, kMaxDatabaseNameBytes);
+  a.Text("target", m.target, kMaxTargetTextBytes);
+  Number(a, "behind_bytes", m.behind_bytes);
+  Number(a, "behind_millis", m.behind_millis);
+  Number(a, "held_bytes", m.held_bytes);
+  Number(a, "cuts", m.cuts);
+  a.Enum("cut", m.cut, kMaxSourceCutReason, CutReasonName);
+}
+
 // --- any connection ----------------------------------------------------------
 
 template <typename A, FieldsOf<Hello> M>
@@ -500,6 +511,8 @@ template <typename A, FieldsOf<StatusReply> M>
 void Fields(A& a, M& m) {
   a.List("snapshots", m.snapshots, kMaxRetainedSnapshots, 60,
          [](auto& archive, auto& item) { Fields(archive, item); });
+  a.List("followers", m.followers, kMaxReportedFollowers, 41,
+         [](auto& archive, auto& item) { Fields(archive, item); });
 }
 
 template <typename A, FieldsOf<FactsRequest> M>
@@ -536,6 +549,7 @@ void Fields(A& a, M& m) {
   Fields(a, m.position);
   a.Bool("exact_filters", m.exact_filters);
   Number(a, "wait_millis", m.wait_millis, kMaxFollowWaitMillis);
+  a.Text("target", m.target, kMaxTargetTextBytes);
 }
 
 template <typename A, FieldsOf<FollowBytes> M>

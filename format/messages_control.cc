@@ -37,8 +37,7 @@ const char* CutReasonName(CutReason reason) {
   constexpr const char* kNames[] = {
       "none",         "first",      "new-life",     "barrier",
       "sequence-gap", "unlogged",   "blob-index",   "large-record",
-      "not-held",     "filter",     "cut-every",    "max-replay",
-      "asked"};
+      "not-held",     "filter",     "cut-every",    "max-replay"};
   const auto index = static_cast<size_t>(reason);
   return index <= kMaxCutReason ? kNames[index] : "unknown";
 }

@@ -7,32 +7,9 @@
 
 #include "format/digest.h"
 #include "format/limits.h"
+#include "format/types.h"
 
 namespace sstferry {
-
-// The reason why a follower cannot resume at its position, and needs a cut: a
-// clone of the source as it is now.
-enum class CutReason : uint8_t {
-  kNone = 0,         // it can
-  kFirst = 1,        // it has no position yet
-  kNewLife = 2,      // another MANIFEST, or a WAL that became shorter
-  kBarrier = 3,      // a MANIFEST record not proved to be harmless
-  kSequenceGap = 4,  // sequence numbers of which no WAL has the entries
-  kUnlogged = 5,     // tables with entries that no WAL has
-  kBlobIndex = 6,    // a batch that refers to a blob file
-  kLargeRecord = 7,  // a WAL record that is no part of a round
-  kNotHeld = 8,      // the source no longer has the WAL bytes behind it
-  kFilter = 9,       // a compaction of a family with a compaction filter
-  // Reasons of the target; they are in no message.
-  kCutEvery = 10,
-  kMaxReplay = 11,
-  kAsked = 12,
-};
-inline constexpr uint8_t kMaxSourceCutReason = 9;
-inline constexpr uint8_t kMaxCutReason = 12;
-
-// "first", "new-life", ...: for reports and metrics.
-const char* CutReasonName(CutReason reason);
 
 // How far a target has followed: the cut that it began with, by the MANIFEST
 // that the cut was taken from, and the end of what it has of the WALs. All
@@ -59,6 +36,7 @@ struct FollowRequest {
   bool exact_filters = false;
   // The source waits so long for anything new before it answers with nothing.
   uint32_t wait_millis = 0;
+  std::string target;  // as in an OpenRequest: for the source's operator
   friend bool operator==(const FollowRequest&, const FollowRequest&) = default;
 };
 

@@ -18,11 +18,12 @@ struct StatusRequest {
   friend bool operator==(const StatusRequest&, const StatusRequest&) = default;
 };
 
-// The snapshots of databases that the asking target may read.
+// The snapshots and the followers of databases that the asking target may read.
 struct StatusReply {
   static constexpr char kName[] = "StatusReply";
 
   std::vector<RetainedSnapshot> snapshots;
+  std::vector<FollowerState> followers;
   friend bool operator==(const StatusReply&, const StatusReply&) = default;
 };
 

@@ -46,4 +46,43 @@ struct RetainedSnapshot {
                          const RetainedSnapshot&) = default;
 };
 
+// The reason why a follower of a live source cannot resume at its position, and
+// needs a cut: a clone of the source as it is now.
+enum class CutReason : uint8_t {
+  kNone = 0,         // it can
+  kFirst = 1,        // it has no position yet
+  kNewLife = 2,      // another MANIFEST, or a WAL that became shorter
+  kBarrier = 3,      // a MANIFEST record not proved to be harmless
+  kSequenceGap = 4,  // sequence numbers of which no WAL has the entries
+  kUnlogged = 5,     // tables with entries that no WAL has
+  kBlobIndex = 6,    // a batch that refers to a blob file
+  kLargeRecord = 7,  // a WAL record that is no part of a round
+  kNotHeld = 8,      // the source no longer has the WAL bytes behind it
+  kFilter = 9,       // a compaction of a family with a compaction filter
+  // Reasons of the target; they are in no message.
+  kCutEvery = 10,
+  kMaxReplay = 11,
+};
+inline constexpr uint8_t kMaxSourceCutReason = 9;
+inline constexpr uint8_t kMaxCutReason = 11;
+
+// "first", "new-life", ...: for reports and metrics.
+const char* CutReasonName(CutReason reason);
+
+// A target that follows a database, as its source knows it.
+struct FollowerState {
+  std::string database;        // NAME of the served database
+  std::string target;          // as RetainedSnapshot::target
+  // Bytes of WALs that it does not have, and the time since it had all that
+  // there was.
+  uint64_t behind_bytes = 0;
+  uint64_t behind_millis = 0;
+  uint64_t held_bytes = 0;     // of WALs that the source keeps for it
+  // The number of cuts that it has begun with since it connected, and why the
+  // source asked for the last one; kNone: none, or the follower's own.
+  uint64_t cuts = 0;
+  CutReason cut = CutReason::kNone;
+  friend bool operator==(const FollowerState&, const FollowerState&) = default;
+};
+
 }  // namespace sstferry

@@ -26,6 +26,7 @@
 #include "pipeline/follow/round_target.h"
 #include "pipeline/follow/source_rounds.h"
 #include "pipeline/follow/standby.h"
+#include "pipeline/pull/source_session.h"
 #include "pipeline/wire/token_bucket.h"
 #include "sstferry/follow.h"
 
@@ -65,6 +66,9 @@ class StandbyRounds : public RoundTarget {
 
   bool exists() const override { return standby_->exists(); }
   FollowPosition position() const override { return standby_->position(); }
+  bool exact_filters() const override {
+    return standby_->record().exact_filters;
+  }
   Status Append(const FollowPosition& asked, const Round& round) override {
     return standby_->Append(asked, round);
   }
@@ -77,7 +81,14 @@ class StandbyRounds : public RoundTarget {
                           (*endpoint_)->dialer(), standby_.get(), &slot_,
                           &summary);
   }
-  void DropCut() override { slot_.Cancel(); }
+  void DropCut() override {
+    slot_.Cancel();
+    if (pull_.log) {
+      pull_.log(LogLevel::kInfo,
+                "gives up the cut that is being taken: another one is needed "
+                "now");
+    }
+  }
   void Renew() override { slot_.Renew(); }
   void Cancel() override { slot_.Cancel(); }
   uint64_t cut_micros() const override {
@@ -146,6 +157,12 @@ class Follow : public StandbyJob {
     std::lock_guard<std::mutex> lock(mu_);
     rounds_ =
         std::make_unique<SourceRounds>(endpoint_->dialer(), pull.timeouts);
+    asks_.database = endpoint_->name();
+    asks_.target = options_.into_archive
+                       ? TargetText("") + ": archive " +
+                             options_.store.where.ToString()
+                       : TargetText(pull.target_dir);
+    asks_.wait_millis = kAskMillis;
     return Status::OK();
   }
 
@@ -198,11 +215,9 @@ class Follow : public StandbyJob {
   }
 
   Status FollowOnce() {
-    FollowRequest request;
-    request.database = endpoint_->name();
+    FollowRequest request = asks_;
     request.position = target_->position();
-    request.exact_filters = options_.exact_filters;
-    request.wait_millis = kAskMillis;
+    request.exact_filters = options_.exact_filters || target_->exact_filters();
     Round round;
     RETURN_IF_ERROR(rounds_->Ask(request, &round));
     if (round.end.cut != CutReason::kNone) {
@@ -216,7 +231,7 @@ class Follow : public StandbyJob {
                                CutReasonName(round.end.cut) +
                                (round.end.note.empty() ? "" : ": ") +
                                round.end.note + ")");
-      return Cut({round.end.cut, round.end.note});
+      return Cut(round.end.cut, round.end.note);
     }
     RETURN_IF_ERROR(target_->Append(request.position, round));
     uint64_t bytes = 0;
@@ -254,7 +269,7 @@ class Follow : public StandbyJob {
     is_gentle_ = !is_large && !options_.pull.full_rate;
     return StartThread(
         [this, reason] {
-          const Status status = Cut({reason});
+          const Status status = Cut(reason);
           if (is_dropped_) {
             // Another one comes in its place.
           } else if (!status.ok() && MayPass(status)) {
@@ -270,8 +285,9 @@ class Follow : public StandbyJob {
 
   // A source may not have flushed since the last cut: then its WALs are as
   // large as before, and the next one comes a while later.
-  Status Cut(const CutRequest& request) {
-    const Status status = target_->Cut(request);
+  Status Cut(CutReason reason, const std::string& note = "") {
+    const Status status =
+        target_->Cut({reason, note, options_.exact_filters});
     next_cut_ = Clock::now() + kLeastBetweenCuts;
     tells_now_ = tells_now_ || status.ok();
     return status;
@@ -339,6 +355,7 @@ class Follow : public StandbyJob {
   FollowOptions options_;
   std::unique_ptr<Endpoint> endpoint_;
   std::unique_ptr<RoundTarget> target_;  // set once, under mu_
+  FollowRequest asks_;  // what all requests have
   StopSignal stop_;
   TokenBucket pace_{0};  // of records
   std::atomic<bool> cancelled_{false};

@@ -18,6 +18,7 @@
 #include "pipeline/archive/remote_source.h"
 #include "pipeline/base/start_thread.h"
 #include "pipeline/base/this_machine.h"
+#include "pipeline/snapshot/options_text.h"
 
 namespace sstferry {
 namespace {
@@ -27,8 +28,8 @@ using rocksdb::Status;
 
 // Time for the last segment of a follower that is told to end.
 constexpr std::chrono::seconds kLastPut{10};
-// A MANIFEST that is kept in memory while its set is pushed.
-constexpr uint64_t kMaxManifestBytes = 1ull << 30;
+// A file that is kept in memory while its set is pushed.
+constexpr uint64_t kMaxKeptBytes = 1ull << 30;
 constexpr size_t kReadBytes = 1u << 20;
 // Logs that a follower tries to continue.
 constexpr size_t kMaxCandidates = 8;
@@ -61,18 +62,18 @@ class MemoryFile : public SetFile {
   const std::string& bytes_;
 };
 
-// A source whose MANIFEST was read before: it says where the cut is.
+// A source whose MANIFEST and OPTIONS were read before: they say where the cut
+// is, and what it promises.
 class CutSource : public SetSource {
  public:
   explicit CutSource(SetSource* source) : source_(source) {}
 
-  // Reads the MANIFEST.
   [[nodiscard]] Status ReadPosition() {
     const std::vector<ArchivedFile>& files = source_->set().files;
     for (size_t i = 0; i < files.size(); ++i) {
       const CloneFile& file = files[i].file;
       if (file.kind == CloneFileKind::kManifest) {
-        manifest_index_ = i;
+        manifest_ = i;
         position_.manifest_number = file.number;
         position_.manifest_bytes = file.records_end;
       } else if (file.kind == CloneFileKind::kWal &&
@@ -81,16 +82,12 @@ class CutSource : public SetSource {
         position_.wal_bytes = file.records_end;
       }
     }
-    if (files[manifest_index_].file.bytes > kMaxManifestBytes) {
-      return MakeStatus(EndState::kRefused,
-                        "cut: expected a MANIFEST of at most " +
-                            std::to_string(kMaxManifestBytes) +
-                            " bytes, found " +
-                            std::to_string(files[manifest_index_].file.bytes));
+    for (size_t i = 0; i < files.size(); ++i) {
+      if (i == manifest_ || files[i].file.kind == CloneFileKind::kOptions) {
+        RETURN_IF_ERROR(Keep(i));
+      }
     }
-    RETURN_IF_ERROR(ReadManifest());
-    position_.manifest =
-        DigestOf(Slice(manifest_.data(), position_.manifest_bytes));
+    position_.manifest = ManifestBegin(position_.manifest_bytes);
     return Status::OK();
   }
   const FollowPosition& position() const { return position_; }
@@ -98,26 +95,45 @@ class CutSource : public SetSource {
   bool Continues(const FollowPosition& earlier) const {
     return earlier.manifest_number == position_.manifest_number &&
            earlier.manifest_bytes <= position_.manifest_bytes &&
-           DigestOf(Slice(manifest_.data(), earlier.manifest_bytes)) ==
-               earlier.manifest;
+           ManifestBegin(earlier.manifest_bytes) == earlier.manifest;
+  }
+  std::vector<std::string> FilteredFamilies() const {
+    std::string options;
+    for (const auto& [file, bytes] : kept_) {
+      if (file != manifest_) options += bytes;
+    }
+    return OptionsText(options).FilteredFamilies();
   }
 
   const ArchiveSet& set() const override { return source_->set(); }
   [[nodiscard]] Status Open(size_t file,
                             std::unique_ptr<SetFile>* opened) override {
-    if (file != manifest_index_) {
+    const auto kept = kept_.find(file);
+    if (kept == kept_.end()) {
       return source_->Open(file, opened);
     }
     *opened = std::make_unique<MemoryFile>(set().files[file].file,
-                                           set().unit_bytes, manifest_);
+                                           set().unit_bytes, kept->second);
     return Status::OK();
   }
   [[nodiscard]] Status Finish() override { return source_->Finish(); }
 
  private:
-  [[nodiscard]] Status ReadManifest() {
+  Digest128 ManifestBegin(uint64_t bytes) const {
+    return DigestOf(Slice(kept_.at(manifest_).data(), bytes));
+  }
+
+  [[nodiscard]] Status Keep(size_t index) {
+    const uint64_t bytes_of_it = source_->set().files[index].file.bytes;
+    if (bytes_of_it > kMaxKeptBytes) {
+      return MakeStatus(EndState::kRefused,
+                        "cut: expected a MANIFEST and OPTIONS of at most " +
+                            std::to_string(kMaxKeptBytes) +
+                            " bytes, found " + std::to_string(bytes_of_it));
+    }
+    std::string& kept = kept_[index];
     std::unique_ptr<SetFile> file;
-    RETURN_IF_ERROR(source_->Open(manifest_index_, &file));
+    RETURN_IF_ERROR(source_->Open(index, &file));
     FileDigests digests;
     std::string scratch;
     return ForEachPiece(file->size(), [&](uint64_t offset, uint64_t bytes) {
@@ -128,7 +144,7 @@ class CutSource : public SetSource {
             offset + at,
             static_cast<size_t>(std::min<uint64_t>(kReadBytes, bytes - at)),
             &scratch, &piece));
-        manifest_.append(piece.data(), piece.size());
+        kept.append(piece.data(), piece.size());
         at += piece.size();
       }
       return Status::OK();
@@ -136,8 +152,8 @@ class CutSource : public SetSource {
   }
 
   SetSource* const source_;
-  size_t manifest_index_ = 0;
-  std::string manifest_;
+  size_t manifest_ = 0;  // its place among the files
+  std::map<size_t, std::string> kept_;  // files, by place
   FollowPosition position_;
 };
 
@@ -154,6 +170,7 @@ class LogRounds : public RoundTarget {
 
   bool exists() const override { return writer() != nullptr; }
   FollowPosition position() const override;
+  bool exact_filters() const override { return options_.exact_filters; }
   Status Append(const FollowPosition& asked, const Round& round) override;
   Status Sync(bool source_closed) override;
   Status Cut(const CutRequest& request) override;
@@ -224,6 +241,7 @@ class LogRounds : public RoundTarget {
   Status failed_;
   uint64_t set_micros_ = 0;  // of the newest set that was pushed
   std::string source_database_id_;
+  std::optional<std::vector<std::string>> filtered_families_;
   CutReason reason_ = CutReason::kNone;
   std::map<std::string, uint64_t> cuts_;
   LogState earlier_;  // of the lineages of this run that ended
@@ -412,6 +430,9 @@ Status LogRounds::Cut(const CutRequest& request) {
   }
   push->writer = writer_;
   source_database_id_ = push->source->set().database_id;
+  filtered_families_ = options_.exact_filters
+                           ? std::vector<std::string>()
+                           : push->source->FilteredFamilies();
   reason_ = request.reason;
   ++cuts_[CutReasonName(request.reason)];
   cut_micros_ = moment;
@@ -468,6 +489,7 @@ StandbyState LogRounds::state() const {
   state.cut_micros = cut_micros_;
   const std::lock_guard<std::mutex> lock(mu_);
   state.is_pushing = remote_ != nullptr;
+  state.filtered_families = filtered_families_;
   state.source_database_id = source_database_id_;
   state.cut_reason = CutReasonName(reason_);
   state.cuts = cuts_;

@@ -18,6 +18,8 @@
 #include "pipeline/follow/promote.h"
 #include "pipeline/follow/standby.h"
 #include "pipeline/pull/linked_copy.h"
+#include "pipeline/snapshot/options_text.h"
+#include "pipeline/snapshot/snapshot_seen_options.h"
 #include "rocksdb/file_system.h"
 #include "sstferry/follow.h"
 
@@ -254,6 +256,13 @@ Status ReadStandbyState(const std::string& dir, bool* found,
     return Status::OK();
   }
   TakeRecord(record, state);
+  state->filtered_families.emplace();
+  if (!record.exact_filters) {
+    SeenOptions options(dir);
+    RETURN_IF_ERROR(options.Look());
+    state->filtered_families =
+        OptionsText(options.TextFor({})).FilteredFamilies();
+  }
   const FollowMark mark = MarkOf(dir);
   state->durable_sequence = std::max(mark.last_sequence, record.sequence);
   state->sequence = state->durable_sequence;

@@ -105,6 +105,7 @@ class Query : public StatusQuery {
     StatusReply retained;
     const Status status = session->AskRetained({name}, &retained);
     report->snapshots = std::move(retained.snapshots);
+    report->followers = std::move(retained.followers);
     return status;
   }
 

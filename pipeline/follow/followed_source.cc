@@ -227,10 +227,7 @@ void FollowedSource::LearnFilters() {
   const OptionsText text(seen_options_.TextFor(names));
   filters_.clear();
   for (const std::string& name : names) {
-    filters_[name] =
-        !text.HasFamily(name) ||
-        !text.FamilyObject(name, "compaction_filter").empty() ||
-        !text.FamilyObject(name, "compaction_filter_factory").empty();
+    filters_[name] = !text.HasFamily(name) || text.HasFilter(name);
   }
 }
 
@@ -728,16 +725,19 @@ uint64_t FollowedSource::held_bytes() const {
   return held_bytes_;
 }
 
-uint64_t FollowedSource::BytesBehind(const FollowPosition& position) const {
+void FollowedSource::Measure(const FollowPosition& position,
+                             uint64_t* behind_bytes,
+                             uint64_t* held_bytes) const {
+  *behind_bytes = 0;
+  *held_bytes = 0;
   std::lock_guard<std::mutex> lock(mu_);
-  uint64_t bytes = 0;
   for (auto held = held_.lower_bound(position.wal_number);
        held != held_.end(); ++held) {
     const uint64_t at =
         held->first == position.wal_number ? position.wal_bytes : 0;
-    bytes += held->second.end - std::min(at, held->second.end);
+    *behind_bytes += held->second.end - std::min(at, held->second.end);
+    *held_bytes += held->second.end - held->second.begin;
   }
-  return bytes;
 }
 
 uint64_t FollowedSource::last_sequence() const {

@@ -99,8 +99,10 @@ class FollowedSource {
   uint64_t rounds() const;
   uint64_t read_bytes() const;
   uint64_t held_bytes() const;
-  // Bytes of WALs that were read behind a position.
-  uint64_t BytesBehind(const FollowPosition& position) const;
+  // Finds the bytes of WALs that were read behind a position, and those that are
+  // held for who is there.
+  void Measure(const FollowPosition& position, uint64_t* behind_bytes,
+               uint64_t* held_bytes) const;
   uint64_t last_sequence() const;
 
  private:

@@ -23,6 +23,9 @@ class RoundTarget {
   virtual bool exists() const = 0;
   // Returns the position behind which the source is asked to send.
   virtual FollowPosition position() const = 0;
+  // True if the source has to be asked for exact filters until the next cut: it
+  // was at the last one, and is said to be.
+  virtual bool exact_filters() const = 0;
   // Takes a round, perhaps an empty one, that was asked for with `asked`. Does
   // nothing if a cut has changed since what has to come next.
   [[nodiscard]] virtual rocksdb::Status Append(const FollowPosition& asked,

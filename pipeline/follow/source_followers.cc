@@ -32,6 +32,11 @@ constexpr std::chrono::seconds kLinger{60};
 // life: the first of them may have begun before the position was asked for.
 constexpr uint64_t kRoundsAhead = 2;
 
+bool IsOfOneCut(const FollowPosition& a, const FollowPosition& b) {
+  return a.manifest_number == b.manifest_number &&
+         a.manifest_bytes == b.manifest_bytes && a.manifest == b.manifest;
+}
+
 Status Stopped() {
   return MakeStatus(EndState::kCancelled, "the source is shutting down");
 }
@@ -96,10 +101,14 @@ class SourceFollowers::Reader {
           position.wal_number = source_.newest_wal();
           position.wal_bytes = 0;
         }
-        Need(who, position, /*has_all=*/false);
+        Follower& follower = Need(who, request, position);
+        if (round->end.cut != CutReason::kNone) follower.asked = round->end.cut;
         return Status::OK();
       }
-      Need(who, request.position, found == FollowedSource::Found::kNothing);
+      Follower& follower = Need(who, request, request.position);
+      if (found == FollowedSource::Found::kNothing) {
+        follower.had_all = SteadyClock::now();
+      }
       if (!changed_.wait_until(lock, end, [&] {
             return ended_ || rounds_ != rounds;
           })) {
@@ -121,12 +130,13 @@ class SourceFollowers::Reader {
     const auto now = SteadyClock::now();
     std::lock_guard<std::mutex> lock(mu_);
     for (const auto& [who, follower] : followers_) {
-      const uint64_t bytes = source_.BytesBehind(follower.position);
-      const std::chrono::duration<double> since = now - follower.had_all;
-      ++state->followers;
-      state->behind_bytes = std::max(state->behind_bytes, bytes);
-      state->behind_seconds =
-          std::max(state->behind_seconds, bytes > 0 ? since.count() : 0);
+      FollowerState& told = state->followers.emplace_back(follower.told);
+      source_.Measure(follower.position, &told.behind_bytes, &told.held_bytes);
+      if (told.behind_bytes > 0) {
+        told.behind_millis = static_cast<uint64_t>(
+            std::chrono::duration_cast<milliseconds>(now - follower.had_all)
+                .count());
+      }
     }
     return !ended_;
   }
@@ -167,23 +177,34 @@ class SourceFollowers::Reader {
     return ended_;
   }
 
-  // Under mu_. Lets go of WALs that no follower needs any more.
-  void Need(const void* who, const FollowPosition& position, bool has_all) {
-    Follower& follower = followers_[who];
+  // Under mu_.
+  struct Follower {
+    FollowerState told;  // what is known without the source
+    FollowPosition position;
+    CutReason asked = CutReason::kNone;  // why a cut is expected
+    SteadyClock::time_point had_all = SteadyClock::now();
+  };
+
+  // Under mu_. Lets go of WALs that no follower needs any more: this one needs
+  // what is behind `position`.
+  Follower& Need(const void* who, const FollowRequest& request,
+                 const FollowPosition& position) {
+    const auto [found, is_new] = followers_.try_emplace(who);
+    Follower& follower = found->second;
+    follower.told.database = request.database;
+    follower.told.target = request.target;
+    if (!is_new && !IsOfOneCut(follower.position, position)) {
+      ++follower.told.cuts;
+      follower.told.cut = std::exchange(follower.asked, CutReason::kNone);
+    }
     follower.position = position;
-    if (has_all) follower.had_all = SteadyClock::now();
     uint64_t least = position.wal_number;
     for (const auto& [each, other] : followers_) {
       least = std::min(least, other.position.wal_number);
     }
     source_.DropBefore(least);
+    return follower;
   }
-
-  // Under mu_.
-  struct Follower {
-    FollowPosition position;
-    SteadyClock::time_point had_all = SteadyClock::now();
-  };
 
   const std::string name_;
   const std::string directory_;

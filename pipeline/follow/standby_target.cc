@@ -46,6 +46,7 @@ Status StandbyTarget::NameManifest(const std::string& dir,
   record.sequence = plan().opened.snapshot_sequence;
   record.cut_micros = MicrosNow();
   record.reason = request_.reason;
+  record.exact_filters = request_.exact_filters;
   record.cuts.resize(kMaxCutReason + 1);
   record.cuts[static_cast<size_t>(record.reason)]++;
   FollowPosition position;

@@ -16,10 +16,10 @@ namespace sstferry {
 struct CutRequest {
   CutReason reason = CutReason::kFirst;
   std::string note = {};  // of the source: what asks for it
+  bool exact_filters = false;  // FollowRequest's, from this cut on
   // Records that come while the cut is built belong behind it.
   bool goes_on() const {
-    return reason == CutReason::kCutEvery ||
-           reason == CutReason::kMaxReplay || reason == CutReason::kAsked;
+    return reason == CutReason::kCutEvery || reason == CutReason::kMaxReplay;
   }
 };
 

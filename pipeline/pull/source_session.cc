@@ -89,9 +89,6 @@ Hello MakeHello() {
   return hello;
 }
 
-namespace {
-
-// "db2:/data/users": for the source's operator.
 std::string TargetText(const std::string& target_dir) {
   std::array<char, 256> host{};
   std::string text =
@@ -104,8 +101,6 @@ std::string TargetText(const std::string& target_dir) {
   }
   return text.substr(0, kMaxTargetTextBytes);
 }
-
-}  // namespace
 
 OpenRequest MakeOpenRequest(const PullOptions& options,
                             const std::string& name, Purpose purpose) {

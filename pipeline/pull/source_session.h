@@ -222,6 +222,10 @@ class SourceSession {
 // Returns the Hello that this process sends.
 Hello MakeHello();
 
+// Returns "db2:/data/users", which tells a source's operator who asks;
+// `target_dir` may be empty.
+std::string TargetText(const std::string& target_dir);
+
 // Makes the request of a pull with these options, of the plan of one, and of
 // verify.
 OpenRequest MakeOpenRequest(const PullOptions& options,

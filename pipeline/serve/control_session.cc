@@ -9,6 +9,7 @@
 #include "pipeline/base/start_thread.h"
 #include "pipeline/base/thread_priority.h"
 #include "pipeline/serve/questions.h"
+#include "pipeline/snapshot/retained_snapshots.h"
 
 namespace sstferry {
 namespace {
@@ -282,6 +283,11 @@ Status ControlSession::AnswerFollower(const Frame& frame) {
   RETURN_IF_ERROR(host_.find_database(request.database, channel_->identity(),
                                       &database));
   follows_ = true;
+  const PeerIdentity* const identity = channel_->identity();
+  request.database = database.name;
+  request.target = ShownTarget(request.target,
+                               identity == nullptr ? "" : identity->subject);
+  if (request.target.empty()) request.target = channel_->peer();
   WaitLimit limit;
   limit.idle = host_.options->timeouts.stall;
   const Clock::time_point begun = Clock::now();

@@ -23,7 +23,7 @@ class FollowAtSource {
   virtual ~FollowAtSource() = default;
   // Answers a request of the follower `who`, a session: calls `send` for the
   // bytes behind its position, and sets *end. Waits for anything new as long as
-  // the request says.
+  // the request says. Its target is shown as the request has it.
   //   kRefused    the database cannot be followed
   //   kCancelled  Stop() was called
   //   errors of `send`

@@ -1,7 +1,9 @@
 #include "pipeline/serve/questions.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "format/limits.h"
 #include "pipeline/serve/served_facts.h"
@@ -43,6 +45,26 @@ Status TellNames(const SessionHost& host, Channel* channel) {
   return channel->SendMessage(FrameType::kListReply, reply);
 }
 
+// The followers of databases with these names, the furthest behind first.
+std::vector<FollowerState> FollowersOf(const SessionHost& host,
+                                       const std::set<std::string>& names) {
+  std::vector<FollowerState> all;
+  if (host.follow == nullptr) {
+    return all;
+  }
+  for (const FollowedState& followed : host.follow->state()) {
+    for (const FollowerState& follower : followed.followers) {
+      if (names.contains(follower.database)) all.push_back(follower);
+    }
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const FollowerState& a, const FollowerState& b) {
+                     return a.behind_millis > b.behind_millis;
+                   });
+  all.resize(std::min<size_t>(all.size(), kMaxReportedFollowers));
+  return all;
+}
+
 Status TellStatus(const SessionHost& host, const Frame& frame,
                   Channel* channel) {
   StatusRequest request;
@@ -52,7 +74,8 @@ Status TellStatus(const SessionHost& host, const Frame& frame,
   return status.ok()
              ? channel->SendMessage(
                    FrameType::kStatusReply,
-                   StatusReply{host.store->List(names, channel->identity())})
+                   StatusReply{host.store->List(names, channel->identity()),
+                               FollowersOf(host, names)})
              : status;
 }
 

@@ -1,5 +1,5 @@
 // Answers what a target may ask a source without a transfer: what it serves,
-// how large that is, and which snapshots it retains.
+// how large that is, which snapshots it retains, and who follows.
 #pragma once
 
 #include "pipeline/serve/session_host.h"

@@ -110,4 +110,17 @@ bool OptionsText::HasFamily(const std::string& family) const {
   return families_.count(family) != 0;
 }
 
+bool OptionsText::HasFilter(const std::string& family) const {
+  return !FamilyObject(family, "compaction_filter").empty() ||
+         !FamilyObject(family, "compaction_filter_factory").empty();
+}
+
+std::vector<std::string> OptionsText::FilteredFamilies() const {
+  std::vector<std::string> filtered;
+  for (const auto& [family, section] : families_) {
+    if (HasFilter(family)) filtered.push_back(family);
+  }
+  return filtered;
+}
+
 }  // namespace sstferry

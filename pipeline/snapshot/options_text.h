@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 namespace sstferry {
 
@@ -25,6 +26,10 @@ class OptionsText {
   std::string FamilyText(const std::string& family,
                          const std::string& key) const;
   bool HasFamily(const std::string& family) const;
+  // True if the family has a compaction filter, or a factory of one.
+  bool HasFilter(const std::string& family) const;
+  // Returns the names of all families that HasFilter(), in their order.
+  std::vector<std::string> FilteredFamilies() const;
 
  private:
   using Section = std::map<std::string, std::string>;

@@ -203,7 +203,8 @@ FactsReply SampleFactsReply() {
 }
 
 FollowRequest SampleFollowRequest() {
-  return FollowRequest{"orders", {5, 4711, {7, 9}, 12, 65536}, true, 1000};
+  return FollowRequest{"orders", {5, 4711, {7, 9}, 12, 65536}, true, 1000,
+                       "db2:/srv/orders"};
 }
 
 FollowBytes SampleFollowBytes() {
@@ -233,7 +234,9 @@ StatusReply SampleStatusReply() {
   received.readers = 1;
   received.pinned_bytes = 5000000000;
   received.target = "db2:/data/users (CN=db2)";
-  return StatusReply{{received}};
+  return StatusReply{{received},
+                     {{"orders", "db2:/srv/orders (CN=db2)", 65536, 12,
+                       8'000'000, 3, CutReason::kBarrier}}};
 }
 
 TargetFamilies SampleTargetFamilies() {

@@ -10,15 +10,18 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "rocksdb/compaction_filter.h"
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 #include "tests/support/sample_bytes.h"
+#include "tests/support/serve_process.h"
 #include "tests/support/standby_world.h"
 
 namespace sstferry::test::follow_test {
@@ -182,6 +185,134 @@ TEST_CASE("A follower tells its service manager and Prometheus how it is",
                     "1\n") != std::string::npos);
   REQUIRE(text.find("sstferry_standby_written_timestamp_seconds{" + target) !=
           std::string::npos);
+}
+
+// Asks the server who follows until that `holds`.
+json AwaitFollowers(const ServeProcess& server,
+                    const std::function<bool(const json&)>& holds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  for (;;) {
+    const json followers =
+        Ran({"status", server.list_url()})["source"]["followers"];
+    INFO(followers.dump());
+    if (holds(followers)) {
+      return followers;
+    }
+    REQUIRE(std::chrono::steady_clock::now() < end);
+  }
+}
+
+TEST_CASE("A server tells who follows it and how far each is behind",
+          "[tools][follow]") {
+  StandbyWorld world;
+  world.Write(50);
+  ServeProcess server({"--db", "db=" + world.source_dir()});
+  AwaitFollowers(server, [](const json& all) { return all.empty(); });
+  Process follower(Sstferry({"follow", server.url(), world.dir()}));
+  AwaitAll(world, world.dir(), world.sequence());
+  world.source()->Create({"third", Quiet()});
+  world.source()->Put("k", "v", "third");
+  AwaitAll(world, world.dir(), world.sequence());
+  json told = AwaitFollowers(server, [](const json& all) {
+                return all.size() == 1 && all[0]["behind_bytes"] == 0;
+              })[0];
+  INFO(told.dump());
+  REQUIRE(told["database"] == "db");
+  REQUIRE(told["target"].get<std::string>().ends_with(":" + world.dir()));
+  REQUIRE(told["behind_millis"] == 0);
+  REQUIRE(told["held_bytes"] > 0);
+  REQUIRE(told["cuts"] >= 2);
+  REQUIRE(told["cut_reason"] == "barrier");
+  follower.Signal(SIGSTOP);
+  world.Write(20);
+  told = AwaitFollowers(server, [](const json& all) {
+           return all[0]["behind_millis"] > 100;
+         })[0];
+  REQUIRE(told["behind_bytes"] > 0);
+  REQUIRE(told["behind_bytes"] <= told["held_bytes"]);
+  const std::string text = OutputOf({"status", server.url()}, 0);
+  INFO(text);
+  REQUIRE(text.find("LAST CUT") != std::string::npos);
+  REQUIRE(text.find(":" + world.dir() + "\n") != std::string::npos);
+  follower.Signal(SIGCONT);
+  AwaitAll(world, world.dir(), world.sequence());
+  follower.Signal(SIGTERM);
+  REQUIRE(follower.Wait() == 0);
+  AwaitFollowers(server, [](const json& all) { return all.empty(); });
+}
+
+class DropsOld : public rocksdb::CompactionFilter {
+ public:
+  const char* Name() const override { return "sstferry.test.DropsOld"; }
+  bool Filter(int, const rocksdb::Slice& key, const rocksdb::Slice&,
+              std::string*, bool*) const override {
+    return key == "old";
+  }
+};
+
+TEST_CASE("A standby is as if a compaction filter had not run, and says so",
+          "[tools][follow]") {
+  const std::string how =
+      GENERATE(as<std::string>(), "plain", "exact", "exact, then plain");
+  INFO(how);
+  const bool is_exact = how != "plain";
+  const DropsOld filter;
+  rocksdb::ColumnFamilyOptions filtered = Quiet();
+  filtered.compaction_filter = &filter;
+  rocksdb::DBOptions options;
+  options.create_if_missing = true;
+  options.create_missing_column_families = true;
+  StandbyWorld world;
+  const std::string source = world.root() + "/filtered";
+  const std::string dir = world.dir();
+  OpenDb db(source, {{"default", Quiet()}, {"filtered", filtered}}, options);
+  db.Put("kept", "v", "filtered");
+  db.Put("old", "v", "filtered");
+  std::vector<std::string> words = {"follow", source, dir};
+  if (is_exact) words.push_back("--exact-filters");
+  Process follower(Sstferry(words));
+  AwaitAll(world, dir, db->GetLatestSequenceNumber());
+  db.Flush();
+  db.Compact("filtered");
+  std::string value;
+  REQUIRE(db->Get(rocksdb::ReadOptions(), db.cf("filtered"), "old", &value)
+              .IsNotFound());
+  db.Put("new", "v", "filtered");
+  const json status = AwaitAll(world, dir, db->GetLatestSequenceNumber());
+  INFO(status.dump());
+  // RocksDB may compact in two steps, with a cut for each.
+  const uint64_t filter_cuts = status["cuts"]["filter"];
+  REQUIRE((filter_cuts > 0) == is_exact);
+  REQUIRE(status["filtered_families"] ==
+          (is_exact ? json::array() : json::array({"filtered"})));
+  const std::string says = "as if the compaction filters of filtered had not";
+  REQUIRE((OutputOf({"status", dir}, 0).find(says) == std::string::npos) ==
+          is_exact);
+  follower.Signal(SIGTERM);
+  REQUIRE(follower.Wait() == 0);
+  INFO(follower.err());
+  REQUIRE((follower.err().find(says) == std::string::npos) == is_exact);
+  if (how == "exact, then plain") {
+    // What was exact at the last cut stays so up to the next one.
+    Process again(Sstferry({"follow", source, dir}));
+    db.Put("old", "v", "filtered");
+    AwaitAll(world, dir, db->GetLatestSequenceNumber());
+    db.Flush();
+    db.Compact("filtered");
+    db.Put("newer", "v", "filtered");
+    const json cut = AwaitAll(world, dir, db->GetLatestSequenceNumber());
+    INFO(cut.dump());
+    REQUIRE(cut["cuts"]["filter"] > filter_cuts);
+    REQUIRE(cut["filtered_families"] == json::array({"filtered"}));
+    again.Signal(SIGTERM);
+    REQUIRE(again.Wait() == 0);
+    return;
+  }
+  Ran({"promote", dir});
+  OpenDb promoted(dir, {{"default", Quiet()}, {"filtered", Quiet()}});
+  const rocksdb::Status got = promoted->Get(
+      rocksdb::ReadOptions(), promoted.cf("filtered"), "old", &value);
+  REQUIRE((is_exact ? got.IsNotFound() : got.ok()));
 }
 
 TEST_CASE("A follower receives no more of WALs than --max-rate",

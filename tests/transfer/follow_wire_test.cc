@@ -304,7 +304,7 @@ TEST_CASE("Ten followers of one database cost one reading of its WALs",
   const std::vector<FollowedState> followed = source.server->state().followed;
   REQUIRE(followed.size() == 1);
   REQUIRE(followed[0].database == "db");
-  REQUIRE(followed[0].followers == 10);
+  REQUIRE(followed[0].followers.size() == 10);
   REQUIRE(followed[0].read_bytes <= wal_bytes);
   REQUIRE(followed[0].read_bytes > 100'000);
 }

@@ -1127,8 +1127,8 @@ const std::vector<Command>& Commands() {
        "Show how old a replica is, and unfinished pulls",
        "Of a replica: as of when it is, what is known to be wrong with it, how "
        "far an unfinished pull came, and the command to run next. Of a source: "
-       "which snapshots it retains for pulls that may resume "
-       "(sst://HOST[:PORT] or unix:/PATH: those of all databases that this "
+       "which snapshots it retains for pulls that may resume, and who follows "
+       "it (sst://HOST[:PORT] or unix:/PATH: those of all databases that this "
        "side may read). Changes nothing.",
        Joined({TlsRows<StatusArguments>(),
                SshRows<StatusArguments>(),

@@ -92,6 +92,7 @@ int RunFollow(const std::vector<std::string>& arguments) {
     return FinishCommand("follow", showing, "", "", &console);
   }
   bool is_ready = false;
+  std::string filtered;  // as it was logged
   follow.options.on_state = [&](const StandbyState& state) {
     if (!is_ready) {
       is_ready = true;
@@ -99,6 +100,15 @@ int RunFollow(const std::vector<std::string>& arguments) {
                   "following " + Printable(state.source) + " into " +
                       Printable(state.dir) + " at sequence " +
                       std::to_string(state.sequence));
+    }
+    if (FilteredText(state) != filtered) {
+      filtered = FilteredText(state);
+      console.Log(LogLevel::kInfo,
+                  filtered.empty()
+                      ? "no family has a compaction filter any more"
+                      : "what is followed is " + filtered +
+                            "; --exact-filters takes a cut after each of "
+                            "their compactions");
     }
     metrics.Take(state);
     const Status told = NotifyReady(StandbyLine(state));

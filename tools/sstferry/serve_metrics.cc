@@ -168,11 +168,18 @@ MetricSet ServeMetrics::Collect(const ServerState& state) {
   }
   for (const FollowedState& followed : state.followed) {
     const MetricLabels labels = {{"database", followed.database}};
+    uint64_t behind_bytes = 0;
+    uint64_t behind_millis = 0;
+    for (const FollowerState& follower : followed.followers) {
+      behind_bytes = std::max(behind_bytes, follower.behind_bytes);
+      behind_millis = std::max(behind_millis, follower.behind_millis);
+    }
     set.Set(metric::kSourceFollowers, labels,
-            static_cast<double>(followed.followers));
+            static_cast<double>(followed.followers.size()));
     set.Set(metric::kSourceFollowersBehind, labels,
-            static_cast<double>(followed.behind_bytes));
-    set.Set(metric::kSourceFollowersLag, labels, followed.behind_seconds);
+            static_cast<double>(behind_bytes));
+    set.Set(metric::kSourceFollowersLag, labels,
+            static_cast<double>(behind_millis) / 1000);
     set.Set(metric::kSourceHeldWals, labels,
             static_cast<double>(followed.held_bytes));
   }

@@ -1,5 +1,6 @@
 #include "tools/sstferry/standby_report.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -38,6 +39,22 @@ ordered_json OrNull(const std::string& text) {
 
 }  // namespace
 
+std::string FilteredText(const StandbyState& state) {
+  if (!state.filtered_families || state.filtered_families->empty()) {
+    return "";
+  }
+  const std::vector<std::string>& families = *state.filtered_families;
+  constexpr size_t kShown = 3;
+  std::string text = "as if the compaction filters of ";
+  for (size_t i = 0; i < std::min(families.size(), kShown); ++i) {
+    text += (i > 0 ? ", " : "") + Printable(families[i]);
+  }
+  if (families.size() > kShown) {
+    text += " and " + std::to_string(families.size() - kShown) + " more";
+  }
+  return text + " had not run since the last cut";
+}
+
 std::string StandbyLine(const StandbyState& state) {
   std::string line = "at sequence " + std::to_string(state.sequence) + " of " +
                      Printable(state.source);
@@ -59,6 +76,10 @@ std::string StandbyLine(const StandbyState& state) {
             std::to_string(state.lost_sequences) +
             " sequences less, which are kept in " + Printable(state.lost_dir);
   }
+  const std::string filtered = FilteredText(state);
+  if (!filtered.empty()) {
+    line += "; " + filtered;
+  }
   return line;
 }
 
@@ -77,6 +98,10 @@ ordered_json StandbyMembers(const StandbyState& state) {
   json["cut_age_millis"] = OrNull(MillisSince(state.cut_micros));
   json["cut_reason"] = state.cut_reason;
   json["cuts"] = state.cuts;
+  json["filtered_families"] = nullptr;
+  if (state.filtered_families) {
+    json["filtered_families"] = *state.filtered_families;
+  }
   json["received_bytes"] = state.received_bytes;
   json["log"] = nullptr;
   if (state.is_archive) {

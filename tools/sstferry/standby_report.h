@@ -13,6 +13,10 @@ namespace sstferry {
 // "at sequence 41951 of sst://db1/orders, as of 12 ms ago; ..."
 std::string StandbyLine(const StandbyState& state);
 
+// Returns "as if the compaction filters of users, orders had not run since the
+// last cut"; empty: no family has one.
+std::string FilteredText(const StandbyState& state);
+
 // The members that status, follow, promote and view have of a standby.
 nlohmann::ordered_json StandbyMembers(const StandbyState& state);
 

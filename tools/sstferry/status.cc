@@ -43,6 +43,23 @@ uint64_t PinnedBytes(const StatusReport& report) {
   return bytes;
 }
 
+std::string FollowersText(const std::vector<FollowerState>& followers) {
+  std::vector<std::vector<std::string>> rows = {
+      {"DATABASE", "BEHIND", "LAG", "HELD", "CUTS", "LAST CUT", "FOLLOWER"}};
+  for (const FollowerState& follower : followers) {
+    rows.push_back({Printable(follower.database),
+                    StatusBytes(follower.behind_bytes),
+                    std::to_string(follower.behind_millis) + " ms",
+                    StatusBytes(follower.held_bytes),
+                    std::to_string(follower.cuts),
+                    follower.cut == CutReason::kNone
+                        ? "-"
+                        : CutReasonName(follower.cut),
+                    Printable(follower.target)});
+  }
+  return Table(rows);
+}
+
 std::string SourceText(const std::string& place, const StatusReport& report) {
   std::string text = "source: " + place + "\n";
   if (!report.snapshots.empty()) {
@@ -66,6 +83,9 @@ std::string SourceText(const std::string& place, const StatusReport& report) {
            snapshot.target.empty() ? "-" : Printable(snapshot.target)});
     }
     text += Table(rows);
+  }
+  if (!report.followers.empty()) {
+    text += FollowersText(report.followers);
   }
   const size_t count = report.snapshots.size();
   text += count == 0 ? "no snapshot is retained or in use"
@@ -200,6 +220,15 @@ std::string StandbyText(const std::string& place, const StandbyState& state) {
                     place + ", or sstferry promote " + place + "\n");
 }
 
+// Returns null for what is not known.
+template <typename Value>
+ordered_json Known(bool is_known, const Value& value) {
+  return is_known ? ordered_json(value) : ordered_json(nullptr);
+}
+ordered_json Known(const std::string& text) {
+  return Known(!text.empty(), text);
+}
+
 ordered_json SourceJson(const StatusReport& report) {
   ordered_json json = {{"snapshots", ordered_json::array()},
                        {"pinned_bytes", PinnedBytes(report)},
@@ -215,16 +244,19 @@ ordered_json SourceJson(const StatusReport& report) {
          {"pinned_bytes", snapshot.pinned_bytes},
          {"target", snapshot.target}});
   }
+  json["followers"] = ordered_json::array();
+  for (const FollowerState& follower : report.followers) {
+    json["followers"].push_back(
+        {{"database", follower.database},
+         {"target", follower.target},
+         {"behind_bytes", follower.behind_bytes},
+         {"behind_millis", follower.behind_millis},
+         {"held_bytes", follower.held_bytes},
+         {"cuts", follower.cuts},
+         {"cut_reason", Known(follower.cut != CutReason::kNone,
+                              CutReasonName(follower.cut))}});
+  }
   return json;
-}
-
-// Returns null for what is not known.
-template <typename Value>
-ordered_json Known(bool is_known, const Value& value) {
-  return is_known ? ordered_json(value) : ordered_json(nullptr);
-}
-ordered_json Known(const std::string& text) {
-  return Known(!text.empty(), text);
 }
 
 ordered_json UnfinishedJson(const UnfinishedPull& pull) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,9 @@ struct StandbyState {
   uint64_t cut_micros = 0;         // time of the last cut, by DIR's clock
   std::string cut_reason;          // "first", "barrier", ...
   std::map<std::string, uint64_t> cuts;  // by reason, since DIR was made
+  // The families with a compaction filter. They are as if that had not run since
+  // the last cut. Empty with FollowOptions::exact_filters; unset: not known yet.
+  std::optional<std::vector<std::string>> filtered_families;
   uint64_t received_bytes = 0;     // of WALs, in this run
   // A source came back with less than the standby had; the last time.
   uint64_t lost_sequences = 0;
@@ -129,10 +133,11 @@ struct FollowOptions {
 };
 
 // Follows until it is cancelled, which is OK. Tries again for ever while the
-// source cannot be reached, or has no room here.
+// source cannot be reached, or a cut has no room here.
 //   kRefused  the source cannot be followed, or DIR is none of it
 //   kBusy     another process follows into DIR
 //   kCorrupt  what came, or what is here, is damaged
+//   kNoSpace  records have no room here: what came before stays
 std::unique_ptr<StandbyJob> MakeFollow(const FollowOptions& options);
 
 // Makes a database of a standby: it gets CURRENT.

@@ -113,12 +113,8 @@ struct TransferReport {
 // A database that standbys follow.
 struct FollowedState {
   std::string database;        // its name
-  uint64_t followers = 0;
-  // How far the follower is that is furthest behind: bytes of WALs that it does
-  // not have, and the time since it had all that there was.
-  uint64_t behind_bytes = 0;
-  double behind_seconds = 0;
-  uint64_t held_bytes = 0;     // of WALs, for followers that are behind
+  std::vector<FollowerState> followers;
+  uint64_t held_bytes = 0;     // of WALs, for all followers
   uint64_t read_bytes = 0;     // of WALs, once for all followers
 };
 

@@ -118,6 +118,8 @@ struct StatusReport {
   bool is_source = false;
   bool is_target = false;
   std::vector<RetainedSnapshot> snapshots;  // retained ones, the oldest first
+  // Followers of a server, the furthest behind first.
+  std::vector<FollowerState> followers;
   // Number of snapshots beside a source directory that belong to another user,
   // and the name of one such account.
   uint64_t foreign_snapshots = 0;
