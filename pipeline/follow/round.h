@@ -1,7 +1,7 @@
 // The records that a source's WALs got since the last round: the two halves of
 // following hand them to each other.
 //
-// The source's half (source_reader.h) reads the WALs first and the MANIFEST
+// The source's half (followed_source.h) reads the WALs first and the MANIFEST
 // second, so that a round holds no record that was written behind an event
 // which only the MANIFEST tells. The standby's half appends the bytes and shows
 // what it holds once it is durable.

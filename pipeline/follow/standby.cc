@@ -504,10 +504,13 @@ Status Standby::Append(const FollowPosition& asked, const Round& round) {
   for (const LogBytes& log : round.logs) {
     RETURN_IF_ERROR(Fail(AppendTo(log)));
   }
-  received_.last_sequence =
-      std::max(received_.last_sequence, round.end.last_sequence);
-  received_.read_micros =
-      std::max(received_.read_micros, round.end.read_micros);
+  // The source has more than these bytes: they are of an earlier moment.
+  if (round.end.more_bytes == 0) {
+    received_.last_sequence =
+        std::max(received_.last_sequence, round.end.last_sequence);
+    received_.read_micros =
+        std::max(received_.read_micros, round.end.read_micros);
+  }
   return Status::OK();
 }
 

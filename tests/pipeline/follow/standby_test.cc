@@ -4,11 +4,14 @@
 
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "format/rocksdb/log_follower.h"
 #include "pipeline/base/file_source.h"
@@ -16,8 +19,10 @@
 #include "pipeline/pull/linked_copy.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/snapshot_wals.h"
-#include "tests/support/standby_world.h"
+#include "sstferry/follow.h"
 #include "tests/support/catch.h"
+#include "tests/support/gate.h"
+#include "tests/support/standby_world.h"
 #include "tests/support/power_loss_file_system.h"
 
 namespace sstferry::test::standby_test {
@@ -128,6 +133,22 @@ TEST_CASE("Records that do not continue what is there are refused",
   REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
 }
 
+TEST_CASE("A standby is of no moment of which it lacks bytes", "[follow]") {
+  StandbyWorld world;
+  MakeStandby(&world);
+  world.Write(10);
+  Round round = world.Read();
+  round.end.more_bytes = GENERATE(0, 4096);
+  round.end.last_sequence = world.sequence() + 100;
+  round.end.read_micros = 2'000'000;
+  const bool is_all = round.end.more_bytes == 0;
+  REQUIRE_OK(world.standby()->Append(world.standby()->position(), round));
+  const StandbyPosition received = world.standby()->received();
+  REQUIRE((received.read_micros == round.end.read_micros) == is_all);
+  REQUIRE(received.last_sequence ==
+          (is_all ? round.end.last_sequence : world.sequence()));
+}
+
 TEST_CASE("A torn end is cut off, by a follower and by a promotion",
           "[follow]") {
   StandbyWorld world;
@@ -205,6 +226,157 @@ TEST_CASE("A cut keeps what has come since its snapshot", "[follow]") {
   world.CloseStandby();
   REQUIRE_OK(world.Promote());
   REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
+}
+
+// Two WALs that the family `other` needs are here, and all of them is known.
+void FollowTwoWals(StandbyWorld* world) {
+  MakeStandby(world);
+  world->Write(10);
+  REQUIRE_OK((*world->source())->Flush(rocksdb::FlushOptions()));
+  world->Write(10);
+  REQUIRE_OK(world->Follow());
+  REQUIRE(FileCount(world->dir(), ".log") >= 2);
+}
+
+TEST_CASE("A cut whose WAL has other bytes than the standby's is not taken",
+          "[follow]") {
+  StandbyWorld world;
+  FollowTwoWals(&world);
+  const uint64_t had = world.standby()->received().last_sequence;
+  const std::string wal = world.newest_wal();
+  std::string bytes;
+  {
+    std::ifstream in(wal, std::ios::binary);
+    bytes = BytesIn(in);
+  }
+  bytes[bytes.size() / 2] ^= 1;
+  std::ofstream(wal, std::ios::binary) << bytes;
+  const rocksdb::Status cut = world.Cut(CutReason::kCutEvery);
+  REQUIRE(EndStateOf(cut) == EndState::kCorrupt);
+  REQUIRE(world.standby()->received().last_sequence == had);
+  REQUIRE(world.standby()->record().reason == CutReason::kFirst);
+}
+
+TEST_CASE("A cut that lacks the end of a WAL before its newest is not taken",
+          "[follow]") {
+  StandbyWorld world;
+  FollowTwoWals(&world);
+  const std::string earlier =
+      fs::path(PathsWith(world.dir(), ".log").front()).filename();
+  const std::string in_cut = world.dir() + ".sstferry/db/" + earlier;
+  bool was_cut = false;
+  TEST_SetFaultHook([&](const std::string& name) {
+    if (name == "Puller:AccessSet") {
+      was_cut = fs::exists(in_cut);
+      fs::resize_file(in_cut, fs::file_size(in_cut) / 2);
+    }
+  });
+  const rocksdb::Status cut = world.Cut(CutReason::kCutEvery);
+  TEST_SetFaultHook(nullptr);
+  REQUIRE(was_cut);
+  REQUIRE(EndStateOf(cut) == EndState::kSourceError);
+  REQUIRE(world.standby()->record().reason == CutReason::kFirst);
+  // What is here goes on, and takes the next one.
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  REQUIRE_OK(world.Cut(CutReason::kCutEvery));
+  world.CloseStandby();
+  REQUIRE_OK(world.Promote());
+  REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
+}
+
+StandbyState StateOf(const std::string& dir) {
+  bool found = false;
+  StandbyState state;
+  REQUIRE_OK(ReadStandbyState(dir, &found, &state));
+  return state;
+}
+
+void AwaitDurable(const StandbyWorld& world) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!IsStandby(world.dir()) ||
+         StateOf(world.dir()).durable_sequence < world.sequence()) {
+    REQUIRE(std::chrono::steady_clock::now() < end);
+  }
+}
+
+// A follower that runs in this process until it is stopped, and with it the
+// fault hook.
+class RunningFollower {
+ public:
+  explicit RunningFollower(const FollowOptions& options)
+      : job_(MakeFollow(options)), runs_([this] {
+          StandbyState state;
+          status_ = job_->Run(&state);
+        }) {}
+  ~RunningFollower() { Stop().PermitUncheckedError(); }
+  rocksdb::Status Stop() {
+    if (job_ != nullptr) job_->Cancel();
+    if (runs_.joinable()) runs_.join();
+    job_.reset();  // and with it the lock of the standby
+    TEST_SetFaultHook(nullptr);
+    return status_;
+  }
+
+ private:
+  std::unique_ptr<StandbyJob> job_;
+  rocksdb::Status status_;
+  std::thread runs_;
+};
+
+// An ingestion, or a new family, comes while a cut that gives way to others on
+// the machine is half done.
+TEST_CASE("A cut that is due is given up for one that is needed now",
+          "[follow]") {
+  StandbyWorld world;
+  world.Write(50);
+  Gate due;
+  Gate needed;
+  std::atomic<bool> given_up{false};
+  TEST_SetFaultHook([&](const std::string& name) {
+    if (name == "Puller:TotalsAgreed" && IsStandby(world.dir())) {
+      (given_up ? needed : due).Pass();
+    }
+  });
+  FollowOptions options;
+  options.pull = world.Options();
+  options.cut_every = std::chrono::milliseconds(1);
+  options.pull.log = [&](LogLevel, const std::string& text) {
+    if (text.starts_with("gives up the cut")) {
+      given_up = true;
+      due.Open();
+    }
+  };
+  RunningFollower follower(options);
+  const std::shared_ptr<void> opens(nullptr, [&](void*) {
+    due.Open();
+    needed.Open();
+  });
+  REQUIRE(due.AwaitReached());
+  world.Write(10);  // records go on coming
+  AwaitDurable(world);
+  REQUIRE_FALSE(given_up);
+  const uint64_t before = world.sequence();
+  world.source()->Create({"third", Quiet()});
+  world.source()->Put("k", "v", "third");
+  const bool is_needed = needed.AwaitReached();
+  // Neither the cut that was given up is here, nor what came behind it.
+  const StandbyState between = StateOf(world.dir());
+  CHECK(between.cuts.at("cut-every") == 0);
+  CHECK(between.cuts.at("first") == 1);
+  CHECK(between.durable_sequence == before);
+  REQUIRE(is_needed);
+  needed.Open();
+  AwaitDurable(world);
+  CHECK(StateOf(world.dir()).cuts.at("barrier") == 1);
+  REQUIRE_OK(follower.Stop());
+  const uint64_t sequence = world.sequence();
+  REQUIRE_OK(world.Promote());
+  OpenDb db(world.dir(), {{"default", Quiet()}, {"other", Quiet()},
+                          {"third", Quiet()}});
+  REQUIRE(db->GetLatestSequenceNumber() == sequence);
+  std::string value;
+  REQUIRE_OK(db->Get(rocksdb::ReadOptions(), db.cf("third"), "k", &value));
 }
 
 TEST_CASE("A cut links the tables that the standby has", "[follow]") {
