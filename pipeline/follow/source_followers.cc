@@ -26,8 +26,6 @@ constexpr milliseconds kBetweenRounds{8};
 // A round comes after so long even if nothing is seen to be written.
 constexpr milliseconds kQuietRound{100};
 constexpr milliseconds kAfterFailure{250};
-// A reader stays so long without followers, which may come back.
-constexpr std::chrono::seconds kLinger{60};
 // Full rounds after which a position that is ahead of the source is of another
 // life: the first of them may have begun before the position was asked for.
 constexpr uint64_t kRoundsAhead = 2;
@@ -46,8 +44,9 @@ Status Stopped() {
 // Reads one database for all of its followers.
 class SourceFollowers::Reader {
  public:
-  Reader(std::string name, FollowedSourceOptions options)
+  Reader(std::string name, FollowedSourceOptions options, milliseconds linger)
       : name_(std::move(name)),
+        linger_(linger),
         directory_(options.database_dir),
         source_(std::move(options)) {}
   ~Reader() {
@@ -119,7 +118,7 @@ class SourceFollowers::Reader {
 
   void Leave(const void* who) {
     std::lock_guard<std::mutex> lock(mu_);
-    followers_.erase(who);
+    if (followers_.erase(who) > 0) asked_ = SteadyClock::now();
   }
 
   // False: it has ended.
@@ -170,9 +169,11 @@ class SourceFollowers::Reader {
     }
   }
 
+  // A follower that takes a cut asks for nothing, perhaps for hours.
   bool EndIfUnused() {
     std::lock_guard<std::mutex> lock(mu_);
-    ended_ = ended_ || SteadyClock::now() - asked_ > kLinger;
+    ended_ = ended_ || (followers_.empty() &&
+                        SteadyClock::now() - asked_ > linger_);
     changed_.notify_all();
     return ended_;
   }
@@ -207,6 +208,7 @@ class SourceFollowers::Reader {
   }
 
   const std::string name_;
+  const milliseconds linger_;
   const std::string directory_;
   FollowedSource source_;
   StopSignal stop_;
@@ -222,8 +224,8 @@ class SourceFollowers::Reader {
   std::map<const void*, Follower> followers_;
 };
 
-SourceFollowers::SourceFollowers(uint64_t max_held_bytes)
-    : max_held_bytes_(max_held_bytes) {}
+SourceFollowers::SourceFollowers(uint64_t max_held_bytes, milliseconds linger)
+    : max_held_bytes_(max_held_bytes), linger_(linger) {}
 
 SourceFollowers::~SourceFollowers() { Stop(); }
 
@@ -246,7 +248,7 @@ Status SourceFollowers::Find(const ServedDatabase& database,
   std::shared_ptr<Reader>& known = readers_[options.database_dir];
   if (known == nullptr || !known->Enter()) {
     old = std::move(known);
-    known = std::make_shared<Reader>(database.name, options);
+    known = std::make_shared<Reader>(database.name, options, linger_);
     const Status started = known->Start();
     if (!started.ok()) {
       readers_.erase(options.database_dir);

@@ -2,6 +2,7 @@
 // followed, which all of its followers share.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,10 +15,12 @@
 namespace sstferry {
 
 // Threads: as FollowAtSource; one more for each database that is followed, until
-// a minute after its last follower.
+// `linger` after its last follower has left, which may come back.
 class SourceFollowers : public FollowAtSource {
  public:
-  explicit SourceFollowers(uint64_t max_held_bytes);
+  explicit SourceFollowers(
+      uint64_t max_held_bytes,
+      std::chrono::milliseconds linger = std::chrono::minutes(1));
   ~SourceFollowers() override;
 
   [[nodiscard]] rocksdb::Status Answer(const void* who,
@@ -36,6 +39,7 @@ class SourceFollowers : public FollowAtSource {
                                      std::shared_ptr<Reader>* reader);
 
   const uint64_t max_held_bytes_;
+  const std::chrono::milliseconds linger_;
   std::mutex mu_;
   bool stopped_ = false;
   std::map<std::string, std::shared_ptr<Reader>> readers_;  // by directory
