@@ -188,15 +188,13 @@ TEST_CASE("Snapshot works with track_and_verify_wals_in_manifest",
 }
 
 // After a loss of power a file may end with zeros, which RocksDB takes for the
-// end of a WAL. The source copies them, but for a WAL that may be recycled, where
-// recovery would read on. Then its clone would have a shorter WAL than the
-// MANIFEST says, which RocksDB does not open.
-TEST_CASE("A clone whose WAL would be shorter than the MANIFEST says is refused",
+// end of a WAL: the source copies them. A WAL that is shorter than the MANIFEST
+// says RocksDB does not open.
+TEST_CASE("A clone whose WAL is shorter than the MANIFEST says is refused",
           "[snapshot][recovery][corruption]") {
-  const bool recycles = GENERATE(false, true);
+  const bool ends_with_zeros = GENERATE(false, true);
   ScratchDir tree;
   Options options = Plain();
-  options.recycle_log_file_num = recycles ? 1 : 0;
   options.track_and_verify_wals_in_manifest = true;
   options.wal_recovery_mode =
       rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords;
@@ -222,13 +220,13 @@ TEST_CASE("A clone whose WAL would be shorter than the MANIFEST says is refused"
   const uint64_t bytes = fs::file_size(tracked);
   REQUIRE(last_record < bytes);
   fs::resize_file(tracked, last_record);
-  fs::resize_file(tracked, bytes);
-  const auto status = TakeStatus(clone);
-  INFO(status.ToString());
-  if (!recycles) {
-    REQUIRE_OK(status);
+  if (ends_with_zeros) {
+    fs::resize_file(tracked, bytes);
+    REQUIRE_OK(TakeStatus(clone));
     return;
   }
+  const auto status = TakeStatus(clone);
+  INFO(status.ToString());
   REQUIRE(EndStateOf(status) == EndState::kCorrupt);
   REQUIRE(status.ToString().find(fs::path(tracked).filename().string() +
                                  ": the MANIFEST says that") !=
