@@ -29,6 +29,8 @@ constexpr milliseconds kAfterFailure{250};
 // Full rounds after which a position that is ahead of the source is of another
 // life: the first of them may have begun before the position was asked for.
 constexpr uint64_t kRoundsAhead = 2;
+// A round that began longer ago tells nothing of what the source has now.
+constexpr std::chrono::seconds kFreshRound{1};
 
 bool IsOfOneCut(const FollowPosition& a, const FollowPosition& b) {
   return a.manifest_number == b.manifest_number &&
@@ -78,7 +80,6 @@ class SourceFollowers::Reader {
                             Round* round) {
     const auto end = SteadyClock::now() + milliseconds(request.wait_millis);
     std::unique_lock<std::mutex> lock(mu_);
-    const uint64_t entered = rounds_;
     for (;;) {
       if (ended_) return Stopped();
       asked_ = SteadyClock::now();
@@ -88,8 +89,7 @@ class SourceFollowers::Reader {
       FollowedSource::Found found;
       RETURN_IF_ERROR(source_.Answer(request, &found, round));
       lock.lock();
-      if (found == FollowedSource::Found::kAhead &&
-          rounds >= entered + kRoundsAhead && status_.ok()) {
+      if (IsAnotherLife(who, request.position, rounds, found)) {
         round->end.cut = CutReason::kNewLife;
         found = FollowedSource::Found::kRound;
       }
@@ -102,15 +102,20 @@ class SourceFollowers::Reader {
         }
         Follower& follower = Need(who, request, position);
         if (round->end.cut != CutReason::kNone) follower.asked = round->end.cut;
+        if (!is_fresh()) LeaveOpen(&round->end);
         return Status::OK();
       }
       Follower& follower = Need(who, request, request.position);
-      if (found == FollowedSource::Found::kNothing) {
-        follower.had_all = SteadyClock::now();
-      }
+      const bool has_all = rounds > 0 && is_fresh() &&
+                           found == FollowedSource::Found::kNothing;
+      if (has_all) follower.had_all = SteadyClock::now();
       if (!changed_.wait_until(lock, end, [&] {
             return ended_ || rounds_ != rounds;
           })) {
+        if (!has_all) {
+          round->end = FollowEnd();
+          LeaveOpen(&round->end);
+        }
         return status_.ok() ? Status::OK() : status_;
       }
     }
@@ -148,10 +153,12 @@ class SourceFollowers::Reader {
     bool list = true;
     while (!stop_.stopped() && !EndIfUnused()) {
       bool more = false;
+      const auto begun = SteadyClock::now();
       const Status status = source_.ReadRound(list, &more);
       {
         std::lock_guard<std::mutex> lock(mu_);
         status_ = status;
+        round_begun_ = begun;
         ++rounds_;
         changed_.notify_all();
       }
@@ -184,17 +191,45 @@ class SourceFollowers::Reader {
     FollowPosition position;
     CutReason asked = CutReason::kNone;  // why a cut is expected
     SteadyClock::time_point had_all = SteadyClock::now();
+    FollowPosition ahead;  // of the last answer; all zero: it was not ahead
+    uint64_t ahead_rounds = 0;
   };
+
+  // Under mu_.
+  bool is_fresh() const {
+    return SteadyClock::now() - round_begun_ <= kFreshRound;
+  }
+
+  // Or the follower would take what it has for all that there is.
+  static void LeaveOpen(FollowEnd* end) {
+    end->more_bytes = std::max<uint64_t>(end->more_bytes, 1);
+  }
+
+  // Under mu_. Finds whether a position is of another life: it has been ahead
+  // for some rounds, which may be more than one request waits for.
+  bool IsAnotherLife(const void* who, const FollowPosition& position,
+                     uint64_t rounds, FollowedSource::Found found) {
+    Follower& follower = followers_[who];
+    if (found != FollowedSource::Found::kAhead) {
+      follower.ahead = FollowPosition();
+      return false;
+    }
+    if (follower.ahead != position) {
+      follower.ahead = position;
+      follower.ahead_rounds = rounds;
+    }
+    return rounds >= follower.ahead_rounds + kRoundsAhead && status_.ok();
+  }
 
   // Under mu_. Lets go of WALs that no follower needs any more: this one needs
   // what is behind `position`.
   Follower& Need(const void* who, const FollowRequest& request,
                  const FollowPosition& position) {
-    const auto [found, is_new] = followers_.try_emplace(who);
-    Follower& follower = found->second;
+    Follower& follower = followers_[who];
     follower.told.database = request.database;
     follower.told.target = request.target;
-    if (!is_new && !IsOfOneCut(follower.position, position)) {
+    if (follower.position != FollowPosition() &&
+        !IsOfOneCut(follower.position, position)) {
       ++follower.told.cuts;
       follower.told.cut = std::exchange(follower.asked, CutReason::kNone);
     }
@@ -219,6 +254,7 @@ class SourceFollowers::Reader {
   // Under mu_, all below.
   Status status_;  // of the last round
   uint64_t rounds_ = 0;
+  SteadyClock::time_point round_begun_;  // of the last one
   bool ended_ = false;
   SteadyClock::time_point asked_ = SteadyClock::now();
   std::map<const void*, Follower> followers_;

@@ -360,6 +360,19 @@ TEST_CASE("A follower that was away resumes where it was",
     REQUIRE_OK(again->rounds()->Ask(other, &round));
     REQUIRE(round.end.cut == CutReason::kNewLife);
   }
+  SECTION("and is not told to have all while the source does not know") {
+    FollowRequest other = request;
+    other.position.wal_bytes += 1u << 30;
+    other.wait_millis = 0;
+    int asked = 0;
+    do {
+      REQUIRE(++asked < 100'000);
+      REQUIRE_OK(again->rounds()->Ask(other, &round));
+      REQUIRE((round.end.cut == CutReason::kNewLife ||
+               round.end.more_bytes > 0));
+    } while (round.end.cut == CutReason::kNone);
+    REQUIRE(asked > 1);
+  }
 }
 
 TEST_CASE("Close() ends a wait for what never comes", "[transfer][follow]") {
