@@ -130,8 +130,10 @@ Status WalContinuity::Add(const Slice& record, WalStep* step) {
   }
   const uint64_t end = header.sequence + handler.sequences();
   if (last_end_ == 0) {
+    // What a MANIFEST says of later numbers is about tables, not about WALs.
     holes_.clear();
     AddHole(0, header.sequence);
+    last_sequence_ = 0;
   } else if (!continues) {
     AddHole(next_sequence_ == 0 ? last_begin_ : next_sequence_,
             header.sequence);

@@ -57,7 +57,8 @@ class WalContinuity {
   // those above last_sequence() are not judged.
   bool Covers(uint64_t first, uint64_t last) const;
 
-  // The last number that an entry has, or a table (SkipTo).
+  // The last number that an entry has, or a table (SkipTo); before the first
+  // entry, that behind which it must continue.
   uint64_t last_sequence() const { return last_sequence_; }
 
  private:

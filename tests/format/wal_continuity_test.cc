@@ -54,6 +54,17 @@ TEST_CASE("A first batch that does not continue is a gap", "[format]") {
   REQUIRE(Add(&wals, Batch(8, 3)) == WalStep::kContinues);
 }
 
+TEST_CASE("Numbers that only the MANIFEST tells of are in no WAL", "[format]") {
+  WalContinuity wals(20);
+  REQUIRE(wals.last_sequence() == 20);
+  REQUIRE(Add(&wals, Batch(5, 3)) == WalStep::kGap);
+  REQUIRE(wals.last_sequence() == 7);
+  REQUIRE(wals.Covers(5, 7));
+  REQUIRE_FALSE(wals.Covers(4, 7));
+  wals.SkipTo(20);
+  REQUIRE_FALSE(wals.Covers(5, 20));
+}
+
 TEST_CASE("A prepared section takes its numbers at the commit", "[format]") {
   WalContinuity wals(6);
   REQUIRE(Add(&wals, Batch(7, 3, kPrepare, kEndPrepare)) ==
