@@ -66,10 +66,16 @@ Status CheckHead(const LogKey& key, const LogHead& head) {
     micros = moment.micros;
     end = moment.bytes;
   }
-  return end == bytes ? Status::OK()
-                      : BadHead("expected moments of " +
-                                std::to_string(bytes) + " bytes, found " +
-                                std::to_string(end));
+  if (end != bytes) {
+    return BadHead("expected moments of " + std::to_string(bytes) +
+                   " bytes, found " + std::to_string(end));
+  }
+  return head.is_sealed ||
+                 (head.key_id == SealKeyId() && head.salt == SealSalt() &&
+                  head.seal == Sha256Digest())
+             ? Status::OK()
+             : BadHead("expected zeros for a seal that it has not, found "
+                       "others");
 }
 
 }  // namespace
@@ -93,6 +99,7 @@ void Fields(A& a, M& m) {
   a.Id("previous_lineage", m.previous_lineage);
   a.Id("previous", m.previous);
   Fields(a, m.begin);
+  Fields(a, m.judged);
   a.Enum("ended", m.ended, kMaxCutReason, CutReasonName);
   a.Text("note", m.note, kMaxArchiveTextBytes);
   a.Text("host", m.host, kMaxArchiveTextBytes);
@@ -102,10 +109,19 @@ void Fields(A& a, M& m) {
   a.List("moments", m.moments, kMaxSegmentMoments, 24,
          [](auto& archive, auto& item) { Fields(archive, item); });
   a.Digest("payload", m.payload);
+  a.Bool("is_sealed", m.is_sealed);
+  a.Id("key_id", m.key_id);
+  a.Id("salt", m.salt);
+  a.Id("seal", m.seal);
 }
 
 uint64_t LogHead::payload_bytes() const {
   return moments.empty() ? 0 : moments.back().bytes;
+}
+
+uint64_t LogHead::stored_bytes() const {
+  return is_sealed ? SealedBytes(payload_bytes()) - kSealHeadBytes
+                   : payload_bytes();
 }
 
 FollowPosition LogHead::end() const {
@@ -128,10 +144,14 @@ uint64_t LogHead::last_sequence() const {
   return last;
 }
 
+std::string EncodeLogRecord(const LogHead& head) {
+  std::string record;
+  Encode(head, &record);
+  return record;
+}
+
 void EncodeLogHead(const LogHead& head, std::string* out) {
-  std::string payload;
-  Encode(head, &payload);
-  SealFile(kLogMagic, payload, out);
+  SealFile(kLogMagic, EncodeLogRecord(head), out);
 }
 
 uint64_t LogHeadBytes(const Slice& object) {

@@ -3,10 +3,13 @@
 // "Archive".
 //
 //   object:  head     a file of format/sealed_file.h, LogHead
-//            payload  bytes of WALs, whole records, one WAL behind the other
+//            payload  bytes of WALs, whole records, one WAL behind the other;
+//                     of a sealed segment in chunks, as the file of a sealed set
 //
 // Heads chain: each has the SHA-256 of the one before, and the digest of its own
 // payload. So the heads alone prove what the log is, and a payload proves itself.
+// The head of a sealed segment also has a code over all of it, which only its key
+// makes.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +17,7 @@
 #include <vector>
 
 #include "format/archive.h"
+#include "format/archive_set.h"
 #include "format/digest.h"
 #include "format/messages_follow.h"
 #include "rocksdb/slice.h"
@@ -54,6 +58,7 @@ struct LogHead {
   // The cut that the log began with, by its MANIFEST; and where the payload
   // begins in the WALs.
   FollowPosition begin;
+  FollowJudged judged;  // of that MANIFEST, for whoever has all of the payload
   // Not kNone: the log ends here, for this reason. The rest is for people.
   CutReason ended = CutReason::kNone;
   std::string note;
@@ -61,8 +66,16 @@ struct LogHead {
   std::string software;
   std::vector<LogWal> wals;        // numbers ascend; they fill the payload
   std::vector<LogMoment> moments;  // of the newest, bytes is all of the payload
-  Digest128 payload;
+  Digest128 payload;  // as it is in the object
+  // The payload is sealed, and so is the head, in which the code itself counts as
+  // zeros.
+  bool is_sealed = false;
+  SealKeyId key_id{};
+  SealSalt salt{};
+  Sha256Digest seal{};
   uint64_t payload_bytes() const;
+  // Returns the size of the payload in the object.
+  uint64_t stored_bytes() const;
   // Returns where the payload ends in the WALs, with the cut of `begin`.
   FollowPosition end() const;
   // Returns the newest sequence that is known; 0: none.
@@ -70,6 +83,8 @@ struct LogHead {
   friend bool operator==(const LogHead&, const LogHead&) = default;
 };
 
+// Encodes the fields of a head alone.
+std::string EncodeLogRecord(const LogHead& head);
 // Appends a whole head. REQUIRES: within all limits.
 void EncodeLogHead(const LogHead& head, std::string* out);
 // Returns the size of the head with which an object begins; 0: it is none, by

@@ -41,6 +41,7 @@ void Fields(A& a, M& m) {
   Number(a, "last_sequence", m.last_sequence);
   Number(a, "read_micros", m.read_micros);
   a.Bool("source_closed", m.source_closed);
+  Fields(a, m.judged);
 }
 
 void EncodeFollowFile(const FollowFile& record, std::string* out) {

@@ -79,6 +79,7 @@ struct FollowMark {
   uint64_t read_micros = 0;
   // The source was closed then: nothing comes after it.
   bool source_closed = false;
+  FollowJudged judged;
   friend bool operator==(const FollowMark&, const FollowMark&) = default;
 };
 

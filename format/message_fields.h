@@ -543,10 +543,17 @@ void Fields(A& a, M& m) {
   Number(a, "wal_bytes", m.wal_bytes);
 }
 
+template <typename A, FieldsOf<FollowJudged> M>
+void Fields(A& a, M& m) {
+  Number(a, "judged_bytes", m.manifest_bytes);
+  a.Digest("judged", m.manifest);
+}
+
 template <typename A, FieldsOf<FollowRequest> M>
 void Fields(A& a, M& m) {
   a.Bytes("database", m.database, kMaxDatabaseNameBytes);
   Fields(a, m.position);
+  Fields(a, m.judged);
   a.Bool("exact_filters", m.exact_filters);
   Number(a, "wait_millis", m.wait_millis, kMaxFollowWaitMillis);
   a.Text("target", m.target, kMaxTargetTextBytes);
@@ -567,6 +574,7 @@ void Fields(A& a, M& m) {
   Number(a, "read_micros", m.read_micros);
   Number(a, "more_bytes", m.more_bytes);
   a.Bool("source_closed", m.source_closed);
+  Fields(a, m.judged);
 }
 
 template <typename A, FieldsOf<Finish> M>

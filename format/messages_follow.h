@@ -26,12 +26,23 @@ struct FollowPosition {
                          const FollowPosition&) = default;
 };
 
+// Up to where a source has judged its MANIFEST for a target: nothing in these
+// bytes, behind those of the target's cut, asks for a cut of whoever has the WALs
+// as far as the target has them. Another reader of the source, which has not seen
+// the WALs that are gone, need not judge it again. All zero: not known.
+struct FollowJudged {
+  uint64_t manifest_bytes = 0;
+  Digest128 manifest{};  // XXH3-128 over these bytes
+  friend bool operator==(const FollowJudged&, const FollowJudged&) = default;
+};
+
 // Asks for what is behind a position.
 struct FollowRequest {
   static constexpr char kName[] = "FollowRequest";
 
   std::string database;  // NAME
   FollowPosition position;
+  FollowJudged judged;  // that the target was told for it
   // A compaction of a family with a compaction filter ends what can be followed.
   bool exact_filters = false;
   // The source waits so long for anything new before it answers with nothing.
@@ -62,10 +73,12 @@ struct FollowEnd {
   // The source's clock, since 1970, before it read the WALs: the target holds
   // everything that was in them then, unless more_bytes are left.
   uint64_t read_micros = 0;
-  uint64_t more_bytes = 0;  // that the source has behind these
+  uint64_t more_bytes = 0;  // behind these; 1 also where it is not known
   // No process had the database open before the WALs were read: nothing comes
   // behind these bytes until one opens it, unless more_bytes are left.
   bool source_closed = false;
+  // For the position behind these bytes, once more_bytes is 0.
+  FollowJudged judged;
   friend bool operator==(const FollowEnd&, const FollowEnd&) = default;
 };
 

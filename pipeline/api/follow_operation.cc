@@ -69,6 +69,7 @@ class StandbyRounds : public RoundTarget {
   bool exact_filters() const override {
     return standby_->record().exact_filters;
   }
+  FollowJudged judged() const override { return standby_->received().judged; }
   Status Append(const FollowPosition& asked, const Round& round) override {
     return standby_->Append(asked, round);
   }
@@ -216,6 +217,7 @@ class Follow : public StandbyJob {
 
   Status FollowOnce() {
     FollowRequest request = asks_;
+    request.judged = target_->judged();
     request.position = target_->position();
     request.exact_filters = options_.exact_filters || target_->exact_filters();
     Round round;

@@ -16,6 +16,7 @@
 #include "pipeline/archive/log_writer.h"
 #include "pipeline/archive/push.h"
 #include "pipeline/archive/remote_source.h"
+#include "pipeline/archive/seal.h"
 #include "pipeline/base/start_thread.h"
 #include "pipeline/base/this_machine.h"
 #include "pipeline/snapshot/options_text.h"
@@ -171,6 +172,7 @@ class LogRounds : public RoundTarget {
   bool exists() const override { return writer() != nullptr; }
   FollowPosition position() const override;
   bool exact_filters() const override { return options_.exact_filters; }
+  FollowJudged judged() const override;
   Status Append(const FollowPosition& asked, const Round& round) override;
   Status Sync(bool source_closed) override;
   Status Cut(const CutRequest& request) override;
@@ -223,6 +225,7 @@ class LogRounds : public RoundTarget {
   const std::unique_ptr<Endpoint>* const endpoint_;
   const StoreOpener open_;
   std::unique_ptr<ObjectStore> store_;
+  std::shared_ptr<SealKey> key_;  // null: nothing is sealed
   ArchiveHead head_;
   std::string place_;
   std::atomic<bool> cancelled_{false};
@@ -251,6 +254,7 @@ LogWriterOptions LogRounds::WriterOptions() const {
   LogWriterOptions writer;
   writer.segment_bytes = options_.segment_bytes;
   writer.has_if_absent = head_.has_if_absent;
+  writer.key = key_.get();
   writer.max_gap_micros = static_cast<uint64_t>(
       std::chrono::microseconds(options_.max_gap).count());
   writer.host = HostName();
@@ -259,6 +263,9 @@ LogWriterOptions LogRounds::WriterOptions() const {
 }
 
 Status LogRounds::Open() {
+  if (!options_.store.key_file.empty()) {
+    RETURN_IF_ERROR(SealKey::Read(options_.store.key_file, &key_));
+  }
   RETURN_IF_ERROR(open_(Clock::time_point::max(), &store_));
   place_ = store_->place();
   RETURN_IF_ERROR(Archive(store_.get()).ReadHead(&head_));
@@ -267,7 +274,7 @@ Status LogRounds::Open() {
 
 // The ends of all paths, the latest first.
 Status LogRounds::FindCandidates() {
-  const Archive archive(store_.get());
+  const Archive archive(store_.get(), key_.get());
   ArchiveLog log;
   RETURN_IF_ERROR(ReadLog(archive, &log));
   std::map<LogKey, uint64_t> ends;  // by the moment of their newest sets
@@ -293,6 +300,9 @@ Status LogRounds::FindCandidates() {
       continue;
     }
     RETURN_IF_ERROR(status);
+    if (candidate.head.is_sealed && key_ == nullptr) {
+      continue;
+    }
     if (candidates_.size() < kMaxCandidates) {
       candidates_.push_back(std::move(candidate));
       cut_micros_ = std::max<uint64_t>(cut_micros_, moment);
@@ -306,6 +316,13 @@ FollowPosition LogRounds::position() const {
   return writer_ != nullptr       ? writer_->position()
          : candidates_.empty() ? FollowPosition()
                                : candidates_.front().head.end();
+}
+
+FollowJudged LogRounds::judged() const {
+  const std::lock_guard<std::mutex> lock(mu_);
+  return writer_ != nullptr       ? writer_->judged()
+         : candidates_.empty() ? FollowJudged()
+                               : candidates_.front().head.judged;
 }
 
 Status LogRounds::Append(const FollowPosition& asked, const Round& round) {
@@ -335,8 +352,7 @@ Status LogRounds::Append(const FollowPosition& asked, const Round& round) {
     parts.push_back({log.wal_number, log.offset_bytes, log.bytes});
     replay_bytes_ += log.bytes.size();
   }
-  return writer->Append(parts, round.end.more_bytes == 0,
-                        round.end.last_sequence);
+  return writer->Append(parts, round.end);
 }
 
 Status LogRounds::Sync(bool /*source_closed*/) {
@@ -454,8 +470,8 @@ void LogRounds::RunPush() {
   push.next_segment = [log] { return log->next_to_put(); };
   push.cancelled = [this] { return cancelled_.load(); };
   PushSummary summary;
-  const Status status = PushSet(Archive(store_.get()), push_->source.get(),
-                                push, &summary);
+  const Status status = PushSet(Archive(store_.get(), key_.get()),
+                                push_->source.get(), push, &summary);
   std::unique_ptr<Push> done = std::move(push_);
   {
     const std::lock_guard<std::mutex> lock(mu_);
@@ -502,6 +518,8 @@ StandbyState LogRounds::state() const {
   state.segments = earlier_.segments + log.segments;
   state.segment_bytes = earlier_.bytes + log.bytes;
   state.gaps = earlier_.gaps + log.gaps;
+  state.unput_bytes = log.unput_bytes;
+  state.unput_micros = log.unput_micros;
   return state;
 }
 

@@ -148,7 +148,8 @@ StoreResult Archive::ReadFile(const ArchiveSet& set, const ArchivedFile& file,
                               uint64_t offset, uint64_t bytes,
                               const ObjectSink& sink) const {
   if (set.is_sealed) {
-    return GetSealed(store_, *key_, file, offset, bytes, sink);
+    return GetSealed(store_, *key_, SealedObjectOf(file), offset, bytes,
+                     sink);
   }
   GetRequest request;
   request.key = ArchiveKeyText(file.key);

@@ -7,6 +7,7 @@
 
 #include "format/end_state.h"
 #include "format/sealed_file.h"
+#include "pipeline/archive/seal.h"
 #include "pipeline/base/sha256.h"
 
 namespace sstferry {
@@ -53,11 +54,14 @@ Status TryHead(const Archive& archive, const std::string& name,
   }
   bytes->resize(std::min<size_t>(bytes->size(), head_bytes));
   RETURN_IF_ERROR(DecodeLogHead(*bytes, key, head));
-  return info.bytes - head_bytes == head->payload_bytes()
+  if (archive.key() != nullptr) {
+    RETURN_IF_ERROR(archive.key()->Check(*head));
+  }
+  return info.bytes - head_bytes == head->stored_bytes()
              ? Status::OK()
              : MakeStatus(EndState::kCorrupt,
                           "expected a payload of " +
-                              std::to_string(head->payload_bytes()) +
+                              std::to_string(head->stored_bytes()) +
                               " bytes, found " +
                               std::to_string(info.bytes - head_bytes));
 }
@@ -89,6 +93,40 @@ Status ReadLogHead(const Archive& archive, const LogKey& key, LogHead* head,
   }
   return WithContext(status, EndStateOf(status),
                      archive.store()->Describe(name));
+}
+
+// All of the payload is read, for its digest; of a sealed one, the chunks prove
+// themselves.
+StoreResult ReadLogPayload(const Archive& archive, const LogHead& head,
+                           uint64_t head_bytes, uint64_t offset,
+                           uint64_t bytes, const ObjectSink& sink) {
+  GetRequest request;
+  request.key = LogKeyText(head.key);
+  if (archive.key() != nullptr) {
+    return GetSealed(
+        archive.store(), *archive.key(),
+        {request.key, head.salt, head.payload_bytes(), head_bytes}, offset,
+        bytes, sink);
+  }
+  request.offset = head_bytes;
+  request.bytes = head.stored_bytes();
+  const uint64_t end = offset + bytes;
+  Digest128Stream digest;
+  uint64_t at = 0;
+  const StoreResult got = archive.store()->Get(request, [&](const Slice& piece) {
+    digest.Add(piece);
+    const uint64_t from = std::max(offset, at);
+    const uint64_t to = std::min(end, at + piece.size());
+    const uint64_t skipped = from - std::min(from, at);
+    at += piece.size();
+    return from < to ? sink(Slice(piece.data() + skipped, to - from))
+                     : Status::OK();
+  });
+  return !got.ok() || digest.Finish() == head.payload
+             ? got
+             : StoreError(StoreCode::kDamaged,
+                          archive.store()->Describe(request.key) +
+                              ": its bytes are not those that were put there");
 }
 
 Status ListLog(const Archive& archive, ArchiveLog* log) {

@@ -80,12 +80,20 @@ struct ArchiveLog {
 
 // Reads the head of a segment; *digest is its SHA-256, *bytes its size. Wrong
 // bytes are read again, twice.
-//   kCorrupt   damage, or another segment's
+//   kCorrupt   damage, or another segment's; or the archive has a key with which
+//              it was not sealed
 //   kRefused   there is no such object
 [[nodiscard]] rocksdb::Status ReadLogHead(const Archive& archive,
                                           const LogKey& key, LogHead* head,
                                           Sha256Digest* digest,
                                           uint64_t* bytes);
+
+// Gives bytes [offset, offset + bytes) of the payload behind such a head to
+// `sink`, in order. kDamaged: it was not what was put there, perhaps after it was
+// given. Of a sealed one without a key they are bytes of the object.
+StoreResult ReadLogPayload(const Archive& archive, const LogHead& head,
+                           uint64_t head_bytes, uint64_t offset,
+                           uint64_t bytes, const ObjectSink& sink);
 
 // "2026-11-24T14:03:20.000123Z".
 std::string LogTimeText(uint64_t micros);

@@ -22,29 +22,26 @@ namespace {
 constexpr char kSequence[] = "sequence:";
 constexpr size_t kHeadsAtOnce = 512;
 constexpr int kHeadLanes = 8;
-constexpr uint64_t kWindowBytes = 8u << 20;
+constexpr uint64_t kLogBlockBytes = 32u << 10;
 
-// Reads a WAL in large pieces, in order.
-class WindowSource : public ByteSource {
+// Reads a WAL in order, in pieces as large as they come.
+class PieceSource : public ByteSource {
  public:
-  using Fill = std::function<Status(uint64_t, uint64_t, std::string*)>;
-  WindowSource(uint64_t size, Fill fill)
-      : size_(size), fill_(std::move(fill)) {}
+  // Appends at least `bytes` from the offset on.
+  using Fill = std::function<Status(uint64_t offset, uint64_t bytes,
+                                    std::string* out)>;
+  PieceSource(uint64_t size, Fill fill) : size_(size), fill_(std::move(fill)) {}
   Status Read(uint64_t offset, size_t n, std::string* /*scratch*/,
               Slice* out) const override {
-    if (offset < begin_ || offset + n > begin_ + window_.size()) {
-      window_.clear();
+    if (offset < begin_ || offset + n > begin_ + piece_.size()) {
+      piece_.clear();
       begin_ = offset;
-      RETURN_IF_ERROR(fill_(
-          offset,
-          std::min<uint64_t>(std::max<uint64_t>(n, kWindowBytes),
-                             size_ - offset),
-          &window_));
+      RETURN_IF_ERROR(fill_(offset, n, &piece_));
     }
-    if (offset - begin_ + n > window_.size()) {
+    if (offset - begin_ + n > piece_.size()) {
       return MakeStatus(EndState::kCorrupt, "a WAL of the log is too short");
     }
-    *out = Slice(window_.data() + (offset - begin_), n);
+    *out = Slice(piece_.data() + (offset - begin_), n);
     return Status::OK();
   }
   uint64_t size() const override { return size_; }
@@ -53,7 +50,7 @@ class WindowSource : public ByteSource {
   const uint64_t size_;
   const Fill fill_;
   mutable uint64_t begin_ = 0;
-  mutable std::string window_;
+  mutable std::string piece_;
 };
 
 // True if no segment behind this one is needed.
@@ -220,6 +217,12 @@ Status LogTail::ReadHeads(const std::vector<LogKey>& keys, size_t begin,
 
 Status LogTail::CheckLink(size_t at) const {
   const LogHead& head = segments_[at].head;
+  if (head.is_sealed != set_.is_sealed) {
+    return Amiss(at, std::string("expected a segment that is ") +
+                         (set_.is_sealed ? "sealed, as " : "not sealed, as ") +
+                         SetNameText(set_.name) +
+                         " is, found one that is not so");
+  }
   if (head.begin.manifest_number != base_.manifest_number ||
       head.begin.manifest_bytes > base_.manifest_bytes) {
     return Amiss(at, "expected the log of the database of " +
@@ -303,6 +306,7 @@ Status LogTail::Read(const Archive& archive, const ArchiveSet& set,
   tail->FindBase();
   const std::vector<LogKey>& keys = path.segments;
   bool is_reached = false;
+  Place known{tail->base_.wal_number, tail->base_.wal_bytes};
   for (size_t at = 0; at < keys.size() && !is_reached; ++at) {
     if (at == tail->segments_.size()) {
       size_t end = at;
@@ -327,13 +331,16 @@ Status LogTail::Read(const Archive& archive, const ArchiveSet& set,
         is_reached = true;  // it may begin with records that belong to it
         break;
       }
-      tail->sequence_ = std::max(tail->sequence_, moment.sequence);
+      if (moment.sequence != 0) {
+        tail->sequence_ = std::max(tail->sequence_, moment.sequence);
+        known = std::max(known, tail->PlaceBehind(at, moment.bytes));
+      }
     }
     RETURN_IF_ERROR(tail->AddPayload(at, bytes));
     is_reached = is_reached || EndsAtOrBehind(keys[at], point);
   }
   if (point.sequence.has_value()) {
-    RETURN_IF_ERROR(tail->CutBehind(*point.sequence));
+    RETURN_IF_ERROR(tail->CutBehind(*point.sequence, known));
     const uint64_t reached = std::max(tail->sequence_, set.sequence);
     if (reached < *point.sequence && !is_reached) {
       return MakeStatus(EndState::kRefused,
@@ -350,57 +357,111 @@ Status LogTail::Read(const Archive& archive, const ArchiveSet& set,
   return Status::OK();
 }
 
-Status LogTail::ReadVirtual(uint64_t number, uint64_t offset, uint64_t bytes,
-                            std::string* out) const {
-  const Wal& wal = wals_.at(number);
+// Reads at least `least` bytes, unless the WAL has fewer, and what else of a
+// payload comes with them.
+Status LogTail::ReadSome(uint64_t number, uint64_t offset, uint64_t least,
+                         std::string* out) const {
   const ObjectSink append = [out](const Slice& piece) {
     out->append(piece.data(), piece.size());
     return Status::OK();
   };
+  const Wal& wal = wals_.at(number);
   if (offset < wal.set_bytes) {
-    const uint64_t of_set = std::min(bytes, wal.set_bytes - offset);
     for (const ArchivedFile& file : set_.files) {
       if (file.file.kind == CloneFileKind::kWal &&
           file.file.number == number) {
         RETURN_IF_ERROR(
-            archive_.ReadFile(set_, file, offset, of_set, append).status);
+            archive_.ReadFile(set_, file, offset,
+                              std::min(least, wal.set_bytes - offset), append)
+                .status);
       }
     }
-    offset += of_set;
-    bytes -= of_set;
   }
-  return bytes == 0 ? Status::OK()
-                    : ReadBytes(number, offset, bytes, append).status;
+  for (const Extent& extent : extents_.at(number)) {
+    const uint64_t at = offset + out->size();
+    const uint64_t end = extent.wal_offset + extent.bytes;
+    if (out->size() < least && extent.wal_offset <= at && at < end) {
+      RETURN_IF_ERROR(ReadBytes(number, at, end - at, append).status);
+    }
+  }
+  return Status::OK();
 }
 
-// Ends the log behind the last record whose entries all count. A record is a
-// batch, which is restored whole or not at all.
-Status LogTail::CutBehind(uint64_t sequence) {
-  uint64_t reached = set_.sequence;
+// Returns where the first `bytes` of a payload end in the WALs.
+LogTail::Place LogTail::PlaceBehind(size_t segment, uint64_t bytes) const {
+  const LogHead& head = segments_[segment].head;
+  Place place{head.begin.wal_number, head.begin.wal_bytes};
+  for (const LogWal& wal : head.wals) {
+    if (bytes == 0) {
+      break;
+    }
+    if (wal.wal_number != place.first) {
+      place = {wal.wal_number, 0};
+    }
+    place.second += std::min(wal.bytes, bytes);
+    bytes -= std::min(wal.bytes, bytes);
+  }
+  return place;
+}
+
+// Ends the log behind the last record whose entries all count, as those before
+// `known` do. A record is a batch, which is restored whole or not at all.
+Status LogTail::CutBehind(uint64_t sequence, const Place& known) {
+  uint64_t reached = std::max(sequence_, set_.sequence);
   for (const auto& [number, wal] : std::map<uint64_t, Wal>(wals_)) {
+    if (number < known.first ||
+        (number == known.first && wal.end <= known.second)) {
+      continue;
+    }
+    const PieceSource::Fill fill = [this, number = number](
+                                     uint64_t offset, uint64_t bytes,
+                                     std::string* out) {
+      return ReadSome(number, offset, bytes, out);
+    };
     LogFollower follower(LogKind::kWal, number);
-    uint64_t end = wal.set_bytes;
+    // The first records say how the others are written.
+    const uint64_t begin = number == known.first ? known.second : 0;
+    const uint64_t first_bytes =
+        wal.set_bytes > 0 ? wal.set_bytes : extents_.at(number)[0].bytes;
+    bool is_known = begin == 0;
+    for (const uint64_t most : {first_bytes, kLogBlockBytes}) {
+      if (!is_known) {
+        RETURN_IF_ERROR(follower.Follow(
+            PieceSource(std::min({begin, most, kLogBlockBytes}), fill),
+            [&is_known](const Slice&, uint64_t) {
+              is_known = true;
+              return Status::OK();
+            }));
+      }
+    }
+    follower.SkipTo(begin);
+    uint64_t end = begin;
     bool is_behind = false;
-    const WindowSource source(
-        wal.end, [this, number = number](uint64_t offset, uint64_t bytes,
-                                         std::string* out) {
-          return ReadVirtual(number, offset, bytes, out);
-        });
-    const Status status =
+    const PieceSource source(wal.end, fill);
+    Status status =
         follower.Follow(source, [&](const Slice& record, uint64_t at) {
           const uint64_t last = LastSequenceOf(record);
-          if (last > sequence && at > wal.set_bytes) {
+          if (last > sequence) {
             is_behind = true;
             return Status::Aborted("behind the sequence");
           }
           reached = std::max(reached, last);
-          end = std::max(end, at);
+          end = at;
           return Status::OK();
         });
     if (is_behind) {
       CutAt(number, end);
       sequence_ = reached;
       return Status::OK();
+    }
+    if (status.ok() && follower.end() != wal.end) {
+      status = MakeStatus(EndState::kCorrupt,
+                          archive_.store()->place() + ": WAL " +
+                              std::to_string(number) +
+                              " of the log: expected whole records up to "
+                              "byte " + std::to_string(wal.end) +
+                              ", found an end at byte " +
+                              std::to_string(follower.end()));
     }
     RETURN_IF_ERROR(status);
   }
@@ -435,33 +496,12 @@ StoreResult LogTail::ReadBytes(uint64_t number, uint64_t offset,
       continue;
     }
     const Segment& segment = segments_[extent.segment];
-    // All of the payload is read, for its digest; a part of it is given.
-    const uint64_t first =
-        extent.payload_offset + (begin - extent.wal_offset);
-    const uint64_t last = first + (stop - begin);
-    Digest128Stream digest;
-    uint64_t at = 0;
-    GetRequest request;
-    request.key = LogKeyText(segment.head.key);
-    request.offset = segment.head_bytes;
-    request.bytes = segment.head.payload_bytes();
-    const StoreResult got =
-        archive_.store()->Get(request, [&](const Slice& piece) {
-          digest.Add(piece);
-          const uint64_t from = std::max(first, at);
-          const uint64_t to = std::min(last, at + piece.size());
-          const uint64_t skipped = from - std::min(from, at);
-          at += piece.size();
-          return from < to ? sink(Slice(piece.data() + skipped, to - from))
-                           : Status::OK();
-        });
+    const StoreResult got = ReadLogPayload(
+        archive_, segment.head, segment.head_bytes,
+        extent.payload_offset + (begin - extent.wal_offset), stop - begin,
+        sink);
     if (!got.ok()) {
       return got;
-    }
-    if (!(digest.Finish() == segment.head.payload)) {
-      return StoreError(StoreCode::kDamaged,
-                        archive_.store()->Describe(request.key) +
-                            ": its bytes are not those that were put there");
     }
   }
   return {};

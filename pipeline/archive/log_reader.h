@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "format/archive_log.h"
@@ -76,6 +77,7 @@ class LogTail {
     uint64_t wal_offset = 0;
     uint64_t bytes = 0;
   };
+  using Place = std::pair<uint64_t, uint64_t>;  // a WAL, and a byte of it
   struct Segment {
     LogHead head;
     Sha256Digest digest{};
@@ -90,13 +92,15 @@ class LogTail {
   [[nodiscard]] rocksdb::Status CheckLink(size_t segment) const;
   // Adds the first `bytes` of a payload.
   [[nodiscard]] rocksdb::Status AddPayload(size_t segment, uint64_t bytes);
-  [[nodiscard]] rocksdb::Status CutBehind(uint64_t sequence);
+  Place PlaceBehind(size_t segment, uint64_t bytes) const;
+  [[nodiscard]] rocksdb::Status CutBehind(uint64_t sequence,
+                                          const Place& known);
   void CutAt(uint64_t wal_number, uint64_t end);
   [[nodiscard]] rocksdb::Status Amiss(size_t segment,
                                       const std::string& what) const;
-  [[nodiscard]] rocksdb::Status ReadVirtual(uint64_t wal_number,
-                                            uint64_t offset, uint64_t bytes,
-                                            std::string* out) const;
+  [[nodiscard]] rocksdb::Status ReadSome(uint64_t wal_number, uint64_t offset,
+                                         uint64_t least,
+                                         std::string* out) const;
 
   const Archive& archive_;
   const ArchiveSet& set_;

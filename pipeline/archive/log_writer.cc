@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "format/end_state.h"
+#include "pipeline/archive/seal.h"
 #include "pipeline/base/sha256.h"
 #include "pipeline/base/this_machine.h"
 
@@ -40,6 +41,7 @@ LogWriter::LogWriter(const SetId& lineage, const LogHead& last,
   head_.previous_lineage = last.key.lineage;
   head_.previous = digest;
   head_.begin = at_;
+  head_.judged = last.judged;
   head_.host = options_.host;
   head_.software = options_.software;
   state_.last_sequence = last.last_sequence();
@@ -60,9 +62,22 @@ uint64_t LogWriter::next_to_put() const {
   return sealed_ != nullptr ? sealed_->key.number : head_.key.number;
 }
 
+FollowJudged LogWriter::judged() const {
+  const std::lock_guard<std::mutex> lock(mu_);
+  return head_.judged;
+}
+
 LogState LogWriter::state() const {
   const std::lock_guard<std::mutex> lock(mu_);
-  return state_;
+  LogState state = state_;
+  state.unput_bytes = payload_.size();
+  state.unput_micros =
+      head_.moments.empty() ? 0 : head_.moments.front().micros;
+  if (sealed_ != nullptr && sealed_->payload_bytes > 0) {
+    state.unput_bytes += sealed_->payload_bytes;
+    state.unput_micros = sealed_->first_micros;
+  }
+  return state;
 }
 
 Status LogWriter::Check(const std::vector<LogPart>& parts) const {
@@ -106,8 +121,9 @@ void LogWriter::Add(const std::vector<LogPart>& parts) {
   }
 }
 
-Status LogWriter::Append(const std::vector<LogPart>& parts, bool has_all,
-                         uint64_t sequence) {
+Status LogWriter::Append(const std::vector<LogPart>& parts,
+                         const FollowEnd& end) {
+  const bool has_all = end.more_bytes == 0;
   const std::lock_guard<std::mutex> lock(mu_);
   RETURN_IF_ERROR(Check(parts));
   now_ = std::max(now_, options_.now_micros ? options_.now_micros()
@@ -120,7 +136,8 @@ Status LogWriter::Append(const std::vector<LogPart>& parts, bool has_all,
   }
   Add(parts);
   if (payload_.size() > head_.payload_bytes()) {
-    const LogMoment moment{now_, payload_.size(), has_all ? sequence : 0};
+    const LogMoment moment{now_, payload_.size(),
+                           has_all ? end.last_sequence : 0};
     // One that is close behind another takes its place.
     const size_t count = head_.moments.size();
     if (count > 1 &&
@@ -133,7 +150,10 @@ Status LogWriter::Append(const std::vector<LogPart>& parts, bool has_all,
   if (!has_all) {
     return Status::OK();
   }
-  state_.last_sequence = std::max(state_.last_sequence, sequence);
+  state_.last_sequence = std::max(state_.last_sequence, end.last_sequence);
+  if (end.judged.manifest_bytes != 0) {
+    head_.judged = end.judged;
+  }
   if (is_behind_gap) {
     state_.gaps += seen_ == 0 ? 0 : 1;
     head_.key.begin_micros = now_;
@@ -158,10 +178,17 @@ bool LogWriter::IsDue() const {
 
 // Makes an object of what was gathered, and begins to gather the next one.
 void LogWriter::Seal() {
-  head_.payload = DigestOf(payload_);
   auto object = std::make_unique<Object>();
   object->key = head_.key;
   object->sequence = head_.last_sequence();
+  object->payload_bytes = payload_.size();
+  object->first_micros =
+      head_.moments.empty() ? 0 : head_.moments.front().micros;
+  if (options_.key != nullptr) {
+    options_.key->Seal(&head_, &payload_);
+  } else {
+    head_.payload = DigestOf(payload_);
+  }
   EncodeLogHead(head_, &object->bytes);
   LogHead next;
   next.key = {lineage_, head_.key.number + 1, head_.key.end_micros,
@@ -169,6 +196,7 @@ void LogWriter::Seal() {
   next.previous_lineage = lineage_;
   next.previous = Sha256Of(object->bytes);
   next.begin = at_;
+  next.judged = head_.judged;
   next.host = head_.host;
   next.software = head_.software;
   object->bytes += payload_;

@@ -28,6 +28,8 @@
 
 namespace sstferry {
 
+class SealKey;
+
 inline constexpr uint64_t kMaxLogGapMicros = 3'000'000;
 // A source that writes nothing gets a segment so often, which says so.
 inline constexpr uint64_t kIdleSegmentMicros = 60'000'000;
@@ -38,6 +40,7 @@ struct LogWriterOptions {
   uint64_t segment_bytes = 16u << 20;  // at most kMaxSegmentBytes / 2
   uint64_t max_gap_micros = kMaxLogGapMicros;
   bool has_if_absent = false;          // of the archive
+  const SealKey* key = nullptr;        // outlives it; null: it is not sealed
   std::string host;
   std::string software;
   // Microseconds since 1970; a test gives another clock.
@@ -60,6 +63,9 @@ struct LogState {
   uint64_t put_sequence = 0;
   uint64_t seen_micros = 0;     // up to here it was received
   uint64_t last_sequence = 0;
+  // Received and not known to be put, and since when there is any; 0: nothing is.
+  uint64_t unput_bytes = 0;
+  uint64_t unput_micros = 0;
 };
 
 // One lineage.
@@ -82,13 +88,14 @@ class LogWriter {
   uint64_t segment() const;
   // Returns the number of the first one that is not known to be put.
   uint64_t next_to_put() const;
+  FollowJudged judged() const;
   LogState state() const;
 
-  // Adds a round: whole records, which continue what it has. `has_all`: nothing
-  // is left at the source, and `sequence` is its newest.
+  // Adds a round: whole records, which continue what it has, and what the source
+  // said behind them.
   //   kCorrupt   they do not: nothing was added
   [[nodiscard]] rocksdb::Status Append(const std::vector<LogPart>& parts,
-                                       bool has_all, uint64_t sequence);
+                                       const FollowEnd& end);
   // Returns true if no more is to be added before a Put().
   bool is_full() const;
 
@@ -106,6 +113,8 @@ class LogWriter {
     LogKey key;
     std::string bytes;
     uint64_t sequence = 0;
+    uint64_t payload_bytes = 0;
+    uint64_t first_micros = 0;  // when its first bytes came; 0: it has none
   };
 
   // Under mu_, all of them.

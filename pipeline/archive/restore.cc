@@ -29,9 +29,11 @@ namespace {
 class ArchiveSnapshot : public Snapshot, public UnitSource {
  public:
   ArchiveSnapshot(std::shared_ptr<ObjectStore> store,
-                  std::shared_ptr<SetReader> reader)
+                  std::shared_ptr<SetReader> reader,
+                  std::shared_ptr<const SealKey> key)
       : store_(std::move(store)),
-        archive_(store_.get()),
+        key_(std::move(key)),
+        archive_(store_.get(), key_.get()),
         reader_(std::move(reader)),
         set_(reader_->set()),
         seconds_(set_.name.seconds) {
@@ -100,7 +102,8 @@ class ArchiveSnapshot : public Snapshot, public UnitSource {
   }
 
   const std::shared_ptr<ObjectStore> store_;
-  const Archive archive_;  // of the log, which is not sealed
+  const std::shared_ptr<const SealKey> key_;  // may be null
+  const Archive archive_;
   const std::shared_ptr<SetReader> reader_;
   const ArchiveSet& set_;
   ClonedFiles files_;
@@ -336,7 +339,7 @@ class ArchiveOrigin : public SnapshotOrigin {
       return TakeRange(std::move(reader), options, result);
     }
     auto snapshot =
-        std::make_unique<ArchiveSnapshot>(store_, std::move(reader));
+        std::make_unique<ArchiveSnapshot>(store_, std::move(reader), key_);
     RETURN_IF_ERROR(snapshot->Fill(
         options, logged.has_value() ? &logged->path : nullptr, point));
     *result = std::move(snapshot);

@@ -80,10 +80,10 @@ Status BadKeyFile(const std::string& path, const std::string& what) {
 // on, and gives those of its file.
 class Unsealer {
  public:
-  Unsealer(const SealKey& key, const ArchivedFile& file, uint64_t first_chunk,
-           ObjectSink sink)
-      : sealer_(key, file.salt, ArchiveKeyText(file.key), file.file.bytes),
-        file_bytes_(file.file.bytes),
+  Unsealer(const SealKey& key, const SealedObject& object,
+           uint64_t first_chunk, ObjectSink sink)
+      : sealer_(key, object.salt, object.key, object.bytes),
+        file_bytes_(object.bytes),
         chunk_(first_chunk),
         sink_(std::move(sink)) {}
 
@@ -342,6 +342,47 @@ Status SealKey::Unseal(ArchiveSet* set) const {
   return Status::OK();
 }
 
+Sha256Digest SealKey::SealOf(LogHead head) const {
+  head.seal = Sha256Digest();
+  return HmacSha256(AsSlice(Derive("log", "")), EncodeLogRecord(head));
+}
+
+void SealKey::Seal(LogHead* head, std::string* payload) const {
+  head->is_sealed = true;
+  head->key_id = id_;
+  head->salt = RandomSealSalt();
+  ChunkSealer sealer(*this, head->salt, LogKeyText(head->key),
+                     payload->size());
+  std::string sealed;
+  sealed.reserve(head->stored_bytes());
+  for (uint64_t at = 0; at < payload->size(); at += kSealChunkBytes) {
+    sealer.Seal(at / kSealChunkBytes,
+                Slice(payload->data() + at,
+                      static_cast<size_t>(std::min<uint64_t>(
+                          kSealChunkBytes, payload->size() - at))),
+                &sealed);
+  }
+  *payload = std::move(sealed);
+  head->payload = DigestOf(*payload);
+  head->seal = SealOf(*head);
+}
+
+Status SealKey::Check(const LogHead& head) const {
+  if (!head.is_sealed || head.key_id != id_) {
+    return MakeStatus(EndState::kCorrupt,
+                      std::string("expected a segment that is sealed with the "
+                                  "key of --key-file, found one that is ") +
+                          (head.is_sealed ? "sealed with another key"
+                                          : "not sealed"));
+  }
+  const Sha256Digest expected = SealOf(head);
+  return CRYPTO_memcmp(head.seal.data(), expected.data(), expected.size()) == 0
+             ? Status::OK()
+             : MakeStatus(EndState::kCorrupt,
+                          "expected the head that was sealed with the key of "
+                          "--key-file, found one that was changed");
+}
+
 // --- objects -----------------------------------------------------------------
 
 void ChunkSealer::Free::operator()(evp_cipher_ctx_st* context) const {
@@ -436,18 +477,22 @@ std::unique_ptr<SetFile> SealFileOf(const SealKey& key, const SealSalt& salt,
                                       std::move(plain));
 }
 
+SealedObject SealedObjectOf(const ArchivedFile& file) {
+  return {ArchiveKeyText(file.key), file.salt, file.file.bytes};
+}
+
 StoreResult GetSealed(ObjectStore* store, const SealKey& key,
-                      const ArchivedFile& file, uint64_t offset,
+                      const SealedObject& object, uint64_t offset,
                       uint64_t bytes, const ObjectSink& sink) {
   const uint64_t first = offset / kSealChunkBytes;
   const uint64_t chunk_end = (offset + bytes + kSealChunkBytes - 1) /
                              kSealChunkBytes;
   const uint64_t end =
-      std::min(kSealHeadBytes + chunk_end * kSealedChunkBytes,
-               SealedBytes(file.file.bytes));
+      object.begin + std::min(chunk_end * kSealedChunkBytes,
+                              SealedBytes(object.bytes) - kSealHeadBytes);
   uint64_t skip = offset - first * kSealChunkBytes;
   uint64_t left = bytes;
-  Unsealer unsealer(key, file, first, [&](const Slice& plain) {
+  Unsealer unsealer(key, object, first, [&](const Slice& plain) {
     Slice piece = plain;
     const auto skipped =
         static_cast<size_t>(std::min<uint64_t>(skip, piece.size()));
@@ -459,8 +504,8 @@ StoreResult GetSealed(ObjectStore* store, const SealKey& key,
     return piece.empty() ? Status::OK() : sink(piece);
   });
   GetRequest request;
-  request.key = ArchiveKeyText(file.key);
-  request.offset = kSealHeadBytes + first * kSealedChunkBytes;
+  request.key = object.key;
+  request.offset = object.begin + first * kSealedChunkBytes;
   request.bytes = end - std::min(end, request.offset);
   if (*request.bytes == 0) {
     return {};

@@ -1,11 +1,12 @@
-// Seals what a bucket that is not trusted holds: the files of a set are
-// encrypted, and its record is authenticated, by one key that the store never
-// sees. The bytes: format/FORMAT.md, "Archive".
+// Seals what a bucket that is not trusted holds: the files of a set and the
+// payloads of a log are encrypted, and the set's record and the log's heads are
+// authenticated, by one key that the store never sees. The bytes:
+// format/FORMAT.md, "Archive".
 //
 // The store still learns what a list shows (how many files of which sizes, and
-// which are used again), and what a record says besides digests: names of column
-// families, host, label, notes, ids. It can lose or withhold a set; it cannot
-// change one, or make one.
+// which are used again), and what a record or a head says besides digests: names
+// of column families, host, label, notes, ids, times. It can lose or withhold a
+// set, or the end of a log; it cannot change one, or make one.
 #pragma once
 
 #include <array>
@@ -14,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "format/archive_log.h"
 #include "format/archive_set.h"
 #include "pipeline/archive/set_source.h"
 #include "pipeline/archive/store.h"
@@ -44,12 +46,18 @@ class SealKey {
   // files.
   //   kCorrupt  it is not sealed with this key, or was changed
   [[nodiscard]] rocksdb::Status Unseal(ArchiveSet* set) const;
+  // Seals a segment of a log: its payload, of which the object's bytes become
+  // *payload, and its head, which is whole but for the payload's digest.
+  void Seal(LogHead* head, std::string* payload) const;
+  // Checks that Seal() made the head. kCorrupt, as Unseal().
+  [[nodiscard]] rocksdb::Status Check(const LogHead& head) const;
 
  private:
   friend class ChunkSealer;
   // The key for one use, which `label` names.
   Sha256Digest Derive(const char* label, const std::string& of) const;
   void CryptUnits(ArchivedFile* file, bool encrypt) const;
+  Sha256Digest SealOf(LogHead head) const;
 
   const Bytes bytes_;
   SealKeyId id_{};
@@ -90,10 +98,19 @@ std::unique_ptr<SetFile> SealFileOf(const SealKey& key, const SealSalt& salt,
                                     const CloneFile& file, uint64_t unit_bytes,
                                     std::unique_ptr<SetFile> plain);
 
-// Gives a range of a sealed file to `sink`, out of its object. kDamaged: it is
+// Sealed bytes in an object: a file, or the payload of a segment.
+struct SealedObject {
+  std::string key;
+  SealSalt salt{};
+  uint64_t bytes = 0;               // that were sealed
+  uint64_t begin = kSealHeadBytes;  // of the first chunk, in the object
+};
+SealedObject SealedObjectOf(const ArchivedFile& file);
+
+// Gives a range of what was sealed to `sink`, out of its object. kDamaged: it is
 // not what was sealed.
 StoreResult GetSealed(ObjectStore* store, const SealKey& key,
-                      const ArchivedFile& file, uint64_t offset,
+                      const SealedObject& object, uint64_t offset,
                       uint64_t bytes, const ObjectSink& sink);
 
 }  // namespace sstferry

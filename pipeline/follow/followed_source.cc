@@ -27,7 +27,8 @@ constexpr uint64_t kAnswerBytes = 8u << 20;
 // A record above this is not followed, and its bytes are not kept.
 constexpr uint64_t kMaxPieceBytes = kMaxFollowAnswerBytes / 2;
 constexpr int kMaxListings = 5;
-// Begins of the MANIFEST whose digests are kept, one for each follower's cut.
+// Begins of the MANIFEST whose digests are kept, one for each follower's cut, and
+// as many of those that were told.
 constexpr size_t kMaxBegins = 256;
 // Lives that may begin during one round before the next round is awaited.
 constexpr int kMaxLives = 3;
@@ -236,10 +237,14 @@ void FollowedSource::EndLife() {
   continuity_.reset();
   wals_.clear();
   judged_ = {};
+  digest_.reset();
+  digested_bytes_ = 0;
   std::lock_guard<std::mutex> lock(mu_);
   manifest_number_ = 0;
   manifest_end_ = 0;
   begins_.clear();
+  told_.clear();
+  told_judged_ = {};
   manifest_barrier_ = {};
   filter_barrier_ = {};
   wal_barrier_ = {};
@@ -425,9 +430,33 @@ void FollowedSource::FindUnlogged(bool saw_all) {
   judged_.flushed = std::move(pending);
 }
 
+// All records up to there are judged, but those of flushes that FindUnlogged()
+// keeps for the next round.
+Status FollowedSource::DigestJudged(FollowJudged* judged) {
+  uint64_t end = manifest_->end();
+  for (const Flushed& table : judged_.flushed) {
+    end = std::min(end, table.end - 1);
+  }
+  if (digest_ == nullptr) {
+    digest_ = std::make_unique<Digest128Stream>();
+  }
+  if (end > digested_bytes_) {
+    RETURN_IF_ERROR(manifest_->Digest(digested_bytes_, end, digest_.get()));
+    digested_bytes_ = end;
+  }
+  *judged = {digested_bytes_, digest_->Finish()};
+  return Status::OK();
+}
+
 // Makes W known together with what M said of it.
 void FollowedSource::Publish(uint64_t micros, bool listed, Staged* staged) {
   FindUnlogged(listed && !staged->more);
+  FollowJudged judged;
+  if (!DigestJudged(&judged).ok()) {
+    digest_.reset();  // it may have a part: all of it is read again
+    digested_bytes_ = 0;
+    judged = {};
+  }
   if (judged_.barrier.end > 0) {
     seen_options_.Look().PermitUncheckedError();  // or a later barrier's
     LearnFilters();
@@ -445,6 +474,13 @@ void FollowedSource::Publish(uint64_t micros, bool listed, Staged* staged) {
   }
   judged_.barrier = {};
   judged_.filter = {};
+  told_judged_ = judged;
+  if (judged.manifest_bytes != 0) {
+    told_[judged.manifest_bytes] = judged.manifest;
+  }
+  if (told_.size() > kMaxBegins) {
+    told_.erase(told_.begin());
+  }
   if (staged->barrier.reason != CutReason::kNone) {
     wal_barrier_ = staged->barrier;
   }
@@ -540,24 +576,29 @@ void FollowedSource::DropBefore(uint64_t wal_number) {
 
 // --- answering ---------------------------------------------------------------
 
-Status FollowedSource::CheckBegin(const FollowPosition& position,
+Status FollowedSource::CheckBegin(uint64_t number, uint64_t bytes,
+                                  const Digest128& expected,
                                   bool* same) const {
+  *same = false;
   {
     std::lock_guard<std::mutex> lock(mu_);
-    const auto known = begins_.find(position.manifest_bytes);
-    if (known != begins_.end() ||
-        position.manifest_number != manifest_number_) {
-      *same = known != begins_.end() && known->second == position.manifest;
+    if (number != manifest_number_) {
       return Status::OK();
+    }
+    using Begins = const std::map<uint64_t, Digest128>;
+    for (Begins* const known : {static_cast<Begins*>(&begins_), &told_}) {
+      if (const auto found = known->find(bytes); found != known->end()) {
+        *same = found->second == expected;
+        return Status::OK();
+      }
     }
   }
   std::lock_guard<std::mutex> reading(reader_mu_);
   Digest128 digest;
-  const Status status =
-      manifest_ == nullptr ? Status::TryAgain()
-                           : manifest_->DigestOfBegin(position.manifest_bytes,
-                                                      &digest);
-  *same = status.ok() && digest == position.manifest;
+  const Status status = manifest_ == nullptr
+                            ? Status::TryAgain()
+                            : manifest_->DigestOfBegin(bytes, &digest);
+  *same = status.ok() && digest == expected;
   if (!status.ok()) {
     return MayPass(status) ? Status::OK() : status;
   }
@@ -565,15 +606,38 @@ Status FollowedSource::CheckBegin(const FollowPosition& position,
   if (begins_.size() >= kMaxBegins) {
     begins_.erase(begins_.begin());
   }
-  begins_[position.manifest_bytes] = digest;
+  begins_[bytes] = digest;
+  return Status::OK();
+}
+
+// What another reader has judged counts where this one has found a barrier, of
+// which it may not have seen the WALs.
+Status FollowedSource::FindJudged(const FollowRequest& request,
+                                  uint64_t* bytes) const {
+  const FollowPosition& position = request.position;
+  const FollowJudged& judged = request.judged;
+  *bytes = position.manifest_bytes;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (manifest_barrier_.end <= position.manifest_bytes ||
+        judged.manifest_bytes < manifest_barrier_.end ||
+        judged.manifest_bytes > manifest_end_) {
+      return Status::OK();
+    }
+  }
+  bool same = false;
+  RETURN_IF_ERROR(CheckBegin(position.manifest_number, judged.manifest_bytes,
+                             judged.manifest, &same));
+  *bytes = same ? judged.manifest_bytes : *bytes;
   return Status::OK();
 }
 
 CutReason FollowedSource::FindBarrier(const FollowRequest& request,
+                                      uint64_t judged_bytes,
                                       std::string* note) const {
   const FollowPosition& position = request.position;
   const LogPlace place = {position.wal_number, position.wal_bytes};
-  if (position.manifest_bytes < manifest_barrier_.end) {
+  if (judged_bytes < manifest_barrier_.end) {
     *note = manifest_barrier_.note;
     return manifest_barrier_.reason;
   }
@@ -595,8 +659,12 @@ Status FollowedSource::Answer(const FollowRequest& request, Found* found,
   *round = Round();
   *found = Found::kRound;
   bool same = false;
+  uint64_t judged_bytes = 0;
   if (!(position == FollowPosition())) {
-    RETURN_IF_ERROR(CheckBegin(position, &same));
+    RETURN_IF_ERROR(CheckBegin(position.manifest_number,
+                               position.manifest_bytes, position.manifest,
+                               &same));
+    RETURN_IF_ERROR(FindJudged(request, &judged_bytes));
   }
   std::lock_guard<std::mutex> lock(mu_);
   round->end.last_sequence = last_sequence_;
@@ -616,7 +684,7 @@ Status FollowedSource::Answer(const FollowRequest& request, Found* found,
     round->end.cut = CutReason::kNewLife;
     return Status::OK();
   }
-  round->end.cut = FindBarrier(request, &round->end.note);
+  round->end.cut = FindBarrier(request, judged_bytes, &round->end.note);
   if (round->end.cut != CutReason::kNone) {
     return Status::OK();
   }
@@ -638,6 +706,10 @@ Status FollowedSource::Answer(const FollowRequest& request, Found* found,
     *found = round->logs.empty() && round->end.cut == CutReason::kNone
                  ? Found::kNothing
                  : Found::kRound;
+  }
+  if (*found != Found::kAhead && round->end.cut == CutReason::kNone &&
+      round->end.more_bytes == 0) {
+    round->end.judged = told_judged_;
   }
   return Status::OK();
 }

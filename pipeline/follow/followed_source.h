@@ -19,10 +19,15 @@
 // decided from its position alone:
 //
 //   another MANIFEST, or other bytes in it          cut: the source lives anew
-//   a barrier in the MANIFEST behind the cut        cut
+//   a barrier in the MANIFEST behind the cut        cut, unless it was judged
 //   a barrier in the WALs behind the position       cut
 //   a position before the bytes that are held       cut
 //   else                                            the bytes behind it
+//
+// Whether a flushed table has entries that no WAL had can only be told by a reader
+// that has seen its WALs, which are gone soon. So an answer also tells up to where
+// the MANIFEST was judged, and a follower that asks another reader says it again
+// (FollowJudged): what lies before it is no barrier.
 //
 // The source is never held up. WALs that it deletes stay readable through open
 // files, up to max_held_bytes.
@@ -156,21 +161,29 @@ class FollowedSource {
   void LearnFilters();
   void FindUnlogged(bool saw_all);
   void Publish(uint64_t micros, bool listed, Staged* staged);
+  // Finds up to where the MANIFEST is judged; what *digest has is kept.
+  [[nodiscard]] rocksdb::Status DigestJudged(FollowJudged* judged);
   void EndLife();
 
   // mu_ is held.
   void Hold(uint64_t number, Piece piece);
   void Trim();
   void CoolDown();
-  CutReason FindBarrier(const FollowRequest& request, std::string* note) const;
+  CutReason FindBarrier(const FollowRequest& request, uint64_t judged_bytes,
+                        std::string* note) const;
   [[nodiscard]] rocksdb::Status Gather(const LogPlace& from,
                                        Round* round) const;
   [[nodiscard]] rocksdb::Status BytesOf(const HeldWal& wal, const Piece& piece,
                                         uint64_t from,
                                         std::string* bytes) const;
-  // mu_ is not held. Finds whether the MANIFEST begins as the position says.
-  [[nodiscard]] rocksdb::Status CheckBegin(const FollowPosition& position,
+  // mu_ is not held, in both. Finds whether the MANIFEST of that number begins
+  // with `bytes` of this digest.
+  [[nodiscard]] rocksdb::Status CheckBegin(uint64_t number, uint64_t bytes,
+                                           const Digest128& digest,
                                            bool* same) const;
+  // Finds how many bytes of the MANIFEST count as judged for a follower.
+  [[nodiscard]] rocksdb::Status FindJudged(const FollowRequest& request,
+                                           uint64_t* bytes) const;
 
   const FollowedSourceOptions options_;
 
@@ -184,12 +197,16 @@ class FollowedSource {
   std::map<std::string, bool> filters_;  // by family
   bool is_idle_ = true;  // the last round found nothing new
   Judged judged_;                        // since the last publication
+  std::unique_ptr<Digest128Stream> digest_;  // of what is judged, and
+  uint64_t digested_bytes_ = 0;              // so much of the MANIFEST
 
   mutable std::mutex mu_;
   std::string wal_directory_;
   uint64_t manifest_number_ = 0;
   uint64_t manifest_end_ = 0;
   mutable std::map<uint64_t, Digest128> begins_;  // of the MANIFEST, by bytes
+  std::map<uint64_t, Digest128> told_;            // those of told_judged_
+  FollowJudged told_judged_;
   Barrier<uint64_t> manifest_barrier_;
   Barrier<uint64_t> filter_barrier_;
   Barrier<LogPlace> wal_barrier_;

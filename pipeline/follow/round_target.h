@@ -26,6 +26,9 @@ class RoundTarget {
   // True if the source has to be asked for exact filters until the next cut: it
   // was at the last one, and is said to be.
   virtual bool exact_filters() const = 0;
+  // Returns what the source was told to have judged for it, or for a position
+  // before it; so ask for this first.
+  virtual FollowJudged judged() const = 0;
   // Takes a round, perhaps an empty one, that was asked for with `asked`. Does
   // nothing if a cut has changed since what has to come next.
   [[nodiscard]] virtual rocksdb::Status Append(const FollowPosition& asked,

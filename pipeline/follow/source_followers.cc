@@ -203,6 +203,7 @@ class SourceFollowers::Reader {
   // Or the follower would take what it has for all that there is.
   static void LeaveOpen(FollowEnd* end) {
     end->more_bytes = std::max<uint64_t>(end->more_bytes, 1);
+    end->judged = FollowJudged();
   }
 
   // Under mu_. Finds whether a position is of another life: it has been ahead

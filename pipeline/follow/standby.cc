@@ -311,6 +311,7 @@ Status FindStandbyEnd(rocksdb::FileSystem* file_system, const std::string& dir,
     }
     end->last_sequence = mark.last_sequence;
     end->read_micros = mark.read_micros;
+    end->judged = mark.judged;
   }
   for (auto wal = wals.lower_bound(mark.wal_number); wal != wals.end(); ++wal) {
     std::unique_ptr<FileSource> source;
@@ -511,6 +512,9 @@ Status Standby::Append(const FollowPosition& asked, const Round& round) {
     received_.read_micros =
         std::max(received_.read_micros, round.end.read_micros);
   }
+  if (round.end.judged.manifest_bytes != 0) {
+    received_.judged = round.end.judged;
+  }
   return Status::OK();
 }
 
@@ -610,6 +614,7 @@ Status Standby::Sync(bool source_closed) {
   mark.wal_bytes = reached.wal_bytes;
   mark.last_sequence = reached.last_sequence;
   mark.read_micros = reached.read_micros;
+  mark.judged = reached.judged;
   mark.source_closed = source_closed;
   if (status.ok()) {
     status = WriteMark(file_system_.get(), dir_, mark);

@@ -48,6 +48,7 @@ struct StandbyPosition {
   uint64_t wal_bytes = 0;   // of it, whole records
   uint64_t last_sequence = 0;
   uint64_t read_micros = 0;  // by the source's clock; 0: not known
+  FollowJudged judged;       // as the source said last
   friend bool operator==(const StandbyPosition&,
                          const StandbyPosition&) = default;
 };

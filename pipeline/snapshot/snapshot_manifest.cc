@@ -51,20 +51,17 @@ Status ReadCurrent(const std::string& directory, std::string* manifest) {
   return status;
 }
 
-// Computes XXH3-128 over the first `bytes` of `source`.
-Status DigestOfSource(const DescriptorSource& source, uint64_t bytes,
-                      Digest128* digest) {
+Status AddToDigest(const DescriptorSource& source, uint64_t begin, uint64_t end,
+                   Digest128Stream* digest) {
   constexpr uint64_t kPieceBytes = 1u << 20;
-  Digest128Stream stream;
   std::string scratch;
   Slice piece;
-  for (uint64_t at = 0; at < bytes; at += piece.size()) {
+  for (uint64_t at = begin; at < end; at += piece.size()) {
     RETURN_IF_ERROR(source.Read(
-        at, static_cast<size_t>(std::min(kPieceBytes, bytes - at)), &scratch,
+        at, static_cast<size_t>(std::min(kPieceBytes, end - at)), &scratch,
         &piece));
-    stream.Add(piece);
+    digest->Add(piece);
   }
-  *digest = stream.Finish();
   return Status::OK();
 }
 
@@ -140,16 +137,28 @@ Status ManifestTail::CopyInto(const std::string& directory) const {
                      : status;
 }
 
+Status ManifestTail::Digest(uint64_t begin, uint64_t end,
+                            Digest128Stream* digest) const {
+  return AddToDigest(DescriptorSource(file_.get(), directory_ + "/" + name_),
+                     begin, end, digest);
+}
+
 Status ManifestTail::DigestOfBegin(uint64_t bytes, Digest128* digest) const {
-  return DigestOfSource(
-      DescriptorSource(file_.get(), directory_ + "/" + name_), bytes, digest);
+  Digest128Stream stream;
+  RETURN_IF_ERROR(Digest(0, bytes, &stream));
+  *digest = stream.Finish();
+  return Status::OK();
 }
 
 Status DigestOfFileBegin(const std::string& path, uint64_t bytes,
                          Digest128* digest) {
   Descriptor file;
   RETURN_IF_ERROR(OpenPrivate(path, &file));
-  return DigestOfSource(DescriptorSource(file.get(), path), bytes, digest);
+  Digest128Stream stream;
+  RETURN_IF_ERROR(
+      AddToDigest(DescriptorSource(file.get(), path), 0, bytes, &stream));
+  *digest = stream.Finish();
+  return Status::OK();
 }
 
 Status ReadDatabaseId(const std::string& directory, const ManifestState& state,

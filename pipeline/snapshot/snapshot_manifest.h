@@ -47,7 +47,11 @@ class ManifestTail {
   uint64_t tail_age() const { return tail_age_; }
   uint64_t end() const { return end_; }
 
-  // Computes XXH3-128 over the first `bytes` of the file that name() names.
+  // Adds bytes [begin, end) of the file that name() names.
+  //   TryAgain  it is shorter.
+  [[nodiscard]] rocksdb::Status Digest(uint64_t begin, uint64_t end,
+                                       Digest128Stream* digest) const;
+  // Computes XXH3-128 over the first `bytes` of the file.
   //   TryAgain  it is shorter.
   [[nodiscard]] rocksdb::Status DigestOfBegin(uint64_t bytes,
                                               Digest128* digest) const;

@@ -34,6 +34,7 @@ TEST_CASE("A segment's head comes back as it was written",
   REQUIRE(read.last_sequence() == 1002);
   REQUIRE(read.end().wal_number == 15);
   REQUIRE(read.end().wal_bytes == 3000);
+  REQUIRE(read.stored_bytes() == 3100 + kSealTagBytes);
   REQUIRE(LogHeadBytes(Encoded(head) + "payload") == Encoded(head).size());
   LogHead idle = head;
   idle.wals.clear();
@@ -54,8 +55,9 @@ TEST_CASE("The golden bytes of a segment's head", "[format][archive]") {
   head.wals = {{9, 4}};
   head.moments = {{3, 4, 11}};
   head.payload = {12, 13};
+  head.judged = {14, {15, 16}};
   REQUIRE(ToHex(Encoded(head)) ==
-          "5346414c4f475331c5000000000000009f88ff58b77c75bd"  // see FORMAT.md
+          "5346414c4f4753311601000000000000f391e8dbcaaf3603"  // see FORMAT.md
           "0100000000000000"                                  // lineage
           "010000000000000002000000000000000300000000000000"  // number, times
           "0000000000000000"                                  // previous
@@ -63,10 +65,13 @@ TEST_CASE("The golden bytes of a segment's head", "[format][archive]") {
           "05000000000000000600000000000000"                  // begin
           "08000000000000000700000000000000"
           "09000000000000000a00000000000000"
+          "0e0000000000000010000000000000000f00000000000000"  // judged
           "03000000000000000000000000"  // ended, note, host, software
           "0100000009000000000000000400000000000000"
           "01000000030000000000000004000000000000000b00000000000000"
-          "0d000000000000000c00000000000000");
+          "0d000000000000000c00000000000000"
+          "00000000000000000000000000000000000000000000000000"  // not sealed
+          "0000000000000000000000000000000000000000000000000000000000000000");
 }
 
 TEST_CASE("A segment's head that is cut or changed anywhere is damage",

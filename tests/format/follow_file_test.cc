@@ -36,6 +36,7 @@ FollowMark SampleMark(uint64_t count) {
   mark.last_sequence = 10 * count;
   mark.read_micros = 1'764'000'000'000'000 + count;
   mark.source_closed = count % 3 == 0;
+  mark.judged = {1000 + count, {3, 4}};
   return mark;
 }
 

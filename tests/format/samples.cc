@@ -203,8 +203,8 @@ FactsReply SampleFactsReply() {
 }
 
 FollowRequest SampleFollowRequest() {
-  return FollowRequest{"orders", {5, 4711, {7, 9}, 12, 65536}, true, 1000,
-                       "db2:/srv/orders"};
+  return FollowRequest{"orders", {5, 4711, {7, 9}, 12, 65536}, {4800, {8, 10}},
+                       true, 1000, "db2:/srv/orders"};
 }
 
 FollowBytes SampleFollowBytes() {
@@ -213,7 +213,7 @@ FollowBytes SampleFollowBytes() {
 
 FollowEnd SampleFollowEnd() {
   return FollowEnd{CutReason::kBarrier, "tables added, none removed", 3'000'000,
-                   1'700'000'000'000'000, 4096, true};
+                   1'700'000'000'000'000, 4096, true, {4711, {7, 9}}};
 }
 
 OtherFileRequest SampleOtherFileRequest() {
@@ -581,6 +581,7 @@ LogHead SampleLogHead() {
   head.previous_lineage = SetId{9, 9};
   head.previous = {4, 5, 6};
   head.begin = {5, 1000, {7, 8}, 12, 34567};
+  head.judged = {1100, {9, 10}};
   head.note = "a note";
   head.host = "db1";
   head.software = "sstferry 0.1.0";
@@ -589,6 +590,10 @@ LogHead SampleLogHead() {
                   {1'795'000'000'000'500, 150, 0},
                   {1'795'000'010'000'002, 3100, 1002}};
   head.payload = {11, 12};
+  head.is_sealed = true;
+  head.key_id = {1, 2};
+  head.salt = {3, 4};
+  head.seal = {5, 6};
   return head;
 }
 

@@ -88,7 +88,15 @@ uint64_t RequirePrefixIn(const std::string& path,
                          const rocksdb::DBOptions& given) {
   rocksdb::DBOptions options = given;
   options.create_if_missing = false;
-  OpenDb db(path, TwoFamilies(), options);
+  Families families = TwoFamilies();
+  std::vector<std::string> names;
+  REQUIRE_OK(rocksdb::DB::ListColumnFamilies(options, path, &names));
+  for (const std::string& name : names) {
+    if (name != "default" && name != "other") {
+      families.push_back({name, Quiet()});
+    }
+  }
+  OpenDb db(path, families, options);
   const uint64_t sequence = db->GetLatestSequenceNumber();
   HistoryModel model(2);
   INFO("sequence " << sequence);

@@ -25,7 +25,7 @@ rocksdb::Status CutStandby(const PullOptions& options,
 rocksdb::Status PromoteIn(const std::string& dir,
                           rocksdb::FileSystem* file_system);
 // Opens a database and requires that it holds what the history of StandbyWorld
-// does at its sequence, which is returned.
+// does at its sequence, which is returned. Families of others may be there, too.
 uint64_t RequirePrefixIn(const std::string& path,
                          const rocksdb::DBOptions& options = {});
 

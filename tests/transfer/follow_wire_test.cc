@@ -61,6 +61,7 @@ class Follower {
       request_.position.wal_bytes = wal.size();
     }
     sequence_ = round.end.more_bytes == 0 ? round.end.last_sequence : sequence_;
+    request_.judged = round.end.judged;
   }
 
   void TakeCut() {
@@ -111,6 +112,12 @@ class Follower {
   SourceRounds* rounds() { return &rounds_; }
   FollowRequest* request() { return &request_; }
   const std::map<uint64_t, std::string>& wals() const { return wals_; }
+  // Goes on where another one was.
+  void Resume(const FollowRequest& request,
+              std::map<uint64_t, std::string> wals) {
+    request_ = request;
+    wals_ = std::move(wals);
+  }
 
  private:
   SourceRounds rounds_;
@@ -125,19 +132,20 @@ struct Followed {
   explicit Followed(const rocksdb::Options& made = Options(),
                     uint64_t max_held_bytes = 1'000'000'000)
       : db(made, dir / "db") {
+    options.databases.emplace_back().name = "db";
+    options.databases[0].directory = dir / "db";
+    options.max_held_bytes = max_held_bytes;
+    Serve();
+  }
+  ~Followed() { Stop(); }
+  void Serve() {
     MemoryTransport transport = MakeMemoryTransport();
     dialer = std::move(transport.dialer);
-    ServeOptions options;
-    ServedDatabase database;
-    database.name = "db";
-    database.directory = dir / "db";
-    options.databases = {database};
-    options.max_held_bytes = max_held_bytes;
     REQUIRE_OK(
         MakeSourceServer(options, std::move(transport.listener), &server));
     runs = std::thread([this] { ended = server->Run(); });
   }
-  ~Followed() {
+  void Stop() {
     server->Stop();
     runs.join();
     REQUIRE_OK(ended);
@@ -166,6 +174,7 @@ struct Followed {
 
   const ScratchDir dir;
   OpenDb db;
+  ServeOptions options;
   std::unique_ptr<Dialer> dialer;
   std::unique_ptr<SourceServer> server;
   std::thread runs;
@@ -373,6 +382,106 @@ TEST_CASE("A follower that was away resumes where it was",
     } while (round.end.cut == CutReason::kNone);
     REQUIRE(asked > 1);
   }
+}
+
+// A flush has taken the WAL, which no reader sees any more that comes later.
+TEST_CASE("A reader of a source believes what another has judged, and no more",
+          "[transfer][follow]") {
+  Followed source;
+  source.db.Create({"other", Quiet()});
+  source.Put(10);
+  std::unique_ptr<Follower> follower = source.Join();
+  follower->FollowTo(source.sequence());
+  source.db.Flush();
+  source.Put(10);
+  source.db.Put("key", "value", "other");
+  follower->FollowTo(source.sequence());
+  REQUIRE(follower->cuts() == 1);
+  FollowRequest request = *follower->request();
+  const std::map<uint64_t, std::string> wals = follower->wals();
+  REQUIRE(request.judged.manifest_bytes > request.position.manifest_bytes);
+  follower.reset();
+  source.Stop();
+  CutReason expected = CutReason::kNone;
+  SECTION("as it is") {}
+  SECTION("of which it is not told") {
+    request.judged = FollowJudged();
+    expected = CutReason::kUnlogged;
+  }
+  SECTION("of another MANIFEST") {
+    ++request.judged.manifest.low;
+    expected = CutReason::kUnlogged;
+  }
+  SECTION("of more than there is") {
+    request.judged.manifest_bytes += 1'000'000;
+    expected = CutReason::kUnlogged;
+  }
+  SECTION("before an ingestion") {
+    source.Ingest();
+    expected = CutReason::kBarrier;
+  }
+  SECTION("before a flush of what no WAL has") {
+    rocksdb::WriteOptions unlogged;
+    unlogged.disableWAL = true;
+    REQUIRE_OK(source.db->Put(unlogged, "unlogged", "value"));
+    // The WAL stays, for the other family.
+    REQUIRE_OK(source.db->Flush(rocksdb::FlushOptions(), source.db.cf()));
+    expected = CutReason::kUnlogged;
+  }
+  source.Serve();
+  follower = source.Join();
+  request.wait_millis = 100;
+  Round round;
+  // What a table has and no WAL shows only in the second round of the reader.
+  for (int i = 0; i < 100 && round.end.cut == CutReason::kNone &&
+                  (expected != CutReason::kNone ||
+                   round.end.judged == FollowJudged());
+       ++i) {
+    REQUIRE_OK(follower->rounds()->Ask(request, &round));
+  }
+  INFO(CutReasonName(round.end.cut));
+  REQUIRE(round.end.cut == expected);
+  if (expected == CutReason::kNone) {
+    REQUIRE(round.end.judged == request.judged);
+    source.Put(10);
+    source.db.Flush();
+    source.Put(10);
+    follower->Resume(request, wals);
+    follower->FollowTo(source.sequence());
+    follower->RequireSame();
+    REQUIRE(follower->cuts() == 0);
+  }
+}
+
+TEST_CASE("A flush counts as judged once it is known what WALs have of it",
+          "[transfer][follow]") {
+  Followed source;
+  source.Put(10);
+  FollowedSourceOptions options;
+  options.database_dir = fs::canonical(source.dir / "db");
+  FollowedSource reader(options);
+  bool more = false;
+  REQUIRE_OK(reader.ReadRound(true, &more));
+  const std::unique_ptr<Follower> follower = source.Join();
+  follower->TakeCut();
+  FollowRequest request = *follower->request();
+  rocksdb::WriteOptions unlogged;
+  unlogged.disableWAL = true;
+  REQUIRE_OK(source.db->Put(unlogged, "unlogged", "value"));
+  source.db.Flush();
+  // A WAL that it has not seen may have them.
+  REQUIRE_OK(reader.ReadRound(true, &more));
+  FollowedSource::Found found;
+  Round round;
+  REQUIRE_OK(reader.Answer(request, &found, &round));
+  REQUIRE(round.end.cut == CutReason::kNone);
+  REQUIRE(round.end.judged.manifest_bytes >= request.position.manifest_bytes);
+  request.judged = round.end.judged;
+  FollowedSource other(options);
+  for (int i = 0; i < 2; ++i) REQUIRE_OK(other.ReadRound(true, &more));
+  REQUIRE_OK(other.Answer(request, &found, &round));
+  REQUIRE(round.end.cut == CutReason::kUnlogged);
+  REQUIRE(round.end.judged == FollowJudged());
 }
 
 TEST_CASE("Close() ends a wait for what never comes", "[transfer][follow]") {

@@ -62,6 +62,10 @@ struct StandbyState {
   uint64_t segments = 0;       // put in this run
   uint64_t segment_bytes = 0;  // of these
   uint64_t gaps = 0;           // in this run: barriers and outages
+  // Received and not known to be in the archive, and since when, by the
+  // follower's clock, there is any; 0: nothing is.
+  uint64_t unput_bytes = 0;
+  uint64_t unput_micros = 0;
 };
 
 // Reads the state of the standby in `dir`; *found: there is one. Changes

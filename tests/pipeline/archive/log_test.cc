@@ -6,13 +6,21 @@
 // SSTFERRY_LOG_SEED says which, and SSTFERRY_LOG_KILLS at how many calls a
 // follower is killed (default: 5).
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "format/end_state.h"
@@ -24,7 +32,12 @@
 #include "pipeline/archive/log_writer.h"
 #include "pipeline/archive/prune.h"
 #include "pipeline/archive/restore.h"
+#include "pipeline/archive/seal.h"
+#include "pipeline/base/random_id.h"
 #include "pipeline/follow/source_rounds.h"
+#include "rocksdb/db.h"
+#include "rocksdb/sst_file_writer.h"
+#include "sstferry/archive.h"
 #include "tests/support/catch.h"
 #include "tests/support/memory_store.h"
 #include "tests/support/restored.h"
@@ -48,11 +61,24 @@ uint64_t Micros() {
           .count());
 }
 
+// The family `extra`, from this sequence of the source on.
+struct Extra {
+  uint64_t sequence = 0;
+  bool exists = false;
+  std::set<std::string> keys;
+};
+
 // A source that is written to, an archive in memory, and a follower between
 // them, which does what its thread would do, step by step.
 class World {
  public:
-  World() {
+  explicit World(bool is_sealed = false) {
+    if (is_sealed) {
+      options.store.key_file = source.root() + "/key";
+      std::ofstream(options.store.key_file) << std::string(64, 'a');
+      fs::permissions(options.store.key_file, fs::perms::owner_read);
+      REQUIRE_OK(SealKey::Read(options.store.key_file, &key));
+    }
     ArchiveHead head;
     head.grace_seconds = kMinGraceSeconds;
     std::string bytes;
@@ -109,6 +135,7 @@ class World {
   Status Step() {
     FollowRequest request;
     request.database = endpoint->name();
+    request.judged = target->judged();
     request.position = target->position();
     request.wait_millis = 50;
     Round round;
@@ -137,8 +164,38 @@ class World {
   }
   // A family that comes and goes: two records of the MANIFEST that are barriers.
   void MakeBarrier() {
-    source.source()->Create({"extra", Quiet()});
-    source.source()->Drop("extra");
+    ChangeExtra(0);
+    ChangeExtra(0);
+  }
+  // Makes the family `extra`, ingests a file into it, or drops it: barriers that
+  // take no sequence.
+  void ChangeExtra(uint64_t dice) {
+    OpenDb* const db = source.source();
+    Extra extra = extras.back();
+    extra.sequence = source.sequence();
+    if (!extra.exists) {
+      extra.exists = true;
+      db->Create({"extra", Quiet()});
+    } else if (dice % 3 != 0) {
+      const std::string name = "x" + std::to_string(extras.size());
+      const std::string path = source.root() + "/ingested";
+      rocksdb::SstFileWriter file({}, {});
+      REQUIRE_OK(file.Open(path));
+      REQUIRE_OK(file.Put(name, name));
+      REQUIRE_OK(file.Finish());
+      REQUIRE_OK((*db)->IngestExternalFile(db->cf("extra"), {path}, {}));
+      extra.keys.insert(name);
+    } else {
+      extra = {extra.sequence, false, {}};
+      db->Drop("extra");
+    }
+    REQUIRE(source.sequence() == extra.sequence);
+    extras.push_back(extra);
+  }
+  void Reopen() {
+    while (extras.back().exists) ChangeExtra(0);
+    source.CloseSource();
+    source.OpenSource();
   }
 
   Ferried Restore(const std::string& which, const std::string& name,
@@ -150,7 +207,8 @@ class World {
     pull.timeouts = TriedOnce(Timeouts());
     pull.timeouts.retry = std::chrono::seconds(60);  // of a lane
     return RestoreThrough(
-        MakeArchiveOriginOf(server.NewClient(std::move(hook)), which), pull);
+        MakeArchiveOriginOf(server.NewClient(std::move(hook)), which, key),
+        pull);
   }
   std::string TargetDir(const std::string& name = "restored") const {
     return source.root() + "/" + name;
@@ -159,17 +217,56 @@ class World {
   ArchiveLog Index() {
     const std::unique_ptr<ObjectStore> client = server.NewClient();
     ArchiveLog log;
-    REQUIRE_OK(ReadLog(Archive(client.get()), &log));
+    REQUIRE_OK(ReadLog(Archive(client.get(), key.get()), &log));
     return log;
+  }
+  // Reads all of it.
+  Status Check(const SealKey* with, CheckSummary* summary) {
+    const std::unique_ptr<ObjectStore> client = server.NewClient();
+    CheckOptions check;
+    check.read_percent = 100;
+    return CheckArchive(Archive(client.get(), with), check, summary);
   }
   std::vector<std::string> Segments() const {
     std::vector<std::string> keys;
-    for (const auto& [key, bytes] : server.Objects()) {
-      if (key.starts_with(kArchiveLogPrefix)) {
-        keys.push_back(key);
+    for (const auto& [name, bytes] : server.Objects()) {
+      if (name.starts_with(kArchiveLogPrefix)) {
+        keys.push_back(name);
       }
     }
     return keys;
+  }
+
+  // Requires that the family `extra` is what it was when the source had this
+  // sequence: it may have changed right behind the last write.
+  void RequireExtra(uint64_t sequence) const {
+    std::vector<std::string> names;
+    const std::string path = TargetDir();
+    REQUIRE_OK(rocksdb::DB::ListColumnFamilies({}, path, &names));
+    Extra found;
+    Families families = {{"default", Quiet()}, {"other", Quiet()}};
+    found.exists = names.size() > families.size();
+    if (found.exists) {
+      families.push_back({"extra", Quiet()});
+      OpenDb db(path, families);
+      const std::unique_ptr<rocksdb::Iterator> it(
+          db->NewIterator(rocksdb::ReadOptions(), db.cf("extra")));
+      for (it->SeekToFirst(); it->Valid(); it->Next()) {
+        found.keys.insert(it->key().ToString());
+      }
+      REQUIRE_OK(it->status());
+    }
+    bool is_one = false;
+    for (size_t i = 0; i < extras.size(); ++i) {
+      const bool comes_later = extras[i].sequence > sequence;
+      const bool is_over =
+          i + 1 < extras.size() && extras[i + 1].sequence < sequence;
+      is_one |= !comes_later && !is_over && extras[i].exists == found.exists &&
+                extras[i].keys == found.keys;
+    }
+    INFO("sequence " << sequence << ", extra: " << found.exists << " with "
+                     << found.keys.size());
+    REQUIRE(is_one);
   }
 
   // Restores a time and compares it with what the source had: all that was
@@ -188,6 +285,7 @@ class World {
     if (!is_in_window) {
       REQUIRE(restored.state() == EndState::kRefused);
       REQUIRE_FALSE(fs::exists(TargetDir()));
+      ++refused;
       return;
     }
     REQUIRE_OK(restored.status);
@@ -204,17 +302,23 @@ class World {
       }
     }
     REQUIRE(sequence >= least);
+    RequireExtra(sequence);
+    ++exact;
   }
 
   StandbyWorld source;
   MemoryStore server;
   FollowOptions options;
+  std::shared_ptr<SealKey> key;  // null: nothing is sealed
   std::unique_ptr<Endpoint> endpoint;
   std::unique_ptr<SourceRounds> rounds;
   std::unique_ptr<RoundTarget> target;
   uint64_t heard = 0;  // the source's sequence, when the target had all
   std::vector<struct Write> writes;
   std::vector<struct Write> taken;  // when all of a sequence was received
+  std::vector<Extra> extras = {Extra()};
+  uint64_t exact = 0;  // of RequireTime()
+  uint64_t refused = 0;
 };
 
 TEST_CASE("A log in an archive restores the source at any time of it",
@@ -318,6 +422,76 @@ TEST_CASE("A follower that comes back continues the log where it can prove it",
   world.RequireTime(windows[2].end_micros);
 }
 
+// Nobody else has seen the WALs that the flush took.
+TEST_CASE("A follower of a directory continues a log behind flushes",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.Follow());
+  for (int i = 0; i < 3; ++i) {
+    world.Write(10);
+    REQUIRE_OK(world.Follow());
+    world.source.source()->Flush();
+    world.Write(10);
+    REQUIRE_OK(world.Follow());
+    REQUIRE_OK(world.target->Sync(false));
+    REQUIRE_OK(world.Start());  // killed
+    world.Write(10);
+    REQUIRE_OK(world.Follow());
+    REQUIRE_OK(world.target->Sync(false));
+  }
+  REQUIRE(world.Index().sets.size() == 1);
+  REQUIRE(world.Index().lineages.size() == 4);
+  for (const LogWindow& window : world.Index().Windows()) {
+    world.RequireTime(window.begin_micros);
+    world.RequireTime(window.end_micros);
+  }
+  REQUIRE(world.source.RequirePrefix(world.TargetDir()) ==
+          world.source.sequence());
+  // What came while nobody followed, and has gone, is a gap.
+  world.Write(10);
+  world.source.source()->Flush();
+  REQUIRE_OK(world.Start());
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  REQUIRE_OK(world.target->Sync(false));
+  world.Stop();
+  REQUIRE(world.Index().sets.size() == 2);
+  world.RequireTime(world.Index().Windows().back().end_micros);
+  REQUIRE(world.source.RequirePrefix(world.TargetDir()) ==
+          world.source.sequence());
+}
+
+TEST_CASE("A sequence is found without reading the log before it",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.Follow());
+  uint64_t wanted = 0;
+  for (int i = 0; i < 6; ++i) {
+    world.Write(10);
+    wanted = world.source.sequence();
+    world.Write(10);
+    REQUIRE_OK(world.Follow());
+    REQUIRE_OK(world.target->Sync(false));
+  }
+  world.Stop();
+  const std::vector<std::string> keys = world.Segments();
+  REQUIRE(keys.size() == 6);
+  std::map<std::string, int> gets;
+  const Ferried restored =
+      world.Restore("sequence:" + std::to_string(wanted), "restored",
+                    [&gets](StoreCall* call) {
+                      gets[call->key] += call->kind == StoreCallKind::kGet;
+                      return CallFate::kArrives;
+                    });
+  REQUIRE_OK(restored.status);
+  REQUIRE(world.source.RequirePrefix(world.TargetDir()) == wanted);
+  for (size_t i = 1; i + 1 < keys.size(); ++i) {
+    REQUIRE(gets[keys[i]] == 2);  // its head, and its payload once
+  }
+}
+
 TEST_CASE("A barrier ends a log, and is told as the reason of the gap",
           "[archive]") {
   World world;
@@ -353,7 +527,8 @@ TEST_CASE("A barrier ends a log, and is told as the reason of the gap",
 TEST_CASE("A segment that is missing, changed or another one is named and never "
           "bridged",
           "[archive]") {
-  World world;
+  const bool is_sealed = GENERATE(false, true);
+  World world(is_sealed);
   REQUIRE_OK(world.Start());
   REQUIRE_OK(world.Follow());
   std::vector<uint64_t> times;
@@ -370,8 +545,8 @@ TEST_CASE("A segment that is missing, changed or another one is named and never 
     return world.server.Objects().at(key);
   };
   const std::string good = object(keys[2]);
-  const int kind = GENERATE(0, 1, 2, 3, 4, 5);
-  CAPTURE(kind);
+  const int kind = GENERATE(0, 1, 2, 3, 4, 5, 6, 7);
+  CAPTURE(is_sealed, kind);
   if (kind == 0) {
     world.server.Erase(keys[2]);
   } else if (kind == 1) {  // the head
@@ -387,16 +562,34 @@ TEST_CASE("A segment that is missing, changed or another one is named and never 
   } else if (kind == 4) {  // in each other's place
     world.server.Overwrite(keys[2], object(keys[3]));
     world.server.Overwrite(keys[3], good);
-  } else {  // a head that is whole, of another log
+  } else {
     LogKey key;
     REQUIRE(ParseLogKey(keys[2], &key));
     LogHead head;
     REQUIRE_OK(DecodeLogHead(good.substr(0, LogHeadBytes(good)), key, &head));
-    head.previous[0] ^= 1;
+    std::string payload = good.substr(LogHeadBytes(good));
+    if (kind == 5) {  // a head that is whole, of another log
+      head.previous[0] ^= 1;
+    } else if (kind == 6) {  // bytes with their digest
+      payload.back() = static_cast<char>(payload.back() ^ 1);
+      head.payload = DigestOf(payload);
+    } else {
+      head.is_sealed = !head.is_sealed;
+      payload = is_sealed ? payload.substr(kSealTagBytes)
+                          : payload + std::string(kSealTagBytes, 0);
+      head.payload = DigestOf(payload);
+      if (is_sealed) {
+        head.key_id = SealKeyId();
+        head.salt = SealSalt();
+        head.seal = Sha256Digest();
+      }
+    }
     std::string other;
     EncodeLogHead(head, &other);
-    world.server.Overwrite(keys[2],
-                           other + good.substr(LogHeadBytes(good)));
+    world.server.Overwrite(keys[2], other + payload);
+    if (kind == 6 && !is_sealed) {
+      return;  // whoever can write there and knows no key can do that
+    }
   }
   world.RequireTime(times[1]);
   for (const uint64_t time : {times[2], times[3]}) {
@@ -415,13 +608,76 @@ TEST_CASE("A segment that is missing, changed or another one is named and never 
     }
   }
   // And the check finds it.
-  const std::unique_ptr<ObjectStore> client = world.server.NewClient();
-  CheckOptions check;
-  check.read_percent = 100;
   CheckSummary summary;
-  const Status checked = CheckArchive(Archive(client.get()), check, &summary);
+  const Status checked = world.Check(world.key.get(), &summary);
   INFO(checked.ToString());
   REQUIRE(EndStateOf(checked) == EndState::kCorrupt);
+}
+
+TEST_CASE("A sealed log is read with its key, and tells nothing without",
+          "[archive][seal]") {
+  World world(/*is_sealed=*/true);
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.Follow());
+  world.Write(20);
+  REQUIRE_OK(world.Follow());
+  REQUIRE_OK(world.target->Sync(false));
+  const uint64_t first = world.source.sequence();
+  world.source.source()->Flush();
+  world.Write(20);
+  REQUIRE_OK(world.Follow());
+  REQUIRE_OK(world.target->Sync(false));
+  REQUIRE_OK(world.Start());  // it continues its own
+  world.Write(20);
+  REQUIRE_OK(world.Follow());
+  REQUIRE_OK(world.target->Sync(false));
+  REQUIRE(world.Index().sets.size() == 1);
+  const std::vector<LogWindow> windows = world.Index().Windows();
+  REQUIRE(windows.size() == 2);
+  world.RequireTime(windows[0].begin_micros);
+  world.RequireTime(windows[0].end_micros);
+  world.RequireTime(windows[1].end_micros);
+  REQUIRE_OK(world.Restore("sequence:" + std::to_string(first), "restored")
+                 .status);
+  REQUIRE(world.source.RequirePrefix(world.TargetDir()) == first);
+  // No object has the bytes of the newest WAL.
+  std::ifstream in(PathsWith(world.source.source_dir(), ".log").back(),
+                   std::ios::binary);
+  const std::string wal((std::istreambuf_iterator<char>(in)), {});
+  REQUIRE(wal.size() > 1000);
+  for (const auto& [name, bytes] : world.server.Objects()) {
+    REQUIRE(bytes.find(wal.substr(500, 32)) == std::string::npos);
+  }
+  // A check needs no key, and believes nothing else with one.
+  CheckSummary summary;
+  const std::vector<const SealKey*> keys = {nullptr, world.key.get()};
+  for (const SealKey* const with : keys) {
+    REQUIRE_OK(world.Check(with, &summary));
+    REQUIRE(summary.log.segments == 3);
+    REQUIRE(summary.log.read_segments == 3);
+    REQUIRE(summary.log.orphans == 0);
+  }
+  SealKey::Bytes bytes{};
+  const SealKey another(bytes);
+  REQUIRE(EndStateOf(world.Check(&another, &summary)) == EndState::kCorrupt);
+  REQUIRE(summary.log.windows.empty());
+  const std::shared_ptr<SealKey> key = std::exchange(world.key, nullptr);
+  REQUIRE(world.Restore(LogTimeText(windows[0].end_micros), "restored")
+              .state() == EndState::kRefused);
+  // A follower without the key begins a log of its own, which the key does not
+  // show.
+  world.options.store.key_file.clear();
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.Follow());
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  REQUIRE_OK(world.target->Sync(false));
+  world.Stop();
+  REQUIRE(world.Index().sets.size() == 2);
+  world.RequireTime(world.Index().Windows().back().end_micros);
+  world.key = key;
+  REQUIRE(world.Index().sets.size() == 1);
+  world.RequireTime(windows[1].end_micros);
 }
 
 TEST_CASE("A store that gives other bytes now and then is asked again",
@@ -534,37 +790,57 @@ TEST_CASE("Random times are restored exactly, or the gap is named",
   std::mt19937_64 random(Setting("SSTFERRY_LOG_SEED", 1));
   const uint64_t times = Setting("SSTFERRY_LOG_TIMES", 12);
   const uint64_t begin = Micros();
-  REQUIRE_OK(world.Start());
+  std::atomic<bool> is_out{false};  // the store
+  const StoreHook hook = [&is_out](StoreCall*) {
+    return is_out ? CallFate::kNeverArrives : CallFate::kArrives;
+  };
+  // What an outage comes to; the follower tries again.
+  const auto may_pass = [](const Status& status) {
+    INFO(status.ToString());
+    REQUIRE((status.ok() || EndStateOf(status) == EndState::kDeadPeer));
+  };
+  REQUIRE_OK(world.Start(hook));
   for (uint64_t i = 0; i < 40 + times / 4; ++i) {
     world.Write(random() % 8);
-    switch (random() % 12) {
+    switch (random() % 14) {
       case 0:
         world.source.source()->Flush();
         break;
       case 1:
-        world.MakeBarrier();
-        break;
       case 2:
-        if (world.target->exists()) {
-          REQUIRE_OK(world.target->Cut({.reason = CutReason::kCutEvery}));
-        }
+        world.ChangeExtra(random());
         break;
       case 3:
-        REQUIRE_OK(world.Start());  // killed
+        if (world.target->exists()) {
+          may_pass(world.target->Cut({.reason = CutReason::kCutEvery}));
+        }
         break;
       case 4:
-        world.source.CloseSource();
-        world.source.OpenSource();
+        REQUIRE_OK(world.Start(hook));  // killed
         break;
       case 5:
+        world.Reopen();
+        break;
       case 6:
+        is_out = true;
+        for (int step = 0; step < 3; ++step) {
+          world.Write(random() % 8);
+          may_pass(world.Step());
+          if (world.target->exists()) may_pass(world.target->Sync(false));
+        }
+        is_out = false;
+        break;
       case 7:
-        if (world.target->exists()) REQUIRE_OK(world.target->Sync(false));
+      case 8:
+      case 9:
+        if (world.target->exists()) may_pass(world.target->Sync(false));
         break;
       default:
-        REQUIRE_OK(world.Follow());
+        may_pass(world.Follow());
     }
   }
+  while (world.extras.back().exists) world.ChangeExtra(0);
+  may_pass(world.Follow());  // the last push may have failed
   REQUIRE_OK(world.Follow());
   REQUIRE_OK(world.target->Sync(false));
   world.Stop();
@@ -578,6 +854,10 @@ TEST_CASE("Random times are restored exactly, or the gap is named",
     world.RequireTime(i % 4 == 0   ? begin + random() % (end - begin)
                       : i % 4 == 1 ? window.end_micros + i % 2
                                    : window.begin_micros + random() % width);
+  }
+  if (std::getenv("SSTFERRY_LOG_TIMES") != nullptr) {
+    WARN("exact: " << world.exact << ", refused: " << world.refused
+                   << ", windows: " << windows.size());
   }
 }
 
@@ -626,7 +906,95 @@ TEST_CASE("A prune keeps the log of the sets that stay, or that of a time",
   REQUIRE(check.log.orphans == 0);
 }
 
+// tests/archive/run starts the server and says where it is.
+TEST_CASE("A real server's log is restored at times of it", "[.s3]") {
+  StandbyWorld source;
+  source.Write(30);
+  ArchiveOptions archive;
+  const char* const endpoint = std::getenv("SSTFERRY_TEST_S3");
+  REQUIRE(endpoint != nullptr);
+  archive.store.endpoint = endpoint;
+  if (const char* const file = std::getenv("SSTFERRY_TEST_S3_CA")) {
+    archive.store.ca_file = file;
+  }
+  archive.store.where.bucket = "sstferry-test";
+  archive.store.where.prefix = "log/" + ToHex(RandomId());
+  archive.action = ArchiveAction::kInit;
+  ArchiveReport report;
+  REQUIRE_OK(MakeArchiveJob(archive)->Run(&report));
+
+  FollowOptions follow;
+  follow.pull = source.Options();
+  follow.into_archive = true;
+  follow.store = archive.store;
+  follow.segment = std::chrono::milliseconds(50);
+  std::mutex mu;
+  std::condition_variable changed;
+  uint64_t put = 0;
+  bool has_set = false;
+  follow.on_state = [&](const StandbyState& state) {
+    const std::lock_guard<std::mutex> lock(mu);
+    put = state.durable_sequence;
+    has_set |= !state.is_pushing && state.put_micros != 0;
+    changed.notify_all();
+  };
+  const std::unique_ptr<StandbyJob> job = MakeFollow(follow);
+  Status ended;
+  StandbyState last;
+  std::thread runs([&] { ended = job->Run(&last); });
+  std::vector<uint64_t> sequences;
+  bool is_put = false;
+  {
+    std::unique_lock<std::mutex> lock(mu);
+    is_put = changed.wait_for(lock, std::chrono::minutes(1),
+                              [&has_set] { return has_set; });
+  }
+  for (int i = 0; i < 4 && is_put; ++i) {
+    source.Write(20);
+    std::unique_lock<std::mutex> lock(mu);
+    is_put = changed.wait_for(lock, std::chrono::minutes(1), [&] {
+      return put >= source.sequence();
+    });
+    sequences.push_back(source.sequence());
+    if (i == 1) source.source()->Flush();
+  }
+  job->Cancel();
+  runs.join();
+  REQUIRE_OK(ended);
+  REQUIRE(is_put);
+
+  archive.action = ArchiveAction::kCheck;
+  archive.read_percent = 100;
+  REQUIRE_OK(MakeArchiveJob(archive)->Run(&report));
+  REQUIRE(report.windows.size() == 1);
+  REQUIRE(report.segments >= 4);
+  const auto restore = [&](const std::string& which) {
+    PullOptions pull;
+    REQUIRE_OK(ParseSourceAddress(
+        archive.store.where.ToString() + "@" + which, &pull.source));
+    pull.store = archive.store;
+    pull.target_dir = source.root() + "/restored";
+    fs::remove_all(pull.target_dir);
+    Summary summary;
+    const Status restored = MakePull(pull)->Run(&summary);
+    INFO(restored.ToString());
+    REQUIRE_OK(restored);
+    return source.RequirePrefix(pull.target_dir);
+  };
+  REQUIRE(restore(report.windows[0].end) == source.sequence());
+  for (const uint64_t sequence : sequences) {
+    REQUIRE(restore("sequence:" + std::to_string(sequence)) == sequence);
+  }
+}
+
 // --- the writer alone --------------------------------------------------------
+
+FollowEnd EndOf(bool has_all, uint64_t sequence) {
+  FollowEnd end;
+  end.more_bytes = has_all ? 0 : 1;
+  end.last_sequence = sequence;
+  return end;
+}
 
 // A clock that a test sets.
 struct Writer {
@@ -641,8 +1009,8 @@ struct Writer {
   void Round(uint64_t micros, const std::string& bytes, bool has_all = true) {
     now = micros;
     const FollowPosition at = log->position();
-    REQUIRE_OK(log->Append({{at.wal_number, at.wal_bytes, bytes}}, has_all,
-                           at.wal_bytes));
+    REQUIRE_OK(log->Append({{at.wal_number, at.wal_bytes, bytes}},
+                           EndOf(has_all, at.wal_bytes)));
   }
   std::vector<LogKey> Keys() const {
     std::vector<LogKey> keys;
@@ -724,12 +1092,20 @@ TEST_CASE("A segment whose answer is lost is put once, and the next behind it",
       });
   writer.Round(writer.now + 1, "one");
   REQUIRE_OK(writer.log->Put(client.get()));
+  REQUIRE(writer.log->state().unput_bytes == 0);
+  REQUIRE(writer.log->state().unput_micros == 0);
   fate = CallFate::kNeverArrives;
   writer.Round(writer.now + 1, "two");
+  const uint64_t since = writer.now;
+  REQUIRE(writer.log->state().unput_micros == since);
   REQUIRE(EndStateOf(writer.log->Put(client.get())) == EndState::kDeadPeer);
   writer.Round(writer.now + 1, "three");
+  REQUIRE(writer.log->state().unput_bytes == 8);
+  REQUIRE(writer.log->state().unput_micros == since);
   fate = CallFate::kArrives;
   REQUIRE_OK(writer.log->Put(client.get()));
+  REQUIRE(writer.log->state().unput_bytes == 0);
+  REQUIRE(writer.log->state().unput_micros == 0);
   REQUIRE(writer.log->state().segments == 3);
   REQUIRE(writer.Keys().size() == 3);
   // Other bytes under its name are another follower's.
@@ -750,10 +1126,10 @@ TEST_CASE("Records that do not continue a log are refused", "[archive]") {
   Writer writer;
   for (const LogPart& part : {LogPart{9, 99, "x"}, LogPart{9, 101, "x"},
                               LogPart{8, 100, "x"}, LogPart{10, 1, "x"}}) {
-    REQUIRE(EndStateOf(writer.log->Append({part}, true, 0)) ==
+    REQUIRE(EndStateOf(writer.log->Append({part}, FollowEnd())) ==
             EndState::kCorrupt);
   }
-  REQUIRE_OK(writer.log->Append({{9, 100, "x"}, {10, 0, "y"}}, true, 0));
+  REQUIRE_OK(writer.log->Append({{9, 100, "x"}, {10, 0, "y"}}, FollowEnd()));
   REQUIRE(writer.log->position().wal_number == 10);
   REQUIRE(writer.log->position().wal_bytes == 1);
 }

@@ -256,7 +256,7 @@ class World {
     log.segment = log_->segment();
     const auto put = [&] {
       const FollowPosition at = log_->position();
-      log_->Append({{at.wal_number, at.wal_bytes, "record"}}, true, 1)
+      log_->Append({{at.wal_number, at.wal_bytes, "record"}}, FollowEnd())
           .PermitUncheckedError();
       const uint64_t number = log_->segment();
       if (log_->Put(archive.store()).ok() && log_->segment() == number + 1) {

@@ -594,6 +594,13 @@ TEST_CASE("A real server's archive is restored and verified", "[.s3]") {
   Summary verified;
   REQUIRE_OK(MakeVerify(verify)->Run(&verified));
   REQUIRE(verified.compared == "files");
+  // A part of it, of which the server gives ranges.
+  pull.selection.interval = {NumberedKey(1000), NumberedKey(1100)};
+  pull.target_dir = dir / "part";
+  restored.status = MakePull(pull)->Run(&restored.summary);
+  INFO(restored.message());
+  REQUIRE_OK(restored.status);
+  REQUIRE(restored.summary.entries == 100);
 }
 
 }  // namespace

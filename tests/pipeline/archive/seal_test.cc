@@ -88,7 +88,7 @@ struct World {
   }
   StoreResult Get(uint64_t offset, uint64_t bytes, std::string* plain) {
     plain->clear();
-    return GetSealed(client.get(), key, file, offset, bytes,
+    return GetSealed(client.get(), key, SealedObjectOf(file), offset, bytes,
                      [plain](const Slice& piece) {
                        plain->append(piece.data(), piece.size());
                        return Status::OK();

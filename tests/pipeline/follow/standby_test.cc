@@ -69,7 +69,9 @@ TEST_CASE("A standby keeps its position over a restart of its follower",
   StandbyWorld world;
   MakeStandby(&world);
   world.Write(10);
-  REQUIRE_OK(world.Follow());
+  Round round = world.Read();
+  round.end.judged = {1000, {1, 2}};
+  REQUIRE_OK(world.standby()->Append(world.standby()->position(), round));
   const bool synced = GENERATE(false, true);
   if (synced) REQUIRE_OK(world.standby()->Sync());
   const StandbyPosition before = world.standby()->received();
@@ -78,6 +80,7 @@ TEST_CASE("A standby keeps its position over a restart of its follower",
   REQUIRE(after.wal_number == before.wal_number);
   REQUIRE(after.wal_bytes == before.wal_bytes);
   REQUIRE(after.last_sequence == before.last_sequence);
+  REQUIRE(after.judged == (synced ? round.end.judged : FollowJudged()));
   world.Write(10);
   REQUIRE_OK(world.Follow());
   world.CloseStandby();
