@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "format/end_state.h"
@@ -15,6 +17,7 @@
 #include "pipeline/archive/choose_set.h"
 #include "pipeline/archive/init.h"
 #include "pipeline/archive/log_index.h"
+#include "pipeline/archive/log_reader.h"
 #include "pipeline/archive/open_store.h"
 #include "pipeline/archive/prune.h"
 #include "pipeline/archive/push.h"
@@ -300,26 +303,70 @@ class Job : public ArchiveJob {
     if (options_.drill_dir.empty() || !is_found) {
       return status;
     }
-    ArchiveDrill* const drill = &report->drill.emplace();
-    drill->status = Drill(archive, drill, report);
-    if (!status.ok() && !drill->status.ok()) {
-      report->notes.push_back("the drill failed, too: " +
-                              MessageOf(drill->status));
+    Status first = DrillAndTell(archive, {}, status, &report->drill, report);
+    if (!summary.log.windows.empty() && !Stopped()()) {
+      const Status of_log =
+          DrillAndTell(archive, RandomTimeOf(summary.log.windows), first,
+                       &report->log_drill, report);
+      first = first.ok() ? of_log : first;
     }
-    return status.ok() ? drill->status : status;
+    return first;
   }
 
-  Status Drill(const Archive& archive, ArchiveDrill* drill,
-               ArchiveReport* report) {
+  // Returns `before`, or the failure of the drill if that is OK.
+  Status DrillAndTell(const Archive& archive, std::optional<uint64_t> micros,
+                      const Status& before,
+                      std::optional<ArchiveDrill>* drill,
+                      ArchiveReport* report) {
+    drill->emplace();
+    (*drill)->status = Drill(archive, micros, &drill->value(), report);
+    if (!before.ok() && !(*drill)->status.ok()) {
+      report->notes.push_back("the drill failed, too: " +
+                              MessageOf((*drill)->status));
+    }
+    return before.ok() ? (*drill)->status : before;
+  }
+
+  // Any microsecond of any window is as likely as another.
+  static uint64_t RandomTimeOf(const std::vector<LogWindow>& windows) {
+    uint64_t times = 0;
+    for (const LogWindow& window : windows) {
+      times += window.end_micros - window.begin_micros + 1;
+    }
+    const SetId random = RandomSetId();
+    uint64_t left = 0;
+    std::memcpy(&left, random.data(), sizeof(left));
+    left %= times;
+    for (const LogWindow& window : windows) {
+      const uint64_t width = window.end_micros - window.begin_micros + 1;
+      if (left < width) {
+        return window.begin_micros + left;
+      }
+      left -= width;
+    }
+    return windows.back().end_micros;
+  }
+
+  // Drills a time of the log, or the newest set.
+  Status Drill(const Archive& archive, std::optional<uint64_t> micros,
+               ArchiveDrill* drill, ArchiveReport* report) {
+    std::optional<LogChoice> logged;
+    if (micros.has_value()) {
+      drill->time = LogTimeText(*micros);
+      LogPoint point;
+      point.micros = micros;
+      RETURN_IF_ERROR(ChooseLog(archive, point, &logged));
+    }
     ArchiveSet set;
-    RETURN_IF_ERROR(ChooseSet(archive, /*which=*/"", &set));
+    RETURN_IF_ERROR(ChooseSet(
+        archive, logged.has_value() ? SetNameText(logged->set) : "", &set));
     drill->set = SetNameText(set.name);
     for (const ArchivedFile& file : set.files) {
       drill->bytes += file.file.bytes;
     }
     PullOptions pull;
     pull.source.archive = options_.store.where;
-    pull.source.set = drill->set;
+    pull.source.set = micros.has_value() ? drill->time : drill->set;
     pull.store = options_.store;
     pull.target_dir = options_.drill_dir;
     pull.verify = true;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
@@ -26,28 +27,36 @@ json Ran(std::vector<std::string> words, int code = 0) {
   return json::parse(OutputOf(words, code));
 }
 
+using Words = std::vector<std::string>;
+
+Words operator+(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
 // Restores it, and returns the sequence that it has.
 uint64_t RestoredAt(const StandbyWorld& world, const std::string& archive,
-                    const std::string& which) {
+                    const std::string& which, const Words& key) {
   const std::string target = world.root() + "/restored";
   fs::remove_all(target);
-  Ran({"pull", archive + "@" + which, target});
+  Ran(Words{"pull", archive + "@" + which, target} + key);
   return world.RequirePrefix(target);
 }
 
 // Waits until the log restores all that the source has now; returns the end of
 // the newest window.
-std::string AwaitLog(const StandbyWorld& world, const std::string& archive) {
+std::string AwaitLog(const StandbyWorld& world, const std::string& archive,
+                     const Words& key) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
   const std::string target = world.root() + "/awaited";
   for (;;) {
-    const json list = Ran({"archive", "list", archive});
+    const json list = Ran(Words{"archive", "list", archive} + key);
     INFO(list.dump());
     REQUIRE(std::chrono::steady_clock::now() < end);
     if (list["windows"].empty()) continue;
     const std::string newest = list["windows"].back()["end"];
     fs::remove_all(target);
-    Ran({"pull", archive + "@" + newest, target});
+    Ran(Words{"pull", archive + "@" + newest, target} + key);
     if (world.RequirePrefix(target) == world.sequence()) {
       return newest;
     }
@@ -60,36 +69,53 @@ TEST_CASE("Any second of a source is in an archive that follows it",
   world.Write(50);
   const std::string archive = world.root() + "/archive";
   InitArchive(archive);
-  const std::vector<std::string> follow = {"follow", world.source_dir(),
-                                           archive, "--segment", "100ms"};
+  const std::string key_file = world.root() + "/key";
+  std::ofstream(key_file) << std::string(64, '7');
+  fs::permissions(key_file, fs::perms::owner_read);
+  const Words key = {"--key-file", key_file};
+  const Words follow =
+      Words{"follow", world.source_dir(), archive, "--segment", "100ms"} + key;
   Process follower(Sstferry(follow));
-  AwaitLog(world, archive);  // the set
+  AwaitLog(world, archive, key);  // the set
   world.Write(20);
   const uint64_t first = world.sequence();
-  const std::string then = AwaitLog(world, archive);
+  const std::string then = AwaitLog(world, archive, key);
   world.source()->Flush();
   world.Write(20);
-  AwaitLog(world, archive);
+  AwaitLog(world, archive, key);
   follower.Signal(SIGKILL);
   follower.Wait();
   world.Write(20);
   Process again(Sstferry(follow));
-  const std::string now = AwaitLog(world, archive);
+  const std::string now = AwaitLog(world, archive, key);
   again.Signal(SIGTERM);
   REQUIRE(again.Wait() == 0);
-  REQUIRE(RestoredAt(world, archive, then) == first);
-  REQUIRE(RestoredAt(world, archive, now) == world.sequence());
-  REQUIRE(RestoredAt(world, archive, "sequence:" + std::to_string(first)) ==
-          first);
+  REQUIRE(RestoredAt(world, archive, then, key) == first);
+  REQUIRE(RestoredAt(world, archive, now, key) == world.sequence());
+  REQUIRE(RestoredAt(world, archive, "sequence:" + std::to_string(first),
+                     key) == first);
+  // Whoever has no key proves the chain, too, and restores nothing.
   const json check = Ran({"archive", "check", archive, "--read-data", "100%"});
   REQUIRE(check["segments"] > 0);
   REQUIRE(check["orphan_segments"] == 0);
-  // The follower of a directory that is started again has not seen which WALs
-  // a flush before it took: that is a barrier.
-  REQUIRE(check["sets"].size() == 2);
-  // The first segments are gone.
+  REQUIRE(check["sets"].size() == 1);  // the second one continued its log
   const std::string target = world.root() + "/restored";
   fs::remove_all(target);
+  const json drilled =
+      Ran(Words{"archive", "check", archive, "--drill", target} + key);
+  INFO(drilled.dump());
+  REQUIRE(drilled["drill"]["status"] == "OK");
+  REQUIRE(drilled["drill"]["time"].is_null());
+  REQUIRE(drilled["log_drill"]["status"] == "OK");
+  REQUIRE(drilled["log_drill"]["opened"] == true);
+  REQUIRE(drilled["log_drill"]["set"] == drilled["sets"][0]["set"]);
+  const std::string time = drilled["log_drill"]["time"];
+  REQUIRE(drilled["windows"].front()["begin"].get<std::string>() <= time);
+  REQUIRE(time <= drilled["windows"].back()["end"].get<std::string>());
+  REQUIRE(Ran({"pull", archive + "@" + then, target}, 1)["status"] ==
+          "REFUSED");
+  REQUIRE_FALSE(fs::exists(target));
+  // The first segments are gone.
   std::map<fs::path, fs::path> firsts;  // by the log they are of
   for (const auto& entry : fs::recursive_directory_iterator(archive + "/wal")) {
     if (entry.is_regular_file()) {
@@ -101,7 +127,7 @@ TEST_CASE("Any second of a source is in an archive that follows it",
     fs::remove(segment);
   }
   const json refused =
-      Ran({"pull", archive + "@" + then, target}, 1);
+      Ran(Words{"pull", archive + "@" + then, target} + key, 1);
   INFO(refused.dump());
   REQUIRE_FALSE(fs::exists(target));
 }
@@ -122,9 +148,9 @@ TEST_CASE("A follower takes no option of the other kind of target",
   };
   refuse(archive, {"--durable", "1s"});
   refuse(archive, {"--keep-identity"});
-  refuse(archive, {"--key-file", "/no/such"});
   refuse(world.dir(), {"--segment", "1s"});
   refuse(world.dir(), {"--label", "nightly"});
+  refuse(world.dir(), {"--key-file", "/no/such"});
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // sstferry archive
+#include <optional>
+
 #include <nlohmann/json.hpp>
 
 #include "format/printable.h"
@@ -81,6 +83,40 @@ std::string ListText(const std::string& place, const ArchiveReport& report) {
   return text;
 }
 
+std::string DrillText(const std::optional<ArchiveDrill>& drill) {
+  return !drill.has_value() || !drill->status.ok()
+             ? ""
+             : "drill: restored" +
+                   std::string(drill->is_opened ? " and opened" : "") +
+                   (drill->time.empty() ? ""
+                                        : " the time " + drill->time +
+                                              " behind") +
+                   " the set " + drill->set + ", " +
+                   FormatBytes(drill->bytes) + ", in " +
+                   FormatClock(drill->seconds) +
+                   "; it was compared, and removed\n";
+}
+
+ordered_json Json(const std::optional<ArchiveDrill>& drill) {
+  if (!drill.has_value()) {
+    return nullptr;
+  }
+  ordered_json json = {{"status", EndStateName(EndStateOf(drill->status))},
+                       {"error", nullptr},
+                       {"set", drill->set},
+                       {"time", nullptr},
+                       {"bytes", drill->bytes},
+                       {"seconds", drill->seconds},
+                       {"opened", drill->is_opened}};
+  if (!drill->time.empty()) {
+    json["time"] = drill->time;
+  }
+  if (!drill->status.ok()) {
+    json["error"] = MessageOf(drill->status);
+  }
+  return json;
+}
+
 std::string CheckText(const std::string& place, const ArchiveReport& report) {
   std::string text = ListText(place, report);
   text += "objects: " + std::to_string(report.objects) + " of " +
@@ -96,13 +132,7 @@ std::string CheckText(const std::string& place, const ArchiveReport& report) {
             FormatBytes(report.segment_bytes) + ", of them " +
             std::to_string(report.orphan_segments) + " behind no set\n";
   }
-  if (report.drill.has_value() && report.drill->status.ok()) {
-    const ArchiveDrill& drill = *report.drill;
-    text += "drill: restored" +
-            std::string(drill.is_opened ? " and opened" : "") + " the set " +
-            drill.set + ", " + FormatBytes(drill.bytes) + ", in " +
-            FormatClock(drill.seconds) + "; it was compared, and removed\n";
-  }
+  text += DrillText(report.drill) + DrillText(report.log_drill);
   text += "newest whole set: " +
           (report.newest_age_seconds.has_value()
                ? FormatClock(static_cast<double>(*report.newest_age_seconds)) +
@@ -207,19 +237,8 @@ std::string ToJson(const ArchiveOptions& options,
     json["problems"] = report.problems;
     json["read_part"] = report.read_part;
     json["read_parts"] = report.read_parts;
-    json["drill"] = nullptr;
-    if (report.drill.has_value()) {
-      const ArchiveDrill& drill = *report.drill;
-      json["drill"] = {{"status", EndStateName(EndStateOf(drill.status))},
-                       {"error", nullptr},
-                       {"set", drill.set},
-                       {"bytes", drill.bytes},
-                       {"seconds", drill.seconds},
-                       {"opened", drill.is_opened}};
-      if (!drill.status.ok()) {
-        json["drill"]["error"] = MessageOf(drill.status);
-      }
-    }
+    json["drill"] = Json(report.drill);
+    json["log_drill"] = Json(report.log_drill);
   }
   if (action == ArchiveAction::kList || action == ArchiveAction::kCheck) {
     json["windows"] = ordered_json::array();

@@ -370,8 +370,8 @@ std::vector<OptionSpec> StoreRows() {
           TextValue("CMD", "a command")),
       Row<Arguments>(
           "key-file", Group::kNetwork,
-          "Seal the sets of a push with the key in FILE (64 hex digits), and "
-          "believe no set that is not sealed with it.",
+          "Seal sets, and the log of a follower, with the key in FILE (64 hex "
+          "digits), and believe none that are not sealed with it.",
           [](auto& a) -> auto& { return a.options.store.key_file; },
           PathValue("FILE")),
   };
@@ -749,7 +749,8 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
                "drill", Group::kCommon,
                "check: Restore the newest set beside DIR, which must be absent "
                "or empty and stays so; open it, compare it with the set, say "
-               "the seconds, and remove it.",
+               "the seconds, and remove it; then a random time of the log, if "
+               "there is one.",
                [](auto& a) -> auto& { return a.options.drill_dir; },
                TextValue("DIR", "a directory")),
            {"metrics-file", "FILE.prom", Group::kOutput,
@@ -1161,8 +1162,8 @@ const std::vector<Command>& Commands() {
        "elsewhere, as for pull: its bytes pass through this machine. archive "
        "list shows the sets. "
        "archive check looks whether everything is there that they name, and "
-       "with --read-data reads it. With --drill it restores the newest set, as "
-       "if it were needed.\n\n"
+       "with --read-data reads it. With --drill it restores the newest set, "
+       "and a random time of the log, as if they were needed.\n\n"
        "archive prune removes sets that no --keep option asks for, and files "
        "that no set names: it marks them, and a later run, after the grace of "
        "the archive, deletes them. Run it once a day. All may run at the same "

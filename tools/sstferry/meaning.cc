@@ -570,17 +570,13 @@ Status CheckFollowOptions(const OptionTexts& texts, bool into_archive) {
     }
   }
   for (const char* const option :
-       {"segment", "segment-bytes", "label", "adopt"}) {
+       {"segment", "segment-bytes", "label", "adopt", "key-file"}) {
     if (!into_archive && is_given(option)) {
       return Wrong(std::string("--") + option, "an archive with it",
                    texts.Get(option));
     }
   }
-  return texts.Has("key-file")
-             ? Wrong("--key-file",
-                     "none: a log cannot be sealed; push sealed sets",
-                     texts.Get("key-file"))
-             : Status::OK();
+  return Status::OK();
 }
 
 }  // namespace

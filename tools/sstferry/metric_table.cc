@@ -193,6 +193,12 @@ const MetricSpec kLogBytes = {
 const MetricSpec kLogGaps = {
     "sstferry_log_gaps_total", kCounter, "target",
     "Windows of restorable times that ended: at barriers and outages."};
+const MetricSpec kLogUnputBytes = {
+    "sstferry_log_unput_bytes", kGauge, "target",
+    "Bytes of WALs that were read and are not known to be in the archive."};
+const MetricSpec kLogUnput = {
+    "sstferry_log_unput_timestamp_seconds", kGauge, "target",
+    "Time since when there are any. Absent: there are none."};
 const MetricSpec kStandbyWritten = {
     "sstferry_standby_written_timestamp_seconds", kGauge, "target",
     "Time at which the file of --metrics-file was written. Only there."};
@@ -221,7 +227,8 @@ const MetricSpec kArchivePartRead = {
     true};
 const MetricSpec kArchiveLastDrill = {
     "sstferry_archive_last_drill_timestamp_seconds", kGauge, "archive",
-    "Time at which a drill last restored the newest set. 0: none has.", true};
+    "Time at which a drill last restored the newest set, and a time of the "
+    "log, if there is one. 0: none has.", true};
 const MetricSpec kArchiveDrillSeconds = {
     "sstferry_archive_drill_seconds", kGauge, "archive",
     "Time that the last good drill took until the database was open.", true};
@@ -286,6 +293,8 @@ const std::vector<const MetricSpec*>& AllMetrics() {
       &metric::kLogSegments,
       &metric::kLogBytes,
       &metric::kLogGaps,
+      &metric::kLogUnputBytes,
+      &metric::kLogUnput,
       &metric::kStandbyWritten,
       &metric::kArchiveNewestSet,
       &metric::kArchiveSets,

@@ -78,6 +78,8 @@ extern const MetricSpec kLogPut;
 extern const MetricSpec kLogSegments;
 extern const MetricSpec kLogBytes;
 extern const MetricSpec kLogGaps;
+extern const MetricSpec kLogUnputBytes;
+extern const MetricSpec kLogUnput;
 extern const MetricSpec kStandbyWritten;
 
 extern const MetricSpec kArchiveNewestSet;

@@ -66,6 +66,11 @@ MetricSet StandbyMetrics::Collect() const {
     set.Set(metric::kLogBytes, labels,
             static_cast<double>(state_.segment_bytes));
     set.Set(metric::kLogGaps, labels, static_cast<double>(state_.gaps));
+    set.Set(metric::kLogUnputBytes, labels,
+            static_cast<double>(state_.unput_bytes));
+    if (state_.unput_micros != 0) {
+      set.Set(metric::kLogUnput, labels, SecondsOf(state_.unput_micros));
+    }
   }
   for (const auto& [reason, cuts] : state_.cuts) {
     set.Set(metric::kStandbyCuts, {{"target", dir_}, {"reason", reason}},

@@ -108,7 +108,10 @@ ordered_json StandbyMembers(const StandbyState& state) {
     json["log"] = {{"put_age_millis", OrNull(MillisSince(state.put_micros))},
                    {"segments", state.segments},
                    {"segment_bytes", state.segment_bytes},
-                   {"gaps", state.gaps}};
+                   {"gaps", state.gaps},
+                   {"unput_bytes", state.unput_bytes},
+                   {"unput_age_millis",
+                    OrNull(MillisSince(state.unput_micros))}};
   }
   json["lost_sequences"] = state.lost_sequences;
   json["lost_dir"] = OrNull(state.lost_dir);

@@ -87,6 +87,7 @@ struct ArchivedSet {
 // The result of a drill.
 struct ArchiveDrill {
   std::string set;
+  std::string time;  // of the log behind it; empty: the set alone
   uint64_t bytes = 0;
   // From its begin until the database was restored, durable and open, without
   // the time for the comparison.
@@ -126,7 +127,8 @@ struct ArchiveReport {
   // The part of how many that it read; 0 of 0: none.
   uint64_t read_part = 0;
   uint64_t read_parts = 0;
-  std::optional<ArchiveDrill> drill;
+  std::optional<ArchiveDrill> drill;      // of the newest set
+  std::optional<ArchiveDrill> log_drill;  // of a random time of the log
   // Since the newest whole set was pushed; not set: there is none.
   std::optional<uint64_t> newest_age_seconds;
   std::vector<std::string> problems;
