@@ -158,7 +158,7 @@ class SourceFollowers::Reader {
       {
         std::lock_guard<std::mutex> lock(mu_);
         status_ = status;
-        round_begun_ = begun;
+        if (status.ok()) round_begun_ = begun;
         ++rounds_;
         changed_.notify_all();
       }
@@ -255,7 +255,7 @@ class SourceFollowers::Reader {
   // Under mu_, all below.
   Status status_;  // of the last round
   uint64_t rounds_ = 0;
-  SteadyClock::time_point round_begun_;  // of the last one
+  SteadyClock::time_point round_begun_;  // of the last one that was OK
   bool ended_ = false;
   SteadyClock::time_point asked_ = SteadyClock::now();
   std::map<const void*, Follower> followers_;
