@@ -13,6 +13,7 @@
 #include <map>
 
 #include "format/end_state.h"
+#include "rocksdb/options.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/crashing_application.h"
@@ -111,19 +112,22 @@ class CrashedSource {
     }
   }
 
+  // With kPointInTimeRecovery RocksDB 9.10 takes what lies behind a recycled
+  // WAL's records for a loss, and does not open a database of which one family
+  // was flushed behind it, though nothing is missing. With another mode it does.
   AppView AsRecovered() {
-    fs::copy(dir_ / "source", dir_ / "copy", fs::copy_options::recursive);
-    std::string wals;
-    if (!wal_dir_.empty() && crash_.damage != Damage::kWalsBeside) {
-      wals = dir_ / "copy wals";
-      if (fs::exists(wal_dir_)) {
-        fs::copy(wal_dir_, wals, fs::copy_options::recursive);
-      }
+    const AppView view = RecoverCopy("copy", setup_);
+    if (!setup_.recycles || crash_.damage != Damage::kNone ||
+        view.error.find("SST file is ahead of WALs") == std::string::npos) {
+      return view;
     }
-    return View("copy", wals);
+    AppSetup tolerant = setup_;
+    tolerant.recovery_mode = static_cast<uint32_t>(
+        rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords);
+    return RecoverCopy("tolerant copy", tolerant);
   }
 
-  AppView AsPulled() { return View("target", ""); }
+  AppView AsPulled() { return View(setup_, "target", ""); }
 
   struct Pulled {
     EndState state = EndState::kInternal;
@@ -221,10 +225,23 @@ class CrashedSource {
     }
   }
 
-  AppView View(const std::string& name, const std::string& wals) {
+  AppView RecoverCopy(const std::string& name, const AppSetup& setup) {
+    fs::copy(dir_ / "source", dir_ / name, fs::copy_options::recursive);
+    std::string wals;
+    if (!wal_dir_.empty() && crash_.damage != Damage::kWalsBeside) {
+      wals = dir_ / (name + " wals");
+      if (fs::exists(wal_dir_)) {
+        fs::copy(wal_dir_, wals, fs::copy_options::recursive);
+      }
+    }
+    return View(setup, name, wals);
+  }
+
+  AppView View(const AppSetup& setup, const std::string& name,
+               const std::string& wals) {
     const std::string file = dir_ / (name + " view");
     // A RocksDB that asserts is a database that does not open.
-    RunQuietly([&] { WriteView(setup_, dir_ / name, wals, file); });
+    RunQuietly([&] { WriteView(setup, dir_ / name, wals, file); });
     return ReadView(file);
   }
 
