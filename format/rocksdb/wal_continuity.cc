@@ -130,7 +130,7 @@ Status WalContinuity::Add(const Slice& record, WalStep* step) {
   }
   const uint64_t end = header.sequence + handler.sequences();
   if (last_end_ == 0) {
-    // What a MANIFEST says of later numbers is about tables, not about WALs.
+    // A MANIFEST tells of later numbers that are in tables, not in WALs.
     holes_.clear();
     AddHole(0, header.sequence);
     last_sequence_ = 0;

@@ -610,8 +610,8 @@ Status FollowedSource::CheckBegin(uint64_t number, uint64_t bytes,
   return Status::OK();
 }
 
-// What another reader has judged counts where this one has found a barrier, of
-// which it may not have seen the WALs.
+// Believes another reader where this one has found a barrier: it may not have
+// seen the WALs that the other one saw.
 Status FollowedSource::FindJudged(const FollowRequest& request,
                                   uint64_t* bytes) const {
   const FollowPosition& position = request.position;
