@@ -1161,14 +1161,12 @@ const std::vector<Command>& Commands() {
        "to delete and stages nothing. SOURCE is a directory, or a source "
        "elsewhere, as for pull: its bytes pass through this machine. archive "
        "list shows the sets. "
-       "archive check looks whether everything is there that they name, and "
-       "with --read-data reads it. With --drill it restores the newest set, "
-       "and a random time of the log, as if they were needed.\n\n"
+       "archive check looks for everything that they name; --read-data reads "
+       "it; --drill restores the newest set, and a random time of the log.\n\n"
        "archive prune removes sets that no --keep option asks for, and files "
        "that no set names: it marks them, and a later run, after the grace of "
-       "the archive, deletes them. Run it once a day. All may run at the same "
-       "time on several machines, and all may be killed: what counts is whole "
-       "at any time.",
+       "the archive, deletes them. Run it once a day. All may run on several "
+       "machines at once, and be killed: what counts is whole at any time.",
        ArchiveOptionSpecs(),
        {"action", "place", "archive"},
        {{"Make an archive in a directory", "sstferry archive init /backup/orders"},
