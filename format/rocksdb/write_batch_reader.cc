@@ -166,12 +166,10 @@ Status ReadWriteBatch(const Slice& record, BatchHeader* header,
 }
 
 uint64_t LastSequenceOf(const Slice& record) {
-  if (record.size() < kBatchHeaderBytes) {
-    return 0;
-  }
-  const uint64_t first = DecodeFixed64(record.data());
-  const uint32_t count = DecodeFixed32(record.data() + 8);
-  return count == 0 ? 0 : first + count - 1;
+  BatchHeader header;
+  return !ReadWriteBatch(record, &header, nullptr).ok() || header.count == 0
+             ? 0
+             : header.sequence + header.count - 1;
 }
 
 }  // namespace sstferry

@@ -303,14 +303,12 @@ class Job : public ArchiveJob {
     if (options_.drill_dir.empty() || !is_found) {
       return status;
     }
-    Status first = DrillAndTell(archive, {}, status, &report->drill, report);
-    if (!summary.log.windows.empty() && !Stopped()()) {
-      const Status of_log =
-          DrillAndTell(archive, RandomTimeOf(summary.log.windows), first,
-                       &report->log_drill, report);
-      first = first.ok() ? of_log : first;
-    }
-    return first;
+    const Status drilled =
+        DrillAndTell(archive, {}, status, &report->drill, report);
+    return summary.log.windows.empty() || Stopped()()
+               ? drilled
+               : DrillAndTell(archive, RandomTimeOf(summary.log.windows),
+                              drilled, &report->log_drill, report);
   }
 
   // Returns `before`, or the failure of the drill if that is OK.

@@ -31,7 +31,7 @@ class PieceSource : public ByteSource {
   using Fill = std::function<Status(uint64_t offset, uint64_t bytes,
                                     std::string* out)>;
   PieceSource(uint64_t size, Fill fill) : size_(size), fill_(std::move(fill)) {}
-  Status Read(uint64_t offset, size_t n, std::string* /*scratch*/,
+  Status Read(uint64_t offset, size_t n, std::string* scratch,
               Slice* out) const override {
     if (offset < begin_ || offset + n > begin_ + piece_.size()) {
       piece_.clear();
@@ -41,7 +41,9 @@ class PieceSource : public ByteSource {
     if (offset - begin_ + n > piece_.size()) {
       return MakeStatus(EndState::kCorrupt, "a WAL of the log is too short");
     }
-    *out = Slice(piece_.data() + (offset - begin_), n);
+    // The next read may put another piece in its place.
+    scratch->assign(piece_, static_cast<size_t>(offset - begin_), n);
+    *out = *scratch;
     return Status::OK();
   }
   uint64_t size() const override { return size_; }

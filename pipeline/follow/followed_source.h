@@ -24,10 +24,10 @@
 //   a position before the bytes that are held       cut
 //   else                                            the bytes behind it
 //
-// Whether a flushed table has entries that no WAL had can only be told by a reader
-// that has seen its WALs, which are gone soon. So an answer also tells up to where
-// the MANIFEST was judged, and a follower that asks another reader says it again
-// (FollowJudged): what lies before it is no barrier.
+// Only a reader that has seen the WALs of a flushed table knows if it has entries
+// that no WAL had, and RocksDB deletes these WALs soon. So an answer also tells up
+// to which byte the reader has judged the MANIFEST. A follower repeats this to
+// another reader (FollowJudged), which finds no barrier in these bytes.
 //
 // The source is never held up. WALs that it deletes stay readable through open
 // files, up to max_held_bytes.

@@ -19,7 +19,7 @@
 //   sync:    the newest WAL, then a mark of how far that was.
 //
 // A new cut is built beside DIR, by the pull of a clone that links what DIR has
-// (standby_target.h), while records go on coming into DIR. Between the two
+// (standby_target.h), while more records come into DIR. Between the two
 // hooks of its exchange, CarryInto() links the WALs that came meanwhile into
 // the new directory, and one rename publishes all of it.
 #pragma once

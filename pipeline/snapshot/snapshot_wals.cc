@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <iterator>
 
-#include "format/coding.h"
 #include "format/end_state.h"
 #include "format/file_name.h"
+#include "format/rocksdb/write_batch_reader.h"
 #include "pipeline/snapshot/snapshot_tables.h"
 #include "pipeline/snapshot/wal_check.h"
 
@@ -33,14 +33,11 @@ struct PinnedWals::Wal {
   explicit Wal(uint64_t log_number)
       : number(log_number), follower(LogKind::kWal, log_number) {}
 
-  // A batch of writes begins with its sequence and its count of entries.
   void AddRecord(const rocksdb::Slice& record) {
-    const bool is_batch = record.size() >= sizeof(uint64_t) + sizeof(uint32_t);
-    const uint64_t sequence = is_batch ? DecodeFixed64(record.data()) : 0;
-    first_sequence = has_records ? first_sequence : sequence;
-    next_sequence =
-        sequence +
-        (is_batch ? DecodeFixed32(record.data() + sizeof(uint64_t)) : 0);
+    BatchHeader header;  // zeros of what is no batch
+    ReadWriteBatch(record, &header, nullptr).PermitUncheckedError();
+    first_sequence = has_records ? first_sequence : header.sequence;
+    next_sequence = header.sequence + header.count;
     has_records = true;
   }
 

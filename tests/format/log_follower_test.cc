@@ -7,8 +7,8 @@
 #include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
-#include "tests/format/log_bytes.h"
 #include "tests/support/catch.h"
+#include "tests/support/log_bytes.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/support/test_db.h"
 

@@ -7,8 +7,8 @@
 #include "rocksdb/db.h"
 #include "rocksdb/metadata.h"
 #include "rocksdb/sst_file_writer.h"
-#include "tests/format/log_bytes.h"
 #include "tests/support/catch.h"
+#include "tests/support/log_bytes.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::manifest_reader_test {

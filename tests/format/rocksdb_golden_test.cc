@@ -14,8 +14,8 @@
 #include "rocksdb/version.h"
 #include "rocksdb/write_batch.h"
 #include "tests/format/golden_files.h"
-#include "tests/format/log_bytes.h"
 #include "tests/support/catch.h"
+#include "tests/support/log_bytes.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::rocksdb_golden_test {

@@ -10,8 +10,8 @@
 #include "format/rocksdb/wal_facts.h"
 #include "tests/format/allocations.h"
 #include "tests/format/golden_files.h"
-#include "tests/format/log_bytes.h"
 #include "tests/support/catch.h"
+#include "tests/support/log_bytes.h"
 
 namespace sstferry::rocksdb_hostile_test {
 

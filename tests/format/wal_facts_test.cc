@@ -5,8 +5,8 @@
 #include "rocksdb/utilities/transaction.h"
 #include "rocksdb/utilities/transaction_db.h"
 #include "rocksdb/write_batch.h"
-#include "tests/format/log_bytes.h"
 #include "tests/support/catch.h"
+#include "tests/support/log_bytes.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::wal_facts_test {

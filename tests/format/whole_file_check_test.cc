@@ -17,8 +17,8 @@
 #include "format/rocksdb/manifest_reader.h"
 #include "format/rocksdb/sst_file_check.h"
 #include "format/rocksdb/sst_reader.h"
-#include "tests/format/log_bytes.h"
 #include "tests/support/catch.h"
+#include "tests/support/log_bytes.h"
 #include "tests/support/sst_files.h"
 #include "tests/support/test_db.h"
 

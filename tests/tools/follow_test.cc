@@ -293,7 +293,7 @@ TEST_CASE("A standby is as if a compaction filter had not run, and says so",
   INFO(follower.err());
   REQUIRE((follower.err().find(says) == std::string::npos) == is_exact);
   if (how == "exact, then plain") {
-    // What was exact at the last cut stays so up to the next one.
+    // A standby that took its last cut with exact filters keeps them up to the next.
     Process again(Sstferry({"follow", source, dir}));
     db.Put("old", "v", "filtered");
     AwaitAll(world, dir, db->GetLatestSequenceNumber());

@@ -432,7 +432,7 @@ TEST_CASE("A reader of a source believes what another has judged, and no more",
   follower = source.Join();
   request.wait_millis = 100;
   Round round;
-  // What a table has and no WAL shows only in the second round of the reader.
+  // The reader finds entries of a table that no WAL has in its second round.
   for (int i = 0; i < 100 && round.end.cut == CutReason::kNone &&
                   (expected != CutReason::kNone ||
                    round.end.judged == FollowJudged());

@@ -162,6 +162,11 @@ class World {
     }
     return Status::Incomplete("does not come to an end");
   }
+  // The archive has it, too.
+  Status FollowAndSync() {
+    RETURN_IF_ERROR(Follow());
+    return target->Sync(false);
+  }
   // A family that comes and goes: two records of the MANIFEST that are barriers.
   void MakeBarrier() {
     ChangeExtra(0);
@@ -361,8 +366,7 @@ TEST_CASE("A log restores every sequence of whole batches", "[archive]") {
   REQUIRE_OK(world.Follow());
   world.source.source()->Flush();
   world.Write(10);
-  REQUIRE_OK(world.Follow());
-  REQUIRE_OK(world.target->Sync(false));
+  REQUIRE_OK(world.FollowAndSync());
   for (uint64_t at = first; at <= world.source.sequence(); ++at) {
     const Ferried restored =
         world.Restore("sequence:" + std::to_string(at), "restored");
@@ -389,14 +393,12 @@ TEST_CASE("A follower that comes back continues the log where it can prove it",
   REQUIRE_OK(world.Start());
   REQUIRE_OK(world.Follow());
   world.Write(10);
-  REQUIRE_OK(world.Follow());
-  REQUIRE_OK(world.target->Sync(false));
+  REQUIRE_OK(world.FollowAndSync());
   const uint64_t early = Micros();
   world.Write(10);
   REQUIRE_OK(world.Follow());  // killed before this is put
   REQUIRE_OK(world.Start());
-  REQUIRE_OK(world.Follow());
-  REQUIRE_OK(world.target->Sync(false));
+  REQUIRE_OK(world.FollowAndSync());
   REQUIRE(world.Index().sets.size() == 1);
   REQUIRE(world.Index().lineages.size() == 2);
   // Of the time in between nobody knows what it had.
@@ -411,8 +413,7 @@ TEST_CASE("A follower that comes back continues the log where it can prove it",
   world.source.OpenSource();
   world.Write(10);
   REQUIRE_OK(world.Start());
-  REQUIRE_OK(world.Follow());
-  REQUIRE_OK(world.target->Sync(false));
+  REQUIRE_OK(world.FollowAndSync());
   world.Stop();
   REQUIRE(world.Index().sets.size() == 2);
   windows = world.Index().Windows();
@@ -433,12 +434,10 @@ TEST_CASE("A follower of a directory continues a log behind flushes",
     REQUIRE_OK(world.Follow());
     world.source.source()->Flush();
     world.Write(10);
-    REQUIRE_OK(world.Follow());
-    REQUIRE_OK(world.target->Sync(false));
+    REQUIRE_OK(world.FollowAndSync());
     REQUIRE_OK(world.Start());  // killed
     world.Write(10);
-    REQUIRE_OK(world.Follow());
-    REQUIRE_OK(world.target->Sync(false));
+    REQUIRE_OK(world.FollowAndSync());
   }
   REQUIRE(world.Index().sets.size() == 1);
   REQUIRE(world.Index().lineages.size() == 4);
@@ -448,13 +447,13 @@ TEST_CASE("A follower of a directory continues a log behind flushes",
   }
   REQUIRE(world.source.RequirePrefix(world.TargetDir()) ==
           world.source.sequence());
-  // What came while nobody followed, and has gone, is a gap.
+  // Nobody followed while these records came, and the source has deleted them: a
+  // gap.
   world.Write(10);
   world.source.source()->Flush();
   REQUIRE_OK(world.Start());
   world.Write(10);
-  REQUIRE_OK(world.Follow());
-  REQUIRE_OK(world.target->Sync(false));
+  REQUIRE_OK(world.FollowAndSync());
   world.Stop();
   REQUIRE(world.Index().sets.size() == 2);
   world.RequireTime(world.Index().Windows().back().end_micros);
@@ -472,8 +471,7 @@ TEST_CASE("A sequence is found without reading the log before it",
     world.Write(10);
     wanted = world.source.sequence();
     world.Write(10);
-    REQUIRE_OK(world.Follow());
-    REQUIRE_OK(world.target->Sync(false));
+    REQUIRE_OK(world.FollowAndSync());
   }
   world.Stop();
   const std::vector<std::string> keys = world.Segments();
@@ -503,8 +501,7 @@ TEST_CASE("A barrier ends a log, and is told as the reason of the gap",
   world.Write(10);
   REQUIRE_OK(world.Follow());
   world.Write(10);
-  REQUIRE_OK(world.Follow());
-  REQUIRE_OK(world.target->Sync(false));
+  REQUIRE_OK(world.FollowAndSync());
   REQUIRE(world.target->state().cuts["barrier"] == 1);
   REQUIRE(world.target->state().gaps == 1);
   world.Stop();
@@ -534,8 +531,7 @@ TEST_CASE("A segment that is missing, changed or another one is named and never 
   std::vector<uint64_t> times;
   for (int i = 0; i < 4; ++i) {
     world.Write(10);
-    REQUIRE_OK(world.Follow());
-    REQUIRE_OK(world.target->Sync(false));
+    REQUIRE_OK(world.FollowAndSync());
     times.push_back(world.Index().Windows().back().end_micros);
   }
   world.Stop();
@@ -620,17 +616,14 @@ TEST_CASE("A sealed log is read with its key, and tells nothing without",
   REQUIRE_OK(world.Start());
   REQUIRE_OK(world.Follow());
   world.Write(20);
-  REQUIRE_OK(world.Follow());
-  REQUIRE_OK(world.target->Sync(false));
+  REQUIRE_OK(world.FollowAndSync());
   const uint64_t first = world.source.sequence();
   world.source.source()->Flush();
   world.Write(20);
-  REQUIRE_OK(world.Follow());
-  REQUIRE_OK(world.target->Sync(false));
+  REQUIRE_OK(world.FollowAndSync());
   REQUIRE_OK(world.Start());  // it continues its own
   world.Write(20);
-  REQUIRE_OK(world.Follow());
-  REQUIRE_OK(world.target->Sync(false));
+  REQUIRE_OK(world.FollowAndSync());
   REQUIRE(world.Index().sets.size() == 1);
   const std::vector<LogWindow> windows = world.Index().Windows();
   REQUIRE(windows.size() == 2);
@@ -670,8 +663,7 @@ TEST_CASE("A sealed log is read with its key, and tells nothing without",
   REQUIRE_OK(world.Start());
   REQUIRE_OK(world.Follow());
   world.Write(10);
-  REQUIRE_OK(world.Follow());
-  REQUIRE_OK(world.target->Sync(false));
+  REQUIRE_OK(world.FollowAndSync());
   world.Stop();
   REQUIRE(world.Index().sets.size() == 2);
   world.RequireTime(world.Index().Windows().back().end_micros);
@@ -686,8 +678,7 @@ TEST_CASE("A store that gives other bytes now and then is asked again",
   REQUIRE_OK(world.Start());
   REQUIRE_OK(world.Follow());
   world.Write(10);
-  REQUIRE_OK(world.Follow());
-  REQUIRE_OK(world.target->Sync(false));
+  REQUIRE_OK(world.FollowAndSync());
   world.Stop();
   const std::string key = world.Segments().at(0);
   const std::string good = world.server.Objects().at(key);
@@ -766,8 +757,7 @@ TEST_CASE("A follower that is killed at any call leaves a log that restores",
       if (started.ok()) Script(&world).PermitUncheckedError();
       REQUIRE_OK(world.Start());
       world.Write(5);
-      REQUIRE_OK(world.Follow());
-      REQUIRE_OK(world.target->Sync(false));
+      REQUIRE_OK(world.FollowAndSync());
       world.Stop();
       const std::vector<LogWindow> windows = world.Index().Windows();
       REQUIRE_FALSE(windows.empty());
@@ -794,7 +784,7 @@ TEST_CASE("Random times are restored exactly, or the gap is named",
   const StoreHook hook = [&is_out](StoreCall*) {
     return is_out ? CallFate::kNeverArrives : CallFate::kArrives;
   };
-  // What an outage comes to; the follower tries again.
+  // An outage ends so, and the follower tries again.
   const auto may_pass = [](const Status& status) {
     INFO(status.ToString());
     REQUIRE((status.ok() || EndStateOf(status) == EndState::kDeadPeer));
@@ -841,8 +831,7 @@ TEST_CASE("Random times are restored exactly, or the gap is named",
   }
   while (world.extras.back().exists) world.ChangeExtra(0);
   may_pass(world.Follow());  // the last push may have failed
-  REQUIRE_OK(world.Follow());
-  REQUIRE_OK(world.target->Sync(false));
+  REQUIRE_OK(world.FollowAndSync());
   world.Stop();
   const uint64_t end = Micros();
   const std::vector<LogWindow> windows = world.Index().Windows();

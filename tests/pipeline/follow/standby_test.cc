@@ -204,7 +204,7 @@ TEST_CASE("A cut keeps what has come since its snapshot", "[follow]") {
   world.Write(10);
   REQUIRE_OK(world.Follow());
   uint64_t appended = 0;
-  // While the cut is built, records go on coming: into another WAL, too.
+  // While the cut is built, more records come: into another WAL, too.
   TEST_SetFaultHook([&](const std::string& name) {
     if (name == "Puller:TotalsAgreed" && appended == 0) {
       world.Write(10);
@@ -279,7 +279,7 @@ TEST_CASE("A cut that lacks the end of a WAL before its newest is not taken",
   REQUIRE(was_cut);
   REQUIRE(EndStateOf(cut) == EndState::kSourceError);
   REQUIRE(world.standby()->record().reason == CutReason::kFirst);
-  // What is here goes on, and takes the next one.
+  // This standby continues, and takes the next cut.
   world.Write(10);
   REQUIRE_OK(world.Follow());
   REQUIRE_OK(world.Cut(CutReason::kCutEvery));
@@ -356,7 +356,7 @@ TEST_CASE("A cut that is due is given up for one that is needed now",
     needed.Open();
   });
   REQUIRE(due.AwaitReached());
-  world.Write(10);  // records go on coming
+  world.Write(10);  // more records come
   AwaitDurable(world);
   REQUIRE_FALSE(given_up);
   const uint64_t before = world.sequence();

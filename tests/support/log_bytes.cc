@@ -1,4 +1,4 @@
-#include "tests/format/log_bytes.h"
+#include "tests/support/log_bytes.h"
 
 #include <cstdio>
 #include <fstream>
