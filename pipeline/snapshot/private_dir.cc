@@ -109,11 +109,17 @@ Status RemoveTree(const Descriptor& parent, const Descriptor& dir,
                              "somebody who may write its parent has renamed "
                              "it: what it held is removed");
   }
-  return unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) == 0 ||
-                 errno == ENOENT
-             ? status
-             : ErrnoStatus(EndState::kSourceError, "cannot remove", path,
-                           errno);
+  for (int again = 3;; --again) {
+    if (unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) == 0 ||
+        errno == ENOENT) {
+      return Status::OK();
+    }
+    if (errno != ENOTEMPTY || again == 0) {
+      return ErrnoStatus(EndState::kSourceError, "cannot remove", path, errno);
+    }
+    // A request for its release came in behind the listing.
+    RETURN_IF_ERROR(EmptyDirectory(dir.get(), path));
+  }
 }
 
 // Makes the lock file. It gets its name only after this process has locked it,

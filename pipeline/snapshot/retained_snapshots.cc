@@ -21,9 +21,22 @@ using rocksdb::Status;
 
 constexpr std::chrono::milliseconds kBetweenLooks{50};
 
-bool IsGone(const std::string& path) {
+// Returns true for a directory that nobody can adopt. Its files may still be
+// there: its owner removes the lease first.
+bool IsGivenUp(const std::string& path) {
   Lease lease;
   return ReadLease(path, &lease) != LeaseState::kGood;
+}
+
+// Blocks until the owner has removed a directory that it gave up, so that its
+// space is free when the command ends. An owner that takes longer goes on alone.
+Status AwaitRemoval(const std::string& path,
+                    std::chrono::steady_clock::time_point until) {
+  std::error_code error;
+  while (fs::exists(path, error) && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+  return Status::OK();
 }
 
 // Asks the owner, which answers by removing the directory (yes) or the request
@@ -31,18 +44,21 @@ bool IsGone(const std::string& path) {
 Status AskOwner(const LeasedDir& dir, std::chrono::milliseconds deadline) {
   const std::string what =
       "the snapshot of transfer " + ToHex(dir.lease.transfer_id);
+  const auto until = std::chrono::steady_clock::now() + deadline;
+  if (IsGivenUp(dir.path)) {
+    return AwaitRemoval(dir.path, until);
+  }
   const Status asked = AskForRelease(dir.path);
   if (!asked.ok()) {
-    return IsGone(dir.path) ? Status::OK() : asked;
+    return IsGivenUp(dir.path) ? AwaitRemoval(dir.path, until) : asked;
   }
-  const auto until = std::chrono::steady_clock::now() + deadline;
   while (std::chrono::steady_clock::now() < until) {
-    if (IsGone(dir.path)) {
-      return Status::OK();
+    if (IsGivenUp(dir.path)) {
+      return AwaitRemoval(dir.path, until);
     }
     if (!IsReleaseAsked(dir.path)) {
-      return IsGone(dir.path)
-                 ? Status::OK()
+      return IsGivenUp(dir.path)
+                 ? AwaitRemoval(dir.path, until)
                  : MakeStatus(EndState::kBusy,
                               what + " is in use: a target is connected to "
                                      "it; stop that pull first");
@@ -50,7 +66,7 @@ Status AskOwner(const LeasedDir& dir, std::chrono::milliseconds deadline) {
     std::this_thread::sleep_for(kBetweenLooks);
   }
   ForgetRelease(dir.path);
-  return IsGone(dir.path)
+  return IsGivenUp(dir.path)
              ? Status::OK()
              : MakeStatus(EndState::kBusy,
                           what + " is in use by a process that does not "
@@ -63,7 +79,7 @@ Status Release(const LeasedDir& dir, std::chrono::milliseconds deadline) {
   std::unique_ptr<PrivateDir> adopted;
   RETURN_IF_ERROR(PrivateDir::Adopt(dir.path, &adopted));
   if (adopted == nullptr) {
-    return IsGone(dir.path) ? Status::OK() : AskOwner(dir, deadline);
+    return AskOwner(dir, deadline);
   }
   adopted->Keep(false);
   adopted.reset();
