@@ -92,10 +92,10 @@ def phase_figures(rows):
     return out
 
 
-def source_latency(session, rates=("none", None, "100M"), phase_seconds=20):
+def source_latency(session, rates=("none", None, "100M"), phase_seconds=30):
     """p99 of a live source alone, during pulls, and at other rates.
 
-    Short pulls are repeated until a phase has its seconds.
+    All take turns until each has its seconds: a host has slow minutes.
     """
     need_sstferry(session)
     settings = session.settings
@@ -107,25 +107,29 @@ def source_latency(session, rates=("none", None, "100M"), phase_seconds=20):
     owner = Process("owner", [
         session.tool("source_latency"), "--db", database.path, "--rate", 2000,
         "--csv", rows_path], scratch)
-    phases = []
+    names = {rate: "pull" if rate is None else "pull --max-rate " + rate
+             for rate in rates}
+    phases = {name: [] for name in ["alone", *names.values()]}
     problems = []
+
+    def lacks_seconds(name):
+        return sum(end - begin for begin, end in phases[name]) < phase_seconds
+
     try:
         owner.line_starting("serving")
-        time.sleep(2)
-        phases.append(("alone", [(time.time(), time.time() + phase_seconds)]))
-        time.sleep(phase_seconds)
-        for rate in rates:
-            name = "pull" if rate is None else "pull --max-rate " + rate
-            spans = []
-            phases.append((name, spans))
-            while len(spans) < 10 and \
-                    sum(end - begin for begin, end in spans) < phase_seconds:
+        while not problems and any(map(lacks_seconds, phases)):
+            time.sleep(2)
+            if lacks_seconds("alone"):
                 begin = time.time()
-                error = pull_live(session, database.path, rate)
-                spans.append((begin, time.time()))
+                time.sleep(5)
+                phases["alone"].append((begin, time.time()))
+            for rate, name in names.items():
+                if not lacks_seconds(name):
+                    continue
+                span, error = pull_live(session, database.path, rate)
+                phases[name].append(span)
                 if error:
                     problems.append("%s: %s" % (name, error))
-                    break
                 time.sleep(2)
     finally:
         owner.stop(60)
@@ -134,33 +138,41 @@ def source_latency(session, rates=("none", None, "100M"), phase_seconds=20):
     with open(rows_path, encoding="utf-8", newline="") as text:
         rows = list(csv.DictReader(text))
     answers = {name: phase_figures(during(rows, spans))
-               for name, spans in phases}
+               for name, spans in phases.items()}
     return {"phases": answers, "rows": rows, "owner": owner.facts(),
             "problems": problems}
 
 
 def pull_live(session, path, rate):
-    """One pull of a database another process has open; "" or an error."""
+    """One pull of a database another process has open.
+
+    Returns when it began and ended, and "" or an error. The target is removed
+    behind that: to free its memory keeps a CPU for a while.
+    """
     settings = session.settings
     scratch = session.scratch("pull")
     server = Process("source", [
         settings.sstferry, "serve", "--db", "live=" + path, "--listen",
         "127.0.0.1:0", "--once"], scratch)
+    begin = end = time.time()
     try:
         address = server.line_starting("listening on ")
         argv = [settings.sstferry, "pull", "sst://%s/live" % address,
                 os.path.join(scratch, "target"), "--lanes", settings.lanes,
                 "--method", "ingest", "--json", "--progress", "never"]
+        begin = time.time()
         client = Process("target",
                          argv + (["--max-rate", rate] if rate else []),
                          scratch)
-        if client.wait(settings.deadline) != 0:
-            return client.error_text()
-        return ""
+        failed = client.wait(settings.deadline) != 0
+        end = time.time()
+        return (begin, end), client.error_text() if failed else ""
     except Failed as error:
-        return str(error)
+        return (begin, end), str(error)
     finally:
         server.stop()
+        shutil.rmtree(scratch)
+
 
 
 def as_text(question, answers, problems):

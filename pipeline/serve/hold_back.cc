@@ -18,12 +18,12 @@ using std::chrono::steady_clock;
 // The application's threads may wait for CPUs for so long a second that they
 // run, and for the disk for so long a second of any time, as they do on a
 // machine that has both to spare.
-constexpr double kMayWait = 0.2;
+constexpr double kMayWait = 0.1;
 // So much longer they may wait than without us.
 constexpr double kTimesAtRest = 2;
 // An application that hardly runs counts as one that runs for this share of the
 // time: one late wake-up a second is no pressure.
-constexpr double kLeastRun = 0.01;
+constexpr double kLeastRun = 0.02;
 // The weight of earlier looks in the mean; each look forgets the rest.
 constexpr double kKept = 0.8;
 constexpr double kLess = 0.7;

@@ -4,7 +4,7 @@
 //   ten times a second, the transfer's ticker:  Look()
 //     how long did the application's threads wait for CPUs, for each second that
 //     they ran, and for their disk?
-//     more than 0.2 s, and twice as long as without us:  work less
+//     more than 0.1 s, and twice as long as without us:  work less
 //     else:                                              work more again
 //   each thread that reads or builds:         HoldBack::Worker::Pass()
 //     sleeps, so that it works for the share of the time that is left to it

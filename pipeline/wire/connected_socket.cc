@@ -29,6 +29,13 @@ constexpr int kKeepaliveProbes = 3;
 // the peer has not read.
 constexpr size_t kMaxDrainBytes = 8u << 20;
 
+// A peer that is so near takes what this side sends at once. What the kernel
+// queues for it is then sent in one piece by whoever takes its answer, which
+// may be in the middle of an application's wait for this CPU: megabytes, where
+// the kernel grows the queue itself, are most of a millisecond.
+constexpr uint32_t kNearMicros = 500;
+constexpr int kNearQueueBytes = 128 << 10;
+
 // A kernel that does not preempt itself copies what one call asks for while
 // threads of higher priority wait. 1 MiB, and what loopback does with it, is
 // most of a millisecond.
@@ -50,6 +57,12 @@ ConnectedSocket::ConnectedSocket(Descriptor socket, std::string peer)
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &kKeepaliveIntervalSeconds,
              sizeof(int));
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &kKeepaliveProbes, sizeof(int));
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+      info.tcpi_rtt > 0 && info.tcpi_rtt < kNearMicros) {
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kNearQueueBytes, sizeof(int));
+  }
 }
 
 ConnectedSocket::Inside::Inside(ConnectedSocket* socket) : socket_(socket) {

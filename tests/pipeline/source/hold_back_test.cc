@@ -73,7 +73,7 @@ TEST_CASE("A source holds back to its least share while an application waits "
   application.cpu_beside_us = 3;
   REQUIRE(application.ShareAfter(kLongEnough) == HoldBack::kLeastShare);
   REQUIRE(application.hold_back.why() == Stage::kHeldCpu);
-  application.cpu_beside_us = 0.1;
+  application.cpu_beside_us = 0.05;
   REQUIRE(application.ShareAfter(2 * kLongEnough) == 1);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "format/end_state.h"
+#include "pipeline/wire/connected_socket.h"
 #include "tests/pipeline/wire/transports.h"
 #include "tests/support/raw_tls.h"
 #include "tests/support/silent_port.h"
@@ -43,6 +44,20 @@ TEST_CASE("TCP dialer says which host it did not find", "[wire][net]") {
   INFO(status.ToString());
   REQUIRE(EndStateOf(status) == EndState::kDeadPeer);
   REQUIRE(MessageOf(status).find("resolve no-such-host.invalid: ") == 0);
+}
+
+TEST_CASE("A connection to a near peer has a short queue", "[wire][net]") {
+  Transport transport = TcpOne("127.0.0.1");
+  HostPort where;
+  REQUIRE_OK(ParseHostPort(transport.listener->address(), &where));
+  const int raw = ConnectRaw(where);
+  const Descriptor same(dup(raw));
+  const ConnectedSocket socket(Descriptor(raw), "peer");
+  int bytes = 0;
+  socklen_t size = sizeof(bytes);
+  REQUIRE(getsockopt(same.get(), SOL_SOCKET, SO_SNDBUF, &bytes, &size) == 0);
+  // The kernel counts its own bytes as well, and doubles what it was told.
+  REQUIRE(bytes == 2 * (128 << 10));
 }
 
 TEST_CASE("TCP write does not wait for a peer that has ended its side",
