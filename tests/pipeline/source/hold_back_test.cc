@@ -59,7 +59,7 @@ TEST_CASE("A source works at full rate beside an application that hardly waits",
           "[source][hold_back]") {
   Application application;
   application.cpu_alone = 0.05;
-  application.cpu_beside_us = 0.15;
+  application.cpu_beside_us = 0.08;
   application.Look(kLongEnough);
   REQUIRE(application.hold_back.share() == 1);
   REQUIRE(application.rests == 0);
