@@ -18,7 +18,6 @@ using rocksdb::Status;
 
 namespace {
 
-constexpr uint64_t kBlockBytes = 32u << 10;
 constexpr size_t kPlainHeaderBytes = 7;
 constexpr size_t kRecyclableHeaderBytes = 11;
 constexpr size_t kTimestampSizeBytes = 6;
@@ -105,7 +104,7 @@ class LogFollower::Inflater {
 
  private:
   ZSTD_DCtx* stream_;
-  char buffer_[kBlockBytes];
+  char buffer_[kLogBlockBytes];
 };
 
 LogFollower::LogFollower(LogKind kind, uint64_t log_number)
@@ -124,7 +123,7 @@ Status LogFollower::Follow(const ByteSource& source,
   std::string scratch;
   stopped_inside_ = false;
   for (uint64_t at = end_; at < size && step <= Step::kNextBlock;) {
-    const uint64_t block_end = (at / kBlockBytes + 1) * kBlockBytes;
+    const uint64_t block_end = (at / kLogBlockBytes + 1) * kLogBlockBytes;
     Slice rest;
     Status s = source.Read(
         at, static_cast<size_t>(std::min(block_end, size) - at), &scratch,

@@ -43,6 +43,8 @@ namespace sstferry {
 
 enum class LogKind : uint8_t { kWal, kManifest };
 
+// Blocks of a log: no physical record reaches into the next.
+inline constexpr uint64_t kLogBlockBytes = 32u << 10;
 // Size of a logical record, decompressed: far above the write batches that
 // RocksDB writes (memtables and 32-bit counts bound them).
 inline constexpr uint64_t kMaxLogRecordBytes = 1ull << 30;

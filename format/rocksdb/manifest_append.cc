@@ -4,11 +4,11 @@
 
 #include "format/coding.h"
 #include "format/crc32c.h"
+#include "format/rocksdb/log_follower.h"
 
 namespace sstferry {
 namespace {
 
-constexpr uint64_t kLogBlockBytes = 32u << 10;
 constexpr uint64_t kLogHeaderBytes = 7;
 constexpr uint32_t kDatabaseIdTag = (1u << 13) + 1;
 constexpr uint32_t kLastSequenceTag = 4;

@@ -415,8 +415,8 @@ Status LogRounds::Cut(const CutRequest& request) {
   JoinPush();
   RETURN_IF_ERROR(TakeFailure());
   std::shared_ptr<LogWriter> log = writer();
-  const bool goes_on = request.goes_on() && log != nullptr;
-  if (log != nullptr && !goes_on) {
+  const bool continues = request.continues() && log != nullptr;
+  if (log != nullptr && !continues) {
     RETURN_IF_ERROR(log->End(store_.get(), request.reason, request.note));
     const std::lock_guard<std::mutex> lock(mu_);
     const LogState state = log->state();
@@ -427,7 +427,7 @@ Status LogRounds::Cut(const CutRequest& request) {
   }
   auto push = std::make_unique<Push>();
   // The set holds all that was gathered before this segment.
-  const uint64_t segment = goes_on ? log->segment() : 1;
+  const uint64_t segment = continues ? log->segment() : 1;
   const Status pinned = Pin(push.get());
   const std::lock_guard<std::mutex> lock(mu_);
   if (!pinned.ok()) {
@@ -437,7 +437,7 @@ Status LogRounds::Cut(const CutRequest& request) {
   const uint64_t moment = MicrosNow();
   push->id = RandomSetId();
   push->moment = moment;
-  if (!goes_on) {
+  if (!continues) {
     push->log = {push->id, 1, moment};
     writer_ = std::make_shared<LogWriter>(push->id, push->source->position(),
                                           moment, WriterOptions());

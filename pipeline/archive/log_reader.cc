@@ -22,7 +22,6 @@ namespace {
 constexpr char kSequence[] = "sequence:";
 constexpr size_t kHeadsAtOnce = 512;
 constexpr int kHeadLanes = 8;
-constexpr uint64_t kLogBlockBytes = 32u << 10;
 
 // Reads a WAL in order, in pieces as large as they come.
 class PieceSource : public ByteSource {

@@ -38,8 +38,6 @@ using rocksdb::IOOptions;
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// The head of a log says whether it is compressed and recyclable.
-constexpr uint64_t kLogHeadBytes = 32u << 10;
 // Where two WALs have one number, so many bytes before the end of the shorter
 // one are compared. Their records have checksums, and the WAL has one writer.
 constexpr uint64_t kComparedBytes = 64u << 10;
@@ -47,11 +45,12 @@ constexpr uint64_t kCompareBytes = 1u << 20;
 
 std::string WalName(uint64_t number) { return NumberedName(number, ".log"); }
 
-// Reads the head of another source, and nothing behind `end`.
+// Reads the first block of a log, which says whether it is compressed and
+// recyclable, and nothing behind `end`.
 class HeadSource : public ByteSource {
  public:
   HeadSource(const ByteSource& base, uint64_t end)
-      : base_(base), bytes_(std::min(end, kLogHeadBytes)) {}
+      : base_(base), bytes_(std::min(end, kLogBlockBytes)) {}
   Status Read(uint64_t offset, size_t n, std::string* scratch,
               Slice* out) const override {
     return base_.Read(offset, n, scratch, out);
@@ -631,7 +630,7 @@ Status Standby::Sync(bool source_closed) {
 
 // Tells whether the source had all that is here when `new_dir` was cut.
 Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
-                         bool goes_on, bool* proven) const {
+                         bool continues, bool* proven) const {
   *proven = false;
   Digest128 digest;
   Status status = Status::TryAgain();
@@ -643,7 +642,7 @@ Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
     return status;
   }
   const bool same_manifest = status.ok() && digest == record_.manifest_digest;
-  if (goes_on && !same_manifest) {
+  if (continues && !same_manifest) {
     return MakeStatus(EndState::kSourceError,
                       "the source has another MANIFEST than the standby; what "
                       "comes next is a cut (new-life)");
@@ -663,7 +662,7 @@ Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
   RETURN_IF_ERROR(ListWals(dir_, &here));
   std::map<uint64_t, std::string> there;
   RETURN_IF_ERROR(ListWals(new_dir, &there));
-  *proven = goes_on ? std::any_of(here.begin(), here.end(),
+  *proven = continues ? std::any_of(here.begin(), here.end(),
                                   [&there](const auto& wal) {
                                     return there.contains(wal.first);
                                   })
@@ -677,7 +676,7 @@ Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
     RETURN_IF_ERROR(BytesOf(file_system_.get(), dir_ + "/" + name, &bytes));
     RETURN_IF_ERROR(
         BytesOf(file_system_.get(), new_dir + "/" + name, &bytes_there));
-    *proven = goes_on || bytes <= bytes_there;
+    *proven = continues || bytes <= bytes_there;
     if (*proven) {
       RETURN_IF_ERROR(CompareBytes(file_system_.get(), dir_ + "/" + name,
                                    new_dir + "/" + name, 0,
@@ -736,13 +735,13 @@ Status Standby::FindCommonEnd(const std::string& new_dir,
   return Status::OK();
 }
 
-Status Standby::KeepUnproven(const std::string& new_dir, bool goes_on,
+Status Standby::KeepUnproven(const std::string& new_dir, bool continues,
                              FollowFile* record) {
   std::lock_guard<std::mutex> lock(mu_);
   unneeded_.clear();  // of a cut that did not come
   bool proven = false;
   if (exists_) {
-    RETURN_IF_ERROR(IsProven(new_dir, *record, goes_on, &proven));
+    RETURN_IF_ERROR(IsProven(new_dir, *record, continues, &proven));
   }
   if (!exists_ || proven) {
     return Status::OK();

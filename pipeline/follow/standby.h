@@ -120,10 +120,10 @@ class Standby {
   // it continues the MANIFEST of the last cut, or has the same WALs. As
   // DIR.sstferry-lost-DATE/ if they hold more than the source has, else as
   // DIR.sstferry-unproven-DATE/, of which the newest few stay. *record names
-  // them. With `goes_on`, records may be appended meanwhile.
-  //   kSourceError  with `goes_on`: the cut is of another life of the source
+  // them. With `continues`, records may be appended meanwhile.
+  //   kSourceError  with `continues`: the cut is of another life of the source
   [[nodiscard]] rocksdb::Status KeepUnproven(const std::string& new_dir,
-                                             bool goes_on, FollowFile* record);
+                                             bool continues, FollowFile* record);
 
   // --- around the exchange of a cut ------------------------------------------
   // Links into `new_dir`, which is all of the next cut, the WALs of DIR that
@@ -149,7 +149,7 @@ class Standby {
   [[nodiscard]] rocksdb::Status Carry(const std::string& new_dir);
   [[nodiscard]] rocksdb::Status IsProven(const std::string& new_dir,
                                          const FollowFile& record,
-                                         bool goes_on, bool* proven) const;
+                                         bool continues, bool* proven) const;
   [[nodiscard]] rocksdb::Status FindCommonEnd(const std::string& new_dir,
                                               const FollowFile& record,
                                               uint64_t* sequence) const;

@@ -23,7 +23,7 @@ void SetCutOptions(const CutRequest& request, Standby* standby,
   options->full_rate =
       options->full_rate || request.reason != CutReason::kCutEvery;
   // Records that come meanwhile have the other half.
-  if (request.goes_on()) {
+  if (request.continues()) {
     options->max_rate_bytes_per_sec = (options->max_rate_bytes_per_sec + 1) / 2;
   }
   // The files of an unfinished cut are of another moment than this one's.
@@ -31,7 +31,7 @@ void SetCutOptions(const CutRequest& request, Standby* standby,
   options->restart = standby->exists();
   options->before_swap = [request, standby](const SwapEvent& event) {
     return standby->CarryInto(Workspace::DirOf(event.target_dir) + "/db",
-                              request.goes_on());
+                              request.continues());
   };
   options->after_swap = [standby](const SwapEvent& event) {
     return standby->EndCut(event.exchanged);
@@ -55,7 +55,7 @@ Status StandbyTarget::NameManifest(const std::string& dir,
   record.manifest_bytes = position.manifest_bytes;
   record.manifest_digest = position.manifest;
   RETURN_IF_ERROR(
-      standby_->KeepUnproven(dir, request_.goes_on(), &record));
+      standby_->KeepUnproven(dir, request_.continues(), &record));
   std::string bytes;
   EncodeFollowFile(record, &bytes);
   const std::string path = dir + "/" + kFollowFileName;

@@ -18,7 +18,7 @@ struct CutRequest {
   std::string note = {};  // of the source: what asks for it
   bool exact_filters = false;  // FollowRequest's, from this cut on
   // Records that come while the cut is built belong behind it.
-  bool goes_on() const {
+  bool continues() const {
     return reason == CutReason::kCutEvery || reason == CutReason::kMaxReplay;
   }
 };

@@ -9,6 +9,7 @@
 
 #include "format/crc32c.h"
 #include "format/end_state.h"
+#include "format/rocksdb/log_follower.h"
 #include "pipeline/snapshot/posix_files.h"
 
 namespace sstferry {
@@ -16,7 +17,6 @@ namespace {
 
 using rocksdb::Status;
 
-constexpr size_t kBlockBytes = 32 << 10;
 constexpr size_t kPlainHeaderBytes = 7;
 constexpr size_t kRecyclableHeaderBytes = 11;
 
@@ -28,7 +28,7 @@ uint32_t Load32(const char* data) {
 
 // One block as read; functions address records by their offset in it.
 struct Block {
-  char data[kBlockBytes];
+  char data[kLogBlockBytes];
   size_t size = 0;
   uint32_t log = 0;
   bool recyclable_log = false;  // the WAL's first data record is recyclable
@@ -140,9 +140,9 @@ bool WasWhole(const Block& block, size_t at) {
 Status ReadBlock(int fd, const std::string& name, uint64_t offset,
                  Block* block) {
   block->size = 0;
-  while (block->size < kBlockBytes) {
+  while (block->size < kLogBlockBytes) {
     const ssize_t done =
-        pread(fd, block->data + block->size, kBlockBytes - block->size,
+        pread(fd, block->data + block->size, kLogBlockBytes - block->size,
               static_cast<off_t>(offset + block->size));
     if (done < 0) {
       if (errno == EINTR) continue;
@@ -167,7 +167,7 @@ void Walk(Block* block, size_t* end) {
   const size_t header =
       block->recyclable_log ? kRecyclableHeaderBytes : kPlainHeaderBytes;
   size_t at = 0;
-  while (at + (block->size == kBlockBytes ? header : 1) <= block->size) {
+  while (at + (block->size == kLogBlockBytes ? header : 1) <= block->size) {
     if (!IsValid(*block, at)) {
       *end = at;
       return;
@@ -211,7 +211,7 @@ Status CheckWal(int fd, uint64_t number, const std::string& name) {
   block->log = static_cast<uint32_t>(number);
   bool ended = false;
   uint64_t end_offset = 0;
-  for (uint64_t offset = 0;; offset += kBlockBytes) {
+  for (uint64_t offset = 0;; offset += kLogBlockBytes) {
     const Status status = ReadBlock(fd, name, offset, block.get());
     if (!status.ok() || block->size == 0) {
       return status;
