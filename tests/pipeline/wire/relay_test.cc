@@ -145,7 +145,7 @@ TEST_CASE("Connection waits out a stall and times out behind a longer one",
   net.relay->SetStall(Relay::kToTarget, true);
   WaitLimit limit;
   limit.idle = milliseconds(80);
-  const std::string block(1 << 20, 'x');
+  const std::string block(64 << 10, 'x');
   Status status;
   uint64_t accepted = 0;
   while (status.ok() && accepted < (1ull << 30)) {
