@@ -174,7 +174,6 @@ def pull_live(session, path, rate):
         shutil.rmtree(scratch)
 
 
-
 def as_text(question, answers, problems):
     text = ""
     if question == "source-latency":

@@ -663,9 +663,9 @@ Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
   std::map<uint64_t, std::string> there;
   RETURN_IF_ERROR(ListWals(new_dir, &there));
   *proven = continues ? std::any_of(here.begin(), here.end(),
-                                  [&there](const auto& wal) {
-                                    return there.contains(wal.first);
-                                  })
+                                    [&there](const auto& wal) {
+                                      return there.contains(wal.first);
+                                    })
                     : there.contains(received_.wal_number);
   for (const auto& [number, name] : here) {
     if (!*proven || !there.contains(number)) {

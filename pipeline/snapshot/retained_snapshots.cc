@@ -29,36 +29,33 @@ bool IsGivenUp(const std::string& path) {
 }
 
 // Blocks until the owner has removed a directory that it gave up, so that its
-// space is free when the command ends. An owner that takes longer goes on alone.
-Status AwaitRemoval(const std::string& path,
-                    std::chrono::steady_clock::time_point until) {
+// space is free when the command ends, or until the time is over: the owner
+// removes the rest later.
+void AwaitRemoval(const std::string& path,
+                  std::chrono::steady_clock::time_point until) {
   std::error_code error;
   while (fs::exists(path, error) && std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(kBetweenLooks);
   }
-  return Status::OK();
 }
 
-// Asks the owner, which answers by removing the directory (yes) or the request
-// file (no).
-Status AskOwner(const LeasedDir& dir, std::chrono::milliseconds deadline) {
+// Asks the owner, which answers by giving the directory up (yes) or by removing
+// the request file (no).
+Status AskOwner(const LeasedDir& dir,
+                std::chrono::steady_clock::time_point until) {
   const std::string what =
       "the snapshot of transfer " + ToHex(dir.lease.transfer_id);
-  const auto until = std::chrono::steady_clock::now() + deadline;
-  if (IsGivenUp(dir.path)) {
-    return AwaitRemoval(dir.path, until);
-  }
   const Status asked = AskForRelease(dir.path);
   if (!asked.ok()) {
-    return IsGivenUp(dir.path) ? AwaitRemoval(dir.path, until) : asked;
+    return IsGivenUp(dir.path) ? Status::OK() : asked;
   }
   while (std::chrono::steady_clock::now() < until) {
     if (IsGivenUp(dir.path)) {
-      return AwaitRemoval(dir.path, until);
+      return Status::OK();
     }
     if (!IsReleaseAsked(dir.path)) {
       return IsGivenUp(dir.path)
-                 ? AwaitRemoval(dir.path, until)
+                 ? Status::OK()
                  : MakeStatus(EndState::kBusy,
                               what + " is in use: a target is connected to "
                                      "it; stop that pull first");
@@ -79,7 +76,12 @@ Status Release(const LeasedDir& dir, std::chrono::milliseconds deadline) {
   std::unique_ptr<PrivateDir> adopted;
   RETURN_IF_ERROR(PrivateDir::Adopt(dir.path, &adopted));
   if (adopted == nullptr) {
-    return AskOwner(dir, deadline);
+    const auto until = std::chrono::steady_clock::now() + deadline;
+    if (!IsGivenUp(dir.path)) {
+      RETURN_IF_ERROR(AskOwner(dir, until));
+    }
+    AwaitRemoval(dir.path, until);
+    return Status::OK();
   }
   adopted->Keep(false);
   adopted.reset();
