@@ -279,7 +279,7 @@ TEST_CASE("A standby is as if a compaction filter had not run, and says so",
               .IsNotFound());
   db.Put("new", "v", "filtered");
   const json status = AwaitAll(world, dir, db->GetLatestSequenceNumber());
-  INFO(status.dump());
+  INFO(status.dump() << follower.err());
   // RocksDB may compact in two steps, with a cut for each.
   const uint64_t filter_cuts = status["cuts"]["filter"];
   REQUIRE((filter_cuts > 0) == is_exact);
