@@ -109,6 +109,11 @@ class SourceFollowers::Reader {
       const bool has_all = rounds > 0 && is_fresh() &&
                            found == FollowedSource::Found::kNothing;
       if (has_all) follower.had_all = SteadyClock::now();
+      // A planned move waits for that.
+      if (has_all && round->end.source_closed != follower.told_closed) {
+        follower.told_closed = round->end.source_closed;
+        return Status::OK();
+      }
       if (!changed_.wait_until(lock, end, [&] {
             return ended_ || rounds_ != rounds;
           })) {
@@ -190,6 +195,7 @@ class SourceFollowers::Reader {
     FollowerState told;  // what is known without the source
     FollowPosition position;
     CutReason asked = CutReason::kNone;  // why a cut is expected
+    bool told_closed = false;  // by the last answer to one that had all
     SteadyClock::time_point had_all = SteadyClock::now();
     FollowPosition ahead;  // of the last answer; all zero: it was not ahead
     uint64_t ahead_rounds = 0;

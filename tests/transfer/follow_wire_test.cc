@@ -131,7 +131,7 @@ class Follower {
 struct Followed {
   explicit Followed(const rocksdb::Options& made = Options(),
                     uint64_t max_held_bytes = 1'000'000'000)
-      : db(made, dir / "db") {
+      : opened(std::make_unique<OpenDb>(made, dir / "db")), db(*opened) {
     options.databases.emplace_back().name = "db";
     options.databases[0].directory = dir / "db";
     options.max_held_bytes = max_held_bytes;
@@ -173,7 +173,8 @@ struct Followed {
   }
 
   const ScratchDir dir;
-  OpenDb db;
+  std::unique_ptr<OpenDb> opened;
+  OpenDb& db;  // while it is open
   ServeOptions options;
   std::unique_ptr<Dialer> dialer;
   std::unique_ptr<SourceServer> server;
@@ -482,6 +483,23 @@ TEST_CASE("A flush counts as judged once it is known what WALs have of it",
   REQUIRE_OK(other.Answer(request, &found, &round));
   REQUIRE(round.end.cut == CutReason::kUnlogged);
   REQUIRE(round.end.judged == FollowJudged());
+}
+
+TEST_CASE("Whoever has all of a source hears soon that it was closed",
+          "[transfer][follow]") {
+  Followed source;
+  source.Put(10);
+  const std::unique_ptr<Follower> follower = source.Join();
+  follower->FollowTo(source.sequence());
+  follower->request()->wait_millis = kMaxFollowWaitMillis;
+  source.opened.reset();
+  const auto begin = std::chrono::steady_clock::now();
+  Round round;
+  while (!round.end.source_closed) {
+    REQUIRE_OK(follower->rounds()->Ask(*follower->request(), &round));
+  }
+  REQUIRE(std::chrono::steady_clock::now() - begin <
+          std::chrono::milliseconds(kMaxFollowWaitMillis / 2));
 }
 
 TEST_CASE("Close() ends a wait for what never comes", "[transfer][follow]") {
