@@ -88,6 +88,9 @@ size_t DescriptorsOf(pid_t pid) {
 
 TEST_CASE("A pull waits while others use up the descriptors of the source",
           "[bad_input][peer][limits]") {
+  if (test::kChecksVptr) {
+    return;
+  }
   constexpr size_t kMost = 64;
   // A shortage at each step of a pull: with none free the connection waits in
   // the kernel, with 15 the agreement on the totals finds none. Names of steps

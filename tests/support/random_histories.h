@@ -12,7 +12,8 @@
 
 namespace sstferry::test {
 
-// Returns how many histories to play; `usually` unless the environment says.
+// Returns how many histories to play: what the environment says, or `usually`,
+// of which a build with sanitizers plays a quarter.
 int HistoryCount(int usually);
 
 // Plays so many histories, of sizes up to max_size. Returns true if all held.
