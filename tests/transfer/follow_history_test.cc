@@ -4,6 +4,7 @@
 // (tests/support/random_histories.h says how many histories.)
 #include <fcntl.h>
 #include <rapidcheck.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,6 +33,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using rocksdb::Status;
+
+constexpr rlim_t kCpuSeconds = 30;  // of one life
 
 // What the follower does before a step of the application.
 enum class Visit : uint8_t {
@@ -99,6 +102,9 @@ class PlayedLife {
       for (const int number : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
         signal(number, SIG_DFL);
       }
+      // RocksDB 7.8.3 reads some damaged WALs without end.
+      const rlimit limit{kCpuSeconds, kCpuSeconds + 1};
+      setrlimit(RLIMIT_CPU, &limit);
       alarm(600);
       BeQuiet();
       PlayLife(followed.history.setup, life, dir, wal_dir, [&](size_t step) {

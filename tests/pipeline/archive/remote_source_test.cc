@@ -16,6 +16,7 @@
 #include "pipeline/archive/push.h"
 #include "pipeline/archive/seal.h"
 #include "pipeline/archive/snapshot_source.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "tests/support/catch.h"
 #include "tests/support/memory_store.h"
 #include "tests/support/relay.h"
@@ -87,11 +88,7 @@ void MakeLargeTable(const std::string& path, size_t mebibytes) {
   options.compression = rocksdb::kNoCompression;
   options.write_buffer_size = 1ull << 30;
   std::unique_ptr<rocksdb::DB> db;
-  {
-    rocksdb::DB* opened = nullptr;
-    REQUIRE_OK(rocksdb::DB::Open(options, path, &opened));
-    db.reset(opened);
-  }
+  REQUIRE_OK(rocksdb::DB::Open(options, path, IntoDb(&db)));
   std::mt19937_64 random(7);
   rocksdb::WriteOptions unlogged;
   unlogged.disableWAL = true;
