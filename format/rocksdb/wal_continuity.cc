@@ -138,6 +138,7 @@ Status WalContinuity::Add(const Slice& record, WalStep* step) {
     AddHole(next_sequence_ == 0 ? last_begin_ : next_sequence_,
             header.sequence);
   }
+  if (are_lost_) AddHole(header.sequence, end);
   last_begin_ = header.sequence;
   last_end_ = end;
   next_sequence_ = handler.is_known() ? end : 0;

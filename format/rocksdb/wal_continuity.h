@@ -50,6 +50,13 @@ class WalContinuity {
   // A table that the MANIFEST tells of holds what has this number.
   void Excuse(uint64_t sequence);
 
+  // Says whether recovery applies the records that come now. It does not behind
+  // a WAL that ends in the middle of a record, if no record had entries before:
+  // RocksDB continues there only with the number that it expects, and expects
+  // none yet. A WAL has such entries no more than if it were not there.
+  void SetLost(bool are_lost) { are_lost_ = are_lost; }
+  bool has_entries() const { return last_end_ != 0; }
+
   // Tables hold all entries up to `sequence`, whether or not WALs do.
   void SkipTo(uint64_t sequence);
 
@@ -72,6 +79,7 @@ class WalContinuity {
   // last.
   uint64_t last_begin_ = 0;
   uint64_t last_end_ = 0;
+  bool are_lost_ = false;
   // Entries of the sections that are prepared, by name of the transaction.
   std::map<std::string, uint64_t> prepared_;
   size_t name_bytes_ = 0;

@@ -90,6 +90,7 @@ struct FollowedSource::WalFile {
   LogFollower follower;
   bool has_records = false;
   bool is_whole = false;  // nothing comes any more
+  bool is_torn = false;   // there are bytes behind the last record
   bool is_held = false;   // held_ has, or had, an entry for it
 };
 
@@ -237,6 +238,7 @@ void FollowedSource::EndLife() {
   continuity_.reset();
   wals_.clear();
   judged_ = {};
+  torn_wal_ = 0;
   digest_.reset();
   digested_bytes_ = 0;
   std::lock_guard<std::mutex> lock(mu_);
@@ -291,6 +293,7 @@ Status FollowedSource::ReadWals(bool list, Staged* staged) {
     continuity_->Excuse(sequence);
   }
   judged_.table_sequences.clear();
+  ForgetTornWal();
   if (list || wals_.empty()) {
     RETURN_IF_ERROR(ListWals());
   }
@@ -306,6 +309,7 @@ Status FollowedSource::ReadWals(bool list, Staged* staged) {
         earlier->second->is_whole = !staged->more;
       }
       if (!staged->more) {
+        FindTornWal(wal->first);
         RETURN_IF_ERROR(
             ReadWal(wal->second.get(), false, staged, &held_first));
       }
@@ -315,6 +319,28 @@ Status FollowedSource::ReadWals(bool list, Staged* staged) {
     }
   }
   return Status::OK();
+}
+
+// Finds whether recovery stops before the first record of this WAL.
+void FollowedSource::FindTornWal(uint64_t number) {
+  for (const auto& [earlier, wal] : wals_) {
+    if (earlier < number && wal->is_torn && !continuity_->has_entries()) {
+      torn_wal_ = earlier;
+      continuity_->SetLost(true);
+    }
+  }
+}
+
+// Once the torn WAL counts no more at the source, it must not at the standby.
+void FollowedSource::ForgetTornWal() {
+  if (torn_wal_ != 0 &&
+      manifest_->state().min_log_number_to_keep > torn_wal_) {
+    judged_.barrier = {manifest_->end(), CutReason::kUnlogged,
+                       "records behind the torn end of WAL " +
+                           std::to_string(torn_wal_)};
+    torn_wal_ = 0;
+    continuity_->SetLost(false);
+  }
 }
 
 // Reads what is new in one WAL. With hold_first, its first record is not taken;
@@ -378,6 +404,8 @@ Status FollowedSource::ReadSome(WalFile* wal, bool hold_first, uint64_t limit,
                  (end > begin || wal->follower.stopped_inside());
   staged->read_bytes += end - begin;
   wal->has_records = wal->has_records || !ends.empty();
+  wal->is_torn = !*held_first && source.size() == source.file_bytes() &&
+                 end < source.file_bytes();
   if (ends.empty() || ends.back() != end) {
     ends.push_back(end);  // bytes about the log itself
   }

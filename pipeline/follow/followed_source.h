@@ -160,6 +160,8 @@ class FollowedSource {
   bool HasFilter(const std::string& family) const;
   void LearnFilters();
   void FindUnlogged(bool saw_all);
+  void FindTornWal(uint64_t number);
+  void ForgetTornWal();
   void Publish(uint64_t micros, bool listed, Staged* staged);
   // Finds up to where the MANIFEST is judged; what *digest has is kept.
   [[nodiscard]] rocksdb::Status DigestJudged(FollowJudged* judged);
@@ -195,6 +197,7 @@ class FollowedSource {
   uint64_t oldest_ = 0;                        // WAL of this life
   uint64_t newest_listed_ = 0;
   std::map<std::string, bool> filters_;  // by family
+  uint64_t torn_wal_ = 0;  // recovery stops behind it; 0: at none
   bool is_idle_ = true;  // the last round found nothing new
   Judged judged_;                        // since the last publication
   std::unique_ptr<Digest128Stream> digest_;  // of what is judged, and

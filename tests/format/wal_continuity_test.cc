@@ -48,6 +48,19 @@ TEST_CASE("Each batch continues behind the entries of the one before",
   REQUIRE(Add(&wals, Batch(13, 1)) == WalStep::kContinues);
 }
 
+TEST_CASE("Entries that recovery does not reach are in no WAL", "[format]") {
+  WalContinuity wals(0);
+  REQUIRE_FALSE(wals.has_entries());
+  wals.SetLost(true);
+  REQUIRE(Add(&wals, Batch(1, 3)) == WalStep::kContinues);
+  REQUIRE(wals.has_entries());
+  REQUIRE_FALSE(wals.Covers(3, 3));
+  wals.SetLost(false);
+  REQUIRE(Add(&wals, Batch(4, 1)) == WalStep::kContinues);
+  REQUIRE(wals.Covers(4, 4));
+  REQUIRE_FALSE(wals.Covers(2, 4));
+}
+
 TEST_CASE("A first batch that does not continue is a gap", "[format]") {
   WalContinuity wals(6);
   REQUIRE(Add(&wals, Batch(5, 3)) == WalStep::kGap);

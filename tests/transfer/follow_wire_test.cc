@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -129,9 +130,14 @@ class Follower {
 };
 
 struct Followed {
-  explicit Followed(const rocksdb::Options& made = Options(),
-                    uint64_t max_held_bytes = 1'000'000'000)
-      : opened(std::make_unique<OpenDb>(made, dir / "db")), db(*opened) {
+  // `prepare` gets the path of the database before it is opened.
+  explicit Followed(
+      const rocksdb::Options& made = Options(),
+      uint64_t max_held_bytes = 1'000'000'000,
+      const std::function<void(const std::string&)>& prepare = nullptr)
+      : opened((prepare != nullptr ? prepare(dir / "db") : void(),
+                std::make_unique<OpenDb>(made, dir / "db"))),
+        db(*opened) {
     options.databases.emplace_back().name = "db";
     options.databases[0].directory = dir / "db";
     options.max_held_bytes = max_held_bytes;
@@ -273,6 +279,44 @@ class KeepsAll : public rocksdb::CompactionFilter {
  public:
   const char* Name() const override { return "sstferry.test.KeepsAll"; }
 };
+
+TEST_CASE("A flush of entries behind a torn WAL, which recovery never reaches, "
+          "asks for a cut",
+          "[transfer][follow]") {
+  // With two-phase commits, a WAL that power tore counts after the next opening.
+  rocksdb::Options options = Followed::Options();
+  options.allow_2pc = true;
+  Followed source(options, 1'000'000'000, [&](const std::string& path) {
+    const ScratchDir made;
+    OpenDb db(options, made / "db");
+    db.Put("large", std::string(20'000, 'v'));
+    fs::copy(made / "db", path, fs::copy_options::recursive);
+    for (const auto& entry : fs::directory_iterator(path)) {
+      if (entry.path().extension() == ".log") {
+        fs::resize_file(entry.path(), entry.file_size() - 1);
+      }
+    }
+  });
+  source.Put(1);
+  const std::unique_ptr<Follower> follower = source.Join();
+  follower->FollowTo(source.sequence());
+  REQUIRE(follower->cuts() == 1);
+  source.db.Flush();
+  source.Put(1);
+  follower->FollowTo(source.sequence());
+  REQUIRE(follower->cuts(CutReason::kUnlogged) >= 1);
+  // The torn one counts no more, which may have asked for a cut of its own.
+  const auto flush = [&] {
+    source.db.Flush();
+    source.Put(1);
+    follower->FollowTo(source.sequence());
+  };
+  flush();
+  const int cuts = follower->cuts();
+  REQUIRE(cuts <= 3);
+  for (int i = 0; i < 3; ++i) flush();
+  REQUIRE(follower->cuts() == cuts);
+}
 
 TEST_CASE("A compaction filter asks for a cut, if it is to be exact",
           "[transfer][follow]") {
