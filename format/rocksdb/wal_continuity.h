@@ -50,10 +50,10 @@ class WalContinuity {
   // A table that the MANIFEST tells of holds what has this number.
   void Excuse(uint64_t sequence);
 
-  // Says whether recovery applies the records that come now. It does not behind
-  // a WAL that ends in the middle of a record, if no record had entries before:
-  // RocksDB continues there only with the number that it expects, and expects
-  // none yet. A WAL has such entries no more than if it were not there.
+  // Makes the entries of all records that come now count as in no WAL, or not.
+  // They do behind a WAL that ends in the middle of a record, if no record had
+  // entries before: RocksDB's recovery continues there only with the number that
+  // it expects, and it expects none yet.
   void SetLost(bool are_lost) { are_lost_ = are_lost; }
   bool has_entries() const { return last_end_ != 0; }
 
