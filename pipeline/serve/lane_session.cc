@@ -24,6 +24,31 @@ constexpr size_t kEntriesPageBytes = 256u << 10;
 constexpr uint64_t kRequestsPerPart = 16;
 constexpr uint64_t kMoreRequests = 1024;
 
+// Hands on what a thread builds. The sink waits for readers or for the link:
+// that is no work of this thread.
+class WaitingSink final : public ChunkSink {
+ public:
+  WaitingSink(ChunkSink* sink, HoldBack::Worker* worker)
+      : sink_(sink), worker_(worker) {}
+
+  Status Begin(const ChunkBegin& begin) override {
+    return Waited(sink_->Begin(begin));
+  }
+  Status Append(const Slice& data) override {
+    return Waited(sink_->Append(data));
+  }
+  Status End(const ChunkEnd& end) override { return Waited(sink_->End(end)); }
+
+ private:
+  Status Waited(Status status) {
+    worker_->Restart();
+    return status;
+  }
+
+  ChunkSink* const sink_;
+  HoldBack::Worker* const worker_;
+};
+
 }  // namespace
 
 LaneSession::LaneSession(std::shared_ptr<Transfer> transfer, Channel* channel,
@@ -202,8 +227,13 @@ Status LaneSession::SendPart(const PartRequest& request) {
     read.request = request;
     read.part = &part;
     read.shared = !of_delta && transfer_->is_shared();
-    // The readers of a shared chunk ask under the store's lock.
+    // The readers of a shared chunk ask under the store's lock, behind each wait
+    // for its builder. That wait is no work: a lane that held back for it would
+    // sleep 19 times as long as a builder that holds back to a twentieth.
     read.cancelled = [this, shared = read.shared] {
+      if (shared) {
+        worker_.Restart();
+      }
       return shared ? stopped() : PacedStop();
     };
     read.on_progress = Counter();
@@ -258,10 +288,12 @@ void LaneSession::SetBuild(const PartRequest& request, PartRead* read) const {
     }
     RETURN_IF_ERROR(
         snapshot.Fetch(family.handle->GetName(), left, own.cancelled));
+    WaitingSink waiting(sink, &worker);
+    ChunkSink* const built = shared ? &waiting : sink;
     return part.need == PartNeed::kLookup
-               ? refresh->BuildLookups(part, own, sink)
+               ? refresh->BuildLookups(part, own, built)
                : ChunkBuilder(snapshot.db(), family.handle, family.chunk_options, own,
-                              sink)
+                              built)
                      .Build(part, from);
   };
 }

@@ -1,5 +1,6 @@
 // A verify of a source that lives on and of what was pulled from it.
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <thread>
 
@@ -69,7 +70,9 @@ void PullTo(const std::string& source, const std::string& target,
   REQUIRE_OK(ferried.status);
 }
 
-// Puts new values to the first keys, over and over, until it ends.
+// Puts new values to the first keys, over and over, until it ends; as an
+// application that leaves time to others, not as fast as it can: each verify
+// reads what the WAL has by then.
 class Writer {
  public:
   explicit Writer(OpenDb* db) {
@@ -79,6 +82,7 @@ class Writer {
         written_ = i;
         MustWork((*db)->Put(rocksdb::WriteOptions(), NumberedKey(i % 100),
                             std::to_string(i)));
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
     });
   }

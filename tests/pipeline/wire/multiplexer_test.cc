@@ -108,8 +108,9 @@ TEST_CASE("Channels come and go without an end of their numbers",
           "[wire][stream]") {
   MultiplexerOptions dials = StreamOptions(true);
   MultiplexerOptions accepts = StreamOptions(false);
-  dials.max_channels = 2;
-  accepts.max_channels = 3;
+  // The channel that is open, and two before it whose ends may be on their way.
+  dials.max_channels = 3;
+  accepts.max_channels = 4;
   StreamPair pair = MakePair(dials, accepts);
   for (int i = 0; i < 500; ++i) {
     Ends ends = OpenChannel(&pair);
@@ -124,10 +125,12 @@ TEST_CASE("Channels come and go without an end of their numbers",
     REQUIRE_OK(ends.client->Read(&byte, 1, Soon(), &got));
     REQUIRE(got == 0);
   }
-  Ends first = OpenChannel(&pair);
-  Ends second = OpenChannel(&pair);
-  std::unique_ptr<Connection> third;
-  const Status status = pair.dials->Open(&third);
+  StreamPair full = MakePair(dials, accepts);
+  Ends first = OpenChannel(&full);
+  Ends second = OpenChannel(&full);
+  Ends third = OpenChannel(&full);
+  std::unique_ptr<Connection> fourth;
+  const Status status = full.dials->Open(&fourth);
   INFO(status.ToString());
   REQUIRE(EndStateOf(status) == EndState::kDeadPeer);
 }
