@@ -93,7 +93,8 @@ struct PartRead {
   BuildChunks build;      // makes the other kinds
   // Other targets ask for the same chunks.
   bool shared = false;
-  std::function<bool()> cancelled;  // polled
+  // Polled. Where the chunk is shared: behind each wait for its builder.
+  std::function<bool()> cancelled;
   OnProgress on_progress;
   std::vector<char>* buffer = nullptr;  // for a unit; used again
 };

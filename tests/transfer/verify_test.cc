@@ -2,6 +2,7 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <future>
 #include <thread>
 
 #include "sstferry/target.h"
@@ -70,30 +71,30 @@ void PullTo(const std::string& source, const std::string& target,
   REQUIRE_OK(ferried.status);
 }
 
-// Puts new values to the first keys, over and over, until it ends; as an
-// application that leaves time to others, not as fast as it can: each verify
-// reads what the WAL has by then.
+// Puts new values to the first keys, over and over, until it ends; not as fast as
+// it can, since each verify reads what the WAL has by then.
 class Writer {
  public:
   explicit Writer(OpenDb* db) {
     db->Put(NumberedKey(0), "the first new value");
-    thread_ = std::thread([this, db] {
-      for (uint64_t i = 1; !stop_; ++i) {
+    thread_ = std::thread([this, db, stop = stop_.get_future()] {
+      const std::chrono::milliseconds between(1);
+      for (uint64_t i = 1;
+           stop.wait_for(between) == std::future_status::timeout; ++i) {
         written_ = i;
         MustWork((*db)->Put(rocksdb::WriteOptions(), NumberedKey(i % 100),
                             std::to_string(i)));
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
     });
   }
   ~Writer() {
-    stop_ = true;
+    stop_.set_value();
     thread_.join();
   }
   uint64_t written() const { return written_; }
 
  private:
-  std::atomic<bool> stop_{false};
+  std::promise<void> stop_;
   std::atomic<uint64_t> written_{0};
   std::thread thread_;
 };

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <future>
 
 #include "pipeline/base/thread_waits.h"
@@ -144,6 +145,28 @@ TEST_CASE("A rest ends when nobody looks any more, and with the transfer",
   close ? application.hold_back.Close() : application.hold_back.EndRest();
   passed.get();
   REQUIRE((close || application.hold_back.share() > 0));
+}
+
+TEST_CASE("A worker sleeps for its work, and not for its waits",
+          "[source][hold_back]") {
+  Application application;
+  application.cpu_beside_us = 3;
+  REQUIRE(application.ShareAfter(kLongEnough) == HoldBack::kLeastShare);
+  StageTotals stages;
+  const bool waits = GENERATE(false, true);
+  {
+    StageClock clock(&stages, Stage::kReadBuild);
+    HoldBack::Worker worker(&application.hold_back, &clock);
+    const auto until =
+        std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+    while (std::chrono::steady_clock::now() < until) {
+    }
+    if (waits) {
+      worker.Restart();
+    }
+    worker.Pass();
+  }
+  REQUIRE((stages.micros(Stage::kHeldCpu) >= 300'000) == !waits);
 }
 
 TEST_CASE("Waits of a thread are read, and other texts are not believed",

@@ -301,6 +301,34 @@ TEST_CASE("Nobody waits for a reader that has stopped", "[chunk][share]") {
   REQUIRE(bench.factory.built > kChunks);  // what it needed was gone
 }
 
+TEST_CASE("A reader asks behind each wait for its builder whether to stop",
+          "[chunk][share]") {
+  Bench bench(kChunks * kBytes);
+  std::atomic<int> asked{0};
+  std::atomic<int> when_built{0};
+  PartRead read = bench.From(0);
+  read.cancelled = [&asked] {
+    ++asked;
+    return false;
+  };
+  read.build = [&](const PartRequest& from,
+                   const std::function<bool()>& cancelled, const OnProgress&,
+                   ChunkSink* sink) {
+    while (asked == 0) {
+      std::this_thread::yield();  // the reader waits
+    }
+    when_built = asked.load();
+    return bench.factory.Build(from, cancelled, sink);
+  };
+  CheckingSink lane(0);
+  int when_sent = 0;
+  lane.before_chunk = [&](uint64_t ordinal) {
+    when_sent = ordinal == 0 ? asked.load() : when_sent;
+  };
+  REQUIRE_OK(bench.store->Send(std::move(read), &lane));
+  REQUIRE(when_sent > when_built);
+}
+
 TEST_CASE("A builder that fails fails all readers of its chunk",
           "[chunk][share]") {
   Bench bench(100 * kBytes);
