@@ -229,29 +229,49 @@ bool PinnedWals::IsContinued(const Wal& wal) const {
   return true;
 }
 
-// Copies also the torn end that a dead owner left: recovery evaluates it. With
-// kPointInTimeRecovery it does not read on behind such an end, or behind records
-// of a file's earlier life (RocksDB 9.1), unless the next WAL continues the
-// sequences. Without need those records are not copied:
+// Determines whether recovery evaluates what lies behind the records of `wal`: the
+// torn end that a dead owner left, for one. With kPointInTimeRecovery it does not
+// read on behind such an end, or behind records of a file's earlier life (RocksDB
+// 9.1), unless the next WAL continues the sequences.
+bool PinnedWals::NeedsRest(const Wal& wal) const {
+  const bool is_torn = wal.follower.stopped_inside();
+  const bool is_recycled = wal.follower.is_recyclable() ||
+                           (may_recycle_ && !wal.has_records && !is_torn);
+  if (IsNewest(wal)) {
+    const bool is_written_on = IsRecyclable(wal) || is_standby_ ||
+                               wal.same_looks < kSettledWalLooks;
+    return is_torn && !is_written_on;
+  }
+  if (is_recycled) {
+    return !passes_damage_ && (is_torn || !IsContinued(wal));
+  }
+  return true;  // a few zeros are a cut header too
+}
+
+// Determines whether `wal` has only records of its file's earlier life, and
+// recovery has stopped at an older WAL. RocksDB 9.1 takes the last such WAL for
+// the one where it stopped, and so opens a database of which a family was flushed
+// behind the real place: without those records it says "SST file is ahead of
+// WALs".
+bool PinnedWals::MovesTheStop(const Wal& wal) const {
+  if (!may_recycle_ || passes_damage_ || wal.has_records ||
+      wal.follower.stopped_inside() || (is_standby_ && IsNewest(wal))) {
+    return false;
+  }
+  return std::any_of(
+      wals_.begin(), wals_.find(wal.number), [this](const auto& older) {
+        return older.second->bytes > older.second->follower.end() &&
+               NeedsRest(*older.second);
+      });
+}
+
+// Records of an earlier life are not copied without need:
 // - RocksDB 7.8 reads the first of them in an endless loop if it recovers with
 //   kSkipAnyCorruptedRecords, which passes over all of them anyway;
 // - if no WAL behind them has a record, RocksDB 9.10 refuses to open a database
 //   of which one family was flushed, though nothing is missing.
 uint64_t PinnedWals::BytesToCopy(const Wal& wal) const {
-  const bool is_torn = wal.follower.stopped_inside();
-  const bool is_recycled = wal.follower.is_recyclable() ||
-                           (may_recycle_ && !wal.has_records && !is_torn);
-  bool needs_rest = is_torn;
-  if (IsNewest(wal)) {
-    const bool is_written_on = IsRecyclable(wal) || is_standby_ ||
-                               wal.same_looks < kSettledWalLooks;
-    needs_rest = is_torn && !is_written_on;
-  } else if (is_recycled) {
-    needs_rest = !passes_damage_ && (is_torn || !IsContinued(wal));
-  } else {
-    needs_rest = true;  // a few zeros are a cut header too
-  }
-  return needs_rest ? wal.bytes : wal.follower.end();
+  return NeedsRest(wal) || MovesTheStop(wal) ? wal.bytes : wal.follower.end();
 }
 
 uint64_t PinnedWals::bytes() const {
@@ -274,12 +294,27 @@ Status PinnedWals::CopyInto(const std::string& directory,
     if (status.ok() && written != bytes) {
       status = Status::TryAgain(wal->path + " was truncated during the copy");
     }
+    if (status.ok() && IsNewest(*wal) && bytes > wal->follower.end()) {
+      status = CheckUnwritten(*wal);
+    }
     if (!status.ok()) {
       return status;
     }
     copied->push_back({number, name, bytes});
   }
   return CheckNames();
+}
+
+// Checks that the owner has written nothing behind the end since it was found: the
+// copy has the bytes that lie there.
+Status PinnedWals::CheckUnwritten(const Wal& wal) const {
+  LogFollower again(LogKind::kWal, wal.number);
+  RETURN_IF_ERROR(again.Follow(
+      DescriptorSource(wal.file.get(), wal.path),
+      [](const rocksdb::Slice&, uint64_t) { return Status::OK(); }));
+  return again.end() == wal.follower.end()
+             ? Status::OK()
+             : Status::TryAgain(wal.path + " was written to during the copy");
 }
 
 // Checks the names of recyclable WALs. The owner recycles a WAL by renaming it

@@ -68,7 +68,8 @@ class PinnedWals {
   // Number of bytes that CopyInto() will write.
   uint64_t bytes() const;
   // Copies all WALs up to the cut.
-  //   TryAgain  the owner recycled one of them meanwhile.
+  //   TryAgain  the owner recycled one of them meanwhile, or wrote where nothing
+  //             was to change.
   [[nodiscard]] rocksdb::Status CopyInto(const std::string& directory,
                                          std::vector<CopiedWal>* copied) const;
 
@@ -82,10 +83,13 @@ class PinnedWals {
   [[nodiscard]] rocksdb::Status AdvanceAll();
   [[nodiscard]] rocksdb::Status Advance(Wal* wal);
   [[nodiscard]] rocksdb::Status CheckEnd(Wal* wal);
+  [[nodiscard]] rocksdb::Status CheckUnwritten(const Wal& wal) const;
   [[nodiscard]] rocksdb::Status CheckNames() const;
   bool IsNewest(const Wal& wal) const;
   bool IsRecyclable(const Wal& wal) const;
   bool IsContinued(const Wal& wal) const;
+  bool NeedsRest(const Wal& wal) const;
+  bool MovesTheStop(const Wal& wal) const;
   uint64_t BytesToCopy(const Wal& wal) const;
 
   const std::string directory_;

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "format/coding.h"
@@ -32,8 +33,8 @@ std::string Batch(uint64_t sequence) {
   return batch + "the entries";
 }
 
-// Bytes that are copied of 000004.log.
-uint64_t CopiedOfOlder(const ScratchDir& dir, PinnedWals* wals) {
+// Bytes that are copied of the older WAL of two, and of the newer.
+std::pair<uint64_t, uint64_t> Copied(const ScratchDir& dir, PinnedWals* wals) {
   REQUIRE_OK(wals->Follow(0));
   REQUIRE_OK(wals->CheckEnds());
   std::filesystem::create_directories(dir / "copy");
@@ -41,7 +42,10 @@ uint64_t CopiedOfOlder(const ScratchDir& dir, PinnedWals* wals) {
   REQUIRE_OK(wals->CopyInto(dir / "copy", &copied));
   REQUIRE(copied.size() == 2);
   REQUIRE(copied[0].number == 4);
-  return copied[0].bytes;
+  return {copied[0].bytes, copied[1].bytes};
+}
+uint64_t CopiedOfOlder(const ScratchDir& dir, PinnedWals* wals) {
+  return Copied(dir, wals).first;
 }
 
 }  // namespace
@@ -78,6 +82,41 @@ TEST_CASE("What lies behind a recycled WAL's records is copied where recovery "
     Append(dir / "000004.log", own + torn);
     Append(dir / "000007.log", PhysicalRecord(kWhole, Batch(12), 7));
     REQUIRE(CopiedOfOlder(dir, &wals) == own.size() + torn.size());
+  }
+}
+
+TEST_CASE("Records of an earlier life are copied with a WAL that has no others, "
+          "once recovery has stopped",
+          "[source]") {
+  const ScratchDir dir;
+  std::filesystem::create_directories(dir / "pinned");
+  const std::string own = PhysicalRecord(kWhole, Batch(10), 4);
+  const std::string old = PhysicalRecord(kWhole, Batch(3), 2);
+  const std::string torn = PhysicalRecord(kFirst, Batch(12), 4);
+  const bool stops = GENERATE(false, true);
+  Append(dir / "000004.log", stops ? own + torn : own);
+  Append(dir / "000007.log", old);
+  PinnedWals wals(dir.path(), dir / "pinned");
+  wals.set_may_buffer(false);
+  SECTION("nobody writes") {
+    REQUIRE(Copied(dir, &wals).second == (stops ? old.size() : 0));
+  }
+  SECTION("recovery passes over damage") {
+    wals.set_passes_damage(true);
+    REQUIRE(Copied(dir, &wals).second == 0);
+  }
+  SECTION("a standby has no earlier lives") {
+    wals.set_is_standby(true);
+    REQUIRE(Copied(dir, &wals).second == 0);
+  }
+  SECTION("the owner writes behind the cut") {
+    REQUIRE_OK(wals.Follow(0));
+    REQUIRE_OK(wals.CheckEnds());
+    std::ofstream(dir / "000007.log", std::ios::binary)
+        << PhysicalRecord(kWhole, Batch(12), 7);
+    std::filesystem::create_directories(dir / "copy");
+    std::vector<CopiedWal> copied;
+    REQUIRE(wals.CopyInto(dir / "copy", &copied).IsTryAgain() == stops);
   }
 }
 
