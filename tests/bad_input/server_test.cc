@@ -8,6 +8,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
 #include "tests/support/relay.h"
+#include "tests/support/retained_support.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
@@ -303,11 +304,7 @@ TEST_CASE("A finished transfer keeps no lane and no snapshot",
       DialLane(bench.server->address(), opened.transfer_id, 0, &lane));
   Finish finish;
   REQUIRE_OK(TakeParts(lane.get(), parts, &finish));
-  REQUIRE_OK(control->SendMessage(FrameType::kFinish, finish));
-  REQUIRE_OK(control->ReceiveMessage(FrameType::kFinished,
-                                     WaitLimit::Within(milliseconds(5000)),
-                                     &finish));
-  REQUIRE_OK(control->SendMessage(FrameType::kEnd, End()));
+  REQUIRE_OK(FinishWith(control.get(), finish));
   REQUIRE_OK(bench.server->Report(0).status);
   // The lane is ours, and still the source hangs up.
   Frame frame;
@@ -363,10 +360,7 @@ TEST_CASE("A failure after the totals agreed is no success at the source",
       DialLane(bench.server->address(), opened.transfer_id, 0, &lane));
   Finish finish;
   REQUIRE_OK(TakeParts(lane.get(), parts, &finish));
-  REQUIRE_OK(control->SendMessage(FrameType::kFinish, finish));
-  REQUIRE_OK(control->ReceiveMessage(FrameType::kFinished,
-                                     WaitLimit::Within(milliseconds(5000)),
-                                     &finish));
+  REQUIRE_OK(AgreeOnTotals(control.get(), finish));
   SendEnd(control.get(), MakeStatus(EndState::kCorrupt, "verify differs"),
           "target");
   const TransferReport report = bench.server->Report(0);

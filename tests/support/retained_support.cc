@@ -98,7 +98,7 @@ Status TakePart(Channel* lane, const PartRequest& request, PartEnd* end,
   return status;
 }
 
-Status FinishWith(Channel* control, const Finish& totals) {
+Status AgreeOnTotals(Channel* control, const Finish& totals) {
   Status status = control->SendMessage(FrameType::kFinish, totals);
   Frame frame;
   do {
@@ -111,8 +111,12 @@ Status FinishWith(Channel* control, const Finish& totals) {
   if (status.ok() && theirs.families != totals.families) {
     status = Status::Corruption("totals differ");
   }
-  if (status.ok()) status = control->SendMessage(FrameType::kEnd, End());
   return status;
+}
+
+Status FinishWith(Channel* control, const Finish& totals) {
+  const Status status = AgreeOnTotals(control, totals);
+  return status.ok() ? control->SendMessage(FrameType::kEnd, End()) : status;
 }
 
 void SendEndState(Channel* control, EndState state) {

@@ -37,7 +37,10 @@ rocksdb::Status OpenAs(const HostPort& where, const OpenRequest& request,
 rocksdb::Status TakePart(Channel* lane, const PartRequest& request,
                           PartEnd* end, std::vector<ChunkEnd>* chunks);
 
-// Tells the totals, gets those of the source, and ends with OK.
+// Tells the totals, and gets those of the source; what it says of its progress
+// before them is dropped.
+rocksdb::Status AgreeOnTotals(Channel* control, const Finish& totals);
+// The same, and ends with OK.
 rocksdb::Status FinishWith(Channel* control, const Finish& totals);
 
 // Ends it as a target does that failed.
