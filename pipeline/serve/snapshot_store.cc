@@ -177,15 +177,20 @@ Status SnapshotStore::Adopt(const ServedDatabase& database,
   return status;
 }
 
+void SnapshotStore::AwaitLease(const TransferId& id,
+                               std::unique_lock<std::mutex>* lock) {
+  changed_.wait(*lock, [this, &id] {
+    return stopping_ || leaving_.count(id) == 0;
+  });
+}
+
 Status SnapshotStore::Resume(const ServedDatabase& database,
                              const OpenRequest& request, const Hello& target,
                              std::string peer, Channel* control,
                              std::shared_ptr<Transfer>* transfer,
                              std::chrono::milliseconds* retry_after) {
   std::unique_lock<std::mutex> lock(mu_);
-  changed_.wait(lock, [this, &request] {
-    return stopping_ || leaving_.count(request.named_transfer) == 0;
-  });
+  AwaitLease(request.named_transfer, &lock);
   if (FindLocked(request.named_transfer) == nullptr) {
     lock.unlock();
     const Status adopted =

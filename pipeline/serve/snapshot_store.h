@@ -86,8 +86,9 @@ class SnapshotStore {
                                  const PeerIdentity* peer);
   // Reports on the pulls of this store that have not ended.
   std::vector<TransferReport> Reports() const;
-  // Releases the snapshot of a transfer that its target has dropped. Returns a
-  // sentence for the target's operator.
+  // Releases the snapshot of a transfer that its target has dropped, whose
+  // earlier connection may still be open here. Returns a sentence for the
+  // target's operator.
   std::string Drop(const ServedDatabase& database, const TransferId& id,
                    const PeerIdentity* peer);
   // Removes a transfer that has ended.
@@ -115,6 +116,9 @@ class SnapshotStore {
   uint64_t SteadySeconds() const {
     return sstferry::SteadySeconds(options_->leases);
   }
+  // Blocks until the transfer is not one that leaves its place: what is known
+  // of it then is what stays. REQUIRES: *lock holds mu_.
+  void AwaitLease(const TransferId& id, std::unique_lock<std::mutex>* lock);
   // Adds the transfer request.named_transfer from its lease on disk to
   // entries_. If the request is refused, the lease continues to run.
   [[nodiscard]] rocksdb::Status Adopt(const ServedDatabase& database,

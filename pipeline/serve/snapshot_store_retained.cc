@@ -57,17 +57,18 @@ std::string SnapshotStore::Drop(const ServedDatabase& database,
   const std::string what = "the snapshot of the dropped transfer " + ToHex(id);
   std::shared_ptr<Transfer> dropped;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    std::unique_lock<std::mutex> lock(mu_);
+    AwaitLease(id, &lock);
     const auto found = entries_.find(id);
     if (found != entries_.end()) {
       const Transfer& retained = *found->second.transfer;
       if (retained.name() != database.name || !retained.IsOwner(peer)) {
         return what + " was not released: it is another target's";
       }
-      if (retained.has_control()) {
-        return what + " was not released: a target is connected to it";
-      }
       dropped = std::move(found->second.transfer);
+      // The end of the connection that the target had before may still be on
+      // its way here, or never come: this one replaces it, as when it resumes.
+      dropped->Dismiss();
       entries_.erase(found);
     }
   }

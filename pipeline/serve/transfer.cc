@@ -230,6 +230,10 @@ Status Transfer::Resume(const OpenRequest& request, const Hello& target,
   return Status::OK();
 }
 
+void Transfer::Dismiss() {
+  connections_.Replace(/*control=*/nullptr, connections_.peer(), lanes());
+}
+
 std::string Transfer::database_dir() const {
   return database_.db != nullptr ? database_.db->GetName()
                                  : database_.directory;

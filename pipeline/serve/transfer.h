@@ -90,6 +90,9 @@ class Transfer {
   [[nodiscard]] rocksdb::Status Resume(const OpenRequest& request,
                                        const Hello& target, std::string peer,
                                        Channel* control);
+  // Closes the control connection, as Resume() closes the previous one: its
+  // session says nothing about the transfer's end.
+  void Dismiss();
   // Checks a request as Resume() does.
   [[nodiscard]] rocksdb::Status CheckSame(const OpenRequest& request,
                                           const Hello& target) const;

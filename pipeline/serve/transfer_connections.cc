@@ -39,7 +39,7 @@ void TransferConnections::Replace(Channel* control, std::string peer,
   control_ = control;
   joined_ = Clock::now();
   detached_ = Status::OK();
-  has_control_ = true;
+  has_control_ = control != nullptr;
   peer_ = std::move(peer);
   lanes_ = lanes;
   for (size_t lane = lanes_; lane < ports_.size(); ++lane) {

@@ -26,8 +26,8 @@ class TransferConnections {
 
   // Sets the first control connection.
   void Join(Channel* control);
-  // Replaces the control connection by another one of the same target. Closes
-  // the previous one and the lanes that are no longer granted.
+  // Replaces the control connection by another one of the same target, or by
+  // none. Closes the previous one and the lanes that are no longer granted.
   void Replace(Channel* control, std::string peer, uint32_t lanes);
   // Tells the target why the source serves it no more, and closes its lanes. It
   // may connect again. Does nothing while no target is connected, or if it
