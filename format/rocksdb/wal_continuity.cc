@@ -40,16 +40,24 @@ class WalContinuity::Handler : public BatchHandler {
 
   uint64_t sequences() const { return sequences_; }
   bool is_known() const { return is_known_; }
+  // The least numbers that the batch took, if it may count batches: then it is
+  // fewer than sequences(), and 0 otherwise.
+  uint64_t least() const {
+    const bool may_count_batches = run_ == 0 && batches_ > 0 && !is_of_2pc_;
+    return may_count_batches && batches_ < sequences_ ? batches_ : 0;
+  }
   bool has_blob_index() const { return has_blob_index_; }
 
   Status OnEntry(BatchEntryKind kind, uint32_t, const Slice&,
                  const Slice&) override {
     ++(in_section_ ? section_ : sequences_);
+    ++run_;
     has_blob_index_ |= kind == BatchEntryKind::kBlobIndex;
     return Status::OK();
   }
 
   Status OnMarker(BatchMarker marker, const Slice& name) override {
+    is_of_2pc_ |= marker != BatchMarker::kNoop;
     switch (marker) {
       case BatchMarker::kBeginPrepare:
         in_section_ = true;
@@ -69,6 +77,8 @@ class WalContinuity::Handler : public BatchHandler {
         Close(name.ToString(), false);
         break;
       case BatchMarker::kNoop:
+        batches_ += run_ > 0 ? 1 : 0;
+        run_ = 0;
         break;
     }
     return Status::OK();
@@ -102,12 +112,15 @@ class WalContinuity::Handler : public BatchHandler {
   WalContinuity* const owner_;
   uint64_t sequences_ = 0;
   uint64_t section_ = 0;  // entries of the section that is read
+  uint64_t batches_ = 0;  // that end in a marker without a meaning
+  uint64_t run_ = 0;      // entries behind the last of these markers
+  bool is_of_2pc_ = false;
   bool in_section_ = false;
   bool is_known_ = true;
   bool has_blob_index_ = false;
 };
 
-Status WalContinuity::Add(const Slice& record, WalStep* step) {
+Status WalContinuity::Add(uint64_t wal, const Slice& record, WalStep* step) {
   BatchHeader header;
   Handler handler(this);
   RETURN_IF_ERROR(ReadWriteBatch(record, &header, &handler));
@@ -116,8 +129,12 @@ Status WalContinuity::Add(const Slice& record, WalStep* step) {
          excused_.erase(next_sequence_) > 0) {
     ++next_sequence_;
   }
+  // Behind a batch that may have taken fewer numbers, only the next record of
+  // its WAL shows how many: before that of another WAL, one may be unseen.
+  const bool is_unsure = unsure_ != 0 && takes_any && wal != last_wal_;
   const bool continues =
-      next_sequence_ != 0 && (!takes_any || header.sequence == next_sequence_);
+      next_sequence_ != 0 && !is_unsure &&
+      (!takes_any || header.sequence == next_sequence_);
   *step = !continues                 ? WalStep::kGap
           : handler.has_blob_index() ? WalStep::kBlobIndex
                                      : WalStep::kContinues;
@@ -135,12 +152,16 @@ Status WalContinuity::Add(const Slice& record, WalStep* step) {
     AddHole(0, header.sequence);
     last_sequence_ = 0;
   } else if (!continues) {
-    AddHole(next_sequence_ == 0 ? last_begin_ : next_sequence_,
+    AddHole(unsure_ != 0          ? unsure_
+            : next_sequence_ == 0 ? last_begin_
+                                  : next_sequence_,
             header.sequence);
   }
   if (are_lost_) AddHole(header.sequence, end);
   last_begin_ = header.sequence;
   last_end_ = end;
+  unsure_ = handler.least() == 0 ? 0 : header.sequence + handler.least();
+  last_wal_ = wal;
   next_sequence_ = handler.is_known() ? end : 0;
   last_sequence_ = std::max(last_sequence_, end - 1);
   return Status::OK();
@@ -175,6 +196,9 @@ void WalContinuity::AddHole(uint64_t begin, uint64_t end) {
 
 bool WalContinuity::Covers(uint64_t first, uint64_t last) const {
   last = std::min(last, last_sequence_);
+  if (unsure_ != 0 && unsure_ <= last && first < last_end_) {
+    return false;
+  }
   return std::none_of(holes_.begin(), holes_.end(), [&](const auto& hole) {
     return hole.first <= last && first < hole.second;
   });

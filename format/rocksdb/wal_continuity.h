@@ -12,6 +12,12 @@
 // A batch takes a number for each entry. Entries of a section that is prepared
 // (two-phase commit) take theirs when it is committed, in a later record. So a
 // commit of a section that was not seen leaves the next number unknown.
+//
+// With WRITE_PREPARED, which is refused, a batch takes one number for all its
+// entries, and a marker without a meaning (kNoop) ends it. A record of other
+// policies ends in one, too, if the last of the transactions that were written
+// together is empty. So the numbers of such a record are taken for certain only
+// once the next record of its WAL confirms them.
 #pragma once
 
 #include <cstdint>
@@ -39,12 +45,12 @@ class WalContinuity {
   explicit WalContinuity(uint64_t last_sequence)
       : next_sequence_(last_sequence + 1), holes_{{0, last_sequence + 1}} {}
 
-  // Takes the next record.
+  // Takes the next record, which is in the WAL of that number.
   //   kRefused  a policy that does not count entries (WRITE_PREPARED,
   //             WRITE_UNPREPARED), an unknown entry, too many open
   //             transactions.
   //   kCorrupt  a damaged batch
-  [[nodiscard]] rocksdb::Status Add(const rocksdb::Slice& record,
+  [[nodiscard]] rocksdb::Status Add(uint64_t wal, const rocksdb::Slice& record,
                                     WalStep* step);
 
   // A table that the MANIFEST tells of holds what has this number.
@@ -79,6 +85,10 @@ class WalContinuity {
   // last.
   uint64_t last_begin_ = 0;
   uint64_t last_end_ = 0;
+  // The first of the last batch's numbers that it may not have taken; 0: it took
+  // all of them.
+  uint64_t unsure_ = 0;
+  uint64_t last_wal_ = 0;  // that has the last batch that took any
   bool are_lost_ = false;
   // Entries of the sections that are prepared, by name of the transaction.
   std::map<std::string, uint64_t> prepared_;

@@ -379,7 +379,7 @@ Status FollowedSource::ReadSome(WalFile* wal, bool hold_first, uint64_t limit,
           return Status::Aborted("the WAL before may not be whole");
         }
         WalStep step = WalStep::kContinues;
-        RETURN_IF_ERROR(continuity_->Add(record, &step));
+        RETURN_IF_ERROR(continuity_->Add(wal->number, record, &step));
         const bool is_large =
             end - (ends.empty() ? begin : ends.back()) > kMaxPieceBytes;
         if (step != WalStep::kContinues || is_large) {

@@ -7,8 +7,10 @@
 namespace sstferry::wal_continuity_test {
 namespace {
 
-// A batch of `count` entries (family 0, key "k", value "v") from `sequence` on,
-// and what else is in it.
+// Of family 0, with key "k" and value "v".
+const std::string kEntry("\x01\x01k\x01v", 5);
+
+// A batch of `count` entries from `sequence` on, and what else is in it.
 std::string Batch(uint64_t sequence, uint32_t count,
                   const std::string& before = "",
                   const std::string& behind = "") {
@@ -17,7 +19,7 @@ std::string Batch(uint64_t sequence, uint32_t count,
   PutFixed32(&record, count);
   record += before;
   for (uint32_t i = 0; i < count; ++i) {
-    record += std::string("\x01\x01k\x01v", 5);
+    record += kEntry;
   }
   return record + behind;
 }
@@ -27,11 +29,12 @@ const std::string kPrepare(1, '\x09');
 const std::string kEndPrepare("\x0a\x01t", 3);
 const std::string kCommit("\x0b\x01t", 3);
 const std::string kRollback("\x0c\x01t", 3);
+const std::string kNoop(1, '\x0d');
 const std::string kBlobIndex("\x11\x01k\x01v", 5);
 
-WalStep Add(WalContinuity* wals, const std::string& record) {
+WalStep Add(WalContinuity* wals, const std::string& record, uint64_t wal = 4) {
   WalStep step = WalStep::kGap;
-  REQUIRE_OK(wals->Add(record, &step));
+  REQUIRE_OK(wals->Add(wal, record, &step));
   return step;
 }
 
@@ -116,11 +119,62 @@ TEST_CASE("Other policies than WriteCommitted are refused", "[format]") {
   REQUIRE(Add(&wals, Batch(7, 3)) == WalStep::kContinues);
   for (const char* begin : {"\x12", "\x13"}) {
     const rocksdb::Status status =
-        wals.Add(Batch(10, 1, begin, kEndPrepare), &step);
+        wals.Add(4, Batch(10, 1, begin, kEndPrepare), &step);
     REQUIRE(EndStateOf(status) == EndState::kRefused);
   }
   // Three entries that took one number.
-  REQUIRE(EndStateOf(wals.Add(Batch(8, 1), &step)) == EndState::kRefused);
+  REQUIRE(EndStateOf(wals.Add(4, Batch(8, 1), &step)) == EndState::kRefused);
+}
+
+TEST_CASE("A batch that may have taken one number for all its entries is "
+          "believed once the next record of its WAL continues",
+          "[format]") {
+  WalContinuity wals(6);
+  WalStep step;
+  // A transaction of three entries, and perhaps an empty one behind it.
+  REQUIRE(Add(&wals, Batch(7, 3, kNoop, kNoop)) == WalStep::kContinues);
+  REQUIRE(wals.Covers(7, 7));
+  // Flushed it is of another batch, of a WAL that nobody saw; or the third entry.
+  REQUIRE_FALSE(wals.Covers(8, 8));
+  REQUIRE_FALSE(wals.Covers(9, 12));
+  REQUIRE(wals.Covers(10, 12));  // what is above is not judged
+  SECTION("which it does") {
+    REQUIRE(Add(&wals, Batch(10, 0, kNoop)) == WalStep::kContinues);
+    REQUIRE_FALSE(wals.Covers(7, 9));
+    REQUIRE(Add(&wals, Batch(10, 1, kNoop)) == WalStep::kContinues);
+    REQUIRE(wals.Covers(7, 10));
+  }
+  SECTION("not the first of the next WAL: others may have come and gone") {
+    REQUIRE(Add(&wals, Batch(10, 1), 8) == WalStep::kGap);
+    REQUIRE(wals.Covers(7, 7));
+    REQUIRE(wals.Covers(10, 10));
+    REQUIRE_FALSE(wals.Covers(9, 9));
+    REQUIRE(Add(&wals, Batch(11, 1), 8) == WalStep::kContinues);
+  }
+  SECTION("and refused if that shows that it did") {
+    REQUIRE(EndStateOf(wals.Add(8, Batch(8, 1), &step)) == EndState::kRefused);
+  }
+}
+
+TEST_CASE("A batch that took a number for each entry is believed at once",
+          "[format]") {
+  WalContinuity wals(6);
+  SECTION("since a transaction's marker comes first") {
+    REQUIRE(Add(&wals, Batch(7, 3, kNoop)) == WalStep::kContinues);
+  }
+  SECTION("since each batch has one entry") {
+    std::string two = Batch(7, 1, kNoop, kNoop + kEntry + kNoop);
+    two[8] = 2;
+    REQUIRE(Add(&wals, two) == WalStep::kContinues);
+  }
+  SECTION("since it has prepared sections") {
+    REQUIRE(Add(&wals, Batch(7, 3, kPrepare, kEndPrepare + kNoop)) ==
+            WalStep::kContinues);
+    REQUIRE(Add(&wals, Batch(7, 3, "", kCommit + kNoop)) ==
+            WalStep::kContinues);
+  }
+  REQUIRE(Add(&wals, Batch(wals.last_sequence() + 1, 1), 8) ==
+          WalStep::kContinues);
 }
 
 TEST_CASE("Numbers that tables explain are no gap", "[format]") {

@@ -18,6 +18,7 @@
 #include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
 #include "rocksdb/sst_file_writer.h"
+#include "rocksdb/utilities/transaction_db.h"
 #include "sstferry/source.h"
 #include "sstferry/transport.h"
 #include "tests/support/catch.h"
@@ -314,6 +315,46 @@ TEST_CASE("A flush of entries behind a torn WAL, which recovery never reaches, "
   REQUIRE(cuts <= 3);
   for (int i = 0; i < 3; ++i) flush();
   REQUIRE(follower->cuts() == cuts);
+}
+
+// Its batch of three took one number, but nothing in the WAL shows it: the number
+// of the put, in a WAL that came and went, looks like that of the second entry.
+TEST_CASE("A flush of what a WAL unseen had asks for a cut, even if the batch "
+          "before counts for one entry",
+          "[transfer][follow]") {
+  const ScratchDir dir;
+  rocksdb::TransactionDBOptions transactions;
+  transactions.write_policy = rocksdb::WRITE_PREPARED;
+  rocksdb::TransactionDB* made = nullptr;
+  REQUIRE_OK(rocksdb::TransactionDB::Open(Followed::Options(), transactions,
+                                          dir / "db", &made));
+  std::unique_ptr<rocksdb::TransactionDB> db(made);
+  rocksdb::WriteBatch batch;
+  for (const char* key : {"a", "b", "c"}) {
+    REQUIRE_OK(batch.Put(key, "1"));
+  }
+  REQUIRE_OK(db->Write(rocksdb::WriteOptions(), &batch));
+  FollowedSourceOptions options;
+  options.database_dir = fs::canonical(dir / "db");
+  FollowedSource source(options);
+  bool more = false;
+  REQUIRE_OK(source.ReadRound(true, &more));
+  MemoryTransport transport = MakeMemoryTransport();
+  Follower follower(transport.dialer.get(), "db", dir / "db");
+  follower.TakeCut();
+  const auto ask = [&] {
+    Round round;
+    FollowedSource::Found found;
+    REQUIRE_OK(source.ReadRound(true, &more));
+    REQUIRE_OK(source.Answer(*follower.request(), &found, &round));
+    return round.end.cut;
+  };
+  REQUIRE_OK(db->Flush(rocksdb::FlushOptions()));
+  REQUIRE_OK(db->Put(rocksdb::WriteOptions(), "a", "2"));
+  REQUIRE(db->GetLatestSequenceNumber() == 2);
+  REQUIRE_OK(db->Flush(rocksdb::FlushOptions()));
+  db.reset();  // and with it the WALs that are not needed
+  REQUIRE(ask() == CutReason::kUnlogged);
 }
 
 TEST_CASE("A compaction filter asks for a cut, if it is to be exact",
