@@ -305,9 +305,20 @@ TEST_CASE("Many targets on few places all end, with one snapshot",
   constexpr int kPlaces = 3;
   HandClock clock;
   ServeOptions serve = ServeSample(fleet.dir / "source");
-  serve.max_transfers = kPlaces;
+  serve.max_transfers = kPlaces + 1;
   serve.leases.steady_seconds = clock.function();
+  serve.timeouts.peer = std::chrono::hours(1);
   TestServer server(serve);
+  // A reader that stays, and never pings: the clock is moved beyond the time for
+  // which a snapshot without readers waits for those that were told to come again.
+  OpenRequest request;
+  request.database = "db";
+  request.lanes = 1;
+  request.chunk_bytes = 64u << 10;
+  request.snapshot_use = SnapshotUse::kLatest;
+  std::unique_ptr<Channel> reader;
+  Announced announced;
+  REQUIRE_OK(OpenAs(server.address(), request, &reader, &announced));
   PlaceGate gate;
   std::vector<Summary> summaries(kTargets);
   const auto options = [&](int i) {
@@ -340,7 +351,8 @@ TEST_CASE("Many targets on few places all end, with one snapshot",
     INFO(summaries[i].status.ToString());
     REQUIRE(summaries[i].status.ok());
     REQUIRE(summaries[i].retries == 0);  // to find no place is no loss
-    REQUIRE(summaries[i].snapshot_sequence == summaries[0].snapshot_sequence);
+    REQUIRE(summaries[i].snapshot_sequence ==
+            announced.opened.snapshot_sequence);
     REQUIRE(sstferry::EntriesOf(fleet.dir / ("target" + std::to_string(i))) ==
             entries);
   }
