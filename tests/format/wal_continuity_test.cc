@@ -7,7 +7,7 @@
 namespace sstferry::wal_continuity_test {
 namespace {
 
-// Of family 0, with key "k" and value "v".
+// A put of key "k" and value "v" in family 0.
 const std::string kEntry("\x01\x01k\x01v", 5);
 
 // A batch of `count` entries from `sequence` on, and what else is in it.
@@ -134,7 +134,7 @@ TEST_CASE("A batch that may have taken one number for all its entries is "
   // A transaction of three entries, and perhaps an empty one behind it.
   REQUIRE(Add(&wals, Batch(7, 3, kNoop, kNoop)) == WalStep::kContinues);
   REQUIRE(wals.Covers(7, 7));
-  // Flushed it is of another batch, of a WAL that nobody saw; or the third entry.
+  // A table with one of these may hold a batch of a WAL that nobody saw.
   REQUIRE_FALSE(wals.Covers(8, 8));
   REQUIRE_FALSE(wals.Covers(9, 12));
   REQUIRE(wals.Covers(10, 12));  // what is above is not judged
