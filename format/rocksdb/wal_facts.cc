@@ -36,6 +36,7 @@ class WalFacts::Handler : public BatchHandler {
     ++facts_->entries_;
     WalFamily& family = facts_->families_[family_id];
     ++family.entries;
+    family.has_merges |= kind == BatchEntryKind::kMerge;
     facts_->has_single_deletes_ |= kind == BatchEntryKind::kSingleDelete;
     const bool is_range = kind == BatchEntryKind::kDeleteRange;
     // RocksDB applies no range deletion whose ends are the same.

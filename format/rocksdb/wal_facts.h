@@ -34,6 +34,7 @@ struct WalKey {
 // Keys that the WALs write in one column family.
 struct WalFamily {
   uint64_t entries = 0;
+  bool has_merges = false;
   // In the order of the WALs, including all prepared transactions, committed or
   // not. Empty if `unbounded`.
   std::vector<WalKey> keys;

@@ -63,7 +63,7 @@ Status ReadManifest(rocksdb::FileSystem* file_system, const std::string& dir,
   if (!status.ok()) {
     return MakeStatus(EndState::kRefused,
                       "target " + dir + ": expected a database, found none (" +
-                          status.ToString() + ")");
+                          MessageOf(status) + ")");
   }
   const std::string path = dir + "/" + current;
   std::unique_ptr<FileSource> source;

@@ -25,8 +25,6 @@ using rocksdb::Status;
 
 namespace {
 
-constexpr int kTriesBetweenFlushes = 4;
-
 // At least so many chunks share the four syncs of a call: the journal's, two of
 // the MANIFEST and one of the directory.
 constexpr size_t kLeastTogether = 2;
@@ -384,17 +382,19 @@ Status Ingestor::IngestOver(std::vector<IngestExternalFileArg> args) {
   if (NeedsSequences(args, db_)) {
     sequences.emplace(db_);
   }
-  for (int i = 0; i < kTriesBetweenFlushes; ++i) {
-    if (i != 0 || !kIngestsOverMemtables) {
+  // RocksDB has no status code of its own for "flush first": any invalid
+  // argument is answered by a flush, and the second one is final.
+  for (const bool is_last : {false, true}) {
+    if (is_last || !kIngestsOverMemtables) {
       status = FlushFamilies(args);
       if (!status.ok()) {
         return status;
       }
     }
     for (IngestExternalFileArg& arg : args) {
-      // The last try lets RocksDB stall writers, which write faster than
-      // flushes can keep up with.
-      arg.options.allow_blocking_flush = i + 1 == kTriesBetweenFlushes;
+      // The last try lets RocksDB stall writers, which write faster than a
+      // flush that they do not notice can keep up with.
+      arg.options.allow_blocking_flush = is_last;
     }
     const auto start = std::chrono::steady_clock::now();
     status = db_->IngestExternalFiles(args);
@@ -404,9 +404,7 @@ Status Ingestor::IngestOver(std::vector<IngestExternalFileArg> args) {
       std::lock_guard<std::mutex> lock(mu_);
       call_micros_.push_back(static_cast<uint64_t>(micros.count()));
     }
-    // RocksDB has no status code of its own for this case.
-    if (!status.IsInvalidArgument() ||
-        status.ToString().find("requires flush") == std::string::npos) {
+    if (!status.IsInvalidArgument()) {
       break;
     }
   }

@@ -49,14 +49,12 @@ std::vector<ColumnFamilyDescriptor> Descriptors(const OpenPlan& plan) {
   return descriptors;
 }
 
-// Explains an error of replaying merge operands whose operator is missing; ""
-// for other errors.
-std::string MissingOperator(const std::string& error, const OpenPlan& plan) {
-  if (error.find("merge_operator") == std::string::npos) {
-    return std::string();
-  }
+// Names a wanted family that has merge operands in a WAL and whose operator is
+// missing; "" if there is none.
+std::string MissingOperator(const Replay& replay, const OpenPlan& plan) {
   for (const FamilyOpening& family : plan.families) {
-    if (family.wanted && !family.unknown_merge_operator.empty()) {
+    if (family.wanted && !family.unknown_merge_operator.empty() &&
+        replay.merging.count(family.name) > 0) {
       return "column family '" + family.name +
              "': its merge operator is " + family.unknown_merge_operator +
              ", which this process does not have, and merge operands are in "
@@ -75,11 +73,10 @@ std::string NewerWriter(const std::string& options_text) {
              : std::string();
 }
 
-Status OpenError(const Status& status, const OpenPlan& plan,
+Status OpenError(const Status& status, const std::string& operands,
                  const std::string& source, const std::string& copy,
-                 const std::string& dropped, const std::string& options_text) {
-  const std::string operands = MissingOperator(status.ToString(), plan);
-  if (!operands.empty()) {
+                 const std::string& warning, const std::string& options_text) {
+  if (status.IsInvalidArgument() && !operands.empty()) {
     return RefuseAsChunks(EndState::kRefused, source + ": " + operands);
   }
   const std::string newer = NewerWriter(options_text);
@@ -90,8 +87,8 @@ Status OpenError(const Status& status, const OpenPlan& plan,
                          : status.IsNotSupported() ? EndState::kRefused
                                                    : EndState::kSourceError;
   std::string message = MessageOf(status);
-  if (!dropped.empty()) {
-    message += " (" + dropped + ")";
+  if (!warning.empty()) {
+    message += " (" + warning + ")";
   }
   if (!newer.empty()) {
     message += "; " + newer +
@@ -126,23 +123,24 @@ Status CheckStopped(const SnapshotOptions& options) {
              : Status::OK();
 }
 
-// Fails if recovery dropped entries, for which it may return OK. ReadReplay()
-// has already found a WAL that ends inside a record, and how; only here other
-// losses are found.
-Status CheckNothingLost(const OpenPlan& plan, const Replay& replay,
-                        DropLogger* logger) {
-  const std::string dropped = logger->TakeDropped();
-  std::string lost = logger->TakeLost();
-  if (lost.empty() && replay.torn.empty()) {
-    lost = dropped;
-  }
-  if (lost.empty()) {
+// Fails if recovery dropped entries of whole records, for which it may return
+// OK: of one that it did not replay, or whose entries it did not take.
+Status CheckNothingLost(const ReplayWatch& watch, const Replay& replay,
+                        uint64_t sequence, const std::string& operands) {
+  if (watch.IsComplete() && sequence >= replay.newest_sequence) {
     return Status::OK();
   }
-  const std::string operands = MissingOperator(lost, plan);
-  return operands.empty()
-             ? MakeStatus(EndState::kCorrupt, "replaying its WALs: " + lost)
-             : RefuseAsChunks(EndState::kRefused, operands);
+  if (!operands.empty()) {
+    return RefuseAsChunks(EndState::kRefused, operands);
+  }
+  const std::string warning = watch.warning();
+  return MakeStatus(
+      EndState::kCorrupt,
+      "replaying its WALs: expected " + std::to_string(replay.records.count) +
+          " records up to sequence " + std::to_string(replay.newest_sequence) +
+          ", RocksDB replayed " + std::to_string(watch.replayed()) +
+          " up to sequence " + std::to_string(sequence) +
+          (warning.empty() ? std::string() : " (" + warning + ")"));
 }
 
 }  // namespace
@@ -167,7 +165,7 @@ Status SnapshotCopy::Take(const SnapshotOptions& options,
   counters_.live_files = files.live_files();
   options_text_ = files.options_text();
   database_id_ = files.database_id();
-  status = Open(options, dir.db(), &plan);
+  status = Open(options, dir.db(), replay_.records, &plan);
   if (status.ok()) status = own.ReleasePinned();
   return status.ok() ? Describe(plan) : status;
 }
@@ -178,7 +176,7 @@ Status SnapshotCopy::Plan(const SnapshotOptions& options,
                           OpenPlan* plan) {
   const OpenLimits limits{options.write_buffer_bytes, options.max_open_files};
   Status status =
-      PlanOpening(files.state(), files.options_text(),
+      PlanOpening(files.state(), files.options_text(), files.options_name(),
                   options.families, options.registry, limits, plan);
   if (!status.ok()) {
     return status;
@@ -209,26 +207,32 @@ Status SnapshotCopy::Plan(const SnapshotOptions& options,
 }
 
 Status SnapshotCopy::Open(const SnapshotOptions& options,
-                          const std::string& directory, OpenPlan* plan) {
+                          const std::string& directory,
+                          const ReplayedRecords& expected, OpenPlan* plan) {
   const auto start = std::chrono::steady_clock::now();
-  const auto logger = std::make_shared<DropLogger>();
-  plan->db.info_log = logger;
-  UseStoppableEnv(options, plan);
   read_only_ = plan->read_only;
+  const bool may_follow =
+      !replay_.torn.empty() || expected != replay_.records;
+  watch_ = std::make_unique<ReplayWatch>(expected, may_follow);
+  watch_->Watch(&plan->db);
+  UseStoppableEnv(options, plan);
   Status status = read_only_ ? OpenReadOnly(directory, *plan)
                              : OpenAndFlush(directory, *plan);
   counters_.flush_micros = MicrosSince(start);
   // Takes precedence over RocksDB's errors for files that it could no longer
   // read.
   const Status stopped = CheckStopped(options);
+  const std::string operands = MissingOperator(replay_, *plan);
   if (!stopped.ok()) {
     status = stopped;
   } else if (!status.ok()) {
-    status = OpenError(status, *plan, options.database_dir, directory,
-                       logger->TakeDropped(), options_text_);
+    status = OpenError(status, operands, options.database_dir, directory,
+                       watch_->warning(), options_text_);
   } else {
-    status = WithContext(CheckNothingLost(*plan, replay_, logger.get()),
-                         EndState::kCorrupt, options.database_dir);
+    status = WithContext(
+        CheckNothingLost(*watch_, replay_, db_->GetLatestSequenceNumber(),
+                         operands),
+        EndState::kCorrupt, options.database_dir);
   }
   if (!status.ok()) {
     Close();
@@ -270,8 +274,8 @@ Status SnapshotCopy::Reopen(const SnapshotOptions& options,
   OpenPlan plan;
   const OpenLimits limits{options.write_buffer_bytes, options.max_open_files};
   if (status.ok()) {
-    status = PlanOpening(manifest.state(), options_text_, options.families,
-                         options.registry, limits, &plan);
+    status = PlanOpening(manifest.state(), options_text_, dir.options(),
+                         options.families, options.registry, limits, &plan);
   }
   if (!status.ok()) {
     return status;
@@ -285,7 +289,9 @@ Status SnapshotCopy::Reopen(const SnapshotOptions& options,
   BoundWriteBuffers(state.read_only ? state.wal_bytes : 0, limits, &plan);
   database_id_ = state.database_id;
   counters_.wal_bytes_copied = state.wal_bytes;
-  status = Open(options, dir.db(), &plan);
+  // A copy that is not read-only was flushed: what its WALs held is in tables.
+  status = Open(options, dir.db(),
+                plan.read_only ? replay_.records : ReplayedRecords(), &plan);
   return status.ok() ? Describe(plan) : status;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pipeline/snapshot/private_dir.h"
+#include "pipeline/snapshot/replay_watch.h"
 #include "pipeline/snapshot/snapshot.h"
 #include "pipeline/snapshot/snapshot_files.h"
 #include "pipeline/snapshot/snapshot_options.h"
@@ -57,6 +58,7 @@ class SnapshotCopy {
                                      OpenPlan* plan);
   [[nodiscard]] rocksdb::Status Open(const SnapshotOptions& options,
                                      const std::string& directory,
+                                     const ReplayedRecords& expected,
                                      OpenPlan* plan);
   [[nodiscard]] rocksdb::Status OpenReadOnly(const std::string& directory,
                                              const OpenPlan& plan);
@@ -68,6 +70,7 @@ class SnapshotCopy {
 
   // Fails once the snapshot is cancelled; outlives db_.
   std::unique_ptr<rocksdb::Env> env_;
+  std::unique_ptr<ReplayWatch> watch_;  // outlives db_
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<rocksdb::ColumnFamilyHandle*> handles_;
   std::vector<SnapshotFamily> families_;

@@ -204,8 +204,7 @@ Status SnapshotFiles::Copy() {
 }
 
 Status SnapshotFiles::Again(const Status& why) {
-  const std::string reason =
-      why.getState() == nullptr ? "a file disappeared" : why.getState();
+  const std::string reason = MessageOf(why);
   const std::string fault = reason + " " + manifest_.name() + " " +
                             std::to_string(manifest_.end());
   same_faults_ = fault == last_fault_ ? same_faults_ + 1 : 1;

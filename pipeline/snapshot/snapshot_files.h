@@ -71,7 +71,8 @@ class SnapshotFiles {
   const ManifestState& state() const { return manifest_.state(); }
   // Text of the newest OPTIONS; empty if there is no OPTIONS file.
   const std::string& options_text() const { return options_text_; }
-  // Path db/OPTIONS-...; empty if there is none.
+  // Name of that file, "OPTIONS-000012"; empty if there is none.
+  const std::string& options_name() const { return seen_options_.name(); }
   const std::string& database_id() const { return database_id_; }
   const std::vector<CopiedWal>& wals() const { return wals_; }
   uint64_t wal_bytes() const;

@@ -1,7 +1,6 @@
 #include "pipeline/snapshot/snapshot_options.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <set>
 #include <utility>
 
@@ -260,21 +259,6 @@ Status CheckTables(const FamilyOpening& family) {
                                   "found " + tables.Name());
 }
 
-// True for the messages of RocksDB's WAL reader about a WAL that ends inside a
-// record, and of recovery about the WALs behind it.
-bool IsTornEnd(const std::string& dropping) {
-  static constexpr const char* kWords[] = {
-      "truncated header", "truncated record body",
-      "error reading trailing data", "partial record without end",
-      "error in middle of record"};
-  for (const char* words : kWords) {
-    if (dropping.find(words) != std::string::npos) {
-      return true;
-    }
-  }
-  return dropping.find(';') == std::string::npos;  // it names a whole file
-}
-
 Status MarkWanted(const std::vector<std::string>& wanted, OpenPlan* plan) {
   std::set<std::string> missing(wanted.begin(), wanted.end());
   for (FamilyOpening& family : plan->families) {
@@ -291,6 +275,7 @@ Status MarkWanted(const std::vector<std::string>& wanted, OpenPlan* plan) {
 
 Status PlanOpening(const ManifestState& state,
                    const std::string& options_text,
+                   const std::string& options_name,
                    const std::vector<std::string>& wanted,
                    const OperatorRegistry& registry, const OpenLimits& limits,
                    OpenPlan* plan) {
@@ -301,12 +286,14 @@ Status PlanOpening(const ManifestState& state,
   Status status =
       options_text.empty()
           ? Status::OK()
-          : WithContext(LoadOptionsText(options_text, &plan->db, &loaded,
-                                        &cache),
-                        EndState::kSourceError,
-                        "cannot read the source's OPTIONS");
+          : LoadOptionsText(options_text, &plan->db, &loaded, &cache);
   if (!status.ok()) {
-    return status;
+    return RefuseAsChunks(
+        EndState::kRefused,
+        options_name + ": expected OPTIONS that RocksDB can read, found " +
+            MessageOf(status) +
+            "; let the application open the database, which writes them "
+            "anew, or take its files as they are: --method clone");
   }
   plan->atomic_flush = plan->db.atomic_flush;
   plan->paranoid_checks = plan->db.paranoid_checks;
@@ -363,34 +350,6 @@ void BoundWriteBuffers(uint64_t wal_bytes, const OpenLimits& limits,
   for (FamilyOpening& family : plan->families) {
     family.open.write_buffer_size = each;
   }
-}
-
-void DropLogger::Logv(const char* format, va_list arguments) {
-  char line[1024];
-  vsnprintf(line, sizeof(line), format, arguments);
-  const std::string text(line);
-  const size_t dropping = text.find("dropping ");
-  if (dropping == std::string::npos ||
-      text.find("possibly recycled") != std::string::npos) {
-    return;
-  }
-  const std::lock_guard<std::mutex> lock(mu_);
-  if (dropped_.empty()) {
-    dropped_ = text;
-  }
-  if (lost_.empty() && !IsTornEnd(text.substr(dropping))) {
-    lost_ = text;
-  }
-}
-
-std::string DropLogger::TakeDropped() {
-  const std::lock_guard<std::mutex> lock(mu_);
-  return std::exchange(dropped_, std::string());
-}
-
-std::string DropLogger::TakeLost() {
-  const std::lock_guard<std::mutex> lock(mu_);
-  return std::exchange(lost_, std::string());
 }
 
 }  // namespace sstferry

@@ -4,16 +4,13 @@
 // finds.
 #pragma once
 
-#include <cstdarg>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "format/rocksdb/manifest_reader.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/db.h"
-#include "rocksdb/env.h"
 #include "rocksdb/options.h"
 #include "sstferry/options.h"
 
@@ -47,38 +44,21 @@ struct OpenLimits {
 };
 
 // Plans how to open the database with MANIFEST `state` and OPTIONS
-// `options_text`, which is empty if the source has no OPTIONS. An empty
-// `wanted` means all families. Families that OPTIONS do not describe get
-// default options, and plan->notes says so.
+// `options_text`, which is empty if the source has no OPTIONS; `options_name` is
+// for messages. An empty `wanted` means all families. Families that OPTIONS do
+// not describe get default options, and plan->notes says so.
 //   kRefused      a wanted family does not exist, has a comparator that this
 //                 process does not have, or uses user-defined timestamps.
-//   kSourceError  OPTIONS cannot be read.
+// Refused as chunks, too: OPTIONS that cannot be read. RocksDB reads the newest
+// file alone and fails, although an older one is whole.
 [[nodiscard]] rocksdb::Status PlanOpening(
     const ManifestState& state, const std::string& options_text,
+    const std::string& options_name,
     const std::vector<std::string>& wanted, const OperatorRegistry& registry,
     const OpenLimits& limits, OpenPlan* plan);
 
 // Bounds the memtables by the WAL bytes that RocksDB will replay into them.
 void BoundWriteBuffers(uint64_t wal_bytes, const OpenLimits& limits,
                        OpenPlan* plan);
-
-// Keeps RocksDB's log lines about bytes that it drops (its status does not
-// always report them), and writes no LOG file.
-class DropLogger : public rocksdb::Logger {
- public:
-  DropLogger() : rocksdb::Logger(rocksdb::InfoLogLevel::WARN_LEVEL) {}
-  using rocksdb::Logger::Logv;
-  void Logv(const char* format, va_list arguments) override;
-  // Returns the first such line since the last call; may be empty.
-  std::string TakeDropped();
-  // Returns the first such line since the last call that gives another reason
-  // than a WAL that ends inside a record; may be empty.
-  std::string TakeLost();
-
- private:
-  std::mutex mu_;
-  std::string dropped_;
-  std::string lost_;
-};
 
 }  // namespace sstferry

@@ -17,7 +17,7 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 constexpr char kMagic[] = "SFREPLY1";
-constexpr uint64_t kMaxReplayBytes = 128;
+constexpr uint64_t kMaxReplayBytes = 192;
 constexpr uint32_t kMaxNameBytes = 64;
 constexpr uint64_t kPieceBytes = 1 << 20;
 
@@ -70,7 +70,12 @@ Status ReadWal(const std::string& directory, const CopiedWal& wal,
   const DescriptorSource source(file.get(), wal.name);
   LogFollower follower(LogKind::kWal, wal.number);
   status = follower.Follow(source, [&](const Slice& record, uint64_t) {
-    return facts->Add(wal.number, record);
+    RETURN_IF_ERROR(facts->Add(wal.number, record));
+    if (replay->torn.empty()) {
+      replay->records.Add(wal.number, DecodeFixed64(record.data()));
+      replay->newest_sequence = facts->newest_sequence();
+    }
+    return Status::OK();
   });
   if (status.ok()) status = CheckReadable(wal.name, follower);
   if (status.ok() && follower.stopped_inside()) {
@@ -149,6 +154,12 @@ Status ReadReplay(const std::string& directory,
     status = ReadFrom(directory, wals, oldest, &needed, &summary, replay);
     facts = &needed;
   }
+  for (const auto& [id, written] : facts->families()) {
+    const auto family = state.families.find(id);
+    if (written.has_merges && family != state.families.end()) {
+      replay->merging.insert(family->second.name);
+    }
+  }
   if (status.ok()) status = CheckFaithful(*facts, options, *replay);
   for (const auto& [id, family] : state.families) {
     PutFixed32(&summary, id);
@@ -209,6 +220,9 @@ Status WriteReplay(const std::string& path, const Replay& replay) {
   PutFixed8(&payload, replay.has_prepare_sections ? 1 : 0);
   PutFixed8(&payload, replay.is_torn_inside ? 1 : 0);
   PutFixed8(&payload, replay.has_single_deletes ? 1 : 0);
+  PutFixed64(&payload, replay.records.count);
+  PutFixed64(&payload, replay.records.digest.high);
+  PutFixed64(&payload, replay.records.digest.low);
   PutBytes(&payload, replay.torn);
   std::string file;
   SealFile(kMagic, payload, &file);
@@ -219,6 +233,7 @@ void LoadReplay(const std::string& path, Replay* replay) {
   *replay = Replay();
   replay->entries = UINT64_MAX;
   replay->torn = "a WAL";
+  replay->records.count = UINT64_MAX;
   replay->has_single_deletes = true;  // nothing says that there are none
   bool found = false;
   std::string file;
@@ -239,6 +254,9 @@ void LoadReplay(const std::string& path, Replay* replay) {
   read.has_prepare_sections = in.Bounded("prepare_sections", 1, 0, 1) == 1;
   read.is_torn_inside = in.Bounded("torn_inside", 1, 0, 1) == 1;
   read.has_single_deletes = in.Bounded("single_deletes", 1, 0, 1) == 1;
+  read.records.count = in.Fixed64("records");
+  read.records.digest.high = in.Fixed64("records_digest_high");
+  read.records.digest.low = in.Fixed64("records_digest_low");
   read.torn = in.Bytes("torn", kMaxNameBytes).ToString();
   if (in.Finish().ok()) {
     *replay = read;

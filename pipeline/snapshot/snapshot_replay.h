@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "format/coding.h"
 #include "format/digest.h"
 #include "format/rocksdb/manifest_reader.h"
 #include "pipeline/snapshot/snapshot_wals.h"
@@ -16,6 +17,27 @@
 #include "rocksdb/status.h"
 
 namespace sstferry {
+
+// Records that a recovery has to replay, or did, in their order: those of all
+// WALs that it needs, up to the first one that ends inside a record. What it
+// reads behind such an end depends on the recovery mode.
+class ReplayedRecords {
+ public:
+  void Add(uint64_t wal, uint64_t sequence) {
+    std::string record;
+    PutFixed64(&record, wal);
+    PutFixed64(&record, sequence);
+    PutFixed64(&record, digest.high);
+    PutFixed64(&record, digest.low);
+    digest = DigestOf(record);
+    ++count;
+  }
+  friend bool operator==(const ReplayedRecords&,
+                         const ReplayedRecords&) = default;
+
+  uint64_t count = 0;
+  Digest128 digest;  // of the WAL and the sequence of each
+};
 
 struct Replay {
   // Digest of the WALs' numbers and bytes, the families' ids and log numbers,
@@ -29,6 +51,11 @@ struct Replay {
   // Name of the first WAL that ends inside a record; empty: none.
   std::string torn;
   bool is_torn_inside = false;  // such a WAL is not the newest
+  ReplayedRecords records;
+  // Not stored: sequence of the last of these records' entries; families that
+  // have merge operands in a WAL.
+  uint64_t newest_sequence = 0;
+  std::set<std::string> merging;
 };
 
 // Reads `wals` in `directory`, oldest first; `options` are those of the

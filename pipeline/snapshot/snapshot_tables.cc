@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string_view>
 
 #include "format/end_state.h"
 #include "format/file_name.h"
@@ -16,9 +17,19 @@ using rocksdb::Status;
 
 constexpr char kTable[] = ".sst";
 constexpr char kBlob[] = ".blob";
+constexpr char kLevelDbTable[] = ".ldb";
 // Header and footer of a blob file, around the records that the MANIFEST
 // counts.
 constexpr uint64_t kBlobFrameBytes = 30 + 32;
+
+// Returns the names that a file may have in a database, RocksDB's own first.
+std::vector<std::string> NamesOf(uint64_t number, const char* suffix) {
+  std::vector<std::string> names = {NumberedName(number, suffix)};
+  if (std::string_view(suffix) == kTable) {
+    names.push_back(NumberedName(number, kLevelDbTable));
+  }
+  return names;
+}
 
 Status Unlink(const std::string& path) {
   return unlink(path.c_str()) == 0 || errno == ENOENT
@@ -29,9 +40,22 @@ Status Unlink(const std::string& path) {
 
 }  // namespace
 
-// Links one file. The link counts only if the name still belongs to the same
-// file afterwards: a file that is being deleted loses its name before it is
-// truncated.
+// Links one file; *linked does not exist if there is none. The link counts only
+// if the name still belongs to the same file afterwards: a file that is being
+// deleted loses its name before it is truncated.
+Status PinnedTables::LinkOne(const std::string& from, const std::string& to,
+                             FileId* linked) {
+  *linked = FileId();
+  bool found = false;
+  RETURN_IF_ERROR(LinkFile(from, to, &found));
+  const FileId made = found ? FileIdOf(to) : FileId();
+  if (found && FileIdOf(from).IsSameFile(made)) {
+    *linked = made;
+    return Status::OK();
+  }
+  return found ? Unlink(to) : Status::OK();
+}
+
 Status PinnedTables::HoldOne(uint64_t number, const char* suffix,
                              Numbers* pinned, std::string* missing) {
   if (pinned->count(number) != 0) {
@@ -39,24 +63,15 @@ Status PinnedTables::HoldOne(uint64_t number, const char* suffix,
   }
   const std::string name = NumberedName(number, suffix);
   const std::string to = pinned_ + "/" + name;
-  for (const std::string& directory : directories_) {
-    const std::string from = directory + "/" + name;
-    bool found = false;
-    Status status = LinkFile(from, to, &found);
-    if (!status.ok()) {
-      return status;
-    }
-    const FileId linked = found ? FileIdOf(to) : FileId();
-    if (found && FileIdOf(from).IsSameFile(linked)) {
-      pinned->emplace(number, linked);
-      linked_++;
-      return status;
-    }
-    if (found) {
-      status = Unlink(to);
-    }
-    if (!status.ok()) {
-      return status;
+  for (const std::string& other : NamesOf(number, suffix)) {
+    for (const std::string& directory : directories_) {
+      FileId linked;
+      RETURN_IF_ERROR(LinkOne(directory + "/" + other, to, &linked));
+      if (linked.exists()) {
+        pinned->emplace(number, linked);
+        linked_++;
+        return Status::OK();
+      }
     }
   }
   if (missing->empty()) {
@@ -95,13 +110,17 @@ Status PinnedTables::DropOthersOf(const char* suffix, Numbers* pinned) {
     parents.push_back(OpenDirectory(directory));
   }
   for (auto file = pinned->begin(); file != pinned->end();) {
+    const auto has_it = [&](const Descriptor& parent) {
+      const std::vector<std::string> names = NamesOf(file->first, suffix);
+      return parent.is_open() &&
+             std::any_of(names.begin(), names.end(),
+                         [&](const std::string& name) {
+                           return FileIdOfNameIn(parent, name)
+                               .IsSameFile(file->second);
+                         });
+    };
     const std::string name = NumberedName(file->first, suffix);
-    const bool is_same = std::any_of(
-        parents.begin(), parents.end(), [&](const Descriptor& parent) {
-          return parent.is_open() &&
-                 FileIdOfNameIn(parent, name).IsSameFile(file->second);
-        });
-    if (is_same) {
+    if (std::any_of(parents.begin(), parents.end(), has_it)) {
       ++file;
       continue;
     }

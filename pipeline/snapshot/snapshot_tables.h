@@ -1,5 +1,6 @@
 // Pins a database's table and blob files by hard links in held/, after reading
-// a MANIFEST that names them.
+// a MANIFEST that names them. A table may be called 000012.ldb, as LevelDB
+// calls them: RocksDB opens it if there is no 000012.sst. Its link is an .sst.
 //
 // RocksDB never opens held/, and only files that the copied MANIFEST names move
 // from there to db/: a file that the owner made later could have the number
@@ -50,6 +51,8 @@ class PinnedTables {
   using Numbers = std::unordered_map<uint64_t, FileId>;
   [[nodiscard]] rocksdb::Status HoldOne(uint64_t number, const char* suffix,
                                         Numbers* pinned, std::string* missing);
+  [[nodiscard]] rocksdb::Status LinkOne(const std::string& from,
+                                        const std::string& to, FileId* linked);
   [[nodiscard]] rocksdb::Status DropOthersOf(const char* suffix,
                                              Numbers* pinned);
   [[nodiscard]] rocksdb::Status Move(const std::string& name, uint64_t bytes,

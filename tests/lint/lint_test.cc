@@ -9,6 +9,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -297,6 +298,48 @@ std::string SleepRule(const File& file, const std::string& line) {
   return "";
 }
 
+// Finds where the text of a status or of RocksDB's log may decide something.
+// RocksDB's words change between versions; its codes, its functions and the
+// bytes of its files do not. format/end_state.cc reads back the end state that
+// our own statuses begin with.
+std::string StatusTextRule(const File& file, const std::string& line) {
+  const size_t text = line.find_first_not_of(' ');
+  if (!(Under(file.path, "format") || Under(file.path, "pipeline") ||
+        Under(file.path, "tools")) ||
+      file.path == "format/end_state.cc" ||
+      (text != std::string::npos && line.compare(text, 2, "//") == 0)) {
+    return "";
+  }
+  static const std::set<std::string> kShowTheirOwn = {
+      "pipeline/base/summary.cc", "tools/sstferry/console.cc",
+      "tools/sstferry/read_options.cc"};
+  static const std::set<std::string> kLoggers = {
+      "pipeline/base/silent_logger.h", "pipeline/snapshot/replay_watch.cc"};
+  static const std::regex kWhole(
+      R"(\b(s|why|(\w+_)?([sS]tatus|error)_?)(\(\))?\.ToString\(\))");
+  static const std::regex kCompared(
+      R"((MessageOf\([^;]*\)|getState\(\))\s*)"
+      R"((\.\s*(r?find|compare|starts_with|ends_with|contains)|[=!]=\s*"))");
+  static const std::regex kCCompared(
+      R"(str(str|n?cmp)\([^;]*(MessageOf|getState)\()");
+  if (std::regex_search(line, kWhole) && kShowTheirOwn.count(file.path) == 0) {
+    return "the whole text of a status: MessageOf() shows it";
+  }
+  if (line.find("getState()") != std::string::npos &&
+      line.find("TargetState") == std::string::npos &&
+      kShowTheirOwn.count(file.path) == 0) {
+    return "the text of a status: MessageOf() shows it";
+  }
+  if (std::regex_search(line, kCompared) ||
+      std::regex_search(line, kCCompared)) {
+    return "a decision by the text of a status";
+  }
+  return line.find("void Logv(") != std::string::npos &&
+                 kLoggers.count(file.path) == 0
+             ? "a reader of RocksDB's log"
+             : "";
+}
+
 // Finds comments that begin with half a sentence ("What a pull keeps."), at
 // the first line of each.
 std::string CommentRule(const File& file) {
@@ -449,6 +492,38 @@ TEST_CASE("Comments begin with a subject or a verb", "[lint]") {
       found += CommentRule(file);
     }
   }
+  INFO(found);
+  REQUIRE(found.empty());
+}
+
+TEST_CASE("The rule of statuses sees decisions by their text", "[lint]") {
+  const auto rule = [](const char* path, const char* line) {
+    return StatusTextRule(File{path, {}}, line);
+  };
+  for (const char* line :
+       {"if (status.ToString().find(\"requires flush\") != npos) {",
+        "status.ToString().find(\"requires flush\") == npos) {",
+        "Missing(status.ToString(), plan)", "if (s.ToString() == text)",
+        "if (MessageOf(status).find(\"torn\") == npos) {",
+        "if (MessageOf(s) == \"torn\") {", "return s.getState();",
+        "if (strstr(status.getState(), \"torn\") != nullptr) {",
+        "return MessageOf(s).starts_with(\"torn\");",
+        "  void Logv(const char* format, va_list arguments) override {"}) {
+    INFO(line);
+    CHECK_FALSE(rule("pipeline/a/a.cc", line).empty());
+    CHECK(rule("tests/a.cc", line).empty());
+  }
+  for (const char* line :
+       {"*state = TargetState();", "\": \" + MessageOf(status) + \")\");",
+        "const std::string text = key.ToString();",
+        "// IOError's status.ToString().find() is not for us."}) {
+    INFO(line);
+    CHECK(rule("pipeline/a/a.cc", line).empty());
+  }
+}
+
+TEST_CASE("The text of a status decides nothing", "[lint]") {
+  const std::string found = Violations(SourceFiles(), StatusTextRule);
   INFO(found);
   REQUIRE(found.empty());
 }

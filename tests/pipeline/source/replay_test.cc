@@ -14,6 +14,7 @@ TEST_CASE("A replay record tells all that recovery found", "[snapshot]") {
   replay.entries = 3;
   replay.prepared = 4;
   replay.torn = "000012.log";
+  replay.records.Add(12, 5);
   // One at a time, so that none is taken for another.
   const int flag = GENERATE(0, 1, 2, 3);
   replay.has_prepare_sections = flag == 1;
@@ -26,6 +27,7 @@ TEST_CASE("A replay record tells all that recovery found", "[snapshot]") {
   REQUIRE(read.entries == 3);
   REQUIRE(read.prepared == 4);
   REQUIRE(read.torn == "000012.log");
+  REQUIRE(read.records == replay.records);
   REQUIRE(read.has_prepare_sections == (flag == 1));
   REQUIRE(read.is_torn_inside == (flag == 2));
   REQUIRE(read.has_single_deletes == (flag == 3));
@@ -42,6 +44,7 @@ TEST_CASE("Without its record, a replay may have held anything", "[snapshot]") {
   REQUIRE(read.digest == Digest128());
   REQUIRE(read.entries == UINT64_MAX);
   REQUIRE(read.has_single_deletes);
+  REQUIRE(read.records.count == UINT64_MAX);
   REQUIRE_FALSE(read.torn.empty());
 }
 

@@ -175,6 +175,101 @@ TEST_CASE("Snapshot of a torn WAL obeys the recovery mode of OPTIONS",
   RequireAsRecovered(options, tree / "db", Recovered(options, tree / "db"));
 }
 
+// A WAL that was given blocks before its bytes came, and lost its power.
+TEST_CASE("Snapshot of a last record that is torn with zeros after it is what "
+          "RocksDB recovers",
+          "[snapshot][recovery]") {
+  using Mode = rocksdb::WALRecoveryMode;
+  const Mode mode = GENERATE(
+      Mode::kPointInTimeRecovery, Mode::kTolerateCorruptedTailRecords,
+      Mode::kAbsoluteConsistency, Mode::kSkipAnyCorruptedRecords);
+  const uint64_t lost = GENERATE(1, 20, 60, 68);  // of 73 bytes
+  const uint64_t zeros = GENERATE(0, 3, 4096, 70000);
+  INFO("mode " << static_cast<int>(mode) << ", lost " << lost << ", zeros "
+               << zeros);
+  ScratchDir tree;
+  Options options = Plain();
+  options.wal_recovery_mode = mode;
+  DieAfter(options, tree / "db", {{"0", "0"}}, true);
+  DieAfter(options, tree / "db", {{"a", "1"}});
+  DieAfter(options, tree / "db", {{"b", "1"}, {"x", std::string(50, 'x')}});
+  const std::string torn =
+      WalOf(tree / "db", FilesWith(tree / "db", ".log").size() - 1);
+  const uint64_t bytes = fs::file_size(torn);
+  fs::resize_file(torn, bytes - lost);
+  fs::resize_file(torn, bytes - lost + zeros);
+  const std::string before = Fingerprint(tree / "db");
+  fs::copy(tree / "db", tree / "oracle");
+  std::unique_ptr<rocksdb::DB> db;
+  const rocksdb::Status opened =
+      rocksdb::DB::Open(options, tree / "oracle", IntoDb(&db));
+  INFO("RocksDB: " << opened.ToString());
+  if (!opened.ok()) {
+    CHECK(EndStateOf(TakeStatus(Of(tree / "db"))) == EndState::kCorrupt);
+    return;
+  }
+  const Entries recovered = ReadAll(db.get(), db->DefaultColumnFamily());
+  CHECK(recovered.count("b") == 1);
+  CHECK(ReadAll(*Take(Of(tree / "db")), "default") == recovered);
+  SnapshotOptions clone = Of(tree / "db");
+  clone.as_files = true;
+  REQUIRE_OK(TakeStatus(clone));
+  CHECK(Fingerprint(tree / "db") == before);
+}
+
+TEST_CASE("Snapshot of a WAL with a bad byte that whole records follow is "
+          "refused, whatever RocksDB says",
+          "[snapshot][recovery][corruption]") {
+  ScratchDir tree;
+  DieAfter(Plain(), tree / "db",
+           {{"a", std::string(50, 'a')}, {"b", std::string(50, 'b')}});
+  const std::string wal =
+      WalOf(tree / "db", FilesWith(tree / "db", ".log").size() - 1);
+  FlipByte(wal, 40, 1);
+  const auto as_files = GENERATE(false, true);
+  SnapshotOptions options = Of(tree / "db");
+  options.as_files = as_files;
+  CHECK(EndStateOf(TakeStatus(options)) == EndState::kCorrupt);
+}
+
+// LevelDB's name, which RocksDB still opens.
+TEST_CASE("Snapshot takes tables that are called .ldb", "[snapshot]") {
+  const bool all = GENERATE(true, false);
+  ScratchDir tree;
+  DieAfter(Plain(), tree / "db", {{"a", "1"}}, true);
+  DieAfter(Plain(), tree / "db", {{"b", "1"}}, true);
+  const std::vector<std::string> tables = FilesWith(tree / "db", ".sst");
+  REQUIRE(tables.size() >= 2);
+  for (const std::string& name : tables) {
+    if (all || name == tables.front()) {
+      const std::string path = tree / ("db/" + name);
+      fs::rename(path, fs::path(path).replace_extension(".ldb"));
+    }
+  }
+  RequireAsRecovered(Plain(), tree / "db", {{"a", "1"}, {"b", "1"}});
+  SnapshotOptions options = Of(tree / "db");
+  options.as_files = true;
+  const auto clone = Take(options);
+  CHECK(FilesWith(clone->directory() + "/db", ".sst") == tables);
+}
+
+// RocksDB reads the newest file and fails; an application that sets its options
+// itself opens the database.
+TEST_CASE("Snapshot names the newest OPTIONS that are empty, although older "
+          "ones are whole",
+          "[snapshot]") {
+  ScratchDir tree;
+  DieAfter(Plain(), tree / "db", {{"a", "1"}});
+  std::ofstream(tree / "db/OPTIONS-009999").flush();
+  const auto status = TakeStatus(Of(tree / "db"));
+  RequireRefused(status, (tree / "db") + ": OPTIONS-009999: ");
+  RequireRefused(status, "--method clone");
+  CHECK(IsRefusedAsChunks(status));
+  SnapshotOptions options = Of(tree / "db");
+  options.as_files = true;
+  REQUIRE_OK(TakeStatus(options));
+}
+
 TEST_CASE("Snapshot works with track_and_verify_wals_in_manifest",
           "[snapshot][recovery]") {
   ScratchDir tree;
