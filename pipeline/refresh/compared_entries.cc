@@ -48,6 +48,7 @@ Status ComparedEntries::Index(rocksdb::DB* db,
                               rocksdb::ColumnFamilyHandle* family,
                               bool is_alone, const KeyInterval& interval,
                               const std::function<bool()>& cancelled,
+                              EntryDigester* digester, EntrySums* sums,
                               GroupIndex* index,
                               std::optional<std::string>* rest) {
   const Tables& tables = TablesOf(db, family, is_alone);
@@ -58,7 +59,7 @@ Status ComparedEntries::Index(rocksdb::DB* db,
   RangeEntries reader(db, family, interval, options);
   reader.SeekToBegin();
   const Status status =
-      IndexEntries(&reader, /*only_fitting=*/true, cancelled, index);
+      IndexFitting(&reader, digester, cancelled, sums, index);
   if (status.ok() && reader.Valid()) {
     *rest = reader.key().ToString();
   }

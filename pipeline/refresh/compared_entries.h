@@ -29,14 +29,15 @@ class ComparedEntries {
   // `lanes` read at once.
   explicit ComparedEntries(uint32_t lanes) : lanes_(lanes) {}
 
-  // Fills the index with the entries of the interval. *rest: the key of the
-  // first one that does not fit. `is_alone`: nobody else writes to the
-  // database. Polls `cancelled`. Errors: those of RocksDB and of
-  // IndexEntries().
+  // Fills the index with the entries of the interval, and sums them up. *rest:
+  // the key of the first one that does not fit. `is_alone`: nobody else writes
+  // to the database. Polls `cancelled`. Errors: those of RocksDB and of
+  // IndexFitting().
   [[nodiscard]] rocksdb::Status Index(
       rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family, bool is_alone,
       const KeyInterval& interval, const std::function<bool()>& cancelled,
-      GroupIndex* index, std::optional<std::string>* rest);
+      EntryDigester* digester, EntrySums* sums, GroupIndex* index,
+      std::optional<std::string>* rest);
 
  private:
   struct Tables {

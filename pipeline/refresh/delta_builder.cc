@@ -32,7 +32,7 @@ DeltaBuilder::~DeltaBuilder() = default;
 
 Status DeltaBuilder::BuildDifferences(const Part& part,
                                       const PieceDifference& piece,
-                                      GroupIndex* index) {
+                                      EntryDigester* digester) {
   chunk_ = ChunkEnd();
   chunk_.part_id = part.id;
   chunk_.ordinal = piece.ordinal;
@@ -42,27 +42,27 @@ Status DeltaBuilder::BuildDifferences(const Part& part,
   run_ = Run();
   const bool by_spans = piece.basis == DeltaBasis::kGroups ||
                         piece.basis == DeltaBasis::kSifted;
-  RETURN_IF_ERROR(by_spans ? MergeSpans(piece, index)
-                           : MergeAll(piece, index));
+  RETURN_IF_ERROR(by_spans ? MergeSpans(piece, digester)
+                           : MergeAll(piece, digester));
   RETURN_IF_ERROR(DeleteBefore(nullptr, piece));
   RETURN_IF_ERROR(EndRun(piece));
   return Finish();
 }
 
 Status DeltaBuilder::MergeSpans(const PieceDifference& piece,
-                                GroupIndex* index) {
+                                EntryDigester* digester) {
   // Reading ahead would read what lies between the spans.
   IntervalReader reader(db_, family_, piece.interval, /*readahead_bytes=*/0);
   NextPlace place(family_->GetComparator(), &reader);
   Status status;
   for (size_t i = 0; i < piece.spans.size() && status.ok(); ++i) {
     place.MoveTo(*piece.spans[i].begin);
-    status = MergeSpan(piece.spans[i], piece, index, &reader);
+    status = MergeSpan(piece.spans[i], piece, digester, &reader);
   }
   return status;
 }
 
-Status DeltaBuilder::MergeAll(const PieceDifference& piece, GroupIndex* index) {
+Status DeltaBuilder::MergeAll(const PieceDifference& piece, EntryDigester* digester) {
   RangeEntriesOptions options;
   options.readahead_bytes = options_.readahead_bytes;
   options.files = options_.files;
@@ -75,7 +75,7 @@ Status DeltaBuilder::MergeAll(const PieceDifference& piece, GroupIndex* index) {
                       "has nothing, found " +
                           EntryForMessage(*family_, reader.key()));
   }
-  return MergeSpan(piece.interval, piece, index, &reader);
+  return MergeSpan(piece.interval, piece, digester, &reader);
 }
 
 Status DeltaBuilder::BuildLookups(const Part& part,
@@ -101,7 +101,7 @@ Status DeltaBuilder::BuildLookups(const Part& part,
 }
 
 Status DeltaBuilder::MergeSpan(const KeyInterval& span,
-                               const PieceDifference& piece, GroupIndex* index,
+                               const PieceDifference& piece, EntryDigester* digester,
                                EntryReader* reader) {
   const rocksdb::Comparator* const order = family_->GetComparator();
   const std::vector<GroupEntry>& entries = piece.entries;
@@ -122,7 +122,7 @@ Status DeltaBuilder::MergeSpan(const KeyInterval& span,
         order->Compare(key, entries[next_].key) == 0) {
       bool entity = false;
       const Slice value = reader->DigestValue(&scratch, &entity);
-      same = same || index->DigestOfEntry(key, value, entity) ==
+      same = same || digester->DigestOfEntry(key, value, entity) ==
                          entries[next_].digest;
       ++next_;
     }

@@ -11,7 +11,7 @@
 #include "pipeline/parts/chunk_builder.h"
 #include "pipeline/parts/interval_reader.h"
 #include "pipeline/refresh/changed_keys.h"
-#include "pipeline/refresh/group_index.h"
+#include "pipeline/refresh/entry_digest.h"
 #include "pipeline/refresh/key_lookup.h"
 #include "rocksdb/db.h"
 #include "rocksdb/options.h"
@@ -57,14 +57,13 @@ class DeltaBuilder {
   ~DeltaBuilder();
 
   // Sends one chunk with every difference, or none if there is no difference.
-  // `index` computes digests.
-  //   kRefused      an entry that cannot be moved, naming the key
+    //   kRefused      an entry that cannot be moved, naming the key
   //   kCorrupt      the source has entries where the target says that it has
   //                 none; also, as kSourceError: reading failed
   //   also the sink's own errors
   [[nodiscard]] rocksdb::Status BuildDifferences(const Part& part,
                                                  const PieceDifference& piece,
-                                                 GroupIndex* index);
+                                                 EntryDigester* digester);
 
   // Sends one chunk with what the snapshot holds of the keys [first, last) of
   // `keys`: its entry, or a deletion; none if there are no keys. REQUIRES:
@@ -89,12 +88,12 @@ class DeltaBuilder {
   // Merges entries of both sides up to the end of the span.
   [[nodiscard]] rocksdb::Status MergeSpan(const KeyInterval& span,
                                           const PieceDifference& piece,
-                                          GroupIndex* index,
+                                          EntryDigester* digester,
                                           EntryReader* reader);
   [[nodiscard]] rocksdb::Status MergeSpans(const PieceDifference& piece,
-                                           GroupIndex* index);
+                                           EntryDigester* digester);
   [[nodiscard]] rocksdb::Status MergeAll(const PieceDifference& piece,
-                                         GroupIndex* index);
+                                         EntryDigester* digester);
   [[nodiscard]] rocksdb::Status Put(EntryReader* reader);
   [[nodiscard]] rocksdb::Status Delete(const rocksdb::Slice& key);
   [[nodiscard]] rocksdb::Status DeleteRange(const rocksdb::Slice& first,

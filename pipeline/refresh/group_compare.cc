@@ -115,12 +115,14 @@ void GroupComparer::Count(const Part& part, uint64_t entries) {
 }
 
 Status GroupCompare::Read() {
-  index_.emplace(comparer_->lanes().transfer_id,
-                 std::max<uint32_t>(1, group_entries_),
+  const TransferId& salt = comparer_->lanes().transfer_id;
+  EntryDigester digester(salt);
+  index_.emplace(salt, std::max<uint32_t>(1, group_entries_),
                  GroupIndex::Keep::kEntries);
-  const Status status = comparer_->Index(*part_, piece_, &*index_, &rest_);
+  const Status status = comparer_->Index(*part_, piece_, &digester, &sums_,
+                                         &*index_, &rest_);
   if (!rest_) {
-    comparer_->Count(*part_, index_->entries());
+    comparer_->Count(*part_, sums_.entries());
   }
   return status;
 }
@@ -129,15 +131,15 @@ Status GroupCompare::Compare(const GroupReply* reply, bool* equal,
                              std::optional<SiftRequest>* sift,
                              std::vector<DeltaRequest>* delta) {
   *equal = reply != nullptr && !rest_ &&
-           index_->entries() == reply->entries &&
-           index_->content() == reply->content;
+           sums_.entries() == reply->entries &&
+           sums_.content() == reply->content;
   if (*equal) {
     return Status::OK();
   }
   // All that this side has in the piece is to be deleted.
   const bool clears = reply != nullptr && reply->entries == 0 &&
                       comparer_->most_point_deletions() != 0 &&
-                      index_->entries() > comparer_->most_point_deletions();
+                      sums_.entries() > comparer_->most_point_deletions();
   if (clears) {
     return TellOutermost(delta);
   }

@@ -29,8 +29,8 @@ class GroupComparer : public PartComparer {
   // Reads what this side has of a piece of a part: entries, as many as fit;
   // *rest is the key of the next one.
   using ReadIndex = std::function<rocksdb::Status(
-      const Part& part, const KeyInterval& piece, GroupIndex* index,
-      std::optional<std::string>* rest)>;
+      const Part& part, const KeyInterval& piece, EntryDigester* digester,
+      EntrySums* sums, GroupIndex* index, std::optional<std::string>* rest)>;
   // Reads only the first and the last key.
   using ReadOutermost = std::function<rocksdb::Status(
       const Part& part, const KeyInterval& piece,
@@ -61,9 +61,10 @@ class GroupComparer : public PartComparer {
   // --- for comparisons -------------------------------------------------------
   [[nodiscard]] rocksdb::Status Index(const Part& part,
                                       const KeyInterval& piece,
+                                      EntryDigester* digester, EntrySums* sums,
                                       GroupIndex* index,
                                       std::optional<std::string>* rest) const {
-    return index_(part, piece, index, rest);
+    return index_(part, piece, digester, sums, index, rest);
   }
   // Counts a part that was read whole; its bytes are estimated.
   void Count(const Part& part, uint64_t entries);
@@ -112,7 +113,8 @@ class GroupCompare : public PartComparison {
   const Part* const part_;
   const KeyInterval piece_;
   const uint32_t group_entries_;
-  std::optional<GroupIndex> index_;
+  EntrySums sums_;
+  std::optional<GroupIndex> index_;  // after Read()
   // Hold, of groups that differ, entries of this side and groups of the source.
   std::vector<size_t> here_;
   std::vector<uint32_t> there_;

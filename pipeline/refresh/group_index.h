@@ -4,12 +4,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "format/digest.h"
+#include "format/limits.h"
 #include "format/types.h"
 #include "pipeline/parts/entry_reader.h"
+#include "pipeline/refresh/entry_digest.h"
 #include "rocksdb/slice.h"
 
 namespace sstferry {
@@ -18,32 +21,33 @@ namespace sstferry {
 inline constexpr uint64_t kMaxIndexEntries = 1u << 20;
 inline constexpr uint64_t kMaxIndexKeyBytes = 32u << 20;
 
+// Bounds what one index holds. Tests take less.
+struct IndexLimits {
+  uint64_t entries = kMaxIndexEntries;
+  uint64_t key_bytes = kMaxIndexKeyBytes;
+  uint64_t groups = kMaxGroups;
+};
+
+// Holds every entry that was added: it is never part of what was meant to be in
+// it. What does not fit is not added, and whoever adds it is told.
+//
 // Memory: at most kMaxIndexKeyBytes and 20 bytes an entry. Threads: one.
 class GroupIndex {
  public:
   // Says what of each group stays known besides its digest.
   enum class Keep { kFirstKeys, kEntries };
-  // `salt` is the transfer's id, so that nobody can prepare two entries with
-  // one digest. `group_entries` is the desired mean, at least 1.
-  GroupIndex(const TransferId& salt, uint32_t group_entries, Keep keep);
+  // `salt` is the transfer's id. `group_entries` is the desired mean, at least
+  // 1.
+  GroupIndex(const TransferId& salt, uint32_t group_entries, Keep keep,
+             const IndexLimits& limits = {});
 
-  // REQUIRES: in key order.
-  void Add(const rocksdb::Slice& key, const rocksdb::Slice& value,
-           bool is_entity);
+  // Adds an entry. False: it does not fit, and nothing has changed. REQUIRES:
+  // in key order; Finish() was not called.
+  [[nodiscard]] bool Add(const rocksdb::Slice& key, const Digest128& digest);
   void Finish();
 
-  uint64_t entries() const { return entries_; }
-  uint64_t key_value_bytes() const { return key_value_bytes_; }
-  Digest128 content() const { return content_; }
-  // False: more entries than Fits() allows were added. Then the index has
-  // nothing but the above.
-  bool has_groups() const { return !overflown_; }
-  // True if an entry with that key can be added and kept.
-  bool Fits(const rocksdb::Slice& key) const;
+  // Return the groups, after Finish().
   const std::vector<Digest128>& groups() const { return groups_; }
-  // The digest of an entry as Add() computes it.
-  Digest128 DigestOfEntry(const rocksdb::Slice& key,
-                          const rocksdb::Slice& value, bool is_entity);
 
   // The kept items: first keys of groups, or all entries.
   size_t kept() const { return key_ends_.size(); }
@@ -59,38 +63,36 @@ class GroupIndex {
  private:
   bool BeginsGroup(const rocksdb::Slice& key) const;
   void EndGroup();
-  void KeepKey(const rocksdb::Slice& key);
-  void Overflow();
 
-  const size_t salt_bytes_;
+  const IndexLimits limits_;
   const uint64_t seed_;
   const uint32_t least_entries_;  // of a group, but for the last one
   const uint32_t most_entries_;
   const uint64_t divisor_;
   const Keep keep_;
-  std::string scratch_;  // the salt, and an entry behind it
-  uint64_t entries_ = 0;
-  uint64_t key_value_bytes_ = 0;
-  Digest128Stream all_;
-  Digest128 content_;
   std::string group_;  // digests of the entries of the open group
   std::vector<Digest128> groups_;
-  std::vector<uint32_t> group_begins_;
+  std::vector<uint32_t> group_begins_;  // of the open group, too
   std::string keys_;
   std::vector<uint32_t> key_ends_;
   std::vector<Digest128> digests_;
-  bool overflown_ = false;
 };
 
-// Adds a digest to the stream as it is encoded.
-void AddDigest(const Digest128& digest, Digest128Stream* stream);
+// Reads all entries from the reader's on: adds them to *sums, and to *index as
+// long as it holds them all. Where it does not, the index is gone: there is
+// none that lacks an entry. Polls `cancelled`. Errors: of reading, kCancelled.
+[[nodiscard]] rocksdb::Status IndexAll(EntryReader* reader,
+                                       EntryDigester* digester,
+                                       const std::function<bool()>& cancelled,
+                                       EntrySums* sums,
+                                       std::optional<GroupIndex>* index);
 
-// Adds all entries from the reader's on and finishes the index. Polls
-// `cancelled`. `only_fitting`: leaves the reader at the first entry that does
-// not fit.
+// Reads the entries that fit into the index, adds them to both and leaves the
+// reader at the first one that does not fit.
 //   kRefused  it does not fit even alone: its key is too long
-[[nodiscard]] rocksdb::Status IndexEntries(
-    EntryReader* reader, bool only_fitting,
-    const std::function<bool()>& cancelled, GroupIndex* index);
+[[nodiscard]] rocksdb::Status IndexFitting(
+    EntryReader* reader, EntryDigester* digester,
+    const std::function<bool()>& cancelled, EntrySums* sums,
+    GroupIndex* index);
 
 }  // namespace sstferry

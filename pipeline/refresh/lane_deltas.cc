@@ -38,8 +38,10 @@ Status GroupDeltas::Index(const Part& part, const GroupRequest& request,
     return Wrong("expected groups of at least 1 entry");
   }
   const TransferFamily& family = source_->family(part);
-  auto index = std::make_unique<GroupIndex>(salt_, request.group_entries,
-                                            GroupIndex::Keep::kFirstKeys);
+  EntryDigester digester(salt_);
+  EntrySums sums;
+  std::optional<GroupIndex> index(std::in_place, salt_, request.group_entries,
+                                  GroupIndex::Keep::kFirstKeys);
   RangeEntriesOptions options;
   options.readahead_bytes = family.readahead_bytes;
   options.files = family.files_to_merge();
@@ -47,15 +49,19 @@ Status GroupDeltas::Index(const Part& part, const GroupRequest& request,
   RangeEntries reader(source_->db(), family.handle, part.interval, options);
   reader.SeekToBegin();
   const Status status =
-      ReadFailure(IndexEntries(&reader, /*only_fitting=*/false, cancelled,
-                               index.get()),
+      ReadFailure(IndexAll(&reader, &digester, cancelled, &sums, &index),
                   "compare");
-  reply->entries = index->entries();
-  reply->key_value_bytes = index->key_value_bytes();
-  reply->content = index->content();
-  if (index->has_groups()) {
+  reply->entries = sums.entries();
+  reply->key_value_bytes = sums.key_value_bytes();
+  reply->content = sums.content();
+  // An earlier answer may have had other groups.
+  std::erase_if(told_, [&part](const Told& one) {
+    return one.part_id == part.id;
+  });
+  if (index) {
     reply->groups = index->groups();
-    told_.push_back({part.id, std::move(index), {}, {}});
+    told_.push_back(
+        {part.id, std::make_unique<GroupIndex>(std::move(*index)), {}, {}});
   }
   if (told_.size() > kIndexesKept) {
     told_.pop_front();
@@ -65,10 +71,10 @@ Status GroupDeltas::Index(const Part& part, const GroupRequest& request,
 
 GroupDeltas::Told* GroupDeltas::FindTold(uint32_t part_id) {
   const auto told =
-      std::find_if(told_.rbegin(), told_.rend(), [part_id](const Told& one) {
+      std::find_if(told_.begin(), told_.end(), [part_id](const Told& one) {
         return one.part_id == part_id;
       });
-  return told == told_.rend() ? nullptr : &*told;
+  return told == told_.end() ? nullptr : &*told;
 }
 
 Status GroupDeltas::ReadSpans(const Part& part,
@@ -78,7 +84,7 @@ Status GroupDeltas::ReadSpans(const Part& part,
                               bool* fit) const {
   rocksdb::ColumnFamilyHandle* const family = source_->family(part).handle;
   const rocksdb::Comparator* const order = family->GetComparator();
-  GroupIndex index(salt_, 1, GroupIndex::Keep::kFirstKeys);
+  EntryDigester digester(salt_);
   // Reading ahead would read what lies between the spans.
   IntervalReader reader(source_->db(), family, part.interval,
                         /*readahead_bytes=*/0);
@@ -93,7 +99,7 @@ Status GroupDeltas::ReadSpans(const Part& part,
          reader.Next()) {
       bool entity = false;
       const rocksdb::Slice value = reader.DigestValue(&scratch, &entity);
-      digests->push_back(index.DigestOfEntry(reader.key(), value, entity));
+      digests->push_back(digester.DigestOfEntry(reader.key(), value, entity));
       *fit = digests->size() <= kMaxMarks;
       if (digests->size() % kSiftLookInterval == 0 && cancelled &&
           cancelled()) {
@@ -254,10 +260,10 @@ Status GroupDeltas::Build(const Part& part, const ChunkBuilderOptions& options,
   }
   piece.entries = std::move(asked_.entries);
   asked_ = DeltaRequest();
-  GroupIndex digests(salt_, 1, GroupIndex::Keep::kFirstKeys);
+  EntryDigester digester(salt_);
   DeltaBuilder builder(source_->db(), family.handle,
                        source_->delta_options(part), options, sink);
-  return builder.BuildDifferences(part, piece, &digests);
+  return builder.BuildDifferences(part, piece, &digester);
 }
 
 }  // namespace sstferry

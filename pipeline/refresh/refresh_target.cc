@@ -110,9 +110,10 @@ RefreshTarget::RefreshTarget(const TargetInputs& inputs, const char* mode,
       compared_(inputs.options->lanes),
       comparer_(
           inputs.lanes,
-          [this](const Part& part, const KeyInterval& piece, GroupIndex* index,
+          [this](const Part& part, const KeyInterval& piece,
+                 EntryDigester* digester, EntrySums* sums, GroupIndex* index,
                  std::optional<std::string>* rest) {
-            return IndexPart(part, piece, index, rest);
+            return IndexPart(part, piece, digester, sums, index, rest);
           },
           [this](const Part& part, const KeyInterval& piece,
                  std::optional<std::string>* first,
@@ -554,12 +555,13 @@ Status RefreshTarget::DigestPart(const Part& part, DigestReply* reply) {
 }
 
 Status RefreshTarget::IndexPart(const Part& part, const KeyInterval& piece,
-                                 GroupIndex* index,
-                                 std::optional<std::string>* rest) {
+                                EntryDigester* digester, EntrySums* sums,
+                                GroupIndex* index,
+                                std::optional<std::string>* rest) {
   const ReadCounter counter(&read_bytes_);
   return Own(compared_.Index(
       live_->db(), planned_[part.family].handle, is_alone(), piece,
-      [this] { return failure()->failed(); }, index, rest));
+      [this] { return failure()->failed(); }, digester, sums, index, rest));
 }
 
 Status RefreshTarget::FindOutermost(const Part& part,

@@ -130,7 +130,8 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   // Read what the database has of a piece of a part, to compare it. Any thread.
   [[nodiscard]] rocksdb::Status IndexPart(const Part& part,
                                           const KeyInterval& piece,
-                                          GroupIndex* index,
+                                          EntryDigester* digester,
+                                          EntrySums* sums, GroupIndex* index,
                                           std::optional<std::string>* rest);
   [[nodiscard]] rocksdb::Status FindOutermost(
       const Part& part, const KeyInterval& piece,

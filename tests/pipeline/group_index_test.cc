@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "format/end_state.h"
 #include "format/limits.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_bytes.h"
@@ -26,11 +28,18 @@ class IndexOf : public GroupIndex {
   IndexOf(const Entries& entries, uint32_t group_entries,
           Keep keep = Keep::kEntries, const TransferId& salt = kSalt)
       : GroupIndex(salt, group_entries, keep) {
+    EntryDigester digester(salt);
     for (const auto& [key, value] : entries) {
-      Add(key, value, false);
+      const Digest128 digest = digester.DigestOfEntry(key, value, false);
+      REQUIRE(Add(key, digest));
+      sums_.Add(digest, key.size() + value.size());
     }
     Finish();
   }
+  Digest128 content() const { return sums_.content(); }
+
+ private:
+  EntrySums sums_;
 };
 
 Entries Numbered(uint64_t count) {
@@ -62,7 +71,6 @@ TEST_CASE("Groups hold every entry once, about as many as asked for",
   const uint32_t wanted = GENERATE(1, 2, 6, 100);
   const Entries entries = Numbered(10'000);
   const IndexOf index(entries, wanted);
-  REQUIRE(index.entries() == entries.size());
   REQUIRE(index.kept() == entries.size());
   size_t at = 0;
   for (size_t group = 0; group < index.groups().size(); ++group) {
@@ -123,45 +131,125 @@ TEST_CASE("Another transfer has other digests", "[group_index]") {
 
 TEST_CASE("A key and its value are not confused with their neighbours",
           "[group_index]") {
-  GroupIndex index(kSalt, 1, Keep::kEntries);
-  REQUIRE_FALSE(index.DigestOfEntry("ab", "c", false) ==
-                index.DigestOfEntry("a", "bc", false));
-  REQUIRE_FALSE(index.DigestOfEntry("a", "b", false) ==
-                index.DigestOfEntry("a", "b", true));
+  EntryDigester digester(kSalt);
+  REQUIRE_FALSE(digester.DigestOfEntry("ab", "c", false) ==
+                digester.DigestOfEntry("a", "bc", false));
+  REQUIRE_FALSE(digester.DigestOfEntry("a", "b", false) ==
+                digester.DigestOfEntry("a", "b", true));
 }
 
-TEST_CASE("A part with too many entries has a digest and no groups",
+// Reads these entries as a database would.
+class Listed : public EntryReader {
+ public:
+  explicit Listed(const Entries* entries)
+      : entries_(entries), at_(entries->begin()) {}
+  bool Valid() const override { return at_ != entries_->end(); }
+  void Next() override { ++at_; }
+  rocksdb::Slice key() const override { return at_->first; }
+  rocksdb::Slice value() const override { return at_->second; }
+  rocksdb::Status status() const override { return rocksdb::Status::OK(); }
+  bool is_entity() const override { return false; }
+  rocksdb::Iterator* iterator() const override { return nullptr; }
+
+ private:
+  const Entries* const entries_;
+  Entries::const_iterator at_;
+};
+
+TEST_CASE("An index holds all that was read, up to each of its limits",
+          "[group_index]") {
+  // Groups of one entry each, and of several.
+  const uint32_t group_entries = GENERATE(1, 3);
+  const Entries entries = Numbered(300);
+  const size_t key_bytes = entries.begin()->first.size();
+  IndexLimits limits;
+  size_t most = 0;  // entries that fit; groups of several: at least
+  SECTION("groups") {
+    limits.groups = GENERATE(range(uint64_t{1}, uint64_t{40}));
+    most = limits.groups;
+  }
+  SECTION("entries") {
+    limits.entries = GENERATE(range(uint64_t{1}, uint64_t{40}));
+    most = limits.entries;
+  }
+  SECTION("bytes of keys") {
+    limits.key_bytes = key_bytes * GENERATE(range(uint64_t{1}, uint64_t{40})) +
+                       GENERATE(0, 1);
+    most = limits.key_bytes / key_bytes;
+  }
+  const bool of_groups = limits.groups != IndexLimits().groups;
+  Listed reader(&entries);
+  EntryDigester digester(kSalt);
+  EntrySums sums;
+  GroupIndex index(kSalt, group_entries, Keep::kEntries, limits);
+  REQUIRE_OK(IndexFitting(&reader, &digester, nullptr, &sums, &index));
+  // As many as were read and summed up, and the reader is at the next one.
+  REQUIRE(index.kept() == sums.entries());
+  REQUIRE(index.groups().size() <= limits.groups);
+  REQUIRE(index.kept() >= most);
+  if (group_entries == 1 || !of_groups) {
+    REQUIRE(index.kept() == most);
+  }
+  REQUIRE(reader.Valid());
+  REQUIRE(reader.key() == std::next(entries.begin(), index.kept())->first);
+  size_t in_groups = 0;
+  for (size_t group = 0; group < index.groups().size(); ++group) {
+    in_groups += index.GroupEnd(group) - index.GroupBegin(group);
+  }
+  REQUIRE(in_groups == index.kept());
+}
+
+TEST_CASE("An index that some of the entries do not fit in is none",
+          "[group_index]") {
+  const uint64_t count = GENERATE(range(uint64_t{8}, uint64_t{13}));
+  const Entries entries = Numbered(count);
+  IndexLimits limits;
+  limits.groups = 10;
+  Listed reader(&entries);
+  EntryDigester digester(kSalt);
+  EntrySums sums;
+  std::optional<GroupIndex> index(std::in_place, kSalt, 1, Keep::kFirstKeys,
+                                  limits);
+  REQUIRE_OK(IndexAll(&reader, &digester, nullptr, &sums, &index));
+  REQUIRE(sums.entries() == count);
+  REQUIRE(index.has_value() == (count <= 10));
+  if (index) {
+    REQUIRE(index->groups().size() == count);
+  }
+  REQUIRE_FALSE(reader.Valid());
+}
+
+TEST_CASE("An index takes as many groups as a message has",
           "[group_index]") {
   GroupIndex index(kSalt, 1, Keep::kEntries);
-  for (uint64_t i = 0; i < kMaxGroups + 10; ++i) {
-    index.Add(NumberedKey(i), "v", false);
+  for (uint64_t i = 0; i < kMaxGroups; ++i) {
+    REQUIRE(index.Add(NumberedKey(i), Digest128()));
   }
+  REQUIRE_FALSE(index.Add(NumberedKey(kMaxGroups), Digest128()));
   index.Finish();
-  REQUIRE_FALSE(index.has_groups());
-  REQUIRE(index.groups().empty());
-  REQUIRE(index.kept() == 0);
-  REQUIRE(index.entries() == kMaxGroups + 10);
+  REQUIRE(index.groups().size() == kMaxGroups);
 }
 
-TEST_CASE("An entry fits as long as all that were added are kept",
+TEST_CASE("A key that no message takes is refused by name of its bytes",
           "[group_index]") {
-  GroupIndex index(kSalt, 1000, Keep::kEntries);
-  const std::string key(kMaxKeyBytes, 'k');
-  uint64_t added = 0;
-  for (; index.Fits(key); ++added) {
-    index.Add(key, "v", false);
+  const bool alone = GENERATE(true, false);
+  Entries entries;
+  entries[std::string(kMaxKeyBytes + 1, 'k')] = "v";
+  if (!alone) {
+    entries["a"] = "v";
   }
-  REQUIRE(added == kMaxIndexKeyBytes / kMaxKeyBytes);
-  REQUIRE(index.Fits(""));
-  REQUIRE(index.has_groups());
-  index.Add(key, "v", false);
-  REQUIRE_FALSE(index.has_groups());
-  REQUIRE_FALSE(GroupIndex(kSalt, 1, Keep::kEntries).Fits(key + "k"));
+  Listed reader(&entries);
+  EntryDigester digester(kSalt);
+  EntrySums sums;
+  GroupIndex index(kSalt, 1, Keep::kEntries);
+  const rocksdb::Status status =
+      IndexFitting(&reader, &digester, nullptr, &sums, &index);
+  REQUIRE(EndStateOf(status) == EndState::kRefused);
+  REQUIRE(index.kept() == (alone ? 0 : 1));
 }
 
 TEST_CASE("An empty part has no groups and one digest", "[group_index]") {
   const IndexOf a({}, 6);
-  REQUIRE(a.has_groups());
   REQUIRE(a.groups().empty());
   REQUIRE(a.content() == IndexOf({}, 100).content());
 }

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <functional>
 
+#include "format/limits.h"
 #include "format/source_record.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tests/support/catch.h"
@@ -318,6 +319,42 @@ TEST_CASE("Where everything differs, everything is sent, and nothing twice",
   REQUIRE(refreshed.summary.entries_put == kKeys);
   REQUIRE(refreshed.summary.entries_deleted == 0);
   REQUIRE(refreshed.summary.parts_compared > 0);
+}
+
+TEST_CASE("A part with more groups than an index holds loses none of them",
+          "[transfer][refresh][delta]") {
+  // Parts of large values come first, so that the last one has groups of one
+  // entry each: more at the target than an index holds. The source holds one
+  // of these entries, or all.
+  const bool deleted = GENERATE(true, false);
+  constexpr uint64_t kLarge = 400;
+  constexpr uint64_t kSmall = kMaxGroups + 10'000;
+  const ScratchDir dir;
+  const auto fill = [&](const std::string& name, uint64_t small) {
+    OpenDb db(dir / name, OneFamily(Quiet()));
+    for (uint64_t i = 0; i < kLarge; ++i) {
+      db.Put("a" + NumberedKey(i), RandomBytes(8000, i));
+    }
+    db.Flush();
+    for (uint64_t i = kSmall - small; i < kSmall; ++i) {
+      db.Put("b" + NumberedKey(i), "v");
+    }
+    db.Flush();
+  };
+  fill("source", deleted ? 1 : kSmall);
+  fill("target", kSmall);
+  PullOptions options;
+  options.adopt = true;
+  options.lanes = 1;
+  options.chunk_bytes = 256u << 10;
+  const Ferried refreshed = Refresh(dir / "source", dir / "target", options);
+  REQUIRE_OK(refreshed.status);
+  ExpectSameEntries(dir / "source", dir / "target");
+  const Summary& summary = refreshed.summary;
+  REQUIRE(summary.parts > 3);
+  REQUIRE(summary.entries_put == 0);
+  // One by one or by range deletions: both bounds of a range are deleted, too.
+  REQUIRE((summary.entries_deleted != 0) == deleted);
 }
 
 TEST_CASE("The empty key is a key like all others",

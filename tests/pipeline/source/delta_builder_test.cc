@@ -56,11 +56,11 @@ TEST_CASE("A key between two of the target's parts what one deletion deletes",
   if (is_between) {
     piece.between.push_back(NumberedKey(90));
   }
-  GroupIndex index(TransferId(), 16, GroupIndex::Keep::kFirstKeys);
+  EntryDigester digester{TransferId()};
   Collecting sink;
   DeltaBuilder builder(db.get(), db->DefaultColumnFamily(), Options(),
                        ChunkBuilderOptions(), &sink);
-  REQUIRE_OK(builder.BuildDifferences(Part(), piece, &index));
+  REQUIRE_OK(builder.BuildDifferences(Part(), piece, &digester));
   std::ofstream(dir / "delta.sst", std::ios::binary) << sink.contents;
   rocksdb::SstFileReader delta(Options());
   REQUIRE_OK(delta.Open(dir / "delta.sst"));

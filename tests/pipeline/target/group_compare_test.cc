@@ -29,6 +29,16 @@ Entries Numbered() {
   return entries;
 }
 
+void AddAll(const Entries& entries, EntryDigester* digester, EntrySums* sums,
+            GroupIndex* index) {
+  for (const auto& [key, value] : entries) {
+    const Digest128 digest = digester->DigestOfEntry(key, value, false);
+    REQUIRE(index->Add(key, digest));
+    sums->Add(digest, key.size() + value.size());
+  }
+  index->Finish();
+}
+
 // The target's side of one part, which has `entries`.
 class Target {
  public:
@@ -36,12 +46,10 @@ class Target {
       : entries_(std::move(entries)),
         comparer_(
             &lanes_,
-            [this](const Part&, const KeyInterval&, GroupIndex* index,
+            [this](const Part&, const KeyInterval&, EntryDigester* digester,
+                   EntrySums* sums, GroupIndex* index,
                    std::optional<std::string>*) {
-              for (const auto& [key, value] : entries_) {
-                index->Add(key, value, false);
-              }
-              index->Finish();
+              AddAll(entries_, digester, sums, index);
               return rocksdb::Status::OK();
             },
             nullptr) {
@@ -52,15 +60,14 @@ class Target {
   SiftRequest Ask(const Entries& source) {
     compare_ = comparer_.Begin(part_, {}, kGroupEntries);
     REQUIRE_OK(compare_->Read());
+    EntryDigester digester(lanes_.transfer_id);
+    EntrySums sums;
     GroupIndex index(lanes_.transfer_id, kGroupEntries,
                      GroupIndex::Keep::kFirstKeys);
-    for (const auto& [key, value] : source) {
-      index.Add(key, value, false);
-    }
-    index.Finish();
+    AddAll(source, &digester, &sums, &index);
     GroupReply reply;
-    reply.entries = index.entries();
-    reply.content = index.content();
+    reply.entries = sums.entries();
+    reply.content = sums.content();
     reply.groups = index.groups();
     bool equal = false;
     std::optional<SiftRequest> sift;
@@ -131,14 +138,14 @@ TEST_CASE("Of entries that the source has, no key is told",
   Target target(entries);
   const SiftRequest asked = target.Ask(source);
   // Which of them it asks for is known by their marks.
-  GroupIndex index(TransferId(), 1, GroupIndex::Keep::kFirstKeys);
+  EntryDigester digester{TransferId()};
   SiftReply reply;
   Digest128Stream common;
   auto entry = entries.begin();
   for (size_t i = 0; i < asked.marks.size() / kMarkBytes; ++i) {
     const auto mark = [&] {
       const Digest128 digest =
-          index.DigestOfEntry(entry->first, entry->second, false);
+          digester.DigestOfEntry(entry->first, entry->second, false);
       uint32_t number = 0;
       for (size_t byte = kMarkBytes; byte > 0; --byte) {
         number = number << 8 |
@@ -153,7 +160,7 @@ TEST_CASE("Of entries that the source has, no key is told",
     if (entry->first == other) {
       reply.others.push_back(static_cast<uint32_t>(i));
     } else {
-      AddDigest(index.DigestOfEntry(entry->first, entry->second, false),
+      AddDigest(digester.DigestOfEntry(entry->first, entry->second, false),
                 &common);
     }
   }
