@@ -40,7 +40,7 @@ void Fields(A& a, M& m) {
   Number(a, "wal_bytes", m.wal_bytes);
   Number(a, "last_sequence", m.last_sequence);
   Number(a, "read_micros", m.read_micros);
-  a.Bool("source_closed", m.source_closed);
+  Number(a, "closed_micros", m.closed_micros);
   Fields(a, m.judged);
 }
 

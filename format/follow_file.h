@@ -77,8 +77,9 @@ struct FollowMark {
   uint64_t last_sequence = 0;
   // By the source's clock, since 1970: all that the source had then is here.
   uint64_t read_micros = 0;
-  // The source was closed then: nothing comes after it.
-  bool source_closed = false;
+  // By the standby's clock, since 1970: the source was closed at some time after
+  // this, with all of it here. 0: that is not known.
+  uint64_t closed_micros = 0;
   FollowJudged judged;
   friend bool operator==(const FollowMark&, const FollowMark&) = default;
 };

@@ -74,8 +74,9 @@ struct FollowEnd {
   // everything that was in them then, unless more_bytes are left.
   uint64_t read_micros = 0;
   uint64_t more_bytes = 0;  // behind these; 1 also where it is not known
-  // No process had the database open before the WALs were read: nothing comes
-  // behind these bytes until one opens it, unless more_bytes are left.
+  // After the request came, no process had the database open, and nothing that
+  // was read then waits to be judged: nothing comes behind these bytes until a
+  // process opens it.
   bool source_closed = false;
   // For the position behind these bytes, once more_bytes is 0.
   FollowJudged judged;

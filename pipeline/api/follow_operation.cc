@@ -73,9 +73,8 @@ class StandbyRounds : public RoundTarget {
   Status Append(const FollowPosition& asked, const Round& round) override {
     return standby_->Append(asked, round);
   }
-  Status Sync(bool source_closed) override {
-    return standby_->Sync(source_closed);
-  }
+  Status Sync() override { return standby_->Sync(); }
+  Status ForgetClosed() override { return standby_->ForgetClosed(); }
   Status Cut(const CutRequest& request) override {
     Summary summary;
     return MakeStandbyCut(pull_, request, (*endpoint_)->name(),
@@ -127,7 +126,7 @@ class Follow : public StandbyJob {
       syncer.join();
       JoinCutter();
       if (target_->exists()) {
-        const Status synced = target_->Sync(closed_);
+        const Status synced = target_->Sync();
         if (failed().ok()) Fail(synced);
       }
       status = failed();
@@ -194,7 +193,10 @@ class Follow : public StandbyJob {
     std::chrono::milliseconds pause = kFirstPause;
     Clock::time_point told{};
     while (!stop_.stopped()) {
-      const Status status = FollowOnce();
+      Status status = FollowOnce();
+      // A source that cannot be heard may be open. Whoever stops this follower
+      // has asked nothing of the source.
+      if (!status.ok() && !cancelled_) status = ForgetClosed(status);
       if (!status.ok() && (!MayPass(status) || cancelled_)) {
         return status;
       }
@@ -223,6 +225,7 @@ class Follow : public StandbyJob {
     Round round;
     RETURN_IF_ERROR(rounds_->Ask(request, &round));
     if (round.end.cut != CutReason::kNone) {
+      RETURN_IF_ERROR(ForgetClosed(Status::OK()));
       // The cut that it has made may be asked for. One that gives way to
       // others would hold up all that comes.
       JoinCutter(/*drops_gentle=*/true);
@@ -246,8 +249,14 @@ class Follow : public StandbyJob {
     pace_.SetRate(cutting_ ? (rate + 1) / 2 : rate);
     RETURN_IF_ERROR(pace_.Take(bytes));
     behind_bytes_ = round.end.more_bytes;
-    closed_ = round.end.source_closed && round.end.more_bytes == 0;
     return CutIfDue();
+  }
+
+  // Returns `status`, or the failure to say so.
+  Status ForgetClosed(const Status& status) {
+    const Status forgot =
+        target_->exists() ? target_->ForgetClosed() : Status::OK();
+    return forgot.ok() ? status : forgot;
   }
 
   Status CutIfDue() {
@@ -310,7 +319,7 @@ class Follow : public StandbyJob {
     while (!stop_.WaitFor(options_.into_archive ? options_.segment
                                                 : options_.durable)) {
       const Status status =
-          target_->exists() ? target_->Sync(closed_) : Status::OK();
+          target_->exists() ? target_->Sync() : Status::OK();
       if (!status.ok()) {
         Fail(status);
         return;
@@ -365,7 +374,6 @@ class Follow : public StandbyJob {
   bool is_gentle_ = false;  // main's: the cut that is taken gives way
   std::atomic<bool> is_dropped_{false};
   std::atomic<Clock::time_point> next_cut_{Clock::time_point{}};
-  std::atomic<bool> closed_{false};
   std::atomic<bool> tells_now_{false};
   std::atomic<uint64_t> received_bytes_{0};
   std::atomic<uint64_t> behind_bytes_{0};

@@ -174,7 +174,9 @@ class LogRounds : public RoundTarget {
   bool exact_filters() const override { return options_.exact_filters; }
   FollowJudged judged() const override;
   Status Append(const FollowPosition& asked, const Round& round) override;
-  Status Sync(bool source_closed) override;
+  Status Sync() override;
+  // A log does not tell.
+  Status ForgetClosed() override { return Status::OK(); }
   Status Cut(const CutRequest& request) override;
   // A cut only pins.
   void DropCut() override {}
@@ -355,7 +357,7 @@ Status LogRounds::Append(const FollowPosition& asked, const Round& round) {
   return writer->Append(parts, round.end);
 }
 
-Status LogRounds::Sync(bool /*source_closed*/) {
+Status LogRounds::Sync() {
   const std::shared_ptr<LogWriter> log = writer();
   if (log == nullptr) {
     return Status::OK();

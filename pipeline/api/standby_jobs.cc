@@ -12,6 +12,7 @@
 #include "pipeline/base/other_accounts.h"
 #include "pipeline/base/standby_record.h"
 #include "pipeline/base/stop_signal.h"
+#include "pipeline/base/this_machine.h"
 #include "pipeline/disk/access.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/disk/workspace.h"
@@ -72,7 +73,9 @@ class Promote : public StandbyJob {
                             "; sstferry follow SOURCE DIR makes one");
     }
     if (options_.after_source_closed && !state->is_promoted) {
-      RETURN_IF_ERROR(AwaitClosed());
+      marks_before_ = MarkOf(options_.dir).count;
+      begun_micros_ = MicrosNow();
+      RETURN_IF_ERROR(AwaitClosed(state->source));
     }
     Status status = Call(options_.before, "before", false);
     if (status.ok()) status = DoIt(state);
@@ -83,10 +86,24 @@ class Promote : public StandbyJob {
   void Cancel() override { stop_.Stop(); }
 
  private:
-  // The follower marks that it has all of a source that is closed.
-  Status AwaitClosed() {
+  // True if the follower has marked that it has all of a source that was closed
+  // after this promotion began. An earlier mark says nothing: the source may have
+  // been opened since, while nobody could hear it.
+  bool IsClosed() const {
+    const FollowMark mark = MarkOf(options_.dir);
+    return mark.count > marks_before_ && mark.closed_micros >= begun_micros_;
+  }
+
+  Status AwaitClosed(const std::string& source) {
     const Clock::time_point begin = Clock::now();
-    while (!MarkOf(options_.dir).source_closed) {
+    while (!IsClosed()) {
+      if (!IsFileLocked(options_.dir + "/" + kFollowFileName)) {
+        return MakeStatus(EndState::kRefused,
+                          options_.dir +
+                              ": expected a follower that runs and sees the "
+                              "source closed, found none; start it: sstferry "
+                              "follow " + source + " " + options_.dir);
+      }
       if (options_.wait.count() > 0 &&
           Clock::now() - begin >= options_.wait) {
         return MakeStatus(EndState::kDeadline,
@@ -134,10 +151,12 @@ class Promote : public StandbyJob {
     RETURN_IF_ERROR(Lock(&lock));
     const Clock::time_point begin = Clock::now();
     if (options_.after_source_closed && IsStandby(options_.dir) &&
-        !MarkOf(options_.dir).source_closed) {
+        !IsClosed()) {
       return MakeStatus(EndState::kRefused,
-                        options_.dir + ": the source was opened again; nothing "
-                        "was promoted");
+                        options_.dir +
+                            ": expected a source that stays closed, found that "
+                            "it was opened again or was not heard any more; "
+                            "nothing was promoted");
     }
     Promotion promotion;
     const Status status = PromoteStandby(disk_.get(), options_.dir, &promotion);
@@ -184,6 +203,9 @@ class Promote : public StandbyJob {
   const PromoteOptions options_;
   const std::shared_ptr<rocksdb::FileSystem> disk_;
   StopSignal stop_;
+  // When it began: by the marks of the follower, and by this machine's clock.
+  uint64_t marks_before_ = 0;
+  uint64_t begun_micros_ = 0;
 };
 
 class View : public StandbyJob {
@@ -267,7 +289,7 @@ Status ReadStandbyState(const std::string& dir, bool* found,
   state->durable_sequence = std::max(mark.last_sequence, record.sequence);
   state->sequence = state->durable_sequence;
   state->moment_micros = mark.read_micros;
-  state->source_closed = mark.source_closed;
+  state->source_closed = mark.closed_micros != 0;
   state->is_followed = IsFileLocked(dir + "/" + kFollowFileName);
   state->is_promoted = !IsStandby(dir);
   std::error_code error;

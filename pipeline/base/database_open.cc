@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -46,37 +47,55 @@ std::string NameProcess(pid_t process) {
          (std::getline(comm, name) ? " (" + Printable(name) + ")" : "");
 }
 
-}  // namespace
-
-bool IsDatabaseOpen(const std::string& dir) {
-  return DatabaseProcess(dir).has_value();
-}
-
+// Finds the process that has the lock; false: that cannot be found out.
+//
 // RocksDB takes an fcntl lock. A process does not see its own fcntl locks and
 // loses them when it closes any descriptor of the file, so a file that this
 // process has open counts as locked and is not opened again.
-std::optional<pid_t> DatabaseProcess(const std::string& dir) {
+bool FindProcess(const std::string& dir, std::optional<pid_t>* process) {
+  process->reset();
   std::error_code error;
   const Descriptor directory =
       OpenDirectory(fs::canonical(dir, error).string());
   struct stat info;
-  if (!directory.is_open() ||
-      fstatat(directory.get(), kLock, &info, AT_SYMLINK_NOFOLLOW) != 0) {
-    return std::nullopt;
+  if (!directory.is_open()) {
+    return false;
+  }
+  if (fstatat(directory.get(), kLock, &info, AT_SYMLINK_NOFOLLOW) != 0) {
+    return errno == ENOENT;
   }
   if (IsOpenHere(info)) {
-    return getpid();
+    *process = getpid();
+    return true;
   }
   const Descriptor file(openat(directory.get(), kLock,
                                O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
-  if (!file.is_open() || fcntl(file.get(), F_GETLK, &lock) != 0 ||
-      lock.l_type == F_UNLCK) {
-    return std::nullopt;
+  if (!file.is_open() || fcntl(file.get(), F_GETLK, &lock) != 0) {
+    return false;
   }
-  return std::max<pid_t>(lock.l_pid, 0);
+  if (lock.l_type != F_UNLCK) {
+    *process = std::max<pid_t>(lock.l_pid, 0);
+  }
+  return true;
+}
+
+}  // namespace
+
+bool IsDatabaseOpen(const std::string& dir) {
+  return DatabaseProcess(dir).has_value();
+}
+
+bool IsDatabaseClosed(const std::string& dir) {
+  std::optional<pid_t> process;
+  return FindProcess(dir, &process) && !process.has_value();
+}
+
+std::optional<pid_t> DatabaseProcess(const std::string& dir) {
+  std::optional<pid_t> process;
+  return FindProcess(dir, &process) ? process : std::nullopt;
 }
 
 std::string DatabaseUser(const std::string& dir) {

@@ -12,6 +12,9 @@ namespace sstferry {
 // directory. Instances that take no lock (read-only and secondary ones) cannot
 // be seen. Writes nothing.
 bool IsDatabaseOpen(const std::string& dir);
+// Returns true if it is known that no process does so: the lock can be looked at,
+// or there is a directory without one.
+bool IsDatabaseClosed(const std::string& dir);
 // Returns the number of the process that does so; 0: it cannot be
 // seen. Nothing: none does.
 std::optional<pid_t> DatabaseProcess(const std::string& dir);

@@ -178,7 +178,7 @@ Status FollowedSource::ReadRound(bool list, bool* more) {
     const uint64_t micros = NowMicros();
     Staged staged;
     // An application that is busy need not be asked about.
-    staged.source_closed = is_idle_ && !IsDatabaseOpen(options_.database_dir);
+    staged.source_closed = is_idle_ && IsDatabaseClosed(options_.database_dir);
     Status status = manifest_ == nullptr ? BeginLife() : Status::OK();
     if (status.ok()) status = ReadWals(list, &staged);
     if (options_.wals_read) options_.wals_read();
@@ -526,7 +526,9 @@ void FollowedSource::Publish(uint64_t micros, bool listed, Staged* staged) {
   read_micros_ = micros;
   last_sequence_ = continuity_->last_sequence();
   is_idle_ = staged->bytes.empty();
-  source_closed_ = staged->source_closed;
+  // A table that waits for the next round may ask for a cut then.
+  source_closed_ = staged->source_closed && listed && !staged->more &&
+                   judged_.flushed.empty();
   ++rounds_;
   while (wals_.size() > 1 && wals_.begin()->second->is_whole) {
     wals_.erase(wals_.begin());
@@ -697,7 +699,6 @@ Status FollowedSource::Answer(const FollowRequest& request, Found* found,
   std::lock_guard<std::mutex> lock(mu_);
   round->end.last_sequence = last_sequence_;
   round->end.read_micros = read_micros_;
-  round->end.source_closed = source_closed_;
   if (position == FollowPosition()) {
     round->end.cut = CutReason::kFirst;
     return Status::OK();
@@ -738,6 +739,7 @@ Status FollowedSource::Answer(const FollowRequest& request, Found* found,
   if (*found != Found::kAhead && round->end.cut == CutReason::kNone &&
       round->end.more_bytes == 0) {
     round->end.judged = told_judged_;
+    round->end.source_closed = source_closed_;
   }
   return Status::OK();
 }

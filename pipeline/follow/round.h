@@ -27,6 +27,8 @@ struct Round {
   std::vector<LogBytes> logs;  // in the order of numbers and offsets
   // With a `cut`, logs are empty, and the next thing must be a cut.
   FollowEnd end;
+  // When it was asked for, since 1970, by this machine's clock.
+  uint64_t asked_micros = 0;
 };
 
 }  // namespace sstferry

@@ -33,9 +33,10 @@ class RoundTarget {
   // nothing if a cut has changed since what has to come next.
   [[nodiscard]] virtual rocksdb::Status Append(const FollowPosition& asked,
                                                const Round& round) = 0;
-  // Makes durable what was received before the call. `source_closed`: nothing
-  // will come behind it.
-  [[nodiscard]] virtual rocksdb::Status Sync(bool source_closed) = 0;
+  // Makes durable what was received before the call.
+  [[nodiscard]] virtual rocksdb::Status Sync() = 0;
+  // Forgets that the source was closed, durably or not: it may be open again.
+  [[nodiscard]] virtual rocksdb::Status ForgetClosed() = 0;
   // Takes a cut. Rounds come on meanwhile only where the request says so.
   [[nodiscard]] virtual rocksdb::Status Cut(const CutRequest& request) = 0;
   // Ends a Cut() that is due and holds up one that is needed now. After it has

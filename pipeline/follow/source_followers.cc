@@ -29,6 +29,9 @@ constexpr milliseconds kAfterFailure{250};
 // Full rounds after which a position that is ahead of the source is of another
 // life: the first of them may have begun before the position was asked for.
 constexpr uint64_t kRoundsAhead = 2;
+// A source that is closed says so again after so long: a promotion that began
+// meanwhile waits for it.
+constexpr milliseconds kTellClosed{200};
 // A round that began longer ago tells nothing of what the source has now.
 constexpr std::chrono::seconds kFreshRound{1};
 
@@ -78,7 +81,8 @@ class SourceFollowers::Reader {
 
   [[nodiscard]] Status Next(const void* who, const FollowRequest& request,
                             Round* round) {
-    const auto end = SteadyClock::now() + milliseconds(request.wait_millis);
+    const auto asked = SteadyClock::now();
+    const auto end = asked + milliseconds(request.wait_millis);
     std::unique_lock<std::mutex> lock(mu_);
     for (;;) {
       if (ended_) return Stopped();
@@ -103,15 +107,22 @@ class SourceFollowers::Reader {
         Follower& follower = Need(who, request, position);
         if (round->end.cut != CutReason::kNone) follower.asked = round->end.cut;
         if (!is_fresh()) LeaveOpen(&round->end);
+        round->end.source_closed &= round_begun_ >= asked;
         return Status::OK();
       }
       Follower& follower = Need(who, request, request.position);
       const bool has_all = rounds > 0 && is_fresh() &&
                            found == FollowedSource::Found::kNothing;
       if (has_all) follower.had_all = SteadyClock::now();
-      // A planned move waits for that.
-      if (has_all && round->end.source_closed != follower.told_closed) {
-        follower.told_closed = round->end.source_closed;
+      // A planned move waits for that, and believes only what was seen after it
+      // had asked.
+      const bool is_current = has_all && round_begun_ >= asked;
+      round->end.source_closed &= is_current;
+      const bool is_closed = round->end.source_closed;
+      if (is_current &&
+          (is_closed != follower.told_closed ||
+           (is_closed && SteadyClock::now() - asked >= kTellClosed))) {
+        follower.told_closed = is_closed;
         return Status::OK();
       }
       if (!changed_.wait_until(lock, end, [&] {

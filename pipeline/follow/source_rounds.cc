@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "format/end_state.h"
+#include "pipeline/base/this_machine.h"
 
 namespace sstferry {
 
@@ -34,6 +35,7 @@ Status SourceRounds::Connect(std::shared_ptr<SourceSession>* session) {
 
 Status SourceRounds::Ask(const FollowRequest& request, Round* round) {
   *round = Round();
+  round->asked_micros = MicrosNow();
   std::shared_ptr<SourceSession> session;
   RETURN_IF_ERROR(Connect(&session));
   std::vector<FollowBytes> bytes;

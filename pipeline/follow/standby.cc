@@ -396,8 +396,7 @@ Status Standby::Load() {
   bool found = false;
   RETURN_IF_ERROR(ReadStandbyRecord(dir_, &found, &record_));
   RETURN_IF_ERROR(AccessBeside(dir_, &access_));
-  marks_ = ReadMark(dir_).count;
-  is_closed_ = false;
+  marks_ = std::max(marks_, ReadMark(dir_).count);
   RETURN_IF_ERROR(FindStandbyEnd(file_system_.get(), dir_, &received_));
   received_.last_sequence =
       std::max(received_.last_sequence, record_.sequence);
@@ -514,7 +513,20 @@ Status Standby::Append(const FollowPosition& asked, const Round& round) {
   if (round.end.judged.manifest_bytes != 0) {
     received_.judged = round.end.judged;
   }
+  received_.closed_micros =
+      round.end.source_closed && round.end.more_bytes == 0 ? round.asked_micros
+                                                           : 0;
   return Status::OK();
+}
+
+Status Standby::ForgetClosed() {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (std::exchange(received_.closed_micros, 0) == 0) {
+      return Status::OK();
+    }
+  }
+  return Sync();
 }
 
 Status Standby::AppendTo(const LogBytes& log) {
@@ -584,7 +596,7 @@ Status Standby::BeginWal(uint64_t number) {
   return Status::OK();
 }
 
-Status Standby::Sync(bool source_closed) {
+Status Standby::Sync() {
   std::lock_guard<std::mutex> one(sync_mu_);
   std::shared_ptr<Wal> wal;
   StandbyPosition reached;
@@ -595,7 +607,7 @@ Status Standby::Sync(bool source_closed) {
     RETURN_IF_ERROR(CheckUsable());
     wal = wal_;
     reached = received_;
-    is_durable = reached == durable_ && source_closed == is_closed_;
+    is_durable = reached == durable_;
     mark.count = marks_ + 1;
   }
   if (is_durable) {
@@ -614,7 +626,7 @@ Status Standby::Sync(bool source_closed) {
   mark.last_sequence = reached.last_sequence;
   mark.read_micros = reached.read_micros;
   mark.judged = reached.judged;
-  mark.source_closed = source_closed;
+  mark.closed_micros = reached.closed_micros;
   if (status.ok()) {
     status = WriteMark(file_system_.get(), dir_, mark);
   }
@@ -623,7 +635,6 @@ Status Standby::Sync(bool source_closed) {
   if (status.ok()) {
     durable_ = reached;
     marks_ = mark.count;
-    is_closed_ = source_closed;
   }
   return Fail(status);
 }
@@ -881,7 +892,7 @@ Status Standby::Carry(const std::string& new_dir) {
     return Status::OK();
   }
   FollowMark mark;
-  mark.count = 1;
+  mark.count = marks_ + 1;  // a promotion may wait for a later one
   mark.wal_number = received_.wal_number;
   mark.wal_bytes = received_.wal_bytes;
   mark.last_sequence = received_.last_sequence;

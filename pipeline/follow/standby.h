@@ -49,6 +49,9 @@ struct StandbyPosition {
   uint64_t last_sequence = 0;
   uint64_t read_micros = 0;  // by the source's clock; 0: not known
   FollowJudged judged;       // as the source said last
+  // By this machine's clock: the source was closed at some time after this, with
+  // all of it here; 0: that is not known.
+  uint64_t closed_micros = 0;
   friend bool operator==(const StandbyPosition&,
                          const StandbyPosition&) = default;
 };
@@ -111,9 +114,10 @@ class Standby {
   //   kCorrupt  not whole records, or not those behind `asked`
   [[nodiscard]] rocksdb::Status Append(const FollowPosition& asked,
                                        const Round& round);
-  // Makes durable what was received before the call. `source_closed`: nothing
-  // will come behind it.
-  [[nodiscard]] rocksdb::Status Sync(bool source_closed = false);
+  // Makes durable what was received before the call.
+  [[nodiscard]] rocksdb::Status Sync();
+  // Forgets that the source was closed, and marks that.
+  [[nodiscard]] rocksdb::Status ForgetClosed();
 
   // Keeps the WALs beside DIR, unless `new_dir`, all of the next cut but for
   // its *record, proves that the source had every byte of them when it was cut:
@@ -176,7 +180,6 @@ class Standby {
   StandbyPosition received_;
   StandbyPosition durable_;
   uint64_t marks_ = 0;  // number of the last mark
-  bool is_closed_ = false;  // it says that the source was closed
   std::vector<std::string> unneeded_;  // directories, once the cut is there
   // A cut that did not come has kept these WALs: the next one needs no more.
   std::string kept_dir_;

@@ -35,7 +35,7 @@ FollowMark SampleMark(uint64_t count) {
   mark.wal_bytes = 100 * count;
   mark.last_sequence = 10 * count;
   mark.read_micros = 1'764'000'000'000'000 + count;
-  mark.source_closed = count % 3 == 0;
+  mark.closed_micros = count % 3;
   mark.judged = {1000 + count, {3, 4}};
   return mark;
 }

@@ -17,7 +17,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "format/end_state.h"
 #include "rocksdb/compaction_filter.h"
+#include "sstferry/follow.h"
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 #include "tests/support/sample_bytes.h"
@@ -101,6 +103,129 @@ TEST_CASE("A source is followed, viewed and promoted", "[tools][follow]") {
   std::string value;
   REQUIRE_OK(db->Get(rocksdb::ReadOptions(), db.cf("third"), "k", &value));
   REQUIRE(value == "v");
+}
+
+TEST_CASE("A planned move has what its source flushed as it closed",
+          "[tools][follow]") {
+  StandbyWorld world;
+  world.Write(50);
+  const std::string dir = world.dir();
+  Process follower(Sstferry({"follow", world.source_dir(), dir}));
+  AwaitAll(world, dir, world.sequence());
+  rocksdb::WriteOptions unlogged;
+  unlogged.disableWAL = true;
+  OpenDb& db = *world.source();
+  for (int i = 0; i < 100; ++i) {
+    REQUIRE_OK(db->Put(unlogged, db.cf("other"), "unlogged" + std::to_string(i),
+                       "v"));
+  }
+  const uint64_t sequence = world.sequence();
+  world.CloseSource();
+  REQUIRE(Ran({"promote", dir, "--after-source-closed", "--wait", "60s",
+               "--before", "kill -TERM " + std::to_string(follower.pid())})
+              ["standby"]["sequence"] == sequence);
+  REQUIRE(follower.Wait() == 0);
+  INFO(follower.err());
+  OpenDb moved(dir, {{"default", Quiet()}, {"other", Quiet()}});
+  std::string value;
+  for (int i = 0; i < 100; ++i) {
+    REQUIRE_OK(moved->Get(rocksdb::ReadOptions(), moved.cf("other"),
+                          "unlogged" + std::to_string(i), &value));
+  }
+}
+
+// Waits until the standby says whether its source is closed.
+void AwaitClosed(const std::string& dir, bool is_closed) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  while (Ran({"status", dir})["standby"]["source_closed"] != is_closed) {
+    REQUIRE(std::chrono::steady_clock::now() < end);
+  }
+}
+
+TEST_CASE("A planned move believes only what its follower hears now",
+          "[tools][follow]") {
+  StandbyWorld world;
+  world.Write(50);
+  const std::string dir = world.dir();
+  const std::string source = world.source_dir();
+  SECTION("no follower runs") {
+    Process follower(Sstferry({"follow", source, dir}));
+    AwaitAll(world, dir, world.sequence());
+    world.CloseSource();
+    AwaitClosed(dir, true);
+    follower.Signal(SIGKILL);
+    follower.Wait();
+    AwaitClosed(dir, true);  // but that is old
+    const json refused = Ran({"promote", dir, "--after-source-closed"}, 1);
+    INFO(refused.dump());
+    REQUIRE(refused["status"] == "REFUSED");
+    REQUIRE(refused["error"]["message"].get<std::string>().ends_with(
+        "expected a follower that runs and sees the source closed, found none; "
+        "start it: sstferry follow " + source + " " + dir));
+  }
+  SECTION("the server is gone") {
+    ServeProcess server({"--db", "db=" + source});
+    Process follower(Sstferry({"follow", server.url(), dir}));
+    AwaitAll(world, dir, world.sequence());
+    world.CloseSource();
+    AwaitClosed(dir, true);
+    server.process().Signal(SIGKILL);
+    server.process().Wait();
+    AwaitClosed(dir, false);
+    const json late = Ran({"promote", dir, "--after-source-closed", "--wait",
+                           "2s"}, 4);
+    REQUIRE(late["status"] == "DEADLINE");
+  }
+  SECTION("the source is opened again before the promotion") {
+    Process follower(Sstferry({"follow", source, dir}));
+    AwaitAll(world, dir, world.sequence());
+    world.CloseSource();
+    AwaitClosed(dir, true);
+    world.OpenSource();
+    AwaitClosed(dir, false);
+    world.Write(1000);
+    const json late = Ran({"promote", dir, "--after-source-closed", "--wait",
+                           "2s"}, 4);
+    REQUIRE(late["status"] == "DEADLINE");
+  }
+  SECTION("the source is opened again, and the cut of that takes its time") {
+    Process follower(Sstferry({"follow", source, dir, "--max-rate", "50K"}));
+    AwaitAll(world, dir, world.sequence());
+    for (int i = 0; i < 4; ++i) {
+      world.source()->Put("large" + std::to_string(i), RandomBytes(50'000, i));
+    }
+    world.CloseSource();
+    AwaitClosed(dir, true);
+    world.OpenSource();  // its recovery writes a table, which is sent slowly
+    REQUIRE(follower.WaitForErr("takes a cut (new-life",
+                               std::chrono::minutes(1)));
+    const json status = Ran({"status", dir})["standby"];
+    INFO(status.dump());
+    REQUIRE(status["cuts"]["new-life"] == 0);
+    REQUIRE(status["source_closed"] == false);
+  }
+  SECTION("the source is opened again while the follower is stopped") {
+    Process follower(Sstferry({"follow", source, dir}));
+    AwaitAll(world, dir, world.sequence());
+    world.CloseSource();
+    PromoteOptions options;
+    options.dir = dir;
+    options.after_source_closed = true;
+    options.before = [&](const SwapEvent&) {
+      world.OpenSource();
+      AwaitClosed(dir, false);
+      follower.Signal(SIGTERM);
+      return rocksdb::Status::OK();
+    };
+    StandbyState state;
+    const rocksdb::Status refused = MakePromote(options)->Run(&state);
+    REQUIRE(EndStateOf(refused) == EndState::kRefused);
+    REQUIRE(MessageOf(refused) ==
+            dir + ": expected a source that stays closed, found that it was "
+                  "opened again or was not heard any more; nothing was "
+                  "promoted");
+  }
+  REQUIRE_FALSE(fs::exists(dir + "/CURRENT"));
 }
 
 TEST_CASE("A follower that was killed resumes where it was",

@@ -583,6 +583,42 @@ TEST_CASE("Whoever has all of a source hears soon that it was closed",
           std::chrono::milliseconds(kMaxFollowWaitMillis / 2));
 }
 
+TEST_CASE("A source counts as closed once nothing that it wrote is unjudged",
+          "[transfer][follow]") {
+  Followed source;
+  source.Put(10);
+  FollowedSourceOptions options;
+  options.database_dir = fs::canonical(source.dir / "db");
+  FollowedSource reader(options);
+  bool more = false;
+  for (int i = 0; i < 2; ++i) REQUIRE_OK(reader.ReadRound(true, &more));
+  const std::unique_ptr<Follower> follower = source.Join();
+  follower->TakeCut();
+  // A close flushes what no WAL has.
+  rocksdb::WriteOptions unlogged;
+  unlogged.disableWAL = true;
+  REQUIRE_OK(source.db->Put(unlogged, "unlogged", "value"));
+  source.opened.reset();
+  FollowedSource::Found found;
+  Round round;
+  for (int i = 0; i < 3; ++i) {
+    INFO("round " << i);
+    REQUIRE_OK(reader.ReadRound(true, &more));
+    REQUIRE_OK(reader.Answer(*follower->request(), &found, &round));
+    REQUIRE_FALSE(round.end.source_closed);
+    REQUIRE((round.end.cut == CutReason::kUnlogged) == (i > 0));
+  }
+  follower->TakeCut();
+  // A round that has not looked for new WALs says nothing.
+  REQUIRE_OK(reader.ReadRound(false, &more));
+  REQUIRE_OK(reader.Answer(*follower->request(), &found, &round));
+  REQUIRE(round.end.cut == CutReason::kNone);
+  REQUIRE_FALSE(round.end.source_closed);
+  REQUIRE_OK(reader.ReadRound(true, &more));
+  REQUIRE_OK(reader.Answer(*follower->request(), &found, &round));
+  REQUIRE(round.end.source_closed);
+}
+
 TEST_CASE("Close() ends a wait for what never comes", "[transfer][follow]") {
   Followed source;
   source.Put(10);

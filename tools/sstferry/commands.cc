@@ -920,8 +920,9 @@ std::vector<OptionSpec> PromoteOptionSpecs() {
   return {
       Row<Promote>(
           "after-source-closed", Group::kCommon,
-          "Wait until the follower, which must run, has all that the source's "
-          "application wrote before it closed the database.",
+          "Wait until the follower, which must run, has heard after this began "
+          "that the source's application has closed the database, and has all "
+          "that it wrote.",
           [](auto& a) -> auto& { return a.options.after_source_closed; }),
       Row<Promote>(
           "wait", Group::kCommon,

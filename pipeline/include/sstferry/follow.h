@@ -83,8 +83,8 @@ struct PromoteOptions {
   // follower runs, `before` must stop it, which has half a minute to end.
   SwapHook before;
   SwapHook after;
-  // Only if the follower saw that the source was closed, and had all of it.
-  // Waits so long for the follower, which ends by itself then; 0: for ever.
+  // Only if the follower sees, after this began, that the source is closed, and
+  // has all of it. Waits so long for that; 0: for ever.
   bool after_source_closed = false;
   std::chrono::milliseconds wait{0};
   std::shared_ptr<rocksdb::FileSystem> file_system;  // null: the default one
@@ -145,7 +145,8 @@ struct FollowOptions {
 std::unique_ptr<StandbyJob> MakeFollow(const FollowOptions& options);
 
 // Makes a database of a standby: it gets CURRENT.
-//   kRefused  no standby; or the source was not closed
+//   kRefused  no standby; or no follower runs that sees the source closed, or
+//             the source was opened again
 //   kBusy     a follower runs
 //   kDeadline the follower did not end in time
 std::unique_ptr<StandbyJob> MakePromote(const PromoteOptions& options);

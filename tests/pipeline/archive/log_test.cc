@@ -165,7 +165,7 @@ class World {
   // The archive has it, too.
   Status FollowAndSync() {
     RETURN_IF_ERROR(Follow());
-    return target->Sync(false);
+    return target->Sync();
   }
   // A family that comes and goes: two records of the MANIFEST that are barriers.
   void MakeBarrier() {
@@ -337,7 +337,7 @@ TEST_CASE("A log in an archive restores the source at any time of it",
     REQUIRE_OK(world.Follow());
     times.push_back(Micros());
     if (i == 1) world.source.source()->Flush();  // another WAL
-    if (i != 2) REQUIRE_OK(world.target->Sync(false));
+    if (i != 2) REQUIRE_OK(world.target->Sync());
   }
   const std::vector<LogWindow> windows = world.Index().Windows();
   REQUIRE(windows.size() == 1);
@@ -706,20 +706,20 @@ Status Script(World* world) {
   RETURN_IF_ERROR(world->Follow());
   world->Write(5);
   RETURN_IF_ERROR(world->Follow());
-  RETURN_IF_ERROR(world->target->Sync(false));
+  RETURN_IF_ERROR(world->target->Sync());
   world->server.Advance(60);  // by it the sets are named
   RETURN_IF_ERROR(world->target->Cut({.reason = CutReason::kCutEvery}));
   world->source.source()->Flush();
   world->Write(5);
   RETURN_IF_ERROR(world->Follow());
-  RETURN_IF_ERROR(world->target->Sync(false));
+  RETURN_IF_ERROR(world->target->Sync());
   world->server.Advance(60);
   world->MakeBarrier();
   for (int i = 0; i < 2; ++i) {
     world->Write(5);
     RETURN_IF_ERROR(world->Follow());
   }
-  return world->target->Sync(false);
+  return world->target->Sync();
 }
 
 TEST_CASE("A follower that is killed at any call leaves a log that restores",
@@ -816,14 +816,14 @@ TEST_CASE("Random times are restored exactly, or the gap is named",
         for (int step = 0; step < 3; ++step) {
           world.Write(random() % 8);
           may_pass(world.Step());
-          if (world.target->exists()) may_pass(world.target->Sync(false));
+          if (world.target->exists()) may_pass(world.target->Sync());
         }
         is_out = false;
         break;
       case 7:
       case 8:
       case 9:
-        if (world.target->exists()) may_pass(world.target->Sync(false));
+        if (world.target->exists()) may_pass(world.target->Sync());
         break;
       default:
         may_pass(world.Follow());

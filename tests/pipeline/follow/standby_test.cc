@@ -152,6 +152,48 @@ TEST_CASE("A standby is of no moment of which it lacks bytes", "[follow]") {
           (is_all ? round.end.last_sequence : world.sequence()));
 }
 
+// The newest mark of a standby.
+FollowMark MarkIn(const std::string& dir) {
+  std::ifstream in(dir + "/" + kFollowMarkName, std::ios::binary);
+  return NewestFollowMark(BytesIn(in));
+}
+
+TEST_CASE("A mark says that a source was closed only with all of it here, and "
+          "not for longer than it is heard",
+          "[follow]") {
+  StandbyWorld world;
+  world.Write(10);
+  REQUIRE_OK(world.Open());
+  REQUIRE_OK(world.Cut());
+  Standby* const standby = world.standby();
+  const auto append = [&](bool closed, uint64_t more_bytes) {
+    Round round = world.Read();
+    round.asked_micros = 77;
+    round.end.source_closed = closed;
+    round.end.more_bytes = more_bytes;
+    REQUIRE_OK(standby->Append(standby->position(), round));
+    REQUIRE_OK(standby->Sync());
+    return MarkIn(world.dir()).closed_micros;
+  };
+  REQUIRE(append(true, 1) == 0);
+  REQUIRE(append(true, 0) == 77);
+  REQUIRE(append(false, 0) == 0);
+  REQUIRE(append(true, 0) == 77);
+  const uint64_t count = MarkIn(world.dir()).count;
+  REQUIRE_OK(standby->ForgetClosed());
+  REQUIRE(MarkIn(world.dir()).closed_micros == 0);
+  REQUIRE(MarkIn(world.dir()).count > count);
+  // A cut may have been asked for by what came since; and its marks go on.
+  REQUIRE(append(true, 0) == 77);
+  REQUIRE_OK(world.Cut(CutReason::kCutEvery));
+  REQUIRE(MarkIn(world.dir()).closed_micros == 0);
+  REQUIRE(MarkIn(world.dir()).count > count + 2);
+  // So does a follower that is started again.
+  REQUIRE(append(true, 0) == 77);
+  REQUIRE_OK(world.Open());
+  REQUIRE(MarkIn(world.dir()).closed_micros == 0);
+}
+
 TEST_CASE("A torn end is cut off, by a follower and by a promotion",
           "[follow]") {
   StandbyWorld world;
