@@ -360,6 +360,7 @@ class PartStore::Builder : public ChunkSink {
 
   Status End(const ChunkEnd& end) override {
     ++store_->built_;
+    store_->options_.budget->CountBuilt();
     chunk_->file->Settle();
     std::lock_guard<std::mutex> lock(store_->mu_);
     chunk_->end = end;
@@ -389,6 +390,36 @@ class PartStore::Builder : public ChunkSink {
   Spool* const part_;
   ChunkPtr chunk_;
   bool has_no_room_ = false;
+};
+
+// Passes on what a lane builds for itself, and stops the builder before the
+// first chunk that other targets want, too.
+class PartStore::OwnLane : public ChunkSink {
+ public:
+  // `stops`: it may stop the builder. Keeps *request up to date.
+  OwnLane(PartStore* store, bool stops, PartRequest* request, ChunkSink* sink)
+      : store_(store), stops_(stops), request_(request), sink_(sink) {}
+
+  Status Begin(const ChunkBegin& begin) override {
+    stopped_ = stops_ && store_->is_shared();
+    return stopped_ ? MakeStatus(EndState::kCancelled, "build: shared now")
+                    : sink_->Begin(begin);
+  }
+  Status Append(const Slice& data) override { return sink_->Append(data); }
+  Status End(const ChunkEnd& end) override {
+    store_->options_.budget->CountBuilt();
+    request_->received.chunks = uint64_t{end.ordinal} + 1;
+    request_->after = end.largest;
+    return sink_->End(end);
+  }
+  bool stopped() const { return stopped_; }
+
+ private:
+  PartStore* const store_;
+  const bool stops_;
+  PartRequest* const request_;
+  ChunkSink* const sink_;
+  bool stopped_ = false;
 };
 
 PartStore::PartStore(PartStoreOptions options)
@@ -465,7 +496,7 @@ Status PartStore::Start(const PartRead& read, Spool* part) {
   part->next_ordinal = read.request.received.chunks;
   part->next_after = read.request.after;
   const Status status = StartThread(
-      [this, part, build = read.build, from = read.request] {
+      [this, part, build = read.build_for_all, from = read.request] {
         Builder(this, part).Run(build, from);
       },
       &part->thread);
@@ -506,14 +537,25 @@ Status PartStore::Send(PartRead read, ChunkSink* sink) {
                     read.cancelled, sink, read.buffer);
   }
   // A lane that lost a chunk asks for smaller ones, which are its own.
-  if (read.shared && read.request.chunk_bytes == 0) {
-    bool complete = false;
-    const Status status = SendSpooled(&read, &complete, sink);
-    if (!status.ok() || complete) {
+  bool may_share = read.build_for_all != nullptr &&
+                   read.request.chunk_bytes == 0;
+  while (true) {
+    if (may_share && is_shared()) {
+      may_share = false;  // what the store cannot send is built here
+      bool complete = false;
+      const Status status = SendSpooled(&read, &complete, sink);
+      if (!status.ok() || complete) {
+        return status;
+      }
+    }
+    const PartRequest from = read.request;
+    OwnLane lane(this, may_share, &read.request, sink);
+    const Status status =
+        read.build(from, read.cancelled, read.on_progress, &lane);
+    if (!lane.stopped()) {
       return status;
     }
   }
-  return read.build(read.request, read.cancelled, read.on_progress, sink);
 }
 
 Status PartStore::SendSpooled(PartRead* read, bool* complete,
@@ -564,7 +606,7 @@ Status PartStore::SendNext(PartRead* read, Spool* part, bool* complete,
       break;
     }
     part->changed.wait_for(*lock, kLook);
-    if (read->cancelled()) {
+    if (read->cancelled_in_wait()) {
       return MakeStatus(EndState::kCancelled, "build: stopped on request");
     }
   }
@@ -582,6 +624,7 @@ Status PartStore::SendNext(PartRead* read, Spool* part, bool* complete,
   }
   if (status.ok()) {
     ++sent_;
+    options_.budget->CountSent();
     read->request.received.chunks = ordinal + 1;
     read->request.after = chunk->end->largest;
   }
@@ -600,7 +643,7 @@ Status PartStore::SendChunk(const PartRead& read, Spool* part,
       std::unique_lock<std::mutex> lock(mu_);
       while (chunk->bytes <= at && !chunk->end && chunk->abandoned.ok()) {
         part->changed.wait_for(lock, kLook);
-        if (read.cancelled()) {
+        if (read.cancelled_in_wait()) {
           return MakeStatus(EndState::kCancelled, "build: stopped on request");
         }
       }

@@ -40,6 +40,13 @@ class SpoolBudget {
   uint64_t bytes() const;
   uint64_t files() const;
 
+  // Count chunks that were built, spooled or not, and those that were sent
+  // from a spool.
+  void CountBuilt() { ++built_; }
+  void CountSent() { ++sent_; }
+  uint64_t built() const { return built_; }
+  uint64_t sent() const { return sent_; }
+
   void Join(PartStore* store);
   // Waits for those who free something in it.
   void Leave(PartStore* store);
@@ -56,6 +63,8 @@ class SpoolBudget {
   mutable std::mutex mu_;
   uint64_t bytes_ = 0;  // under mu_
   uint64_t files_ = 0;  // under mu_
+  std::atomic<uint64_t> built_{0};
+  std::atomic<uint64_t> sent_{0};
   std::mutex stores_mu_;  // taken with a store's mu_ held, not the other way
   std::vector<PartStore*> stores_;  // under stores_mu_
 };
@@ -79,8 +88,7 @@ struct PartStoreOptions {
 using OnProgress = std::function<void(uint64_t entries)>;
 
 // Builds the chunks that `from` asks for into `sink`, until `cancelled` returns
-// true. Called on the reader's thread or on one of the store; must be valid as
-// long as the store.
+// true.
 using BuildChunks = std::function<rocksdb::Status(
     const PartRequest& from, const std::function<bool()>& cancelled,
     const OnProgress& on_progress, ChunkSink* sink)>;
@@ -90,11 +98,14 @@ struct PartRead {
   PartRequest request;
   const Part* part = nullptr;
   UnitPlace unit;
-  BuildChunks build;      // makes the other kinds
-  // Other targets ask for the same chunks.
-  bool shared = false;
-  // Polled. Where the chunk is shared: behind each wait for its builder.
+  BuildChunks build;      // makes the other kinds, on the reader's thread
+  // The same on a thread of the store: must be valid as long as the store. Null:
+  // nobody else asks for the same bytes.
+  BuildChunks build_for_all;
+  // Polled while this thread builds or sends.
   std::function<bool()> cancelled;
+  // Polled after each wait for a builder.
+  std::function<bool()> cancelled_in_wait;
   OnProgress on_progress;
   std::vector<char>* buffer = nullptr;  // for a unit; used again
 };
@@ -109,6 +120,10 @@ struct PartRead {
 //                    store, into a spool: a file without a name. Each lane
 //                    follows the builder at its own pace, and may ask again
 //
+// Chunks are shared while the plan has two targets: for a single one, a spool
+// would cost a copy that nobody reads. A lane that builds for itself when the
+// second target arrives changes over at its next chunk.
+//
 // Nobody waits for a slow reader: a builder is ahead of the reader that is
 // furthest, and a reader whose next chunk is gone builds it for itself. If
 // there is no room, spooled chunks that nobody reads at this time go first.
@@ -121,6 +136,10 @@ class PartStore {
   ~PartStore();
   PartStore(const PartStore&) = delete;
   PartStore& operator=(const PartStore&) = delete;
+
+  // Count the targets that have the plan of this store.
+  void AddTarget() { ++targets_; }
+  void RemoveTarget() { --targets_; }
 
   // Sends what the request asks for to the end of the part. Errors of the sink;
   // those of building as ChunkBuilder::Build(), of a unit as SendUnit().
@@ -139,6 +158,7 @@ class PartStore {
   struct Chunk;
   struct Spool;
   class Builder;
+  class OwnLane;
   using ChunkPtr = std::shared_ptr<Chunk>;
   // Counts this store's files, which may outlive it.
   struct Usage {
@@ -147,6 +167,7 @@ class PartStore {
   };
   friend class SpoolBudget;
 
+  bool is_shared() const { return targets_ >= 2; }
   // Sends spooled chunks, from the one that the request asks for on, as far as
   // the store has or gets them; the request then asks for the rest. *complete:
   // there is none.
@@ -173,6 +194,7 @@ class PartStore {
   const std::shared_ptr<Usage> usage_;
   std::atomic<uint64_t> built_{0};
   std::atomic<uint64_t> sent_{0};
+  std::atomic<int> targets_{0};
 
   std::mutex mu_;
   std::map<uint32_t, std::unique_ptr<Spool>> parts_;  // under mu_, all below

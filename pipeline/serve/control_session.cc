@@ -496,10 +496,6 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
     shared = host_.store->Latest(database, planned);
     planned.waited_seconds = 0;  // nothing depends on it any more
   }
-  if (shared != nullptr && !shared->is_pinned() &&
-      request.purpose == Purpose::kPull) {
-    shared->SetShared();
-  }
   transfer_ = std::make_shared<Transfer>(database, *host_.options, planned,
                                          hello_, PeerText(*channel_),
                                          host_.shares, std::move(shared));

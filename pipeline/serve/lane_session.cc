@@ -226,22 +226,19 @@ Status LaneSession::SendPart(const PartRequest& request) {
     PartRead read;
     read.request = request;
     read.part = &part;
-    read.shared = !of_delta && transfer_->is_shared();
-    // The readers of a shared chunk ask under the store's lock, behind each wait
-    // for its builder. That wait is no work: a lane that held back for it would
-    // sleep 19 times as long as a builder that holds back to a twentieth.
-    read.cancelled = [this, shared = read.shared] {
-      if (shared) {
-        worker_.Restart();
-      }
-      return shared ? stopped() : PacedStop();
+    read.cancelled = [this] { return PacedStop(); };
+    // Waiting is not CPU time: charging it would make the lane sleep 19 s for
+    // each second that it waited for a builder that holds back to a twentieth.
+    read.cancelled_in_wait = [this] {
+      worker_.Restart();
+      return stopped();
     };
     read.on_progress = Counter();
     read.buffer = &unit_buffer_;
     if (part.kind == PartKind::kUnit) {
       read.unit = transfer_->unit_place(part);
     } else {
-      SetBuild(request, &read);
+      SetBuild(request, /*may_share=*/!of_delta, &read);
     }
     status = transfer_->part_store()->Send(std::move(read), &sink_);
   }
@@ -260,27 +257,19 @@ OnProgress LaneSession::Counter() {
   };
 }
 
-// The store may call it on a thread of its own, which outlives this lane, but
-// not the plan.
-void LaneSession::SetBuild(const PartRequest& request, PartRead* read) const {
+// The store may call build_for_all on a thread of its own, which outlives this
+// lane, but not the plan.
+void LaneSession::SetBuild(const PartRequest& request, bool may_share,
+                           PartRead* read) const {
   const TransferFamily& family = transfer_->families()[read->part->family];
   read->build = [&snapshot = transfer_->snapshot(), &family, &part = *read->part,
-                 hold_back = transfer_->pace()->hold_back(),
-                 shared = read->shared,
                  refresh = transfer_->plan().refresh.get(),
                  options = BuilderOptions(family, request.chunk_bytes)](
                     const PartRequest& from,
                     const std::function<bool()>& cancelled,
                     const OnProgress& on_progress, ChunkSink* sink) {
     ChunkBuilderOptions own = options;
-    HoldBack::Worker worker(hold_back.get(), /*clock=*/nullptr);
     own.cancelled = cancelled;
-    if (shared) {
-      own.cancelled = [&worker, &cancelled] {
-        worker.Pass();
-        return cancelled();
-      };
-    }
     own.on_progress = on_progress;
     KeyInterval left = part.interval;
     if (from.after.has_value()) {
@@ -288,13 +277,27 @@ void LaneSession::SetBuild(const PartRequest& request, PartRead* read) const {
     }
     RETURN_IF_ERROR(
         snapshot.Fetch(family.handle->GetName(), left, own.cancelled));
-    WaitingSink waiting(sink, &worker);
-    ChunkSink* const built = shared ? &waiting : sink;
     return part.need == PartNeed::kLookup
-               ? refresh->BuildLookups(part, own, built)
+               ? refresh->BuildLookups(part, own, sink)
                : ChunkBuilder(snapshot.db(), family.handle, family.chunk_options, own,
-                              built)
+                              sink)
                      .Build(part, from);
+  };
+  if (!may_share) {
+    return;
+  }
+  read->build_for_all = [build = read->build,
+                         hold_back = transfer_->pace()->hold_back()](
+                            const PartRequest& from,
+                            const std::function<bool()>& cancelled,
+                            const OnProgress& on_progress, ChunkSink* sink) {
+    HoldBack::Worker worker(hold_back.get(), /*clock=*/nullptr);
+    const auto paced = [&worker, &cancelled] {
+      worker.Pass();
+      return cancelled();
+    };
+    WaitingSink waiting(sink, &worker);
+    return build(from, paced, on_progress, &waiting);
   };
 }
 

@@ -42,7 +42,8 @@ class LaneSession {
   [[nodiscard]] rocksdb::Status SendPart(const PartRequest& request);
   // Sets what builds the chunks of a part, or the delta of one that is looked
   // up.
-  void SetBuild(const PartRequest& request, PartRead* read) const;
+  void SetBuild(const PartRequest& request, bool may_share,
+                PartRead* read) const;
   // `chunk_bytes`: as in a PartRequest.
   ChunkBuilderOptions BuilderOptions(const TransferFamily& family,
                                      uint64_t chunk_bytes) const;

@@ -110,7 +110,8 @@ class Server : public SourceServer {
       names.insert(database.name);
     }
     return {served->databases, store_.Reports(), store_.List(names, nullptr),
-            follow_->state()};
+            follow_->state(), shares_.spool_budget()->built(),
+            shares_.spool_budget()->sent()};
   }
 
   bool AwaitIdle(std::chrono::milliseconds limit) override {

@@ -198,29 +198,36 @@ Status SharedSnapshot::Plan(const std::string& key,
                             uint64_t chunk_bytes,
                             const std::shared_ptr<SpoolBudget>& budget,
                             std::shared_ptr<const SharedPlan>* plan) {
+  if (key.empty()) {
+    return MakePlan(make, chunk_bytes, budget, plan);
+  }
   std::lock_guard<std::mutex> lock(plan_mu_);
   std::erase_if(plans_, [](const auto& one) { return one.second.expired(); });
-  std::shared_ptr<const SharedPlan> made = plans_[key].lock();
-  if (made == nullptr) {
-    auto fresh = std::make_shared<SharedPlan>();
-    const Status status = make(&fresh->plan);
-    if (!status.ok()) {
-      plans_.erase(key);
-      return status;
-    }
-    PartStoreOptions options;
-    options.directory = snapshot_->own_path();
-    options.budget = budget;
-    options.chunk_bytes = chunk_bytes;
-    options.free_bytes = [directory = options.directory,
-                          percent = serve_.min_free_percent] {
-      return FreeBytesAbove(directory, percent);
-    };
-    fresh->parts = std::make_unique<PartStore>(std::move(options));
-    made = std::move(fresh);
-    plans_[key] = made;
+  const auto found = plans_.find(key);
+  *plan = found == plans_.end() ? nullptr : found->second.lock();
+  if (*plan == nullptr) {
+    RETURN_IF_ERROR(MakePlan(make, chunk_bytes, budget, plan));
+    plans_[key] = *plan;
   }
-  *plan = std::move(made);
+  return Status::OK();
+}
+
+Status SharedSnapshot::MakePlan(
+    const std::function<Status(TransferPlan*)>& make, uint64_t chunk_bytes,
+    const std::shared_ptr<SpoolBudget>& budget,
+    std::shared_ptr<const SharedPlan>* plan) const {
+  auto fresh = std::make_shared<SharedPlan>();
+  RETURN_IF_ERROR(make(&fresh->plan));
+  PartStoreOptions options;
+  options.directory = snapshot_->own_path();
+  options.budget = budget;
+  options.chunk_bytes = chunk_bytes;
+  options.free_bytes = [directory = options.directory,
+                        percent = serve_.min_free_percent] {
+    return FreeBytesAbove(directory, percent);
+  };
+  fresh->parts = std::make_unique<PartStore>(std::move(options));
+  *plan = std::move(fresh);
   return Status::OK();
 }
 

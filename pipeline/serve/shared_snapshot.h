@@ -76,9 +76,6 @@ class SharedSnapshot {
   //   kSnapshotGone  the retained snapshot of another process cannot be used.
   [[nodiscard]] rocksdb::Status Take();
   bool is_taken() const { return taken_; }
-  // Several transfers read it, or will.
-  void SetShared() { shared_ = true; }
-  bool is_shared() const { return shared_; }
   // True if the last Take() failed: nobody should join it.
   bool failed() const { return failed_; }
   // REQUIRES: is_taken().
@@ -93,7 +90,8 @@ class SharedSnapshot {
 
   // Returns the plan of that key, which the first caller makes; concurrent
   // callers wait. A plan that failed, or that nobody has any more, is made
-  // again by the next caller. `budget` is that of its chunks.
+  // again by the next caller. An empty key: nobody else gets this plan.
+  // `budget` is that of its chunks.
   [[nodiscard]] rocksdb::Status Plan(
       const std::string& key,
       const std::function<rocksdb::Status(TransferPlan*)>& make,
@@ -120,6 +118,10 @@ class SharedSnapshot {
   void TakeBack(bool keep);
 
  private:
+  [[nodiscard]] rocksdb::Status MakePlan(
+      const std::function<rocksdb::Status(TransferPlan*)>& make,
+      uint64_t chunk_bytes, const std::shared_ptr<SpoolBudget>& budget,
+      std::shared_ptr<const SharedPlan>* plan) const;
   [[nodiscard]] rocksdb::Status TakeOwn();
   [[nodiscard]] rocksdb::Status TakeAdopted();
   SnapshotOptions Options();
@@ -143,7 +145,6 @@ class SharedSnapshot {
   std::unique_ptr<Snapshot> snapshot_;   // constant once taken_
   std::atomic<bool> taken_{false};
   std::atomic<bool> failed_{false};
-  std::atomic<bool> shared_{false};
   std::atomic<uint64_t> pinned_bytes_{0};
   std::atomic<uint64_t> taken_seconds_{0};
   std::atomic<uint64_t> unlogged_since_seconds_{0};

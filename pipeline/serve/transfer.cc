@@ -27,22 +27,25 @@ uint32_t GrantedLanes(const OpenRequest& request, const ServeOptions& serve) {
   return std::clamp(request.lanes, 1u, std::min(serve.max_lanes, kMaxLanes));
 }
 
-// Targets for which this is the same get the same plan of one snapshot.
+// Targets for which this is the same get the same plan of one snapshot: it has
+// what a plan depends on, and nothing that only one target or its operator
+// needs, such as its directory.
 std::string PlanKey(const OpenRequest& request, const Hello& target,
                     uint32_t plan_lanes) {
-  OpenRequest asked = request;
+  OpenRequest asked;
+  asked.database = request.database;
+  asked.purpose = request.purpose;
+  asked.mode = request.mode;
+  asked.families = request.families;
+  asked.interval = request.interval;
+  asked.chunk_bytes = request.chunk_bytes;
   asked.lanes = plan_lanes;
-  asked.snapshot_use = SnapshotUse::kNew;
-  asked.named_transfer = TransferId();
-  asked.max_rate_bytes_per_sec = 0;
-  asked.full_rate = false;
-  asked.compression = WireCompression::kNone;
-  asked.compression_level = 0;
+  asked.application = request.application;
+  Hello can;
+  can.features = target.features;
+  can.max_format_version = target.max_format_version;
   std::string key;
   Encode(asked, &key);
-  Hello can = target;
-  can.kind = ConnectionKind::kControl;
-  can.transfer_id = TransferId();
   Encode(can, &key);
   return key;
 }
@@ -94,7 +97,10 @@ Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
   pace_.Set(request_, target_);
 }
 
-Transfer::~Transfer() { DropReplicaRecord(); }
+Transfer::~Transfer() {
+  LeaveStore();
+  DropReplicaRecord();
+}
 
 void Transfer::DropReplicaRecord() {
   replica_ = ReplicaRecord();
@@ -165,25 +171,22 @@ Status Transfer::MakePlan() {
                            plan)
         .Run();
   };
-  if (!is_refresh()) {
-    std::shared_ptr<const SharedPlan> shared;
-    const Status status =
-        pinned_.shared()->Plan(PlanKey(request_, target_, plan_lanes_), make,
-                               request_.chunk_bytes,
-                               pace_.shares()->spool_budget(), &shared);
-    if (status.ok()) {
-      parts_ = shared->parts.get();
-      plan_ = std::shared_ptr<const TransferPlan>(shared, &shared->plan);
-    }
-    return status;
+  std::shared_ptr<const SharedPlan> shared;
+  RETURN_IF_ERROR(pinned_.shared()->Plan(
+      is_refresh() ? std::string() : PlanKey(request_, target_, plan_lanes_),
+      make, request_.chunk_bytes, pace_.shares()->spool_budget(), &shared));
+  parts_ = shared->parts.get();
+  plan_ = std::shared_ptr<const TransferPlan>(shared, &shared->plan);
+  parts_->AddTarget();
+  is_target_ = true;
+  DropReplicaRecord();
+  return Status::OK();
+}
+
+void Transfer::LeaveStore() {
+  if (is_target_.exchange(false)) {
+    parts_->RemoveTarget();
   }
-  auto plan = std::make_shared<TransferPlan>();
-  const Status status = make(plan.get());
-  if (status.ok()) {
-    plan_ = std::move(plan);
-    DropReplicaRecord();
-  }
-  return status;
 }
 
 Status Transfer::CheckSame(const OpenRequest& request,
@@ -408,6 +411,7 @@ void Transfer::FailAnd(const Status& status, const std::string& where,
   // A snapshot that was adopted and only not planned yet can be adopted again.
   pinned_.Leave(keep ||
                 (!planned_ && EndStateOf(status) == EndState::kCancelled));
+  LeaveStore();
   pace_.Close();
   connections_.End(status, where);
 }
@@ -416,6 +420,7 @@ void Transfer::End() {
   std::lock_guard<std::mutex> lock(mu_);
   if (!ended_.exchange(true)) {
     pinned_.Leave(/*keep=*/false);
+    LeaveStore();
     pace_.Close();
     connections_.StopLanes();
   }

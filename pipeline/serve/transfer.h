@@ -196,8 +196,6 @@ class Transfer {
   }
   // Returns what the lanes read parts from. REQUIRES: planned().
   PartStore* part_store() const { return parts_; }
-  // True if other targets read the same snapshot now.
-  bool is_shared() const { return pinned_.shared()->is_shared(); }
   // Counts bytes that were read of the snapshot's files.
   void CountRead(uint64_t bytes) { pinned_.shared()->CountRead(bytes); }
   TransferCounters* counters() { return &counters_; }
@@ -237,6 +235,8 @@ class Transfer {
   [[nodiscard]] rocksdb::Status PinOnce();
   [[nodiscard]] rocksdb::Status MakePlan();
   void DropReplicaRecord();
+  // Ends to count as a target of its plan.
+  void LeaveStore();
   std::string database_dir() const;
   void AddOtherFiles(Opened* opened) const;
   [[nodiscard]] rocksdb::Status AnnounceFiles(Channel* control) const;
@@ -259,6 +259,7 @@ class Transfer {
   std::shared_ptr<const TransferPlan> plan_ =
       std::make_shared<TransferPlan>();
   PartStore* parts_ = nullptr;  // as long as plan_
+  std::atomic<bool> is_target_{false};  // counted by parts_
   std::mutex pin_mu_;
   std::atomic<bool> planned_{false};
   uint64_t snapshot_micros_ = 0;

@@ -26,6 +26,7 @@ class TestServer {
   void Stop();
   HostPort address() const;
   std::string url(const std::string& name) const;
+  ServerState state() { return server_->state(); }
   // The report of the nth ended transfer (0 the first); waits for it.
   TransferReport Report(size_t n);
   // Waits until that text stands in the log; false when it never does.

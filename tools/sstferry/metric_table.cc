@@ -79,6 +79,13 @@ const MetricSpec kSourceReadWals = {
     "sstferry_source_read_wal_bytes_total", kCounter, "database",
     "Bytes of WALs read, once for all standbys."};
 
+const MetricSpec kSourceChunksBuilt = {
+    "sstferry_source_chunks_built_total", kCounter, "listen",
+    "Chunks that the server built."};
+const MetricSpec kSourceChunksFromStore = {
+    "sstferry_source_chunks_from_store_total", kCounter, "listen",
+    "Chunks that the server sent from its store (--spool), since several "
+    "targets read one plan."};
 const MetricSpec kSourceWritten = {
     "sstferry_source_written_timestamp_seconds", kGauge, "listen",
     "Time at which the file of --metrics-file was written. Only there."};
@@ -258,6 +265,8 @@ const std::vector<const MetricSpec*>& AllMetrics() {
       &metric::kSourceFollowersLag,
       &metric::kSourceHeldWals,
       &metric::kSourceReadWals,
+      &metric::kSourceChunksBuilt,
+      &metric::kSourceChunksFromStore,
       &metric::kSourceWritten,
       &metric::kReplicaInfo,
       &metric::kReplicaRuns,

@@ -41,6 +41,8 @@ extern const MetricSpec kSourceFollowersBehind;
 extern const MetricSpec kSourceFollowersLag;
 extern const MetricSpec kSourceHeldWals;
 extern const MetricSpec kSourceReadWals;
+extern const MetricSpec kSourceChunksBuilt;
+extern const MetricSpec kSourceChunksFromStore;
 extern const MetricSpec kSourceWritten;
 
 extern const MetricSpec kReplicaInfo;

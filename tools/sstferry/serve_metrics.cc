@@ -183,6 +183,10 @@ MetricSet ServeMetrics::Collect(const ServerState& state) {
     set.Set(metric::kSourceHeldWals, labels,
             static_cast<double>(followed.held_bytes));
   }
+  set.Set(metric::kSourceChunksBuilt, process_,
+          static_cast<double>(state.chunks_built));
+  set.Set(metric::kSourceChunksFromStore, process_,
+          static_cast<double>(state.chunks_from_store));
   AddDisks(state.databases, &set);
   return set;
 }

@@ -129,6 +129,10 @@ struct ServerState {
   std::vector<RetainedSnapshot> snapshots;
   // The databases that were followed within the last minute.
   std::vector<FollowedState> followed;
+  // Chunks that the server built since it started, and those that it sent
+  // again from its files because several targets read one plan (--spool).
+  uint64_t chunks_built = 0;
+  uint64_t chunks_from_store = 0;
 };
 
 // Clocks and disk space as a server reads them; unset: from the system. For

@@ -108,6 +108,8 @@ struct Bench {
     options.newest_bytes = newest;
     options.free_bytes = [this] { return free_bytes.load(); };
     store = std::make_unique<PartStore>(options);
+    store->AddTarget();
+    store->AddTarget();
   }
   PartRead From(uint64_t ordinal) {
     PartRead read;
@@ -117,25 +119,22 @@ struct Bench {
       read.request.after = KeyAt(ordinal - 1);
     }
     read.part = &part;
-    read.shared = true;
     read.build = [this](const PartRequest& from,
                         const std::function<bool()>& cancelled,
                         const OnProgress&, ChunkSink* sink) {
       return factory.Build(from, cancelled, sink);
     };
+    read.build_for_all = read.build;
     read.cancelled = [] { return false; };
+    read.cancelled_in_wait = read.cancelled;
     return read;
   }
   // *by_itself counts the chunks that were built straight into the sink.
   Status ReadAll(uint64_t ordinal, CheckingSink* lane, uint64_t* by_itself) {
     PartRead read = From(ordinal);
-    read.build = [this, lane, by_itself](
-                     const PartRequest& from,
-                     const std::function<bool()>& cancelled, const OnProgress&,
-                     ChunkSink* sink) {
-      if (sink != lane) {
-        return factory.Build(from, cancelled, sink);
-      }
+    read.build = [this, by_itself](const PartRequest& from,
+                                   const std::function<bool()>& cancelled,
+                                   const OnProgress&, ChunkSink* sink) {
       *by_itself += kChunks - from.received.chunks;
       return own.Build(from, cancelled, sink);
     };
@@ -249,7 +248,7 @@ TEST_CASE("A chunk that neither the disk nor memory takes is given up",
   std::promise<void> begun;  // the reader has the chunk's first bytes
   sink.before_chunk = [&](uint64_t) { begun.set_value(); };
   PartRead read = bench.From(0);
-  read.build = [&](const PartRequest& from, const std::function<bool()>&,
+  read.build_for_all = [&](const PartRequest& from, const std::function<bool()>&,
                    const OnProgress&, ChunkSink* chunk) {
     ChunkBegin begin;
     begin.part_id = from.part_id;
@@ -307,13 +306,13 @@ TEST_CASE("A reader asks behind each wait for its builder whether to stop",
   std::atomic<int> asked{0};
   std::atomic<int> when_built{0};
   PartRead read = bench.From(0);
-  read.cancelled = [&asked] {
+  read.cancelled_in_wait = [&asked] {
     ++asked;
     return false;
   };
-  read.build = [&](const PartRequest& from,
-                   const std::function<bool()>& cancelled, const OnProgress&,
-                   ChunkSink* sink) {
+  read.build_for_all = [&](const PartRequest& from,
+                           const std::function<bool()>& cancelled,
+                           const OnProgress&, ChunkSink* sink) {
     while (asked == 0) {
       std::this_thread::yield();  // the reader waits
     }
@@ -390,8 +389,8 @@ TEST_CASE("A reader of a chunk whose builder failed ends while another builder "
   std::promise<Status> first_status;
   std::thread first_reader([&] {
     PartRead read = bench.From(0);
-    read.build = build;
-    read.cancelled = [&give_up] { return give_up.load(); };
+    read.build_for_all = build;
+    read.cancelled_in_wait = [&give_up] { return give_up.load(); };
     first_status.set_value(bench.store->Send(read, &first));
   });
   CheckingSink second(0);
@@ -400,7 +399,7 @@ TEST_CASE("A reader of a chunk whose builder failed ends while another builder "
     do {  // fails with the first builder until that has ended
       second = CheckingSink(0);
       PartRead read = bench.From(0);
-      read.build = build;
+      read.build_for_all = build;
       second_status = bench.store->Send(read, &second);
     } while (!second_status.ok());
   });
@@ -432,7 +431,7 @@ TEST_CASE(
   std::promise<void> appended;
   std::promise<void> received;  // memory keeps a piece until the chunk ends
   PartRead read = bench.From(0);
-  read.build = [&](const PartRequest& from, const std::function<bool()>&,
+  read.build_for_all = [&](const PartRequest& from, const std::function<bool()>&,
                    const OnProgress&, ChunkSink* sink) {
     ChunkBegin begin;
     begin.part_id = from.part_id;
@@ -481,7 +480,8 @@ TEST_CASE("A chunk for one target, or of a size of its own, is not spooled",
           "[chunk][share]") {
   Bench bench(100 * kBytes);
   PartRead read = bench.From(0);
-  SECTION("nobody else reads") { read.shared = false; }
+  SECTION("nobody else reads") { bench.store->RemoveTarget(); }
+  SECTION("it is a delta") { read.build_for_all = nullptr; }
   SECTION("the lane asked for smaller ones") {
     read.request.chunk_bytes = kBytes / 4;
   }
@@ -490,6 +490,28 @@ TEST_CASE("A chunk for one target, or of a size of its own, is not spooled",
   REQUIRE(sink.next() == kChunks);
   REQUIRE(bench.store->built() == 0);
   REQUIRE(bench.store->bytes() == 0);
+}
+
+TEST_CASE("A lane that builds for itself shares from its next chunk on when a "
+          "second target arrives",
+          "[chunk][share]") {
+  Bench bench(100 * kBytes);
+  bench.store->RemoveTarget();
+  CheckingSink sink(0);
+  sink.before_chunk = [&bench](uint64_t ordinal) {
+    if (ordinal == 3) {
+      bench.store->AddTarget();
+    }
+  };
+  uint64_t own = 0;
+  REQUIRE_OK(bench.ReadAll(0, &sink, &own));
+  REQUIRE(sink.next() == kChunks);
+  REQUIRE(bench.own.built == 4);
+  REQUIRE(bench.factory.built == kChunks - 4);
+  // The second target finds what the first one left.
+  CheckingSink second(4);
+  REQUIRE_OK(bench.ReadAll(4, &second, &own));
+  REQUIRE(bench.factory.built == kChunks - 4);
 }
 
 TEST_CASE("A store without room leaves building to its readers",

@@ -90,6 +90,51 @@ TEST_CASE("Targets that ask for the latest snapshot get the same one",
   REQUIRE(late.sequence() == own.sequence());
 }
 
+// Takes all chunks of a plan over one lane.
+std::vector<std::string> ChunksOf(const TestServer& server,
+                                  const Reader& reader) {
+  std::unique_ptr<Channel> lane;
+  REQUIRE_OK(DialLane(server.address(), reader.id(), 0, &lane));
+  Finish totals;
+  std::vector<std::string> chunks;
+  REQUIRE_OK(TakeParts(lane.get(),
+                       static_cast<uint32_t>(reader.announced.parts.size()),
+                       &totals, &chunks));
+  return chunks;
+}
+
+TEST_CASE("Four targets in four directories build the chunks of one",
+          "[held][share]") {
+  SharingBench bench;
+  TestServer server(bench.Options());
+  std::vector<std::unique_ptr<Reader>> readers;
+  for (int i = 0; i < 4; ++i) {
+    OpenRequest request = Latest();
+    request.target = "host" + std::to_string(i) + ":/srv/app";
+    request.max_rate_bytes_per_sec = static_cast<uint64_t>(i) << 30;
+    request.full_rate = i % 2 == 0;
+    readers.push_back(std::make_unique<Reader>(server.address(), request));
+  }
+  const std::vector<std::string> first = ChunksOf(server, *readers[0]);
+  REQUIRE_FALSE(first.empty());
+  for (int i = 1; i < 4; ++i) {
+    REQUIRE((ChunksOf(server, *readers[i]) == first));
+  }
+  REQUIRE(server.state().chunks_built == first.size());
+  REQUIRE(server.state().chunks_from_store == 4 * first.size());
+}
+
+TEST_CASE("A single target of the latest snapshot spools nothing",
+          "[held][share]") {
+  SharingBench bench;
+  TestServer server(bench.Options());
+  const Reader reader(server.address(), Latest());
+  const std::vector<std::string> chunks = ChunksOf(server, reader);
+  REQUIRE_FALSE(chunks.empty());
+  REQUIRE(server.state().chunks_built == chunks.size());
+  REQUIRE(server.state().chunks_from_store == 0);
+}
+
 TEST_CASE("A plan goes with the last target that has it", "[held][share]") {
   SharingBench bench;
   const ServeOptions serve = bench.Options();
