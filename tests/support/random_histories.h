@@ -17,6 +17,7 @@ namespace sstferry::test {
 int HistoryCount(int usually);
 
 // Plays so many histories, of sizes up to max_size. Returns true if all held.
+// Looks for a shorter history than one that failed for a minute.
 bool CheckHistories(const std::string& claim, int count, int max_size,
                     const std::function<void()>& play);
 
