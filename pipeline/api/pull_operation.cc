@@ -119,10 +119,11 @@ class PullOperation : public Operation {
 
   // A pull names its directory once all is in it: what is there is whole.
   Status EndWithDatabase(Summary* summary) const {
-    const HealthFile fault = ReadKnownFault(options_.target_dir);
-    const Status status = fault.fault == ReplicaFault::kNone
-                              ? Status::OK()
-                              : FaultStatus(options_, fault);
+    HealthFile fault;
+    Status status = ReadKnownFault(options_.target_dir, &fault);
+    if (status.ok() && fault.fault != ReplicaFault::kNone) {
+      status = FaultStatus(options_, fault);
+    }
     summary->mode = PullModeName(options_.mode);
     summary->source = options_.source.ToString();
     summary->target = options_.target_dir;

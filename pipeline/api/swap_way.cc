@@ -1,5 +1,6 @@
 #include "pipeline/api/swap_way.h"
 
+#include "format/end_state.h"
 #include "format/journal.h"
 #include "pipeline/base/known_fault.h"
 #include "pipeline/base/last_transfer.h"
@@ -39,7 +40,11 @@ SwapWay ChooseSwapWay(const PullOptions& options, PullMethod method) {
   if (options.source.is_archive()) {
     return {false, "nothing in an archive is compared"};
   }
-  const HealthFile fault = ReadKnownFault(options.target_dir);
+  HealthFile fault;
+  const rocksdb::Status known = ReadKnownFault(options.target_dir, &fault);
+  if (!known.ok()) {
+    return {false, MessageOf(known)};
+  }
   if (fault.fault != ReplicaFault::kNone) {
     return {false, FaultSentence(fault)};
   }

@@ -18,14 +18,14 @@ bool IntervalsBound(const std::optional<std::string>& pulled,
 // Returns true if the pull had asked for everything that was compared.
 bool AskedForAll(const LastTransfer& record, const Selection& selection) {
   const bool families =
-      record.asked_families.empty() ||
+      record.asked.families.empty() ||
       (!selection.families.empty() &&
        std::all_of(selection.families.begin(), selection.families.end(),
                    [&record](const std::string& family) {
-                     return Has(record.asked_families, family);
+                     return Has(record.asked.families, family);
                    }));
-  return families && IntervalsBound(record.begin, selection.interval.begin) &&
-         IntervalsBound(record.end, selection.interval.end);
+  return families && IntervalsBound(record.asked.begin, selection.interval.begin) &&
+         IntervalsBound(record.asked.end, selection.interval.end);
 }
 
 // Returns a family that cannot have appeared or disappeared at the origin since
@@ -103,7 +103,7 @@ Verdict JudgeCopy(const JudgedSide& copy, const std::string& copy_label,
                   const Selection& selection) {
   const LastTransfer& record = *copy.record;
   const uint64_t then = *record.snapshot_sequence;
-  const std::string less = SelectionWords(record);
+  const std::string less = SelectionWords(record.asked);
   Verdict verdict;
   verdict.next = RefreshAgain(copy, origin, less);
   verdict.repair = Repair(copy, origin, less);

@@ -137,12 +137,13 @@ class VerifyOperation : public Operation {
     const std::shared_ptr<rocksdb::FileSystem> files = MakeAccessFileSystem(
         rocksdb::FileSystem::Default(), Workspace::DirOf(dir));
     const bool is_wrong = finding_.fault != ReplicaFault::kNone;
-    const HealthFile known = ReadKnownFault(dir);
+    HealthFile known;
+    Status recorded = ReadKnownFault(dir, &known);
     const bool is_mended = !is_wrong && known.fault != ReplicaFault::kNone &&
                            Includes(options_.selection, known);
-    Status recorded = is_wrong || is_mended
-                          ? CheckOnlyRoot(dir, /*in_place=*/true)
-                          : Status::OK();
+    if (recorded.ok() && (is_wrong || is_mended)) {
+      recorded = CheckOnlyRoot(dir, /*in_place=*/true);
+    }
     if (!recorded.ok()) {
       // Only said: nothing is written there.
     } else if (is_wrong) {

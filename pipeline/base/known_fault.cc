@@ -1,7 +1,5 @@
 #include "pipeline/base/known_fault.h"
 
-#include <filesystem>
-
 #include "format/end_state.h"
 #include "format/sealed_file.h"
 #include "pipeline/base/last_transfer.h"
@@ -9,23 +7,29 @@
 
 namespace sstferry {
 
-HealthFile ReadKnownFault(const std::string& dir) {
-  HealthFile health;
+using rocksdb::Status;
+
+Status ReadKnownFault(const std::string& dir, HealthFile* health) {
+  *health = HealthFile();
+  if (dir.empty()) {
+    return Status::OK();
+  }
   const std::string path = dir + "/" + kHealthFileName;
-  std::error_code error;
-  const auto found = std::filesystem::symlink_status(path, error).type();
-  if (dir.empty() || found == std::filesystem::file_type::not_found) {
-    return health;
+  bool found = false;
+  std::string text;
+  RETURN_IF_ERROR(ReadRecord(path, kSealedHeaderBytes + kMaxHealthPayloadBytes,
+                             &found, &text));
+  if (!found) {
+    return Status::OK();
   }
-  const rocksdb::Status status = DecodeHealthFile(
-      ReadStart(path, kSealedHeaderBytes + kMaxHealthPayloadBytes), &health);
-  if (!status.ok() || health.fault == ReplicaFault::kNone) {
-    health = HealthFile();
-    health.fault = ReplicaFault::kDamaged;
-    health.what = path + " cannot be read: " +
-                  (status.ok() ? "it names no fault" : MessageOf(status));
+  const Status status = DecodeHealthFile(text, health);
+  if (!status.ok() || health->fault == ReplicaFault::kNone) {
+    *health = HealthFile();
+    health->fault = ReplicaFault::kDamaged;
+    health->what = path + " cannot be read: " +
+                   (status.ok() ? "it names no fault" : MessageOf(status));
   }
-  return health;
+  return Status::OK();
 }
 
 std::string FaultSentence(const HealthFile& fault) {

@@ -6,15 +6,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include <nlohmann/json.hpp>
 
-#include "sstferry/options.h"
+#include "format/end_state.h"
+#include "pipeline/base/descriptor.h"
 
 namespace sstferry {
 namespace {
 
 using nlohmann::json;
+using rocksdb::Status;
 
 // Far above the largest summary, with kMaxFamilies families.
 constexpr size_t kMaxSummaryBytes = 16u << 20;
@@ -52,47 +55,120 @@ std::vector<std::string> Texts(const json& object, const char* name) {
   return texts;
 }
 
+SelectionText SelectionOf(const json& object, const char* name) {
+  SelectionText selection;
+  if (const json* member = Member(object, name)) {
+    selection.families = Texts(*member, "column_families");
+    selection.begin = Text(*member, "begin");
+    selection.end = Text(*member, "end");
+  }
+  return selection;
+}
+
+Status Unreadable(const std::string& path, int error) {
+  const bool is_denied = error == EACCES || error == EPERM;
+  return MakeStatus(
+      is_denied ? EndState::kDenied : EndState::kInternal,
+      "cannot read " + path + ": " + std::strerror(error) +
+          (is_denied ? "; run as the owner of that directory, or as root"
+                     : ""));
+}
+
 }  // namespace
 
-std::string ReadStart(const std::string& path, size_t bytes) {
+Status ReadRecord(const std::string& path, size_t bytes, bool* found,
+                  std::string* text) {
+  text->clear();
+  *found = false;
   // O_NONBLOCK: the open of a FIFO must not wait for a writer.
-  const int file =
-      open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  const Descriptor file(
+      open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const int error = errno;
+  if (!file.is_open() && (error == ENOENT || error == ENOTDIR)) {
+    return Status::OK();
+  }
+  *found = true;
+  if (!file.is_open() && (error == ELOOP || error == ENXIO)) {
+    return Status::OK();  // a link, or a socket
+  }
+  if (!file.is_open()) {
+    return Unreadable(path, error);
+  }
   struct stat info;
-  std::string start;
-  if (file >= 0 && fstat(file, &info) == 0 && S_ISREG(info.st_mode)) {
-    start.resize(std::min<size_t>(static_cast<size_t>(info.st_size), bytes));
+  if (fstat(file.get(), &info) != 0) {
+    return Unreadable(path, errno);
+  }
+  if (S_ISREG(info.st_mode)) {
+    text->resize(std::min<size_t>(static_cast<size_t>(info.st_size), bytes));
   }
   size_t have = 0;
-  while (have < start.size()) {
-    const ssize_t done =
-        pread(file, start.data() + have, start.size() - have,
-              static_cast<off_t>(have));
+  while (have < text->size()) {
+    const ssize_t done = pread(file.get(), text->data() + have,
+                               text->size() - have, static_cast<off_t>(have));
     if (done < 0 && errno == EINTR) {
       continue;
     }
-    if (done <= 0) {
-      start.clear();
+    if (done < 0) {
+      const int failed = errno;
+      text->clear();
+      return Unreadable(path, failed);
+    }
+    if (done == 0) {
+      text->clear();  // it became shorter meanwhile
       break;
     }
     have += static_cast<size_t>(done);
   }
-  if (file >= 0) {
-    close(file);
-  }
+  return Status::OK();
+}
+
+std::string ReadStart(const std::string& path, size_t bytes) {
+  bool found = false;
+  std::string start;
+  ReadRecord(path, bytes, &found, &start).PermitUncheckedError();
   return start;
 }
 
-std::string SelectionWords(const LastTransfer& last) {
+SelectionText TextOf(const Selection& selection) {
+  const auto text = [](const std::optional<std::string>& key) {
+    return key ? std::optional(KeyToText(*key)) : std::nullopt;
+  };
+  SelectionText recorded;
+  recorded.families = selection.families;
+  std::sort(recorded.families.begin(), recorded.families.end());
+  recorded.begin = text(selection.interval.begin);
+  recorded.end = text(selection.interval.end);
+  return recorded;
+}
+
+std::string LastTransferText(const Summary& summary,
+                             const SelectionText& holds) {
+  const std::string text = SummaryToJson(summary, summary.mode);
+  if (holds == TextOf(summary.selection)) {
+    return text + "\n";
+  }
+  const auto bound = [](const std::optional<std::string>& key) {
+    return key ? nlohmann::ordered_json(*key) : nlohmann::ordered_json();
+  };
+  nlohmann::ordered_json object = nlohmann::ordered_json::parse(text);
+  object["holds"] = {{"column_families", holds.families},
+                     {"begin", bound(holds.begin)},
+                     {"end", bound(holds.end)}};
+  return object.dump(
+             2, ' ', false,
+             nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string SelectionWords(const SelectionText& selection) {
   std::string words;
-  for (const std::string& family : last.asked_families) {
+  for (const std::string& family : selection.families) {
     words += " --cf " + ShellWord(family);
   }
-  if (last.begin.has_value()) {
-    words += " --begin " + ShellWord(*last.begin);
+  if (selection.begin.has_value()) {
+    words += " --begin " + ShellWord(*selection.begin);
   }
-  if (last.end.has_value()) {
-    words += " --end " + ShellWord(*last.end);
+  if (selection.end.has_value()) {
+    words += " --end " + ShellWord(*selection.end);
   }
   return words;
 }
@@ -110,11 +186,10 @@ bool ReadLastTransfer(const std::string& directory, LastTransfer* out) {
   out->snapshot_taken_at = Text(object, "snapshot_taken_at").value_or("");
   out->method = Text(object, "method").value_or("");
   out->column_families = Texts(object, "column_families");
-  if (const json* asked = Member(object, "selection")) {
-    out->asked_families = Texts(*asked, "column_families");
-    out->begin = Text(*asked, "begin");
-    out->end = Text(*asked, "end");
-  }
+  out->asked = SelectionOf(object, "selection");
+  out->holds = Member(object, "holds") != nullptr
+                   ? SelectionOf(object, "holds")
+                   : out->asked;
   const json* verified = Member(object, "verified");
   out->verified = verified != nullptr && verified->is_boolean() &&
                   verified->get<bool>();

@@ -6,9 +6,25 @@
 #include <string>
 #include <vector>
 
+#include "rocksdb/status.h"
+#include "sstferry/options.h"
+
 namespace sstferry {
 
 inline constexpr char kLastTransferName[] = "last_transfer.json";
+
+// A selection as it is recorded: families in order, keys as KeyToText() writes
+// them.
+struct SelectionText {
+  std::vector<std::string> families;  // empty: all
+  std::optional<std::string> begin;
+  std::optional<std::string> end;
+  bool is_all() const {
+    return families.empty() && !begin.has_value() && !end.has_value();
+  }
+  friend bool operator==(const SelectionText&, const SelectionText&) = default;
+};
+SelectionText TextOf(const Selection& selection);
 
 // Contents of the record. Members are empty if the file does not have them, or
 // not in the documented form.
@@ -21,10 +37,10 @@ struct LastTransfer {
   std::string snapshot_taken_at;  // RFC 3339
   std::string method;             // "ingest", "clone"
   std::vector<std::string> column_families;  // transferred ones
-  // The requested selection; keys as KeyToText() writes them.
-  std::vector<std::string> asked_families;   // empty: all
-  std::optional<std::string> begin;
-  std::optional<std::string> end;
+  SelectionText asked;
+  // What the directory holds of its source: more than was asked for if a
+  // refresh in place asked for a part of it.
+  SelectionText holds;
   bool verified = false;
   friend bool operator==(const LastTransfer&, const LastTransfer&) = default;
 };
@@ -34,8 +50,20 @@ struct LastTransfer {
 // bounded, and only the members above are taken from it.
 bool ReadLastTransfer(const std::string& directory, LastTransfer* out);
 
+// Returns the contents of a record of `summary`, whose directory holds `holds`.
+std::string LastTransferText(const Summary& summary,
+                             const SelectionText& holds);
+
 // Returns the selection as words of a command; empty: everything was asked for.
-std::string SelectionWords(const LastTransfer& last);
+std::string SelectionWords(const SelectionText& selection);
+
+// Reads at most the first `bytes` bytes of a file. *found is false only if it is
+// known that there is none: what this account may not look at is an error. Of
+// what is no regular file, a link included, *text is empty.
+//   kDenied    this account may not look there
+//   kInternal  it cannot be read
+[[nodiscard]] rocksdb::Status ReadRecord(const std::string& path, size_t bytes,
+                                         bool* found, std::string* text);
 
 // Returns at most the first `bytes` bytes of a regular file; "" if it cannot be
 // read.

@@ -15,16 +15,13 @@ using rocksdb::Status;
 Status ReadStandbyRecord(const std::string& dir, bool* found,
                          FollowFile* record) {
   const std::string path = dir + "/" + kFollowFileName;
-  std::error_code error;
   *record = FollowFile();
-  *found = std::filesystem::symlink_status(path, error).type() !=
-           std::filesystem::file_type::not_found;
-  if (!*found) {
-    return Status::OK();
-  }
-  const Status status = DecodeFollowFile(
-      ReadStart(path, kSealedHeaderBytes + kMaxFollowPayloadBytes), record);
-  return WithContext(status, EndState::kCorrupt, path);
+  std::string text;
+  RETURN_IF_ERROR(ReadRecord(path, kSealedHeaderBytes + kMaxFollowPayloadBytes,
+                             found, &text));
+  return *found ? WithContext(DecodeFollowFile(text, record),
+                              EndState::kCorrupt, path)
+                : Status::OK();
 }
 
 bool IsStandby(const std::string& dir) {

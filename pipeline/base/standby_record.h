@@ -10,6 +10,7 @@ namespace sstferry {
 
 // *found: the directory has the record, be it damaged.
 //   kCorrupt  it is damaged
+//   others    errors of ReadRecord()
 [[nodiscard]] rocksdb::Status ReadStandbyRecord(const std::string& dir,
                                                 bool* found,
                                                 FollowFile* record);

@@ -169,11 +169,12 @@ Status Workspace::Open(const std::string& target_dir, Existing existing,
                        std::shared_ptr<rocksdb::FileSystem> file_system,
                        const LogFunction& log,
                        std::unique_ptr<Workspace>* workspace,
-                       WorkspaceUse use) {
+                       WorkspaceUse use, const std::string& next) {
   std::unique_ptr<Workspace> opened(
       new Workspace(WithoutTrailingSlash(target_dir), existing,
                     std::move(file_system), log));
   opened->use_ = use;
+  if (!next.empty()) opened->next_ = next;
   const Status status = opened->Open();
   if (status.ok()) {
     *workspace = std::move(opened);
@@ -344,8 +345,7 @@ Status Workspace::RefuseNonEmpty() {
       EndState::kRefused,
       "target " + target_dir_ + found +
           (ReadLastTransfer(target_dir_, &last)
-               ? "; to make it current, run: sstferry refresh " +
-                     ShellWord(last.source) + " " + ShellWord(target_dir_)
+               ? " and holds a replica; " + next_
                : " and holds a database that was not pulled; "
                  "move it away, or put a new one in its place "
                  "by sstferry swap --adopt"));

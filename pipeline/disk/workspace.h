@@ -90,11 +90,13 @@ class Workspace {
   //             workspace's directory was not made by sstferry; a swap was cut
   //             short that only a swap may complete
   //   kBusy     another pull works here
+  // `next`: what the caller advises where TARGET_DIR holds a replica already,
+  // for the refusal.
   [[nodiscard]] static rocksdb::Status Open(
       const std::string& target_dir, Existing existing,
       std::shared_ptr<rocksdb::FileSystem> file_system, const LogFunction& log,
       std::unique_ptr<Workspace>* workspace,
-      WorkspaceUse use = WorkspaceUse::kPull);
+      WorkspaceUse use = WorkspaceUse::kPull, const std::string& next = "");
   // Opens the workspace, without db/, of a database that stays where it is.
   // `open_here`: this process has the database open already.
   //   kRefused  as above; TARGET_DIR does not exist or is empty
@@ -189,6 +191,7 @@ class Workspace {
   std::string old_dir() const { return dir_ + "/old"; }
 
   const std::string target_dir_;
+  std::string next_ = "name another directory";
   const std::string parent_;
   const std::string dir_;
   const Existing existing_;

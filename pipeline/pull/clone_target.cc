@@ -106,7 +106,8 @@ ReusedParts CloneTarget::ListReused() const {
 // cannot be linked comes from the source.
 Status CloneTarget::LinkPresent(const std::string& directory, bool* verify) {
   const FirstFailure* const stop = failure();
-  const HealthFile fault = ReadKnownFault(directory);
+  HealthFile fault;
+  RETURN_IF_ERROR(ReadKnownFault(directory, &fault));
   if (fault.fault != ReplicaFault::kNone && !*verify) {
     *verify = true;
     report()->Note(directory + ": " + FaultSentence(fault) +

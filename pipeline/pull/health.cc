@@ -45,7 +45,8 @@ HealthFile MakeFault(ReplicaFault fault, const std::string& what,
 
 Status RecordFault(rocksdb::FileSystem* file_system, const std::string& dir,
                    HealthFile* fault) {
-  const HealthFile known = ReadKnownFault(dir);
+  HealthFile known;
+  RETURN_IF_ERROR(ReadKnownFault(dir, &known));
   if (known.fault != ReplicaFault::kNone && known.id != TransferId()) {
     Join(known, fault);
     if (known.fault > fault->fault) {
@@ -76,8 +77,9 @@ Status RecordFault(rocksdb::FileSystem* file_system, const std::string& dir,
 
 Status ClearFault(rocksdb::FileSystem* file_system, const std::string& dir,
                   const HealthFile& mended) {
-  if (mended.fault == ReplicaFault::kNone ||
-      ReadKnownFault(dir).id != mended.id) {
+  HealthFile known;
+  RETURN_IF_ERROR(ReadKnownFault(dir, &known));
+  if (mended.fault == ReplicaFault::kNone || known.id != mended.id) {
     return Status::OK();
   }
   const Status status = RemoveTree(file_system, dir + "/" + kHealthFileName);

@@ -9,6 +9,21 @@ namespace sstferry {
 
 using rocksdb::Status;
 
+namespace {
+
+// Returns what to do where a replica lies already, with the source that was
+// given: whoever restores last night does not want what the replica is of.
+std::string Instead(const PullOptions& options) {
+  return (options.source.is_archive()
+              ? "to put what is restored in its place, run: sstferry swap "
+              : "to make it current, run: sstferry refresh ") +
+         ShellWord(options.source.ToString()) + " " +
+         ShellWord(options.target_dir) +
+         SelectionWords(TextOf(options.selection));
+}
+
+}  // namespace
+
 Status OpenForNewDirectory(const PullOptions& options, WorkspaceUse use,
                            const std::shared_ptr<rocksdb::FileSystem>& disk,
                            LaneShared* lanes,
@@ -21,7 +36,7 @@ Status OpenForNewDirectory(const PullOptions& options, WorkspaceUse use,
   RETURN_IF_ERROR(ChooseAccess(options, &access));
   lanes->file_access = access.OfFiles();
   return Workspace::Open(options.target_dir, existing, disk, options.log,
-                         workspace, use);
+                         workspace, use, Instead(options));
 }
 
 Status RecordNewDirectory(const NewDirectory& made, const Summary& summary) {

@@ -26,7 +26,7 @@ void PullTarget::SetUse(WorkspaceUse use,
 
 Status PullTarget::ReadFault(FoundTarget* found) {
   workspace_ = found->workspace.get();
-  fault_ = ReadKnownFault(options().target_dir);
+  RETURN_IF_ERROR(ReadKnownFault(options().target_dir, &fault_));
   const bool is_unreadable = fault_.fault != ReplicaFault::kNone &&
                              fault_.id == TransferId();
   const Status status =

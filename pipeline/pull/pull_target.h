@@ -183,6 +183,9 @@ class PullTarget {
   // Digests what it holds of a part, between Create() or Reopen() and Close().
   [[nodiscard]] virtual rocksdb::Status DigestPart(const Part& part,
                                                    DigestReply* reply) = 0;
+  // Returns true if TARGET_DIR held all that the source holds when this pull
+  // began, and nobody has written to it since. Asked where no chunk came.
+  virtual bool HeldTheSame() const { return false; }
   // Makes all of it durable and closes the journal.
   [[nodiscard]] virtual rocksdb::Status Close(JournalFile* journal) = 0;
   // Writes down durably what came from where, for the next refresh.

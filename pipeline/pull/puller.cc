@@ -155,6 +155,7 @@ Status Puller::RunSteps() {
   if (status.ok()) {
     status = RunEach({[this] { return opener_.WriteJournalHead(); },
                       [this] { return Transfer(); },
+                      [this] { return FindUnchanged(), Status::OK(); },
                       [this] { return FetchOthers(); },
                       [this] { return Reconcile(); },
                       [this] { return FinishTarget(); },
@@ -262,6 +263,18 @@ void Puller::RunLane(uint32_t lane) {
                  FailurePlace::Lane(FailedPart::kTargetLane, lane));
 }
 
+// A swap that exchanged a directory for an equal one would stop an application
+// for nothing.
+void Puller::FindUnchanged() {
+  const std::vector<Totals>& all = state_.family_totals;
+  is_unchanged_ = IsSwap(options_) && !options_.always_swap &&
+                  std::all_of(all.begin(), all.end(),
+                              [](const Totals& totals) {
+                                return totals.chunks == 0;
+                              }) &&
+                  target_->HeldTheSame();
+}
+
 void Puller::PlanOthers() {
   if (target_->in_place() != nullptr) {
     return;  // what lies in TARGET_DIR stays there
@@ -283,7 +296,7 @@ void Puller::PlanOthers() {
 // once they do, the source may let its snapshot go.
 Status Puller::FetchOthers() {
   if (link_.session() == nullptr || work_->resumes_complete() ||
-      target_->in_place() != nullptr) {
+      target_->in_place() != nullptr || is_unchanged_) {
     return Status::OK();
   }
   const auto ask = [this](const std::string& name, uint64_t offset,
@@ -335,7 +348,7 @@ Status Puller::FinishTarget() {
     status = Verify();
   }
   const steady_clock::time_point closing = steady_clock::now();
-  if (status.ok()) {
+  if (status.ok() && !is_unchanged_) {
     status = target_->Close(work_->journal());
   }
   report_.AddSeconds(TimedStep::kSync, SecondsSince(closing));
@@ -359,6 +372,10 @@ Status Puller::Verify() {
 
 Status Puller::Publish() {
   report_.SetPhase("swap");
+  if (is_unchanged_) {
+    link_.End(Status::OK(), {});
+    return LeaveTarget();
+  }
   const steady_clock::time_point start = steady_clock::now();
   const double deleted = report_.seconds(TimedStep::kDelete);
   Status status = target_->Record(CompleteSummary());
@@ -400,15 +417,19 @@ Status Puller::EndUnchanged() {
   report_.SetSourceStats(theirs.stats);
   report_.SetVerified(work_->verifies());
   link_.End(status, {});
+  return status.ok() ? LeaveTarget() : status;
+}
+
+// Removes the journal before it records that the transfer has ended: no later
+// run may take what was built for an unfinished swap.
+Status Puller::LeaveTarget() {
   Workspace* const workspace = work_->workspace();
-  if (status.ok()) {
-    const Summary complete = CompleteSummary();
-    status = workspace->PutIntoTarget(
-        kLastTransferName, SummaryToJson(complete, complete.mode) + "\n");
-  }
-  if (!status.ok()) {
-    return status;
-  }
+  const Summary complete = CompleteSummary();
+  opener_.CloseStore();
+  target_->CloseDatabase();
+  RETURN_IF_ERROR(workspace->Clear());
+  RETURN_IF_ERROR(workspace->PutIntoTarget(
+      kLastTransferName, SummaryToJson(complete, complete.mode) + "\n"));
   report_.SetPublished();
   const Status removed = workspace->Discard();
   if (!removed.ok()) {

@@ -124,6 +124,8 @@ class Puller {
   [[nodiscard]] rocksdb::Status Publish();
   // Ends the pull instead of all steps that follow CompareReused().
   [[nodiscard]] rocksdb::Status EndUnchanged();
+  [[nodiscard]] rocksdb::Status LeaveTarget();
+  void FindUnchanged();
   [[nodiscard]] rocksdb::Status Settle();
   [[nodiscard]] rocksdb::Status RemoveDrill();
   void FillSummary(Summary* summary) const;
@@ -134,6 +136,7 @@ class Puller {
   const bool plans_;
   std::function<rocksdb::Status(const std::string&)> drill_;  // null: none
   bool has_workspace_ = false;  // a drill has
+  bool is_unchanged_ = false;   // a swap has nothing to exchange
   FirstFailure failure_;
   LaneShared state_;
   Plan plan_;

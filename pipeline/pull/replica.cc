@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <system_error>
 
 #include "format/hex.h"
 #include "format/limits.h"
-#include "pipeline/base/last_transfer.h"
 #include "pipeline/disk/database_files.h"
 
 namespace sstferry {
@@ -19,27 +19,42 @@ Status Refused(const PullOptions& options, const std::string& what) {
                     "target " + options.target_dir + what);
 }
 
-std::optional<std::string> TextOf(const std::optional<std::string>& key) {
-  return key ? std::optional(KeyToText(*key)) : std::nullopt;
+// Returns the key that KeyToText() wrote.
+std::string KeyOfText(const std::string& text) {
+  if (!text.starts_with("0x")) {
+    return text;
+  }
+  std::string key;
+  for (size_t i = 2; i + 1 < text.size(); i += 2) {
+    key += static_cast<char>(HexByte(text[i], text[i + 1]).value_or(0));
+  }
+  return key;
 }
 
-std::vector<std::string> Sorted(std::vector<std::string> names) {
-  std::sort(names.begin(), names.end());
-  return names;
+// Returns true if `held` has all of `asked`, in the order of bytes where both
+// have bounds: a comparator of the application may have another order, and then
+// the command is refused though it need not be, or not refused.
+bool IsWithin(const SelectionText& asked, const SelectionText& held) {
+  const auto has = [&held](const std::string& family) {
+    return std::find(held.families.begin(), held.families.end(), family) !=
+           held.families.end();
+  };
+  const bool families =
+      held.families.empty() ||
+      (!asked.families.empty() &&
+       std::all_of(asked.families.begin(), asked.families.end(), has));
+  const bool begin =
+      !held.begin || (asked.begin &&
+                      KeyOfText(*asked.begin) >= KeyOfText(*held.begin));
+  const bool end = !held.end ||
+                   (asked.end && KeyOfText(*asked.end) <= KeyOfText(*held.end));
+  return families && begin && end;
 }
 
-bool IsWhole(const Selection& asked) {
-  return asked.families.empty() && !asked.interval.begin &&
-         !asked.interval.end;
-}
-
-// Returns true if the pull asks for at least what TARGET_DIR holds: the
-// exchange replaces the whole directory.
-bool HoldsWhatIsAsked(const Selection& asked, const LastTransfer& last) {
-  return IsWhole(asked) ||
-         (Sorted(asked.families) == Sorted(last.asked_families) &&
-          TextOf(asked.interval.begin) == last.begin &&
-          TextOf(asked.interval.end) == last.end);
+std::string TargetCommand(const PullOptions& options) {
+  return std::string("sstferry ") + PullModeName(options.mode) + " " +
+         ShellWord(options.source.ToString()) + " " +
+         ShellWord(options.target_dir);
 }
 
 Status OfAnother(const PullOptions& options, const std::string& known,
@@ -51,6 +66,40 @@ Status OfAnother(const PullOptions& options, const std::string& known,
 }
 
 }  // namespace
+
+Status CheckNotMore(const PullOptions& options, const LastTransfer& last) {
+  const std::string held = SelectionWords(last.holds);
+  return options.adopt || IsWithin(TextOf(options.selection), last.holds)
+             ? Status::OK()
+             : Refused(options,
+                       " holds what was pulled with" + held +
+                           ", and this command asks for more; to make that "
+                           "current, run: " + TargetCommand(options) + held +
+                           "; to make it hold what is asked for, too, add "
+                           "--adopt");
+}
+
+SelectionText HeldAfterRefresh(const PullOptions& options,
+                               const LastTransfer& last) {
+  const SelectionText asked = TextOf(options.selection);
+  if (last.transfer_id.empty() || asked.is_all()) {
+    return asked;
+  }
+  if (IsWithin(asked, last.holds)) {
+    return last.holds;
+  }
+  SelectionText both = last.holds;
+  if (both.families.empty() || asked.families.empty()) {
+    both.families.clear();
+  } else {
+    std::set<std::string> all(both.families.begin(), both.families.end());
+    all.insert(asked.families.begin(), asked.families.end());
+    both.families.assign(all.begin(), all.end());
+  }
+  if (both.begin != asked.begin) both.begin.reset();
+  if (both.end != asked.end) both.end.reset();
+  return both;
+}
 
 Status CheckReplica(const PullOptions& options,
                     const std::string& source_database_id, bool* found,
@@ -75,12 +124,15 @@ Status CheckReplica(const PullOptions& options,
       last.source_database_id != source_database_id) {
     return OfAnother(options, last.source_database_id, source_database_id);
   }
-  if (!HoldsWhatIsAsked(options.selection, last)) {
+  const SelectionText asked = TextOf(options.selection);
+  if (!asked.is_all() && asked != last.holds) {
     return Refused(options,
                    " may hold more than the column families and keys that the "
                    "pull asks for, and an exchange would remove the rest; ask "
-                   "for all, or for what it was pulled with");
+                   "for all, or for what it was pulled with: " +
+                       TargetCommand(options) + SelectionWords(last.holds));
   }
+  RETURN_IF_ERROR(CheckNotMore(options, last));
   replica->sequence = last.snapshot_sequence.value_or(0);
   replica->families = last.column_families;
   return CheckExchangeable(options.target_dir);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "pipeline/base/last_transfer.h"
 #include "rocksdb/status.h"
 #include "sstferry/options.h"
 
@@ -20,11 +21,21 @@ struct Replica {
 // exist. An empty `source_database_id` (the source has not been asked yet) is
 // not compared.
 //   kRefused  no database; made from another or an unknown source, without
-//             options.adopt; holds more than the pull asks for, or files that
-//             an exchange must not remove
+//             options.adopt; holds more than the pull asks for, or less without
+//             options.adopt, or files that an exchange must not remove
 [[nodiscard]] rocksdb::Status CheckReplica(
     const PullOptions& options, const std::string& source_database_id,
     bool* found, Replica* replica);
+
+// Checks that the pull asks for no more than TARGET_DIR holds by the record of
+// its last transfer: a replica of a part is not to grow because a run forgot
+// --cf, --begin and --end.
+//   kRefused  it asks for more, without options.adopt
+[[nodiscard]] rocksdb::Status CheckNotMore(const PullOptions& options,
+                                           const LastTransfer& last);
+// Returns what TARGET_DIR holds after a refresh in place.
+SelectionText HeldAfterRefresh(const PullOptions& options,
+                               const LastTransfer& last);
 
 // Sets *id to the transfer that the database in `dir` is of; zeros: there is no
 // database. Returns false if there is one of which nobody knows how old it is.

@@ -116,8 +116,10 @@ Status ReadState(const std::string& target_dir, TargetState* state,
 
 // A damaged or missing file of a replica shows before anybody records it, but
 // only while no process has the database open: its files come and go.
-HealthFile FindFault(const std::string& target_dir, const TargetState& state) {
-  HealthFile fault = ReadKnownFault(target_dir);
+Status FindFault(const std::string& target_dir, const TargetState& state,
+                 HealthFile* found) {
+  RETURN_IF_ERROR(ReadKnownFault(target_dir, found));
+  HealthFile& fault = *found;
   const bool looks = fault.fault == ReplicaFault::kNone &&
                      (state.complete.has_value() ||
                       state.previous.has_value()) &&
@@ -134,11 +136,12 @@ HealthFile FindFault(const std::string& target_dir, const TargetState& state) {
     fault.fault = ReplicaFault::kDamaged;
     fault.what = MessageOf(status);
   }
-  return fault;
+  return Status::OK();
 }
 
-void TakeHealth(const std::string& target_dir, TargetState* state) {
-  const HealthFile fault = FindFault(target_dir, *state);
+Status TakeHealth(const std::string& target_dir, TargetState* state) {
+  HealthFile fault;
+  RETURN_IF_ERROR(FindFault(target_dir, *state, &fault));
   state->fault = fault.what;
   state->fault_found_at = Rfc3339(fault.found_seconds);
   state->health = fault.fault == ReplicaFault::kDamaged
@@ -150,16 +153,17 @@ void TakeHealth(const std::string& target_dir, TargetState* state) {
   LastTransfer last;
   const bool runs = state->unfinished.has_value() && state->unfinished->running;
   if (runs || !ReadLastTransfer(target_dir, &last)) {
-    return;
+    return Status::OK();
   }
   const std::string words = " " + ShellWord(last.source) + " " +
-                            ShellWord(target_dir) + SelectionWords(last);
+                            ShellWord(target_dir) + SelectionWords(last.holds);
   if (state->health == ReplicaHealth::kDamaged) {
     state->next = "sstferry swap" + words;
   } else if (state->health == ReplicaHealth::kDifferent &&
              state->next.empty()) {
     state->next = "sstferry refresh" + words;
   }
+  return Status::OK();
 }
 
 }  // namespace
@@ -201,8 +205,8 @@ Status ReadTargetState(const std::string& target_dir, TargetState* state,
                        bool* is_target) {
   const Status status = ReadState(target_dir, state, is_target);
   state->old_directories = ListOldDirectories(target_dir);
-  TakeHealth(target_dir, state);
-  return status;
+  const Status looked = TakeHealth(target_dir, state);
+  return status.ok() ? looked : status;
 }
 
 std::optional<std::string> UnfinishedMode(const std::string& target_dir) {

@@ -12,6 +12,7 @@ namespace sstferry {
 
 // Sets *state, and *is_target if a pull made TARGET_DIR or its workspace.
 //   kRefused   the workspace belongs to another user
+//   kDenied    this account may not look there
 //   kInternal  a file could not be read
 [[nodiscard]] rocksdb::Status ReadTargetState(const std::string& target_dir,
                                               TargetState* state,

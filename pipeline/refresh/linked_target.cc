@@ -1,5 +1,9 @@
 #include "pipeline/refresh/linked_target.h"
 
+#include <sys/stat.h>
+
+#include <algorithm>
+
 #include "pipeline/base/known_fault.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/pull/closed_files.h"
@@ -7,6 +11,7 @@
 #include "pipeline/pull/new_directory_target.h"
 #include "pipeline/pull/plan_options.h"
 #include "pipeline/pull/target_db.h"
+#include "pipeline/snapshot/posix_files.h"
 
 namespace sstferry {
 
@@ -23,6 +28,32 @@ std::string Differs(const std::string& family, const std::string& what,
                     const std::string& ours, const std::string& theirs) {
   return "column family '" + family + "': " + what + " is " + ours +
          " in TARGET_DIR and " + theirs + " at the source";
+}
+
+// Returns what tells whether somebody writes to the database in `dir`: which
+// MANIFEST and WALs there are, how large they are and when they were written.
+// Empty: that cannot be seen.
+std::string WrittenState(const std::string& dir) {
+  std::vector<std::string> names;
+  if (!ListDirectory(dir, &names).ok()) {
+    return "";
+  }
+  std::string state;
+  for (const std::string& name : names) {
+    const bool tells = name == "CURRENT" || name.ends_with(".log") ||
+                       name.starts_with("MANIFEST-");
+    struct stat info;
+    if (tells && lstat((dir + "/" + name).c_str(), &info) != 0) {
+      return "";
+    }
+    if (tells) {
+      state += name + " " + std::to_string(info.st_ino) + " " +
+               std::to_string(info.st_size) + " " +
+               std::to_string(info.st_mtim.tv_sec) + "." +
+               std::to_string(info.st_mtim.tv_nsec) + "\n";
+    }
+  }
+  return state;
 }
 
 }  // namespace
@@ -129,6 +160,7 @@ Status LinkedTarget::TakeCopy(FoundTarget* found) {
     copy.copy_dir = dir();
     copy.file_access = lanes()->file_access;
     copy.cancelled = [stop] { return stop->failed(); };
+    copied_state_ = WrittenState(options().target_dir);
     status = GiveWayAt(MakeLinkedCopy(copy, disk(), &copy_));
     FaultPoint("LinkedTarget:CopyMade");
   }
@@ -148,6 +180,12 @@ Status LinkedTarget::TakeCopy(FoundTarget* found) {
 
 Status LinkedTarget::BuildFamilies() {
   Status status = RefreshTarget::BuildFamilies();
+  has_same_families_ =
+      status.ok() && Missing().empty() &&
+      std::all_of(plan().families.begin(), plan().families.end(),
+                  [this](const Family& family) {
+                    return live()->Find(family.description.name) != nullptr;
+                  });
   status = status.ok() ? CheckShapes() : status;
   return GiveWayAt(status);
 }
@@ -190,6 +228,16 @@ Status LinkedTarget::Reopen(
   return status.IsCorruption() || status.IsInvalidArgument()
              ? MakeStatus(EndState::kRefused, MessageOf(status))
              : status;
+}
+
+// A copy of an earlier run says nothing of what TARGET_DIR holds now, and files
+// that were copied for another owner or mode are to be exchanged.
+bool LinkedTarget::HeldTheSame() const {
+  bool at_zero = true;
+  return !copied_state_.empty() && has_same_families_ &&
+         copy_.files_copied == 0 &&
+         StandsAtZero(disk(), options().target_dir, &at_zero).ok() &&
+         !at_zero && WrittenState(options().target_dir) == copied_state_;
 }
 
 // Records first, so that a run which resumes knows that all is there, whatever

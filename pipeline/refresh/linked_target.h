@@ -33,6 +33,7 @@ class LinkedTarget : public RefreshTarget {
   [[nodiscard]] rocksdb::Status Reopen(
       const std::shared_ptr<rocksdb::FileSystem>& file_system,
       const JournalState& unfinished, ReceivedChunks* received) override;
+  bool HeldTheSame() const override;
   [[nodiscard]] rocksdb::Status Close(JournalFile* journal) override;
   [[nodiscard]] rocksdb::Status Record(const Summary& summary) override;
   void FillSummary(Summary* summary) const override;
@@ -56,6 +57,8 @@ class LinkedTarget : public RefreshTarget {
 
   std::shared_ptr<SyncBatch> last_files_;
   LinkedCopy copy_;
+  std::string copied_state_;  // of TARGET_DIR before this run copied it
+  bool has_same_families_ = false;
 };
 
 }  // namespace sstferry

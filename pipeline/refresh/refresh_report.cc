@@ -50,7 +50,7 @@ void RefreshTarget::TakeLevels() {
 
 Status RefreshTarget::WriteSummary(const Summary& summary) {
   return WriteDurably(disk(), dir_ + "/" + kLastTransferName,
-                      SummaryToJson(summary, summary.mode) + "\n");
+                      LastTransferText(summary, held_));
 }
 
 void RefreshTarget::FillSummary(Summary* summary) const {

@@ -13,6 +13,7 @@
 #include "pipeline/pull/plan_options.h"
 #include "pipeline/pull/pull_reporter.h"
 #include "pipeline/pull/refresh_records.h"
+#include "pipeline/pull/replica.h"
 #include "pipeline/refresh/delta_compaction.h"
 #include "pipeline/refresh/interval_records.h"
 #include "pipeline/refresh/lost_claims.h"
@@ -136,6 +137,11 @@ Status RefreshTarget::ReadExisting(
                       "refresh of all families and keys to drop them, found "
                       "one of a selection");
   }
+  LastTransfer last;
+  if (ReadLastTransfer(dir_, &last)) {
+    RETURN_IF_ERROR(CheckNotMore(options(), last));
+  }
+  held_ = HeldAfterRefresh(options(), last);
   RETURN_IF_ERROR(Workspace::OpenBeside(dir_, replica_.db != nullptr, disk,
                                         options().log, &found->workspace, use));
   RETURN_IF_ERROR(ReadFault(found));

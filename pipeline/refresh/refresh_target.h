@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "format/interval_file.h"
+#include "pipeline/base/last_transfer.h"
 #include "pipeline/options/family_options.h"
 #include "pipeline/pull/ingestor.h"
 #include "pipeline/pull/pull_target.h"
@@ -64,6 +65,8 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   // adds the command that mends it. Any thread.
   virtual rocksdb::Status Own(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status DropMissing();
+  // Returns the names of families here that the source does not have.
+  std::vector<std::string> Missing() const;
   // Writes what the next refresh is to believe.
   [[nodiscard]] rocksdb::Status WriteRecords();
   // Compacts a part of what deltas left, and records the tables again. *damage:
@@ -120,8 +123,6 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   [[nodiscard]] rocksdb::Status CheckKnown(const Family& family,
                                            const BuiltFamily& built,
                                            rocksdb::ColumnFamilyHandle* known);
-  // Returns the names of families here that the source does not have.
-  std::vector<std::string> Missing() const;
   void NoteMissing();
   [[nodiscard]] rocksdb::Status WriteSummary(const Summary& summary);
   // Lists the files of what was judged, in whatever order.
@@ -144,6 +145,7 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   const bool drops_missing_;
   std::unique_ptr<LiveDb> live_;
   bool writable_ = false;
+  SelectionText held_;      // of the source, after this refresh
   bool left_zero_ = false;  // this run raised the last sequence
   Ingestor* ingestor_ = nullptr;  // the store
   bool remembers_ = false;  // record_ was there

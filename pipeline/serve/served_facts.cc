@@ -35,8 +35,11 @@ FactsReply FactsOf(ServedDatabase database, const FactsRequest& request,
   if (facts.database_id.size() <= kMaxIdentifierBytes) {
     reply.database_id = facts.database_id;
   }
-  const HealthFile fault = ReadKnownFault(database.directory);
-  if (fault.fault != ReplicaFault::kNone) {
+  HealthFile fault;
+  const Status known = ReadKnownFault(database.directory, &fault);
+  if (!known.ok()) {
+    reply.problem = MessageOf(known);
+  } else if (fault.fault != ReplicaFault::kNone) {
     reply.problem = "it is a replica, and " + FaultSentence(fault);
   }
   reply.age_seconds = now - std::min(now, facts.written_seconds);

@@ -146,9 +146,10 @@ Status Transfer::PinOnce() {
 // read it.
 Status Transfer::CheckHealth() const {
   const std::string dir = database_dir();
-  const HealthFile fault = dir.empty() || request_.purpose == Purpose::kVerify
-                               ? HealthFile()
-                               : ReadKnownFault(dir);
+  HealthFile fault;
+  if (request_.purpose != Purpose::kVerify) {
+    RETURN_IF_ERROR(ReadKnownFault(dir, &fault));
+  }
   return fault.fault == ReplicaFault::kNone
              ? Status::OK()
              : MakeStatus(EndState::kRefused,

@@ -15,11 +15,14 @@
 #include <sstream>
 
 #include "pipeline/base/database_open.h"
+#include "pipeline/base/known_fault.h"
 #include "pipeline/base/other_accounts.h"
+#include "pipeline/base/standby_record.h"
 #include "pipeline/base/stop_signal.h"
 #include "pipeline/disk/database_files.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/disk/paced_removal.h"
+#include "pipeline/pull/health.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
@@ -563,6 +566,51 @@ TEST_CASE("A note that another account forged ends no process",
   INFO(pull.err());
   REQUIRE(code != -1);
   REQUIRE(victim.Wait(std::chrono::milliseconds(0)) == -1);
+}
+
+TEST_CASE("What an account may not read is not damaged",
+          "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  Places places;
+  const std::string replica = places.victim + "/replica";
+  REQUIRE(Process(Sstferry({"pull", places.dir / "source", replica})).Wait() ==
+          0);
+  const std::string target = places.app + "/target";
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{
+           {"status", replica},
+           {"pull", replica, target},
+           {"plan", "pull", replica, target},
+           {"promote", replica},
+           {"view", replica, target}}) {
+    Process run(places.As(kOther, words));
+    const int code = run.Wait();
+    INFO(words[0] << ": " << run.out() << run.err());
+    REQUIRE(code == 1);
+    REQUIRE((run.err() + run.out()).find("Permission denied") !=
+            std::string::npos);
+    REQUIRE((run.err() + run.out()).find("damaged") == std::string::npos);
+    REQUIRE((run.err() + run.out()).find("CORRUPT") == std::string::npos);
+  }
+  HealthFile health;
+  FollowFile record;
+  bool found = false;
+  AsOther([&] {
+    return EndStateOf(ReadKnownFault(replica, &health)) == EndState::kDenied &&
+           EndStateOf(ReadStandbyRecord(replica, &found, &record)) ==
+               EndState::kDenied &&
+           found;
+  });
+  // Nor is an unreadable file of a replica that may be looked at nothing.
+  REQUIRE(chmod(places.victim.c_str(), 0755) == 0);
+  HealthFile fault =
+      MakeFault(ReplicaFault::kDifferent, "a key differs", Selection());
+  REQUIRE_OK(RecordFault(rocksdb::FileSystem::Default().get(), replica,
+                         &fault));
+  REQUIRE(chmod((replica + "/sstferry.health").c_str(), 0600) == 0);
+  AsOther([&] {
+    return EndStateOf(ReadKnownFault(replica, &health)) == EndState::kDenied;
+  });
 }
 
 }  // namespace

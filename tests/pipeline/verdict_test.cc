@@ -140,8 +140,8 @@ TEST_CASE("Families come and go at the source only", "[pipeline][verdict]") {
 TEST_CASE("What a pull left out is no change at the source",
           "[pipeline][verdict]") {
   JudgedSide copy = Copy();
-  copy.record->asked_families = {"a", "it's"};
-  copy.record->begin = "0x00";
+  copy.record->asked.families = {"a", "it's"};
+  copy.record->asked.begin = "0x00";
   Selection same;
   same.families = {"it's", "a"};
   same.interval.begin = std::string(1, '\0');
@@ -172,9 +172,9 @@ TEST_CASE("What a pull left out is no change at the source",
   REQUIRE(JudgeDifference(Origin(200), copy, {}).next ==
           "sstferry verify /db '/copy of it' --cf a --cf 'it'\\''s' --begin "
           "0x00");
-  copy.record->asked_families.clear();
-  copy.record->begin.reset();
-  copy.record->end = "";
+  copy.record->asked.families.clear();
+  copy.record->asked.begin.reset();
+  copy.record->asked.end = "";
   REQUIRE(JudgeDifference(copy, Origin(200), {}).next ==
           "sstferry verify '/copy of it' /db --end ''");
 }
@@ -199,7 +199,9 @@ TEST_CASE("A record of a transfer is read as the summary wrote it",
   summary.column_families = {"default", "a"};
   summary.selection.families = {"a"};
   summary.selection.interval.begin = std::string("\xff");
-  WriteRecord(dir, SummaryToJson(summary, "pull"));
+  SelectionText holds;
+  holds.families = {"a", "b"};
+  WriteRecord(dir, LastTransferText(summary, holds));
   REQUIRE(ReadLastTransfer(dir.path(), &record));
   LastTransfer expected;
   expected.transfer_id = "00ff";
@@ -209,8 +211,13 @@ TEST_CASE("A record of a transfer is read as the summary wrote it",
   expected.snapshot_sequence = UINT64_MAX;
   expected.snapshot_taken_at = "2026-11-21T11:00:00Z";
   expected.column_families = {"default", "a"};
-  expected.asked_families = {"a"};
-  expected.begin = "0xFF";
+  expected.asked.families = {"a"};
+  expected.asked.begin = "0xFF";
+  expected.holds.families = {"a", "b"};
+  REQUIRE(record == expected);
+  WriteRecord(dir, LastTransferText(summary, TextOf(summary.selection)));
+  REQUIRE(ReadLastTransfer(dir.path(), &record));
+  expected.holds = expected.asked;
   REQUIRE(record == expected);
 }
 

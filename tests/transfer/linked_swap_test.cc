@@ -12,6 +12,8 @@
 #include "rocksdb/db.h"
 #include "rocksdb/utilities/transaction.h"
 #include "rocksdb/utilities/transaction_db.h"
+#include "pipeline/base/last_transfer.h"
+#include "pipeline/disk/durable.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_bytes.h"
@@ -445,6 +447,106 @@ TEST_CASE("A swap that failed in its hook links nothing anew",
   ExpectAsAtSource(dir);
 }
 
+ino_t InodeOf(const std::string& path) {
+  struct stat info {};
+  REQUIRE(lstat(path.c_str(), &info) == 0);
+  return info.st_ino;
+}
+
+TEST_CASE("A swap of a replica that holds what its source holds exchanges "
+          "nothing and stops nobody", "[transfer][linked]") {
+  const ScratchDir dir;
+  MakeNight(dir);
+  PullOptions options = Swapping(dir);
+  options.method = GENERATE(PullMethod::kIngest, PullMethod::kAuto);
+  REQUIRE_OK(Run(options).status);
+  int calls = 0;
+  options.verify = GENERATE(false, true);
+  const auto count = [&calls](const SwapEvent&) {
+    calls++;
+    return Status::OK();
+  };
+  options.before_swap = count;
+  options.after_swap = count;
+  const ino_t inode = InodeOf(dir / "target");
+  const ino_t current = InodeOf(dir / "target/CURRENT");
+  const bool is_compacted = GENERATE(false, true);
+  if (is_compacted) {  // other tables, no other entry
+    OpenDb db(dir / "source", TwoFamilies());
+    db.Compact("default");
+  }
+  for (int night = 0; night < 2; ++night) {
+    const Ferried again = Run(options);
+    INFO(again.message());
+    REQUIRE_OK(again.status);
+    REQUIRE_FALSE(again.summary.exchanged);
+    REQUIRE(again.summary.state == "complete");
+    REQUIRE(again.summary.verified == options.verify);
+    REQUIRE(again.summary.sst_bytes == 0);
+    REQUIRE(calls == 0);
+    REQUIRE(InodeOf(dir / "target") == inode);
+    REQUIRE(InodeOf(dir / "target/CURRENT") == current);
+    ExpectAsAtSource(dir);
+    LastTransfer last;
+    REQUIRE(ReadLastTransfer(dir / "target", &last));
+    REQUIRE(last.transfer_id == again.summary.transfer_id);
+  }
+  PullOptions always = options;
+  always.always_swap = true;
+  REQUIRE(Run(always).summary.exchanged);
+  REQUIRE(calls == 2);
+  OpenDb(dir / "source", TwoFamilies()).Put(NumberedKey(9), "another");
+  REQUIRE(Run(options).summary.exchanged);
+  ExpectAsAtSource(dir);
+}
+
+TEST_CASE("A swap exchanges what its application wrote to while nothing came",
+          "[transfer][linked]") {
+  const ScratchDir dir;
+  MakeNight(dir);
+  const PullOptions options = Swapping(dir);
+  REQUIRE_OK(Run(options).status);
+  SECTION("before it, in an earlier run, or while it runs") {
+    const std::string point =
+        GENERATE(std::string(), "LinkedTarget:CopyMade", "Puller:TotalsAgreed");
+    const auto write = [&dir] {
+      OpenDb(dir / "target", TwoFamilies()).Put(NumberedKey(3), "mine");
+    };
+    if (point.empty()) write();
+    if (point == "Puller:TotalsAgreed") {
+      // All is compared; the next run finds the copy, and no longer its
+      // original.
+      const std::unique_ptr<Operation> stopped = MakePull(options);
+      TEST_SetFaultHook([&](const std::string& name) {
+        if (name == point) stopped->Cancel();
+      });
+      Summary unused;
+      REQUIRE_FALSE(stopped->Run(&unused).ok());
+      TEST_SetFaultHook(nullptr);
+      write();
+    } else {
+      TEST_SetFaultHook([&](const std::string& name) {
+        if (name == point) write();
+      });
+    }
+    const Ferried again = Run(options);
+    TEST_SetFaultHook(nullptr);
+    INFO(point << ": " << again.message());
+    REQUIRE_OK(again.status);
+    REQUIRE(again.summary.exchanged);
+  }
+  SECTION("a family that came and is empty, or went") {
+    if (GENERATE(true, false)) {
+      OpenDb(dir / "source", TwoFamilies()).Create({"third", Quiet()});
+      REQUIRE(Run(options).summary.exchanged);
+      return;
+    }
+    OpenDb(dir / "target", TwoFamilies()).Create({"own", Quiet()});
+    REQUIRE(Run(options).summary.exchanged);
+  }
+  ExpectAsAtSource(dir);
+}
+
 // A replica that is a clone, and a source that wrote a little since.
 void MakeCloneNight(const ScratchDir& dir) {
   MakeSource(dir / "source");
@@ -488,7 +590,7 @@ TEST_CASE("A swap of a clone takes what changed where the files that it lacks "
   REQUIRE(few.summary.files_reused >= 2);
   REQUIRE(few.summary.methods.size() == 2);
 
-  ChangeSource(dir / "source");
+  OpenDb(dir / "source", TwoFamilies()).Put(NumberedKey(7), "another night");
   CompactSource(dir);
   const auto before = Fingerprint(dir / "target");
   Summary plan;
@@ -520,7 +622,7 @@ TEST_CASE("A swap of a clone takes what changed where the files that it lacks "
   }
 
   // From then on it is a replica of chunks, which knows what changed.
-  ChangeSource(dir / "source");
+  OpenDb(dir / "source", TwoFamilies()).Put(NumberedKey(8), "one more");
   const Ferried next = Run(options);
   INFO(next.message() << next.summary.method_reason);
   REQUIRE_OK(next.status);

@@ -308,7 +308,8 @@ TEST_CASE("A worse finding stays, and a later one is not removed with an "
   part.families = {"b"};
   HealthFile different = MakeFault(ReplicaFault::kDifferent, "a key", part);
   REQUIRE_OK(RecordFault(disk, dir.path(), &different));
-  const HealthFile known = ReadKnownFault(dir.path());
+  HealthFile known;
+  REQUIRE_OK(ReadKnownFault(dir.path(), &known));
   REQUIRE(known.fault == ReplicaFault::kDamaged);
   REQUIRE(known.what == "a table");
   REQUIRE(known.families.empty());
@@ -316,9 +317,12 @@ TEST_CASE("A worse finding stays, and a later one is not removed with an "
   REQUIRE_FALSE(Includes(part, known));
   REQUIRE(Includes(Selection(), known));
   REQUIRE_OK(ClearFault(disk, dir.path(), damaged));
-  REQUIRE(ReadKnownFault(dir.path()) == known);
+  HealthFile still;
+  REQUIRE_OK(ReadKnownFault(dir.path(), &still));
+  REQUIRE(still == known);
   REQUIRE_OK(ClearFault(disk, dir.path(), known));
-  REQUIRE(ReadKnownFault(dir.path()).fault == ReplicaFault::kNone);
+  REQUIRE_OK(ReadKnownFault(dir.path(), &still));
+  REQUIRE(still.fault == ReplicaFault::kNone);
 }
 
 // Cancels a pull when it comes to a fault point.

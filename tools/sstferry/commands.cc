@@ -454,8 +454,8 @@ const std::vector<JobOption>& JobOptions() {
         {kOfRefresh | kOfSwap,
          Row<Pull>(
              "adopt", Group::kCommon,
-             "Accept a TARGET_DIR that was made from another source, or not by "
-             "sstferry.",
+             "Accept a TARGET_DIR that was made from another source, not by "
+             "sstferry, or of a part of what is asked for now.",
              [](auto& a) -> auto& { return a.options.adopt; })},
         {kAnyJob,
          Row<Pull>(

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pipeline/base/last_transfer.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "tests/support/catch.h"
@@ -145,13 +146,67 @@ TEST_CASE("A refresh of a part refuses a target that may hold more",
   world.Forget();
   part.selection.interval.end = "key4";
   RequireRefused(world, part, "may hold more than");
-  REQUIRE_OK(RunPull(world.Options()).status);  // all is no less
+}
+
+TEST_CASE("A replica of a part does not grow because its selection was "
+          "forgotten", "[target][swap]") {
+  ReplicaWorld world;
+  PullOptions part = world.Options();
+  part.selection.families = {"default"};
+  part.selection.interval.begin = "key000000100";
+  part.selection.interval.end = std::string("key000000300\0", 13);
+  REQUIRE_OK(RunPull(part).status);
+  world.Forget();
+  const auto held = [&world] {
+    LastTransfer last;
+    REQUIRE(ReadLastTransfer(world.target(), &last));
+    return last.holds;
+  };
+  const SelectionText all_of_part = TextOf(part.selection);
+  REQUIRE(held() == all_of_part);
+  PullOptions all = world.Options();
+  all.mode = GENERATE(PullMode::kSwap, PullMode::kRefresh);
+  part.mode = all.mode;
+  const std::string words = " --cf default --begin key000000100 --end "
+      "0x6B657930303030303033303000";
+  const std::string command = std::string("sstferry ") +
+                              PullModeName(all.mode) + " " + world.source() +
+                              " " + world.target() + words;
+  RequireRefused(world, all, "holds what was pulled with" + words);
+  RequireRefused(world, all, "run: " + command + ";");
+  RequireRefused(world, all, "add --adopt");
+  world.ChangeSource();
+  if (all.mode == PullMode::kRefresh) {
+    // Less is made current, and more is not asked for afterwards.
+    PullOptions less = part;
+    less.selection.interval.begin = "key000000150";
+    REQUIRE_OK(RunPull(less).status);
+    REQUIRE(held() == all_of_part);
+    PullOptions elsewhere = part;
+    elsewhere.selection.interval.begin = "key000000050";
+    RequireRefused(world, elsewhere, "holds what was pulled with");
+    elsewhere.adopt = true;
+    REQUIRE_OK(RunPull(elsewhere).status);
+    SelectionText more = all_of_part;
+    more.begin.reset();
+    REQUIRE(held() == more);
+    part.selection.interval.begin.reset();
+  }
+  REQUIRE_OK(RunPull(part).status);
+  REQUIRE(EntriesOf(world.target()).count("key000000350") == 0);
+  all.adopt = true;
+  REQUIRE_OK(RunPull(all).status);
+  REQUIRE(held().is_all());
+  REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
+  all.adopt = false;
+  REQUIRE_OK(RunPull(all).status);
 }
 
 TEST_CASE("A target that was replaced while a new one was built is left alone",
           "[target][swap]") {
   ReplicaWorld world;
   Fill(&world);
+  world.ChangeSource();
   const bool vanishes = GENERATE(false, true);
   PullOptions options = world.Options();
   options.before_swap = [&](const SwapEvent&) {

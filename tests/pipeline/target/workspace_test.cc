@@ -68,16 +68,20 @@ TEST_CASE("Workspace refuses a target that is not empty and leaves it alone",
   REQUIRE(BytesOf(dir / "target/content") == "precious");
 }
 
-TEST_CASE("Workspace names a refresh where a pull made the target",
+TEST_CASE("Workspace says what its caller advises where a replica lies",
           "[target][workspace]") {
   ScratchDir dir;
   MakeDir(dir / "target", "precious");
   WriteBytes(dir / "target/last_transfer.json",
              "{\"transfer_id\": \"" + kId + "\", \"source\": \"sst://db1/a\"}");
   RequireRefused(OpenIt(dir / "target"),
-                 "is not empty; to make it current, run: sstferry refresh "
-                 "sst://db1/a " +
-                     (dir / "target"));
+                 "is not empty and holds a replica; name another directory");
+  std::unique_ptr<Workspace> workspace;
+  RequireRefused(
+      Workspace::Open(dir / "target", Existing::kRefuse,
+                      rocksdb::FileSystem::Default(), nullptr, &workspace,
+                      WorkspaceUse::kPull, "do that"),
+      "is not empty and holds a replica; do that");
   REQUIRE(BytesOf(dir / "target/content") == "precious");
 }
 
