@@ -38,8 +38,8 @@ struct LastTransfer {
   std::string method;             // "ingest", "clone"
   std::vector<std::string> column_families;  // transferred ones
   SelectionText asked;
-  // What the directory holds of its source: more than was asked for if a
-  // refresh in place asked for a part of it.
+  // The part of its source that the directory holds: more than was asked for
+  // if a refresh in place asked for less.
   SelectionText holds;
   bool verified = false;
   friend bool operator==(const LastTransfer&, const LastTransfer&) = default;
