@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,8 +17,7 @@
 #include "format/printable.h"
 #include "pipeline/wire/tcp_socket.h"
 #include "sstferry/options.h"
-
-extern char** environ;
+#include "sstferry/spawn.h"
 
 namespace sstferry {
 
@@ -116,38 +114,12 @@ Status SshProcess::Start(const std::vector<std::string>& words,
   }
   Descriptor here(pair[0]);
   const Descriptor there(pair[1]);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  if (socket != nullptr) {
-    posix_spawn_file_actions_adddup2(&actions, there.get(), 0);
-    posix_spawn_file_actions_adddup2(&actions, there.get(), 1);
-  }
-  posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  sigset_t defaults = none;
-  sigaddset(&defaults, SIGPIPE);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  std::vector<std::string> copies = words;
-  std::vector<char*> argv;
-  for (std::string& word : copies) {
-    argv.push_back(word.data());
-  }
-  argv.push_back(nullptr);
+  ProgramStart start;
+  start.words = words;
+  start.in = socket != nullptr ? there.get() : STDIN_FILENO;
+  start.out = socket != nullptr ? there.get() : STDOUT_FILENO;
   pid_t pid = 0;
-  const int error =
-      posix_spawn(&pid, argv[0], &actions, &attributes, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  if (error != 0) {
-    return MakeStatus(EndState::kInternal,
-                      "start of " + words[0] + ": " + ErrorText(error));
-  }
+  RETURN_IF_ERROR(Spawn(start, &pid));
   process->reset(new SshProcess(pid));
   if (socket != nullptr) {
     *socket = std::move(here);

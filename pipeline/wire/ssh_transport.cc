@@ -45,7 +45,10 @@ std::string WhyNoAnswer(const SshPlace& place, int exit_code) {
       // As root, a pull may run as the account of TARGET_DIR's place.
       return "; ssh says why on standard error. It ran as account " +
              AccountName(geteuid()) +
-             ", with that account's keys and known hosts";
+             ", with that account's keys and known hosts" +
+             (HasTerminal() ? ""
+                            : ", and without a terminal it asks for no "
+                              "password: use a key that needs none");
     case kNotFound:
     case kNotRunnable:
       return ": " + place.commands.remote + " cannot be run there (or " +

@@ -137,7 +137,7 @@ struct Console::Logger {
                   console->format_ == LogFormat::kJson
                       ? console->JsonLine(time, level, text)
                       : console->Before(level) +
-                            (console->is_journal_
+                            (console->screen_.is_journal
                                  ? ""
                                  : time + " " + LevelName(level) + " ") +
                             text + console->Behind(level) + "\n");
@@ -179,12 +179,20 @@ std::string FailureLine(const std::string& command, const Status& status,
   return Printable(line + " (" + where + ")");
 }
 
+Screen ScreenOf(FILE* file) {
+  return {isatty(fileno(file)) == 1, IsJournal(file),
+          [file] { return TerminalWidth(file); }};
+}
+
 Console::Console(const CommonArguments& arguments, FILE* err)
+    : Console(arguments, err, ScreenOf(err)) {}
+
+Console::Console(const CommonArguments& arguments, FILE* err,
+                 const Screen& screen)
     : err_(err),
       format_(arguments.log_format),
-      is_terminal_(isatty(fileno(err)) == 1),
-      has_colours_(is_terminal_ && WantsColours()),
-      is_journal_(IsJournal(err)),
+      screen_(screen),
+      has_colours_(screen.is_terminal && WantsColours()),
       logger_(std::make_unique<Logger>(this)) {
   set_log_level(arguments.log_level);
 }
@@ -210,7 +218,7 @@ void Console::WriteAbove(const std::string& text) {
 std::string Console::Before(LogLevel level) const {
   // As in sd-daemon(3): SD_ERR, SD_WARNING, SD_INFO, SD_DEBUG.
   static constexpr const char* kPriorities[] = {"<3>", "<4>", "<6>", "<7>"};
-  return is_journal_ ? kPriorities[static_cast<size_t>(level)]
+  return screen_.is_journal ? kPriorities[static_cast<size_t>(level)]
          : !has_colours_                ? ""
          : level == LogLevel::kError    ? "\033[31m"
          : level == LogLevel::kWarning  ? "\033[33m"
@@ -235,7 +243,7 @@ std::string Console::JsonLine(const std::string& time, LogLevel level,
   if (!transfer.empty()) {
     json["transfer_id"] = transfer;
   }
-  return (is_journal_ ? Before(level) : "") +
+  return (screen_.is_journal ? Before(level) : "") +
          json.dump(-1, ' ', false,
                    nlohmann::ordered_json::error_handler_t::replace) +
          "\n";
@@ -262,14 +270,14 @@ LogFunction Console::log_function() {
 }
 
 void Console::WriteProgress(const std::string& line) {
-  WriteAbove((is_journal_ ? Before(LogLevel::kInfo) : "") +
+  WriteAbove((screen_.is_journal ? Before(LogLevel::kInfo) : "") +
              (line.starts_with('{') ? PrintableJson(line) : Printable(line)) +
              "\n");
 }
 
 void Console::RedrawProgress(const std::string& line) {
   const std::lock_guard<std::mutex> lock(mu_);
-  drawn_ = Printable(line).substr(0, TerminalWidth(err_) - 1);
+  drawn_ = Printable(line).substr(0, screen_.columns() - 1);
   std::fputs("\r", err_);
   std::fputs(drawn_.c_str(), err_);
   std::fputs("\033[K", err_);

@@ -2,7 +2,9 @@
 // and progress, exit codes.
 #pragma once
 
+#include <cstddef>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -24,6 +26,15 @@ std::string FailureLine(const std::string& command,
                         const rocksdb::Status& status,
                         const std::string& where);
 
+// Where standard error ends.
+struct Screen {
+  bool is_terminal = false;
+  bool is_journal = false;
+  std::function<size_t()> columns;  // of the terminal, at this moment
+};
+// Returns what this process sees of a stream of its own.
+Screen ScreenOf(FILE* file);
+
 // Standard error, where log lines and one redrawn progress line share a
 // terminal. Lines have colours on a terminal only, and not with NO_COLOR; lines
 // to the journal begin with their priority, and leave the time to it.
@@ -32,11 +43,13 @@ std::string FailureLine(const std::string& command,
 class Console {
  public:
   explicit Console(const CommonArguments& arguments, FILE* err = stderr);
+  // `screen`: where `err` ends if another process passes it on.
+  Console(const CommonArguments& arguments, FILE* err, const Screen& screen);
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
   ~Console();
 
-  bool is_terminal() const { return is_terminal_; }
+  bool is_terminal() const { return screen_.is_terminal; }
   bool logs_json() const { return format_ == LogFormat::kJson; }
 
   // A line whatever the log level; as text without time and level.
@@ -73,9 +86,8 @@ class Console {
 
   FILE* const err_;
   const LogFormat format_;
-  const bool is_terminal_;
+  const Screen screen_;
   const bool has_colours_;
-  const bool is_journal_;
   std::mutex mu_;
   std::string drawn_;     // under mu_: the progress line on the screen
   std::string transfer_;  // under mu_

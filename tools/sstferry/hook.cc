@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -22,6 +21,7 @@
 #include "format/digest.h"
 #include "format/end_state.h"
 #include "format/hex.h"
+#include "sstferry/spawn.h"
 #include "tools/sstferry/left_process.h"
 
 extern char** environ;
@@ -36,7 +36,6 @@ constexpr std::chrono::seconds kGrace{10};
 constexpr int kLookMillis = 50;
 constexpr int kUnknown = 255 << 8;  // as an exit code of 255
 constexpr char kShell[] = "/bin/sh";
-constexpr int kGate = 3;
 // The process becomes the command's once a line has come through the gate, and
 // ends if that closes.
 constexpr char kWait[] =
@@ -58,46 +57,16 @@ std::vector<std::string> EnvironmentFor(const SwapEvent& event) {
   return all;
 }
 
-// 0, or errno. Signals that this process holds are let through again, and
-// none of its descriptors stays open but `gate`, which the child reads.
-int Spawn(const std::string& command, const SwapEvent& event, int gate,
-          pid_t* child) {
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", 0 /*O_RDONLY*/,
-                                   0);
-  posix_spawn_file_actions_adddup2(&actions, 2, 1);
-  posix_spawn_file_actions_adddup2(&actions, gate, kGate);
-  posix_spawn_file_actions_addclosefrom_np(&actions, kGate + 1);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  sigset_t defaults = none;
-  sigaddset(&defaults, SIGPIPE);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK |
-                                            POSIX_SPAWN_SETSIGDEF |
-                                            POSIX_SPAWN_SETPGROUP);
-  std::vector<std::string> words = {kShell, "-c", kWait, kShell, command};
-  std::vector<std::string> environment = EnvironmentFor(event);
-  std::vector<char*> argv;
-  std::vector<char*> envp;
-  for (std::string& word : words) {
-    argv.push_back(word.data());
-  }
-  for (std::string& variable : environment) {
-    envp.push_back(variable.data());
-  }
-  argv.push_back(nullptr);
-  envp.push_back(nullptr);
-  const int error = posix_spawn(child, kShell, &actions, &attributes,
-                                argv.data(), envp.data());
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  return error;
+// The child has `gate` and no other descriptor of this process.
+Status StartCommand(const std::string& command, const SwapEvent& event,
+                    int gate, pid_t* child) {
+  ProgramStart start;
+  start.words = {kShell, "-c", kWait, kShell, command};
+  start.environment = EnvironmentFor(event);
+  start.out = STDERR_FILENO;
+  start.third = gate;  // as in kWait
+  start.own_group = true;
+  return Spawn(start, child);
 }
 
 std::string WorkspaceOf(std::string target_dir) {
@@ -169,9 +138,9 @@ Status Start(const std::string& what, const std::string& command,
     return MakeStatus(EndState::kRefused, what + " could not be started: " +
                                               strerror(errno));
   }
-  const int error = Spawn(command, event, gate[0], child);
+  const Status status = StartCommand(command, event, gate[0], child);
   close(gate[0]);
-  if (error == 0) {
+  if (status.ok()) {
     // Nothing is durable, because no power cut leaves a process; and an
     // application is not kept waiting where nothing can be written.
     WriteNote(NoteOfCommand(event.target_dir), NameOfProcess(*child));
@@ -179,10 +148,10 @@ Status Start(const std::string& what, const std::string& command,
     (void)send(gate[1], "\n", 1, MSG_NOSIGNAL);
   }
   close(gate[1]);
-  return error == 0 ? Status::OK()
-                    : MakeStatus(EndState::kRefused,
-                                 what + " could not be started: " +
-                                     strerror(error));
+  return status.ok() ? status
+                     : MakeStatus(EndState::kRefused,
+                                  what + " could not be started: " +
+                                      MessageOf(status));
 }
 
 // Reaps the child, or looks again a little later; true when it has ended.

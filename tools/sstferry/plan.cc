@@ -232,8 +232,8 @@ std::string PlanReport(const Summary& summary, bool brief) {
 
 namespace {
 
-int PlanHere(PullArguments plan) {
-  Console console(plan.common);
+int PlanHere(PullArguments plan, const RootSide* root) {
+  Console console(plan.common, stderr, ScreenFor(root));
   if (!plan.before_swap.empty()) {
     // A plan calls no hook; that there is one decides how the pull ends.
     plan.options.before_swap = [](const SwapEvent&) {
@@ -261,7 +261,7 @@ int RunPlan(const std::vector<std::string>& arguments) {
   const std::optional<uint32_t> account =
       AccountOfTarget(plan.options.target_dir);
   if (!account.has_value()) {
-    return PlanHere(plan);
+    return PlanHere(plan, nullptr);
   }
   HoldReloadSignal();
   RootDuties duties;
@@ -270,8 +270,8 @@ int RunPlan(const std::vector<std::string>& arguments) {
   duties.log = console.log_function();
   duties.uses_ssh = plan.options.source.is_ssh();
   return RunAs(*account, duties, arguments,
-               [&plan](const std::vector<std::string>&, RootSide*) {
-                 return PlanHere(plan);
+               [&plan](const std::vector<std::string>&, RootSide* root) {
+                 return PlanHere(plan, root);
                });
 }
 

@@ -287,7 +287,7 @@ namespace {
 // may. `arguments` are read again on SIGHUP.
 int PullHere(const std::vector<std::string>& arguments, PullArguments pull,
              RootSide* root) {
-  Console console(pull.common);
+  Console console(pull.common, stderr, ScreenFor(root));
   pull.options.log = console.log_function();
   pull.options.keeps_old = true;
   pull.options.on_transfer = [&console](const std::string& id) {

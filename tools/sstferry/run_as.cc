@@ -1,16 +1,12 @@
 #include "tools/sstferry/run_as.h"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <poll.h>
-#include <pwd.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,10 +15,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <thread>
 
 #include "format/end_state.h"
+#include "sstferry/spawn.h"
+#include "tools/sstferry/relay.h"
 
 namespace sstferry {
 namespace {
@@ -116,6 +115,7 @@ class OpenCopy {
                ? Status::OK()
                : Errno(path_);
   }
+  int fd() const { return fd_; }  // -1: it was not filled
   // The path itself if it was not filled.
   std::string name() const {
     return fd_ < 0 ? path_ : "/proc/self/fd/" + std::to_string(fd_);
@@ -143,9 +143,37 @@ std::string* ConfigOf(std::vector<std::string>* arguments,
   return nullptr;
 }
 
+// The width of root's terminal, which both processes see, and which root's
+// process alone believes nothing of.
+class SharedColumns {
+ public:
+  SharedColumns()
+      : columns_(static_cast<std::atomic<uint32_t>*>(
+            mmap(nullptr, sizeof(std::atomic<uint32_t>),
+                 PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
+    Look();
+  }
+  SharedColumns(const SharedColumns&) = delete;
+  SharedColumns& operator=(const SharedColumns&) = delete;
+
+  // As it is now.
+  void Look() {
+    if (columns_ != MAP_FAILED) {
+      columns_->store(static_cast<uint32_t>(ScreenOf(stderr).columns()));
+    }
+  }
+  size_t columns() const {
+    return columns_ != MAP_FAILED ? columns_->load() : 80;
+  }
+
+ private:
+  std::atomic<uint32_t>* const columns_;  // lives as long as both processes
+};
+
 class ChildSide : public RootSide {
  public:
-  explicit ChildSide(int socket) : socket_(socket) {}
+  ChildSide(int socket, const Screen& screen)
+      : socket_(socket), screen_(screen) {}
 
   Status RunHook(bool before, const SwapEvent& event) override {
     const std::lock_guard<std::mutex> lock(mu_);
@@ -172,16 +200,58 @@ class ChildSide : public RootSide {
                : StatusOf("");
   }
 
+  Screen screen() const override { return screen_; }
+
  private:
   const int socket_;
+  const Screen screen_;
   std::mutex mu_;
+};
+
+// Both streams of the account's process. One pipe for both if they end in the
+// same file, so that lines stay in order.
+class Relays {
+ public:
+  Status Open() {
+    struct stat out;
+    struct stat err;
+    const bool is_one = fstat(STDOUT_FILENO, &out) == 0 &&
+                        fstat(STDERR_FILENO, &err) == 0 &&
+                        out.st_dev == err.st_dev && out.st_ino == err.st_ino;
+    RETURN_IF_ERROR(OutputRelay::Open(STDOUT_FILENO, &out_));
+    return is_one ? Status::OK() : OutputRelay::Open(STDERR_FILENO, &err_);
+  }
+  int out() const { return out_->pipe(); }
+  int err() const { return err_ == nullptr ? out_->pipe() : err_->pipe(); }
+  void Begin() {
+    out_->Begin();
+    if (err_ != nullptr) {
+      err_->Begin();
+    }
+  }
+  // Returns false if standard output did not get all.
+  bool Finish() {
+    if (err_ != nullptr) {
+      err_->Finish();
+    }
+    return out_->Finish();
+  }
+
+ private:
+  std::unique_ptr<OutputRelay> out_;
+  std::unique_ptr<OutputRelay> err_;  // null: the same
 };
 
 // Serves the child until it ends.
 class RootLoop {
  public:
-  RootLoop(const RootDuties& duties, OpenCopy* config, int socket, pid_t child)
-      : duties_(duties), config_(config), socket_(socket), child_(child) {}
+  RootLoop(const RootDuties& duties, OpenCopy* config, SharedColumns* columns,
+           int socket, pid_t child)
+      : duties_(duties),
+        config_(config),
+        columns_(columns),
+        socket_(socket),
+        child_(child) {}
   ~RootLoop() { Join(); }
   RootLoop(const RootLoop&) = delete;
   RootLoop& operator=(const RootLoop&) = delete;
@@ -189,9 +259,10 @@ class RootLoop {
   int Run() {
     sigset_t passed;
     sigemptyset(&passed);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGWINCH}) {
       sigaddset(&passed, signal);
     }
+    pthread_sigmask(SIG_BLOCK, &passed, nullptr);
     const int signals = signalfd(-1, &passed, SFD_CLOEXEC | SFD_NONBLOCK);
     std::array<pollfd, 2> wait = {pollfd{signals, POLLIN, 0},
                                   pollfd{socket_, POLLIN, 0}};
@@ -222,6 +293,14 @@ class RootLoop {
 
  private:
   void Pass(int signal) {
+    if (signal == SIGWINCH) {
+      columns_->Look();
+      return;
+    }
+    if (signal == SIGTSTP) {
+      Pause();
+      return;
+    }
     if (signal == SIGHUP && config_ != nullptr) {
       const Status status = config_->Fill();
       if (!status.ok() && duties_.log) {
@@ -229,6 +308,19 @@ class RootLoop {
       }
     }
     kill(child_, signal);
+  }
+
+  // Ctrl-Z stops both processes, and whatever goes on with this one (fg, bg)
+  // with the other one.
+  void Pause() {
+    kill(-child_, SIGSTOP);
+    sigset_t stop;
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTSTP);
+    pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);
+    raise(SIGTSTP);
+    pthread_sigmask(SIG_BLOCK, &stop, nullptr);
+    kill(-child_, SIGCONT);
   }
 
   void Serve(const std::string& message) {
@@ -277,45 +369,12 @@ class RootLoop {
 
   const RootDuties& duties_;
   OpenCopy* const config_;
+  SharedColumns* const columns_;
   const int socket_;
   const pid_t child_;
   std::atomic<bool> stopped_{false};
   std::thread hook_;
 };
-
-struct Account {
-  std::string name;  // empty: this machine does not know it
-  gid_t group = 0;
-};
-
-Account FindAccount(uid_t uid) {
-  struct passwd entry;
-  struct passwd* found = nullptr;
-  std::vector<char> room(1 << 16);
-  if (getpwuid_r(uid, &entry, room.data(), room.size(), &found) != 0 ||
-      found == nullptr) {
-    return {};
-  }
-  return {entry.pw_name, entry.pw_gid};
-}
-
-Status Become(uid_t uid, const Account& account) {
-  if (account.name.empty()) {
-    return MakeStatus(EndState::kRefused,
-                      "user " + std::to_string(uid) +
-                          ", which owns the place of TARGET_DIR, is not known "
-                          "to this machine; run the command as that user");
-  }
-  if (initgroups(account.name.c_str(), account.group) != 0 ||
-      setresgid(account.group, account.group, account.group) != 0 ||
-      setresuid(uid, uid, uid) != 0 || setuid(0) == 0) {
-    return Errno("cannot become user " + account.name);
-  }
-  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // else /proc/self/fd is root's
-  prctl(PR_SET_PDEATHSIG, SIGTERM);    // whoever is to run the hooks is gone
-  return Status::OK();
-}
 
 int Refused(const Status& status) {
   std::fprintf(stderr, "sstferry pull: %s: %s\n",
@@ -324,6 +383,10 @@ int Refused(const Status& status) {
 }
 
 }  // namespace
+
+Screen ScreenFor(const RootSide* root) {
+  return root == nullptr ? ScreenOf(stderr) : root->screen();
+}
 
 int RunAs(uid_t uid, const RootDuties& duties,
           std::vector<std::string> arguments,
@@ -364,21 +427,45 @@ int RunAs(uid_t uid, const RootDuties& duties,
   for (const int socket : sockets) {
     setsockopt(socket, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room));
   }
-  const pid_t process = fork();
-  if (process < 0) {
-    return Refused(Errno("fork"));
+  SharedColumns columns;
+  Screen screen = ScreenOf(stderr);
+  screen.columns = [&columns] { return columns.columns(); };
+  Relays relays;
+  const Status opened = relays.Open();
+  if (!opened.ok()) {
+    return Refused(opened);
   }
+  AccountStart start;
+  start.account = account;
+  start.out = relays.out();
+  start.err = relays.err();
+  start.kept = {sockets[1]};
+  for (const OpenCopy* const copy : {&cert, &key, &ca, &config}) {
+    if (copy->fd() >= 0) {
+      start.kept.push_back(copy->fd());
+    }
+  }
+  pid_t process = -1;
+  const Status status = ForkAs(start, &process);
   if (process == 0) {
-    close(sockets[0]);
-    const Status status = Become(uid, account);
-    ChildSide root(sockets[1]);
+    ChildSide root(sockets[1], screen);
     return status.ok() ? child(arguments, &root) : Refused(status);
   }
   close(sockets[1]);
-  const int code =
-      RootLoop(duties, word != nullptr ? &config : nullptr, sockets[0], process)
-          .Run();
+  if (!status.ok()) {
+    close(sockets[0]);
+    return Refused(status);
+  }
+  relays.Begin();
+  int code = RootLoop(duties, word != nullptr ? &config : nullptr, &columns,
+                      sockets[0], process)
+                 .Run();
   close(sockets[0]);
+  if (!relays.Finish() && code == 0) {
+    code = Refused(MakeStatus(EndState::kInternal,
+                              "standard output: the result could not be "
+                              "written"));
+  }
   return code;
 }
 

@@ -6,6 +6,10 @@
 //   root:     parse -- fork -------- hook, metrics file ----- wait
 //                        \           ^ |  (messages)           ^
 //   account:              drop -- pull -------- exchange ----- end
+//
+// The account's process has no terminal of root's. Root's process writes to
+// standard output and error what comes through pipes, and passes on what is
+// typed: Ctrl-C, Ctrl-Z and the terminal's width.
 #pragma once
 
 #include <sys/types.h>
@@ -17,6 +21,7 @@
 #include "rocksdb/status.h"
 #include "sstferry/options.h"
 #include "sstferry/transport.h"
+#include "tools/sstferry/console.h"
 
 namespace sstferry {
 
@@ -41,12 +46,18 @@ class RootSide {
                                                 const SwapEvent& event) = 0;
   [[nodiscard]] virtual rocksdb::Status WriteMetrics(
       const std::string& text) = 0;
+  // Returns where the account's standard error ends.
+  virtual Screen screen() const = 0;
 };
+
+// Returns where standard error of this process ends. `root`: null if it is not
+// passed on.
+Screen ScreenFor(const RootSide* root);
 
 // Says in the log that it runs as account `uid`. Runs `child` in a process of
 // that account, with the TLS files and the config
 // file in `arguments` replaced by copies that it may read, and returns its exit
-// code in both processes. Passes SIGINT, SIGTERM and SIGHUP on. The account may
+// code in both processes. Passes SIGINT, SIGTERM, SIGHUP and SIGTSTP on. The account may
 // read the TLS key: its pulls act with it. REQUIRES: this process is root's and
 // has one thread; HoldSignals() and HoldReloadSignal() were called.
 int RunAs(uid_t uid, const RootDuties& duties,

@@ -101,8 +101,8 @@ std::optional<uint32_t> AccountOfSides(const VerifyOptions& options) {
   return found;
 }
 
-int VerifyHere(VerifyArguments verify) {
-  Console console(verify.common);
+int VerifyHere(VerifyArguments verify, const RootSide* root) {
+  Console console(verify.common, stderr, ScreenFor(root));
   verify.options.log = console.log_function();
   const std::unique_ptr<Operation> operation = MakeVerify(verify.options);
   return RunOperation("verify", verify.common, &console, operation.get(),
@@ -121,7 +121,7 @@ int RunVerify(const std::vector<std::string>& arguments) {
   LogTlsWarnings(verify.options.tls, &console);
   const std::optional<uint32_t> account = AccountOfSides(verify.options);
   if (!account.has_value()) {
-    return VerifyHere(verify);
+    return VerifyHere(verify, nullptr);
   }
   HoldReloadSignal();
   const bool is_left = verify.options.left.is_directory();
@@ -133,8 +133,8 @@ int RunVerify(const std::vector<std::string>& arguments) {
   duties.uses_ssh =
       verify.options.left.is_ssh() || verify.options.right.is_ssh();
   return RunAs(*account, duties, arguments,
-               [&verify](const std::vector<std::string>&, RootSide*) {
-                 return VerifyHere(verify);
+               [&verify](const std::vector<std::string>&, RootSide* root) {
+                 return VerifyHere(verify, root);
                });
 }
 

@@ -1,0 +1,264 @@
+#include "sstferry/spawn.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "format/end_state.h"
+
+extern char** environ;
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+constexpr int kThird = 3;
+
+Status Errno(EndState state, const std::string& what) {
+  return MakeStatus(state, what + ": " + strerror(errno));
+}
+
+// File actions and attributes of one posix_spawn().
+class SpawnCall {
+ public:
+  SpawnCall() {
+    posix_spawn_file_actions_init(&actions_);
+    posix_spawnattr_init(&attributes_);
+  }
+  ~SpawnCall() {
+    posix_spawn_file_actions_destroy(&actions_);
+    posix_spawnattr_destroy(&attributes_);
+  }
+  SpawnCall(const SpawnCall&) = delete;
+  SpawnCall& operator=(const SpawnCall&) = delete;
+
+  // REQUIRES: `to` is not the source of a later call.
+  void Give(int descriptor, int to) {
+    if (descriptor == ProgramStart::kNothing) {
+      posix_spawn_file_actions_addopen(&actions_, to, "/dev/null", O_RDWR, 0);
+    } else {
+      posix_spawn_file_actions_adddup2(&actions_, descriptor, to);
+    }
+  }
+  void CloseFrom(int first) {
+    posix_spawn_file_actions_addclosefrom_np(&actions_, first);
+  }
+  // Lets signals through that this process holds. What nohup ignores stays
+  // ignored.
+  void Attributes(bool own_group) {
+    sigset_t none;
+    sigemptyset(&none);
+    sigset_t defaults = none;
+    sigaddset(&defaults, SIGPIPE);
+    posix_spawnattr_setsigmask(&attributes_, &none);
+    posix_spawnattr_setsigdefault(&attributes_, &defaults);
+    posix_spawnattr_setpgroup(&attributes_, 0);
+    posix_spawnattr_setflags(
+        &attributes_,
+        static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                           (own_group ? POSIX_SPAWN_SETPGROUP : 0)));
+  }
+  int Start(std::vector<std::string> words,
+            std::vector<std::string> environment, pid_t* child) {
+    std::vector<char*> argv;
+    std::vector<char*> envp;
+    for (std::string& word : words) {
+      argv.push_back(word.data());
+    }
+    for (std::string& variable : environment) {
+      envp.push_back(variable.data());
+    }
+    argv.push_back(nullptr);
+    envp.push_back(nullptr);
+    return posix_spawn(child, argv[0], &actions_, &attributes_, argv.data(),
+                       envp.data());
+  }
+
+ private:
+  posix_spawn_file_actions_t actions_;
+  posix_spawnattr_t attributes_;
+};
+
+std::vector<std::string> Environment() {
+  std::vector<std::string> all;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    all.emplace_back(*variable);
+  }
+  return all;
+}
+
+// Returns true for what root's environment says of the terminal, the language,
+// the way to the network and to a store; not for its agents, tokens and home.
+bool MayHave(const std::string& variable) {
+  static constexpr const char* kNames[] = {
+      "PATH",        "LANG",        "LANGUAGE",    "TZ",         "TERM",
+      "NO_COLOR",    "TMPDIR",      "http_proxy",  "HTTP_PROXY", "https_proxy",
+      "HTTPS_PROXY", "all_proxy",   "ALL_PROXY",   "no_proxy",   "NO_PROXY",
+      "SSL_CERT_DIR", "SSL_CERT_FILE"};
+  const std::string name = variable.substr(0, variable.find('='));
+  return name.starts_with("LC_") || name.starts_with("AWS_") ||
+         std::find(std::begin(kNames), std::end(kNames), name) !=
+             std::end(kNames);
+}
+
+// The memory of this process is the account's, too, and there is what root's
+// environment was when root's process began.
+Status ReplaceEnvironment(const Account& account) {
+  const std::vector<std::string> all = Environment();
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    explicit_bzero(*variable, strlen(*variable));
+  }
+  bool is_set = clearenv() == 0;
+  for (const std::string& variable : all) {
+    const size_t equals = variable.find('=');
+    if (equals != std::string::npos && MayHave(variable)) {
+      is_set = is_set && setenv(variable.substr(0, equals).c_str(),
+                                variable.c_str() + equals + 1, 1) == 0;
+    }
+  }
+  is_set = is_set && setenv("HOME", account.home.c_str(), 1) == 0 &&
+           setenv("SHELL", account.shell.c_str(), 1) == 0 &&
+           setenv("USER", account.name.c_str(), 1) == 0 &&
+           setenv("LOGNAME", account.name.c_str(), 1) == 0;
+  return is_set ? Status::OK() : Errno(EndState::kRefused, "setenv");
+}
+
+// Closes all descriptors from 3 on but `kept`.
+void CloseOthers(std::vector<int> kept) {
+  std::sort(kept.begin(), kept.end());
+  int first = kThird;
+  for (const int each : kept) {
+    for (; first < each; ++first) {
+      close(first);
+    }
+    first = std::max(first, each + 1);
+  }
+  closefrom(first);
+}
+
+// A terminal of root's takes what is typed by whoever has it as the terminal of
+// its session (TIOCSTI), so nothing of it may be left.
+Status GiveStreams(const AccountStart& start) {
+  const int nothing = open("/dev/null", O_RDWR);
+  if (setsid() < 0 || nothing < 0 || dup2(nothing, STDIN_FILENO) < 0 ||
+      dup2(start.out, STDOUT_FILENO) < 0 ||
+      dup2(start.err, STDERR_FILENO) < 0) {
+    return Errno(EndState::kRefused, "cannot leave the terminal");
+  }
+  CloseOthers(start.kept);
+  return Status::OK();
+}
+
+Status Become(const Account& account) {
+  const uid_t uid = account.uid;
+  const gid_t gid = account.group;
+  if (initgroups(account.name.c_str(), gid) != 0 ||
+      setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0 ||
+      setuid(0) == 0) {
+    return Errno(EndState::kRefused, "cannot become user " + account.name);
+  }
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+    return Errno(EndState::kRefused, "no_new_privs");
+  }
+  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // else /proc/self/fd is root's
+  return Status::OK();
+}
+
+// Whoever is to run the hooks may be gone already.
+Status EndWithParent(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  return getppid() == parent
+             ? Status::OK()
+             : MakeStatus(EndState::kRefused,
+                          "the process that root started is gone");
+}
+
+}  // namespace
+
+Status Spawn(const ProgramStart& start, pid_t* child) {
+  // Above all that it gets, so that none takes another's place.
+  constexpr int kAbove = 10;
+  std::array<int, 4> given = {start.in, start.out, start.err, start.third};
+  std::vector<int> copies;
+  for (int& each : given) {
+    if (each != ProgramStart::kNothing) {
+      each = fcntl(each, F_DUPFD_CLOEXEC, kAbove);
+      copies.push_back(each);
+    }
+  }
+  SpawnCall call;
+  for (int i = 0; i < kThird; ++i) {
+    call.Give(given[static_cast<size_t>(i)], i);
+  }
+  if (start.third != ProgramStart::kNothing) {
+    call.Give(given[kThird], kThird);
+  }
+  call.CloseFrom(start.third == ProgramStart::kNothing ? kThird : kThird + 1);
+  call.Attributes(start.own_group);
+  int error = std::find(copies.begin(), copies.end(), -1) == copies.end()
+                  ? 0
+                  : EBADF;
+  if (error == 0) {
+    error = call.Start(start.words,
+                       start.environment ? *start.environment : Environment(),
+                       child);
+  }
+  for (const int copy : copies) {
+    close(copy);
+  }
+  return error == 0 ? Status::OK()
+                    : MakeStatus(EndState::kInternal,
+                                 "start of " + start.words[0] + ": " +
+                                     strerror(error));
+}
+
+Account FindAccount(uid_t uid) {
+  struct passwd entry;
+  struct passwd* found = nullptr;
+  std::vector<char> room(1 << 16);
+  Account account;
+  account.uid = uid;
+  if (getpwuid_r(uid, &entry, room.data(), room.size(), &found) == 0 &&
+      found != nullptr) {
+    account.group = entry.pw_gid;
+    account.name = entry.pw_name;
+    account.home = entry.pw_dir;
+    account.shell = entry.pw_shell;
+  }
+  return account;
+}
+
+Status ForkAs(const AccountStart& start, pid_t* child) {
+  *child = -1;
+  if (start.account.name.empty()) {
+    return MakeStatus(EndState::kRefused,
+                      "user " + std::to_string(start.account.uid) +
+                          ", which owns the place of TARGET_DIR, is not known "
+                          "to this machine; run the command as that user");
+  }
+  const pid_t parent = getpid();
+  *child = fork();
+  if (*child < 0) {
+    return Errno(EndState::kRefused, "fork");
+  }
+  if (*child > 0) {
+    return Status::OK();
+  }
+  RETURN_IF_ERROR(GiveStreams(start));
+  RETURN_IF_ERROR(ReplaceEnvironment(start.account));
+  RETURN_IF_ERROR(Become(start.account));
+  return EndWithParent(parent);
+}
+
+}  // namespace sstferry
