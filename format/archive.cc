@@ -20,6 +20,7 @@ namespace {
 constexpr char kHeadMagic[] = "SFARCHV1";
 constexpr char kIntentMagic[] = "SFAINTE1";
 constexpr char kMarkMagic[] = "SFAMARK1";
+constexpr char kCheckedMagic[] = "SFACHEK1";
 constexpr char kDoneMagic[] = "SFADONE1";
 
 constexpr size_t kTimeBytes = 16;
@@ -280,6 +281,17 @@ void Fields(A& a, M& m) {
   a.Digest("set", m.set);
 }
 
+template <typename A, FieldsOf<ArchiveChecked> M>
+void Fields(A& a, M& m) {
+  Number(a, "checked_seconds", m.checked_seconds, kMaxArchiveSeconds);
+  a.List("faults", m.faults, kMaxFoundFaults, 4 + 4 + 8,
+         [](auto& archive, auto& item) {
+           archive.Text("key", item.key, kMaxArchiveTextBytes);
+           archive.Text("problem", item.problem, kMaxArchiveTextBytes);
+           Number(archive, "seconds", item.seconds, kMaxArchiveSeconds);
+         });
+}
+
 void EncodeArchiveHead(const ArchiveHead& head, std::string* out) {
   Seal(kHeadMagic, head, out);
 }
@@ -320,6 +332,14 @@ Status DecodeArchiveMark(const Slice& object, ArchiveMark* mark) {
 
 void EncodeArchiveDone(const ArchiveDone& done, std::string* out) {
   Seal(kDoneMagic, done, out);
+}
+
+void EncodeArchiveChecked(const ArchiveChecked& checked, std::string* out) {
+  Seal(kCheckedMagic, checked, out);
+}
+
+Status DecodeArchiveChecked(const Slice& object, ArchiveChecked* checked) {
+  return Unseal(kCheckedMagic, kMaxCheckedBytes, object, checked);
 }
 
 Status DecodeArchiveDone(const Slice& object, ArchiveDone* done) {

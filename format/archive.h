@@ -10,6 +10,7 @@
 //   intents/<set>                          a push that runs
 //   marks/<mark>                           what a prune is going to delete
 //   wal/<lineage>/<segment>                a segment of the log (archive_log.h)
+//   CHECKED                                what the last check found
 //
 // A name says all that its reader needs: none is taken out of a record.
 #pragma once
@@ -33,6 +34,7 @@ using SetId = std::array<uint8_t, 8>;
 std::string ToHex(const SetId& id);  // 16 digits
 
 inline constexpr char kArchiveHeadKey[] = "ARCHIVE";
+inline constexpr char kArchiveCheckedKey[] = "CHECKED";
 inline constexpr char kArchiveFilesPrefix[] = "files/";
 inline constexpr char kArchivePartsPrefix[] = "parts/";
 inline constexpr char kArchiveSetsPrefix[] = "sets/";
@@ -194,6 +196,28 @@ struct ArchiveDone {
   Digest128 set;  // of the bytes of the set record
   friend bool operator==(const ArchiveDone&, const ArchiveDone&) = default;
 };
+// CHECKED: put by each check that may. It only tells people, and the next check,
+// which objects were found amiss: one that was not read since stays so.
+inline constexpr uint64_t kMaxCheckedBytes = 4u << 20;
+inline constexpr uint32_t kMaxFoundFaults = 1u << 12;
+struct FoundFault {
+  std::string key;      // of an object
+  std::string problem;  // what is amiss
+  uint64_t seconds = 0; // since when
+  friend bool operator==(const FoundFault&, const FoundFault&) = default;
+};
+struct ArchiveChecked {
+  static constexpr char kName[] = "checked";
+
+  uint64_t checked_seconds = 0;  // of the store's clock
+  std::vector<FoundFault> faults;
+  friend bool operator==(const ArchiveChecked&,
+                         const ArchiveChecked&) = default;
+};
+void EncodeArchiveChecked(const ArchiveChecked& checked, std::string* out);
+[[nodiscard]] rocksdb::Status DecodeArchiveChecked(
+    const rocksdb::Slice& object, ArchiveChecked* checked);
+
 void EncodeArchiveDone(const ArchiveDone& done, std::string* out);
 [[nodiscard]] rocksdb::Status DecodeArchiveDone(const rocksdb::Slice& object,
                                                 ArchiveDone* done);

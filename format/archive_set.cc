@@ -150,6 +150,13 @@ void Fields(A& a, M& m) {
   a.Bool("is_sealed", m.is_sealed);
   a.Id("key_id", m.key_id);
   a.Id("seal", m.seal);
+  // A record of before has an end here, and so it keeps its seal.
+  if (a.HasMore(m.host_seconds != 0 || m.repairs != SetId())) {
+    Number(a, "host_seconds", m.host_seconds, kMaxArchiveSeconds);
+    a.Id("repairs", m.repairs);
+    a.Check("host_seconds", m.host_seconds != 0 || m.repairs != SetId(),
+            "expected a clock or a repaired set, found neither");
+  }
 }
 
 std::string EncodeArchiveSetRecord(const ArchiveSet& set) {

@@ -86,6 +86,11 @@ struct ArchiveSet {
   bool is_sealed = false;
   SealKeyId key_id{};
   Sha256Digest seal{};
+  // The clock of the machine that pushed it, when it took its name; 0: not
+  // known. The name's time is the store's, and after that of every set before.
+  uint64_t host_seconds = 0;
+  // The damaged set that it repairs, of the same time; zeros: none.
+  SetId repairs{};
   uint64_t bytes() const;  // of all files
   // Returns the size of a file's object.
   uint64_t ObjectBytes(const ArchivedFile& file) const {

@@ -80,6 +80,9 @@ class FieldEncoder {
   }
   // A rule between fields. Only archives that read enforce it.
   void Check(const char*, bool, const char*) {}
+  // Returns true if the fields that follow are there: those that a later release
+  // added at the end. `wanted`: the message has any of them.
+  bool HasMore(bool wanted) const { return wanted; }
 
  private:
   std::string* out_;
@@ -150,6 +153,7 @@ class FieldDecoder {
       in_->Fail(name, problem);
     }
   }
+  bool HasMore(bool) const { return in_->ok() && in_->remaining() > 0; }
 
  private:
   Decoder* in_;

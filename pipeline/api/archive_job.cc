@@ -1,5 +1,5 @@
-// The commands on an archive: a store joined to a push, a list, a check or a
-// prune.
+// The commands on an archive: a store joined to a push, a list, a check, a
+// prune, a removal or a repair.
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +22,7 @@
 #include "pipeline/archive/prune.h"
 #include "pipeline/archive/push.h"
 #include "pipeline/archive/remote_source.h"
+#include "pipeline/archive/repair.h"
 #include "pipeline/archive/seal.h"
 #include "pipeline/archive/snapshot_source.h"
 #include "pipeline/base/duration.h"
@@ -50,6 +51,34 @@ ArchivedSet Told(const ListedSet& listed) {
   set.bytes = listed.bytes;
   set.own_bytes = listed.own_bytes;
   set.is_sealed = listed.is_sealed;
+  if (listed.host_seconds != 0) {
+    set.host_time = Rfc3339(listed.host_seconds);
+  }
+  if (listed.repairs != SetId()) {
+    set.repairs = SetNameText({listed.name.seconds, listed.repairs});
+  }
+  if (listed.expires_seconds != 0) {
+    set.until = Rfc3339(listed.expires_seconds);
+  }
+  return set;
+}
+
+ArchivedSet Told(const PrunedSet& pruned) {
+  ArchivedSet set;
+  set.name = SetNameText(pruned.name);
+  set.pushed_at = Rfc3339(pruned.name.seconds);
+  set.state = SetFateName(pruned.fate);
+  set.why = pruned.why;
+  set.problem = pruned.problem;
+  set.label = pruned.label;
+  set.host = pruned.host;
+  set.database_id = pruned.database_id;
+  set.sequence = pruned.sequence;
+  set.files = pruned.files;
+  set.bytes = pruned.bytes;
+  if (pruned.until_seconds != 0) {
+    set.until = Rfc3339(pruned.until_seconds);
+  }
   return set;
 }
 
@@ -57,12 +86,34 @@ class Job : public ArchiveJob {
  public:
   explicit Job(const ArchiveOptions& options) : options_(options) {}
 
+  Progress progress() const override {
+    {
+      const std::lock_guard<std::mutex> lock(mu_);
+      if (drill_ != nullptr && !is_finished_) {
+        Progress progress = drill_->progress();
+        progress.phase = "drill " + progress.phase;
+        progress.finished = false;
+        return progress;
+      }
+    }
+    Progress progress;
+    progress.phase = work_.phase.load();
+    progress.planned_bytes = work_.planned_bytes;
+    progress.done_bytes = work_.done_bytes;
+    progress.lanes = options_.lanes;
+    progress.seconds = Seconds();
+    progress.finished = is_finished_;
+    return progress;
+  }
+
   Status Run(ArchiveReport* report) override {
     *report = ArchiveReport();
     if (options_.deadline.count() > 0) {
       until_ = Clock::now() + options_.deadline;
     }
     report->status = Do(report);
+    report->seconds = Seconds();
+    is_finished_ = report->status.ok();
     if (EndStateOf(report->status) == EndState::kCancelled && is_late() &&
         !cancelled_) {
       report->status = MakeStatus(EndState::kDeadline,
@@ -117,6 +168,10 @@ class Job : public ArchiveJob {
         return Check(archive, report);
       case ArchiveAction::kPrune:
         return Prune(archive, report);
+      case ArchiveAction::kRemove:
+        return Remove(archive);
+      case ArchiveAction::kRepair:
+        return Repair(archive, report);
     }
     return MakeStatus(EndState::kInternal, "archive: no such action");
   }
@@ -139,6 +194,9 @@ class Job : public ArchiveJob {
     return Status::OK();
   }
 
+  double Seconds() const {
+    return std::chrono::duration<double>(Clock::now() - started_).count();
+  }
   bool is_late() const { return Clock::now() >= until_; }
   // Polled by what has no other way to be stopped.
   std::function<bool()> Stopped() const {
@@ -193,6 +251,7 @@ class Job : public ArchiveJob {
     // Before the snapshot: a mistake is told at once.
     ArchiveHead head;
     RETURN_IF_ERROR(archive.ReadHead(&head));
+    work_.phase = "snapshot";
     std::unique_ptr<SnapshotSource> snapshot;
     RETURN_IF_ERROR(options_.source.is_directory() ? TakeSnapshot(&snapshot)
                                                    : Connect());
@@ -206,9 +265,11 @@ class Job : public ArchiveJob {
     push.software = "sstferry " SSTFERRY_VERSION;
     push.lanes = static_cast<int>(options_.lanes);
     push.cancelled = Stopped();
+    push.progress = &work_;
     PushSummary summary;
     const Status status = PushSet(archive, source, push, &summary);
     report->notes = summary.notes;
+    report->warnings = summary.warnings;
     report->uploaded_files = summary.uploaded_files;
     report->uploaded_bytes = summary.uploaded_bytes;
     report->reused_files = summary.reused_files;
@@ -235,7 +296,8 @@ class Job : public ArchiveJob {
     RETURN_IF_ERROR(archive.ReadHead(&head));
     Tell(head, report);
     std::vector<ListedSet> sets;
-    RETURN_IF_ERROR(ListArchive(archive, &sets));
+    RETURN_IF_ERROR(
+        ListArchive(archive, &sets, &report->checked_age_seconds));
     for (const ListedSet& set : sets) {
       report->sets.push_back(Told(set));
     }
@@ -265,6 +327,9 @@ class Job : public ArchiveJob {
     check.read_percent = options_.read_percent;
     check.lanes = static_cast<int>(options_.lanes);
     check.cancelled = Stopped();
+    check.progress = &work_;
+    check.keeps_findings = true;
+    work_.phase = "look";
     CheckSummary summary;
     const Status status = CheckArchive(archive, check, &summary);
     for (const ListedSet& set : summary.sets) {
@@ -290,17 +355,20 @@ class Job : public ArchiveJob {
       report->log_age_seconds =
           summary.now_seconds - std::min(summary.now_seconds, log_seconds);
     }
-    if (summary.newest_seconds != 0 &&
-        summary.newest_seconds <= summary.now_seconds) {
+    if (summary.newest_seconds != 0) {
       report->newest_age_seconds =
-          summary.now_seconds - summary.newest_seconds;
+          summary.now_seconds -
+          std::min(summary.now_seconds, summary.newest_seconds);
+    }
+    report->is_checked = summary.is_complete;
+    if (!summary.not_kept.empty()) {
+      report->notes.push_back("what was found is not kept for 'archive list': " +
+                              summary.not_kept);
     }
     report->check_status = status;
     report->read_part = summary.read_part;
     report->read_parts = summary.read_parts;
-    const bool is_found =
-        status.ok() || EndStateOf(status) == EndState::kCorrupt;
-    if (options_.drill_dir.empty() || !is_found) {
+    if (options_.drill_dir.empty() || !summary.is_complete) {
       return status;
     }
     const Status drilled =
@@ -431,8 +499,16 @@ class Job : public ArchiveJob {
       prune.keep_log_seconds =
           static_cast<uint64_t>(options_.keep_log->count());
     }
+    prune.dry_run = options_.dry_run;
+    work_.phase = "prune";
     PruneSummary summary;
     const Status status = PruneArchive(archive, prune, &summary);
+    for (const PrunedSet& set : summary.sets) {
+      report->sets.push_back(Told(set));
+    }
+    report->warnings = summary.warnings;
+    report->damaged_sets = summary.damaged_sets;
+    report->deleted_bytes = summary.deleted_bytes;
     report->kept_sets = summary.kept_sets;
     report->dropped_sets = summary.dropped_sets;
     report->deleted_files = summary.deleted_files;
@@ -447,9 +523,72 @@ class Job : public ArchiveJob {
     return status;
   }
 
+  Status Repair(const Archive& archive, ArchiveReport* report) {
+    SourceAddress from = options_.source;
+    FindArchive(&from);
+    std::unique_ptr<FileDonor> donor;
+    std::unique_ptr<ObjectStore> other_store;
+    std::optional<Archive> other;
+    if (from.is_archive()) {
+      StoreOptions where = options_.store;
+      where.where = *from.archive;
+      where.until = until_;
+      RETURN_IF_ERROR(OpenStore(where, &other_store));
+      other.emplace(other_store.get(), key_.get());
+      donor = MakeArchiveDonor(*other);
+    } else if (!from.is_directory()) {
+      RETURN_IF_ERROR(Connect());
+      donor = MakeSourceDonor(remote_.get());
+    } else if (!from.directory.empty()) {
+      donor = MakeDirectoryDonor(from.directory);
+    }
+    RepairOptions repair;
+    repair.set = options_.set;
+    repair.from = donor.get();
+    repair.software = "sstferry " SSTFERRY_VERSION;
+    repair.lanes = static_cast<int>(options_.lanes);
+    repair.cancelled = Stopped();
+    repair.progress = &work_;
+    RepairSummary summary;
+    const Status status = RepairArchive(archive, repair, &summary);
+    report->read_bytes = summary.read_bytes;
+    report->uploaded_files = summary.uploaded_files;
+    report->uploaded_bytes = summary.uploaded_bytes;
+    report->reused_files = summary.reused_files;
+    report->reused_bytes = summary.reused_bytes;
+    for (const RepairedSet& set : summary.sets) {
+      if (set.problem.empty()) {
+        ++report->whole_sets;
+        continue;
+      }
+      ArchivedSet told;
+      told.name = SetNameText(set.is_repaired() ? set.by : set.name);
+      told.pushed_at = Rfc3339(set.name.seconds);
+      told.state = SetStateName(set.is_repaired() ? SetState::kWhole
+                                                  : SetState::kDamaged);
+      told.problem = set.problem;
+      told.repairs = set.is_repaired() ? SetNameText(set.name) : "";
+      told.label = set.label;
+      told.files = set.files;
+      told.bytes = set.bytes;
+      report->sets.push_back(std::move(told));
+    }
+    return status;
+  }
+
+  Status Remove(const Archive& archive) const {
+    RemoveOptions remove;
+    remove.what = options_.set;
+    remove.force = options_.force;
+    return RemoveFromArchive(archive, remove);
+  }
+
   const ArchiveOptions options_;
   Clock::time_point until_ = Clock::time_point::max();
-  std::mutex mu_;
+  const Clock::time_point started_ = Clock::now();
+  WorkProgress work_;
+  std::atomic<bool> is_finished_{false};
+  mutable std::mutex mu_;
   std::atomic<bool> cancelled_{false};
   std::unique_ptr<ObjectStore> store_;  // from Run() on
   std::shared_ptr<SealKey> key_;        // null: none
@@ -472,6 +611,10 @@ const char* ArchiveActionName(ArchiveAction action) {
       return "check";
     case ArchiveAction::kPrune:
       return "prune";
+    case ArchiveAction::kRemove:
+      return "remove";
+    case ArchiveAction::kRepair:
+      return "repair";
   }
   return "?";
 }

@@ -173,10 +173,17 @@ Status Archive::ReadEach(
     std::optional<std::string> bytes;
     RETURN_IF_ERROR(
         GetIfThere(object.key, max_bytes + kSealedHeaderBytes, &bytes));
-    if (bytes.has_value()) {
-      RETURN_IF_ERROR(WithContext(each(id, Unsigned(object.modified), *bytes),
-                                  EndState::kCorrupt,
-                                  store_->Describe(object.key)));
+    if (!bytes.has_value()) {
+      continue;
+    }
+    const Status read = each(id, Unsigned(object.modified), *bytes);
+    if (!read.ok()) {
+      // Nobody knows what it protects, or takes.
+      return MakeStatus(EndState::kCorrupt,
+                        store_->Describe(object.key) + ": " + MessageOf(read) +
+                            ": nothing was deleted; take it away by "
+                            "'sstferry archive remove " + store_->place() +
+                            " " + ToHex(id) + "'");
     }
   }
   return Status::OK();
@@ -202,7 +209,15 @@ Status Archive::ReadMarked(Marked* marked) const {
   RETURN_IF_ERROR(ReadMarks(&marks));
   for (const FoundMark& found : marks) {
     for (const MarkedSet& set : found.mark.sets) {
-      marked->sets.insert(set.name);
+      Marked::Since& since =
+          marked->sets.emplace(set.name, Marked::Since{false, ~uint64_t{0}})
+              .first->second;
+      if (set.was_done && !since.was_done) {
+        since = {true, found.since_seconds};
+      } else if (set.was_done == since.was_done) {
+        since.since_seconds =
+            std::min(since.since_seconds, found.since_seconds);
+      }
     }
     for (const ArchiveKey& key : found.mark.keys) {
       marked->keys.insert(ArchiveKeyText(key));
@@ -214,19 +229,25 @@ Status Archive::ReadMarked(Marked* marked) const {
   return Status::OK();
 }
 
-Status Archive::ReadIntents(std::vector<FoundIntent>* intents) const {
+Status Archive::ReadIntents(std::vector<FoundIntent>* intents,
+                            std::vector<SetId>* unreadable) const {
   intents->clear();
-  return ReadEach(kArchiveIntentsPrefix, kMaxIntentBytes,
-                  [intents](const SetId& id, uint64_t modified,
-                            const std::string& bytes) {
-                    FoundIntent& found = intents->emplace_back();
-                    found.id = id;
-                    RETURN_IF_ERROR(
-                        DecodeArchiveIntent(bytes, &found.intent));
-                    found.since_seconds =
-                        std::max(found.intent.renewed_seconds, modified);
-                    return Status::OK();
-                  });
+  return ReadEach(
+      kArchiveIntentsPrefix, kMaxIntentBytes,
+      [=](const SetId& id, uint64_t modified, const std::string& bytes) {
+        FoundIntent found;
+        found.id = id;
+        const Status read = DecodeArchiveIntent(bytes, &found.intent);
+        if (!read.ok() && unreadable != nullptr) {
+          unreadable->push_back(id);
+          return Status::OK();
+        }
+        RETURN_IF_ERROR(read);
+        found.since_seconds =
+            std::max(found.intent.renewed_seconds, modified);
+        intents->push_back(std::move(found));
+        return Status::OK();
+      });
 }
 
 Status Archive::ListKeys(const std::string& prefix, ListedKeys* keys,

@@ -43,8 +43,12 @@ struct FoundIntent {
 
 // The keys and sets that marks name.
 struct Marked {
+  struct Since {
+    bool was_done = false;       // a mark knew it to be whole
+    uint64_t since_seconds = 0;  // the first such; else the first one
+  };
   std::set<std::string> keys;
-  std::set<SetName> sets;
+  std::map<SetName, Since> sets;
 };
 
 // Bytes of objects by key.
@@ -91,10 +95,13 @@ class Archive {
                        uint64_t offset, uint64_t bytes,
                        const ObjectSink& sink) const;
   // All marks and intents; one that goes away meanwhile is left out.
+  //   kCorrupt  one cannot be read: the message says how it is taken away
   [[nodiscard]] rocksdb::Status ReadMarks(std::vector<FoundMark>* marks) const;
   [[nodiscard]] rocksdb::Status ReadMarked(Marked* marked) const;
+  // *unreadable, unless null, gets those that cannot be read: no failure then.
   [[nodiscard]] rocksdb::Status ReadIntents(
-      std::vector<FoundIntent>* intents) const;
+      std::vector<FoundIntent>* intents,
+      std::vector<SetId>* unreadable = nullptr) const;
   // Adds the objects under a prefix whose names are those of files.
   // *foreign (may be null) counts others.
   [[nodiscard]] rocksdb::Status ListKeys(const std::string& prefix,
@@ -107,7 +114,7 @@ class Archive {
       const std::string& key, uint64_t max_bytes,
       std::optional<std::string>* bytes) const;
   // Calls each(id, modified, bytes) for the objects of a prefix whose names
-  // are ids.
+  // are ids. A failure of it is damage.
   [[nodiscard]] rocksdb::Status ReadEach(
       const std::string& prefix, uint64_t max_bytes,
       const std::function<rocksdb::Status(const SetId&, uint64_t,

@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "format/end_state.h"
+#include "pipeline/archive/push.h"
+#include "pipeline/archive/seal.h"
 #include "pipeline/archive/set_source.h"
 
 namespace sstferry {
@@ -28,7 +30,8 @@ struct ReadRecord {
 };
 
 // Reads all records, the oldest first. Sets that go meanwhile are left out.
-Status ReadRecords(const Archive& archive, std::vector<ReadRecord>* records) {
+Status ReadRecords(const Archive& archive, const ArchiveHead& head,
+                   std::vector<ReadRecord>* records) {
   Marked marked;
   RETURN_IF_ERROR(archive.ReadMarked(&marked));
   std::vector<FoundSet> found;
@@ -36,11 +39,28 @@ Status ReadRecords(const Archive& archive, std::vector<ReadRecord>* records) {
   for (const FoundSet& set : found) {
     ReadRecord read;
     read.listed.name = set.name;
-    read.listed.state = !set.is_done ? SetState::kUnfinished
-                        : marked.sets.count(set.name) != 0
-                            ? SetState::kExpiring
-                            : SetState::kWhole;
-    const Status status = archive.ReadSet(set, &read.record);
+    const auto mark = marked.sets.find(set.name);
+    read.listed.state = !set.is_done                 ? SetState::kUnfinished
+                        : mark != marked.sets.end() ? SetState::kExpiring
+                                                    : SetState::kWhole;
+    if (mark != marked.sets.end()) {
+      read.listed.expires_seconds =
+          mark->second.since_seconds + head.grace_seconds;
+    }
+    // Without the key first: one that is not sealed with it is not damaged.
+    Status status = Archive(archive.store()).ReadSet(set, &read.record);
+    const SealKey* const key = archive.key();
+    std::optional<SetState> other;
+    if (status.ok() && read.record.has_value() && key != nullptr) {
+      if (!read.record->is_sealed) {
+        other = SetState::kUnsealed;
+      } else if (read.record->key_id != key->id()) {
+        other = SetState::kOtherKey;
+      } else {
+        status = WithContext(key->Unseal(&*read.record), EndState::kCorrupt,
+                             archive.store()->Describe(SetKey(set.name)));
+      }
+    }
     if (!status.ok() && EndStateOf(status) != EndState::kCorrupt) {
       return status;
     }
@@ -52,8 +72,13 @@ Status ReadRecords(const Archive& archive, std::vector<ReadRecord>* records) {
       continue;
     } else {
       const ArchiveSet& record = *read.record;
+      if (other.has_value() && set.is_done) {
+        read.listed.state = *other;
+      }
       read.listed.label = record.label;
       read.listed.host = record.host;
+      read.listed.host_seconds = record.host_seconds;
+      read.listed.repairs = record.repairs;
       read.listed.database_id = record.database_id;
       read.listed.sequence = record.sequence;
       read.listed.is_sealed = record.is_sealed;
@@ -66,6 +91,22 @@ Status ReadRecords(const Archive& archive, std::vector<ReadRecord>* records) {
       }
     }
     records->push_back(std::move(read));
+  }
+  return Status::OK();
+}
+
+// Reads what the last check found; none, if that cannot be read.
+Status ReadChecked(const Archive& archive, ArchiveChecked* checked) {
+  *checked = ArchiveChecked();
+  std::string bytes;
+  const StoreResult got =
+      GetBytes(archive.store(), kArchiveCheckedKey, kMaxCheckedBytes, &bytes);
+  if (got.code == StoreCode::kAbsent || got.code == StoreCode::kDamaged) {
+    return Status::OK();
+  }
+  RETURN_IF_ERROR(got.status);
+  if (!DecodeArchiveChecked(bytes, checked).ok()) {
+    *checked = ArchiveChecked();
   }
   return Status::OK();
 }
@@ -97,6 +138,9 @@ class Checker {
   [[nodiscard]] Status ReadFile(const std::string& key,
                                 const NamedFile& named);
   void Amiss(const std::string& key, const std::string& what);
+  // Adds what earlier checks found.
+  [[nodiscard]] Status AddFindings();
+  [[nodiscard]] Status KeepFindings();
   // Tells what is amiss of the sets that are there at the end.
   void TellAmiss(const std::set<SetName>& still_there);
   [[nodiscard]] Status Verdict() const;
@@ -104,10 +148,13 @@ class Checker {
   const Archive& archive_;
   const CheckOptions& options_;
   CheckSummary* const summary_;
+  ArchiveHead head_;
   std::vector<ReadRecord> records_;
   std::map<std::string, NamedFile> named_;
   ListedKeys present_;
   std::map<std::string, std::string> amiss_;  // what is, by key
+  // The faults that an earlier check found, and nothing found right since.
+  std::map<std::string, FoundFault> found_before_;
   std::atomic<bool> has_wrong_bytes_{false};  // an object that was read
   std::mutex mu_;
 };
@@ -157,6 +204,47 @@ void Checker::TellAmiss(const std::set<SetName>& still_there) {
   }
 }
 
+Status Checker::AddFindings() {
+  ArchiveChecked checked;
+  RETURN_IF_ERROR(ReadChecked(archive_, &checked));
+  for (const FoundFault& fault : checked.faults) {
+    // One that is not there is found again.
+    if (named_.count(fault.key) != 0 && present_.count(fault.key) != 0 &&
+        present_[fault.key] == named_[fault.key].object_bytes) {
+      Amiss(fault.key, fault.problem + " (found " +
+                           ArchiveTimeText(fault.seconds) +
+                           "; --read-data 100% reads it again)");
+      found_before_[fault.key] = fault;
+    }
+  }
+  return Status::OK();
+}
+
+Status Checker::KeepFindings() {
+  ArchiveChecked checked;
+  checked.checked_seconds = summary_->now_seconds;
+  for (const auto& [key, what] : amiss_) {
+    if (checked.faults.size() == kMaxFoundFaults) {
+      break;
+    }
+    const auto before = found_before_.find(key);
+    checked.faults.push_back(before != found_before_.end()
+                                 ? before->second
+                                 : FoundFault{key, what,
+                                              summary_->now_seconds});
+  }
+  std::string bytes;
+  EncodeArchiveChecked(checked, &bytes);
+  const StoreResult put =
+      PutBytes(archive_.store(), kArchiveCheckedKey, bytes, false);
+  if (put.code == StoreCode::kCancelled) {
+    return put.status;
+  }
+  // Who checks need not have the right.
+  summary_->not_kept = put.ok() ? "" : MessageOf(put.status);
+  return Status::OK();
+}
+
 void Checker::CompareWithList() {
   for (const auto& [key, what] : options_.known) {
     if (named_.count(key) != 0) {
@@ -193,6 +281,9 @@ Status Checker::ReadFile(const std::string& key, const NamedFile& named) {
   const StoreResult got =
       archive_.store()->Get(request, [&](const Slice& bytes) {
         pieces.Add(bytes);
+        if (options_.progress != nullptr) {
+          options_.progress->done_bytes += bytes.size();
+        }
         if (!named.is_sealed) {
           units.Add(bytes);
         }
@@ -210,6 +301,14 @@ Status Checker::ReadFile(const std::string& key, const NamedFile& named) {
       (!named.is_sealed && units.units() != file.units)) {
     Amiss(key, "its bytes are not those that were pushed");
     has_wrong_bytes_ = true;
+    const std::lock_guard<std::mutex> lock(mu_);
+    found_before_.erase(key);  // it is found again
+    amiss_[key] = "its bytes are not those that were pushed";
+  } else {
+    const std::lock_guard<std::mutex> lock(mu_);
+    if (found_before_.erase(key) != 0) {
+      amiss_.erase(key);
+    }
   }
   const std::lock_guard<std::mutex> lock(mu_);
   ++summary_->read_files;
@@ -237,6 +336,10 @@ Status Checker::ReadFiles() {
   for (const auto& entry : named_) {
     if (IsRead(entry.first) && present_.count(entry.first) != 0) {
       files.push_back(&entry);
+      if (options_.progress != nullptr) {
+        options_.progress->phase = "read";
+        options_.progress->planned_bytes += entry.second.object_bytes;
+      }
     }
   }
   std::atomic<size_t> next{0};
@@ -260,20 +363,53 @@ Status Checker::ReadFiles() {
 
 Status Checker::Verdict() const {
   const ListedSet* first = nullptr;
+  const ListedSet* newest = nullptr;
+  const ListedSet* last = nullptr;  // that counts
   std::string whole;
   for (const ListedSet& set : summary_->sets) {
     if (set.state == SetState::kDamaged && first == nullptr) {
       first = &set;
     }
-    if (set.state == SetState::kWhole || set.state == SetState::kExpiring) {
+    if (IsRestorable(set.state)) {
       whole = SetNameText(set.name);
+      newest = &set;
     }
+    last = set.state == SetState::kUnfinished ? last : &set;
+  }
+  const std::string& place = archive_.store()->place();
+  if (first == nullptr && !summary_->log.problems.empty()) {
+    return MakeStatus(EndState::kCorrupt, summary_->log.problems.front());
+  }
+  if (first == nullptr && last != nullptr && !IsRestorable(last->state)) {
+    return MakeStatus(EndState::kRefused,
+                      place + ": expected a newest set that is sealed with the "
+                              "key of --key-file, found " +
+                          SetNameText(last->name) + ", which is " +
+                          (last->state == SetState::kUnsealed
+                               ? "not sealed"
+                               : "sealed with another key") +
+                          (whole.empty() ? "; no set is sealed with this one"
+                                         : "; the newest that is, is " +
+                                               whole));
+  }
+  if (first == nullptr && newest == nullptr) {
+    return MakeStatus(EndState::kRefused,
+                      place + ": found no set that is whole: nothing can be "
+                              "restored: sstferry archive push SOURCE " +
+                          place);
   }
   if (first == nullptr) {
-    return summary_->log.problems.empty()
+    const uint64_t ahead =
+        newest->name.seconds -
+        std::min(newest->name.seconds, summary_->now_seconds);
+    return ahead < kWrongClockSeconds
                ? Status::OK()
-               : MakeStatus(EndState::kCorrupt,
-                            summary_->log.problems.front());
+               : MakeStatus(EndState::kRefused,
+                            place + ": " +
+                                SetOfTheFuture(newest->name, newest->host,
+                                               ahead) +
+                                ": correct the clock; 'sstferry archive remove "
+                                + place + " " + whole + "' takes the set away");
   }
   return MakeStatus(
       EndState::kCorrupt,
@@ -284,22 +420,28 @@ Status Checker::Verdict() const {
                          : "; the newest set that is whole is " + whole +
                                ": ") +
           // A push looks at names and sizes alone.
+          "sstferry archive repair " + place +
+          " makes whole ones of damaged ones" +
           (has_wrong_bytes_
-               ? "delete each object whose bytes are wrong, else a push uses it "
-                 "again; then push"
-               : "push again, so that there is a newer one"));
+               ? "; a push would use an object again whose bytes are wrong: "
+                 "delete it after that"
+               : "; push again, so that there is a newer one"));
 }
 
 Status Checker::Run() {
+  RETURN_IF_ERROR(archive_.ReadHead(&head_));
   RETURN_IF_ERROR(archive_.Now(&summary_->now_seconds));
   ChoosePart();
   // Sets first: what is named later need not be in them.
-  RETURN_IF_ERROR(ReadRecords(archive_, &records_));
+  RETURN_IF_ERROR(ReadRecords(archive_, head_, &records_));
   for (const char* prefix : {kArchiveFilesPrefix, kArchivePartsPrefix}) {
     RETURN_IF_ERROR(
         archive_.ListKeys(prefix, &present_, &summary_->foreign));
   }
   NameFiles();
+  if (options_.keeps_findings) {
+    RETURN_IF_ERROR(AddFindings());
+  }
   CompareWithList();
   RETURN_IF_ERROR(ReadFiles());
   RETURN_IF_ERROR(CheckLog(
@@ -311,17 +453,20 @@ Status Checker::Run() {
   for (const FoundSet& set : now) {
     still_there.insert(set.name);
   }
+  if (options_.keeps_findings) {
+    RETURN_IF_ERROR(KeepFindings());
+  }
   TellAmiss(still_there);
   for (const ReadRecord& read : records_) {
     if (still_there.count(read.listed.name) == 0) {
       continue;
     }
-    if (read.listed.state == SetState::kWhole ||
-        read.listed.state == SetState::kExpiring) {
+    if (IsRestorable(read.listed.state)) {
       summary_->newest_seconds = read.listed.name.seconds;
     }
     summary_->sets.push_back(read.listed);
   }
+  summary_->is_complete = true;
   return Verdict();
 }
 
@@ -337,18 +482,46 @@ const char* SetStateName(SetState state) {
       return "unfinished";
     case SetState::kDamaged:
       return "damaged";
+    case SetState::kUnsealed:
+      return "unsealed";
+    case SetState::kOtherKey:
+      return "other key";
   }
   return "unknown";
 }
 
-Status ListArchive(const Archive& archive, std::vector<ListedSet>* sets) {
+Status ListArchive(const Archive& archive, std::vector<ListedSet>* sets,
+                   std::optional<uint64_t>* checked_age) {
   ArchiveHead head;
   RETURN_IF_ERROR(archive.ReadHead(&head));
   std::vector<ReadRecord> records;
-  RETURN_IF_ERROR(ReadRecords(archive, &records));
+  RETURN_IF_ERROR(ReadRecords(archive, head, &records));
   sets->clear();
+  ArchiveChecked checked;
+  RETURN_IF_ERROR(ReadChecked(archive, &checked));
+  std::map<std::string, const FoundFault*> faults;
+  for (const FoundFault& fault : checked.faults) {
+    faults[fault.key] = &fault;
+  }
   for (ReadRecord& read : records) {
+    if (read.record.has_value() && IsRestorable(read.listed.state)) {
+      for (const ArchivedFile& file : read.record->files) {
+        const auto found = faults.find(ArchiveKeyText(file.key));
+        if (found != faults.end()) {
+          read.listed.state = SetState::kDamaged;
+          read.listed.problem = found->first + ": " + found->second->problem +
+                                " (found " +
+                                ArchiveTimeText(found->second->seconds) + ")";
+          break;
+        }
+      }
+    }
     sets->push_back(std::move(read.listed));
+  }
+  if (checked_age != nullptr && checked.checked_seconds != 0) {
+    uint64_t now = 0;
+    RETURN_IF_ERROR(archive.Now(&now));
+    *checked_age = now - std::min(now, checked.checked_seconds);
   }
   return Status::OK();
 }
@@ -356,8 +529,6 @@ Status ListArchive(const Archive& archive, std::vector<ListedSet>* sets) {
 Status CheckArchive(const Archive& archive, const CheckOptions& options,
                     CheckSummary* summary) {
   *summary = CheckSummary();
-  ArchiveHead head;
-  RETURN_IF_ERROR(archive.ReadHead(&head));
   return Checker(archive, options, summary).Run();
 }
 

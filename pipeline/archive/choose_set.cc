@@ -1,5 +1,6 @@
 #include "pipeline/archive/choose_set.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -118,15 +119,22 @@ class Chooser {
     uint64_t unused = 0;
     const std::string label =
         by_label && !ReadTime(which_, &unused) ? which_ : "";
-    bool has_one = false;
+    std::vector<ArchiveSet> sets;
     for (const FoundSet& found : done_) {
-      ArchiveSet read;
-      if (found.name.seconds != seconds) {
-        continue;
+      if (found.name.seconds == seconds) {
+        RETURN_IF_ERROR(Read(found, &sets.emplace_back(), is_gone));
+        if (*is_gone) {
+          return Status::OK();
+        }
       }
-      RETURN_IF_ERROR(Read(found, &read, is_gone));
-      if (*is_gone) {
-        return Status::OK();
+    }
+    bool has_one = false;
+    for (ArchiveSet& read : sets) {
+      if (std::any_of(sets.begin(), sets.end(),
+                      [&read](const ArchiveSet& other) {
+                        return other.repairs == read.name.id;
+                      })) {
+        continue;  // it was damaged
       }
       if ((label.empty() || read.label == label) &&
           (!has_one || read.sequence >= set_->sequence)) {

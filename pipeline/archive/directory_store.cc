@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
@@ -93,6 +94,11 @@ bool SyncOpen(int fd) {
   return true;
 }
 
+// True for what a file system without hard links says, or a sandbox.
+bool HasNoLinks(int error) {
+  return error == EPERM || error == EOPNOTSUPP || error == ENOSYS;
+}
+
 int RetryingFlock(int fd, int operation) {
   int result;
   do {
@@ -160,6 +166,7 @@ class DirectoryStore : public ObjectStore {
 
   void Cancel() override { stop_.Stop(); }
   const std::string& place() const override { return place_; }
+  StoreResult CheckUnused() override;
   StoreResult Now(UnixSeconds* now) override;
   UnixSeconds SigningTime() const override {
     return static_cast<UnixSeconds>(std::time(nullptr));
@@ -210,6 +217,10 @@ class DirectoryStore : public ObjectStore {
   StoreResult Publish(
       const std::string& key, bool if_absent, const struct stat& info,
       const std::function<int(int directory, const char* name)>& link) const;
+  // Gives the file of an upload another name, by a link or, where the file
+  // system has none, by a rename that replaces nothing. As link(2).
+  int LinkUpload(const Descriptor& upload, int directory,
+                 const char* name) const;
   StoreResult ReadUploadKey(const Descriptor& upload, std::string* key) const;
   void RemoveUpload(const std::string& upload_id) const;
   void RemoveEmptyParents(const std::string& key) const;
@@ -225,7 +236,38 @@ class DirectoryStore : public ObjectStore {
   const mode_t directory_mode_;
   const mode_t file_mode_;
   mutable StopSignal stop_;
+  // False: a link was refused that has nothing to do with rights.
+  mutable std::atomic<bool> has_links_{true};
 };
+
+// Passes what a file system's root has, and what a try to make an archive left.
+StoreResult DirectoryStore::CheckUnused() {
+  const DirectoryStream names = Names(root_);
+  if (names == nullptr) {
+    return FromErrno(place_, errno);
+  }
+  std::string found;
+  while (const dirent* entry = readdir(names.get())) {
+    const std::string name = entry->d_name;
+    if (name == ".." || name == "." || name == kPrivate || name == "init" ||
+        name == "lost+found") {
+      continue;
+    }
+    // That a database lies there, says more than the name of a table.
+    if (found.empty() || name == "CURRENT") {
+      found = name;
+    }
+  }
+  return found.empty()
+             ? StoreResult{}
+             : StoreError(StoreCode::kExists,
+                          place_ + ": expected an empty directory for an "
+                                   "archive, found " +
+                              (found == "CURRENT" ? "a database"
+                                                  : "'" + Printable(found) +
+                                                        "'") +
+                              ": make one for it");
+}
 
 StoreResult DirectoryStore::Begin(const std::string& key) const {
   if (stop_.stopped()) {
@@ -421,6 +463,13 @@ StoreResult DirectoryStore::Publish(
       return SyncOpen(directory.get()) ? StoreResult{}
                                        : FromErrno(what, errno);
     }
+    if (!has_links_ && (error == EINVAL || HasNoLinks(error))) {
+      return StoreError(
+          StoreCode::kUnsupported,
+          what + ": this file system has neither hard links nor a rename that "
+                 "replaces nothing (" + std::strerror(error) +
+              "), of which an archive needs one: choose another");
+    }
     if (error != ENOENT) {
       return FromErrno(what, error);
     }
@@ -436,13 +485,16 @@ StoreResult DirectoryStore::Put(const PutRequest& request) {
   }
   const std::string what = Describe(request.key);
   const Descriptor file(
-      openat(root_.get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+      has_links_ ? openat(root_.get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC,
+                          0600)
+                 : -1);
   if (!file.is_open()) {
-    if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT &&
+    if (has_links_ && errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT &&
         errno != EINVAL) {
       return FromErrno(what, errno);
     }
-    // NFS has no files without a name: an upload of one part.
+    // NFS has no files without a name: an upload of one part. Nor can such a
+    // file be renamed.
     std::string id;
     UploadedPart part;
     StoreResult result = BeginUpload(request.key, &id);
@@ -468,11 +520,17 @@ StoreResult DirectoryStore::Put(const PutRequest& request) {
     return written;
   }
   const std::string path = "/proc/self/fd/" + std::to_string(file.get());
-  return Publish(request.key, request.if_absent, info,
-                 [&](int directory, const char* name) {
-                   return linkat(AT_FDCWD, path.c_str(), directory, name,
-                                 AT_SYMLINK_FOLLOW);
-                 });
+  StoreResult published =
+      Publish(request.key, request.if_absent, info,
+              [&](int directory, const char* name) {
+                const int linked = linkat(AT_FDCWD, path.c_str(), directory,
+                                          name, AT_SYMLINK_FOLLOW);
+                if (linked != 0 && HasNoLinks(errno)) {
+                  has_links_ = false;
+                }
+                return linked;
+              });
+  return published.ok() || has_links_ ? std::move(published) : Put(request);
 }
 
 StoreResult DirectoryStore::Get(const GetRequest& request,
@@ -879,6 +937,19 @@ StoreResult DirectoryStore::ListParts(const std::string& key,
   return opened.ok() ? PartsOf(upload, parts) : std::move(opened);
 }
 
+int DirectoryStore::LinkUpload(const Descriptor& upload, int directory,
+                               const char* name) const {
+  if (has_links_) {
+    const int linked = linkat(upload.get(), kDataFile, directory, name, 0);
+    if (linked == 0 || !HasNoLinks(errno)) {
+      return linked;
+    }
+    has_links_ = false;
+  }
+  return renameat2(upload.get(), kDataFile, directory, name,
+                   RENAME_NOREPLACE);
+}
+
 StoreResult DirectoryStore::CompleteUpload(
     const std::string& key, const std::string& upload_id,
     const std::vector<UploadedPart>& parts, bool if_absent) {
@@ -911,7 +982,7 @@ StoreResult DirectoryStore::CompleteUpload(
   }
   StoreResult published =
       Publish(key, if_absent, info, [&](int directory, const char* name) {
-        return linkat(upload.get(), kDataFile, directory, name, 0);
+        return LinkUpload(upload, directory, name);
       });
   if (published.ok()) {
     RemoveUpload(upload_id);

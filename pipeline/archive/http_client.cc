@@ -19,6 +19,9 @@ using std::chrono::milliseconds;
 
 constexpr size_t kMaxHeaderValueBytes = 1024;
 constexpr size_t kBodyPieceBytes = 1u << 20;
+// A smaller body is sent without asking the server whether it may be: one that
+// does not answer that costs a second each.
+constexpr uint64_t kAskFirstBytes = 1u << 20;
 // Bytes that curl takes and gives at once.
 constexpr long kReceiveBytes = 256L << 10;
 constexpr long kSendBytes = 256L << 10;
@@ -274,6 +277,9 @@ void HttpClient::Handle::Prepare(const HttpOptions& options, Running* running,
     const std::string line =
         value.empty() ? name + ";" : name + ": " + value;
     *headers = curl_slist_append(*headers, line.c_str());
+  }
+  if (exchange.body != nullptr && exchange.body->size() < kAskFirstBytes) {
+    *headers = curl_slist_append(*headers, "Expect:");
   }
   set(CURLOPT_HTTPHEADER, *headers);
   if (exchange.body != nullptr) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "format/byte_source.h"
 #include "format/end_state.h"
 #include "pipeline/archive/archive.h"
 #include "pipeline/base/random_id.h"
@@ -61,13 +62,121 @@ Status Race(ObjectStore* store, const std::string& key, bool* one_won) {
     *one_won &= code == StoreCode::kOk || code == StoreCode::kExists;
   }
   std::string bytes;
-  RETURN_IF_ERROR(GetBytes(store, key, 64, &bytes).status);
-  *one_won &= bytes == std::to_string(winner.load());
+  const StoreResult got = GetBytes(store, key, 64, &bytes);
+  // Such a put may be refused, where others are not.
+  *one_won &= got.ok() && bytes == std::to_string(winner.load());
+  return got.code == StoreCode::kAbsent ? Status::OK() : got.status;
+}
+
+// Says that a store is none for an archive. Its own answer comes first.
+Status CannotDo(const ObjectStore& store, const StoreResult& answer,
+                const std::string& what) {
+  if (answer.ok()) {
+    return Status::OK();
+  }
+  const EndState state = EndStateOf(answer.status);
+  return MakeStatus(state == EndState::kCorrupt ? EndState::kRefused : state,
+                    MessageOf(answer.status) + ": " + store.place() +
+                        ": an archive needs " + what);
+}
+
+Status Unlike(const ObjectStore& store, const std::string& what,
+              const std::string& found) {
+  return MakeStatus(EndState::kRefused, store.place() + ": expected " + what +
+                                            ", found " + found);
+}
+
+// Puts an object, looks at it, reads it and finds it in a list; and looks for
+// one that is not there.
+Status TryObject(ObjectStore* store, const std::string& key) {
+  const std::string bytes = "an object";
+  RETURN_IF_ERROR(CannotDo(*store, PutBytes(store, key, bytes, false),
+                           "the right to put objects (s3:PutObject)"));
+  ObjectInfo info;
+  RETURN_IF_ERROR(CannotDo(*store, store->Head(key, &info),
+                           "to look at an object, and its length"));
+  if (info.bytes != bytes.size()) {
+    return Unlike(*store, "an object of " + std::to_string(bytes.size()) +
+                              " bytes, as it was put",
+                  std::to_string(info.bytes));
+  }
+  std::string found;
+  RETURN_IF_ERROR(CannotDo(*store, GetBytes(store, key, bytes.size(), &found),
+                           "the right to get objects (s3:GetObject), and their "
+                           "lengths"));
+  if (found != bytes) {
+    return Unlike(*store, "the bytes that were put", "others");
+  }
+  GetRequest part;
+  part.key = key;
+  part.offset = 3;
+  part.bytes = 3;
+  found.clear();
+  RETURN_IF_ERROR(CannotDo(*store,
+                           store->Get(part,
+                                      [&found](const rocksdb::Slice& piece) {
+                                        found.append(piece.data(),
+                                                     piece.size());
+                                        return Status::OK();
+                                      }),
+                           "to get a part of an object (Range)"));
+  if (found != bytes.substr(3, 3)) {
+    return Unlike(*store, "bytes 3 to 5 of an object", "others");
+  }
+  const StoreResult absent = store->Head(key + "-absent", &info);
+  if (absent.code != StoreCode::kAbsent) {
+    return absent.ok() ? Unlike(*store, "no object of a name that was not put",
+                                "one")
+                       : CannotDo(*store, absent,
+                                  "to be told that an object is not there "
+                                  "(s3:ListBucket)");
+  }
+  std::vector<ObjectInfo> listed;
+  RETURN_IF_ERROR(CannotDo(*store,
+                           ListAll(store, key, kMaxArchiveObjects, &listed),
+                           "the right to list objects (s3:ListBucket)"));
+  if (listed.size() != 1 || listed[0].key != key ||
+      listed[0].bytes != bytes.size()) {
+    return Unlike(*store, "a list with the object that was put",
+                  std::to_string(listed.size()) + " objects");
+  }
   return Status::OK();
 }
 
+// Uploads an object in parts, as files above 64 MiB are.
+Status TryUpload(ObjectStore* store, const std::string& key) {
+  const std::string bytes = "a part";
+  const SliceSource source(bytes);
+  std::string id;
+  UploadedPart part;
+  RETURN_IF_ERROR(CannotDo(*store, store->BeginUpload(key, &id),
+                           "uploads in parts (s3:PutObject)"));
+  StoreResult result =
+      store->PutPart({key, id, 1, 0}, source, Sha256Of(bytes), &part);
+  if (result.ok()) {
+    result = store->CompleteUpload(key, id, {part}, false);
+  }
+  if (!result.ok()) {
+    store->AbortUpload(key, id).status.PermitUncheckedError();
+    return CannotDo(*store, result, "uploads in parts (s3:PutObject)");
+  }
+  ObjectInfo info;
+  RETURN_IF_ERROR(CannotDo(*store, store->Head(key, &info),
+                           "to find what was uploaded in parts"));
+  return info.bytes == bytes.size()
+             ? Status::OK()
+             : Unlike(*store, "an object of one part of " +
+                                  std::to_string(bytes.size()) + " bytes",
+                      std::to_string(info.bytes));
+}
+
+// Tries all that a push, a restore and a prune do.
 Status TryStore(ObjectStore* store, const std::string& prefix,
                 std::vector<std::string>* made, ArchiveHead* head) {
+  made->push_back(prefix + "object");
+  RETURN_IF_ERROR(TryObject(store, made->back()));
+  made->push_back(prefix + "parts");
+  RETURN_IF_ERROR(TryUpload(store, made->back()));
   head->has_if_absent = true;
   for (int i = 0; i < kRaces && head->has_if_absent; ++i) {
     made->push_back(prefix + std::to_string(i));
@@ -95,12 +204,12 @@ Status InitArchive(ObjectStore* store, const InitOptions& options,
   if (there.code != StoreCode::kAbsent) {
     return there.status;
   }
+  RETURN_IF_ERROR(store->CheckUnused().status);
   head->archive_id = RandomId();
   const std::string prefix = "init/" + ToHex(head->archive_id) + "-";
   std::vector<std::string> made;
   const Status tried = TryStore(store, prefix, &made, head);
-  // Who may not delete leaves some objects of a few bytes.
-  store->Delete(made).status.PermitUncheckedError();
+  const StoreResult deleted = store->Delete(made);
   RETURN_IF_ERROR(tried);
   head->grace_seconds = options.grace_seconds.value_or(kDefaultGraceSeconds);
   const uint64_t least = head->refuses_old_signatures ? kMinGraceSeconds
@@ -126,6 +235,17 @@ Status InitArchive(ObjectStore* store, const InitOptions& options,
     notes->push_back(
         "the store does not refuse signatures of 16 minutes, or has none: the "
         "grace is at least 24 hours");
+  }
+  if (!deleted.ok()) {
+    notes->push_back("who makes this archive may not delete (a prune has to): "
+                     "some objects of a few bytes stay below init/: " +
+                     MessageOf(deleted.status));
+  }
+  std::vector<UploadInfo> uploads;
+  if (const StoreResult listed = store->ListUploads("", &uploads);
+      !listed.ok()) {
+    notes->push_back("uploads that dead pushes leave cannot be listed, and a "
+                     "prune has to: " + MessageOf(listed.status));
   }
   RETURN_IF_ERROR(Archive(store).Now(&head->created_seconds));
   std::string bytes;

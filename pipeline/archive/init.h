@@ -21,9 +21,11 @@ struct InitOptions {
   std::optional<uint64_t> grace_seconds;
 };
 
-// Puts ARCHIVE. *notes says what the store does not do.
-//   kRefused  there is an archive already; or the grace is shorter than the
-//             store allows
+// Tries all that pushes, restores and prunes do, and puts ARCHIVE. *notes says
+// what the store does not do.
+//   kRefused  there is an archive already, or, in a directory, anything else; or
+//             the grace is shorter than the store allows; or the store is none
+//             for an archive: the message has its own answer, and what is needed
 //   others    the store's
 [[nodiscard]] rocksdb::Status InitArchive(ObjectStore* store,
                                           const InitOptions& options,

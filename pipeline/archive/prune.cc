@@ -17,19 +17,61 @@ using rocksdb::Status;
 
 namespace {
 
+// A set that lies there, and what a prune knows of it.
+struct KnownSet {
+  FoundSet found;
+  PrunedSet told;
+  bool is_readable = false;
+  // Its objects and their sizes.
+  std::vector<std::pair<std::string, uint64_t>> objects;
+  SetLog log;  // that continues it
+  SetId repairs{};
+
+  const SetName& name() const { return found.name; }
+};
+
 // The files that sets and pushes need, at one time.
 struct InUse {
-  std::vector<FoundSet> sets;
-  std::map<SetName, std::vector<std::string>> keys;  // that they name
-  std::map<SetName, SetLog> logs;  // that continue them
+  std::vector<KnownSet> sets;  // the oldest first
+  std::map<SetId, SetName> names;
   std::set<SetId> pushing;  // whose intents are not older than the grace
   std::set<SetId> used_by_pushes;
   std::vector<SetId> expired;  // intents
+  // The newest set that counts or is pushed, and whose record cannot be read.
+  std::optional<SetName> unreadable;
 
   bool IsPushed(const SetId& set) const {
     return pushing.count(set) != 0 || used_by_pushes.count(set) != 0;
   }
+  // True if a record that cannot be read may name a file of this set: a push
+  // takes a name after those of the pushes whose files it uses.
+  bool MayBeNamed(const SetId& uploader) const {
+    if (!unreadable.has_value()) {
+      return false;
+    }
+    const auto name = names.find(uploader);
+    // A set that repairs one has the same second.
+    return name == names.end() ||
+           name->second.seconds <= unreadable->seconds;
+  }
 };
+
+// Sets that stay, and why.
+using Staying = std::map<SetName, std::string>;
+
+std::string FindMissing(const KnownSet& set, const ListedKeys& present) {
+  for (const auto& [key, bytes] : set.objects) {
+    const auto there = present.find(key);
+    if (there == present.end()) {
+      return key + ": is not there";
+    }
+    if (there->second != bytes) {
+      return key + ": expected " + std::to_string(bytes) + " bytes, found " +
+             std::to_string(there->second);
+    }
+  }
+  return "";
+}
 
 class Pruner {
  public:
@@ -41,31 +83,45 @@ class Pruner {
         summary_(summary) {}
 
   [[nodiscard]] Status Run();
+  [[nodiscard]] Status RemoveSet(const SetName& name, bool force);
+  [[nodiscard]] Status RemoveMarkOrIntent(const SetId& id);
 
  private:
+  [[nodiscard]] Status ReadGrace();
   [[nodiscard]] Status ReadInUse(InUse* use) const;
+  [[nodiscard]] Status ListFiles(ListedKeys* files) const;
+  // Finds which sets are whole. `files`: a list, perhaps of before their records
+  // were read.
+  [[nodiscard]] Status Judge(const ListedKeys& files, InUse* use) const;
+  // Chooses among the sets that count.
+  [[nodiscard]] Status ChooseStaying(const InUse& use, Staying* staying) const;
   // Deletes what marks older than the grace name.
   [[nodiscard]] Status Sweep();
   // Returns which of the sets that the marks name are dropped now.
-  std::set<SetName> ChooseDropped(const std::vector<FoundMark>& due,
-                                  const InUse& use) const;
+  static std::set<SetName> ChooseDropped(const std::vector<FoundMark>& due,
+                                         const InUse& use,
+                                         const Staying& staying);
   [[nodiscard]] Status Drop(const std::set<SetName>& dropped);
   [[nodiscard]] Status SweepMark(const FoundMark& found, const InUse& use,
-                                 const std::set<SetName>& dropped,
+                                 const ListedKeys& files,
                                  const std::set<std::string>& kept,
                                  const std::set<std::string>& segments);
   [[nodiscard]] Status KeepFrom(uint64_t* micros) const;
-  static void KeepForLog(const InUse& use, const std::vector<SetName>& whole,
-                         uint64_t keep_from, std::set<SetName>* kept);
+  static void KeepForLog(const InUse& use, const std::vector<SetName>& sets,
+                         uint64_t keep_from, Staying* kept);
   // Returns the keys of segments that are needed if these sets are left.
   [[nodiscard]] Status FindSegments(
       const InUse& use, const std::function<bool(const SetName&)>& stays,
       const ArchiveLog& log, std::set<std::string>* needed) const;
   [[nodiscard]] Status Delete(const std::vector<std::string>& keys);
   [[nodiscard]] Status Mark();
+  void Tell(const KnownSet& set, SetFate fate, const std::string& why,
+            uint64_t until_seconds = 0);
   [[nodiscard]] Status PutMarks(const std::vector<MarkedSet>& sets,
                                 const std::vector<ArchiveKey>& keys,
                                 const std::vector<LogKey>& segments);
+  // Marks all but one set and its files; none: all.
+  [[nodiscard]] Status MarkAllBut(const InUse& use, const KnownSet* kept);
   [[nodiscard]] Status RemoveLeftovers();
   bool IsOlderThanGrace(uint64_t since, uint64_t now) const {
     return now > since && now - since >= grace_;
@@ -76,7 +132,15 @@ class Pruner {
   const PruneOptions& options_;
   PruneSummary* const summary_;
   uint64_t grace_ = 0;
+  std::set<SetName> dropped_;  // now
 };
+
+Status Pruner::ReadGrace() {
+  ArchiveHead head;
+  RETURN_IF_ERROR(archive_.ReadHead(&head));
+  grace_ = std::max(head.grace_seconds, options_.grace_seconds.value_or(0));
+  return Status::OK();
+}
 
 Status Pruner::ReadInUse(InUse* use) const {
   *use = InUse();
@@ -98,36 +162,113 @@ Status Pruner::ReadInUse(InUse* use) const {
   RETURN_IF_ERROR(archive_.ListSets(&listed));
   for (const FoundSet& found : listed) {
     std::optional<ArchiveSet> set;
-    RETURN_IF_ERROR(archive_.ReadSet(found, &set));
-    if (!set.has_value()) {
+    const Status read = archive_.ReadSet(found, &set);
+    if (!read.ok() && EndStateOf(read) != EndState::kCorrupt) {
+      return read;
+    }
+    if (read.ok() && !set.has_value()) {
       continue;  // another prune removes it
     }
-    use->sets.push_back(found);
-    use->logs.emplace(found.name, set->log);
-    std::vector<std::string>& keys = use->keys[found.name];
+    KnownSet& known = use->sets.emplace_back();
+    known.found = found;
+    known.told.name = found.name;
+    use->names.emplace(found.name.id, found.name);
+    if (!read.ok()) {
+      known.told.problem = MessageOf(read);
+      if (found.is_done || use->IsPushed(found.name.id)) {
+        use->unreadable = found.name;  // they ascend
+      }
+      continue;
+    }
+    known.is_readable = true;
+    known.log = set->log;
+    known.repairs = set->repairs;
+    known.told.label = set->label;
+    known.told.host = set->host;
+    known.told.database_id = set->database_id;
+    known.told.sequence = set->sequence;
+    known.told.files = set->files.size();
+    known.told.bytes = set->bytes();
     for (const ArchivedFile& file : set->files) {
-      keys.push_back(ArchiveKeyText(file.key));
+      known.objects.emplace_back(ArchiveKeyText(file.key),
+                                 set->ObjectBytes(file));
+    }
+  }
+  return Status::OK();
+}
+
+Status Pruner::ListFiles(ListedKeys* files) const {
+  RETURN_IF_ERROR(archive_.ListKeys(kArchiveFilesPrefix, files));
+  return archive_.ListKeys(kArchivePartsPrefix, files);
+}
+
+Status Pruner::Judge(const ListedKeys& files, InUse* use) const {
+  const auto judge = [use](const ListedKeys& present) {
+    bool all = true;
+    for (KnownSet& set : use->sets) {
+      if (set.is_readable) {
+        set.told.problem = FindMissing(set, present);
+        set.told.is_whole = set.found.is_done && set.told.problem.empty();
+        all &= set.told.problem.empty();
+      }
+    }
+    return all;
+  };
+  if (!judge(files)) {
+    // A set that came after that list has files that came after it.
+    ListedKeys now;
+    RETURN_IF_ERROR(ListFiles(&now));
+    judge(now);
+  }
+  return Status::OK();
+}
+
+Status Pruner::ChooseStaying(const InUse& use, Staying* staying) const {
+  std::vector<SetName> whole;
+  std::vector<SetName> damaged_too;
+  for (const KnownSet& set : use.sets) {
+    if (set.found.is_done && set.is_readable) {
+      damaged_too.push_back(set.name());
+      if (set.told.is_whole) {
+        whole.push_back(set.name());
+      }
+    }
+  }
+  *staying = ChooseKept(whole, options_.retention);
+  Staying as_if_whole = ChooseKept(damaged_too, options_.retention);
+  if (options_.keep_log_seconds.has_value()) {
+    uint64_t keep_from = 0;
+    RETURN_IF_ERROR(KeepFrom(&keep_from));
+    KeepForLog(use, whole, keep_from, staying);
+    KeepForLog(use, damaged_too, keep_from, &as_if_whole);
+  }
+  for (const KnownSet& set : use.sets) {
+    if (!set.found.is_done || set.told.is_whole) {
+      continue;
+    }
+    if (!set.is_readable) {
+      staying->emplace(set.name(), "its record cannot be read");
+    } else if (as_if_whole.count(set.name()) != 0) {
+      staying->emplace(set.name(), "damaged: it counts for no option, and "
+                                   "stays as long as if it were whole");
     }
   }
   return Status::OK();
 }
 
 std::set<SetName> Pruner::ChooseDropped(const std::vector<FoundMark>& due,
-                                        const InUse& use) const {
+                                        const InUse& use,
+                                        const Staying& staying) {
   std::map<SetName, bool> is_done;
-  std::optional<SetName> newest;
-  for (const FoundSet& set : use.sets) {
-    is_done[set.name] = set.is_done;
-    if (set.is_done) {
-      newest = set.name;  // they ascend
-    }
+  for (const KnownSet& set : use.sets) {
+    is_done[set.name()] = set.found.is_done;
   }
   std::set<SetName> dropped;
   for (const FoundMark& found : due) {
     for (const MarkedSet& marked : found.mark.sets) {
       const auto set = is_done.find(marked.name);
-      if (set == is_done.end() || newest == marked.name) {
-        continue;  // gone; or two prunes with two ideas of what stays
+      if (set == is_done.end() || staying.count(marked.name) != 0) {
+        continue;  // gone; or another run had other options
       }
       // Its push has finished it, or is at it still.
       const bool is_alive = !marked.was_done &&
@@ -142,6 +283,9 @@ std::set<SetName> Pruner::ChooseDropped(const std::vector<FoundMark>& due,
 }
 
 Status Pruner::Delete(const std::vector<std::string>& keys) {
+  if (options_.dry_run) {
+    return Status::OK();
+  }
   for (size_t at = 0; at < keys.size(); at += kMaxStorePage) {
     const size_t end = std::min<size_t>(keys.size(), at + kMaxStorePage);
     RETURN_IF_ERROR(
@@ -168,20 +312,24 @@ Status Pruner::Drop(const std::set<SetName>& dropped) {
 }
 
 Status Pruner::SweepMark(const FoundMark& found, const InUse& use,
-                         const std::set<SetName>& dropped,
+                         const ListedKeys& files,
                          const std::set<std::string>& kept,
                          const std::set<std::string>& segments) {
   bool is_held = false;
   for (const MarkedSet& marked : found.mark.sets) {
-    is_held |= use.keys.count(marked.name) != 0 &&
-               dropped.count(marked.name) == 0;
+    for (const KnownSet& set : use.sets) {
+      is_held |= set.name() == marked.name && dropped_.count(set.name()) == 0;
+    }
   }
   std::vector<std::string> gone;
   for (const ArchiveKey& key : found.mark.keys) {
     std::string text = ArchiveKeyText(key);
-    if (kept.count(text) != 0 || use.IsPushed(key.set)) {
+    if (kept.count(text) != 0 || use.IsPushed(key.set) ||
+        use.MayBeNamed(key.set)) {
       is_held = true;
     } else {
+      const auto there = files.find(text);
+      summary_->deleted_bytes += there == files.end() ? 0 : there->second;
       gone.push_back(std::move(text));
     }
   }
@@ -224,22 +372,33 @@ Status Pruner::Sweep() {
   // Read after the grace: sets that were committed during it are seen.
   InUse use;
   RETURN_IF_ERROR(ReadInUse(&use));
-  const std::set<SetName> dropped = ChooseDropped(due, use);
+  ListedKeys files;
+  RETURN_IF_ERROR(ListFiles(&files));
+  RETURN_IF_ERROR(Judge(files, &use));
+  Staying staying;
+  RETURN_IF_ERROR(ChooseStaying(use, &staying));
+  dropped_ = ChooseDropped(due, use, staying);
   std::set<std::string> kept;
-  for (const auto& [name, keys] : use.keys) {
-    if (dropped.count(name) == 0 || use.used_by_pushes.count(name.id) != 0) {
-      kept.insert(keys.begin(), keys.end());
+  for (const KnownSet& set : use.sets) {
+    if (dropped_.count(set.name()) != 0) {
+      Tell(set, SetFate::kDeleted, "no option asks for it");
+    }
+    if (dropped_.count(set.name()) == 0 ||
+        use.used_by_pushes.count(set.name().id) != 0) {
+      for (const auto& [key, bytes] : set.objects) {
+        kept.insert(key);
+      }
     }
   }
   std::set<std::string> segments;
   ArchiveLog log;
   RETURN_IF_ERROR(ListLog(archive_, &log));
   RETURN_IF_ERROR(FindSegments(
-      use, [&dropped](const SetName& set) { return dropped.count(set) == 0; },
+      use, [this](const SetName& set) { return dropped_.count(set) == 0; },
       log, &segments));
-  RETURN_IF_ERROR(Drop(dropped));
+  RETURN_IF_ERROR(Drop(dropped_));
   for (const FoundMark& found : due) {
-    RETURN_IF_ERROR(SweepMark(found, use, dropped, kept, segments));
+    RETURN_IF_ERROR(SweepMark(found, use, files, kept, segments));
   }
   return Status::OK();
 }
@@ -254,26 +413,27 @@ Status Pruner::KeepFrom(uint64_t* micros) const {
 
 // Keeps the newest set before the log that is kept, and those with which a log
 // begins behind it: further ones save time, and no more.
-void Pruner::KeepForLog(const InUse& use, const std::vector<SetName>& whole,
-                        uint64_t keep_from, std::set<SetName>* kept) {
+void Pruner::KeepForLog(const InUse& use, const std::vector<SetName>& sets,
+                        uint64_t keep_from, Staying* kept) {
+  const std::set<SetName> counted(sets.begin(), sets.end());
   const SetName* base = nullptr;
   uint64_t newest = 0;
-  for (const SetName& name : whole) {
-    const SetLog& log = use.logs.at(name);
-    if (log.segment == 0) {
+  for (const KnownSet& set : use.sets) {
+    const SetLog& log = set.log;
+    if (counted.count(set.name()) == 0 || log.segment == 0) {
       continue;
     }
     if (log.moment_micros > keep_from) {
-      if (log.lineage == name.id) {
-        kept->insert(name);
+      if (log.lineage == set.name().id || log.lineage == set.repairs) {
+        kept->emplace(set.name(), "--keep-log");
       }
     } else if (log.moment_micros >= newest) {
-      base = &name;
+      base = &set.name();
       newest = log.moment_micros;
     }
   }
   if (base != nullptr) {
-    kept->insert(*base);
+    kept->emplace(*base, "--keep-log");
   }
 }
 
@@ -281,9 +441,9 @@ Status Pruner::FindSegments(
     const InUse& use, const std::function<bool(const SetName&)>& stays,
     const ArchiveLog& log, std::set<std::string>* needed) const {
   std::vector<SetLog> cuts;
-  for (const auto& [name, set_log] : use.logs) {
-    if (stays(name)) {
-      cuts.push_back(set_log);
+  for (const KnownSet& set : use.sets) {
+    if (set.is_readable && stays(set.name())) {
+      cuts.push_back(set.log);
     }
   }
   std::optional<uint64_t> keep_from;
@@ -292,7 +452,11 @@ Status Pruner::FindSegments(
   }
   *needed = ChooseSegments(
       log, std::move(cuts),
-      [&use](const SetId& id) { return use.IsPushed(id); }, keep_from);
+      // Nobody knows which of them are behind a record that cannot be read.
+      [&use](const SetId& id) {
+        return use.IsPushed(id) || use.unreadable.has_value();
+      },
+      keep_from);
   return Status::OK();
 }
 
@@ -315,6 +479,9 @@ Status Pruner::PutMarks(const std::vector<MarkedSet>& sets,
            mark.segments.size() < kMaxMarkSegments) {
       mark.segments.push_back(segments[segment_at++]);
     }
+    if (options_.dry_run) {
+      continue;
+    }
     RETURN_IF_ERROR(archive_.Now(&mark.marked_seconds));
     std::string bytes;
     EncodeArchiveMark(mark, &bytes);
@@ -327,51 +494,83 @@ Status Pruner::PutMarks(const std::vector<MarkedSet>& sets,
   return Status::OK();
 }
 
+void Pruner::Tell(const KnownSet& set, SetFate fate, const std::string& why,
+                  uint64_t until_seconds) {
+  PrunedSet told = set.told;
+  told.fate = fate;
+  told.why = why;
+  told.until_seconds = until_seconds;
+  summary_->sets.push_back(std::move(told));
+  if (fate == SetFate::kStays && set.found.is_done) {
+    ++(set.told.is_whole ? summary_->kept_sets : summary_->damaged_sets);
+  }
+}
+
 Status Pruner::Mark() {
   // Files first: whose push is not seen to run has its set among those that are
   // read afterwards, or is dead.
   ListedKeys files;
-  RETURN_IF_ERROR(archive_.ListKeys(kArchiveFilesPrefix, &files));
-  RETURN_IF_ERROR(archive_.ListKeys(kArchivePartsPrefix, &files));
+  RETURN_IF_ERROR(ListFiles(&files));
   ArchiveLog log;
   RETURN_IF_ERROR(ListLog(archive_, &log));
   InUse use;
   RETURN_IF_ERROR(ReadInUse(&use));
   Marked marked;
   RETURN_IF_ERROR(archive_.ReadMarked(&marked));
-
-  std::vector<SetName> whole;
-  for (const FoundSet& set : use.sets) {
-    if (set.is_done && marked.sets.count(set.name) == 0) {
-      whole.push_back(set.name);
-    }
-  }
-  std::set<SetName> kept = ChooseKept(whole, options_.retention);
-  if (options_.keep_log_seconds.has_value()) {
-    uint64_t keep_from = 0;
-    RETURN_IF_ERROR(KeepFrom(&keep_from));
-    KeepForLog(use, whole, keep_from, &kept);
-  }
-  summary_->kept_sets = kept.size();
+  // A dry run has not dropped them.
+  std::erase_if(use.sets, [this](const KnownSet& set) {
+    return dropped_.count(set.name()) != 0;
+  });
+  RETURN_IF_ERROR(Judge(files, &use));
+  Staying staying;
+  RETURN_IF_ERROR(ChooseStaying(use, &staying));
+  uint64_t now = 0;
+  RETURN_IF_ERROR(archive_.Now(&now));
   std::vector<MarkedSet> drop;
   std::set<std::string> named;
-  for (const FoundSet& set : use.sets) {
-    const bool stays = set.is_done ? kept.count(set.name) != 0
-                                   : use.pushing.count(set.name.id) != 0;
-    const bool is_marked = marked.sets.count(set.name) != 0;
-    if (stays || use.used_by_pushes.count(set.name.id) != 0) {
-      const std::vector<std::string>& keys = use.keys[set.name];
-      named.insert(keys.begin(), keys.end());
+  for (const KnownSet& set : use.sets) {
+    const SetId& id = set.name().id;
+    const auto kept = staying.find(set.name());
+    const bool stays = set.found.is_done ? kept != staying.end()
+                                         : use.pushing.count(id) != 0;
+    const auto mark = marked.sets.find(set.name());
+    // One that was marked as unfinished counts now.
+    const bool is_marked = mark != marked.sets.end() &&
+                           (mark->second.was_done || !set.found.is_done);
+    if (stays || use.used_by_pushes.count(id) != 0) {
+      for (const auto& [key, bytes] : set.objects) {
+        named.insert(key);
+      }
     }
-    if (!stays && !is_marked) {
-      drop.push_back({set.name, set.is_done});
+    if (stays) {
+      Tell(set, SetFate::kStays,
+           set.found.is_done ? kept->second : "its push runs");
+    } else if (is_marked) {
+      Tell(set, SetFate::kExpires, "no option asks for it",
+           mark->second.since_seconds + grace_);
+    } else {
+      Tell(set, SetFate::kMarked,
+           set.found.is_done ? "no option asks for it" : "its push died",
+           now + grace_);
+      drop.push_back({set.name(), set.found.is_done});
+    }
+    if (stays && !set.told.problem.empty() && set.found.is_done) {
+      summary_->warnings.push_back(
+          "set " + SetNameText(set.name()) + " is damaged and counts for no "
+          "option: " + set.told.problem +
+          (set.is_readable
+               ? ": 'sstferry archive repair' makes a whole one of it"
+               : ": it stays, with all files of the sets before it, until "
+                 "'sstferry archive remove " + store_->place() + " " +
+                 SetNameText(set.name()) + "'"));
     }
   }
   std::vector<ArchiveKey> keys;
   for (const auto& [text, bytes] : files) {
     ArchiveKey key;
     if (ParseArchiveKey(text, &key) && named.count(text) == 0 &&
-        marked.keys.count(text) == 0 && !use.IsPushed(key.set)) {
+        marked.keys.count(text) == 0 && !use.IsPushed(key.set) &&
+        !use.MayBeNamed(key.set)) {
       keys.push_back(key);
       summary_->marked_bytes += bytes;
     }
@@ -380,7 +579,8 @@ Status Pruner::Mark() {
   RETURN_IF_ERROR(FindSegments(
       use,
       [&](const SetName& set) {
-        return kept.count(set) != 0 || use.used_by_pushes.count(set.id) != 0;
+        return staying.count(set) != 0 ||
+               use.used_by_pushes.count(set.id) != 0;
       },
       log, &needed));
   std::vector<LogKey> segments;
@@ -393,6 +593,132 @@ Status Pruner::Mark() {
     }
   }
   return PutMarks(drop, keys, segments);
+}
+
+Status Pruner::RemoveSet(const SetName& name, bool force) {
+  RETURN_IF_ERROR(ReadGrace());
+  // A mark names it before the last look: so of two who take two sets, one sees
+  // that the other's is going.
+  for (const bool is_marked : {false, true}) {
+    InUse use;
+    RETURN_IF_ERROR(ReadInUse(&use));
+    Marked marked;
+    RETURN_IF_ERROR(archive_.ReadMarked(&marked));
+    RETURN_IF_ERROR(Judge({}, &use));
+    const KnownSet* removed = nullptr;
+    bool has_other = false;
+    for (const KnownSet& set : use.sets) {
+      if (set.name() == name) {
+        removed = &set;
+      } else {
+        has_other |= set.told.is_whole && marked.sets.count(set.name()) == 0;
+      }
+    }
+    const std::string what = store_->Describe(SetKey(name));
+    if (removed == nullptr) {
+      return MakeStatus(EndState::kRefused,
+                        what + ": there is no such set ('sstferry archive "
+                               "list' shows all)");
+    }
+    if (removed->told.is_whole && !has_other && !force) {
+      return MakeStatus(
+          EndState::kRefused,
+          what + ": no other set is whole that no prune has marked: push one "
+                 "first, or add --force to remove the last one");
+    }
+    if (!is_marked) {
+      RETURN_IF_ERROR(PutMarks({{name, removed->found.is_done}}, {}, {}));
+    }
+  }
+  return Drop({name});
+}
+
+Status Pruner::MarkAllBut(const InUse& use, const KnownSet* kept) {
+  std::vector<MarkedSet> sets;
+  std::set<std::string> named;
+  for (const KnownSet& set : use.sets) {
+    if (&set == kept) {
+      for (const auto& [key, bytes] : set.objects) {
+        named.insert(key);
+      }
+    } else {
+      sets.push_back({set.name(), set.found.is_done});
+    }
+  }
+  ListedKeys files;
+  RETURN_IF_ERROR(ListFiles(&files));
+  std::vector<ArchiveKey> keys;
+  for (const auto& [text, bytes] : files) {
+    ArchiveKey key;
+    if (ParseArchiveKey(text, &key) && named.count(text) == 0) {
+      keys.push_back(key);
+    }
+  }
+  ArchiveLog log;
+  RETURN_IF_ERROR(ListLog(archive_, &log));
+  std::vector<SetLog> cuts;
+  if (kept != nullptr) {
+    cuts.push_back(kept->log);
+  }
+  const std::set<std::string> needed = ChooseSegments(
+      log, cuts, [](const SetId&) { return false; }, std::nullopt);
+  std::vector<LogKey> segments;
+  for (const auto& [id, lineage] : log.lineages) {
+    for (const auto& [number, key] : lineage.segments) {
+      if (needed.count(LogKeyText(key)) == 0) {
+        segments.push_back(key);
+      }
+    }
+  }
+  return PutMarks(sets, keys, segments);
+}
+
+Status Pruner::RemoveMarkOrIntent(const SetId& id) {
+  RETURN_IF_ERROR(ReadGrace());
+  std::string bytes;
+  const StoreResult mark = GetBytes(store_, MarkKey(id), kMaxMarkBytes, &bytes);
+  ArchiveMark read_mark;
+  const bool has_mark = mark.ok() || mark.code == StoreCode::kDamaged;
+  const bool reads_mark =
+      mark.ok() && DecodeArchiveMark(bytes, &read_mark).ok();
+  if (!has_mark && mark.code != StoreCode::kAbsent) {
+    return mark.status;
+  }
+  const StoreResult intent =
+      GetBytes(store_, IntentKey(id), kMaxIntentBytes, &bytes);
+  ArchiveIntent read_intent;
+  const bool has_intent = intent.ok() || intent.code == StoreCode::kDamaged;
+  const bool reads_intent =
+      intent.ok() && DecodeArchiveIntent(bytes, &read_intent).ok();
+  if (!has_intent && intent.code != StoreCode::kAbsent) {
+    return intent.status;
+  }
+  if (!has_mark && !has_intent) {
+    return MakeStatus(EndState::kRefused,
+                      store_->place() + ": expected a set, a mark or an intent "
+                                        "called " + ToHex(id) +
+                          ", found none");
+  }
+  if (reads_mark || reads_intent) {
+    return MakeStatus(
+        EndState::kRefused,
+        store_->Describe(reads_mark ? MarkKey(id) : IntentKey(id)) +
+            ": expected one that cannot be read: this one goes by itself, by "
+            "a prune after the grace");
+  }
+  if (has_intent) {
+    // It only saved the files of a push from being marked.
+    return Delete({IntentKey(id)});
+  }
+  InUse use;
+  RETURN_IF_ERROR(ReadInUse(&use));
+  RETURN_IF_ERROR(Judge({}, &use));
+  const KnownSet* newest = nullptr;
+  for (const KnownSet& set : use.sets) {
+    newest = set.told.is_whole ? &set : newest;
+  }
+  RETURN_IF_ERROR(MarkAllBut(use, newest));
+  return Delete({MarkKey(id)});
 }
 
 // Intents and uploads of pushes that died.
@@ -423,20 +749,56 @@ Status Pruner::RemoveLeftovers() {
 }
 
 Status Pruner::Run() {
-  ArchiveHead head;
-  RETURN_IF_ERROR(archive_.ReadHead(&head));
-  grace_ = std::max(head.grace_seconds, options_.grace_seconds.value_or(0));
+  RETURN_IF_ERROR(ReadGrace());
   RETURN_IF_ERROR(Sweep());
   RETURN_IF_ERROR(Mark());
-  return RemoveLeftovers();
+  std::sort(summary_->sets.begin(), summary_->sets.end(),
+            [](const PrunedSet& a, const PrunedSet& b) {
+              return a.name < b.name;
+            });
+  return options_.dry_run ? Status::OK() : RemoveLeftovers();
 }
 
 }  // namespace
+
+const char* SetFateName(SetFate fate) {
+  switch (fate) {
+    case SetFate::kStays:
+      return "stays";
+    case SetFate::kMarked:
+      return "marked";
+    case SetFate::kExpires:
+      return "expiring";
+    case SetFate::kDeleted:
+      return "deleted";
+  }
+  return "unknown";
+}
 
 Status PruneArchive(const Archive& archive, const PruneOptions& options,
                     PruneSummary* summary) {
   *summary = PruneSummary();
   return Pruner(archive, options, summary).Run();
+}
+
+Status RemoveFromArchive(const Archive& archive,
+                         const RemoveOptions& options) {
+  PruneOptions prune;
+  prune.new_id = options.new_id;
+  PruneSummary summary;
+  Pruner pruner(archive, prune, &summary);
+  SetName name;
+  SetId id;
+  if (ParseSetName(options.what, &name)) {
+    return pruner.RemoveSet(name, options.force);
+  }
+  if (ParseSetId(options.what, &id)) {
+    return pruner.RemoveMarkOrIntent(id);
+  }
+  return MakeStatus(EndState::kRefused,
+                    archive.store()->place() +
+                        ": expected the name of a set, or the id of a mark or "
+                        "an intent, found '" + options.what + "'");
 }
 
 }  // namespace sstferry

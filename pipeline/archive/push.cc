@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "format/end_state.h"
+#include "format/printable.h"
 #include "pipeline/archive/seal.h"
+#include "pipeline/base/duration.h"
 
 namespace sstferry {
 
@@ -81,13 +84,20 @@ class Pusher {
   };
 
   [[nodiscard]] Status Begin();
+  // Names the set, and finds the names of those whose files it may use.
+  // `intents`: those that can be read.
+  [[nodiscard]] Status ChooseName(const std::vector<FoundSet>& sets,
+                                  const std::vector<FoundIntent>& intents);
   [[nodiscard]] Status ReadBase(const std::vector<FoundSet>& sets);
   [[nodiscard]] Status CheckDatabase() const;
   void ChoosePlaces();
+  void ChooseGoodPlaces(const PushRepair& repair);
   [[nodiscard]] Status PutIntent();
   // Renews the intent if it is time. Any lane's.
   [[nodiscard]] Status RenewIntent();
   [[nodiscard]] Status PlaceFiles(const std::vector<size_t>& files);
+  void Plan(const std::vector<size_t>& files) const;
+  void CountDone(uint64_t bytes) const;
   [[nodiscard]] Status PlaceFile(size_t index);
   // Gives the object of a file a salt: a new one, or that of the one that is
   // there, if it can be used.
@@ -122,6 +132,7 @@ class Pusher {
   std::optional<ArchiveSet> base_;  // an earlier one
   Marked marked_;                   // by the first look
   ListedKeys present_;
+  std::set<SetId> before_;  // sets, and pushes, that the name is after
   std::vector<std::optional<Place>> places_;  // by file
   std::vector<bool> is_shared_;               // by file
   ArchiveIntent intent_;
@@ -218,6 +229,7 @@ void Pusher::ChoosePlaces() {
   for (const auto& [text, bytes] : present_) {
     ArchiveKey key;
     if (ParseArchiveKey(text, &key) && key.is_shared &&
+        before_.count(key.set) != 0 &&
         bytes == (set_.is_sealed ? SealedBytes(key.bytes) : key.bytes) &&
         marked_.keys.count(text) == 0) {
       left.emplace(SharedName{key.identity, key.bytes}, key);
@@ -261,27 +273,111 @@ void Pusher::ChoosePlaces() {
   intent_.uses.assign(uses.begin(), uses.end());
 }
 
+void Pusher::ChooseGoodPlaces(const PushRepair& repair) {
+  std::set<SetId> uses = {repair.set->name.id};
+  if (options_.log.segment != 0) {
+    uses.insert(options_.log.lineage);
+  }
+  places_.resize(set_.files.size());
+  is_shared_.resize(set_.files.size());
+  for (size_t i = 0; i < set_.files.size(); ++i) {
+    const ArchivedFile& file = repair.set->files[i];
+    const std::string key = ArchiveKeyText(file.key);
+    is_shared_[i] = file.key.is_shared;
+    const auto there = present_.find(key);
+    if (is_shared_[i] && repair.good.count(key) != 0 &&
+        there != present_.end() &&
+        there->second == repair.set->ObjectBytes(file) &&
+        marked_.keys.count(key) == 0 && uses.size() < kMaxIntentSets) {
+      places_[i] = Place{file.key, &file};
+      uses.insert(file.key.set);
+    }
+  }
+  intent_.uses.assign(uses.begin(), uses.end());
+}
+
+Status Pusher::ChooseName(const std::vector<FoundSet>& sets,
+                          const std::vector<FoundIntent>& intents) {
+  uint64_t now = 0;
+  RETURN_IF_ERROR(archive_.Now(&now));
+  set_.name.seconds = now;
+  set_.name.id = options_.new_id();
+  if (options_.repair != nullptr) {
+    // It uses no file of a later set.
+    set_.name.seconds = options_.repair->set->name.seconds;
+    set_.repairs = options_.repair->set->name.id;
+    return Status::OK();
+  }
+  for (const FoundIntent& found : intents) {
+    // One from a machine whose clock is wrong is nobody's example.
+    if (found.intent.begun_seconds <= now + kMaxSetAheadSeconds) {
+      set_.name.seconds =
+          std::max(set_.name.seconds, found.intent.begun_seconds + 1);
+      before_.insert(found.id);
+    }
+  }
+  for (const FoundSet& found : sets) {
+    before_.insert(found.name.id);
+  }
+  if (sets.empty()) {
+    return Status::OK();
+  }
+  const FoundSet& newest = sets.back();
+  set_.name.seconds = std::max(set_.name.seconds, newest.name.seconds + 1);
+  if (newest.name.seconds < now + kWrongClockSeconds) {
+    return Status::OK();
+  }
+  const uint64_t ahead = newest.name.seconds - now;
+  std::optional<ArchiveSet> record;
+  const Status read = archive_.ReadSet(newest, &record);
+  if (!read.ok() && EndStateOf(read) != EndState::kCorrupt) {
+    return read;
+  }
+  const std::string what = SetOfTheFuture(
+      newest.name, read.ok() && record.has_value() ? record->host : "", ahead);
+  if (ahead > kMaxSetAheadSeconds) {
+    return MakeStatus(EndState::kRefused,
+                      store_->place() + ": " + what +
+                          ": a set that is pushed now would be taken for an "
+                          "older one. Correct that clock, then: sstferry "
+                          "archive remove " + store_->place() + " " +
+                          SetNameText(newest.name));
+  }
+  summary_->warnings.push_back(what + ": this set is called after it");
+  return Status::OK();
+}
+
 Status Pusher::Begin() {
   RETURN_IF_ERROR(archive_.ReadHead(&head_));
-  RETURN_IF_ERROR(archive_.Now(&set_.name.seconds));
-  set_.name.id = options_.new_id();
   set_.label = options_.label;
   set_.host = options_.host;
   set_.software = options_.software;
   set_.log = options_.log;
-  summary_->name = set_.name;
+  set_.host_seconds = options_.host_seconds
+                          ? options_.host_seconds()
+                          : static_cast<uint64_t>(std::time(nullptr));
   summary_->notes = set_.notes;
   summary_->files = set_.files.size();
   summary_->bytes = set_.bytes();
+  // Files first: of whom one is, its intent or its set is seen afterwards.
+  std::vector<FoundIntent> intents;
+  std::vector<SetId> unreadable;
   std::vector<FoundSet> sets;
+  RETURN_IF_ERROR(archive_.ListKeys(kArchiveFilesPrefix, &present_));
+  RETURN_IF_ERROR(archive_.ReadIntents(&intents, &unreadable));
   RETURN_IF_ERROR(archive_.ReadMarked(&marked_));
   RETURN_IF_ERROR(archive_.ListSets(&sets));
-  RETURN_IF_ERROR(ReadBase(sets));
-  RETURN_IF_ERROR(CheckDatabase());
-  RETURN_IF_ERROR(archive_.ListKeys(kArchiveFilesPrefix, &present_));
-  ChoosePlaces();
+  RETURN_IF_ERROR(ChooseName(sets, intents));
+  summary_->name = set_.name;
+  if (options_.repair != nullptr) {
+    ChooseGoodPlaces(*options_.repair);
+  } else {
+    RETURN_IF_ERROR(ReadBase(sets));
+    RETURN_IF_ERROR(CheckDatabase());
+    ChoosePlaces();
+  }
   intent_.begun_seconds = set_.name.seconds;
-  intent_.renewed_seconds = set_.name.seconds;
+  RETURN_IF_ERROR(archive_.Now(&intent_.renewed_seconds));
   intent_.host = options_.host;
   return PutIntent();
 }
@@ -316,20 +412,25 @@ Status Pusher::Upload(const std::string& key,
         RETURN_IF_ERROR(bytes->Digest(offset, count, digests));
         const SourcePiece piece(bytes, offset, count);
         if (count == bytes->size()) {
-          return OfOwnName(store_->Put({.key = key,
+          RETURN_IF_ERROR(OfOwnName(store_->Put({.key = key,
                                         .bytes = &piece,
                                         .sha256 = digests->pieces.back(),
                                         .if_absent = head_.has_if_absent,
-                                        .signed_at = {}}));
+                                        .signed_at = {}})));
+          CountDone(count);
+          return Status::OK();
         }
         if (parts.empty()) {
           RETURN_IF_ERROR(store_->BeginUpload(key, &upload_id).status);
         }
         const auto number = static_cast<uint32_t>(parts.size() + 1);
-        return store_
-            ->PutPart({key, upload_id, number, offset}, piece,
-                      digests->pieces.back(), &parts.emplace_back())
-            .status;
+        RETURN_IF_ERROR(store_
+                            ->PutPart({key, upload_id, number, offset}, piece,
+                                      digests->pieces.back(),
+                                      &parts.emplace_back())
+                            .status);
+        CountDone(count);
+        return Status::OK();
       });
   if (upload_id.empty()) {
     return status;
@@ -371,6 +472,21 @@ Status Pusher::CheckSealed(std::optional<Place>* place, SealSalt* salt) const {
   return got.status;
 }
 
+void Pusher::Plan(const std::vector<size_t>& files) const {
+  if (options_.progress != nullptr) {
+    options_.progress->phase = "upload";
+    for (const size_t file : files) {
+      options_.progress->planned_bytes += set_.ObjectBytes(set_.files[file]);
+    }
+  }
+}
+
+void Pusher::CountDone(uint64_t bytes) const {
+  if (options_.progress != nullptr) {
+    options_.progress->done_bytes += bytes;
+  }
+}
+
 Status Pusher::PlaceFile(size_t index) {
   ArchivedFile& file = set_.files[index];
   std::optional<Place>& place = places_[index];
@@ -379,6 +495,7 @@ Status Pusher::PlaceFile(size_t index) {
     file.sha256 = place->known->sha256;
     file.units = place->known->units;
     file.salt = place->known->salt;
+    CountDone(set_.ObjectBytes(file));
   } else {
     if (set_.is_sealed) {
       RETURN_IF_ERROR(CheckSealed(&place, &file.salt));
@@ -398,12 +515,22 @@ Status Pusher::PlaceFile(size_t index) {
             ? ForEachPiece(bytes->size(),
                            [&](uint64_t offset, uint64_t count) {
                              RETURN_IF_ERROR(RenewIntent());
-                             return bytes->Digest(offset, count, &digests);
+                             RETURN_IF_ERROR(
+                                 bytes->Digest(offset, count, &digests));
+                             CountDone(count);
+                             return Status::OK();
                            })
             : Upload(ArchiveKeyText(file.key), bytes, &digests);
     RETURN_IF_ERROR(placed);
     file.sha256 = Sha256OfPieces(digests.pieces);
     file.units = digests.units;
+    if (options_.repair != nullptr &&
+        file.units != options_.repair->set->files[index].units) {
+      return MakeStatus(EndState::kCorrupt,
+                        CloneFileName(file.file) +
+                            ": expected the bytes that were pushed, found "
+                            "others when they were read again");
+    }
   }
   const std::lock_guard<std::mutex> lock(mu_);
   (place.has_value() ? summary_->reused_files : summary_->uploaded_files) += 1;
@@ -413,6 +540,7 @@ Status Pusher::PlaceFile(size_t index) {
 }
 
 Status Pusher::PlaceFiles(const std::vector<size_t>& files) {
+  Plan(files);
   std::atomic<size_t> next{0};
   Status failed;
   std::mutex failed_mu;
@@ -592,6 +720,9 @@ Status Pusher::Run() {
   }
   RETURN_IF_ERROR(PlaceFiles(all));
   UnixSeconds signed_at = 0;
+  if (options_.progress != nullptr) {
+    options_.progress->phase = "commit";
+  }
   RETURN_IF_ERROR(LookBefore(&signed_at));
   // The source may let its files go before the set counts: all are here.
   RETURN_IF_ERROR(source_->Finish());
@@ -604,6 +735,15 @@ Status Pusher::Run() {
 }
 
 }  // namespace
+
+std::string SetOfTheFuture(const SetName& name, const std::string& host,
+                           uint64_t ahead_seconds) {
+  return "the newest set " + SetNameText(name) + ", which " +
+         (host.empty() ? "an unknown host" : Printable(host)) +
+         " pushed, is " + FormatDuration(std::chrono::seconds(ahead_seconds)) +
+         " in the future: the clock of that host was ahead, or that of this "
+         "store is behind";
+}
 
 Status PushSet(const Archive& archive, SetSource* source,
                const PushOptions& options, PushSummary* summary) {

@@ -6,8 +6,14 @@
 // there. Promise: no set that counts lacks a file, and no name that was deleted
 // is ever used again, however long anybody slept.
 //
+// A set has a name after those of all sets that are there, and of the pushes
+// whose files it uses: the store's time, or a second after the last of them. So
+// the order of names is that of pushes, whatever the clocks of machines are, and
+// a record that cannot be read names no file of a set after it.
+//
 //    push                                  prune (prune.h)
-//    1 read marks, the newest set          1 read marks older than the grace
+//    1 list files, read intents, marks,    1 read marks older than the grace
+//      sets; choose a name after them
 //    2 PUT intents/ID, renewed             2 read sets and intents
 //    3 use files of earlier sets again,    3 delete done/SET, then sets/SET, of
 //      but none that a mark names; PUT       sets that are dropped
@@ -41,6 +47,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,6 +56,18 @@
 #include "rocksdb/status.h"
 
 namespace sstferry {
+
+// By so much a set may be named after the store's time.
+inline constexpr uint64_t kMaxSetAheadSeconds = 3600;
+// From so much on a clock is said to be wrong.
+inline constexpr uint64_t kWrongClockSeconds = 5;
+
+// The set that a push repairs (repair.h): its source has that set's files, in
+// their order.
+struct PushRepair {
+  const ArchiveSet* set = nullptr;
+  std::set<std::string> good;  // objects whose bytes were compared
+};
 
 struct PushOptions {
   std::string label;
@@ -65,8 +84,18 @@ struct PushOptions {
   std::function<uint64_t()> next_segment;
   // Seconds of a clock that never goes back, by which intents are renewed.
   std::function<uint64_t()> steady_seconds;
+  // Seconds since 1970 of this machine's clock.
+  std::function<uint64_t()> host_seconds;
   std::function<bool()> cancelled;  // polled between files; may be null
+  // Not null: the set has the time of the repaired one, and uses nothing but its
+  // good objects again.
+  const PushRepair* repair = nullptr;
+  WorkProgress* progress = nullptr;  // may be null
 };
+
+// Returns the begin of a sentence about a set that is of a time to come.
+std::string SetOfTheFuture(const SetName& name, const std::string& host,
+                           uint64_t ahead_seconds);
 
 struct PushSummary {
   SetName name;
@@ -77,11 +106,13 @@ struct PushSummary {
   uint64_t reused_files = 0;  // of earlier sets, or of a push that died
   uint64_t reused_bytes = 0;
   std::vector<std::string> notes;
+  std::vector<std::string> warnings;
 };
 
 // Blocks until the set counts.
 //   kRefused   there is no archive, or it is that of another database: prune
-//              would count the sets of both as one
+//              would count the sets of both as one; or the newest set is of a
+//              time to come, by more than kMaxSetAheadSeconds
 //   kBusy      what it used, or a segment behind it, was marked or deleted
 //              meanwhile: push again
 //   others     the source's and the store's

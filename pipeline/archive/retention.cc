@@ -25,16 +25,24 @@ int64_t MonthOf(const SetName& set) {
 
 }  // namespace
 
-std::set<SetName> ChooseKept(const std::vector<SetName>& sets,
-                             const Retention& retention) {
+std::map<SetName, std::string> ChooseKept(const std::vector<SetName>& sets,
+                                          const Retention& retention) {
   std::vector<SetName> newest = sets;
   std::sort(newest.begin(), newest.end(), std::greater<>());
-  std::set<SetName> kept;
-  for (size_t i = 0;
-       i < newest.size() && i < std::max<size_t>(retention.last, 1); ++i) {
-    kept.insert(newest[i]);
+  std::map<SetName, std::string> kept;
+  const auto keep = [&kept](const SetName& set, const std::string& why) {
+    std::string& all = kept[set];
+    all += (all.empty() ? "" : ", ") + why;
+  };
+  if (!newest.empty()) {
+    keep(newest.front(), "the newest whole set");
   }
-  const auto keep_each = [&](uint32_t count, int64_t (*period)(const SetName&)) {
+  for (size_t i = 0; i < newest.size() && i < retention.last; ++i) {
+    keep(newest[i], "--keep-last " + std::to_string(retention.last));
+  }
+  const auto keep_each = [&](const char* option, uint32_t count,
+                             int64_t (*period)(const SetName&)) {
+    const std::string why = option + std::to_string(count);
     std::optional<int64_t> before;
     for (const SetName& set : newest) {
       if (before == period(set)) {
@@ -45,12 +53,12 @@ std::set<SetName> ChooseKept(const std::vector<SetName>& sets,
       }
       --count;
       before = period(set);
-      kept.insert(set);
+      keep(set, why);
     }
   };
-  keep_each(retention.daily, DayOf);
-  keep_each(retention.weekly, WeekOf);
-  keep_each(retention.monthly, MonthOf);
+  keep_each("--keep-daily ", retention.daily, DayOf);
+  keep_each("--keep-weekly ", retention.weekly, WeekOf);
+  keep_each("--keep-monthly ", retention.monthly, MonthOf);
   return kept;
 }
 

@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "format/archive.h"
@@ -17,8 +18,9 @@ struct Retention {
   uint32_t monthly = 0;  // of so many months
 };
 
-// Chooses among whole sets; the newest one always stays.
-std::set<SetName> ChooseKept(const std::vector<SetName>& sets,
-                             const Retention& retention);
+// Returns the sets that stay, each with the options that ask for it. The newest
+// of them always stays.
+std::map<SetName, std::string> ChooseKept(const std::vector<SetName>& sets,
+                                          const Retention& retention);
 
 }  // namespace sstferry

@@ -156,6 +156,11 @@ S3Verdict JudgeAnswer(const S3Asked& asked, const HttpAnswer& answer,
       verdict.again = true;
     }
   }
+  if (asked.reads_object && verdict.code == StoreCode::kDenied &&
+      (error.code.empty() || error.code == "AccessDenied")) {
+    verdict.what += "; a bucket answers so, too, for an object that is not "
+                    "there, to who has not the right s3:ListBucket";
+  }
   const std::string region = answer.Header("x-amz-bucket-region");
   if (!region.empty() && (verdict.code == StoreCode::kUnsupported ||
                           error.code == "AuthorizationHeaderMalformed")) {

@@ -22,6 +22,7 @@ struct S3Verdict {
 // The part of a request on which the meaning of its answer depends.
 struct S3Asked {
   bool if_absent = false;
+  bool reads_object = false;  // GET or HEAD of one
 };
 
 // Judges an answer of any status. `now`: this machine's clock.

@@ -53,13 +53,23 @@ struct Ask {
   const std::atomic<uint64_t>* progress = nullptr;
 };
 
+std::string Base64(const unsigned char* digest, size_t n) {
+  unsigned char text[64];
+  const int length = EVP_EncodeBlock(text, digest, static_cast<int>(n));
+  return {reinterpret_cast<const char*>(text), static_cast<size_t>(length)};
+}
+
 std::string ContentMd5(const std::string& bytes) {
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned int n = 0;
   EVP_Digest(bytes.data(), bytes.size(), digest, &n, EVP_md5(), nullptr);
-  unsigned char text[64];
-  const int length = EVP_EncodeBlock(text, digest, static_cast<int>(n));
-  return {reinterpret_cast<const char*>(text), static_cast<size_t>(length)};
+  return Base64(digest, n);
+}
+
+// A bucket with Object Lock takes no bytes without this.
+constexpr char kChecksumHeader[] = "x-amz-checksum-sha256";
+std::string ChecksumOf(const Sha256Digest& sha256) {
+  return Base64(sha256.data(), sha256.size());
 }
 
 // "bytes 0-9/100"
@@ -163,10 +173,20 @@ class S3Store : public ObjectStore {
                       "no key of a store: " + Printable(key));
   }
   StoreResult Run(const std::string& what, Ask ask, HttpAnswer* answer);
+  // Run() with a header about checksums, and, where the store does not know it,
+  // without. *sent: it was taken.
+  StoreResult RunChecked(const std::string& what, const Ask& ask,
+                         const std::string& header, const std::string& value,
+                         HttpAnswer* answer, bool* sent);
   Tried Try(const Ask& ask, HttpAnswer* answer);
   StoreResult DeleteEach(const std::vector<std::string>& keys);
+  // One page. *in_order: its keys ascend, and are behind `after`.
   StoreResult ListRaw(const std::string& prefix, const std::string& after,
-                      S3Listing* listing);
+                      const std::string& token, S3Listing* listing,
+                      bool* in_order);
+  StoreResult ListUnordered(const std::string& prefix,
+                            const std::string& after, ListPage* page);
+  void AddToPage(std::vector<ObjectInfo>* objects, ListPage* page) const;
 
   const StoreOptions options_;
   const std::function<UnixSeconds()> now_;
@@ -180,6 +200,8 @@ class S3Store : public ObjectStore {
   ConnectionGate gate_;
   StopSignal stop_;
   std::atomic<bool> has_batch_delete_{true};
+  std::atomic<bool> has_checksums_{true};
+  std::atomic<bool> lists_in_order_{true};
 };
 
 std::function<UnixSeconds()> ClockOf(const CredentialWorld& world) {
@@ -237,7 +259,11 @@ S3Store::Tried S3Store::Try(const Ask& ask, HttpAnswer* answer) {
   tried.verdict.what = result.what;
   switch (result.end) {
     case HttpEnd::kAnswered:
-      tried.verdict = JudgeAnswer({.if_absent = ask.if_absent}, *answer, now_());
+      tried.verdict = JudgeAnswer(
+          {.if_absent = ask.if_absent,
+           .reads_object = ask.method == "HEAD" ||
+                           (ask.method == "GET" && ask.query.empty())},
+          *answer, now_());
       tried.retry_after = RetryAfter(*answer, now_());
       if (tried.verdict.renew) {
         credentials_.Renew(credentials);
@@ -339,6 +365,34 @@ StoreResult S3Store::Run(const std::string& what, Ask ask,
   }
 }
 
+StoreResult S3Store::RunChecked(const std::string& what, const Ask& ask,
+                                const std::string& header,
+                                const std::string& value, HttpAnswer* answer,
+                                bool* sent) {
+  const auto may_be_the_header = [answer](const StoreResult& result) {
+    return (result.code == StoreCode::kInternal ||
+            result.code == StoreCode::kUnsupported) &&
+           (answer->status == 400 || answer->status == 501);
+  };
+  *sent = false;
+  if (!has_checksums_) {
+    return Run(what, ask, answer);
+  }
+  Ask checked = ask;
+  checked.headers[header] = value;
+  StoreResult result = Run(what, checked, answer);
+  if (!may_be_the_header(result)) {
+    *sent = true;
+    return result;
+  }
+  StoreResult plain = Run(what, ask, answer);
+  if (may_be_the_header(plain)) {
+    return result;
+  }
+  has_checksums_ = false;
+  return plain;
+}
+
 StoreResult S3Store::Now(UnixSeconds* now) {
   // An answer tells the time, also one of no such object. That of a cache tells
   // when it was made.
@@ -380,7 +434,9 @@ StoreResult S3Store::Put(const PutRequest& request) {
     ask.headers["x-amz-storage-class"] = options_.storage_class;
   }
   HttpAnswer answer;
-  return Run("put " + Describe(request.key), std::move(ask), &answer);
+  bool sent = false;
+  return RunChecked("put " + Describe(request.key), ask, kChecksumHeader,
+                    ChecksumOf(request.sha256), &answer, &sent);
 }
 
 StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
@@ -537,7 +593,9 @@ StoreResult S3Store::Head(const std::string& key, ObjectInfo* info) {
 }
 
 StoreResult S3Store::ListRaw(const std::string& prefix,
-                             const std::string& after, S3Listing* listing) {
+                             const std::string& after,
+                             const std::string& token, S3Listing* listing,
+                             bool* in_order) {
   Ask ask;
   ask.method = "GET";
   ask.path = bucket_path_ + "/";
@@ -548,17 +606,20 @@ StoreResult S3Store::ListRaw(const std::string& prefix,
   if (!after.empty()) {
     ask.query["start-after"] = Whole(after);
   }
+  if (!token.empty()) {
+    ask.query["continuation-token"] = token;
+  }
   int empty_pages = 0;
   ask.accept = [&](const HttpAnswer& answer) {
     RETURN_IF_ERROR(ParseS3Listing(answer.body, listing));
     std::string before = after.empty() ? "" : Whole(after);
+    *in_order = true;
     for (const ObjectInfo& object : listing->objects) {
-      if (!object.key.starts_with(Whole(prefix)) || object.key <= before) {
+      if (!object.key.starts_with(Whole(prefix))) {
         return NotAnAnswer("expected keys that begin with '" + Whole(prefix) +
-                           "', in their order and behind '" +
-                           Printable(before) + "', found '" +
-                           Printable(object.key) + "'");
+                           "', found '" + Printable(object.key) + "'");
       }
+      *in_order &= object.key > before;
       before = object.key;
     }
     return Status::OK();
@@ -580,19 +641,54 @@ StoreResult S3Store::ListRaw(const std::string& prefix,
   }
 }
 
-StoreResult S3Store::List(const std::string& prefix, const std::string& after,
-                          ListPage* page) {
-  *page = {};
-  S3Listing listing;
-  StoreResult result = ListRaw(prefix, after, &listing);
-  if (!result.ok()) {
-    return result;
+// Only the store itself knows where a page of no order ends: all pages are
+// gathered, and sorted here.
+StoreResult S3Store::ListUnordered(const std::string& prefix,
+                                   const std::string& after, ListPage* page) {
+  std::map<std::string, ObjectInfo> found;
+  std::string token;
+  while (true) {
+    S3Listing listing;
+    bool in_order = false;
+    if (StoreResult result = ListRaw(prefix, "", token, &listing, &in_order);
+        !result.ok()) {
+      return result;
+    }
+    for (ObjectInfo& object : listing.objects) {
+      std::string key = object.key;
+      if (!found.emplace(std::move(key), std::move(object)).second ||
+          found.size() > kMaxStoreObjects) {
+        return StoreError(StoreCode::kDamaged,
+                          "list " + Describe(prefix) +
+                              ": expected each object once, and at most " +
+                              std::to_string(kMaxStoreObjects) +
+                              ", found others");
+      }
+    }
+    if (!listing.truncated) {
+      break;
+    }
+    token = listing.next_token;
+    if (token.empty()) {
+      return StoreError(StoreCode::kDamaged,
+                        "list " + Describe(prefix) +
+                            ": expected where the next page begins, found "
+                            "nothing");
+    }
   }
-  page->more = listing.truncated;
-  if (page->more) {
-    page->next = listing.objects.back().key.substr(prefix_.size());
+  std::vector<ObjectInfo> objects;
+  for (auto& [key, object] : found) {
+    if (after.empty() || key > Whole(after)) {
+      objects.push_back(std::move(object));
+    }
   }
-  for (ObjectInfo& object : listing.objects) {
+  AddToPage(&objects, page);
+  return {};
+}
+
+void S3Store::AddToPage(std::vector<ObjectInfo>* objects,
+                        ListPage* page) const {
+  for (ObjectInfo& object : *objects) {
     object.key.erase(0, prefix_.size());
     if (IsStoreKey(object.key)) {
       page->objects.push_back(std::move(object));
@@ -600,7 +696,29 @@ StoreResult S3Store::List(const std::string& prefix, const std::string& after,
       page->foreign++;
     }
   }
-  return {};
+}
+
+StoreResult S3Store::List(const std::string& prefix, const std::string& after,
+                          ListPage* page) {
+  *page = {};
+  if (lists_in_order_) {
+    S3Listing listing;
+    bool in_order = false;
+    StoreResult result = ListRaw(prefix, after, "", &listing, &in_order);
+    if (!result.ok()) {
+      return result;
+    }
+    if (in_order) {
+      page->more = listing.truncated;
+      if (page->more) {
+        page->next = listing.objects.back().key.substr(prefix_.size());
+      }
+      AddToPage(&listing.objects, page);
+      return {};
+    }
+    lists_in_order_ = false;
+  }
+  return ListUnordered(prefix, after, page);
 }
 
 StoreResult S3Store::DeleteEach(const std::vector<std::string>& keys) {
@@ -680,7 +798,9 @@ StoreResult S3Store::BeginUpload(const std::string& key,
     return ParseBegunUpload(answer.body, upload_id);
   };
   HttpAnswer answer;
-  return Run("begin to upload " + Describe(key), std::move(ask), &answer);
+  bool sent = false;
+  return RunChecked("begin to upload " + Describe(key), ask,
+                    "x-amz-checksum-algorithm", "SHA256", &answer, &sent);
 }
 
 StoreResult S3Store::PutPart(const PartPlace& place, const ByteSource& bytes,
@@ -702,11 +822,15 @@ StoreResult S3Store::PutPart(const PartPlace& place, const ByteSource& bytes,
                : Status::OK();
   };
   HttpAnswer answer;
-  StoreResult result = Run("put part " + std::to_string(place.number) + " of " +
-                               Describe(place.key),
-                           std::move(ask), &answer);
+  bool sent = false;
+  const std::string checksum = ChecksumOf(sha256);
+  StoreResult result = RunChecked("put part " + std::to_string(place.number) +
+                                      " of " + Describe(place.key),
+                                  ask, kChecksumHeader, checksum, &answer,
+                                  &sent);
   if (result.ok()) {
-    *part = {place.number, bytes.size(), VersionOf(answer)};
+    *part = {place.number, bytes.size(), VersionOf(answer),
+             sent ? checksum : ""};
   }
   return result;
 }

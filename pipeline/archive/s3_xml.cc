@@ -322,7 +322,12 @@ std::string CompleteDocument(const std::vector<UploadedPart>& parts) {
   std::string xml = "<CompleteMultipartUpload>";
   for (const UploadedPart& part : parts) {
     xml += "<Part><PartNumber>" + std::to_string(part.number) +
-           "</PartNumber><ETag>" + Escape(part.version) + "</ETag></Part>";
+           "</PartNumber><ETag>" + Escape(part.version) + "</ETag>" +
+           (part.checksum.empty() ? ""
+                                  : "<ChecksumSHA256>" +
+                                        Escape(part.checksum) +
+                                        "</ChecksumSHA256>") +
+           "</Part>";
   }
   return xml + "</CompleteMultipartUpload>";
 }

@@ -32,7 +32,7 @@ std::string NextBest(const CheckSummary& summary,
   std::string whole;
   std::string labelled;
   for (const ListedSet& set : summary.sets) {
-    if (set.state == SetState::kWhole || set.state == SetState::kExpiring) {
+    if (IsRestorable(set.state)) {
       whole = SetNameText(set.name);
       labelled = !which.empty() && set.label == which ? whole : labelled;
     }
@@ -220,8 +220,8 @@ Status SetReader::Distrust(const ArchivedFile& file, uint64_t offset,
   }
   return tries < kTriesOfUnit
              ? MakeStatus(EndState::kDeadPeer,
-                          store_->Describe(ArchiveKeyText(file.key)) + ": " +
-                              what)
+                          store_->Describe(ArchiveKeyText(file.key)) +
+                              ": wrong bytes, read again: " + what)
              : Lost(file, what);
 }
 
@@ -248,8 +248,7 @@ Status SetReader::FindOut(const std::string& key, const std::string& what) {
   }
   CheckSummary summary;
   const Status status = CheckArchive(archive_, check, &summary);
-  const EndState state = EndStateOf(status);
-  if (state != EndState::kOk && state != EndState::kCorrupt) {
+  if (!summary.is_complete) {
     return status;
   }
   const std::string name = SetNameText(set_.name);

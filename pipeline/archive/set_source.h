@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -41,6 +42,13 @@ class SourcePiece : public ByteSource {
   const std::shared_ptr<const ByteSource> file_;
   const uint64_t offset_;
   const uint64_t bytes_;
+};
+
+// Tells how far a push, a check or a repair has come. Threads: any.
+struct WorkProgress {
+  std::atomic<const char*> phase{"connect"};
+  std::atomic<uint64_t> planned_bytes{0};
+  std::atomic<uint64_t> done_bytes{0};
 };
 
 // Runs `work` in so many threads, this one among them, and waits for all.

@@ -82,6 +82,8 @@ inline constexpr uint32_t kMaxStoreVersionBytes = 256;
 inline constexpr uint32_t kMaxUploadIdBytes = 1024;
 // Keys of one List() or Delete().
 inline constexpr uint32_t kMaxStorePage = 1000;
+// Keys of a List() of a store that lists in no order.
+inline constexpr uint64_t kMaxStoreObjects = 1u << 23;
 // Parts of an upload; each but the last has at least 5 MiB, for S3.
 inline constexpr uint32_t kMaxUploadParts = 10'000;
 inline constexpr uint64_t kMinUploadPartBytes = 5u << 20;
@@ -105,7 +107,8 @@ struct ObjectInfo {
 };
 
 struct ListPage {
-  std::vector<ObjectInfo> objects;  // keys ascend, bytewise
+  // Keys ascend, bytewise. A store that lists in no order gives all at once.
+  std::vector<ObjectInfo> objects;
   bool more = false;                // after the last of `objects`, or `next`
   // Where the next page begins: pass it as `after`. Set if `more`.
   std::string next;
@@ -152,6 +155,7 @@ struct UploadedPart {
   uint32_t number = 0;  // from 1
   uint64_t bytes = 0;
   ObjectVersion version;
+  std::string checksum = {};  // as the store was told it; empty: it was not
 };
 
 struct UploadInfo {
@@ -195,6 +199,10 @@ class ObjectStore {
   std::string Describe(const std::string& key) const {
     return place() + "/" + key;
   }
+
+  // Refuses a place in which something else than an archive lies: kExists. For a
+  // directory; a prefix of a bucket is empty if its list is.
+  virtual StoreResult CheckUnused() { return {}; }
 
   // The store's own clock, in whole seconds: a Date header, or the time that a
   // file system gives to a new file.

@@ -52,10 +52,10 @@ Status LaneChannel::Expect(const Frame& frame, FrameType type) {
     return Damaged(status);
   }
   const EndState state = EndStateOf(status);
-  return As(state == EndState::kCancelled || state == EndState::kDeadPeer ||
-                    state == EndState::kSnapshotGone
+  return As(state == EndState::kCancelled || state == EndState::kSnapshotGone
                 ? LaneFailure::kLost
-                : LaneFailure::kFinal,
+            : state == EndState::kDeadPeer ? LaneFailure::kTold
+                                           : LaneFailure::kFinal,
             status);
 }
 

@@ -100,6 +100,10 @@ void LaneRetry::CountFailure(const Status& status, LaneFailure failure) {
                                 EndStateName(EndStateOf(status)) + ": " +
                                 MessageOf(status));
   }
+  if (failure == LaneFailure::kTold && !counted_) {
+    // Such as an object of an archive that came with other bytes.
+    Log(LogLevel::kWarning, "asks the source again: " + MessageOf(status));
+  }
   if (failure == LaneFailure::kLost && !lost_ && state_->lost_source != nullptr) {
     state_->lost_source->Lost(what_, since_, MessageOf(status));
     lost_ = true;

@@ -15,6 +15,7 @@ enum class LaneFailure {
   kFinal,    // of this side, of the source's last word, or of whole frames
              // whose words or bytes are not so
   kLost,     // the connection: tried again for retry_for without progress
+  kTold,     // the source's word that it may be asked again: tried likewise
   kDamaged,  // bytes on the way, or the chunk they made: so often in one place
 };
 

@@ -1,6 +1,7 @@
 #include "pipeline/pull/pull_opener.h"
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 #include <set>
 
@@ -23,6 +24,30 @@ namespace {
 
 // How long lanes wait for others to make room.
 constexpr std::chrono::milliseconds kSpaceWait{60'000};
+
+// From so much on a clock is said to be wrong.
+constexpr uint64_t kWrongSourceClockSeconds = 5;
+
+uint64_t ClockSeconds() {
+  return static_cast<uint64_t>(std::max<std::time_t>(std::time(nullptr), 0));
+}
+
+// Compares the source's clock with this one: it took the snapshot before it
+// answered, and a new one after it was asked. Returns a warning, or nothing.
+std::string CompareClocks(uint64_t taken, uint64_t asked, uint64_t answered,
+                          bool is_new) {
+  const bool is_ahead = taken > answered;
+  const uint64_t wrong = is_ahead                  ? taken - answered
+                         : is_new && taken < asked ? asked - taken
+                                                   : 0;
+  return wrong < kWrongSourceClockSeconds
+             ? ""
+             : "the clock of the source is " +
+                   FormatMillis(static_cast<int64_t>(wrong) * 1000) +
+                   (is_ahead ? " ahead of" : " behind") +
+                   " this machine's: the age of this replica is wrong by as "
+                   "much; correct the clock that is wrong";
+}
 
 // Returns true for a database or a journal that is not what a pull leaves
 // behind.
@@ -215,7 +240,17 @@ Status PullOpener::OpenSession(SnapshotUse use) {
     session->SetReplicaRecord(*work_->found().replica);
   }
   *plan_ = Plan();
+  const uint64_t asked_seconds = ClockSeconds();
   status = session->Open(asked_, plan_);
+  // The time of a set is that of its push.
+  if (status.ok() && !options().source.is_archive()) {
+    const std::string wrong = CompareClocks(
+        plan_->opened.taken_seconds, asked_seconds, ClockSeconds(),
+        asked_.snapshot_use == SnapshotUse::kNew && !plan_->opened.resumed);
+    if (!wrong.empty()) {
+      report_->Log(LogLevel::kWarning, wrong);
+    }
+  }
   const EndState ended = EndStateOf(status);
   if (use == SnapshotUse::kNew && (ended == EndState::kRefused ||
                                    ended == EndState::kIncompatible)) {

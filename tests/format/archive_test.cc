@@ -143,6 +143,14 @@ TEST_CASE("The small objects of an archive come back as they were written",
   REQUIRE(DecodeArchiveHead(object, &read_head).IsCorruption());
 
   object.clear();
+  ArchiveChecked found;
+  found.checked_seconds = 9;
+  found.faults = {{"files/0a/b", "is not there", 8}};
+  EncodeArchiveChecked(found, &object);
+  ArchiveChecked checked;
+  REQUIRE_OK(DecodeArchiveChecked(object, &checked));
+  REQUIRE(checked == found);
+  object.clear();
   EncodeArchiveDone({{3, 4}}, &object);
   ArchiveDone done;
   REQUIRE_OK(DecodeArchiveDone(object, &done));

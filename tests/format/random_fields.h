@@ -80,6 +80,7 @@ class FieldRandomizer {
     value.low = *rc::gen::arbitrary<uint64_t>();
   }
   void Check(const char*, bool, const char*) {}
+  bool HasMore(bool) const { return true; }
   template <typename T, typename Each>
   void List(const char*, std::vector<T>& items, uint32_t, size_t, Each each) {
     items.resize(*rc::gen::inRange<size_t>(0, 4));

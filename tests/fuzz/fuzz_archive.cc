@@ -104,6 +104,8 @@ void TryAny(uint8_t kind, const Slice& bytes) {
                              EncodeArchiveMark);
       break;
     case 3:
+      TryRecord<ArchiveChecked>("SFACHEK1", bytes, DecodeArchiveChecked,
+                                EncodeArchiveChecked);
       TryRecord<ArchiveDone>("SFADONE1", bytes, DecodeArchiveDone,
                              EncodeArchiveDone);
       break;

@@ -115,6 +115,7 @@ class FieldAnnotator {
   void Check(const char* name, bool holds, const char* problem) {
     fields_.Check(name, holds, problem);
   }
+  bool HasMore(bool wanted) const { return fields_.HasMore(wanted); }
 
  private:
   void Write(uint64_t begin, const char* name, const std::string& value) {

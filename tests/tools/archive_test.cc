@@ -121,9 +121,8 @@ TEST_CASE("An archive in a directory takes sets, checks and prunes them",
 
   const json list = Archive({"list", archive});
   REQUIRE(list["sets"].size() == 2);
-  // Sets of one second have no order by their names.
-  REQUIRE((list["sets"][0]["label"] == "one") !=
-          (list["sets"][1]["label"] == "one"));
+  REQUIRE(list["sets"][0]["label"] == "one");
+  REQUIRE(list["sets"][1]["label"] == "");
   REQUIRE(list["sets"][1]["state"] == "whole");
 
   const json good = Archive({"check", archive, "--read-data", "100%"});
@@ -156,6 +155,99 @@ TEST_CASE("An archive in a directory takes sets, checks and prunes them",
   REQUIRE(bad["sets"][0]["state"] == "expiring");
   REQUIRE(std::string(bad["error"]["message"]).find("MANIFEST-") !=
           std::string::npos);
+}
+
+TEST_CASE("A prune says what it would do, and a set is removed by its name",
+          "[tools][archive]") {
+  const ScratchDir dir;
+  const std::string source = dir / "source";
+  const std::string archive = dir / "archive";
+  fs::create_directory(archive);
+  MakeSampleDatabase(source);
+  Archive({"init", archive});
+  std::vector<std::string> sets;
+  for (const char* const label : {"one", "two"}) {
+    test::OpenDb db(source, test::OneFamily());
+    db.Put(label, "entry");
+    db.Flush();
+    sets.push_back(Archive({"push", source, archive, "--label",
+                            label})["sets"][0]["set"]);
+  }
+  const std::vector<fs::path> before = FilesBelow(archive);
+  const json dry =
+      Archive({"prune", archive, "--keep-last", "1", "--dry-run"});
+  REQUIRE(FilesBelow(archive) == before);
+  REQUIRE(dry["dry_run"] == true);
+  REQUIRE(dry["marked_sets"] == 1);
+  REQUIRE(dry["sets"][0]["set"] == sets[0]);
+  REQUIRE(dry["sets"][0]["state"] == "marked");
+  REQUIRE(dry["sets"][0]["why"] == "no option asks for it");
+  REQUIRE(dry["sets"][1]["state"] == "stays");
+  REQUIRE(dry["sets"][1]["why"] == "the newest whole set, --keep-last 1");
+  REQUIRE(OutputOf({"archive", "prune", archive, "--keep-last", "1",
+                    "--dry-run"},
+                   0)
+              .find("would be marked: 1 set, ") != std::string::npos);
+
+  // The record of the first rots: the next prune goes on, and says how it goes.
+  std::ofstream(archive + "/sets/" + sets[0], std::ios::trunc) << "rot";
+  REQUIRE(Archive({"list", archive})["sets"][0]["state"] == "damaged");
+  const json pruned = Archive({"prune", archive, "--keep-last", "1"});
+  REQUIRE(pruned["damaged_sets"] == 1);
+  REQUIRE(pruned["marked_files"] == 0);
+  REQUIRE(pruned["warnings"].dump().find("sstferry archive remove " + archive +
+                                      " " + sets[0]) != std::string::npos);
+  const json refused = Archive({"remove", archive, sets[1]}, 1);
+  REQUIRE(refused["error"]["message"].dump().find("no other set is whole") !=
+          std::string::npos);
+  REQUIRE(Archive({"remove", archive, sets[0]})["removed"] == sets[0]);
+  REQUIRE(Archive({"list", archive})["sets"].size() == 1);
+  REQUIRE(Archive({"check", archive})["status"] == "OK");
+}
+
+TEST_CASE("A push shows how far it is, and tells its seconds and its metrics",
+          "[tools][archive][metrics]") {
+  const ScratchDir dir;
+  const std::string archive = dir / "archive";
+  const std::string file = dir / "push.prom";
+  fs::create_directory(archive);
+  MakeSampleDatabase(dir / "source");
+  Archive({"init", archive});
+  Process push(Sstferry({"archive", "push", dir / "source", archive,
+                         "--progress", "json", "--progress-interval", "20ms",
+                         "--metrics-file", file, "--json"}));
+  REQUIRE(push.WaitForErr("\"finished\":true"));
+  REQUIRE(push.Wait() == 0);
+  const json pushed = json::parse(push.out(), nullptr, false);
+  REQUIRE(pushed["seconds"] > 0);
+  std::ifstream lines(file);
+  std::map<std::string, double> values;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("sstferry_archive_")) {
+      values[line.substr(0, line.find('{'))] =
+          std::stod(line.substr(line.rfind(' ')));
+    }
+  }
+  REQUIRE(values.at("sstferry_archive_last_push_timestamp_seconds") > 1.7e9);
+  REQUIRE(values.at("sstferry_archive_push_bytes") ==
+          pushed["sets"][0]["bytes"].get<double>());
+  REQUIRE(values.at("sstferry_archive_push_uploaded_bytes") ==
+          pushed["uploaded_bytes"].get<double>());
+  // A check writes beside it, and a push that fails leaves what is known.
+  Archive({"check", archive, "--metrics-file", file});
+  fs::rename(archive, dir / "away");
+  Archive({"push", dir / "source", archive, "--metrics-file", file}, 1);
+  std::ifstream again(file);
+  const std::string text((std::istreambuf_iterator<char>(again)), {});
+  REQUIRE(text.find("sstferry_archive_last_check_timestamp_seconds{") !=
+          std::string::npos);
+  REQUIRE(text.find("sstferry_archive_push_bytes{") != std::string::npos);
+  for (const char* const action : {"check", "prune"}) {
+    Process other(Sstferry({"archive", action, dir / "away", "--progress",
+                            "json"}));
+    REQUIRE(other.WaitForErr("\"finished\":true"));
+    REQUIRE(other.Wait() == 0);
+  }
 }
 
 TEST_CASE("A drill proves that the newest set can be restored, and its "

@@ -26,8 +26,12 @@ ordered_json Json(const ArchivedSet& set) {
                        {"pushed_at", set.pushed_at},
                        {"state", set.state},
                        {"problem", nullptr},
+                       {"until", nullptr},
+                       {"why", nullptr},
+                       {"repairs", nullptr},
                        {"label", set.label},
                        {"host", set.host},
+                       {"host_time", nullptr},
                        {"database_id", set.database_id},
                        {"snapshot_sequence", set.sequence},
                        {"column_families", set.families},
@@ -38,6 +42,18 @@ ordered_json Json(const ArchivedSet& set) {
   if (!set.problem.empty()) {
     json["problem"] = set.problem;
   }
+  if (!set.until.empty()) {
+    json["until"] = set.until;
+  }
+  if (!set.why.empty()) {
+    json["why"] = set.why;
+  }
+  if (!set.repairs.empty()) {
+    json["repairs"] = set.repairs;
+  }
+  if (!set.host_time.empty()) {
+    json["host_time"] = set.host_time;
+  }
   return json;
 }
 
@@ -46,7 +62,10 @@ std::string SetTable(const ArchiveReport& report) {
       {"SET", "STATE", "SIZE", "OWN", "FILES", "SEQUENCE", "LABEL"}};
   std::string problems;
   for (const ArchivedSet& set : report.sets) {
-    rows.push_back({set.name, set.state, FormatBytes(set.bytes),
+    rows.push_back({set.name,
+                    set.state +
+                        (set.until.empty() ? "" : ", not before " + set.until),
+                    FormatBytes(set.bytes),
                     FormatBytes(set.own_bytes), std::to_string(set.files),
                     std::to_string(set.sequence), Printable(set.label)});
     if (!set.problem.empty()) {
@@ -62,19 +81,41 @@ std::string InitText(const std::string& place, const ArchiveReport& report) {
          "\nnext: sstferry archive push SOURCE " + ShellWord(place) + "\n";
 }
 
+// "took 0:09, 5.0 MB/s"
+std::string Took(double seconds, uint64_t bytes) {
+  std::string text = "took " + FormatClock(seconds);
+  if (bytes > 0 && seconds > 0) {
+    text += ", " +
+            FormatBytes(static_cast<uint64_t>(
+                static_cast<double>(bytes) / seconds)) +
+            "/s";
+  }
+  return text;
+}
+
 std::string PushText(const ArchiveReport& report) {
   const ArchivedSet& set = report.sets.front();
   return "pushed: the set " + set.name + ", " + FormatBytes(set.bytes) +
          " in " + FormatCount(set.files, "file") + "; uploaded " +
          FormatBytes(report.uploaded_bytes) + " in " +
          FormatCount(report.uploaded_files, "file") + ", used " +
-         FormatBytes(report.reused_bytes) + " that was there\n";
+         FormatBytes(report.reused_bytes) + " that was there; " +
+         Took(report.seconds, report.uploaded_bytes) + "\n";
 }
 
 std::string ListText(const std::string& place, const ArchiveReport& report) {
   std::string text = place + " has " +
                      FormatCount(report.sets.size(), "set") + "\n" +
                      SetTable(report);
+  if (!report.is_checked) {
+    text += "last check: " +
+            (report.checked_age_seconds.has_value()
+                 ? FormatClock(
+                       static_cast<double>(*report.checked_age_seconds)) +
+                       " ago"
+                 : std::string("none")) +
+            "\n";
+  }
   for (const ArchiveWindow& window : report.windows) {
     text += "any time: " + window.begin + " to " + window.end +
             (window.why.empty() ? "" : ", then " + Printable(window.why)) +
@@ -125,7 +166,8 @@ std::string CheckText(const std::string& place, const ArchiveReport& report) {
           FormatBytes(report.orphan_bytes) + " that no set names\n";
   if (report.read_files > 0) {
     text += "read: " + FormatBytes(report.read_bytes) + " in " +
-            FormatCount(report.read_files, "file") + "\n";
+            FormatCount(report.read_files, "file") + "; " +
+            Took(report.seconds, report.read_bytes) + "\n";
   }
   if (report.segments > 0) {
     text += "log: " + FormatCount(report.segments, "segment") + " of " +
@@ -145,16 +187,55 @@ std::string CheckText(const std::string& place, const ArchiveReport& report) {
   return text;
 }
 
-std::string PruneText(const ArchiveReport& report) {
-  return "kept: " + FormatCount(report.kept_sets, "set") +
-         "\ndeleted: " + FormatCount(report.dropped_sets, "set") + ", " +
-         FormatCount(report.deleted_files, "file") + ", " +
-         FormatCount(report.deleted_segments, "segment") +
-         "\nmarked: " + FormatCount(report.marked_sets, "set") + ", " +
-         FormatCount(report.marked_files, "file") + " of " +
-         FormatBytes(report.marked_bytes) + ", " +
-         FormatCount(report.marked_segments, "segment") +
-         ", for a prune after the grace\n";
+std::string PruneText(const ArchiveOptions& options,
+                      const ArchiveReport& report) {
+  const char* const would = options.dry_run ? "would be " : "";
+  std::string text =
+      std::string(would) + "kept: " + FormatCount(report.kept_sets, "set") +
+      (report.damaged_sets == 0
+           ? ""
+           : ", and " + std::to_string(report.damaged_sets) + " damaged") +
+      "\n" + would + "deleted: " + FormatCount(report.dropped_sets, "set") +
+      ", " + FormatCount(report.deleted_files, "file") + " of " +
+      FormatBytes(report.deleted_bytes) + ", " +
+      FormatCount(report.deleted_segments, "segment") + "\n" + would +
+      "marked: " + FormatCount(report.marked_sets, "set") + ", " +
+      FormatCount(report.marked_files, "file") + " of " +
+      FormatBytes(report.marked_bytes) + ", " +
+      FormatCount(report.marked_segments, "segment") +
+      ", for a prune after the grace; " + Took(report.seconds, 0) + "\n";
+  std::vector<std::vector<std::string>> rows = {
+      {"SET", options.dry_run ? "WOULD BE" : "NOW", "SIZE", "LABEL", "WHY"}};
+  for (const ArchivedSet& set : report.sets) {
+    rows.push_back({set.name, set.state, FormatBytes(set.bytes),
+                    Printable(set.label),
+                    set.why + (set.until.empty()
+                                   ? ""
+                                   : "; not before " + set.until)});
+  }
+  return text + (report.sets.empty() ? "" : Table(rows));
+}
+
+std::string RepairText(const std::string& place, const ArchiveReport& report) {
+  std::string text = "read: " + FormatBytes(report.read_bytes) + "; " +
+                     FormatCount(report.whole_sets, "set") +
+                     (report.whole_sets == 1 ? " is whole\n"
+                                             : " are whole\n");
+  for (const ArchivedSet& set : report.sets) {
+    text += set.repairs.empty()
+                ? "still damaged: " + set.name + ": " +
+                      Printable(set.problem) + "\n"
+                : "repaired: " + set.repairs + " by " + set.name + " (" +
+                      Printable(set.problem) +
+                      ")\nnext: sstferry archive remove " + ShellWord(place) +
+                      " " + set.repairs + "\n";
+  }
+  return report.uploaded_files == 0
+             ? text
+             : text + "uploaded " + FormatBytes(report.uploaded_bytes) +
+                   " in " + FormatCount(report.uploaded_files, "file") +
+                   ", used " + FormatBytes(report.reused_bytes) +
+                   " that was there\n";
 }
 
 std::string Text(const ArchiveOptions& options, const ArchiveReport& report) {
@@ -169,7 +250,12 @@ std::string Text(const ArchiveOptions& options, const ArchiveReport& report) {
     case ArchiveAction::kCheck:
       return CheckText(place, report);
     case ArchiveAction::kPrune:
-      return PruneText(report);
+      return PruneText(options, report);
+    case ArchiveAction::kRepair:
+      return RepairText(place, report);
+    case ArchiveAction::kRemove:
+      return "removed: " + Printable(options.set) +
+             "; what no other set names goes by the next prunes\n";
   }
   return "";
 }
@@ -189,7 +275,9 @@ std::string ToJson(const ArchiveOptions& options,
     json["error"] = {{"message", MessageOf(report.status)}, {"where", place}};
   }
   json["archive"] = place;
+  json["seconds"] = report.seconds;
   json["notes"] = report.notes;
+  json["warnings"] = report.warnings;
   const ArchiveAction action = options.action;
   if (action == ArchiveAction::kPush) {
     json["source"] = options.source.ToString();
@@ -198,9 +286,12 @@ std::string ToJson(const ArchiveOptions& options,
     json["reused_files"] = report.reused_files;
     json["reused_bytes"] = report.reused_bytes;
   } else if (action == ArchiveAction::kPrune) {
+    json["dry_run"] = options.dry_run;
     json["kept_sets"] = report.kept_sets;
+    json["damaged_sets"] = report.damaged_sets;
     json["dropped_sets"] = report.dropped_sets;
     json["deleted_files"] = report.deleted_files;
+    json["deleted_bytes"] = report.deleted_bytes;
     json["marked_sets"] = report.marked_sets;
     json["marked_files"] = report.marked_files;
     json["marked_bytes"] = report.marked_bytes;
@@ -209,6 +300,19 @@ std::string ToJson(const ArchiveOptions& options,
     json["aborted_uploads"] = report.aborted_uploads;
     json["deleted_segments"] = report.deleted_segments;
     json["marked_segments"] = report.marked_segments;
+  } else if (action == ArchiveAction::kRepair) {
+    json["from"] = nullptr;
+    if (!options.source.is_directory() || !options.source.directory.empty()) {
+      json["from"] = options.source.ToString();
+    }
+    json["whole_sets"] = report.whole_sets;
+    json["read_bytes"] = report.read_bytes;
+    json["uploaded_files"] = report.uploaded_files;
+    json["uploaded_bytes"] = report.uploaded_bytes;
+    json["reused_files"] = report.reused_files;
+    json["reused_bytes"] = report.reused_bytes;
+  } else if (action == ArchiveAction::kRemove) {
+    json["removed"] = options.set;
   } else {
     json["archive_id"] = report.archive_id;
     json["grace_seconds"] = report.grace_seconds;
@@ -239,6 +343,12 @@ std::string ToJson(const ArchiveOptions& options,
     json["read_parts"] = report.read_parts;
     json["drill"] = Json(report.drill);
     json["log_drill"] = Json(report.log_drill);
+  }
+  if (action == ArchiveAction::kList) {
+    json["checked_age_seconds"] = nullptr;
+    if (report.checked_age_seconds.has_value()) {
+      json["checked_age_seconds"] = *report.checked_age_seconds;
+    }
   }
   if (action == ArchiveAction::kList || action == ArchiveAction::kCheck) {
     json["windows"] = ordered_json::array();
@@ -272,6 +382,13 @@ int RunArchive(const std::vector<std::string>& arguments) {
   Status status;
   {
     const StopWatcher watcher([&job] { job->Cancel(); });
+    const ArchiveAction action = parsed.options.action;
+    std::optional<ProgressReporter> progress;
+    if (action == ArchiveAction::kPush || action == ArchiveAction::kCheck ||
+        action == ArchiveAction::kPrune || action == ArchiveAction::kRepair) {
+      progress.emplace(parsed.common, &console,
+                       [&job] { return job->progress(); });
+    }
     status = job->Run(&report);
   }
   if (!parsed.metrics.file.empty()) {
@@ -283,12 +400,14 @@ int RunArchive(const std::vector<std::string>& arguments) {
       console.Log(LogLevel::kError, MessageOf(written));
     }
   }
+  for (const std::string& warning : report.warnings) {
+    console.Log(LogLevel::kWarning, warning);
+  }
   for (const std::string& note : report.notes) {
     console.Log(LogLevel::kInfo, "note: " + note);
   }
   const bool is_found = status.ok() || report.drill.has_value() ||
-                        (EndStateOf(status) == EndState::kCorrupt &&
-                         !report.sets.empty());
+                        report.is_checked || !report.sets.empty();
   const std::string text = parsed.common.json ? ToJson(parsed.options, report)
                            : is_found ? Text(parsed.options, report)
                                       : "";

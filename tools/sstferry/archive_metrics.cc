@@ -3,7 +3,6 @@
 #include <ctime>
 #include <set>
 
-#include "format/end_state.h"
 #include "tools/sstferry/metric_set.h"
 
 namespace sstferry {
@@ -59,6 +58,21 @@ void SetFound(const ArchiveReport& report, const MetricLabels& labels,
                static_cast<double>(report.orphan_bytes));
 }
 
+// A push that failed leaves what the last good one said.
+void SetPushed(const ArchiveReport& report, const MetricLabels& labels,
+               double now, MetricSet* metrics) {
+  const bool is_pushed = report.status.ok() && !report.sets.empty();
+  const auto set = [&](const MetricSpec& spec, double value) {
+    metrics->Set(spec, labels, is_pushed ? value : metrics->Get(spec, labels));
+  };
+  set(metric::kArchiveLastPush, now);
+  set(metric::kArchivePushSeconds, report.seconds);
+  set(metric::kArchivePushBytes,
+      is_pushed ? static_cast<double>(report.sets.front().bytes) : 0);
+  set(metric::kArchivePushUploaded,
+      static_cast<double>(report.uploaded_bytes));
+}
+
 }  // namespace
 
 std::string ArchiveMetricsText(const ArchiveOptions& options,
@@ -68,12 +82,15 @@ std::string ArchiveMetricsText(const ArchiveOptions& options,
   const auto now = static_cast<double>(std::time(nullptr));
   MetricSet metrics(labels);
   metrics.Restore(before, "archive", labels.at("archive"));
+  if (options.action == ArchiveAction::kPush) {
+    SetPushed(report, labels, now, &metrics);
+    return metrics.Text();
+  }
   const Status& check = report.check_status;
   metrics.Set(metric::kArchiveLastCheck, labels,
               check.ok() ? now
                          : metrics.Get(metric::kArchiveLastCheck, labels));
-  if (check.ok() || (EndStateOf(check) == EndState::kCorrupt &&
-                     !report.sets.empty())) {
+  if (report.is_checked) {
     SetFound(report, labels, now, &metrics);
     SetParts(report, labels, now, &metrics);
   }

@@ -754,7 +754,7 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
                [](auto& a) -> auto& { return a.options.drill_dir; },
                TextValue("DIR", "a directory")),
            {"metrics-file", "FILE.prom", Group::kOutput,
-            "check: Write metrics to FILE.prom at the end, also of a check "
+            "push, check: Write metrics to FILE.prom at the end, also of one "
             "that fails, for node_exporter's textfile collector. Default: "
             "none."},
            Row<Archive>(
@@ -785,6 +785,19 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
                "that stay.",
                [](auto& a) -> auto& { return a.options.keep_log; },
                GraceValue()),
+           Row<Archive>(
+               "dry-run", Group::kCommon,
+               "prune: Change nothing; say which sets, files and bytes would "
+               "go, and why each set stays.",
+               [](auto& a) -> auto& { return a.options.dry_run; }),
+           {"from", "FROM", Group::kCommon,
+            "repair: Take bytes of damaged files from FROM, too: a directory "
+            "with a database or a replica, a source elsewhere, or another "
+            "archive."},
+           Row<Archive>(
+               "force", Group::kAdvanced,
+               "remove: Remove the last whole set, too.",
+               [](auto& a) -> auto& { return a.options.force; }),
            Row<Archive>(
                "grace", Group::kLimits,
                "init: Let a prune delete what it marked so long ago, and no "
@@ -1153,7 +1166,8 @@ const std::vector<Command>& Commands() {
        {{"Release the snapshot of an abandoned pull",
          "sstferry release /data/users 3f9a1c22"}}},
       {"archive",
-       "init|list|check|prune ARCHIVE | push SOURCE ARCHIVE [options]",
+       "init|list|check|prune ARCHIVE | push SOURCE ARCHIVE | remove ARCHIVE "
+       "SET | repair ARCHIVE [SET] [options]",
        "Keep sets of a database's files in a bucket or a directory",
        "ARCHIVE is s3://BUCKET[/PREFIX], file:///DIR or a directory, for one "
        "database. archive init makes it. archive push takes the files of one "
@@ -1166,8 +1180,13 @@ const std::vector<Command>& Commands() {
        "it; --drill restores the newest set, and a random time of the log.\n\n"
        "archive prune removes sets that no --keep option asks for, and files "
        "that no set names: it marks them, and a later run, after the grace of "
-       "the archive, deletes them. Run it once a day. All may run on several "
-       "machines at once, and be killed: what counts is whole at any time.",
+       "the archive, deletes them. Run it once a day. The newest whole set "
+       "stays, and a damaged one counts for no option. archive remove takes "
+       "one set at once, or a mark or an intent that cannot be read.\n\n"
+       "archive repair makes whole sets of damaged ones: it reads their "
+       "objects, and takes the bytes of wrong or lost ones from where the same "
+       "bytes are. All may run on several machines at once, and be killed: "
+       "what counts is whole at any time.",
        ArchiveOptionSpecs(),
        {"action", "place", "archive"},
        {{"Make an archive in a directory", "sstferry archive init /backup/orders"},

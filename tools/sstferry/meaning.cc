@@ -461,26 +461,31 @@ Status CheckActionOptions(const OptionTexts& texts, ArchiveAction action) {
   const std::pair<const char*, std::set<ArchiveAction>> kUses[] = {
       {"label", {ArchiveAction::kPush}},
       {"adopt", {ArchiveAction::kPush}},
-      {"snapshot-dir", {ArchiveAction::kPush}},
-      {"wal-dir", {ArchiveAction::kPush}},
+      {"snapshot-dir", {ArchiveAction::kPush, ArchiveAction::kRepair}},
+      {"wal-dir", {ArchiveAction::kPush, ArchiveAction::kRepair}},
       {"key-file",
-       {ArchiveAction::kPush, ArchiveAction::kList, ArchiveAction::kCheck}},
-      {"ssh-command", {ArchiveAction::kPush}},
-      {"remote-command", {ArchiveAction::kPush}},
-      {"tls", {ArchiveAction::kPush}},
-      {"tls-cert", {ArchiveAction::kPush}},
-      {"tls-key", {ArchiveAction::kPush}},
-      {"tls-ca", {ArchiveAction::kPush}},
-      {"lanes", {ArchiveAction::kPush, ArchiveAction::kCheck}},
+       {ArchiveAction::kPush, ArchiveAction::kList, ArchiveAction::kCheck,
+        ArchiveAction::kRepair}},
+      {"ssh-command", {ArchiveAction::kPush, ArchiveAction::kRepair}},
+      {"remote-command", {ArchiveAction::kPush, ArchiveAction::kRepair}},
+      {"tls", {ArchiveAction::kPush, ArchiveAction::kRepair}},
+      {"tls-cert", {ArchiveAction::kPush, ArchiveAction::kRepair}},
+      {"tls-key", {ArchiveAction::kPush, ArchiveAction::kRepair}},
+      {"tls-ca", {ArchiveAction::kPush, ArchiveAction::kRepair}},
+      {"lanes",
+       {ArchiveAction::kPush, ArchiveAction::kCheck, ArchiveAction::kRepair}},
+      {"from", {ArchiveAction::kRepair}},
       {"read-data", {ArchiveAction::kCheck}},
       {"drill", {ArchiveAction::kCheck}},
-      {"metrics-file", {ArchiveAction::kCheck}},
+      {"metrics-file", {ArchiveAction::kPush, ArchiveAction::kCheck}},
       {"grace", {ArchiveAction::kInit, ArchiveAction::kPrune}},
       {"keep-last", {ArchiveAction::kPrune}},
       {"keep-daily", {ArchiveAction::kPrune}},
       {"keep-weekly", {ArchiveAction::kPrune}},
       {"keep-monthly", {ArchiveAction::kPrune}},
       {"keep-log", {ArchiveAction::kPrune}},
+      {"dry-run", {ArchiveAction::kPrune}},
+      {"force", {ArchiveAction::kRemove}},
   };
   for (const auto& [option, actions] : kUses) {
     if ((texts.Has(option) || texts.IsSet(option)) &&
@@ -508,14 +513,16 @@ Status ParseArchive(const std::vector<std::string>& arguments,
   bool is_known = false;
   for (const ArchiveAction each :
        {ArchiveAction::kInit, ArchiveAction::kPush, ArchiveAction::kList,
-        ArchiveAction::kCheck, ArchiveAction::kPrune}) {
+        ArchiveAction::kCheck, ArchiveAction::kPrune,
+        ArchiveAction::kRemove, ArchiveAction::kRepair}) {
     if (action == ArchiveActionName(each)) {
       options.action = each;
       is_known = true;
     }
   }
   if (!is_known) {
-    return Wrong("action", "init, push, list, check or prune", action);
+    return Wrong("action", "init, push, list, check, prune, remove or repair",
+                 action);
   }
   RETURN_IF_ERROR(CheckActionOptions(texts, options.action));
   RETURN_IF_ERROR(ReadMetrics(texts, options.tls, &out->metrics));
@@ -523,9 +530,27 @@ Status ParseArchive(const std::vector<std::string>& arguments,
   if (texts.Has("timeout")) {
     options.store.timeouts.retry = options.timeouts.retry;
   }
+  if (options.action == ArchiveAction::kRemove) {
+    options.set = texts.Get("archive");
+    return options.set.empty()
+               ? Wrong("archive",
+                       "the set to remove, as 'archive list' names it", "none")
+               : ReadArchivePlace("place", texts.Get("place"),
+                                  &options.store.where);
+  }
+  if (options.action == ArchiveAction::kRepair) {
+    options.set = texts.Get("archive");
+    if (texts.Has("from")) {
+      RETURN_IF_ERROR(ReadAddress(texts, "from", true, &options.source));
+      RETURN_IF_ERROR(CheckWalDir(options.source, options.wal_dir));
+      RETURN_IF_ERROR(ReadTls(texts, options.source, &options.tls));
+    }
+    return ReadArchivePlace("place", texts.Get("place"),
+                            &options.store.where);
+  }
   if (options.action != ArchiveAction::kPush) {
     return texts.Has("archive")
-               ? Wrong("archive", "a second operand with archive push only",
+               ? Wrong("archive", "a second operand with archive push, remove and repair only",
                        texts.Get("archive"))
                : ReadArchivePlace("place", texts.Get("place"),
                                   &options.store.where);

@@ -239,6 +239,19 @@ const MetricSpec kArchiveLastDrill = {
 const MetricSpec kArchiveDrillSeconds = {
     "sstferry_archive_drill_seconds", kGauge, "archive",
     "Time that the last good drill took until the database was open.", true};
+const MetricSpec kArchiveLastPush = {
+    "sstferry_archive_last_push_timestamp_seconds", kGauge, "archive",
+    "Time at which a push from here last made a whole set. 0: none has.",
+    true};
+const MetricSpec kArchivePushSeconds = {
+    "sstferry_archive_push_seconds", kGauge, "archive",
+    "Time that the last good push from here took.", true};
+const MetricSpec kArchivePushBytes = {
+    "sstferry_archive_push_bytes", kGauge, "archive",
+    "Bytes of the set of the last good push from here.", true};
+const MetricSpec kArchivePushUploaded = {
+    "sstferry_archive_push_uploaded_bytes", kGauge, "archive",
+    "Those of them that it uploaded.", true};
 
 }  // namespace metric
 
@@ -314,6 +327,10 @@ const std::vector<const MetricSpec*>& AllMetrics() {
       &metric::kArchivePartRead,
       &metric::kArchiveLastDrill,
       &metric::kArchiveDrillSeconds,
+      &metric::kArchiveLastPush,
+      &metric::kArchivePushSeconds,
+      &metric::kArchivePushBytes,
+      &metric::kArchivePushUploaded,
   };
   return all;
 }

@@ -93,6 +93,10 @@ extern const MetricSpec kArchiveLastCheck;
 extern const MetricSpec kArchivePartRead;
 extern const MetricSpec kArchiveLastDrill;
 extern const MetricSpec kArchiveDrillSeconds;
+extern const MetricSpec kArchiveLastPush;
+extern const MetricSpec kArchivePushSeconds;
+extern const MetricSpec kArchivePushBytes;
+extern const MetricSpec kArchivePushUploaded;
 
 }  // namespace metric
 

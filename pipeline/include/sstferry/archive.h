@@ -14,7 +14,15 @@
 
 namespace sstferry {
 
-enum class ArchiveAction : uint8_t { kInit, kPush, kList, kCheck, kPrune };
+enum class ArchiveAction : uint8_t {
+  kInit,
+  kPush,
+  kList,
+  kCheck,
+  kPrune,
+  kRemove,
+  kRepair
+};
 // "init", "push", ...
 const char* ArchiveActionName(ArchiveAction action);
 
@@ -28,7 +36,8 @@ struct ArchiveOptions {
   // kInit and kPrune. Not set: a day, or the archive's.
   std::optional<std::chrono::seconds> grace;
 
-  // kPush.
+  // kPush. kRepair: where bytes of damaged files may be; an empty directory: in
+  // the archive alone.
   SourceAddress source;
   std::string label;
   bool adopt = false;  // a database that the newest set does not know
@@ -54,6 +63,13 @@ struct ArchiveOptions {
   // kPrune: the log of this time is kept, and the sets that it needs, but not
   // that of the time before; not set: that behind all sets that stay is.
   std::optional<std::chrono::seconds> keep_log;
+  // kPrune: changes nothing, and tells what it would do.
+  bool dry_run = false;
+
+  // kRemove: the name of a set, or the id of a mark or an intent. kRepair: the
+  // name of a set; empty: all that count.
+  std::string set;
+  bool force = false;  // the last set that is whole, too
 };
 
 // Times between which every moment can be restored.
@@ -70,9 +86,15 @@ bool IsArchiveDirectory(const std::string& directory);
 // A set, as its record and a list of the store tell.
 struct ArchivedSet {
   std::string name;      // "20261124T030000Z-0123456789abcdef"
-  std::string pushed_at;  // RFC 3339, of the store's clock
-  std::string state;     // "whole", "expiring", "unfinished", "damaged"
+  std::string pushed_at;  // RFC 3339: its name's time
+  std::string host_time;  // likewise: by the host's own clock; empty: not known
+  // "whole", "expiring", "unfinished", "damaged", "unsealed", "other key"; of a
+  // prune: "stays", "marked", "expiring", "deleted".
+  std::string state;
+  std::string why;       // kPrune: it stays, or goes
+  std::string until;     // of an expiring one: it goes then, or later; RFC 3339
   std::string problem;   // of a damaged one
+  std::string repairs;   // the damaged one that it was made of; or empty
   std::string label;
   std::string host;
   std::string database_id;
@@ -99,8 +121,12 @@ struct ArchiveDrill {
 
 struct ArchiveReport {
   rocksdb::Status status;
+  double seconds = 0;  // that all of it took
   std::vector<std::string> notes;
-  std::vector<ArchivedSet> sets;  // kList and kCheck, the oldest first; kPush
+  std::vector<std::string> warnings;  // damaged sets, clocks that are wrong
+  // kList, kCheck and kPrune: all, the oldest first; kPush: the one; kRepair:
+  // those that were made, and those that stay damaged.
+  std::vector<ArchivedSet> sets;
   std::vector<ArchiveWindow> windows;  // kList and kCheck, the oldest first
 
   // kInit; kList and kCheck, too.
@@ -115,8 +141,12 @@ struct ArchiveReport {
   uint64_t reused_files = 0;
   uint64_t reused_bytes = 0;
 
+  // kRepair, too: sets that were found whole.
+  uint64_t whole_sets = 0;
+
   // kCheck.
   rocksdb::Status check_status;  // without the drill's
+  bool is_checked = false;       // all was looked at, whatever was found
   uint64_t objects = 0;
   uint64_t bytes = 0;
   uint64_t orphans = 0;
@@ -129,6 +159,8 @@ struct ArchiveReport {
   uint64_t read_parts = 0;
   std::optional<ArchiveDrill> drill;      // of the newest set
   std::optional<ArchiveDrill> log_drill;  // of a random time of the log
+  // kList: since the last check that kept its findings; not set: none has.
+  std::optional<uint64_t> checked_age_seconds;
   // Since the newest whole set was pushed; not set: there is none.
   std::optional<uint64_t> newest_age_seconds;
   std::vector<std::string> problems;
@@ -139,9 +171,11 @@ struct ArchiveReport {
   std::optional<uint64_t> log_age_seconds;
 
   // kPrune.
-  uint64_t kept_sets = 0;
+  uint64_t kept_sets = 0;     // whole ones that the options ask for
+  uint64_t damaged_sets = 0;  // that stay, and count for no option
   uint64_t dropped_sets = 0;
   uint64_t deleted_files = 0;
+  uint64_t deleted_bytes = 0;
   uint64_t marked_sets = 0;
   uint64_t marked_files = 0;
   uint64_t marked_bytes = 0;
@@ -163,11 +197,16 @@ class ArchiveJob {
   //   kRefused   there is no archive (kInit: there is one); a source that
   //              cannot be pushed
   //   kBusy      kPush: what it used was deleted meanwhile; push again
-  //   kCorrupt   kCheck: a file is gone or damaged; others: a record is
+  //              kCheck: there is no whole set, or one of a time to come
+  //   kCorrupt   kCheck: a file is gone or damaged; others: a record, a mark or
+  //              an intent is
   //   others     kCheck: if nothing is damaged, why the drill failed
   //   others     the source's and the store's, see EndState
   [[nodiscard]] virtual rocksdb::Status Run(ArchiveReport* report) = 0;
   virtual void Cancel() = 0;
+  // Tells how far it is: bytes of a push, of what a check or a repair reads, of
+  // the database of a drill. From any thread.
+  virtual Progress progress() const = 0;
 };
 std::unique_ptr<ArchiveJob> MakeArchiveJob(const ArchiveOptions& options);
 

@@ -3,18 +3,52 @@
 #include "pipeline/archive/directory_store.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 
 #include "format/end_state.h"
+#include "pipeline/archive/init.h"
 #include "pipeline/archive/open_store.h"
 #include "tests/pipeline/archive/store_contract.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_bytes.h"
 #include "tests/support/scratch_dir.h"
+
+namespace {
+
+// What a file system without hard links says, and one without renames that
+// replace nothing; 0: it has them.
+std::atomic<int> link_error{0};
+std::atomic<int> rename_error{0};
+
+int Refuse(int error) {
+  errno = error;
+  return -1;
+}
+
+}  // namespace
+
+// In the place of the C library's, for all of this program.
+extern "C" int linkat(int from_dir, const char* from, int to_dir,
+                      const char* to, int flags) noexcept {
+  return link_error != 0 ? Refuse(link_error)
+                         : static_cast<int>(syscall(SYS_linkat, from_dir, from,
+                                                    to_dir, to, flags));
+}
+extern "C" int renameat2(int from_dir, const char* from, int to_dir,
+                         const char* to, unsigned int flags) noexcept {
+  return rename_error != 0 ? Refuse(rename_error)
+                           : static_cast<int>(syscall(SYS_renameat2, from_dir,
+                                                      from, to_dir, to,
+                                                      flags));
+}
 
 namespace sstferry::directory_store_test {
 namespace {
@@ -180,6 +214,64 @@ TEST_CASE("A store's address is a bucket or an absolute path", "[archive]") {
   options.where.directory = "/no/such/directory";
   std::unique_ptr<ObjectStore> store;
   CHECK(EndStateOf(OpenStore(options, &store)) == EndState::kRefused);
+}
+
+TEST_CASE("A directory without hard links keeps the contract by renames",
+          "[archive]") {
+  struct NoLinks {
+    explicit NoLinks(int error) { link_error = error; }
+    ~NoLinks() { link_error = rename_error = 0; }
+  };
+  const NoLinks no_links(GENERATE(EPERM, EOPNOTSUPP, ENOSYS));
+  const ScratchDir scratch;
+  const fs::path place = fs::path(scratch.path()) / "archive";
+  fs::create_directory(place);
+  CheckStoreContract(Open(place).get());
+  std::vector<std::unique_ptr<ObjectStore>> clients;
+  std::vector<ObjectStore*> pointers;
+  for (int i = 0; i < 8; ++i) {
+    clients.push_back(Open(place));
+    pointers.push_back(clients.back().get());
+  }
+  CHECK(RaceToPut(pointers, "race/key") == 1);
+  // Without either it is named.
+  rename_error = EINVAL;
+  fs::create_directory(fs::path(scratch.path()) / "other");
+  const auto other = Open(fs::path(scratch.path()) / "other");
+  ArchiveHead head;
+  std::vector<std::string> notes;
+  const rocksdb::Status status = InitArchive(other.get(), {}, &head, &notes);
+  INFO(status.ToString());
+  CHECK(EndStateOf(status) == EndState::kRefused);
+  CHECK(status.ToString().find("neither hard links nor a rename") !=
+        std::string::npos);
+}
+
+TEST_CASE("An archive is made in an empty directory only", "[archive]") {
+  const ScratchDir scratch;
+  const fs::path place = scratch.path();
+  const auto store = Open(place);
+  ArchiveHead head;
+  std::vector<std::string> notes;
+  const auto init = [&] {
+    return InitArchive(store.get(), {}, &head, &notes);
+  };
+  // The root of a volume, and what a try left.
+  fs::create_directory(place / "lost+found");
+  fs::create_directory(place / ".sstferry");
+  const std::string name = GENERATE("CURRENT", "000007.sst", ".hidden");
+  std::ofstream(place / name) << "not an archive";
+  const rocksdb::Status refused = init();
+  CHECK(EndStateOf(refused) == EndState::kRefused);
+  CHECK(refused.ToString().find(name == "CURRENT" ? "found a database"
+                                                  : name) !=
+        std::string::npos);
+  CHECK_FALSE(fs::exists(place / "ARCHIVE"));
+  CHECK_FALSE(fs::exists(place / "init"));
+  fs::remove(place / name);
+  REQUIRE(init().ok());
+  CHECK(init().ToString().find("there is an archive already") !=
+        std::string::npos);
 }
 
 }  // namespace sstferry::directory_store_test

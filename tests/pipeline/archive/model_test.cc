@@ -15,10 +15,8 @@
 #include <memory>
 #include <optional>
 #include <random>
-#include <semaphore>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "format/end_state.h"
@@ -28,6 +26,7 @@
 #include "pipeline/archive/prune.h"
 #include "pipeline/archive/push.h"
 #include "tests/pipeline/archive/fake_set_source.h"
+#include "tests/pipeline/archive/turns.h"
 #include "tests/support/catch.h"
 #include "tests/support/memory_store.h"
 
@@ -37,69 +36,6 @@ namespace {
 using rocksdb::Status;
 
 constexpr uint64_t kGrace = kMinGraceSeconds;
-
-// Lets one thread run at a time; which one, it decides at each Pause().
-class Turns {
- public:
-  using Random = std::mt19937_64;
-
-  // `between` runs whenever another thread gets the turn.
-  Turns(Random* random, std::function<void()> between)
-      : random_(random), between_(std::move(between)) {}
-
-  void Run(const std::vector<std::function<void(int)>>& clients) {
-    for (size_t i = 0; i < clients.size(); ++i) {
-      waiting_.push_back(std::make_unique<Turn>(0));
-      alive_.push_back(static_cast<int>(i));
-    }
-    std::vector<std::thread> threads;
-    for (size_t i = 0; i < clients.size(); ++i) {
-      threads.emplace_back([this, i, &clients] {
-        const int self = static_cast<int>(i);
-        waiting_[i]->acquire();
-        clients[i](self);
-        std::erase(alive_, self);
-        Next(-1);
-      });
-    }
-    Next(-1);
-    for (std::thread& thread : threads) {
-      thread.join();
-    }
-  }
-
-  void Pause(int self) {
-    // Mostly the same goes on: what goes wrong needs a few long sleeps.
-    if ((*random_)() % 4 != 0) {
-      return;
-    }
-    if (Next(self)) {
-      waiting_[static_cast<size_t>(self)]->acquire();
-    }
-  }
-
- private:
-  using Turn = std::binary_semaphore;
-
-  // Gives the turn away; false: `self` keeps it.
-  bool Next(int self) {
-    if (alive_.empty()) {
-      return false;
-    }
-    between_();
-    const int next = alive_[(*random_)() % alive_.size()];
-    if (next == self) {
-      return false;
-    }
-    waiting_[static_cast<size_t>(next)]->release();
-    return true;
-  }
-
-  Random* const random_;
-  const std::function<void()> between_;
-  std::vector<std::unique_ptr<Turn>> waiting_;
-  std::vector<int> alive_;
-};
 
 const char* KindName(StoreCallKind kind) {
   constexpr const char* kNames[] = {

@@ -24,6 +24,12 @@ using rocksdb::Status;
 
 constexpr UnixSeconds kGrace = kMinGraceSeconds;
 
+PruneOptions KeepLast(uint32_t sets) {
+  PruneOptions options;
+  options.retention.last = sets;
+  return options;
+}
+
 // An archive in memory whose ids are counted.
 class World {
  public:
@@ -51,14 +57,28 @@ class World {
     return PushSet(Archive(store == nullptr ? own.get() : store), &source,
                    options, summary == nullptr ? &unused : summary);
   }
-  Status Prune(PruneSummary* summary = nullptr, ObjectStore* store = nullptr) {
+  Status Prune(PruneSummary* summary = nullptr, ObjectStore* store = nullptr,
+               PruneOptions options = KeepLast(1)) {
     const std::unique_ptr<ObjectStore> own = server.NewClient();
-    PruneOptions options;
-    options.retention.last = 1;
     options.new_id = NewId();
     PruneSummary unused;
     return PruneArchive(Archive(store == nullptr ? own.get() : store), options,
                         summary == nullptr ? &unused : summary);
+  }
+  Status Remove(const std::string& what, bool force = false,
+                ObjectStore* store = nullptr) {
+    const std::unique_ptr<ObjectStore> own = server.NewClient();
+    RemoveOptions options;
+    options.what = what;
+    options.force = force;
+    options.new_id = NewId();
+    return RemoveFromArchive(Archive(store == nullptr ? own.get() : store),
+                             options);
+  }
+  StoppedClient::Work Remover(const std::string& set) {
+    return [this, set](ObjectStore* store) {
+      return Remove(set, false, store);
+    };
   }
   StoppedClient::Work Pusher(const std::vector<int>& tables) {
     return [this, tables](ObjectStore* store) {
@@ -96,15 +116,18 @@ class World {
     EncodeArchiveMark(mark, &bytes);
     server.Overwrite(sstferry::MarkKey(NewId()()), bytes);
   }
-  size_t CountWhole() {
+  CheckSummary Check() {
     const std::unique_ptr<ObjectStore> store = server.NewClient();
     CheckSummary summary;
-    REQUIRE_OK(CheckArchive(Archive(store.get()), {}, &summary));
+    CheckArchive(Archive(store.get()), {}, &summary).PermitUncheckedError();
+    REQUIRE(summary.is_complete);
+    return summary;
+  }
+  size_t CountWhole() {
+    const CheckSummary summary = Check();
     return static_cast<size_t>(std::count_if(
-        summary.sets.begin(), summary.sets.end(), [](const ListedSet& set) {
-          return set.state == SetState::kWhole ||
-                 set.state == SetState::kExpiring;
-        }));
+        summary.sets.begin(), summary.sets.end(),
+        [](const ListedSet& set) { return IsRestorable(set.state); }));
   }
 
   MemoryStore server;
@@ -532,16 +555,346 @@ TEST_CASE("A prune that was killed is continued by the next one",
   REQUIRE(world.Keys(kArchiveMarksPrefix).empty());
 }
 
-TEST_CASE("A damaged record stops a prune before it deletes", "[archive]") {
+TEST_CASE("A set that lacks an object counts for no option, and the newest "
+          "whole one stays",
+          "[archive]") {
+  World world;
+  PushSummary whole;
+  PushSummary damaged;
+  REQUIRE_OK(world.Push({1}));
+  REQUIRE_OK(world.Push({2}, &whole));
+  REQUIRE_OK(world.Push({3}, &damaged));
+  // One is lost, or has another size.
+  const bool is_lost = GENERATE(true, false);
+  if (is_lost) {
+    world.server.Erase(world.KeyOf(3));
+  } else {
+    world.server.Overwrite(world.KeyOf(3), "short");
+  }
+  for (int night = 0; night < 3; ++night) {
+    PruneSummary summary;
+    REQUIRE_OK(world.Prune(&summary));
+    REQUIRE(summary.kept_sets == 1);
+    REQUIRE(summary.damaged_sets == 1);
+    REQUIRE(summary.warnings.size() == 1);
+    REQUIRE(summary.warnings[0].find(SetNameText(damaged.name)) !=
+            std::string::npos);
+    const PrunedSet& kept = summary.sets[summary.sets.size() - 2];
+    REQUIRE(kept.name == whole.name);
+    REQUIRE(kept.fate == SetFate::kStays);
+    REQUIRE(kept.why == "the newest whole set, --keep-last 1");
+    world.server.Advance(kGrace + 1);
+  }
+  REQUIRE(world.CountWhole() == 1);
+  // The damaged one stays as long as if it were whole.
+  REQUIRE(world.Keys(kArchiveDonePrefix).size() == 2);
+  REQUIRE_OK(world.Push({1, 2}));
+  for (int night = 0; night < 2; ++night) {
+    REQUIRE_OK(world.Prune());
+    world.server.Advance(kGrace + 1);
+  }
+  REQUIRE_OK(world.Prune());
+  REQUIRE(world.Keys(kArchiveDonePrefix).size() == 1);
+  REQUIRE(world.CountWhole() == 1);
+}
+
+TEST_CASE("A set whose record cannot be read keeps its files and those of sets "
+          "before it, and no others",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1}));
+  PushSummary unreadable;
+  REQUIRE_OK(world.Push({1, 2}, &unreadable));
+  REQUIRE_OK(world.Push({2, 3}));
+  REQUIRE_OK(world.Push({4}));
+  world.server.Overwrite(world.Keys(kArchiveSetsPrefix)[1], "damage");
+  PruneSummary summary;
+  REQUIRE_OK(world.Prune(&summary));
+  REQUIRE(summary.marked_sets == 2);  // the first and the third
+  REQUIRE(summary.warnings.size() == 1);
+  REQUIRE(summary.warnings[0].find("sstferry archive remove") !=
+          std::string::npos);
+  world.server.Advance(kGrace + 1);
+  REQUIRE_OK(world.Prune(&summary));
+  REQUIRE(summary.dropped_sets == 2);
+  // The table 3 and the MANIFEST of the third set are gone.
+  REQUIRE(world.Keys(kArchiveFilesPrefix).size() == 3);
+  REQUIRE(world.Keys(kArchivePartsPrefix).size() == 3);
+  REQUIRE(world.server.Has(world.KeyOf(1)));
+  REQUIRE(world.server.Has(world.KeyOf(2)));
+  REQUIRE(world.CountWhole() == 1);
+  // Once it is removed, its files go, too.
+  REQUIRE_OK(world.Remove(SetNameText(unreadable.name)));
+  for (int night = 0; night < 2; ++night) {
+    REQUIRE_OK(world.Prune(&summary));
+    REQUIRE(summary.warnings.empty());
+    world.server.Advance(kGrace + 1);
+  }
+  REQUIRE_OK(world.Prune());
+  REQUIRE(world.Keys(kArchiveFilesPrefix).size() == 1);
+  REQUIRE(world.Keys(kArchivePartsPrefix).size() == 1);
+  REQUIRE(world.Keys(kArchiveMarksPrefix).empty());
+}
+
+TEST_CASE("A mark or an intent that cannot be read stops a prune before it "
+          "deletes, until it is removed",
+          "[archive]") {
   World world;
   REQUIRE_OK(world.Push({1}));
   REQUIRE_OK(world.Push({2}));
   REQUIRE_OK(world.Prune());
   world.server.Advance(kGrace + 1);
-  world.server.Overwrite(world.Keys(kArchiveSetsPrefix).back(), "damage");
+  const bool is_mark = GENERATE(true, false);
+  const SetId id{7};
+  const std::string key = is_mark ? sstferry::MarkKey(id) : IntentKey(id);
+  world.server.Overwrite(key, "damage");
   const auto before = world.server.Objects();
-  REQUIRE(EndStateOf(world.Prune()) == EndState::kCorrupt);
+  const Status status = world.Prune();
+  REQUIRE(EndStateOf(status) == EndState::kCorrupt);
+  REQUIRE(status.ToString().find("archive remove") != std::string::npos);
+  REQUIRE(status.ToString().find(ToHex(id)) != std::string::npos);
   REQUIRE(world.server.Objects() == before);
+  // An intent protects files: a push needs none but its own.
+  REQUIRE(world.Push({2, 3}).ok() == !is_mark);
+
+  REQUIRE_OK(world.Remove(ToHex(id)));
+  REQUIRE_FALSE(world.server.Has(key));
+  REQUIRE_OK(world.Prune());
+  REQUIRE(world.CountWhole() >= 1);
+  REQUIRE_OK(world.Push({2, 3}));
+  REQUIRE(EndStateOf(world.Remove(ToHex(id))) == EndState::kRefused);
+}
+
+TEST_CASE("Whatever a mark named that could not be read, no push uses it again",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1}));
+  REQUIRE_OK(world.Push({2}));
+  REQUIRE_OK(world.Prune());
+  const std::string mark = world.Keys(kArchiveMarksPrefix).at(0);
+  world.server.Advance(kGrace + 1);
+  // It has read the mark, and stands before it deletes the table 1.
+  StoppedClient prune(&world.server, world.Pruner());
+  REQUIRE(prune.RunUntil(StoreCallKind::kDelete, kArchiveFilesPrefix));
+  world.server.Overwrite(mark, "damage");
+  REQUIRE_OK(world.Remove(mark.substr(sizeof(kArchiveMarksPrefix) - 1)));
+  PushSummary summary;
+  REQUIRE_OK(world.Push({1, 2}, &summary));
+  REQUIRE(summary.reused_files == 1);  // of the newest whole set
+  prune.Finish().PermitUncheckedError();
+  REQUIRE(world.CountWhole() == 2);
+}
+
+TEST_CASE("A mark or an intent that can be read is not removed", "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1}));
+  REQUIRE_OK(world.Push({2}));
+  REQUIRE_OK(world.Prune());
+  StoppedClient push(&world.server, world.Pusher({3}));
+  REQUIRE(push.RunUntil(StoreCallKind::kPut, kArchiveFilesPrefix));
+  const auto before = world.server.Objects();
+  for (const std::string& key :
+       {world.Keys(kArchiveMarksPrefix).at(0),
+        world.Keys(kArchiveIntentsPrefix).at(0)}) {
+    REQUIRE(EndStateOf(world.Remove(key.substr(key.find('/') + 1))) ==
+            EndState::kRefused);
+  }
+  REQUIRE(world.server.Objects() == before);
+  REQUIRE_OK(push.Finish());
+}
+
+TEST_CASE("A marked set that a later run asks for is not dropped, and its mark "
+          "stays",
+          "[archive]") {
+  World world;
+  PushSummary first;
+  REQUIRE_OK(world.Push({1}, &first));
+  REQUIRE_OK(world.Push({2}));
+  REQUIRE_OK(world.Prune());  // by mistake
+  REQUIRE(world.Check().sets[0].state == SetState::kExpiring);
+  REQUIRE(world.Check().sets[0].expires_seconds ==
+          static_cast<uint64_t>(world.server.now()) + kGrace);
+  world.server.Advance(kGrace + 1);
+  PruneSummary summary;
+  for (int night = 0; night < 2; ++night) {
+    REQUIRE_OK(world.Prune(&summary, nullptr, KeepLast(10)));
+    REQUIRE(summary.dropped_sets == 0);
+    REQUIRE(summary.deleted_files == 0);
+    REQUIRE(summary.kept_sets == 2);
+    REQUIRE(summary.held_marks == 1);
+    REQUIRE(summary.sets[0].fate == SetFate::kStays);
+  }
+  // Nobody uses its files again, as long as a sweep may sleep.
+  PushSummary pushed;
+  REQUIRE_OK(world.Push({1, 2}, &pushed));
+  REQUIRE(pushed.reused_files == 1);
+  // It counts as long as it is there.
+  REQUIRE_OK(world.Prune(&summary, nullptr, KeepLast(2)));
+  REQUIRE(summary.dropped_sets == 1);
+  REQUIRE(summary.sets[0].name == first.name);
+  REQUIRE(summary.sets[0].fate == SetFate::kDeleted);
+  REQUIRE(world.CountWhole() == 2);
+}
+
+TEST_CASE("A dry run changes nothing, and tells what the next run does",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1}));
+  REQUIRE_OK(world.Push({2}));
+  REQUIRE_OK(world.Prune());
+  REQUIRE_OK(world.Push({3}));
+  world.server.Advance(kGrace + 1);
+  const auto before = world.server.Objects();
+  PruneOptions dry = KeepLast(1);
+  dry.dry_run = true;
+  PruneSummary told;
+  REQUIRE_OK(world.Prune(&told, nullptr, dry));
+  REQUIRE(world.server.Objects() == before);
+  PruneSummary done;
+  REQUIRE_OK(world.Prune(&done));
+  REQUIRE(done.dropped_sets == 1);
+  REQUIRE(done.marked_sets == 1);
+  REQUIRE(done.deleted_files == 2);
+  REQUIRE(done.deleted_bytes == told.deleted_bytes);
+  REQUIRE(told.dropped_sets == done.dropped_sets);
+  REQUIRE(told.deleted_files == done.deleted_files);
+  REQUIRE(told.marked_sets == done.marked_sets);
+  REQUIRE(told.marked_files == done.marked_files);
+  REQUIRE(told.marked_bytes == done.marked_bytes);
+  REQUIRE(told.kept_sets == done.kept_sets);
+  REQUIRE(told.sets.size() == 3);
+  for (size_t i = 0; i < told.sets.size(); ++i) {
+    REQUIRE(told.sets[i].name == done.sets[i].name);
+    REQUIRE(told.sets[i].fate == done.sets[i].fate);
+    REQUIRE(told.sets[i].why == done.sets[i].why);
+    REQUIRE_FALSE(told.sets[i].why.empty());
+  }
+}
+
+TEST_CASE("The last whole set is removed only by force", "[archive]") {
+  World world;
+  PushSummary first;
+  PushSummary second;
+  REQUIRE_OK(world.Push({1}, &first));
+  const auto before = world.server.Objects();
+  REQUIRE(EndStateOf(world.Remove(SetNameText(first.name))) ==
+          EndState::kRefused);
+  REQUIRE(world.server.Objects() == before);
+  REQUIRE_OK(world.Push({1, 2}, &second));
+  SECTION("a damaged set and an expiring one are no others") {
+    const bool is_damaged = GENERATE(true, false);
+    if (is_damaged) {
+      world.server.Erase(world.KeyOf(2));
+    } else {
+      REQUIRE_OK(world.Prune());
+    }
+    const SetName& last = is_damaged ? first.name : second.name;
+    REQUIRE(EndStateOf(world.Remove(SetNameText(last))) ==
+            EndState::kRefused);
+    REQUIRE_OK(world.Remove(SetNameText(last), /*force=*/true));
+    REQUIRE(world.CountWhole() == (is_damaged ? 0 : 1));
+  }
+  SECTION("another whole one is enough") {
+    REQUIRE_OK(world.Remove(SetNameText(second.name)));
+    REQUIRE(world.CountWhole() == 1);
+    REQUIRE(EndStateOf(world.Remove(SetNameText(second.name))) ==
+            EndState::kRefused);
+  }
+  SECTION("of two at once one at most removes its set") {
+    StoppedClient one(&world.server, world.Remover(SetNameText(first.name)));
+    const bool has_marked = GENERATE(true, false);
+    REQUIRE(one.RunUntil(StoreCallKind::kPut, kArchiveMarksPrefix));
+    if (has_marked) {
+      REQUIRE(one.RunUntil(StoreCallKind::kDelete, kArchiveDonePrefix));
+    }
+    REQUIRE(world.Remove(SetNameText(second.name)).ok() == !has_marked);
+    REQUIRE(one.Finish().ok() == has_marked);
+    REQUIRE(world.CountWhole() == 1);
+  }
+}
+
+TEST_CASE("The order of names is that of pushes, whatever clocks say",
+          "[archive]") {
+  World world;
+  PushSummary before;
+  REQUIRE_OK(world.Push({1}, &before));
+  for (const UnixSeconds passed : {0, -120, -1800, 0, 10}) {
+    world.server.Advance(passed);
+    PushSummary pushed;
+    REQUIRE_OK(world.Push({1}, &pushed));
+    REQUIRE(pushed.name.seconds > before.name.seconds);
+    REQUIRE(pushed.warnings.empty() ==
+            (before.name.seconds <
+             static_cast<uint64_t>(world.server.now()) + kWrongClockSeconds));
+    before = pushed;
+  }
+}
+
+TEST_CASE("A push takes a name after that of a push whose files it uses",
+          "[archive]") {
+  World world;
+  {
+    StoppedClient dead(&world.server, world.Pusher({1, 2}));
+    REQUIRE(dead.RunUntil(StoreCallKind::kPut, kArchivePartsPrefix));
+    dead.Fail(CallFate::kNeverArrives);
+    REQUIRE_FALSE(dead.Finish().ok());
+  }
+  const UnixSeconds begun = world.server.now();
+  world.server.Advance(-600);  // as a machine with another clock
+  PushSummary pushed;
+  REQUIRE_OK(world.Push({1, 2}, &pushed));
+  REQUIRE(pushed.reused_files == 2);
+  REQUIRE(pushed.name.seconds > static_cast<uint64_t>(begun));
+  // Of a push that nobody knows, no file is used.
+  world.server.Erase(world.Keys(kArchiveSetsPrefix).at(0));
+  world.server.Erase(world.Keys(kArchiveIntentsPrefix).at(0));
+  REQUIRE_OK(world.Push({1, 2}, &pushed));
+  REQUIRE(pushed.reused_files == 0);
+}
+
+TEST_CASE("A set of a time to come is told, and hides no later one",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1}));
+  world.server.Advance(2 * 3600);  // a machine whose clock is ahead
+  PushSummary ahead;
+  REQUIRE_OK(world.Push({2}, &ahead));
+  world.server.Advance(-2 * 3600);
+  const auto before = world.server.Objects();
+  const Status refused = world.Push({3});
+  REQUIRE(EndStateOf(refused) == EndState::kRefused);
+  REQUIRE(refused.ToString().find("2 h in the future") != std::string::npos);
+  REQUIRE(refused.ToString().find("sstferry archive remove") !=
+          std::string::npos);
+  REQUIRE(world.server.Objects() == before);
+  const std::unique_ptr<ObjectStore> store = world.server.NewClient();
+  CheckSummary summary;
+  const Status check = CheckArchive(Archive(store.get()), {}, &summary);
+  REQUIRE(EndStateOf(check) == EndState::kRefused);
+  REQUIRE(check.ToString().find("in the future") != std::string::npos);
+  REQUIRE(summary.newest_seconds == ahead.name.seconds);
+  REQUIRE_OK(world.Remove(SetNameText(ahead.name)));
+  REQUIRE_OK(world.Push({3}));
+  REQUIRE_OK(CheckArchive(Archive(store.get()), {}, &summary));
+}
+
+TEST_CASE("A check of an archive of which nothing can be restored fails",
+          "[archive]") {
+  World world;
+  const std::unique_ptr<ObjectStore> store = world.server.NewClient();
+  CheckSummary summary;
+  REQUIRE(EndStateOf(CheckArchive(Archive(store.get()), {}, &summary)) ==
+          EndState::kRefused);
+  {
+    StoppedClient dead(&world.server, world.Pusher({1}));
+    REQUIRE(dead.RunUntil(StoreCallKind::kPut, kArchiveDonePrefix));
+    dead.Fail(CallFate::kNeverArrives);
+    REQUIRE_FALSE(dead.Finish().ok());
+  }
+  REQUIRE(EndStateOf(CheckArchive(Archive(store.get()), {}, &summary)) ==
+          EndState::kRefused);
+  REQUIRE_OK(world.Push({1}));
+  REQUIRE_OK(CheckArchive(Archive(store.get()), {}, &summary));
 }
 
 TEST_CASE("A check names what is gone, who uses it, and what is whole",
@@ -604,13 +957,59 @@ TEST_CASE("An object that a check says to delete is uploaded anew by a push",
   const auto check = [&] {
     return CheckArchive(Archive(store.get()), options, &summary);
   };
-  REQUIRE(check().ToString().find(
-              "delete each object whose bytes are wrong") != std::string::npos);
+  REQUIRE(check().ToString().find("delete it after that") !=
+          std::string::npos);
   world.server.Erase(key);
   REQUIRE_OK(world.Push({1, 2}));
   REQUIRE(EndStateOf(check()) == EndState::kCorrupt);
   REQUIRE(summary.sets.front().state == SetState::kDamaged);
   REQUIRE(summary.sets.back().state == SetState::kWhole);
+}
+
+TEST_CASE("What a check found is kept, until it is read again and right",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1, 2, 3}));
+  const std::string key = world.KeyOf(2);
+  const std::string right = world.server.Objects().at(key);
+  const std::unique_ptr<ObjectStore> store = world.server.NewClient();
+  const Archive archive(store.get());
+  CheckOptions options;
+  options.keeps_findings = true;
+  CheckSummary summary;
+  std::vector<ListedSet> sets;
+  std::optional<uint64_t> age;
+  const auto list = [&] {
+    REQUIRE_OK(ListArchive(archive, &sets, &age));
+    return sets.at(0).state;
+  };
+  REQUIRE(list() == SetState::kWhole);
+  REQUIRE_FALSE(age.has_value());
+  world.server.Overwrite(key, "table x");
+  options.read_percent = 100;
+  REQUIRE(EndStateOf(CheckArchive(archive, options, &summary)) ==
+          EndState::kCorrupt);
+  world.server.Advance(1000);
+  REQUIRE(list() == SetState::kDamaged);
+  REQUIRE(sets[0].problem.find(key) != std::string::npos);
+  REQUIRE(age == 1000u);
+  // Checks that do not read it again are not green.
+  options.read_percent = 0;
+  for (int night = 0; night < 2; ++night) {
+    const Status again = CheckArchive(archive, options, &summary);
+    REQUIRE(EndStateOf(again) == EndState::kCorrupt);
+    REQUIRE(again.ToString().find("--read-data 100%") != std::string::npos);
+  }
+  world.server.Overwrite(key, right);
+  options.read_percent = 100;
+  REQUIRE_OK(CheckArchive(archive, options, &summary));
+  REQUIRE(list() == SetState::kWhole);
+  options.read_percent = 0;
+  REQUIRE_OK(CheckArchive(archive, options, &summary));
+  // What cannot be read tells nothing.
+  world.server.Overwrite(kArchiveCheckedKey, "rot");
+  REQUIRE(list() == SetState::kWhole);
+  REQUIRE_OK(CheckArchive(archive, options, &summary));
 }
 
 TEST_CASE("Init finds out what a store keeps of its promises", "[archive]") {

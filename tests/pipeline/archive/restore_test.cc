@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -433,6 +434,34 @@ TEST_CASE("A restore of a set that a sweep removes names the newest whole one",
   world.RequireRestored();
 }
 
+TEST_CASE("Wrong bytes of an object are told as such, and no connection is lost",
+          "[archive]") {
+  World world;
+  world.Push();
+  const std::string key = world.KeyOfTable();
+  std::string bytes = world.server.Objects().at(key);
+  bytes[bytes.size() / 2] ^= 1;
+  world.server.Overwrite(key, bytes);
+  std::mutex mu;
+  std::string log;
+  PullOptions pull;
+  pull.target_dir = world.dir / "target";
+  pull.lanes = 1;
+  pull.log = [&](LogLevel level, const std::string& text) {
+    const std::lock_guard<std::mutex> lock(mu);
+    log += level == LogLevel::kDebug ? "" : text + "\n";
+  };
+  const Ferried restored = RestoreThrough(
+      MakeArchiveOriginOf(world.server.NewClient(), "latest"), pull, "",
+      [](const PullOptions& options, Dialer* dialer) {
+        return MakePullThrough(options, dialer);
+      });
+  INFO(log);
+  REQUIRE(restored.state() == EndState::kCorrupt);
+  REQUIRE(log.find("wrong bytes, read again") != std::string::npos);
+  REQUIRE(log.find("connection to the source lost") == std::string::npos);
+}
+
 TEST_CASE("A set without its done is not restored", "[archive]") {
   World world;
   const SetName first = world.Push();
@@ -511,7 +540,13 @@ TEST_CASE("Of the sets of one second the latest has the latest sequence",
   const SetName first = world.Push("a");
   world.Change(1);
   world.set_next_id(100);
+  // As two pushes have them that do not see each other.
+  const std::string record = world.server.Objects().at(SetKey(first));
+  const std::string done = world.server.Objects().at(DoneKey(first));
+  world.server.Erase(SetKey(first));
   const SetName second = world.Push("a");
+  world.server.Overwrite(SetKey(first), record);
+  world.server.Overwrite(DoneKey(first), done);
   REQUIRE(first.seconds == second.seconds);
   REQUIRE(second < first);
   REQUIRE(world.Newest() == SetNameText(second));

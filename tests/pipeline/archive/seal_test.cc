@@ -312,7 +312,9 @@ TEST_CASE("A sealed set is checked by who has its key and by who has none",
   REQUIRE(checked.read_files == 5);
   REQUIRE_OK(archive.Check(&key, &checked));
   REQUIRE(checked.sets[1].state == SetState::kWhole);
-  REQUIRE(EndStateOf(archive.Check(&other, &checked)) == EndState::kCorrupt);
+  REQUIRE(EndStateOf(archive.Check(&other, &checked)) == EndState::kRefused);
+  REQUIRE(checked.sets[1].state == SetState::kOtherKey);
+  REQUIRE(checked.sets[1].files == 4);
 
   // Files that one key sealed are of no use to another, nor to none.
   REQUIRE_OK(archive.Push({1, 2, 3}, &other, &summary));
@@ -321,7 +323,9 @@ TEST_CASE("A sealed set is checked by who has its key and by who has none",
   REQUIRE(summary.reused_files == 0);
   REQUIRE_OK(archive.Check(nullptr, &checked));
   // A set without the seal is not believed by who has a key.
-  REQUIRE(EndStateOf(archive.Check(&key, &checked)) == EndState::kCorrupt);
+  REQUIRE(EndStateOf(archive.Check(&key, &checked)) == EndState::kRefused);
+  REQUIRE(checked.sets[2].state == SetState::kOtherKey);
+  REQUIRE(checked.sets[3].state == SetState::kUnsealed);
   size_t whole = 0;
   for (const ListedSet& set : checked.sets) {
     whole += set.state == SetState::kWhole ? 1 : 0;

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <mutex>
 
 #include <nlohmann/json.hpp>
 
@@ -72,6 +73,34 @@ TEST_CASE("A pull says everywhere when its snapshot was taken",
   REQUIRE(last["snapshot_taken_seconds"] == 1'700'000'000);
   REQUIRE_OK(ReadTargetState(dir / "target", &state, &is_target));
   REQUIRE(state.complete->snapshot_taken_at == "2023-11-14T22:13:20Z");
+}
+
+TEST_CASE("A pull warns of a source whose clock is wrong by five seconds",
+          "[target][age]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  ClockedSource source(dir / "source");
+  int target = 0;
+  for (const auto& [seconds, words] :
+       {std::pair(7200, "2 h ahead of"), std::pair(-7200, "2 h behind"),
+        std::pair(0, "")}) {
+    source.clock = Now() + static_cast<uint64_t>(seconds);
+    PullOptions options = PullFrom(source.server->address(),
+                                   dir / ("target" + std::to_string(++target)));
+    std::mutex mu;
+    std::string told;
+    options.log = [&](LogLevel level, const std::string& text) {
+      const std::lock_guard<std::mutex> lock(mu);
+      if (level == LogLevel::kWarning &&
+          text.find("the clock of the source") != std::string::npos) {
+        told += text;
+      }
+    };
+    REQUIRE_OK(RunPull(options).status);
+    INFO(told);
+    REQUIRE(told.empty() == (seconds == 0));
+    REQUIRE(told.find(words) != std::string::npos);
+  }
 }
 
 TEST_CASE("A pull is resumed unless its snapshot is older than asked",

@@ -1,0 +1,595 @@
+#include "pipeline/archive/repair.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "format/end_state.h"
+#include "pipeline/archive/push.h"
+#include "pipeline/archive/seal.h"
+#include "pipeline/base/descriptor.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+constexpr size_t kRepairReadBytes = 1u << 20;
+constexpr int kTriesOfObject = 3;
+
+bool IsNoDonor(const Status& status) {
+  const EndState state = EndStateOf(status);
+  return state == EndState::kCorrupt || state == EndState::kRefused ||
+         state == EndState::kSourceError;
+}
+
+// Bytes that are a file of a set only if their digests say so.
+class OfferedFile : public SetFile {
+ public:
+  OfferedFile(std::unique_ptr<ByteSource> bytes, const CloneFile& file,
+              uint64_t unit_bytes)
+      : bytes_(std::move(bytes)), size_(file.bytes), units_(file, unit_bytes) {}
+
+  uint64_t size() const override { return size_; }
+  [[nodiscard]] Status Read(uint64_t offset, size_t n, std::string* scratch,
+                            Slice* out) const override {
+    return bytes_->Read(offset, n, scratch, out);
+  }
+  [[nodiscard]] Status Digest(uint64_t offset, uint64_t bytes,
+                              FileDigests* digests) override {
+    if (bytes == 0 && size_ != 0) {
+      return Status::OK();
+    }
+    Sha256 piece;
+    std::string scratch;
+    for (uint64_t at = offset; at < offset + bytes;) {
+      Slice read;
+      RETURN_IF_ERROR(bytes_->Read(
+          at,
+          static_cast<size_t>(
+              std::min<uint64_t>(kRepairReadBytes, offset + bytes - at)),
+          &scratch, &read));
+      piece.Update(read);
+      units_.Add(read);
+      at += read.size();
+    }
+    digests->pieces.push_back(piece.Finish());
+    digests->units = units_.units();
+    return Status::OK();
+  }
+
+ private:
+  const std::unique_ptr<ByteSource> bytes_;
+  const uint64_t size_;
+  UnitDigester units_;
+};
+
+// The bytes of a file of a set, as they are in the database. Borrows all.
+class ArchivedBytes : public ByteSource {
+ public:
+  ArchivedBytes(const Archive& archive, const ArchiveSet& set,
+                const ArchivedFile& file)
+      : archive_(archive), set_(set), file_(file) {}
+
+  uint64_t size() const override { return file_.file.bytes; }
+  [[nodiscard]] Status Read(uint64_t offset, size_t n, std::string* scratch,
+                            Slice* out) const override {
+    Status status;
+    for (int tries = 0; tries < kTriesOfObject; ++tries) {
+      scratch->clear();
+      const StoreResult got = archive_.ReadFile(
+          set_, file_, offset, n, [scratch](const Slice& piece) {
+            scratch->append(piece.data(), piece.size());
+            return Status::OK();
+          });
+      *out = Slice(*scratch);
+      status = got.status;
+      if (got.code != StoreCode::kDamaged) {
+        return status;
+      }
+    }
+    return status;
+  }
+
+ private:
+  const Archive& archive_;
+  const ArchiveSet& set_;
+  const ArchivedFile& file_;
+};
+
+// The first bytes of a file, which may grow.
+class FileBytes : public ByteSource {
+ public:
+  FileBytes(Descriptor file, std::string name, uint64_t bytes)
+      : file_(std::move(file)), name_(std::move(name)), bytes_(bytes) {}
+  uint64_t size() const override { return bytes_; }
+  [[nodiscard]] Status Read(uint64_t offset, size_t n, std::string* scratch,
+                            Slice* out) const override {
+    scratch->resize(n);
+    for (size_t at = 0; at < n;) {
+      const ssize_t got = pread(file_.get(), scratch->data() + at, n - at,
+                                static_cast<off_t>(offset + at));
+      if (got < 0 && errno == EINTR) {
+        continue;
+      }
+      if (got <= 0) {
+        return MakeStatus(EndState::kSourceError,
+                          name_ + ": cannot be read, or was cut short");
+      }
+      at += static_cast<size_t>(got);
+    }
+    *out = Slice(*scratch);
+    return Status::OK();
+  }
+
+ private:
+  const Descriptor file_;
+  const std::string name_;
+  const uint64_t bytes_;
+};
+
+class DirectoryDonor : public FileDonor {
+ public:
+  explicit DirectoryDonor(std::string directory)
+      : directory_(std::move(directory)) {}
+
+  [[nodiscard]] Status Offer(
+      const CloneFile& file, uint64_t unit_bytes,
+      const std::function<bool(const Open& open)>& take) override {
+    take([&](std::unique_ptr<SetFile>* opened) {
+      std::unique_ptr<ByteSource> bytes;
+      RETURN_IF_ERROR(OpenNamed(CloneFileName(file), file.bytes, &bytes));
+      *opened = std::make_unique<OfferedFile>(std::move(bytes), file,
+                                              unit_bytes);
+      return Status::OK();
+    });
+    return Status::OK();
+  }
+
+ private:
+  [[nodiscard]] Status OpenNamed(const std::string& name, uint64_t bytes,
+                                 std::unique_ptr<ByteSource>* opened) const {
+    // Links on the way are the operator's; below the directory none is followed.
+    const std::unique_ptr<char, decltype(&std::free)> real(
+        realpath(directory_.c_str(), nullptr), &std::free);
+    const Descriptor directory =
+        real == nullptr ? Descriptor() : OpenDirectory(real.get());
+    const std::string what = directory_ + "/" + name;
+    Descriptor found;
+    if (directory.is_open()) {
+      found = Descriptor(openat(directory.get(), name.c_str(),
+                                O_RDONLY | O_CLOEXEC | O_NOFOLLOW |
+                                    O_NONBLOCK));
+    }
+    struct stat info = {};
+    if (!found.is_open() || fstat(found.get(), &info) != 0 ||
+        !S_ISREG(info.st_mode) ||
+        static_cast<uint64_t>(info.st_size) < bytes) {
+      return MakeStatus(EndState::kSourceError,
+                        what + ": expected a file of " +
+                            std::to_string(bytes) +
+                            " bytes or more, found none");
+    }
+    *opened = std::make_unique<FileBytes>(std::move(found), what, bytes);
+    return Status::OK();
+  }
+
+  const std::string directory_;
+};
+
+// True if this may be the same file: a name that only one file has.
+bool MayBeSame(const CloneFile& a, const CloneFile& b) {
+  return a.bytes == b.bytes &&
+         ((a.identity != Digest128{} && a.identity == b.identity) ||
+          (a.kind == b.kind && a.number == b.number));
+}
+
+class ArchiveDonor : public FileDonor {
+ public:
+  explicit ArchiveDonor(const Archive& archive) : archive_(archive) {}
+
+  [[nodiscard]] Status Offer(
+      const CloneFile& file, uint64_t unit_bytes,
+      const std::function<bool(const Open& open)>& take) override {
+    RETURN_IF_ERROR(ReadSets());
+    std::set<std::string> offered;
+    for (const ArchiveSet& set : sets_) {
+      for (const ArchivedFile& other : set.files) {
+        const auto open = [&](std::unique_ptr<SetFile>* opened) {
+          *opened = std::make_unique<OfferedFile>(
+              std::make_unique<ArchivedBytes>(archive_, set, other), file,
+              unit_bytes);
+          return Status::OK();
+        };
+        if (MayBeSame(other.file, file) &&
+            offered.insert(ArchiveKeyText(other.key)).second && take(open)) {
+          return Status::OK();
+        }
+      }
+    }
+    return Status::OK();
+  }
+
+ private:
+  [[nodiscard]] Status ReadSets() {
+    if (is_read_) {
+      return Status::OK();
+    }
+    std::vector<FoundSet> listed;
+    RETURN_IF_ERROR(archive_.ListSets(&listed));
+    for (auto found = listed.rbegin(); found != listed.rend(); ++found) {
+      std::optional<ArchiveSet> set;
+      const Status read = archive_.ReadSet(*found, &set);
+      if (!read.ok() && !IsNoDonor(read)) {
+        return read;
+      }
+      if (read.ok() && set.has_value() && archive_.CheckReadable(*set).ok()) {
+        sets_.push_back(*std::move(set));
+      }
+    }
+    is_read_ = true;
+    return Status::OK();
+  }
+
+  const Archive& archive_;
+  bool is_read_ = false;
+  std::vector<ArchiveSet> sets_;  // the newest first
+};
+
+class SourceDonor : public FileDonor {
+ public:
+  explicit SourceDonor(SetSource* source) : source_(source) {}
+
+  [[nodiscard]] Status Offer(
+      const CloneFile& file, uint64_t,
+      const std::function<bool(const Open& open)>& take) override {
+    const std::vector<ArchivedFile>& files = source_->set().files;
+    for (size_t i = 0; i < files.size(); ++i) {
+      if (MayBeSame(files[i].file, file) &&
+          take([this, i](std::unique_ptr<SetFile>* opened) {
+            return source_->Open(i, opened);
+          })) {
+        return Status::OK();
+      }
+    }
+    return Status::OK();
+  }
+
+ private:
+  SetSource* const source_;
+};
+
+// The damaged set as the source of a push.
+class DamagedSet : public SetSource {
+ public:
+  using OpenFile =
+      std::function<Status(size_t file, std::unique_ptr<SetFile>* opened)>;
+  DamagedSet(const ArchiveSet& damaged, OpenFile open)
+      : set_(damaged), open_(std::move(open)) {
+    set_.name = SetName();
+    set_.seal = Sha256Digest();
+    set_.key_id = SealKeyId();
+    for (ArchivedFile& file : set_.files) {
+      const CloneFile only = file.file;
+      file = ArchivedFile();
+      file.file = only;
+    }
+  }
+  const ArchiveSet& set() const override { return set_; }
+  [[nodiscard]] Status Open(size_t file,
+                            std::unique_ptr<SetFile>* opened) override {
+    return open_(file, opened);
+  }
+
+ private:
+  ArchiveSet set_;
+  const OpenFile open_;
+};
+
+class Repairer {
+ public:
+  Repairer(const Archive& archive, const RepairOptions& options,
+           RepairSummary* summary)
+      : archive_(archive),
+        options_(options),
+        summary_(summary),
+        own_(archive) {}
+
+  [[nodiscard]] Status Run();
+
+ private:
+  // Compares a file with the digests of its set. *same is not set after a
+  // failure that says nothing of its bytes.
+  [[nodiscard]] static Status Compare(SetFile* file, const ArchivedFile& known,
+                                      bool* same);
+  // Reads what was not read yet of a set's objects.
+  [[nodiscard]] Status ReadObjects(const ArchiveSet& set);
+  [[nodiscard]] Status ReadObject(const ArchiveSet& set,
+                                  const ArchivedFile& file,
+                                  std::string* problem) const;
+  // Opens a file whose bytes are those of the set, wherever it is.
+  [[nodiscard]] Status OpenSame(const ArchiveSet& set, size_t file,
+                                std::unique_ptr<SetFile>* opened);
+  [[nodiscard]] Status RepairSet(const ArchiveSet& set, RepairedSet* repaired);
+  [[nodiscard]] Status CheckStopped() const {
+    return options_.cancelled && options_.cancelled()
+               ? MakeStatus(EndState::kCancelled, "repair: stopped on request")
+               : Status::OK();
+  }
+
+  const Archive& archive_;
+  const RepairOptions& options_;
+  RepairSummary* const summary_;
+  ArchiveDonor own_;
+  std::mutex mu_;        // of problems_ and the summary
+  std::mutex donor_mu_;  // donors take one caller at a time
+  // The faults by object; empty: it is right.
+  std::map<std::string, std::string> problems_;
+};
+
+Status Repairer::Compare(SetFile* file, const ArchivedFile& known,
+                         bool* same) {
+  FileDigests digests;
+  const Status read = ForEachPiece(
+      file->size(), [&](uint64_t offset, uint64_t bytes) {
+        return file->Digest(offset, bytes, &digests);
+      });
+  *same = read.ok() && digests.units == known.units;
+  return read;
+}
+
+Status Repairer::ReadObject(const ArchiveSet& set, const ArchivedFile& file,
+                            std::string* problem) const {
+  OfferedFile object(std::make_unique<ArchivedBytes>(archive_, set, file),
+                     file.file, set.unit_bytes);
+  bool same = false;
+  const Status read = Compare(&object, file, &same);
+  if (!read.ok() && !IsNoDonor(read)) {
+    return read;
+  }
+  *problem = !read.ok() ? MessageOf(read)
+             : same     ? ""
+                    : archive_.store()->Describe(ArchiveKeyText(file.key)) +
+                          ": its bytes are not those that were pushed";
+  return Status::OK();
+}
+
+Status Repairer::ReadObjects(const ArchiveSet& set) {
+  if (options_.progress != nullptr) {
+    options_.progress->phase = "read";
+    for (const ArchivedFile& file : set.files) {
+      options_.progress->planned_bytes +=
+          problems_.count(ArchiveKeyText(file.key)) == 0 ? file.file.bytes : 0;
+    }
+  }
+  std::atomic<size_t> next{0};
+  Status failed;
+  const auto work = [&] {
+    for (size_t at = next++; at < set.files.size(); at = next++) {
+      const std::string key = ArchiveKeyText(set.files[at].key);
+      {
+        const std::lock_guard<std::mutex> lock(mu_);
+        if (problems_.count(key) != 0) {
+          continue;
+        }
+      }
+      std::string problem;
+      Status status = CheckStopped();
+      if (status.ok()) {
+        status = ReadObject(set, set.files[at], &problem);
+      }
+      const std::lock_guard<std::mutex> lock(mu_);
+      if (!status.ok()) {
+        failed = failed.ok() ? status : failed;
+        next = set.files.size();
+        return;
+      }
+      problems_[key] = problem;
+      summary_->read_bytes += set.files[at].file.bytes;
+      if (options_.progress != nullptr) {
+        options_.progress->done_bytes += set.files[at].file.bytes;
+      }
+    }
+  };
+  RunInLanes(options_.lanes, work);
+  return failed;
+}
+
+Status Repairer::OpenSame(const ArchiveSet& set, size_t file,
+                          std::unique_ptr<SetFile>* opened) {
+  const ArchivedFile& known = set.files[file];
+  opened->reset();
+  {
+    const std::lock_guard<std::mutex> lock(mu_);
+    if (problems_[ArchiveKeyText(known.key)].empty()) {
+      *opened = std::make_unique<OfferedFile>(
+          std::make_unique<ArchivedBytes>(archive_, set, known), known.file,
+          set.unit_bytes);
+      return Status::OK();
+    }
+  }
+  const std::lock_guard<std::mutex> lock(donor_mu_);
+  Status failed;
+  const auto take = [&](const FileDonor::Open& open) {
+    std::unique_ptr<SetFile> offered;
+    bool same = false;
+    Status status = open(&offered);
+    if (status.ok()) {
+      status = Compare(offered.get(), known, &same);
+    }
+    offered.reset();  // of a source elsewhere: its lane
+    if (status.ok() && same) {
+      // The push digests it again, and is the last to compare.
+      status = open(opened);
+    }
+    if (!status.ok() && !IsNoDonor(status)) {
+      failed = status;
+    }
+    return !failed.ok() || *opened != nullptr;
+  };
+  for (FileDonor* const donor :
+       {static_cast<FileDonor*>(&own_), options_.from}) {
+    if (donor != nullptr && *opened == nullptr) {
+      RETURN_IF_ERROR(donor->Offer(known.file, set.unit_bytes, take));
+      RETURN_IF_ERROR(failed);
+    }
+  }
+  return Status::OK();
+}
+
+Status Repairer::RepairSet(const ArchiveSet& set, RepairedSet* repaired) {
+  repaired->name = set.name;
+  repaired->label = set.label;
+  repaired->files = set.files.size();
+  repaired->bytes = set.bytes();
+  RETURN_IF_ERROR(archive_.CheckReadable(set));
+  RETURN_IF_ERROR(ReadObjects(set));
+  PushRepair repair;
+  repair.set = &set;
+  std::string lost;
+  for (size_t i = 0; i < set.files.size(); ++i) {
+    const std::string key = ArchiveKeyText(set.files[i].key);
+    const std::string& problem = problems_[key];
+    if (problem.empty()) {
+      repair.good.insert(key);
+      continue;
+    }
+    if (repaired->problem.empty()) {
+      repaired->problem = problem;
+    }
+    RETURN_IF_ERROR(CheckStopped());
+    std::unique_ptr<SetFile> same;
+    RETURN_IF_ERROR(OpenSame(set, i, &same));
+    if (same == nullptr && lost.empty()) {
+      lost = problem;
+    }
+  }
+  if (!lost.empty()) {
+    repaired->problem = lost;
+  }
+  if (repaired->problem.empty() || !lost.empty()) {
+    return Status::OK();
+  }
+  DamagedSet source(set, [this, &set](size_t file,
+                                      std::unique_ptr<SetFile>* opened) {
+    RETURN_IF_ERROR(OpenSame(set, file, opened));
+    return *opened != nullptr
+               ? Status::OK()
+               : MakeStatus(EndState::kCorrupt,
+                            ArchiveKeyText(set.files[file].key) +
+                                ": the same bytes were found, and are not "
+                                "there any more");
+  });
+  PushOptions push;
+  push.label = set.label;
+  push.host = set.host;
+  push.software = options_.software;
+  push.lanes = options_.lanes;
+  push.new_id = options_.new_id;
+  push.log = set.log;
+  push.steady_seconds = options_.steady_seconds;
+  push.host_seconds = [&set] { return set.host_seconds; };
+  push.cancelled = options_.cancelled;
+  push.repair = &repair;
+  push.progress = options_.progress;
+  PushSummary pushed;
+  const Status status = PushSet(archive_, &source, push, &pushed);
+  summary_->uploaded_files += pushed.uploaded_files;
+  summary_->uploaded_bytes += pushed.uploaded_bytes;
+  summary_->reused_files += pushed.reused_files;
+  summary_->reused_bytes += pushed.reused_bytes;
+  if (status.ok()) {
+    repaired->by = pushed.name;
+  }
+  return status;
+}
+
+Status Repairer::Run() {
+  ArchiveHead head;
+  RETURN_IF_ERROR(archive_.ReadHead(&head));
+  SetName name;
+  const bool is_named = ParseSetName(options_.set, &name);
+  std::vector<FoundSet> listed;
+  RETURN_IF_ERROR(archive_.ListSets(&listed));
+  std::vector<ArchiveSet> sets;
+  std::set<std::pair<uint64_t, SetId>> repaired_before;
+  for (auto found = listed.rbegin(); found != listed.rend(); ++found) {
+    if (!found->is_done || (is_named && found->name != name)) {
+      continue;
+    }
+    std::optional<ArchiveSet> set;
+    const Status read = archive_.ReadSet(*found, &set);
+    if (is_named || EndStateOf(read) != EndState::kCorrupt) {
+      RETURN_IF_ERROR(read);
+    }
+    if (!set.has_value()) {
+      continue;  // its record cannot be read, or a prune takes it
+    }
+    if (set->repairs != SetId()) {
+      repaired_before.emplace(set->name.seconds, set->repairs);
+    }
+    sets.push_back(*std::move(set));
+  }
+  if (sets.empty()) {
+    return MakeStatus(EndState::kRefused,
+                      archive_.store()->place() + ": found no set" +
+                          (options_.set.empty() ? "" : " " + options_.set) +
+                          " that counts and whose record can be read "
+                          "('sstferry archive list' shows all)");
+  }
+  Status verdict;
+  for (const ArchiveSet& set : sets) {
+    if (!is_named &&
+        repaired_before.count({set.name.seconds, set.name.id}) != 0) {
+      continue;
+    }
+    RETURN_IF_ERROR(RepairSet(set, &summary_->sets.emplace_back()));
+    const RepairedSet& done = summary_->sets.back();
+    if (verdict.ok() && !done.problem.empty() && !done.is_repaired()) {
+      verdict = MakeStatus(
+          EndState::kCorrupt,
+          "set " + SetNameText(set.name) + ": " + done.problem +
+              (options_.from == nullptr ? "; no other set of this archive "
+                                        : "; neither another set of this "
+                                          "archive nor ") +
+              (options_.from == nullptr
+                   ? "has the same bytes: add --from with what may"
+                   : "what --from names has the same bytes"));
+    }
+  }
+  return verdict;
+}
+
+}  // namespace
+
+std::unique_ptr<FileDonor> MakeDirectoryDonor(const std::string& directory) {
+  return std::make_unique<DirectoryDonor>(directory);
+}
+
+std::unique_ptr<FileDonor> MakeArchiveDonor(const Archive& archive) {
+  return std::make_unique<ArchiveDonor>(archive);
+}
+
+std::unique_ptr<FileDonor> MakeSourceDonor(SetSource* source) {
+  return std::make_unique<SourceDonor>(source);
+}
+
+Status RepairArchive(const Archive& archive, const RepairOptions& options,
+                     RepairSummary* summary) {
+  *summary = RepairSummary();
+  return Repairer(archive, options, summary).Run();
+}
+
+}  // namespace sstferry

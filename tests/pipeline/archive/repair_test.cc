@@ -1,0 +1,305 @@
+// Repairs of damaged sets (pipeline/archive/repair.h): what is right is used
+// again, what is not comes from where the same bytes are, and no bytes are
+// believed but those that the digests of the damaged set name.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/end_state.h"
+#include "pipeline/archive/check.h"
+#include "pipeline/archive/choose_set.h"
+#include "pipeline/archive/prune.h"
+#include "pipeline/archive/push.h"
+#include "pipeline/archive/repair.h"
+#include "pipeline/archive/seal.h"
+#include "tests/pipeline/archive/fake_set_source.h"
+#include "tests/support/catch.h"
+#include "tests/support/memory_store.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry::repair_test {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::Status;
+
+// An archive in memory, and pushes of tables into it.
+struct World {
+  explicit World(const SealKey* with = nullptr) : key(with) {
+    ArchiveHead head;
+    head.grace_seconds = kMinGraceSeconds;
+    head.has_if_absent = true;
+    std::string bytes;
+    EncodeArchiveHead(head, &bytes);
+    server.Overwrite(kArchiveHeadKey, bytes);
+  }
+  SetName Push(const std::vector<int>& tables, const std::string& label = "") {
+    server.Advance(60);
+    FakeSetSource source(tables, "point " + std::to_string(++points));
+    PushOptions options;
+    options.lanes = 1;
+    options.label = label;
+    options.host = "db1";
+    options.host_seconds = [] { return uint64_t{77}; };
+    PushSummary summary;
+    REQUIRE_OK(PushSet(Archive(client.get(), key), &source, options,
+                       &summary));
+    return summary.name;
+  }
+  Status Repair(const SetName& set, FileDonor* from = nullptr) {
+    RepairOptions options;
+    options.set = SetNameText(set);
+    options.from = from;
+    options.lanes = 1;
+    return RepairArchive(Archive(client.get(), key), options, &repaired);
+  }
+  Status Check() {
+    CheckOptions options;
+    options.read_percent = 100;
+    return CheckArchive(Archive(client.get(), key), options, &checked);
+  }
+  ArchiveSet Read(const SetName& set) {
+    std::optional<ArchiveSet> read;
+    REQUIRE_OK(Archive(client.get(), key).ReadSet({set, 0, true}, &read));
+    REQUIRE(read.has_value());
+    return *std::move(read);
+  }
+  // The object of a file of a set, by its number: tables have 10 and more, the
+  // MANIFEST has 5.
+  std::string KeyOf(const SetName& set, uint64_t number) {
+    for (const ArchivedFile& file : Read(set).files) {
+      if (file.file.number == number) {
+        return ArchiveKeyText(file.key);
+      }
+    }
+    FAIL("no such file");
+    return "";
+  }
+  SetState StateOf(const SetName& set) {
+    for (const ListedSet& listed : checked.sets) {
+      if (listed.name == set) {
+        return listed.state;
+      }
+    }
+    FAIL("no such set");
+    return SetState::kDamaged;
+  }
+  // Bytes of a length, and others: what a disk gives that rots.
+  void Rot(const std::string& object) {
+    std::string bytes = server.Objects().at(object);
+    bytes.back() ^= 1;
+    server.Overwrite(object, bytes);
+  }
+
+  const SealKey* const key;
+  MemoryStore server;
+  const std::unique_ptr<ObjectStore> client = server.NewClient();
+  RepairSummary repaired;
+  CheckSummary checked;
+  int points = 0;
+};
+
+TEST_CASE("A repair takes lost and wrong bytes from a set that has them, and "
+          "uses the others again",
+          "[archive]") {
+  World world;
+  const SetName damaged = world.Push({1, 2, 3}, "nightly");
+  const std::string lost = world.KeyOf(damaged, 11);
+  world.server.Erase(lost);
+  // The next set has the table again, under a name of its own.
+  const SetName next = world.Push({1, 2});
+  REQUIRE(world.KeyOf(next, 11) != lost);
+  REQUIRE(EndStateOf(world.Check()) == EndState::kCorrupt);
+  REQUIRE(world.StateOf(damaged) == SetState::kDamaged);
+  const auto before = world.server.Objects();
+
+  REQUIRE_OK(world.Repair(damaged));
+  REQUIRE(world.repaired.sets.size() == 1);
+  const SetName by = world.repaired.sets[0].by;
+  // The table 1 and the MANIFEST, which only one set has.
+  REQUIRE(world.repaired.uploaded_files == 2);
+  REQUIRE(world.repaired.reused_files == 2);
+  for (const auto& [key, bytes] : before) {
+    REQUIRE(world.server.Objects().at(key) == bytes);
+  }
+  const ArchiveSet old = world.Read(damaged);
+  const ArchiveSet made = world.Read(by);
+  REQUIRE(by.seconds == damaged.seconds);
+  REQUIRE(by.id != damaged.id);
+  REQUIRE(made.repairs == damaged.id);
+  REQUIRE(made.label == "nightly");
+  REQUIRE(made.host == "db1");
+  REQUIRE(made.host_seconds == 77);
+  REQUIRE(made.sequence == old.sequence);
+  REQUIRE(made.files.size() == old.files.size());
+  for (size_t i = 0; i < made.files.size(); ++i) {
+    REQUIRE(made.files[i].file == old.files[i].file);
+    REQUIRE(made.files[i].units == old.files[i].units);
+  }
+  REQUIRE(EndStateOf(world.Check()) == EndState::kCorrupt);
+  REQUIRE(world.StateOf(by) == SetState::kWhole);
+  // Of the two of one second it is the one that is restored.
+  ArchiveSet chosen;
+  REQUIRE_OK(ChooseSet(Archive(world.client.get()), "nightly", &chosen));
+  REQUIRE(chosen.name == by);
+  RemoveOptions remove;
+  remove.what = SetNameText(damaged);
+  REQUIRE_OK(RemoveFromArchive(Archive(world.client.get()), remove));
+  REQUIRE_OK(world.Check());
+}
+
+TEST_CASE("A repair without a set looks at all, and repairs each once",
+          "[archive]") {
+  World world;
+  const SetName first = world.Push({1, 2});
+  const SetName second = world.Push({1, 2, 3});
+  const SetName whole = world.Push({3});
+  FakeSetSource copy({1, 2, 3}, "another point");
+  world.Rot(world.KeyOf(first, 11));
+  const auto donor = MakeSourceDonor(&copy);
+  RepairOptions options;
+  options.from = donor.get();
+  for (int run = 0; run < 2; ++run) {
+    REQUIRE_OK(
+        RepairArchive(Archive(world.client.get()), options, &world.repaired));
+    size_t repaired = 0;
+    for (const RepairedSet& set : world.repaired.sets) {
+      repaired += set.is_repaired() ? 1 : 0;
+    }
+    REQUIRE(repaired == (run == 0 ? 2 : 0));
+  }
+  REQUIRE(EndStateOf(world.Check()) == EndState::kCorrupt);
+  REQUIRE(world.StateOf(first) == SetState::kDamaged);
+  REQUIRE(world.StateOf(second) == SetState::kDamaged);
+  REQUIRE(world.StateOf(whole) == SetState::kWhole);
+  REQUIRE(std::count_if(world.checked.sets.begin(), world.checked.sets.end(),
+                        [](const ListedSet& set) {
+                          return set.state == SetState::kWhole;
+                        }) == 3);
+}
+
+TEST_CASE("A repair believes no bytes but those that were pushed",
+          "[archive]") {
+  World world;
+  const SetName damaged = world.Push({1, 2});
+  world.server.Erase(world.KeyOf(damaged, 11));
+  world.server.Erase(world.KeyOf(damaged, 5));
+  const ScratchDir dir;
+  const auto donor = MakeDirectoryDonor(dir.path());
+  const auto write = [&dir](const std::string& name, const std::string& text) {
+    std::ofstream(dir / name) << text;
+  };
+  const auto stays = [&] {
+    const auto before = world.server.Objects();
+    const Status status = world.Repair(damaged, donor.get());
+    INFO(status.ToString());
+    REQUIRE(EndStateOf(status) == EndState::kCorrupt);
+    REQUIRE(world.server.Objects() == before);
+  };
+  stays();
+  // The same name and size, and other bytes.
+  write("000011.sst", "table x");
+  write("MANIFEST-000005", "point 1 and more");
+  stays();
+  // A link, which leads elsewhere.
+  fs::remove(dir / "000011.sst");
+  write("elsewhere", "table 1");
+  fs::create_symlink(dir / "elsewhere", dir / "000011.sst");
+  stays();
+  fs::remove(dir / "000011.sst");
+  write("000011.sst", "table 1");
+  REQUIRE_OK(world.Repair(damaged, donor.get()));
+  REQUIRE_OK(RemoveFromArchive(Archive(world.client.get()),
+                               {.what = SetNameText(damaged),
+                                .force = false,
+                                .new_id = RandomSetId}));
+  REQUIRE_OK(world.Check());
+  // A source must not be changed by anything that reads it.
+  REQUIRE(fs::file_size(dir / "MANIFEST-000005") == 16);
+}
+
+// Gives the bytes of a table once, and others when they are read again.
+class FickleDonor : public FileDonor {
+ public:
+  [[nodiscard]] Status Offer(
+      const CloneFile&, uint64_t,
+      const std::function<bool(const Open& open)>& take) override {
+    take([this](std::unique_ptr<SetFile>* opened) {
+      return (opened_++ == 0 ? first_ : second_).Open(0, opened);
+    });
+    return Status::OK();
+  }
+
+ private:
+  FakeSetSource first_{{1}, "point"};
+  FakeSetSource second_{{2}, "point"};
+  int opened_ = 0;
+};
+
+TEST_CASE("Bytes that are others when they are read again repair nothing",
+          "[archive]") {
+  World world;
+  const SetName damaged = world.Push({1});
+  world.server.Erase(world.KeyOf(damaged, 11));
+  FickleDonor donor;
+  REQUIRE(EndStateOf(world.Repair(damaged, &donor)) == EndState::kCorrupt);
+  REQUIRE(EndStateOf(world.Check()) == EndState::kCorrupt);
+  REQUIRE(world.checked.sets.size() == 1);
+}
+
+TEST_CASE("A repair of a sealed set takes bytes of another archive",
+          "[archive][seal]") {
+  SealKey::Bytes bytes{};
+  bytes.fill(7);
+  const SealKey key(bytes);
+  World world(&key);
+  World copy;
+  const SetName damaged = world.Push({1, 2});
+  copy.Push({1, 2});
+  world.Rot(world.KeyOf(damaged, 11));
+  const Archive other(copy.client.get());
+  const auto donor = MakeArchiveDonor(other);
+  // Without its key nobody knows its digests.
+  RepairSummary none;
+  RepairOptions options;
+  options.set = SetNameText(damaged);
+  REQUIRE(EndStateOf(RepairArchive(Archive(world.client.get()), options,
+                                   &none)) == EndState::kRefused);
+  REQUIRE_OK(world.Repair(damaged, donor.get()));
+  const SetName by = world.repaired.sets[0].by;
+  REQUIRE(world.Read(by).is_sealed);
+  REQUIRE(EndStateOf(world.Check()) == EndState::kCorrupt);
+  REQUIRE(world.StateOf(by) == SetState::kWhole);
+}
+
+TEST_CASE("A repair uploads what a prune marked meanwhile, and leaves a whole "
+          "set",
+          "[archive]") {
+  World world;
+  const SetName damaged = world.Push({1, 2});
+  world.Push({2, 3});
+  world.server.Erase(world.KeyOf(damaged, 11));
+  PruneOptions prune;
+  prune.retention.last = 1;
+  PruneSummary pruned;
+  REQUIRE_OK(PruneArchive(Archive(world.client.get()), prune, &pruned));
+  REQUIRE(pruned.marked_sets == 1);
+  FakeSetSource copy({1}, "point x");
+  const auto donor = MakeSourceDonor(&copy);
+  REQUIRE_OK(world.Repair(damaged, donor.get()));
+  const SetName by = world.repaired.sets[0].by;
+  for (int night = 0; night < 3; ++night) {
+    world.server.Advance(kMinGraceSeconds + 1);
+    prune.retention.last = 10;
+    REQUIRE_OK(PruneArchive(Archive(world.client.get()), prune, &pruned));
+  }
+  REQUIRE(world.Check().ok() == (pruned.damaged_sets == 0));
+  REQUIRE(world.StateOf(by) == SetState::kWhole);
+}
+
+}  // namespace
+}  // namespace sstferry::repair_test
