@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "format/digest.h"
@@ -76,7 +77,8 @@ struct ManifestState {
 
 // Returns the number of the oldest WAL that recovery replays. As in RocksDB:
 // the oldest that the MANIFEST keeps and, without allow_2pc, not older than the
-// smallest `log_number` of the families.
-uint64_t OldestNeededWal(const ManifestState& state, bool allow_2pc);
+// smallest `log_number` of the families that it opens: `opened`, or all.
+uint64_t OldestNeededWal(const ManifestState& state, bool allow_2pc,
+                         const std::set<std::string>* opened = nullptr);
 
 }  // namespace sstferry

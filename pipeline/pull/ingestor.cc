@@ -383,7 +383,8 @@ Status Ingestor::IngestOver(std::vector<IngestExternalFileArg> args) {
     sequences.emplace(db_);
   }
   // RocksDB has no status code of its own for "flush first": any invalid
-  // argument is answered by a flush, and the second one is final.
+  // argument is answered by a flush, and the second one is final. From 9.9 on it
+  // asks to try again where a write got between its flush and its ingestion.
   for (const bool is_last : {false, true}) {
     if (is_last || !kIngestsOverMemtables) {
       status = FlushFamilies(args);
@@ -404,7 +405,7 @@ Status Ingestor::IngestOver(std::vector<IngestExternalFileArg> args) {
       std::lock_guard<std::mutex> lock(mu_);
       call_micros_.push_back(static_cast<uint64_t>(micros.count()));
     }
-    if (!status.IsInvalidArgument()) {
+    if (!status.IsInvalidArgument() && !status.IsTryAgain()) {
       break;
     }
   }

@@ -39,7 +39,7 @@ struct IngestRules {
 
 // Ingests the chunks of all lanes. It has no thread: a lane that adds a chunk
 // while no other one ingests does it for all, and the others continue to
-// receive. A call costs four syncs whatever it ingests, so a single chunk waits
+// receive. A call costs five syncs whatever it ingests, so a single chunk waits
 // for a second one or for Flush(), unless calls are rare: over a slow link a
 // chunk of a new database is ingested as soon as it has come.
 //

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <set>
 #include <system_error>
 
 #include "format/end_state.h"
@@ -189,7 +190,11 @@ Status SnapshotCopy::Plan(const SnapshotOptions& options,
   }
   rocksdb::DBOptions recovery = plan->db;
   recovery.paranoid_checks = plan->paranoid_checks;
-  status = ReadReplay(dir.db(), files.wals(), files.state(), recovery,
+  std::set<std::string> opened;
+  for (const ColumnFamilyDescriptor& family : Descriptors(*plan)) {
+    opened.insert(family.name);
+  }
+  status = ReadReplay(dir.db(), files.wals(), files.state(), recovery, opened,
                       &replay_);
   plan->db.allow_2pc |= replay_.has_prepare_sections;
   if (status.ok() && plan->read_only &&

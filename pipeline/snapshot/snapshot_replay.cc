@@ -60,8 +60,8 @@ Status CheckReadable(const std::string& name, const LogFollower& follower) {
 
 // Reads one WAL from begin to end.
 Status ReadWal(const std::string& directory, const CopiedWal& wal,
-               bool is_newest, WalFacts* facts, std::string* summary,
-               Replay* replay) {
+               bool is_newest, bool is_replayed, WalFacts* facts,
+               std::string* summary, Replay* replay) {
   Descriptor file;
   Status status = OpenCopy(directory + "/" + wal.name, &file);
   if (!status.ok()) {
@@ -71,7 +71,7 @@ Status ReadWal(const std::string& directory, const CopiedWal& wal,
   LogFollower follower(LogKind::kWal, wal.number);
   status = follower.Follow(source, [&](const Slice& record, uint64_t) {
     RETURN_IF_ERROR(facts->Add(wal.number, record));
-    if (replay->torn.empty()) {
+    if (is_replayed && replay->torn.empty()) {
       replay->records.Add(wal.number, DecodeFixed64(record.data()));
       replay->newest_sequence = facts->newest_sequence();
     }
@@ -90,14 +90,15 @@ Status ReadWal(const std::string& directory, const CopiedWal& wal,
 
 Status ReadFrom(const std::string& directory,
                 const std::vector<CopiedWal>& wals, uint64_t oldest,
-                WalFacts* facts, std::string* summary, Replay* replay) {
+                uint64_t oldest_replayed, WalFacts* facts, std::string* summary, Replay* replay) {
   *replay = Replay();
   for (const CopiedWal& wal : wals) {
     if (wal.number < oldest) {
       continue;
     }
-    RETURN_IF_ERROR(
-        ReadWal(directory, wal, &wal == &wals.back(), facts, summary, replay));
+    RETURN_IF_ERROR(ReadWal(directory, wal, &wal == &wals.back(),
+                            wal.number >= oldest_replayed, facts, summary,
+                            replay));
   }
   replay->entries = facts->entries();
   replay->has_prepare_sections = facts->has_prepare_sections();
@@ -141,17 +142,20 @@ Status CheckFaithful(const WalFacts& facts, const rocksdb::DBOptions& options,
 Status ReadReplay(const std::string& directory,
                   const std::vector<CopiedWal>& wals,
                   const ManifestState& state,
-                  const rocksdb::DBOptions& options, Replay* replay) {
+                  const rocksdb::DBOptions& options,
+                  const std::set<std::string>& opened, Replay* replay) {
   WalFacts all;
   std::string summary;
-  Status status = ReadFrom(directory, wals, 0, &all, &summary, replay);
+  Status status = ReadFrom(directory, wals, 0, 0, &all, &summary, replay);
   const WalFacts* facts = &all;
   const bool is_2pc = options.allow_2pc || all.has_prepare_sections();
   const uint64_t oldest = OldestNeededWal(state, is_2pc);
+  const uint64_t replayed = OldestNeededWal(state, is_2pc, &opened);
   WalFacts needed;
-  if (status.ok() && !wals.empty() && wals.front().number < oldest) {
+  if (status.ok() && !wals.empty() && wals.front().number < replayed) {
     summary.clear();
-    status = ReadFrom(directory, wals, oldest, &needed, &summary, replay);
+    status =
+        ReadFrom(directory, wals, oldest, replayed, &needed, &summary, replay);
     facts = &needed;
   }
   for (const auto& [id, written] : facts->families()) {

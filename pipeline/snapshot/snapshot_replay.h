@@ -59,7 +59,8 @@ struct Replay {
 };
 
 // Reads `wals` in `directory`, oldest first; `options` are those of the
-// recovery.
+// recovery, which opens the families `opened`: it replays no WAL that only the
+// others need.
 //   kRefused       RocksDB would replay records differently from the source's
 //                  application: the message says why and what to do.
 //   kIncompatible  records that the RocksDB of this process does not know.
@@ -68,6 +69,7 @@ struct Replay {
                                          const std::vector<CopiedWal>& wals,
                                          const ManifestState& state,
                                          const rocksdb::DBOptions& options,
+                                         const std::set<std::string>& opened,
                                          Replay* replay);
 
 // Contents of a snapshot's WALs, which this process does not replay.

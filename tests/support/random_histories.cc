@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <iostream>
 #include <optional>
+#include <string>
 
 #include "tests/support/catch.h"
 #include "tests/support/sanitizer.h"
@@ -28,15 +30,28 @@ class BoundedPlay {
     }
     try {
       play_();
+    } catch (const rc::detail::CaseResult& result) {
+      NoteFailure(result.description);
+      throw;
     } catch (...) {
-      failed_ = failed_.value_or(steady_clock::now());
+      NoteFailure("an assertion, which is printed above or below");
       throw;
     }
   }
 
+  // Returns why the last history failed. rapidcheck asks for it by playing that
+  // history again, when it may be too late.
+  const std::string& failure() const { return failure_; }
+
  private:
+  void NoteFailure(const std::string& text) {
+    failed_ = failed_.value_or(steady_clock::now());
+    failure_ = text;
+  }
+
   const std::function<void()>& play_;
   std::optional<steady_clock::time_point> failed_;
+  std::string failure_;
 };
 
 }  // namespace
@@ -58,6 +73,9 @@ bool CheckHistories(const std::string& claim, int count, int max_size,
   REQUIRE(setenv("RC_PARAMS", parameters.c_str(), 1) == 0);
   BoundedPlay bounded(play);
   const bool received = rc::check(claim, [&bounded] { bounded(); });
+  if (!received) {
+    std::cerr << "the last history that failed: " << bounded.failure() << "\n";
+  }
   // Other cases of this process start children, which count for themselves.
   REQUIRE(setenv("RC_PARAMS", given.c_str(), 1) == 0);
   return received;

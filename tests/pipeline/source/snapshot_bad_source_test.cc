@@ -288,6 +288,30 @@ TEST_CASE("Snapshot refuses a comparator nobody here has, unless it is given",
   }
 }
 
+TEST_CASE("Snapshot of some families replays no WAL that only the others need",
+          "[snapshot]") {
+  ScratchDir tree;
+  const test::NamedComparator comparator("house.Comparator");
+  rocksdb::Options house = Plain();
+  house.comparator = &comparator;
+  {
+    test::OpenDb db(house, tree / "db",
+                    {{"default", Plain()}, {"house", house}, {"b", Plain()}});
+    Fill(&db, 1, 0, 20);  // not flushed: the first WAL stays
+    for (const size_t flushed : {size_t{0}, size_t{2}}) {
+      Fill(&db, flushed, 0, 30);
+      REQUIRE_OK(db->Flush(rocksdb::FlushOptions(), db.family(flushed)));
+    }
+    Fill(&db, 2, 30, 40);
+  }
+  SnapshotOptions options;
+  options.database_dir = tree / "db";
+  options.families = {"b"};
+  std::unique_ptr<Snapshot> snapshot;
+  REQUIRE_OK(Snapshot::Create(options, &snapshot));
+  CHECK(ReadAll(*snapshot, "b").size() == 40);
+}
+
 TEST_CASE("Snapshot refuses keys with user-defined timestamps",
           "[snapshot]") {
   ScratchDir tree;

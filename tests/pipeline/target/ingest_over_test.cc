@@ -219,16 +219,17 @@ TEST_CASE("What is deferred shows when all of it does", "[target][ingest]") {
 // ingestions first, in words that decide nothing.
 class BusyDb : public rocksdb::StackableDB {
  public:
-  BusyDb(rocksdb::DB* base, int refusals)
+  BusyDb(rocksdb::DB* base, int refusals, bool asks_again = false)
       : StackableDB(std::shared_ptr<rocksdb::DB>(base, [](rocksdb::DB*) {})),
-        refusals_(refusals) {}
+        refusals_(refusals),
+        refusal_(asks_again ? rocksdb::Status::TryAgain()
+                            : rocksdb::Status::InvalidArgument(
+                                  "not in words of today")) {}
   rocksdb::Status IngestExternalFiles(
       const std::vector<rocksdb::IngestExternalFileArg>& args) override {
     calls += args[0].options.allow_blocking_flush ? "ingest-blocking "
                                                   : "ingest ";
-    return refusals_-- > 0 ? rocksdb::Status::InvalidArgument(
-                                 "not in words of today")
-                           : StackableDB::IngestExternalFiles(args);
+    return refusals_-- > 0 ? refusal_ : StackableDB::IngestExternalFiles(args);
   }
   using StackableDB::Flush;
   rocksdb::Status Flush(
@@ -244,6 +245,7 @@ class BusyDb : public rocksdb::StackableDB {
 
  private:
   int refusals_;
+  const rocksdb::Status refusal_;
 };
 
 TEST_CASE("Writers wait for an ingestion when a flush that they do not notice "
@@ -251,7 +253,7 @@ TEST_CASE("Writers wait for an ingestion when a flush that they do not notice "
           "[target][ingest]") {
   LiveBench bench;
   const int refusals = GENERATE(0, 1);
-  BusyDb busy(bench.db(), refusals);
+  BusyDb busy(bench.db(), refusals, /*asks_again=*/GENERATE(false, true));
   bench.Make(&busy);
   REQUIRE_OK(bench.ingestor()->Add(bench.Delta("b", "c", true), bench.clock()));
   bench.IngestAll();
