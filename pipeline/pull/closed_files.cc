@@ -285,6 +285,9 @@ Status ListUnflushed(rocksdb::FileSystem* file_system, rocksdb::DB* db,
     }
     for (LiveTable& table : family.unflushed) {
       table.has_single_deletes = known && facts.has_single_deletes();
+      // A SingleDelete that they do not tell is in a table once the database is
+      // open to be written, and is searched there.
+      table.may_single_delete = false;
     }
   }
   return status;

@@ -45,38 +45,56 @@ Status LaneClient::Connect() {
   answer_chain_ = PartDigest();
   StartTime();
   for (size_t i = 0; i < asked_.size() && status.ok(); ++i) {
-    const bool has_begun = i == 0 && part_totals_.chunks != 0;
-    if (asked_[i].sifts != nullptr || (asked_[i].of_delta && !has_begun)) {
-      CompareAnew(&asked_[i]);
+    Asked& asked = asked_[i];
+    // One that only awaits groups has read what it will compare.
+    const bool begins =
+        asked.is_compared() &&
+        (asked.is_later_piece || asked.awaits != Asked::Awaits::kGroups);
+    if (begins) {
+      asked.counted_bytes = i == 0 ? planned_done_ : asked.counted_bytes;
+      CompareAnew(&asked);
     }
-    status = Ask(asked_[i], /*front=*/i == 0);
+    if (begins && i == 0) {
+      retry_.ChunkLost();
+      StartPart();
+    }
+    status = Ask(asked, /*front=*/i == 0);
   }
   return status;
 }
 
-void LaneClient::CompareAnew(Asked* asked) const {
-  const KeyInterval& all = (*state_->parts)[asked->part_id].interval;
-  asked->of_delta = false;
-  asked->delta.clear();
-  asked->sifts.reset();
-  asked->sift.reset();
-  asked->rest.reset();
-  asked->compares = true;
-  asked->piece.end = all.end;
-  asked->group_entries =
-      asked->piece == all
-          ? state_->comparer->ChooseGroupEntries(
-                (*state_->parts)[asked->part_id])
-          : 0;
+void LaneClient::CompareAnew(Asked* asked) {
+  for (const StagedChunk& chunk : asked->held) {
+    state_->counters.sst_bytes -= chunk.record.chunk.file_bytes;
+  }
+  const Part& part = (*state_->parts)[asked->part_id];
+  state_->starts[part.id].received = Totals();
+  Asked anew;
+  anew.part_id = part.id;
+  anew.piece = part.interval;
+  anew.awaits = Asked::Awaits::kGroups;
+  anew.group_entries = state_->comparer->ChooseGroupEntries(part);
+  anew.how = asked->how;
+  anew.counted_bytes = asked->counted_bytes;
+  *asked = std::move(anew);
 }
 
 Status LaneClient::Work() {
   Status status = AskAhead();
   while (status.ok() && !asked_.empty()) {
     const Part& part = (*state_->parts)[asked_.front().part_id];
-    status = asked_.front().sifts != nullptr ? TakeSifted(part)
-             : asked_.front().compares       ? ComparePart(part)
-                                             : ReceivePart(part);
+    switch (asked_.front().awaits) {
+      case Asked::Awaits::kGroups:
+        status = ComparePart(part);
+        break;
+      case Asked::Awaits::kSifted:
+        status = TakeSifted();
+        break;
+      case Asked::Awaits::kChunks:
+      case Asked::Awaits::kDelta:
+        status = ReceivePart(part);
+        break;
+    }
     if (status.ok()) {
       status = AskForDelta();
     }
@@ -116,20 +134,35 @@ Status LaneClient::ChooseAsked(const Part& part, Asked* asked) {
   std::optional<std::string> last;
   const Status status = channel_.Final(
       state_->comparer->FindOutermost(part, part.interval, &first, &last));
-  asked->compares = first.has_value();
-  asked->group_entries = state_->comparer->ChooseGroupEntries(part);
+  if (first.has_value()) {
+    asked->awaits = Asked::Awaits::kGroups;
+    asked->group_entries = state_->comparer->ChooseGroupEntries(part);
+  }
   return status;
 }
 
-Status LaneClient::AskInstead(Asked next) {
+LaneClient::Asked LaneClient::TakeFront() {
+  Asked& front = asked_.front();
+  Asked next;
+  next.part_id = front.part_id;
+  next.piece = front.piece;
+  next.group_entries = front.group_entries;
+  next.how = front.how;
+  next.comparison = std::move(front.comparison);
+  next.is_later_piece = front.is_later_piece;
+  next.held = std::move(front.held);
   next.counted_bytes = planned_done_;
+  return next;
+}
+
+Status LaneClient::AskInstead(Asked next) {
   asked_.pop_front();
   StartPart();
   return AskNext(std::move(next));
 }
 
 Status LaneClient::AskNext(Asked asked) {
-  const bool sends = asked.delta.empty() && asked.sifts == nullptr;
+  const bool sends = asked.delta.empty() && !asked.sift.has_value();
   asked_.push_back(std::move(asked));
   if (asked_.size() == 1) {
     StartPart();
@@ -139,11 +172,11 @@ Status LaneClient::AskNext(Asked asked) {
 }
 
 Status LaneClient::AskForDelta() {
-  // The first that is not compared by groups: its chunks come, or what it has
-  // to ask is next.
+  // The first that does not await groups: its chunks come, or what it has to
+  // ask is next.
   const auto next = std::find_if(
       asked_.begin(), asked_.end(), [](const Asked& asked) {
-        return !asked.compares || asked.sifts != nullptr;
+        return asked.awaits != Asked::Awaits::kGroups;
       });
   if (next == asked_.end()) {
     return Status::OK();
@@ -161,13 +194,13 @@ Status LaneClient::AskForDelta() {
 }
 
 Status LaneClient::Ask(const Asked& asked, bool front) {
-  if (asked.compares) {
-    // The source reads at the same time as this side. Without groups this side
-    // tells all that it has.
+  if (asked.is_compared()) {
+    // The source reads at the same time as this side. Of a later piece this
+    // side tells all that it has.
     GroupRequest groups;
     groups.part_id = asked.part_id;
     groups.group_entries = asked.group_entries;
-    return asked.group_entries == 0
+    return asked.is_later_piece
                ? Status::OK()
                : channel_.Send(FrameType::kGroupRequest, groups);
   }
@@ -175,11 +208,10 @@ Status LaneClient::Ask(const Asked& asked, bool front) {
   PartRequest request;
   request.part_id = asked.part_id;
   request.received = start.received;
-  request.of_delta = asked.of_delta;
   if (front) {
     request.received += part_totals_;
   }
-  if (request.received.chunks != 0 && !asked.of_delta &&
+  if (request.received.chunks != 0 &&
       !(front && chunk_kind_ == PartKind::kDelta)) {
     request.after = front ? last_key_ : start.last_key;
   }
@@ -192,57 +224,47 @@ Status LaneClient::Ask(const Asked& asked, bool front) {
 
 // Both sides read at the same time.
 Status LaneClient::ComparePart(const Part& part) {
-  const Asked& asked = asked_.front();
-  if (compare_ == nullptr) {
+  Asked& asked = asked_.front();
+  if (asked.comparison == nullptr) {
+    asked.comparison =
+        state_->comparer->Begin(part, asked.group_entries, asked.how);
+  }
+  if (!asked.was_read) {
     StageScope scope(&clock_, Stage::kCheck);
-    compare_ =
-        state_->comparer->Begin(part, asked.piece, asked.group_entries);
-    RETURN_IF_ERROR(channel_.Final(compare_->Read()));
+    RETURN_IF_ERROR(channel_.Final(asked.comparison->Read()));
+    asked.was_read = true;
     StartTime();
   }
   GroupReply reply;
-  const bool asks_groups = asked.group_entries != 0;
-  Status status = asks_groups ? ReceiveGroups(&reply) : Status::OK();
-  bool equal = false;
-  Asked next;
-  if (status.ok()) {
-    status = channel_.Final(compare_->Compare(asks_groups ? &reply : nullptr,
-                                             &equal, &next.sift, &next.delta));
-  }
-  if (!status.ok()) {
-    return status;
-  }
-  state_->parts_compared += asks_groups ? 1 : 0;
+  RETURN_IF_ERROR(asked.is_later_piece ? Status::OK() : ReceiveGroups(&reply));
+  std::optional<SiftRequest> sift;
+  std::vector<DeltaRequest> delta;
+  RETURN_IF_ERROR(channel_.Final(asked.comparison->Compare(
+      asked.is_later_piece ? nullptr : &reply, &sift, &delta)));
+  state_->parts_compared += asked.is_later_piece ? 0 : 1;
   state_->counters.progress++;
-  retry_.ChunkDone();
-  if (equal) {
+  if (!sift.has_value() && delta.empty()) {
     return EndPart(part);
   }
-  next.part_id = part.id;
-  if (next.sift.has_value()) {
-    next.piece = asked.piece;
-    next.compares = true;
-    next.group_entries = asked.group_entries;
-    next.sifts = std::move(compare_);
-  } else {
-    next.piece = next.delta.front().interval;
-    next.of_delta = true;
-    next.rest = compare_->rest();
-  }
+  Asked next = TakeFront();
+  next.awaits = sift.has_value() ? Asked::Awaits::kSifted
+                                 : Asked::Awaits::kDelta;
+  next.piece = sift.has_value() ? next.piece : delta.front().interval;
+  next.sift = std::move(sift);
+  next.delta = std::move(delta);
   return AskInstead(std::move(next));
 }
 
-Status LaneClient::TakeSifted(const Part& part) {
+Status LaneClient::TakeSifted() {
   Frame frame;
   SiftReply reply;
   RETURN_IF_ERROR(Receive(&frame));
   RETURN_IF_ERROR(channel_.Expect(frame, FrameType::kSiftReply));
   RETURN_IF_ERROR(channel_.Damaged(Decode(frame.payload, &reply)));
-  Asked next;
-  asked_.front().sifts->TakeSifted(reply, &next.delta);
-  next.part_id = part.id;
+  Asked next = TakeFront();
+  next.awaits = Asked::Awaits::kDelta;
+  next.comparison->TakeSifted(reply, &next.delta);
   next.piece = next.delta.front().interval;
-  next.of_delta = true;
   return AskInstead(std::move(next));
 }
 
@@ -254,23 +276,67 @@ Status LaneClient::ReceiveGroups(GroupReply* reply) {
 }
 
 Status LaneClient::EndPart(const Part& part) {
+  Asked& asked = asked_.front();
   Totals totals = part_received_;
   totals += part_totals_;
-  const std::optional<std::string> rest = asked_.front().rest;
-  if (rest) {
-    state_->starts[part.id].received = totals;
-    Asked next;
-    next.part_id = part.id;
-    next.piece = {rest, part.interval.end};
-    next.compares = true;
-    return AskInstead(std::move(next));
+  if (asked.comparison != nullptr) {
+    if (asked.comparison->rest().has_value()) {
+      state_->starts[part.id].received = totals;
+      Asked next = TakeFront();
+      next.piece = {next.comparison->rest(), part.interval.end};
+      next.awaits = Asked::Awaits::kGroups;
+      next.is_later_piece = true;
+      return AskInstead(std::move(next));
+    }
+    const Status proven = asked.comparison->Prove();
+    if (!proven.ok()) {
+      return EndUnproven(proven);
+    }
+    RETURN_IF_ERROR(EndProven());
   }
-  const Status status = channel_.Final(EndPart(part, totals));
-  if (status.ok()) {
-    asked_.pop_front();
-    StartPart();
+  RETURN_IF_ERROR(channel_.Final(RecordEnd(part, totals)));
+  asked_.pop_front();
+  StartPart();
+  return Status::OK();
+}
+
+Status LaneClient::EndProven() {
+  std::vector<StagedChunk> held = std::move(asked_.front().held);
+  retry_.ChunkDone();
+  {
+    std::lock_guard<std::mutex> lock(state_->mu);
+    state_->parts_proven++;
+    state_->parts_delta += held.empty() ? 0 : 1;
   }
-  return status;
+  for (StagedChunk& chunk : held) {
+    CountChunk(chunk);
+    RETURN_IF_ERROR(
+        channel_.Final(state_->store->Add(std::move(chunk), &clock_)));
+  }
+  return Status::OK();
+}
+
+Status LaneClient::EndUnproven(const Status& status) {
+  if (asked_.front().how == HowToTell::kEverything) {
+    return channel_.Final(MakeStatus(
+        EndState::kInternal,
+        MessageOf(status) + "; it was compared twice, the second time with all "
+                            "entries told, and nothing of it was ingested; "
+                            "refresh by swap instead"));
+  }
+  {
+    std::lock_guard<std::mutex> lock(state_->mu);
+    state_->parts_unproven++;
+  }
+  if (state_->log) {
+    state_->log(LogLevel::kWarning,
+                "compared once more, with all entries told: " +
+                    MessageOf(status));
+  }
+  Asked next = TakeFront();
+  next.how = HowToTell::kEverything;
+  CompareAnew(&next);
+  return AskInstead(std::move(next));
 }
 
 // Sets what the lane knows of the part at its front, before a byte of it came.
@@ -289,7 +355,6 @@ void LaneClient::StartPart() {
                               asked_.front().counted_bytes),
                      (*state_->parts)[asked_.front().part_id]
                          .bytes);
-  compare_.reset();
   open_.reset();
   answer_totals_ = Totals();
   answer_chain_ = PartDigest();
@@ -347,7 +412,7 @@ Status LaneClient::ReceivePart(const Part& part) {
   }
 }
 
-Status LaneClient::EndPart(const Part& part, const Totals& totals) {
+Status LaneClient::RecordEnd(const Part& part, const Totals& totals) {
   state_->counters.planned_bytes_done += part.bytes - planned_done_;
   planned_done_ = part.bytes;
   JournalPartDone done;
@@ -355,6 +420,10 @@ Status LaneClient::EndPart(const Part& part, const Totals& totals) {
   done.totals = totals;
   {
     std::lock_guard<std::mutex> lock(state_->mu);
+    const bool is_whole = state_->refreshes() &&
+                          !asked_.front().is_compared() &&
+                          part.need != PartNeed::kLookup;
+    state_->parts_whole += is_whole ? 1 : 0;
     state_->family_totals[part.family] += done.totals;
     state_->ended.push_back({part.id, done.totals});
   }

@@ -20,7 +20,8 @@ namespace sstferry {
 // When the lane's connection is lost, or its bytes are damaged on the way, it
 // connects again (pull/lane_retry.h says how often) and repeats its requests. A
 // unit resumes at the byte where it broke. The source builds a chunk and a
-// delta again, so they come from their first byte. So that a chunk comes through
+// delta again, so they come from their first byte; a part that is compared is
+// begun at its first piece. So that a chunk comes through
 // in the end, the lane asks for a quarter of its size each time it breaks, and
 // for twice as much after each that came:
 //
@@ -53,22 +54,33 @@ class LaneClient {
 
   [[nodiscard]] rocksdb::Status Connect();
   [[nodiscard]] rocksdb::Status Work();
-  // A part, or a piece of it, and what it was asked for: digests, chunks or a
-  // delta.
+  // A part, or a piece of it, and what is awaited of it.
   struct Asked {
+    enum class Awaits {
+      kChunks,  // of a part that is sent, or whose keys are looked up
+      kGroups,  // to be compared; of all pieces but the first one, nothing
+      kSifted,
+      kDelta,
+    };
     uint32_t part_id = 0;
     KeyInterval piece;
-    bool compares = false;  // no chunk comes before more is asked
-    uint32_t group_entries = 0;  // where it compares; 0: not of groups
-    // Set once it was compared by groups, and has to sift before it asks:
-    std::unique_ptr<PartComparison> sifts;
+    Awaits awaits = Awaits::kChunks;
+    // These are for a part that is compared.
+    uint32_t group_entries = 0;
+    HowToTell how = HowToTell::kWhatDiffers;
+    // Null until the first piece is at hand.
+    std::unique_ptr<PartComparison> comparison;
+    bool is_later_piece = false;
+    bool was_read = false;  // the piece
+    // Came, and go to the store once the part is proven. What lies in staging
+    // belongs to nobody until then.
+    std::vector<StagedChunk> held;
     std::optional<SiftRequest> sift;  // until it is sent
-    bool of_delta = false;
     // Until they are sent: the messages that ask for the delta.
     std::vector<DeltaRequest> delta;
-    // The next piece of a delta's part begins here.
-    std::optional<std::string> rest;
     uint64_t counted_bytes = 0;  // in the progress already
+
+    bool is_compared() const { return awaits != Awaits::kChunks; }
   };
 
   [[nodiscard]] rocksdb::Status AskAhead();
@@ -78,19 +90,27 @@ class LaneClient {
   [[nodiscard]] rocksdb::Status AskForDelta();
   // Fills what a new part is asked for: its chunks, or to be compared.
   [[nodiscard]] rocksdb::Status ChooseAsked(const Part& part, Asked* asked);
-  // Makes a lost delta one that is compared once more.
-  void CompareAnew(Asked* asked) const;
-  // The front part's: counts it as whole, or asks for a delta.
+  // Makes a part one that is compared from its first piece on. Forgets what
+  // came of it.
+  void CompareAnew(Asked* asked);
+  // The front part's: counts its piece as equal, or asks for a delta.
   [[nodiscard]] rocksdb::Status ComparePart(const Part& part);
   [[nodiscard]] rocksdb::Status ReceiveGroups(GroupReply* reply);
   // The front part's: asks for the delta of what the source does not have.
-  [[nodiscard]] rocksdb::Status TakeSifted(const Part& part);
+  [[nodiscard]] rocksdb::Status TakeSifted();
   // All chunks of the front part, or of its piece, have come: asks for the next
   // piece, or ends the part.
   [[nodiscard]] rocksdb::Status EndPart(const Part& part);
-  [[nodiscard]] rocksdb::Status EndPart(const Part& part,
-                                         const Totals& totals);
-  // Puts `next` in the place of the front part, behind all others.
+  // Hands over what came of a part that is proven to be the source's.
+  [[nodiscard]] rocksdb::Status EndProven();
+  // Compares the part once more, or fails with `status`.
+  [[nodiscard]] rocksdb::Status EndUnproven(const rocksdb::Status& status);
+  [[nodiscard]] rocksdb::Status RecordEnd(const Part& part,
+                                          const Totals& totals);
+  // Returns what goes on of the front part, which has to be asked for instead
+  // of it.
+  Asked TakeFront();
+  // Puts `next` in the place of the front part, after all others.
   [[nodiscard]] rocksdb::Status AskInstead(Asked next);
   // The request for a part of which this lane may have a piece.
   [[nodiscard]] rocksdb::Status Ask(const Asked& asked, bool front);
@@ -104,6 +124,9 @@ class LaneClient {
   void DropChunk();
   // Drops what the source builds anew after a lost connection.
   void DropBuilt();
+  // Checks with which entries of this side the chunk makes its part, and keeps
+  // it until that is known of the whole part.
+  [[nodiscard]] rocksdb::Status HoldChunk(StagedChunk chunk);
   // Waits until so many bytes more may be written.
   [[nodiscard]] rocksdb::Status AwaitPace(uint64_t bytes);
   // Waits until the disk has room for a chunk.
@@ -133,7 +156,6 @@ class LaneClient {
   StagingBuffer buffer_;
   WireDecompressor decompressor_;
   std::deque<Asked> asked_;     // in the order asked
-  std::unique_ptr<PartComparison> compare_;  // of the front part
   Clock::time_point until_;     // of the chunk at hand, on this connection
 
   // Returns the ordinal of the chunk that comes next.

@@ -28,7 +28,8 @@ constexpr uint64_t kLeastChunkBytes = 256u << 10;
 Status LaneClient::OpenForChunk(const Part& part, const ChunkBegin& begin) {
   const Status status =
       CheckTurn(*state_, part, begin, next_ordinal(),
-                asked_.front().of_delta || part.need == PartNeed::kLookup,
+                asked_.front().is_compared() ||
+                    part.need == PartNeed::kLookup,
                 chunk_kind_ != PartKind::kRebuilt);
   if (!status.ok()) {
     return channel_.Damaged(status);
@@ -85,6 +86,9 @@ void LaneClient::DropBuilt() {
     return;
   }
   DropChunk();
+  if (asked_.front().is_compared()) {
+    return;  // the part is lost, which Connect() counts
+  }
   retry_.ChunkLost();
   const uint64_t bytes = chunk_bytes_ != 0 ? chunk_bytes_ : state_->chunk_bytes;
   chunk_bytes_ = std::max(kLeastChunkBytes, bytes / 4);
@@ -109,7 +113,9 @@ Status LaneClient::ReceiveChunk(const Part& part, const ChunkBegin& begin) {
                            std::to_string(begin.ordinal));
   }
   open_.reset();
-  retry_.ChunkDone();
+  if (!asked_.front().is_compared()) {
+    retry_.ChunkDone();
+  }
   if (IsBuilt(begin.kind)) {
     chunk_bytes_ *= 2;
     chunk_bytes_ = chunk_bytes_ < state_->chunk_bytes ? chunk_bytes_ : 0;
@@ -123,12 +129,24 @@ Status LaneClient::ReceiveChunk(const Part& part, const ChunkBegin& begin) {
   answer_chain_.AddChunk(end.digest);
   last_key_ = end.largest;
   chunk_kind_ = begin.kind;
-  CountChunk(chunk);
-  status = channel_.Final(state_->store->Add(std::move(chunk), &clock_));
+  if (asked_.front().is_compared()) {
+    status = HoldChunk(std::move(chunk));
+  } else {
+    CountChunk(chunk);
+    status = channel_.Final(state_->store->Add(std::move(chunk), &clock_));
+  }
   ChunkAck ack;
   ack.part_id = part.id;
   ack.ordinal = begin.ordinal;
   return status.ok() ? channel_.Send(FrameType::kChunkAck, ack) : status;
+}
+
+Status LaneClient::HoldChunk(StagedChunk chunk) {
+  StageScope scope(&clock_, Stage::kCheck);
+  const Status taken = asked_.front().comparison->TakeChunk(chunk);
+  asked_.front().held.push_back(std::move(chunk));
+  return EndStateOf(taken) == EndState::kCorrupt ? channel_.Damaged(taken)
+                                                 : channel_.Final(taken);
 }
 
 void LaneClient::CountChunk(const StagedChunk& chunk) {
@@ -142,9 +160,6 @@ void LaneClient::CountChunk(const StagedChunk& chunk) {
   }
   if (chunk.record.kind == PartKind::kDelta) {
     state_->chunks_delta++;
-    const bool looked_up =
-        (*state_->parts)[end.part_id].need == PartNeed::kLookup;
-    state_->parts_delta += end.ordinal == 0 && !looked_up ? 1 : 0;
     state_->entries_put += end.entries;
     state_->entries_deleted += chunk.deletions;
     return;

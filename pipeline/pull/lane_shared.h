@@ -43,6 +43,10 @@ struct LaneResults {
   uint64_t chunks_cloned = 0;
   uint64_t chunks_delta = 0;
   uint64_t parts_delta = 0;      // by comparison
+  // Compared, and then proven to be the source's, or not at first.
+  uint64_t parts_proven = 0;
+  uint64_t parts_unproven = 0;
+  uint64_t parts_whole = 0;  // sent, because this side held nothing
   uint64_t entries_put = 0;      // by deltas
   uint64_t entries_deleted = 0;  // the same
   uint64_t chunks_unchecked = 0;

@@ -34,10 +34,11 @@ struct LiveTable {
   uint64_t range_deletions = 0;
   // This database wrote it, under its present name: it was not ingested.
   bool is_own = false;
-  // An entry is a SingleDelete, or may be one: the file has deletions of keys,
-  // was not ingested, and nobody has searched it.
+  // An entry is a SingleDelete, or may be one: nobody has searched the file, and
+  // its properties, if they are known, tell that it has deletions of keys and
+  // was not ingested.
   bool has_single_deletes = false;
-  bool may_single_delete = false;
+  bool may_single_delete = true;
 };
 
 // A column family of an open database. Borrows the handle.

@@ -4,6 +4,7 @@
 #include "pipeline/parts/chunk_writer.h"
 #include "pipeline/parts/range_entries.h"
 #include "pipeline/parts/read_failure.h"
+#include "pipeline/refresh/compare_tuning.h"
 #include "pipeline/refresh/next_place.h"
 
 namespace sstferry {
@@ -126,7 +127,7 @@ Status DeltaBuilder::MergeSpan(const KeyInterval& span,
                          entries[next_].digest;
       ++next_;
     }
-    if (status.ok() && !same) {
+    if (status.ok() && !same && !IsPlanted(CompareFault::kPutLeftOut)) {
       status = Put(reader);
     }
     if (status.ok()) {
@@ -175,10 +176,17 @@ Status DeltaBuilder::EndRun(const PieceDifference& piece) {
        run.end - run.first > piece.most_point_deletions);
   Status status;
   if (at_once) {
-    return DeleteRange(piece.entries[run.first].key,
-                       piece.entries[run.end - 1].key);
+    const size_t last =
+        run.end - (run.end - run.first > 2 &&
+                           IsPlanted(CompareFault::kRangeTooShort)
+                       ? 2
+                       : 1);
+    return DeleteRange(piece.entries[run.first].key, piece.entries[last].key);
   }
   for (size_t i = run.first; i < run.end && status.ok(); ++i) {
+    if (IsPlanted(CompareFault::kDeletionLeftOut)) {
+      continue;
+    }
     status = Delete(piece.entries[i].key);
   }
   return status;

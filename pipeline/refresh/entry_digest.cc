@@ -8,21 +8,20 @@ namespace sstferry {
 
 using rocksdb::Slice;
 
-EntryDigester::EntryDigester(const TransferId& salt)
-    : salt_bytes_(salt.size()),
-      scratch_(reinterpret_cast<const char*>(salt.data()), salt.size()) {}
+EntryDigester::EntryDigester(const TransferId& transfer_id)
+    : key_(Slice(reinterpret_cast<const char*>(transfer_id.data()),
+                 transfer_id.size())) {}
 
 Digest128 EntryDigester::DigestOfEntry(const Slice& key, const Slice& value,
                                        bool is_entity) {
-  // After the salt, which stays. Sizes are alike from entry to entry, so that
-  // this rarely fills anything.
-  scratch_.resize(salt_bytes_ + 5 + key.size() + value.size());
-  char* at = scratch_.data() + salt_bytes_;
+  // Sizes are alike from entry to entry, so that this rarely fills anything.
+  scratch_.resize(5 + key.size() + value.size());
+  char* at = scratch_.data();
   *at++ = is_entity ? 1 : 0;
   EncodeFixed32(at, static_cast<uint32_t>(key.size()));
   at = std::copy_n(key.data(), key.size(), at + 4);
   std::copy_n(value.data(), value.size(), at);
-  return DigestOf(scratch_);
+  return key_.DigestOf(scratch_);
 }
 
 void AddDigest(const Digest128& digest, Digest128Stream* stream) {

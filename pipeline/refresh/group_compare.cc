@@ -8,6 +8,7 @@
 
 #include "format/coding.h"
 #include "format/digest.h"
+#include "format/end_state.h"
 #include "format/for_each_batch.h"
 #include "format/limits.h"
 
@@ -22,9 +23,8 @@ namespace {
 // nothing changed, and more marks where something did.
 constexpr uint64_t kGroupBytes = 5000;
 constexpr uint64_t kFirstGroupEntries = 16;
-// Fewer entries than that, or groups with fewer, are told at once: asking first
-// would save little.
-constexpr size_t kFewEntries = 256;
+// Groups with fewer entries than that are told at once: asking first would save
+// little.
 constexpr size_t kFewOfGroup = 4;
 constexpr uint64_t kMostGroupEntries = 256;
 // Where at least 49 of 50 groups differ, all entries are told: the source then
@@ -76,7 +76,8 @@ std::vector<size_t> Missing(const std::vector<Digest128>& mine,
   const GroupSet others(other, secret);
   std::vector<size_t> missing;
   for (size_t i = 0; i < mine.size(); ++i) {
-    if (!others.Holds(mine[i])) {
+    if (!others.Holds(mine[i]) &&
+        !IsPlanted(CompareFault::kGroupTakenForEqual)) {
       missing.push_back(i);
     }
   }
@@ -85,10 +86,12 @@ std::vector<size_t> Missing(const std::vector<Digest128>& mine,
 
 }  // namespace
 
-void GroupComparer::BeginPlan(size_t families, uint32_t most_point_deletions) {
+void GroupComparer::BeginPlan(std::vector<std::string> families,
+                              uint32_t most_point_deletions) {
   most_point_deletions_ = most_point_deletions;
+  names_ = std::move(families);
   std::lock_guard<std::mutex> lock(mu_);
-  compared_.assign(families, Totals());
+  compared_.assign(names_.size(), Totals());
 }
 
 uint32_t GroupComparer::ChooseGroupEntries(const Part& part) const {
@@ -103,9 +106,9 @@ uint32_t GroupComparer::ChooseGroupEntries(const Part& part) const {
 }
 
 std::unique_ptr<PartComparison> GroupComparer::Begin(const Part& part,
-                                                     const KeyInterval& piece,
-                                                     uint32_t group_entries) {
-  return std::make_unique<GroupCompare>(this, &part, piece, group_entries);
+                                                     uint32_t group_entries,
+                                                     HowToTell how) {
+  return std::make_unique<GroupCompare>(this, &part, group_entries, how);
 }
 
 void GroupComparer::Count(const Part& part, uint64_t entries) {
@@ -115,35 +118,43 @@ void GroupComparer::Count(const Part& part, uint64_t entries) {
 }
 
 Status GroupCompare::Read() {
-  const TransferId& salt = comparer_->lanes().transfer_id;
-  EntryDigester digester(salt);
-  index_.emplace(salt, std::max<uint32_t>(1, group_entries_),
-                 GroupIndex::Keep::kEntries);
-  const Status status = comparer_->Index(*part_, piece_, &digester, &sums_,
-                                         &*index_, &rest_);
-  if (!rest_) {
-    comparer_->Count(*part_, sums_.entries());
+  const bool is_first = !rest_ && !index_;
+  if (rest_) {
+    piece_.begin = std::move(rest_);
+    rest_.reset();
   }
-  return status;
+  read_ = EntrySums();
+  index_.emplace(comparer_->lanes().transfer_id, group_entries_,
+                 GroupIndex::Keep::kEntries);
+  RETURN_IF_ERROR(comparer_->Index(*part_, piece_, &digester_, &read_,
+                                   &*index_, &rest_));
+  proof_.AddRead(read_);
+  if (is_first && !rest_) {
+    comparer_->Count(*part_, read_.entries);
+  }
+  return Status::OK();
 }
 
-Status GroupCompare::Compare(const GroupReply* reply, bool* equal,
+Status GroupCompare::Compare(const GroupReply* reply,
                              std::optional<SiftRequest>* sift,
                              std::vector<DeltaRequest>* delta) {
-  *equal = reply != nullptr && !rest_ &&
-           sums_.entries() == reply->entries &&
-           sums_.content() == reply->content;
-  if (*equal) {
+  if (reply != nullptr) {
+    const EntrySums source{reply->entries, reply->content};
+    proof_.SetSource(source);
+    if (!rest_ && read_ == source) {
+      return Status::OK();
+    }
+  }
+  if (reply == nullptr || how_ == HowToTell::kEverything) {
+    TellAllEntries(delta);
     return Status::OK();
   }
-  // All that this side has in the piece is to be deleted.
-  const bool clears = reply != nullptr && reply->entries == 0 &&
-                      comparer_->most_point_deletions() != 0 &&
-                      sums_.entries() > comparer_->most_point_deletions();
-  if (clears) {
+  // All that this side has in the part is to be deleted.
+  if (reply->entries == 0 && comparer_->most_point_deletions() != 0 &&
+      read_.entries > comparer_->most_point_deletions()) {
     return TellOutermost(delta);
   }
-  if (reply == nullptr || rest_ || reply->groups.empty()) {
+  if (rest_ || reply->groups.empty()) {
     TellAllEntries(delta);
     return Status::OK();
   }
@@ -158,7 +169,8 @@ Status GroupCompare::Compare(const GroupReply* reply, bool* equal,
       Missing(reply->groups, index_->groups(), secret);
   here_ = EntriesOf(here);
   there_.assign(there.begin(), there.end());
-  if (here_.size() >= kFewEntries && here_.size() <= kMaxMarks &&
+  const CompareTuning& tuning = TuningOfComparisons();
+  if (here_.size() >= tuning.few_entries && here_.size() <= tuning.marks &&
       here_.size() >= kFewOfGroup * here.size()) {
     sift->emplace();
     (*sift)->part_id = part_->id;
@@ -200,6 +212,9 @@ void GroupCompare::TakeSifted(const SiftReply& reply,
     TellGroups(delta);
     return;
   }
+  if (!others.empty() && IsPlanted(CompareFault::kMarkBelieved)) {
+    others.pop_back();
+  }
   *delta = FirstMessage(DeltaBasis::kSifted);
   TellEntries(others, delta);
 }
@@ -216,9 +231,10 @@ std::vector<DeltaRequest> GroupCompare::FirstMessage(DeltaBasis basis) const {
   return delta;
 }
 
-// The source has nothing in the piece: two keys say what this side has there,
+// The source has nothing in the part: two keys say what this side has there,
 // however much that is.
 Status GroupCompare::TellOutermost(std::vector<DeltaRequest>* delta) {
+  clears_ = true;
   rest_.reset();
   std::optional<std::string> first;
   std::optional<std::string> last;
@@ -244,6 +260,35 @@ void GroupCompare::TellAllEntries(std::vector<DeltaRequest>* delta) const {
   TellEntries(EntriesOf(groups), delta);
 }
 
+Status GroupCompare::TakeChunk(const StagedChunk& chunk) {
+  const LaneShared& lanes = comparer_->lanes();
+  const CheckedDelta delta{lanes.file_system, chunk.path,
+                           lanes.families[part_->family].comparator};
+  if (!clears_) {
+    return proof_.TakeChunk(delta, *index_, &digester_);
+  }
+  std::optional<std::string> first;
+  std::optional<std::string> last;
+  RETURN_IF_ERROR(comparer_->FindOutermost(*part_, piece_, &first, &last));
+  return first && last ? proof_.TakeClearing(delta, *first, *last)
+                       : Status::OK();
+}
+
+Status GroupCompare::Prove() const {
+  if (proof_.holds()) {
+    return Status::OK();
+  }
+  const EntrySums& source = proof_.source();
+  const EntrySums& here = proof_.here();
+  return MakeStatus(
+      EndState::kInternal,
+      "part " + std::to_string(part_->id) + " of column family '" +
+          comparer_->name_of(part_->family) + "': expected the source's " +
+          std::to_string(source.entries) + " entries with the sum " +
+          ToHex(source.sum) + " after its delta, found " +
+          std::to_string(here.entries) + " with the sum " + ToHex(here.sum));
+}
+
 std::vector<size_t> GroupCompare::EntriesOf(
     const std::vector<size_t>& groups) const {
   std::vector<size_t> entries;
@@ -262,15 +307,28 @@ void GroupCompare::TellEntries(const std::vector<size_t>& told,
   for (const size_t entry : told) {
     entries.push_back({index_->key(entry).ToString(), index_->digest(entry)});
   }
-  ForEachBatch(entries, [&](std::vector<GroupEntry> batch) {
-    for (size_t i = batch.size() - 1; i > 0; --i) {
-      LeaveOutShared(batch[i - 1].key, &batch[i]);
+  const auto tell = [&](std::vector<GroupEntry> batch) {
+    if (IsPlanted(CompareFault::kEntryNotTold)) {
+      batch.pop_back();
+    }
+    for (size_t i = batch.size(); i > 1; --i) {
+      LeaveOutShared(batch[i - 2].key, &batch[i - 1]);
     }
     delta->emplace_back();
     delta->back().part_id = part_->id;
     delta->back().entries = std::move(batch);
-    return Status::OK();
-  }).PermitUncheckedError();
+  };
+  const size_t most = TuningOfComparisons().message_bytes;
+  for (size_t begin = 0, end = 0; begin < entries.size(); begin = end) {
+    for (size_t bytes = 0; end < entries.size(); ++end) {
+      bytes += EncodedBytes(entries[end]);
+      if (end > begin && bytes > most) {
+        break;
+      }
+    }
+    tell({entries.begin() + static_cast<std::ptrdiff_t>(begin),
+          entries.begin() + static_cast<std::ptrdiff_t>(end)});
+  }
   delta->back().complete = true;
 }
 

@@ -1,9 +1,11 @@
-// Compares a part, or a piece of it, with the source's: group by group, so that
-// only the entries which differ are asked for.
+// Compares a part with the source's: group by group, so that only the entries
+// which differ are asked for.
 //
 // A part has pieces where this side has more entries than an index keeps. The
 // first piece is compared by groups; where it turns out not to be the whole
 // part, it and all later ones tell the source all their entries at once.
+//
+// None of that is believed: refresh/part_proof.h.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +20,7 @@
 #include "pipeline/pull/lane_shared.h"
 #include "pipeline/pull/part_compare.h"
 #include "pipeline/refresh/group_index.h"
+#include "pipeline/refresh/part_proof.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
@@ -42,20 +45,21 @@ class GroupComparer : public PartComparer {
         index_(std::move(index)),
         outermost_(std::move(outermost)) {}
 
-  // Begins with a plan of so many families. `most_point_deletions`: as in a
-  // DeltaRequest.
-  void BeginPlan(size_t families, uint32_t most_point_deletions);
+  // Begins with a plan of families with these names. `most_point_deletions`: as
+  // in a DeltaRequest.
+  void BeginPlan(std::vector<std::string> families,
+                 uint32_t most_point_deletions);
   // Returns the entries of a group for which its digest costs 0.3 % of the
   // bytes, as far as comparisons before it tell.
   uint32_t ChooseGroupEntries(const Part& part) const override;
   std::unique_ptr<PartComparison> Begin(const Part& part,
-                                        const KeyInterval& piece,
-                                        uint32_t group_entries) override;
+                                        uint32_t group_entries,
+                                        HowToTell how) override;
   [[nodiscard]] rocksdb::Status FindOutermost(
-      const Part& part, const KeyInterval& piece,
+      const Part& part, const KeyInterval& interval,
       std::optional<std::string>* first,
       std::optional<std::string>* last) override {
-    return outermost_(part, piece, first, last);
+    return outermost_(part, interval, first, last);
   }
 
   // --- for comparisons -------------------------------------------------------
@@ -70,33 +74,41 @@ class GroupComparer : public PartComparer {
   void Count(const Part& part, uint64_t entries);
   const LaneShared& lanes() const { return *lanes_; }
   uint32_t most_point_deletions() const { return most_point_deletions_; }
+  const std::string& name_of(uint32_t family) const { return names_[family]; }
 
  private:
   const LaneShared* const lanes_;
   const ReadIndex index_;
   const ReadOutermost outermost_;
   uint32_t most_point_deletions_ = 0;
+  std::vector<std::string> names_;  // by family
   mutable std::mutex mu_;
   std::vector<Totals> compared_;  // under mu_; by family
 };
 
 // Ownership: borrows the comparer and the part. Threads: the lane's.
+// Memory:    the index of one piece, until the chunk of that piece was taken. A
+//   lane has at most two parts at hand.
 class GroupCompare : public PartComparison {
  public:
   GroupCompare(GroupComparer* comparer, const Part* part,
-               const KeyInterval& piece, uint32_t group_entries)
+               uint32_t group_entries, HowToTell how)
       : comparer_(comparer),
         part_(part),
-        piece_(piece),
-        group_entries_(group_entries) {}
+        group_entries_(group_entries),
+        how_(how),
+        digester_(comparer->lanes().transfer_id),
+        piece_(part->interval) {}
 
   [[nodiscard]] rocksdb::Status Read() override;
   [[nodiscard]] rocksdb::Status Compare(
-      const GroupReply* reply, bool* equal, std::optional<SiftRequest>* sift,
+      const GroupReply* reply, std::optional<SiftRequest>* sift,
       std::vector<DeltaRequest>* delta) override;
   void TakeSifted(const SiftReply& reply,
                   std::vector<DeltaRequest>* delta) override;
+  [[nodiscard]] rocksdb::Status TakeChunk(const StagedChunk& chunk) override;
   const std::optional<std::string>& rest() const override { return rest_; }
+  [[nodiscard]] rocksdb::Status Prove() const override;
 
  private:
   [[nodiscard]] rocksdb::Status TellOutermost(
@@ -111,14 +123,19 @@ class GroupCompare : public PartComparison {
 
   GroupComparer* const comparer_;
   const Part* const part_;
-  const KeyInterval piece_;
   const uint32_t group_entries_;
-  EntrySums sums_;
+  const HowToTell how_;
+  EntryDigester digester_;
+  PartProof proof_;
+  // The piece at hand:
+  KeyInterval piece_;
+  EntrySums read_;
   std::optional<GroupIndex> index_;  // after Read()
+  bool clears_ = false;  // the source has nothing, and this side told two keys
   // Hold, of groups that differ, entries of this side and groups of the source.
   std::vector<size_t> here_;
   std::vector<uint32_t> there_;
-  std::optional<std::string> rest_;
+  std::optional<std::string> rest_;  // where the next piece begins
 };
 
 }  // namespace sstferry

@@ -4,6 +4,7 @@
 
 #include "format/coding.h"
 #include "format/end_state.h"
+#include "format/limits.h"
 
 namespace sstferry {
 
@@ -33,11 +34,11 @@ Status ReadEntries(EntryReader* reader, EntryDigester* digester,
     bool entity = false;
     const Slice value = reader->DigestValue(&scratch, &entity);
     const Digest128 digest = digester->DigestOfEntry(key, value, entity);
-    if (!take(key, digest)) {
+    if (!take(key, value, digest)) {
       break;
     }
-    sums->Add(digest, key.size() + value.size());
-    if (sums->entries() % kCancelInterval == 0 && cancelled && cancelled()) {
+    sums->Add(digest);
+    if (sums->entries % kCancelInterval == 0 && cancelled && cancelled()) {
       return MakeStatus(EndState::kCancelled, "compare: stopped on request");
     }
   }
@@ -104,10 +105,12 @@ void GroupIndex::Finish() { EndGroup(); }
 
 Status IndexAll(EntryReader* reader, EntryDigester* digester,
                 const std::function<bool()>& cancelled, EntrySums* sums,
-                std::optional<GroupIndex>* index) {
+                uint64_t* key_value_bytes, std::optional<GroupIndex>* index) {
   const Status status =
       ReadEntries(reader, digester, cancelled, sums,
-                  [index](const Slice& key, const Digest128& digest) {
+                  [&](const Slice& key, const Slice& value,
+                      const Digest128& digest) {
+                    *key_value_bytes += key.size() + value.size();
                     if (*index && !(*index)->Add(key, digest)) {
                       index->reset();
                     }
@@ -124,8 +127,10 @@ Status IndexFitting(EntryReader* reader, EntryDigester* digester,
                     GroupIndex* index) {
   const Status status =
       ReadEntries(reader, digester, cancelled, sums,
-                  [index](const Slice& key, const Digest128& digest) {
-                    return index->Add(key, digest);
+                  [index](const Slice& key, const Slice&,
+                          const Digest128& digest) {
+                    return IsPlanted(CompareFault::kIndexLacksEntry) ||
+                           index->Add(key, digest);
                   });
   index->Finish();
   if (status.ok() && reader->Valid() &&

@@ -9,24 +9,13 @@
 #include <vector>
 
 #include "format/digest.h"
-#include "format/limits.h"
 #include "format/types.h"
 #include "pipeline/parts/entry_reader.h"
+#include "pipeline/refresh/compare_tuning.h"
 #include "pipeline/refresh/entry_digest.h"
 #include "rocksdb/slice.h"
 
 namespace sstferry {
-
-// Entries of a part of which an index keeps keys.
-inline constexpr uint64_t kMaxIndexEntries = 1u << 20;
-inline constexpr uint64_t kMaxIndexKeyBytes = 32u << 20;
-
-// Bounds what one index holds. Tests take less.
-struct IndexLimits {
-  uint64_t entries = kMaxIndexEntries;
-  uint64_t key_bytes = kMaxIndexKeyBytes;
-  uint64_t groups = kMaxGroups;
-};
 
 // Holds every entry that was added: it is never part of what was meant to be in
 // it. What does not fit is not added, and whoever adds it is told.
@@ -39,7 +28,7 @@ class GroupIndex {
   // `salt` is the transfer's id. `group_entries` is the desired mean, at least
   // 1.
   GroupIndex(const TransferId& salt, uint32_t group_entries, Keep keep,
-             const IndexLimits& limits = {});
+             const IndexLimits& limits = TuningOfComparisons().index);
 
   // Adds an entry. False: it does not fit, and nothing has changed. REQUIRES:
   // in key order; Finish() was not called.
@@ -85,6 +74,7 @@ class GroupIndex {
                                        EntryDigester* digester,
                                        const std::function<bool()>& cancelled,
                                        EntrySums* sums,
+                                       uint64_t* key_value_bytes,
                                        std::optional<GroupIndex>* index);
 
 // Reads the entries that fit into the index, adds them to both and leaves the

@@ -49,11 +49,11 @@ Status GroupDeltas::Index(const Part& part, const GroupRequest& request,
   RangeEntries reader(source_->db(), family.handle, part.interval, options);
   reader.SeekToBegin();
   const Status status =
-      ReadFailure(IndexAll(&reader, &digester, cancelled, &sums, &index),
+      ReadFailure(IndexAll(&reader, &digester, cancelled, &sums,
+                           &reply->key_value_bytes, &index),
                   "compare");
-  reply->entries = sums.entries();
-  reply->key_value_bytes = sums.key_value_bytes();
-  reply->content = sums.content();
+  reply->entries = sums.entries;
+  reply->content = sums.sum;
   // An earlier answer may have had other groups.
   std::erase_if(told_, [&part](const Told& one) {
     return one.part_id == part.id;
@@ -100,7 +100,7 @@ Status GroupDeltas::ReadSpans(const Part& part,
       bool entity = false;
       const rocksdb::Slice value = reader.DigestValue(&scratch, &entity);
       digests->push_back(digester.DigestOfEntry(reader.key(), value, entity));
-      *fit = digests->size() <= kMaxMarks;
+      *fit = digests->size() <= TuningOfComparisons().marks;
       if (digests->size() % kSiftLookInterval == 0 && cancelled &&
           cancelled()) {
         return MakeStatus(EndState::kCancelled, "compare: stopped on request");
@@ -153,6 +153,13 @@ Status GroupDeltas::Sift(const Part& part, const SiftRequest& request,
     reply->others.push_back(next);
   }
   reply->common = common.Finish();
+  if (IsPlanted(CompareFault::kSiftedAway)) {
+    const auto lacking =
+        std::find(told->common.begin(), told->common.end(), false);
+    if (lacking != told->common.end()) {
+      *lacking = true;
+    }
+  }
   return Status::OK();
 }
 

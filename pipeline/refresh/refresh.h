@@ -66,6 +66,10 @@
 //     | of the target are deleted, long runs of   |
 //     | them by one range deletion                |
 //  ---+-------------------------------------------+---------------------------
+//     | TARGET, once a part has come              |
+//     | is it the source's? Computed of the bytes | PartProof,
+//     | that came, whatever 13 and 14 meant       | LaneClient::EndPart()
+//  ---+-------------------------------------------+---------------------------
 //     | TARGET, once both agree on the totals     |
 //  15 | when is it ingested? All in one call;     | RefreshTarget::Finish(),
 //     | later, while writers are slowed down      | IngestGate

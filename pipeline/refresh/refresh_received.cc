@@ -57,9 +57,9 @@ bool IsAllIngested(const JournalState& journal, const LiveIds& live) {
 
 // Tells which tables are chunks of a journal, and whether all that it knows to
 // have been ingested are among them.
-class ChunkTables {
+class OwnTables {
  public:
-  explicit ChunkTables(const JournalState& journal) {
+  explicit OwnTables(const JournalState& journal) {
     for (const Part& part : journal.plan.parts) {
       const std::vector<JournalChunk>& chunks = journal.chunks[part.id];
       for (size_t i = 0; i < chunks.size(); ++i) {
@@ -120,7 +120,7 @@ JournalTargetFiles RefreshTarget::FilesOf(const JudgedTarget& judged,
 // the journal began with: whoever wrote, ingested or compacted left others.
 bool RefreshTarget::IsAsLeft(const JournalState& journal) const {
   JudgedTarget begun_with = judged_;
-  ChunkTables chunks(journal);
+  OwnTables chunks(journal);
   chunks.TakeFrom(&begun_with);
   const JournalTargetFiles now = FilesOf(begun_with, live_->db());
   return !now.database_id.empty() && chunks.all_there() &&

@@ -27,6 +27,9 @@ using rocksdb::Status;
 
 namespace {
 
+// Compactions that take tables away while these are searched.
+constexpr int kTriesBetweenCompactions = 5;
+
 constexpr char kAdoptSays[] =
     "; --adopt accepts it, and deletes what only the target holds: add it to "
     "the command if that is meant";
@@ -238,33 +241,56 @@ Status RefreshTarget::Judge(const IntervalFile& record, JudgedTarget* judged,
   return status.ok() ? CheckSingleDeletes(judged) : status;
 }
 
+// A table that a compaction took away may have come back in those that it made,
+// which nobody has listed yet.
 Status RefreshTarget::CheckSingleDeletes(JudgedTarget* judged) const {
-  rocksdb::FileSystem* const files = live_->db()->GetFileSystem();
   for (JudgedFamily& family : judged->families) {
-    for (LiveTable& table : family.tables) {
-      bool found = table.has_single_deletes;
-      Status status;
-      if (table.may_single_delete) {
-        status = FindSingleDelete(
-            files, table.path,
-            [this] { return failure()->failed(); }, &found);
-      }
-      // One that RocksDB compacted away since is another one the next time.
-      if (status.ok() ||
-          (live_->is_borrowed() && !Exists(files, table.path))) {
-        table.may_single_delete = false;
-      } else if (!status.ok()) {
-        return WithContext(status, EndStateOf(status), "target");
-      }
-      if (found) {
-        return MakeStatus(
-            EndState::kRefused,
-            "column family '" + family.name + "' of the target: " +
-                (table.name.empty() ? "a WAL" : table.name) +
-                " holds a SingleDelete, which would bring back the older value "
-                "of a key that a refresh in place has put above it; use "
-                "sstferry swap instead");
-      }
+    bool gone = false;
+    RETURN_IF_ERROR(SearchTables(family.name, &family.tables, &gone));
+    for (int i = 0; gone && i < kTriesBetweenCompactions; ++i) {
+      std::vector<LiveTable> now;
+      RETURN_IF_ERROR(ListLiveTables(
+          live_->db(), live_->Find(family.name), &now));
+      RETURN_IF_ERROR(SearchTables(family.name, &now, &gone));
+    }
+    if (gone) {
+      return MakeStatus(
+          EndState::kBusy,
+          "column family '" + family.name + "' of the target: compactions of "
+              "its application replace tables faster than they can be searched "
+              "for a SingleDelete; try again when it is less busy");
+    }
+  }
+  return Status::OK();
+}
+
+Status RefreshTarget::SearchTables(const std::string& family,
+                                   std::vector<LiveTable>* tables,
+                                   bool* gone) const {
+  *gone = false;
+  rocksdb::FileSystem* const files = live_->db()->GetFileSystem();
+  for (LiveTable& table : *tables) {
+    bool found = table.has_single_deletes;
+    Status status;
+    if (table.may_single_delete) {
+      status = FindSingleDelete(
+          files, table.path, [this] { return failure()->failed(); }, &found);
+    }
+    if (status.ok()) {
+      table.may_single_delete = false;
+    } else if (live_->is_borrowed() && !Exists(files, table.path)) {
+      *gone = true;
+    } else {
+      return WithContext(status, EndStateOf(status), "target");
+    }
+    if (found) {
+      return MakeStatus(
+          EndState::kRefused,
+          "column family '" + family + "' of the target: " +
+              (table.name.empty() ? "a WAL" : table.name) +
+              " holds a SingleDelete, which would bring back the older value "
+              "of a key that a refresh in place has put above it; use "
+              "sstferry swap instead");
     }
   }
   return Status::OK();
@@ -373,7 +399,11 @@ Status RefreshTarget::CheckSource() {
 
 Status RefreshTarget::BuildFamilies() {
   // RocksDB's row cache knows nothing of range deletions.
-  comparer_.BeginPlan(plan().families.size(),
+  std::vector<std::string> names;
+  for (const Family& family : plan().families) {
+    names.push_back(family.description.name);
+  }
+  comparer_.BeginPlan(std::move(names),
                       live_->db()->GetDBOptions().row_cache != nullptr
                           ? 0
                           : options().most_point_deletions);
@@ -529,7 +559,40 @@ std::unique_ptr<ChunkStore> RefreshTarget::MakeStore(JournalFile* journal) {
   return made;
 }
 
+void RefreshTarget::BeginRead() {
+  const std::lock_guard<std::mutex> lock(first_read_mu_);
+  if (!first_read_) {
+    first_read_ = live_->db()->GetLatestSequenceNumber();
+  }
+}
+
+// The entries that were read are not all, once an application has written: the
+// delta may still be right, but nobody knows. Without the application nothing
+// but the ingestion, which comes next, moves the sequence.
+void RefreshTarget::CheckUnwritten() {
+  const std::lock_guard<std::mutex> read_lock(first_read_mu_);
+  const std::lock_guard<std::mutex> lock(lanes()->mu);
+  if (lanes()->parts_unproven != 0) {
+    report()->Note("what came of " + std::to_string(lanes()->parts_unproven) +
+                   " parts did not prove them to be the source's at first; they "
+                   "were compared once more and are right: please report this");
+  }
+  const uint64_t now = live_->db()->GetLatestSequenceNumber();
+  if (!live_->is_borrowed() || !first_read_ || *first_read_ == now ||
+      lanes()->parts_proven == 0) {
+    return;
+  }
+  report()->Note("the application wrote to the target while it was compared "
+                 "(sequence " + std::to_string(*first_read_) + " to " +
+                 std::to_string(now) + "), so none of the " +
+                 std::to_string(lanes()->parts_proven) +
+                 " parts that were compared is proven to be the source's; "
+                 "verify says whether they are");
+  lanes()->parts_proven = 0;
+}
+
 Status RefreshTarget::Finish() {
+  CheckUnwritten();
   StageClock clock(&lanes()->counters.stages, Stage::kIngest);
   // RocksDB looks into the tables that a chunk may overlap. A chunk that the
   // disk changed since it was checked says as much of the disk.
@@ -565,6 +628,7 @@ Status RefreshTarget::IndexPart(const Part& part, const KeyInterval& piece,
                                 GroupIndex* index,
                                 std::optional<std::string>* rest) {
   const ReadCounter counter(&read_bytes_);
+  BeginRead();
   return Own(compared_.Index(
       live_->db(), planned_[part.family].handle, is_alone(), piece,
       [this] { return failure()->failed(); }, digester, sums, index, rest));
@@ -575,6 +639,7 @@ Status RefreshTarget::FindOutermost(const Part& part,
                                     std::optional<std::string>* first,
                                     std::optional<std::string>* last) {
   const ReadCounter counter(&read_bytes_);
+  BeginRead();
   IntervalReader reader(live_->db(), planned_[part.family].handle, piece,
                         /*readahead_bytes=*/0);
   first->reset();

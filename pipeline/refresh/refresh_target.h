@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -113,7 +114,13 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   [[nodiscard]] rocksdb::Status LeaveZero();
   // Searches what nobody has searched yet.
   //   kRefused  the target's application uses SingleDelete
+  //   kBusy     compactions of an application took tables away again and again
   [[nodiscard]] rocksdb::Status CheckSingleDeletes(JudgedTarget* judged) const;
+  // Searches these tables of a family. *gone: a compaction took one away before
+  // it was searched.
+  [[nodiscard]] rocksdb::Status SearchTables(const std::string& family,
+                                             std::vector<LiveTable>* tables,
+                                             bool* gone) const;
   void NoteFilters();
   [[nodiscard]] rocksdb::Status ReadRecord();
   [[nodiscard]] rocksdb::Status CheckSource();
@@ -137,6 +144,10 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   [[nodiscard]] rocksdb::Status FindOutermost(
       const Part& part, const KeyInterval& piece,
       std::optional<std::string>* first, std::optional<std::string>* last);
+  // Remembers what was written before the first read. Any thread.
+  void BeginRead();
+  // Takes the proof of all parts back if somebody wrote since then.
+  void CheckUnwritten();
   // Returns all families, or those that were asked for.
   std::vector<FamilyHandle> Selected() const;
 
@@ -161,6 +172,10 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   Summary last_summary_;
   std::map<int, uint64_t> levels_;
   uint64_t debt_bytes_ = 0;
+  // The last sequence before the first read of what is compared; not set:
+  // nothing was read.
+  std::mutex first_read_mu_;
+  std::optional<uint64_t> first_read_;  // under first_read_mu_
   ComparedEntries compared_;
   GroupComparer comparer_;
   std::atomic<uint64_t> read_bytes_{0};  // to compare

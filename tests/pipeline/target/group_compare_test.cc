@@ -34,7 +34,7 @@ void AddAll(const Entries& entries, EntryDigester* digester, EntrySums* sums,
   for (const auto& [key, value] : entries) {
     const Digest128 digest = digester->DigestOfEntry(key, value, false);
     REQUIRE(index->Add(key, digest));
-    sums->Add(digest, key.size() + value.size());
+    sums->Add(digest);
   }
   index->Finish();
 }
@@ -54,11 +54,11 @@ class Target {
             },
             nullptr) {
     lanes_.starts.resize(1);
-    comparer_.BeginPlan(1, 0);
+    comparer_.BeginPlan({"default"}, 0);
   }
   // Compares with a source that has these, up to its marks.
   SiftRequest Ask(const Entries& source) {
-    compare_ = comparer_.Begin(part_, {}, kGroupEntries);
+    compare_ = comparer_.Begin(part_, kGroupEntries, HowToTell::kWhatDiffers);
     REQUIRE_OK(compare_->Read());
     EntryDigester digester(lanes_.transfer_id);
     EntrySums sums;
@@ -66,14 +66,12 @@ class Target {
                      GroupIndex::Keep::kFirstKeys);
     AddAll(source, &digester, &sums, &index);
     GroupReply reply;
-    reply.entries = sums.entries();
-    reply.content = sums.content();
+    reply.entries = sums.entries;
+    reply.content = sums.sum;
     reply.groups = index.groups();
-    bool equal = false;
     std::optional<SiftRequest> sift;
     std::vector<DeltaRequest> delta;
-    REQUIRE_OK(compare_->Compare(&reply, &equal, &sift, &delta));
-    REQUIRE_FALSE(equal);
+    REQUIRE_OK(compare_->Compare(&reply, &sift, &delta));
     REQUIRE(sift.has_value());
     return *sift;
   }
@@ -114,7 +112,8 @@ TEST_CASE("Only digests make a target believe that entries are equal",
   // A source that says that it has all of them, as if marks were alike.
   SiftReply reply;
   SECTION("of other entries") { reply.common = {1, 2}; }
-  SECTION("of no entry") {}
+  SECTION("of no entry") { reply.common = Digest128Stream().Finish(); }
+  SECTION("that it has too many to compare") {}
   SECTION("an index too large") {
     reply.others = {static_cast<uint32_t>(marks)};
   }

@@ -1,0 +1,33 @@
+// Digests with a secret, and sums of digests.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "format/digest.h"
+#include "rocksdb/slice.h"
+
+namespace sstferry {
+
+// Computes XXH3-128 with a secret: who does not know it cannot prepare data
+// whose digests or sums are alike (FORMAT.md, "Groups").
+class DigestKey {
+ public:
+  // Makes the secret of these bytes.
+  explicit DigestKey(const rocksdb::Slice& origin);
+  Digest128 DigestOf(const rocksdb::Slice& data) const;
+
+ private:
+  std::array<char, 192> secret_;
+};
+
+// Return sum and difference modulo 2^128.
+inline Digest128 SumOf(const Digest128& a, const Digest128& b) {
+  const uint64_t low = a.low + b.low;
+  return {a.high + b.high + (low < b.low ? 1 : 0), low};
+}
+inline Digest128 DifferenceOf(const Digest128& a, const Digest128& b) {
+  return {a.high - b.high - (a.low < b.low ? 1 : 0), a.low - b.low};
+}
+
+}  // namespace sstferry

@@ -1,0 +1,281 @@
+// Refreshes whose parts prove themselves: what came of a part, and what it
+// replaces, must make it the source's.
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "tests/support/catch.h"
+#include "tests/support/compare_limits.h"
+#include "tests/support/fake_peer.h"
+#include "tests/support/refreshed.h"
+#include "tests/support/relay.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/sample_bytes.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry::test::refresh_proof_test {
+namespace {
+
+constexpr uint64_t kKeys = 3000;
+// What Change() puts; it deletes four of these again.
+constexpr uint64_t kPuts = 2 * kKeys / 25 - 4;
+
+void Fill(const std::string& dir) {
+  OpenDb db(dir, OneFamily(Quiet()));
+  for (uint64_t i = 0; i < kKeys; ++i) {
+    db.Put(NumberedKey(i), RandomBytes(40, i));
+  }
+  db.Flush();
+  db.Compact();
+}
+
+// What a source changes: single entries everywhere, and one stretch of keys.
+void Change(const std::string& dir) {
+  OpenDb db(dir, OneFamily(Quiet()));
+  for (uint64_t i = 0; i < kKeys; i += 25) {
+    db.Put(NumberedKey(i), "changed");
+    db.Delete(NumberedKey(i + 7));
+    db.Put(NumberedKey(i) + "-new", "new");
+  }
+  for (uint64_t i = 1000; i < 1100; ++i) {
+    db.Delete(NumberedKey(i));
+  }
+  db.Delete(NumberedKey(kKeys - 1));
+  db.Flush();
+  db.Compact();
+}
+
+// A part was not proven at first.
+bool IsUnproven(const Ferried& refreshed) {
+  return refreshed.notes_mention("did not prove them");
+}
+
+PullOptions Comparing() {
+  PullOptions options;
+  options.compare = CompareMode::kDigest;
+  options.most_point_deletions = 10;
+  return options;
+}
+
+// A source that has changed since the target was made.
+struct Night {
+  ScratchDir dir;
+  std::string source = dir / "source";
+  std::string target = dir / "target";
+  Night() {
+    Fill(source);
+    REQUIRE_OK(Refresh(source, target).status);
+    Change(source);
+  }
+};
+
+// Bounds that a part of kKeys entries meets.
+CompareTuning SmallPieces() {
+  CompareTuning tuning;
+  tuning.index.entries = 500;
+  return tuning;
+}
+
+struct Fault {
+  CompareFault fault;
+  const char* name;
+  // Sifting is for few entries in large groups, and then none is told whole.
+  bool sifts = false;
+};
+
+const Fault kFaults[] = {
+    {CompareFault::kIndexLacksEntry, "an entry is not in the index"},
+    {CompareFault::kGroupTakenForEqual, "a group that differs is equal"},
+    {CompareFault::kMarkBelieved, "a mark is believed", true},
+    {CompareFault::kSiftedAway, "a new entry is sifted away", true},
+    {CompareFault::kEntryNotTold, "an entry is not told"},
+    {CompareFault::kPutLeftOut, "a put is left out"},
+    {CompareFault::kDeletionLeftOut, "a deletion is left out"},
+    {CompareFault::kRangeTooShort, "a range deletion is too short"},
+};
+
+TEST_CASE("A part whose delta is wrong is compared once more, and then right",
+          "[transfer][refresh][proof]") {
+  const Fault fault = GENERATE(from_range(std::begin(kFaults),
+                                          std::end(kFaults)));
+  INFO(fault.name);
+  Night night;
+  Planting planting(fault.fault, /*first=*/0, /*times=*/1);
+  CompareTuning tuning;
+  tuning.few_entries = fault.sifts ? 1 : kMaxMarks;
+  tuning.plants = std::ref(planting);
+  const ComparedWith compared(tuning);
+  const Ferried refreshed = Refresh(night.source, night.target, Comparing());
+  INFO(refreshed.message());
+  REQUIRE_OK(refreshed.status);
+  REQUIRE(planting.planted() == 1);
+  ExpectSameEntries(night.source, night.target);
+  REQUIRE(IsUnproven(refreshed));
+}
+
+TEST_CASE("A part that cannot be proven fails the refresh, and nothing of it "
+          "is ingested", "[transfer][refresh][proof]") {
+  const CompareFault fault =
+      GENERATE(CompareFault::kPutLeftOut, CompareFault::kDeletionLeftOut);
+  Night night;
+  const auto before = Fingerprint(night.target);
+  Planting planting(fault, /*first=*/0, /*times=*/1'000'000);
+  {
+    CompareTuning tuning;
+    tuning.plants = std::ref(planting);
+    const ComparedWith compared(tuning);
+    const Ferried refreshed = Refresh(night.source, night.target, Comparing());
+    INFO(refreshed.message());
+    REQUIRE(refreshed.state() == EndState::kInternal);
+    REQUIRE(refreshed.message().find("part 0 of column family 'default': "
+                                     "expected the source's 2903 entries") !=
+            std::string::npos);
+    REQUIRE(refreshed.message().find("compared twice") != std::string::npos);
+    // The target is as it was: none of the source's changes is there.
+    OpenDb target(night.target, OneFamily(Quiet()));
+    std::string value;
+    REQUIRE_OK(target->Get({}, NumberedKey(7), &value));
+    REQUIRE(target->Get({}, NumberedKey(0) + "-new", &value).IsNotFound());
+  }
+  // And without the fault the next run does all of it.
+  PullOptions options = Comparing();
+  const Ferried again = Refresh(night.source, night.target, options);
+  INFO(again.message());
+  REQUIRE_OK(again.status);
+  ExpectSameEntries(night.source, night.target);
+}
+
+TEST_CASE("A part of several pieces is proven by all of them",
+          "[transfer][refresh][proof]") {
+  const bool is_wrong = GENERATE(false, true);
+  Night night;
+  // In the last piece.
+  Planting planting(CompareFault::kPutLeftOut, /*first=*/200,
+                    /*times=*/is_wrong ? 1 : 0);
+  CompareTuning tuning = SmallPieces();
+  tuning.plants = std::ref(planting);
+  const ComparedWith compared(tuning);
+  const Ferried refreshed = Refresh(night.source, night.target, Comparing());
+  INFO(refreshed.message());
+  REQUIRE_OK(refreshed.status);
+  REQUIRE(planting.planted() == (is_wrong ? 1 : 0));
+  ExpectSameEntries(night.source, night.target);
+  const Summary& summary = refreshed.summary;
+  REQUIRE(IsUnproven(refreshed) == is_wrong);
+  REQUIRE(summary.chunks_delta > summary.parts_delta);
+  REQUIRE(summary.entries_put == kPuts);
+}
+
+TEST_CASE("A part that the source has lost is proven by its outermost keys",
+          "[transfer][refresh][proof]") {
+  // The index holds only the first of them.
+  const bool fits = GENERATE(true, false);
+  Night night;
+  {
+    OpenDb db(night.source, OneFamily(Quiet()));
+    db.DeleteRange("", "z");
+    db.Put("z", "the only one");
+    db.Flush();
+    db.Compact();
+  }
+  const ComparedWith compared(fits ? CompareTuning() : SmallPieces());
+  PullOptions options = Comparing();
+  options.selection.interval.end = "z";
+  const Ferried refreshed = Refresh(night.source, night.target, options);
+  INFO(refreshed.message());
+  REQUIRE_OK(refreshed.status);
+  REQUIRE(refreshed.summary.entries_deleted == 2);
+  REQUIRE_FALSE(IsUnproven(refreshed));
+  options.selection.interval.end.reset();
+  REQUIRE_OK(Refresh(night.source, night.target, options).status);
+  ExpectSameEntries(night.source, night.target);
+}
+
+TEST_CASE("What an application writes while its database is compared is not "
+          "proven", "[transfer][refresh][proof]") {
+  const bool writes = GENERATE(true, false);
+  Night night;
+  OpenDb target(night.target, OneFamily(Quiet()));
+  std::atomic<bool> written{false};
+  CompareTuning tuning;
+  tuning.plants = [&](CompareFault fault) {
+    // While the target reads.
+    if (fault == CompareFault::kIndexLacksEntry && writes &&
+        !written.exchange(true)) {
+      REQUIRE_OK(target->Put({}, "written meanwhile", "value"));
+    }
+    return false;
+  };
+  const ComparedWith compared(tuning);
+  const Ferried refreshed =
+      RefreshOpen(night.source, &target, {"default"}, Comparing());
+  INFO(refreshed.message());
+  REQUIRE_OK(refreshed.status);
+  REQUIRE(written == writes);
+  REQUIRE_FALSE(IsUnproven(refreshed));
+  REQUIRE(refreshed.notes_mention("wrote to the target while it was compared") ==
+          writes);
+}
+
+TEST_CASE("A part that a lost connection left in the middle is compared from "
+          "its first piece", "[transfer][refresh][proof]") {
+  Night night;
+  ServeOptions serve = ServeSample(night.source);
+  serve.snapshot_ttl = std::chrono::seconds(60);
+  const TestServer server(serve);
+  Relay relay(server.address());
+  PullOptions options = PullFrom(relay.address(), night.target);
+  options.mode = PullMode::kRefresh;
+  options.compare = CompareMode::kDigest;
+  options.most_point_deletions = 10;
+  options.lanes = 1;
+  options.timeouts.retry = std::chrono::seconds(60);
+  // What is told of the third piece.
+  std::atomic<int> told{0};
+  std::atomic<bool> cut{false};
+  CompareTuning tuning = SmallPieces();
+  tuning.plants = [&](CompareFault fault) {
+    if (fault == CompareFault::kEntryNotTold && ++told == 3 &&
+        !cut.exchange(true)) {
+      relay.ResetAll();
+    }
+    return false;
+  };
+  const ComparedWith compared(tuning);
+  Summary summary;
+  const rocksdb::Status status = MakePull(options)->Run(&summary);
+  INFO(status.ToString());
+  REQUIRE_OK(status);
+  REQUIRE(cut);
+  REQUIRE(summary.retries > 0);
+  ExpectSameEntries(night.source, night.target);
+  REQUIRE(summary.entries_put == kPuts);
+  // Both halves of the first try were read once more.
+  REQUIRE(told > static_cast<int>(summary.chunks_delta));
+}
+
+TEST_CASE("A swap by links proves its parts, too",
+          "[transfer][refresh][linked][proof]") {
+  const bool is_wrong = GENERATE(false, true);
+  const ScratchDir dir;
+  Fill(dir / "source");
+  PullOptions options;
+  options.mode = PullMode::kSwap;
+  options.method = PullMethod::kIngest;
+  REQUIRE_OK(Refresh(dir / "source", dir / "target", options).status);
+  Change(dir / "source");
+  Planting planting(CompareFault::kDeletionLeftOut, 0, is_wrong ? 1 : 0);
+  CompareTuning tuning;
+  tuning.plants = std::ref(planting);
+  const ComparedWith compared(tuning);
+  const Ferried swapped = Refresh(dir / "source", dir / "target", options);
+  INFO(swapped.message());
+  REQUIRE_OK(swapped.status);
+  REQUIRE(planting.chances() > 0);
+  ExpectSameEntries(dir / "source", dir / "target");
+  REQUIRE(IsUnproven(swapped) == is_wrong);
+}
+
+}  // namespace
+}  // namespace sstferry::test::refresh_proof_test
