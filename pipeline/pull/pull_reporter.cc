@@ -246,12 +246,13 @@ void PullReporter::FillParts(Summary* summary) const {
   const std::vector<Part>& parts = plan_->parts;
   std::lock_guard<std::mutex> lock(state.mu);
   for (const ReceivedPart& part : state.ended) {
+    const PartNeed need = parts[part.part_id].need;
     // A unit of a clone that came is one chunk.
     const bool skipped = part.totals.chunks == 0 &&
                          (state.clone != nullptr ||
-                          parts[part.part_id].need != PartNeed::kSend);
-    summary->parts_looked_up +=
-        parts[part.part_id].need == PartNeed::kLookup ? 1 : 0;
+                          need != PartNeed::kSend);
+    summary->parts_looked_up += need == PartNeed::kLookup ? 1 : 0;
+    summary->parts_recorded += need == PartNeed::kUnchanged ? 1 : 0;
     summary->parts_unchanged += skipped ? 1 : 0;
     summary->parts_sent += skipped ? 0 : 1;
     summary->bytes_skipped +=
@@ -259,6 +260,9 @@ void PullReporter::FillParts(Summary* summary) const {
   }
   summary->parts_compared = state.parts_compared;
   summary->parts_delta = state.parts_delta;
+  summary->parts_proven = state.parts_proven;
+  summary->parts_unproven = state.parts_unproven;
+  summary->parts_whole = state.parts_whole;
   summary->parts_left = parts.size() - state.ended.size();
 }
 

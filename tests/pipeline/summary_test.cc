@@ -150,7 +150,9 @@ TEST_CASE("A job has null for what only another job counts", "[pipeline]") {
       "parts_unchanged", "parts_sent",      "parts_compared",
       "parts_left",      "parts_delta",     "parts_looked_up",
       "entries_put",     "entries_deleted", "bytes_skipped",
-      "chunks_delta",    "sequence_new",    "compaction_debt_bytes"};
+      "chunks_delta",    "sequence_new",    "compaction_debt_bytes",
+      "parts_proven",    "parts_unproven",  "parts_whole",
+      "parts_recorded"};
   const std::vector<std::string> of_clone = {
       "chunks_cloned", "chunks_unchecked", "files_cloned", "files_reused",
       "bytes_reused"};

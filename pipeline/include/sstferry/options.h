@@ -389,6 +389,13 @@ struct Summary {
   // the entries of keys that may have changed; and the number of these entries.
   uint64_t parts_delta = 0;
   uint64_t parts_looked_up = 0;
+  // Why the parts may be believed: compared, and proven by what came to be the
+  // source's; compared, not proven at first, and compared once more; sent whole,
+  // because the target held nothing there; unchanged by both sides' records.
+  uint64_t parts_proven = 0;
+  uint64_t parts_unproven = 0;
+  uint64_t parts_whole = 0;
+  uint64_t parts_recorded = 0;
   uint64_t entries_put = 0;
   uint64_t entries_deleted = 0;
   uint64_t bytes_skipped = 0;  // estimated SST bytes of unchanged parts
