@@ -33,7 +33,9 @@ inline constexpr uint32_t kJournalHeaderBytes = 16;
 inline constexpr uint32_t kMaxJournalPayloadBytes = kMaxPayloadBytes + 16;
 
 enum class JournalRecordType : uint8_t {
-  kTransfer = 1,  // first record: the transfer of this journal
+  // The transfer of this journal: the first record, and one for each run that
+  // resumes it by another command line.
+  kTransfer = 1,
   kPlan = 2,      // the plan's messages (format/plan.h), one per record
   kChunk = 3,     // a chunk is durable in staging; may not be ingested yet
   kPartDone = 4,  // every chunk of the part has its record

@@ -3,6 +3,10 @@
 #include <algorithm>
 
 #include "pipeline/archive/restore.h"
+#include "pipeline/base/start_thread.h"
+#include "pipeline/snapshot/posix_files.h"
+#include "pipeline/snapshot/retained_snapshots.h"
+#include "pipeline/snapshot/snapshot_place.h"
 
 namespace sstferry {
 
@@ -49,6 +53,17 @@ StoreOptions StoreOf(const EndpointOptions& options) {
   return store;
 }
 
+// Says at once where no snapshot can be made, with the command that works.
+Status CheckPlace(const EndpointOptions& options) {
+  std::string real;
+  if (options.is_tree ||
+      !ResolveDatabase(options.address.directory, &real).ok()) {
+    return Status::OK();  // who opens it says why
+  }
+  return CheckSnapshotPlace(real, SnapshotParent(real, options.snapshot_dir),
+                            options.snapshot_dir, options.command);
+}
+
 }  // namespace
 
 Status Endpoint::Open(const EndpointOptions& options,
@@ -87,6 +102,7 @@ Status Endpoint::Open(const EndpointOptions& options,
   } else {
     database.directory = options.address.directory;
     database.wal_dir = options.wal_dir;
+    RETURN_IF_ERROR(CheckPlace(options));
   }
   if (options.is_tree) {
     serve.tree.directory = options.address.directory;
@@ -103,12 +119,13 @@ Status Endpoint::Open(const EndpointOptions& options,
   RETURN_IF_ERROR(
       MakeSourceServer(serve, std::move(transport.listener), &opened->server_));
   SourceServer* server = opened->server_.get();
-  opened->server_thread_ = std::thread([server, log = options.log] {
+  const auto run = [server, log = options.log] {
     const Status ended = server->Run();
     if (!ended.ok() && log) {
       log(LogLevel::kError, "in-process source: " + MessageOf(ended));
     }
-  });
+  };
+  RETURN_IF_ERROR(StartThread(run, &opened->server_thread_));
   *out = std::move(opened);
   return Status::OK();
 }
@@ -117,7 +134,7 @@ Endpoint::~Endpoint() {
   if (origin_ != nullptr) {
     origin_->Cancel();
   }
-  if (server_ != nullptr) {
+  if (server_thread_.joinable()) {
     // The last words of the only target decide whether the snapshot stays.
     server_->AwaitIdle(kLastWordsLimit);
     server_->Stop();

@@ -21,6 +21,7 @@ struct EndpointOptions {
   uint32_t lanes = 4;
   std::string snapshot_dir;
   std::string wal_dir;  // of a directory
+  std::string command;  // that asks for this, for messages; may be empty
   uint64_t max_held_bytes = 1'000'000'000;  // of a directory, for a follower
   TlsFiles tls;  // empty: plain TCP; no use for a Unix socket
   SshCommands ssh;

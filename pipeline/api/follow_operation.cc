@@ -19,9 +19,11 @@
 #include "pipeline/api/operation_parts.h"
 #include "pipeline/api/standby_cut.h"
 #include "pipeline/archive/open_store.h"
+#include "pipeline/base/full_disk.h"
 #include "pipeline/base/start_thread.h"
 #include "pipeline/base/stop_signal.h"
 #include "pipeline/base/this_machine.h"
+#include "pipeline/disk/database_files.h"
 #include "pipeline/disk/target_directories.h"
 #include "pipeline/follow/round_target.h"
 #include "pipeline/follow/source_rounds.h"
@@ -40,14 +42,20 @@ constexpr std::chrono::milliseconds kTellEvery{1000};
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kMostPause{10'000};
 
-// True for what another try may not meet.
-bool MayPass(const Status& status) {
+// True for what another try may not meet. Before a follower has anything of its
+// source, what it was asked for may be wrong: a directory that is no database,
+// a certificate, too little room for all of it.
+bool MayPass(const Status& status, bool has_begun = true) {
   switch (EndStateOf(status)) {
     case EndState::kRefused:
     case EndState::kIncompatible:
     case EndState::kCorrupt:
     case EndState::kCancelled:
       return false;
+    case EndState::kSourceError:
+    case EndState::kDenied:
+    case EndState::kNoSpace:
+      return has_begun;
     default:
       return true;
   }
@@ -148,7 +156,8 @@ class Follow : public StandbyJob {
   Status Begin() {
     PullOptions& pull = options_.pull;
     if (pull.file_system == nullptr) {
-      pull.file_system = rocksdb::FileSystem::Default();
+      pull.file_system =
+          MakeFullDiskFileSystem(rocksdb::FileSystem::Default());
     }
     RETURN_IF_ERROR(OpenTarget());
     EndpointOptions source = EndpointFor(pull.source, pull.lanes, pull);
@@ -179,6 +188,7 @@ class Follow : public StandbyJob {
     } else {
       RETURN_IF_ERROR(CheckApartFromSource(
           options_.pull, TargetDirectories(options_.pull, nullptr)));
+      RETURN_IF_ERROR(CheckOutsideOfDatabases(options_.pull.target_dir));
       auto standby =
           std::make_unique<StandbyRounds>(options_.pull, &endpoint_);
       RETURN_IF_ERROR(standby->Open());
@@ -197,7 +207,8 @@ class Follow : public StandbyJob {
       // A source that cannot be heard may be open. Whoever stops this follower
       // has asked nothing of the source.
       if (!status.ok() && !cancelled_) status = ForgetClosed(status);
-      if (!status.ok() && (!MayPass(status) || cancelled_)) {
+      if (!status.ok() &&
+          (!MayPass(status, target_->exists()) || cancelled_)) {
         return status;
       }
       if (!status.ok()) {

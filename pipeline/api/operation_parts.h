@@ -57,6 +57,7 @@ inline EndpointOptions EndpointFor(const SourceAddress& address,
     endpoint.snapshot_dir = target.parent_path().string();
   }
   endpoint.wal_dir = options.wal_dir;
+  endpoint.command = options.command_line;
   endpoint.tls = options.tls;
   endpoint.ssh = options.ssh;
   endpoint.store = options.store;

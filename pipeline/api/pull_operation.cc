@@ -16,6 +16,7 @@
 #include "pipeline/base/known_fault.h"
 #include "pipeline/base/other_accounts.h"
 #include "pipeline/base/standby_record.h"
+#include "pipeline/disk/database_files.h"
 #include "pipeline/disk/target_directories.h"
 #include "pipeline/options/directories.h"
 #include "pipeline/pull/clone_target.h"
@@ -291,6 +292,9 @@ class PullOperation : public Operation {
   Outcome TryOnce(const Attempt& attempt, bool links, Summary* summary) {
     std::unique_ptr<Endpoint> endpoint;
     Outcome outcome = {CheckNoStandby(), {FailedPart::kTarget}};
+    if (outcome.status.ok() && replica_.db == nullptr) {
+      outcome.status = CheckOutsideOfDatabases(options_.target_dir);
+    }
     if (!outcome.status.ok()) {
       return outcome;
     }

@@ -8,6 +8,7 @@
 #include "format/end_state.h"
 #include "format/follow_file.h"
 #include "pipeline/base/file_lock.h"
+#include "pipeline/base/full_disk.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/base/other_accounts.h"
 #include "pipeline/base/standby_record.h"
@@ -35,7 +36,9 @@ constexpr std::chrono::milliseconds kMostStop{30'000};
 
 std::shared_ptr<rocksdb::FileSystem> DiskOf(
     const std::shared_ptr<rocksdb::FileSystem>& file_system) {
-  return file_system != nullptr ? file_system : rocksdb::FileSystem::Default();
+  return file_system != nullptr
+             ? file_system
+             : MakeFullDiskFileSystem(rocksdb::FileSystem::Default());
 }
 
 FollowMark MarkOf(const std::string& dir) {

@@ -57,6 +57,7 @@ StoreCode CodeOfErrno(int error) {
       return StoreCode::kDenied;
     case ENOSPC:
     case EDQUOT:
+    case EFBIG:
       return StoreCode::kNoSpace;
     case ESTALE:
     case ETIMEDOUT:

@@ -340,7 +340,8 @@ Status RangeSnapshot::CheckRoom() const {
              : MakeStatus(EndState::kNoSpace,
                           "for the blocks of the keys that are restored: "
                           "expected " + SpaceText(need) + " free in " +
-                              files_.directory + ", found " + SpaceText(free) +
+                              ShownPath(files_.directory) + ", found " +
+                              SpaceText(free) +
                               ": name another directory by --snapshot-dir");
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <utility>
 
 namespace sstferry {
@@ -38,6 +39,24 @@ Descriptor OpenDirectory(const std::string& path) {
     return Descriptor(static_cast<int>(directory));
   }
   return Descriptor(open(path.c_str(), kFlags));
+}
+
+std::string ShownPath(const std::string& path) {
+  if (path.rfind(kOpenPaths, 0) != 0) {
+    return path;
+  }
+  const size_t slash = path.find('/', sizeof(kOpenPaths) - 1);
+  char name[PATH_MAX];
+  const ssize_t bytes =
+      readlink(path.substr(0, slash).c_str(), name, sizeof(name));
+  if (bytes <= 0 || slash == std::string::npos) {
+    return path;
+  }
+  std::string rest = path.substr(slash);
+  if (rest == "/." || rest.rfind("/./", 0) == 0) {
+    rest.erase(0, 2);
+  }
+  return std::string(name, static_cast<size_t>(bytes)) + rest;
 }
 
 std::string PathOfOpen(const Descriptor& directory) {

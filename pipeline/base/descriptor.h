@@ -30,4 +30,8 @@ Descriptor OpenDirectory(const std::string& path);
 // whatever becomes of its name.
 std::string PathOfOpen(const Descriptor& directory);
 
+// Returns a path that begins with a PathOfOpen() by the name that the directory
+// has now, for messages; others as they are.
+std::string ShownPath(const std::string& path);
+
 }  // namespace sstferry

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "format/end_state.h"
+#include "format/follow_file.h"
 #include "pipeline/base/database_open.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/options/directories.h"
@@ -19,6 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using rocksdb::Status;
+
+constexpr char kManifestPrefix[] = "MANIFEST-";  // what CURRENT begins with
 
 // True for directories that RocksDB makes: archived WALs, and files that a
 // repair set aside.
@@ -98,6 +101,25 @@ bool HoldsDatabase(const std::string& dir) {
     }
   }
   return false;
+}
+
+Status CheckOutsideOfDatabases(const std::string& target_dir) {
+  std::error_code error;
+  fs::path path = fs::weakly_canonical(fs::absolute(target_dir, error), error);
+  while (!error && path.has_relative_path()) {
+    path = path.parent_path();
+    std::error_code unknown;
+    if (fs::exists(path / kLastTransferName, unknown) ||
+        fs::exists(path / kFollowFileName, unknown) ||
+        ReadStart((path / "CURRENT").string(), sizeof(kManifestPrefix) - 1) ==
+            kManifestPrefix) {
+      return Refused(target_dir,
+                     ": expected a directory outside of databases, found that "
+                     "it lies in " + path.string() +
+                         ", which is one; choose another TARGET_DIR");
+    }
+  }
+  return Status::OK();
 }
 
 Status CheckExchangeable(const std::string& dir) {

@@ -30,6 +30,12 @@ class DatabaseLock {
 // it damaged.
 bool HoldsDatabase(const std::string& dir);
 
+// Checks a directory that a pull is about to make: RocksDB does not expect it
+// inside of a database, and a later exchange of that one would be refused.
+//   kRefused  a directory above `target_dir` is a database or a replica
+[[nodiscard]] rocksdb::Status CheckOutsideOfDatabases(
+    const std::string& target_dir);
+
 // Checks that an exchange of `dir` removes the whole database and nothing else;
 // the application's own files move to the new one (other_files.h).
 //   kRefused  no database (one that a pull made may lack CURRENT); a directory

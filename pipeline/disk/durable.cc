@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "format/end_state.h"
+#include "pipeline/base/full_disk.h"
 #include "pipeline/base/start_thread.h"
 
 namespace sstferry {
@@ -46,8 +47,8 @@ IOStatus RenameAt2(const std::string& from, const std::string& to,
     return IOStatus::OK();
   }
   const char* reason = strerror(errno);
-  return errno == ENOSPC || errno == EDQUOT ? IOStatus::NoSpace(reason)
-                                            : IOStatus::IOError(reason);
+  return IsOutOfRoom(errno) ? IOStatus::NoSpace(reason)
+                            : IOStatus::IOError(reason);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "pipeline/base/database_name.h"
 #include "pipeline/base/database_open.h"
 #include "pipeline/base/file_lock.h"
+#include "pipeline/base/full_disk.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/disk/workspace.h"
 #include "rocksdb/file_system.h"
@@ -39,8 +40,7 @@ constexpr int kMaxDepth = 8;  // as serve --db-dir
 
 Status TreeError(const std::string& what, const std::string& path, int error) {
   return MakeStatus(
-      error == ENOSPC || error == EDQUOT ? EndState::kNoSpace
-                                         : EndState::kRefused,
+      IsOutOfRoom(error) ? EndState::kNoSpace : EndState::kRefused,
       what + " " + path + ": " + std::strerror(error));
 }
 

@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <filesystem>
 
 #include "format/journal.h"
 #include "pipeline/base/database_open.h"
 #include "pipeline/base/file_lock.h"
+#include "pipeline/base/full_disk.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/base/other_accounts.h"
 #include "pipeline/disk/access.h"
@@ -31,9 +33,8 @@ constexpr size_t kJournalHeadBytes =
     kJournalMagicBytes + kJournalHeaderBytes + kMaxJournalPayloadBytes;
 
 Status Errno(const std::string& what, int error) {
-  const EndState state = error == ENOSPC || error == EDQUOT
-                             ? EndState::kNoSpace
-                             : EndState::kInternal;
+  const EndState state =
+      IsOutOfRoom(error) ? EndState::kNoSpace : EndState::kInternal;
   return MakeStatus(state, what + ": " + strerror(error));
 }
 
@@ -233,6 +234,26 @@ Status Workspace::Open() {
   return status.ok() ? CheckTarget() : status;
 }
 
+// Checks that the names beside TARGET_DIR are not too long: its workspace, and
+// what a swap calls the old database. Before data moves.
+Status Workspace::CheckName() const {
+  constexpr char kLongestSuffix[] = ".old-20261127T183820Z-1000";
+  const long limit = pathconf(parent_.c_str(), _PC_NAME_MAX);
+  const size_t most =
+      (limit < 0 ? NAME_MAX : static_cast<size_t>(limit)) -
+      (beside_ ? dir_.size() - target_dir_.size()
+               : sizeof(kLongestSuffix) - 1);
+  const size_t found = fs::path(target_dir_).filename().native().size();
+  return found <= most
+             ? Status::OK()
+             : MakeStatus(EndState::kRefused,
+                          "target " + target_dir_ +
+                              ": name too long: expected at most " +
+                              std::to_string(most) + " bytes, found " +
+                              std::to_string(found) +
+                              " (sstferry makes longer names beside it)");
+}
+
 Status Workspace::CheckTarget() {
   struct stat parent_info;
   if (stat(parent_.c_str(), &parent_info) != 0) {
@@ -247,6 +268,7 @@ Status Workspace::CheckTarget() {
                       "be written, found " + parent_ + " (" +
                       strerror(errno) + "); name a sub-directory of one");
   }
+  RETURN_IF_ERROR(CheckName());
   struct stat info;
   target_exists_ = false;
   if (lstat(target_dir_.c_str(), &info) != 0) {

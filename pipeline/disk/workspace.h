@@ -177,6 +177,7 @@ class Workspace {
             std::shared_ptr<rocksdb::FileSystem> file_system, LogFunction log);
   [[nodiscard]] rocksdb::Status Open();
   [[nodiscard]] rocksdb::Status Look();
+  [[nodiscard]] rocksdb::Status CheckName() const;
   [[nodiscard]] rocksdb::Status CheckTarget();
   [[nodiscard]] rocksdb::Status CheckNonEmpty();
   [[nodiscard]] rocksdb::Status RefuseNonEmpty();

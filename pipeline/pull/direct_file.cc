@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "pipeline/base/full_disk.h"
+
 namespace sstferry {
 namespace {
 
@@ -19,8 +21,8 @@ using rocksdb::IOStatus;
 using rocksdb::Slice;
 
 IOStatus Failed(const std::string& path, int error) {
-  return error == ENOSPC ? IOStatus::NoSpace(path, strerror(error))
-                         : IOStatus::IOError(path, strerror(error));
+  return IsOutOfRoom(error) ? IOStatus::NoSpace(path, strerror(error))
+                            : IOStatus::IOError(path, strerror(error));
 }
 
 // Threads: one.

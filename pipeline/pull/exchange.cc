@@ -30,22 +30,23 @@ Status Exchange::CheckTarget() {
   return status;
 }
 
-Status Exchange::CheckAhead() {
+Status Exchange::CheckAhead(bool is_plan) {
   const std::string user =
       IsSwap(options()) ? DatabaseUser(options().target_dir) : "";
   if (user.empty()) {
     return Status::OK();
   }
   if (options().before_swap) {
-    report_->Note(user +
-                  " has TARGET_DIR open, which --before-swap "
-                  "must stop");
+    if (is_plan) {
+      report_->Note(user +
+                    " has TARGET_DIR open, which --before-swap must stop");
+    }
     return Status::OK();
   }
   return MakeStatus(EndState::kBusy,
                     "target " + options().target_dir + ": " + user +
-                        " holds its LOCK; stop it before the pull "
-                        "ends, or let --before-swap do so");
+                        " holds its LOCK; stop it first, or let "
+                        "--before-swap do so");
 }
 
 // Resumes where that run died, by the state that the workspace found. After

@@ -35,9 +35,10 @@ class Exchange {
   //   kRefused  it must not be taken away
   [[nodiscard]] rocksdb::Status CheckTarget();
 
-  // Stands in for Publish() in a pull that is only planned.
+  // Checks that TARGET_DIR can be exchanged when the data is here, before any is
+  // moved. OK if this pull exchanges nothing.
   //   kBusy  a process has TARGET_DIR open, and no command is there to stop it
-  [[nodiscard]] rocksdb::Status CheckAhead();
+  [[nodiscard]] rocksdb::Status CheckAhead(bool is_plan);
 
   // --- what an earlier run left ----------------------------------------------
   // Completes an exchange that was cut short, and deletes what is left of the

@@ -27,16 +27,13 @@ class Reader {
 
   Status Add(const JournalRecord& record) {
     if (state_->complete && record.type != JournalRecordType::kIngested &&
-        record.type != JournalRecordType::kTargetFiles) {
+        record.type != JournalRecordType::kTargetFiles &&
+        record.type != JournalRecordType::kTransfer) {
       return Contradiction(record, "expected none after Complete");
     }
     switch (record.type) {
       case JournalRecordType::kTransfer:
-        if (has_transfer_) {
-          return Contradiction(record, "out of order");
-        }
-        has_transfer_ = true;
-        return Decode(record.payload, &state_->head);
+        return AddTransfer(record);
       case JournalRecordType::kPlan:
         return AddToPlan(record);
       case JournalRecordType::kIngested:
@@ -54,6 +51,21 @@ class Reader {
   }
 
  private:
+  // The first one begins the transfer; each later one has the command line of a
+  // run that resumed it.
+  Status AddTransfer(const JournalRecord& record) {
+    JournalTransfer head;
+    RETURN_IF_ERROR(Decode(record.payload, &head));
+    JournalTransfer same = head;
+    same.command_line = state_->head.command_line;
+    if (has_transfer_ && (!head_is_whole() || same != state_->head)) {
+      return Contradiction(record, "expected the first one of this journal");
+    }
+    has_transfer_ = true;
+    state_->head = std::move(head);
+    return Status::OK();
+  }
+
   Status AddToPlan(const JournalRecord& record) {
     JournalPlan message;
     Status status = Decode(record.payload, &message);

@@ -9,6 +9,7 @@
 #include "format/for_each_batch.h"
 #include "format/limits.h"
 #include "format/quantity.h"
+#include "pipeline/base/full_disk.h"
 #include "pipeline/disk/access.h"
 #include "pipeline/disk/deferred_sync.h"
 #include "pipeline/disk/durable.h"
@@ -56,7 +57,8 @@ PullWorkspace::PullWorkspace(const PullOptions* options, bool plans,
       disk_(MakeAccessFileSystem(
           options->file_system != nullptr
               ? options->file_system
-              : MakeDirectFileSystem(rocksdb::FileSystem::Default()),
+              : MakeDirectFileSystem(
+                    MakeFullDiskFileSystem(rocksdb::FileSystem::Default())),
           Workspace::DirOf(options->target_dir))),
       verifies_(false) {
   if (options->verify) {
@@ -176,10 +178,32 @@ Status PullWorkspace::Prepare() {
   }
   ChooseDurability();
   if (is_resuming_) {
-    return Status::OK();
+    return RecordCommand();
   }
   RETURN_IF_ERROR(workspace()->Clear());
   return target_->TakeCopy(&found_);
+}
+
+// Records the command that resumes a pull, if it differs from the last one: a
+// status query shows it, with its hooks.
+Status PullWorkspace::RecordCommand() {
+  JournalTransfer head = unfinished_.head;
+  if (options().command_line == head.command_line ||
+      options().command_line.size() > kMaxCommandLineBytes) {
+    return Status::OK();
+  }
+  head.command_line = options().command_line;
+  const std::string path = workspace()->journal_path();
+  std::unique_ptr<JournalFile> journal;
+  RETURN_IF_ERROR(
+      JournalFile::Reopen(disk_.get(), path, unfinished_.bytes, &journal));
+  RETURN_IF_ERROR(journal->Append(JournalRecordType::kTransfer, head));
+  RETURN_IF_ERROR(journal->Sync());
+  RETURN_IF_ERROR(journal->Close());
+  unfinished_.head = std::move(head);
+  const rocksdb::IOStatus sized = disk_->GetFileSize(
+      path, rocksdb::IOOptions(), &unfinished_.bytes, nullptr);
+  return WithContext(sized, EndState::kInternal, path);
 }
 
 // Keeps what the unfinished pull began with: of chunks that it did not sync, no

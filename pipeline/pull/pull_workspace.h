@@ -90,6 +90,7 @@ class PullWorkspace {
   void DropUnfinished(const std::string& why);
   void TellOfUnfinished();
   void ChooseDurability();
+  [[nodiscard]] rocksdb::Status RecordCommand();
   [[nodiscard]] rocksdb::Status AppendPlan(const Plan& plan);
   const PullOptions& options() const { return *options_; }
 

@@ -153,7 +153,8 @@ Status Puller::RunSteps() {
     return RunEach({[this] { return EndUnchanged(); }});
   }
   if (status.ok()) {
-    status = RunEach({[this] { return opener_.WriteJournalHead(); },
+    status = RunEach({[this] { return exchange_.CheckAhead(plans_); },
+                      [this] { return opener_.WriteJournalHead(); },
                       [this] { return Transfer(); },
                       [this] { return FindUnchanged(), Status::OK(); },
                       [this] { return FetchOthers(); },
@@ -184,7 +185,7 @@ Status Puller::RunPlan() {
   if (status.ok()) {
     PlanOthers();
   }
-  return status.ok() ? exchange_.CheckAhead() : status;
+  return status.ok() ? exchange_.CheckAhead(/*is_plan=*/true) : status;
 }
 
 uint64_t Puller::BytesToCome() const {

@@ -120,6 +120,15 @@ Status CheckWalDir(const std::string& dir, rocksdb::DBOptions* options) {
 Status ReadOptionsText(const std::string& dir, rocksdb::Env* env,
                        std::string* text) {
   const Status status = ReadNewestOptions(env, dir, text);
+  if (status.ok() && text->find("[DBOptions") == std::string::npos) {
+    // A clone has them as its source had them, after a power cut: no damage.
+    return RefuseAsChunks(
+        EndState::kRefused,
+        "target " + dir +
+            ": its newest OPTIONS file is empty or not whole, so its options "
+            "are not known; let its application open it, which writes them anew, or "
+            "exchange it by sstferry swap --method clone");
+  }
   return status.IsNotFound() || status.IsPathNotFound()
              ? MakeStatus(EndState::kRefused,
                           "target " + dir +

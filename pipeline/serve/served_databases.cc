@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "format/end_state.h"
-#include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/retained_snapshots.h"
+#include "pipeline/snapshot/snapshot_place.h"
 
 namespace sstferry {
 namespace {
@@ -58,7 +58,7 @@ std::string SnapshotDirOfTree(const DatabaseTree& tree,
                               const std::string& directory) {
   const bool is_possible =
       access((tree.directory + "/").c_str(), W_OK | X_OK) == 0 &&
-      FileIdOf(tree.directory).device == FileIdOf(directory).device;
+      AreOnOneMount(tree.directory, directory);
   return is_possible ? tree.directory : "";
 }
 

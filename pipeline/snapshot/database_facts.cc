@@ -6,8 +6,8 @@
 
 #include "pipeline/snapshot/chunk_estimate.h"
 #include "pipeline/snapshot/retained_snapshots.h"
-#include "pipeline/snapshot/private_dir.h"
 #include "pipeline/snapshot/snapshot_manifest.h"
+#include "pipeline/snapshot/snapshot_place.h"
 #include "pipeline/snapshot/snapshot_seen_options.h"
 #include "pipeline/snapshot/snapshot_wal_place.h"
 #include "sstferry/source.h"
@@ -50,19 +50,6 @@ uint64_t WrittenSeconds(const std::string& directory) {
   return latest;
 }
 
-Status CheckSnapshotParent(const std::string& directory,
-                           const std::string& parent) {
-  const Status status = PrivateDir::CheckParent(parent);
-  if (!status.ok() || IsOnReadOnlyFileSystem(directory) ||
-      FileIdOf(parent).device == FileIdOf(directory).device) {
-    return status;
-  }
-  return MakeStatus(EndState::kSourceError,
-                    "expected " + parent +
-                        " on the same file system as the database, found "
-                        "another; name a directory there with --snapshot-dir");
-}
-
 }  // namespace
 
 Status DescribeDatabase(const ServedDatabase& database,
@@ -85,9 +72,9 @@ Status DescribeDatabase(const ServedDatabase& database,
                               &wals);
   }
   if (status.ok()) {
-    status = CheckSnapshotParent(directory,
-                                 SnapshotParent(directory,
-                                                asked.snapshot_dir));
+    status = CheckSnapshotPlace(
+        directory, SnapshotParent(directory, asked.snapshot_dir),
+        asked.snapshot_dir, /*command=*/"");
   }
   if (!status.ok()) {
     return status;

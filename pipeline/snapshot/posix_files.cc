@@ -18,6 +18,7 @@
 
 #include "format/follow_file.h"
 #include "pipeline/base/descriptor_shortage.h"
+#include "pipeline/base/full_disk.h"
 
 namespace sstferry {
 namespace {
@@ -386,11 +387,12 @@ Status DescriptorSource::Read(uint64_t offset, size_t n, std::string* scratch,
 
 Status ErrnoStatus(EndState state, const std::string& what,
                    const std::string& path, int error) {
-  if (error == ENOSPC || error == EDQUOT) {
+  if (IsOutOfRoom(error)) {
     state = EndState::kNoSpace;
   }
   NoteDescriptorShortage(error);
-  return MakeStatus(state, what + " " + path + ": " + strerror(error));
+  return MakeStatus(state,
+                    what + " " + ShownPath(path) + ": " + strerror(error));
 }
 
 Status ListDirectory(const std::string& path,
@@ -543,8 +545,11 @@ Status LinkFile(const std::string& from, const std::string& to, bool* found) {
   const std::string parent = to.substr(0, to.rfind('/'));
   if (error == EXDEV) {
     return WithContext(status, EndState::kSourceError,
-                       "--snapshot-dir must be on the same file system as "
-                       "the source (hard links are made in " + parent + ")");
+                       "expected room for hard links to the source's files "
+                       "in " + ShownPath(parent) +
+                           ", found another mount or file system there; "
+                           "name a directory beside them with "
+                           "--snapshot-dir");
   }
   if (error == EPERM || error == EACCES) {
     return WithContext(status, EndState::kSourceError,

@@ -19,7 +19,7 @@ inline constexpr uint64_t kMaxOptionsFileBytes = 256u << 20;
 // Maximum of CURRENT and IDENTITY, which are one line each.
 inline constexpr uint64_t kMaxIdentityBytes = 64u << 10;
 
-// Returns "what PATH: reason" with `state`, or kNoSpace for ENOSPC and EDQUOT.
+// Returns "what PATH: reason" with `state`, or kNoSpace if it IsOutOfRoom().
 [[nodiscard]] rocksdb::Status ErrnoStatus(EndState state,
                                           const std::string& what,
                                           const std::string& path, int error);

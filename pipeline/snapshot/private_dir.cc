@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <climits>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -198,6 +200,17 @@ Status RemoveIfAbandoned(const std::string& path, const LeaseRules& rules,
   return status;
 }
 
+// Returns the longest begin of a name of at most so many bytes that does not
+// end inside a character of UTF-8.
+std::string BeginOf(const std::string& name, size_t most_bytes) {
+  size_t bytes = std::min(name.size(), most_bytes);
+  while (bytes > 0 && bytes < name.size() &&
+         (static_cast<unsigned char>(name[bytes]) & 0xc0) == 0x80) {
+    --bytes;
+  }
+  return name.substr(0, bytes);
+}
+
 Status CannotCreate(const std::string& path, int error) {
   const Status status =
       ErrnoStatus(EndState::kSourceError,
@@ -223,8 +236,9 @@ Status PrivateDir::CheckParent(const std::string& parent) {
 
 Status PrivateDir::Create(const std::string& parent, const std::string& name,
                           std::unique_ptr<PrivateDir>* result) {
-  const std::string own_name = name + kMarker + std::to_string(getpid()) + "-" +
-                               RandomHex();
+  const std::string own = kMarker + std::to_string(getpid()) + "-" +
+                          RandomHex();
+  const std::string own_name = BeginOf(name, NAME_MAX - own.size()) + own;
   const std::string path = parent + "/" + own_name;
   Descriptor in = OpenParent(path);
   if (!in.is_open() || mkdirat(in.get(), own_name.c_str(), 0700) != 0) {

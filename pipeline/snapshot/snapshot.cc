@@ -10,6 +10,7 @@
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/private_dir.h"
 #include "pipeline/snapshot/snapshot_copy.h"
+#include "pipeline/snapshot/snapshot_place.h"
 #include "rocksdb/merge_operator.h"
 
 namespace sstferry {
@@ -81,8 +82,13 @@ void Log(const SnapshotOptions& options, LogLevel level,
 }
 
 void RemoveLeftovers(const SnapshotOptions& options) {
+  const std::string parent =
+      SnapshotParent(options.database_dir, options.snapshot_dir);
+  if (!FileIdOf(parent).exists()) {
+    return;  // --snapshot-dir, which is made below
+  }
   const Status leftovers = RemoveLeftoverSnapshots(
-      SnapshotParent(options.database_dir, options.snapshot_dir),
+      parent,
       [&options](const std::string& line) {
         Log(options, LogLevel::kInfo, line);
       });
@@ -139,9 +145,14 @@ Status MakePrivateDir(const SnapshotOptions& options,
                       std::unique_ptr<PrivateDir>* dir) {
   const std::string name =
       fs::path(options.database_dir).filename().string();
-  return PrivateDir::Create(
-      SnapshotParent(options.database_dir, options.snapshot_dir),
-      name.empty() ? "root" : name, dir);
+  const std::string parent =
+      SnapshotParent(options.database_dir, options.snapshot_dir);
+  RETURN_IF_ERROR(CheckSnapshotPlace(options.database_dir, parent,
+                                     options.snapshot_dir, /*command=*/""));
+  if (!options.snapshot_dir.empty()) {
+    RETURN_IF_ERROR(MakeSnapshotParent(parent));
+  }
+  return PrivateDir::Create(parent, name.empty() ? "root" : name, dir);
 }
 
 Status Snapshot::Look(const SnapshotOptions& options,

@@ -7,6 +7,7 @@
 
 #include "format/end_state.h"
 #include "format/options_line.h"
+#include "pipeline/base/full_disk.h"
 #include "pipeline/base/readable_tables.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/snapshot/posix_files.h"
@@ -127,14 +128,14 @@ Status CheckStopped(const SnapshotOptions& options) {
 // Fails if recovery dropped entries of whole records, for which it may return
 // OK: of one that it did not replay, or whose entries it did not take.
 Status CheckNothingLost(const ReplayWatch& watch, const Replay& replay,
-                        uint64_t sequence, const std::string& operands) {
+                        uint64_t sequence, const std::string& operands,
+                        const std::string& warning) {
   if (watch.IsComplete() && sequence >= replay.newest_sequence) {
     return Status::OK();
   }
   if (!operands.empty()) {
     return RefuseAsChunks(EndState::kRefused, operands);
   }
-  const std::string warning = watch.warning();
   return MakeStatus(
       EndState::kCorrupt,
       "replaying its WALs: expected " + std::to_string(replay.records.count) +
@@ -236,7 +237,9 @@ Status SnapshotCopy::Open(const SnapshotOptions& options,
   } else {
     status = WithContext(
         CheckNothingLost(*watch_, replay_, db_->GetLatestSequenceNumber(),
-                         operands),
+                         operands,
+                         NameSource(watch_->warning(), directory,
+                                    options.database_dir)),
         EndState::kCorrupt, options.database_dir);
   }
   if (!status.ok()) {
@@ -251,8 +254,8 @@ void SnapshotCopy::UseStoppableEnv(const SnapshotOptions& options,
                                    OpenPlan* plan) {
   if (options.cancelled) {
     env_ = rocksdb::NewCompositeEnv(MakeStoppableFileSystem(
-        rocksdb::FileSystem::Default(), options.cancelled,
-        options.read_bytes));
+        MakeFullDiskFileSystem(rocksdb::FileSystem::Default()),
+        options.cancelled, options.read_bytes));
     plan->db.env = env_.get();
   }
 }

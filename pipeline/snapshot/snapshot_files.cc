@@ -183,7 +183,8 @@ Status SnapshotFiles::CheckRoom() const {
              : MakeStatus(EndState::kNoSpace,
                           "to copy and flush the WALs: expected " +
                               std::to_string(2 * bytes + kReservedBytes) +
-                              " free bytes for " + db_ + ", found " +
+                              " free bytes for " + ShownPath(db_) +
+                              ", found " +
                               std::to_string(free));
 }
 

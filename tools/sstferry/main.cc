@@ -1,5 +1,8 @@
 // sstferry: finds the sub-command and lets it run.
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -7,6 +10,7 @@
 #include <exception>
 #include <map>
 #include <optional>
+#include <string>
 #include <thread>
 
 #if defined(__GLIBC__)
@@ -114,6 +118,64 @@ void LimitArenas() {
 #endif
 }
 
+// Ends the process where it cannot continue: no memory in a thread, no thread.
+// What lies beside a source the next start removes, as after a kill.
+[[noreturn]] void EndWithReason() {
+  const char* what = "a thread could not be started";
+  if (const std::exception_ptr error = std::current_exception()) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& known) {
+      what = known.what();
+    } catch (...) {
+      what = "an unknown exception";
+    }
+  }
+  std::fprintf(stderr,
+               "sstferry: INTERNAL: %s: too little memory or too few threads "
+               "(ulimit -v, ulimit -u)?\n",
+               what);
+  _exit(ExitCodeOf(EndState::kInternal));
+}
+
+// Opens what the caller closed of standard input, output and error: else a file
+// of a database gets such a number, and messages are written into it. What is
+// printed to an output that was closed still counts as lost.
+void OpenStandardFiles() {
+  for (;;) {
+    int fd = open("/dev/null", O_RDWR);
+    if (fd < 0) {
+      fd = open("/", O_RDONLY | O_DIRECTORY);
+    }
+    if (fd == STDOUT_FILENO) {
+      close(fd);
+      fd = open("/", O_RDONLY | O_DIRECTORY);  // writes fail
+    }
+    if (fd < 0 || fd > STDERR_FILENO) {
+      close(fd);
+      return;
+    }
+  }
+}
+
+// Lets its owner use what is made: with a umask of 0777 nobody could.
+void OpenToOwner() {
+  const mode_t mask = umask(0077);
+  umask(mask & 0077);
+}
+
+// Directories that are open, who has a database open and which limits hold are
+// known only through /proc.
+Status CheckProc() {
+  return access("/proc/self/fd", R_OK | X_OK) == 0
+             ? Status::OK()
+             : MakeStatus(EndState::kRefused,
+                          "expected /proc, found none (or not that of this "
+                          "process's namespace): sstferry needs it to name "
+                          "directories that it has open; next: mount -t proc "
+                          "proc /proc");
+}
+
 int Main(const std::vector<std::string>& words) {
   // Words behind "--" are operands.
   const std::vector<std::string> options(
@@ -141,17 +203,28 @@ int Main(const std::vector<std::string>& words) {
   if (command == nullptr) {
     return ReportUsage("", UnknownCommand(words[0]));
   }
-  return help ? PrintHelp(*command, *help)
-              : kRuns.at(command->name)({words.begin() + 1, words.end()});
+  if (help) {
+    return PrintHelp(*command, *help);
+  }
+  const Status proc = CheckProc();
+  if (!proc.ok()) {
+    std::fprintf(stderr, "%s\n",
+                 FailureLine(command->name, proc, "").c_str());
+    return ExitCodeOf(EndStateOf(proc));
+  }
+  return kRuns.at(command->name)({words.begin() + 1, words.end()});
 }
 
 }  // namespace
 }  // namespace sstferry
 
 int main(int argc, char** argv) {
+  sstferry::OpenStandardFiles();
+  std::set_terminate(sstferry::EndWithReason);
   sstferry::HoldSignals();
   sstferry::RaiseDescriptorLimit();
   sstferry::LimitArenas();
+  sstferry::OpenToOwner();
   try {
     return sstferry::Main({argv + 1, argv + argc});
   } catch (const std::exception& error) {

@@ -113,6 +113,20 @@ Status BytesValue::Read(const std::string& what, const std::string& text,
   return Read(what, text, &out->emplace());
 }
 
+Status RateValue::ReadRate(const std::string& what, const std::string& text,
+                           uint64_t* out) {
+  constexpr uint64_t kLeastWithoutUnit = 64'000;
+  RETURN_IF_ERROR(BytesValue().Read(what, text, out));
+  const bool has_unit =
+      text.find_first_not_of("0123456789.") != std::string::npos;
+  return has_unit || *out >= kLeastWithoutUnit
+             ? Status::OK()
+             : Status::InvalidArgument(
+                   what + ": expected a unit, or at least 64000, found \"" +
+                   text + "\", which is " + text +
+                   " bytes a second; did you mean " + text + "M?");
+}
+
 std::string DurationValue::Text(
     const std::optional<std::chrono::milliseconds>& time) const {
   return !time.has_value() || time->count() == 0 ? unset_ : TimeText(*time);

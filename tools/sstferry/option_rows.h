@@ -87,8 +87,14 @@ class RateValue {
       out->max_rate_bytes_per_sec = 0;
       return rocksdb::Status::OK();
     }
-    return BytesValue().Read(what, text, &out->max_rate_bytes_per_sec);
+    return ReadRate(what, text, &out->max_rate_bytes_per_sec);
   }
+
+ private:
+  // Refuses a small number without a unit: other tools count KiB there.
+  [[nodiscard]] static rocksdb::Status ReadRate(const std::string& what,
+                                                const std::string& text,
+                                                uint64_t* out);
 };
 
 // A duration; of seconds, it is rounded up to whole ones.

@@ -52,6 +52,7 @@ void HoldSignals() {
   const sigset_t set = StopSignals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // ulimit -f: a write fails with EFBIG instead
   signal(SIGCHLD, SIG_DFL);  // if ignored, no command's end could be seen
 }
 

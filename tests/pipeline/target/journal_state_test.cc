@@ -95,6 +95,39 @@ Script Whole() {
   return script;
 }
 
+TEST_CASE("A later transfer record replaces the command line, and nothing else",
+          "[target][journal]") {
+  Script script = GENERATE(true, false) ? Whole() : [] {
+    Script begun;
+    begun.Head(3);
+    return begun;
+  }();
+  JournalTransfer head;
+  head.transfer_id[0] = 7;
+  head.mode = kPullMode;
+  head.command_line = "sstferry pull a b --lanes 2";
+  script.Add(JournalRecordType::kTransfer, head);
+  JournalState state;
+  REQUIRE_OK(ParseJournalState(script.bytes, &state));
+  REQUIRE(state.head == head);
+  REQUIRE(state.bytes == script.bytes.size());
+  head.source = "another";
+  script.Add(JournalRecordType::kTransfer, head);
+  REQUIRE(ParseJournalState(script.bytes, &state).IsCorruption());
+}
+
+TEST_CASE("A journal with two transfer records before its plan is damaged",
+          "[target][journal]") {
+  Script script;
+  JournalTransfer head;
+  head.mode = kPullMode;
+  script.Add(JournalRecordType::kTransfer, head);
+  script.Add(JournalRecordType::kTransfer, head);
+  script.AddPlan(PlanOf(head.transfer_id, 3));
+  JournalState state;
+  REQUIRE(ParseJournalState(script.bytes, &state).IsCorruption());
+}
+
 TEST_CASE("A journal's state tells what is held of each part",
           "[target][journal]") {
   Script script;

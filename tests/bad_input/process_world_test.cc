@@ -1,0 +1,322 @@
+// What surrounds a process and is not as everywhere: limits, mounts, /proc,
+// names, a umask. The command works, or it says what is wrong before it moves
+// data, and leaves nothing beside the source.
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "rocksdb/db.h"
+#include "tests/support/catch.h"
+#include "tests/support/process.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/sanitizer.h"
+#include "tests/support/scratch_dir.h"
+#include "tests/support/serve_process.h"
+
+namespace sstferry::process_world_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Runs a shell command before the tool, in the tool's process.
+std::vector<std::string> After(const std::string& command,
+                               const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = {"/bin/sh", "-c", command + "; exec \"$@\"",
+                                    "sh"};
+  for (const std::string& word : Sstferry(arguments)) {
+    words.push_back(word);
+  }
+  return words;
+}
+
+struct Ended {
+  int code = -1;
+  std::string err;
+};
+
+Ended Run(const std::vector<std::string>& words) {
+  Process process(words);
+  const int code = process.Wait();
+  return {code, process.err()};
+}
+
+void RequireSays(const Ended& ended, int code, const std::string& text) {
+  INFO(ended.err);
+  REQUIRE(ended.code == code);
+  REQUIRE(ended.err.find(text) != std::string::npos);
+  REQUIRE(ended.err.find("/proc/self/fd") == std::string::npos);
+}
+
+bool HasSnapshots(const std::string& dir) {
+  for (const std::string& name : NamesOf(dir)) {
+    if (name.find(".sstferry-snapshot-") != std::string::npos) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void MakeSource(const std::string& path, bool in_wal_only = false) {
+  SampleShape shape;
+  shape.entries = 3000;
+  shape.in_wal_only = in_wal_only;
+  MakeSampleDatabase(path, shape);
+}
+
+// A directory in its own place, on a mount of its own.
+class Mounted {
+ public:
+  explicit Mounted(const std::string& path) : path_(path) {
+    fs::create_directories(path);
+    is_there_ =
+        mount(path.c_str(), path.c_str(), nullptr, MS_BIND, nullptr) == 0;
+  }
+  ~Mounted() {
+    if (is_there_) umount(path_.c_str());
+  }
+  bool is_there() const { return is_there_; }
+
+ private:
+  const std::string path_;
+  bool is_there_ = false;
+};
+
+TEST_CASE("A file that may not grow is a full disk, and nothing stays beside "
+          "the source",
+          "[bad_input][limits]") {
+  const ScratchDir dir;
+  const bool in_wal_only = GENERATE(false, true);
+  MakeSource(dir / "source", in_wal_only);
+  const std::string method = GENERATE("ingest", "clone");
+  // In units of 512 bytes.
+  const Ended ended =
+      Run(After("ulimit -f 200", {"pull", dir / "source", dir / "target",
+                                  "--method", method, "--snapshot-ttl", "0"}));
+  INFO(method << (in_wal_only ? ", WAL" : ", tables"));
+  RequireSays(ended, 4, "NO_SPACE: ");
+  REQUIRE(ended.err.find("File too large") != std::string::npos);
+  REQUIRE_FALSE(HasSnapshots(dir.path()));
+  REQUIRE_FALSE(fs::exists(dir / "target"));
+}
+
+TEST_CASE("A server whose files may not grow serves on",
+          "[bad_input][limits]") {
+  const ScratchDir dir;
+  MakeSource(dir / "large", /*in_wal_only=*/true);
+  MakeSource(dir / "small");
+  Process serve(After("ulimit -f 1000",
+                      {"serve", "--db", "large=" + (dir / "large"), "--db",
+                       "small=" + (dir / "small"), "--snapshot-ttl", "0",
+                       "--listen", "unix:" + (dir / "socket")}));
+  REQUIRE(serve.WaitForOut("listening on "));
+  const std::string url = "unix:" + (dir / "socket");
+  const Ended ended = Run(Sstferry({"pull", url + ":large", dir / "a",
+                                    "--method", "ingest"}));
+  RequireSays(ended, 4, "NO_SPACE: ");
+  REQUIRE(Run(Sstferry({"pull", url + ":small", dir / "b"})).code == 0);
+  serve.Signal(SIGTERM);
+  REQUIRE(serve.Wait() == 0);
+  REQUIRE_FALSE(HasSnapshots(dir.path()));
+}
+
+TEST_CASE("A name that leaves no room for those beside it is refused before "
+          "data moves",
+          "[bad_input][limits]") {
+  const ScratchDir dir;
+  MakeSource(dir / "source");
+  const std::string most(229, 'a');
+  RequireSays(Run(Sstferry({"pull", dir / "source", dir / (most + "a")})), 1,
+              "name too long: expected at most 229 bytes, found 230");
+  REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"source"});
+  REQUIRE(Run(Sstferry({"pull", dir / "source", dir / most})).code == 0);
+  REQUIRE(Run(Sstferry({"swap", dir / "source", dir / most, "--verify"}))
+              .code == 0);
+}
+
+TEST_CASE("A source may have the longest name that there is",
+          "[bad_input][limits]") {
+  const ScratchDir dir;
+  const std::string name(255, 's');
+  MakeSource(dir / name);
+  REQUIRE(Run(Sstferry({"pull", dir / name, dir / "target"})).code == 0);
+  REQUIRE(EntriesOf(dir / name) == EntriesOf(dir / "target"));
+  REQUIRE_FALSE(HasSnapshots(dir.path()));
+}
+
+TEST_CASE("Without /proc every command says so first", "[bad_input][limits]") {
+  const ScratchDir dir;
+  MakeSource(dir / "source");
+  std::vector<std::string> words = {"/usr/bin/unshare", "-m"};
+  for (const std::string& word :
+       After("mount -t tmpfs none /proc || exit 77",
+             {"pull", dir / "source", dir / "target"})) {
+    words.push_back(word);
+  }
+  const Ended ended = Run(words);
+  if (geteuid() != 0 || ended.code == 77 ||
+      ended.err.find("unshare") != std::string::npos) {
+    WARN("skipped: no mounts can be made");
+    return;
+  }
+  RequireSays(ended, 1, "sstferry pull: REFUSED: expected /proc, found none");
+  REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"source"});
+}
+
+TEST_CASE("A database that is a mount point is refused before anything, with "
+          "the command that works",
+          "[bad_input][limits]") {
+  const ScratchDir dir;
+  const Mounted mounted(dir / "mounted");
+  if (!mounted.is_there()) {
+    WARN("skipped: no mounts can be made");
+    return;
+  }
+  MakeSource(dir / "mounted");
+  const std::string own = (dir / "mounted") + "/.sstferry";
+  const std::string next = " --snapshot-dir " + own;
+  RequireSays(Run(Sstferry({"pull", dir / "mounted", dir / "target"})), 1,
+              "next: " + Sstferry({})[0] + " pull " + (dir / "mounted") + " " +
+                  (dir / "target") + next);
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{
+           {"plan", dir / "mounted"},
+           {"plan", "pull", dir / "mounted", dir / "target"},
+           {"refresh", dir / "mounted", dir / "target"},
+           {"follow", dir / "mounted", dir / "standby"},
+           {"serve", dir / "mounted", "--listen",
+            "unix:" + (dir / "socket")}}) {
+    INFO(command[0]);
+    const Ended ended = Run(Sstferry(command));
+    INFO(ended.err);
+    REQUIRE(ended.code == 1);
+    REQUIRE(ended.err.find(": REFUSED: ") != std::string::npos);
+    REQUIRE(ended.err.find(next) != std::string::npos);
+    REQUIRE(ended.err.find("/proc/self/fd") == std::string::npos);
+  }
+  REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"mounted"});
+
+  const std::vector<std::string> chosen = {"--snapshot-dir", own};
+  const auto with = [&chosen](std::vector<std::string> command) {
+    command.insert(command.end(), chosen.begin(), chosen.end());
+    return Run(Sstferry(command)).code;
+  };
+  REQUIRE(with({"pull", dir / "mounted", dir / "target", "--method",
+                GENERATE("ingest", "clone")}) == 0);
+  REQUIRE(EntriesOf(dir / "mounted") == EntriesOf(dir / "target"));
+  REQUIRE(NamesOf(own).empty());
+  REQUIRE_FALSE(fs::exists(dir / "target/.sstferry"));
+  REQUIRE(with({"refresh", dir / "mounted", dir / "target"}) == 0);
+}
+
+TEST_CASE("What a killed command left in --snapshot-dir, the next one removes",
+          "[bad_input][limits]") {
+  const ScratchDir dir;
+  MakeSource(dir / "source");
+  const std::string own = dir / "source/.sstferry";
+  Process pull(Sstferry({"pull", dir / "source", dir / "target", "--max-rate",
+                         "64K", "--snapshot-dir", own, "--progress", "json",
+                         "--progress-interval", "20ms"}));
+  REQUIRE(pull.WaitForErr("\"transfer\""));
+  pull.Signal(SIGKILL);
+  pull.Wait();
+  REQUIRE(HasSnapshots(own));
+  REQUIRE(Run(Sstferry({"pull", dir / "source", dir / "target", "--restart",
+                        "--snapshot-dir", own}))
+              .code == 0);
+  REQUIRE(NamesOf(own).empty());
+}
+
+TEST_CASE("A umask that takes all from everybody does not take it from the "
+          "owner",
+          "[bad_input][limits]") {
+  const ScratchDir dir;
+  MakeSource(dir / "source");
+  const std::string target = dir / "target";
+  if (geteuid() == 0) {  // who may read and write whatever a mode says
+    REQUIRE(Run({"/bin/chown", "-R", "65534", dir.path()}).code == 0);
+  }
+  const auto run = [](const char* command, const std::string& from,
+                      const std::string& to) {
+    std::vector<std::string> words = After("umask 0777", {command, from, to});
+    if (geteuid() == 0) {
+      words.insert(words.begin(), {"/usr/bin/setpriv", "--reuid=65534",
+                                   "--regid=65534", "--clear-groups"});
+    }
+    return Run(words);
+  };
+  const Ended pulled = run("pull", dir / "source", target);
+  INFO(pulled.err);
+  REQUIRE(pulled.code == 0);
+  struct stat info;
+  REQUIRE(stat(target.c_str(), &info) == 0);
+  REQUIRE((info.st_mode & 0700) == 0700);
+  REQUIRE(run("refresh", dir / "source", target).code == 0);
+}
+
+TEST_CASE("Nobody who reads what is printed stops an exchange",
+          "[bad_input][limits]") {
+  const ScratchDir dir;
+  MakeSource(dir / "source");
+  REQUIRE(Run(Sstferry({"pull", dir / "source", dir / "target"})).code == 0);
+  std::string command;
+  for (const std::string& word :
+       Sstferry({"swap", dir / "source", dir / "target", "--json",
+                 "--after-swap", "touch " + (dir / "started")})) {
+    command += "'" + word + "' ";
+  }
+  const Ended ended = Run({"/bin/sh", "-c", command + " 2>&1 | true"});
+  REQUIRE(ended.code == 0);
+  REQUIRE(EntriesOf(dir / "source") == EntriesOf(dir / "target"));
+}
+
+// The first files that are opened would get the numbers of these, and what is
+// logged would be written into them.
+TEST_CASE("With standard input, output and error closed no message goes into a "
+          "database",
+          "[bad_input][limits]") {
+  const ScratchDir dir;
+  MakeSource(dir / "source");
+  const std::string before = BytesOf(dir / "source/CURRENT");
+  for (const char* command : {"pull", "refresh", "swap"}) {
+    INFO(command);
+    const Ended ended = Run(After("exec <&- >&- 2>&-",
+                                  {command, dir / "source", dir / "target",
+                                   "--log-level", "debug"}));
+    REQUIRE(ended.code == 1);  // what it printed is lost
+    REQUIRE(Run(Sstferry({"verify", dir / "source", dir / "target"})).code ==
+            0);
+    for (const std::string& name : NamesOf(dir / "target")) {
+      INFO(name);
+      REQUIRE(BytesOf(dir / ("target/" + name)).find(" debug ") ==
+              std::string::npos);
+    }
+  }
+  REQUIRE(BytesOf(dir / "source/CURRENT") == before);
+
+  const std::string socket = dir / "socket";
+  Process serve(After("exec <&- >&- 2>&-", {"serve", dir / "source",
+                                            "--listen", "unix:" + socket}));
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!fs::exists(socket) && std::chrono::steady_clock::now() < limit) {
+  }
+  const std::string open = "/proc/" + std::to_string(serve.pid()) + "/fd/";
+  REQUIRE(fs::read_symlink(open + "0") == "/dev/null");
+  REQUIRE(fs::read_symlink(open + "1") == "/");
+  REQUIRE(fs::read_symlink(open + "2") == "/dev/null");
+}
+
+TEST_CASE("A pull needs no HOME and no directory for temporary files",
+          "[bad_input][limits]") {
+  const ScratchDir dir;
+  MakeSource(dir / "source");
+  REQUIRE(Run(After("unset HOME; export TMPDIR=/nowhere",
+                    {"pull", dir / "source", dir / "target"}))
+              .code == 0);
+}
+
+}  // namespace
+}  // namespace sstferry::process_world_test
