@@ -6,6 +6,7 @@
 #include "format/archive_fields.h"
 #include "format/coding.h"
 #include "format/end_state.h"
+#include "format/limits.h"
 #include "format/sealed_file.h"
 
 namespace sstferry {
@@ -15,7 +16,8 @@ using rocksdb::Status;
 
 namespace {
 
-constexpr char kLogMagic[] = "SFALOGS1";
+constexpr char kLogMagic[] = "SFALOGS2";
+constexpr char kOldLogMagic[] = "SFALOGS1";  // does not tell of its history
 // No sum of offsets and bytes overflows.
 constexpr uint64_t kMaxSegmentWalBytes = 1ull << 60;
 
@@ -80,6 +82,31 @@ Status CheckHead(const LogKey& key, const LogHead& head) {
 
 }  // namespace
 
+// What the head of a segment says of its history.
+struct LogHistory {
+  static constexpr char kName[] = "segment";
+
+  std::string database_id;
+  Digest128 wal{};
+};
+constexpr size_t kIdBytesBytes = 4;
+constexpr size_t kWalDigestBytes = 16;
+
+template <typename A, FieldsOf<LogHistory> M>
+void Fields(A& a, M& m) {
+  a.Bytes("database_id", m.database_id, kMaxIdentifierBytes);
+  a.Digest("wal", m.wal);
+}
+
+template <typename A, FieldsOf<LogBegin> M>
+void Fields(A& a, M& m) {
+  Number(a, "manifest_number", m.manifest_number);
+  Number(a, "manifest_bytes", m.manifest_bytes);
+  a.Digest("manifest", m.manifest);
+  Number(a, "wal_number", m.wal_number);
+  Number(a, "wal_bytes", m.wal_bytes);
+}
+
 template <typename A, FieldsOf<LogWal> M>
 void Fields(A& a, M& m) {
   Number(a, "wal_number", m.wal_number);
@@ -124,15 +151,33 @@ uint64_t LogHead::stored_bytes() const {
                    : payload_bytes();
 }
 
-FollowPosition LogHead::end() const {
-  FollowPosition position = begin;
-  for (const LogWal& wal : wals) {
-    if (wal.wal_number != position.wal_number) {
-      position.wal_number = wal.wal_number;
-      position.wal_bytes = 0;
+LogBegin LogHead::end() const {
+  LogBegin place = begin;
+  for (const LogWal& each : wals) {
+    if (each.wal_number != place.wal_number) {
+      place.wal_number = each.wal_number;
+      place.wal_bytes = 0;
     }
-    position.wal_bytes += wal.bytes;
+    place.wal_bytes += each.bytes;
   }
+  return place;
+}
+
+FollowPosition LogHead::position() const {
+  const LogBegin place = end();
+  FollowPosition position;
+  position.database_id = database_id;
+  position.manifest_number = place.manifest_number;
+  position.cut_bytes = place.manifest_bytes;
+  position.manifest_bytes = place.manifest_bytes;
+  position.manifest = place.manifest;
+  if (judged.manifest_bytes > place.manifest_bytes) {
+    position.manifest_bytes = judged.manifest_bytes;
+    position.manifest = judged.manifest;
+  }
+  position.wal_number = place.wal_number;
+  position.wal_bytes = place.wal_bytes;
+  position.wal = wal;
   return position;
 }
 
@@ -146,17 +191,22 @@ uint64_t LogHead::last_sequence() const {
 
 std::string EncodeLogRecord(const LogHead& head) {
   std::string record;
+  if (!head.database_id.empty()) {
+    Encode(LogHistory{head.database_id, head.wal}, &record);
+  }
   Encode(head, &record);
   return record;
 }
 
 void EncodeLogHead(const LogHead& head, std::string* out) {
-  SealFile(kLogMagic, EncodeLogRecord(head), out);
+  SealFile(head.database_id.empty() ? kOldLogMagic : kLogMagic,
+           EncodeLogRecord(head), out);
 }
 
 uint64_t LogHeadBytes(const Slice& object) {
   if (object.size() < kSealedHeaderBytes ||
-      memcmp(object.data(), kLogMagic, 8) != 0) {
+      (memcmp(object.data(), kLogMagic, 8) != 0 &&
+       memcmp(object.data(), kOldLogMagic, 8) != 0)) {
     return 0;
   }
   const uint64_t bytes = kSealedHeaderBytes + DecodeFixed32(object.data() + 8);
@@ -166,9 +216,26 @@ uint64_t LogHeadBytes(const Slice& object) {
 Status DecodeLogHead(const Slice& bytes, const LogKey& key, LogHead* head) {
   *head = LogHead();
   Slice payload;
-  RETURN_IF_ERROR(UnsealFile(LogHead::kName, kLogMagic, kMaxLogHeadBytes,
-                             bytes, &payload));
+  const bool is_old =
+      bytes.size() >= 8 && memcmp(bytes.data(), kOldLogMagic, 8) == 0;
+  RETURN_IF_ERROR(UnsealFile(LogHead::kName, is_old ? kOldLogMagic : kLogMagic,
+                             kMaxLogHeadBytes, bytes, &payload));
+  LogHistory history;
+  if (!is_old) {
+    const size_t id_bytes =
+        payload.size() < kIdBytesBytes ? 0 : DecodeFixed32(payload.data());
+    const size_t history_bytes = std::min<size_t>(
+        payload.size(), kIdBytesBytes + std::min<size_t>(
+                            id_bytes, kMaxIdentifierBytes) + kWalDigestBytes);
+    RETURN_IF_ERROR(Decode(Slice(payload.data(), history_bytes), &history));
+    payload.remove_prefix(history_bytes);
+    if (history.database_id.empty()) {
+      return BadHead("expected a database id, found none");
+    }
+  }
   RETURN_IF_ERROR(Decode(payload, head));
+  head->database_id = std::move(history.database_id);
+  head->wal = history.wal;
   return CheckHead(key, *head);
 }
 

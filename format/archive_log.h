@@ -47,6 +47,17 @@ struct LogMoment {
   friend bool operator==(const LogMoment&, const LogMoment&) = default;
 };
 
+// Where a segment begins: the cut that the log began with, by its MANIFEST, and a
+// place in the WALs.
+struct LogBegin {
+  uint64_t manifest_number = 0;
+  uint64_t manifest_bytes = 0;
+  Digest128 manifest{};
+  uint64_t wal_number = 0;
+  uint64_t wal_bytes = 0;
+  friend bool operator==(const LogBegin&, const LogBegin&) = default;
+};
+
 struct LogHead {
   static constexpr char kName[] = "segment";
 
@@ -55,9 +66,7 @@ struct LogHead {
   // the SHA-256 of its head. Zeros: a log begins here.
   SetId previous_lineage{};
   Sha256Digest previous{};
-  // The cut that the log began with, by its MANIFEST; and where the payload
-  // begins in the WALs.
-  FollowPosition begin;
+  LogBegin begin;
   FollowJudged judged;  // of that MANIFEST, for whoever has all of the payload
   // Not kNone: the log ends here, for this reason. The rest is for people.
   CutReason ended = CutReason::kNone;
@@ -73,11 +82,18 @@ struct LogHead {
   SealKeyId key_id{};
   SealSalt salt{};
   Sha256Digest seal{};
+  // Of which history it is: the database, and XXH3-128 over the WAL in which the
+  // payload ends, from its begin to there. An older head does not tell: both are
+  // zeros, and nothing proves what continues it.
+  std::string database_id;
+  Digest128 wal{};
   uint64_t payload_bytes() const;
   // Returns the size of the payload in the object.
   uint64_t stored_bytes() const;
   // Returns where the payload ends in the WALs, with the cut of `begin`.
-  FollowPosition end() const;
+  LogBegin end() const;
+  // Returns the position behind it; without an id, none that equals another.
+  FollowPosition position() const;
   // Returns the newest sequence that is known; 0: none.
   uint64_t last_sequence() const;
   friend bool operator==(const LogHead&, const LogHead&) = default;

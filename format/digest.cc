@@ -92,6 +92,11 @@ void Digest128Stream::Add(const Slice& data) {
 Digest128 Digest128Stream::Finish() const {
   return FromHash(XXH3_128bits_digest(&state_->hash));
 }
+std::unique_ptr<Digest128Stream> Digest128Stream::Copy() const {
+  auto copy = std::make_unique<Digest128Stream>();
+  XXH3_copyState(&copy->state_->hash, &state_->hash);
+  return copy;
+}
 
 struct ContentDigest::State {
   XXH3_state_t hash;

@@ -51,6 +51,8 @@ class Digest128Stream {
   Digest128Stream& operator=(const Digest128Stream&) = delete;
   void Add(const rocksdb::Slice& data);
   Digest128 Finish() const;
+  // Returns another one that has got the same bytes.
+  std::unique_ptr<Digest128Stream> Copy() const;
 
  private:
   struct State;

@@ -536,11 +536,14 @@ void Fields(A& a, M& m) {
 
 template <typename A, FieldsOf<FollowPosition> M>
 void Fields(A& a, M& m) {
+  a.Bytes("database_id", m.database_id, kMaxIdentifierBytes);
   Number(a, "manifest_number", m.manifest_number);
+  Number(a, "cut_bytes", m.cut_bytes);
   Number(a, "manifest_bytes", m.manifest_bytes);
   a.Digest("manifest", m.manifest);
   Number(a, "wal_number", m.wal_number);
   Number(a, "wal_bytes", m.wal_bytes);
+  a.Digest("wal", m.wal);
 }
 
 template <typename A, FieldsOf<FollowJudged> M>
@@ -553,7 +556,6 @@ template <typename A, FieldsOf<FollowRequest> M>
 void Fields(A& a, M& m) {
   a.Bytes("database", m.database, kMaxDatabaseNameBytes);
   Fields(a, m.position);
-  Fields(a, m.judged);
   a.Bool("exact_filters", m.exact_filters);
   Number(a, "wait_millis", m.wait_millis, kMaxFollowWaitMillis);
   a.Text("target", m.target, kMaxTargetTextBytes);
@@ -575,6 +577,7 @@ void Fields(A& a, M& m) {
   Number(a, "more_bytes", m.more_bytes);
   a.Bool("source_closed", m.source_closed);
   Fields(a, m.judged);
+  a.Digest("wal", m.wal);
 }
 
 template <typename A, FieldsOf<Finish> M>

@@ -37,7 +37,8 @@ const char* CutReasonName(CutReason reason) {
   constexpr const char* kNames[] = {
       "none",         "first",      "new-life",     "barrier",
       "sequence-gap", "unlogged",   "blob-index",   "large-record",
-      "not-held",     "filter",     "cut-every",    "max-replay"};
+      "not-held",     "filter",     "cut-every",    "max-replay",
+      "clock"};
   const auto index = static_cast<size_t>(reason);
   return index <= kMaxCutReason ? kNames[index] : "unknown";
 }

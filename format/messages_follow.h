@@ -11,29 +11,45 @@
 
 namespace sstferry {
 
-// How far a target has followed: the cut that it began with, by the MANIFEST
-// that the cut was taken from, and the end of what it has of the WALs. All
-// zero: it has nothing.
+// How far a target has followed, and of which history: a database that was made
+// anew, or restored from an older copy, may have the same file numbers and the
+// same MANIFEST, but not the same bytes in its WALs as well. All zero: it has
+// nothing.
 struct FollowPosition {
+  // Of the source. Empty: not known, which equals nothing.
+  std::string database_id;
   uint64_t manifest_number = 0;
-  // The MANIFEST's whole records as of the cut, and XXH3-128 over these bytes.
+  // The MANIFEST's whole records as of the cut that the target began with.
+  uint64_t cut_bytes = 0;
+  // Up to where a source has judged it for the target, and XXH3-128 over these
+  // bytes: nothing in them, behind cut_bytes, asks for a cut of whoever has the
+  // WALs as far as the target has them. Another reader of the source, which has
+  // not seen the WALs that are gone, need not judge it again. At first cut_bytes.
   uint64_t manifest_bytes = 0;
   Digest128 manifest{};
-  // The newest WAL that the target has, and where its whole records end.
+  // The newest WAL with a record that the target has, where its whole records
+  // end, and XXH3-128 over the bytes from its begin to there. If none has a
+  // record: the oldest WAL, and no bytes. An empty WAL may be there before the
+  // one before it is whole (manual_wal_flush, async_wal_precreate).
   uint64_t wal_number = 0;
   uint64_t wal_bytes = 0;
+  Digest128 wal{};
   friend bool operator==(const FollowPosition&,
                          const FollowPosition&) = default;
 };
 
-// Up to where a source has judged its MANIFEST for a target: nothing in these
-// bytes, behind those of the target's cut, asks for a cut of whoever has the WALs
-// as far as the target has them. Another reader of the source, which has not seen
-// the WALs that are gone, need not judge it again. All zero: not known.
+// What a source has judged of its MANIFEST, as in a FollowPosition. All zero: not
+// known.
 struct FollowJudged {
   uint64_t manifest_bytes = 0;
   Digest128 manifest{};  // XXH3-128 over these bytes
   friend bool operator==(const FollowJudged&, const FollowJudged&) = default;
+};
+
+// Why what came does not continue what a target has; kNone: it does.
+struct Gap {
+  CutReason reason = CutReason::kNone;
+  std::string note;
 };
 
 // Asks for what is behind a position.
@@ -42,7 +58,6 @@ struct FollowRequest {
 
   std::string database;  // NAME
   FollowPosition position;
-  FollowJudged judged;  // that the target was told for it
   // A compaction of a family with a compaction filter ends what can be followed.
   bool exact_filters = false;
   // The source waits so long for anything new before it answers with nothing.
@@ -80,6 +95,9 @@ struct FollowEnd {
   bool source_closed = false;
   // For the position behind these bytes, once more_bytes is 0.
   FollowJudged judged;
+  // XXH3-128 over the WAL in which these bytes end, from its begin to there, as
+  // the source read it. Zeros if there are none.
+  Digest128 wal{};
   friend bool operator==(const FollowEnd&, const FollowEnd&) = default;
 };
 

@@ -62,9 +62,10 @@ enum class CutReason : uint8_t {
   // Reasons of the target; they are in no message.
   kCutEvery = 10,
   kMaxReplay = 11,
+  kClock = 12,  // the clock of an archive's log was set back
 };
 inline constexpr uint8_t kMaxSourceCutReason = 9;
-inline constexpr uint8_t kMaxCutReason = 11;
+inline constexpr uint8_t kMaxCutReason = 12;
 
 // "first", "new-life", ...: for reports and metrics.
 const char* CutReasonName(CutReason reason);

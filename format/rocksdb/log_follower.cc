@@ -305,4 +305,57 @@ Status LogFollower::NotKnown(const std::string& what, uint64_t offset) const {
           "; a newer sstferry may read it");
 }
 
+namespace {
+
+// Reads the first block of a log, which says whether it is compressed and
+// recyclable, and nothing behind `end`.
+class HeadSource : public ByteSource {
+ public:
+  HeadSource(const ByteSource& base, uint64_t end)
+      : base_(base), bytes_(std::min(end, kLogBlockBytes)) {}
+  Status Read(uint64_t offset, size_t n, std::string* scratch,
+              Slice* out) const override {
+    return base_.Read(offset, n, scratch, out);
+  }
+  uint64_t size() const override { return bytes_; }
+
+ private:
+  const ByteSource& base_;
+  const uint64_t bytes_;
+};
+
+// The bytes behind the end of a log: all that its follower asks for.
+class TailSource : public ByteSource {
+ public:
+  TailSource(uint64_t begin, const Slice& bytes)
+      : begin_(begin), bytes_(bytes) {}
+  Status Read(uint64_t offset, size_t n, std::string* scratch,
+              Slice* out) const override {
+    return SliceSource(bytes_).Read(offset - begin_, n, scratch, out);
+  }
+  uint64_t size() const override { return begin_ + bytes_.size(); }
+
+ private:
+  const uint64_t begin_;
+  const Slice bytes_;
+};
+
+}  // namespace
+
+Status StartAt(const ByteSource& log, uint64_t end, LogFollower* follower) {
+  if (end == 0) {
+    return Status::OK();
+  }
+  RETURN_IF_ERROR(follower->Follow(
+      HeadSource(log, end),
+      [](const Slice&, uint64_t) { return Status::OK(); }));
+  follower->SkipTo(end);
+  return Status::OK();
+}
+
+Status FollowBehind(uint64_t begin, const Slice& bytes, LogFollower* follower,
+                    const LogFollower::OnRecord& on_record) {
+  return follower->Follow(TailSource(begin, bytes), on_record);
+}
+
 }  // namespace sstferry

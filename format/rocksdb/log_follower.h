@@ -136,4 +136,13 @@ class LogFollower {
   std::unique_ptr<Inflater> inflater_;  // null: not compressed
 };
 
+// Sets `follower` behind the record that ends at `end`, without the records before
+// it, by the first block of the log, or by all that comes before `end`.
+[[nodiscard]] rocksdb::Status StartAt(const ByteSource& log, uint64_t end,
+                                      LogFollower* follower);
+// Follows the bytes behind the end of a log: `begin` is follower->end().
+[[nodiscard]] rocksdb::Status FollowBehind(
+    uint64_t begin, const rocksdb::Slice& bytes, LogFollower* follower,
+    const LogFollower::OnRecord& on_record);
+
 }  // namespace sstferry

@@ -36,7 +36,7 @@ Status RefusedPolicy() {
 // Counts what one batch takes.
 class WalContinuity::Handler : public BatchHandler {
  public:
-  explicit Handler(WalContinuity* owner) : owner_(owner) {}
+  Handler(WalContinuity* owner, uint64_t wal) : owner_(owner), wal_(wal) {}
 
   uint64_t sequences() const { return sequences_; }
   bool is_known() const { return is_known_; }
@@ -92,7 +92,8 @@ class WalContinuity::Handler : public BatchHandler {
                             std::to_string(kMaxPreparedNameBytes) +
                             " bytes, found more; commit or roll back some");
     }
-    if (owner_->prepared_.insert_or_assign(name, section_).second) {
+    if (owner_->prepared_.insert_or_assign(name, Prepared{section_, wal_})
+            .second) {
       owner_->name_bytes_ += PreparedBytes(name);
     }
     return Status::OK();
@@ -104,12 +105,13 @@ class WalContinuity::Handler : public BatchHandler {
       is_known_ = is_known_ && !is_commit;
       return;
     }
-    sequences_ += is_commit ? found->second : 0;
+    sequences_ += is_commit ? found->second.entries : 0;
     owner_->name_bytes_ -= PreparedBytes(name);
     owner_->prepared_.erase(found);
   }
 
   WalContinuity* const owner_;
+  const uint64_t wal_;
   uint64_t sequences_ = 0;
   uint64_t section_ = 0;  // entries of the section that is read
   uint64_t batches_ = 0;  // that end in a marker without a meaning
@@ -122,7 +124,7 @@ class WalContinuity::Handler : public BatchHandler {
 
 Status WalContinuity::Add(uint64_t wal, const Slice& record, WalStep* step) {
   BatchHeader header;
-  Handler handler(this);
+  Handler handler(this, wal);
   RETURN_IF_ERROR(ReadWriteBatch(record, &header, &handler));
   const bool takes_any = handler.sequences() > 0 || !handler.is_known();
   while (takes_any && header.sequence > next_sequence_ &&
@@ -133,14 +135,16 @@ Status WalContinuity::Add(uint64_t wal, const Slice& record, WalStep* step) {
   // its WAL shows how many: before that of another WAL, one may be unseen.
   const bool is_unsure = unsure_ != 0 && takes_any && wal != last_wal_;
   const bool continues =
-      next_sequence_ != 0 && !is_unsure &&
-      (!takes_any || header.sequence == next_sequence_);
+      trusts_next_ || (trusts_unknown_ && next_sequence_ == 0) ||
+      (next_sequence_ != 0 && !is_unsure &&
+       (!takes_any || header.sequence == next_sequence_));
   *step = !continues                 ? WalStep::kGap
           : handler.has_blob_index() ? WalStep::kBlobIndex
                                      : WalStep::kContinues;
   if (!takes_any) {
     return Status::OK();
   }
+  trusts_next_ = false;
   // As WalFacts::counts_batches() explains.
   if (last_begin_ < header.sequence && header.sequence < last_end_) {
     return RefusedPolicy();
@@ -167,6 +171,26 @@ Status WalContinuity::Add(uint64_t wal, const Slice& record, WalStep* step) {
   return Status::OK();
 }
 
+std::string WalContinuity::PreparedBefore(uint64_t wal) const {
+  for (const auto& [name, prepared] : prepared_) {
+    if (prepared.wal < wal) {
+      return name;
+    }
+  }
+  return "";
+}
+
+void WalContinuity::ForgetPreparedBefore(uint64_t wal) {
+  for (auto prepared = prepared_.begin(); prepared != prepared_.end();) {
+    if (prepared->second.wal < wal) {
+      name_bytes_ -= PreparedBytes(prepared->first);
+      prepared = prepared_.erase(prepared);
+    } else {
+      ++prepared;
+    }
+  }
+}
+
 void WalContinuity::Excuse(uint64_t sequence) {
   excused_.erase(excused_.begin(), excused_.lower_bound(next_sequence_));
   if (excused_.size() < kMaxExcused) {
@@ -180,6 +204,12 @@ void WalContinuity::SkipTo(uint64_t sequence) {
     next_sequence_ = std::max(next_sequence_, sequence + 1);
   }
   last_sequence_ = std::max(last_sequence_, sequence);
+}
+
+void WalContinuity::BeginBehindCut(uint64_t sequence, bool has_all) {
+  SkipTo(sequence);
+  trusts_unknown_ = !has_all;
+  trusts_next_ = next_sequence_ == 0 || unsure_ != 0;
 }
 
 void WalContinuity::AddHole(uint64_t begin, uint64_t end) {

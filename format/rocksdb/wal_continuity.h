@@ -63,8 +63,22 @@ class WalContinuity {
   void SetLost(bool are_lost) { are_lost_ = are_lost; }
   bool has_entries() const { return last_end_ != 0; }
 
+  // Finds a transaction that is prepared in a WAL below that number, and not ended;
+  // empty: there is none. RocksDB deletes no WAL of one.
+  std::string PreparedBefore(uint64_t wal) const;
+  // Forgets such transactions: they have ended in a WAL that was not seen.
+  void ForgetPreparedBefore(uint64_t wal);
+
   // Tables hold all entries up to `sequence`, whether or not WALs do.
   void SkipTo(uint64_t sequence);
+  // All records so far are those of a cut at `sequence`, whose own gaps are known:
+  // what comes now must continue it. Where the last record leaves the next number
+  // unknown, the next one is taken to continue. Not `has_all`: the records of the
+  // cut were not added, so that this holds behind each commit of what they
+  // prepared.
+  void BeginBehindCut(uint64_t sequence, bool has_all = true);
+  // Takes the next record to continue, whatever its number.
+  void TrustNext() { trusts_next_ = true; }
 
   // Returns false if a number from `first` to `last` may be one that no WAL has;
   // those above last_sequence() are not judged.
@@ -90,8 +104,14 @@ class WalContinuity {
   uint64_t unsure_ = 0;
   uint64_t last_wal_ = 0;  // that has the last batch that took any
   bool are_lost_ = false;
-  // Entries of the sections that are prepared, by name of the transaction.
-  std::map<std::string, uint64_t> prepared_;
+  bool trusts_next_ = false;
+  bool trusts_unknown_ = false;
+  // A section that is prepared.
+  struct Prepared {
+    uint64_t entries = 0;
+    uint64_t wal = 0;
+  };
+  std::map<std::string, Prepared> prepared_;  // by name of the transaction
   size_t name_bytes_ = 0;
   std::set<uint64_t> excused_;
   // Numbers that no WAL has, [begin, end), by begin; all below the first record's

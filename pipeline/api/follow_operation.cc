@@ -77,7 +77,7 @@ class StandbyRounds : public RoundTarget {
   bool exact_filters() const override {
     return standby_->record().exact_filters;
   }
-  FollowJudged judged() const override { return standby_->received().judged; }
+  Gap gap() const override { return standby_->gap(); }
   Status Append(const FollowPosition& asked, const Round& round) override {
     return standby_->Append(asked, round);
   }
@@ -230,12 +230,21 @@ class Follow : public StandbyJob {
 
   Status FollowOnce() {
     FollowRequest request = asks_;
-    request.judged = target_->judged();
     request.position = target_->position();
     request.exact_filters = options_.exact_filters || target_->exact_filters();
     Round round;
     RETURN_IF_ERROR(rounds_->Ask(request, &round));
-    if (round.end.cut != CutReason::kNone) {
+    Gap gap{round.end.cut, round.end.note};
+    if (gap.reason == CutReason::kNone) {
+      RETURN_IF_ERROR(target_->Append(request.position, round));
+      gap = target_->gap();
+      if (gap.reason != CutReason::kNone) {
+        Log(LogLevel::kWarning, "what came does not continue what is here: " +
+                                    gap.note);
+        request.position = target_->position();
+      }
+    }
+    if (gap.reason != CutReason::kNone) {
       RETURN_IF_ERROR(ForgetClosed(Status::OK()));
       // The cut that it has made may be asked for. One that gives way to
       // others would hold up all that comes.
@@ -243,13 +252,11 @@ class Follow : public StandbyJob {
       if (target_->position() != request.position) {
         return Status::OK();
       }
-      Log(LogLevel::kInfo, std::string("takes a cut (") +
-                               CutReasonName(round.end.cut) +
-                               (round.end.note.empty() ? "" : ": ") +
-                               round.end.note + ")");
-      return Cut(round.end.cut, round.end.note);
+      Log(LogLevel::kInfo,
+          std::string("takes a cut (") + CutReasonName(gap.reason) +
+              (gap.note.empty() ? "" : ": ") + gap.note + ")");
+      return Cut(gap.reason, gap.note);
     }
-    RETURN_IF_ERROR(target_->Append(request.position, round));
     uint64_t bytes = 0;
     for (const LogBytes& log : round.logs) {
       bytes += log.bytes.size();
@@ -274,9 +281,12 @@ class Follow : public StandbyJob {
     const uint64_t cut_micros = target_->cut_micros();
     const uint64_t now = MicrosNow();
     const auto every = std::chrono::microseconds(options_.cut_every).count();
+    // A clock that was ahead when the last one was taken says nothing of its age.
+    const bool was_ahead = now + kMostClockBackMicros < cut_micros;
     const bool is_old =
-        every > 0 && now > cut_micros &&
-        now - cut_micros >= static_cast<uint64_t>(every);
+        every > 0 &&
+        (was_ahead || (now > cut_micros &&
+                       now - cut_micros >= static_cast<uint64_t>(every)));
     const bool is_large =
         options_.max_replay_bytes > 0 &&
         target_->replay_bytes() > options_.max_replay_bytes;

@@ -5,12 +5,17 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
 #include "format/end_state.h"
+#include "format/history.h"
+#include "format/rocksdb/log_follower.h"
+#include "format/rocksdb/wal_end.h"
 #include "pipeline/archive/archive.h"
 #include "pipeline/archive/log_index.h"
 #include "pipeline/archive/log_writer.h"
@@ -31,6 +36,8 @@ using rocksdb::Status;
 constexpr std::chrono::seconds kLastPut{10};
 // A file that is kept in memory while its set is pushed.
 constexpr uint64_t kMaxKeptBytes = 1ull << 30;
+// A larger WAL is read twice.
+constexpr uint64_t kMaxKeptWalBytes = 64u << 20;
 constexpr size_t kReadBytes = 1u << 20;
 // Logs that a follower tries to continue.
 constexpr size_t kMaxCandidates = 8;
@@ -63,45 +70,117 @@ class MemoryFile : public SetFile {
   const std::string& bytes_;
 };
 
-// A source whose MANIFEST and OPTIONS were read before: they say where the cut
-// is, and what it promises.
-class CutSource : public SetSource {
+// A source whose MANIFEST, OPTIONS and newest WAL were read before: they say where
+// the cut is, of which history, and what it promises.
+class CutSource : public SetSource, public History {
  public:
   explicit CutSource(SetSource* source) : source_(source) {}
 
-  [[nodiscard]] Status ReadPosition() {
-    const std::vector<ArchivedFile>& files = source_->set().files;
+  // `places` of a log are found again in the WALs.
+  [[nodiscard]] Status ReadPosition(const std::vector<LogPlace>& places) {
+    position_.database_id = set().database_id;
+    const std::vector<ArchivedFile>& files = set().files;
+    std::vector<CloneFile> listed;
     for (size_t i = 0; i < files.size(); ++i) {
       const CloneFile& file = files[i].file;
+      listed.push_back(file);
       if (file.kind == CloneFileKind::kManifest) {
         manifest_ = i;
         position_.manifest_number = file.number;
+        position_.cut_bytes = file.records_end;
         position_.manifest_bytes = file.records_end;
-      } else if (file.kind == CloneFileKind::kWal &&
-                 file.number > position_.wal_number) {
-        position_.wal_number = file.number;
-        position_.wal_bytes = file.records_end;
       }
-    }
-    for (size_t i = 0; i < files.size(); ++i) {
-      if (i == manifest_ || files[i].file.kind == CloneFileKind::kOptions) {
+      if (file.kind == CloneFileKind::kManifest ||
+          file.kind == CloneFileKind::kOptions) {
         RETURN_IF_ERROR(Keep(i));
       }
     }
-    position_.manifest = ManifestBegin(position_.manifest_bytes);
+    position_.manifest = DigestOf(
+        Slice(kept_.at(manifest_).data(), position_.manifest_bytes));
+    for (const LogPlace& place : places) {
+      wanted_[place.wal_number].insert(place.wal_bytes);
+    }
+    WalEnd end;
+    const OpenWal open = [this](const CloneFile& file,
+                                std::unique_ptr<ByteSource>* wal) {
+      RETURN_IF_ERROR(ScanWal(file.number));
+      *wal = std::make_unique<SliceSource>(wals_[file.number].begin);
+      return Status::OK();
+    };
+    RETURN_IF_ERROR(FindWalEnd(listed, open, &end));
+    position_.wal_number = end.number;
+    position_.wal_bytes = end.bytes;
+    if (end.bytes > 0) position_.wal = wals_[end.number].digests[end.bytes];
     return Status::OK();
   }
   const FollowPosition& position() const { return position_; }
-  // True if the MANIFEST begins as another cut's.
-  bool Continues(const FollowPosition& earlier) const {
-    return earlier.manifest_number == position_.manifest_number &&
-           earlier.manifest_bytes <= position_.manifest_bytes &&
-           ManifestBegin(earlier.manifest_bytes) == earlier.manifest;
+  // Returns the first block of the WAL in which the cut ends.
+  Slice WalBegin() const {
+    const auto wal = wals_.find(position_.wal_number);
+    return wal == wals_.end()
+               ? Slice()
+               : Slice(wal->second.begin.data(),
+                       std::min<size_t>(wal->second.begin.size(),
+                                        kLogBlockBytes));
+  }
+  // Finds whether the cut continues a log that was at `from` before it was taken,
+  // by the newest of the places of the log that the cut has.
+  [[nodiscard]] Status FindStandingOf(FollowPosition from,
+                                      const std::vector<LogPlace>& places,
+                                      Standing* standing) {
+    *standing = Standing::kNotHeld;
+    for (auto place = places.rbegin(); place != places.rend(); ++place) {
+      const std::optional<size_t> file = FileOf(place->wal_number);
+      if (file.has_value() &&
+          place->wal_bytes <= set().files[*file].file.records_end) {
+        from.wal_number = place->wal_number;
+        from.wal_bytes = place->wal_bytes;
+        from.wal = place->wal;
+        break;
+      }
+    }
+    RETURN_IF_ERROR(ScanWal(from.wal_number));
+    return FindStanding(from, *this, standing);
+  }
+  const std::string& database_id() const override {
+    return set().database_id;
+  }
+  uint64_t manifest_number() const override {
+    return position_.manifest_number;
+  }
+  [[nodiscard]] Status ManifestBegin(uint64_t bytes, FileBegin* begin,
+                                     Digest128* digest) const override {
+    *begin = bytes > position_.manifest_bytes ? FileBegin::kShort
+                                              : FileBegin::kKnown;
+    if (*begin == FileBegin::kKnown) {
+      *digest = DigestOf(Slice(kept_.at(manifest_).data(), bytes));
+    }
+    return Status::OK();
+  }
+  [[nodiscard]] Status WalBegin(uint64_t number, uint64_t bytes,
+                                FileBegin* begin,
+                                Digest128* digest) const override {
+    *begin = FileBegin::kGone;
+    if (const auto wal = wals_.find(number); wal != wals_.end()) {
+      const auto found = wal->second.digests.find(bytes);
+      *begin = found == wal->second.digests.end() ? FileBegin::kShort
+                                                  : FileBegin::kKnown;
+      if (*begin == FileBegin::kKnown) *digest = found->second;
+    }
+    return Status::OK();
+  }
+  [[nodiscard]] Status IsWalFlushed(uint64_t number, uint64_t manifest_bytes,
+                                    bool* is_flushed) const override {
+    return IsFlushedBy(
+        Slice(kept_.at(manifest_).data(), static_cast<size_t>(manifest_bytes)),
+        number, is_flushed);
   }
   std::vector<std::string> FilteredFamilies() const {
     std::string options;
     for (const auto& [file, bytes] : kept_) {
-      if (file != manifest_) options += bytes;
+      if (set().files[file].file.kind == CloneFileKind::kOptions) {
+        options += bytes;
+      }
     }
     return OptionsText(options).FilteredFamilies();
   }
@@ -120,8 +199,67 @@ class CutSource : public SetSource {
   [[nodiscard]] Status Finish() override { return source_->Finish(); }
 
  private:
-  Digest128 ManifestBegin(uint64_t bytes) const {
-    return DigestOf(Slice(kept_.at(manifest_).data(), bytes));
+  // What is known of a WAL.
+  struct Wal {
+    std::string begin;  // up to its first record, at least
+    std::map<uint64_t, Digest128> digests;  // by bytes from its begin
+  };
+
+  std::optional<size_t> FileOf(uint64_t wal_number) const {
+    const std::vector<ArchivedFile>& files = set().files;
+    for (size_t i = 0; i < files.size(); ++i) {
+      if (files[i].file.kind == CloneFileKind::kWal &&
+          files[i].file.number == wal_number) {
+        return i;
+      }
+    }
+    return std::nullopt;
+  }
+
+  // Reads a WAL of the cut once, if it has it.
+  [[nodiscard]] Status ScanWal(uint64_t number) {
+    const std::optional<size_t> index = FileOf(number);
+    if (!index.has_value() || wals_.contains(number)) {
+      return Status::OK();
+    }
+    const CloneFile& file = set().files[*index].file;
+    std::set<uint64_t> wanted = wanted_[number];
+    wanted.insert(file.records_end);
+    wanted.erase(wanted.upper_bound(file.records_end), wanted.end());
+    Wal wal;
+    wal.digests[0] = Digest128();
+    Digest128Stream digest;
+    uint64_t at = 0;
+    bool has_record = false;
+    std::string kept;
+    const bool keeps = file.bytes <= kMaxKeptWalBytes;
+    const auto take = [&](Slice piece) {
+      if (keeps) kept.append(piece.data(), piece.size());
+      if (!has_record) {
+        wal.begin.append(piece.data(), piece.size());
+        RETURN_IF_ERROR(
+            HasRecord(SliceSource(wal.begin), number,
+                      std::min<uint64_t>(wal.begin.size(), file.records_end),
+                      &has_record));
+      }
+      while (!piece.empty()) {
+        const auto next = wanted.upper_bound(at);
+        const size_t bytes =
+            next == wanted.end()
+                ? piece.size()
+                : std::min<size_t>(piece.size(),
+                                   static_cast<size_t>(*next - at));
+        digest.Add(Slice(piece.data(), bytes));
+        piece.remove_prefix(bytes);
+        at += bytes;
+        if (wanted.contains(at)) wal.digests[at] = digest.Finish();
+      }
+      return Status::OK();
+    };
+    RETURN_IF_ERROR(ReadAll(*index, take));
+    if (keeps) kept_[*index] = std::move(kept);
+    wals_[number] = std::move(wal);
+    return Status::OK();
   }
 
   [[nodiscard]] Status Keep(size_t index) {
@@ -133,6 +271,14 @@ class CutSource : public SetSource {
                             " bytes, found " + std::to_string(bytes_of_it));
     }
     std::string& kept = kept_[index];
+    return ReadAll(index, [&kept](const Slice& piece) {
+      kept.append(piece.data(), piece.size());
+      return Status::OK();
+    });
+  }
+
+  [[nodiscard]] Status ReadAll(
+      size_t index, const std::function<Status(const Slice&)>& take) {
     std::unique_ptr<SetFile> file;
     RETURN_IF_ERROR(source_->Open(index, &file));
     FileDigests digests;
@@ -145,7 +291,7 @@ class CutSource : public SetSource {
             offset + at,
             static_cast<size_t>(std::min<uint64_t>(kReadBytes, bytes - at)),
             &scratch, &piece));
-        kept.append(piece.data(), piece.size());
+        RETURN_IF_ERROR(take(piece));
         at += piece.size();
       }
       return Status::OK();
@@ -155,6 +301,8 @@ class CutSource : public SetSource {
   SetSource* const source_;
   size_t manifest_ = 0;  // its place among the files
   std::map<size_t, std::string> kept_;  // files, by place
+  std::map<uint64_t, std::set<uint64_t>> wanted_;  // places, by WAL
+  std::map<uint64_t, Wal> wals_;
   FollowPosition position_;
 };
 
@@ -172,7 +320,10 @@ class LogRounds : public RoundTarget {
   bool exists() const override { return writer() != nullptr; }
   FollowPosition position() const override;
   bool exact_filters() const override { return options_.exact_filters; }
-  FollowJudged judged() const override;
+  Gap gap() const override {
+    const std::shared_ptr<LogWriter> log = writer();
+    return log != nullptr ? log->gap() : Gap();
+  }
   Status Append(const FollowPosition& asked, const Round& round) override;
   Status Sync() override;
   // A log does not tell.
@@ -200,6 +351,7 @@ class LogRounds : public RoundTarget {
     SetId id{};
     SetLog log;
     uint64_t moment = 0;
+    std::vector<LogPlace> places;
     std::shared_ptr<LogWriter> writer;  // of the log
   };
 
@@ -209,7 +361,12 @@ class LogRounds : public RoundTarget {
   }
   LogWriterOptions WriterOptions() const;
   [[nodiscard]] Status FindCandidates();
-  [[nodiscard]] Status Pin(Push* push);
+  // `log`: that which the snapshot may continue, or null.
+  [[nodiscard]] Status Pin(const LogWriter* log, Push* push);
+  [[nodiscard]] Status EndCandidate(const CutRequest& request);
+  [[nodiscard]] Status EndLog(const std::shared_ptr<LogWriter>& log,
+                              CutReason reason, const std::string& note);
+  void SayOfClock(const LogKey& key, uint64_t end_micros, uint64_t now) const;
   void RunPush();
   void JoinPush() {
     if (pusher_.joinable()) pusher_.join();
@@ -305,6 +462,21 @@ Status LogRounds::FindCandidates() {
     if (candidate.head.is_sealed && key_ == nullptr) {
       continue;
     }
+    // One that does not tell its history proves nothing.
+    if (candidate.head.database_id.empty()) {
+      continue;
+    }
+    // Nor does a log whose times are to come: it would stand until then.
+    const uint64_t now = MicrosNow();
+    const uint64_t end_micros = candidate.head.moments.empty()
+                                    ? key.end_micros
+                                    : std::max(key.end_micros,
+                                               candidate.head.moments.back()
+                                                   .micros);
+    if (end_micros > now + kMostClockBackMicros) {
+      SayOfClock(key, end_micros, now);
+      continue;
+    }
     if (candidates_.size() < kMaxCandidates) {
       candidates_.push_back(std::move(candidate));
       cut_micros_ = std::max<uint64_t>(cut_micros_, moment);
@@ -317,14 +489,18 @@ FollowPosition LogRounds::position() const {
   const std::lock_guard<std::mutex> lock(mu_);
   return writer_ != nullptr       ? writer_->position()
          : candidates_.empty() ? FollowPosition()
-                               : candidates_.front().head.end();
+                               : candidates_.front().head.position();
 }
 
-FollowJudged LogRounds::judged() const {
-  const std::lock_guard<std::mutex> lock(mu_);
-  return writer_ != nullptr       ? writer_->judged()
-         : candidates_.empty() ? FollowJudged()
-                               : candidates_.front().head.judged;
+void LogRounds::SayOfClock(const LogKey& key, uint64_t end_micros,
+                           uint64_t now) const {
+  Log(LogLevel::kWarning,
+      "this machine's clock says " + LogTimeText(now) + ", and the log " +
+          LogKeyText(key) + " was written up to " + LogTimeText(end_micros) +
+          ": a clock was ahead; begins another log with a set. Until " +
+          LogTimeText(end_micros) +
+          " passes, a time may be one of either log: restore by @sequence or "
+          "by the name of a set");
 }
 
 Status LogRounds::Append(const FollowPosition& asked, const Round& round) {
@@ -333,7 +509,7 @@ Status LogRounds::Append(const FollowPosition& asked, const Round& round) {
   {
     const std::lock_guard<std::mutex> lock(mu_);
     if (writer_ == nullptr && !candidates_.empty() &&
-        asked == candidates_.front().head.end()) {
+        asked == candidates_.front().head.position()) {
       writer_ = std::make_shared<LogWriter>(
           RandomSetId(), candidates_.front().head, candidates_.front().digest,
           WriterOptions());
@@ -380,7 +556,7 @@ Status LogRounds::Sync() {
   return log->Put(last.get());
 }
 
-Status LogRounds::Pin(Push* push) {
+Status LogRounds::Pin(const LogWriter* log, Push* push) {
   push->dialer = std::make_unique<BorrowedDialer>((*endpoint_)->dialer());
   RemoteSourceOptions remote;
   remote.database = (*endpoint_)->name();
@@ -398,39 +574,76 @@ Status LogRounds::Pin(Push* push) {
   }
   RETURN_IF_ERROR(push->remote->Connect());
   push->source = std::make_unique<CutSource>(push->remote.get());
-  return push->source->ReadPosition();
+  // What the log had before the snapshot was taken, or shortly after.
+  if (log != nullptr) push->places = log->places();
+  return push->source->ReadPosition(push->places);
+}
+
+// Tells in the archive why the log behind a candidate is not continued: another
+// one begins.
+Status LogRounds::EndCandidate(const CutRequest& request) {
+  Candidate candidate;
+  {
+    const std::lock_guard<std::mutex> lock(mu_);
+    candidate = candidates_.front();
+  }
+  Log(LogLevel::kInfo, "cannot continue the log behind " +
+                           LogKeyText(candidate.head.key) + " (" +
+                           CutReasonName(request.reason) + ")");
+  LogWriter ends(RandomSetId(), candidate.head, candidate.digest,
+                 WriterOptions());
+  RETURN_IF_ERROR(ends.End(store_.get(), request.reason, request.note));
+  const std::lock_guard<std::mutex> lock(mu_);
+  candidates_.pop_front();
+  return Status::OK();  // the next position is asked for
+}
+
+Status LogRounds::EndLog(const std::shared_ptr<LogWriter>& log,
+                         CutReason reason, const std::string& note) {
+  RETURN_IF_ERROR(log->End(store_.get(), reason, note));
+  const std::lock_guard<std::mutex> lock(mu_);
+  const LogState state = log->state();
+  earlier_.segments += state.segments;
+  earlier_.bytes += state.bytes;
+  earlier_.gaps += state.gaps + 1;
+  writer_.reset();
+  return Status::OK();
 }
 
 Status LogRounds::Cut(const CutRequest& request) {
   const std::lock_guard<std::mutex> one(cut_mu_);
+  bool has_candidate = false;
   {
     const std::lock_guard<std::mutex> lock(mu_);
-    if (writer_ == nullptr && !candidates_.empty()) {
-      Log(LogLevel::kInfo,
-          "cannot continue the log behind " +
-              LogKeyText(candidates_.front().head.key) + " (" +
-              CutReasonName(request.reason) + ")");
-      candidates_.pop_front();
-      return Status::OK();  // the next position is asked for
-    }
+    has_candidate = writer_ == nullptr && !candidates_.empty();
+  }
+  if (has_candidate) {
+    return EndCandidate(request);
   }
   JoinPush();
   RETURN_IF_ERROR(TakeFailure());
   std::shared_ptr<LogWriter> log = writer();
-  const bool continues = request.continues() && log != nullptr;
+  bool continues = request.continues() && log != nullptr;
   if (log != nullptr && !continues) {
-    RETURN_IF_ERROR(log->End(store_.get(), request.reason, request.note));
-    const std::lock_guard<std::mutex> lock(mu_);
-    const LogState state = log->state();
-    earlier_.segments += state.segments;
-    earlier_.bytes += state.bytes;
-    earlier_.gaps += state.gaps + 1;
-    writer_.reset();
+    RETURN_IF_ERROR(EndLog(log, request.reason, request.note));
   }
   auto push = std::make_unique<Push>();
   // The set holds all that was gathered before this segment.
   const uint64_t segment = continues ? log->segment() : 1;
-  const Status pinned = Pin(push.get());
+  FollowPosition from;
+  if (continues) from = log->position();
+  Status pinned = Pin(continues ? log.get() : nullptr, push.get());
+  if (pinned.ok() && continues) {
+    Standing standing = Standing::kNotHeld;
+    pinned = push->source->FindStandingOf(from, push->places, &standing);
+    continues = standing == Standing::kSame;
+    if (pinned.ok() && !continues) {
+      pinned = EndLog(log,
+                      standing == Standing::kNotHeld ? CutReason::kNotHeld
+                                                     : CutReason::kNewLife,
+                      "the next set does not show that it continues this log");
+    }
+  }
   const std::lock_guard<std::mutex> lock(mu_);
   if (!pinned.ok()) {
     remote_ = nullptr;
@@ -443,7 +656,14 @@ Status LogRounds::Cut(const CutRequest& request) {
     push->log = {push->id, 1, moment};
     writer_ = std::make_shared<LogWriter>(push->id, push->source->position(),
                                           moment, WriterOptions());
-  } else if (push->source->Continues(log->position())) {
+    const Status checks = writer_->CheckBehind(
+        push->source->WalBegin(), push->source->set().sequence);
+    if (!checks.ok()) {
+      writer_.reset();
+      remote_ = nullptr;
+      return checks;
+    }
+  } else {
     push->log = {log->lineage(), segment, moment};
   }
   push->writer = writer_;

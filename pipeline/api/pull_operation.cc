@@ -90,6 +90,7 @@ class PullOperation : public Operation {
       PlanOtherMethod(&outcome);
       methods_.FillSummary(known_, summary);
     }
+    if (outcome.status.ok()) WarnIfItWentBack(summary);
     FinishSummary(outcome.status, outcome.place, summary);
     return outcome.status;
   }
@@ -116,6 +117,22 @@ class PullOperation : public Operation {
   bool HasDatabase() const {
     std::error_code error;
     return std::filesystem::exists(options_.target_dir + "/CURRENT", error);
+  }
+
+  // What the application wrote since an older copy was made is gone at the source,
+  // and so it is here now.
+  void WarnIfItWentBack(Summary* summary) const {
+    if (summary->sequence_new >= summary->sequence_old) {
+      return;
+    }
+    const std::string text =
+        "the source went back: it is at sequence " +
+        std::to_string(summary->sequence_new) + ", and " +
+        options_.target_dir + " had its sequence " +
+        std::to_string(summary->sequence_old) +
+        "; was the source restored from an older copy?";
+    if (options_.log) options_.log(LogLevel::kWarning, text);
+    summary->notes.push_back(text);
   }
 
   // A pull names its directory once all is in it: what is there is whole.

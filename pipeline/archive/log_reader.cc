@@ -7,8 +7,11 @@
 #include <mutex>
 #include <utility>
 
+#include "format/coding.h"
 #include "format/end_state.h"
 #include "format/rocksdb/log_follower.h"
+#include "format/rocksdb/wal_continuity.h"
+#include "format/rocksdb/wal_end.h"
 #include "format/rocksdb/write_batch_reader.h"
 #include "pipeline/archive/set_source.h"
 
@@ -22,6 +25,7 @@ namespace {
 constexpr char kSequence[] = "sequence:";
 constexpr size_t kHeadsAtOnce = 512;
 constexpr int kHeadLanes = 8;
+constexpr int kTriesOfBytes = 3;
 
 // Reads a WAL in order, in pieces as large as they come.
 class PieceSource : public ByteSource {
@@ -174,17 +178,56 @@ Status LogTail::Amiss(size_t segment, const std::string& what) const {
           LogTimeText(before));
 }
 
-void LogTail::FindBase() {
+Status LogTail::FindBase() {
+  // Without its key nothing can be read of a sealed set: then all counts.
+  const bool is_readable = !set_.is_sealed || archive_.key() != nullptr;
+  std::vector<CloneFile> files;
   for (const ArchivedFile& file : set_.files) {
+    files.push_back(file.file);
     if (file.file.kind == CloneFileKind::kManifest) {
       base_.manifest_number = file.file.number;
       base_.manifest_bytes = file.file.records_end;
-    } else if (file.file.kind == CloneFileKind::kWal &&
-               file.file.number > base_.wal_number) {
-      base_.wal_number = file.file.number;
-      base_.wal_bytes = file.file.records_end;
+    } else if (file.file.kind == CloneFileKind::kWal) {
+      newest_ = std::max(newest_,
+                         Place(file.file.number, file.file.records_end));
     }
   }
+  WalEnd end{newest_.first, newest_.second};
+  const OpenWal open = [this](const CloneFile& file,
+                              std::unique_ptr<ByteSource>* wal) {
+    *wal = std::make_unique<PieceSource>(
+        file.records_end,
+        [this, number = file.number](uint64_t offset, uint64_t bytes,
+                                     std::string* out) {
+          return ReadOfSet(number, offset, bytes, out);
+        });
+    return Status::OK();
+  };
+  // A record has a checksum, but none may be wrong bytes of the store.
+  bool is_sure = !is_readable;
+  for (int tries = 0; tries < kTriesOfBytes && !is_sure; ++tries) {
+    RETURN_IF_ERROR(FindWalEnd(files, open, &end));
+    is_sure = newest_.second == 0 || end.number == newest_.first;
+  }
+  base_.wal_number = end.number;
+  base_.wal_bytes = end.bytes;
+  return Status::OK();
+}
+
+Status LogTail::ReadOfSet(uint64_t number, uint64_t offset, uint64_t bytes,
+                          std::string* out) const {
+  for (const ArchivedFile& file : set_.files) {
+    if (file.file.kind == CloneFileKind::kWal && file.file.number == number) {
+      RETURN_IF_ERROR(archive_
+                          .ReadFile(set_, file, offset, bytes,
+                                    [out](const Slice& piece) {
+                                      out->append(piece.data(), piece.size());
+                                      return Status::OK();
+                                    })
+                          .status);
+    }
+  }
+  return Status::OK();
 }
 
 Status LogTail::ReadHeads(const std::vector<LogKey>& keys, size_t begin,
@@ -231,9 +274,7 @@ Status LogTail::CheckLink(size_t at) const {
   }
   if (at == 0) {
     const bool is_behind =
-        head.begin.wal_number > base_.wal_number ||
-        (head.begin.wal_number == base_.wal_number &&
-         head.begin.wal_bytes > base_.wal_bytes);
+        Place(head.begin.wal_number, head.begin.wal_bytes) > newest_;
     return is_behind ? Amiss(at, "expected it to continue " +
                                      SetNameText(set_.name) +
                                      ", found a later one")
@@ -304,7 +345,7 @@ Status LogTail::Read(const Archive& archive, const ArchiveSet& set,
                      const std::function<bool()>& cancelled,
                      std::unique_ptr<LogTail>* result) {
   std::unique_ptr<LogTail> tail(new LogTail(archive, set));
-  tail->FindBase();
+  RETURN_IF_ERROR(tail->FindBase());
   const std::vector<LogKey>& keys = path.segments;
   bool is_reached = false;
   Place known{tail->base_.wal_number, tail->base_.wal_bytes};
@@ -368,15 +409,8 @@ Status LogTail::ReadSome(uint64_t number, uint64_t offset, uint64_t least,
   };
   const Wal& wal = wals_.at(number);
   if (offset < wal.set_bytes) {
-    for (const ArchivedFile& file : set_.files) {
-      if (file.file.kind == CloneFileKind::kWal &&
-          file.file.number == number) {
-        RETURN_IF_ERROR(
-            archive_.ReadFile(set_, file, offset,
-                              std::min(least, wal.set_bytes - offset), append)
-                .status);
-      }
-    }
+    RETURN_IF_ERROR(ReadOfSet(number, offset,
+                              std::min(least, wal.set_bytes - offset), out));
   }
   for (const Extent& extent : extents_.at(number)) {
     const uint64_t at = offset + out->size();
@@ -487,6 +521,123 @@ void LogTail::CutAt(uint64_t number, uint64_t end) {
   extents.back().bytes = end - extents.back().wal_offset;
 }
 
+Status LogTail::KeepPayload(uint64_t wal_number, uint64_t offset,
+                            uint64_t least, uint64_t* most_bytes) {
+  for (const Extent& extent : extents_.at(wal_number)) {
+    Segment& segment = segments_[extent.segment];
+    const uint64_t bytes = segment.head.payload_bytes();
+    if (offset + least <= extent.wal_offset ||
+        offset >= extent.wal_offset + extent.bytes ||
+        !segment.payload.empty() || bytes > *most_bytes) {
+      continue;
+    }
+    std::string payload;
+    RETURN_IF_ERROR(ReadLogPayload(archive_, segment.head, segment.head_bytes,
+                                   0, bytes,
+                                   [&payload](const Slice& piece) {
+                                     payload.append(piece.data(),
+                                                    piece.size());
+                                     return Status::OK();
+                                   })
+                        .status);
+    *most_bytes -= bytes;
+    segment.payload = std::move(payload);
+  }
+  return Status::OK();
+}
+
+// A store may give other bytes now and then.
+Status LogTail::CheckRecords(uint64_t most_bytes,
+                             const std::function<bool()>& cancelled) {
+  Status status;
+  for (int tries = 0; tries < kTriesOfBytes; ++tries) {
+    status = TryRecords(&most_bytes, cancelled);
+    if (EndStateOf(status) != EndState::kCorrupt) {
+      break;
+    }
+  }
+  return status;
+}
+
+Status LogTail::TryRecords(uint64_t* most_bytes,
+                           const std::function<bool()>& cancelled) {
+  if (wals_.empty()) {
+    return Status::OK();
+  }
+  WalContinuity continuity(0);
+  bool is_behind_set = false;
+  uint64_t reached = set_.sequence;
+  // WALs of the set alone, of both, and of the log alone.
+  std::map<uint64_t, uint64_t> ends;
+  for (const ArchivedFile& file : set_.files) {
+    if (file.file.kind == CloneFileKind::kWal) {
+      ends[file.file.number] = file.file.records_end;
+    }
+  }
+  for (const auto& [number, wal] : wals_) {
+    ends[number] = wal.end;
+  }
+  for (const auto& [number, end] : ends) {
+    const auto logged = wals_.find(number);
+    const uint64_t set_bytes =
+        logged != wals_.end() ? logged->second.set_bytes : end;
+    const auto bad = [&, number = number](const std::string& what) {
+      return MakeStatus(EndState::kCorrupt,
+                        archive_.store()->place() + ": WAL " +
+                            std::to_string(number) + " of the log behind " +
+                            SetNameText(set_.name) + ": " + what +
+                            "; restore @sequence:" + std::to_string(reached) +
+                            " or before");
+    };
+    LogFollower follower(LogKind::kWal, number);
+    const PieceSource source(
+        end, [&, number = number](uint64_t offset, uint64_t bytes,
+                                  std::string* out) {
+          if (logged == wals_.end()) {
+            return ReadOfSet(number, offset, bytes, out);
+          }
+          RETURN_IF_ERROR(KeepPayload(number, offset, bytes, most_bytes));
+          return ReadSome(number, offset, bytes, out);
+        });
+    Status status =
+        follower.Follow(source, [&](const Slice& record, uint64_t at) {
+          if (cancelled && cancelled()) {
+            return MakeStatus(EndState::kCancelled, "stopped on request");
+          }
+          if (!is_behind_set && at > set_bytes) {
+            continuity.BeginBehindCut(set_.sequence);
+            is_behind_set = true;
+          }
+          WalStep step = WalStep::kContinues;
+          RETURN_IF_ERROR(continuity.Add(number, record, &step));
+          if (is_behind_set && step != WalStep::kContinues) {
+            return bad("expected a record of sequence " +
+                       std::to_string(reached + 1) + ", found one of " +
+                       std::to_string(DecodeFixed64(record.data())));
+          }
+          reached = std::max(reached, continuity.last_sequence());
+          return Status::OK();
+        });
+    if (status.ok() && follower.end() != end) {
+      status = bad("expected whole records up to byte " + std::to_string(end) +
+                   ", found an end at byte " + std::to_string(follower.end()));
+    }
+    RETURN_IF_ERROR(status);
+  }
+  return Status::OK();
+}
+
+std::map<LogKey, uint64_t> LogTail::SegmentsRead() const {
+  std::map<LogKey, uint64_t> read;
+  for (const auto& [number, extents] : extents_) {
+    for (const Extent& extent : extents) {
+      const LogHead& head = segments_[extent.segment].head;
+      read[head.key] = head.stored_bytes();
+    }
+  }
+  return read;
+}
+
 StoreResult LogTail::ReadBytes(uint64_t number, uint64_t offset,
                                uint64_t bytes, const ObjectSink& sink) const {
   const uint64_t end = offset + bytes;
@@ -497,10 +648,17 @@ StoreResult LogTail::ReadBytes(uint64_t number, uint64_t offset,
       continue;
     }
     const Segment& segment = segments_[extent.segment];
+    const uint64_t from = extent.payload_offset + (begin - extent.wal_offset);
+    if (!segment.payload.empty()) {
+      const Status given = sink(
+          Slice(segment.payload.data() + from, static_cast<size_t>(stop - begin)));
+      if (!given.ok()) {
+        return {StoreCode::kCaller, given};
+      }
+      continue;
+    }
     const StoreResult got = ReadLogPayload(
-        archive_, segment.head, segment.head_bytes,
-        extent.payload_offset + (begin - extent.wal_offset), stop - begin,
-        sink);
+        archive_, segment.head, segment.head_bytes, from, stop - begin, sink);
     if (!got.ok()) {
       return got;
     }

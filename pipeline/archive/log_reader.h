@@ -63,6 +63,14 @@ class LogTail {
   const std::map<uint64_t, Wal>& wals() const { return wals_; }
   // Returns a sequence that the log is known to reach; 0: none.
   uint64_t sequence() const { return sequence_; }
+  // Reads the records of the set's WALs and of the log, and checks that the
+  // sequence numbers of those behind the set continue. Keeps up to `most_bytes` of
+  // payloads for ReadBytes(). Call it before that.
+  //   kCorrupt  they do not: the message says up to which sequence they do
+  [[nodiscard]] rocksdb::Status CheckRecords(
+      uint64_t most_bytes, const std::function<bool()>& cancelled);
+  // Returns the segments that it reads for that, and the bytes of their payloads.
+  std::map<LogKey, uint64_t> SegmentsRead() const;
   // Gives bytes [offset, offset + bytes) of a WAL to `sink`, in order. They are
   // in the log. kDamaged: a payload was not what was put there, after it was
   // given.
@@ -82,11 +90,12 @@ class LogTail {
     LogHead head;
     Sha256Digest digest{};
     uint64_t head_bytes = 0;
+    std::string payload;  // if it is kept
   };
 
   LogTail(const Archive& archive, const ArchiveSet& set)
       : archive_(archive), set_(set) {}
-  void FindBase();
+  [[nodiscard]] rocksdb::Status FindBase();
   [[nodiscard]] rocksdb::Status ReadHeads(const std::vector<LogKey>& keys,
                                           size_t begin, size_t end);
   [[nodiscard]] rocksdb::Status CheckLink(size_t segment) const;
@@ -95,16 +104,30 @@ class LogTail {
   Place PlaceBehind(size_t segment, uint64_t bytes) const;
   [[nodiscard]] rocksdb::Status CutBehind(uint64_t sequence,
                                           const Place& known);
+  [[nodiscard]] rocksdb::Status TryRecords(
+      uint64_t* most_bytes, const std::function<bool()>& cancelled);
+  // Keeps the payloads of segments of which at least so many bytes of a WAL are
+  // read from there on.
+  [[nodiscard]] rocksdb::Status KeepPayload(uint64_t wal_number,
+                                            uint64_t offset, uint64_t least,
+                                            uint64_t* most_bytes);
   void CutAt(uint64_t wal_number, uint64_t end);
   [[nodiscard]] rocksdb::Status Amiss(size_t segment,
                                       const std::string& what) const;
+  // Appends bytes of a WAL of the set.
+  [[nodiscard]] rocksdb::Status ReadOfSet(uint64_t wal_number, uint64_t offset,
+                                          uint64_t bytes,
+                                          std::string* out) const;
   [[nodiscard]] rocksdb::Status ReadSome(uint64_t wal_number, uint64_t offset,
                                          uint64_t least,
                                          std::string* out) const;
 
   const Archive& archive_;
   const ArchiveSet& set_;
-  FollowPosition base_;  // of the set; without the digest of its MANIFEST
+  LogBegin base_;  // of the set; without the digest of its MANIFEST
+  // The newest WAL of the set, perhaps without a record, and its bytes: a log of
+  // an older sstferry begins there.
+  Place newest_;
   std::vector<Segment> segments_;
   std::map<uint64_t, Wal> wals_;
   std::map<uint64_t, std::vector<Extent>> extents_;  // by WAL

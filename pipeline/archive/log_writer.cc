@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "format/coding.h"
 #include "format/end_state.h"
+#include "pipeline/archive/log_index.h"
 #include "pipeline/archive/seal.h"
 #include "pipeline/base/sha256.h"
 #include "pipeline/base/this_machine.h"
@@ -13,6 +15,13 @@ namespace sstferry {
 using rocksdb::Slice;
 using rocksdb::Status;
 
+namespace {
+
+// Those of the last minute of a follower that gets a round each 15 ms.
+constexpr size_t kMostPlaces = 4096;
+
+}  // namespace
+
 LogWriter::LogWriter(const SetId& cut, const FollowPosition& position,
                      uint64_t moment_micros, LogWriterOptions options)
     : options_(std::move(options)),
@@ -21,7 +30,11 @@ LogWriter::LogWriter(const SetId& cut, const FollowPosition& position,
       now_(moment_micros),
       seen_(moment_micros) {
   head_.key = {lineage_, 1, moment_micros, moment_micros};
-  head_.begin = position;
+  head_.begin = {position.manifest_number, position.cut_bytes,
+                 position.manifest, position.wal_number, position.wal_bytes};
+  head_.database_id = position.database_id;
+  Reached();
+  continuity_.TrustNext();
   head_.host = options_.host;
   head_.software = options_.software;
   state_.seen_micros = moment_micros;
@@ -31,7 +44,7 @@ LogWriter::LogWriter(const SetId& lineage, const LogHead& last,
                      const Sha256Digest& digest, LogWriterOptions options)
     : options_(std::move(options)),
       lineage_(lineage),
-      at_(last.end()),
+      at_(last.position()),
       now_(last.key.end_micros) {
   if (!last.moments.empty()) {
     now_ = std::max(now_, last.moments.back().micros);
@@ -40,8 +53,11 @@ LogWriter::LogWriter(const SetId& lineage, const LogHead& last,
   head_.key = {lineage_, last.key.number + 1, 0, 0};
   head_.previous_lineage = last.key.lineage;
   head_.previous = digest;
-  head_.begin = at_;
+  head_.begin = last.end();
   head_.judged = last.judged;
+  head_.database_id = last.database_id;
+  Reached();
+  continuity_.TrustNext();
   head_.host = options_.host;
   head_.software = options_.software;
   state_.last_sequence = last.last_sequence();
@@ -62,9 +78,72 @@ uint64_t LogWriter::next_to_put() const {
   return sealed_ != nullptr ? sealed_->key.number : head_.key.number;
 }
 
-FollowJudged LogWriter::judged() const {
+Gap LogWriter::gap() const {
   const std::lock_guard<std::mutex> lock(mu_);
-  return head_.judged;
+  return gap_;
+}
+
+std::vector<LogPlace> LogWriter::places() const {
+  const std::lock_guard<std::mutex> lock(mu_);
+  return {places_.begin(), places_.end()};
+}
+
+void LogWriter::Reached() {
+  places_.push_back({at_.wal_number, at_.wal_bytes, at_.wal});
+  if (places_.size() > kMostPlaces) {
+    places_.pop_front();
+  }
+}
+
+Status LogWriter::CheckBehind(const Slice& wal_begin, uint64_t sequence) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  continuity_ = WalContinuity(0);
+  continuity_.BeginBehindCut(sequence, /*has_all=*/false);
+  follower_ = std::make_unique<LogFollower>(LogKind::kWal, at_.wal_number);
+  followed_ = at_.wal_number;
+  return StartAt(SliceSource(wal_begin), at_.wal_bytes, follower_.get());
+}
+
+// Checks the sequence numbers of the records of a part that continues what was
+// checked before, or begins a WAL.
+Status LogWriter::CheckRecords(const LogPart& part) {
+  if (part.offset == 0 && !part.bytes.empty()) {
+    follower_ = std::make_unique<LogFollower>(LogKind::kWal, part.wal_number);
+    followed_ = part.wal_number;
+  }
+  if (part.wal_number != followed_) {
+    follower_.reset();
+  }
+  if (follower_ == nullptr || part.bytes.empty()) {
+    return Status::OK();
+  }
+  const Status status = FollowBehind(
+      part.offset, part.bytes, follower_.get(),
+      [&](const Slice& record, uint64_t) {
+        WalStep step = WalStep::kContinues;
+        RETURN_IF_ERROR(continuity_.Add(part.wal_number, record, &step));
+        if (step == WalStep::kContinues) {
+          return Status::OK();
+        }
+        gap_ = {step == WalStep::kBlobIndex ? CutReason::kBlobIndex
+                                            : CutReason::kSequenceGap,
+                "records of WAL " + std::to_string(part.wal_number) +
+                    ", before sequence " +
+                    std::to_string(DecodeFixed64(record.data()))};
+        return Status::Aborted("a gap");
+      });
+  const uint64_t end = part.offset + part.bytes.size();
+  if (gap_.reason != CutReason::kNone) {
+    return Status::OK();
+  }
+  RETURN_IF_ERROR(status);
+  return follower_->end() == end
+             ? Status::OK()
+             : MakeStatus(EndState::kCorrupt,
+                          "records of WAL " + std::to_string(part.wal_number) +
+                              ": expected whole ones up to byte " +
+                              std::to_string(end) + ", found an end at byte " +
+                              std::to_string(follower_->end()));
 }
 
 LogState LogWriter::state() const {
@@ -125,9 +204,24 @@ Status LogWriter::Append(const std::vector<LogPart>& parts,
                          const FollowEnd& end) {
   const bool has_all = end.more_bytes == 0;
   const std::lock_guard<std::mutex> lock(mu_);
+  if (gap_.reason != CutReason::kNone) {
+    return Status::OK();
+  }
   RETURN_IF_ERROR(Check(parts));
-  now_ = std::max(now_, options_.now_micros ? options_.now_micros()
-                                            : MicrosNow());
+  for (const LogPart& part : parts) {
+    RETURN_IF_ERROR(CheckRecords(part));
+  }
+  const uint64_t clock =
+      options_.now_micros ? options_.now_micros() : MicrosNow();
+  if (clock + kMostClockBackMicros < now_) {
+    gap_ = {CutReason::kClock,
+            "this machine's clock was set back from " + LogTimeText(now_) +
+                " to " + LogTimeText(clock)};
+  }
+  if (gap_.reason != CutReason::kNone) {
+    return Status::OK();
+  }
+  now_ = std::max(now_, clock);
   const bool is_behind_gap = seen_ == 0 || now_ - seen_ > options_.max_gap_micros;
   // So what was gathered before an outage keeps its times.
   if (is_behind_gap && sealed_ == nullptr && !payload_.empty() &&
@@ -135,6 +229,10 @@ Status LogWriter::Append(const std::vector<LogPart>& parts,
     Seal();
   }
   Add(parts);
+  if (!parts.empty()) {
+    at_.wal = end.wal;
+    Reached();
+  }
   if (payload_.size() > head_.payload_bytes()) {
     const LogMoment moment{now_, payload_.size(),
                            has_all ? end.last_sequence : 0};
@@ -153,6 +251,8 @@ Status LogWriter::Append(const std::vector<LogPart>& parts,
   state_.last_sequence = std::max(state_.last_sequence, end.last_sequence);
   if (end.judged.manifest_bytes != 0) {
     head_.judged = end.judged;
+    at_.manifest_bytes = end.judged.manifest_bytes;
+    at_.manifest = end.judged.manifest;
   }
   if (is_behind_gap) {
     state_.gaps += seen_ == 0 ? 0 : 1;
@@ -182,6 +282,7 @@ void LogWriter::Seal() {
   object->key = head_.key;
   object->sequence = head_.last_sequence();
   object->payload_bytes = payload_.size();
+  head_.wal = at_.wal;
   object->first_micros =
       head_.moments.empty() ? 0 : head_.moments.front().micros;
   if (options_.key != nullptr) {
@@ -195,8 +296,9 @@ void LogWriter::Seal() {
               head_.key.end_micros};
   next.previous_lineage = lineage_;
   next.previous = Sha256Of(object->bytes);
-  next.begin = at_;
+  next.begin = head_.end();
   next.judged = head_.judged;
+  next.database_id = head_.database_id;
   next.host = head_.host;
   next.software = head_.software;
   object->bytes += payload_;
@@ -262,6 +364,9 @@ Status LogWriter::End(ObjectStore* store, CutReason reason,
     const std::lock_guard<std::mutex> one(put_mu_);
     const std::lock_guard<std::mutex> lock(mu_);
     if (sealed_ == nullptr) {
+      if (head_.key.end_micros == 0) {  // it has heard nothing
+        head_.key.begin_micros = head_.key.end_micros = now_;
+      }
       head_.ended = reason;
       head_.note = note.substr(0, kMaxArchiveTextBytes);
       Seal();

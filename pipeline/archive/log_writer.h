@@ -8,13 +8,18 @@
 // name: one that is started again continues what an earlier one wrote by naming
 // its last segment.
 //
-// The clock is that of this machine, and it never goes back within a log. A time
-// can be restored if the follower heard at most max_gap_micros before it that it
-// had all: an outage of the source, of the store or of the follower ends what can
-// be restored, and the log continues behind it.
+// The clock is that of this machine, and it never goes back within a log: a clock
+// that is set back by more than kMostClockBackMicros ends it (gap()). A time can
+// be restored if the follower heard at most max_gap_micros before it that it had
+// all: an outage of the source, of the store or of the follower ends what can be
+// restored, and the log continues behind it.
+//
+// The records that it is given must continue each other's sequence numbers, as far
+// as it can read them: it is not given those of its set.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -22,6 +27,8 @@
 #include <vector>
 
 #include "format/archive_log.h"
+#include "format/rocksdb/log_follower.h"
+#include "format/rocksdb/wal_continuity.h"
 #include "pipeline/archive/store.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
@@ -54,6 +61,14 @@ struct LogPart {
   rocksdb::Slice bytes;
 };
 
+// A place that a log has reached: an end of whole records of a WAL, and XXH3-128
+// over the WAL up to there.
+struct LogPlace {
+  uint64_t wal_number = 0;
+  uint64_t wal_bytes = 0;
+  Digest128 wal{};
+};
+
 // How a log is.
 struct LogState {
   uint64_t segments = 0;        // put
@@ -81,6 +96,12 @@ class LogWriter {
   LogWriter(const SetId& lineage, const LogHead& last,
             const Sha256Digest& digest, LogWriterOptions options);
 
+  // Begins to check the records behind a cut at `sequence`. `wal_begin` is the
+  // first block of the WAL in which it ends, or all that comes before its end. Call
+  // it first, or not at all: then only WALs that begin in the log are checked.
+  [[nodiscard]] rocksdb::Status CheckBehind(const rocksdb::Slice& wal_begin,
+                                            uint64_t sequence);
+
   const SetId& lineage() const { return lineage_; }
   // Returns the position behind which it takes bytes.
   FollowPosition position() const;
@@ -88,11 +109,16 @@ class LogWriter {
   uint64_t segment() const;
   // Returns the number of the first one that is not known to be put.
   uint64_t next_to_put() const;
-  FollowJudged judged() const;
   LogState state() const;
+  // Returns why it can take no more, and another log must begin with a set; a
+  // kNone: it can.
+  Gap gap() const;
+  // Returns the places that it has reached last, the newest last.
+  std::vector<LogPlace> places() const;
 
   // Adds a round: whole records, which continue what it has, and what the source
-  // said behind them.
+  // said behind them. Does nothing if gap() is not none, which it sets if the
+  // sequence numbers do not continue, or the clock was set back.
   //   kCorrupt   they do not: nothing was added
   [[nodiscard]] rocksdb::Status Append(const std::vector<LogPart>& parts,
                                        const FollowEnd& end);
@@ -118,7 +144,9 @@ class LogWriter {
   };
 
   // Under mu_, all of them.
+  void Reached();
   [[nodiscard]] rocksdb::Status Check(const std::vector<LogPart>& parts) const;
+  [[nodiscard]] rocksdb::Status CheckRecords(const LogPart& part);
   void Add(const std::vector<LogPart>& parts);
   bool IsDue() const;
   void Seal();
@@ -134,6 +162,12 @@ class LogWriter {
   LogHead head_;         // of the segment that is gathered
   std::string payload_;  // of it
   FollowPosition at_;    // its end
+  Gap gap_;
+  std::deque<LogPlace> places_;
+  WalContinuity continuity_{0};
+  // Of the WAL in which it ends; null: its records cannot be read.
+  std::unique_ptr<LogFollower> follower_;
+  uint64_t followed_ = 0;  // its number
   uint64_t now_ = 0;     // the latest time that was seen
   uint64_t seen_ = 0;    // when it had all, the last time
   std::unique_ptr<Object> sealed_;  // not known to be put

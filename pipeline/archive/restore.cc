@@ -25,6 +25,9 @@ using rocksdb::Status;
 
 namespace {
 
+// Payloads of a log that are read once, and not again as they are restored.
+constexpr uint64_t kMaxKeptPayloadBytes = 64u << 20;
+
 // Threads: as UnitSource.
 class ArchiveSnapshot : public Snapshot, public UnitSource {
  public:
@@ -174,6 +177,7 @@ Status ArchiveSnapshot::AddLog(const LogPath& path, const LogPoint& point,
                                const std::function<bool()>& cancelled) {
   RETURN_IF_ERROR(
       LogTail::Read(archive_, set_, path, point, cancelled, &tail_));
+  RETURN_IF_ERROR(tail_->CheckRecords(kMaxKeptPayloadBytes, cancelled));
   for (const auto& [number, wal] : tail_->wals()) {
     const CloneFile wanted{CloneFileKind::kWal, number, wal.end, wal.end};
     const auto place = std::lower_bound(

@@ -9,6 +9,9 @@
 
 namespace sstferry {
 
+// A clock that steps back by less counts as one that stands.
+inline constexpr uint64_t kMostClockBackMicros = 10'000'000;
+
 // Returns microseconds since 1970. The clock may be set.
 inline uint64_t MicrosNow() {
   return static_cast<uint64_t>(

@@ -7,7 +7,9 @@
 
 #include "format/clone_file.h"
 #include "format/end_state.h"
+#include "format/printable.h"
 #include "format/rocksdb/edit_judge.h"
+#include "format/rocksdb/wal_end.h"
 #include "pipeline/base/database_open.h"
 #include "pipeline/snapshot/options_text.h"
 #include "pipeline/snapshot/snapshot_wal_place.h"
@@ -78,16 +80,36 @@ class Captured : public ByteSource {
   mutable std::string bytes_;
 };
 
+// A file of a private directory, with its descriptor.
+class OpenedFile : public ByteSource {
+ public:
+  explicit OpenedFile(std::string path) : path_(std::move(path)) {}
+  Descriptor* descriptor() { return &file_; }
+  Status Read(uint64_t offset, size_t n, std::string* scratch,
+              Slice* out) const override {
+    return DescriptorSource(file_.get(), path_).Read(offset, n, scratch, out);
+  }
+  uint64_t size() const override { return FileIdOf(file_.get()).bytes; }
+
+ private:
+  const std::string path_;
+  Descriptor file_;
+};
+
 }  // namespace
 
 struct FollowedSource::WalFile {
-  explicit WalFile(uint64_t log_number)
-      : number(log_number), follower(LogKind::kWal, log_number) {}
+  explicit WalFile(uint64_t log_number) : number(log_number) { BeginAgain(); }
+
+  void BeginAgain() {
+    follower = std::make_unique<LogFollower>(LogKind::kWal, number);
+  }
 
   const uint64_t number;
   std::string path;
   std::shared_ptr<Descriptor> file;
-  LogFollower follower;
+  std::unique_ptr<LogFollower> follower;
+  Digest128Stream digest;  // of what was read and staged
   bool has_records = false;
   bool is_whole = false;  // nothing comes any more
   bool is_torn = false;   // there are bytes behind the last record
@@ -99,6 +121,8 @@ struct FollowedSource::Piece {
   uint64_t bytes = 0;
   std::string data;    // empty: only in the file
   Digest128 digest{};  // of what only the file has
+  // Of the bytes of the WAL before it.
+  std::unique_ptr<Digest128Stream> before;
 };
 
 struct FollowedSource::HeldWal {
@@ -106,15 +130,19 @@ struct FollowedSource::HeldWal {
   std::shared_ptr<Descriptor> file;
   uint64_t begin = 0;
   uint64_t end = 0;
+  bool has_records = false;
+  Digest128 digest{};  // of all bytes up to `end`
   std::deque<Piece> pieces;
 };
 
+struct FollowedSource::StagedBytes {
+  uint64_t number = 0;
+  Piece piece;
+  Digest128 digest{};  // of the WAL up to its end
+};
+
 struct FollowedSource::Staged {
-  struct Bytes {
-    uint64_t number = 0;
-    Piece piece;
-  };
-  std::vector<Bytes> bytes;
+  std::vector<StagedBytes> bytes;
   Barrier<LogPlace> barrier;
   uint64_t read_bytes = 0;
   bool more = false;
@@ -154,8 +182,12 @@ void FollowedSource::JudgeRecord(const VersionEdit& edit,
           {file.smallest_sequence, file.largest_sequence, end});
     }
   }
+  // A flush of which a filter drops all adds no table, but says up to which WAL it
+  // went.
+  const bool may_filter =
+      kind != EditKind::kBookkeeping || edit.log_number.has_value();
   const auto family = before.families.find(edit.family_id);
-  if (kind != EditKind::kBookkeeping && family != before.families.end() &&
+  if (may_filter && family != before.families.end() &&
       HasFilter(family->second.name)) {
     judged_.filter = {end, CutReason::kFilter,
                       "compaction filter of " + family->second.name};
@@ -207,6 +239,17 @@ Status FollowedSource::BeginLife() {
   RETURN_IF_ERROR(seen_options_.Look());
   RETURN_IF_ERROR(FollowManifest());
   const ManifestState& state = manifest_->state();
+  std::string database_id;
+  RETURN_IF_ERROR(
+      ReadDatabaseId(options_.database_dir, state, &database_id));
+  if (database_id.empty()) {
+    return MakeStatus(EndState::kRefused,
+                      options_.database_dir +
+                          ": expected a database id in the MANIFEST or in "
+                          "IDENTITY, by which a follower knows its source "
+                          "again, found none; opening the database with "
+                          "RocksDB writes one");
+  }
   std::string directory;
   RETURN_IF_ERROR(FindWalDirectory(
       WalPlaceOf(options_.database_dir, options_.wal_dir,
@@ -218,6 +261,7 @@ Status FollowedSource::BeginLife() {
   continuity_ = std::make_unique<WalContinuity>(state.last_sequence);
   std::lock_guard<std::mutex> lock(mu_);
   wal_directory_ = directory;
+  database_id_ = database_id;
   return Status::OK();
 }
 
@@ -239,9 +283,11 @@ void FollowedSource::EndLife() {
   wals_.clear();
   judged_ = {};
   torn_wal_ = 0;
+  kept_wals_ = 0;
   digest_.reset();
   digested_bytes_ = 0;
   std::lock_guard<std::mutex> lock(mu_);
+  ++lives_;
   manifest_number_ = 0;
   manifest_end_ = 0;
   begins_.clear();
@@ -349,9 +395,9 @@ Status FollowedSource::ReadWal(WalFile* wal, bool hold_first, Staged* staged,
                                bool* held_first) {
   *held_first = false;
   for (uint64_t limit = kRoundBytes; !wal->is_whole; limit *= 2) {
-    const uint64_t before = wal->follower.end();
+    const uint64_t before = wal->follower->end();
     RETURN_IF_ERROR(ReadSome(wal, hold_first, limit, staged, held_first));
-    if (!staged->more || wal->follower.end() > before) {
+    if (!staged->more || wal->follower->end() > before) {
       break;
     }
     staged->more = false;  // one record is larger than the limit
@@ -361,7 +407,7 @@ Status FollowedSource::ReadWal(WalFile* wal, bool hold_first, Staged* staged,
 
 Status FollowedSource::ReadSome(WalFile* wal, bool hold_first, uint64_t limit,
                                 Staged* staged, bool* held_first) {
-  const uint64_t begin = wal->follower.end();
+  const uint64_t begin = wal->follower->end();
   Captured source(wal->file->get(), wal->path, begin, limit);
   if (source.file_bytes() < begin) {
     // Another WAL may have taken over the file: then it was recycled. Else its
@@ -372,7 +418,7 @@ Status FollowedSource::ReadSome(WalFile* wal, bool hold_first, uint64_t limit,
     return Status::OK();
   }
   std::vector<uint64_t> ends;
-  const Status status = wal->follower.Follow(
+  const Status status = wal->follower->Follow(
       source, [&](const Slice& record, uint64_t end) {
         if (hold_first) {
           *held_first = true;
@@ -399,22 +445,28 @@ Status FollowedSource::ReadSome(WalFile* wal, bool hold_first, uint64_t limit,
   if (!status.ok() && !*held_first) {
     return WithContext(status, EndState::kSourceError, wal->path);
   }
-  const uint64_t end = wal->follower.end();
+  const uint64_t end = wal->follower->end();
   staged->more = source.size() < source.file_bytes() && !*held_first &&
-                 (end > begin || wal->follower.stopped_inside());
-  staged->read_bytes += end - begin;
+                 (end > begin || wal->follower->stopped_inside());
   wal->has_records = wal->has_records || !ends.empty();
   wal->is_torn = !*held_first && source.size() == source.file_bytes() &&
                  end < source.file_bytes();
-  if (ends.empty() || ends.back() != end) {
-    ends.push_back(end);  // bytes about the log itself
+  if (!wal->has_records) {
+    // Bytes about the log itself count once a record is behind them: the WAL
+    // before may still get some.
+    wal->BeginAgain();
+    return Status::OK();
   }
-  CutIntoPieces(*wal, begin, ends, source.bytes(), staged);
+  staged->read_bytes += end - begin;
+  if (ends.empty() || ends.back() != end) {
+    ends.push_back(end);
+  }
+  CutIntoPieces(wal, begin, ends, source.bytes(), staged);
   return Status::OK();
 }
 
 // Cuts what was read behind `begin` at ends of records.
-void FollowedSource::CutIntoPieces(const WalFile& wal, uint64_t begin,
+void FollowedSource::CutIntoPieces(WalFile* wal, uint64_t begin,
                                    const std::vector<uint64_t>& ends,
                                    const std::string& bytes,
                                    Staged* staged) const {
@@ -424,10 +476,13 @@ void FollowedSource::CutIntoPieces(const WalFile& wal, uint64_t begin,
     if (ends[i] == at || (!is_last && ends[i + 1] - at <= kPieceBytes)) {
       continue;
     }
-    Staged::Bytes part;
-    part.number = wal.number;
+    StagedBytes part;
+    part.number = wal->number;
     part.piece.offset = at;
     part.piece.bytes = ends[i] - at;
+    part.piece.before = wal->digest.Copy();
+    wal->digest.Add(Slice(bytes.data() + (at - begin), part.piece.bytes));
+    part.digest = wal->digest.Finish();
     if (part.piece.bytes <= kMaxPieceBytes) {
       part.piece.data = bytes.substr(at - begin, part.piece.bytes);
     }
@@ -458,6 +513,22 @@ void FollowedSource::FindUnlogged(bool saw_all) {
   judged_.flushed = std::move(pending);
 }
 
+// Finds a prepared transaction whose WAL RocksDB no longer keeps: it has ended. A
+// commit takes numbers, so that an unseen one shows; a rollback takes none. Where
+// it may be in a WAL that was not read yet, the next round that sees all tells.
+void FollowedSource::FindEndedUnseen(bool saw_all) {
+  const std::string name = continuity_->PreparedBefore(kept_wals_);
+  if (saw_all && !name.empty()) {
+    judged_.barrier = {manifest_->end(), CutReason::kSequenceGap,
+                       "transaction " + Printable(name) +
+                           " has ended in a WAL that was not seen"};
+    continuity_->ForgetPreparedBefore(kept_wals_);
+  }
+  if (saw_all) {
+    kept_wals_ = manifest_->state().min_log_number_to_keep;
+  }
+}
+
 // All records up to there are judged, but those of flushes that FindUnlogged()
 // keeps for the next round.
 Status FollowedSource::DigestJudged(FollowJudged* judged) {
@@ -478,7 +549,9 @@ Status FollowedSource::DigestJudged(FollowJudged* judged) {
 
 // Makes W known together with what M said of it.
 void FollowedSource::Publish(uint64_t micros, bool listed, Staged* staged) {
-  FindUnlogged(listed && !staged->more);
+  const bool saw_all = listed && !staged->more;
+  FindUnlogged(saw_all);
+  FindEndedUnseen(saw_all);
   FollowJudged judged;
   if (!DigestJudged(&judged).ok()) {
     digest_.reset();  // it may have a part: all of it is read again
@@ -518,8 +591,8 @@ void FollowedSource::Publish(uint64_t micros, bool listed, Staged* staged) {
       held_[number].file = wal->file;
     }
   }
-  for (Staged::Bytes& bytes : staged->bytes) {
-    Hold(bytes.number, std::move(bytes.piece));
+  for (StagedBytes& bytes : staged->bytes) {
+    Hold(&bytes);
   }
   Trim();
   read_bytes_ += staged->read_bytes;
@@ -527,8 +600,9 @@ void FollowedSource::Publish(uint64_t micros, bool listed, Staged* staged) {
   last_sequence_ = continuity_->last_sequence();
   is_idle_ = staged->bytes.empty();
   // A table that waits for the next round may ask for a cut then.
-  source_closed_ = staged->source_closed && listed && !staged->more &&
-                   judged_.flushed.empty();
+  source_closed_ = staged->source_closed && saw_all &&
+                   judged_.flushed.empty() &&
+                   continuity_->PreparedBefore(kept_wals_).empty();
   ++rounds_;
   while (wals_.size() > 1 && wals_.begin()->second->is_whole) {
     wals_.erase(wals_.begin());
@@ -537,13 +611,16 @@ void FollowedSource::Publish(uint64_t micros, bool listed, Staged* staged) {
 
 // --- what is held ------------------------------------------------------------
 
-void FollowedSource::Hold(uint64_t number, Piece piece) {
-  const auto found = held_.find(number);
+void FollowedSource::Hold(StagedBytes* staged) {
+  const auto found = held_.find(staged->number);
   if (found == held_.end()) {
     return;  // dropped: no follower needs it
   }
+  Piece& piece = staged->piece;
   HeldWal& held = found->second;
   held.end = piece.offset + piece.bytes;
+  held.has_records = true;
+  held.digest = staged->digest;
   held_bytes_ += piece.bytes;
   memory_bytes_ += piece.data.size();
   if (!held.pieces.empty()) {
@@ -606,73 +683,129 @@ void FollowedSource::DropBefore(uint64_t wal_number) {
 
 // --- answering ---------------------------------------------------------------
 
-Status FollowedSource::CheckBegin(uint64_t number, uint64_t bytes,
-                                  const Digest128& expected,
-                                  bool* same) const {
-  *same = false;
+// What the reader has read, as far as it still knows.
+class FollowedSource::ReadHistory : public History {
+ public:
+  explicit ReadHistory(const FollowedSource* source) : source_(source) {
+    std::lock_guard<std::mutex> lock(source->mu_);
+    database_id_ = source->database_id_;
+    manifest_number_ = source->manifest_number_;
+  }
+  const std::string& database_id() const override { return database_id_; }
+  uint64_t manifest_number() const override { return manifest_number_; }
+  Status ManifestBegin(uint64_t bytes, FileBegin* begin,
+                       Digest128* digest) const override {
+    return source_->DigestOfManifest(bytes, begin, digest);
+  }
+  Status WalBegin(uint64_t number, uint64_t bytes, FileBegin* begin,
+                  Digest128* digest) const override {
+    std::lock_guard<std::mutex> lock(source_->mu_);
+    return source_->DigestOfWal(number, bytes, begin, digest);
+  }
+  // What comes behind a WAL that is gone may be gone, too.
+  Status IsWalFlushed(uint64_t, uint64_t, bool* is_flushed) const override {
+    *is_flushed = false;
+    return Status::OK();
+  }
+
+ private:
+  const FollowedSource* const source_;
+  std::string database_id_;
+  uint64_t manifest_number_ = 0;
+};
+
+Status FollowedSource::DigestOfManifest(uint64_t bytes, FileBegin* begin,
+                                        Digest128* digest) const {
   {
     std::lock_guard<std::mutex> lock(mu_);
-    if (number != manifest_number_) {
+    *begin = bytes > manifest_end_ ? FileBegin::kShort : FileBegin::kKnown;
+    if (*begin == FileBegin::kShort) {
       return Status::OK();
     }
     using Begins = const std::map<uint64_t, Digest128>;
     for (Begins* const known : {static_cast<Begins*>(&begins_), &told_}) {
       if (const auto found = known->find(bytes); found != known->end()) {
-        *same = found->second == expected;
+        *digest = found->second;
         return Status::OK();
       }
     }
   }
   std::lock_guard<std::mutex> reading(reader_mu_);
-  Digest128 digest;
   const Status status = manifest_ == nullptr
                             ? Status::TryAgain()
-                            : manifest_->DigestOfBegin(bytes, &digest);
-  *same = status.ok() && digest == expected;
+                            : manifest_->DigestOfBegin(bytes, digest);
   if (!status.ok()) {
+    // The database has another MANIFEST by now: the next round sees it.
+    *begin = FileBegin::kShort;
     return MayPass(status) ? Status::OK() : status;
   }
   std::lock_guard<std::mutex> lock(mu_);
   if (begins_.size() >= kMaxBegins) {
     begins_.erase(begins_.begin());
   }
-  begins_[bytes] = digest;
+  begins_[bytes] = *digest;
   return Status::OK();
 }
 
-// Believes another reader where this one has found a barrier: it may not have
-// seen the WALs that the other one saw.
-Status FollowedSource::FindJudged(const FollowRequest& request,
-                                  uint64_t* bytes) const {
-  const FollowPosition& position = request.position;
-  const FollowJudged& judged = request.judged;
-  *bytes = position.manifest_bytes;
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    if (manifest_barrier_.end <= position.manifest_bytes ||
-        judged.manifest_bytes < manifest_barrier_.end ||
-        judged.manifest_bytes > manifest_end_) {
+bool FollowedSource::HasRecordsFrom(uint64_t number) const {
+  return std::any_of(held_.lower_bound(number), held_.end(),
+                     [](const auto& wal) { return wal.second.has_records; });
+}
+
+Status FollowedSource::DigestOfWal(uint64_t number, uint64_t bytes,
+                                   FileBegin* begin, Digest128* digest) const {
+  const auto found = held_.find(number);
+  *begin = FileBegin::kKnown;
+  if (found == held_.end()) {
+    *begin = !held_.empty() && number < held_.begin()->first
+                 ? FileBegin::kGone
+             : HasRecordsFrom(number) ? FileBegin::kNever
+                                      : FileBegin::kShort;
+    return Status::OK();
+  }
+  const HeldWal& wal = found->second;
+  if (bytes > wal.end) {
+    *begin = HasRecordsFrom(number + 1) ? FileBegin::kNever : FileBegin::kShort;
+    return Status::OK();
+  }
+  if (bytes < wal.begin) {
+    *begin = FileBegin::kGone;
+    return Status::OK();
+  }
+  if (bytes == wal.end) {
+    *digest = wal.digest;
+    return Status::OK();
+  }
+  // The last piece that begins at `bytes` or before.
+  const auto piece = std::prev(std::upper_bound(
+      wal.pieces.begin(), wal.pieces.end(), bytes,
+      [](uint64_t at, const Piece& each) { return at < each.offset; }));
+  const std::unique_ptr<Digest128Stream> stream = piece->before->Copy();
+  if (bytes > piece->offset) {
+    std::string read;
+    const Status status = BytesOf(wal, *piece, piece->offset, &read);
+    if (status.IsTryAgain()) {
+      *begin = FileBegin::kGone;
       return Status::OK();
     }
+    RETURN_IF_ERROR(status);
+    stream->Add(Slice(read.data(), static_cast<size_t>(bytes - piece->offset)));
   }
-  bool same = false;
-  RETURN_IF_ERROR(CheckBegin(position.manifest_number, judged.manifest_bytes,
-                             judged.manifest, &same));
-  *bytes = same ? judged.manifest_bytes : *bytes;
+  *digest = stream->Finish();
   return Status::OK();
 }
 
+// Believes another reader up to where it has judged the MANIFEST: this one may
+// not have seen the WALs that the other one saw.
 CutReason FollowedSource::FindBarrier(const FollowRequest& request,
-                                      uint64_t judged_bytes,
                                       std::string* note) const {
   const FollowPosition& position = request.position;
   const LogPlace place = {position.wal_number, position.wal_bytes};
-  if (judged_bytes < manifest_barrier_.end) {
+  if (position.manifest_bytes < manifest_barrier_.end) {
     *note = manifest_barrier_.note;
     return manifest_barrier_.reason;
   }
-  if (request.exact_filters &&
-      position.manifest_bytes < filter_barrier_.end) {
+  if (request.exact_filters && position.cut_bytes < filter_barrier_.end) {
     *note = filter_barrier_.note;
     return filter_barrier_.reason;
   }
@@ -688,56 +821,53 @@ Status FollowedSource::Answer(const FollowRequest& request, Found* found,
   const FollowPosition& position = request.position;
   *round = Round();
   *found = Found::kRound;
-  bool same = false;
-  uint64_t judged_bytes = 0;
-  if (!(position == FollowPosition())) {
-    RETURN_IF_ERROR(CheckBegin(position.manifest_number,
-                               position.manifest_bytes, position.manifest,
-                               &same));
-    RETURN_IF_ERROR(FindJudged(request, &judged_bytes));
+  uint64_t lives = 0;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    round->end.last_sequence = last_sequence_;
+    round->end.read_micros = read_micros_;
+    lives = lives_;
+    if (position == FollowPosition()) {
+      round->end.cut = CutReason::kFirst;
+      return Status::OK();
+    }
+    if (manifest_number_ == 0) {
+      *found = Found::kAhead;
+      return Status::OK();
+    }
   }
+  Standing standing = Standing::kAnother;
+  RETURN_IF_ERROR(FindStanding(position, ReadHistory(this), &standing));
   std::lock_guard<std::mutex> lock(mu_);
+  if (lives_ != lives || standing == Standing::kAhead) {
+    *found = Found::kAhead;  // or it is of a life that has ended meanwhile
+    return Status::OK();
+  }
   round->end.last_sequence = last_sequence_;
   round->end.read_micros = read_micros_;
-  if (position == FollowPosition()) {
-    round->end.cut = CutReason::kFirst;
+  if (standing != Standing::kSame) {
+    round->end.cut = standing == Standing::kNotHeld ? CutReason::kNotHeld
+                                                    : CutReason::kNewLife;
     return Status::OK();
   }
-  if (manifest_number_ == 0 ||
-      (position.manifest_number == manifest_number_ &&
-       position.manifest_bytes > manifest_end_)) {
-    *found = Found::kAhead;
-    return Status::OK();
-  }
-  if (position.manifest_number != manifest_number_ || !same) {
-    round->end.cut = CutReason::kNewLife;
-    return Status::OK();
-  }
-  round->end.cut = FindBarrier(request, judged_bytes, &round->end.note);
+  round->end.cut = FindBarrier(request, &round->end.note);
   if (round->end.cut != CutReason::kNone) {
     return Status::OK();
   }
   const LogPlace place = {position.wal_number, position.wal_bytes};
   const auto wal = held_.find(place.number);
-  if (held_.empty() && place.number == 0) {
-    *found = Found::kNothing;
-  } else if (held_.empty() || place.number > held_.rbegin()->first ||
-             (wal != held_.end() && wal->first == held_.rbegin()->first &&
-              place.offset > wal->second.end)) {
-    *found = Found::kAhead;
-  } else if (place.number < held_.begin()->first ||
-             (wal != held_.end() && place.offset < wal->second.begin)) {
-    round->end.cut = CutReason::kNotHeld;
-  } else if (wal == held_.end() || place.offset > wal->second.end) {
-    round->end.cut = CutReason::kNewLife;
-  } else {
-    RETURN_IF_ERROR(Gather(place, round));
-    *found = round->logs.empty() && round->end.cut == CutReason::kNone
-                 ? Found::kNothing
-                 : Found::kRound;
+  const bool is_held = wal != held_.end() && place.offset >= wal->second.begin;
+  if (!is_held && !(held_.empty() && place.number == 0)) {
+    round->end.cut = CutReason::kNotHeld;  // it was dropped meanwhile
+    return Status::OK();
   }
-  if (*found != Found::kAhead && round->end.cut == CutReason::kNone &&
-      round->end.more_bytes == 0) {
+  if (is_held) {
+    RETURN_IF_ERROR(Gather(place, round));
+  }
+  *found = round->logs.empty() && round->end.cut == CutReason::kNone
+               ? Found::kNothing
+               : Found::kRound;
+  if (round->end.cut == CutReason::kNone && round->end.more_bytes == 0) {
     round->end.judged = told_judged_;
     round->end.source_closed = source_closed_;
   }
@@ -749,8 +879,8 @@ Status FollowedSource::Gather(const LogPlace& from, Round* round) const {
   for (auto held = held_.find(from.number); held != held_.end(); ++held) {
     const HeldWal& wal = held->second;
     uint64_t at = held->first == from.number ? from.offset : 0;
-    for (const Piece& piece : wal.pieces) {
-      const uint64_t end = piece.offset + piece.bytes;
+    for (auto piece = wal.pieces.begin(); piece != wal.pieces.end(); ++piece) {
+      const uint64_t end = piece->offset + piece->bytes;
       if (end <= at) {
         continue;
       }
@@ -760,15 +890,19 @@ Status FollowedSource::Gather(const LogPlace& from, Round* round) const {
         continue;
       }
       std::string bytes;
-      const Status status = BytesOf(wal, piece, at, &bytes);
+      const Status status = BytesOf(wal, *piece, at, &bytes);
       if (status.IsTryAgain()) {
         round->logs.clear();
+        round->end.wal = Digest128();
         round->end.cut = CutReason::kNotHeld;
         round->end.note = wal.path + " was recycled";
         return Status::OK();
       }
       RETURN_IF_ERROR(status);
       gathered += bytes.size();
+      const auto next = std::next(piece);
+      round->end.wal = next == wal.pieces.end() ? wal.digest
+                                                : next->before->Finish();
       if (!round->logs.empty() &&
           round->logs.back().wal_number == held->first) {
         round->logs.back().bytes += bytes;
@@ -809,7 +943,12 @@ std::string FollowedSource::wal_directory() const {
 
 uint64_t FollowedSource::newest_wal() const {
   std::lock_guard<std::mutex> lock(mu_);
-  return held_.empty() ? 0 : held_.rbegin()->first;
+  for (auto wal = held_.rbegin(); wal != held_.rend(); ++wal) {
+    if (wal->second.has_records) {
+      return wal->first;
+    }
+  }
+  return 0;
 }
 
 uint64_t FollowedSource::rounds() const {
@@ -848,25 +987,43 @@ uint64_t FollowedSource::last_sequence() const {
 }
 
 Status PositionOfCut(const std::vector<CloneFile>& files,
-                     const std::string& directory, FollowPosition* position) {
+                     const std::string& directory,
+                     const std::string& database_id,
+                     FollowPosition* position) {
   *position = FollowPosition();
+  position->database_id = database_id;
   for (const CloneFile& file : files) {
     if (file.kind == CloneFileKind::kManifest) {
       position->manifest_number = file.number;
+      position->cut_bytes = file.records_end;
       position->manifest_bytes = file.records_end;
       RETURN_IF_ERROR(DigestOfFileBegin(directory + "/" + CloneFileName(file),
                                         file.records_end,
                                         &position->manifest));
-    } else if (file.kind == CloneFileKind::kWal &&
-               file.number > position->wal_number) {
-      position->wal_number = file.number;
-      position->wal_bytes = file.records_end;
     }
   }
-  return position->manifest_number != 0
-             ? Status::OK()
-             : MakeStatus(EndState::kCorrupt,
-                          "cut: expected a MANIFEST, found none");
+  if (position->manifest_number == 0) {
+    return MakeStatus(EndState::kCorrupt,
+                      "cut: expected a MANIFEST, found none");
+  }
+  WalEnd end;
+  const OpenWal open = [&directory](const CloneFile& file,
+                                    std::unique_ptr<ByteSource>* wal) {
+    const std::string path = directory + "/" + CloneFileName(file);
+    auto opened = std::make_unique<OpenedFile>(path);
+    RETURN_IF_ERROR(OpenPrivate(path, opened->descriptor()));
+    *wal = std::move(opened);
+    return Status::OK();
+  };
+  RETURN_IF_ERROR(FindWalEnd(files, open, &end));
+  position->wal_number = end.number;
+  position->wal_bytes = end.bytes;
+  CloneFile wal;
+  wal.kind = CloneFileKind::kWal;
+  wal.number = end.number;
+  return end.bytes == 0 ? Status::OK()
+                        : DigestOfFileBegin(directory + "/" + CloneFileName(wal),
+                                            end.bytes, &position->wal);
 }
 
 }  // namespace sstferry

@@ -18,16 +18,21 @@
 // by byte. Any number of them share one reading. Whether one can go on is
 // decided from its position alone:
 //
-//   another MANIFEST, or other bytes in it          cut: the source lives anew
-//   a barrier in the MANIFEST behind the cut        cut, unless it was judged
+//   another database, MANIFEST or WAL, or other     cut: the source lives anew
+//   bytes in them (format/history.h)
+//   a WAL whose bytes are gone                      cut
+//   a barrier in the MANIFEST behind the position   cut
 //   a barrier in the WALs behind the position       cut
-//   a position before the bytes that are held       cut
 //   else                                            the bytes behind it
 //
 // Only a reader that has seen the WALs of a flushed table knows if it has entries
 // that no WAL had, and RocksDB deletes these WALs soon. So an answer also tells up
 // to which byte the reader has judged the MANIFEST. A follower repeats this to
-// another reader (FollowJudged), which finds no barrier in these bytes.
+// another reader as its position, which finds no barrier in these bytes.
+//
+// A WAL counts from its first record on. Its file may be there before, while the
+// WAL before it still gets records (format/rocksdb/wal_end.h): its bytes about the
+// log itself are sent with its first record.
 //
 // The source is never held up. WALs that it deletes stay readable through open
 // files, up to max_held_bytes.
@@ -44,6 +49,7 @@
 #include <vector>
 
 #include "format/clone_file.h"
+#include "format/history.h"
 #include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/version_edit.h"
 #include "format/rocksdb/wal_continuity.h"
@@ -98,7 +104,7 @@ class FollowedSource {
 
   // Where the source keeps its WALs; empty until a round has found it.
   std::string wal_directory() const;
-  // The number of the newest WAL that was seen; 0: none.
+  // The number of the newest WAL with a record that was seen; 0: none.
   uint64_t newest_wal() const;
   // Rounds read, and bytes of WALs read in them.
   uint64_t rounds() const;
@@ -114,7 +120,9 @@ class FollowedSource {
   struct WalFile;    // an open WAL, and how far it was read
   struct Piece;      // whole records of one WAL
   struct HeldWal;    // the pieces of one WAL
+  struct StagedBytes;
   struct Staged;     // what W found, until M was read
+  class ReadHistory;
   struct LogPlace {  // in the order of the WALs
     uint64_t number = 0;
     uint64_t offset = 0;
@@ -152,7 +160,7 @@ class FollowedSource {
   [[nodiscard]] rocksdb::Status ReadSome(WalFile* wal, bool hold_first,
                                          uint64_t limit, Staged* staged,
                                          bool* held_first);
-  void CutIntoPieces(const WalFile& wal, uint64_t begin,
+  void CutIntoPieces(WalFile* wal, uint64_t begin,
                      const std::vector<uint64_t>& ends,
                      const std::string& bytes, Staged* staged) const;
   void JudgeRecord(const VersionEdit& edit, const ManifestState& before,
@@ -160,6 +168,7 @@ class FollowedSource {
   bool HasFilter(const std::string& family) const;
   void LearnFilters();
   void FindUnlogged(bool saw_all);
+  void FindEndedUnseen(bool saw_all);
   void FindTornWal(uint64_t number);
   void ForgetTornWal();
   void Publish(uint64_t micros, bool listed, Staged* staged);
@@ -168,24 +177,25 @@ class FollowedSource {
   void EndLife();
 
   // mu_ is held.
-  void Hold(uint64_t number, Piece piece);
+  void Hold(StagedBytes* staged);
   void Trim();
   void CoolDown();
-  CutReason FindBarrier(const FollowRequest& request, uint64_t judged_bytes,
-                        std::string* note) const;
+  CutReason FindBarrier(const FollowRequest& request, std::string* note) const;
   [[nodiscard]] rocksdb::Status Gather(const LogPlace& from,
                                        Round* round) const;
   [[nodiscard]] rocksdb::Status BytesOf(const HeldWal& wal, const Piece& piece,
                                         uint64_t from,
                                         std::string* bytes) const;
-  // mu_ is not held, in both. Finds whether the MANIFEST of that number begins
-  // with `bytes` of this digest.
-  [[nodiscard]] rocksdb::Status CheckBegin(uint64_t number, uint64_t bytes,
-                                           const Digest128& digest,
-                                           bool* same) const;
-  // Finds how many bytes of the MANIFEST count as judged for a follower.
-  [[nodiscard]] rocksdb::Status FindJudged(const FollowRequest& request,
-                                           uint64_t* bytes) const;
+  // True if a WAL from that number on has a record that was read.
+  bool HasRecordsFrom(uint64_t number) const;
+  // Finds the digest of the first `bytes` of a WAL as they were read.
+  [[nodiscard]] rocksdb::Status DigestOfWal(uint64_t number, uint64_t bytes,
+                                            FileBegin* begin,
+                                            Digest128* digest) const;
+  // mu_ is not held. Finds the digest of the first `bytes` of the MANIFEST.
+  [[nodiscard]] rocksdb::Status DigestOfManifest(uint64_t bytes,
+                                                 FileBegin* begin,
+                                                 Digest128* digest) const;
 
   const FollowedSourceOptions options_;
 
@@ -197,6 +207,7 @@ class FollowedSource {
   uint64_t oldest_ = 0;                        // WAL of this life
   uint64_t newest_listed_ = 0;
   std::map<std::string, bool> filters_;  // by family
+  uint64_t kept_wals_ = 0;  // as the MANIFEST said when all was seen, from here on
   uint64_t torn_wal_ = 0;  // recovery stops behind it; 0: at none
   bool is_idle_ = true;  // the last round found nothing new
   Judged judged_;                        // since the last publication
@@ -205,8 +216,10 @@ class FollowedSource {
 
   mutable std::mutex mu_;
   std::string wal_directory_;
+  std::string database_id_;
   uint64_t manifest_number_ = 0;
   uint64_t manifest_end_ = 0;
+  uint64_t lives_ = 0;  // that have ended
   mutable std::map<uint64_t, Digest128> begins_;  // of the MANIFEST, by bytes
   std::map<uint64_t, Digest128> told_;            // those of told_judged_
   FollowJudged told_judged_;
@@ -224,11 +237,12 @@ class FollowedSource {
   bool source_closed_ = false;
 };
 
-// The position of a cut whose files are `files`, of which the MANIFEST lies in
-// `directory` under its own name.
-//   kCorrupt  there is none, or it is shorter than its records_end.
+// Finds the position of a cut of the database with that id, whose files `files`
+// lie in `directory` under their own names.
+//   kCorrupt  there is no MANIFEST, or a file is shorter than its records_end.
 [[nodiscard]] rocksdb::Status PositionOfCut(const std::vector<CloneFile>& files,
                                             const std::string& directory,
+                                            const std::string& database_id,
                                             FollowPosition* position);
 
 }  // namespace sstferry

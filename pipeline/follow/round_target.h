@@ -26,13 +26,14 @@ class RoundTarget {
   // True if the source has to be asked for exact filters until the next cut: it
   // was at the last one, and is said to be.
   virtual bool exact_filters() const = 0;
-  // Returns what the source was told to have judged for it, or for a position
-  // before it; so ask for this first.
-  virtual FollowJudged judged() const = 0;
   // Takes a round, perhaps an empty one, that was asked for with `asked`. Does
-  // nothing if a cut has changed since what has to come next.
+  // nothing if a cut has changed since what has to come next, or if gap() is not
+  // none.
   [[nodiscard]] virtual rocksdb::Status Append(const FollowPosition& asked,
                                                const Round& round) = 0;
+  // Returns why what came does not continue what is here, which a cut mends; kNone:
+  // it does. The source has judged it before; this is the second line.
+  virtual Gap gap() const = 0;
   // Makes durable what was received before the call.
   [[nodiscard]] virtual rocksdb::Status Sync() = 0;
   // Forgets that the source was closed, durably or not: it may be open again.

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "format/end_state.h"
+#include "format/follow_file.h"
+#include "pipeline/base/standby_record.h"
 #include "pipeline/base/start_thread.h"
 #include "pipeline/base/stop_signal.h"
 #include "pipeline/follow/directory_watch.h"
@@ -36,8 +38,8 @@ constexpr milliseconds kTellClosed{200};
 constexpr std::chrono::seconds kFreshRound{1};
 
 bool IsOfOneCut(const FollowPosition& a, const FollowPosition& b) {
-  return a.manifest_number == b.manifest_number &&
-         a.manifest_bytes == b.manifest_bytes && a.manifest == b.manifest;
+  return a.database_id == b.database_id &&
+         a.manifest_number == b.manifest_number && a.cut_bytes == b.cut_bytes;
 }
 
 Status Stopped() {
@@ -292,6 +294,16 @@ Status SourceFollowers::Find(const ServedDatabase& database,
   }
   FollowedSourceOptions options;
   RETURN_IF_ERROR(ResolveDatabase(database.directory, &options.database_dir));
+  // Nobody holds its LOCK, and its cuts are not its source's.
+  FollowFile record;
+  bool found = false;
+  RETURN_IF_ERROR(ReadStandbyRecord(options.database_dir, &found, &record));
+  if (found && IsStandby(options.database_dir)) {
+    return MakeStatus(EndState::kRefused,
+                      "follow: expected a database, found " +
+                          options.database_dir + ", a standby of " +
+                          record.source + "; follow that");
+  }
   options.wal_dir = database.wal_dir;
   options.max_held_bytes = max_held_bytes_;
   std::shared_ptr<Reader> old;  // ends without mu_

@@ -17,7 +17,9 @@
 #include "format/coding.h"
 #include "format/end_state.h"
 #include "format/file_name.h"
+#include "format/history.h"
 #include "format/rocksdb/manifest_reader.h"
+#include "format/rocksdb/wal_end.h"
 #include "format/rocksdb/write_batch_reader.h"
 #include "pipeline/base/database_name.h"
 #include "pipeline/base/file_lock.h"
@@ -45,57 +47,18 @@ constexpr uint64_t kCompareBytes = 1u << 20;
 
 std::string WalName(uint64_t number) { return NumberedName(number, ".log"); }
 
-// Reads the first block of a log, which says whether it is compressed and
-// recyclable, and nothing behind `end`.
-class HeadSource : public ByteSource {
- public:
-  HeadSource(const ByteSource& base, uint64_t end)
-      : base_(base), bytes_(std::min(end, kLogBlockBytes)) {}
-  Status Read(uint64_t offset, size_t n, std::string* scratch,
-              Slice* out) const override {
-    return base_.Read(offset, n, scratch, out);
-  }
-  uint64_t size() const override { return bytes_; }
-
- private:
-  const ByteSource& base_;
-  const uint64_t bytes_;
-};
-
-// The bytes behind the end of a log: all that its follower asks for.
-class TailSource : public ByteSource {
- public:
-  TailSource(uint64_t begin, const Slice& bytes)
-      : begin_(begin), bytes_(bytes) {}
-  Status Read(uint64_t offset, size_t n, std::string* scratch,
-              Slice* out) const override {
-    return SliceSource(bytes_).Read(offset - begin_, n, scratch, out);
-  }
-  uint64_t size() const override { return begin_ + bytes_.size(); }
-
- private:
-  const uint64_t begin_;
-  const Slice bytes_;
-};
-
-// Sets `follower` behind the record that ends at `end`. It must not see one
-// behind it, which its caller has not seen.
-Status StartAt(const ByteSource& log, uint64_t end, LogFollower* follower) {
-  if (end == 0) {
-    return Status::OK();
-  }
-  RETURN_IF_ERROR(follower->Follow(
-      HeadSource(log, end),
-      [](const Slice&, uint64_t) { return Status::OK(); }));
-  follower->SkipTo(end);
-  return Status::OK();
-}
-
 Status ListWals(const std::string& dir, std::map<uint64_t, std::string>* wals) {
   std::vector<std::string> names;
   RETURN_IF_ERROR(ListDirectory(dir, &names));
   *wals = WalsIn(names);
   return Status::OK();
+}
+
+Gap GapAt(const std::string& where, const Slice& record, WalStep step) {
+  return {step == WalStep::kBlobIndex ? CutReason::kBlobIndex
+                                      : CutReason::kSequenceGap,
+          where + ", before sequence " +
+              std::to_string(DecodeFixed64(record.data()))};
 }
 
 Status BytesOf(rocksdb::FileSystem* file_system, const std::string& path,
@@ -115,6 +78,17 @@ Status NoStandby(const std::string& dir) {
                     dir + ": expected a standby, found no " +
                         std::string(kFollowFileName) +
                         "; sstferry follow SOURCE DIR makes one");
+}
+
+Status ShortWal(const std::string& dir, const FollowMark& mark,
+                uint64_t bytes) {
+  return MakeStatus(EndState::kCorrupt,
+                    dir + "/" + WalName(mark.wal_number) +
+                        ": expected at least the " +
+                        std::to_string(mark.wal_bytes) +
+                        " bytes that were durable, found " +
+                        std::to_string(bytes) +
+                        "; remove the standby and follow anew");
 }
 
 // Makes the file of marks, with nothing in it. A mark that no power cut may
@@ -155,6 +129,94 @@ Status WriteMark(rocksdb::FileSystem* file_system, const std::string& dir,
     if (status.ok()) status = closed;
   }
   return WithContext(status, EndStateOf(status), "write " + path);
+}
+
+// Adds the first `bytes` of a file.
+Status AddBegin(rocksdb::FileSystem* file_system, const std::string& path,
+                uint64_t bytes, Digest128Stream* digest) {
+  std::unique_ptr<FileSource> source;
+  RETURN_IF_ERROR(FileSource::Open(file_system, path, &source));
+  std::string scratch;
+  for (uint64_t at = 0; at < bytes;) {
+    Slice piece;
+    RETURN_IF_ERROR(source->Read(
+        at, static_cast<size_t>(std::min(bytes - at, kCompareBytes)), &scratch,
+        &piece));
+    digest->Add(piece);
+    at += piece.size();
+  }
+  return Status::OK();
+}
+
+// The history that the files of a directory are of.
+class HistoryOfFiles : public History {
+ public:
+  HistoryOfFiles(rocksdb::FileSystem* file_system, std::string dir,
+                 const FollowFile& record)
+      : file_system_(file_system), dir_(std::move(dir)), record_(record) {}
+  const std::string& database_id() const override {
+    return record_.source_database_id;
+  }
+  uint64_t manifest_number() const override { return record_.manifest_number; }
+  Status ManifestBegin(uint64_t bytes, FileBegin* begin,
+                       Digest128* digest) const override {
+    return Begin(ManifestNameOf(record_), bytes, begin, digest);
+  }
+  Status WalBegin(uint64_t number, uint64_t bytes, FileBegin* begin,
+                  Digest128* digest) const override {
+    return Begin(WalName(number), bytes, begin, digest);
+  }
+  Status IsWalFlushed(uint64_t number, uint64_t manifest_bytes,
+                      bool* is_flushed) const override {
+    std::unique_ptr<FileSource> source;
+    RETURN_IF_ERROR(FileSource::Open(
+        file_system_, dir_ + "/" + ManifestNameOf(record_), &source));
+    std::string bytes;
+    Slice manifest;
+    RETURN_IF_ERROR(source->Read(0, static_cast<size_t>(manifest_bytes), &bytes,
+                                 &manifest));
+    return IsFlushedBy(manifest, number, is_flushed);
+  }
+
+ private:
+  Status Begin(const std::string& name, uint64_t bytes, FileBegin* begin,
+               Digest128* digest) const {
+    const std::string path = dir_ + "/" + name;
+    *begin = FileBegin::kGone;
+    if (!FileIdOfName(path).exists()) {
+      return Status::OK();
+    }
+    uint64_t found = 0;
+    RETURN_IF_ERROR(BytesOf(file_system_, path, &found));
+    *begin = found < bytes ? FileBegin::kShort : FileBegin::kKnown;
+    if (found < bytes) {
+      return Status::OK();
+    }
+    Digest128Stream stream;
+    RETURN_IF_ERROR(AddBegin(file_system_, path, bytes, &stream));
+    *digest = stream.Finish();
+    return Status::OK();
+  }
+
+  rocksdb::FileSystem* const file_system_;
+  const std::string dir_;
+  const FollowFile& record_;
+};
+
+// Finds whether a directory has a WAL above that number with a record.
+Status HasLaterRecord(rocksdb::FileSystem* file_system, const std::string& dir,
+                      const std::map<uint64_t, std::string>& wals,
+                      uint64_t number, bool* has_record) {
+  *has_record = false;
+  for (auto wal = wals.upper_bound(number);
+       wal != wals.end() && !*has_record; ++wal) {
+    std::unique_ptr<FileSource> source;
+    RETURN_IF_ERROR(
+        FileSource::Open(file_system, dir + "/" + wal->second, &source));
+    RETURN_IF_ERROR(
+        HasRecord(*source, wal->first, source->size(), has_record));
+  }
+  return Status::OK();
 }
 
 // Tells whether two files have the same bytes from `begin` to `end`.
@@ -287,7 +349,7 @@ Status LockStandby(const std::string& dir, Descriptor* lock) {
 }
 
 Status FindStandbyEnd(rocksdb::FileSystem* file_system, const std::string& dir,
-                      StandbyPosition* end) {
+                      StandbyPosition* end, const OnWalRecord& on_record) {
   *end = StandbyPosition();
   std::map<uint64_t, std::string> wals;
   RETURN_IF_ERROR(ListWals(dir, &wals));
@@ -300,36 +362,42 @@ Status FindStandbyEnd(rocksdb::FileSystem* file_system, const std::string& dir,
           BytesOf(file_system, dir + "/" + marked->second, &bytes));
     }
     if (bytes < mark.wal_bytes) {
-      return MakeStatus(EndState::kCorrupt,
-                        dir + "/" + WalName(mark.wal_number) +
-                            ": expected at least the " +
-                            std::to_string(mark.wal_bytes) +
-                            " bytes that were durable, found " +
-                            std::to_string(bytes) +
-                            "; remove the standby and follow anew");
+      return ShortWal(dir, mark, bytes);
     }
     end->last_sequence = mark.last_sequence;
     end->read_micros = mark.read_micros;
     end->judged = mark.judged;
   }
-  for (auto wal = wals.lower_bound(mark.wal_number); wal != wals.end(); ++wal) {
+  if (mark.wal_bytes == 0 && !wals.empty()) {
+    end->wal_number = wals.begin()->first;  // if none has a record
+  }
+  for (auto wal = wals.lower_bound(on_record ? 0 : mark.wal_number);
+       wal != wals.end(); ++wal) {
     std::unique_ptr<FileSource> source;
     RETURN_IF_ERROR(
         FileSource::Open(file_system, dir + "/" + wal->second, &source));
     LogFollower follower(LogKind::kWal, wal->first);
-    const uint64_t begin = wal->first == mark.wal_number ? mark.wal_bytes : 0;
+    const bool is_marked = wal->first == mark.wal_number;
+    const uint64_t begin = is_marked && !on_record ? mark.wal_bytes : 0;
+    bool has_record = is_marked && mark.wal_bytes > 0;
     Status status = StartAt(*source, begin, &follower);
     if (status.ok()) {
-      status = follower.Follow(*source, [end](const Slice& record, uint64_t) {
+      status = follower.Follow(*source, [&](const Slice& record, uint64_t) {
+        has_record = true;
         end->last_sequence =
             std::max(end->last_sequence, LastSequenceOf(record));
-        return Status::OK();
+        return on_record ? on_record(wal->first, record) : Status::OK();
       });
     }
     RETURN_IF_ERROR(
         WithContext(status, EndStateOf(status), dir + "/" + wal->second));
-    end->wal_number = wal->first;
-    end->wal_bytes = follower.end();
+    if (is_marked && follower.end() < mark.wal_bytes) {
+      return ShortWal(dir, mark, follower.end());
+    }
+    if (has_record) {
+      end->wal_number = wal->first;
+      end->wal_bytes = follower.end();
+    }
   }
   return Status::OK();
 }
@@ -397,9 +465,7 @@ Status Standby::Load() {
   RETURN_IF_ERROR(ReadStandbyRecord(dir_, &found, &record_));
   RETURN_IF_ERROR(AccessBeside(dir_, &access_));
   marks_ = std::max(marks_, ReadMark(dir_).count);
-  RETURN_IF_ERROR(FindStandbyEnd(file_system_.get(), dir_, &received_));
-  received_.last_sequence =
-      std::max(received_.last_sequence, record_.sequence);
+  RETURN_IF_ERROR(LoadWals());
   durable_ = StandbyPosition();
   RETURN_IF_ERROR(TrimStandby(file_system_.get(), dir_, received_));
   FaultPoint("Standby:TailCut");
@@ -417,6 +483,62 @@ Status Standby::Load() {
   return FileIdOfName(dir_ + "/" + kFollowMarkName).exists()
              ? Status::OK()
              : MakeMarks(file_system_.get(), dir_, access_);
+}
+
+// Takes a record: those of the cut come first, and what follows must continue
+// them.
+Status Standby::TakeRecord(uint64_t wal, const Slice& record, WalStep* step) {
+  BatchHeader header;
+  RETURN_IF_ERROR(ReadWriteBatch(record, &header, nullptr));
+  if (!is_behind_cut_ && header.sequence > record_.sequence) {
+    continuity_->BeginBehindCut(record_.sequence);
+    is_behind_cut_ = true;
+  }
+  RETURN_IF_ERROR(continuity_->Add(wal, record, step));
+  *step = is_behind_cut_ ? *step : WalStep::kContinues;
+  return Status::OK();
+}
+
+// Finds the end of the WALs in DIR, and reads their records, unless all of them
+// were here before the cut.
+Status Standby::LoadWals() {
+  const StandbyPosition before = received_;
+  const bool is_known =
+      std::exchange(carried_all_, false) && continuity_ != nullptr;
+  gap_ = {};
+  if (is_known) {
+    RETURN_IF_ERROR(FindStandbyEnd(file_system_.get(), dir_, &received_));
+    received_.last_sequence =
+        std::max({received_.last_sequence, before.last_sequence,
+                  record_.sequence});
+    received_.wal = before.wal;
+    return Status::OK();
+  }
+  digest_ = std::make_unique<Digest128Stream>();
+  continuity_ = std::make_unique<WalContinuity>(0);
+  is_behind_cut_ = false;
+  const OnWalRecord take = [this](uint64_t wal, const Slice& record) {
+    WalStep step = WalStep::kContinues;
+    RETURN_IF_ERROR(TakeRecord(wal, record, &step));
+    if (step != WalStep::kContinues && gap_.reason == CutReason::kNone) {
+      gap_ = GapAt(dir_ + "/" + WalName(wal), record, step);
+    }
+    return Status::OK();
+  };
+  RETURN_IF_ERROR(FindStandbyEnd(file_system_.get(), dir_, &received_, take));
+  if (!std::exchange(is_behind_cut_, true)) {
+    continuity_->BeginBehindCut(record_.sequence);
+  }
+  received_.last_sequence =
+      std::max({received_.last_sequence, continuity_->last_sequence(),
+                record_.sequence});
+  if (received_.wal_bytes > 0) {
+    RETURN_IF_ERROR(AddBegin(file_system_.get(),
+                             dir_ + "/" + WalName(received_.wal_number),
+                             received_.wal_bytes, digest_.get()));
+    received_.wal = digest_->Finish();
+  }
+  return Status::OK();
 }
 
 Status Standby::OpenNewest() {
@@ -454,15 +576,32 @@ StandbyPosition Standby::received() const {
 
 FollowPosition Standby::position() const {
   std::lock_guard<std::mutex> lock(mu_);
+  return PositionNow();
+}
+
+FollowPosition Standby::PositionNow() const {
   FollowPosition position;
-  if (exists_) {
-    position.manifest_number = record_.manifest_number;
-    position.manifest_bytes = record_.manifest_bytes;
-    position.manifest = record_.manifest_digest;
-    position.wal_number = received_.wal_number;
-    position.wal_bytes = received_.wal_bytes;
+  if (!exists_) {
+    return position;
   }
+  position.database_id = record_.source_database_id;
+  position.manifest_number = record_.manifest_number;
+  position.cut_bytes = record_.manifest_bytes;
+  position.manifest_bytes = record_.manifest_bytes;
+  position.manifest = record_.manifest_digest;
+  if (received_.judged.manifest_bytes > record_.manifest_bytes) {
+    position.manifest_bytes = received_.judged.manifest_bytes;
+    position.manifest = received_.judged.manifest;
+  }
+  position.wal_number = received_.wal_number;
+  position.wal_bytes = received_.wal_bytes;
+  position.wal = received_.wal;
   return position;
+}
+
+Gap Standby::gap() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return gap_;
 }
 
 StandbyPosition Standby::durable() const {
@@ -496,17 +635,22 @@ Status Standby::Fail(const Status& status) {
 Status Standby::Append(const FollowPosition& asked, const Round& round) {
   std::lock_guard<std::mutex> lock(mu_);
   RETURN_IF_ERROR(CheckUsable());
-  if (asked.wal_number != received_.wal_number ||
-      asked.wal_bytes != received_.wal_bytes) {
+  if (!(asked == PositionNow()) || gap_.reason != CutReason::kNone) {
     return Status::OK();
   }
   for (const LogBytes& log : round.logs) {
     RETURN_IF_ERROR(Fail(AppendTo(log)));
+    if (gap_.reason != CutReason::kNone) {
+      return Status::OK();
+    }
+  }
+  if (!round.logs.empty() && !(received_.wal == round.end.wal)) {
+    gap_ = {CutReason::kNewLife, WalName(received_.wal_number) +
+                                     ": the source read other bytes of it"};
+    return Status::OK();
   }
   // The source has more than these bytes: they are of an earlier moment.
   if (round.end.more_bytes == 0) {
-    received_.last_sequence =
-        std::max(received_.last_sequence, round.end.last_sequence);
     received_.read_micros =
         std::max(received_.read_micros, round.end.read_micros);
   }
@@ -546,13 +690,20 @@ Status Standby::AppendTo(const LogBytes& log) {
   }
   auto next = std::make_unique<LogFollower>(LogKind::kWal, log.wal_number);
   LogFollower* const follower = is_new ? next.get() : wal_->follower.get();
-  uint64_t last_sequence = 0;
-  RETURN_IF_ERROR(follower->Follow(
-      TailSource(expected, log.bytes),
-      [&last_sequence](const Slice& record, uint64_t) {
-        last_sequence = std::max(last_sequence, LastSequenceOf(record));
-        return Status::OK();
-      }));
+  const Status followed = FollowBehind(
+      expected, log.bytes, follower, [&](const Slice& record, uint64_t) {
+        WalStep step = WalStep::kContinues;
+        RETURN_IF_ERROR(TakeRecord(log.wal_number, record, &step));
+        if (step == WalStep::kContinues) {
+          return Status::OK();
+        }
+        gap_ = GapAt("records of " + WalName(log.wal_number), record, step);
+        return Status::Aborted("a gap");
+      });
+  if (gap_.reason != CutReason::kNone) {
+    return Status::OK();  // a cut is next; nothing of these bytes is taken
+  }
+  RETURN_IF_ERROR(followed);
   const uint64_t end = expected + log.bytes.size();
   if (follower->end() != end) {
     return MakeStatus(EndState::kCorrupt,
@@ -569,7 +720,10 @@ Status Standby::AppendTo(const LogBytes& log) {
   RETURN_IF_ERROR(WithContext(status, EndStateOf(status), wal_->path));
   FaultPoint("Standby:Appended");
   received_.wal_bytes = end;
-  received_.last_sequence = std::max(received_.last_sequence, last_sequence);
+  digest_->Add(log.bytes);
+  received_.wal = digest_->Finish();
+  received_.last_sequence =
+      std::max(received_.last_sequence, continuity_->last_sequence());
   return Status::OK();
 }
 
@@ -581,6 +735,7 @@ Status Standby::BeginWal(uint64_t number) {
     RETURN_IF_ERROR(WithContext(status, EndStateOf(status), wal_->path));
     older_[wal_->number] = received_.wal_bytes;
   }
+  older_.erase(number);  // it may be there, without a record
   FaultPoint("Standby:WalEnded");
   auto wal =
       std::make_shared<Wal>(number, dir_ + "/" + WalName(number));
@@ -593,6 +748,8 @@ Status Standby::BeginWal(uint64_t number) {
   wal_ = std::move(wal);
   received_.wal_number = number;
   received_.wal_bytes = 0;
+  received_.wal = Digest128();
+  digest_ = std::make_unique<Digest128Stream>();
   return Status::OK();
 }
 
@@ -639,60 +796,43 @@ Status Standby::Sync() {
   return Fail(status);
 }
 
-// Tells whether the source had all that is here when `new_dir` was cut.
+void Standby::BeginCut() {
+  std::lock_guard<std::mutex> lock(mu_);
+  cut_from_ = PositionNow();
+}
+
+// Tells whether the source had all that was here when the cut began.
 Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
-                         bool continues, bool* proven) const {
+                         CutReason reason, bool* proven) const {
   *proven = false;
-  Digest128 digest;
-  Status status = Status::TryAgain();
-  if (record.manifest_number == record_.manifest_number) {
-    status = DigestOfFileBegin(new_dir + "/" + ManifestNameOf(record_),
-                               record_.manifest_bytes, &digest);
-  }
-  if (!status.ok() && !status.IsTryAgain()) {
-    return status;
-  }
-  const bool same_manifest = status.ok() && digest == record_.manifest_digest;
-  if (continues && !same_manifest) {
-    return MakeStatus(EndState::kSourceError,
-                      "the source has another MANIFEST than the standby; what "
-                      "comes next is a cut (new-life)");
-  }
-  uint64_t options = 0;
-  uint64_t next_options = 0;
-  RETURN_IF_ERROR(FindNewestOptions(dir_, &options));
-  RETURN_IF_ERROR(FindNewestOptions(new_dir, &next_options));
-  // A RocksDB that resumes a MANIFEST (reuse_manifest_on_open) writes OPTIONS.
-  *proven = same_manifest && options == next_options;
-  if (*proven || received_.wal_number == 0) {
+  const bool is_due =
+      reason == CutReason::kCutEvery || reason == CutReason::kMaxReplay;
+  Standing standing = Standing::kAnother;
+  RETURN_IF_ERROR(FindStanding(
+      cut_from_, HistoryOfFiles(file_system_.get(), new_dir, record),
+      &standing));
+  if (standing == Standing::kSame) {
     *proven = true;
     return Status::OK();
   }
-  // The source may have deleted WALs since, but not the newest one.
-  std::map<uint64_t, std::string> here;
-  RETURN_IF_ERROR(ListWals(dir_, &here));
-  std::map<uint64_t, std::string> there;
-  RETURN_IF_ERROR(ListWals(new_dir, &there));
-  *proven = continues ? std::any_of(here.begin(), here.end(),
-                                    [&there](const auto& wal) {
-                                      return there.contains(wal.first);
-                                    })
-                    : there.contains(received_.wal_number);
-  for (const auto& [number, name] : here) {
-    if (!*proven || !there.contains(number)) {
-      continue;
-    }
-    uint64_t bytes = 0;
-    uint64_t bytes_there = 0;
-    RETURN_IF_ERROR(BytesOf(file_system_.get(), dir_ + "/" + name, &bytes));
-    RETURN_IF_ERROR(
-        BytesOf(file_system_.get(), new_dir + "/" + name, &bytes_there));
-    *proven = continues || bytes <= bytes_there;
-    if (*proven) {
-      RETURN_IF_ERROR(CompareBytes(file_system_.get(), dir_ + "/" + name,
-                                   new_dir + "/" + name, 0,
-                                   std::min(bytes, bytes_there), proven));
-    }
+  // A source that asks for a cut for any other reason has compared its own bytes
+  // with the position, and so it has for the last round before a cut that is due:
+  // only then did it delete the WAL. But a RocksDB that resumes a MANIFEST
+  // (reuse_manifest_on_open) writes OPTIONS.
+  const bool was_compared =
+      reason != CutReason::kFirst && reason != CutReason::kNewLife &&
+      reason != CutReason::kNotHeld;
+  if (standing == Standing::kNotHeld && was_compared) {
+    uint64_t options = 0;
+    uint64_t next_options = 0;
+    RETURN_IF_ERROR(FindNewestOptions(dir_, &options));
+    RETURN_IF_ERROR(FindNewestOptions(new_dir, &next_options));
+    *proven = options == next_options;
+  }
+  if (is_due && !*proven) {
+    return MakeStatus(EndState::kSourceError,
+                      "the source has another history than the standby; what "
+                      "comes next is a cut (new-life)");
   }
   return Status::OK();
 }
@@ -746,13 +886,13 @@ Status Standby::FindCommonEnd(const std::string& new_dir,
   return Status::OK();
 }
 
-Status Standby::KeepUnproven(const std::string& new_dir, bool continues,
+Status Standby::KeepUnproven(const std::string& new_dir, CutReason reason,
                              FollowFile* record) {
   std::lock_guard<std::mutex> lock(mu_);
   unneeded_.clear();  // of a cut that did not come
   bool proven = false;
   if (exists_) {
-    RETURN_IF_ERROR(IsProven(new_dir, *record, continues, &proven));
+    RETURN_IF_ERROR(IsProven(new_dir, *record, reason, &proven));
   }
   if (!exists_ || proven) {
     return Status::OK();
@@ -818,6 +958,7 @@ Status Standby::LinkWals(const std::string& mark, std::string* kept) const {
 Status Standby::CarryInto(const std::string& new_dir, bool of_this_life) {
   sync_mu_.lock();
   cutting_ = std::unique_lock<std::mutex>(mu_);
+  carried_all_ = false;
   RETURN_IF_ERROR(LockStandby(new_dir, &next_lock_));
   Access access;
   RETURN_IF_ERROR(AccessBeside(new_dir, &access));
@@ -844,8 +985,9 @@ Status Standby::Carry(const std::string& new_dir) {
   RETURN_IF_ERROR(ListWals(dir_, &here));
   std::map<uint64_t, std::string> there;
   RETURN_IF_ERROR(ListWals(new_dir, &there));
-  const bool is_newest =
-      there.empty() || there.rbegin()->first <= received_.wal_number;
+  bool has_later = false;
+  RETURN_IF_ERROR(HasLaterRecord(file_system_.get(), new_dir, there,
+                                 received_.wal_number, &has_later));
   for (auto wal = here.lower_bound(oldest); wal != here.end(); ++wal) {
     const std::string from = dir_ + "/" + wal->second;
     const std::string to = new_dir + "/" + wal->second;
@@ -866,9 +1008,12 @@ Status Standby::Carry(const std::string& new_dir) {
         continue;
       }
     }
-    // RocksDB writes a WAL only behind the last record of the one before: a cut
-    // of this life that has a later WAL has all of this one.
-    if (there.upper_bound(wal->first) != there.end()) {
+    // RocksDB writes a record into a WAL only behind the last one of the WAL
+    // before: a cut of this life that has a later record has all of this one.
+    bool is_before_others = false;
+    RETURN_IF_ERROR(HasLaterRecord(file_system_.get(), new_dir, there,
+                                   wal->first, &is_before_others));
+    if (is_before_others) {
       return MakeStatus(EndState::kSourceError,
                         to + ": expected the " + std::to_string(bytes) +
                             " bytes of the standby's, for a later WAL is "
@@ -884,7 +1029,7 @@ Status Standby::Carry(const std::string& new_dir) {
   }
   // Where all that was received is in the cut, nothing need be read again.
   uint64_t newest_bytes = 0;
-  if (!is_newest || received_.wal_number == 0 ||
+  if (has_later || received_.wal_number == 0 ||
       !BytesOf(file_system_.get(),
                new_dir + "/" + WalName(received_.wal_number), &newest_bytes)
            .ok() ||
@@ -897,6 +1042,7 @@ Status Standby::Carry(const std::string& new_dir) {
   mark.wal_bytes = received_.wal_bytes;
   mark.last_sequence = received_.last_sequence;
   mark.read_micros = received_.read_micros;
+  carried_all_ = gap_.reason == CutReason::kNone;
   return WriteMark(file_system_.get(), new_dir, mark);
 }
 

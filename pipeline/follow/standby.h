@@ -25,6 +25,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -33,6 +34,7 @@
 
 #include "format/follow_file.h"
 #include "format/rocksdb/log_follower.h"
+#include "format/rocksdb/wal_continuity.h"
 #include "pipeline/base/descriptor.h"
 #include "pipeline/disk/access.h"
 #include "pipeline/follow/round.h"
@@ -44,8 +46,10 @@ namespace sstferry {
 
 // How far a standby has come.
 struct StandbyPosition {
-  uint64_t wal_number = 0;  // the newest WAL; 0: there is none
-  uint64_t wal_bytes = 0;   // of it, whole records
+  // As in a FollowPosition: the newest WAL with a record.
+  uint64_t wal_number = 0;
+  uint64_t wal_bytes = 0;
+  Digest128 wal{};  // only of a Standby's own
   uint64_t last_sequence = 0;
   uint64_t read_micros = 0;  // by the source's clock; 0: not known
   FollowJudged judged;       // as the source said last
@@ -64,11 +68,14 @@ struct StandbyPosition {
                                           Descriptor* lock);
 
 // Finds how far the WALs in `dir` have come: reads what came after the newest
-// mark, or all of them where there is none.
+// mark, or all of them where there is none. With `on_record` it reads all of them
+// in any case, and gives it each record with the number of its WAL.
 //   kCorrupt  a WAL is shorter than the mark says
-[[nodiscard]] rocksdb::Status FindStandbyEnd(rocksdb::FileSystem* file_system,
-                                             const std::string& dir,
-                                             StandbyPosition* end);
+using OnWalRecord =
+    std::function<rocksdb::Status(uint64_t wal, const rocksdb::Slice& record)>;
+[[nodiscard]] rocksdb::Status FindStandbyEnd(
+    rocksdb::FileSystem* file_system, const std::string& dir,
+    StandbyPosition* end, const OnWalRecord& on_record = nullptr);
 
 // Cuts the newest WAL behind its last whole record. Not durable before a sync.
 [[nodiscard]] rocksdb::Status TrimStandby(rocksdb::FileSystem* file_system,
@@ -110,32 +117,39 @@ class Standby {
   uint64_t replay_bytes() const;
 
   // Appends the records of a round that was asked for with `asked`. Does
-  // nothing if a cut has changed since what has to come next.
+  // nothing if a cut has changed since what has to come next. A record that does
+  // not continue the sequence numbers of those that are here is not appended, nor
+  // any behind it: gap() says so.
   //   kCorrupt  not whole records, or not those behind `asked`
   [[nodiscard]] rocksdb::Status Append(const FollowPosition& asked,
                                        const Round& round);
+  Gap gap() const;
   // Makes durable what was received before the call.
   [[nodiscard]] rocksdb::Status Sync();
   // Forgets that the source was closed, and marks that.
   [[nodiscard]] rocksdb::Status ForgetClosed();
 
+  // Begins a cut: what is here now, the source must have had before the cut.
+  void BeginCut();
   // Keeps the WALs beside DIR, unless `new_dir`, all of the next cut but for
-  // its *record, proves that the source had every byte of them when it was cut:
-  // it continues the MANIFEST of the last cut, or has the same WALs. As
-  // DIR.sstferry-lost-DATE/ if they hold more than the source has, else as
-  // DIR.sstferry-unproven-DATE/, of which the newest few stay. *record names
-  // them. With `continues`, records may be appended meanwhile.
-  //   kSourceError  with `continues`: the cut is of another life of the source
+  // its *record, proves that the source had every byte of what was here when the
+  // cut began: it is of the same history (format/history.h). Where its WALs are
+  // gone there, the source must have proved it when it asked for the cut, which
+  // its `reason` tells. As DIR.sstferry-lost-DATE/ if they hold more than the
+  // source has, else as DIR.sstferry-unproven-DATE/, of which the newest few stay.
+  // *record names them. During a cut that is due, records may be appended.
+  //   kSourceError  such a cut is of another life of the source
   [[nodiscard]] rocksdb::Status KeepUnproven(const std::string& new_dir,
-                                             bool continues, FollowFile* record);
+                                             CutReason reason,
+                                             FollowFile* record);
 
   // --- around the exchange of a cut ------------------------------------------
   // Links into `new_dir`, which is all of the next cut, the WALs of DIR that
   // hold more than it has; with `of_this_life`: else the cut is of another life
   // of the source, and has no use for them.
   //   kCorrupt      a WAL there is not what it is in DIR
-  //   kSourceError  a WAL there ends before the one in DIR, and a later one is
-  //                 there, too: the cut is of another life
+  //   kSourceError  a WAL there ends before the one in DIR, and a later one with
+  //                 a record is there, too: the cut is of another life
   [[nodiscard]] rocksdb::Status CarryInto(const std::string& new_dir,
                                           bool of_this_life);
   // Goes on with what is in DIR now. `exchanged`: that is the next cut.
@@ -151,9 +165,14 @@ class Standby {
   [[nodiscard]] rocksdb::Status BeginWal(uint64_t number);
   [[nodiscard]] rocksdb::Status AppendTo(const LogBytes& log);
   [[nodiscard]] rocksdb::Status Carry(const std::string& new_dir);
+  [[nodiscard]] rocksdb::Status LoadWals();
+  [[nodiscard]] rocksdb::Status TakeRecord(uint64_t wal,
+                                           const rocksdb::Slice& record,
+                                           WalStep* step);
+  FollowPosition PositionNow() const;
   [[nodiscard]] rocksdb::Status IsProven(const std::string& new_dir,
                                          const FollowFile& record,
-                                         bool continues, bool* proven) const;
+                                         CutReason reason, bool* proven) const;
   [[nodiscard]] rocksdb::Status FindCommonEnd(const std::string& new_dir,
                                               const FollowFile& record,
                                               uint64_t* sequence) const;
@@ -179,6 +198,13 @@ class Standby {
   std::map<uint64_t, uint64_t> older_;  // bytes of the other WALs, by number
   StandbyPosition received_;
   StandbyPosition durable_;
+  std::unique_ptr<Digest128Stream> digest_;  // of the newest WAL, so far
+  // Of the records of all WALs. Null: not known.
+  std::unique_ptr<WalContinuity> continuity_;
+  bool is_behind_cut_ = false;  // it has all records of the cut
+  Gap gap_;
+  FollowPosition cut_from_;   // when the cut began; all zero: none did
+  bool carried_all_ = false;  // into the next cut, which has no more
   uint64_t marks_ = 0;  // number of the last mark
   std::vector<std::string> unneeded_;  // directories, once the cut is there
   // A cut that did not come has kept these WALs: the next one needs no more.

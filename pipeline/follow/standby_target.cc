@@ -13,10 +13,15 @@ using rocksdb::Status;
 
 void SetCutOptions(const CutRequest& request, Standby* standby,
                    PullOptions* options) {
+  standby->BeginCut();
   options->mode = PullMode::kSwap;
   options->method = PullMethod::kClone;
   options->target_dir = standby->dir();
   options->always_swap = true;
+  // A source that was made anew has another id: its standby follows it, and keeps
+  // what it had of the one before.
+  options->adopt = options->adopt ||
+                   standby->record().source == options->source.ToString();
   options->keeps_old = false;
   // Nothing comes before a cut that was asked for, and WALs that are too long
   // grow: only the regular cut gives way to others on the machine.
@@ -50,12 +55,12 @@ Status StandbyTarget::NameManifest(const std::string& dir,
   record.cuts.resize(kMaxCutReason + 1);
   record.cuts[static_cast<size_t>(record.reason)]++;
   FollowPosition position;
-  RETURN_IF_ERROR(PositionOfCut(plan().clone->files, dir, &position));
+  RETURN_IF_ERROR(PositionOfCut(plan().clone->files, dir,
+                                record.source_database_id, &position));
   record.manifest_number = position.manifest_number;
-  record.manifest_bytes = position.manifest_bytes;
+  record.manifest_bytes = position.cut_bytes;
   record.manifest_digest = position.manifest;
-  RETURN_IF_ERROR(
-      standby_->KeepUnproven(dir, request_.continues(), &record));
+  RETURN_IF_ERROR(standby_->KeepUnproven(dir, request_.reason, &record));
   std::string bytes;
   EncodeFollowFile(record, &bytes);
   const std::string path = dir + "/" + kFollowFileName;

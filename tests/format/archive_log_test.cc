@@ -93,6 +93,22 @@ TEST_CASE("A segment's head that is cut or changed anywhere is damage",
   REQUIRE(LogHeadBytes(large) == 0);
 }
 
+TEST_CASE("A segment's head of before tells nothing of its history",
+          "[format][archive]") {
+  LogHead head = SampleLogHead();
+  head.database_id.clear();
+  head.wal = Digest128();
+  REQUIRE(Encoded(head).starts_with("SFALOGS1"));
+  REQUIRE(Encoded(SampleLogHead()).starts_with("SFALOGS2"));
+  LogHead read;
+  REQUIRE_OK(DecodeLogHead(Encoded(head), head.key, &read));
+  REQUIRE(read == head);
+  REQUIRE(read.position().database_id.empty());
+  REQUIRE(SampleLogHead().position() ==
+          FollowPosition{"id of the source", 5, 1000, 1100, {9, 10}, 15, 3000,
+                         {13, 14}});
+}
+
 TEST_CASE("A segment that is another one, or cannot be one, is damage",
           "[format][archive][corruption]") {
   const LogHead good = SampleLogHead();

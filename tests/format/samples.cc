@@ -203,7 +203,9 @@ FactsReply SampleFactsReply() {
 }
 
 FollowRequest SampleFollowRequest() {
-  return FollowRequest{"orders", {5, 4711, {7, 9}, 12, 65536}, {4800, {8, 10}},
+  return FollowRequest{"orders",
+                       {"id of the source", 5, 4711, 4800, {8, 10}, 12, 65536,
+                        {7, 9}},
                        true, 1000, "db2:/srv/orders"};
 }
 
@@ -594,6 +596,8 @@ LogHead SampleLogHead() {
   head.key_id = {1, 2};
   head.salt = {3, 4};
   head.seal = {5, 6};
+  head.database_id = "id of the source";
+  head.wal = {13, 14};
   return head;
 }
 

@@ -60,6 +60,8 @@ Round ReadRoundOf(const std::string& source_dir, const FollowPosition& at,
                             static_cast<size_t>(end - log.offset_bytes),
                             &scratch, &bytes));
     log.bytes = bytes.ToString();
+    REQUIRE_OK(source->Read(0, static_cast<size_t>(end), &scratch, &bytes));
+    round.end.wal = DigestOf(bytes);
     round.logs.push_back(std::move(log));
   }
   round.end.read_micros = 1'000'000;

@@ -46,7 +46,12 @@ class StandbyWorld {
   }
   // Follows once: reads and appends.
   rocksdb::Status Follow() {
-    return standby_->Append(standby_->position(), Read());
+    const rocksdb::Status status =
+        standby_->Append(standby_->position(), Read());
+    const Gap gap = standby_->gap();
+    return gap.reason == CutReason::kNone
+               ? status
+               : rocksdb::Status::Incomplete("a gap: " + gap.note);
   }
   rocksdb::Status Open();
   rocksdb::Status Cut(CutReason reason = CutReason::kFirst);

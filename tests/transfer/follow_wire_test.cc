@@ -12,6 +12,7 @@
 
 #include "format/end_state.h"
 #include "pipeline/follow/followed_source.h"
+#include "pipeline/follow/source_followers.h"
 #include "pipeline/follow/source_rounds.h"
 #include "pipeline/snapshot/snapshot.h"
 #include "rocksdb/compaction_filter.h"
@@ -22,8 +23,10 @@
 #include "sstferry/source.h"
 #include "sstferry/transport.h"
 #include "tests/support/catch.h"
+#include "tests/support/log_bytes.h"
 #include "tests/support/sample_bytes.h"
 #include "tests/support/scratch_dir.h"
+#include "tests/support/standby_world.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::test::follow_wire_test {
@@ -61,9 +64,11 @@ class Follower {
       wal += log.bytes;
       request_.position.wal_number = log.wal_number;
       request_.position.wal_bytes = wal.size();
+      request_.position.wal = DigestOf(wal);
     }
+    REQUIRE((round.logs.empty() || round.end.wal == request_.position.wal));
     sequence_ = round.end.more_bytes == 0 ? round.end.last_sequence : sequence_;
-    request_.judged = round.end.judged;
+    Judge(round.end.judged);
   }
 
   void TakeCut() {
@@ -74,10 +79,13 @@ class Follower {
     REQUIRE_OK(Snapshot::Create(options, &snapshot));
     const std::string from = snapshot->own_path() + "/db";
     REQUIRE_OK(PositionOfCut(snapshot->files()->files, from,
-                             &request_.position));
+                             snapshot->database_id(), &request_.position));
+    cut_manifest_ = request_.position.manifest;
     wals_.clear();
     for (const CloneFile& file : snapshot->files()->files) {
-      if (file.kind == CloneFileKind::kWal) {
+      // A newer one has no record, and comes anew.
+      if (file.kind == CloneFileKind::kWal &&
+          file.number <= request_.position.wal_number) {
         std::ifstream in(from + "/" + CloneFileName(file), std::ios::binary);
         std::string& wal = wals_[file.number];
         wal = BytesIn(in);
@@ -85,6 +93,14 @@ class Follower {
       }
     }
     sequence_ = std::max(sequence_, snapshot->sequence());
+  }
+
+  // Stores what the source has judged.
+  void Judge(const FollowJudged& judged) {
+    if (judged.manifest_bytes != 0) {
+      request_.position.manifest_bytes = judged.manifest_bytes;
+      request_.position.manifest = judged.manifest;
+    }
   }
 
   // Its WALs are the source's, as far as it has them.
@@ -102,6 +118,7 @@ class Follower {
     }
   }
 
+  const Digest128& cut_manifest() const { return cut_manifest_; }
   int cuts(CutReason reason) const {
     const auto found = cuts_.find(reason);
     return found == cuts_.end() ? 0 : found->second;
@@ -126,9 +143,24 @@ class Follower {
   const std::string source_;
   FollowRequest request_;
   uint64_t sequence_ = 0;
+  Digest128 cut_manifest_{};
   std::map<CutReason, int> cuts_;
   std::map<uint64_t, std::string> wals_;
 };
+
+// Returns the position of a cut that is taken now.
+FollowPosition CutOf(const std::string& path) {
+  SnapshotOptions options;
+  options.database_dir = fs::canonical(path);
+  options.as_files = true;
+  std::unique_ptr<Snapshot> snapshot;
+  REQUIRE_OK(Snapshot::Create(options, &snapshot));
+  FollowPosition position;
+  REQUIRE_OK(PositionOfCut(snapshot->files()->files,
+                           snapshot->own_path() + "/db",
+                           snapshot->database_id(), &position));
+  return position;
+}
 
 struct Followed {
   // `prepare` gets the path of the database before it is opened.
@@ -481,22 +513,24 @@ TEST_CASE("A reader of a source believes what another has judged, and no more",
   REQUIRE(follower->cuts() == 1);
   FollowRequest request = *follower->request();
   const std::map<uint64_t, std::string> wals = follower->wals();
-  REQUIRE(request.judged.manifest_bytes > request.position.manifest_bytes);
+  REQUIRE(request.position.manifest_bytes > request.position.cut_bytes);
+  const Digest128 cut = follower->cut_manifest();
   follower.reset();
   source.Stop();
   CutReason expected = CutReason::kNone;
   SECTION("as it is") {}
   SECTION("of which it is not told") {
-    request.judged = FollowJudged();
+    request.position.manifest_bytes = request.position.cut_bytes;
+    request.position.manifest = cut;
     expected = CutReason::kUnlogged;
   }
   SECTION("of another MANIFEST") {
-    ++request.judged.manifest.low;
-    expected = CutReason::kUnlogged;
+    ++request.position.manifest.low;
+    expected = CutReason::kNewLife;
   }
   SECTION("of more than there is") {
-    request.judged.manifest_bytes += 1'000'000;
-    expected = CutReason::kUnlogged;
+    request.position.manifest_bytes += 1'000'000;
+    expected = CutReason::kNewLife;
   }
   SECTION("before an ingestion") {
     source.Ingest();
@@ -524,7 +558,9 @@ TEST_CASE("A reader of a source believes what another has judged, and no more",
   INFO(CutReasonName(round.end.cut));
   REQUIRE(round.end.cut == expected);
   if (expected == CutReason::kNone) {
-    REQUIRE(round.end.judged == request.judged);
+    REQUIRE(round.end.judged ==
+            FollowJudged{request.position.manifest_bytes,
+                         request.position.manifest});
     source.Put(10);
     source.db.Flush();
     source.Put(10);
@@ -538,7 +574,9 @@ TEST_CASE("A reader of a source believes what another has judged, and no more",
 TEST_CASE("A flush counts as judged once it is known what WALs have of it",
           "[transfer][follow]") {
   Followed source;
+  source.db.Create({"other", Quiet()});
   source.Put(10);
+  source.db.Put("key", "value", "other");  // it keeps the WAL
   FollowedSourceOptions options;
   options.database_dir = fs::canonical(source.dir / "db");
   FollowedSource reader(options);
@@ -550,15 +588,16 @@ TEST_CASE("A flush counts as judged once it is known what WALs have of it",
   rocksdb::WriteOptions unlogged;
   unlogged.disableWAL = true;
   REQUIRE_OK(source.db->Put(unlogged, "unlogged", "value"));
-  source.db.Flush();
+  REQUIRE_OK(source.db->Flush(rocksdb::FlushOptions(), source.db.cf()));
   // A WAL that it has not seen may have them.
   REQUIRE_OK(reader.ReadRound(true, &more));
   FollowedSource::Found found;
   Round round;
   REQUIRE_OK(reader.Answer(request, &found, &round));
   REQUIRE(round.end.cut == CutReason::kNone);
-  REQUIRE(round.end.judged.manifest_bytes >= request.position.manifest_bytes);
-  request.judged = round.end.judged;
+  REQUIRE(round.end.judged.manifest_bytes >= request.position.cut_bytes);
+  request.position.manifest_bytes = round.end.judged.manifest_bytes;
+  request.position.manifest = round.end.judged.manifest;
   FollowedSource other(options);
   for (int i = 0; i < 2; ++i) REQUIRE_OK(other.ReadRound(true, &more));
   REQUIRE_OK(other.Answer(request, &found, &round));
@@ -635,6 +674,157 @@ TEST_CASE("Close() ends a wait for what never comes", "[transfer][follow]") {
   follower->rounds()->Close();
   asks.join();
   REQUIRE(EndStateOf(status) == EndState::kCancelled);
+}
+
+// Writes records of one size.
+void PutOfOneSize(OpenDb* db, const std::string& value, int count) {
+  for (int i = 0; i < count; ++i) {
+    db->Put(NumberedKey(i), value);
+  }
+}
+
+TEST_CASE("A source that was made anew, or restored, is another life, though it "
+          "has the same numbers and sizes",
+          "[transfer][follow]") {
+  const bool is_restored = GENERATE(false, true);
+  const bool is_running = GENERATE(false, true);
+  INFO("restored " << is_restored << ", running " << is_running);
+  const ScratchDir dir;
+  const std::string path = dir / "db";
+  if (is_restored) {
+    { const OpenDb made(Followed::Options(), path); }
+    fs::copy(path, dir / "copy", fs::copy_options::recursive);
+  }
+  FollowedSourceOptions options;
+  options.database_dir = path;
+  FollowRequest request;
+  std::unique_ptr<FollowedSource> reader;
+  bool more = false;
+  {
+    OpenDb db(Followed::Options(), path);
+    PutOfOneSize(&db, "old", 50);
+    options.database_dir = fs::canonical(path);
+    reader = std::make_unique<FollowedSource>(options);
+    REQUIRE_OK(reader->ReadRound(true, &more));
+    request.position = CutOf(path);
+  }
+  FollowedSource::Found found;
+  Round round;
+  REQUIRE_OK(reader->Answer(request, &found, &round));
+  REQUIRE(round.end.cut == CutReason::kNone);
+  fs::remove_all(path);
+  if (is_restored) {
+    fs::copy(dir / "copy", path, fs::copy_options::recursive);
+  }
+  OpenDb db(Followed::Options(), path);
+  PutOfOneSize(&db, "new", 70);
+  // What the numbers tell is the same.
+  const FollowPosition now = CutOf(path);
+  REQUIRE(now.manifest_number == request.position.manifest_number);
+  REQUIRE(now.wal_number == request.position.wal_number);
+  REQUIRE((now.database_id == request.position.database_id) == is_restored);
+  REQUIRE(now.manifest == request.position.manifest);
+  if (!is_running) reader = std::make_unique<FollowedSource>(options);
+  for (int i = 0; i < 2; ++i) REQUIRE_OK(reader->ReadRound(true, &more));
+  REQUIRE_OK(reader->Answer(request, &found, &round));
+  REQUIRE(round.logs.empty());
+  REQUIRE(round.end.cut == CutReason::kNewLife);
+  request.position = now;
+  REQUIRE_OK(reader->Answer(request, &found, &round));
+  REQUIRE(round.end.cut == CutReason::kNone);
+}
+
+TEST_CASE("A position in the middle of what is held is compared, too",
+          "[transfer][follow]") {
+  const ScratchDir dir;
+  OpenDb db(Followed::Options(), dir / "db");
+  FollowedSourceOptions options;
+  options.database_dir = fs::canonical(dir / "db");
+  options.memory_bytes = GENERATE(0, 32u << 20);  // in the file, or in memory
+  FollowedSource reader(options);
+  bool more = false;
+  std::vector<FollowRequest> requests;
+  for (int i = 0; i < 5; ++i) {
+    PutOfOneSize(&db, "value", 20);
+    REQUIRE_OK(reader.ReadRound(true, &more));
+    requests.emplace_back().position = CutOf(dir / "db");
+  }
+  for (FollowRequest& request : requests) {
+    FollowedSource::Found found;
+    Round round;
+    REQUIRE_OK(reader.Answer(request, &found, &round));
+    REQUIRE(round.end.cut == CutReason::kNone);
+    ++request.position.wal.low;
+    REQUIRE_OK(reader.Answer(request, &found, &round));
+    REQUIRE(round.end.cut == CutReason::kNewLife);
+  }
+}
+
+// Makes the file of the next WAL before anything is in it, as RocksDB does with
+// async_wal_precreate, and for a moment with manual_wal_flush.
+void MakeNextWal(const std::string& path, const std::string& bytes) {
+  uint64_t newest = 0;
+  for (const auto& entry : fs::directory_iterator(path)) {
+    const std::string name = entry.path().filename();
+    const size_t digit = name.find_first_of("0123456789");
+    if (digit != std::string::npos) {
+      newest = std::max<uint64_t>(newest, std::stoull(name.substr(digit)));
+    }
+  }
+  std::ofstream(path + "/" + WalName(newest + 1), std::ios::binary) << bytes;
+}
+
+TEST_CASE("Records of a WAL come, though the file of the next one is there",
+          "[transfer][follow]") {
+  // Nothing is in it, or that it will be compressed.
+  const std::string begin = GENERATE(
+      as<std::string>(), "", PhysicalRecord(9, std::string("\7\0\0\0", 4)));
+  const bool is_before_the_cut = GENERATE(false, true);
+  INFO(begin.size() << ' ' << is_before_the_cut);
+  Followed source;
+  source.Put(50);
+  if (is_before_the_cut) MakeNextWal(source.dir / "db", begin);
+  const std::unique_ptr<Follower> follower = source.Join();
+  follower->FollowTo(source.sequence());
+  REQUIRE(follower->cuts() == 1);
+  if (!is_before_the_cut) MakeNextWal(source.dir / "db", begin);
+  const std::string first =
+      WalName(follower->request()->position.wal_number);
+  for (int i = 0; i < 2; ++i) {
+    source.Put(20);
+    follower->FollowTo(source.sequence());
+  }
+  REQUIRE(WalName(follower->request()->position.wal_number) == first);
+  source.db.Flush();
+  source.Put(10);
+  follower->FollowTo(source.sequence());
+  REQUIRE(follower->cuts() == 1);
+  follower->RequireSame();
+  size_t records = 0;
+  for (const auto& [number, wal] : follower->wals()) {
+    records += Follow(wal, LogKind::kWal, number).records.size();
+  }
+  REQUIRE(records == 100);
+}
+
+TEST_CASE("A standby is followed by nobody", "[transfer][follow]") {
+  StandbyWorld world;
+  world.Write(10);
+  REQUIRE_OK(world.Open());
+  REQUIRE_OK(world.Cut());
+  SourceFollowers followers(1u << 30);
+  ServedDatabase served;
+  served.name = "db";
+  served.directory = world.dir();
+  FollowEnd end;
+  const Status status = followers.Answer(
+      &end, served, FollowRequest(),
+      [](const FollowBytes&) { return Status::OK(); }, &end);
+  REQUIRE(EndStateOf(status) == EndState::kRefused);
+  REQUIRE(MessageOf(status) == "follow: expected a database, found " +
+                                   fs::canonical(world.dir()).string() +
+                                   ", a standby of " + world.source_dir() +
+                                   "; follow that");
 }
 
 TEST_CASE("A database that is not served cannot be followed",

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "format/end_state.h"
+#include "format/file_name.h"
 #include "pipeline/api/log_rounds.h"
 #include "pipeline/api/operation_parts.h"
 #include "pipeline/archive/archive.h"
@@ -109,6 +110,7 @@ class World {
   Status Start(StoreHook hook = nullptr) {
     Stop();
     options.pull = source.Options();
+    options.pull.log = log;
     options.pull.timeouts = TriedOnce(Timeouts());
     options.into_archive = true;
     options.max_gap = std::chrono::hours(1);  // on a busy machine
@@ -135,7 +137,6 @@ class World {
   Status Step() {
     FollowRequest request;
     request.database = endpoint->name();
-    request.judged = target->judged();
     request.position = target->position();
     request.wait_millis = 50;
     Round round;
@@ -144,6 +145,9 @@ class World {
       return target->Cut({.reason = round.end.cut, .note = round.end.note});
     }
     RETURN_IF_ERROR(target->Append(request.position, round));
+    if (const Gap gap = target->gap(); gap.reason != CutReason::kNone) {
+      return target->Cut({.reason = gap.reason, .note = gap.note});
+    }
     if (round.end.more_bytes == 0) {
       heard = round.end.last_sequence;
       taken.push_back({Micros(), Micros(), round.end.last_sequence});
@@ -314,6 +318,7 @@ class World {
   StandbyWorld source;
   MemoryStore server;
   FollowOptions options;
+  LogFunction log;  // of the next follower
   std::shared_ptr<SealKey> key;  // null: nothing is sealed
   std::unique_ptr<Endpoint> endpoint;
   std::unique_ptr<SourceRounds> rounds;
@@ -976,6 +981,260 @@ TEST_CASE("A real server's log is restored at times of it", "[.s3]") {
   }
 }
 
+// Writes so many records of one size.
+void PutOfOneSize(World* world, const std::string& value, int count) {
+  for (int i = 0; i < count; ++i) {
+    world->source.source()->Put("key" + std::to_string(100 + i), value);
+  }
+}
+
+// Returns the values that a restored database has of these keys.
+std::map<std::string, int> ValuesIn(const std::string& path) {
+  std::map<std::string, int> values;
+  OpenDb db(path, {{"default", Quiet()}, {"other", Quiet()}});
+  for (int i = 0; i < 100; ++i) {
+    std::string value;
+    if (db->Get(rocksdb::ReadOptions(), "key" + std::to_string(100 + i), &value)
+            .ok()) {
+      ++values[value];
+    }
+  }
+  return values;
+}
+
+TEST_CASE("A log begins anew behind a source that was restored from an older "
+          "copy, whatever the sizes",
+          "[archive]") {
+  const bool is_running = GENERATE(false, true);
+  World world;
+  const std::string path = world.source.source_dir();
+  const std::string copy = world.source.root() + "/copy";
+  // Nothing is in its WALs: RocksDB writes the same MANIFEST each time.
+  world.source.source()->Flush();
+  world.source.CloseSource();
+  fs::copy(path, copy, fs::copy_options::recursive);
+  world.source.OpenSource();
+  PutOfOneSize(&world, "old", 50);
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.Follow());
+  PutOfOneSize(&world, "old", 20);
+  const uint64_t sequence = world.source.sequence();
+  REQUIRE_OK(world.FollowAndSync());
+  if (!is_running) world.Stop();
+  world.source.CloseSource();
+  fs::remove_all(path);
+  fs::copy(copy, path, fs::copy_options::recursive);
+  world.source.OpenSource();
+  PutOfOneSize(&world, "new", 90);
+  if (!is_running) REQUIRE_OK(world.Start());
+  world.heard = 0;
+  REQUIRE_OK(world.FollowAndSync());
+  const uint64_t now = world.source.sequence();
+  world.Stop();
+  const std::vector<LogWindow> windows = world.Index().Windows();
+  REQUIRE(windows.size() == 2);
+  REQUIRE(windows[0].why.starts_with("new-life"));
+  const auto restore = [&world](const std::string& which) {
+    const Ferried restored = world.Restore(which, "restored");
+    INFO(restored.message());
+    REQUIRE_OK(restored.status);
+    return ValuesIn(world.TargetDir());
+  };
+  using Values = std::map<std::string, int>;
+  REQUIRE(restore(LogTimeText(windows[0].end_micros)) == Values{{"old", 50}});
+  REQUIRE(restore(LogTimeText(windows[1].end_micros)) == Values{{"new", 90}});
+  REQUIRE(restore("sequence:" + std::to_string(now)) == Values{{"new", 90}});
+  REQUIRE(sequence < now);
+  CheckSummary summary;
+  REQUIRE_OK(world.Check(nullptr, &summary));
+}
+
+TEST_CASE("A log has all records, though the file of the next WAL is there "
+          "before they are",
+          "[archive]") {
+  World world;
+  uint64_t newest = 0;
+  const std::string path = world.source.source_dir();
+  for (const auto& entry : fs::directory_iterator(path)) {
+    const std::string name = entry.path().filename();
+    const size_t digit = name.find_first_of("0123456789");
+    if (digit != std::string::npos) {
+      newest = std::max<uint64_t>(newest, std::stoull(name.substr(digit)));
+    }
+  }
+  std::ofstream(path + "/" + NumberedName(newest + 1, ".log")).flush();
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.Follow());
+  world.Write(20);
+  REQUIRE_OK(world.FollowAndSync());
+  const uint64_t before = world.source.sequence();
+  world.source.source()->Flush();
+  world.Write(10);
+  REQUIRE_OK(world.FollowAndSync());
+  REQUIRE(world.target->state().gaps == 0);
+  world.Stop();
+  for (const uint64_t sequence : {before, world.source.sequence()}) {
+    const Ferried restored =
+        world.Restore("sequence:" + std::to_string(sequence), "restored");
+    INFO(restored.message());
+    REQUIRE_OK(restored.status);
+    REQUIRE(world.source.RequirePrefix(world.TargetDir()) == sequence);
+  }
+  CheckSummary summary;
+  REQUIRE_OK(world.Check(nullptr, &summary));
+}
+
+// As a follower would that was not told of some records: nobody is before it.
+void AppendWithAHole(World* world) {
+  const std::unique_ptr<ObjectStore> client = world->server.NewClient();
+  const Archive archive(client.get(), world->key.get());
+  LogKey last;
+  for (const std::string& name : world->Segments()) {
+    REQUIRE(ParseLogKey(name, &last));
+  }
+  LogHead head;
+  Sha256Digest digest;
+  uint64_t bytes = 0;
+  REQUIRE_OK(ReadLogHead(archive, last, &head, &digest, &bytes));
+  LogWriter writer(SetId{9, 9}, head, digest, LogWriterOptions());
+  world->Write(10);
+  REQUIRE_OK((*world->source.source())->Flush(rocksdb::FlushOptions()));
+  world->Write(10);
+  const Round round =
+      ReadRoundOf(world->source.source_dir(), writer.position());
+  REQUIRE(round.logs.size() == 2);
+  FollowEnd end = round.end;
+  end.last_sequence = world->source.sequence();
+  REQUIRE_OK(writer.Append(
+      {{round.logs[1].wal_number, 0, round.logs[1].bytes}}, end));
+  REQUIRE_OK(writer.Put(client.get()));
+}
+
+TEST_CASE("A hole in a log is found by a restore and a check, with the last good "
+          "sequence",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.Follow());
+  world.Write(10);
+  REQUIRE_OK(world.FollowAndSync());
+  world.Stop();
+  const uint64_t good = world.source.sequence();
+  AppendWithAHole(&world);
+  const std::string last = std::to_string(world.source.sequence());
+  const Ferried restored = world.Restore("sequence:" + last, "restored");
+  INFO(restored.message());
+  REQUIRE(restored.state() == EndState::kCorrupt);
+  const std::string next = "restore @sequence:" + std::to_string(good);
+  REQUIRE(restored.message().find(next) != std::string::npos);
+  REQUIRE_FALSE(fs::exists(world.TargetDir()));
+  CheckSummary summary;
+  REQUIRE(EndStateOf(world.Check(nullptr, &summary)) == EndState::kCorrupt);
+  REQUIRE(summary.log.problems.size() == 1);
+  REQUIRE(summary.log.problems[0].find(next) != std::string::npos);
+  REQUIRE_OK(
+      world.Restore("sequence:" + std::to_string(good), "restored").status);
+  REQUIRE(world.source.RequirePrefix(world.TargetDir()) == good);
+}
+
+TEST_CASE("A log that is given records with a hole ends, and another begins",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.Follow());
+  world.Write(10);
+  REQUIRE_OK((*world.source.source())->Flush(rocksdb::FlushOptions()));
+  world.Write(10);
+  const FollowPosition at = world.target->position();
+  Round round = ReadRoundOf(world.source.source_dir(), at);
+  REQUIRE(round.logs.size() == 2);
+  round.logs.erase(round.logs.begin());
+  REQUIRE_OK(world.target->Append(at, round));
+  REQUIRE(world.target->gap().reason == CutReason::kSequenceGap);
+  REQUIRE(world.target->position() == at);
+  REQUIRE_OK(world.target->Cut({.reason = world.target->gap().reason,
+                                .note = world.target->gap().note}));
+  REQUIRE_OK(world.FollowAndSync());
+  world.Stop();
+  REQUIRE(world.Index().sets.size() == 2);
+  const std::vector<LogWindow> windows = world.Index().Windows();
+  REQUIRE(windows.size() == 2);
+  REQUIRE(windows[0].why.starts_with("sequence-gap"));
+  world.RequireTime(windows[1].end_micros);
+}
+
+TEST_CASE("A set that is due continues its log, though a flush has taken the WAL",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.Follow());
+  for (int i = 0; i < 3; ++i) {
+    world.Write(10);
+    if (i > 0) world.source.source()->Flush();
+    REQUIRE_OK(world.FollowAndSync());
+    // The flush is judged, too, as it is soon.
+    for (int more = 0; more < 5; ++more) REQUIRE_OK(world.Step());
+    REQUIRE_OK(world.target->Cut({.reason = CutReason::kCutEvery}));
+    REQUIRE_OK(world.FollowAndSync());
+  }
+  REQUIRE(world.target->state().gaps == 0);
+  world.Stop();
+  const ArchiveLog log = world.Index();
+  REQUIRE(log.sets.size() == 4);
+  for (const LoggedSet& set : log.sets) {
+    REQUIRE(set.log.lineage == log.sets[0].log.lineage);
+  }
+}
+
+TEST_CASE("A log of a clock that was ahead is not continued, and a warning says "
+          "until when",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.Follow());
+  world.Write(10);
+  REQUIRE_OK(world.FollowAndSync());
+  world.Stop();
+  const uint64_t ahead = Micros() + 3600'000'000ull;
+  {
+    const std::unique_ptr<ObjectStore> client = world.server.NewClient();
+    const Archive archive(client.get());
+    LogKey last;
+    REQUIRE(ParseLogKey(world.Segments().back(), &last));
+    LogHead head;
+    Sha256Digest digest;
+    uint64_t bytes = 0;
+    REQUIRE_OK(ReadLogHead(archive, last, &head, &digest, &bytes));
+    LogWriterOptions options;
+    options.now_micros = [ahead] { return ahead; };
+    LogWriter writer(SetId{9, 9}, head, digest, options);
+    world.Write(10);
+    const Round round =
+        ReadRoundOf(world.source.source_dir(), writer.position());
+    REQUIRE_OK(writer.Append(
+        {{round.logs[0].wal_number, round.logs[0].offset_bytes,
+          round.logs[0].bytes}},
+        round.end));
+    REQUIRE_OK(writer.Put(client.get()));
+  }
+  std::vector<std::string> warnings;
+  world.log = [&warnings](LogLevel level, const std::string& text) {
+    if (level == LogLevel::kWarning) warnings.push_back(text);
+  };
+  REQUIRE_OK(world.Start());
+  world.Write(10);
+  REQUIRE_OK(world.FollowAndSync());
+  world.Stop();
+  std::erase_if(warnings, [](const std::string& warning) {
+    return warning.find("a clock was ahead") == std::string::npos;
+  });
+  REQUIRE(warnings.size() == 1);
+  REQUIRE(warnings[0].find("Until " + LogTimeText(ahead) + " passes") !=
+          std::string::npos);
+  REQUIRE(world.Index().sets.size() == 2);
+  REQUIRE(world.Index().sets[1].sequence == world.source.sequence());
+}
+
 // --- the writer alone --------------------------------------------------------
 
 FollowEnd EndOf(bool has_all, uint64_t sequence) {
@@ -991,8 +1250,8 @@ struct Writer {
     LogWriterOptions options;
     options.segment_bytes = 1000;
     options.now_micros = [this] { return now; };
-    log = std::make_unique<LogWriter>(SetId{1}, FollowPosition{5, 6, {}, 9, 100},
-                                      now, options);
+    log = std::make_unique<LogWriter>(
+        SetId{1}, FollowPosition{"id", 5, 6, 6, {}, 9, 100, {}}, now, options);
     client = server.NewClient();
   }
   void Round(uint64_t micros, const std::string& bytes, bool has_all = true) {
@@ -1118,9 +1377,25 @@ TEST_CASE("Records that do not continue a log are refused", "[archive]") {
     REQUIRE(EndStateOf(writer.log->Append({part}, FollowEnd())) ==
             EndState::kCorrupt);
   }
-  REQUIRE_OK(writer.log->Append({{9, 100, "x"}, {10, 0, "y"}}, FollowEnd()));
-  REQUIRE(writer.log->position().wal_number == 10);
-  REQUIRE(writer.log->position().wal_bytes == 1);
+  // A WAL that begins here is read.
+  REQUIRE(EndStateOf(writer.log->Append({{9, 100, "x"}, {10, 0, "no record"}},
+                                        FollowEnd())) == EndState::kCorrupt);
+  REQUIRE(writer.log->position().wal_bytes == 100);
+  REQUIRE_OK(writer.log->Append({{9, 100, "x"}}, FollowEnd()));
+  REQUIRE(writer.log->position().wal_bytes == 101);
+}
+
+TEST_CASE("A clock that is set back for long ends a log", "[archive]") {
+  Writer writer;
+  const uint64_t begin = writer.now;
+  writer.Round(begin + 50'000'000, "one");
+  writer.Round(begin + 39'000'000, "two");
+  REQUIRE(writer.log->gap().reason == CutReason::kClock);
+  REQUIRE(writer.log->gap().note.find("set back") != std::string::npos);
+  REQUIRE(writer.log->position().wal_bytes == 103);
+  REQUIRE_OK(writer.log->End(writer.client.get(), writer.log->gap().reason,
+                             writer.log->gap().note));
+  REQUIRE(writer.Keys().back().end_micros == begin + 50'000'000);
 }
 
 TEST_CASE("Times are read with and without parts of a second", "[archive]") {

@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "format/file_name.h"
 #include "format/rocksdb/log_follower.h"
 #include "pipeline/base/file_source.h"
 #include "pipeline/base/standby_record.h"
@@ -148,8 +149,8 @@ TEST_CASE("A standby is of no moment of which it lacks bytes", "[follow]") {
   REQUIRE_OK(world.standby()->Append(world.standby()->position(), round));
   const StandbyPosition received = world.standby()->received();
   REQUIRE((received.read_micros == round.end.read_micros) == is_all);
-  REQUIRE(received.last_sequence ==
-          (is_all ? round.end.last_sequence : world.sequence()));
+  // Its own records say which is the last one, whatever the source has.
+  REQUIRE(received.last_sequence == world.sequence());
 }
 
 // The newest mark of a standby.
@@ -328,6 +329,121 @@ TEST_CASE("A cut that lacks the end of a WAL before its newest is not taken",
   world.CloseStandby();
   REQUIRE_OK(world.Promote());
   REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
+}
+
+// The next file that RocksDB makes in `dir` has this number.
+uint64_t NextNumber(const std::string& dir) {
+  uint64_t newest = 0;
+  for (const auto& entry : fs::directory_iterator(dir)) {
+    const std::string name = entry.path().filename();
+    const size_t digit = name.find_first_of("0123456789");
+    if (digit != std::string::npos) {
+      newest = std::max<uint64_t>(newest, std::stoull(name.substr(digit)));
+    }
+  }
+  return newest + 1;
+}
+
+TEST_CASE("A WAL without a record is as none, in a cut, and in what is carried "
+          "into one",
+          "[follow]") {
+  StandbyWorld world;
+  world.Write(20);
+  const uint64_t next = NextNumber(world.source_dir());
+  std::ofstream(world.source_dir() + "/" + NumberedName(next, ".log"))
+      .flush();
+  REQUIRE_OK(world.Open());
+  REQUIRE_OK(world.Cut());
+  REQUIRE(fs::exists(world.dir() + "/" + NumberedName(next, ".log")));
+  REQUIRE(world.standby()->position().wal_number < next);
+  REQUIRE(world.standby()->position().wal_bytes > 0);
+  world.Write(20);
+  REQUIRE_OK(world.Follow());
+  // The cut has fewer records, and the empty WAL.
+  TEST_SetFaultHook([&](const std::string& name) {
+    if (name == "Puller:TotalsAgreed") {
+      world.Write(20);
+      REQUIRE_OK(world.Follow());
+    }
+  });
+  REQUIRE_OK(world.Cut(CutReason::kCutEvery));
+  TEST_SetFaultHook(nullptr);
+  REQUIRE(world.standby()->received().last_sequence == world.sequence());
+  REQUIRE_OK(world.Open());  // started again
+  REQUIRE(world.standby()->position().wal_number < next);
+  const uint64_t sequence = world.sequence();
+  SECTION("promoted as it is") {
+    world.CloseStandby();
+    REQUIRE_OK(world.Promote());
+    REQUIRE(world.RequirePrefix(world.dir()) == sequence);
+  }
+  SECTION("the WAL gets records") {
+    world.source()->Flush();
+    world.Write(20);
+    REQUIRE_OK(world.Follow());
+    REQUIRE(world.standby()->position().wal_number >= next);
+    world.CloseStandby();
+    REQUIRE_OK(world.Promote());
+    REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
+  }
+}
+
+TEST_CASE("Records that leave some out are not taken, and a cut mends that",
+          "[follow]") {
+  StandbyWorld world;
+  MakeStandby(&world);
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  const uint64_t had = world.sequence();
+  world.Write(10);
+  const uint64_t missing = world.sequence();
+  // The family `other` keeps the WAL.
+  REQUIRE_OK((*world.source())->Flush(rocksdb::FlushOptions()));
+  world.Write(10);
+  Round round = world.Read();
+  REQUIRE(round.logs.size() == 2);
+  const bool is_behind_a_restart = GENERATE(false, true);
+  if (is_behind_a_restart) REQUIRE_OK(world.Open());
+  round.logs.erase(round.logs.begin());
+  const FollowPosition at = world.standby()->position();
+  for (int i = 0; i < 2; ++i) {
+    REQUIRE_OK(world.standby()->Append(at, round));
+    REQUIRE(world.standby()->gap().reason == CutReason::kSequenceGap);
+    REQUIRE(world.standby()->position() == at);
+  }
+  REQUIRE(world.standby()->gap().note.ends_with(
+      ", before sequence " + std::to_string(missing + 1)));
+  REQUIRE(world.standby()->received().last_sequence == had);
+  REQUIRE_OK(world.Cut(CutReason::kSequenceGap));
+  REQUIRE(world.standby()->gap().reason == CutReason::kNone);
+  REQUIRE(world.standby()->record().unproven_dirs.empty());
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  world.CloseStandby();
+  REQUIRE_OK(world.Promote());
+  REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
+}
+
+TEST_CASE("A hole that is here already shows when its follower starts",
+          "[follow]") {
+  StandbyWorld world;
+  MakeStandby(&world);
+  for (int i = 0; i < 3; ++i) {
+    world.Write(10);
+    REQUIRE_OK((*world.source())->Flush(rocksdb::FlushOptions()));
+  }
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  world.CloseStandby();
+  const std::vector<std::string> wals = PathsWith(world.dir(), ".log");
+  REQUIRE(wals.size() == 4);
+  fs::resize_file(wals[1], 0);
+  REQUIRE_OK(world.Open());
+  REQUIRE(world.standby()->gap().reason == CutReason::kSequenceGap);
+  const Round round = world.Read();
+  const FollowPosition at = world.standby()->position();
+  REQUIRE_OK(world.standby()->Append(at, round));
+  REQUIRE(world.standby()->position() == at);
 }
 
 StandbyState StateOf(const std::string& dir) {
@@ -543,6 +659,7 @@ TEST_CASE("What a source lost is kept, however far it has come since",
     MakeStandby(&world);
     for (int i = 0; i < 3; ++i) {
       world.Write(1 + random() % 20);
+      REQUIRE_OK(world.Follow());  // a flush takes the WAL
       if (draws(3)) world.source()->Flush();
     }
     world.Write(5);

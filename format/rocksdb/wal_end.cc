@@ -1,0 +1,88 @@
+#include "format/rocksdb/wal_end.h"
+
+#include <algorithm>
+#include <map>
+
+#include "format/end_state.h"
+#include "format/rocksdb/log_follower.h"
+#include "format/rocksdb/manifest_reader.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+// The first bytes of another source.
+class BeginOf : public ByteSource {
+ public:
+  BeginOf(const ByteSource& base, uint64_t bytes)
+      : base_(base), bytes_(std::min(bytes, base.size())) {}
+  Status Read(uint64_t offset, size_t n, std::string* scratch,
+              Slice* out) const override {
+    return base_.Read(offset, n, scratch, out);
+  }
+  uint64_t size() const override { return bytes_; }
+
+ private:
+  const ByteSource& base_;
+  const uint64_t bytes_;
+};
+
+}  // namespace
+
+Status HasRecord(const ByteSource& wal, uint64_t number, uint64_t end,
+                 bool* has_record) {
+  *has_record = false;
+  if (end == 0) {
+    return Status::OK();
+  }
+  LogFollower follower(LogKind::kWal, number);
+  const Status status = follower.Follow(
+      BeginOf(wal, end), [has_record](const Slice&, uint64_t) {
+        *has_record = true;
+        return Status::Aborted("one is enough");
+      });
+  return *has_record ? Status::OK() : status;
+}
+
+Status FindWalEnd(const std::vector<CloneFile>& files, const OpenWal& open,
+                  WalEnd* end) {
+  *end = WalEnd();
+  std::map<uint64_t, const CloneFile*> wals;
+  for (const CloneFile& file : files) {
+    if (file.kind == CloneFileKind::kWal) {
+      wals[file.number] = &file;
+    }
+  }
+  for (auto wal = wals.rbegin(); wal != wals.rend(); ++wal) {
+    const CloneFile& file = *wal->second;
+    bool has_record = false;
+    if (file.records_end > 0) {
+      std::unique_ptr<ByteSource> source;
+      RETURN_IF_ERROR(open(file, &source));
+      RETURN_IF_ERROR(
+          HasRecord(*source, file.number, file.records_end, &has_record));
+    }
+    *end = {file.number, has_record ? file.records_end : 0};
+    if (has_record) {
+      break;
+    }
+  }
+  return Status::OK();
+}
+
+Status IsFlushedBy(const Slice& manifest, uint64_t wal_number,
+                   bool* is_flushed) {
+  ManifestReader reader;
+  LogFollower follower(LogKind::kManifest);
+  RETURN_IF_ERROR(follower.Follow(
+      SliceSource(manifest),
+      [&reader](const Slice& edit, uint64_t) { return reader.Add(edit); }));
+  *is_flushed = follower.end() == manifest.size() &&
+                wal_number < OldestNeededWal(reader.state(), /*allow_2pc=*/false);
+  return Status::OK();
+}
+
+}  // namespace sstferry
