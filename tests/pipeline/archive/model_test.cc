@@ -177,8 +177,8 @@ class World {
     if (is_new) {
       log.lineage = NewId();
       log_ = std::make_unique<LogWriter>(
-          log.lineage, FollowPosition{5, 6, {}, 9, 0}, log.moment_micros,
-          options);
+          log.lineage, FollowPosition{"id", 5, 6, 6, {}, 9, 1, {}},
+          log.moment_micros, options);
       forks_.clear();
     } else if (Chance(2) && !segments_.empty() &&
                ReadLogHead(archive, segments_.back().key, &last, &digest,
