@@ -82,7 +82,7 @@ Status CheckHead(const LogKey& key, const LogHead& head) {
 
 }  // namespace
 
-// What the head of a segment says of its history.
+// The history that the head of a segment names.
 struct LogHistory {
   static constexpr char kName[] = "segment";
 

@@ -82,7 +82,7 @@ struct LogHead {
   SealKeyId key_id{};
   SealSalt salt{};
   Sha256Digest seal{};
-  // Of which history it is: the database, and XXH3-128 over the WAL in which the
+  // The history that it belongs to: the database, and XXH3-128 over the WAL in which the
   // payload ends, from its begin to there. An older head does not tell: both are
   // zeros, and nothing proves what continues it.
   std::string database_id;

@@ -24,7 +24,7 @@ enum class Standing : uint8_t {
   kAnother,  // it has other bytes, or is of another database
 };
 
-// What can be said of the first bytes of a file.
+// Tells how the first bytes of a file are known.
 enum class FileBegin : uint8_t {
   kKnown,  // their digest
   kShort,  // the file has fewer, and may yet grow

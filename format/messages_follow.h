@@ -16,7 +16,7 @@ namespace sstferry {
 // same MANIFEST, but not the same bytes in its WALs as well. All zero: it has
 // nothing.
 struct FollowPosition {
-  // Of the source. Empty: not known, which equals nothing.
+  // The source's id. Empty: not known, which equals nothing.
   std::string database_id;
   uint64_t manifest_number = 0;
   // The MANIFEST's whole records as of the cut that the target began with.
@@ -38,8 +38,8 @@ struct FollowPosition {
                          const FollowPosition&) = default;
 };
 
-// What a source has judged of its MANIFEST, as in a FollowPosition. All zero: not
-// known.
+// The part of its MANIFEST that a source has judged, as in a FollowPosition. All
+// zero: not known.
 struct FollowJudged {
   uint64_t manifest_bytes = 0;
   Digest128 manifest{};  // XXH3-128 over these bytes

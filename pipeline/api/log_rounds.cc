@@ -199,7 +199,7 @@ class CutSource : public SetSource, public History {
   [[nodiscard]] Status Finish() override { return source_->Finish(); }
 
  private:
-  // What is known of a WAL.
+  // The known begin of a WAL.
   struct Wal {
     std::string begin;  // up to its first record, at least
     std::map<uint64_t, Digest128> digests;  // by bytes from its begin
@@ -574,7 +574,7 @@ Status LogRounds::Pin(const LogWriter* log, Push* push) {
   }
   RETURN_IF_ERROR(push->remote->Connect());
   push->source = std::make_unique<CutSource>(push->remote.get());
-  // What the log had before the snapshot was taken, or shortly after.
+  // The log had these places before the snapshot was taken, or shortly after.
   if (log != nullptr) push->places = log->places();
   return push->source->ReadPosition(push->places);
 }

@@ -119,8 +119,8 @@ class PullOperation : public Operation {
     return std::filesystem::exists(options_.target_dir + "/CURRENT", error);
   }
 
-  // What the application wrote since an older copy was made is gone at the source,
-  // and so it is here now.
+  // Warns if the source went back: writes since an older copy was made are gone
+  // there, and now here.
   void WarnIfItWentBack(Summary* summary) const {
     if (summary->sequence_new >= summary->sequence_old) {
       return;

@@ -17,7 +17,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Those of the last minute of a follower that gets a round each 15 ms.
+// The places of the last minute of a follower that gets a round each 15 ms.
 constexpr size_t kMostPlaces = 4096;
 
 }  // namespace

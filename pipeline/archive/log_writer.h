@@ -165,7 +165,7 @@ class LogWriter {
   Gap gap_;
   std::deque<LogPlace> places_;
   WalContinuity continuity_{0};
-  // Of the WAL in which it ends; null: its records cannot be read.
+  // Reads the WAL in which it ends; null: its records cannot be read.
   std::unique_ptr<LogFollower> follower_;
   uint64_t followed_ = 0;  // its number
   uint64_t now_ = 0;     // the latest time that was seen

@@ -255,6 +255,15 @@ Status ChooseAccess(const PullOptions& options, Access* access) {
                       ", or name another owner with --owner");
 }
 
+bool HasAskedAccess(const PullOptions& options) {
+  struct stat info;
+  return lstat(options.target_dir.c_str(), &info) == 0 &&
+         options.target_owner.value_or(info.st_uid) == info.st_uid &&
+         options.target_group.value_or(info.st_gid) == info.st_gid &&
+         options.target_mode.value_or(info.st_mode & 07777) ==
+             (info.st_mode & 07777);
+}
+
 Status ChooseFileAccess(const PullOptions& options, const std::string& dir,
                         Access* access) {
   struct stat info;

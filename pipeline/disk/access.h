@@ -39,6 +39,10 @@ bool HasAccess(const struct stat& info, const Access& access);
 [[nodiscard]] rocksdb::Status ChooseAccess(const PullOptions& options,
                                            Access* access);
 
+// Returns true if options.target_dir has the owner, group and permissions that
+// the options ask for.
+bool HasAskedAccess(const PullOptions& options);
+
 // Chooses the access of a file that is added to the database in `dir`.
 //   kRefused  this process may not set it, or the options ask for another
 //             owner or mode than `dir` has

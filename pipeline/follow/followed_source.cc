@@ -121,7 +121,7 @@ struct FollowedSource::Piece {
   uint64_t bytes = 0;
   std::string data;    // empty: only in the file
   Digest128 digest{};  // of what only the file has
-  // Of the bytes of the WAL before it.
+  // Digest of the bytes of the WAL before it.
   std::unique_ptr<Digest128Stream> before;
 };
 
@@ -683,7 +683,7 @@ void FollowedSource::DropBefore(uint64_t wal_number) {
 
 // --- answering ---------------------------------------------------------------
 
-// What the reader has read, as far as it still knows.
+// The bytes that the reader has read, as far as it still knows them.
 class FollowedSource::ReadHistory : public History {
  public:
   explicit ReadHistory(const FollowedSource* source) : source_(source) {
@@ -702,7 +702,7 @@ class FollowedSource::ReadHistory : public History {
     std::lock_guard<std::mutex> lock(source_->mu_);
     return source_->DigestOfWal(number, bytes, begin, digest);
   }
-  // What comes behind a WAL that is gone may be gone, too.
+  // The records after a WAL that is gone may be gone, too.
   Status IsWalFlushed(uint64_t, uint64_t, bool* is_flushed) const override {
     *is_flushed = false;
     return Status::OK();

@@ -199,7 +199,7 @@ class Standby {
   StandbyPosition received_;
   StandbyPosition durable_;
   std::unique_ptr<Digest128Stream> digest_;  // of the newest WAL, so far
-  // Of the records of all WALs. Null: not known.
+  // Follows the records of all WALs. Null: not known.
   std::unique_ptr<WalContinuity> continuity_;
   bool is_behind_cut_ = false;  // it has all records of the cut
   Gap gap_;

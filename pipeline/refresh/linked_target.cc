@@ -1,3 +1,4 @@
+#include "pipeline/disk/access.h"
 #include "pipeline/refresh/linked_target.h"
 
 #include <sys/stat.h>
@@ -235,7 +236,7 @@ Status LinkedTarget::Reopen(
 bool LinkedTarget::HeldTheSame() const {
   bool at_zero = true;
   return !copied_state_.empty() && has_same_families_ &&
-         copy_.files_copied == 0 &&
+         copy_.files_copied == 0 && HasAskedAccess(options()) &&
          StandsAtZero(disk(), options().target_dir, &at_zero).ok() &&
          !at_zero && WrittenState(options().target_dir) == copied_state_;
 }

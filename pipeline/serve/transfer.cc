@@ -148,7 +148,11 @@ Status Transfer::CheckHealth() const {
   const std::string dir = database_dir();
   HealthFile fault;
   if (request_.purpose != Purpose::kVerify) {
-    RETURN_IF_ERROR(ReadKnownFault(dir, &fault));
+    // A shortage of descriptors passes (base/descriptor_shortage.h).
+    const Status known = ReadKnownFault(dir, &fault);
+    if (!known.ok()) {
+      return MakeStatus(EndState::kSourceError, MessageOf(known));
+    }
   }
   return fault.fault == ReplicaFault::kNone
              ? Status::OK()

@@ -139,7 +139,7 @@ TEST_CASE("Both ends of a pull give its end the same name",
     bench.RequireEnd(RunPull(options), EndState::kCorrupt);
   }
   SECTION("SOURCE_ERROR: no place for a snapshot") {
-    bench.serve.snapshot_dir = bench.dir / "missing";
+    bench.serve.snapshot_dir = "/proc/missing";
     bench.RequireEnd(RunPull(bench.Options()), EndState::kSourceError);
   }
   SECTION("TOO_SLOW: the source sends next to nothing") {

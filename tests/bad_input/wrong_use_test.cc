@@ -171,7 +171,7 @@ void TryOpenTargets(Place* place) {
     test::OpenDb(from, test::OneFamily(test::Quiet())).Put("a new", "key");
     const Words swap = {"swap", from, copy, "--method", "ingest"};
     place->Says(20, swap, 5, process);
-    place->Says(21, swap, 5, "--before-swap must stop");
+    place->Says(21, swap, 5, "let --before-swap do so");
   }
   const std::string two = place->dir / "two";
   const std::string large = place->dir / "large";

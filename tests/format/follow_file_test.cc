@@ -65,7 +65,7 @@ TEST_CASE("The record of a standby has the bytes that FORMAT.md tells",
   const std::string bytes = Encoded(SampleRecord());
   REQUIRE(bytes.substr(0, 8) == "SFFOLLO1");
   REQUIRE(bytes.size() == 24 + (4 + 16) + (4 + 4) + 8 + 8 + 16 + 8 + 8 + 1 +
-                              1 + (4 + 12 * 8) + 8 + (4 + 42) +
+                              1 + (4 + 13 * 8) + 8 + (4 + 42) +
                               (4 + 4 + 46));
 }
 

@@ -97,6 +97,7 @@ TEST_CASE("A refresh refuses to take away a directory that others put into a "
   fs::remove_all(world.target() + "/checkpoints");
   fs::remove(stranger);
   // Also when it comes while the new one is built.
+  world.ChangeSource();
   PullOptions options = world.Options();
   options.before_swap = [&](const SwapEvent&) {
     fs::create_directories(fs::path(stranger).parent_path());
