@@ -405,6 +405,108 @@ TEST_CASE("A compaction filter asks for a cut, if it is to be exact",
           (follower->request()->exact_filters ? 1 : 0));
 }
 
+// Drops all entries of a flush.
+class DropsAll : public rocksdb::CompactionFilter {
+ public:
+  const char* Name() const override { return "sstferry.test.DropsAll"; }
+  // Without a deletion in their place.
+  Decision FilterV2(int, const rocksdb::Slice&, ValueType,
+                    const rocksdb::Slice&, std::string*,
+                    std::string* skip_until) const override {
+    *skip_until = "\xff";
+    return Decision::kRemoveAndSkipUntil;
+  }
+};
+
+class DropsAllFactory : public rocksdb::CompactionFilterFactory {
+ public:
+  const char* Name() const override { return "sstferry.test.DropsAllFactory"; }
+  bool ShouldFilterTableFileCreation(
+      rocksdb::TableFileCreationReason) const override {
+    return true;
+  }
+  std::unique_ptr<rocksdb::CompactionFilter> CreateCompactionFilter(
+      const rocksdb::CompactionFilter::Context&) override {
+    return std::make_unique<DropsAll>();
+  }
+};
+
+TEST_CASE("A flush of which a filter drops all asks for a cut, if it is to be "
+          "exact",
+          "[transfer][follow]") {
+  rocksdb::Options options = Followed::Options();
+  options.compaction_filter_factory = std::make_shared<DropsAllFactory>();
+  Followed source(options);
+  source.Put(10);
+  const std::unique_ptr<Follower> follower = source.Join();
+  follower->request()->exact_filters = GENERATE(false, true);
+  follower->FollowTo(source.sequence());
+  source.db.Flush();
+  rocksdb::ColumnFamilyMetaData tables;
+  source.db->GetColumnFamilyMetaData(&tables);
+  REQUIRE(tables.file_count == 0);
+  source.Put(1);
+  follower->FollowTo(source.sequence());
+  REQUIRE(follower->cuts(CutReason::kFilter) ==
+          (follower->request()->exact_filters ? 1 : 0));
+}
+
+// The marker of a rollback takes no sequence number.
+TEST_CASE("A transaction that was rolled back in a WAL unseen asks for a cut",
+          "[transfer][follow]") {
+  const ScratchDir dir;
+  rocksdb::Options options = Followed::Options();
+  options.create_missing_column_families = true;
+  std::vector<rocksdb::ColumnFamilyHandle*> families;
+  rocksdb::TransactionDB* made = nullptr;
+  REQUIRE_OK(rocksdb::TransactionDB::Open(
+      options, rocksdb::TransactionDBOptions(), dir / "db",
+      {{"default", Quiet()}, {"other", Quiet()}}, &families, &made));
+  std::unique_ptr<rocksdb::TransactionDB> db(made);
+  const rocksdb::WriteOptions write;
+  for (rocksdb::ColumnFamilyHandle* family : families) {
+    REQUIRE_OK(db->Put(write, family, "key", "value"));
+  }
+  std::unique_ptr<rocksdb::Transaction> transaction(
+      db->BeginTransaction(write));
+  REQUIRE_OK(transaction->SetName("moved"));
+  REQUIRE_OK(transaction->Put("prepared", "value"));
+  REQUIRE_OK(transaction->Prepare());
+  FollowedSourceOptions reads;
+  reads.database_dir = fs::canonical(dir / "db");
+  FollowedSource reader(reads);
+  bool more = false;
+  for (int i = 0; i < 2; ++i) REQUIRE_OK(reader.ReadRound(true, &more));
+  FollowRequest request;
+  request.position = CutOf(dir / "db");
+  const bool is_seen = GENERATE(false, true);
+  // The next WAL has the marker alone, and the one behind it nothing.
+  REQUIRE_OK(db->Flush(rocksdb::FlushOptions(), families[0]));
+  const std::string marked = PathsWith(dir / "db", ".log").back();
+  REQUIRE_OK(transaction->Rollback());
+  if (is_seen) REQUIRE_OK(reader.ReadRound(true, &more));
+  REQUIRE_OK(db->Flush(rocksdb::FlushOptions(), families[1]));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (fs::exists(marked)) {
+    REQUIRE(std::chrono::steady_clock::now() < end);
+  }
+  FollowedSource::Found found;
+  Round round;
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE_OK(reader.ReadRound(true, &more));
+    REQUIRE_OK(reader.Answer(request, &found, &round));
+  }
+  REQUIRE(round.end.cut ==
+          (is_seen ? CutReason::kNone : CutReason::kSequenceGap));
+  REQUIRE(round.end.note ==
+          (is_seen ? ""
+                   : "transaction moved has ended in a WAL that was not seen"));
+  transaction.reset();
+  for (rocksdb::ColumnFamilyHandle* family : families) {
+    REQUIRE_OK(db->DestroyColumnFamilyHandle(family));
+  }
+}
+
 TEST_CASE("Ten followers of one database cost one reading of its WALs",
           "[transfer][follow]") {
   Followed source;

@@ -988,6 +988,19 @@ void PutOfOneSize(World* world, const std::string& value, int count) {
   }
 }
 
+// Follows a source that was not there for a moment, which the reader may have met.
+Status FollowAnew(World* world) {
+  Status status;
+  for (int tries = 0; tries < 1000; ++tries) {
+    world->heard = 0;
+    status = world->FollowAndSync();
+    if (EndStateOf(status) != EndState::kSourceError) {
+      break;
+    }
+  }
+  return status;
+}
+
 // Returns the values that a restored database has of these keys.
 std::map<std::string, int> ValuesIn(const std::string& path) {
   std::map<std::string, int> values;
@@ -1027,8 +1040,7 @@ TEST_CASE("A log begins anew behind a source that was restored from an older "
   world.source.OpenSource();
   PutOfOneSize(&world, "new", 90);
   if (!is_running) REQUIRE_OK(world.Start());
-  world.heard = 0;
-  REQUIRE_OK(world.FollowAndSync());
+  REQUIRE_OK(FollowAnew(&world));
   const uint64_t now = world.source.sequence();
   world.Stop();
   const std::vector<LogWindow> windows = world.Index().Windows();
@@ -1047,6 +1059,38 @@ TEST_CASE("A log begins anew behind a source that was restored from an older "
   REQUIRE(sequence < now);
   CheckSummary summary;
   REQUIRE_OK(world.Check(nullptr, &summary));
+}
+
+TEST_CASE("A set of another history does not continue a log", "[archive]") {
+  World world;
+  const std::string path = world.source.source_dir();
+  const std::string copy = world.source.root() + "/copy";
+  world.source.source()->Flush();
+  world.source.CloseSource();
+  fs::copy(path, copy, fs::copy_options::recursive);
+  world.source.OpenSource();
+  PutOfOneSize(&world, "old", 50);
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.FollowAndSync());
+  world.source.CloseSource();
+  fs::remove_all(path);
+  fs::copy(copy, path, fs::copy_options::recursive);
+  world.source.OpenSource();
+  PutOfOneSize(&world, "new", 90);
+  // It is due before the source was asked again.
+  REQUIRE_OK(world.target->Cut({.reason = CutReason::kCutEvery}));
+  REQUIRE_OK(FollowAnew(&world));
+  world.Stop();
+  const ArchiveLog log = world.Index();
+  REQUIRE(log.sets.size() >= 2);
+  REQUIRE(log.sets[0].log.lineage != log.sets[1].log.lineage);
+  const std::vector<LogWindow> windows = log.Windows();
+  REQUIRE(windows.size() >= 2);
+  REQUIRE(windows[0].why.starts_with("new-life"));
+  REQUIRE_OK(
+      world.Restore(LogTimeText(windows.back().end_micros), "restored").status);
+  REQUIRE(ValuesIn(world.TargetDir()) ==
+          std::map<std::string, int>{{"new", 90}});
 }
 
 TEST_CASE("A log has all records, though the file of the next WAL is there "
