@@ -234,9 +234,12 @@ Status LinkedTarget::Reopen(
 // A copy of an earlier run says nothing of what TARGET_DIR holds now, and files
 // that were copied for another owner or mode are to be exchanged.
 bool LinkedTarget::HeldTheSame() const {
+  if (!HasAskedAccess(options())) {
+    return false;
+  }
   bool at_zero = true;
   return !copied_state_.empty() && has_same_families_ &&
-         copy_.files_copied == 0 && HasAskedAccess(options()) &&
+         copy_.files_copied == 0 &&
          StandsAtZero(disk(), options().target_dir, &at_zero).ok() &&
          !at_zero && WrittenState(options().target_dir) == copied_state_;
 }
