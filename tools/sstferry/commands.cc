@@ -455,7 +455,7 @@ const std::vector<JobOption>& JobOptions() {
          Row<Pull>(
              "adopt", Group::kCommon,
              "Accept a TARGET_DIR that was made from another source, not by "
-             "sstferry, or of a part of what is asked for now.",
+             "sstferry, or from less than is asked for now.",
              [](auto& a) -> auto& { return a.options.adopt; })},
         {kAnyJob,
          Row<Pull>(
