@@ -1,6 +1,7 @@
 #include "pipeline/snapshot/replay_watch.h"
 
 #include <cstdio>
+#include <utility>
 
 #include "format/coding.h"
 
@@ -32,9 +33,11 @@ class ReplayWatch::Warnings : public rocksdb::Logger {
   std::string first_;
 };
 
-ReplayWatch::ReplayWatch(const ReplayedRecords& expected, bool may_follow)
+ReplayWatch::ReplayWatch(const ReplayedRecords& expected, bool may_follow,
+                         std::function<bool()> stopped)
     : expected_(expected),
       may_follow_(may_follow),
+      stopped_(std::move(stopped)),
       warnings_(std::make_shared<Warnings>()),
       has_expected_(expected.count == 0) {}
 
@@ -61,6 +64,9 @@ ReplayWatch::WalProcessingOption ReplayWatch::LogRecordFound(
     unsigned long long wal,  // NOLINT: API
     const std::string& /*name*/, const rocksdb::WriteBatch& batch,
     rocksdb::WriteBatch* /*new_batch*/, bool* /*batch_changed*/) {
+  if (stopped_ && stopped_()) {
+    return WalProcessingOption::kStopReplay;
+  }
   seen_.Add(wal, DecodeFixed64(batch.Data().data()));
   has_expected_ |= seen_ == expected_;
   return WalProcessingOption::kContinueProcessing;

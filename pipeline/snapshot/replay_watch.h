@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdarg>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -23,8 +24,10 @@ namespace sstferry {
 class ReplayWatch : public rocksdb::WalFilter {
  public:
   // `expected` is what the recovery has to replay. It may replay more after
-  // these only if `may_follow`: a WAL ends inside a record.
-  ReplayWatch(const ReplayedRecords& expected, bool may_follow);
+  // these only if `may_follow`: a WAL ends inside a record. `stopped` (may be
+  // null) is polled at each record, and ends the replay.
+  ReplayWatch(const ReplayedRecords& expected, bool may_follow,
+              std::function<bool()> stopped = nullptr);
   ~ReplayWatch() override;
 
   // Makes a database that is opened with these options be watched. It writes no
@@ -53,6 +56,7 @@ class ReplayWatch : public rocksdb::WalFilter {
 
   const ReplayedRecords expected_;
   const bool may_follow_;
+  const std::function<bool()> stopped_;
   const std::shared_ptr<Warnings> warnings_;
   ReplayedRecords seen_;
   bool has_expected_ = false;  // seen_ was equal to expected_
