@@ -139,7 +139,8 @@ TEST_CASE("Both ends of a pull give its end the same name",
     bench.RequireEnd(RunPull(options), EndState::kCorrupt);
   }
   SECTION("SOURCE_ERROR: no place for a snapshot") {
-    bench.serve.snapshot_dir = "/proc/missing";
+    WriteBytes(bench.dir / "file", "");
+    bench.serve.snapshot_dir = bench.dir / "file/links";
     bench.RequireEnd(RunPull(bench.Options()), EndState::kSourceError);
   }
   SECTION("TOO_SLOW: the source sends next to nothing") {

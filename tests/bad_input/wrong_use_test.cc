@@ -207,9 +207,12 @@ void TryWrongPlaces(Place* place) {
     place->Says(24, {"pull", from, dir / "disk/copy"}, 1,
                 "(Read-only file system); name a sub-directory of one");
   }
-  Words words = Sstferry({"pull", from, "/copy"});
+  const std::string links = dir / "links";
+  fs::create_directory(links);
+  Words words = Sstferry({"pull", from, "/copy", "--snapshot-dir", links});
   if (geteuid() == 0) {  // who may write everywhere
     REQUIRE(chmod(dir.path().c_str(), 0711) == 0);
+    REQUIRE(chown(links.c_str(), 65534, 65534) == 0);
     fs::copy_file(words[0], dir / "sstferry");
     words[0] = dir / "sstferry";
     words.insert(words.begin(), {"/usr/bin/setpriv", "--reuid", "65534",

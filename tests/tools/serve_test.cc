@@ -47,7 +47,8 @@ TEST_CASE("serve ends before it listens when it cannot serve a database",
   }
   SECTION("whose snapshots have no place") {
     MakeSampleDatabase(dir / "db");
-    more = {"--snapshot-dir", "/proc/nowhere"};
+    WriteBytes(dir / "file", "");
+    more = {"--snapshot-dir", dir / "file/links"};
     says = "give a writable directory on the source's file system";
   }
   Process process(Serve(dir / "db", more));

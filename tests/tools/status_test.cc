@@ -244,11 +244,13 @@ TEST_CASE("The command that status shows finishes what was begun",
           "[tools][status]") {
   Bench bench;
   const std::string target = bench.dir / "a 'target'";
-  const Words pull = {"swap", bench.dir / "source", target};
+  const Words pull = {"swap", bench.dir / "source", target, "--method",
+                      "clone"};
   REQUIRE(Run(pull).code == 0);
   const std::string allowed = bench.dir / "allowed";
   Words again = pull;
-  again.insert(again.end(), {"--always-swap", "--before-swap", "test -e '" + allowed + "'"});
+  again.insert(again.end(), {"--always-swap", "--before-swap",
+                             "test -e '" + allowed + "'"});
   REQUIRE(Run(again).code == 1);
   const json state = RunJson({"status", target});
   REQUIRE(state["target"]["state"] == "unfinished");

@@ -726,7 +726,7 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
       {{
            Row<Archive>(
                "label", Group::kCommon,
-               "push: Call the set TEXT, too, such as the name of the night.",
+               "push: Call the set TEXT, too.",
                [](auto& a) -> auto& { return a.options.label; },
                TextValue("TEXT", "a label")),
            Row<Archive>(
@@ -747,10 +747,9 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
                PercentValue(100)),
            Row<Archive>(
                "drill", Group::kCommon,
-               "check: Restore the newest set beside DIR, which must be absent "
-               "or empty and stays so; open it, compare it with the set, say "
-               "the seconds, and remove it; then a random time of the log, if "
-               "there is one.",
+               "check: Restore the newest set beside DIR, which is absent or "
+               "empty, open it, compare it with the set, and remove it; then a "
+               "random time of the log.",
                [](auto& a) -> auto& { return a.options.drill_dir; },
                TextValue("DIR", "a directory")),
            {"metrics-file", "FILE.prom", Group::kOutput,
@@ -764,13 +763,12 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
                NumberValue(1, kMaxKept)),
            Row<Archive>(
                "keep-daily", Group::kCommon,
-               "prune: Keep the newest set of each of the newest N days (UTC) "
-               "that have one, too.",
+               "prune: Keep the newest set of each of N days (UTC), too.",
                [](auto& a) -> auto& { return a.options.keep_daily; },
                NumberValue(0, kMaxKept)),
            Row<Archive>(
                "keep-weekly", Group::kCommon,
-               "prune: The same of N weeks, from Monday on.",
+               "prune: The same of N weeks.",
                [](auto& a) -> auto& { return a.options.keep_weekly; },
                NumberValue(0, kMaxKept)),
            Row<Archive>(
@@ -791,9 +789,8 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
                "go, and why each set stays.",
                [](auto& a) -> auto& { return a.options.dry_run; }),
            {"from", "FROM", Group::kCommon,
-            "repair: Take bytes of damaged files from FROM, too: a directory "
-            "with a database or a replica, a source elsewhere, or another "
-            "archive."},
+            "repair: Take bytes of damaged files from FROM, too: a database's "
+            "directory, a source elsewhere, or another archive."},
            Row<Archive>(
                "force", Group::kAdvanced,
                "remove: Remove the last whole set, too.",
@@ -1170,23 +1167,17 @@ const std::vector<Command>& Commands() {
        "SET | repair ARCHIVE [SET] [options]",
        "Keep sets of a database's files in a bucket or a directory",
        "ARCHIVE is s3://BUCKET[/PREFIX], file:///DIR or a directory, for one "
-       "database. archive init makes it. archive push takes the files of one "
-       "point in time of the database SOURCE, which an application may have "
-       "open, and uploads those that no set before it has; it needs no right "
-       "to delete and stages nothing. SOURCE is a directory, or a source "
-       "elsewhere, as for pull: its bytes pass through this machine. archive "
-       "list shows the sets. "
-       "archive check looks for everything that they name; --read-data reads "
-       "it; --drill restores the newest set, and a random time of the log.\n\n"
-       "archive prune removes sets that no --keep option asks for, and files "
-       "that no set names: it marks them, and a later run, after the grace of "
-       "the archive, deletes them. Run it once a day. The newest whole set "
-       "stays, and a damaged one counts for no option. archive remove takes "
-       "one set at once, or a mark or an intent that cannot be read.\n\n"
-       "archive repair makes whole sets of damaged ones: it reads their "
-       "objects, and takes the bytes of wrong or lost ones from where the same "
-       "bytes are. All may run on several machines at once, and be killed: "
-       "what counts is whole at any time.",
+       "database. init makes it. push takes the files of one point in time of "
+       "the database SOURCE, which an application may have open, and uploads "
+       "those that no set before it has; it needs no right to delete. list "
+       "shows the sets. check looks for everything that they name; --read-data "
+       "reads it, --drill restores it.\n\n"
+       "prune marks what no --keep option asks for; a later run deletes it, "
+       "after the grace of the archive: run it once a day. The newest whole "
+       "set stays, and a damaged one counts for no option. remove takes one "
+       "set at once, or a mark or an intent that cannot be read. repair makes "
+       "whole sets of damaged ones. All may run on several machines at once, "
+       "and be killed: what counts is whole at any time.",
        ArchiveOptionSpecs(),
        {"action", "place", "archive"},
        {{"Make an archive in a directory", "sstferry archive init /backup/orders"},
