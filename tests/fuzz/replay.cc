@@ -1,15 +1,15 @@
 // Runs a fuzz target without libFuzzer, so that any compiler can:
-//   TARGET [--seconds N] [--seed N] PATH...
-// Every file in the paths once, then changed ones until the time is over. The
-// input at hand lies in last-input-TARGET beside the program, so in the build,
-// when the process dies of it.
+//   TARGET [--changes N] [--seed N] PATH...
+// Every file in the paths once, then N changed ones, the same ones in every run
+// with the same seed. When the process dies of an input, that lies in
+// last-input-TARGET beside the program, so in the build.
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
-#include <chrono>
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -105,8 +105,13 @@ std::vector<std::string> ReadCorpus(const std::vector<fs::path>& paths) {
       read(path);
       continue;
     }
+    std::vector<fs::path> files;
     for (const auto& entry : fs::directory_iterator(path)) {
-      read(entry.path());
+      files.push_back(entry.path());
+    }
+    std::sort(files.begin(), files.end());
+    for (const fs::path& file : files) {
+      read(file);
     }
   }
   return corpus;
@@ -115,12 +120,12 @@ std::vector<std::string> ReadCorpus(const std::vector<fs::path>& paths) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  double seconds = 0;
+  uint64_t changes = 0;
   uint64_t seed = 1;
   std::vector<fs::path> paths;
   for (int i = 1; i < argc; ++i) {
-    if (i + 1 < argc && strcmp(argv[i], "--seconds") == 0) {
-      seconds = std::strtod(argv[++i], nullptr);
+    if (i + 1 < argc && strcmp(argv[i], "--changes") == 0) {
+      changes = std::strtoull(argv[++i], nullptr, 10);
     } else if (i + 1 < argc && strcmp(argv[i], "--seed") == 0) {
       seed = std::strtoull(argv[++i], nullptr, 10);
     } else {
@@ -145,18 +150,13 @@ int main(int argc, char** argv) {
     input = one;
     RunInput();
   }
-  using Clock = std::chrono::steady_clock;
-  const auto until =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                         std::chrono::duration<double>(seconds));
   Random random(seed);
-  uint64_t changed = 0;
-  for (; Clock::now() < until; ++changed) {
+  for (uint64_t changed = 0; changed < changes; ++changed) {
     input = corpus[random() % corpus.size()];
     Change(corpus, &random);
     RunInput();
   }
   printf("%s: %zu inputs, %llu changed ones\n", name.c_str(), corpus.size(),
-         static_cast<unsigned long long>(changed));
+         static_cast<unsigned long long>(changes));
   return 0;
 }
