@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "format/end_state.h"
+#include "format/rocksdb/blob_check.h"
 
 namespace sstferry {
 
@@ -38,6 +39,9 @@ class WalFacts::Handler : public BatchHandler {
     ++family.entries;
     family.has_merges |= kind == BatchEntryKind::kMerge;
     facts_->has_single_deletes_ |= kind == BatchEntryKind::kSingleDelete;
+    if (kind == BatchEntryKind::kBlobIndex) {
+      facts_->KeepBlobFile(value);
+    }
     const bool is_range = kind == BatchEntryKind::kDeleteRange;
     // RocksDB applies no range deletion whose ends are the same.
     if (!family.unbounded && !(is_range && key == value)) {
@@ -128,6 +132,14 @@ void WalFacts::Keep(WalFamily* family, WalKey key) {
     key_bytes_ -= KeyBytes(kept);
   }
   std::vector<WalKey>().swap(family->keys);
+}
+
+void WalFacts::KeepBlobFile(const Slice& value) {
+  BlobReference reference;
+  const bool is_read = DecodeBlobReference(value, &reference);
+  const bool is_kept = is_read && (blob_files_.size() < kMaxWalBlobFiles ||
+                                   blob_files_.count(reference.file) > 0);
+  blob_files_.insert(is_kept ? reference.file : 0);
 }
 
 Status WalFacts::Open(const Slice& name, std::set<std::string>* names) {

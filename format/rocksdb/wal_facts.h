@@ -21,6 +21,8 @@ namespace sstferry {
 // transactions.
 inline constexpr size_t kMaxWalKeyBytes = 64u << 20;
 inline constexpr size_t kMaxPreparedNameBytes = 16u << 20;
+// Blob files that are remembered.
+inline constexpr size_t kMaxWalBlobFiles = 1u << 20;
 
 // A key, or with `is_range` the keys from `key` up to, but not including,
 // `end`. Raw user keys as written, with their timestamp if the family has
@@ -47,7 +49,8 @@ struct WalFamily {
 //
 // Owner:   borrows nothing.
 // Threads: one at a time.
-// Memory:  kMaxWalKeyBytes plus kMaxPreparedNameBytes, with their overhead.
+// Memory:  kMaxWalKeyBytes, kMaxPreparedNameBytes and kMaxWalBlobFiles numbers,
+//          with their overhead.
 class WalFacts {
  public:
   // Adds one record of WAL `log_number`, which messages name. Corruption and
@@ -91,6 +94,11 @@ class WalFacts {
   // True if an entry is a SingleDelete.
   bool has_single_deletes() const { return has_single_deletes_; }
 
+  // Numbers of the blob files that entries refer to. 0, which no file has, is
+  // among them for a reference that cannot be read, and where they are more
+  // than kMaxWalBlobFiles.
+  const std::set<uint64_t>& blob_files() const { return blob_files_; }
+
   // True if the WALs were written with WRITE_PREPARED or WRITE_UNPREPARED:
   // there a sequence number belongs to a batch and not to an entry, so that a
   // plain open recovers other sequence numbers than were written. The evidence
@@ -103,6 +111,7 @@ class WalFacts {
   class Handler;
 
   void Keep(WalFamily* family, WalKey key);
+  void KeepBlobFile(const rocksdb::Slice& value);
   rocksdb::Status Open(const rocksdb::Slice& name,
                        std::set<std::string>* names);
   void Close(const rocksdb::Slice& name, std::set<std::string>* names);
@@ -120,6 +129,7 @@ class WalFacts {
   std::map<uint32_t, WalFamily> families_;
   std::set<std::string> prepared_;
   std::set<std::string> unprepared_;
+  std::set<uint64_t> blob_files_;
   bool has_prepare_sections_ = false;
   bool counts_batches_ = false;
   bool prepares_twice_ = false;

@@ -141,7 +141,7 @@ Status FileSnapshot::Describe(const SnapshotOptions& options) {
   if (status.ok()) status = CheckNotStopped(options);
   if (status.ok()) status = ReadTables(kept);
   if (status.ok()) status = CheckNotStopped(options);
-  if (status.ok()) status = ReadWals(&wals);
+  if (status.ok()) status = ReadWals(manifest.state(), &wals);
   if (status.ok()) {
     status = CheckTrackedWals(manifest.state(), files_.files);
   }
@@ -272,7 +272,8 @@ Status FileSnapshot::ReadTable(const ManifestFile& known, CloneFile* file,
   return Status::OK();
 }
 
-Status FileSnapshot::ReadWals(WalContents* contents) {
+Status FileSnapshot::ReadWals(const ManifestState& state,
+                              WalContents* contents) {
   std::vector<CopiedWal> wals;
   for (const CloneFile& file : files_.files) {
     if (file.kind == CloneFileKind::kWal) {
@@ -281,7 +282,7 @@ Status FileSnapshot::ReadWals(WalContents* contents) {
     }
   }
   counters_.wal_files = wals.size();
-  const Status status = ReadWalContents(db_, wals, contents);
+  const Status status = ReadWalContents(db_, wals, state, contents);
   for (CloneFile& file : files_.files) {
     if (file.kind == CloneFileKind::kWal) {
       file.records_end = contents->ends[file.number];

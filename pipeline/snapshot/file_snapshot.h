@@ -77,7 +77,8 @@ class FileSnapshot : public Snapshot {
   // Adds to *entries those of the table.
   [[nodiscard]] rocksdb::Status ReadTable(const ManifestFile& known,
                                           CloneFile* file, uint64_t* entries);
-  [[nodiscard]] rocksdb::Status ReadWals(WalContents* wals);
+  [[nodiscard]] rocksdb::Status ReadWals(const ManifestState& state,
+                                         WalContents* wals);
   // After all of these.
   void TellContent(const ManifestState& manifest, const WalContents& wals);
 

@@ -4,6 +4,7 @@
 
 #include "format/coding.h"
 #include "format/end_state.h"
+#include "format/file_name.h"
 #include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/wal_facts.h"
 #include "format/sealed_file.h"
@@ -58,6 +59,29 @@ Status CheckReadable(const std::string& name, const LogFollower& follower) {
   return Status::OK();
 }
 
+// Refuses WALs whose entries refer to a blob file that the MANIFEST does not
+// name: with enable_blob_direct_write (RocksDB 11) values lie in such files
+// before a flush, and no snapshot has them.
+Status CheckBlobFiles(const WalFacts& facts, const ManifestState& state) {
+  for (const uint64_t number : facts.blob_files()) {
+    bool is_named = false;
+    for (const auto& [id, family] : state.families) {
+      is_named |= family.blobs.count(number) > 0;
+    }
+    if (!is_named) {
+      return MakeStatus(
+          EndState::kRefused,
+          "its WALs refer to values in " +
+              (number == 0 ? "a blob file" : NumberedName(number, ".blob")) +
+              ": expected blob files that the MANIFEST names, found another "
+              "one, as enable_blob_direct_write writes them before a flush; "
+              "let the application flush all its column families, then try "
+              "again");
+    }
+  }
+  return Status::OK();
+}
+
 // Reads one WAL from begin to end.
 Status ReadWal(const std::string& directory, const CopiedWal& wal,
                bool is_newest, bool is_replayed, WalFacts* facts,
@@ -90,7 +114,8 @@ Status ReadWal(const std::string& directory, const CopiedWal& wal,
 
 Status ReadFrom(const std::string& directory,
                 const std::vector<CopiedWal>& wals, uint64_t oldest,
-                uint64_t oldest_replayed, WalFacts* facts, std::string* summary, Replay* replay) {
+                uint64_t oldest_replayed, WalFacts* facts,
+                std::string* summary, Replay* replay) {
   *replay = Replay();
   for (const CopiedWal& wal : wals) {
     if (wal.number < oldest) {
@@ -164,6 +189,7 @@ Status ReadReplay(const std::string& directory,
       replay->merging.insert(family->second.name);
     }
   }
+  if (status.ok()) status = CheckBlobFiles(*facts, state);
   if (status.ok()) status = CheckFaithful(*facts, options, *replay);
   for (const auto& [id, family] : state.families) {
     PutFixed32(&summary, id);
@@ -177,7 +203,7 @@ Status ReadReplay(const std::string& directory,
 
 Status ReadWalContents(const std::string& directory,
                        const std::vector<CopiedWal>& wals,
-                       WalContents* contents) {
+                       const ManifestState& state, WalContents* contents) {
   WalFacts facts;
   Digest128Stream digest;
   for (const CopiedWal& wal : wals) {
@@ -212,7 +238,7 @@ Status ReadWalContents(const std::string& directory,
   contents->prepared = facts.prepared().size();
   contents->newest_sequence = facts.newest_sequence();
   contents->digest = digest.Finish();
-  return Status::OK();
+  return CheckBlobFiles(facts, state);
 }
 
 Status WriteReplay(const std::string& path, const Replay& replay) {

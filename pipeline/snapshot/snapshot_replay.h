@@ -83,12 +83,14 @@ struct WalContents {
   Digest128 digest;                     // over these records and their places
 };
 
-// Reads `wals` in `directory`, oldest first, whoever can replay them.
+// Reads `wals` in `directory`, whose MANIFEST says `state`, oldest first,
+// whoever can replay them.
+//   kRefused       they refer to a blob file that the MANIFEST does not name.
 //   kCorrupt       a record that is not a write batch.
 //   kIncompatible  a record of a type that sstferry does not know.
 [[nodiscard]] rocksdb::Status ReadWalContents(
     const std::string& directory, const std::vector<CopiedWal>& wals,
-    WalContents* contents);
+    const ManifestState& state, WalContents* contents);
 
 // Stores the result in one file, for a process that adopts the snapshot. A
 // missing or damaged file reads as not known.

@@ -247,6 +247,24 @@ TEST_CASE("Keys beyond the bound make their family unbounded",
   REQUIRE(family.keys.empty());
 }
 
+TEST_CASE("WALs tell which blob files they refer to", "[format][rocksdb]") {
+  const auto referring = [](const std::string& value) {
+    std::string batch(12, '\0');
+    batch[8] = 1;
+    batch += std::string("\x11\x01k", 3) + static_cast<char>(value.size());
+    return batch + value;
+  };
+  WalFacts facts;
+  REQUIRE_OK(facts.Add(1, BatchAt(1, {"a"})));
+  REQUIRE(facts.blob_files().empty());
+  const std::string plain("\x01\x63\x20\x05\x00", 5);
+  REQUIRE_OK(facts.Add(1, referring(plain)));
+  REQUIRE(facts.blob_files() == std::set<uint64_t>{99});
+  // A reference that cannot be read counts as one to a file that nobody has.
+  REQUIRE_OK(facts.Add(1, referring("v")));
+  REQUIRE(facts.blob_files() == std::set<uint64_t>{0, 99});
+}
+
 TEST_CASE("A damaged record names its WAL", "[format][rocksdb]") {
   WalFacts facts;
   const Status status = facts.Add(12, BatchAt(1, {"a"}).substr(0, 14));

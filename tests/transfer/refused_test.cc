@@ -87,6 +87,28 @@ TEST_CASE("A comparator that this process does not have is refused by name",
   }
 }
 
+TEST_CASE("A blob file that only WALs name is refused by every method",
+          "[transfer][refused]") {
+  const ScratchDir dir;
+  {
+    OpenDb db(dir / "source", OneFamily());
+    db.Put("a", "value");
+    // RocksDB 11 logs a value like this that it wrote to 000099.blob at once:
+    // the kind of entry, its key, and a reference of file, offset and size.
+    std::string batch(12, '\0');
+    batch[8] = 1;
+    batch += std::string("\x11\x01k\x05\x01\x63\x20\x05\x00", 9);
+    rocksdb::WriteBatch referring(batch);
+    REQUIRE_OK(db->Write({}, &referring));
+  }
+  for (const PullMethod method : {PullMethod::kClone, PullMethod::kIngest}) {
+    PullOptions options;
+    options.method = method;
+    const Ferried moved = Ferry(dir / "source", dir / "target", options);
+    RequireRefused(moved, {"000099.blob", "enable_blob_direct_write", "flush"});
+  }
+}
+
 TEST_CASE("A comparator of the application's is found in its registry",
           "[transfer][exact]") {
   const ScratchDir dir;
