@@ -29,11 +29,13 @@ constexpr char kLive[] = "live";
 // Kept after a kill, however often a pull is started: then something is wrong.
 constexpr uint64_t kMaxStartsAfterKills = 20;
 
-// Below the ports that connections come from: nobody takes it while its
-// process is dead.
-uint16_t PickPort(std::mt19937_64* random) {
+// Picks one below the ports that connections come from: nobody takes it while
+// its process is dead. Not by the seed: worlds of one seed may run at the same
+// time.
+uint16_t PickPort() {
+  std::random_device random;
   for (int tries = 0; tries < 1000; ++tries) {
-    const auto port = static_cast<uint16_t>(15'000 + (*random)() % 15'000);
+    const auto port = static_cast<uint16_t>(15'000 + random() % 15'000);
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -214,8 +216,8 @@ uint64_t KilledPull::RequireComplete() {
 
 KillWorld::KillWorld(uint64_t seed, const std::vector<KilledTarget>& targets)
     : random_(seed) {
-  server_port_ = PickPort(&random_);
-  relay_port_ = PickPort(&random_);
+  server_port_ = PickPort();
+  relay_port_ = PickPort();
   for (const KilledTarget& one : targets) {
     std::unique_ptr<WrittenDatabase>& database = databases_[one.database];
     if (database == nullptr) {
