@@ -52,8 +52,12 @@ std::string PeerText(const Channel& channel) {
 }  // namespace
 
 ControlSession::ControlSession(const SessionHost& host, const Hello& hello,
-                               Channel* channel)
-    : host_(host), hello_(hello), channel_(channel) {}
+                               Channel* channel,
+                               std::function<bool()> establish)
+    : host_(host),
+      hello_(hello),
+      channel_(channel),
+      establish_(std::move(establish)) {}
 
 ControlSession::~ControlSession() {
   if (follows_) host_.follow->Leave(this);
@@ -188,6 +192,16 @@ Status ControlSession::Serve() {
   return Status::OK();
 }
 
+Status ControlSession::FindDatabase(const std::string& name,
+                                    ServedDatabase* database) {
+  RETURN_IF_ERROR(
+      host_.find_database(name, channel_->identity(), database));
+  return establish_() ? Status::OK()
+                      : MakeStatus(EndState::kDeadPeer,
+                                   "control: the connection was dropped before "
+                                   "it asked for anything: too many newer ones");
+}
+
 Status ControlSession::CountFrame() {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(
       Clock::now() - started_);
@@ -280,8 +294,7 @@ Status ControlSession::AnswerFollower(const Frame& frame) {
   FollowRequest request;
   ServedDatabase database;
   RETURN_IF_ERROR(Decode(frame.payload, &request));
-  RETURN_IF_ERROR(host_.find_database(request.database, channel_->identity(),
-                                      &database));
+  RETURN_IF_ERROR(FindDatabase(request.database, &database));
   follows_ = true;
   const PeerIdentity* const identity = channel_->identity();
   request.database = database.name;
@@ -390,8 +403,8 @@ Status ControlSession::PinAll(const Frame& frame) {
   RETURN_IF_ERROR(Decode(frame.payload, &request));
   std::vector<PinWish> wishes(request.names.size());
   for (size_t i = 0; i < wishes.size(); ++i) {
-    const Status found = host_.find_database(
-        request.names[i], channel_->identity(), &wishes[i].database);
+    const Status found =
+        FindDatabase(request.names[i], &wishes[i].database);
     const bool is_twice =
         std::find(request.names.begin(), request.names.begin() + i,
                   request.names[i]) != request.names.begin() + i;
@@ -468,8 +481,7 @@ Status ControlSession::DropOld(const ServedDatabase& database,
 
 Status ControlSession::StartOpen(const OpenRequest& request) {
   ServedDatabase database;
-  Status status = host_.find_database(request.database, channel_->identity(),
-                                      &database);
+  Status status = FindDatabase(request.database, &database);
   if (!status.ok()) {
     return status;
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -21,13 +22,19 @@ namespace sstferry {
 //   without a request costs one thread; Run() joins them before it returns.
 class ControlSession {
  public:
-  ControlSession(const SessionHost& host, const Hello& hello,
-                 Channel* channel);
+  // `establish` keeps the connection's place (admission.h). It is called once
+  // the peer asks for a database, and returns false if the connection was
+  // dropped before.
+  ControlSession(const SessionHost& host, const Hello& hello, Channel* channel,
+                 std::function<bool()> establish);
   ~ControlSession();
   void Run();
 
  private:
   [[nodiscard]] rocksdb::Status Serve();
+  // Finds a served database and keeps the connection's place.
+  [[nodiscard]] rocksdb::Status FindDatabase(const std::string& name,
+                                             ServedDatabase* database);
   [[nodiscard]] rocksdb::Status Handle(const Frame& frame, bool* done);
   [[nodiscard]] rocksdb::Status PinAll(const Frame& frame);
   [[nodiscard]] rocksdb::Status AnswerFollower(const Frame& frame);
@@ -68,6 +75,7 @@ class ControlSession {
   const SessionHost host_;
   const Hello hello_;
   Channel* const channel_;
+  const std::function<bool()> establish_;
   std::shared_ptr<Transfer> transfer_;
   const Clock::time_point started_ = Clock::now();
   uint64_t frames_ = 0;

@@ -198,7 +198,7 @@ class Server : public SourceServer {
     const Status status = ServerHandshake(
         channel, SoftwareVersion(), RocksDbVersion(),
         WaitLimit::Within(options_.handshake_timeout), &hello, &ack);
-    const bool dropped = !admission_.Establish(id);
+    const bool dropped = admission_.IsDropped(id);
     if (dropped && !stopping_) {
       LogStranger("dropped a connection of " + channel->peer() +
                   " in its handshake: too many newer ones");
@@ -210,7 +210,9 @@ class Server : public SourceServer {
       return;
     }
     if (hello.kind == ConnectionKind::kControl) {
-      ControlSession(host_, hello, channel).Run();
+      ControlSession(host_, hello, channel,
+                     [this, id] { return admission_.Establish(id); })
+          .Run();
       return;
     }
     const std::shared_ptr<Transfer> transfer = store_.Find(hello.transfer_id);
@@ -234,7 +236,9 @@ class Server : public SourceServer {
       SendEnd(channel, denied, "source");
       return;
     }
-    LaneSession(transfer, channel, hello.lane).Run();
+    if (admission_.Establish(id)) {
+      LaneSession(transfer, channel, hello.lane).Run();
+    }
   }
 
   Status FindDatabase(const std::string& name, const PeerIdentity* peer,

@@ -166,15 +166,41 @@ TEST_CASE("A transfer goes on through a flood of half-open connections, "
 TEST_CASE("Connections of one address have a limit of their own",
           "[bad_input][peer][limits]") {
   Bench bench([](ServeOptions* options) {
-    options->max_connections_per_address = 3;
+    options->max_connections_per_address = 2;
   });
-  std::vector<std::unique_ptr<Channel>> open(3);
-  for (std::unique_ptr<Channel>& channel : open) {
+  PullOptions slow = bench.Pull("slow");
+  slow.max_rate_bytes_per_sec = 200'000;
+  slow.lanes = 1;  // with its control connection two
+  const std::unique_ptr<Operation> pull = MakePull(slow);
+  Summary summary;
+  auto running =
+      std::async(std::launch::async, [&] { return pull->Run(&summary); });
+  while (pull->progress().done_bytes == 0) {
+    REQUIRE(running.wait_for(milliseconds(1)) == std::future_status::timeout);
+  }
+  std::unique_ptr<Channel> third;
+  REQUIRE_FALSE(DialControl(bench.server->address(), &third).ok());
+  REQUIRE(bench.server->WaitForLog("2 of 127.0.0.1 are open"));
+  pull->Cancel();
+  running.get().PermitUncheckedError();
+}
+
+TEST_CASE("Strangers that ask for nothing keep nobody out",
+          "[bad_input][peer][limits]") {
+  constexpr uint32_t kPlaces = 8;
+  Bench bench([](ServeOptions* options) {
+    options->max_connections = kPlaces;
+    options->max_half_open = kPlaces;
+  });
+  std::vector<std::unique_ptr<Channel>> idle(kPlaces);
+  for (std::unique_ptr<Channel>& channel : idle) {
     REQUIRE_OK(DialControl(bench.server->address(), &channel));
   }
-  std::unique_ptr<Channel> fourth;
-  REQUIRE_FALSE(DialControl(bench.server->address(), &fourth).ok());
-  REQUIRE(bench.server->WaitForLog("3 of 127.0.0.1 are open"));
+  PullOptions options = bench.Pull("target");
+  options.lanes = 2;
+  REQUIRE_OK(RunPull(options).status);
+  // The oldest was put out for it.
+  REQUIRE(EndStateOf(ReceiveEnd(idle.front().get())) == EndState::kDeadPeer);
 }
 
 TEST_CASE("A control connection that asks for nothing is ended",

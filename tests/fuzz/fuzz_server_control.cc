@@ -128,7 +128,7 @@ void World::Run(const Slice& script) {
   Channel channel(std::move(connection));
   Hello hello;
   if (fuzz::ShakesHands(&channel, ConnectionKind::kControl, &hello)) {
-    ControlSession(host_, hello, &channel).Run();
+    ControlSession(host_, hello, &channel, [] { return true; }).Run();
   }
   for (const TransferId& id : transfers_) {
     const std::shared_ptr<Transfer> kept = store_->Find(id);

@@ -161,8 +161,9 @@ struct ServeOptions {
   uint32_t max_transfers = 64;
   uint32_t max_connections = 1024;      // handshakes and lanes included
   uint32_t max_connections_per_address = 256;
-  // Maximum of connections without a finished handshake. For a further one the
-  // server closes the oldest.
+  // Maximum of connections that were given nothing: they have not finished
+  // their handshake, or did not ask for a database. For a further one, and where
+  // all places are taken, the server closes the oldest of them.
   uint32_t max_half_open = 256;
   uint32_t max_half_open_per_address = 128;  // enough for two 64-lane pulls
   std::chrono::milliseconds handshake_timeout{10'000};

@@ -24,12 +24,12 @@ TEST_CASE("Admission refuses connections beyond its limits, in all and of "
   Admission admission({4, 2, 100, 100});
   const Entered first = Enter(&admission, "a");
   REQUIRE(admission.Establish(first.id));
-  REQUIRE(Enter(&admission, "a").id != 0);
+  REQUIRE(admission.Establish(Enter(&admission, "a").id));
   const Entered third = Enter(&admission, "a");
   REQUIRE(third.id == 0);
   REQUIRE(third.why == "2 of a are open");
-  REQUIRE(Enter(&admission, "b").id != 0);
-  REQUIRE(Enter(&admission, "c").id != 0);
+  REQUIRE(admission.Establish(Enter(&admission, "b").id));
+  REQUIRE(admission.Establish(Enter(&admission, "c").id));
   const Entered fifth = Enter(&admission, "d");
   REQUIRE(fifth.id == 0);
   REQUIRE(fifth.why == "4 are open");
@@ -61,6 +61,27 @@ TEST_CASE("Admission drops the oldest half-open connection of the address, "
   // Whoever has shaken hands is not dropped.
   REQUIRE(Enter(&admission, "b").dropped == 0);
   REQUIRE(Enter(&admission, "b").dropped == b3.id);
+}
+
+TEST_CASE("Where all places are taken, those who were given nothing go first",
+          "[source][admission]") {
+  Admission admission({3, 3, 2, 2});
+  const Entered served = Enter(&admission, "a");
+  REQUIRE(admission.Establish(served.id));
+  const Entered idle = Enter(&admission, "b");
+  const Entered later = Enter(&admission, "c");
+  const Entered honest = Enter(&admission, "d");
+  REQUIRE(honest.dropped == idle.id);
+  REQUIRE(admission.IsDropped(idle.id));
+  REQUIRE_FALSE(admission.Establish(idle.id));
+  REQUIRE(admission.Establish(honest.id));
+  REQUIRE(admission.Establish(honest.id));
+  // Threads of those who were dropped take their time: there is a limit to that.
+  const Entered next = Enter(&admission, "d");
+  REQUIRE(next.dropped == later.id);
+  REQUIRE(Enter(&admission, "d").id == 0);
+  admission.Leave(idle.id);
+  REQUIRE(Enter(&admission, "e").dropped == next.id);
 }
 
 TEST_CASE("Admission forgets who left", "[source][admission]") {
