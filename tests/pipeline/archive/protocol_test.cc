@@ -673,9 +673,9 @@ TEST_CASE("Whatever a mark named that could not be read, no push uses it again",
   REQUIRE_OK(world.Prune());
   const std::string mark = world.Keys(kArchiveMarksPrefix).at(0);
   world.server.Advance(kGrace + 1);
-  // It has read the mark, and stands before it deletes the table 1.
+  // It has read the mark, and stands before it deletes the set of table 1.
   StoppedClient prune(&world.server, world.Pruner());
-  REQUIRE(prune.RunUntil(StoreCallKind::kDelete, kArchiveFilesPrefix));
+  REQUIRE(prune.RunUntil(StoreCallKind::kDelete, kArchiveDonePrefix));
   world.server.Overwrite(mark, "damage");
   REQUIRE_OK(world.Remove(mark.substr(sizeof(kArchiveMarksPrefix) - 1)));
   PushSummary summary;
