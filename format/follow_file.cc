@@ -42,6 +42,9 @@ void Fields(A& a, M& m) {
   Number(a, "read_micros", m.read_micros);
   Number(a, "closed_micros", m.closed_micros);
   Fields(a, m.judged);
+  Number(a, "begun_micros", m.begun_micros);
+  Number(a, "heard_micros", m.heard_micros);
+  a.Bool("source_open", m.source_open);
 }
 
 void EncodeFollowFile(const FollowFile& record, std::string* out) {

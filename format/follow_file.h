@@ -81,6 +81,12 @@ struct FollowMark {
   // this, with all of it here. 0: that is not known.
   uint64_t closed_micros = 0;
   FollowJudged judged;
+  // By the standby's clock, since 1970: when the follower that wrote this
+  // began, and when it, or one before it, got the source's last answer; 0: never.
+  uint64_t begun_micros = 0;
+  uint64_t heard_micros = 0;
+  // That answer said that a process has the source open.
+  bool source_open = false;
   friend bool operator==(const FollowMark&, const FollowMark&) = default;
 };
 

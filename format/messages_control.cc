@@ -38,7 +38,7 @@ const char* CutReasonName(CutReason reason) {
       "none",         "first",      "new-life",     "barrier",
       "sequence-gap", "unlogged",   "blob-index",   "large-record",
       "not-held",     "filter",     "cut-every",    "max-replay",
-      "clock"};
+      "clock",        "damage"};
   const auto index = static_cast<size_t>(reason);
   return index <= kMaxCutReason ? kNames[index] : "unknown";
 }

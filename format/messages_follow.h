@@ -93,6 +93,9 @@ struct FollowEnd {
   // was read then waits to be judged: nothing comes behind these bytes until a
   // process opens it.
   bool source_closed = false;
+  // A process has the database open, or had when the source read last. False:
+  // none has, or that is not known.
+  bool source_open = false;
   // For the position behind these bytes, once more_bytes is 0.
   FollowJudged judged;
   // XXH3-128 over the WAL in which these bytes end, from its begin to there, as

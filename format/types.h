@@ -63,9 +63,10 @@ enum class CutReason : uint8_t {
   kCutEvery = 10,
   kMaxReplay = 11,
   kClock = 12,  // the clock of an archive's log was set back
+  kDamage = 13,  // the standby is known to be damaged, or to differ
 };
 inline constexpr uint8_t kMaxSourceCutReason = 9;
-inline constexpr uint8_t kMaxCutReason = 12;
+inline constexpr uint8_t kMaxCutReason = 13;
 
 // "first", "new-life", ...: for reports and metrics.
 const char* CutReasonName(CutReason reason);

@@ -20,6 +20,8 @@
 #include "pipeline/api/standby_cut.h"
 #include "pipeline/archive/open_store.h"
 #include "pipeline/base/full_disk.h"
+#include "pipeline/base/known_fault.h"
+#include "pipeline/base/standby_files.h"
 #include "pipeline/base/start_thread.h"
 #include "pipeline/base/stop_signal.h"
 #include "pipeline/base/this_machine.h"
@@ -28,6 +30,7 @@
 #include "pipeline/follow/round_target.h"
 #include "pipeline/follow/source_rounds.h"
 #include "pipeline/follow/standby.h"
+#include "pipeline/pull/health.h"
 #include "pipeline/pull/source_session.h"
 #include "pipeline/wire/token_bucket.h"
 #include "sstferry/follow.h"
@@ -69,7 +72,9 @@ class StandbyRounds : public RoundTarget {
                 const std::unique_ptr<Endpoint>* endpoint)
       : pull_(pull), endpoint_(endpoint) {}
   [[nodiscard]] Status Open() {
-    return Standby::Open(pull_.target_dir, pull_.file_system, &standby_);
+    RETURN_IF_ERROR(
+        Standby::Open(pull_.target_dir, pull_.file_system, &standby_));
+    return standby_->exists() ? FindFault() : Status::OK();
   }
 
   bool exists() const override { return standby_->exists(); }
@@ -77,17 +82,27 @@ class StandbyRounds : public RoundTarget {
   bool exact_filters() const override {
     return standby_->record().exact_filters;
   }
-  Gap gap() const override { return standby_->gap(); }
+  Gap gap() const override {
+    return is_damaged_ ? damage_ : standby_->gap();
+  }
+  void Hear(const Round& round) override { standby_->Hear(round); }
   Status Append(const FollowPosition& asked, const Round& round) override {
     return standby_->Append(asked, round);
   }
-  Status Sync() override { return standby_->Sync(); }
+  // While a cut is taken nothing is asked, but its bytes come from the source.
+  Status Sync() override {
+    const uint64_t bytes = slot_.progress().done_bytes;
+    if (cut_bytes_.exchange(bytes) < bytes) standby_->HearOn();
+    return standby_->Sync();
+  }
   Status ForgetClosed() override { return standby_->ForgetClosed(); }
   Status Cut(const CutRequest& request) override {
     Summary summary;
-    return MakeStandbyCut(pull_, request, (*endpoint_)->name(),
-                          (*endpoint_)->dialer(), standby_.get(), &slot_,
-                          &summary);
+    RETURN_IF_ERROR(MakeStandbyCut(pull_, request, (*endpoint_)->name(),
+                                   (*endpoint_)->dialer(), standby_.get(),
+                                   &slot_, &summary));
+    is_damaged_ = false;  // it has compared all that it kept
+    return Status::OK();
   }
   void DropCut() override {
     slot_.Cancel();
@@ -115,7 +130,27 @@ class StandbyRounds : public RoundTarget {
   }
 
  private:
+  // Makes a standby that is damaged, or known to differ, begin with a cut. As
+  // long as the fault is recorded, a cut compares the files that it keeps.
+  Status FindFault() {
+    const std::string& dir = standby_->dir();
+    HealthFile fault;
+    RETURN_IF_ERROR(FindStandbyFault(pull_.file_system.get(), dir, &fault));
+    if (fault.fault == ReplicaFault::kNone) {
+      return Status::OK();
+    }
+    if (fault.id == TransferId()) {
+      RETURN_IF_ERROR(RecordFault(pull_.file_system.get(), dir, &fault));
+    }
+    damage_ = {CutReason::kDamage, dir + ": " + FaultSentence(fault)};
+    is_damaged_ = true;
+    return Status::OK();
+  }
+
   const PullOptions& pull_;
+  Gap damage_;
+  std::atomic<bool> is_damaged_{false};
+  std::atomic<uint64_t> cut_bytes_{0};  // of a cut, at the last Sync()
   const std::unique_ptr<Endpoint>* const endpoint_;  // opened before a cut
   std::unique_ptr<Standby> standby_;
   WorkerSlot<Puller> slot_;
@@ -234,13 +269,17 @@ class Follow : public StandbyJob {
     request.exact_filters = options_.exact_filters || target_->exact_filters();
     Round round;
     RETURN_IF_ERROR(rounds_->Ask(request, &round));
+    target_->Hear(round);
     Gap gap{round.end.cut, round.end.note};
     if (gap.reason == CutReason::kNone) {
       RETURN_IF_ERROR(target_->Append(request.position, round));
       gap = target_->gap();
-      if (gap.reason != CutReason::kNone) {
+      if (gap.reason != CutReason::kNone &&
+          gap.reason != CutReason::kDamage) {
         Log(LogLevel::kWarning, "what came does not continue what is here: " +
                                     gap.note);
+      }
+      if (gap.reason != CutReason::kNone) {
         request.position = target_->position();
       }
     }

@@ -327,6 +327,7 @@ class LogRounds : public RoundTarget {
   Status Append(const FollowPosition& asked, const Round& round) override;
   Status Sync() override;
   // A log does not tell.
+  void Hear(const Round&) override {}
   Status ForgetClosed() override { return Status::OK(); }
   Status Cut(const CutRequest& request) override;
   // A cut only pins.

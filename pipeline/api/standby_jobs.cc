@@ -9,8 +9,10 @@
 #include "format/follow_file.h"
 #include "pipeline/base/file_lock.h"
 #include "pipeline/base/full_disk.h"
+#include "pipeline/base/known_fault.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/base/other_accounts.h"
+#include "pipeline/base/standby_files.h"
 #include "pipeline/base/standby_record.h"
 #include "pipeline/base/stop_signal.h"
 #include "pipeline/base/this_machine.h"
@@ -19,6 +21,7 @@
 #include "pipeline/disk/workspace.h"
 #include "pipeline/follow/promote.h"
 #include "pipeline/follow/standby.h"
+#include "pipeline/pull/health.h"
 #include "pipeline/pull/linked_copy.h"
 #include "pipeline/snapshot/options_text.h"
 #include "pipeline/snapshot/snapshot_seen_options.h"
@@ -39,6 +42,12 @@ std::shared_ptr<rocksdb::FileSystem> DiskOf(
   return file_system != nullptr
              ? file_system
              : MakeFullDiskFileSystem(rocksdb::FileSystem::Default());
+}
+
+// Returns the time since then by this machine's clock, which may be set.
+uint64_t MillisSince(uint64_t micros) {
+  const uint64_t now = MicrosNow();
+  return now > micros ? (now - micros) / 1000 : 0;
 }
 
 FollowMark MarkOf(const std::string& dir) {
@@ -75,10 +84,9 @@ class Promote : public StandbyJob {
                             kFollowFileName +
                             "; sstferry follow SOURCE DIR makes one");
     }
-    if (options_.after_source_closed && !state->is_promoted) {
-      marks_before_ = MarkOf(options_.dir).count;
-      begun_micros_ = MicrosNow();
-      RETURN_IF_ERROR(AwaitClosed(state->source));
+    if (!state->is_promoted) {
+      RETURN_IF_ERROR(CheckWhole(state));
+      RETURN_IF_ERROR(CheckSource(*state));
     }
     Status status = Call(options_.before, "before", false);
     if (status.ok()) status = DoIt(state);
@@ -89,6 +97,102 @@ class Promote : public StandbyJob {
   void Cancel() override { stop_.Stop(); }
 
  private:
+  // Looks at the standby before anything is changed. What is found is recorded
+  // only where it is promoted all the same.
+  Status CheckWhole(StandbyState* state) {
+    HealthFile fault;
+    RETURN_IF_ERROR(FindStandbyFault(disk_.get(), options_.dir, &fault));
+    if (fault.fault == ReplicaFault::kNone) {
+      return Status::OK();
+    }
+    fault_ = fault;
+    state->fault = fault.what;
+    const std::string found =
+        options_.dir + ": expected a standby that is whole, found that " +
+        FaultSentence(fault);
+    if (options_.force) {
+      return Status::OK();
+    }
+    return MakeStatus(
+        EndState::kCorrupt,
+        found + "; nothing was changed. To mend it, start its follower anew, "
+                "which begins with a cut that compares all files: " +
+            MendStandbyCommand(state->source, options_.dir) +
+            "; --force promotes it as it is, if it is the only copy");
+  }
+
+  // Records what CheckWhole() found of a standby that is promoted with it.
+  Status RecordForced() {
+    if (fault_.fault == ReplicaFault::kNone) {
+      return Status::OK();
+    }
+    if (options_.log) {
+      options_.log(LogLevel::kWarning,
+                   options_.dir + ": promoted by force, though " +
+                       FaultSentence(fault_) + "; the record of that stays");
+    }
+    return fault_.id == TransferId()
+               ? RecordFault(disk_.get(), options_.dir, &fault_)
+               : Status::OK();
+  }
+
+  // Finds whether the source may be open, by what the follower here has heard.
+  Status CheckSource(const StandbyState& state) {
+    if (options_.after_source_closed) {
+      marks_before_ = MarkOf(options_.dir).count;
+      begun_micros_ = MicrosNow();
+      return AwaitClosed(state.source);
+    }
+    if (options_.source_is_down) {
+      return Status::OK();
+    }
+    const std::string unless =
+        "; --source-is-down promotes if you know that the source is down";
+    if (!state.is_followed) {
+      return MakeStatus(EndState::kRefused,
+                        options_.dir +
+                            ": expected a follower that runs and hears whether "
+                            "the source is open, found none; start it: " +
+                            MendStandbyCommand(state.source, options_.dir) +
+                            unless);
+    }
+    const uint64_t heard_millis = MillisSince(state.heard_micros);
+    const uint64_t begun_millis = MillisSince(state.begun_micros);
+    const auto recent = static_cast<uint64_t>(
+        std::chrono::milliseconds(kSourceHeard).count());
+    if (state.source_open && heard_millis <= recent) {
+      return MakeStatus(EndState::kRefused,
+                        options_.dir +
+                            ": expected a source that is down, found that a "
+                            "process had " + state.source + " open " +
+                            std::to_string(heard_millis) +
+                            " ms ago, as its follower heard; stop that "
+                            "process, and promote with --after-source-closed" +
+                            unless);
+    }
+    const bool has_heard = state.heard_micros >= state.begun_micros &&
+                           state.heard_micros != 0;
+    if (!has_heard && (state.begun_micros == 0 || begun_millis <= recent)) {
+      return MakeStatus(EndState::kRefused,
+                        options_.dir +
+                            ": expected a follower that has asked its source, "
+                            "found one that has just begun; try again in " +
+                            std::to_string(kSourceHeard.count()) + " s" +
+                            unless);
+    }
+    if (options_.log && (!has_heard || heard_millis > recent)) {
+      options_.log(LogLevel::kWarning,
+                   "the follower of " + options_.dir +
+                       " does not hear the source: its last answer came " +
+                       (state.heard_micros == 0
+                            ? "never"
+                            : "at " + Rfc3339(state.heard_micros / 1'000'000) +
+                                  ", " + std::to_string(heard_millis / 1000) +
+                                  " s ago"));
+    }
+    return Status::OK();
+  }
+
   // True if the follower has marked that it has all of a source that was closed
   // after this promotion began. An earlier mark says nothing: the source may have
   // been opened since, while nobody could hear it.
@@ -161,6 +265,10 @@ class Promote : public StandbyJob {
                             "it was opened again or was not heard any more; "
                             "nothing was promoted");
     }
+    if (IsStandby(options_.dir)) {
+      RETURN_IF_ERROR(CheckWhole(state));  // it may be another cut by now
+      RETURN_IF_ERROR(RecordForced());
+    }
     Promotion promotion;
     const Status status = PromoteStandby(disk_.get(), options_.dir, &promotion);
     state->seconds =
@@ -206,6 +314,7 @@ class Promote : public StandbyJob {
   const PromoteOptions options_;
   const std::shared_ptr<rocksdb::FileSystem> disk_;
   StopSignal stop_;
+  HealthFile fault_;  // of what is promoted by force
   // When it began: by the marks of the follower, and by this machine's clock.
   uint64_t marks_before_ = 0;
   uint64_t begun_micros_ = 0;
@@ -220,6 +329,7 @@ class View : public StandbyJob {
     *state = StandbyState();
     bool found = false;
     RETURN_IF_ERROR(ReadStandbyState(options_.dir, &found, state));
+    if (found) WarnOfFault();
     const Clock::time_point begin = Clock::now();
     std::unique_ptr<Workspace> workspace;
     RETURN_IF_ERROR(Workspace::Open(options_.view_dir, Existing::kRefuse, disk_,
@@ -242,6 +352,20 @@ class View : public StandbyJob {
   void Cancel() override { stop_.Stop(); }
 
  private:
+  // Warns of a standby that is known to be wrong: the view is as wrong.
+  void WarnOfFault() const {
+    HealthFile fault;
+    const Status looked = FindStandbyFault(disk_.get(), options_.dir, &fault);
+    if (options_.log &&
+        (!looked.ok() || fault.fault != ReplicaFault::kNone)) {
+      options_.log(LogLevel::kWarning,
+                   "the view is of a standby of which " +
+                       (looked.ok() ? FaultSentence(fault)
+                                    : "the files cannot be looked at: " +
+                                          MessageOf(looked)));
+    }
+  }
+
   Status Make(Workspace* workspace) {
     RETURN_IF_ERROR(workspace->Clear());
     struct stat info;
@@ -293,6 +417,9 @@ Status ReadStandbyState(const std::string& dir, bool* found,
   state->sequence = state->durable_sequence;
   state->moment_micros = mark.read_micros;
   state->source_closed = mark.closed_micros != 0;
+  state->begun_micros = mark.begun_micros;
+  state->heard_micros = mark.heard_micros;
+  state->source_open = mark.source_open;
   state->is_followed = IsFileLocked(dir + "/" + kFollowFileName);
   state->is_promoted = !IsStandby(dir);
   std::error_code error;

@@ -4,6 +4,8 @@
 #include "pipeline/api/verifier.h"
 #include "pipeline/archive/choose_set.h"
 #include "pipeline/base/known_fault.h"
+#include "pipeline/base/standby_files.h"
+#include "pipeline/base/standby_record.h"
 #include "pipeline/base/other_accounts.h"
 #include "pipeline/disk/access.h"
 #include "pipeline/disk/workspace.h"
@@ -174,7 +176,9 @@ class VerifyOperation : public Operation {
           options_.right.is_directory() && options_.right.directory == dir;
       replace.source = is_right ? options_.left : options_.right;
       replace.target_dir = dir;
-      summary->next = ReplaceCommand(replace);
+      summary->next =
+          IsStandby(dir) ? MendStandbyCommand(replace.source.ToString(), dir)
+                         : ReplaceCommand(replace);
       *status = MakeStatus(EndStateOf(*status), MessageOf(*status) + "; run: " +
                                                     summary->next);
     }

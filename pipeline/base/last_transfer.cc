@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 
 #include <nlohmann/json.hpp>
 
@@ -161,6 +162,33 @@ std::string LastTransferText(const Summary& summary,
   return object.dump(
              2, ' ', false,
              nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string PromotedTransferText(const std::string& directory,
+                                 uint64_t sequence, uint64_t moment_micros) {
+  using nlohmann::ordered_json;
+  ordered_json object = ordered_json::parse(
+      ReadStart(directory + "/" + kLastTransferName, kMaxSummaryBytes),
+      nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) {
+    return "";
+  }
+  const std::string now = Rfc3339(static_cast<uint64_t>(std::time(nullptr)));
+  const uint64_t moment_seconds = moment_micros / 1'000'000;
+  object["promoted"] = {{"at", now},
+                        {"cut_sequence", object["snapshot_sequence"]},
+                        {"cut_finished_at", object["finished_at"]}};
+  object["command"] = "promote";
+  object["finished_at"] = now;
+  object["snapshot_sequence"] = sequence;
+  object["snapshot_taken_at"] = nullptr;
+  object["snapshot_taken_seconds"] = nullptr;
+  if (moment_seconds != 0) {
+    object["snapshot_taken_at"] = Rfc3339(moment_seconds);
+    object["snapshot_taken_seconds"] = moment_seconds;
+  }
+  return object.dump(2, ' ', false,
+                     ordered_json::error_handler_t::replace) + "\n";
 }
 
 std::string SelectionWords(const SelectionText& selection) {

@@ -54,6 +54,12 @@ bool ReadLastTransfer(const std::string& directory, LastTransfer* out);
 std::string LastTransferText(const Summary& summary,
                              const SelectionText& holds);
 
+// Returns the contents of the record of a promotion: that of the last cut in
+// `directory`, with the sequence and the moment (microseconds since 1970; 0:
+// not known) that the database begins with. Empty: there is no record of a cut.
+std::string PromotedTransferText(const std::string& directory,
+                                 uint64_t sequence, uint64_t moment_micros);
+
 // Returns the selection as words of a command; empty: everything was asked for.
 std::string SelectionWords(const SelectionText& selection);
 

@@ -148,6 +148,7 @@ struct FollowedSource::Staged {
   bool more = false;
   bool life_ended = false;
   bool source_closed = false;
+  bool source_open = false;
 };
 
 FollowedSource::FollowedSource(FollowedSourceOptions options)
@@ -211,6 +212,9 @@ Status FollowedSource::ReadRound(bool list, bool* more) {
     Staged staged;
     // An application that is busy need not be asked about.
     staged.source_closed = is_idle_ && IsDatabaseClosed(options_.database_dir);
+    staged.source_open =
+        !staged.source_closed &&
+        (!is_idle_ || IsDatabaseOpen(options_.database_dir));
     Status status = manifest_ == nullptr ? BeginLife() : Status::OK();
     if (status.ok()) status = ReadWals(list, &staged);
     if (options_.wals_read) options_.wals_read();
@@ -599,6 +603,7 @@ void FollowedSource::Publish(uint64_t micros, bool listed, Staged* staged) {
   read_micros_ = micros;
   last_sequence_ = continuity_->last_sequence();
   is_idle_ = staged->bytes.empty();
+  source_open_ = staged->source_open;
   // A table that waits for the next round may ask for a cut then.
   source_closed_ = staged->source_closed && saw_all &&
                    judged_.flushed.empty() &&
@@ -826,6 +831,7 @@ Status FollowedSource::Answer(const FollowRequest& request, Found* found,
     std::lock_guard<std::mutex> lock(mu_);
     round->end.last_sequence = last_sequence_;
     round->end.read_micros = read_micros_;
+    round->end.source_open = source_open_;
     lives = lives_;
     if (position == FollowPosition()) {
       round->end.cut = CutReason::kFirst;
@@ -845,6 +851,7 @@ Status FollowedSource::Answer(const FollowRequest& request, Found* found,
   }
   round->end.last_sequence = last_sequence_;
   round->end.read_micros = read_micros_;
+  round->end.source_open = source_open_;
   if (standing != Standing::kSame) {
     round->end.cut = standing == Standing::kNotHeld ? CutReason::kNotHeld
                                                     : CutReason::kNewLife;

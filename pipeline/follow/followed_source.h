@@ -235,6 +235,7 @@ class FollowedSource {
   uint64_t read_micros_ = 0;
   uint64_t last_sequence_ = 0;
   bool source_closed_ = false;
+  bool source_open_ = false;
 };
 
 // Finds the position of a cut of the database with that id, whose files `files`

@@ -1,7 +1,10 @@
 #include "pipeline/follow/promote.h"
 
+#include <algorithm>
+
 #include "format/end_state.h"
 #include "format/file_name.h"
+#include "pipeline/base/last_transfer.h"
 #include "pipeline/base/standby_record.h"
 #include "pipeline/disk/access.h"
 #include "pipeline/disk/durable.h"
@@ -11,6 +14,22 @@ namespace sstferry {
 namespace {
 
 using rocksdb::Status;
+
+// Makes the record of the last transfer that of the promotion.
+Status WriteTransfer(rocksdb::FileSystem* file_system, const std::string& dir,
+                     const Promotion& promotion) {
+  const std::string text = PromotedTransferText(
+      dir, std::max(promotion.end.last_sequence, promotion.record.sequence),
+      promotion.end.read_micros);
+  if (text.empty()) {
+    return Status::OK();
+  }
+  Access access;
+  RETURN_IF_ERROR(AccessBeside(dir, &access));
+  const std::string path = dir + "/" + kLastTransferName;
+  RETURN_IF_ERROR(WriteDurably(file_system, path, text));
+  return SetAccess(path, access);
+}
 
 Status WriteCurrent(rocksdb::FileSystem* file_system, const std::string& dir,
                     const FollowFile& record) {
@@ -51,6 +70,8 @@ Status PromoteStandby(rocksdb::FileSystem* file_system, const std::string& dir,
       RETURN_IF_ERROR(SyncFile(
           file_system, dir + "/" + NumberedName(end->wal_number, ".log")));
     }
+    RETURN_IF_ERROR(WriteTransfer(file_system, dir, *promotion));
+    FaultPoint("Promote:TransferWritten");
     RETURN_IF_ERROR(WriteCurrent(file_system, dir, promotion->record));
     FaultPoint("Promote:CurrentWritten");
   }

@@ -27,8 +27,10 @@ struct Round {
   std::vector<LogBytes> logs;  // in the order of numbers and offsets
   // With a `cut`, logs are empty, and the next thing must be a cut.
   FollowEnd end;
-  // When it was asked for, since 1970, by this machine's clock.
+  // When it was asked for, and when the answer came, since 1970, by this
+  // machine's clock.
   uint64_t asked_micros = 0;
+  uint64_t heard_micros = 0;
 };
 
 }  // namespace sstferry

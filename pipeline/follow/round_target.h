@@ -31,6 +31,9 @@ class RoundTarget {
   // none.
   [[nodiscard]] virtual rocksdb::Status Append(const FollowPosition& asked,
                                                const Round& round) = 0;
+  // Takes when a round came, and whether it says that the source is open,
+  // before anything else is done with it.
+  virtual void Hear(const Round& round) = 0;
   // Returns why what came does not continue what is here, which a cut mends; kNone:
   // it does. The source has judged it before; this is the second line.
   virtual Gap gap() const = 0;

@@ -109,6 +109,7 @@ class SourceFollowers::Reader {
         Follower& follower = Need(who, request, position);
         if (round->end.cut != CutReason::kNone) follower.asked = round->end.cut;
         if (!is_fresh()) LeaveOpen(&round->end);
+        round->end.source_open &= is_fresh();
         round->end.source_closed &= round_begun_ >= asked;
         return Status::OK();
       }
@@ -130,8 +131,11 @@ class SourceFollowers::Reader {
       if (!changed_.wait_until(lock, end, [&] {
             return ended_ || rounds_ != rounds;
           })) {
+        round->end.source_open &= rounds > 0 && is_fresh();
         if (!has_all) {
+          const bool is_open = round->end.source_open;
           round->end = FollowEnd();
+          round->end.source_open = is_open;
           LeaveOpen(&round->end);
         }
         return status_.ok() ? Status::OK() : status_;

@@ -46,6 +46,7 @@ Status SourceRounds::Ask(const FollowRequest& request, Round* round) {
     return closed_ ? MakeStatus(EndState::kCancelled, "stopped on request")
                    : status;
   }
+  round->heard_micros = MicrosNow();
   for (FollowBytes& each : bytes) {
     if (!round->logs.empty() &&
         round->logs.back().wal_number == each.wal_number) {

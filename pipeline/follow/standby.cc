@@ -27,6 +27,7 @@
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/base/other_accounts.h"
 #include "pipeline/base/standby_record.h"
+#include "pipeline/base/this_machine.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/snapshot_manifest.h"
@@ -437,6 +438,7 @@ Status Standby::Open(const std::string& dir,
                      std::unique_ptr<Standby>* standby) {
   namespace fs = std::filesystem;
   std::unique_ptr<Standby> opened(new Standby(dir, std::move(file_system)));
+  opened->heard_.begun_micros = MicrosNow();
   std::error_code error;
   const bool is_new =
       fs::symlink_status(dir, error).type() == fs::file_type::not_found ||
@@ -464,7 +466,13 @@ Status Standby::Load() {
   bool found = false;
   RETURN_IF_ERROR(ReadStandbyRecord(dir_, &found, &record_));
   RETURN_IF_ERROR(AccessBeside(dir_, &access_));
-  marks_ = std::max(marks_, ReadMark(dir_).count);
+  const FollowMark mark = ReadMark(dir_);
+  marks_ = std::max(marks_, mark.count);
+  if (heard_.micros == 0) {
+    heard_.micros = mark.heard_micros;
+    heard_.is_open = mark.source_open;
+  }
+  marked_heard_ = SourceHeard();
   RETURN_IF_ERROR(LoadWals());
   durable_ = StandbyPosition();
   RETURN_IF_ERROR(TrimStandby(file_system_.get(), dir_, received_));
@@ -663,6 +671,17 @@ Status Standby::Append(const FollowPosition& asked, const Round& round) {
   return Status::OK();
 }
 
+void Standby::Hear(const Round& round) {
+  std::lock_guard<std::mutex> lock(mu_);
+  heard_.micros = round.heard_micros;
+  heard_.is_open = round.end.source_open;
+}
+
+void Standby::HearOn() {
+  std::lock_guard<std::mutex> lock(mu_);
+  heard_.micros = MicrosNow();
+}
+
 Status Standby::ForgetClosed() {
   {
     std::lock_guard<std::mutex> lock(mu_);
@@ -757,6 +776,7 @@ Status Standby::Sync() {
   std::lock_guard<std::mutex> one(sync_mu_);
   std::shared_ptr<Wal> wal;
   StandbyPosition reached;
+  SourceHeard heard;
   FollowMark mark;
   bool is_durable = false;
   {
@@ -764,7 +784,8 @@ Status Standby::Sync() {
     RETURN_IF_ERROR(CheckUsable());
     wal = wal_;
     reached = received_;
-    is_durable = reached == durable_;
+    heard = heard_;
+    is_durable = reached == durable_ && heard == marked_heard_;
     mark.count = marks_ + 1;
   }
   if (is_durable) {
@@ -784,6 +805,9 @@ Status Standby::Sync() {
   mark.read_micros = reached.read_micros;
   mark.judged = reached.judged;
   mark.closed_micros = reached.closed_micros;
+  mark.begun_micros = heard.begun_micros;
+  mark.heard_micros = heard.micros;
+  mark.source_open = heard.is_open;
   if (status.ok()) {
     status = WriteMark(file_system_.get(), dir_, mark);
   }
@@ -791,6 +815,7 @@ Status Standby::Sync() {
   std::lock_guard<std::mutex> lock(mu_);
   if (status.ok()) {
     durable_ = reached;
+    marked_heard_ = heard;
     marks_ = mark.count;
   }
   return Fail(status);
@@ -1042,6 +1067,9 @@ Status Standby::Carry(const std::string& new_dir) {
   mark.wal_bytes = received_.wal_bytes;
   mark.last_sequence = received_.last_sequence;
   mark.read_micros = received_.read_micros;
+  mark.begun_micros = heard_.begun_micros;
+  mark.heard_micros = heard_.micros;
+  mark.source_open = heard_.is_open;
   carried_all_ = gap_.reason == CutReason::kNone;
   return WriteMark(file_system_.get(), new_dir, mark);
 }
@@ -1060,6 +1088,7 @@ Status Standby::EndCut(bool exchanged) {
     status = lock_.is_open() ? Status::OK() : LockStandby(dir_, &lock_);
     if (status.ok()) status = Load();
     received_.read_micros = std::max(received_.read_micros, read_micros);
+    heard_.micros = MicrosNow();  // it has just agreed on the totals
     for (const std::string& dir : unneeded_) {
       if (status.ok()) status = RemoveTree(file_system_.get(), dir);
     }

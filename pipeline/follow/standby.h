@@ -60,6 +60,14 @@ struct StandbyPosition {
                          const StandbyPosition&) = default;
 };
 
+// The last that a follower heard of its source, as in a FollowMark.
+struct SourceHeard {
+  uint64_t begun_micros = 0;
+  uint64_t micros = 0;
+  bool is_open = false;
+  friend bool operator==(const SourceHeard&, const SourceHeard&) = default;
+};
+
 // Takes the lock of the standby in `dir`, which a follower holds while it runs.
 // The lock is gone with *lock.
 //   kBusy     another process has it
@@ -124,6 +132,10 @@ class Standby {
   [[nodiscard]] rocksdb::Status Append(const FollowPosition& asked,
                                        const Round& round);
   Gap gap() const;
+  // Takes what an answer says of the source; the next Sync() marks it.
+  void Hear(const Round& round);
+  // Takes that the source still answers, by other means.
+  void HearOn();
   // Makes durable what was received before the call.
   [[nodiscard]] rocksdb::Status Sync();
   // Forgets that the source was closed, and marks that.
@@ -198,6 +210,8 @@ class Standby {
   std::map<uint64_t, uint64_t> older_;  // bytes of the other WALs, by number
   StandbyPosition received_;
   StandbyPosition durable_;
+  SourceHeard heard_;
+  SourceHeard marked_heard_;  // by the last mark
   std::unique_ptr<Digest128Stream> digest_;  // of the newest WAL, so far
   // Follows the records of all WALs. Null: not known.
   std::unique_ptr<WalContinuity> continuity_;

@@ -7,6 +7,7 @@
 #include "pipeline/base/file_lock.h"
 #include "pipeline/base/known_fault.h"
 #include "pipeline/base/last_transfer.h"
+#include "pipeline/base/standby_files.h"
 #include "pipeline/base/standby_record.h"
 #include "pipeline/disk/database_files.h"
 #include "pipeline/disk/old_directories.h"
@@ -120,10 +121,14 @@ Status FindFault(const std::string& target_dir, const TargetState& state,
                  HealthFile* found) {
   RETURN_IF_ERROR(ReadKnownFault(target_dir, found));
   HealthFile& fault = *found;
+  if (IsStandby(target_dir)) {
+    return FindStandbyFault(rocksdb::FileSystem::Default().get(), target_dir,
+                            found);
+  }
   const bool looks = fault.fault == ReplicaFault::kNone &&
                      (state.complete.has_value() ||
                       state.previous.has_value()) &&
-                     !IsStandby(target_dir) && !IsDatabaseOpen(target_dir);
+                     !IsDatabaseOpen(target_dir);
   const Status status =
       looks ? CheckFilesAreHere(rocksdb::FileSystem::Default().get(),
                                 target_dir)
@@ -157,7 +162,11 @@ Status TakeHealth(const std::string& target_dir, TargetState* state) {
   }
   const std::string words = " " + ShellWord(last.source) + " " +
                             ShellWord(target_dir) + SelectionWords(last.holds);
-  if (state->health == ReplicaHealth::kDamaged) {
+  const bool is_wrong = state->health == ReplicaHealth::kDamaged ||
+                        state->health == ReplicaHealth::kDifferent;
+  if (is_wrong && IsStandby(target_dir)) {
+    state->next = MendStandbyCommand(last.source, target_dir);
+  } else if (state->health == ReplicaHealth::kDamaged) {
     state->next = "sstferry swap" + words;
   } else if (state->health == ReplicaHealth::kDifferent &&
              state->next.empty()) {

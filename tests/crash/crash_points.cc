@@ -109,8 +109,9 @@ const std::vector<const char*>& StandbyCrashPoints() {
   static const std::vector<const char*> points = {
       "Standby:TailCut",     "Standby:Appended",     "Standby:WalEnded",
       "Standby:WalBegun",    "Standby:Synced",       "Standby:Marked",
-      "Standby:WalsCarried", "Promote:TailCut",      "Promote:CurrentMade",
-      "Promote:CurrentWritten", "Promote:PartRemoved", "View:Copied"};
+      "Standby:WalsCarried", "Promote:TailCut",      "Promote:TransferWritten",
+      "Promote:CurrentMade", "Promote:CurrentWritten", "Promote:PartRemoved",
+      "View:Copied"};
   return points;
 }
 

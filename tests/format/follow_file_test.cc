@@ -37,6 +37,9 @@ FollowMark SampleMark(uint64_t count) {
   mark.read_micros = 1'764'000'000'000'000 + count;
   mark.closed_micros = count % 3;
   mark.judged = {1000 + count, {3, 4}};
+  mark.begun_micros = 5;
+  mark.heard_micros = 6 + count;
+  mark.source_open = count % 2 == 0;
   return mark;
 }
 
@@ -65,7 +68,7 @@ TEST_CASE("The record of a standby has the bytes that FORMAT.md tells",
   const std::string bytes = Encoded(SampleRecord());
   REQUIRE(bytes.substr(0, 8) == "SFFOLLO1");
   REQUIRE(bytes.size() == 24 + (4 + 16) + (4 + 4) + 8 + 8 + 16 + 8 + 8 + 1 +
-                              1 + (4 + 13 * 8) + 8 + (4 + 42) +
+                              1 + (4 + 14 * 8) + 8 + (4 + 42) +
                               (4 + 4 + 46));
 }
 

@@ -38,6 +38,11 @@ json Ran(std::vector<std::string> words, int code = 0) {
   return json::parse(OutputOf(words, code));
 }
 
+std::string Contents(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return BytesIn(in);
+}
+
 // Waits until the standby has all that the source has now.
 json AwaitAll(const StandbyWorld& world, const std::string& dir,
               uint64_t sequence) {
@@ -72,7 +77,7 @@ TEST_CASE("A source is followed, viewed and promoted", "[tools][follow]") {
   REQUIRE(status["followed"] == true);
   REQUIRE(status["promoted"] == false);
   REQUIRE(status["cuts"]["first"] == 1);
-  REQUIRE(Ran({"promote", dir}, 5)["status"] == "BUSY");
+  REQUIRE(Ran({"promote", dir, "--source-is-down"}, 5)["status"] == "BUSY");
   REQUIRE(Ran({"pull", world.source_dir(), dir}, 1)["status"] == "REFUSED");
   const std::string view = world.root() + "/view";
   Ran({"view", dir, view});
@@ -228,6 +233,302 @@ TEST_CASE("A planned move believes only what its follower hears now",
   REQUIRE_FALSE(fs::exists(dir + "/CURRENT"));
 }
 
+std::string MessageIn(const json& object) {
+  return object["error"]["message"];
+}
+
+// Runs a follower until it has all, and stops it.
+void FollowOnce(const StandbyWorld& world) {
+  Process follower(Sstferry({"follow", world.source_dir(), world.dir()}));
+  AwaitAll(world, world.dir(), world.sequence());
+  follower.Signal(SIGTERM);
+  REQUIRE(follower.Wait() == 0);
+}
+
+std::string TableIn(const std::string& dir) {
+  for (const auto& entry : fs::directory_iterator(dir)) {
+    if (entry.path().extension() == ".sst") return entry.path();
+  }
+  FAIL("no table in " << dir);
+  return "";
+}
+
+TEST_CASE("A promotion looks first, and a damaged standby has one way out",
+          "[tools][follow][promote]") {
+  StandbyWorld world;
+  world.Write(50);
+  world.source()->Flush();
+  world.Write(50);
+  FollowOnce(world);
+  const std::string dir = world.dir();
+  const std::string table = TableIn(dir);
+  const auto bytes = fs::file_size(table);
+  const std::string manifest = [&] {
+    for (const auto& entry : fs::directory_iterator(dir)) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with("MANIFEST-")) return name;
+    }
+    return std::string();
+  }();
+  const std::string mend = "sstferry follow " + world.source_dir() + " " + dir;
+  const std::string damage =
+      GENERATE(as<std::string>(), "missing", "short", "manifest", "flipped");
+  INFO(damage);
+  std::string found;
+  if (damage == "missing") {
+    fs::remove(table);
+    found = table + ": " + manifest + " names it, and it is missing";
+  } else if (damage == "short") {
+    fs::resize_file(table, bytes - 1);
+    found = table + ": expected " + std::to_string(bytes) + " bytes, as " +
+            manifest + " says, found " + std::to_string(bytes - 1);
+  } else if (damage == "manifest") {
+    std::fstream file(dir + "/" + manifest,
+                      std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(20);
+    file.put('\x7f');
+    found = dir + "/" + manifest + ": expected the bytes of the last cut before";
+  } else {
+    std::fstream file(table, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(40);
+    file.put('\x7f');
+    file.close();
+    // Who reads the bytes finds it, and records it.
+    const json verified = Ran({"verify", world.source_dir(), dir}, 1);
+    INFO(verified.dump());
+    REQUIRE(verified["next"] == mend);
+    REQUIRE(fs::exists(dir + "/sstferry.health"));
+    found = "found 20";
+  }
+  const std::string hooks = world.root() + "/hooks";
+  const json refused = Ran({"promote", dir, "--source-is-down", "--before",
+                            "touch " + hooks}, 1);
+  INFO(refused.dump());
+  REQUIRE(refused["status"] == "CORRUPT");
+  const std::string message = MessageIn(refused);
+  REQUIRE(message.starts_with(
+      dir + ": expected a standby that is whole, found that it is known to be "
+            "damaged ("));
+  REQUIRE(message.find(found) != std::string::npos);
+  REQUIRE(message.ends_with(
+      "); nothing was changed. To mend it, start its follower anew, which "
+      "begins with a cut that compares all files: " + mend +
+      "; --force promotes it as it is, if it is the only copy"));
+  REQUIRE_FALSE(fs::exists(hooks));
+  REQUIRE_FALSE(fs::exists(dir + "/CURRENT"));
+  const json status = Ran({"status", dir});
+  REQUIRE(status["target"]["health"] == "damaged");
+  REQUIRE(status["target"]["next"] == mend);
+  const std::string text = OutputOf({"status", dir}, 0);
+  INFO(text);
+  REQUIRE(text.find("next: " + mend + "\n") != std::string::npos);
+  REQUIRE(text.find("next:") == text.rfind("next:"));
+  if (GENERATE(false, true)) {
+    const json forced = Ran({"promote", dir, "--source-is-down", "--force"});
+    REQUIRE(forced["standby"]["promoted"] == true);
+    REQUIRE(forced["standby"]["fault"].is_string());
+    REQUIRE(fs::exists(dir + "/sstferry.health"));
+    REQUIRE(Ran({"status", dir})["target"]["health"] == "damaged");
+    return;
+  }
+  // The one way out.
+  Process follower(Sstferry({"follow", world.source_dir(), dir}));
+  REQUIRE(follower.WaitForErr("takes a cut (damage: " + dir +
+                                 ": it is known to be damaged (",
+                             std::chrono::minutes(1)));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  json mended;
+  do {
+    mended = Ran({"status", dir});
+    INFO(mended.dump());
+    REQUIRE(std::chrono::steady_clock::now() < end);
+  } while (mended["standby"]["cuts"]["damage"] != 1);
+  REQUIRE(mended["target"]["health"] == "complete");
+  follower.Signal(SIGTERM);
+  REQUIRE(follower.Wait() == 0);
+  Ran({"promote", dir, "--source-is-down"});
+  REQUIRE(world.RequirePrefix(dir) == world.sequence());
+}
+
+TEST_CASE("A promotion looks again once its follower has stopped",
+          "[tools][follow][promote]") {
+  StandbyWorld world;
+  world.Write(50);
+  world.source()->Flush();
+  FollowOnce(world);
+  const std::string dir = world.dir();
+  const std::string marks = world.root() + "/hooks";
+  const json refused =
+      Ran({"promote", dir, "--source-is-down", "--before",
+           "rm " + TableIn(dir), "--after",
+           "echo after $SSTFERRY_EXCHANGED >> " + marks}, 1);
+  INFO(refused.dump());
+  REQUIRE(refused["status"] == "CORRUPT");
+  REQUIRE(Contents(marks) == "after no\n");
+  REQUIRE_FALSE(fs::exists(dir + "/CURRENT"));
+}
+
+TEST_CASE("A view of a damaged standby says so", "[tools][follow][promote]") {
+  StandbyWorld world;
+  world.Write(50);
+  world.source()->Flush();
+  FollowOnce(world);
+  std::ofstream(TableIn(world.dir()), std::ios::app) << "x";
+  Process view(Sstferry({"view", world.dir(), world.root() + "/view"}));
+  view.Wait();
+  INFO(view.err());
+  REQUIRE(view.err().find("the view is of a standby of which it is known to be "
+                          "damaged (") != std::string::npos);
+}
+
+TEST_CASE("A promotion is refused while the source may be open",
+          "[tools][follow][promote]") {
+  StandbyWorld world;
+  world.Write(50);
+  const std::string dir = world.dir();
+  const std::string source = world.source_dir();
+  const std::string unless =
+      "; --source-is-down promotes if you know that the source is down";
+  if (GENERATE(true, false)) {
+    FollowOnce(world);
+    const json refused = Ran({"promote", dir}, 1);
+    REQUIRE(refused["status"] == "REFUSED");
+    REQUIRE(MessageIn(refused) ==
+            dir + ": expected a follower that runs and hears whether the source "
+                  "is open, found none; start it: sstferry follow " + source +
+                  " " + dir + unless);
+    return;
+  }
+  ServeProcess server({"--db", "db=" + source});
+  Process follower(Sstferry({"follow", server.url(), dir}));
+  const json status = AwaitAll(world, dir, world.sequence());
+  REQUIRE(status["source_open"] == true);
+  REQUIRE(status["heard_age_millis"] < 60'000);
+  const std::string hooks = world.root() + "/hooks";
+  const std::vector<std::string> promote = {
+      "promote", dir, "--before",
+      "touch " + hooks + "; kill -TERM " + std::to_string(follower.pid())};
+  const json refused = Ran(promote, 1);
+  INFO(refused.dump());
+  REQUIRE(refused["status"] == "REFUSED");
+  REQUIRE(MessageIn(refused).starts_with(
+      dir + ": expected a source that is down, found that a process had " +
+      server.url() + " open "));
+  REQUIRE(MessageIn(refused).ends_with(
+      " ms ago, as its follower heard; stop that process, and promote with "
+      "--after-source-closed" + unless));
+  REQUIRE_FALSE(fs::exists(hooks));
+  const std::string how =
+      GENERATE(as<std::string>(), "closed", "gone", "known");
+  INFO(how);
+  if (how == "closed") {
+    world.CloseSource();
+    AwaitClosed(dir, true);
+    REQUIRE(Ran({"status", dir})["standby"]["source_open"] == false);
+    REQUIRE(Ran(promote)["standby"]["promoted"] == true);
+  } else if (how == "gone") {
+    server.process().Signal(SIGKILL);
+    server.process().Wait();
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (Ran({"status", dir})["standby"]["heard_age_millis"] <= 5000) {
+      REQUIRE(std::chrono::steady_clock::now() < end);
+    }
+    Process run(Sstferry(promote));
+    REQUIRE(run.Wait() == 0);
+    INFO(run.err());
+    REQUIRE(run.err().find("the follower of " + dir +
+                           " does not hear the source: its last answer came at "
+                           "2") != std::string::npos);
+  } else {
+    std::vector<std::string> words = promote;
+    words.push_back("--source-is-down");
+    REQUIRE(Ran(words)["standby"]["promoted"] == true);
+  }
+  REQUIRE(fs::exists(hooks));
+  REQUIRE(follower.Wait() == 0);
+}
+
+TEST_CASE("A follower that has just begun has not said that its source is down",
+          "[tools][follow][promote]") {
+  StandbyWorld world;
+  world.Write(50);
+  ServeProcess server({"--db", "db=" + world.source_dir()});
+  const std::string dir = world.dir();
+  {
+    Process follower(Sstferry({"follow", server.url(), dir}));
+    AwaitAll(world, dir, world.sequence());
+    follower.Signal(SIGTERM);
+    REQUIRE(follower.Wait() == 0);
+  }
+  // What was heard is old by now, as if it were.
+  const std::string marks = dir + "/sstferry.followed";
+  fs::remove(marks);
+  server.process().Signal(SIGKILL);
+  server.process().Wait();
+  Process follower(Sstferry({"follow", server.url(), dir}));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (Ran({"status", dir})["standby"]["followed"] != true) {
+    REQUIRE(std::chrono::steady_clock::now() < end);
+  }
+  const json refused = Ran({"promote", dir}, 1);
+  INFO(refused.dump());
+  REQUIRE(MessageIn(refused) ==
+          dir + ": expected a follower that has asked its source, found one that "
+                "has just begun; try again in 5 s; --source-is-down promotes if "
+                "you know that the source is down");
+  int code = 1;
+  while (code == 1) {
+    REQUIRE(std::chrono::steady_clock::now() < end);
+    code = Process(Sstferry({"promote", dir})).Wait();
+  }
+  REQUIRE(code == 5);  // BUSY: the source is not in the way any more
+  Process run(Sstferry({"promote", dir, "--before",
+                        "kill -TERM " + std::to_string(follower.pid())}));
+  REQUIRE(run.Wait() == 0);
+  INFO(run.err());
+  REQUIRE(run.err().find("does not hear the source: its last answer came "
+                         "never") != std::string::npos);
+}
+
+TEST_CASE("Nothing is promoted unless --before ends with 0",
+          "[tools][follow][promote]") {
+  StandbyWorld world;
+  world.Write(50);
+  FollowOnce(world);
+  REQUIRE(Ran({"promote", world.dir(), "--source-is-down", "--before",
+               "exit 3"}, 1)["status"] == "REFUSED");
+  REQUIRE_FALSE(fs::exists(world.dir() + "/CURRENT"));
+  Process both(Sstferry({"promote", world.dir(), "--source-is-down",
+                         "--after-source-closed"}));
+  REQUIRE(both.Wait() == 2);
+  INFO(both.err());
+  REQUIRE(both.err().find("--source-is-down: expected one of it and "
+                          "--after-source-closed") != std::string::npos);
+}
+
+TEST_CASE("The record of the last transfer tells of the promotion",
+          "[tools][follow][promote]") {
+  StandbyWorld world;
+  world.Write(50);
+  Process follower(Sstferry({"follow", world.source_dir(), world.dir()}));
+  AwaitAll(world, world.dir(), world.sequence());
+  const uint64_t cut = world.sequence();
+  world.Write(50);
+  AwaitAll(world, world.dir(), world.sequence());
+  Ran({"promote", world.dir(), "--source-is-down", "--before",
+       "kill -TERM " + std::to_string(follower.pid())});
+  const json last = json::parse(Contents(world.dir() + "/last_transfer.json"));
+  INFO(last.dump());
+  REQUIRE(last["command"] == "promote");
+  REQUIRE(last["snapshot_sequence"] == world.sequence());
+  REQUIRE(last["snapshot_taken_at"].is_string());
+  REQUIRE(last["promoted"]["at"] == last["finished_at"]);
+  REQUIRE(last["promoted"]["cut_sequence"] <= cut);
+  const json complete = Ran({"status", world.dir()})["target"]["complete"];
+  REQUIRE(complete["snapshot_sequence"] == world.sequence());
+  REQUIRE(complete["finished_at"] == last["finished_at"]);
+}
+
 TEST_CASE("A follower that was killed resumes where it was",
           "[tools][follow]") {
   StandbyWorld world;
@@ -243,7 +544,8 @@ TEST_CASE("A follower that was killed resumes where it was",
     follower.Wait();
   }
   REQUIRE(firsts == 1);
-  REQUIRE(Ran({"promote", dir})["standby"]["sequence"] == world.sequence());
+  REQUIRE(Ran({"promote", dir, "--source-is-down"})["standby"]["sequence"] ==
+          world.sequence());
   REQUIRE(world.RequirePrefix(dir) == world.sequence());
 }
 
@@ -274,11 +576,6 @@ class ServiceManager {
  private:
   const int fd_;
 };
-
-std::string Contents(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return BytesIn(in);
-}
 
 TEST_CASE("A follower tells its service manager and Prometheus how it is",
           "[tools][follow]") {
@@ -433,7 +730,7 @@ TEST_CASE("A standby is as if a compaction filter had not run, and says so",
     REQUIRE(again.Wait() == 0);
     return;
   }
-  Ran({"promote", dir});
+  Ran({"promote", dir, "--source-is-down"});
   OpenDb promoted(dir, {{"default", Quiet()}, {"filtered", Quiet()}});
   const rocksdb::Status got = promoted->Get(
       rocksdb::ReadOptions(), promoted.cf("filtered"), "old", &value);

@@ -714,12 +714,18 @@ TEST_CASE("Whoever has all of a source hears soon that it was closed",
   const std::unique_ptr<Follower> follower = source.Join();
   follower->FollowTo(source.sequence());
   follower->request()->wait_millis = kMaxFollowWaitMillis;
+  Round round;
+  source.Put(1);
+  REQUIRE_OK(follower->rounds()->Ask(*follower->request(), &round));
+  REQUIRE(round.end.source_open);
+  REQUIRE(round.heard_micros >= round.asked_micros);
+  follower->FollowTo(source.sequence());
   source.opened.reset();
   const auto begin = std::chrono::steady_clock::now();
-  Round round;
   while (!round.end.source_closed) {
     REQUIRE_OK(follower->rounds()->Ask(*follower->request(), &round));
   }
+  REQUIRE_FALSE(round.end.source_open);
   REQUIRE(std::chrono::steady_clock::now() - begin <
           std::chrono::milliseconds(kMaxFollowWaitMillis / 2));
 }

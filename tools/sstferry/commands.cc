@@ -940,9 +940,21 @@ std::vector<OptionSpec> PromoteOptionSpecs() {
           [](auto& a) -> auto& { return a.options.wait; },
           DurationValue("")),
       Row<Promote>(
+          "source-is-down", Group::kCommon,
+          "Promote without a follower that runs, or though it heard up to 5 "
+          "seconds ago that a process has the source open. Two databases that "
+          "are both written to cannot be joined.",
+          [](auto& a) -> auto& { return a.options.source_is_down; }),
+      Row<Promote>(
+          "force", Group::kAdvanced,
+          "Promote the only copy though it is damaged, or differs from its "
+          "source. The record of that stays in DIR.",
+          [](auto& a) -> auto& { return a.options.force; }),
+      Row<Promote>(
           "before", Group::kCommon,
-          "Run CMD with /bin/sh before anything is changed: it must stop the "
-          "follower.",
+          "Run CMD with /bin/sh before anything is changed, such as one that "
+          "fences the source and then stops the follower. Nothing is promoted "
+          "unless it ends with 0.",
           [](auto& a) -> auto& { return a.before; },
           TextValue("CMD", "a command")),
       Row<Promote>(
@@ -1214,11 +1226,13 @@ const std::vector<Command>& Commands() {
        "DIR [options]",
        "Make a database of a standby",
        "Makes the standby in DIR a database that an application opens for "
-       "writing, in milliseconds: it cuts the WALs behind the last whole "
-       "record, and writes CURRENT. Ends with BUSY while a follower runs. The "
-       "same command completes a promotion that was killed. Nothing keeps the "
-       "source from being written to: stop its application, or see that it "
-       "stays down.",
+       "writing, in milliseconds. First it looks: with CORRUPT if a file is "
+       "missing or damage is known, and with REFUSED if the follower, which "
+       "must run, has just heard that the source is open, it changes nothing. "
+       "Then it runs --before, which must stop the follower, cuts the WALs "
+       "behind the last whole record, and writes CURRENT. The same command "
+       "completes a promotion that was killed. Nothing keeps the source from "
+       "being opened later: see that it stays down.",
        PromoteOptionSpecs(),
        {"dir"},
        {{"Take over from a source that is gone",

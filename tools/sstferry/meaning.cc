@@ -644,6 +644,10 @@ Status ParsePromote(const std::vector<std::string>& arguments,
   if (texts.Has("wait") && !out->options.after_source_closed) {
     return Wrong("--wait", "--after-source-closed with it", texts.Get("wait"));
   }
+  if (out->options.source_is_down && out->options.after_source_closed) {
+    return Wrong("--source-is-down",
+                 "one of it and --after-source-closed", "both");
+  }
   return ReadDirectory(texts, "dir", "the directory of a standby",
                        &out->options.dir);
 }

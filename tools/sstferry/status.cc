@@ -211,9 +211,12 @@ std::string MirrorText(const std::string& place, const StatusReport& report) {
   return text + (report.replicas.empty() ? "" : Table(rows)) + next;
 }
 
-std::string StandbyText(const std::string& place, const StandbyState& state) {
+// With `is_wrong`, what is said of the target names the next command.
+std::string StandbyText(const std::string& place, const StandbyState& state,
+                        bool is_wrong) {
   return "standby: " + StandbyLine(state) +
          (state.is_followed ? "\nfollowed: a follower runs\n"
+          : is_wrong        ? "\n"
           : state.is_promoted
               ? "\nnext: sstferry promote " + place + ", which completes it\n"
               : "\nnext: sstferry follow " + Printable(state.source) + " " +
@@ -325,7 +328,10 @@ std::string StatusText(const std::string& place, const StatusReport& report) {
   return (report.is_source ? SourceText(place, report) : "") +
          (report.is_target ? TargetText(place, report.target) : "") +
          (report.is_mirror ? MirrorText(place, report) : "") +
-         (report.standby ? StandbyText(place, *report.standby) : "");
+         (report.standby
+              ? StandbyText(place, *report.standby,
+                            !report.target.next.empty())
+              : "");
 }
 
 std::string StatusToJson(const std::string& place,

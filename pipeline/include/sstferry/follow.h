@@ -36,6 +36,14 @@ struct StandbyState {
   uint64_t moment_micros = 0;
   // The source was closed at that moment: nothing comes after it.
   bool source_closed = false;
+  // When the follower got the source's last answer, by DIR's clock; 0: never.
+  uint64_t heard_micros = 0;
+  // When the follower began that heard it, or waits for a first answer.
+  uint64_t begun_micros = 0;
+  // That answer said that a process has the source open.
+  bool source_open = false;
+  // The known fault of the standby; empty: none.
+  std::string fault;
   uint64_t behind_bytes = 0;       // of WALs that the source has and DIR not
   uint64_t replay_bytes = 0;       // of WALs that an application replays
   uint64_t cut_micros = 0;         // time of the last cut, by DIR's clock
@@ -68,6 +76,10 @@ struct StandbyState {
   uint64_t unput_micros = 0;
 };
 
+// A follower that got an answer so long ago, and no other since, does not hear
+// its source.
+inline constexpr std::chrono::seconds kSourceHeard{5};
+
 // Reads the state of the standby in `dir`; *found: there is one. Changes
 // nothing. The WALs are not read, so `sequence` is the durable one.
 //   kCorrupt  its record is damaged
@@ -87,6 +99,12 @@ struct PromoteOptions {
   // has all of it. Waits so long for that; 0: for ever.
   bool after_source_closed = false;
   std::chrono::milliseconds wait{0};
+  // Believes that the source is down, whatever its follower heard last, and
+  // also if none runs.
+  bool source_is_down = false;
+  // Promotes a standby that is known to be damaged or different. The record of
+  // that stays in `dir`.
+  bool force = false;
   std::shared_ptr<rocksdb::FileSystem> file_system;  // null: the default one
   LogFunction log;
 };
@@ -144,9 +162,11 @@ struct FollowOptions {
 //   kNoSpace  records have no room here: what came before stays
 std::unique_ptr<StandbyJob> MakeFollow(const FollowOptions& options);
 
-// Makes a database of a standby: it gets CURRENT.
-//   kRefused  no standby; or no follower runs that sees the source closed, or
-//             the source was opened again
+// Makes a database of a standby: it gets CURRENT. Asks nobody over a network.
+//   kRefused  no standby; or the source may be open: no follower runs, or one
+//             that has heard so within kSourceHeard; or no follower runs that
+//             sees the source closed, or the source was opened again
+//   kCorrupt  the standby is damaged, or known to differ from its source
 //   kBusy     a follower runs
 //   kDeadline the follower did not end in time
 std::unique_ptr<StandbyJob> MakePromote(const PromoteOptions& options);

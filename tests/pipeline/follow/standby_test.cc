@@ -16,6 +16,7 @@
 #include "format/file_name.h"
 #include "format/rocksdb/log_follower.h"
 #include "pipeline/base/file_source.h"
+#include "pipeline/base/standby_files.h"
 #include "pipeline/base/standby_record.h"
 #include "pipeline/pull/linked_copy.h"
 #include "pipeline/snapshot/posix_files.h"
@@ -193,6 +194,87 @@ TEST_CASE("A mark says that a source was closed only with all of it here, and "
   REQUIRE(append(true, 0) == 77);
   REQUIRE_OK(world.Open());
   REQUIRE(MarkIn(world.dir()).closed_micros == 0);
+}
+
+TEST_CASE("A mark says when its source was heard last, over cuts and restarts",
+          "[follow]") {
+  StandbyWorld world;
+  world.Write(10);
+  REQUIRE_OK(world.Open());
+  REQUIRE_OK(world.Cut());
+  Round round = world.Read();
+  round.heard_micros = 77;
+  round.end.source_open = GENERATE(true, false);
+  world.standby()->Hear(round);
+  REQUIRE_OK(world.standby()->Sync());
+  FollowMark mark = MarkIn(world.dir());
+  REQUIRE(mark.heard_micros == 77);
+  REQUIRE(mark.source_open == round.end.source_open);
+  REQUIRE(mark.begun_micros > 77);
+  const uint64_t begun = mark.begun_micros;
+  // A cut ends with an answer, too.
+  REQUIRE_OK(world.Cut(CutReason::kCutEvery));
+  mark = MarkIn(world.dir());
+  REQUIRE(mark.heard_micros > begun);
+  REQUIRE(mark.source_open == round.end.source_open);
+  REQUIRE(mark.begun_micros == begun);
+  const uint64_t heard = mark.heard_micros;
+  REQUIRE_OK(world.Open());
+  mark = MarkIn(world.dir());
+  REQUIRE(mark.heard_micros == heard);
+  REQUIRE(mark.source_open == round.end.source_open);
+  REQUIRE(mark.begun_micros > heard);
+}
+
+TEST_CASE("Each file that the MANIFEST of a standby names is looked at",
+          "[follow]") {
+  rocksdb::DBOptions options;
+  options.track_and_verify_wals_in_manifest = true;
+  StandbyWorld world(options);
+  rocksdb::ColumnFamilyOptions blobs = Quiet();
+  blobs.enable_blob_files = true;
+  world.source()->Create({"blobs", blobs});
+  world.source()->Put("k", std::string(1000, 'v'), "blobs");
+  world.Write(50);
+  world.source()->Flush();
+  world.Write(50);
+  REQUIRE_OK(world.Open());
+  REQUIRE_OK(world.Cut());
+  world.CloseStandby();
+  const auto disk = rocksdb::FileSystem::Default();
+  HealthFile fault;
+  REQUIRE_OK(FindStandbyFault(disk.get(), world.dir(), &fault));
+  REQUIRE(fault.fault == ReplicaFault::kNone);
+  std::set<std::string> seen;
+  for (const auto& entry : fs::directory_iterator(world.dir())) {
+    const std::string path = entry.path();
+    const std::string kind = entry.path().extension();
+    const bool is_named = kind == ".sst" || kind == ".blob" ||
+                          path.find("/MANIFEST-") != std::string::npos;
+    if (!is_named) continue;
+    INFO(path);
+    seen.insert(kind);
+    fs::rename(path, world.root() + "/aside");
+    REQUIRE_OK(FindStandbyFault(disk.get(), world.dir(), &fault));
+    REQUIRE(fault.fault == ReplicaFault::kDamaged);
+    REQUIRE(fault.what.starts_with(path + ": "));
+    REQUIRE(fault.what.ends_with(" names it, and it is missing"));
+    fs::create_directory(path);
+    REQUIRE_OK(FindStandbyFault(disk.get(), world.dir(), &fault));
+    REQUIRE(fault.what.ends_with(" says, found something that is no file"));
+    fs::remove(path);
+    fs::rename(world.root() + "/aside", path);
+    const auto bytes = fs::file_size(path);
+    if (kind.empty()) continue;  // its bytes count, too
+    fs::resize_file(path, bytes / 2);
+    REQUIRE_OK(FindStandbyFault(disk.get(), world.dir(), &fault));
+    REQUIRE(fault.what.find(" says, found " + std::to_string(bytes / 2)) !=
+            std::string::npos);
+    fs::resize_file(path, bytes);  // what it holds now, only its bytes say
+    REQUIRE_OK(FindStandbyFault(disk.get(), world.dir(), &fault));
+    REQUIRE(fault.fault == ReplicaFault::kNone);
+  }
+  REQUIRE(seen == std::set<std::string>{"", ".blob", ".sst"});
 }
 
 TEST_CASE("A torn end is cut off, by a follower and by a promotion",

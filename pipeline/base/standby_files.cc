@@ -1,0 +1,150 @@
+#include "pipeline/base/standby_files.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <memory>
+
+#include "format/digest.h"
+#include "format/end_state.h"
+#include "format/file_name.h"
+#include "format/rocksdb/log_follower.h"
+#include "format/rocksdb/manifest_reader.h"
+#include "pipeline/base/file_source.h"
+#include "pipeline/base/known_fault.h"
+#include "pipeline/base/standby_record.h"
+#include "sstferry/options.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+// A blob file has so much before and behind its records.
+constexpr uint64_t kBlobFrameBytes = 30 + 32;
+constexpr uint64_t kPieceBytes = 1u << 20;
+
+// Checks the size of a file; `or_more`: it may be larger.
+Status CheckSize(const std::string& path, const std::string& names,
+                 uint64_t bytes, bool or_more) {
+  struct stat info;
+  if (lstat(path.c_str(), &info) != 0) {
+    const bool is_missing = errno == ENOENT;
+    return MakeStatus(
+        is_missing ? EndState::kCorrupt : EndState::kDenied,
+        path + ": " +
+            (is_missing ? names + " names it, and it is missing"
+                        : "cannot be looked at: " +
+                              std::string(std::strerror(errno))));
+  }
+  const auto found = static_cast<uint64_t>(info.st_size);
+  const bool is_right = found == bytes || (or_more && found > bytes);
+  if (S_ISREG(info.st_mode) && is_right) {
+    return Status::OK();
+  }
+  return MakeStatus(
+      EndState::kCorrupt,
+      path + ": expected " + (or_more ? "at least " : "") +
+          std::to_string(bytes) + " bytes, as " + names + " says, found " +
+          (S_ISREG(info.st_mode) ? std::to_string(found)
+                                 : "something that is no file"));
+}
+
+// Checks that the MANIFEST begins as the record says, and reads all of it.
+Status ReadManifestOf(rocksdb::FileSystem* file_system,
+                      const std::string& path, const FollowFile& record,
+                      ManifestReader* reader) {
+  RETURN_IF_ERROR(CheckSize(path, kFollowFileName, record.manifest_bytes,
+                            /*or_more=*/true));
+  std::unique_ptr<FileSource> source;
+  RETURN_IF_ERROR(FileSource::Open(file_system, path, &source));
+  Digest128Stream digest;
+  std::string scratch;
+  for (uint64_t at = 0; at < record.manifest_bytes;) {
+    Slice piece;
+    RETURN_IF_ERROR(source->Read(
+        at,
+        static_cast<size_t>(std::min(record.manifest_bytes - at, kPieceBytes)),
+        &scratch, &piece));
+    digest.Add(piece);
+    at += piece.size();
+  }
+  if (!(digest.Finish() == record.manifest_digest)) {
+    return MakeStatus(EndState::kCorrupt,
+                      path + ": expected the bytes of the last cut before byte " +
+                          std::to_string(record.manifest_bytes) +
+                          ", found others");
+  }
+  LogFollower follower(LogKind::kManifest);
+  const Status status =
+      follower.Follow(*source, [reader](const Slice& edit, uint64_t) {
+        return reader->Add(edit);
+      });
+  return WithContext(status, EndStateOf(status), path);
+}
+
+}  // namespace
+
+Status CheckStandbyFiles(rocksdb::FileSystem* file_system,
+                         const std::string& dir, const FollowFile& record) {
+  const std::string manifest = ManifestNameOf(record);
+  ManifestReader reader;
+  RETURN_IF_ERROR(
+      ReadManifestOf(file_system, dir + "/" + manifest, record, &reader));
+  const ManifestState& state = reader.state();
+  for (const auto& [id, family] : state.families) {
+    for (const auto& [number, file] : family.files) {
+      RETURN_IF_ERROR(CheckSize(dir + "/" + NumberedName(number, ".sst"),
+                                manifest, file.bytes, /*or_more=*/false));
+    }
+    for (const auto& [number, blob] : family.blobs) {
+      RETURN_IF_ERROR(CheckSize(dir + "/" + NumberedName(number, ".blob"),
+                                manifest, blob.total_bytes + kBlobFrameBytes,
+                                /*or_more=*/false));
+    }
+  }
+  for (const auto& [number, bytes] : state.wals) {
+    if (number >= state.min_log_number_to_keep) {
+      RETURN_IF_ERROR(CheckSize(dir + "/" + NumberedName(number, ".log"),
+                                manifest,
+                                bytes == kUnknownWalBytes ? 0 : bytes,
+                                /*or_more=*/true));
+    }
+  }
+  return Status::OK();
+}
+
+Status FindStandbyFault(rocksdb::FileSystem* file_system,
+                        const std::string& dir, HealthFile* fault) {
+  bool found = false;
+  FollowFile record;
+  FollowFile after;
+  RETURN_IF_ERROR(ReadStandbyRecord(dir, &found, &after));
+  Status status;
+  do {
+    record = after;
+    RETURN_IF_ERROR(ReadKnownFault(dir, fault));
+    status = fault->fault == ReplicaFault::kNone
+                 ? CheckStandbyFiles(file_system, dir, record)
+                 : Status::OK();
+    // A cut may have come meanwhile.
+    RETURN_IF_ERROR(ReadStandbyRecord(dir, &found, &after));
+  } while (!(after == record));
+  if (EndStateOf(status) != EndState::kCorrupt) {
+    return status;  // OK, or it cannot be looked at
+  }
+  fault->fault = ReplicaFault::kDamaged;
+  fault->what = MessageOf(status);
+  return Status::OK();
+}
+
+std::string MendStandbyCommand(const std::string& source,
+                               const std::string& dir) {
+  return "sstferry follow " + ShellWord(source) + " " + ShellWord(dir);
+}
+
+}  // namespace sstferry
