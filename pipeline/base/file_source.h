@@ -6,6 +6,7 @@
 
 #include "format/byte_source.h"
 #include "format/end_state.h"
+#include "pipeline/base/descriptor.h"
 #include "rocksdb/file_system.h"
 
 namespace sstferry {
@@ -20,6 +21,13 @@ class FileSource : public ByteSource {
                                             std::unique_ptr<FileSource>* out,
                                             EndState when_unreadable =
                                                 EndState::kInternal);
+  // Opens a file of a directory that another account may own, by the rules of
+  // OpenForeign(), and reads what it opened. Only another file system than
+  // RocksDB's default one opens the file once more, by its name.
+  [[nodiscard]] static rocksdb::Status OpenForeign(
+      rocksdb::FileSystem* file_system, const std::string& path,
+      std::unique_ptr<FileSource>* out,
+      EndState when_unreadable = EndState::kInternal);
 
   [[nodiscard]] rocksdb::Status Read(uint64_t offset, size_t n,
                                      std::string* scratch,
@@ -29,7 +37,10 @@ class FileSource : public ByteSource {
  private:
   FileSource(std::string path, uint64_t size,
              std::unique_ptr<rocksdb::FSRandomAccessFile> file,
-             EndState when_unreadable);
+             Descriptor descriptor, EndState when_unreadable);
+  // Counts what was read, and checks that it is all.
+  [[nodiscard]] rocksdb::Status Complete(uint64_t offset, size_t n,
+                                         const rocksdb::Slice& found) const;
   [[nodiscard]] static rocksdb::Status Failed(const rocksdb::Status& status,
                                               EndState when_unreadable,
                                               const std::string& path);
@@ -37,7 +48,16 @@ class FileSource : public ByteSource {
   const std::string path_;
   const uint64_t size_;
   const std::unique_ptr<rocksdb::FSRandomAccessFile> file_;
+  const Descriptor descriptor_;  // in the place of file_
   const EndState when_unreadable_;
 };
+
+// Reads a file of a directory that another account may own.
+//   kCorrupt         it has more than `max_bytes`
+//   when_unreadable  it is missing, or not such a file as OpenForeign() opens
+[[nodiscard]] rocksdb::Status ReadForeignFile(
+    rocksdb::FileSystem* file_system, const std::string& path,
+    uint64_t max_bytes, std::string* text,
+    EndState when_unreadable = EndState::kInternal);
 
 }  // namespace sstferry

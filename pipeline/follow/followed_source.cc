@@ -327,7 +327,7 @@ Status FollowedSource::ListWals() {
     auto wal = std::make_unique<WalFile>(named->first);
     wal->path = wal_directory_ + "/" + named->second;
     wal->file = std::make_shared<Descriptor>();
-    RETURN_IF_ERROR(OpenToRead(wal->path, wal->file.get()));
+    RETURN_IF_ERROR(OpenForeign(wal->path, wal->file.get()));
     if (wal->file->is_open()) {
       wals_[named->first] = std::move(wal);
     }

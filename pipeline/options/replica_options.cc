@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "format/options_line.h"
+#include "pipeline/base/file_source.h"
 #include "pipeline/options/option_rules.h"
 #include "pipeline/options/options_file.h"
 #include "rocksdb/utilities/options_util.h"
@@ -120,17 +121,9 @@ std::string ReplicaOptionsText(const std::string& source_text,
 rocksdb::Status ReadNewestOptions(rocksdb::Env* env, const std::string& dir,
                                   std::string* text) {
   std::string name;
-  uint64_t bytes = 0;
-  rocksdb::Status status = rocksdb::GetLatestOptionsFileName(dir, env, &name);
-  if (status.ok()) status = env->GetFileSize(dir + "/" + name, &bytes);
-  if (status.ok() && bytes > kMaxOptionsTextBytes) {
-    return rocksdb::Status::Corruption(
-        name, "expected at most " + std::to_string(kMaxOptionsTextBytes) +
-                  " bytes, found " + std::to_string(bytes));
-  }
-  return status.ok()
-             ? rocksdb::ReadFileToString(env, dir + "/" + name, text)
-             : status;
+  RETURN_IF_ERROR(rocksdb::GetLatestOptionsFileName(dir, env, &name));
+  return ReadForeignFile(env->GetFileSystem().get(), dir + "/" + name,
+                         kMaxOptionsTextBytes, text);
 }
 
 RocksDbRelease ReleaseOfReplica(

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
+#include <system_error>
 
 #include "format/end_state.h"
 #include "format/file_name.h"
@@ -10,6 +12,7 @@
 #include "format/rocksdb/manifest_reader.h"
 #include "format/rocksdb/wal_facts.h"
 #include "pipeline/base/file_source.h"
+#include "pipeline/snapshot/posix_files.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/iterator.h"
 
@@ -18,6 +21,8 @@ namespace {
 
 using rocksdb::Slice;
 using rocksdb::Status;
+
+constexpr char kManifestPrefix[] = "MANIFEST-";
 
 Status Refused(const std::string& dir, const std::string& what) {
   return MakeStatus(EndState::kRefused,
@@ -51,23 +56,51 @@ uint64_t WalNumber(const std::string& name) {
 
 }  // namespace
 
-Status ReadManifest(rocksdb::FileSystem* file_system, const std::string& dir,
-                    ManifestReader* reader, ManifestFileFound* found,
-                    const std::function<Status(const Slice&)>& each) {
-  std::string current;
-  Status status = rocksdb::ReadFileToString(file_system, dir + "/CURRENT",
-                                            &current);
-  while (!current.empty() && current.back() == '\n') {
-    current.pop_back();
-  }
-  if (!status.ok()) {
+namespace {
+
+// Reads the name of the MANIFEST. The directory may be of an account that would
+// have this process read something else: a name in CURRENT leads nowhere else.
+Status ReadCurrent(rocksdb::FileSystem* file_system, const std::string& dir,
+                   std::string* manifest) {
+  const std::string path = dir + "/CURRENT";
+  std::error_code error;
+  const std::filesystem::file_status there =
+      std::filesystem::symlink_status(path, error);
+  const bool is_wrong = std::filesystem::exists(there) &&
+                        !std::filesystem::is_regular_file(there);
+  const Status status =
+      ReadForeignFile(file_system, path, kMaxIdentityBytes, manifest,
+                      is_wrong ? EndState::kCorrupt : EndState::kRefused);
+  if (EndStateOf(status) == EndState::kRefused) {
     return MakeStatus(EndState::kRefused,
                       "target " + dir + ": expected a database, found none (" +
                           MessageOf(status) + ")");
   }
+  RETURN_IF_ERROR(status);
+  while (!manifest->empty() && manifest->back() == '\n') {
+    manifest->pop_back();
+  }
+  const size_t prefix = sizeof(kManifestPrefix) - 1;
+  return manifest->starts_with(kManifestPrefix) && manifest->size() > prefix &&
+                 manifest->find_first_not_of("0123456789", prefix) ==
+                     std::string::npos
+             ? Status::OK()
+             : MakeStatus(EndState::kCorrupt,
+                          path + ": expected the name of a MANIFEST, found "
+                                 "something else");
+}
+
+}  // namespace
+
+Status ReadManifest(rocksdb::FileSystem* file_system, const std::string& dir,
+                    ManifestReader* reader, ManifestFileFound* found,
+                    const std::function<Status(const Slice&)>& each) {
+  std::string current;
+  RETURN_IF_ERROR(ReadCurrent(file_system, dir, &current));
   const std::string path = dir + "/" + current;
   std::unique_ptr<FileSource> source;
-  status = FileSource::Open(file_system, path, &source, EndState::kCorrupt);
+  Status status = FileSource::OpenForeign(file_system, path, &source,
+                                          EndState::kCorrupt);
   uint64_t end = 0;
   if (status.ok()) {
     LogFollower log(LogKind::kManifest);
@@ -100,7 +133,8 @@ bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
   for (const auto& [number, name] : wals) {
     std::unique_ptr<FileSource> source;
     LogFollower log(LogKind::kWal, number);
-    if (!FileSource::Open(file_system, dir + "/" + name, &source).ok() ||
+    if (!FileSource::OpenForeign(file_system, dir + "/" + name, &source)
+             .ok() ||
         !log.Follow(*source,
                     [&, wal = number](const Slice& record, uint64_t) {
                       return facts->Add(wal, record);
@@ -229,7 +263,7 @@ Status CheckFilesAreHere(rocksdb::FileSystem* file_system,
 Status IsEmptyWal(rocksdb::FileSystem* file_system, const std::string& path,
                   uint64_t number, bool* is_empty) {
   std::unique_ptr<FileSource> source;
-  Status status = FileSource::Open(file_system, path, &source);
+  Status status = FileSource::OpenForeign(file_system, path, &source);
   bool any = false;
   LogFollower log(LogKind::kWal, number);
   if (status.ok()) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "format/limits.h"
+#include "pipeline/base/file_source.h"
 
 namespace sstferry {
 namespace {
@@ -246,27 +247,14 @@ Status ParseJournalState(const Slice& journal, JournalState* state) {
 
 Status ReadJournalState(rocksdb::FileSystem* file_system,
                         const std::string& path, JournalState* state) {
-  uint64_t bytes = 0;
-  rocksdb::IOStatus found =
-      file_system->FileExists(path, IOOptions(), nullptr);
-  if (found.IsNotFound()) {
+  if (file_system->FileExists(path, IOOptions(), nullptr).IsNotFound()) {
     return Status::NotFound(path);
   }
-  if (found.ok()) {
-    found = file_system->GetFileSize(path, IOOptions(), &bytes, nullptr);
-  }
-  if (found.ok() && bytes > kMaxJournalBytes) {
-    return MakeStatus(EndState::kCorrupt,
-                      path + ": expected at most " +
-                          std::to_string(kMaxJournalBytes) +
-                          " bytes, found " + std::to_string(bytes));
-  }
   std::string journal;
-  if (found.ok()) {
-    found = rocksdb::ReadFileToString(file_system, path, &journal);
-  }
-  if (!found.ok()) {
-    return WithContext(found, EndState::kInternal, "read " + path);
+  const Status read =
+      ReadForeignFile(file_system, path, kMaxJournalBytes, &journal);
+  if (!read.ok()) {
+    return WithContext(read, EndStateOf(read), "read " + path);
   }
   const Status status = ParseJournalState(journal, state);
   return status.IsIncomplete() ? status

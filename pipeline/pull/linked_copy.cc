@@ -134,7 +134,7 @@ class Copier {
     bool found = false;
     std::string text;
     RETURN_IF_ERROR(
-        ReadSmallFile(real_ + "/" + name, kMaxRecordBytes, &found, &text));
+        ReadForeign(real_ + "/" + name, kMaxRecordBytes, &found, &text));
     return found ? WriteDurably(file_system_, options_.copy_dir + "/" + name,
                                 text)
                  : Status::OK();

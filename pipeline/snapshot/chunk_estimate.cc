@@ -35,7 +35,7 @@ void AddTable(const std::string& directory, const TableAt& table,
   const std::string name =
       CloneFileName({CloneFileKind::kTable, table.number, table.bytes, 0});
   Descriptor descriptor;
-  if (!OpenToRead(directory + "/" + name, &descriptor).ok() ||
+  if (!OpenForeign(directory + "/" + name, &descriptor).ok() ||
       !descriptor.is_open()) {
     return;  // compacted away meanwhile
   }

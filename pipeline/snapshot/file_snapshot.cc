@@ -171,7 +171,7 @@ Status FileSnapshot::ListFiles() {
       files_.files.push_back(file);
       bool found = false;
       if (file.kind == CloneFileKind::kOptions) {
-        status = ReadSmallFile(path, kMaxOptionsFileBytes, &found,
+        status = ReadForeign(path, kMaxOptionsFileBytes, &found,
                                &options_text_);
       }
     }
@@ -246,7 +246,7 @@ Status FileSnapshot::ReadTable(const ManifestFile& known, CloneFile* file,
   // A private link has the owner of the source's file, not of its directory.
   Status status = dir_ != nullptr
                       ? OpenPrivate(db_ + "/" + name, &descriptor)
-                      : OpenToRead(db_ + "/" + name, &descriptor);
+                      : OpenForeign(db_ + "/" + name, &descriptor);
   SstReader reader;
   const DescriptorSource source(descriptor.get(), name);
   if (status.ok()) status = reader.Open(&source);

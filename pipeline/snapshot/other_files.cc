@@ -46,7 +46,7 @@ bool IsUnchanged(const struct stat& a, const struct stat& b) {
 Status ReadOnce(const std::string& path, uint32_t owner, std::string* contents,
                 mode_t* mode) {
   Descriptor file;
-  Status status = OpenToRead(path, &file);
+  Status status = OpenForeign(path, &file);
   if (!status.ok()) {
     return status;
   }
@@ -58,7 +58,7 @@ Status ReadOnce(const std::string& path, uint32_t owner, std::string* contents,
   if (fstat(file.get(), &before) != 0) {
     return ErrnoStatus(EndState::kSourceError, "cannot look at", path, errno);
   }
-  // OpenToRead() also opens files of root: this account's directory may have a
+  // OpenForeign() also opens files of root: this account's directory may have a
   // name of what root alone may read.
   if (before.st_uid != owner) {
     return CannotRead(path, KeptBackName(KeptBack::kAccount));

@@ -17,8 +17,6 @@
 #include <utility>
 
 #include "format/follow_file.h"
-#include "pipeline/base/descriptor_shortage.h"
-#include "pipeline/base/full_disk.h"
 
 namespace sstferry {
 namespace {
@@ -59,84 +57,15 @@ std::string NameOf(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-std::string KindOf(const struct stat& file) {
-  switch (file.st_mode & S_IFMT) {
-    case S_IFREG:
-      return "a file";
-    case S_IFLNK:
-      return "a symbolic link";
-    case S_IFIFO:
-      return "a FIFO";
-    case S_IFDIR:
-      return "a directory";
-    case S_IFSOCK:
-      return "a socket";
-    default:
-      return "a device";
-  }
-}
-
-// Whoever owns a database's directory may give its files any name, also that of
-// a link to what only this process may read.
-Status CheckOwned(const std::string& path, int directory,
-                  const struct stat& file) {
-  struct stat owned;
-  if (fstat(directory, &owned) != 0) {
-    return ErrnoStatus(EndState::kSourceError, "cannot look at", path, errno);
-  }
-  const bool is_owned = file.st_uid == owned.st_uid || file.st_uid == 0 ||
-                        file.st_uid == geteuid();
-  return S_ISREG(file.st_mode) && is_owned
-             ? Status::OK()
-             : MakeStatus(EndState::kSourceError,
-                          path + ": expected a regular file of uid " +
-                              std::to_string(owned.st_uid) +
-                              ", which owns the directory, or of root, found " +
-                              KindOf(file) + " of uid " +
-                              std::to_string(file.st_uid) +
-                              "; remove it there, or give it to uid " +
-                              std::to_string(owned.st_uid));
-}
-
 // Checks the file itself, also a link.
 Status CheckNamed(const std::string& path, int directory, bool* found) {
   struct stat info;
   *found = fstatat(directory, NameOf(path).c_str(), &info,
                    AT_SYMLINK_NOFOLLOW) == 0;
-  return *found ? CheckOwned(path, directory, info) : Status::OK();
+  return *found ? CheckForeign(path, directory, info) : Status::OK();
 }
 
 }  // namespace
-
-Status OpenToRead(const std::string& path, Descriptor* out) {
-  *out = Descriptor();
-  const Descriptor directory = OpenDirectory(ParentOf(path));
-  if (!directory.is_open()) {
-    return errno == ENOENT ? Status::OK()
-                           : ErrnoStatus(EndState::kSourceError,
-                                         "cannot open the directory of", path,
-                                         errno);
-  }
-  // O_NONBLOCK: the open of a FIFO must not wait for a writer.
-  Descriptor file(openat(directory.get(), NameOf(path).c_str(),
-                         O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (!file.is_open()) {
-    const int error = errno;
-    bool found = false;
-    const Status status = CheckNamed(path, directory.get(), &found);
-    return error == ENOENT || !status.ok()
-               ? status
-               : ErrnoStatus(EndState::kSourceError, "cannot open", path,
-                             error);
-  }
-  struct stat info;
-  const Status status =
-      fstat(file.get(), &info) == 0
-          ? CheckOwned(path, directory.get(), info)
-          : ErrnoStatus(EndState::kSourceError, "cannot look at", path, errno);
-  if (status.ok()) *out = std::move(file);
-  return status;
-}
 
 Status OpenPrivate(const std::string& path, Descriptor* out) {
   *out = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -385,16 +314,6 @@ Status DescriptorSource::Read(uint64_t offset, size_t n, std::string* scratch,
   return Status::OK();
 }
 
-Status ErrnoStatus(EndState state, const std::string& what,
-                   const std::string& path, int error) {
-  if (IsOutOfRoom(error)) {
-    state = EndState::kNoSpace;
-  }
-  NoteDescriptorShortage(error);
-  return MakeStatus(state,
-                    what + " " + ShownPath(path) + ": " + strerror(error));
-}
-
 Status ListDirectory(const std::string& path,
                      std::vector<std::string>* names) {
   names->clear();
@@ -429,35 +348,6 @@ Status ListDirectory(const std::string& path,
   return error == 0 ? Status::OK()
                     : ErrnoStatus(EndState::kSourceError,
                                   "cannot read directory", path, error);
-}
-
-Status ReadSmallFile(const std::string& path, uint64_t max_bytes, bool* found,
-                     std::string* contents) {
-  contents->clear();
-  *found = false;
-  Descriptor file;
-  const Status status = OpenToRead(path, &file);
-  if (!file.is_open()) {
-    return status;
-  }
-  *found = true;
-  char buffer[16 << 10];
-  for (;;) {
-    const ssize_t done = read(file.get(), buffer, sizeof(buffer));
-    if (done < 0) {
-      if (errno == EINTR) continue;
-      return ErrnoStatus(EndState::kSourceError, "cannot read", path, errno);
-    }
-    if (done == 0) {
-      return Status::OK();
-    }
-    contents->append(buffer, static_cast<size_t>(done));
-    if (contents->size() > max_bytes) {
-      return MakeStatus(EndState::kSourceError,
-                        path + ": expected at most " +
-                            std::to_string(max_bytes) + " bytes, found more");
-    }
-  }
 }
 
 Status CopyPrefix(int from_fd, const std::string& from, const std::string& to,
@@ -514,7 +404,7 @@ Status LinkFile(const std::string& from, const std::string& to, bool* found) {
     struct stat info;
     const Status status =
         lstat(to.c_str(), &info) == 0
-            ? CheckOwned(from, directory.get(), info)
+            ? CheckForeign(from, directory.get(), info)
             : ErrnoStatus(EndState::kSourceError, "cannot look at", to, errno);
     if (!status.ok()) {
       unlink(to.c_str());

@@ -10,6 +10,7 @@
 #include "format/byte_source.h"
 #include "format/end_state.h"
 #include "pipeline/base/descriptor.h"
+#include "pipeline/base/open_file.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
@@ -18,19 +19,6 @@ namespace sstferry {
 inline constexpr uint64_t kMaxOptionsFileBytes = 256u << 20;
 // Maximum of CURRENT and IDENTITY, which are one line each.
 inline constexpr uint64_t kMaxIdentityBytes = 64u << 10;
-
-// Returns "what PATH: reason" with `state`, or kNoSpace if it IsOutOfRoom().
-[[nodiscard]] rocksdb::Status ErrnoStatus(EndState state,
-                                          const std::string& what,
-                                          const std::string& path, int error);
-
-// Opens a file of a database for reading. If there is no such file, returns OK
-// and *out is not open. Waits for nobody, and follows no symbolic link: `path`
-// is a real one.
-//   kSourceError  it is no regular file, or not of the account that owns its
-//                 directory, of root or of this process.
-[[nodiscard]] rocksdb::Status OpenToRead(const std::string& path,
-                                         Descriptor* out);
 
 // Opens a file of a snapshot's private directory, where only this process makes
 // names; its links lead to files that were checked when they were made.
@@ -101,12 +89,6 @@ class DescriptorSource : public ByteSource {
 [[nodiscard]] rocksdb::Status ListDirectory(const std::string& path,
                                             std::vector<std::string>* names);
 
-// Reads a file that another process may remove at any moment. If it does not
-// exist, returns OK and *found is false.
-[[nodiscard]] rocksdb::Status ReadSmallFile(const std::string& path,
-                                            uint64_t max_bytes, bool* found,
-                                            std::string* contents);
-
 // Copies the first `bytes` of an open file; `from` is used in messages. `to`
 // must not exist. *copied is less than `bytes` if the owner truncated the file
 // meanwhile.
@@ -118,7 +100,7 @@ class DescriptorSource : public ByteSource {
 bool IsOnReadOnlyFileSystem(const std::string& path);
 
 // Makes a hard link to a file of a database, which must be one that
-// OpenToRead() opens; or, where `from` is on a read-only file system, a
+// OpenForeign() opens; or, where `from` is on a read-only file system, a
 // symbolic one, which pins nothing: nobody can remove the file there, unless
 // the same file system is mounted elsewhere, too. The symbolic link gets the
 // time of the file's last write. For EXDEV and EPERM the kSourceError says what

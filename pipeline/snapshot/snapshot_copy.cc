@@ -274,7 +274,7 @@ Status SnapshotCopy::Reopen(const SnapshotOptions& options,
                             const RetainedState& state,
                             const PrivateDir& dir) {
   bool has_options = false;
-  Status status = ReadSmallFile(dir.options(), kMaxOptionsFileBytes,
+  Status status = ReadForeign(dir.options(), kMaxOptionsFileBytes,
                                 &has_options, &options_text_);
   ManifestTail manifest(dir.db());
   bool unused = false;

@@ -253,7 +253,7 @@ Status SnapshotFiles::Lost(const std::string& what) const {
 Status SnapshotFiles::CopyIdentity() {
   bool found = false;
   std::string text;
-  Status status = ReadSmallFile(options_.database_dir + "/IDENTITY",
+  Status status = ReadForeign(options_.database_dir + "/IDENTITY",
                                 kMaxIdentityBytes, &found, &text);
   if (status.ok() && found) {
     status = WriteSmallFile(db_ + "/IDENTITY", text);

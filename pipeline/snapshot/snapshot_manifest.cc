@@ -30,7 +30,7 @@ Status ReadStandby(const std::string& directory, std::string* manifest) {
 Status ReadCurrent(const std::string& directory, std::string* manifest) {
   bool found = false;
   std::string text;
-  const Status status = ReadSmallFile(directory + "/CURRENT",
+  const Status status = ReadForeign(directory + "/CURRENT",
                                       kMaxIdentityBytes, &found, &text);
   if (!status.ok()) {
     return status;
@@ -80,7 +80,7 @@ Status ManifestTail::Begin(const std::string& name, const FileId& file) {
   bytes_ = 0;
   tail_age_ = 0;
   const std::string path = directory_ + "/" + name;
-  Status status = OpenToRead(path, &file_);
+  Status status = OpenForeign(path, &file_);
   if (status.ok() && !(file_.is_open() &&
                        FileIdOf(file_.get()).IsSameFile(identity_))) {
     identity_ = FileId();  // the next call starts from the file's begin
@@ -168,7 +168,7 @@ Status ReadDatabaseId(const std::string& directory, const ManifestState& state,
     return Status::OK();
   }
   bool found = false;
-  const Status status = ReadSmallFile(directory + "/IDENTITY",
+  const Status status = ReadForeign(directory + "/IDENTITY",
                                       kMaxIdentityBytes, &found, id);
   if (!id->empty() && id->back() == '\n') {
     id->pop_back();

@@ -23,7 +23,7 @@ constexpr uint32_t kMaxNameBytes = 64;
 constexpr uint64_t kPieceBytes = 1 << 20;
 
 Status OpenCopy(const std::string& path, Descriptor* file) {
-  const Status status = OpenToRead(path, file);
+  const Status status = OpenForeign(path, file);
   return status.ok() && !file->is_open()
              ? MakeStatus(EndState::kSourceError, path + " is gone")
              : status;
@@ -268,7 +268,7 @@ void LoadReplay(const std::string& path, Replay* replay) {
   bool found = false;
   std::string file;
   Slice payload;
-  Status status = ReadSmallFile(path, kMaxReplayBytes * 2, &found, &file);
+  Status status = ReadForeign(path, kMaxReplayBytes * 2, &found, &file);
   if (status.ok()) {
     status = UnsealFile("replay", kMagic, kMaxReplayBytes, file, &payload);
   }

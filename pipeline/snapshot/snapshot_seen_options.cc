@@ -38,7 +38,7 @@ Status SeenOptions::Look() {
     bool found = false;
     std::string text;
     if (status.ok()) {
-      status = ReadSmallFile(directory_ + "/" + name, kMaxOptionsFileBytes,
+      status = ReadForeign(directory_ + "/" + name, kMaxOptionsFileBytes,
                              &found, &text);
     }
     if (!status.ok() || !found) {

@@ -145,7 +145,7 @@ Status PinnedWals::Hold(uint64_t number, const std::string& name) {
   // The WAL directory may be on another file system: there only the open file
   // pins the WAL.
   LinkFile(path, link, &found).PermitUncheckedError();
-  const Status status = OpenToRead(path, &wal->file);
+  const Status status = OpenForeign(path, &wal->file);
   if (!status.ok()) {
     return status;
   }

@@ -241,7 +241,7 @@ Status CheckWal(int fd, uint64_t number, const std::string& name) {
 Status CheckWal(const std::string& path, uint64_t number,
                 const std::string& name) {
   Descriptor file;
-  const Status status = OpenToRead(path, &file);
+  const Status status = OpenForeign(path, &file);
   if (status.ok() && !file.is_open()) {
     return ErrnoStatus(EndState::kSourceError, "cannot open", path, ENOENT);
   }

@@ -166,11 +166,11 @@ TEST_CASE("A directory that became a link after it was resolved is not read",
   std::string real;
   REQUIRE_OK(ResolveDatabase(dir / "app/../app/source/", &real));
   Descriptor file;
-  REQUIRE_OK(OpenToRead(real + "/OPTIONS-000007", &file));
+  REQUIRE_OK(OpenForeign(real + "/OPTIONS-000007", &file));
   REQUIRE(file.is_open());
   fs::rename(dir / "app", dir / "moved");
   fs::create_symlink(dir / "moved", dir / "app");
-  REQUIRE_FALSE(OpenToRead(real + "/OPTIONS-000007", &file).ok());
+  REQUIRE_FALSE(OpenForeign(real + "/OPTIONS-000007", &file).ok());
   REQUIRE_FALSE(file.is_open());
 }
 

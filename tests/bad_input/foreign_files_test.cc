@@ -1,0 +1,153 @@
+// Files that another account puts where root reads: in a database that root
+// looks at, and on the way to files that root is told to read. These cases need
+// root; elsewhere they say so and end.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "pipeline/base/open_file.h"
+#include "pipeline/pull/closed_files.h"
+#include "tests/support/catch.h"
+#include "tests/support/process.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/sanitizer.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry::foreign_files_test {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+constexpr uid_t kOther = 65534;  // "nobody"
+constexpr uid_t kThird = 65533;
+
+bool IsRoot() {
+  if (geteuid() != 0) {
+    WARN("not run: it needs root, to act as two accounts");
+  }
+  return geteuid() == 0;
+}
+
+void GiveAll(const std::string& path, uid_t uid = kOther) {
+  REQUIRE(lchown(path.c_str(), uid, uid) == 0);
+  if (fs::is_symlink(path) || !fs::is_directory(path)) return;
+  for (const auto& entry : fs::recursive_directory_iterator(path)) {
+    REQUIRE(lchown(entry.path().c_str(), uid, uid) == 0);
+  }
+}
+
+// A line of shell, run by the other account.
+void AsOther(const std::string& line) {
+  Process shell({"/usr/bin/setpriv", "--reuid", "65534", "--regid", "65534",
+                 "--clear-groups", "/bin/sh", "-ec", line});
+  const int code = shell.Wait();
+  INFO(line << ": " << shell.err());
+  REQUIRE(code == 0);
+}
+
+// The tool, which gets no more than 4 GB of memory.
+Words Bounded(const Words& arguments) {
+  Words words = Sstferry(arguments);
+  if (!test::kSanitized) {
+    words.insert(words.begin(), {"/bin/sh", "-c",
+                                 "ulimit -v 4000000; exec \"$@\"", "sh"});
+  }
+  return words;
+}
+
+struct World {
+  ScratchDir dir;
+  std::string app = dir / "app";
+  std::string victim = dir / "victim";
+  World() {
+    REQUIRE(chmod(dir.path().c_str(), 0711) == 0);
+    fs::create_directory(app);
+    fs::create_directory(victim);
+    REQUIRE(chmod(victim.c_str(), 0700) == 0);
+    WriteBytes(victim + "/secret", "MANIFEST-000001 root's");
+  }
+};
+
+TEST_CASE("Root's look at a database of another account reads its files and "
+          "nothing else",
+          "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  const World world;
+  const std::string db = world.app + "/db";
+  SampleShape shape;
+  shape.entries = 100;
+  MakeSampleDatabase(db, shape);
+  MakeSampleDatabase(world.dir / "mine", shape);
+  GiveAll(world.app);
+  const std::string what = GENERATE(as<std::string>(),
+      "rm CURRENT; mkfifo CURRENT",
+      "ln -sf /dev/zero CURRENT",
+      "ln -sf ../../victim/secret CURRENT",
+      "rm CURRENT; truncate -s 1T CURRENT",
+      "echo ../../victim/secret > CURRENT",
+      "rm MANIFEST-*; mkfifo $(cat CURRENT)",
+      "ln -sf /dev/zero $(cat CURRENT)",
+      "rm -f *.log; mkfifo 999999.log",
+      "rm OPTIONS-*; mkfifo OPTIONS-999999");
+  AsOther("cd " + db + "; " + what);
+  for (const Words& command :
+       {Words{"status", db}, Words{"ls", db}, Words{"plan", db},
+        Words{"plan", world.dir / "mine", db},
+        Words{"plan", "swap", world.dir / "mine", db},
+        Words{"verify", world.dir / "mine", db},
+        Words{"verify", db, world.dir / "mine"}}) {
+    Process look(Bounded(command));
+    const int code = look.Wait(std::chrono::seconds(30));
+    INFO(what << ": " << command[0] << " ended with " << code << ": "
+              << look.out() << look.err());
+    CHECK(code >= 0);
+    CHECK(code < 64);
+    CHECK(look.err().find("bad_alloc") == std::string::npos);
+    CHECK(look.err().find("root's") == std::string::npos);
+    CHECK(look.out().find("root's") == std::string::npos);
+  }
+}
+
+TEST_CASE("CURRENT names a MANIFEST of its own directory", "[bad_input]") {
+  const ScratchDir dir;
+  MakeSampleDatabase(dir / "db");
+  MakeSampleDatabase(dir / "other");
+  std::string manifest = BytesOf(dir / "other/CURRENT");
+  const auto read = [&] {
+    ManifestReader reader;
+    return ReadManifest(rocksdb::FileSystem::Default().get(), dir / "db",
+                        &reader, /*found=*/nullptr);
+  };
+  REQUIRE_OK(read());
+  WriteBytes(dir / "db/CURRENT", "../other/" + manifest);
+  const rocksdb::Status status = read();
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kCorrupt);
+  REQUIRE(MessageOf(status).find("/CURRENT: expected the name of a MANIFEST") !=
+          std::string::npos);
+}
+
+TEST_CASE("A replica whose CURRENT is no file is damaged",
+          "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  const World world;
+  const std::string db = world.app + "/db";
+  SampleShape shape;
+  shape.entries = 100;
+  MakeSampleDatabase(world.dir / "mine", shape);
+  OutputOf({"pull", world.dir / "mine", world.dir / "copy"});
+  fs::rename(world.dir / "copy", db);
+  GiveAll(world.app);
+  AsOther("cd " + db + "; rm CURRENT; mkfifo CURRENT");
+  Process status(Bounded({"status", db}));
+  status.Wait(std::chrono::seconds(30));
+  INFO(status.out() << status.err());
+  REQUIRE((status.out() + status.err())
+              .find("/CURRENT: expected a regular file") != std::string::npos);
+  REQUIRE(status.out().find("damaged") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace sstferry::foreign_files_test
