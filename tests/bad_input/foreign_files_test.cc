@@ -149,5 +149,92 @@ TEST_CASE("A replica whose CURRENT is no file is damaged",
   REQUIRE(status.out().find("damaged") != std::string::npos);
 }
 
+TEST_CASE("Root reads no config file whose way others may change",
+          "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  const World world;
+  const std::string deep = world.dir / "app/etc/job";
+  fs::create_directories(deep);
+  const std::string config = deep + "/config.toml";
+  WriteBytes(config, "log-level = \"warning\"\n");
+  MakeSampleDatabase(world.dir / "source");
+  std::string named = config;
+  int code = 2;
+  SECTION("all of it is root's") { code = 0; }
+  SECTION("a directory above root's is another's") {
+    REQUIRE(lchown(world.app.c_str(), kOther, kOther) == 0);
+  }
+  SECTION("everybody may write a directory above") {
+    REQUIRE(chmod(world.app.c_str(), 0777) == 0);
+  }
+  SECTION("a group may") {
+    REQUIRE(chmod(world.app.c_str(), 0775) == 0);
+    REQUIRE(chown(world.app.c_str(), 0, kOther) == 0);
+  }
+  SECTION("a link of another's leads there") {
+    fs::create_directory(world.dir / "links");
+    named = world.dir / "links/config.toml";
+    fs::create_symlink(config, named);
+    REQUIRE(lchown(named.c_str(), kOther, kOther) == 0);
+  }
+  SECTION("a link of root's leads there") {
+    named = world.dir / "config.toml";
+    fs::create_symlink("app/etc/../etc/job/config.toml", named);
+    code = 0;
+  }
+  SECTION("it is a FIFO") {
+    fs::remove(config);
+    REQUIRE(mkfifo(config.c_str(), 0600) == 0);
+  }
+  Process plan(Bounded({"plan", world.dir / "source", "--config", named}));
+  const int found = plan.Wait(std::chrono::seconds(30));
+  INFO(plan.err());
+  REQUIRE(found == code);
+  if (code != 0) {
+    REQUIRE(plan.err().find("--config " + named + ": expected a file") !=
+            std::string::npos);
+  }
+}
+
+TEST_CASE("A file that root is told to read is of root and one account",
+          "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  const World world;
+  const std::string dir = world.app + "/own";
+  fs::create_directory(dir);
+  const std::string file = dir + "/file";
+  WriteBytes(file, "text");
+  GiveAll(world.app);
+  const auto may_read = [&](uid_t account, const std::string& path) {
+    std::string text;
+    const rocksdb::Status status = ReadOwn(path, account, &text);
+    INFO(status.ToString());
+    REQUIRE((status.ok() ? text == "text" : text.empty()));
+    REQUIRE((status.ok() || MessageOf(status).starts_with(path + ": ")));
+    return status.ok();
+  };
+  CHECK(may_read(kOther, file));
+  CHECK(may_read(kAnyAccount, file));
+  CHECK_FALSE(may_read(0, file));
+  CHECK_FALSE(may_read(kThird, file));
+  GiveAll(dir, kThird);  // two accounts on the way
+  CHECK_FALSE(may_read(kAnyAccount, file));
+  CHECK_FALSE(may_read(kOther, file));
+  GiveAll(dir);
+  REQUIRE(chmod(file.c_str(), 0666) == 0);
+  CHECK_FALSE(may_read(kOther, file));
+  REQUIRE(chmod(file.c_str(), 0644) == 0);
+  REQUIRE(chmod(dir.c_str(), 0777) == 0);
+  CHECK_FALSE(may_read(kOther, file));
+  REQUIRE(chmod(dir.c_str(), 01777) == 0);
+  CHECK(may_read(kOther, file));
+  fs::create_symlink("loop", world.dir / "loop");
+  CHECK_FALSE(may_read(kAnyAccount, world.dir / "loop"));
+  CHECK_FALSE(may_read(kAnyAccount, dir));
+  CHECK_FALSE(may_read(kAnyAccount, "/dev/zero"));
+  CHECK_FALSE(may_read(kAnyAccount, file + "/file"));
+  CHECK_FALSE(may_read(kAnyAccount, world.dir / "missing"));
+}
+
 }  // namespace
 }  // namespace sstferry::foreign_files_test

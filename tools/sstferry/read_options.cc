@@ -2,14 +2,8 @@
 // Boost.Program_options reads, and its config file, which is TOML. Nothing here
 // calls what() of its errors: it replaces %placeholders%, without end where a
 // name or a value holds one.
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
-#include <system_error>
 
 #include <boost/program_options.hpp>
 
@@ -20,6 +14,7 @@
 
 #include "format/end_state.h"
 #include "format/nearest.h"
+#include "sstferry/own_file.h"
 #include "tools/sstferry/arguments.h"
 
 namespace sstferry {
@@ -266,52 +261,25 @@ Status ReadToml(std::istream& file, const po::options_description& known,
   return Status::OK();
 }
 
-// Root runs the commands that the file names.
-Status CheckNobodyElseWrites(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path real = std::filesystem::canonical(path, error);
-  for (const std::filesystem::path& each : {real, real.parent_path()}) {
-    struct stat info;
-    if (geteuid() != 0 || error || stat(each.c_str(), &info) != 0) {
-      continue;
-    }
-    const bool is_sticky = (info.st_mode & S_ISVTX) != 0 && each != real;
-    const bool group_writes =
-        (info.st_mode & S_IWGRP) != 0 && info.st_gid != 0;
-    if (info.st_uid != 0 ||
-        ((group_writes || (info.st_mode & S_IWOTH) != 0) && !is_sticky)) {
-      return Wrong("--config",
-                   "a file that only root may change, since root runs what it "
-                   "says",
-                   each.string() + ", which others may change");
-    }
-  }
-  return Status::OK();
-}
-
 Status ReadConfigFile(const std::string& path,
                       const po::options_description& known,
                       po::variables_map* map) {
-  std::error_code error;
-  std::ifstream file;
-  if (std::filesystem::is_regular_file(path, error)) {
-    file.open(path);
+  // Root runs the commands that the file names.
+  std::string text;
+  Status status = ReadOwn(path, /*account=*/0, &text);
+  if (!status.ok()) {
+    return Status::InvalidArgument("--config " + MessageOf(status));
   }
-  const std::string where = "--config " + path + ": ";
-  if (!file.is_open()) {
-    return Wrong("--config", "a readable file", path);
-  }
-  RETURN_IF_ERROR(CheckNobodyElseWrites(path));
+  std::istringstream file(text);
   po::parsed_options in_file(&known);
-  Status status = ReadToml(file, known, &in_file);
-  if (status.ok() && file.bad()) {
-    return Wrong("--config", "a readable file", path);
-  }
+  status = ReadToml(file, known, &in_file);
   if (status.ok()) {
     status = Store(in_file, map);
   }
-  return status.ok() ? status
-                     : Status::InvalidArgument(where + status.getState());
+  return status.ok()
+             ? status
+             : Status::InvalidArgument("--config " + path + ": " +
+                                       status.getState());
 }
 
 }  // namespace
