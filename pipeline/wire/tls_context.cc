@@ -1,10 +1,11 @@
 #include "pipeline/wire/tls_context.h"
 
+#include <openssl/crypto.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509err.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,6 +16,7 @@
 #include "format/end_state.h"
 #include "pipeline/wire/tls_names.h"
 #include "sstferry/options.h"
+#include "sstferry/own_file.h"
 
 namespace sstferry {
 namespace {
@@ -39,15 +41,14 @@ Status Unusable(const char* option, const std::string& file,
                     std::string(option) + " " + file + ": " + why);
 }
 
-Status CheckReadable(const char* option, const std::string& file) {
-  struct stat info {};
-  if (stat(file.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    return Unusable(option, file, "expected a file");
-  }
-  if (access(file.c_str(), R_OK) != 0) {
-    return Unusable(option, file, strerror(errno));
-  }
-  return Status::OK();
+// Reads the files as bytes: OpenSSL opens none by its name.
+Status ReadFile(const char* option, const std::string& file,
+               std::string* text) {
+  const Status status = ReadOwn(file, kAnyAccount, text);
+  return status.ok() ? status
+                     : MakeStatus(EndState::kRefused,
+                                  std::string(option) + " " +
+                                      MessageOf(status));
 }
 
 // Returns why OpenSSL's last call failed.
@@ -62,6 +63,70 @@ std::string Reason() {
 int GiveNoPassphrase(char*, int, int, void* encrypted) {
   *static_cast<bool*>(encrypted) = true;
   return 0;
+}
+
+// Sets *encrypted if the key has a passphrase: nobody is asked for it.
+KeyPtr ReadKey(const std::string& text, bool* encrypted) {
+  const BioPtr bio = BioOf(text);
+  return KeyPtr(bio == nullptr
+                    ? nullptr
+                    : PEM_read_bio_PrivateKey(bio.get(), nullptr,
+                                              GiveNoPassphrase, encrypted));
+}
+
+// Returns the next certificate; null at the end, or where one is wrong, and
+// then IsAtEnd() is false.
+X509Ptr ReadCertificate(BIO* bio) {
+  bool encrypted = false;
+  return X509Ptr(
+      PEM_read_bio_X509_AUX(bio, nullptr, GiveNoPassphrase, &encrypted));
+}
+
+// Returns true if the last certificate could not be read because there is no
+// further one, and forgets that error.
+bool IsAtEnd() {
+  const unsigned long error = ERR_peek_last_error();
+  const bool at_end = ERR_GET_LIB(error) == ERR_LIB_PEM &&
+                      ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
+  if (at_end) {
+    ERR_clear_error();
+  }
+  return at_end;
+}
+
+// As SSL_CTX_use_certificate_chain_file() does with a file.
+bool UseCertificateChain(SSL_CTX* context, const std::string& text) {
+  const BioPtr bio = BioOf(text);
+  const X509Ptr own = bio == nullptr ? nullptr : ReadCertificate(bio.get());
+  if (own == nullptr || SSL_CTX_use_certificate(context, own.get()) != 1 ||
+      SSL_CTX_clear_chain_certs(context) != 1) {
+    return false;
+  }
+  while (X509Ptr next = ReadCertificate(bio.get())) {
+    if (SSL_CTX_add0_chain_cert(context, next.get()) != 1) {
+      return false;
+    }
+    next.release();  // the context has it
+  }
+  return IsAtEnd();
+}
+
+// Trusts every certificate of a PEM text, of which there must be one.
+bool TrustAll(SSL_CTX* context, const std::string& text) {
+  const BioPtr bio = BioOf(text);
+  X509_STORE* const store = SSL_CTX_get_cert_store(context);
+  bool any = false;
+  while (bio != nullptr) {
+    const X509Ptr next = ReadCertificate(bio.get());
+    if (next == nullptr) {
+      return any && IsAtEnd();
+    }
+    if (X509_STORE_add_cert(store, next.get()) != 1) {
+      return false;
+    }
+    any = true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -108,41 +173,38 @@ void TlsContext::SetPolicy() {
 }
 
 Status TlsContext::LoadFiles() {
-  const std::pair<const char*, const std::string*> named[] = {
-      {"--tls-cert", &files_.cert},
-      {"--tls-key", &files_.key},
-      {"--tls-ca", &files_.ca}};
-  for (const auto& [option, file] : named) {
-    RETURN_IF_ERROR(CheckReadable(option, *file));
-  }
+  std::string cert;
+  std::string key;
+  std::string ca;
+  RETURN_IF_ERROR(ReadFile("--tls-cert", files_.cert, &cert));
+  RETURN_IF_ERROR(ReadFile("--tls-key", files_.key, &key));
+  RETURN_IF_ERROR(ReadFile("--tls-ca", files_.ca, &ca));
   SSL_CTX* const context = context_.get();
-  bool encrypted = false;  // nobody is asked for a passphrase
-  SSL_CTX_set_default_passwd_cb(context, GiveNoPassphrase);
-  SSL_CTX_set_default_passwd_cb_userdata(context, &encrypted);
-  if (SSL_CTX_use_certificate_chain_file(context, files_.cert.c_str()) != 1) {
+  if (!UseCertificateChain(context, cert)) {
     const std::string reason = Reason();
     // A file of keys alone is a PEM file without a certificate.
-    const bool holds_key =
-        SSL_CTX_use_PrivateKey_file(context, files_.cert.c_str(),
-                                    SSL_FILETYPE_PEM) == 1;
+    bool encrypted = false;
+    const bool holds_key = ReadKey(cert, &encrypted) != nullptr;
     ERR_clear_error();
     return Unusable("--tls-cert", files_.cert,
                     holds_key ? "expected PEM certificates, found a private "
                                 "key; are --tls-cert and --tls-key exchanged?"
                               : "expected PEM certificates: " + reason);
   }
-  const bool loaded = SSL_CTX_use_PrivateKey_file(context, files_.key.c_str(),
-                                                  SSL_FILETYPE_PEM) == 1;
-  SSL_CTX_set_default_passwd_cb_userdata(context, nullptr);
-  SSL_CTX_set_default_passwd_cb(context, nullptr);
-  const bool mismatch =
-      !loaded &&
-      ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH;
+  bool encrypted = false;
+  const KeyPtr private_key = ReadKey(key, &encrypted);
+  OPENSSL_cleanse(key.data(), key.size());
   if (encrypted) {
     return Unusable("--tls-key", files_.key,
                     "expected a key without a passphrase; keep it in a file "
                     "that only its owner can read");
   }
+  const bool loaded =
+      private_key != nullptr &&
+      SSL_CTX_use_PrivateKey(context, private_key.get()) == 1;
+  const bool mismatch =
+      !loaded &&
+      ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH;
   if (!loaded && !mismatch) {
     return Unusable("--tls-key", files_.key,
                     "expected a PEM private key: " + Reason());
@@ -151,25 +213,34 @@ Status TlsContext::LoadFiles() {
     return Unusable("--tls-key", files_.key,
                     "is not the key of --tls-cert " + files_.cert);
   }
-  if (SSL_CTX_load_verify_locations(context, files_.ca.c_str(), nullptr) !=
-      1) {
-    return Unusable("--tls-ca", files_.ca,
-                    "expected PEM certificates: " + Reason());
-  }
-  return Status::OK();
+  return TrustAll(context, ca)
+             ? Status::OK()
+             : Unusable("--tls-ca", files_.ca,
+                        "expected PEM certificates: " + Reason());
 }
 
 SSL* TlsContext::NewSession() const { return SSL_new(context_.get()); }
 
+namespace {
+
+// Returns nothing if the file cannot be read: whoever loads it says so.
+std::string PemTextOf(const std::string& file) {
+  std::string text;
+  ReadOwn(file, kAnyAccount, &text).PermitUncheckedError();
+  return text;
+}
+
+}  // namespace
+
 CertificateEnds EndsOfCertificates(const TlsFiles& files) {
   CertificateEnds ends;
   if (!files.cert.empty()) {
-    const std::vector<uint64_t> chain = EndsIn(files.cert);
+    const std::vector<uint64_t> chain = EndsIn(PemTextOf(files.cert));
     const auto first = std::min_element(chain.begin(), chain.end());
     ends.cert_seconds = first == chain.end() ? 0 : *first;
   }
   if (!files.ca.empty()) {
-    const std::vector<uint64_t> trusted = EndsIn(files.ca);
+    const std::vector<uint64_t> trusted = EndsIn(PemTextOf(files.ca));
     const auto last = std::max_element(trusted.begin(), trusted.end());
     ends.ca_seconds = last == trusted.end() ? 0 : *last;
   }
@@ -188,7 +259,8 @@ std::vector<std::string> TlsWarnings(const TlsFiles& files) {
                        "); chmod 600 it");
   }
   const std::string validity =
-      files.cert.empty() ? "" : ValidityProblem(files.cert, kWarnDays);
+      files.cert.empty() ? ""
+                         : ValidityProblem(PemTextOf(files.cert), kWarnDays);
   if (!validity.empty()) {
     warnings.push_back("--tls-cert " + files.cert + ": " + validity);
   }

@@ -18,15 +18,6 @@ namespace {
 // Limits of names in log lines: an unknown peer chooses them.
 constexpr size_t kMaxTextBytes = 200;
 
-template <auto kFree>
-struct Freer {
-  template <typename Object>
-  void operator()(Object* object) const {
-    kFree(object);
-  }
-};
-using BioPtr = std::unique_ptr<BIO, Freer<BIO_free_all>>;
-using X509Ptr = std::unique_ptr<X509, Freer<X509_free>>;
 using NamesPtr = std::unique_ptr<GENERAL_NAMES, Freer<GENERAL_NAMES_free>>;
 
 std::string Cut(std::string text) {
@@ -144,6 +135,10 @@ bool IsUnknownSigner(int code) {
 }
 
 }  // namespace
+
+BioPtr BioOf(const std::string& pem) {
+  return BioPtr(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+}
 
 PeerIdentity IdentityOf(X509* certificate) {
   PeerIdentity identity;
@@ -269,9 +264,9 @@ bool DescribeAlert(int alert, const std::string& peer_role,
   }
 }
 
-std::vector<uint64_t> EndsIn(const std::string& file) {
+std::vector<uint64_t> EndsIn(const std::string& pem) {
   std::vector<uint64_t> ends;
-  const BioPtr bio(BIO_new_file(file.c_str(), "r"));
+  const BioPtr bio = BioOf(pem);
   while (bio != nullptr) {
     const X509Ptr certificate(
         PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
@@ -288,8 +283,8 @@ std::vector<uint64_t> EndsIn(const std::string& file) {
   return ends;
 }
 
-std::string ValidityProblem(const std::string& cert_file, int warn_days) {
-  const BioPtr bio(BIO_new_file(cert_file.c_str(), "r"));
+std::string ValidityProblem(const std::string& pem, int warn_days) {
+  const BioPtr bio = BioOf(pem);
   const X509Ptr certificate(
       bio == nullptr ? nullptr
                      : PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));

@@ -2,15 +2,33 @@
 // tls_*.cc include this.
 #pragma once
 
+#include <openssl/bio.h>
+#include <openssl/evp.h>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "sstferry/transport.h"
 
 namespace sstferry {
+
+template <auto kFree>
+struct Freer {
+  template <typename Object>
+  void operator()(Object* object) const {
+    kFree(object);
+  }
+};
+using BioPtr = std::unique_ptr<BIO, Freer<BIO_free_all>>;
+using X509Ptr = std::unique_ptr<X509, Freer<X509_free>>;
+using KeyPtr = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY_free>>;
+
+// Reads `pem`, which must stay as it is; null if memory is short.
+BioPtr BioOf(const std::string& pem);
 
 // Returns the subject and the names of a certificate.
 PeerIdentity IdentityOf(X509* certificate);
@@ -43,12 +61,13 @@ bool DescribeAlert(int alert, const std::string& peer_role,
                    const std::string& own_role, const std::string& cert_file,
                    std::string* text);
 
-// "expired on ...", "is not valid before ...", "expires on ..." if that is less
-// than `warn_days` away; "" otherwise.
-std::string ValidityProblem(const std::string& cert_file, int warn_days);
+// Returns "expired on ...", "is not valid before ...", or "expires on ..." if
+// the first certificate of a PEM text ends in less than `warn_days`; ""
+// otherwise.
+std::string ValidityProblem(const std::string& pem, int warn_days);
 
-// Returns the ends of all certificates of a PEM file, in seconds since 1970;
-// nothing if it cannot be read.
-std::vector<uint64_t> EndsIn(const std::string& file);
+// Returns the ends of all certificates of a PEM text, in seconds since 1970, up
+// to the first one that cannot be read.
+std::vector<uint64_t> EndsIn(const std::string& pem);
 
 }  // namespace sstferry

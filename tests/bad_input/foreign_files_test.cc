@@ -9,10 +9,12 @@
 #include "pipeline/base/open_file.h"
 #include "pipeline/pull/closed_files.h"
 #include "tests/support/catch.h"
+#include "tests/support/certificates.h"
 #include "tests/support/process.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/sanitizer.h"
 #include "tests/support/scratch_dir.h"
+#include "tests/support/serve_process.h"
 
 namespace sstferry::foreign_files_test {
 namespace {
@@ -193,6 +195,108 @@ TEST_CASE("Root reads no config file whose way others may change",
   if (code != 0) {
     REQUIRE(plan.err().find("--config " + named + ": expected a file") !=
             std::string::npos);
+  }
+}
+
+// Copies the TLS files of a client to DIR.
+void PutTlsFiles(const TlsFiles& files, const std::string& dir) {
+  fs::create_directories(dir);
+  fs::copy_file(files.cert, dir + "/cert.pem");
+  fs::copy_file(files.key, dir + "/key.pem");
+  fs::copy_file(files.ca, dir + "/ca.pem");
+  REQUIRE(chmod((dir + "/key.pem").c_str(), 0600) == 0);
+}
+
+Words TlsOf(const TlsFiles& files) {
+  return {"--tls-cert", files.cert, "--tls-key", files.key, "--tls-ca",
+          files.ca};
+}
+
+TEST_CASE("Root's TLS files do not reach an account through its links",
+          "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  const World world;
+  const TestPki pki;
+  MakeSampleDatabase(world.dir / "source");
+  Words serve = {"--db", "db=" + (world.dir / "source")};
+  for (const std::string& word : TlsOf(pki.server)) serve.push_back(word);
+  const ServeProcess server(serve);
+  const std::string tls = world.app + "/tls";
+  PutTlsFiles(pki.client, tls);
+  PutTlsFiles(pki.client, world.victim + "/tls");
+  GiveAll(world.app);
+  std::string named = tls;
+  bool is_led = true;
+  SECTION("its own files") { is_led = false; }
+  SECTION("its own files, through its links") {
+    AsOther("cd " + world.app + "; mv tls 2026; ln -s 2026 ..data; mkdir tls; "
+            "for f in cert key ca; do ln -s ../..data/$f.pem tls/$f.pem; done");
+    is_led = false;
+  }
+  SECTION("a link to root's key") {
+    AsOther("ln -sf ../../victim/tls/key.pem " + tls + "/key.pem");
+  }
+  SECTION("a link to root's directory") {
+    AsOther("mv " + tls + " " + tls + ".old; ln -s ../victim/tls " + tls);
+  }
+  SECTION("a link of root's through one of the account's") {
+    AsOther("mv " + tls + " " + tls + ".old; ln -s ../victim/tls " + tls);
+    fs::create_directory_symlink("app/tls", world.dir / "tls");
+    named = world.dir / "tls";
+  }
+  SECTION("a second name of root's key") {
+    fs::remove(tls + "/key.pem");
+    fs::create_hard_link(world.victim + "/tls/key.pem", tls + "/key.pem");
+  }
+  Process pull(Bounded({"pull", server.url(), world.app + "/copy", "--tls",
+                        named}));
+  const int code = pull.Wait();
+  INFO(pull.err());
+  REQUIRE((code == 0) == !is_led);
+  REQUIRE(fs::exists(world.app + "/copy") == !is_led);
+  if (is_led) {
+    REQUIRE(pull.err().find("expected a file of account nobody, which chose "
+                            "where the name leads") != std::string::npos);
+  }
+  // Nor does a command that runs as root use them.
+  Process list(Bounded({"ls", server.list_url(), "--tls", named}));
+  const int listed = list.Wait();
+  INFO(list.err());
+  REQUIRE((listed == 0) == !is_led);
+}
+
+TEST_CASE("Links of root's lead to TLS files, as those of a secret do",
+          "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  const World world;
+  const TestPki pki;
+  MakeSampleDatabase(world.dir / "source");
+  Words serve = {"--db", "db=" + (world.dir / "source")};
+  for (const std::string& word : TlsOf(pki.server)) serve.push_back(word);
+  const ServeProcess server(serve);
+  GiveAll(world.app);
+  const std::string tls = world.dir / "tls";
+  SECTION("a Kubernetes secret") {
+    PutTlsFiles(pki.client, tls + "/..2026_11_28");
+    REQUIRE(chmod(tls.c_str(), 01777) == 0);
+    fs::create_directory_symlink("..2026_11_28", tls + "/..data");
+    for (const char* name : {"/cert.pem", "/key.pem", "/ca.pem"}) {
+      fs::create_symlink("..data" + std::string(name), tls + name);
+    }
+  }
+  SECTION("certbot") {
+    PutTlsFiles(pki.client, world.dir / "archive/db");
+    REQUIRE(chmod((world.dir / "archive").c_str(), 0700) == 0);
+    fs::create_directories(tls);
+    for (const char* name : {"/cert.pem", "/key.pem", "/ca.pem"}) {
+      fs::create_symlink("../archive/db" + std::string(name), tls + name);
+    }
+  }
+  for (const std::string& target : {world.app + "/copy", world.dir / "copy"}) {
+    Process pull(Bounded({"pull", server.url(), target, "--tls", tls}));
+    const int code = pull.Wait();
+    INFO(pull.err());
+    REQUIRE(code == 0);
   }
 }
 

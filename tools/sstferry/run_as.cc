@@ -1,6 +1,5 @@
 #include "tools/sstferry/run_as.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -18,8 +17,10 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <tuple>
 
 #include "format/end_state.h"
+#include "sstferry/own_file.h"
 #include "sstferry/spawn.h"
 #include "tools/sstferry/relay.h"
 
@@ -30,7 +31,6 @@ using rocksdb::Status;
 
 // Metrics are the largest message; a message is one packet.
 constexpr size_t kMaxMessageBytes = 1u << 20;
-constexpr size_t kMaxFileBytes = 1u << 20;  // of a config or a TLS file
 constexpr int kHookLookMillis = 50;
 
 // First byte of a message to root.
@@ -87,7 +87,9 @@ Status StatusOf(const std::string& answer) {
 // descriptor.
 class OpenCopy {
  public:
-  explicit OpenCopy(std::string path) : path_(std::move(path)) {}
+  // `account`: the only one other than root that the file may depend on.
+  OpenCopy(std::string path, uid_t account)
+      : path_(std::move(path)), account_(account) {}
   ~OpenCopy() {
     if (fd_ >= 0) {
       close(fd_);
@@ -96,21 +98,17 @@ class OpenCopy {
   OpenCopy(const OpenCopy&) = delete;
   OpenCopy& operator=(const OpenCopy&) = delete;
 
-  // Reads the file again. What cannot be read stays as it was.
+  // Reads the file again, by the rules of ReadOwn(). What cannot be read stays
+  // as it was.
   Status Fill() {
-    const int file = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) {
-      return Errno(path_);
-    }
-    std::string text(kMaxFileBytes, '\0');
-    const ssize_t got = read(file, text.data(), text.size());
-    close(file);
+    std::string text;
+    RETURN_IF_ERROR(ReadOwn(path_, account_, &text));
     if (fd_ < 0) {
       fd_ = memfd_create("sstferry", 0);
     }
-    const size_t bytes = got > 0 ? static_cast<size_t>(got) : 0;
-    return got >= 0 && fd_ >= 0 && ftruncate(fd_, 0) == 0 &&
-                   pwrite(fd_, text.data(), bytes, 0) == got &&
+    return fd_ >= 0 && ftruncate(fd_, 0) == 0 &&
+                   pwrite(fd_, text.data(), text.size(), 0) ==
+                       static_cast<ssize_t>(text.size()) &&
                    fchmod(fd_, 0444) == 0
                ? Status::OK()
                : Errno(path_);
@@ -123,6 +121,7 @@ class OpenCopy {
 
  private:
   const std::string path_;
+  const uid_t account_;
   int fd_ = -1;
 };
 
@@ -393,19 +392,30 @@ int RunAs(uid_t uid, const RootDuties& duties,
           const std::function<int(const std::vector<std::string>&, RootSide*)>&
               child) {
   TlsFiles* const tls = duties.tls;
-  OpenCopy cert(tls->cert);
-  OpenCopy key(tls->key);
-  OpenCopy ca(tls->ca);
-  for (const auto& [copy, path] :
-       {std::pair(&cert, &tls->cert), std::pair(&key, &tls->key),
-        std::pair(&ca, &tls->ca)}) {
-    if (!path->empty() && copy->Fill().ok()) {
-      *path = copy->name();  // else the pull says what is wrong with it
+  OpenCopy cert(tls->cert, uid);
+  OpenCopy key(tls->key, uid);
+  OpenCopy ca(tls->ca, uid);
+  for (const auto& [option, copy, path] :
+       {std::tuple("--tls-cert ", &cert, &tls->cert),
+        std::tuple("--tls-key ", &key, &tls->key),
+        std::tuple("--tls-ca ", &ca, &tls->ca)}) {
+    if (path->empty()) {
+      continue;
+    }
+    const Status read = copy->Fill();
+    if (read.ok()) {
+      *path = copy->name();
+    } else if (duties.log) {
+      // The account's process opens it with no more rights than its own.
+      duties.log(LogLevel::kWarning,
+                 option + MessageOf(read) +
+                     "; root does not read it, the account itself tries");
     }
   }
   std::string prefix;
   std::string* const word = ConfigOf(&arguments, &prefix);
-  OpenCopy config(word != nullptr ? word->substr(prefix.size()) : "");
+  OpenCopy config(word != nullptr ? word->substr(prefix.size()) : "",
+                  /*account=*/0);
   if (word != nullptr && config.Fill().ok()) {
     *word = prefix + config.name();
   }
