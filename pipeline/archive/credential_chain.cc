@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +20,7 @@
 #include "pipeline/archive/url.h"
 #include "pipeline/base/descriptor.h"
 #include "pipeline/wire/ssh_process.h"
+#include "sstferry/spawn.h"
 
 namespace sstferry {
 namespace {
@@ -155,37 +155,13 @@ Status RunForOutput(const std::string& command, size_t max_bytes,
   }
   const Descriptor out(ends[0]);
   pid_t pid = 0;
-  int started = 0;
   {
     const Descriptor in(ends[1]);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, in.get(), 1);
-    posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-    posix_spawnattr_t attributes;
-    posix_spawnattr_init(&attributes);
-    sigset_t none;
-    sigemptyset(&none);
-    sigset_t defaults;
-    sigfillset(&defaults);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &defaults);
-    // A group of its own: what it starts is ended with it.
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP |
-                                              POSIX_SPAWN_SETSIGMASK |
-                                              POSIX_SPAWN_SETSIGDEF);
-    std::string text = command;
-    char shell[] = "/bin/sh";
-    char option[] = "-c";
-    char* const words[] = {shell, option, text.data(), nullptr};
-    started = posix_spawn(&pid, shell, &actions, &attributes, words, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-  }
-  if (started != 0) {
-    return MakeStatus(EndState::kInternal,
-                      std::string("/bin/sh: ") + std::strerror(started));
+    ProgramStart start;
+    start.words = {"/bin/sh", "-c", command};
+    start.out = in.get();
+    start.own_group = true;  // what it starts is ended with it
+    RETURN_IF_ERROR(Spawn(start, &pid));
   }
   const Clock::time_point until = Clock::now() + limit;
   bool is_late = false;

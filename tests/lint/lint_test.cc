@@ -363,6 +363,88 @@ std::string CommentRule(const File& file) {
   return found;
 }
 
+// The files that open others or start processes by themselves, each with the
+// reason. All else uses OpenForeign() and OpenOwn() of base/open_file.h, and
+// Spawn() and ForkAs() of sstferry/spawn.h.
+const std::map<std::string, std::string>& OpenersAndWhy() {
+  static const std::map<std::string, std::string> files = {
+      {"pipeline/base/open_file.cc", "is OpenForeign() and OpenOwn()"},
+      {"pipeline/base/descriptor.cc", "is OpenDirectory()"},
+      {"pipeline/base/spawn.cc", "is Spawn() and ForkAs()"},
+      // The kernel's own files.
+      {"pipeline/base/database_open.cc", "LOCK below a descriptor, no link"},
+      {"pipeline/base/descriptor_shortage.cc", "/proc and /dev/null"},
+      {"pipeline/base/summary.cc", "/proc"},
+      {"pipeline/base/thread_waits.cc", "/proc"},
+      {"pipeline/disk/access.cc", "/proc; own files, no link"},
+      {"pipeline/options/directories.cc", "/proc"},
+      {"pipeline/pull/pull_identity.cc", "/proc"},
+      {"tools/sstferry/left_process.cc", "/proc"},
+      {"pipeline/wire/ssh_process.cc", "/dev/tty"},
+      {"tools/sstferry/main.cc", "/dev/null and /"},
+      {"tools/sstferry/serve.cc", "/dev/null"},
+      // What sstferry makes, in directories that it has checked.
+      {"pipeline/archive/directory_store.cc", "below descriptors, no link"},
+      {"pipeline/archive/partial_file.cc", "private directory, no link"},
+      {"pipeline/archive/repair.cc", "below descriptors, no link"},
+      {"pipeline/base/file_lock.cc", "a lock: no link, waits for nobody"},
+      {"pipeline/base/last_transfer.cc", "records: no link, regular, bounded"},
+      {"pipeline/disk/database_files.cc", "LOCK: no link, waits for nobody"},
+      {"pipeline/disk/old_directories.cc", "below descriptors, no link"},
+      {"pipeline/disk/paced_removal.cc", "what is removed, no link"},
+      {"pipeline/disk/replica_tree.cc", "below descriptors, no link"},
+      {"pipeline/disk/workspace.cc", "the workspace's lock, no link"},
+      {"pipeline/follow/standby.cc", "the standby's lock, no link"},
+      {"pipeline/parts/body_reader.cc", "a spooled chunk of this process"},
+      {"pipeline/parts/part_store.cc", "a file without a name"},
+      {"pipeline/pull/direct_file.cc", "a chunk's staging file, no link"},
+      {"pipeline/snapshot/database_tree.cc", "directories below descriptors"},
+      {"pipeline/snapshot/lease_file.cc", "below descriptors, no link"},
+      {"pipeline/snapshot/posix_files.cc", "a snapshot's private directory"},
+      {"pipeline/snapshot/private_dir.cc", "below descriptors, no link"},
+      {"pipeline/wire/certificates.cc", "the CA's files, no link"},
+      {"pipeline/wire/unix_transport.cc", "the directory of a socket"},
+      {"tools/sstferry/hook.cc", "notes in /run/sstferry, no link"},
+      {"tools/sstferry/manual_main.cc", "writes manuals at build time"},
+      {"tools/sstferry/metrics_file.cc", "the operator's metrics file"},
+      // What the operator names for this account.
+      {"pipeline/archive/credential_chain.cc", "AWS_* files of this account"},
+      {"pipeline/archive/seal.cc", "--key-file"},
+      // Libraries that open by name.
+      {"pipeline/archive/http_client.cc", "libcurl takes its CA file by name"},
+      {"pipeline/base/file_source.cc", "RocksDB's file systems, checked"},
+      {"pipeline/snapshot/stoppable_file_system.cc", "wraps RocksDB's calls"},
+      {"pipeline/pull/clone_finish.cc", "RocksDB: the workspace's files"},
+      {"pipeline/pull/file_check.cc", "RocksDB: the workspace's files"},
+      {"pipeline/pull/first_sequence.cc", "RocksDB: a MANIFEST it has read"},
+      {"pipeline/refresh/interval_records.cc", "RocksDB: the target's records"},
+      {"pipeline/refresh/replica_files.cc", "RocksDB: the workspace's files"},
+  };
+  return files;
+}
+
+bool Opens(const std::string& line) {
+  static const std::regex kCalls(
+      R"((^|[^\w.>])(open|openat|creat|fopen|freopen|opendir|popen|v?fork|)"
+      R"(posix_spawnp?|ReadFileToString|BIO_new_file|)"
+      R"(SSL_CTX_use_\w+_file|SSL_CTX_load_verify_\w+)\s*\()"
+      R"(|->New(RandomAccess|Sequential)File\()"
+      R"(|\bstd::[io]?fstream\b|\bSYS_openat2?\b)"
+      R"(|\bCURLOPT_(CAINFO|CAPATH|SSLCERT|SSLKEY)\b)");
+  const size_t text = line.find_first_not_of(' ');
+  return text != std::string::npos && line.compare(text, 2, "//") != 0 &&
+         std::regex_search(line, kCalls);
+}
+
+std::string OpenRule(const File& file, const std::string& line) {
+  const bool is_product =
+      Under(file.path, "pipeline") || Under(file.path, "tools");
+  return is_product && OpenersAndWhy().count(file.path) == 0 && Opens(line)
+             ? "opens a file or starts a process by itself: OpenForeign(), "
+               "OpenOwn(), Spawn() and ForkAs() do"
+             : "";
+}
+
 bool HasPragmaOnce(const File& file) {
   return std::find(file.lines.begin(), file.lines.end(), "#pragma once") !=
          file.lines.end();
@@ -526,6 +608,46 @@ TEST_CASE("The text of a status decides nothing", "[lint]") {
   const std::string found = Violations(SourceFiles(), StatusTextRule);
   INFO(found);
   REQUIRE(found.empty());
+}
+
+TEST_CASE("The rule of opens sees every call", "[lint]") {
+  for (const char* line :
+       {"  const int fd = open(path.c_str(), O_RDONLY);", "  ::open(path, 0);",
+        "  Descriptor(openat(dir.get(), name, 0));", "  pid_t child = fork();",
+        "  std::ifstream file(path);", "  FILE* f = popen(command, \"r\");",
+        "  posix_spawn(&pid, shell, a, b, c, d);",
+        "  rocksdb::ReadFileToString(env, path, &text);",
+        "  BIO_new_file(path, \"r\");", "  set(CURLOPT_CAINFO, file);",
+        "  fs->NewSequentialFile(path, options, &file, nullptr);"}) {
+    INFO(line);
+    REQUIRE_FALSE(OpenRule(File{"pipeline/pull/a.cc", {}}, line).empty());
+    REQUIRE_FALSE(OpenRule(File{"tools/sstferry/a.cc", {}}, line).empty());
+    REQUIRE(OpenRule(File{"tests/tools/a.cc", {}}, line).empty());
+    REQUIRE(OpenRule(File{"pipeline/base/open_file.cc", {}}, line).empty());
+  }
+  for (const char* line :
+       {"  // open(path) waits", "  lane->open(path);", "  is_open();",
+        "  RETURN_IF_ERROR(OpenForeign(path, &file));", "  file.open(path);"}) {
+    INFO(line);
+    REQUIRE(OpenRule(File{"pipeline/pull/a.cc", {}}, line).empty());
+  }
+}
+
+TEST_CASE("Files are opened and processes started in their rooms", "[lint]") {
+  const std::string found = Violations(SourceFiles(), OpenRule);
+  INFO(found);
+  REQUIRE(found.empty());
+  std::set<std::string> openers;
+  for (const File& file : SourceFiles()) {
+    if (std::any_of(file.lines.begin(), file.lines.end(), Opens)) {
+      openers.insert(file.path);
+    }
+  }
+  for (const auto& [path, why] : OpenersAndWhy()) {
+    INFO(path << " opens nothing: take it from the list");
+    REQUIRE(openers.count(path) == 1);
+    REQUIRE_FALSE(why.empty());
+  }
 }
 
 TEST_CASE("Tests do not sleep", "[lint]") {
