@@ -312,7 +312,7 @@ TEST_CASE("Pull refuses wrong usage and names the option", "[tools]") {
       {{"s", "t", "--progress-interval", "10"}, "--progress-interval: "},
       {{"s", "t", "--log-level", "trace"}, "--log-level: "},
       {{"s", "t", "--verify=yes"}, "--verify"},
-      {{"s", "t", "--config", "/no/such/file"}, "--config: "},
+      {{"s", "t", "--config", "/no/such/file"}, "--config /no/such/file: "},
       {{"s", "sst://host/db"}, "target: expected a directory of this machine"},
       {{"sst://host", "t"}, "source: "},
       {{"sst://host/a b", "t"}, "database name: "},
