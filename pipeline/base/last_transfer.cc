@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
+#include <system_error>
 
 #include <nlohmann/json.hpp>
 
@@ -66,6 +68,22 @@ SelectionText SelectionOf(const json& object, const char* name) {
   return selection;
 }
 
+// Opens a directory as the operator names it. Whoever may put a link in the
+// place of a part of the way meanwhile cannot lead elsewhere.
+Descriptor OpenResolved(const std::string& directory) {
+  if (directory.starts_with("/proc/self/fd/")) {
+    return OpenDirectory(directory);
+  }
+  std::error_code error;
+  const std::string real =
+      std::filesystem::canonical(directory, error).string();
+  if (error) {
+    errno = error.value();
+    return Descriptor();
+  }
+  return OpenDirectory(real);
+}
+
 Status Unreadable(const std::string& path, int error) {
   const bool is_denied = error == EACCES || error == EPERM;
   return MakeStatus(
@@ -82,12 +100,20 @@ Status ReadRecord(const std::string& path, size_t bytes, bool* found,
   text->clear();
   *found = false;
   struct stat link;
-  if (lstat(path.c_str(), &link) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
+  if (lstat(path.c_str(), &link) != 0 &&
+      (errno == ENOENT || errno == ENOTDIR)) {
     return Status::OK();  // as usual: nothing is opened by that name
+  }
+  const size_t slash = path.rfind('/');
+  const Descriptor directory = OpenResolved(path.substr(0, slash));
+  if (!directory.is_open()) {
+    return errno == ENOENT || errno == ENOTDIR ? Status::OK()
+                                               : Unreadable(path, errno);
   }
   // O_NONBLOCK: the open of a FIFO must not wait for a writer.
   const Descriptor file(
-      open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+      openat(directory.get(), path.substr(slash + 1).c_str(),
+             O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   const int error = errno;
   if (!file.is_open() && (error == ENOENT || error == ENOTDIR)) {
     return Status::OK();
