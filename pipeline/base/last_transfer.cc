@@ -107,8 +107,9 @@ Status ReadRecord(const std::string& path, size_t bytes, bool* found,
   const size_t slash = path.rfind('/');
   const Descriptor directory = OpenResolved(path.substr(0, slash));
   if (!directory.is_open()) {
-    return errno == ENOENT || errno == ENOTDIR ? Status::OK()
-                                               : Unreadable(path, errno);
+    // A directory that this account may not look at is there.
+    *found = errno != ENOENT && errno != ENOTDIR;
+    return *found ? Unreadable(path, errno) : Status::OK();
   }
   // O_NONBLOCK: the open of a FIFO must not wait for a writer.
   const Descriptor file(
