@@ -44,7 +44,7 @@ namespace sstferry {
 
 // Opens a file that the operator names for reading; sstferry/own_file.h has the
 // rules.
-//   kRefused  there is none, or it does not keep them; the message begins with
+//   kRefused  it is missing or does not keep them; the message begins with
 //             `path`
 [[nodiscard]] rocksdb::Status OpenOwn(const std::string& path, uid_t account,
                                       Descriptor* out);

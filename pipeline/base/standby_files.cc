@@ -24,7 +24,7 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// A blob file has so much before and behind its records.
+// Bytes of a blob file before and after its records.
 constexpr uint64_t kBlobFrameBytes = 30 + 32;
 constexpr uint64_t kPieceBytes = 1u << 20;
 

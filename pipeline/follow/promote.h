@@ -1,6 +1,6 @@
 // Makes a database of a standby: DIR gets CURRENT, and is no standby any more.
 //
-//   1. cut the newest WAL behind its last whole record, sync it; write
+//   1. truncate the newest WAL after its last whole record, sync it; write
 //      last_transfer.json with what DIR holds then
 //   2. write CURRENT durably: from here on DIR is a database
 //   3. remove sstferry.followed and sstferry.follow
