@@ -20,6 +20,7 @@
 #include "pipeline/archive/url.h"
 #include "pipeline/base/descriptor.h"
 #include "pipeline/wire/ssh_process.h"
+#include "sstferry/own_file.h"
 #include "sstferry/spawn.h"
 
 namespace sstferry {
@@ -41,42 +42,27 @@ Status None(const std::string& what) {
   return MakeStatus(EndState::kDenied, "credentials: " + what);
 }
 
-// Reads a file that this account's owner set up. It may be a link, as mounted
-// secrets are.
+// Reads a file that says who this process is to the store, or what it runs to
+// find out. It may be a link, as mounted secrets are.
 Status ReadSmallFile(const std::string& path, size_t max_bytes,
                      std::string* bytes) {
-  bytes->clear();
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat info = {};
-  if (!file.is_open() || fstat(file.get(), &info) != 0) {
-    return MakeStatus(EndState::kRefused,
-                      path + ": " + std::strerror(errno));
-  }
-  if (!S_ISREG(info.st_mode)) {
-    return MakeStatus(EndState::kRefused,
-                      path + ": expected a file, found something else");
-  }
-  bytes->resize(max_bytes + 1);
-  size_t at = 0;
-  while (at < bytes->size()) {
-    const ssize_t n = read(file.get(), bytes->data() + at, bytes->size() - at);
-    if (n < 0 && errno == EINTR) {
-      continue;
-    }
-    if (n < 0) {
-      return MakeStatus(EndState::kRefused, path + ": " + std::strerror(errno));
-    }
-    if (n == 0) {
-      break;
-    }
-    at += static_cast<size_t>(n);
-  }
-  bytes->resize(at);
-  return at <= max_bytes
+  RETURN_IF_ERROR(WithContext(ReadOwn(path, /*account=*/0, bytes),
+                              EndState::kRefused, "credentials"));
+  return bytes->size() <= max_bytes
              ? Status::OK()
              : MakeStatus(EndState::kRefused,
-                          path + ": expected at most " +
-                              std::to_string(max_bytes) + " bytes, found more");
+                          "credentials: " + path + ": expected at most " +
+                              std::to_string(max_bytes) + " bytes, found " +
+                              std::to_string(bytes->size()));
+}
+
+// Returns true if `path` certainly names no file, or if it lies in a home
+// directory that this account may not enter: services have root's HOME at times.
+bool IsMissing(const std::string& path, bool is_named) {
+  struct stat info;
+  return stat(path.c_str(), &info) != 0 &&
+         (errno == ENOENT || errno == ENOTDIR ||
+          (errno == EACCES && !is_named));
 }
 
 // A token or a name in a header or a path: printable, without spaces.
@@ -297,45 +283,47 @@ std::string CredentialChain::HomeFile(const char* variable,
   return home.empty() ? "" : home + "/.aws/" + name;
 }
 
-std::optional<std::map<std::string, std::string>> CredentialChain::Profile(
-    const std::string& name) const {
-  std::optional<std::map<std::string, std::string>> settings;
-  // The credentials file comes first and counts more.
-  for (const std::string& path :
-       {HomeFile("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
-        HomeFile("AWS_CONFIG_FILE", "config")}) {
-    std::string text;
-    if (path.empty() ||
-        !ReadSmallFile(path, kMaxProfileFileBytes, &text).ok()) {
+Status CredentialChain::Profile(
+    const std::string& name,
+    std::optional<std::map<std::string, std::string>>* settings) const {
+  settings->reset();
+  // The credentials file is read first and its settings win.
+  for (const auto& [variable, file] :
+       {std::pair("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
+        std::pair("AWS_CONFIG_FILE", "config")}) {
+    const std::string path = HomeFile(variable, file);
+    if (path.empty() || IsMissing(path, !Variable(variable).empty())) {
       continue;
     }
-    const ProfileFile file = ParseProfileFile(text);
-    const auto found = file.find(name);
-    if (found != file.end()) {
-      if (!settings.has_value()) {
-        settings.emplace();
+    std::string text;
+    RETURN_IF_ERROR(ReadSmallFile(path, kMaxProfileFileBytes, &text));
+    const ProfileFile profiles = ParseProfileFile(text);
+    const auto found = profiles.find(name);
+    if (found != profiles.end()) {
+      if (!settings->has_value()) {
+        settings->emplace();
       }
-      settings->insert(found->second.begin(), found->second.end());
+      (*settings)->insert(found->second.begin(), found->second.end());
     }
   }
-  return settings;
+  return Status::OK();
 }
 
-std::string CredentialChain::Region() const {
+Status CredentialChain::Region(std::string* region) const {
   for (const char* variable : {"AWS_REGION", "AWS_DEFAULT_REGION"}) {
-    const std::string region = Variable(variable);
-    if (!region.empty()) {
-      return region;
+    *region = Variable(variable);
+    if (!region->empty()) {
+      return Status::OK();
     }
   }
-  std::string name = options_.profile.empty() ? Variable("AWS_PROFILE")
-                                              : options_.profile;
-  const auto settings = Profile(name.empty() ? "default" : name);
-  if (!settings.has_value()) {
-    return "";
+  const std::string name = options_.profile.empty() ? Variable("AWS_PROFILE")
+                                                    : options_.profile;
+  std::optional<std::map<std::string, std::string>> settings;
+  RETURN_IF_ERROR(Profile(name.empty() ? "default" : name, &settings));
+  if (settings.has_value() && settings->count("region") > 0) {
+    *region = settings->at("region");
   }
-  const auto found = settings->find("region");
-  return found == settings->end() ? "" : found->second;
+  return Status::OK();
 }
 
 Status CredentialChain::Ask(Credentials* credentials) {
@@ -386,7 +374,8 @@ Status CredentialChain::Ask(Credentials* credentials) {
 Status CredentialChain::OfProfile(const std::string& name, bool must_exist,
                                   bool* found, Credentials* credentials) {
   *found = false;
-  const auto settings = Profile(name);
+  std::optional<std::map<std::string, std::string>> settings;
+  RETURN_IF_ERROR(Profile(name, &settings));
   if (!settings.has_value()) {
     return must_exist ? None("expected a profile '" + Printable(name) +
                              "' in the profile files, found none")
@@ -449,8 +438,10 @@ Status CredentialChain::OfWebIdentity(const std::string& token_file,
   }
   std::string endpoint = Variable("AWS_ENDPOINT_URL_STS");
   if (endpoint.empty()) {
-    const std::string region =
-        options_.region.empty() ? Region() : options_.region;
+    std::string region = options_.region;
+    if (region.empty()) {
+      RETURN_IF_ERROR(Region(&region));
+    }
     endpoint = region.empty() ? "https://sts.amazonaws.com"
                               : "https://sts." + region + ".amazonaws.com";
   }

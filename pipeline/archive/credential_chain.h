@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -36,8 +37,10 @@ class CredentialChain {
   [[nodiscard]] rocksdb::Status Get(Credentials* credentials);
   // The store has said that these have ended: the next Get() asks for others.
   void Renew(const Credentials& refused);
-  // The region of the environment or of the profile; empty: neither has one.
-  std::string Region() const;
+  // Finds the region of the environment or of the profile; empty: neither has
+  // one.
+  //   kRefused  a profile file is there and cannot be read
+  [[nodiscard]] rocksdb::Status Region(std::string* region) const;
 
   void Cancel();
 
@@ -55,9 +58,10 @@ class CredentialChain {
   [[nodiscard]] rocksdb::Status OfContainer(const std::string& url,
                                             Credentials* credentials);
   [[nodiscard]] rocksdb::Status OfMachine(Credentials* credentials);
-  // The settings of a profile, of both files.
-  std::optional<std::map<std::string, std::string>> Profile(
-      const std::string& name) const;
+  // Reads the settings of a profile from both files; nullopt: neither has it.
+  [[nodiscard]] rocksdb::Status Profile(
+      const std::string& name,
+      std::optional<std::map<std::string, std::string>>* settings) const;
   std::string Variable(const char* name) const;
   std::string HomeFile(const char* variable, const char* name) const;
 

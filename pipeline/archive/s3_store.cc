@@ -976,7 +976,7 @@ Status MakeS3Store(const StoreOptions& options, CredentialWorld world,
   }
   std::string region = options.region;
   if (region.empty()) {
-    region = CredentialChain(options, world).Region();
+    RETURN_IF_ERROR(CredentialChain(options, world).Region(&region));
   }
   if (region.empty()) {
     region = "us-east-1";

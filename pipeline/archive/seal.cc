@@ -1,6 +1,5 @@
 #include "pipeline/archive/seal.h"
 
-#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
@@ -18,6 +17,7 @@
 #include "format/coding.h"
 #include "format/end_state.h"
 #include "format/hex.h"
+#include "pipeline/base/open_file.h"
 
 namespace sstferry {
 
@@ -250,31 +250,30 @@ Sha256Digest SealKey::Derive(const char* label, const std::string& of) const {
 }
 
 Status SealKey::Read(const std::string& path, std::shared_ptr<SealKey>* key) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) {
-    return BadKeyFile(path, std::strerror(errno));
+  Descriptor file;
+  const Status opened = OpenOwn(path, /*account=*/0, &file);
+  if (!opened.ok()) {
+    return MakeStatus(EndState::kRefused, "--key-file " + MessageOf(opened));
   }
   struct stat info {};
-  char text[kKeyFileDigits + 2];
-  ssize_t count = -1;
-  const bool is_known = fstat(fd, &info) == 0;
-  if (is_known && S_ISREG(info.st_mode)) {
-    count = read(fd, text, sizeof(text));
+  if (fstat(file.get(), &info) != 0) {
+    return BadKeyFile(path, std::strerror(errno));
   }
-  close(fd);
+  if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    return BadKeyFile(path, "other accounts can read or change it: chmod 600 "
+                            "it, and make another key if they may have");
+  }
+  if (info.st_uid != geteuid() && info.st_uid != 0) {
+    return BadKeyFile(path, "expected a file of the account that runs this, or "
+                            "of root, found one of another");
+  }
+  char text[kKeyFileDigits + 2];
+  const ssize_t count = read(file.get(), text, sizeof(text));
   Bytes bytes;
   const bool is_key =
       count > 0 &&
       ParseKey(std::string(text, static_cast<size_t>(count)), &bytes);
   OPENSSL_cleanse(text, sizeof(text));
-  if (is_known && (info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    return BadKeyFile(path, "other accounts can read or change it: chmod 600 "
-                            "it, and make another key if they may have");
-  }
-  if (is_known && info.st_uid != geteuid() && info.st_uid != 0) {
-    return BadKeyFile(path, "expected a file of the account that runs this, or "
-                            "of root, found one of another");
-  }
   if (!is_key) {
     return BadKeyFile(path, "expected 64 hex digits, as 'openssl rand -hex 32' "
                             "makes them, found something else");

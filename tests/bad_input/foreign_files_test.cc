@@ -207,9 +207,11 @@ void PutTlsFiles(const TlsFiles& files, const std::string& dir) {
   REQUIRE(chmod((dir + "/key.pem").c_str(), 0600) == 0);
 }
 
-Words TlsOf(const TlsFiles& files) {
-  return {"--tls-cert", files.cert, "--tls-key", files.key, "--tls-ca",
-          files.ca};
+// A source that only the client of `pki` may read.
+Words ServeByTls(const TestPki& pki, const std::string& source) {
+  MakeSampleDatabase(source);
+  return {"--db",      "db=" + source,  "--tls-cert", pki.server.cert,
+          "--tls-key", pki.server.key, "--tls-ca",   pki.server.ca};
 }
 
 TEST_CASE("Root's TLS files do not reach an account through its links",
@@ -217,10 +219,7 @@ TEST_CASE("Root's TLS files do not reach an account through its links",
   if (!IsRoot()) return;
   const World world;
   const TestPki pki;
-  MakeSampleDatabase(world.dir / "source");
-  Words serve = {"--db", "db=" + (world.dir / "source")};
-  for (const std::string& word : TlsOf(pki.server)) serve.push_back(word);
-  const ServeProcess server(serve);
+  const ServeProcess server(ServeByTls(pki, world.dir / "source"));
   const std::string tls = world.app + "/tls";
   PutTlsFiles(pki.client, tls);
   PutTlsFiles(pki.client, world.victim + "/tls");
@@ -270,10 +269,7 @@ TEST_CASE("Links of root's lead to TLS files, as those of a secret do",
   if (!IsRoot()) return;
   const World world;
   const TestPki pki;
-  MakeSampleDatabase(world.dir / "source");
-  Words serve = {"--db", "db=" + (world.dir / "source")};
-  for (const std::string& word : TlsOf(pki.server)) serve.push_back(word);
-  const ServeProcess server(serve);
+  const ServeProcess server(ServeByTls(pki, world.dir / "source"));
   GiveAll(world.app);
   const std::string tls = world.dir / "tls";
   SECTION("a Kubernetes secret") {
@@ -298,6 +294,58 @@ TEST_CASE("Links of root's lead to TLS files, as those of a secret do",
     INFO(pull.err());
     REQUIRE(code == 0);
   }
+}
+
+TEST_CASE("Root takes no archive key and runs no command of another account",
+          "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  const World world;
+  MakeSampleDatabase(world.dir / "source");
+  fs::create_directory(world.dir / "archive");
+  Process init(Bounded({"archive", "init", world.dir / "archive"}));
+  REQUIRE(init.Wait() == 0);
+  const std::string ran = world.dir / "ran";
+  const auto write = [&](const std::string& dir) {
+    WriteBytes(dir + "/key", std::string(64, 'a'));
+    REQUIRE(chmod((dir + "/key").c_str(), 0600) == 0);
+    WriteBytes(dir + "/config",
+               "[default]\ncredential_process = touch " + ran + "\n");
+  };
+  // Runs `archive list` of a bucket that nobody serves.
+  const auto list = [&](const std::string& config) {
+    Words words = Sstferry({"archive", "list", "s3://bucket/db", "--endpoint",
+                            "http://127.0.0.1:1"});
+    words.insert(words.begin(), {"/usr/bin/env", "AWS_CONFIG_FILE=" + config});
+    Process process(words);
+    REQUIRE(process.Wait() != 0);
+    return process.err();
+  };
+  const auto push = [&](const std::string& key) {
+    Process process(Bounded({"archive", "push", world.dir / "source",
+                             world.dir / "archive", "--key-file", key}));
+    const int code = process.Wait();
+    INFO(process.err());
+    REQUIRE((code == 0 || process.err().find("--key-file " + key + ": ") !=
+                              std::string::npos));
+    return code == 0;
+  };
+  write(world.app);
+  GiveAll(world.app);
+  CHECK_FALSE(push(world.app + "/key"));
+  CHECK(list(world.app + "/config").find("credentials: " + world.app +
+                                         "/config: ") != std::string::npos);
+  CHECK_FALSE(fs::exists(ran));
+  // Files of root's in a directory where the account may put others.
+  write(world.app);
+  REQUIRE(lchown((world.app + "/key").c_str(), 0, 0) == 0);
+  REQUIRE(lchown((world.app + "/config").c_str(), 0, 0) == 0);
+  CHECK_FALSE(push(world.app + "/key"));
+  list(world.app + "/config");
+  CHECK_FALSE(fs::exists(ran));
+  write(world.dir.path());
+  CHECK(push(world.dir / "key"));
+  list(world.dir / "config");
+  CHECK(fs::exists(ran));
 }
 
 TEST_CASE("A file that root is told to read is of root and one account",

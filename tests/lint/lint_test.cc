@@ -407,9 +407,6 @@ const std::map<std::string, std::string>& OpenersAndWhy() {
       {"tools/sstferry/hook.cc", "notes in /run/sstferry, no link"},
       {"tools/sstferry/manual_main.cc", "writes manuals at build time"},
       {"tools/sstferry/metrics_file.cc", "the operator's metrics file"},
-      // What the operator names for this account.
-      {"pipeline/archive/credential_chain.cc", "AWS_* files of this account"},
-      {"pipeline/archive/seal.cc", "--key-file"},
       // Libraries that open by name.
       {"pipeline/archive/http_client.cc", "libcurl takes its CA file by name"},
       {"pipeline/base/file_source.cc", "RocksDB's file systems, checked"},
