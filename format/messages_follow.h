@@ -88,10 +88,10 @@ struct FollowEnd {
   // The source's clock, since 1970, before it read the WALs: the target holds
   // everything that was in them then, unless more_bytes are left.
   uint64_t read_micros = 0;
-  uint64_t more_bytes = 0;  // behind these; 1 also where it is not known
-  // After the request came, no process had the database open, and nothing that
-  // was read then waits to be judged: nothing comes behind these bytes until a
-  // process opens it.
+  uint64_t more_bytes = 0;  // after these; 1 also where it is unknown
+  // After the request arrived, no process had the database open, and everything
+  // that was read then is judged: nothing follows these bytes until a process
+  // opens it.
   bool source_closed = false;
   // A process has the database open, or had when the source read last. False:
   // none has, or that is not known.

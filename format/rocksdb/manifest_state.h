@@ -8,6 +8,7 @@
 #include <string>
 
 #include "format/digest.h"
+#include "format/rocksdb/blob_check.h"
 
 namespace sstferry {
 
@@ -43,6 +44,11 @@ struct ManifestBlobFile {
   uint64_t total_bytes = 0;
   uint64_t garbage_count = 0;
   uint64_t garbage_bytes = 0;
+
+  // Returns the size of the whole file: `total_bytes` counts the records alone.
+  uint64_t file_bytes() const {
+    return kBlobHeaderBytes + total_bytes + kBlobFooterBytes;
+  }
 };
 
 struct ManifestFamily {

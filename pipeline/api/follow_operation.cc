@@ -98,11 +98,17 @@ class StandbyRounds : public RoundTarget {
   Status ForgetClosed() override { return standby_->ForgetClosed(); }
   Status Cut(const CutRequest& request) override {
     Summary summary;
-    RETURN_IF_ERROR(MakeStandbyCut(pull_, request, (*endpoint_)->name(),
-                                   (*endpoint_)->dialer(), standby_.get(),
-                                   &slot_, &summary));
-    is_damaged_ = false;  // it has compared all that it kept
-    return Status::OK();
+    const Status status = MakeStandbyCut(
+        pull_, request, (*endpoint_)->name(), (*endpoint_)->dialer(),
+        standby_.get(), &slot_, &summary);
+    if (status.ok()) {
+      is_damaged_ = false;  // it has compared all that it kept
+    } else if (!is_damaged_ &&
+               standby_->gap().reason == CutReason::kDamage) {
+      RETURN_IF_ERROR(FindFault());
+      return MakeStatus(EndState::kSourceError, MessageOf(status));
+    }
+    return status;
   }
   void DropCut() override {
     slot_.Cancel();
@@ -136,6 +142,12 @@ class StandbyRounds : public RoundTarget {
     const std::string& dir = standby_->dir();
     HealthFile fault;
     RETURN_IF_ERROR(FindStandbyFault(pull_.file_system.get(), dir, &fault));
+    const Gap gap = standby_->gap();
+    if (fault.fault == ReplicaFault::kNone &&
+        gap.reason == CutReason::kDamage) {
+      fault = MakeFault(ReplicaFault::kDamaged, gap.note, Selection());
+      RETURN_IF_ERROR(RecordFault(pull_.file_system.get(), dir, &fault));
+    }
     if (fault.fault == ReplicaFault::kNone) {
       return Status::OK();
     }
@@ -271,6 +283,10 @@ class Follow : public StandbyJob {
     RETURN_IF_ERROR(rounds_->Ask(request, &round));
     target_->Hear(round);
     Gap gap{round.end.cut, round.end.note};
+    const Gap here = target_->gap();
+    if (gap.reason != CutReason::kNone && here.reason == CutReason::kDamage) {
+      gap.note += (gap.note.empty() ? "" : "; ") + here.note;
+    }
     if (gap.reason == CutReason::kNone) {
       RETURN_IF_ERROR(target_->Append(request.position, round));
       gap = target_->gap();

@@ -50,11 +50,6 @@ uint64_t MillisSince(uint64_t micros) {
   return now > micros ? (now - micros) / 1000 : 0;
 }
 
-FollowMark MarkOf(const std::string& dir) {
-  return NewestFollowMark(ReadStart(dir + "/" + kFollowMarkName,
-                                    kFollowMarkSlots * kFollowMarkSlotBytes));
-}
-
 void TakeRecord(const FollowFile& record, StandbyState* state) {
   state->source = record.source;
   state->source_database_id = record.source_database_id;
@@ -139,7 +134,7 @@ class Promote : public StandbyJob {
   // Finds whether the source may be open, by what the follower here has heard.
   Status CheckSource(const StandbyState& state) {
     if (options_.after_source_closed) {
-      marks_before_ = MarkOf(options_.dir).count;
+      marks_before_ = ReadFollowMark(options_.dir).count;
       begun_micros_ = MicrosNow();
       return AwaitClosed(state.source);
     }
@@ -197,7 +192,7 @@ class Promote : public StandbyJob {
   // after this promotion began. An earlier mark says nothing: the source may have
   // been opened since, while nobody could hear it.
   bool IsClosed() const {
-    const FollowMark mark = MarkOf(options_.dir);
+    const FollowMark mark = ReadFollowMark(options_.dir);
     return mark.count > marks_before_ && mark.closed_micros >= begun_micros_;
   }
 
@@ -270,7 +265,8 @@ class Promote : public StandbyJob {
       RETURN_IF_ERROR(RecordForced());
     }
     Promotion promotion;
-    const Status status = PromoteStandby(disk_.get(), options_.dir, &promotion);
+    const Status status = PromoteStandby(disk_.get(), options_.dir,
+                                         options_.force, &promotion);
     state->seconds =
         std::chrono::duration<double>(Clock::now() - begin).count();
     std::error_code error;
@@ -412,7 +408,7 @@ Status ReadStandbyState(const std::string& dir, bool* found,
     state->filtered_families =
         OptionsText(options.TextFor({})).FilteredFamilies();
   }
-  const FollowMark mark = MarkOf(dir);
+  const FollowMark mark = ReadFollowMark(dir);
   state->durable_sequence = std::max(mark.last_sequence, record.sequence);
   state->sequence = state->durable_sequence;
   state->moment_micros = mark.read_micros;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "pipeline/base/standby_files.h"
+#include "pipeline/base/standby_record.h"
+
 namespace sstferry {
 namespace {
 
@@ -51,6 +54,11 @@ std::string Command(const char* command, const SourceAddress& first,
   return std::string("sstferry ") + command + " " +
          ShellWord(first.ToString()) + " " + ShellWord(second.ToString()) +
          options;
+}
+
+// A standby is mended by its follower alone.
+bool IsStandbyHere(const JudgedSide& copy) {
+  return copy.address.is_directory() && IsStandby(copy.address.directory);
 }
 
 // A copy on another machine is refreshed there.
@@ -105,9 +113,14 @@ Verdict JudgeCopy(const JudgedSide& copy, const std::string& copy_label,
   const uint64_t then = *record.snapshot_sequence;
   const std::string less = SelectionWords(record.asked);
   Verdict verdict;
-  verdict.next = RefreshAgain(copy, origin, less);
-  verdict.repair = Repair(copy, origin, less);
-  verdict.beyond_repair = BeyondRepair(copy, copy_label, origin);
+  if (IsStandbyHere(copy)) {
+    verdict.next = MendStandbyCommand(record.source, copy.address.directory);
+    verdict.repair = verdict.next;
+  } else {
+    verdict.next = RefreshAgain(copy, origin, less);
+    verdict.repair = Repair(copy, origin, less);
+    verdict.beyond_repair = BeyondRepair(copy, copy_label, origin);
+  }
   verdict.reason = copy_label + " was pulled from " + origin_label +
                    " at sequence " + std::to_string(then) + ", ";
   const std::string family = UnexplainedFamily(copy, origin);

@@ -24,8 +24,6 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Bytes of a blob file before and after its records.
-constexpr uint64_t kBlobFrameBytes = 30 + 32;
 constexpr uint64_t kPieceBytes = 1u << 20;
 
 // Checks the size of a file; `or_more`: it may be larger.
@@ -103,7 +101,7 @@ Status CheckStandbyFiles(rocksdb::FileSystem* file_system,
     }
     for (const auto& [number, blob] : family.blobs) {
       RETURN_IF_ERROR(CheckSize(dir + "/" + NumberedName(number, ".blob"),
-                                manifest, blob.total_bytes + kBlobFrameBytes,
+                                manifest, blob.file_bytes(),
                                 /*or_more=*/false));
     }
   }
@@ -115,7 +113,11 @@ Status CheckStandbyFiles(rocksdb::FileSystem* file_system,
                                 /*or_more=*/true));
     }
   }
-  return Status::OK();
+  const FollowMark mark = ReadFollowMark(dir);
+  return mark.wal_number == 0
+             ? Status::OK()
+             : CheckSize(dir + "/" + NumberedName(mark.wal_number, ".log"),
+                         kFollowMarkName, mark.wal_bytes, /*or_more=*/true);
 }
 
 Status FindStandbyFault(rocksdb::FileSystem* file_system,

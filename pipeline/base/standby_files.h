@@ -12,8 +12,9 @@
 namespace sstferry {
 
 // Checks that the MANIFEST of the standby in `dir`, whose record this is, begins
-// with the bytes of the last cut, and that all files which it names are there
-// with their sizes. The directory must not be exchanged meanwhile.
+// with the bytes of the last cut, that all files which it names are there with
+// their sizes, and that no WAL is shorter than it was durable. The directory must
+// not be exchanged meanwhile.
 //   kCorrupt  a file is missing or has other bytes; the message names it
 //   kDenied   this account may not look there
 [[nodiscard]] rocksdb::Status CheckStandbyFiles(

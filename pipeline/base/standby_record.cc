@@ -30,6 +30,11 @@ bool IsStandby(const std::string& dir) {
          !std::filesystem::exists(dir + "/CURRENT", error);
 }
 
+FollowMark ReadFollowMark(const std::string& dir) {
+  return NewestFollowMark(ReadStart(dir + "/" + kFollowMarkName,
+                                    kFollowMarkSlots * kFollowMarkSlotBytes));
+}
+
 std::string ManifestNameOf(const FollowFile& record) {
   CloneFile file;
   file.kind = CloneFileKind::kManifest;

@@ -1,4 +1,4 @@
-// Reads by which record a directory is a standby (format/follow_file.h).
+// Reads the records of a standby (format/follow_file.h).
 #pragma once
 
 #include <string>
@@ -18,6 +18,9 @@ namespace sstferry {
 // True if the directory is a standby that was not promoted: nothing can open
 // it, because it has the record and no CURRENT.
 bool IsStandby(const std::string& dir);
+
+// Returns the newest mark of the standby in `dir` that is whole.
+FollowMark ReadFollowMark(const std::string& dir);
 
 // Returns the name of the MANIFEST that the record stands for.
 std::string ManifestNameOf(const FollowFile& record);

@@ -56,15 +56,19 @@ Status WriteCurrent(rocksdb::FileSystem* file_system, const std::string& dir,
 }  // namespace
 
 Status PromoteStandby(rocksdb::FileSystem* file_system, const std::string& dir,
-                      Promotion* promotion) {
+                      bool force, Promotion* promotion) {
   *promotion = Promotion();
   bool found = false;
   RETURN_IF_ERROR(ReadStandbyRecord(dir, &found, &promotion->record));
   promotion->was_cut_short = !IsStandby(dir);
   if (!promotion->was_cut_short) {
     StandbyPosition* const end = &promotion->end;
-    RETURN_IF_ERROR(FindStandbyEnd(file_system, dir, end));
-    RETURN_IF_ERROR(TrimStandby(file_system, dir, *end));
+    const Status found = FindStandbyEnd(file_system, dir, end);
+    const bool is_forced = force && EndStateOf(found) == EndState::kCorrupt;
+    if (!is_forced) {
+      RETURN_IF_ERROR(found);
+      RETURN_IF_ERROR(TrimStandby(file_system, dir, *end));
+    }
     FaultPoint("Promote:TailCut");
     if (end->wal_number != 0) {
       RETURN_IF_ERROR(SyncFile(

@@ -27,9 +27,10 @@ struct Promotion {
 
 // Promotes the standby in `dir`. REQUIRES: the caller has LockStandby().
 // Errors carry the path; kNoSpace.
-//   kCorrupt  the record, or a WAL, is not what a follower leaves
+//   kCorrupt  the record, or a WAL, is not what a follower leaves. With `force`,
+//             a WAL that lacks bytes stays as it is, for RocksDB to judge.
 [[nodiscard]] rocksdb::Status PromoteStandby(rocksdb::FileSystem* file_system,
-                                             const std::string& dir,
+                                             const std::string& dir, bool force,
                                              Promotion* promotion);
 
 }  // namespace sstferry

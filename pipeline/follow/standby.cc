@@ -69,11 +69,6 @@ Status BytesOf(rocksdb::FileSystem* file_system, const std::string& path,
   return WithContext(status, EndStateOf(status), path);
 }
 
-FollowMark ReadMark(const std::string& dir) {
-  return NewestFollowMark(ReadStart(dir + "/" + kFollowMarkName,
-                                    kFollowMarkSlots * kFollowMarkSlotBytes));
-}
-
 Status NoStandby(const std::string& dir) {
   return MakeStatus(EndState::kRefused,
                     dir + ": expected a standby, found no " +
@@ -88,8 +83,7 @@ Status ShortWal(const std::string& dir, const FollowMark& mark,
                         ": expected at least the " +
                         std::to_string(mark.wal_bytes) +
                         " bytes that were durable, found " +
-                        std::to_string(bytes) +
-                        "; remove the standby and follow anew");
+                        std::to_string(bytes));
 }
 
 // Makes the file of marks, with nothing in it. A mark that no power cut may
@@ -244,8 +238,7 @@ Status CompareBytes(rocksdb::FileSystem* file_system, const std::string& a,
 Status OtherBytes(const std::string& a, const std::string& b, uint64_t end) {
   return MakeStatus(EndState::kCorrupt,
                     a + ": expected the bytes of " + b + " before byte " +
-                        std::to_string(end) +
-                        ", found others; remove the standby and follow anew");
+                        std::to_string(end) + ", found others");
 }
 
 // Returns the number of the newest OPTIONS file in a directory; 0: none. RocksDB
@@ -354,7 +347,7 @@ Status FindStandbyEnd(rocksdb::FileSystem* file_system, const std::string& dir,
   *end = StandbyPosition();
   std::map<uint64_t, std::string> wals;
   RETURN_IF_ERROR(ListWals(dir, &wals));
-  const FollowMark mark = ReadMark(dir);
+  const FollowMark mark = ReadFollowMark(dir);
   const auto marked = wals.find(mark.wal_number);
   if (mark.wal_number != 0) {
     uint64_t bytes = 0;
@@ -466,7 +459,7 @@ Status Standby::Load() {
   bool found = false;
   RETURN_IF_ERROR(ReadStandbyRecord(dir_, &found, &record_));
   RETURN_IF_ERROR(AccessBeside(dir_, &access_));
-  const FollowMark mark = ReadMark(dir_);
+  const FollowMark mark = ReadFollowMark(dir_);
   marks_ = std::max(marks_, mark.count);
   if (heard_.micros == 0) {
     heard_.micros = mark.heard_micros;
@@ -475,7 +468,9 @@ Status Standby::Load() {
   marked_heard_ = SourceHeard();
   RETURN_IF_ERROR(LoadWals());
   durable_ = StandbyPosition();
-  RETURN_IF_ERROR(TrimStandby(file_system_.get(), dir_, received_));
+  if (!is_damaged()) {
+    RETURN_IF_ERROR(TrimStandby(file_system_.get(), dir_, received_));
+  }
   FaultPoint("Standby:TailCut");
   std::map<uint64_t, std::string> wals;
   RETURN_IF_ERROR(ListWals(dir_, &wals));
@@ -514,8 +509,15 @@ Status Standby::LoadWals() {
   const bool is_known =
       std::exchange(carried_all_, false) && continuity_ != nullptr;
   gap_ = {};
+  // Damage is what is found, not a failure: a cut mends it.
+  const auto found = [this](const Status& status) {
+    if (EndStateOf(status) != EndState::kCorrupt) return status;
+    gap_ = {CutReason::kDamage, MessageOf(status)};
+    return Status::OK();
+  };
   if (is_known) {
-    RETURN_IF_ERROR(FindStandbyEnd(file_system_.get(), dir_, &received_));
+    RETURN_IF_ERROR(
+        found(FindStandbyEnd(file_system_.get(), dir_, &received_)));
     received_.last_sequence =
         std::max({received_.last_sequence, before.last_sequence,
                   record_.sequence});
@@ -533,7 +535,8 @@ Status Standby::LoadWals() {
     }
     return Status::OK();
   };
-  RETURN_IF_ERROR(FindStandbyEnd(file_system_.get(), dir_, &received_, take));
+  RETURN_IF_ERROR(
+      found(FindStandbyEnd(file_system_.get(), dir_, &received_, take)));
   if (!std::exchange(is_behind_cut_, true)) {
     continuity_->BeginBehindCut(record_.sequence);
   }
@@ -551,7 +554,7 @@ Status Standby::LoadWals() {
 
 Status Standby::OpenNewest() {
   wal_.reset();
-  if (received_.wal_number == 0) {
+  if (received_.wal_number == 0 || is_damaged()) {
     return Status::OK();
   }
   auto wal = std::make_shared<Wal>(
@@ -785,7 +788,9 @@ Status Standby::Sync() {
     wal = wal_;
     reached = received_;
     heard = heard_;
-    is_durable = reached == durable_ && heard == marked_heard_;
+    // A mark of what is left would say that nothing is missing.
+    is_durable = is_damaged() ||
+                 (reached == durable_ && heard == marked_heard_);
     mark.count = marks_ + 1;
   }
   if (is_durable) {
@@ -1027,7 +1032,9 @@ Status Standby::Carry(const std::string& new_dir) {
                                    end - std::min(end, kComparedBytes), end,
                                    &same));
       if (!same) {
-        return OtherBytes(to, from, end);
+        const Status other = OtherBytes(to, from, end);
+        gap_ = {CutReason::kDamage, MessageOf(other)};
+        return other;
       }
       if (bytes <= bytes_there) {
         continue;

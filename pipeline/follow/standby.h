@@ -78,7 +78,8 @@ struct SourceHeard {
 // Finds how far the WALs in `dir` have come: reads what came after the newest
 // mark, or all of them where there is none. With `on_record` it reads all of them
 // in any case, and gives it each record with the number of its WAL.
-//   kCorrupt  a WAL is shorter than the mark says
+//   kCorrupt  a WAL is shorter than the mark says, or has wrong bytes; *end is
+//             up to there
 using OnWalRecord =
     std::function<rocksdb::Status(uint64_t wal, const rocksdb::Slice& record)>;
 [[nodiscard]] rocksdb::Status FindStandbyEnd(
@@ -99,8 +100,9 @@ using OnWalRecord =
 //          finds what is there.
 class Standby {
  public:
-  // Opens the standby in `dir`, cuts a torn end off, and syncs the rest. OK if
-  // nothing is there yet: exists() is false until a first cut.
+  // Opens the standby in `dir`, truncates a torn end, and syncs the rest. OK if
+  // nothing is there yet: exists() is false until a first cut. Of damage gap()
+  // tells; what is there stays as it is, without a mark.
   //   kBusy     another process follows into it
   //   kRefused  `dir` is not empty, and what it holds is no standby, or one
   //             that was promoted
@@ -182,6 +184,7 @@ class Standby {
                                            const rocksdb::Slice& record,
                                            WalStep* step);
   FollowPosition PositionNow() const;
+  bool is_damaged() const { return gap_.reason == CutReason::kDamage; }
   [[nodiscard]] rocksdb::Status IsProven(const std::string& new_dir,
                                          const FollowFile& record,
                                          CutReason reason, bool* proven) const;

@@ -23,8 +23,6 @@ using rocksdb::IOOptions;
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Header and footer of a blob file, which its MANIFEST does not count.
-constexpr uint64_t kBlobFrameBytes = 30 + 32;
 constexpr size_t kPieceBytes = 1u << 20;
 
 Status Bad(const std::string& what) {
@@ -163,7 +161,7 @@ Status Finisher::CheckFamily(const ManifestFamily& family,
   for (const auto& [number, blob] : family.blobs) {
     if (status.ok()) {
       status = Expect(CloneFileKind::kBlob, number,
-                      blob.total_bytes + kBlobFrameBytes, named);
+                      blob.file_bytes(), named);
     }
   }
   return status;

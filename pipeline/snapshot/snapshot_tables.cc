@@ -18,9 +18,6 @@ using rocksdb::Status;
 constexpr char kTable[] = ".sst";
 constexpr char kBlob[] = ".blob";
 constexpr char kLevelDbTable[] = ".ldb";
-// Header and footer of a blob file, around the records that the MANIFEST
-// counts.
-constexpr uint64_t kBlobFrameBytes = 30 + 32;
 
 // Returns the names that a file may have in a database, RocksDB's own first.
 std::vector<std::string> NamesOf(uint64_t number, const char* suffix) {
@@ -166,7 +163,7 @@ Status PinnedTables::MoveTo(const std::string& directory,
     for (const auto& [number, blob] : family.blobs) {
       if (status.ok()) {
         status = Move(NumberedName(number, kBlob),
-                      blob.total_bytes + kBlobFrameBytes, directory, manifest);
+                      blob.file_bytes(), directory, manifest);
       }
     }
   }

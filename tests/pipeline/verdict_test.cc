@@ -73,6 +73,24 @@ TEST_CASE("A difference is CHANGED_SINCE only past the recorded sequence",
   }
 }
 
+TEST_CASE("A standby is mended by its follower, and not by a refresh",
+          "[pipeline][verdict]") {
+  const ScratchDir dir;
+  JudgedSide copy = Copy();
+  copy.address.directory = dir.path();
+  copy.record->source = "sst://db1/orders";
+  const std::string mend = "sstferry follow sst://db1/orders " + dir.path();
+  REQUIRE(JudgeDifference(Origin(150), copy, {}).next.find("refresh") !=
+          std::string::npos);
+  std::ofstream(dir / "sstferry.follow") << "a record";
+  for (const uint64_t sequence : {149, 150, 151}) {
+    const Verdict verdict = JudgeDifference(Origin(sequence), copy, {});
+    REQUIRE(verdict.next == mend);
+    REQUIRE(verdict.repair == mend);
+    REQUIRE(verdict.beyond_repair.empty());
+  }
+}
+
 TEST_CASE("Without a recorded sequence a difference is DIFFERENT",
           "[pipeline][verdict]") {
   JudgedSide copy = Copy();

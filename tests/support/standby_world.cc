@@ -83,7 +83,7 @@ Status PromoteIn(const std::string& dir, rocksdb::FileSystem* file_system) {
   Descriptor lock;
   RETURN_IF_ERROR(LockStandby(dir, &lock));
   Promotion promotion;
-  return PromoteStandby(file_system, dir, &promotion);
+  return PromoteStandby(file_system, dir, /*force=*/false, &promotion);
 }
 
 uint64_t RequirePrefixIn(const std::string& path,

@@ -272,7 +272,8 @@ TEST_CASE("A promotion looks first, and a damaged standby has one way out",
   }();
   const std::string mend = "sstferry follow " + world.source_dir() + " " + dir;
   const std::string damage =
-      GENERATE(as<std::string>(), "missing", "short", "manifest", "flipped");
+      GENERATE(as<std::string>(), "missing", "short", "manifest", "wal",
+               "flipped");
   INFO(damage);
   std::string found;
   if (damage == "missing") {
@@ -282,6 +283,13 @@ TEST_CASE("A promotion looks first, and a damaged standby has one way out",
     fs::resize_file(table, bytes - 1);
     found = table + ": expected " + std::to_string(bytes) + " bytes, as " +
             manifest + " says, found " + std::to_string(bytes - 1);
+  } else if (damage == "wal") {
+    const std::string wal = world.newest_wal();
+    const auto durable = fs::file_size(wal);
+    fs::resize_file(wal, durable - 1);
+    found = wal + ": expected at least " + std::to_string(durable) +
+            " bytes, as sstferry.followed says, found " +
+            std::to_string(durable - 1);
   } else if (damage == "manifest") {
     std::fstream file(dir + "/" + manifest,
                       std::ios::in | std::ios::out | std::ios::binary);
@@ -333,7 +341,9 @@ TEST_CASE("A promotion looks first, and a damaged standby has one way out",
   }
   // The one way out.
   Process follower(Sstferry({"follow", world.source_dir(), dir}));
-  REQUIRE(follower.WaitForErr("takes a cut (damage: " + dir +
+  // A source has nothing to compare with a WAL that lacks its end.
+  const std::string reason = damage == "wal" ? "not-held" : "damage";
+  REQUIRE(follower.WaitForErr("takes a cut (" + reason + ": " + dir +
                                  ": it is known to be damaged (",
                              std::chrono::minutes(1)));
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
@@ -342,7 +352,7 @@ TEST_CASE("A promotion looks first, and a damaged standby has one way out",
     mended = Ran({"status", dir});
     INFO(mended.dump());
     REQUIRE(std::chrono::steady_clock::now() < end);
-  } while (mended["standby"]["cuts"]["damage"] != 1);
+  } while (mended["standby"]["cuts"][reason] != 1);
   REQUIRE(mended["target"]["health"] == "complete");
   follower.Signal(SIGTERM);
   REQUIRE(follower.Wait() == 0);

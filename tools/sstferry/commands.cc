@@ -1229,8 +1229,8 @@ const std::vector<Command>& Commands() {
        "writing, in milliseconds. First it looks: with CORRUPT if a file is "
        "missing or damage is known, and with REFUSED if the follower, which "
        "must run, has just heard that the source is open, it changes nothing. "
-       "Then it runs --before, which must stop the follower, cuts the WALs "
-       "behind the last whole record, and writes CURRENT. The same command "
+       "Then it runs --before, which must stop the follower, truncates the "
+       "WALs after the last whole record, and writes CURRENT. The same command "
        "completes a promotion that was killed. Nothing keeps the source from "
        "being opened later: see that it stays down.",
        PromoteOptionSpecs(),

@@ -32,6 +32,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::string BytesOf(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return BytesIn(in);
+}
+
 void MakeStandby(StandbyWorld* world) {
   world->Write(100);
   world->source()->Flush();
@@ -156,8 +161,7 @@ TEST_CASE("A standby is of no moment of which it lacks bytes", "[follow]") {
 
 // The newest mark of a standby.
 FollowMark MarkIn(const std::string& dir) {
-  std::ifstream in(dir + "/" + kFollowMarkName, std::ios::binary);
-  return NewestFollowMark(BytesIn(in));
+  return NewestFollowMark(BytesOf(dir + "/" + kFollowMarkName));
 }
 
 TEST_CASE("A mark says that a source was closed only with all of it here, and "
@@ -314,10 +318,37 @@ TEST_CASE("A WAL that is shorter than it was durable is damage", "[follow]") {
   REQUIRE_OK(world.standby()->Sync());
   const std::string wal = world.newest_wal();
   world.CloseStandby();
-  fs::resize_file(wal, fs::file_size(wal) - 1);
-  REQUIRE(EndStateOf(world.Open()) == EndState::kCorrupt);
-  REQUIRE(EndStateOf(world.Promote()) == EndState::kCorrupt);
+  std::string bytes = BytesOf(wal);
+  const bool is_short = GENERATE(true, false);
+  if (is_short) {
+    bytes.pop_back();
+  } else {
+    bytes[bytes.size() / 2] ^= 1;
+  }
+  std::ofstream(wal, std::ios::binary) << bytes;
+  const std::string mark = BytesOf(world.dir() + "/" + kFollowMarkName);
+  if (is_short) {
+    HealthFile fault;
+    REQUIRE_OK(FindStandbyFault(rocksdb::FileSystem::Default().get(),
+                                world.dir(), &fault));
+    REQUIRE(fault.fault == ReplicaFault::kDamaged);
+    REQUIRE(EndStateOf(world.Promote()) == EndState::kCorrupt);
+  }
   REQUIRE(IsStandby(world.dir()));
+  // A follower leaves what is there as it is, and a cut mends it.
+  REQUIRE_OK(world.Open());
+  REQUIRE(world.standby()->gap().reason == CutReason::kDamage);
+  REQUIRE(world.standby()->gap().note.starts_with(wal + ": "));
+  REQUIRE_OK(world.standby()->Sync());
+  REQUIRE(fs::file_size(wal) == bytes.size());
+  REQUIRE(BytesOf(world.dir() + "/" + kFollowMarkName) == mark);
+  REQUIRE_OK(world.Cut(CutReason::kDamage));
+  REQUIRE(world.standby()->gap().reason == CutReason::kNone);
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  world.CloseStandby();
+  REQUIRE_OK(world.Promote());
+  REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
 }
 
 TEST_CASE("A cut keeps what has come since its snapshot", "[follow]") {
@@ -372,15 +403,12 @@ TEST_CASE("A cut whose WAL has other bytes than the standby's is not taken",
   FollowTwoWals(&world);
   const uint64_t had = world.standby()->received().last_sequence;
   const std::string wal = world.newest_wal();
-  std::string bytes;
-  {
-    std::ifstream in(wal, std::ios::binary);
-    bytes = BytesIn(in);
-  }
+  std::string bytes = BytesOf(wal);
   bytes[bytes.size() / 2] ^= 1;
   std::ofstream(wal, std::ios::binary) << bytes;
   const rocksdb::Status cut = world.Cut(CutReason::kCutEvery);
   REQUIRE(EndStateOf(cut) == EndState::kCorrupt);
+  REQUIRE(world.standby()->gap().reason == CutReason::kDamage);
   REQUIRE(world.standby()->received().last_sequence == had);
   REQUIRE(world.standby()->record().reason == CutReason::kFirst);
 }
