@@ -117,6 +117,14 @@ LogFollower::~LogFollower() = default;
 Status LogFollower::Follow(const ByteSource& source,
                            const OnRecord& on_record) {
   const uint64_t size = source.size();
+  if (kind_ == LogKind::kManifest && size > kMaxManifestFileBytes) {
+    return MakeStatus(
+        EndState::kRefused,
+        "MANIFEST: expected at most " + std::to_string(kMaxManifestFileBytes) +
+            " bytes, found " + std::to_string(size) +
+            "; let its application open the database again, which begins a new "
+            "one");
+  }
   Reading reading;
   Physical physical;
   Step step = Step::kNext;

@@ -48,6 +48,10 @@ inline constexpr uint64_t kLogBlockBytes = 32u << 10;
 // Size of a logical record, decompressed: far above the write batches that
 // RocksDB writes (memtables and 32-bit counts bound them).
 inline constexpr uint64_t kMaxLogRecordBytes = 1ull << 30;
+// Size of a MANIFEST: RocksDB begins another one at 1 GiB unless it is told
+// otherwise, and whenever it opens the database. A reader of a log passes over
+// zeros, so a file of nothing else would hold it up for as long as it is large.
+inline constexpr uint64_t kMaxManifestFileBytes = 4ull << 30;
 
 // Follows one log. See the head of this file.
 //
@@ -75,6 +79,7 @@ class LogFollower {
   // again after the file has grown. Skips what RocksDB's reader skips silently
   // (zeros up to a block's end) and stops where that reader reports damage.
   //   Corruption    a logical record above kMaxLogRecordBytes.
+  //   kRefused      a MANIFEST above kMaxManifestFileBytes.
   //   NotSupported  a valid record of a type or compression that this version
   //                 does not know and RocksDB does not let a reader ignore.
   //   the error of `source` or `on_record`: the follower has not counted that

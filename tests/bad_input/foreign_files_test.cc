@@ -90,6 +90,7 @@ TEST_CASE("Root's look at a database of another account reads its files and "
       "rm CURRENT; truncate -s 1T CURRENT",
       "echo ../../victim/secret > CURRENT",
       "rm MANIFEST-*; mkfifo $(cat CURRENT)",
+      "truncate -s 8T $(cat CURRENT)",
       "ln -sf /dev/zero $(cat CURRENT)",
       "rm -f *.log; mkfifo 999999.log",
       "rm OPTIONS-*; mkfifo OPTIONS-999999");

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <random>
 
+#include "format/end_state.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
@@ -230,6 +231,36 @@ TEST_CASE("Zeros are passed over up to the block's end, as RocksDB does",
   const Followed stopped = Follow(inside);
   REQUIRE(stopped.records.empty());
   REQUIRE(stopped.stopped_inside);
+}
+
+TEST_CASE("A MANIFEST above its limit is refused before a byte is read",
+          "[format][rocksdb]") {
+  class Sparse : public ByteSource {
+   public:
+    explicit Sparse(uint64_t size) : size_(size) {}
+    rocksdb::Status Read(uint64_t, size_t, std::string*,
+                         rocksdb::Slice*) const override {
+      return rocksdb::Status::IOError("it was read");
+    }
+    uint64_t size() const override { return size_; }
+
+   private:
+    const uint64_t size_;
+  };
+  const auto follow = [](LogKind kind, uint64_t size) {
+    LogFollower follower(kind, 7);
+    return follower.Follow(Sparse(size), [](const rocksdb::Slice&, uint64_t) {
+      return rocksdb::Status::OK();
+    });
+  };
+  const rocksdb::Status refused =
+      follow(LogKind::kManifest, kMaxManifestFileBytes + 1);
+  REQUIRE(EndStateOf(refused) == EndState::kRefused);
+  REQUIRE(MessageOf(refused) ==
+          "MANIFEST: expected at most 4294967296 bytes, found 4294967297; let "
+          "its application open the database again, which begins a new one");
+  REQUIRE(follow(LogKind::kManifest, kMaxManifestFileBytes).IsIOError());
+  REQUIRE(follow(LogKind::kWal, kMaxManifestFileBytes + 1).IsIOError());
 }
 
 TEST_CASE("Records about the log are remembered or refused",
