@@ -26,10 +26,10 @@ enum class KnownKind : uint8_t {
   kBlockTableOption,
   kPlainTableOption,
   kCuckooTableOption,
-  // Of the structs that are values of options: compression_opts,
+  // Members of the structs that are values of options: compression_opts,
   // compaction_options_..., metadata_cache_options, cache_usage_options.
   kOptionMember,
-  // Of options that are older themselves: only those that came after 6.8.
+  // Values of options that are older themselves; only those newer than 6.8.
   kOptionValue,
   // These have the names of RocksDB's enumerators, and numbers.
   kWalRecord,

@@ -74,7 +74,7 @@ inline constexpr Effects kDataFiles = With(kLinks, kLinks, kNothing);
 inline constexpr Effects kOptionsFiles = With(kSeen, kSeen, kFollowed);
 inline constexpr Effects kLockFiles = With(kNothing, kNothing, kFollowed);
 
-// What WALs hold, and how recovery reads them.
+// Contents of WALs, and how recovery reads them.
 inline constexpr Effects kTwoPhase =
     With(In("format/rocksdb/manifest_state.cc"), kReplay, kWalEnd);
 inline constexpr Effects kBuffered = With(kFiles, kFiles, kWalEnd);

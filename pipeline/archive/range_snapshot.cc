@@ -406,12 +406,12 @@ void RangeSnapshot::AddNotes() {
       " in " + std::to_string(bytes_.tables) +
       (bytes_.tables == 1 ? " table" : " tables") + ", with the indexes, " +
       SpaceText(bytes_.first) + " of WALs, MANIFEST and OPTIONS");
-  // What the OPTIONS give cause to is a note of the set, too.
+  // Notes about the OPTIONS are notes of the set, too.
   std::vector<std::string> notes = copy_->notes();
   std::erase_if(notes, [this](const std::string& note) {
     return std::find(notes_.begin(), notes_.end(), note) != notes_.end();
   });
-  // The first one says what is left out: Snapshot::leaves_out().
+  // The first one says it: Snapshot::leaves_out().
   notes_.insert(copy_->leaves_out() ? notes_.begin() : notes_.end(),
                 notes.begin(), notes.end());
 }
