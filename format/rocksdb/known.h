@@ -64,8 +64,8 @@ struct KnownName {
   KnownKind kind = KnownKind::kDatabaseOption;
   std::string_view name;
   std::optional<uint32_t> number;  // of an enumerator, if it has had but one
-  // The first release that has it. An option may have been a member of its
-  // struct for longer than OPTIONS files have it: then the first whose files do.
+  // The first release that has it; of an option, the first whose OPTIONS files
+  // do, though its struct may have had it before.
   RocksDbRelease since;
   // The first whose headers do not; not known: all have it. RocksDB still
   // takes such names in OPTIONS files.
@@ -94,7 +94,7 @@ bool HasKnownMembers(std::string_view option);
 // not known: no release since 6.8 is known to lack it.
 RocksDbRelease FirstWithOption(const std::string& name);
 
-// Returns the same for a member of ..._compression_opts or compaction_options_...
+// Returns the same for a member of a struct: "max_dict_buffer_bytes".
 RocksDbRelease FirstWithOptionMember(const std::string& name);
 
 // Returns the same for a name that is the value of an option: "kRoundRobin".
