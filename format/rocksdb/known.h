@@ -4,8 +4,8 @@
 // This is the one list. The source leaves out of a replica's OPTIONS what its
 // application is too old for; what is in no row is told to the operator.
 //
-// To add what a release brings, add its names to known_table.h; tests/README.md
-// says how, and which tests name what is missing.
+// To add what a release brings, add its names to known_table.h; README.md says
+// how, and which tests name what is missing.
 //
 // All functions may be called from any thread.
 #pragma once
