@@ -1,7 +1,7 @@
 // Releases of RocksDB, and from which release on an application reads what
 // another one wrote. This is the one place that knows: the source builds for
 // the release of the application that will open the replica, whatever RocksDB
-// is linked into sstferry.
+// is linked into sstferry. rocksdb/known.h has names, by release.
 //
 // All functions may be called from any thread.
 #pragma once
@@ -67,16 +67,6 @@ constexpr uint32_t MaxFormatVersion(const RocksDbRelease& release) {
          : release >= RocksDbRelease{5, 15, 0} ? 3
                                         : 2;
 }
-
-// Returns the first release that knows an option by its name in OPTIONS files;
-// not known: no release is known to lack it. 6.13 is the oldest told.
-RocksDbRelease FirstWithOption(const std::string& name);
-
-// Returns the same for a member of ..._compression_opts or compaction_options_...
-RocksDbRelease FirstWithOptionMember(const std::string& name);
-
-// Returns the same for a name that is the value of an option: "kRoundRobin".
-RocksDbRelease FirstWithOptionValue(const std::string& value);
 
 // Returns the first release that reads tables of this format_version. One that
 // no release is known to read gives one above all.

@@ -24,6 +24,7 @@
 #include "pipeline/archive/seal.h"
 #include "pipeline/base/start_thread.h"
 #include "pipeline/base/this_machine.h"
+#include "pipeline/options/unknown_options.h"
 #include "pipeline/snapshot/options_text.h"
 
 namespace sstferry {
@@ -175,14 +176,14 @@ class CutSource : public SetSource, public History {
         Slice(kept_.at(manifest_).data(), static_cast<size_t>(manifest_bytes)),
         number, is_flushed);
   }
-  std::vector<std::string> FilteredFamilies() const {
+  std::string OptionsOfSet() const {
     std::string options;
     for (const auto& [file, bytes] : kept_) {
       if (set().files[file].file.kind == CloneFileKind::kOptions) {
         options += bytes;
       }
     }
-    return OptionsText(options).FilteredFamilies();
+    return options;
   }
 
   const ArchiveSet& set() const override { return source_->set(); }
@@ -405,6 +406,7 @@ class LogRounds : public RoundTarget {
   uint64_t set_micros_ = 0;  // of the newest set that was pushed
   std::string source_database_id_;
   std::optional<std::vector<std::string>> filtered_families_;
+  std::optional<uint64_t> unknown_options_;
   CutReason reason_ = CutReason::kNone;
   std::map<std::string, uint64_t> cuts_;
   LogState earlier_;  // of the lineages of this run that ended
@@ -669,9 +671,11 @@ Status LogRounds::Cut(const CutRequest& request) {
   }
   push->writer = writer_;
   source_database_id_ = push->source->set().database_id;
+  const std::string text = push->source->OptionsOfSet();
   filtered_families_ = options_.exact_filters
                            ? std::vector<std::string>()
-                           : push->source->FilteredFamilies();
+                           : OptionsText(text).FilteredFamilies();
+  unknown_options_ = FindUnknownOptions(text).count;
   reason_ = request.reason;
   ++cuts_[CutReasonName(request.reason)];
   cut_micros_ = moment;
@@ -729,6 +733,7 @@ StandbyState LogRounds::state() const {
   const std::lock_guard<std::mutex> lock(mu_);
   state.is_pushing = remote_ != nullptr;
   state.filtered_families = filtered_families_;
+  state.unknown_options = unknown_options_;
   state.source_database_id = source_database_id_;
   state.cut_reason = CutReasonName(reason_);
   state.cuts = cuts_;

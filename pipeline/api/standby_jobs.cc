@@ -21,6 +21,7 @@
 #include "pipeline/disk/workspace.h"
 #include "pipeline/follow/promote.h"
 #include "pipeline/follow/standby.h"
+#include "pipeline/options/unknown_options.h"
 #include "pipeline/pull/health.h"
 #include "pipeline/pull/linked_copy.h"
 #include "pipeline/snapshot/options_text.h"
@@ -402,11 +403,12 @@ Status ReadStandbyState(const std::string& dir, bool* found,
   }
   TakeRecord(record, state);
   state->filtered_families.emplace();
+  SeenOptions options(dir);
+  RETURN_IF_ERROR(options.Look());
+  const std::string text = options.TextFor({});
+  state->unknown_options = FindUnknownOptions(text).count;
   if (!record.exact_filters) {
-    SeenOptions options(dir);
-    RETURN_IF_ERROR(options.Look());
-    state->filtered_families =
-        OptionsText(options.TextFor({})).FilteredFamilies();
+    state->filtered_families = OptionsText(text).FilteredFamilies();
   }
   const FollowMark mark = ReadFollowMark(dir);
   state->durable_sequence = std::max(mark.last_sequence, record.sequence);

@@ -406,14 +406,14 @@ void RangeSnapshot::AddNotes() {
       " in " + std::to_string(bytes_.tables) +
       (bytes_.tables == 1 ? " table" : " tables") + ", with the indexes, " +
       SpaceText(bytes_.first) + " of WALs, MANIFEST and OPTIONS");
-  for (const std::string& note : copy_->notes()) {
-    notes_.push_back(note);
-  }
-  if (copy_->leaves_out()) {
-    // The first one: Snapshot::leaves_out().
-    std::rotate(notes_.begin(), notes_.end() - copy_->notes().size(),
-                notes_.end());
-  }
+  // Notes about the OPTIONS are notes of the set, too.
+  std::vector<std::string> notes = copy_->notes();
+  std::erase_if(notes, [this](const std::string& note) {
+    return std::find(notes_.begin(), notes_.end(), note) != notes_.end();
+  });
+  // The first one says it: Snapshot::leaves_out().
+  notes_.insert(copy_->leaves_out() ? notes_.begin() : notes_.end(),
+                notes.begin(), notes.end());
 }
 
 Status RangeSnapshot::Take(const SnapshotOptions& options) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "format/options_line.h"
+#include "format/rocksdb/known.h"
 #include "pipeline/base/file_source.h"
 #include "pipeline/options/option_rules.h"
 #include "pipeline/options/options_file.h"

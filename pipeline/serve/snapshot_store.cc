@@ -233,6 +233,11 @@ bool SnapshotStore::StartLease(const std::shared_ptr<Transfer>& transfer,
 }
 
 void SnapshotStore::Took(const Transfer& transfer) {
+  const std::string note =
+      UnknownOptionsNote(transfer.plan().unknown_options);
+  if (!note.empty()) {
+    Log(LogLevel::kWarning, transfer.name() + ": " + note);
+  }
   std::lock_guard<std::mutex> lock(mu_);
   order_.Taken(transfer.id(), *transfer.shared());
 }

@@ -74,7 +74,8 @@ class SnapshotStore {
   // false if another connection has replaced that one.
   bool StartLease(const std::shared_ptr<Transfer>& transfer,
                   const Channel* control);
-  // Remembers that the transfer's snapshot is taken.
+  // Remembers that the transfer's snapshot is taken, and warns of what is not
+  // known about it. REQUIRES: planned.
   void Took(const Transfer& transfer);
   // Writes the lease, so that the transfer outlives this process. Only logs a
   // failure.

@@ -167,6 +167,7 @@ Status Transfer::CheckHealth() const {
 // target remembers.
 Status Transfer::MakePlan() {
   const auto make = [this](TransferPlan* plan) {
+    plan->unknown_options = FindUnknownOptions(pinned_->options_text());
     if (is_clone()) {
       return PlanClone(*pinned_, request_, plan);
     }
@@ -484,6 +485,7 @@ TransferReport Transfer::Report() const {
   if (planned_) {
     report.stage_seconds["snapshot"] = snapshot_micros_ / 1e6;
     report.stage_seconds["plan"] = plan_micros_ / 1e6;
+    report.unknown_options = plan_->unknown_options.count;
   }
   const StageTotals& stages = counters_.stages;
   report.stage_seconds["read_build"] = stages.micros(Stage::kReadBuild) / 1e6;

@@ -10,6 +10,7 @@
 #include "format/digest.h"
 #include "format/plan.h"
 #include "format/release.h"
+#include "pipeline/options/unknown_options.h"
 #include "pipeline/parts/planner.h"
 #include "pipeline/serve/refresh_at_source.h"
 #include "rocksdb/options.h"
@@ -44,6 +45,7 @@ struct TransferPlan : Plan {
   Needs needs;                 // of what is sent
   std::vector<TransferFamily> sources;  // by index of `families`
   std::unique_ptr<RefreshAtSource> refresh;  // null: it is no refresh
+  UnknownOptions unknown_options;  // of the source's OPTIONS
 };
 
 // Sets the release of the application that the request names; not known if it

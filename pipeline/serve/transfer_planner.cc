@@ -5,6 +5,7 @@
 
 #include "format/limits.h"
 #include "format/options_line.h"
+#include "format/rocksdb/known.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/options/family_options.h"
 #include "pipeline/options/options_file.h"

@@ -9,6 +9,7 @@
 #include "format/end_state.h"
 #include "format/rocksdb/file_identity.h"
 #include "format/rocksdb/sst_reader.h"
+#include "pipeline/options/unknown_options.h"
 #include "pipeline/snapshot/options_text.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/snapshot_copy.h"
@@ -153,6 +154,7 @@ Status FileSnapshot::Describe(const SnapshotOptions& options) {
       counters_.wal_bytes_copied > 0) {
     notes_.push_back(kWalsOfAllFamilies);
   }
+  NoteUnknownOptions(options_text_, &notes_);
   return Status::OK();
 }
 

@@ -10,6 +10,7 @@
 #include "pipeline/base/full_disk.h"
 #include "pipeline/base/readable_tables.h"
 #include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/options/unknown_options.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/snapshot_manifest.h"
 #include "pipeline/snapshot/stoppable_file_system.h"
@@ -352,6 +353,7 @@ Status SnapshotCopy::Describe(const OpenPlan& plan) {
     notes_.push_back("opened read-only, WAL entries stay in memory: " +
                      plan.read_only_reason);
   }
+  NoteUnknownOptions(options_text_, &notes_);
   return Status::OK();
 }
 

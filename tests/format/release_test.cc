@@ -31,20 +31,6 @@ TEST_CASE("Releases are compared by their numbers", "[format]") {
   REQUIRE(RocksDbRelease() < RocksDbRelease{6, 8, 1});
 }
 
-TEST_CASE("Names and values of OPTIONS are known from their release on",
-          "[format]") {
-  REQUIRE(!FirstWithOption("write_buffer_size").is_known());
-  REQUIRE(!FirstWithOption("shape_of_a_fork").is_known());
-  REQUIRE(FirstWithOption("uniform_cv_threshold") == RocksDbRelease{11, 1, 0});
-  // As an option of a family, which files name; one of the database before.
-  REQUIRE(FirstWithOption("experimental_mempurge_threshold") ==
-          RocksDbRelease{7, 5, 0});
-  REQUIRE(!FirstWithOption("checksum").is_known());
-  REQUIRE(FirstWithOptionMember("checksum") == RocksDbRelease{8, 6, 0});
-  REQUIRE(FirstWithOptionValue("kRoundRobin") == RocksDbRelease{7, 5, 0});
-  REQUIRE(!FirstWithOptionValue("kMinOverlappingRatio").is_known());
-}
-
 TEST_CASE("Each format_version is read from its release on", "[format]") {
   REQUIRE(MaxFormatVersion({6, 8, 1}) == 5);
   REQUIRE(MaxFormatVersion({8, 5, 4}) == 5);

@@ -1,12 +1,19 @@
 // Input: the text of an OPTIONS file, as a source has it and a peer sends it
 // on. What the rules let pass, RocksDB's own parsers must bear.
+#include <cstdlib>
+
 #include "format/limits.h"
 #include "pipeline/options/family_options.h"
 #include "pipeline/options/options_file.h"
+#include "pipeline/options/unknown_options.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace sstferry;
   const rocksdb::Slice text(reinterpret_cast<const char*>(data), size);
+  if (UnknownOptionsNote(FindUnknownOptions(text.ToString())).size() >
+      kMaxNoteBytes) {
+    std::abort();
+  }
   DatabaseDescription description;
   std::vector<std::string> notes;
   if (!ParseOptionsText(text, &description, &notes).ok()) {

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <ostream>
 
-#include "rocksdb/utilities/options_util.h"
 #include "tests/support/catch.h"
+#include "tests/support/edited_options.h"
 #include "tests/support/sample_database.h"
 
 namespace sstferry::test {
@@ -66,13 +66,6 @@ rc::Gen<std::vector<Deed>> DeedsGen(const rc::Gen<Deed::Kind>& kind,
 void CopyDirectory(const std::string& from, const std::string& to) {
   fs::remove_all(to);
   fs::copy(from, to, fs::copy_options::recursive);
-}
-
-std::string NewestOptions(const std::string& database) {
-  std::string name;
-  REQUIRE_OK(rocksdb::GetLatestOptionsFileName(
-      database, rocksdb::Env::Default(), &name));
-  return database + "/" + name;
 }
 
 }  // namespace

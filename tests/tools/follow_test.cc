@@ -21,6 +21,7 @@
 #include "rocksdb/compaction_filter.h"
 #include "sstferry/follow.h"
 #include "tests/support/catch.h"
+#include "tests/support/edited_options.h"
 #include "tests/support/process.h"
 #include "tests/support/sample_bytes.h"
 #include "tests/support/serve_process.h"
@@ -617,6 +618,31 @@ TEST_CASE("A follower tells its service manager and Prometheus how it is",
                     "1\n") != std::string::npos);
   REQUIRE(text.find("sstferry_standby_written_timestamp_seconds{" + target) !=
           std::string::npos);
+}
+
+TEST_CASE("A follower goes on beside options that it does not know, and counts "
+          "them",
+          "[tools][follow]") {
+  StandbyWorld world;
+  world.Write(50);
+  EditOptions(world.source_dir(), "[DBOptions]\n",
+              "[DBOptions]\n  shape_of_a_fork=round\n");
+  const std::string file = world.root() + "/standby.prom";
+  Process follower(Sstferry({"follow", world.source_dir(), world.dir(),
+                             "--metrics-file", file}));
+  AwaitAll(world, world.dir(), world.sequence());
+  world.Write(20);
+  const json status = AwaitAll(world, world.dir(), world.sequence());
+  REQUIRE(status["unknown_options"] == 1);
+  follower.Signal(SIGTERM);
+  REQUIRE(follower.Wait() == 0);
+  INFO(follower.err());
+  REQUIRE(follower.err().find("'shape_of_a_fork' = 'round' (the database)") !=
+          std::string::npos);
+  const std::string text = Contents(file);
+  INFO(text);
+  REQUIRE(text.find("sstferry_standby_unknown_options{target=\"" +
+                    world.dir() + "\"} 1\n") != std::string::npos);
 }
 
 // Asks the server who follows until that `holds`.

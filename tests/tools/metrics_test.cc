@@ -17,6 +17,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/certificates.h"
+#include "tests/support/edited_options.h"
 #include "tests/support/process.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
@@ -477,6 +478,39 @@ TEST_CASE("serve shows what it sent", "[tools][metrics]") {
   REQUIRE(text.find("sstferry_source_written_timestamp") == std::string::npos);
   REQUIRE(text.find("sstferry_source_disk_free_bytes{database=\"db\"} ") !=
           std::string::npos);
+}
+
+TEST_CASE("Options that nobody here knows are told with their values, and "
+          "counted",
+          "[tools][metrics]") {
+  const ScratchDir dir;
+  MakeSampleDatabase(dir / "db");
+  const std::string method = GENERATE(as<std::string>(), "clone", "ingest");
+  INFO(method);
+  const std::string metric = "sstferry_source_unknown_options{database=\"db\"}";
+  const std::string said = "'shape_of_a_fork' = 'round' (the database)";
+  ServeProcess serve({"--db", "db=" + (dir / "db"), "--metrics",
+                      "127.0.0.1:0"});
+  REQUIRE(serve.process().WaitForErr("/metrics\n"));
+  const std::string url = UrlIn(serve.process().err());
+  REQUIRE(Count(Get(url), metric) == 0);  // nobody has read them
+  const auto pull = [&](const std::string& target) {
+    const std::string report = OutputOf(
+        {"pull", serve.url(), dir / target, "--method", method, "--json"}, 0);
+    INFO(report);
+    REQUIRE(serve.process().WaitForErr(" to "));
+    return report.find(said) != std::string::npos;
+  };
+  REQUIRE(!pull("a"));
+  REQUIRE(serve.process().WaitForErr(": OK, "));
+  REQUIRE(Has(Get(url), metric + " 0"));
+  test::EditOptions(dir / "db", "[DBOptions]\n",
+                    "[DBOptions]\n  shape_of_a_fork=round\n");
+  REQUIRE(pull("b"));
+  REQUIRE(serve.process().WaitForErr(" warning db: OPTIONS: this sstferry"));
+  INFO(serve.process().err());
+  REQUIRE(serve.process().err().find(said) != std::string::npos);
+  REQUIRE(Has(Get(url), metric + " 1"));
 }
 
 TEST_CASE("A pull that fails keeps in its metrics file when one succeeded",

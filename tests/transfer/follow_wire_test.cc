@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "format/coding.h"
 #include "format/end_state.h"
 #include "pipeline/follow/followed_source.h"
 #include "pipeline/follow/source_followers.h"
@@ -23,6 +24,7 @@
 #include "sstferry/source.h"
 #include "sstferry/transport.h"
 #include "tests/support/catch.h"
+#include "tests/support/edited_options.h"
 #include "tests/support/log_bytes.h"
 #include "tests/support/sample_bytes.h"
 #include "tests/support/scratch_dir.h"
@@ -385,6 +387,87 @@ TEST_CASE("A flush of what a WAL unseen had asks for a cut, even if the batch "
   FollowedSource::Found found;
   REQUIRE_OK(source.Answer(*follower.request(), &found, &round));
   REQUIRE(round.end.cut == CutReason::kUnlogged);
+}
+
+// Writes a record behind those of a closed database, as a later RocksDB might.
+void AppendTo(const std::string& path, const std::string& record) {
+  std::ofstream out(path, std::ios::binary | std::ios::app);
+  out << record;
+  REQUIRE(out.good());
+}
+
+// A batch of one entry, of a type that RocksDB does not have.
+std::string BatchOfUnknown(uint64_t sequence) {
+  std::string batch;
+  PutFixed64(&batch, sequence);
+  PutFixed32(&batch, 1);
+  return batch + "\x7a\x01k\x01v";
+}
+
+TEST_CASE("A follower stops at records, entries and tags that nobody may ignore, "
+          "and at no other",
+          "[transfer][follow]") {
+  const ScratchDir dir;
+  uint64_t sequence = 0;
+  {
+    OpenDb db(dir / "db", OneFamily(Quiet()));
+    db.Put("key", "value");
+    sequence = db->GetLatestSequenceNumber();
+  }
+  std::string wal;
+  std::string manifest;
+  for (const fs::directory_entry& entry : fs::directory_iterator(dir / "db")) {
+    const std::string name = entry.path().filename();
+    if (name.ends_with(".log")) wal = entry.path();
+    if (name.starts_with("MANIFEST-")) manifest = entry.path();
+  }
+  REQUIRE(fs::file_size(wal) > 0);
+  FollowedSourceOptions options;
+  options.database_dir = fs::canonical(dir / "db");
+  FollowedSource source(options);
+  bool more = false;
+  REQUIRE_OK(source.ReadRound(true, &more));
+  MemoryTransport transport = MakeMemoryTransport();
+  Follower follower(transport.dialer.get(), "db", dir / "db");
+  follower.TakeCut();
+  std::string expected;
+  bool asks_for_cut = false;
+  SECTION("a record of a WAL") {
+    AppendTo(wal, PhysicalRecord(12, "x"));
+    expected = "a record of type 12";
+  }
+  SECTION("a record of a WAL that may be ignored") {
+    AppendTo(wal, PhysicalRecord(200, "x"));
+  }
+  SECTION("an entry of a batch") {
+    AppendTo(wal, PhysicalRecord(1, BatchOfUnknown(sequence + 1)));
+    expected = "type 122";
+  }
+  SECTION("a tag of the MANIFEST") {
+    AppendTo(manifest, PhysicalRecord(1, "\x68"));  // 104
+    expected = "found 104";
+  }
+  SECTION("a tag of the MANIFEST that may be ignored") {
+    // 8192 + 500 as a varint, and a length of 1.
+    AppendTo(manifest, PhysicalRecord(1, "\xf4\x43\x01x"));
+    asks_for_cut = true;
+  }
+  SECTION("an option") {
+    EditOptions(dir / "db", "[DBOptions]\n",
+                "[DBOptions]\n  shape_of_a_fork=round\n");
+  }
+  const Status status = source.ReadRound(true, &more);
+  INFO(status.ToString());
+  REQUIRE(status.ok() == expected.empty());
+  REQUIRE(status.ToString().find(expected) != std::string::npos);
+  if (!expected.empty()) {
+    REQUIRE(EndStateOf(status) == EndState::kRefused);
+    return;
+  }
+  Round round;
+  FollowedSource::Found found;
+  REQUIRE_OK(source.Answer(*follower.request(), &found, &round));
+  REQUIRE((round.end.cut == CutReason::kBarrier) == asks_for_cut);
 }
 
 TEST_CASE("A compaction filter asks for a cut, if it is to be exact",

@@ -15,6 +15,7 @@
 #include "rocksdb/version.h"
 #include "tests/support/catch.h"
 #include "tests/support/compacted.h"
+#include "tests/support/edited_options.h"
 #include "tests/support/refreshed.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/test_db.h"
@@ -59,18 +60,6 @@ std::string OptionsIn(const std::string& dir) {
   const std::vector<std::string> paths = OptionsFilesIn(dir);
   REQUIRE(!paths.empty());
   return BytesOf(paths.back());
-}
-
-// Replaces `from` in the newest OPTIONS file, as another release or a fork
-// would have written it.
-void EditOptions(const std::string& dir, const std::string& from,
-                 const std::string& to) {
-  const std::string path = OptionsFilesIn(dir).back();
-  std::string text = BytesOf(path);
-  const size_t at = text.find(from);
-  REQUIRE(at != std::string::npos);
-  text.replace(at, from.size(), to);
-  std::ofstream(path) << text;
 }
 
 void SetRelease(const std::string& dir, const std::string& release) {

@@ -10,6 +10,7 @@
 #include "rocksdb/compaction_filter.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
+#include "tests/support/edited_options.h"
 #include "tests/support/fake_peer.h"
 #include "tests/support/faulty_file_system.h"
 #include "tests/support/named_comparator.h"
@@ -40,23 +41,6 @@ void Fill(const std::string& path, const std::string& value,
     db.Put(NumberedKey(i), value);
   }
   db.Flush();
-}
-
-// In the newest OPTIONS file.
-void EditOptions(const std::string& dir, const std::string& from,
-                 const std::string& to) {
-  const std::vector<std::string> paths = PathsWith(dir, "");
-  std::string newest;
-  for (const std::string& path : paths) {
-    if (path.find("/OPTIONS-") != std::string::npos) {
-      newest = path;  // they are sorted, and of one length
-    }
-  }
-  std::string text = BytesOf(newest);
-  const size_t at = text.find(from);
-  REQUIRE(at != std::string::npos);
-  text.replace(at, from.size(), to);
-  WriteBytes(newest, text);
 }
 
 void NameWalDir(const std::string& dir, const std::string& wal_dir) {

@@ -61,6 +61,10 @@ const MetricSpec kSourceLastSuccess = {
     "sstferry_source_last_success_timestamp_seconds", kGauge, "database",
     "Time at which a transfer last ended with OK. 0: none has since the "
     "start."};
+const MetricSpec kSourceUnknownOptions = {
+    "sstferry_source_unknown_options", kGauge, "database",
+    "Options in its OPTIONS, as a transfer last read them, that this version "
+    "does not know."};
 
 const MetricSpec kSourceFollowers = {
     "sstferry_source_followers", kGauge, "database",
@@ -189,6 +193,9 @@ const MetricSpec kStandbyLost = {
     "sstferry_standby_lost_sequences", kGauge, "target",
     "Sequences that the source came back without and the standby had, the last "
     "time; they are kept beside it."};
+const MetricSpec kStandbyUnknownOptions = {
+    "sstferry_standby_unknown_options", kGauge, "target",
+    "Options in the OPTIONS of the last cut that this version does not know."};
 const MetricSpec kLogPut = {
     "sstferry_log_put_timestamp_seconds", kGauge, "target",
     "Newest time of the source that the archive restores. Absent: none."};
@@ -273,6 +280,7 @@ const std::vector<const MetricSpec*>& AllMetrics() {
       &metric::kSourceDiskSize,
       &metric::kSourceMinFree,
       &metric::kSourceLastSuccess,
+      &metric::kSourceUnknownOptions,
       &metric::kSourceFollowers,
       &metric::kSourceFollowersBehind,
       &metric::kSourceFollowersLag,
@@ -311,6 +319,7 @@ const std::vector<const MetricSpec*>& AllMetrics() {
       &metric::kStandbyLastCut,
       &metric::kStandbyCuts,
       &metric::kStandbyLost,
+      &metric::kStandbyUnknownOptions,
       &metric::kLogPut,
       &metric::kLogSegments,
       &metric::kLogBytes,

@@ -85,6 +85,10 @@ void ServeMetrics::Count(const TransferReport& report) {
                   Growth(Of(report.stage_seconds, stage),
                          Of(before.stage_seconds, stage)));
   }
+  if (report.unknown_options) {
+    counters_.Set(metric::kSourceUnknownOptions, labels,
+                  static_cast<double>(*report.unknown_options));
+  }
   counted.report = report;
   if (counted_.size() > kMaxCounted) {
     counted_.erase(std::min_element(

@@ -57,6 +57,10 @@ MetricSet StandbyMetrics::Collect() const {
   set.Set(metric::kStandbyLastCut, labels, SecondsOf(state_.cut_micros));
   set.Set(metric::kStandbyLost, labels,
           static_cast<double>(state_.lost_sequences));
+  if (state_.unknown_options) {
+    set.Set(metric::kStandbyUnknownOptions, labels,
+            static_cast<double>(*state_.unknown_options));
+  }
   if (state_.is_archive) {
     if (state_.put_micros != 0) {
       set.Set(metric::kLogPut, labels, SecondsOf(state_.put_micros));

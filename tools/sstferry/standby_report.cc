@@ -105,6 +105,8 @@ ordered_json StandbyMembers(const StandbyState& state) {
   if (state.filtered_families) {
     json["filtered_families"] = *state.filtered_families;
   }
+  json["unknown_options"] = nullptr;
+  if (state.unknown_options) json["unknown_options"] = *state.unknown_options;
   json["received_bytes"] = state.received_bytes;
   json["log"] = nullptr;
   if (state.is_archive) {

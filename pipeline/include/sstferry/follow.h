@@ -52,6 +52,9 @@ struct StandbyState {
   // The families with a compaction filter. They are as if that had not run since
   // the last cut. Empty with FollowOptions::exact_filters; unset: not known yet.
   std::optional<std::vector<std::string>> filtered_families;
+  // Options in the OPTIONS of the last cut that this version does not know;
+  // unset: not known yet. Nobody can say what these change.
+  std::optional<uint64_t> unknown_options;
   uint64_t received_bytes = 0;     // of WALs, in this run
   // A source came back with less than the standby had; the last time.
   uint64_t lost_sequences = 0;

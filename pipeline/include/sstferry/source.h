@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -108,6 +109,9 @@ struct TransferReport {
   // Time by stage (snapshot, plan, read_build, send_wait, idle), that of all
   // lanes added up.
   std::map<std::string, double> stage_seconds;
+  // Options in the database's OPTIONS that this version does not know; unset:
+  // not read yet.
+  std::optional<uint64_t> unknown_options;
 };
 
 // A database that standbys follow.
