@@ -115,8 +115,8 @@ Status Workspace::Swap(std::vector<std::string>* kept) {
     }
   }
   if (status.ok()) {
-    // What a link would take from a database that stays whole, its application
-    // may write to.
+    // An application may write to its files in a database that stays whole: none
+    // is linked from there.
     const bool takes_others = existed && !swap_.adopts_old;
     status = PlaceOtherFiles(file_system_.get(), other_dir(),
                              takes_others ? target_dir_ : "", db_dir(), kept);
