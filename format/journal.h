@@ -51,6 +51,7 @@ inline constexpr char kSwapMode[] = "swap";
 inline constexpr char kLinkedSwapMode[] = "swap by links";
 inline constexpr char kClonePullMode[] = "pull --method clone";
 inline constexpr char kCloneSwapMode[] = "swap --method clone";
+inline constexpr char kAdoptMode[] = "follow --adopt";  // a first cut
 inline constexpr char kDrillMode[] = "drill";  // a clone that is removed
 inline constexpr char kRefreshMode[] = "refresh";
 

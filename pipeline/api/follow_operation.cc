@@ -19,6 +19,7 @@
 #include "pipeline/api/operation_parts.h"
 #include "pipeline/api/standby_cut.h"
 #include "pipeline/archive/open_store.h"
+#include "pipeline/base/database_name.h"
 #include "pipeline/base/full_disk.h"
 #include "pipeline/base/known_fault.h"
 #include "pipeline/base/standby_files.h"
@@ -32,6 +33,7 @@
 #include "pipeline/follow/standby.h"
 #include "pipeline/pull/health.h"
 #include "pipeline/pull/source_session.h"
+#include "pipeline/snapshot/posix_files.h"
 #include "pipeline/wire/token_bucket.h"
 #include "sstferry/follow.h"
 
@@ -71,9 +73,25 @@ class StandbyRounds : public RoundTarget {
   StandbyRounds(const PullOptions& pull,
                 const std::unique_ptr<Endpoint>* endpoint)
       : pull_(pull), endpoint_(endpoint) {}
-  [[nodiscard]] Status Open() {
-    RETURN_IF_ERROR(
-        Standby::Open(pull_.target_dir, pull_.file_system, &standby_));
+  // `adopts`: a database that is no standby becomes one.
+  [[nodiscard]] Status Open(bool adopts) {
+    const std::string& dir = pull_.target_dir;
+    const bool is_database =
+        !FileIdOfName(dir + "/" + kFollowFileName).exists() &&
+        HoldsDatabase(dir);
+    if (is_database && !adopts) {
+      return NeedsAdopt();
+    }
+    if (is_database) {
+      RETURN_IF_ERROR(CheckExchangeable(dir));  // before the source is asked
+      return Standby::Adopt(dir, pull_.file_system, &standby_);
+    }
+    RETURN_IF_ERROR(Standby::Open(dir, pull_.file_system, &standby_));
+    RETURN_IF_ERROR(KeepAdopted(dir, pull_.file_system, pull_.log));
+    if (adopts && !standby_->exists() && pull_.log) {
+      pull_.log(LogLevel::kInfo, dir + " holds nothing that could be adopted: "
+                                       "all files come from the source");
+    }
     return standby_->exists() ? FindFault() : Status::OK();
   }
 
@@ -136,6 +154,17 @@ class StandbyRounds : public RoundTarget {
   }
 
  private:
+  Status NeedsAdopt() const {
+    const std::string& dir = pull_.target_dir;
+    return MakeStatus(
+        EndState::kRefused,
+        dir + ": expected a standby or an empty directory, found a database; "
+              "to make it a standby that reuses its files, and keep it as " +
+            dir + kAdoptedInfix + "DATE, run: sstferry follow " +
+            ShellWord(pull_.source.ToString()) + " " + ShellWord(dir) +
+            " --adopt");
+  }
+
   // Makes a standby that is damaged, or known to differ, begin with a cut. As
   // long as the fault is recorded, a cut compares the files that it keeps.
   Status FindFault() {
@@ -238,7 +267,7 @@ class Follow : public StandbyJob {
       RETURN_IF_ERROR(CheckOutsideOfDatabases(options_.pull.target_dir));
       auto standby =
           std::make_unique<StandbyRounds>(options_.pull, &endpoint_);
-      RETURN_IF_ERROR(standby->Open());
+      RETURN_IF_ERROR(standby->Open(options_.adopt));
       target = std::move(standby);
     }
     std::lock_guard<std::mutex> lock(mu_);

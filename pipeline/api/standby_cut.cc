@@ -3,6 +3,10 @@
 #include <memory>
 #include <string>
 
+#include "format/quantity.h"
+#include "pipeline/disk/workspace.h"
+#include "pipeline/snapshot/posix_files.h"
+
 namespace sstferry {
 
 using rocksdb::Status;
@@ -36,7 +40,7 @@ Status MakeStandbyCut(const PullOptions& options, const CutRequest& request,
   const FollowFile before = standby->record();
   PullOptions cut = options;
   cut.source.name = source_name;
-  SetCutOptions(request, standby, &cut);
+  RETURN_IF_ERROR(SetCutOptions(request, standby, &cut));
   BorrowedDialer borrowed(dialer);
   Puller puller(cut, &borrowed, [&](const TargetInputs& inputs) {
     return std::make_unique<StandbyTarget>(inputs, request, standby);
@@ -46,7 +50,36 @@ Status MakeStandbyCut(const PullOptions& options, const CutRequest& request,
   slot->Clear(puller.progress());
   FinishSummary(status, puller.place(), summary);
   SayWhatIsKept(before, standby->record(), options.log);
+  if (cut.adopts_old && summary->exchanged && options.log) {
+    options.log(LogLevel::kInfo,
+                "adopted " + options.target_dir + ": " +
+                    FormatCount(summary->files_reused, "file") + " with " +
+                    FormatBytes(summary->bytes_reused) +
+                    " compared and linked, " +
+                    FormatCount(summary->files_cloned, "file") + " sent");
+  }
   return status;
+}
+
+Status KeepAdopted(const std::string& dir,
+                   const std::shared_ptr<rocksdb::FileSystem>& file_system,
+                   const LogFunction& log) {
+  if (!FileIdOfName(Workspace::DirOf(dir) + "/exchange").exists()) {
+    return Status::OK();
+  }
+  std::unique_ptr<Workspace> workspace;
+  RETURN_IF_ERROR(Workspace::Open(dir, Existing::kSwap, file_system, log,
+                                  &workspace));
+  if (workspace->swap_state() != SwapState::kExchanged ||
+      !workspace->adopts_old()) {
+    return Status::OK();
+  }
+  std::string kept;
+  RETURN_IF_ERROR(workspace->RetireOld(/*keeps=*/true, &kept));
+  if (log) {
+    log(LogLevel::kInfo, "the replaced database is kept in " + kept);
+  }
+  return Status::OK();
 }
 
 }  // namespace sstferry

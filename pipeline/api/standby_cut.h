@@ -2,10 +2,14 @@
 // DIR's place in an exchange.
 #pragma once
 
+#include <memory>
+#include <string>
+
 #include "pipeline/api/operation_parts.h"
 #include "pipeline/follow/standby.h"
 #include "pipeline/follow/standby_target.h"
 #include "pipeline/pull/puller.h"
+#include "rocksdb/file_system.h"
 #include "sstferry/options.h"
 
 namespace sstferry {
@@ -19,5 +23,14 @@ namespace sstferry {
                                              Dialer* dialer, Standby* standby,
                                              WorkerSlot<Puller>* slot,
                                              Summary* summary);
+
+// Completes a first cut that was killed after it had taken the place of an
+// adopted database: gives that its name beside `dir`. Nothing is done, nor is it
+// an error, where none was.
+//   kBusy  another process works on the directory
+[[nodiscard]] rocksdb::Status KeepAdopted(
+    const std::string& dir,
+    const std::shared_ptr<rocksdb::FileSystem>& file_system,
+    const LogFunction& log);
 
 }  // namespace sstferry

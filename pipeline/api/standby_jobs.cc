@@ -7,6 +7,7 @@
 
 #include "format/end_state.h"
 #include "format/follow_file.h"
+#include "pipeline/api/standby_cut.h"
 #include "pipeline/base/file_lock.h"
 #include "pipeline/base/full_disk.h"
 #include "pipeline/base/known_fault.h"
@@ -292,8 +293,11 @@ class Promote : public StandbyJob {
     }
     std::unique_ptr<Workspace> left;
     std::string unused;
-    Status status = Workspace::Open(options_.dir, Existing::kSwap, disk_,
-                                    options_.log, &left);
+    Status status = KeepAdopted(options_.dir, disk_, options_.log);
+    if (status.ok()) {
+      status = Workspace::Open(options_.dir, Existing::kSwap, disk_,
+                               options_.log, &left);
+    }
     if (status.ok() && left->swap_state() == SwapState::kExchanged) {
       status = left->RetireOld(/*keeps=*/false, &unused);
     }

@@ -25,6 +25,10 @@ std::string DateInName(uint64_t seconds);
 // was moved out of the way at that time, in seconds since 1970.
 std::string OldDirectorySuffix(uint64_t seconds);
 
+// Follows the name of a directory whose database became a standby, before the
+// time.
+inline constexpr char kAdoptedInfix[] = ".sstferry-old-";
+
 // Checks a name that a source sends and that is to become a path below a
 // directory of replicas.
 //   kRefused  it is not valid, or has a reserved component

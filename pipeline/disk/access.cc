@@ -13,6 +13,7 @@
 #include <fstream>
 #include <vector>
 
+#include "format/follow_file.h"
 #include "pipeline/disk/durable.h"
 
 namespace sstferry {
@@ -27,6 +28,7 @@ using rocksdb::IOStatus;
 using rocksdb::Status;
 
 constexpr uint32_t kOwnerMayAll = 0700;
+constexpr uint32_t kOwnerReadsAndWrites = 0600;
 constexpr Access kPrivateDirectory{Access::kAsMade, Access::kAsMade, 0700};
 constexpr Access kPrivateFile{Access::kAsMade, Access::kAsMade, 0600};
 
@@ -243,6 +245,14 @@ Status ChooseAccess(const PullOptions& options, Access* access) {
   access->owner = options.target_owner.value_or(access->owner);
   access->group = options.target_group.value_or(access->group);
   access->mode = options.target_mode.value_or(access->mode);
+  // An application often keeps its files as 0644 in a directory of 0700.
+  const std::string file =
+      target + "/" + (options.adopts_old ? "CURRENT" : kFollowFileName);
+  if (is_there && !options.target_mode &&
+      lstat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+      (info.st_mode & kOwnerReadsAndWrites) == kOwnerReadsAndWrites) {
+    access->file_mode = info.st_mode & 0666;
+  }
   if ((access->mode & kOwnerMayAll) != kOwnerMayAll ||
       (access->mode & ~07777u) != 0) {
     return MakeStatus(EndState::kRefused,

@@ -24,8 +24,11 @@ struct Access {
   uint32_t owner = kAsMade;
   uint32_t group = kAsMade;
   uint32_t mode = 0;  // permission bits
+  uint32_t file_mode = kAsMade;  // of a directory's files, if it is another one
   // The access of files in a directory that has this access.
-  Access OfFiles() const { return {owner, group, mode & 0666}; }
+  Access OfFiles() const {
+    return {owner, group, file_mode == kAsMade ? mode & 0666 : file_mode};
+  }
   friend bool operator==(const Access&, const Access&) = default;
 };
 
@@ -34,7 +37,8 @@ bool HasAccess(const struct stat& info, const Access& access);
 
 // Chooses the access of a new database's directory: what the options ask for,
 // else that of options.target_dir, else what mkdir() gives a directory that
-// only its owner may write (0755 without the umask). Creates nothing.
+// only its owner may write (0755 without the umask). Files keep the mode that
+// they have in a standby, or in a database that becomes one. Creates nothing.
 //   kRefused  this process may not set it, or its owner could not use it
 [[nodiscard]] rocksdb::Status ChooseAccess(const PullOptions& options,
                                            Access* access);

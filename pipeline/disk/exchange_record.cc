@@ -7,6 +7,8 @@
 namespace sstferry {
 namespace {
 
+constexpr char kAdopted[] = "adopted";
+
 // True for 32 hex digits. The id becomes part of a directory's name.
 bool IsTransferId(const std::string& text) {
   return text.size() == 32 &&
@@ -16,7 +18,8 @@ bool IsTransferId(const std::string& text) {
 }  // namespace
 
 std::string ExchangeRecord::Encode() const {
-  return transfer_id + "\n" + new_identity + "\n" + old_identity + "\n";
+  return transfer_id + "\n" + new_identity + "\n" + old_identity + "\n" +
+         (adopts_old ? std::string(kAdopted) + "\n" : "");
 }
 
 bool ExchangeRecord::DecodeFrom(const std::string& text) {
@@ -25,7 +28,9 @@ bool ExchangeRecord::DecodeFrom(const std::string& text) {
   const bool whole = std::getline(lines, transfer_id) &&
                      std::getline(lines, new_identity) &&
                      std::getline(lines, old_identity);
-  return whole && IsTransferId(transfer_id) && !std::getline(lines, more);
+  adopts_old = whole && static_cast<bool>(std::getline(lines, more));
+  return whole && IsTransferId(transfer_id) &&
+         (!adopts_old || (more == kAdopted && !std::getline(lines, more)));
 }
 
 std::string IdentityOf(const std::string& path) {

@@ -7,11 +7,12 @@
 namespace sstferry {
 
 // The record as lines of text: transfer id, identity of the new database's
-// directory, identity of the old one's.
+// directory, identity of the old one's, and "adopted" if it stays whole.
 struct ExchangeRecord {
   std::string transfer_id;   // 32 hex digits
   std::string new_identity;
   std::string old_identity;  // kNoDirectory: TARGET_DIR did not exist
+  bool adopts_old = false;   // PullOptions::adopts_old
 
   std::string Encode() const;
   // False if a line is missing or has an unexpected value.

@@ -127,6 +127,22 @@ Status RemoveOldOne(rocksdb::FileSystem* file_system, const std::string& path,
   return Status::OK();
 }
 
+// Sets *path to a name beside `target_dir` that nobody has: with `suffix`, and
+// with a number behind it if it must be.
+Status FindNewName(const std::string& target_dir, const std::string& suffix,
+                   std::string* path) {
+  const OldPlace place(target_dir);
+  for (int i = 1; i <= kMostOfOneSecond; ++i) {
+    *path = place.target + suffix +
+            (i == 1 ? "" : "-" + std::to_string(i));
+    struct stat taken;
+    if (lstat(path->c_str(), &taken) != 0 && errno == ENOENT) {
+      return Status::OK();
+    }
+  }
+  return MakeStatus(EndState::kInternal, *path + " exists already");
+}
+
 std::vector<OldDirectory> List(const std::string& target_dir, bool of_owner) {
   const OldPlace place(target_dir);
   std::vector<OldDirectory> found;
@@ -156,6 +172,32 @@ std::vector<OldDirectory> List(const std::string& target_dir, bool of_owner) {
   return found;
 }
 
+// Lists databases that became standbys. Nothing is deleted by this list.
+std::vector<OldDirectory> ListAdopted(const std::string& target_dir) {
+  const OldPlace place(target_dir);
+  const std::string prefix =
+      fs::path(place.target).filename().string() + kAdoptedInfix;
+  std::vector<OldDirectory> found;
+  std::error_code error;
+  for (fs::directory_iterator it(place.parent, error), end;
+       !error && it != end; it.increment(error)) {
+    OldDirectory old;
+    const std::string name = it->path().filename();
+    std::error_code gone;
+    if (ParseOldName(name, prefix, &old.replaced_at) &&
+        it->symlink_status(gone).type() == fs::file_type::directory) {
+      old.path = place.target +
+                 name.substr(prefix.size() - strlen(kAdoptedInfix));
+      found.push_back(std::move(old));
+    }
+  }
+  std::sort(found.begin(), found.end(),
+            [](const OldDirectory& a, const OldDirectory& b) {
+              return a.path > b.path;
+            });
+  return found;
+}
+
 }  // namespace
 
 Status MarkOldDirectory(rocksdb::FileSystem* file_system,
@@ -167,22 +209,23 @@ Status MarkOldDirectory(rocksdb::FileSystem* file_system,
   }
   RETURN_IF_ERROR(WriteDurably(file_system, dir + "/" + kOldRecordName,
                                OldRecordOf(info.st_ino)));
-  const OldPlace place(target_dir);
-  const std::string suffix =
-      OldDirectorySuffix(static_cast<uint64_t>(time(nullptr)));
-  for (int i = 1; i <= kMostOfOneSecond; ++i) {
-    *path = place.target + suffix +
-            (i == 1 ? "" : "-" + std::to_string(i));
-    struct stat taken;
-    if (lstat(path->c_str(), &taken) != 0 && errno == ENOENT) {
-      return Status::OK();
-    }
-  }
-  return MakeStatus(EndState::kInternal, *path + " exists already");
+  return FindNewName(
+      target_dir, OldDirectorySuffix(static_cast<uint64_t>(time(nullptr))),
+      path);
+}
+
+Status NameAdopted(const std::string& target_dir, std::string* path) {
+  return FindNewName(
+      target_dir,
+      kAdoptedInfix + DateInName(static_cast<uint64_t>(time(nullptr))), path);
 }
 
 std::vector<OldDirectory> ListOldDirectories(const std::string& target_dir) {
-  return List(target_dir, /*of_owner=*/geteuid() == 0);
+  std::vector<OldDirectory> found = ListAdopted(target_dir);
+  for (OldDirectory& old : List(target_dir, /*of_owner=*/geteuid() == 0)) {
+    found.push_back(std::move(old));
+  }
+  return found;
 }
 
 Status RemoveOldDirectories(rocksdb::FileSystem* file_system,

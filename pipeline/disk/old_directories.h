@@ -28,7 +28,14 @@ namespace sstferry {
     rocksdb::FileSystem* file_system, const std::string& target_dir,
     const std::string& dir, std::string* path);
 
-// Lists those of `target_dir`, the newest first. What cannot be read is none.
+// Sets *path to a name beside `target_dir` that nobody has, for a database that
+// a standby replaces: TARGET_DIR.sstferry-old-DATE. It has no record, and is the
+// operator's.
+[[nodiscard]] rocksdb::Status NameAdopted(const std::string& target_dir,
+                                          std::string* path);
+
+// Lists those of `target_dir`, the newest first, behind the adopted ones, which
+// their names alone tell. What cannot be read is none.
 std::vector<OldDirectory> ListOldDirectories(const std::string& target_dir);
 
 // Deletes them but for the newest `keep`, at `bytes_per_sec` (0: no limit), and

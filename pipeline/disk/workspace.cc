@@ -237,7 +237,7 @@ Status Workspace::Open() {
 // Checks that the names beside TARGET_DIR are not too long: its workspace, and
 // what a swap calls the old database. Before data moves.
 Status Workspace::CheckName() const {
-  constexpr char kLongestSuffix[] = ".old-20261127T183820Z-1000";
+  constexpr char kLongestSuffix[] = ".sstferry-old-20261127T183820Z-1000";
   const long limit = pathconf(parent_.c_str(), _PC_NAME_MAX);
   const size_t most =
       (limit < 0 ? NAME_MAX : static_cast<size_t>(limit)) -

@@ -151,8 +151,12 @@ class Workspace {
   SwapState swap_state() const { return swap_state_; }
   // The transfer whose swap is in swap_state().
   const std::string& swap_transfer() const { return swap_.transfer_id; }
-  // Records the exchange. Call it before before_swap.
-  [[nodiscard]] rocksdb::Status BeginSwap(const std::string& transfer_id);
+  // Records the exchange. Call it before before_swap. `adopts_old`: the old
+  // database stays whole, with all files of its application.
+  [[nodiscard]] rocksdb::Status BeginSwap(const std::string& transfer_id,
+                                          bool adopts_old = false);
+  // Returns true if the recorded exchange does so.
+  bool adopts_old() const { return swap_.adopts_old; }
   // Exchanges the names of db/ and TARGET_DIR; renames db/ if there is no
   // TARGET_DIR. Before that, db/ gets the application's files (other_files.h);
   // *kept gets the names of those that both sides have changed. REQUIRES:
@@ -161,10 +165,10 @@ class Workspace {
   //   kRefused  TARGET_DIR is another directory than at BeginSwap(), or a file
   //             in it can be neither kept nor taken away
   [[nodiscard]] rocksdb::Status Swap(std::vector<std::string>* kept);
-  // Takes the old database out of db/. Call it after after_swap. `keeps`: it
-  // gets a name beside TARGET_DIR, *path (old_directories.h), and is this
-  // workspace's no more; else it becomes old/. *path stays empty if there was
-  // no old database.
+  // Takes the old database out of db/. Call it after after_swap. `keeps`, or
+  // one that was adopted: it gets a name beside TARGET_DIR, *path
+  // (old_directories.h), and is this workspace's no more; else it becomes old/.
+  // *path stays empty if there was no old database.
   [[nodiscard]] rocksdb::Status RetireOld(bool keeps, std::string* path);
   // Deletes old/ at `bytes_per_sec`. OK if there is none.
   //   kCancelled  `stop` came first; the next Open() finds the rest

@@ -78,8 +78,9 @@ Status Workspace::FindSwap() {
   return Status::OK();
 }
 
-Status Workspace::BeginSwap(const std::string& transfer_id) {
+Status Workspace::BeginSwap(const std::string& transfer_id, bool adopts_old) {
   swap_.transfer_id = transfer_id;
+  swap_.adopts_old = adopts_old && target_exists_;
   swap_.new_identity = IdentityOf(db_dir());
   swap_.old_identity = target_exists_ ? IdentityOf(target_dir_) : kNoDirectory;
   RETURN_IF_ERROR(
@@ -114,8 +115,11 @@ Status Workspace::Swap(std::vector<std::string>* kept) {
     }
   }
   if (status.ok()) {
+    // An application may write to its files in a database that stays whole: none
+    // is linked from there.
+    const bool takes_others = existed && !swap_.adopts_old;
     status = PlaceOtherFiles(file_system_.get(), other_dir(),
-                             existed ? target_dir_ : "", db_dir(), kept);
+                             takes_others ? target_dir_ : "", db_dir(), kept);
   }
   if (!status.ok()) {
     return status;
@@ -143,9 +147,12 @@ Status Workspace::Swap(std::vector<std::string>* kept) {
 // finds db/ gone has nothing to complete.
 Status Workspace::RetireOld(bool keeps, std::string* path) {
   path->clear();
-  if (keeps && !IdentityOf(db_dir()).empty()) {
+  if ((keeps || swap_.adopts_old) && !IdentityOf(db_dir()).empty()) {
     RETURN_IF_ERROR(
-        MarkOldDirectory(file_system_.get(), target_dir_, db_dir(), path));
+        swap_.adopts_old
+            ? NameAdopted(target_dir_, path)
+            : MarkOldDirectory(file_system_.get(), target_dir_, db_dir(),
+                               path));
     RETURN_IF_ERROR(RenameToNew(file_system_.get(), db_dir(), *path));
     FaultPoint("Workspace:OldKept");
     RETURN_IF_ERROR(SyncAll(file_system_.get(), {}, {dir_, parent_}));

@@ -455,6 +455,32 @@ Status Standby::Open(const std::string& dir,
   return Status::OK();
 }
 
+Status Standby::Adopt(const std::string& dir,
+                      std::shared_ptr<rocksdb::FileSystem> file_system,
+                      std::unique_ptr<Standby>* standby) {
+  std::unique_ptr<Standby> opened(new Standby(dir, std::move(file_system)));
+  opened->heard_.begun_micros = MicrosNow();
+  RETURN_IF_ERROR(CheckOnlyRoot(dir, /*in_place=*/true));
+  {
+    std::lock_guard<std::mutex> lock(opened->mu_);
+    opened->adopts_ = true;
+    RETURN_IF_ERROR(opened->LockAdopted());
+  }
+  *standby = std::move(opened);
+  return Status::OK();
+}
+
+Status Standby::LockAdopted() {
+  if (!adopts_ || adopted_ != nullptr) {
+    return Status::OK();
+  }
+  auto lock = std::make_unique<DatabaseLock>();
+  RETURN_IF_ERROR(WithContext(lock->Take(dir_), EndState::kBusy,
+                              "--adopt: the database must be closed"));
+  adopted_ = std::move(lock);
+  return Status::OK();
+}
+
 Status Standby::Load() {
   bool found = false;
   RETURN_IF_ERROR(ReadStandbyRecord(dir_, &found, &record_));
@@ -573,6 +599,11 @@ Status Standby::OpenNewest() {
 bool Standby::exists() const {
   std::lock_guard<std::mutex> lock(mu_);
   return exists_;
+}
+
+bool Standby::adopts() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return adopts_;
 }
 
 FollowFile Standby::record() const {
@@ -826,9 +857,10 @@ Status Standby::Sync() {
   return Fail(status);
 }
 
-void Standby::BeginCut() {
+Status Standby::BeginCut() {
   std::lock_guard<std::mutex> lock(mu_);
   cut_from_ = PositionNow();
+  return LockAdopted();
 }
 
 // Tells whether the source had all that was here when the cut began.
@@ -993,6 +1025,7 @@ Status Standby::CarryInto(const std::string& new_dir, bool of_this_life) {
   Access access;
   RETURN_IF_ERROR(AccessBeside(new_dir, &access));
   RETURN_IF_ERROR(MakeMarks(file_system_.get(), new_dir, access));
+  adopted_.reset();  // the exchange takes the lock itself
   if (exists_ && of_this_life) {
     RETURN_IF_ERROR(CheckUsable());
     RETURN_IF_ERROR(Carry(new_dir));
@@ -1089,6 +1122,7 @@ Status Standby::EndCut(bool exchanged) {
   }
   if (exchanged) {
     const uint64_t read_micros = received_.read_micros;
+    adopts_ = false;
     wal_.reset();
     lock_ = Descriptor();
     lock_ = std::move(next_lock_);

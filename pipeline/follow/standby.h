@@ -37,6 +37,7 @@
 #include "format/rocksdb/wal_continuity.h"
 #include "pipeline/base/descriptor.h"
 #include "pipeline/disk/access.h"
+#include "pipeline/disk/database_files.h"
 #include "pipeline/follow/round.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/status.h"
@@ -109,12 +110,20 @@ class Standby {
   [[nodiscard]] static rocksdb::Status Open(
       const std::string& dir, std::shared_ptr<rocksdb::FileSystem> file_system,
       std::unique_ptr<Standby>* standby);
+  // Begins a standby in the place of the database in `dir`, which nobody opens
+  // until its first cut takes that place.
+  //   kBusy  a process has it open
+  [[nodiscard]] static rocksdb::Status Adopt(
+      const std::string& dir, std::shared_ptr<rocksdb::FileSystem> file_system,
+      std::unique_ptr<Standby>* standby);
   ~Standby();
   Standby(const Standby&) = delete;
   Standby& operator=(const Standby&) = delete;
 
   const std::string& dir() const { return dir_; }
   bool exists() const;
+  // Returns true until a first cut has taken the place of an adopted database.
+  bool adopts() const;
   // Returns the cut that the directory began with.
   FollowFile record() const;
   // Returns the position behind which the source is asked to send.
@@ -144,7 +153,8 @@ class Standby {
   [[nodiscard]] rocksdb::Status ForgetClosed();
 
   // Begins a cut: what is here now, the source must have had before the cut.
-  void BeginCut();
+  //   kBusy  a process has opened the database that is adopted
+  [[nodiscard]] rocksdb::Status BeginCut();
   // Keeps the WALs beside DIR, unless `new_dir`, all of the next cut but for
   // its *record, proves that the source had every byte of what was here when the
   // cut began: it is of the same history (format/history.h). Where its WALs are
@@ -174,6 +184,7 @@ class Standby {
 
   Standby(std::string dir, std::shared_ptr<rocksdb::FileSystem> file_system);
   // Under mu_, all of them.
+  [[nodiscard]] rocksdb::Status LockAdopted();
   [[nodiscard]] rocksdb::Status Load();
   [[nodiscard]] rocksdb::Status OpenNewest();
   [[nodiscard]] rocksdb::Status BeginWal(uint64_t number);
@@ -204,6 +215,8 @@ class Standby {
   std::unique_lock<std::mutex> cutting_;  // holds mu_ during an exchange
   // Under mu_, all below.
   bool exists_ = false;
+  bool adopts_ = false;
+  std::unique_ptr<DatabaseLock> adopted_;  // while adopts_, but for an exchange
   rocksdb::Status failed_;
   Descriptor lock_;
   Descriptor next_lock_;  // of the next cut

@@ -11,16 +11,17 @@ namespace sstferry {
 
 using rocksdb::Status;
 
-void SetCutOptions(const CutRequest& request, Standby* standby,
-                   PullOptions* options) {
-  standby->BeginCut();
+Status SetCutOptions(const CutRequest& request, Standby* standby,
+                     PullOptions* options) {
+  RETURN_IF_ERROR(standby->BeginCut());
   options->mode = PullMode::kSwap;
   options->method = PullMethod::kClone;
   options->target_dir = standby->dir();
   options->always_swap = true;
   // A source that was made anew has another id: its standby follows it, and keeps
   // what it had of the one before.
-  options->adopt = options->adopt ||
+  options->adopts_old = standby->adopts();
+  options->adopt = options->adopt || options->adopts_old ||
                    standby->record().source == options->source.ToString();
   options->keeps_old = false;
   // Nothing comes before a cut that was asked for, and WALs that are too long
@@ -41,6 +42,7 @@ void SetCutOptions(const CutRequest& request, Standby* standby,
   options->after_swap = [standby](const SwapEvent& event) {
     return standby->EndCut(event.exchanged);
   };
+  return Status::OK();
 }
 
 Status StandbyTarget::NameManifest(const std::string& dir,

@@ -26,8 +26,10 @@ struct CutRequest {
 // Makes `options` those of the pull that makes a cut of DIR: a swap by a clone,
 // whose hooks take the standby across the exchange. `standby` must outlive the
 // pull.
-void SetCutOptions(const CutRequest& request, Standby* standby,
-                   PullOptions* options);
+//   kBusy  a process has opened the database that is adopted
+[[nodiscard]] rocksdb::Status SetCutOptions(const CutRequest& request,
+                                            Standby* standby,
+                                            PullOptions* options);
 
 class StandbyTarget : public CloneTarget {
  public:

@@ -22,6 +22,7 @@ using rocksdb::Status;
 
 CloneTarget::CloneTarget(const TargetInputs& inputs, bool is_drill)
     : NewDirectoryTarget(inputs, is_drill ? kDrillMode
+                                 : inputs.options->adopts_old ? kAdoptMode
                                  : IsSwap(*inputs.options)
                                      ? kCloneSwapMode
                                      : kClonePullMode) {
@@ -94,7 +95,9 @@ ReusedParts CloneTarget::ListReused() const {
   for (const Part& part : plan().parts) {
     if (layout_->IsReused(part.id)) {
       reused.linked.push_back(part.id);
-      if (layout_->file_of(part.id).identity_is_weak) {
+      // A directory of which no record is believed may hold other bytes under
+      // the same identity: a disk that failed is a reason for a failover.
+      if (options().adopts_old || layout_->file_of(part.id).identity_is_weak) {
         reused.weak.push_back(part.id);
       }
     }
@@ -107,7 +110,9 @@ ReusedParts CloneTarget::ListReused() const {
 Status CloneTarget::LinkPresent(const std::string& directory, bool* verify) {
   const FirstFailure* const stop = failure();
   HealthFile fault;
-  RETURN_IF_ERROR(ReadKnownFault(directory, &fault));
+  if (!options().adopts_old) {
+    RETURN_IF_ERROR(ReadKnownFault(directory, &fault));
+  }
   if (fault.fault != ReplicaFault::kNone && !*verify) {
     *verify = true;
     report()->Note(directory + ": " + FaultSentence(fault) +
@@ -117,12 +122,18 @@ Status CloneTarget::LinkPresent(const std::string& directory, bool* verify) {
   PresentFiles present;
   const Status found = LinkPresentFiles(
       {directory, lanes()->file_access, [stop] { return stop->failed(); },
-       /*looks=*/is_only_planned()},
+       /*looks=*/is_only_planned(), /*is_closed=*/options().adopts_old},
       *layout_, lanes()->file_system, &present);
   if (stop->failed()) {
     return stop->status();
   }
   Status status;
+  if (present.links_none) {
+    workspace()->Discard().PermitUncheckedError();  // nothing was begun
+    return WithContext(found, EndStateOf(found),
+                       "expected a file system with hard links for --adopt, "
+                       "which changed nothing; follow into a new directory");
+  }
   if (!found.ok()) {
     report()->Say("no file of " + directory +
                           " is reused: " + MessageOf(found));

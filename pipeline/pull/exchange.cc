@@ -50,7 +50,8 @@ Status Exchange::CheckAhead(bool is_plan) {
 }
 
 // Resumes where that run died, by the state that the workspace found. After
-// kBegun nothing was exchanged: whether it still may be, CanResume() says.
+// kBegun nothing was exchanged: whether it still may be, CanResume() says. The
+// record says what becomes of an old database that was adopted.
 Status Exchange::FinishEarlier(Workspace* workspace_of_pull) {
   workspace_ = workspace_of_pull;
   Status status;
@@ -92,7 +93,7 @@ Status Exchange::DeleteOld() {
 bool Exchange::CanResume(const PullWorkspace& work) {
   const JournalState& unfinished = work.unfinished();
   if (workspace()->swap_state() != SwapState::kBegun ||
-      !work.is_resuming() || !unfinished.complete) {
+      !work.is_resuming() || !unfinished.complete || options().adopts_old) {
     return false;
   }
   LastTransfer last;
@@ -184,8 +185,8 @@ Status Exchange::Publish(const std::function<Summary()>& summary) {
 }
 
 Status Exchange::Swap(const std::function<Summary()>& summary) {
-  Status status =
-      workspace()->BeginSwap(ToHex(plan_->opened.transfer_id));
+  Status status = workspace()->BeginSwap(ToHex(plan_->opened.transfer_id),
+                                         options().adopts_old);
   if (!status.ok()) {
     return status;
   }
@@ -241,8 +242,12 @@ void Exchange::Finish(Summary summary) {
     status = workspace()->RemoveWorkspace();
   }
   if (!status.ok()) {
-    report_->Say("the target is complete; the next swap removes what is left "
-                 "in " + workspace()->dir() + ": " + MessageOf(status));
+    report_->Say(
+        "the target is complete; the next " +
+        std::string(options().adopts_old
+                        ? "follow keeps the old database beside it, which is "
+                        : "swap removes what is left ") +
+        "in " + workspace()->dir() + ": " + MessageOf(status));
   }
 }
 

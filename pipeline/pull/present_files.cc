@@ -28,8 +28,9 @@ Status TakeSnapshot(const PresentDatabase& database,
   options.as_files = true;
   options.deadline = kOwnerPause;
   options.cancelled = database.cancelled;
-  return database.looks ? Snapshot::Look(options, snapshot)
-                        : Snapshot::Create(options, snapshot);
+  return database.looks || database.is_closed
+             ? Snapshot::Look(options, snapshot)
+             : Snapshot::Create(options, snapshot);
 }
 
 // Links files one by one.
@@ -39,8 +40,9 @@ class Linker {
          const Snapshot& snapshot, rocksdb::FileSystem* file_system)
       : database_(database),
         layout_(layout),
-        pinned_(database.looks ? database.directory
-                               : snapshot.directory() + "/db"),
+        pinned_(database.looks || database.is_closed
+                    ? database.directory
+                    : snapshot.directory() + "/db"),
         file_system_(file_system) {
     for (const CloneFile& file : snapshot.files()->files) {
       if (!(file.identity == Digest128())) {
@@ -77,6 +79,12 @@ class Linker {
     const Status linked = file_system_->LinkFile(
         database_.directory + "/" + name, link, rocksdb::IOOptions(), nullptr);
     struct stat info;
+    if (!linked.ok() && !linked.IsNoSpace() && database_.is_closed) {
+      present->links_none = true;
+      return MakeStatus(EndState::kRefused, "link " + database_.directory +
+                                                "/" + name + ": " +
+                                                MessageOf(linked));
+    }
     if (!linked.ok() || lstat(link.c_str(), &info) != 0) {
       return Status::OK();
     }
@@ -117,6 +125,7 @@ Status LinkPresentFiles(const PresentDatabase& database,
   for (const CloneFile& file : layout.files()) {
     if (status.ok()) status = linker.Link(file, &found);
   }
+  present->links_none = found.links_none;
   if (status.ok() && !database.looks) {
     status = SyncDirectory(file_system, layout.staging_dir());
   }

@@ -30,6 +30,9 @@ struct PresentDatabase {
   // Finds out which files would be linked, and links none: no snapshot is
   // taken, so that a database in use may show fewer.
   bool looks = false;
+  // Nobody opens it while this runs: it is read where it lies. What it has and
+  // cannot be linked is kRefused.
+  bool is_closed = false;
 };
 
 struct PresentFiles {
@@ -37,11 +40,13 @@ struct PresentFiles {
   uint64_t other_access = 0;   // files not linked for their access only
   Digest128 content;           // of that database; all zero: not known
   std::string database_id;
+  bool links_none = false;  // with is_closed: a link failed
 };
 
 // Links into the layout's staging_dir, durably if OK.
-// A database that cannot be read (any status but kCancelled) is no reason to
-// fail a pull: nothing is linked then.
+// A database that cannot be read (any status but kCancelled and, with is_closed,
+// kRefused of a link: *present says so) is no reason to fail a pull: nothing is
+// linked then.
 [[nodiscard]] rocksdb::Status LinkPresentFiles(
     const PresentDatabase& database, const CloneLayout& layout,
     rocksdb::FileSystem* file_system, PresentFiles* present);

@@ -141,7 +141,9 @@ Status PullOpener::Connect() {
   // Complete, and nothing to compare: the source is only told that it may let
   // its snapshot go.
   const JournalState& unfinished = work_->unfinished();
-  const bool needs_source = !unfinished.complete || work_->verifies();
+  // The source of an adoption must say that it is still the same.
+  const bool needs_source = !unfinished.complete || work_->verifies() ||
+                            options().adopts_old;
   using Tolerated = SourceLink::Tolerated;
   link_->Tolerate(needs_source ? Tolerated::kSnapshotGone : Tolerated::kAny);
   Status status = OpenSession(SnapshotUse::kResume);
@@ -182,7 +184,8 @@ OpenRequest PullOpener::MakeRequest(SnapshotUse use) const {
   OpenRequest request =
       MakeOpenRequest(options(), options().source.name,
                       work_->plans() ? Purpose::kPlan : Purpose::kPull);
-  if (request.application.empty() && use != SnapshotUse::kResume) {
+  if (request.application.empty() && use != SnapshotUse::kResume &&
+      !options().adopts_old) {
     request.application = ReleaseName(
         ReleaseOfReplica(work_->disk(), options().target_dir));
   }
@@ -383,10 +386,11 @@ Status PullOpener::CheckStillSource() {
   return CheckSameSource(options(), now, head, work_->workspace()->dir());
 }
 
-// Asks for a new snapshot, and refuses one of another source.
+// Asks for a new snapshot, and refuses one of another source. What an adoption
+// has received may be of one before: then nothing of it is the same.
 Status PullOpener::OpenSessionInstead() {
   const Status status = OpenSession(SnapshotUse::kNew);
-  return status.ok()
+  return status.ok() && !options().adopts_old
              ? CheckSameSource(options(), *plan_,
                                work_->unfinished().head,
                                work_->workspace()->dir())

@@ -26,6 +26,9 @@ void PullTarget::SetUse(WorkspaceUse use,
 
 Status PullTarget::ReadFault(FoundTarget* found) {
   workspace_ = found->workspace.get();
+  if (options().adopts_old) {
+    return Status::OK();  // what is known is of a life that has ended
+  }
   RETURN_IF_ERROR(ReadKnownFault(options().target_dir, &fault_));
   const bool is_unreadable = fault_.fault != ReplicaFault::kNone &&
                              fault_.id == TransferId();

@@ -106,6 +106,12 @@ Status PullWorkspace::JudgeUnfinished() {
     DropUnfinished("removes what an unfinished drill left");
     return Status::OK();
   }
+  // A former primary's workspace may be of its life before.
+  if (options().adopts_old && (head.mode != target_->mode() ||
+                               head.source != options().source.ToString())) {
+    DropUnfinished("removes what a pull of another kind has left");
+    return Status::OK();
+  }
   if (options().restart) {
     DropUnfinished("dropped the unfinished pull " + ToHex(head.transfer_id) +
                    " as asked");

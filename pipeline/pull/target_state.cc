@@ -240,7 +240,8 @@ std::optional<std::string> UnfinishedMode(const std::string& target_dir) {
 
 std::optional<PullMethod> UnfinishedMethod(const std::string& target_dir) {
   const std::optional<std::string> mode = UnfinishedMode(target_dir);
-  if (mode == kClonePullMode || mode == kCloneSwapMode) {
+  if (mode == kClonePullMode || mode == kCloneSwapMode ||
+      mode == kAdoptMode) {
     return PullMethod::kClone;
   }
   return mode == kPullMode || mode == kSwapMode || mode == kLinkedSwapMode

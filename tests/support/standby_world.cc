@@ -167,4 +167,43 @@ std::string StandbyWorld::newest_wal() const {
   return dir() + "/" + WalsOf(dir()).rbegin()->second;
 }
 
+FailedOver::FailedOver() {
+  for (int i = 0; i < 4; ++i) {
+    world_.Write(50);
+    world_.source()->Flush();
+  }
+  world_.Write(10);
+  REQUIRE_OK(world_.Open());
+  REQUIRE_OK(world_.Cut());
+  world_.CloseStandby();
+  world_.Write(20);  // lost
+  old_sequence_ = world_.sequence();
+  world_.CloseSource();
+  REQUIRE_OK(world_.Promote());
+  OpenDb promoted(new_dir(), TwoFamilies());
+  promoted.Put("written since", "flushed");
+  promoted.Flush();
+  promoted.Put("written since", "logged", "other");
+}
+
+std::vector<std::string> FailedOver::KeptBeside(const std::string& dir) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> kept;
+  for (const fs::directory_entry& entry :
+       fs::directory_iterator(fs::path(dir).parent_path())) {
+    if (entry.path().string().starts_with(dir + ".sstferry-old-")) {
+      kept.push_back(entry.path().string());
+    }
+  }
+  return kept;
+}
+
+void FailedOver::RequireSame(const std::string& a, const std::string& b) {
+  for (const std::string family : {"default", "other"}) {
+    INFO(family);
+    REQUIRE(EntriesOf(a, TwoFamilies(), family) ==
+            EntriesOf(b, TwoFamilies(), family));
+  }
+}
+
 }  // namespace sstferry::test

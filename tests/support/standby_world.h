@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "pipeline/api/standby_cut.h"
 #include "pipeline/follow/standby.h"
+#include "tests/support/catch.h"
 #include "tests/support/live_history.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/support/test_db.h"
@@ -81,6 +83,28 @@ class StandbyWorld {
   std::unique_ptr<OpenDb> db_;
   std::unique_ptr<Standby> standby_;
   uint64_t next_batch_ = 0;
+};
+
+// A failover that has happened: a former primary with batches that its standby
+// never had, and the new one, which was written to since. Both are closed.
+class FailedOver {
+ public:
+  FailedOver();
+
+  std::string old_dir() const { return world_.source_dir(); }
+  std::string new_dir() const { return world_.dir(); }
+  // Returns the directories beside `dir` in which adopted databases are kept.
+  static std::vector<std::string> KeptBeside(const std::string& dir);
+  // Requires that the database there has all that the former primary had.
+  void RequireOld(const std::string& dir) const {
+    REQUIRE(world_.RequirePrefix(dir) == old_sequence_);
+  }
+  // Requires that both databases have the same entries.
+  static void RequireSame(const std::string& a, const std::string& b);
+
+ private:
+  StandbyWorld world_;
+  uint64_t old_sequence_ = 0;
 };
 
 }  // namespace sstferry::test

@@ -876,9 +876,12 @@ std::vector<OptionSpec> FollowOptionSpecs() {
                [](auto& a) -> auto& { return a.options.label; },
                TextValue("TEXT", "a label")),
            Row<Follow>(
-               "adopt", Group::kAdvanced,
-               "ARCHIVE: Accept a database that the newest set does not know, "
-               "such as one that was rebuilt from a replica.",
+               "adopt", Group::kCommon,
+               "Make a standby of the closed database in DIR, such as a former "
+               "primary: files that SOURCE has, too, are compared and linked, "
+               "and DIR.sstferry-old-DATE keeps it whole. ARCHIVE: Accept a "
+               "database that the newest set does not know, such as one that "
+               "was rebuilt from a replica.",
                [](auto& a) -> auto& { return a.options.adopt; }),
            Row<Follow>(
                "exact-filters", Group::kAdvanced,

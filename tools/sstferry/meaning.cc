@@ -595,7 +595,7 @@ Status CheckFollowOptions(const OptionTexts& texts, bool into_archive) {
     }
   }
   for (const char* const option :
-       {"segment", "segment-bytes", "label", "adopt", "key-file"}) {
+       {"segment", "segment-bytes", "label", "key-file"}) {
     if (!into_archive && is_given(option)) {
       return Wrong(std::string("--") + option, "an archive with it",
                    texts.Get(option));

@@ -142,7 +142,11 @@ struct FollowOptions {
   // Times are not restorable that come so long after the follower had all.
   std::chrono::milliseconds max_gap{3000};
   std::string label;  // of sets
-  bool adopt = false;  // as ArchiveOptions has it
+  // Into an archive: as ArchiveOptions has it. Else a database in DIR, such as a
+  // former primary, becomes a standby: files that the source has, too, are
+  // compared with its bytes and linked, and it stays whole beside DIR
+  // (PullOptions::adopts_old).
+  bool adopt = false;
   // A cut is taken at the latest so long after the one before, or when the WALs
   // that an application would replay are larger.
   std::chrono::milliseconds cut_every{std::chrono::minutes(10)};
@@ -160,7 +164,8 @@ struct FollowOptions {
 // Follows until it is cancelled, which is OK. Tries again for ever while the
 // source cannot be reached, or a cut has no room here.
 //   kRefused  the source cannot be followed, or DIR is none of it
-//   kBusy     another process follows into DIR
+//   kBusy     another process follows into DIR, or has the database open that
+//             is adopted
 //   kCorrupt  what came, or what is here, is damaged
 //   kNoSpace  records have no room here: what came before stays
 std::unique_ptr<StandbyJob> MakeFollow(const FollowOptions& options);

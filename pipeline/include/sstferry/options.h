@@ -143,6 +143,13 @@ struct PullOptions {
   // Swap only: the old database becomes TARGET_DIR.old-DATE, for
   // MakeOldRemoval() to delete later. Otherwise Run() deletes it.
   bool keeps_old = false;
+  // Clones by kSwap only: what lies in target_dir is a database of its own, such
+  // as a former primary. No record there is believed: files that the source has,
+  // too, are compared with its bytes and then linked, or the pull ends with
+  // kRefused where the file system links none. The old database stays whole, as
+  // TARGET_DIR.sstferry-old-DATE, which nothing deletes, whoever completes the
+  // exchange.
+  bool adopts_old = false;
   // Limit for deleting the old database's files; 0: no limit.
   uint64_t delete_rate_bytes_per_sec = 50'000'000;
   Selection selection;

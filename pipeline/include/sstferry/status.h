@@ -67,7 +67,8 @@ enum class ReplicaHealth {
 // "complete", "unfinished", "different", "damaged".
 const char* ReplicaHealthName(ReplicaHealth health);
 
-// A database that a swap took from TARGET_DIR and kept beside it.
+// A database that a swap, or a standby that adopted it, took from TARGET_DIR and
+// kept beside it.
 struct OldDirectory {
   std::string path;
   std::string replaced_at;  // RFC 3339
@@ -88,7 +89,8 @@ struct TargetState {
   bool stands_at_zero = false;
   // The pull that made `complete` has not removed its workspace.
   bool has_leftover = false;
-  // Databases that swaps of TARGET_DIR have kept, the newest first.
+  // Databases that became standbys in TARGET_DIR, and those that swaps of it have
+  // kept, each the newest first.
   std::vector<OldDirectory> old_directories;
   // The command that the unfinished pull was asked for with; empty: it is not
   // known, or there is nothing to do but to wait.
