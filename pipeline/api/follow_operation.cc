@@ -27,6 +27,7 @@
 #include "pipeline/base/this_machine.h"
 #include "pipeline/disk/database_files.h"
 #include "pipeline/disk/target_directories.h"
+#include "pipeline/follow/audit.h"
 #include "pipeline/follow/round_target.h"
 #include "pipeline/follow/source_rounds.h"
 #include "pipeline/follow/standby.h"
@@ -68,13 +69,26 @@ bool MayPass(const Status& status, bool has_begun = true) {
 class StandbyRounds : public RoundTarget {
  public:
   // Both outlive it.
-  StandbyRounds(const PullOptions& pull,
+  StandbyRounds(const FollowOptions& options,
                 const std::unique_ptr<Endpoint>* endpoint)
-      : pull_(pull), endpoint_(endpoint) {}
+      : pull_(options.pull), endpoint_(endpoint) {
+    AuditOptions audit;
+    audit.dir = pull_.target_dir;
+    audit.file_system = pull_.file_system;
+    audit.max_bytes = options.max_audit_bytes;
+    audit.registry = pull_.registry;
+    audit.log = pull_.log;
+    audit.on_fault = [this](const HealthFile& fault) { TakeFault(fault); };
+    audit_ = std::make_unique<StandbyAudit>(std::move(audit));
+  }
   [[nodiscard]] Status Open() {
     RETURN_IF_ERROR(
         Standby::Open(pull_.target_dir, pull_.file_system, &standby_));
-    return standby_->exists() ? FindFault() : Status::OK();
+    if (!standby_->exists()) {
+      return Status::OK();
+    }
+    RemoveLeftAudits(pull_.target_dir, pull_.log);
+    return FindFault();
   }
 
   bool exists() const override { return standby_->exists(); }
@@ -83,7 +97,11 @@ class StandbyRounds : public RoundTarget {
     return standby_->record().exact_filters;
   }
   Gap gap() const override {
-    return is_damaged_ ? damage_ : standby_->gap();
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      if (damage_.reason != CutReason::kNone) return damage_;
+    }
+    return standby_->gap();
   }
   void Hear(const Round& round) override { standby_->Hear(round); }
   Status Append(const FollowPosition& asked, const Round& round) override {
@@ -100,8 +118,12 @@ class StandbyRounds : public RoundTarget {
     Summary summary;
     RETURN_IF_ERROR(MakeStandbyCut(pull_, request, (*endpoint_)->name(),
                                    (*endpoint_)->dialer(), standby_.get(),
-                                   &slot_, &summary));
-    is_damaged_ = false;  // it has compared all that it kept
+                                   &slot_, &summary, audit_.get()));
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      damage_ = Gap();  // it has compared all that it kept
+    }
+    audit_->Begin();
     return Status::OK();
   }
   void DropCut() override {
@@ -113,7 +135,10 @@ class StandbyRounds : public RoundTarget {
     }
   }
   void Renew() override { slot_.Renew(); }
-  void Cancel() override { slot_.Cancel(); }
+  void Cancel() override {
+    slot_.Cancel();
+    audit_->Cancel();
+  }
   uint64_t cut_micros() const override {
     return standby_->record().cut_micros;
   }
@@ -142,18 +167,24 @@ class StandbyRounds : public RoundTarget {
     if (fault.id == TransferId()) {
       RETURN_IF_ERROR(RecordFault(pull_.file_system.get(), dir, &fault));
     }
-    damage_ = {CutReason::kDamage, dir + ": " + FaultSentence(fault)};
-    is_damaged_ = true;
+    TakeFault(fault);
     return Status::OK();
   }
 
+  void TakeFault(const HealthFile& fault) {
+    std::lock_guard<std::mutex> lock(mu_);
+    damage_ = {CutReason::kDamage,
+               pull_.target_dir + ": " + FaultSentence(fault)};
+  }
+
   const PullOptions& pull_;
-  Gap damage_;
-  std::atomic<bool> is_damaged_{false};
+  mutable std::mutex mu_;
+  Gap damage_;  // under mu_
   std::atomic<uint64_t> cut_bytes_{0};  // of a cut, at the last Sync()
   const std::unique_ptr<Endpoint>* const endpoint_;  // opened before a cut
   std::unique_ptr<Standby> standby_;
   WorkerSlot<Puller> slot_;
+  std::unique_ptr<StandbyAudit> audit_;  // ends before all of the above
 };
 
 class Follow : public StandbyJob {
@@ -225,7 +256,7 @@ class Follow : public StandbyJob {
           options_.pull, TargetDirectories(options_.pull, nullptr)));
       RETURN_IF_ERROR(CheckOutsideOfDatabases(options_.pull.target_dir));
       auto standby =
-          std::make_unique<StandbyRounds>(options_.pull, &endpoint_);
+          std::make_unique<StandbyRounds>(options_, &endpoint_);
       RETURN_IF_ERROR(standby->Open());
       target = std::move(standby);
     }

@@ -32,11 +32,13 @@ void SayWhatIsKept(const FollowFile& before, const FollowFile& now,
 Status MakeStandbyCut(const PullOptions& options, const CutRequest& request,
                       const std::string& source_name, Dialer* dialer,
                       Standby* standby, WorkerSlot<Puller>* slot,
-                      Summary* summary) {
+                      Summary* summary, StandbyAudit* audit) {
   const FollowFile before = standby->record();
   PullOptions cut = options;
   cut.source.name = source_name;
-  SetCutOptions(request, standby, &cut);
+  // What it finds must be known before the pull looks for a fault.
+  if (audit != nullptr) audit->End();
+  SetCutOptions(request, standby, audit, &cut);
   BorrowedDialer borrowed(dialer);
   Puller puller(cut, &borrowed, [&](const TargetInputs& inputs) {
     return std::make_unique<StandbyTarget>(inputs, request, standby);
@@ -46,6 +48,7 @@ Status MakeStandbyCut(const PullOptions& options, const CutRequest& request,
   slot->Clear(puller.progress());
   FinishSummary(status, puller.place(), summary);
   SayWhatIsKept(before, standby->record(), options.log);
+  if (audit != nullptr && !status.ok()) audit->Drop();
   return status;
 }
 

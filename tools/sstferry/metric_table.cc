@@ -189,6 +189,22 @@ const MetricSpec kStandbyLost = {
     "sstferry_standby_lost_sequences", kGauge, "target",
     "Sequences that the source came back without and the standby had, the last "
     "time; they are kept beside it."};
+const MetricSpec kAuditOldest = {
+    "sstferry_standby_audit_oldest_timestamp_seconds", kGauge, "target",
+    "Time after which all audited entries of the standby were compared with "
+    "its source's. 0: not all of them ever were."};
+const MetricSpec kAuditSlices = {
+    "sstferry_standby_audit_slices_total", kCounter, "target",
+    "Slices of the key space that were audited, since the standby was made."};
+const MetricSpec kAuditEntries = {
+    "sstferry_standby_audit_entries_total", kCounter, "target",
+    "Entries that audits compared."};
+const MetricSpec kAuditDifferences = {
+    "sstferry_standby_audit_differences_total", kCounter, "target",
+    "Audits that found a difference or damage."};
+const MetricSpec kAuditSkipped = {
+    "sstferry_standby_audit_skipped_cuts_total", kCounter, "target",
+    "Cuts that were due and could not be audited."};
 const MetricSpec kLogPut = {
     "sstferry_log_put_timestamp_seconds", kGauge, "target",
     "Newest time of the source that the archive restores. Absent: none."};
@@ -311,6 +327,11 @@ const std::vector<const MetricSpec*>& AllMetrics() {
       &metric::kStandbyLastCut,
       &metric::kStandbyCuts,
       &metric::kStandbyLost,
+      &metric::kAuditOldest,
+      &metric::kAuditSlices,
+      &metric::kAuditEntries,
+      &metric::kAuditDifferences,
+      &metric::kAuditSkipped,
       &metric::kLogPut,
       &metric::kLogSegments,
       &metric::kLogBytes,
