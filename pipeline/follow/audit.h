@@ -44,11 +44,11 @@ namespace sstferry {
 struct AuditOptions {
   std::string dir;
   std::shared_ptr<rocksdb::FileSystem> file_system;
-  // Of a slice, of keys and values at one side. 0: nothing is audited.
+  // Keys and values of a slice, at one side. 0: nothing is audited.
   uint64_t max_bytes = 1u << 30;
-  // Of a core, over time, in parts of one hundred; 100: all of it.
+  // A part of a core, over time; 100: all of it, and no rest.
   uint32_t cpu_percent = 1;
-  // What a cut waits at most until the standby has come to its end.
+  // A cut waits so long at most until the standby has come to its end.
   std::chrono::milliseconds patience{5000};
   OperatorRegistry registry;
   LogFunction log;

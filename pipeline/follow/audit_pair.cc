@@ -341,7 +341,7 @@ Status AuditPair::Compare(AuditPlace begin, uint64_t max_bytes,
     std::optional<std::string> next;
     const Status status =
         compare.Run(max_bytes, is_spent, &bytes, slice, &next);
-    // What was ended before its first entry begins there again.
+    // A family that was ended before its first entry begins there again.
     const bool has_moved = next.has_value() || !resumes;
     slice->next = has_moved ? AuditPlace{id, next} : begin;
     if (!status.ok() || next.has_value()) {

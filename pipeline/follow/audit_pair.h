@@ -39,7 +39,7 @@ struct AuditSlice {
   uint64_t entries = 0;  // compared
   bool is_end = false;   // nothing is left
   AuditPlace next;       // unless is_end
-  // What differs, with its family, its keys and both counts; empty: nothing.
+  // The differences, with family, keys and both counts; empty: nothing.
   std::string difference;
 };
 

@@ -10,7 +10,6 @@
 #include "format/end_state.h"
 #include "format/printable.h"
 #include "format/quantity.h"
-#include "pipeline/base/duration.h"
 
 namespace sstferry {
 namespace {
@@ -112,7 +111,7 @@ std::string AuditText(const StandbyState& state) {
             std::to_string(audit.entries) + " were)";
   } else {
     text += "the entries compared longest ago, " +
-            FormatDuration(std::chrono::milliseconds(*oldest)) + " ago";
+            FormatMillis(static_cast<int64_t>(*oldest)) + " ago";
   }
   text += "; differences found: " + std::to_string(audit.differences);
   if (!audit.difference.empty()) {

@@ -17,7 +17,7 @@
 
 namespace sstferry {
 
-// What the audits of a standby have compared (docs/follow.md).
+// Tells what the audits of a standby have compared (docs/follow.md).
 struct AuditState {
   // All entries that are audited were compared after this, by DIR's clock; 0:
   // not all of them ever were.
