@@ -42,7 +42,7 @@ bool BeginsWithNumber(std::string_view text) {
 constexpr std::string_view kOurs[] = {"sstferry.intervals", "sstferry.source",
                                       "sstferry.health", "sstferry.files",
                                       "sstferry.old",    "sstferry.follow",
-                                      "sstferry.followed",
+                                      "sstferry.followed", "sstferry.audit",
                                       "last_transfer.json"};
 
 // True for what looks like a database's file to somebody: 000012.sst, app.log,

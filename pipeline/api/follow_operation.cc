@@ -28,6 +28,7 @@
 #include "pipeline/base/this_machine.h"
 #include "pipeline/disk/database_files.h"
 #include "pipeline/disk/target_directories.h"
+#include "pipeline/follow/audit.h"
 #include "pipeline/follow/round_target.h"
 #include "pipeline/follow/source_rounds.h"
 #include "pipeline/follow/standby.h"
@@ -70,9 +71,18 @@ bool MayPass(const Status& status, bool has_begun = true) {
 class StandbyRounds : public RoundTarget {
  public:
   // Both outlive it.
-  StandbyRounds(const PullOptions& pull,
+  StandbyRounds(const FollowOptions& options,
                 const std::unique_ptr<Endpoint>* endpoint)
-      : pull_(pull), endpoint_(endpoint) {}
+      : pull_(options.pull), endpoint_(endpoint) {
+    AuditOptions audit;
+    audit.dir = pull_.target_dir;
+    audit.file_system = pull_.file_system;
+    audit.max_bytes = options.max_audit_bytes;
+    audit.registry = pull_.registry;
+    audit.log = pull_.log;
+    audit.on_fault = [this](const HealthFile& fault) { TakeFault(fault); };
+    audit_ = std::make_unique<StandbyAudit>(std::move(audit));
+  }
   // `adopts`: a database that is no standby becomes one.
   [[nodiscard]] Status Open(bool adopts) {
     const std::string& dir = pull_.target_dir;
@@ -92,7 +102,11 @@ class StandbyRounds : public RoundTarget {
       pull_.log(LogLevel::kInfo, dir + " holds nothing that could be adopted: "
                                        "all files come from the source");
     }
-    return standby_->exists() ? FindFault() : Status::OK();
+    if (!standby_->exists()) {
+      return Status::OK();
+    }
+    RemoveLeftAudits(dir, pull_.log);
+    return FindFault();
   }
 
   bool exists() const override { return standby_->exists(); }
@@ -101,7 +115,11 @@ class StandbyRounds : public RoundTarget {
     return standby_->record().exact_filters;
   }
   Gap gap() const override {
-    return is_damaged_ ? damage_ : standby_->gap();
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      if (damage_.reason != CutReason::kNone) return damage_;
+    }
+    return standby_->gap();
   }
   void Hear(const Round& round) override { standby_->Hear(round); }
   Status Append(const FollowPosition& asked, const Round& round) override {
@@ -116,17 +134,26 @@ class StandbyRounds : public RoundTarget {
   Status ForgetClosed() override { return standby_->ForgetClosed(); }
   Status Cut(const CutRequest& request) override {
     Summary summary;
+    bool was_damaged = false;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      was_damaged = damage_.reason == CutReason::kDamage;
+    }
     const Status status = MakeStandbyCut(
         pull_, request, (*endpoint_)->name(), (*endpoint_)->dialer(),
-        standby_.get(), &slot_, &summary);
-    if (status.ok()) {
-      is_damaged_ = false;  // it has compared all that it kept
-    } else if (!is_damaged_ &&
-               standby_->gap().reason == CutReason::kDamage) {
+        standby_.get(), &slot_, &summary, audit_.get());
+    if (!status.ok() && !was_damaged &&
+        standby_->gap().reason == CutReason::kDamage) {
       RETURN_IF_ERROR(FindFault());
       return MakeStatus(EndState::kSourceError, MessageOf(status));
     }
-    return status;
+    RETURN_IF_ERROR(status);
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      damage_ = Gap();  // it has compared all that it kept
+    }
+    audit_->Begin();
+    return Status::OK();
   }
   void DropCut() override {
     slot_.Cancel();
@@ -137,7 +164,10 @@ class StandbyRounds : public RoundTarget {
     }
   }
   void Renew() override { slot_.Renew(); }
-  void Cancel() override { slot_.Cancel(); }
+  void Cancel() override {
+    slot_.Cancel();
+    audit_->Cancel();
+  }
   uint64_t cut_micros() const override {
     return standby_->record().cut_micros;
   }
@@ -183,18 +213,24 @@ class StandbyRounds : public RoundTarget {
     if (fault.id == TransferId()) {
       RETURN_IF_ERROR(RecordFault(pull_.file_system.get(), dir, &fault));
     }
-    damage_ = {CutReason::kDamage, dir + ": " + FaultSentence(fault)};
-    is_damaged_ = true;
+    TakeFault(fault);
     return Status::OK();
   }
 
+  void TakeFault(const HealthFile& fault) {
+    std::lock_guard<std::mutex> lock(mu_);
+    damage_ = {CutReason::kDamage,
+               pull_.target_dir + ": " + FaultSentence(fault)};
+  }
+
   const PullOptions& pull_;
-  Gap damage_;
-  std::atomic<bool> is_damaged_{false};
+  mutable std::mutex mu_;
+  Gap damage_;  // under mu_
   std::atomic<uint64_t> cut_bytes_{0};  // of a cut, at the last Sync()
   const std::unique_ptr<Endpoint>* const endpoint_;  // opened before a cut
   std::unique_ptr<Standby> standby_;
   WorkerSlot<Puller> slot_;
+  std::unique_ptr<StandbyAudit> audit_;  // ends before all of the above
 };
 
 class Follow : public StandbyJob {
@@ -266,7 +302,7 @@ class Follow : public StandbyJob {
           options_.pull, TargetDirectories(options_.pull, nullptr)));
       RETURN_IF_ERROR(CheckOutsideOfDatabases(options_.pull.target_dir));
       auto standby =
-          std::make_unique<StandbyRounds>(options_.pull, &endpoint_);
+          std::make_unique<StandbyRounds>(options_, &endpoint_);
       RETURN_IF_ERROR(standby->Open(options_.adopt));
       target = std::move(standby);
     }

@@ -36,11 +36,13 @@ void SayWhatIsKept(const FollowFile& before, const FollowFile& now,
 Status MakeStandbyCut(const PullOptions& options, const CutRequest& request,
                       const std::string& source_name, Dialer* dialer,
                       Standby* standby, WorkerSlot<Puller>* slot,
-                      Summary* summary) {
+                      Summary* summary, StandbyAudit* audit) {
   const FollowFile before = standby->record();
   PullOptions cut = options;
   cut.source.name = source_name;
-  RETURN_IF_ERROR(SetCutOptions(request, standby, &cut));
+  // Its findings must be known before the pull looks for a fault.
+  if (audit != nullptr) audit->End();
+  RETURN_IF_ERROR(SetCutOptions(request, standby, audit, &cut));
   BorrowedDialer borrowed(dialer);
   Puller puller(cut, &borrowed, [&](const TargetInputs& inputs) {
     return std::make_unique<StandbyTarget>(inputs, request, standby);
@@ -58,6 +60,7 @@ Status MakeStandbyCut(const PullOptions& options, const CutRequest& request,
                     " compared and linked, " +
                     FormatCount(summary->files_cloned, "file") + " sent");
   }
+  if (audit != nullptr && !status.ok()) audit->Drop();
   return status;
 }
 

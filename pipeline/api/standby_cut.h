@@ -16,13 +16,15 @@ namespace sstferry {
 
 // Runs it; another thread may cancel it through `slot`. `options` are those of
 // a pull from `source_name`, which is reached through `dialer`; what makes it a
-// cut is set here.
+// cut is set here. `audit`, unless null, ends before it; after it the
+// caller begins what it has prepared.
 [[nodiscard]] rocksdb::Status MakeStandbyCut(const PullOptions& options,
                                              const CutRequest& request,
                                              const std::string& source_name,
                                              Dialer* dialer, Standby* standby,
                                              WorkerSlot<Puller>* slot,
-                                             Summary* summary);
+                                             Summary* summary,
+                                             StandbyAudit* audit = nullptr);
 
 // Completes a first cut that was killed after it had taken the place of an
 // adopted database: gives that its name beside `dir`. Nothing is done, nor is it

@@ -20,6 +20,7 @@
 #include "pipeline/disk/access.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/disk/workspace.h"
+#include "pipeline/follow/audit.h"
 #include "pipeline/follow/promote.h"
 #include "pipeline/follow/standby.h"
 #include "pipeline/options/unknown_options.h"
@@ -63,6 +64,22 @@ void TakeRecord(const FollowFile& record, StandbyState* state) {
   for (size_t i = 1; i < record.cuts.size(); ++i) {
     state->cuts[CutReasonName(static_cast<CutReason>(i))] = record.cuts[i];
   }
+}
+
+Status ReadAudit(const std::string& dir, AuditState* state) {
+  AuditFile audit;
+  RETURN_IF_ERROR(ReadAuditFile(dir, &audit, &state->damage));
+  state->oldest_micros = audit.done_begun_micros;
+  state->slices = audit.slices;
+  state->entries = audit.entries;
+  state->differences = audit.differences;
+  state->unaudited_cuts = audit.unaudited_cuts;
+  state->unaudited_reason = audit.unaudited_reason;
+  state->difference = audit.difference;
+  for (const UnauditedFamily& family : audit.families) {
+    state->families[family.name] = family.reason;
+  }
+  return Status::OK();
 }
 
 class Promote : public StandbyJob {
@@ -283,9 +300,10 @@ class Promote : public StandbyJob {
     return status;
   }
 
-  // Removes what a cut that did not end has left beside DIR. What fails here is
+  // Removes what a cut or an audit that did not end has left beside DIR. What fails here is
   // a note.
   void RemoveCut() {
+    RemoveLeftAudits(options_.dir, options_.log);
     const std::string dir = Workspace::DirOf(options_.dir);
     std::error_code error;
     if (!std::filesystem::exists(dir, error)) {
@@ -414,6 +432,7 @@ Status ReadStandbyState(const std::string& dir, bool* found,
   if (!record.exact_filters) {
     state->filtered_families = OptionsText(text).FilteredFamilies();
   }
+  RETURN_IF_ERROR(ReadAudit(dir, &state->audit));
   const FollowMark mark = ReadFollowMark(dir);
   state->durable_sequence = std::max(mark.last_sequence, record.sequence);
   state->sequence = state->durable_sequence;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "format/audit_file.h"
 #include "format/end_state.h"
 #include "format/file_name.h"
 #include "pipeline/base/last_transfer.h"
@@ -80,7 +81,7 @@ Status PromoteStandby(rocksdb::FileSystem* file_system, const std::string& dir,
     FaultPoint("Promote:CurrentWritten");
   }
   // The record last: as long as it is there, the promotion is not over.
-  for (const char* const name : {kFollowMarkName, kFollowFileName}) {
+  for (const char* const name : {kAuditFileName, kFollowMarkName, kFollowFileName}) {
     RETURN_IF_ERROR(RemoveTree(file_system, dir + "/" + name));
     FaultPoint("Promote:PartRemoved");
   }

@@ -12,7 +12,7 @@ namespace sstferry {
 using rocksdb::Status;
 
 Status SetCutOptions(const CutRequest& request, Standby* standby,
-                     PullOptions* options) {
+                     StandbyAudit* audit, PullOptions* options) {
   RETURN_IF_ERROR(standby->BeginCut());
   options->mode = PullMode::kSwap;
   options->method = PullMethod::kClone;
@@ -35,9 +35,14 @@ Status SetCutOptions(const CutRequest& request, Standby* standby,
   // The files of an unfinished cut are of another moment than this one's.
   // A first cut has no other moment: it resumes where it was.
   options->restart = standby->exists();
-  options->before_swap = [request, standby](const SwapEvent& event) {
-    return standby->CarryInto(Workspace::DirOf(event.target_dir) + "/db",
-                              request.continues());
+  options->before_swap = [request, standby, audit](const SwapEvent& event) {
+    const std::string new_dir = Workspace::DirOf(event.target_dir) + "/db";
+    const Status prepared =
+        audit == nullptr ? Status::OK()
+                         : audit->Prepare(*standby, new_dir,
+                                          request.continues(), event.stopped);
+    return prepared.ok() ? standby->CarryInto(new_dir, request.continues())
+                         : prepared;
   };
   options->after_swap = [standby](const SwapEvent& event) {
     return standby->EndCut(event.exchanged);

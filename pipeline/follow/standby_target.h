@@ -6,6 +6,7 @@
 
 #include "format/follow_file.h"
 #include "format/messages_follow.h"
+#include "pipeline/follow/audit.h"
 #include "pipeline/follow/standby.h"
 #include "pipeline/pull/clone_target.h"
 #include "sstferry/options.h"
@@ -24,11 +25,12 @@ struct CutRequest {
 };
 
 // Makes `options` those of the pull that makes a cut of DIR: a swap by a clone,
-// whose hooks take the standby across the exchange. `standby` must outlive the
-// pull.
+// whose hooks take the standby across the exchange. `standby` and `audit` (may be
+// null), which prepares the next slice, must outlive the pull.
 //   kBusy  a process has opened the database that is adopted
 [[nodiscard]] rocksdb::Status SetCutOptions(const CutRequest& request,
                                             Standby* standby,
+                                            StandbyAudit* audit,
                                             PullOptions* options);
 
 class StandbyTarget : public CloneTarget {

@@ -23,6 +23,13 @@
 
 namespace sstferry {
 
+// Where the records of WALs end for a snapshot of an earlier moment: behind so
+// many bytes, whole records, of the WAL of that number.
+struct WalLimit {
+  uint64_t number = 0;
+  uint64_t bytes = 0;
+};
+
 struct SnapshotOptions {
   std::string database_dir;
   // Parent of the private directory, on the source's file system unless that is
@@ -44,6 +51,9 @@ struct SnapshotOptions {
   std::chrono::milliseconds options_patience{3'000};
   // WAL directory, overriding OPTIONS. Empty: found by snapshot_wal_place.h.
   std::string wal_dir;
+  // Later records of the WALs are left out, and no MANIFEST says more than the
+  // records before. Not set: none are.
+  std::optional<WalLimit> wal_limit;
   // Further directories of tables (path 0 of db_paths or cf_paths).
   std::vector<std::string> table_dirs;
   // The files are to be read as they are: nothing is opened, replayed or

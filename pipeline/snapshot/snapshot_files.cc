@@ -140,6 +140,7 @@ Status SnapshotFiles::FindWals() {
     pinned_wals_->set_passes_damage(
         text.DatabaseOption("wal_recovery_mode", "") ==
         "kSkipAnyCorruptedRecords");
+    pinned_wals_->set_limit(options_.wal_limit);
     pinned_wals_->set_is_standby(IsStandby(options_.database_dir));
   }
   return status;

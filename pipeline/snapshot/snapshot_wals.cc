@@ -27,6 +27,22 @@ constexpr uint64_t kMovingLooks = 8;
 // Reads that find the same wrong bytes before they count as damage.
 constexpr uint64_t kDamagedLooks = 3;
 
+// A WAL that may end before its file does.
+class LimitedWal : public ByteSource {
+ public:
+  LimitedWal(int fd, const std::string& name, uint64_t most_bytes)
+      : source_(fd, name), size_(std::min(source_.size(), most_bytes)) {}
+  Status Read(uint64_t offset, size_t n, std::string* scratch,
+              rocksdb::Slice* out) const override {
+    return source_.Read(offset, n, scratch, out);
+  }
+  uint64_t size() const override { return size_; }
+
+ private:
+  const DescriptorSource source_;
+  const uint64_t size_;
+};
+
 }  // namespace
 
 struct PinnedWals::Wal {
@@ -118,6 +134,9 @@ Status PinnedWals::List(uint64_t oldest) {
       return Status::TryAgain("new WALs appeared during each listing");
     }
   }
+  if (limit_) {
+    listed.erase(listed.upper_bound(limit_->number), listed.end());
+  }
   wals_.erase(wals_.begin(), wals_.lower_bound(oldest));
   for (auto named = listed.lower_bound(oldest); named != listed.end();
        ++named) {
@@ -159,7 +178,10 @@ Status PinnedWals::Hold(uint64_t number, const std::string& name) {
 
 Status PinnedWals::Advance(Wal* wal) {
   const uint64_t before = wal->follower.end();
-  const DescriptorSource source(wal->file.get(), wal->path);
+  const LimitedWal source(wal->file.get(), wal->path,
+                          limit_ && limit_->number == wal->number
+                              ? limit_->bytes
+                              : UINT64_MAX);
   const uint64_t bytes = source.size();
   const Status status = wal->follower.Follow(
       source, [wal](const rocksdb::Slice& record, uint64_t) {

@@ -11,12 +11,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "format/rocksdb/log_follower.h"
 #include "pipeline/snapshot/posix_files.h"
+#include "pipeline/snapshot/snapshot.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
@@ -48,6 +50,9 @@ class PinnedWals {
   // False only if the owner is known to write each record at once
   // (manual_wal_flush).
   void set_may_buffer(bool may) { may_buffer_ = may; }
+
+  // Nothing behind it counts.
+  void set_limit(const std::optional<WalLimit>& limit) { limit_ = limit; }
 
   // The application recovers with kSkipAnyCorruptedRecords.
   void set_passes_damage(bool passes) { passes_damage_ = passes; }
@@ -98,6 +103,7 @@ class PinnedWals {
   bool may_buffer_ = true;
   bool passes_damage_ = false;
   bool is_standby_ = false;
+  std::optional<WalLimit> limit_;
   std::map<uint64_t, std::unique_ptr<Wal>> wals_;  // by number
   uint64_t newest_listed_ = 0;
 };

@@ -111,7 +111,7 @@ const std::vector<const char*>& StandbyCrashPoints() {
       "Standby:WalBegun",    "Standby:Synced",       "Standby:Marked",
       "Standby:WalsCarried", "Promote:TailCut",      "Promote:TransferWritten",
       "Promote:CurrentMade", "Promote:CurrentWritten", "Promote:PartRemoved",
-      "View:Copied"};
+      "View:Copied",         "StandbyAudit:Opened"};
   return points;
 }
 

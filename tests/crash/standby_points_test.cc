@@ -12,9 +12,11 @@
 
 #include "pipeline/base/standby_record.h"
 #include "pipeline/disk/durable.h"
+#include "pipeline/follow/audit.h"
 #include "sstferry/follow.h"
 #include "tests/crash/crash_points.h"
 #include "tests/support/catch.h"
+#include "tests/support/log_bytes.h"
 #include "tests/support/power_loss_file_system.h"
 #include "tests/support/process.h"
 #include "tests/support/standby_world.h"
@@ -63,6 +65,27 @@ void FollowToTheEnd(const std::string& source, Standby* standby,
   }
 }
 
+// Takes a cut of what is here, and audits it.
+void CutAndAudit(const PullOptions& options, Standby* standby) {
+  const std::string manifest = ManifestBytes(options.source.directory);
+  Round round;
+  round.end.judged = {manifest.size(), DigestOf(manifest)};
+  REQUIRE_OK(standby->Append(standby->position(), round));
+  AuditOptions audited;
+  audited.dir = options.target_dir;
+  audited.file_system = options.file_system;
+  audited.cpu_percent = 100;
+  StandbyAudit audit(audited);
+  REQUIRE_OK(CutStandby(options, {CutReason::kCutEvery}, standby, &audit));
+  audit.Await();
+  AuditFile record;
+  std::string damage;
+  REQUIRE_OK(ReadAuditFile(options.target_dir, &record, &damage));
+  INFO(record.unaudited_reason);
+  REQUIRE(record.passes == 1);
+  REQUIRE(record.differences == 0);
+}
+
 TEST_CASE("child: a standby that crashes", "[.child]") {
   const std::string root = Setting("SSTFERRY_TEST_ROOT");
   const std::string source = Setting("SSTFERRY_TEST_SOURCE");
@@ -86,6 +109,7 @@ TEST_CASE("child: a standby that crashes", "[.child]") {
   REQUIRE_OK(Standby::Open(root + "/standby", disk, &standby));
   FollowToTheEnd(source, standby.get(), /*cuts=*/true,
                  CutOptions(source, root, disk));
+  CutAndAudit(CutOptions(source, root, disk), standby.get());
   ViewOptions view;
   view.dir = root + "/standby";
   view.view_dir = root + "/view";
@@ -166,6 +190,11 @@ class StandbyWalk {
                             {CutReason::kBarrier}, standby.get()));
       REQUIRE_FALSE(fs::exists(standby_dir + ".sstferry"));
       all = true;
+    }
+    RemoveLeftAudits(standby_dir, nullptr);
+    for (const auto& entry : fs::directory_iterator(root())) {
+      REQUIRE(entry.path().string().find(".sstferry-snapshot-") ==
+              std::string::npos);
     }
     if (fs::exists(standby_dir + "/" + kFollowFileName)) {
       REQUIRE_OK(PromoteIn(standby_dir, disk.get()));

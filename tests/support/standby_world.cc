@@ -69,14 +69,17 @@ Round ReadRoundOf(const std::string& source_dir, const FollowPosition& at,
 }
 
 Status CutStandby(const PullOptions& options, const CutRequest& request,
-                  Standby* standby) {
+                  Standby* standby, StandbyAudit* audit) {
   std::unique_ptr<Endpoint> endpoint;
   RETURN_IF_ERROR(
       Endpoint::Open(EndpointFor(options.source, 1, options), &endpoint));
   WorkerSlot<Puller> slot;
   Summary summary;
-  return MakeStandbyCut(options, request, endpoint->name(), endpoint->dialer(),
-                        standby, &slot, &summary);
+  const Status status =
+      MakeStandbyCut(options, request, endpoint->name(), endpoint->dialer(),
+                     standby, &slot, &summary, audit);
+  if (status.ok() && audit != nullptr) audit->Begin();
+  return status;
 }
 
 Status PromoteIn(const std::string& dir, rocksdb::FileSystem* file_system) {

@@ -20,9 +20,10 @@ namespace sstferry::test {
 // records.
 Round ReadRoundOf(const std::string& source_dir, const FollowPosition& at,
                   uint64_t most_records = UINT64_MAX);
-// Takes a cut into the standby.
+// Takes a cut into the standby, and begins its audit unless that is null.
 rocksdb::Status CutStandby(const PullOptions& options,
-                           const CutRequest& request, Standby* standby);
+                           const CutRequest& request, Standby* standby,
+                           StandbyAudit* audit = nullptr);
 // Makes a database of the standby in `dir`.
 rocksdb::Status PromoteIn(const std::string& dir,
                           rocksdb::FileSystem* file_system);

@@ -111,6 +111,45 @@ TEST_CASE("A source is followed, viewed and promoted", "[tools][follow]") {
   REQUIRE(value == "v");
 }
 
+TEST_CASE("A follower audits after a cut that is due, and status tells of it",
+          "[tools][follow]") {
+  StandbyWorld world;
+  world.Write(50);
+  const std::string dir = world.dir();
+  Process follower(Sstferry({"follow", world.source_dir(), dir, "--cut-every",
+                             "1ms", "--max-audit", "2KB"}));
+  AwaitAll(world, dir, world.sequence());
+  REQUIRE(OutputOf({"status", dir}).find("audit: ") != std::string::npos);
+  json audit;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  do {
+    world.Write(20);
+    REQUIRE(std::chrono::steady_clock::now() < end);
+    const json status = AwaitAll(world, dir, world.sequence());
+    REQUIRE(status["cuts"]["damage"] == 0);
+    audit = status["audit"];
+  } while (audit["slices"] < 2);
+  INFO(audit.dump());
+  REQUIRE(audit["entries"] > 0);
+  REQUIRE(audit["differences"] == 0);
+  REQUIRE(audit["difference"] == nullptr);
+  REQUIRE(audit["families"] == json::object());
+  REQUIRE(audit["damage"] == nullptr);
+  // One that dies in an audit leaves links, which the next one removes.
+  kill(follower.pid(), SIGKILL);
+  follower.Wait();
+  Process next(Sstferry({"follow", world.source_dir(), dir, "--max-audit",
+                         "0"}));
+  world.Write(20);
+  AwaitAll(world, dir, world.sequence());
+  kill(next.pid(), SIGTERM);
+  REQUIRE(next.Wait() == 0);
+  for (const auto& entry : fs::directory_iterator(world.root())) {
+    const std::string path = entry.path();
+    REQUIRE(path.find(".sstferry-snapshot-") == std::string::npos);
+  }
+}
+
 TEST_CASE("A planned move has what its source flushed as it closed",
           "[tools][follow]") {
   StandbyWorld world;

@@ -854,6 +854,13 @@ std::vector<OptionSpec> FollowOptionSpecs() {
                [](auto& a) -> auto& { return a.options.max_replay_bytes; },
                BytesValue("", "however much it is")),
            Row<Follow>(
+               "max-audit", Group::kLimits,
+               "After a cut that is due, compare BYTES of keys and values of "
+               "the standby with the cut's at most, another part of them each "
+               "time, and with 1 % of a core over time.",
+               [](auto& a) -> auto& { return a.options.max_audit_bytes; },
+               BytesValue("", "nothing")),
+           Row<Follow>(
                "durable", Group::kCommon,
                "Sync what came so often: so much may be lost if this machine "
                "loses its power together with the source.",

@@ -588,7 +588,7 @@ Status CheckFollowOptions(const OptionTexts& texts, bool into_archive) {
   const auto is_given = [&texts](const char* option) {
     return texts.Has(option) || texts.IsSet(option);
   };
-  for (const char* const option : {"durable", "keep-identity"}) {
+  for (const char* const option : {"durable", "keep-identity", "max-audit"}) {
     if (into_archive && is_given(option)) {
       return Wrong(std::string("--") + option, "a standby with it",
                    texts.Get(option));

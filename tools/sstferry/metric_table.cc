@@ -196,6 +196,22 @@ const MetricSpec kStandbyLost = {
 const MetricSpec kStandbyUnknownOptions = {
     "sstferry_standby_unknown_options", kGauge, "target",
     "Options in the OPTIONS of the last cut that this version does not know."};
+const MetricSpec kAuditOldest = {
+    "sstferry_standby_audit_oldest_timestamp_seconds", kGauge, "target",
+    "Time after which all audited entries of the standby were compared with "
+    "its source's. 0: not all of them ever were."};
+const MetricSpec kAuditSlices = {
+    "sstferry_standby_audit_slices_total", kCounter, "target",
+    "Slices of the key space that were audited, since the standby was made."};
+const MetricSpec kAuditEntries = {
+    "sstferry_standby_audit_entries_total", kCounter, "target",
+    "Entries that audits compared."};
+const MetricSpec kAuditDifferences = {
+    "sstferry_standby_audit_differences_total", kCounter, "target",
+    "Audits that found a difference or damage."};
+const MetricSpec kAuditSkipped = {
+    "sstferry_standby_audit_skipped_cuts_total", kCounter, "target",
+    "Cuts that were due and could not be audited."};
 const MetricSpec kLogPut = {
     "sstferry_log_put_timestamp_seconds", kGauge, "target",
     "Newest time of the source that the archive restores. Absent: none."};
@@ -320,6 +336,11 @@ const std::vector<const MetricSpec*>& AllMetrics() {
       &metric::kStandbyCuts,
       &metric::kStandbyLost,
       &metric::kStandbyUnknownOptions,
+      &metric::kAuditOldest,
+      &metric::kAuditSlices,
+      &metric::kAuditEntries,
+      &metric::kAuditDifferences,
+      &metric::kAuditSkipped,
       &metric::kLogPut,
       &metric::kLogSegments,
       &metric::kLogBytes,

@@ -76,6 +76,16 @@ MetricSet StandbyMetrics::Collect() const {
       set.Set(metric::kLogUnput, labels, SecondsOf(state_.unput_micros));
     }
   }
+  if (!state_.is_archive) {
+    const AuditState& audit = state_.audit;
+    set.Set(metric::kAuditOldest, labels, SecondsOf(audit.oldest_micros));
+    set.Set(metric::kAuditSlices, labels, static_cast<double>(audit.slices));
+    set.Set(metric::kAuditEntries, labels, static_cast<double>(audit.entries));
+    set.Set(metric::kAuditDifferences, labels,
+            static_cast<double>(audit.differences));
+    set.Set(metric::kAuditSkipped, labels,
+            static_cast<double>(audit.unaudited_cuts));
+  }
   for (const auto& [reason, cuts] : state_.cuts) {
     set.Set(metric::kStandbyCuts, {{"target", dir_}, {"reason", reason}},
             static_cast<double>(cuts));

@@ -37,6 +37,23 @@ ordered_json OrNull(const std::string& text) {
   return text.empty() ? ordered_json() : ordered_json(text);
 }
 
+ordered_json AuditMembers(const AuditState& audit) {
+  ordered_json json;
+  json["oldest_age_millis"] = OrNull(MillisSince(audit.oldest_micros));
+  json["slices"] = audit.slices;
+  json["entries"] = audit.entries;
+  json["differences"] = audit.differences;
+  json["difference"] = OrNull(audit.difference);
+  json["skipped_cuts"] = audit.unaudited_cuts;
+  json["skipped_reason"] = OrNull(audit.unaudited_reason);
+  json["families"] = ordered_json::object();
+  for (const auto& [family, reason] : audit.families) {
+    json["families"][family] = reason;
+  }
+  json["damage"] = OrNull(audit.damage);
+  return json;
+}
+
 }  // namespace
 
 std::string FilteredText(const StandbyState& state) {
@@ -83,6 +100,35 @@ std::string StandbyLine(const StandbyState& state) {
   return line;
 }
 
+std::string AuditText(const StandbyState& state) {
+  const AuditState& audit = state.audit;
+  std::string text = "audit: ";
+  const std::optional<uint64_t> oldest = MillisSince(audit.oldest_micros);
+  if (!audit.damage.empty()) {
+    text += "never, as far as is known: " + Printable(audit.damage);
+  } else if (!oldest) {
+    text += "not all entries were compared yet (" +
+            std::to_string(audit.entries) + " were)";
+  } else {
+    text += "the entries compared longest ago, " +
+            FormatMillis(static_cast<int64_t>(*oldest)) + " ago";
+  }
+  text += "; differences found: " + std::to_string(audit.differences);
+  if (!audit.difference.empty()) {
+    text += ", the last one: " + Printable(audit.difference);
+  }
+  if (audit.unaudited_cuts > 0) {
+    text += "; cuts that could not be audited: " +
+            std::to_string(audit.unaudited_cuts) + ", the last one: " +
+            Printable(audit.unaudited_reason);
+  }
+  for (const auto& [family, reason] : audit.families) {
+    text += "\nnot audited: column family '" + Printable(family) + "': " +
+            Printable(reason);
+  }
+  return text;
+}
+
 ordered_json StandbyMembers(const StandbyState& state) {
   ordered_json json;
   json["source"] = state.source;
@@ -118,6 +164,8 @@ ordered_json StandbyMembers(const StandbyState& state) {
                    {"unput_age_millis",
                     OrNull(MillisSince(state.unput_micros))}};
   }
+  json["audit"] = nullptr;
+  if (!state.is_archive) json["audit"] = AuditMembers(state.audit);
   json["lost_sequences"] = state.lost_sequences;
   json["lost_dir"] = OrNull(state.lost_dir);
   json["unproven_dirs"] = state.unproven_dirs;

@@ -17,6 +17,10 @@ std::string StandbyLine(const StandbyState& state);
 // last cut"; empty: no family has one.
 std::string FilteredText(const StandbyState& state);
 
+// Returns "audit: the entries compared longest ago, 2 d ago; ...", and a line
+// for each column family that is not audited.
+std::string AuditText(const StandbyState& state);
+
 // The members that status, follow, promote and view have of a standby.
 nlohmann::ordered_json StandbyMembers(const StandbyState& state);
 

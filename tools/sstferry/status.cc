@@ -214,7 +214,7 @@ std::string MirrorText(const std::string& place, const StatusReport& report) {
 // With `is_wrong`, what is said of the target names the next command.
 std::string StandbyText(const std::string& place, const StandbyState& state,
                         bool is_wrong) {
-  return "standby: " + StandbyLine(state) +
+  return "standby: " + StandbyLine(state) + "\n" + AuditText(state) +
          (state.is_followed ? "\nfollowed: a follower runs\n"
           : is_wrong        ? "\n"
           : state.is_promoted

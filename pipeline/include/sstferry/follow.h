@@ -17,6 +17,23 @@
 
 namespace sstferry {
 
+// Tells what the audits of a standby have compared (docs/follow.md).
+struct AuditState {
+  // All entries that are audited were compared after this, by DIR's clock; 0:
+  // not all of them ever were.
+  uint64_t oldest_micros = 0;
+  // Since the standby was made.
+  uint64_t slices = 0;
+  uint64_t entries = 0;
+  uint64_t differences = 0;
+  uint64_t unaudited_cuts = 0;   // that were due, and could not be audited
+  std::string unaudited_reason;  // of the newest one; empty: there was none
+  std::string difference;        // the newest one; empty: none was found
+  std::map<std::string, std::string> families;  // not audited: why not
+  // The record cannot be read: nothing is known; empty: it can.
+  std::string damage;
+};
+
 // How a standby is.
 struct StandbyState {
   std::string dir;
@@ -63,6 +80,7 @@ struct StandbyState {
   // life that did not show whether it has all of them; the newest few, the
   // oldest first.
   std::vector<std::string> unproven_dirs;
+  AuditState audit;
   double seconds = 0;              // of a promotion, without its hooks
 
   // --- of a follower into an archive ------------------------------------------
@@ -151,6 +169,9 @@ struct FollowOptions {
   // that an application would replay are larger.
   std::chrono::milliseconds cut_every{std::chrono::minutes(10)};
   uint64_t max_replay_bytes = 256'000'000;
+  // After a cut that is due, entries are compared with what was here: of so many
+  // bytes at most, and with 1 % of a core over time. 0: never.
+  uint64_t max_audit_bytes = 1'000'000'000;
   // The follower syncs so often what it received.
   std::chrono::milliseconds durable{100};
   // A compaction of a family with a compaction filter asks for a cut.

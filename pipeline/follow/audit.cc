@@ -1,0 +1,345 @@
+#include "pipeline/follow/audit.h"
+
+#include <ctime>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "format/end_state.h"
+#include "format/sealed_file.h"
+#include "pipeline/base/last_transfer.h"
+#include "pipeline/base/standby_record.h"
+#include "pipeline/base/start_thread.h"
+#include "pipeline/base/this_machine.h"
+#include "pipeline/base/thread_priority.h"
+#include "pipeline/disk/access.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/pull/health.h"
+#include "pipeline/snapshot/private_dir.h"
+#include "pipeline/snapshot/retained_snapshots.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kLook{20};
+// A slice that is begun gets so much CPU time at least, or a standby that is
+// slow to open would never be read.
+constexpr uint64_t kLeastSliceMicros = 200'000;
+// No audit is put off for longer.
+constexpr uint64_t kMostRestMicros = uint64_t{3600} * 1'000'000;
+// A slice ends in any case, because its links hold space.
+constexpr std::chrono::minutes kLongestSlice{10};
+
+uint64_t ThreadCpuMicros() {
+  timespec cpu{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+  return static_cast<uint64_t>(cpu.tv_sec) * 1'000'000 +
+         static_cast<uint64_t>(cpu.tv_nsec) / 1000;
+}
+
+Status NotAudited(const std::string& why) {
+  return MakeStatus(EndState::kSourceError, why);
+}
+
+}  // namespace
+
+Status ReadAuditFile(const std::string& dir, AuditFile* audit,
+                     std::string* damage) {
+  *audit = AuditFile();
+  damage->clear();
+  const std::string path = dir + "/" + kAuditFileName;
+  bool found = false;
+  std::string text;
+  RETURN_IF_ERROR(ReadRecord(path, kSealedHeaderBytes + kMaxAuditPayloadBytes,
+                             &found, &text));
+  if (found) {
+    const Status status = DecodeAuditFile(text, audit);
+    if (!status.ok()) {
+      *audit = AuditFile();
+      *damage = path + ": " + MessageOf(status) +
+                "; what was audited before is not known";
+    }
+  }
+  return Status::OK();
+}
+
+void RemoveLeftAudits(const std::string& dir, const LogFunction& log) {
+  const std::string parent =
+      std::filesystem::path(RealPath(dir)).parent_path().string();
+  const Status status = RemoveLeftoverSnapshots(
+      parent, [&log](const std::string& line) {
+        if (log) log(LogLevel::kInfo, line);
+      });
+  if (!status.ok() && log) log(LogLevel::kWarning, MessageOf(status));
+}
+
+StandbyAudit::StandbyAudit(AuditOptions options)
+    : options_(std::move(options)) {}
+
+StandbyAudit::~StandbyAudit() { End(); }
+
+void StandbyAudit::Log(LogLevel level, const std::string& text) const {
+  if (options_.log) options_.log(level, text);
+}
+
+Status StandbyAudit::Write(const std::string& dir) const {
+  std::string bytes;
+  EncodeAuditFile(audit_, &bytes);
+  const std::string path = dir + "/" + kAuditFileName;
+  Access access;
+  RETURN_IF_ERROR(AccessBeside(dir, &access));
+  RETURN_IF_ERROR(WriteDurably(options_.file_system.get(), path, bytes));
+  return SetAccess(path, access);
+}
+
+// True if the newest audit is so long ago that its CPU time is no more than the
+// part of a core that audits may take.
+bool StandbyAudit::IsTime() const {
+  const uint64_t now = MicrosNow();
+  const uint64_t rest =
+      std::min(audit_.cpu_micros * 100 / std::max(options_.cpu_percent, 1u),
+               kMostRestMicros);
+  return options_.cpu_percent >= 100 || audit_.compares_all ||
+         now < audit_.begun_micros || now - audit_.begun_micros >= rest;
+}
+
+Status StandbyAudit::Prepare(const Standby& standby,
+                             const std::string& new_dir, bool is_due,
+                             const std::function<bool()>& stopped) {
+  Drop();
+  if (!standby.exists()) {
+    return Status::OK();
+  }
+  std::string damage;
+  RETURN_IF_ERROR(ReadAuditFile(options_.dir, &audit_, &damage));
+  if (!damage.empty()) Log(LogLevel::kWarning, damage);
+  FollowFile cut;
+  bool found = false;
+  RETURN_IF_ERROR(ReadStandbyRecord(new_dir, &found, &cut));
+  if (audit_.source_database_id != cut.source_database_id) {
+    audit_.pass_begun_micros = audit_.done_begun_micros = 0;
+    audit_.done_ended_micros = 0;
+    audit_.next_family = 0;
+    audit_.next_key.reset();
+    audit_.source_database_id = cut.source_database_id;
+  }
+  if (is_due && options_.max_bytes > 0 && IsTime()) {
+    const uint64_t cpu = ThreadCpuMicros();
+    const Status taken = Take(standby, new_dir, stopped);
+    audit_.cpu_micros = ThreadCpuMicros() - cpu;
+    if (EndStateOf(taken) == EndState::kCorrupt) {
+      damage_ = MessageOf(taken);
+    } else if (!taken.ok()) {
+      audit_.unaudited_cuts++;
+      audit_.unaudited_reason = MessageOf(taken);
+      Log(LogLevel::kInfo, "this cut is not audited: " + MessageOf(taken));
+    }
+  }
+  return Write(new_dir);
+}
+
+Status StandbyAudit::Take(const Standby& standby, const std::string& new_dir,
+                          const std::function<bool()>& stopped) {
+  FollowFile cut;
+  bool found = false;
+  RETURN_IF_ERROR(ReadStandbyRecord(new_dir, &found, &cut));
+  AuditPairOptions pair;
+  pair.standby_dir = options_.dir;
+  pair.cut_dir = new_dir;
+  pair.exact_filters = standby.record().exact_filters;
+  pair.registry = options_.registry;
+  stopped_ = stopped;
+  pair.cancelled = [this] { return ends_ || (stopped_ && stopped_()); };
+  Status status = AwaitEnd(standby, cut, new_dir, &pair.end);
+  if (status.ok()) status = AuditPair::Take(pair, &pair_);
+  stopped_ = nullptr;
+  return status;
+}
+
+// Waits until the standby has all records of the cut, and knows of all that its
+// MANIFEST says that each is a flush or a compaction.
+Status StandbyAudit::AwaitEnd(const Standby& standby, const FollowFile& cut,
+                              const std::string& new_dir,
+                              WalLimit* end) const {
+  StandbyPosition last;
+  RETURN_IF_ERROR(FindStandbyEnd(options_.file_system.get(), new_dir, &last));
+  *end = {last.wal_number, last.wal_bytes};
+  if (last.wal_number == 0) {
+    return NotAudited("the cut has no WAL, which would say where it ends");
+  }
+  if (cut.manifest_number != standby.record().manifest_number) {
+    return NotAudited("the source has begun another MANIFEST");
+  }
+  const Clock::time_point until = Clock::now() + options_.patience;
+  for (;;) {
+    const StandbyPosition received = standby.received();
+    // Without a record in the cut's WALs, what the WALs before had is in tables.
+    const bool has_records =
+        end->bytes == 0
+            ? received.last_sequence >= cut.sequence
+            : received.wal_number > end->number ||
+                  (received.wal_number == end->number &&
+                   received.wal_bytes >= end->bytes);
+    const bool is_judged =
+        standby.position().manifest_bytes >= cut.manifest_bytes;
+    if (standby.gap().reason != CutReason::kNone) {
+      return NotAudited("what came does not continue what was here");
+    }
+    if (has_records && is_judged) {
+      return Status::OK();
+    }
+    if (Clock::now() >= until || (stopped_ && stopped_())) {
+      return NotAudited(
+          has_records ? "the source has not said in time what the MANIFEST's "
+                        "newest records are"
+                      : "the standby did not come to the cut's end in time");
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+void StandbyAudit::Drop() {
+  End();
+  pair_.reset();
+  damage_.clear();
+}
+
+void StandbyAudit::Begin() {
+  if (pair_ == nullptr && damage_.empty()) {
+    return;
+  }
+  const Status started = StartThread([this] { Run(); }, &thread_);
+  if (!started.ok()) {
+    Log(LogLevel::kWarning, "the audit did not begin: " + MessageOf(started));
+    Drop();
+  }
+}
+
+void StandbyAudit::End() {
+  ends_ = true;
+  Await();
+  ends_ = cancelled_.load();
+}
+
+void StandbyAudit::Cancel() {
+  cancelled_ = true;
+  ends_ = true;
+}
+
+void StandbyAudit::Await() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void StandbyAudit::Run() {
+  // The thread of a cut waits for this one, for as long as it takes to notice.
+  LowerThreadPriority();
+  if (!damage_.empty()) {
+    TakeFault(ReplicaFault::kDamaged, damage_);
+  } else {
+    CompareSlice();
+  }
+  pair_.reset();
+  damage_.clear();
+  const Status written = Write(options_.dir);
+  if (!written.ok()) {
+    Log(LogLevel::kWarning, "the record of an audit: " + MessageOf(written));
+  }
+}
+
+void StandbyAudit::CompareSlice() {
+  const uint64_t prepared_micros = audit_.cpu_micros;
+  const uint64_t cpu_begin = ThreadCpuMicros();
+  const uint64_t now = MicrosNow();
+  const uint64_t passed =
+      now > audit_.begun_micros ? now - audit_.begun_micros : 0;
+  audit_.begun_micros = now;
+  AuditSlice slice;
+  slice.next = {audit_.next_family, audit_.next_key};
+  Status status = pair_->Open();
+  if (status.ok() || !pair_->unaudited().empty()) {
+    audit_.families = pair_->unaudited();
+  }
+  FaultPoint("StandbyAudit:Opened");
+  if (status.ok()) {
+    if (audit_.pass_begun_micros == 0) audit_.pass_begun_micros = now;
+    const uint64_t opened_micros = ThreadCpuMicros();
+    const Clock::time_point until = Clock::now() + kLongestSlice;
+    const auto is_spent = [&] {
+      const uint64_t cpu = ThreadCpuMicros();
+      const uint64_t used = prepared_micros + cpu - cpu_begin;
+      return options_.cpu_percent < 100 && !audit_.compares_all &&
+             (Clock::now() >= until ||
+              (cpu - opened_micros >= kLeastSliceMicros &&
+               used >= passed * options_.cpu_percent / 100));
+    };
+    const uint64_t max_bytes =
+        audit_.compares_all ? UINT64_MAX : options_.max_bytes;
+    status = pair_->Compare(slice.next, max_bytes, is_spent, &slice);
+  }
+  audit_.cpu_micros = prepared_micros + ThreadCpuMicros() - cpu_begin;
+  const bool is_read =
+      status.ok() || EndStateOf(status) == EndState::kCancelled;
+  if (is_read || !slice.difference.empty()) {
+    TakeSlice(slice);
+  } else {
+    TakeFailure(status);
+  }
+}
+
+// Takes what a slice says, also of one that was ended early.
+void StandbyAudit::TakeSlice(const AuditSlice& slice) {
+  audit_.entries += slice.entries;
+  if (!slice.difference.empty()) {
+    TakeFault(ReplicaFault::kDifferent, slice.difference);
+    return;
+  }
+  const AuditPlace begin{audit_.next_family, audit_.next_key};
+  if (slice.next == begin && !slice.is_end) {
+    return;
+  }
+  audit_.slices++;
+  audit_.next_family = slice.is_end ? 0 : slice.next.family;
+  audit_.next_key = slice.is_end ? std::nullopt : slice.next.key;
+  if (slice.is_end) {
+    audit_.compares_all = false;
+    audit_.passes++;
+    audit_.done_begun_micros = std::exchange(audit_.pass_begun_micros, 0);
+    audit_.done_ended_micros = MicrosNow();
+  }
+}
+
+void StandbyAudit::TakeFailure(const Status& status) {
+  if (EndStateOf(status) == EndState::kCorrupt) {
+    TakeFault(ReplicaFault::kDamaged, MessageOf(status));
+  } else {
+    audit_.unaudited_cuts++;
+    audit_.unaudited_reason = MessageOf(status);
+    Log(LogLevel::kWarning,
+        "the last cut is not audited: " + MessageOf(status));
+  }
+}
+
+// Records a fault of DIR before anything else is told of it.
+void StandbyAudit::TakeFault(ReplicaFault fault, const std::string& what) {
+  audit_.differences++;
+  audit_.difference_micros = MicrosNow();
+  audit_.difference = what;
+  audit_.compares_all = true;
+  audit_.pass_begun_micros = 0;
+  audit_.next_family = 0;
+  audit_.next_key.reset();
+  HealthFile health = MakeFault(
+      fault, "the audit at the last cut found: " + what, Selection());
+  const Status recorded =
+      RecordFault(options_.file_system.get(), options_.dir, &health);
+  Log(LogLevel::kError,
+      options_.dir + ": " + health.what +
+          (recorded.ok() ? "" : "; " + MessageOf(recorded)));
+  if (options_.on_fault) options_.on_fault(health);
+}
+
+}  // namespace sstferry
