@@ -91,9 +91,9 @@ inline constexpr Effects kQueues =
 inline constexpr Effects kDoubt = Chunks(kReplay);
 inline constexpr Effects kAtomic = Chunks(kCopy);
 inline constexpr Effects kWalFilter =
-    Chunks(Open("WALs are replayed without the application's filter"));
+    Chunks(Refused("where WALs have entries: only its application filters them"));
 inline constexpr Effects kInplaceCallback =
-    Chunks(Open("WALs are replayed without it, and no OPTIONS file has it"));
+    Chunks(Refused("where WALs have entries, as inplace_update_support"));
 
 // The private copy, and the database that chunks fill, are opened with other
 // values: the replica's application has the source's again.

@@ -7,10 +7,12 @@
 
 #include "format/end_state.h"
 #include "format/options_line.h"
+#include "format/printable.h"
 #include "pipeline/base/full_disk.h"
 #include "pipeline/base/readable_tables.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/options/unknown_options.h"
+#include "pipeline/snapshot/options_text.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/snapshot_manifest.h"
 #include "pipeline/snapshot/stoppable_file_system.h"
@@ -65,6 +67,37 @@ std::string MissingOperator(const Replay& replay, const OpenPlan& plan) {
     }
   }
   return std::string();
+}
+
+// Refuses WALs that the application itself replays by code of its own. A filter
+// may drop or change records. With inplace_update_support a put may be what a
+// callback makes a value of, and no OPTIONS file says whether there is one.
+Status CheckReplaysAlike(const Replay& replay, const OpenPlan& plan,
+                         const std::string& options_text) {
+  if (replay.entries == 0) {
+    return Status::OK();
+  }
+  const OptionsText text(options_text);
+  const std::string filter = text.DatabaseOption("wal_filter", "");
+  const char* const way_out =
+      ", and entries are in its WALs; let the application flush them";
+  if (!filter.empty() && filter != "nullptr") {
+    return RefuseAsChunks(EndState::kRefused,
+                          "it is opened with a wal_filter, '" +
+                              Printable(filter) +
+                              "', which this process does not have" + way_out);
+  }
+  for (const FamilyOpening& family : plan.families) {
+    if (family.wanted &&
+        text.FamilyText(family.name, "inplace_update_support") == "true") {
+      return RefuseAsChunks(
+          EndState::kRefused,
+          "column family '" + Printable(family.name) +
+              "' has inplace_update_support: its application may have an "
+              "inplace_callback, which no file names" + way_out);
+    }
+  }
+  return Status::OK();
 }
 
 // Says who wrote the database if that RocksDB is newer than this one; else "".
@@ -199,6 +232,9 @@ Status SnapshotCopy::Plan(const SnapshotOptions& options,
   status = ReadReplay(dir.db(), files.wals(), files.state(), recovery, opened,
                       &replay_);
   plan->db.allow_2pc |= replay_.has_prepare_sections;
+  if (status.ok()) {
+    status = CheckReplaysAlike(replay_, *plan, files.options_text());
+  }
   if (status.ok() && plan->read_only &&
       files.wal_bytes() > options.max_read_only_wal_bytes) {
     return RefuseAsChunks(

@@ -3,6 +3,7 @@
 
 #include "rocksdb/utilities/transaction_db.h"
 #include "tests/support/catch.h"
+#include "tests/support/edited_options.h"
 #include "tests/support/named_comparator.h"
 #include "tests/support/process.h"
 #include "tests/support/scratch_dir.h"
@@ -53,6 +54,45 @@ TEST_CASE("pull clones what chunks cannot hold, and says why",
     REQUIRE(refused["error"]["message"].get<std::string>().find(
                 "no clone instead") != std::string::npos);
   }
+}
+
+TEST_CASE("WALs that only their application replays are not read as entries",
+          "[tools][method]") {
+  const ScratchDir dir;
+  const bool is_filter = GENERATE(true, false);
+  const std::string name = is_filter
+                               ? "wal_filter, 'a filter of the application'"
+                               : "'default' has inplace_update_support";
+  test::Families families = test::OneFamily(test::Quiet());
+  families[0].options.inplace_update_support = !is_filter;
+  rocksdb::DBOptions options;
+  options.allow_concurrent_memtable_write = false;
+  const auto mark = [&] {
+    if (is_filter) {
+      test::EditOptions(dir / "db", "wal_filter=nullptr",
+                        "wal_filter=a filter of the application");
+    }
+  };
+  {
+    test::OpenDb db(dir / "db", families, options);
+    db.Put("key", "value");
+  }
+  mark();
+  const auto cloned = Json({"pull", dir / "db", dir / "clone", "--json"}, 0);
+  REQUIRE(cloned["method"] == "clone");
+  const auto refused = Json({"pull", dir / "db", dir / "ingested", "--method",
+                             "ingest", "--json"}, 1);
+  INFO(refused.dump());
+  REQUIRE(refused["status"] == "REFUSED");
+  REQUIRE(refused["error"]["message"].get<std::string>().find(name) !=
+          std::string::npos);
+  {
+    test::OpenDb db(dir / "db", families, options);
+    db.Flush();
+  }
+  mark();
+  Json({"pull", dir / "db", dir / "ingested", "--method", "ingest", "--json"},
+       0);
 }
 
 TEST_CASE("plan says that chunks are refused and that the pull clones",
