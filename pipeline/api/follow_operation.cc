@@ -22,6 +22,7 @@
 #include "pipeline/base/database_name.h"
 #include "pipeline/base/full_disk.h"
 #include "pipeline/base/known_fault.h"
+#include "pipeline/base/other_accounts.h"
 #include "pipeline/base/standby_files.h"
 #include "pipeline/base/start_thread.h"
 #include "pipeline/base/stop_signal.h"
@@ -86,6 +87,7 @@ class StandbyRounds : public RoundTarget {
   // `adopts`: a database that is no standby becomes one.
   [[nodiscard]] Status Open(bool adopts) {
     const std::string& dir = pull_.target_dir;
+    RETURN_IF_ERROR(CheckOnlyRoot(dir, /*in_place=*/false));  // before a look
     const bool is_database =
         !FileIdOfName(dir + "/" + kFollowFileName).exists() &&
         HoldsDatabase(dir);

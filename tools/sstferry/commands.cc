@@ -883,7 +883,7 @@ std::vector<OptionSpec> FollowOptionSpecs() {
                [](auto& a) -> auto& { return a.options.label; },
                TextValue("TEXT", "a label")),
            Row<Follow>(
-               "adopt", Group::kCommon,
+               "adopt", Group::kAdvanced,
                "Make a standby of the closed database in DIR, such as a former "
                "primary: files that SOURCE has, too, are compared and linked, "
                "and DIR.sstferry-old-DATE keeps it whole. ARCHIVE: Accept a "
