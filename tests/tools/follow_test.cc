@@ -117,7 +117,7 @@ TEST_CASE("A follower audits after a cut that is due, and status tells of it",
   world.Write(50);
   const std::string dir = world.dir();
   Process follower(Sstferry({"follow", world.source_dir(), dir, "--cut-every",
-                             "1ms", "--max-audit", "2KB"}));
+                             "3s", "--max-audit", "2KB"}));
   AwaitAll(world, dir, world.sequence());
   REQUIRE(OutputOf({"status", dir}).find("audit: ") != std::string::npos);
   json audit;
@@ -128,7 +128,7 @@ TEST_CASE("A follower audits after a cut that is due, and status tells of it",
     const json status = AwaitAll(world, dir, world.sequence());
     REQUIRE(status["cuts"]["damage"] == 0);
     audit = status["audit"];
-  } while (audit["slices"] < 2);
+  } while (audit["slices"] < 1);
   INFO(audit.dump());
   REQUIRE(audit["entries"] > 0);
   REQUIRE(audit["differences"] == 0);
@@ -775,7 +775,13 @@ TEST_CASE("A standby is as if a compaction filter had not run, and says so",
   REQUIRE(db->Get(rocksdb::ReadOptions(), db.cf("filtered"), "old", &value)
               .IsNotFound());
   db.Put("new", "v", "filtered");
-  const json status = AwaitAll(world, dir, db->GetLatestSequenceNumber());
+  json status = AwaitAll(world, dir, db->GetLatestSequenceNumber());
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  // The records may be here before the cut that the compaction asks for.
+  while (is_exact && status["cuts"]["filter"] == 0) {
+    REQUIRE(std::chrono::steady_clock::now() < end);
+    status = AwaitAll(world, dir, db->GetLatestSequenceNumber());
+  }
   INFO(status.dump() << follower.err());
   // RocksDB may compact in two steps, with a cut for each.
   const uint64_t filter_cuts = status["cuts"]["filter"];
