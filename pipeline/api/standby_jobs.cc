@@ -300,8 +300,8 @@ class Promote : public StandbyJob {
     return status;
   }
 
-  // Removes what a cut or an audit that did not end has left beside DIR. What fails here is
-  // a note.
+  // Removes what an unfinished cut or audit has left beside DIR. A failure is a
+  // note.
   void RemoveCut() {
     RemoveLeftAudits(options_.dir, options_.log);
     const std::string dir = Workspace::DirOf(options_.dir);

@@ -128,7 +128,7 @@ Status RemoveOldOne(rocksdb::FileSystem* file_system, const std::string& path,
 }
 
 // Sets *path to a name beside `target_dir` that nobody has: with `suffix`, and
-// with a number behind it if it must be.
+// with a number after it if the name is taken.
 Status FindNewName(const std::string& target_dir, const std::string& suffix,
                    std::string* path) {
   const OldPlace place(target_dir);

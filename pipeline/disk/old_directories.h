@@ -34,8 +34,9 @@ namespace sstferry {
 [[nodiscard]] rocksdb::Status NameAdopted(const std::string& target_dir,
                                           std::string* path);
 
-// Lists those of `target_dir`, the newest first, behind the adopted ones, which
-// their names alone tell. What cannot be read is none.
+// Lists the adopted databases of `target_dir`, which are known by their names
+// alone, then those that swaps have kept; both the newest first. Leaves out what
+// it cannot read.
 std::vector<OldDirectory> ListOldDirectories(const std::string& target_dir);
 
 // Deletes them but for the newest `keep`, at `bytes_per_sec` (0: no limit), and

@@ -66,7 +66,8 @@ struct AuditOptions {
 // fails is a note.
 void RemoveLeftAudits(const std::string& dir, const LogFunction& log);
 
-// Threads: one, that which takes cuts; but Cancel().
+// Threads: the thread that takes cuts calls everything but Cancel(), which any
+//          thread may call.
 class StandbyAudit {
  public:
   explicit StandbyAudit(AuditOptions options);
@@ -76,8 +77,8 @@ class StandbyAudit {
 
   // Writes the record of DIR's audits into `new_dir`, which is all of the next
   // cut, and takes what is to be compared, if this cut can be audited and it is
-  // time. `is_due`: records belong behind the cut. A cut that cannot be audited
-  // is counted, and is no error. `stopped` is polled.
+  // time. `is_due`: records follow the cut. A cut that cannot be audited is
+  // counted, and is no error. `stopped` is polled.
   [[nodiscard]] rocksdb::Status Prepare(const Standby& standby,
                                         const std::string& new_dir,
                                         bool is_due,

@@ -32,8 +32,8 @@ inline constexpr size_t kToldUnknownOptions = 5;
 // setting is passed over. A name counts once, however many families have it.
 UnknownOptions FindUnknownOptions(const std::string& options_text);
 
-// Returns a sentence that names them with their values, for an operator; empty:
-// there are none. At most kMaxNoteBytes, all printable.
+// Returns a sentence that names them with their values, for an operator, or ""
+// if there are no unknown options. At most kMaxNoteBytes, all printable.
 std::string UnknownOptionsNote(const UnknownOptions& unknown);
 
 // Adds that sentence about the text, if there is one.

@@ -51,7 +51,7 @@ class PinnedWals {
   // (manual_wal_flush).
   void set_may_buffer(bool may) { may_buffer_ = may; }
 
-  // Nothing behind it counts.
+  // Ignores the bytes after the limit, and later WALs.
   void set_limit(const std::optional<WalLimit>& limit) { limit_ = limit; }
 
   // The application recovers with kSkipAnyCorruptedRecords.

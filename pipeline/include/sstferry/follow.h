@@ -27,8 +27,8 @@ struct AuditState {
   uint64_t entries = 0;
   uint64_t differences = 0;
   uint64_t unaudited_cuts = 0;   // that were due, and could not be audited
-  std::string unaudited_reason;  // of the newest one; empty: there was none
-  std::string difference;        // the newest one; empty: none was found
+  std::string unaudited_reason;  // of the newest such cut; empty: no cut yet
+  std::string difference;        // the newest one; empty: no difference yet
   std::map<std::string, std::string> families;  // not audited: why not
   // The record cannot be read: nothing is known; empty: it can.
   std::string damage;
