@@ -44,8 +44,8 @@ struct OldPlace {
     parent = fs::path(target).parent_path().string();
     parent = parent.empty() ? "." : parent;
   }
-  std::string prefix() const {
-    return fs::path(target).filename().string() + kInfix;
+  std::string prefix(const char* infix = kInfix) const {
+    return fs::path(target).filename().string() + infix;
   }
   std::string target;
   std::string parent;
@@ -143,22 +143,24 @@ Status FindNewName(const std::string& target_dir, const std::string& suffix,
   return MakeStatus(EndState::kInternal, *path + " exists already");
 }
 
-std::vector<OldDirectory> List(const std::string& target_dir, bool of_owner) {
-  const OldPlace place(target_dir);
+// Lists what lies beside a target with a name of `prefix` and a date, the newest
+// first, if `is_one` says so of its path.
+template <typename IsOne>
+std::vector<OldDirectory> ListNamed(const OldPlace& place,
+                                    const std::string& prefix,
+                                    const IsOne& is_one) {
+  const std::string before = place.target.substr(
+      0, place.target.size() -
+             fs::path(place.target).filename().string().size());
   std::vector<OldDirectory> found;
   std::error_code error;
   for (fs::directory_iterator it(place.parent, error), end;
        !error && it != end; it.increment(error)) {
     OldDirectory old;
     const std::string name = it->path().filename();
-    if (ParseOldName(name, place.prefix(), &old.replaced_at)) {
-      old.path = place.target.substr(
-                     0, place.target.size() -
-                            fs::path(place.target).filename().string().size()) +
-                 name;
-      if (OpenOld(old.path, of_owner).is_open()) {
-        found.push_back(std::move(old));
-      }
+    old.path = before + name;
+    if (ParseOldName(name, prefix, &old.replaced_at) && is_one(old.path)) {
+      found.push_back(std::move(old));
     }
   }
   // Numbers of one second: -2 before -10.
@@ -172,30 +174,22 @@ std::vector<OldDirectory> List(const std::string& target_dir, bool of_owner) {
   return found;
 }
 
+std::vector<OldDirectory> List(const std::string& target_dir, bool of_owner) {
+  const OldPlace place(target_dir);
+  return ListNamed(place, place.prefix(), [of_owner](const std::string& path) {
+    return OpenOld(path, of_owner).is_open();
+  });
+}
+
 // Lists databases that became standbys. Nothing is deleted by this list.
 std::vector<OldDirectory> ListAdopted(const std::string& target_dir) {
   const OldPlace place(target_dir);
-  const std::string prefix =
-      fs::path(place.target).filename().string() + kAdoptedInfix;
-  std::vector<OldDirectory> found;
-  std::error_code error;
-  for (fs::directory_iterator it(place.parent, error), end;
-       !error && it != end; it.increment(error)) {
-    OldDirectory old;
-    const std::string name = it->path().filename();
-    std::error_code gone;
-    if (ParseOldName(name, prefix, &old.replaced_at) &&
-        it->symlink_status(gone).type() == fs::file_type::directory) {
-      old.path = place.target +
-                 name.substr(prefix.size() - strlen(kAdoptedInfix));
-      found.push_back(std::move(old));
-    }
-  }
-  std::sort(found.begin(), found.end(),
-            [](const OldDirectory& a, const OldDirectory& b) {
-              return a.path > b.path;
-            });
-  return found;
+  return ListNamed(
+      place, place.prefix(kAdoptedInfix), [](const std::string& path) {
+        std::error_code error;
+        return fs::symlink_status(path, error).type() ==
+               fs::file_type::directory;
+      });
 }
 
 }  // namespace
