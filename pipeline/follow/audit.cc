@@ -129,7 +129,7 @@ Status StandbyAudit::Prepare(const Standby& standby,
   }
   if (is_due && options_.max_bytes > 0 && IsTime()) {
     const uint64_t cpu = ThreadCpuMicros();
-    const Status taken = Take(standby, new_dir, stopped);
+    const Status taken = Take(standby, cut, new_dir, stopped);
     audit_.cpu_micros = ThreadCpuMicros() - cpu;
     if (EndStateOf(taken) == EndState::kCorrupt) {
       damage_ = MessageOf(taken);
@@ -142,18 +142,18 @@ Status StandbyAudit::Prepare(const Standby& standby,
   return Write(new_dir);
 }
 
-Status StandbyAudit::Take(const Standby& standby, const std::string& new_dir,
+Status StandbyAudit::Take(const Standby& standby, const FollowFile& cut,
+                          const std::string& new_dir,
                           const std::function<bool()>& stopped) {
-  FollowFile cut;
-  bool found = false;
-  RETURN_IF_ERROR(ReadStandbyRecord(new_dir, &found, &cut));
   AuditPairOptions pair;
   pair.standby_dir = options_.dir;
   pair.cut_dir = new_dir;
   pair.exact_filters = standby.record().exact_filters;
   pair.registry = options_.registry;
   stopped_ = stopped;
-  pair.cancelled = [this] { return ends_ || (stopped_ && stopped_()); };
+  pair.cancelled = [this] {
+    return ends_ || cancelled_ || (stopped_ && stopped_());
+  };
   Status status = AwaitEnd(standby, cut, new_dir, &pair.end);
   if (status.ok()) status = AuditPair::Take(pair, &pair_);
   stopped_ = nullptr;
@@ -222,13 +222,10 @@ void StandbyAudit::Begin() {
 void StandbyAudit::End() {
   ends_ = true;
   Await();
-  ends_ = cancelled_.load();
+  ends_ = false;
 }
 
-void StandbyAudit::Cancel() {
-  cancelled_ = true;
-  ends_ = true;
-}
+void StandbyAudit::Cancel() { cancelled_ = true; }
 
 void StandbyAudit::Await() {
   if (thread_.joinable()) thread_.join();

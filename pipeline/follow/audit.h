@@ -26,7 +26,6 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 
@@ -96,6 +95,7 @@ class StandbyAudit {
 
  private:
   [[nodiscard]] rocksdb::Status Take(const Standby& standby,
+                                     const FollowFile& cut,
                                      const std::string& new_dir,
                                      const std::function<bool()>& stopped);
   [[nodiscard]] rocksdb::Status AwaitEnd(const Standby& standby,
@@ -112,8 +112,8 @@ class StandbyAudit {
   void Log(LogLevel level, const std::string& text) const;
 
   const AuditOptions options_;
-  std::atomic<bool> cancelled_{false};
-  std::atomic<bool> ends_{false};
+  std::atomic<bool> cancelled_{false};  // for good
+  std::atomic<bool> ends_{false};       // while End() waits
   std::function<bool()> stopped_;  // while a cut is prepared
   std::unique_ptr<AuditPair> pair_;
   std::string damage_;  // that was found as it was prepared; empty: none

@@ -23,8 +23,8 @@
 
 namespace sstferry {
 
-// Where the records of WALs end for a snapshot of an earlier moment: behind so
-// many bytes, whole records, of the WAL of that number.
+// Where the records of WALs end for a snapshot of an earlier moment: after so
+// many bytes, whole records, of the WAL with that number.
 struct WalLimit {
   uint64_t number = 0;
   uint64_t bytes = 0;

@@ -676,25 +676,41 @@ TEST_CASE("A difference stops a promotion, and the next cut compares all",
   });
   const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   const auto state = [&] {
-    const std::lock_guard<std::mutex> lock(mu);
-    if (std::chrono::steady_clock::now() > until) FAIL(said);
     bool found = false;
     StandbyState now;
+    rocksdb::Status read;
     // DIR is exchanged for an instant.
     if (fs::exists(world.dir() + "/" + kFollowFileName)) {
-      REQUIRE_OK(ReadStandbyState(world.dir(), &found, &now));
+      read = ReadStandbyState(world.dir(), &found, &now);
+    }
+    // Held for an instant only: the follower waits for it.
+    if (!read.ok() || std::chrono::steady_clock::now() > until) {
+      const std::lock_guard<std::mutex> lock(mu);
+      REQUIRE_OK(read);
+      FAIL(said);
     }
     return now;
+  };
+  const auto cuts = [&state] {
+    uint64_t sum = 0;
+    for (const auto& [reason, count] : state().cuts) sum += count;
+    return sum;
   };
   for (int i = 0; !is_found; ++i) {
     const uint64_t sequence = world.sequence();
     while (state().durable_sequence < sequence) {
     }
-    const std::lock_guard<std::mutex> lock(mu);
-    world.source()->Put("planted", std::to_string(i));
-    world.source()->Put("k", std::to_string(i));
-    world.source()->Flush();
-    world.source()->Put("k", std::to_string(i) + "b");
+    const uint64_t before = cuts();
+    {
+      const std::lock_guard<std::mutex> lock(mu);
+      world.source()->Put("planted", std::to_string(i));
+      world.source()->Put("k", std::to_string(i));
+      world.source()->Flush();
+      world.source()->Put("k", std::to_string(i) + "b");
+    }
+    // The next snapshot needs a source that rests for an instant.
+    while (!is_found && cuts() <= before) {
+    }
   }
   while (state().cuts["damage"] == 0) {
   }
