@@ -511,7 +511,10 @@ Status LogRounds::Append(const FollowPosition& asked, const Round& round) {
   std::shared_ptr<LogWriter> writer;
   {
     const std::lock_guard<std::mutex> lock(mu_);
-    if (writer_ == nullptr && !candidates_.empty() &&
+    // An answer without bytes that leaves some does not show that the source
+    // knows the position: it may still ask for a cut.
+    const bool is_known = !round.logs.empty() || round.end.more_bytes == 0;
+    if (writer_ == nullptr && is_known && !candidates_.empty() &&
         asked == candidates_.front().head.position()) {
       writer_ = std::make_shared<LogWriter>(
           RandomSetId(), candidates_.front().head, candidates_.front().digest,

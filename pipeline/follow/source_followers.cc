@@ -28,9 +28,11 @@ constexpr milliseconds kBetweenRounds{8};
 // A round comes after so long even if nothing is seen to be written.
 constexpr milliseconds kQuietRound{100};
 constexpr milliseconds kAfterFailure{250};
-// Full rounds after which a position that is ahead of the source is of another
-// life: the first of them may have begun before the position was asked for.
-constexpr uint64_t kRoundsAhead = 2;
+// Rounds after which the reader is believed that a follower needs a cut: the
+// first of them may have begun before the follower asked. Until then the reader
+// may know a database that was exchanged since, and the position is of the new
+// one; or the position is ahead of what was read.
+constexpr uint64_t kRoundsUntilCut = 2;
 // A source that is closed says so again after so long: a promotion that began
 // meanwhile waits for it.
 constexpr milliseconds kTellClosed{200};
@@ -95,10 +97,7 @@ class SourceFollowers::Reader {
       FollowedSource::Found found;
       RETURN_IF_ERROR(source_.Answer(request, &found, round));
       lock.lock();
-      if (IsAnotherLife(who, request.position, rounds, found)) {
-        round->end.cut = CutReason::kNewLife;
-        found = FollowedSource::Found::kRound;
-      }
+      CheckCut(who, request.position, rounds, &found, &round->end.cut);
       // Nothing is known, and nothing held, before the first round.
       if (found == FollowedSource::Found::kRound && rounds > 0) {
         FollowPosition position = request.position;
@@ -214,8 +213,8 @@ class SourceFollowers::Reader {
     CutReason asked = CutReason::kNone;  // why a cut is expected
     bool told_closed = false;  // by the last answer to one that had all
     SteadyClock::time_point had_all = SteadyClock::now();
-    FollowPosition ahead;  // of the last answer; all zero: it was not ahead
-    uint64_t ahead_rounds = 0;
+    FollowPosition doubted;  // seems to need a cut; all zero: it does not
+    uint64_t doubted_rounds = 0;
   };
 
   // Under mu_.
@@ -229,20 +228,26 @@ class SourceFollowers::Reader {
     end->judged = FollowJudged();
   }
 
-  // Under mu_. Finds whether a position is of another life: it has been ahead
-  // for some rounds, which may be more than one request waits for.
-  bool IsAnotherLife(const void* who, const FollowPosition& position,
-                     uint64_t rounds, FollowedSource::Found found) {
+  // Under mu_. Makes kAhead of a finding that a cut is needed, and after enough
+  // rounds a cut of kAhead. These may be more than one request waits for.
+  void CheckCut(const void* who, const FollowPosition& position,
+                uint64_t rounds, FollowedSource::Found* found, CutReason* cut) {
     Follower& follower = followers_[who];
-    if (found != FollowedSource::Found::kAhead) {
-      follower.ahead = FollowPosition();
-      return false;
+    const bool is_ahead = *found == FollowedSource::Found::kAhead;
+    if (!is_ahead && (*cut == CutReason::kNone || *cut == CutReason::kFirst)) {
+      follower.doubted = FollowPosition();
+      return;
     }
-    if (follower.ahead != position) {
-      follower.ahead = position;
-      follower.ahead_rounds = rounds;
+    if (follower.doubted != position) {
+      follower.doubted = position;
+      follower.doubted_rounds = rounds;
     }
-    return rounds >= follower.ahead_rounds + kRoundsAhead && status_.ok();
+    if (rounds < follower.doubted_rounds + kRoundsUntilCut || !status_.ok()) {
+      *found = FollowedSource::Found::kAhead;
+    } else if (is_ahead) {
+      *found = FollowedSource::Found::kRound;
+      *cut = CutReason::kNewLife;
+    }
   }
 
   // Under mu_. Lets go of WALs that no follower needs any more: this one needs

@@ -1,7 +1,9 @@
 // The followers of a source: what it holds for them, and how long.
 #include "pipeline/follow/source_followers.h"
 
+#include <array>
 #include <chrono>
+#include <filesystem>
 
 #include "tests/support/catch.h"
 #include "tests/support/standby_world.h"
@@ -10,6 +12,7 @@ namespace sstferry::test::source_followers_test {
 namespace {
 
 using std::chrono::milliseconds;
+namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 // A cut of a large database takes hours, and its follower asks for nothing
@@ -57,6 +60,45 @@ TEST_CASE("What comes behind a cut is held for as long as that takes",
   const auto limit = Clock::now() + std::chrono::minutes(1);
   while (!followers.state().empty()) {
     REQUIRE(Clock::now() < limit);
+  }
+}
+
+// Returns the standby's position, after which the source gets nothing.
+FollowPosition EndOf(StandbyWorld* world) {
+  world->Write(20);
+  REQUIRE_OK(world->Open());
+  REQUIRE_OK(world->Cut());
+  const FollowPosition position = world->standby()->position();
+  world->CloseSource();
+  return position;
+}
+
+// The reader knows the old one for up to 100 ms longer.
+TEST_CASE("A source that was exchanged asks the follower of the new one for no "
+          "cut",
+          "[follow]") {
+  StandbyWorld one;
+  StandbyWorld other;
+  std::array<FollowPosition, 2> ends = {EndOf(&one), EndOf(&other)};
+  SourceFollowers followers(1'000'000'000, std::chrono::minutes(1));
+  ServedDatabase database;
+  database.name = "db";
+  database.directory = one.source_dir();
+  FollowRequest request;
+  request.database = "db";
+  request.wait_millis = kMaxFollowWaitMillis;
+  for (int i = 0; i < 6; ++i) {
+    request.position = ends[i % 2];
+    FollowEnd end;
+    do {
+      REQUIRE_OK(followers.Answer(
+          &one, database, request,
+          [](const FollowBytes&) { return rocksdb::Status::OK(); }, &end));
+      REQUIRE(end.cut == CutReason::kNone);
+    } while (end.more_bytes > 0);
+    fs::rename(one.source_dir(), one.root() + "/away");
+    fs::rename(other.source_dir(), one.source_dir());
+    fs::rename(one.root() + "/away", other.source_dir());
   }
 }
 
