@@ -8,7 +8,7 @@
 #include "format/archive_fields.h"
 #include "format/end_state.h"
 #include "format/hex.h"
-#include "format/sealed_file.h"
+#include "format/sealed_record.h"
 
 namespace sstferry {
 
@@ -88,23 +88,6 @@ bool ParseDecimal(const std::string& digits, uint64_t* value) {
   const char* const end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, *value);
   return error == std::errc() && stop == end;
-}
-
-template <typename Record>
-void Seal(const char* magic, const Record& record, std::string* out) {
-  std::string payload;
-  Encode(record, &payload);
-  SealFile(magic, payload, out);
-}
-
-template <typename Record>
-Status Unseal(const char* magic, uint64_t max_bytes, const Slice& object,
-              Record* record) {
-  *record = Record();
-  Slice payload;
-  RETURN_IF_ERROR(
-      UnsealFile(Record::kName, magic, max_bytes, object, &payload));
-  return Decode(payload, record);
 }
 
 }  // namespace
@@ -293,7 +276,7 @@ void Fields(A& a, M& m) {
 }
 
 void EncodeArchiveHead(const ArchiveHead& head, std::string* out) {
-  Seal(kHeadMagic, head, out);
+  SealRecord(kHeadMagic, head, out);
 }
 
 Status DecodeArchiveHead(const Slice& object, ArchiveHead* head) {
@@ -315,35 +298,35 @@ Status DecodeArchiveHead(const Slice& object, ArchiveHead* head) {
 }
 
 void EncodeArchiveIntent(const ArchiveIntent& intent, std::string* out) {
-  Seal(kIntentMagic, intent, out);
+  SealRecord(kIntentMagic, intent, out);
 }
 
 Status DecodeArchiveIntent(const Slice& object, ArchiveIntent* intent) {
-  return Unseal(kIntentMagic, kMaxIntentBytes, object, intent);
+  return UnsealRecord(kIntentMagic, kMaxIntentBytes, object, intent);
 }
 
 void EncodeArchiveMark(const ArchiveMark& mark, std::string* out) {
-  Seal(kMarkMagic, mark, out);
+  SealRecord(kMarkMagic, mark, out);
 }
 
 Status DecodeArchiveMark(const Slice& object, ArchiveMark* mark) {
-  return Unseal(kMarkMagic, kMaxMarkBytes, object, mark);
+  return UnsealRecord(kMarkMagic, kMaxMarkBytes, object, mark);
 }
 
 void EncodeArchiveDone(const ArchiveDone& done, std::string* out) {
-  Seal(kDoneMagic, done, out);
+  SealRecord(kDoneMagic, done, out);
 }
 
 void EncodeArchiveChecked(const ArchiveChecked& checked, std::string* out) {
-  Seal(kCheckedMagic, checked, out);
+  SealRecord(kCheckedMagic, checked, out);
 }
 
 Status DecodeArchiveChecked(const Slice& object, ArchiveChecked* checked) {
-  return Unseal(kCheckedMagic, kMaxCheckedBytes, object, checked);
+  return UnsealRecord(kCheckedMagic, kMaxCheckedBytes, object, checked);
 }
 
 Status DecodeArchiveDone(const Slice& object, ArchiveDone* done) {
-  return Unseal(kDoneMagic, kMaxDoneBytes, object, done);
+  return UnsealRecord(kDoneMagic, kMaxDoneBytes, object, done);
 }
 
 }  // namespace sstferry

@@ -1,8 +1,7 @@
 #include "format/audit_file.h"
 
 #include "format/limits.h"
-#include "format/message_fields.h"
-#include "format/sealed_file.h"
+#include "format/sealed_record.h"
 
 namespace sstferry {
 
@@ -36,17 +35,11 @@ void Fields(A& a, M& m) {
 }
 
 void EncodeAuditFile(const AuditFile& audit, std::string* out) {
-  std::string payload;
-  Encode(audit, &payload);
-  SealFile(kAuditMagic, payload, out);
+  SealRecord(kAuditMagic, audit, out);
 }
 
 Status DecodeAuditFile(const Slice& file, AuditFile* audit) {
-  *audit = AuditFile();
-  Slice payload;
-  RETURN_IF_ERROR(UnsealFile(AuditFile::kName, kAuditMagic,
-                             kMaxAuditPayloadBytes, file, &payload));
-  return Decode(payload, audit);
+  return UnsealRecord(kAuditMagic, kMaxAuditPayloadBytes, file, audit);
 }
 
 }  // namespace sstferry

@@ -1,6 +1,10 @@
 #include "format/digest.h"
 
+#include <algorithm>
+#include <string>
+
 #include "format/coding.h"
+#include "format/end_state.h"
 #include "format/xxh.h"
 
 namespace sstferry {
@@ -146,6 +150,20 @@ Digest128 ContentDigest::Finish() const {
   // Passing the gathered bytes to the hash early does not change the result.
   state_->Flush();
   return FromHash(XXH3_128bits_digest(&state_->hash));
+}
+
+rocksdb::Status AddToDigest(const ByteSource& source, uint64_t begin,
+                            uint64_t end, Digest128Stream* digest) {
+  constexpr uint64_t kPieceBytes = 1u << 20;
+  std::string scratch;
+  rocksdb::Slice piece;
+  for (uint64_t at = begin; at < end; at += piece.size()) {
+    RETURN_IF_ERROR(source.Read(
+        at, static_cast<size_t>(std::min(kPieceBytes, end - at)), &scratch,
+        &piece));
+    digest->Add(piece);
+  }
+  return rocksdb::Status::OK();
 }
 
 }  // namespace sstferry

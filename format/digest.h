@@ -8,7 +8,9 @@
 #include <memory>
 #include <string>
 
+#include "format/byte_source.h"
 #include "rocksdb/slice.h"
+#include "rocksdb/status.h"
 
 namespace sstferry {
 
@@ -58,6 +60,11 @@ class Digest128Stream {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// Adds the bytes [begin, end) of a source.
+[[nodiscard]] rocksdb::Status AddToDigest(const ByteSource& source,
+                                          uint64_t begin, uint64_t end,
+                                          Digest128Stream* digest);
 
 // Computes the digest of a chunk: XXH3-128 over the 8-byte little-endian
 // digests of its ChunkData frames in order, so that each side hashes each byte

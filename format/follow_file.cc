@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "format/limits.h"
-#include "format/message_fields.h"
-#include "format/sealed_file.h"
+#include "format/sealed_record.h"
 
 namespace sstferry {
 
@@ -48,17 +47,11 @@ void Fields(A& a, M& m) {
 }
 
 void EncodeFollowFile(const FollowFile& record, std::string* out) {
-  std::string payload;
-  Encode(record, &payload);
-  SealFile(kFollowMagic, payload, out);
+  SealRecord(kFollowMagic, record, out);
 }
 
 Status DecodeFollowFile(const Slice& file, FollowFile* record) {
-  *record = FollowFile();
-  Slice payload;
-  RETURN_IF_ERROR(UnsealFile(FollowFile::kName, kFollowMagic,
-                             kMaxFollowPayloadBytes, file, &payload));
-  return Decode(payload, record);
+  return UnsealRecord(kFollowMagic, kMaxFollowPayloadBytes, file, record);
 }
 
 void EncodeFollowMark(const FollowMark& mark, std::string* out) {

@@ -1,7 +1,6 @@
 #include "format/health_file.h"
 
-#include "format/message_fields.h"
-#include "format/sealed_file.h"
+#include "format/sealed_record.h"
 
 namespace sstferry {
 
@@ -31,17 +30,11 @@ void Fields(A& a, M& m) {
 }
 
 void EncodeHealthFile(const HealthFile& health, std::string* out) {
-  std::string payload;
-  Encode(health, &payload);
-  SealFile(kHealthMagic, payload, out);
+  SealRecord(kHealthMagic, health, out);
 }
 
 Status DecodeHealthFile(const Slice& file, HealthFile* health) {
-  *health = HealthFile();
-  Slice payload;
-  RETURN_IF_ERROR(UnsealFile("health record", kHealthMagic,
-                             kMaxHealthPayloadBytes, file, &payload));
-  return Decode(payload, health);
+  return UnsealRecord(kHealthMagic, kMaxHealthPayloadBytes, file, health);
 }
 
 }  // namespace sstferry

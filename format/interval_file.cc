@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "format/message_fields.h"
-#include "format/sealed_file.h"
+#include "format/sealed_record.h"
 
 namespace sstferry {
 
@@ -64,11 +63,8 @@ Status EncodeIntervalFile(const IntervalFile& intervals, std::string* out) {
 }
 
 Status DecodeIntervalFile(const Slice& file, IntervalFile* intervals) {
-  *intervals = IntervalFile();
-  Slice payload;
-  const Status status = UnsealFile("interval records", kIntervalMagic,
-                                   kMaxIntervalPayloadBytes, file, &payload);
-  return status.ok() ? Decode(payload, intervals) : status;
+  return UnsealRecord(kIntervalMagic, kMaxIntervalPayloadBytes, file,
+                      intervals);
 }
 
 }  // namespace sstferry

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "format/message_fields.h"
-#include "format/sealed_file.h"
+#include "format/sealed_record.h"
 
 namespace sstferry {
 
@@ -67,14 +67,7 @@ Status EncodeLease(const Lease& lease, std::string* out) {
 }
 
 Status DecodeLease(const Slice& file, Lease* lease) {
-  Slice payload;
-  const Status status =
-      UnsealFile("lease", kLeaseMagic, kMaxLeasePayloadBytes, file, &payload);
-  if (!status.ok()) {
-    return status;
-  }
-  *lease = Lease();
-  return Decode(payload, lease);
+  return UnsealRecord(kLeaseMagic, kMaxLeasePayloadBytes, file, lease);
 }
 
 uint64_t LeaseSecondsLeft(const Lease& lease, uint64_t now_seconds,

@@ -4,7 +4,7 @@
 
 #include "format/message_fields.h"
 #include "format/other_file.h"
-#include "format/sealed_file.h"
+#include "format/sealed_record.h"
 
 namespace sstferry {
 
@@ -46,20 +46,14 @@ void EncodeCopiedFiles(const CopiedFiles& files, std::string* out) {
       list.files.push_back({name, file});
     }
   }
-  std::string payload;
-  Encode(list, &payload);
-  SealFile(kOtherFilesMagic, payload, out);
+  SealRecord(kOtherFilesMagic, list, out);
 }
 
 Status DecodeCopiedFiles(const Slice& file, CopiedFiles* files) {
   files->clear();
-  Slice payload;
   CopiedFileList list;
-  Status status = UnsealFile("record of other files", kOtherFilesMagic,
-                             kMaxCopiedFilesBytes, file, &payload);
-  if (status.ok()) {
-    status = Decode(payload, &list);
-  }
+  Status status =
+      UnsealRecord(kOtherFilesMagic, kMaxCopiedFilesBytes, file, &list);
   for (const NamedCopiedFile& copied : list.files) {
     if (status.ok() && !MayBeCopied(copied.name)) {
       status = Status::Corruption(

@@ -1,7 +1,7 @@
 #include "format/source_record.h"
 
 #include "format/message_fields.h"
-#include "format/sealed_file.h"
+#include "format/sealed_record.h"
 
 namespace sstferry {
 
@@ -83,20 +83,15 @@ Status DecodeSourceRecord(const Slice& bytes, SourceRecord* record) {
 
 void EncodeSourceRecordFile(const TransferId& transfer_id, const Slice& record,
                             std::string* out) {
-  std::string payload;
-  Encode(SourceRecordFile{transfer_id, record.ToString()}, &payload);
-  SealFile(kSourceRecordMagic, payload, out);
+  SealRecord(kSourceRecordMagic,
+             SourceRecordFile{transfer_id, record.ToString()}, out);
 }
 
 Status DecodeSourceRecordFile(const Slice& file, TransferId* transfer_id,
                               std::string* record) {
-  Slice payload;
-  Status status = UnsealFile("source record", kSourceRecordMagic,
-                             kMaxSourceRecordBytes + 64, file, &payload);
   SourceRecordFile decoded;
-  if (status.ok()) {
-    status = Decode(payload, &decoded);
-  }
+  const Status status = UnsealRecord(
+      kSourceRecordMagic, kMaxSourceRecordBytes + 64, file, &decoded);
   *transfer_id = decoded.transfer_id;
   *record = std::move(decoded.record);
   return status;

@@ -18,8 +18,8 @@
 #include "pipeline/archive/credential_text.h"
 #include "pipeline/archive/s3_xml.h"
 #include "pipeline/archive/url.h"
-#include "pipeline/base/descriptor.h"
 #include "pipeline/wire/ssh_process.h"
+#include "sstferry/descriptor.h"
 #include "sstferry/own_file.h"
 #include "sstferry/spawn.h"
 

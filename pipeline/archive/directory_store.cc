@@ -19,9 +19,9 @@
 
 #include "format/end_state.h"
 #include "format/printable.h"
-#include "pipeline/base/descriptor.h"
 #include "pipeline/base/random_id.h"
 #include "pipeline/base/stop_signal.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 namespace {
@@ -40,9 +40,6 @@ constexpr milliseconds kBetweenLocks{20};
 // A directory that becomes empty is removed, which may meet a put into it.
 constexpr int kMaxPutTries = 20;
 constexpr size_t kUploadIdBytes = 32;
-constexpr int kReadFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-constexpr int kDirectoryFlags =
-    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_DIRECTORY;
 
 StoreCode CodeOfErrno(int error) {
   switch (error) {
@@ -118,21 +115,6 @@ ObjectVersion VersionOfFile(const struct stat& info) {
 ObjectInfo InfoOfFile(const std::string& key, const struct stat& info) {
   return {key, static_cast<uint64_t>(info.st_size), VersionOfFile(info),
           info.st_mtim.tv_sec};
-}
-
-struct CloseDirectory {
-  void operator()(DIR* directory) const { closedir(directory); }
-};
-using DirectoryStream = std::unique_ptr<DIR, CloseDirectory>;
-
-// Opens a stream of the names in an open directory.
-DirectoryStream Names(const Descriptor& directory) {
-  const int fd = openat(directory.get(), ".", kDirectoryFlags);
-  DIR* stream = fd < 0 ? nullptr : fdopendir(fd);
-  if (stream == nullptr && fd >= 0) {
-    close(fd);
-  }
-  return DirectoryStream(stream);
 }
 
 // The entries of a directory, smallest first in the order of whole keys, where
@@ -243,7 +225,7 @@ class DirectoryStore : public ObjectStore {
 
 // Passes what a file system's root has, and what a try to make an archive left.
 StoreResult DirectoryStore::CheckUnused() {
-  const DirectoryStream names = Names(root_);
+  const DirectoryStream names = NamesIn(root_.get());
   if (names == nullptr) {
     return FromErrno(place_, errno);
   }
@@ -290,7 +272,7 @@ StoreResult DirectoryStore::MakeDirectory(const Descriptor& parent,
   if (mkdirat(parent.get(), name.c_str(), 0700) != 0) {
     return errno == EEXIST ? StoreResult{} : FromErrno(what, errno);
   }
-  const Descriptor made(openat(parent.get(), name.c_str(), kDirectoryFlags));
+  const Descriptor made = OpenDirectoryIn(parent.get(), name);
   if (!made.is_open() || fchmod(made.get(), directory_mode_) != 0 ||
       !SyncOpen(made.get()) || !SyncOpen(parent.get())) {
     return FromErrno(what, errno);
@@ -303,15 +285,15 @@ StoreResult DirectoryStore::OpenParent(const std::string& key, bool make,
                                        std::string* name) const {
   const std::vector<std::string> parts = Split(key);
   *name = parts.back();
-  Descriptor at(openat(root_.get(), ".", kDirectoryFlags));
+  Descriptor at = OpenDirectoryIn(root_.get(), ".");
   for (size_t i = 0; i + 1 < parts.size() && at.is_open(); ++i) {
-    Descriptor next(openat(at.get(), parts[i].c_str(), kDirectoryFlags));
+    Descriptor next = OpenDirectoryIn(at.get(), parts[i]);
     if (!next.is_open() && errno == ENOENT && make) {
       if (StoreResult made = MakeDirectory(at, parts[i], Describe(key));
           !made.ok()) {
         return made;
       }
-      next = Descriptor(openat(at.get(), parts[i].c_str(), kDirectoryFlags));
+      next = OpenDirectoryIn(at.get(), parts[i]);
     }
     // Whoever made the directory may have died before its name was durable.
     if (next.is_open() && make && !SyncOpen(at.get())) {
@@ -334,7 +316,7 @@ StoreResult DirectoryStore::OpenPrivate(bool make,
       return made;
     }
   }
-  *directory = Descriptor(openat(root_.get(), kPrivate, kDirectoryFlags));
+  *directory = OpenDirectoryIn(root_.get(), kPrivate);
   return directory->is_open() ? StoreResult{} : FromErrno(what, errno);
 }
 
@@ -346,7 +328,7 @@ StoreResult DirectoryStore::OpenFile(const std::string& key, Descriptor* file,
       !opened.ok()) {
     return opened;
   }
-  *file = Descriptor(openat(directory.get(), name.c_str(), kReadFlags));
+  *file = OpenIn(directory.get(), name, O_RDONLY);
   if (!file->is_open() || fstat(file->get(), info) != 0) {
     return FromErrno(Describe(key), errno);
   }
@@ -367,10 +349,8 @@ StoreResult DirectoryStore::Now(UnixSeconds* now) {
     return opened;
   }
   const std::string name = "time-" + ToHex(RandomId());
-  const Descriptor file(openat(directory.get(), name.c_str(),
-                               O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC |
-                                   O_NOFOLLOW,
-                               0600));
+  const Descriptor file = OpenIn(directory.get(), name,
+                                 O_WRONLY | O_CREAT | O_EXCL, 0600);
   if (!file.is_open()) {
     return FromErrno(Describe(kPrivate), errno);
   }
@@ -485,10 +465,9 @@ StoreResult DirectoryStore::Put(const PutRequest& request) {
     return begun;
   }
   const std::string what = Describe(request.key);
-  const Descriptor file(
-      has_links_ ? openat(root_.get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC,
-                          0600)
-                 : -1);
+  const Descriptor file =
+      has_links_ ? OpenIn(root_.get(), ".", O_TMPFILE | O_WRONLY, 0600)
+                 : Descriptor();
   if (!file.is_open()) {
     if (has_links_ && errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT &&
         errno != EINVAL) {
@@ -623,7 +602,7 @@ StoreResult DirectoryStore::Walk(const Descriptor& directory,
                                  const std::string& prefix,
                                  const std::string& after,
                                  ListPage* page) const {
-  const DirectoryStream names = Names(directory);
+  const DirectoryStream names = NamesIn(directory.get());
   if (names == nullptr) {
     // Removed since its name was read.
     return errno == ENOENT ? StoreResult{}
@@ -680,8 +659,7 @@ StoreResult DirectoryStore::Walk(const Descriptor& directory,
     }
     const std::string key = path + entry.name;
     if (entry.is_directory) {
-      const Descriptor below(
-          openat(directory.get(), entry.name.c_str(), kDirectoryFlags));
+      const Descriptor below = OpenDirectoryIn(directory.get(), entry.name);
       if (!below.is_open()) {
         if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP) {
           continue;
@@ -789,15 +767,13 @@ StoreResult DirectoryStore::BeginUpload(const std::string& key,
   if (StoreResult made = MakeDirectory(uploads, id, what); !made.ok()) {
     return made;
   }
-  const Descriptor upload(openat(uploads.get(), id.c_str(), kDirectoryFlags));
+  const Descriptor upload = OpenDirectoryIn(uploads.get(), id);
   if (!upload.is_open()) {
     return FromErrno(what, errno);
   }
   for (const char* name : {kDataFile, kKeyFile}) {
-    const Descriptor file(openat(upload.get(), name,
-                                 O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC |
-                                     O_NOFOLLOW,
-                                 0600));
+    const Descriptor file =
+        OpenIn(upload.get(), name, O_WRONLY | O_CREAT | O_EXCL, 0600);
     if (!file.is_open() || fchmod(file.get(), file_mode_) != 0) {
       return FromErrno(what, errno);
     }
@@ -818,7 +794,7 @@ StoreResult DirectoryStore::BeginUpload(const std::string& key,
 
 StoreResult DirectoryStore::ReadUploadKey(const Descriptor& upload,
                                           std::string* key) const {
-  const Descriptor file(openat(upload.get(), kKeyFile, kReadFlags));
+  const Descriptor file = OpenIn(upload.get(), kKeyFile, O_RDONLY);
   char buffer[kMaxStoreKeyBytes + 1];
   const ssize_t n =
       file.is_open() ? read(file.get(), buffer, sizeof(buffer)) : -1;
@@ -849,7 +825,7 @@ StoreResult DirectoryStore::OpenUpload(const std::string& key,
     return opened;
   }
   *upload =
-      Descriptor(openat(uploads.get(), upload_id.c_str(), kDirectoryFlags));
+      OpenDirectoryIn(uploads.get(), upload_id);
   if (!upload->is_open()) {
     return errno == ENOENT ? absent : FromErrno(Describe(key), errno);
   }
@@ -863,7 +839,7 @@ StoreResult DirectoryStore::OpenUpload(const std::string& key,
 StoreResult DirectoryStore::PartsOf(const Descriptor& upload,
                                     std::vector<UploadedPart>* parts) const {
   parts->clear();
-  const DirectoryStream names = Names(upload);
+  const DirectoryStream names = NamesIn(upload.get());
   if (names == nullptr) {
     return FromErrno(Describe(kPrivate), errno);
   }
@@ -898,8 +874,7 @@ StoreResult DirectoryStore::PutPart(const PartPlace& place,
   if (place.number == 0 || place.number > kMaxUploadParts) {
     return StoreError(StoreCode::kInternal, what + ": no such part number");
   }
-  const Descriptor file(openat(upload.get(), kDataFile,
-                               O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  const Descriptor file = OpenIn(upload.get(), kDataFile, O_WRONLY);
   if (!file.is_open()) {
     return FromErrno(what, errno);
   }
@@ -922,9 +897,8 @@ StoreResult DirectoryStore::PutPart(const PartPlace& place,
     return written;
   }
   *part = {place.number, bytes.size(), name + std::to_string(bytes.size())};
-  const Descriptor mark(openat(upload.get(), part->version.c_str(),
-                               O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
-                               0600));
+  const Descriptor mark =
+      OpenIn(upload.get(), part->version, O_WRONLY | O_CREAT, 0600);
   return mark.is_open() && SyncOpen(upload.get()) ? StoreResult{}
                                                   : FromErrno(what, errno);
 }
@@ -973,8 +947,7 @@ StoreResult DirectoryStore::CompleteUpload(
                             " is not what was uploaded");
     }
   }
-  const Descriptor file(openat(upload.get(), kDataFile,
-                               O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  const Descriptor file = OpenIn(upload.get(), kDataFile, O_RDWR);
   struct stat info = {};
   // A part that failed may have left bytes behind the last one.
   if (!file.is_open() || ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 ||
@@ -997,13 +970,12 @@ void DirectoryStore::RemoveUpload(const std::string& upload_id) const {
   if (!OpenPrivate(false, &uploads).ok()) {
     return;
   }
-  const Descriptor upload(
-      openat(uploads.get(), upload_id.c_str(), kDirectoryFlags));
+  const Descriptor upload = OpenDirectoryIn(uploads.get(), upload_id);
   if (!upload.is_open()) {
     return;
   }
   std::vector<std::string> files;
-  if (const DirectoryStream names = Names(upload); names != nullptr) {
+  if (const DirectoryStream names = NamesIn(upload.get()); names != nullptr) {
     while (const dirent* found = readdir(names.get())) {
       files.emplace_back(found->d_name);
     }
@@ -1041,14 +1013,13 @@ StoreResult DirectoryStore::ListUploads(const std::string& prefix,
     return opened.code == StoreCode::kAbsent ? StoreResult{}
                                              : std::move(opened);
   }
-  const DirectoryStream names = Names(directory);
+  const DirectoryStream names = NamesIn(directory.get());
   if (names == nullptr) {
     return FromErrno(Describe(kPrivate), errno);
   }
   while (const dirent* found = readdir(names.get())) {
     const std::string id = found->d_name;
-    const Descriptor upload(
-        openat(directory.get(), found->d_name, kDirectoryFlags));
+    const Descriptor upload = OpenDirectoryIn(directory.get(), found->d_name);
     struct stat info = {};
     std::string key;
     if (id.size() != kUploadIdBytes || !upload.is_open() ||
@@ -1087,9 +1058,8 @@ StoreResult DirectoryStore::Lock(const std::string& key, bool exclusive,
       return opened;
     }
     // NFS wants a file that is open for writing for an exclusive lock.
-    Descriptor file(openat(directory.get(), name.c_str(),
-                           (exclusive ? O_RDWR : O_RDONLY) | O_CLOEXEC |
-                               O_NOFOLLOW | O_NONBLOCK));
+    Descriptor file =
+        OpenIn(directory.get(), name, exclusive ? O_RDWR : O_RDONLY);
     if (!file.is_open()) {
       return FromErrno(Describe(key), errno);
     }
@@ -1128,8 +1098,7 @@ Status OpenDirectoryStore(const StoreOptions& options,
   struct stat info = {};
   if (real != nullptr) {
     // Opened once more, to be synced.
-    root = Descriptor(
-        openat(OpenDirectory(real.get()).get(), ".", kDirectoryFlags));
+    root = OpenDirectoryIn(OpenDirectory(real.get()).get(), ".");
   }
   if (!root.is_open() || fstat(root.get(), &info) != 0) {
     return MakeStatus(EndState::kRefused,

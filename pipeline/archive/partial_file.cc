@@ -12,11 +12,11 @@
 #include "format/end_state.h"
 #include "format/rocksdb/file_identity.h"
 #include "format/rocksdb/sst_coding.h"
-#include "pipeline/base/descriptor.h"
 #include "pipeline/base/file_source.h"
 #include "pipeline/base/key_interval.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "rocksdb/file_system.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 
@@ -79,8 +79,8 @@ std::string PartialFile::path() const {
 }
 
 Status PartialFile::Make() const {
-  const Descriptor file(open(path().c_str(),
-                             O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const Descriptor file =
+      OpenPath(path(), O_WRONLY | O_CREAT | O_EXCL, 0600);
   return file.is_open() && ftruncate(file.get(), static_cast<off_t>(
                                                      file_->file.bytes)) == 0
              ? Status::OK()
@@ -89,8 +89,7 @@ Status PartialFile::Make() const {
 }
 
 Status PartialFile::Write(uint64_t offset, const Slice& bytes) {
-  const Descriptor file(
-      open(path().c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
+  const Descriptor file = OpenPath(path(), O_WRONLY);
   if (!file.is_open()) {
     return ErrnoStatus(EndState::kSourceError, "cannot open", path(), errno);
   }

@@ -17,7 +17,7 @@
 #include "format/end_state.h"
 #include "pipeline/archive/push.h"
 #include "pipeline/archive/seal.h"
-#include "pipeline/base/descriptor.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 
@@ -169,9 +169,7 @@ class DirectoryDonor : public FileDonor {
     const std::string what = directory_ + "/" + name;
     Descriptor found;
     if (directory.is_open()) {
-      found = Descriptor(openat(directory.get(), name.c_str(),
-                                O_RDONLY | O_CLOEXEC | O_NOFOLLOW |
-                                    O_NONBLOCK));
+      found = OpenIn(directory.get(), name, O_RDONLY);
     }
     struct stat info = {};
     if (!found.is_open() || fstat(found.get(), &info) != 0 ||
@@ -422,17 +420,17 @@ Status Repairer::OpenSame(const ArchiveSet& set, size_t file,
   }
   const std::lock_guard<std::mutex> lock(donor_mu_);
   Status failed;
-  const auto take = [&](const FileDonor::Open& open) {
+  const auto take = [&](const FileDonor::Open& offer) {
     std::unique_ptr<SetFile> offered;
     bool same = false;
-    Status status = open(&offered);
+    Status status = offer(&offered);
     if (status.ok()) {
       status = Compare(offered.get(), known, &same);
     }
     offered.reset();  // of a source elsewhere: its lane
     if (status.ok() && same) {
       // The push digests it again, and is the last to compare.
-      status = open(opened);
+      status = offer(opened);
     }
     if (!status.ok() && !IsNoDonor(status)) {
       failed = status;

@@ -7,11 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
 #include "format/printable.h"
-#include "pipeline/base/descriptor.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 namespace {
@@ -41,10 +40,10 @@ std::string NameProcess(pid_t process) {
     return "a process";
   }
   const std::string number = std::to_string(process);
-  std::string name;
-  std::ifstream comm("/proc/" + number + "/comm");
+  const std::string comm = ReadProc(number + "/comm");
+  const std::string name = comm.substr(0, comm.find('\n'));
   return "process " + number +
-         (std::getline(comm, name) ? " (" + Printable(name) + ")" : "");
+         (name.empty() ? "" : " (" + Printable(name) + ")");
 }
 
 // Finds the process that has the lock; false: that cannot be found out.
@@ -68,8 +67,7 @@ bool FindProcess(const std::string& dir, std::optional<pid_t>* process) {
     *process = getpid();
     return true;
   }
-  const Descriptor file(openat(directory.get(), kLock,
-                               O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const Descriptor file = OpenIn(directory.get(), kLock, O_RDONLY);
   struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;

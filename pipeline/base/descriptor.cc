@@ -1,10 +1,11 @@
-#include "pipeline/base/descriptor.h"
+#include "sstferry/descriptor.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <utility>
@@ -13,6 +14,8 @@ namespace sstferry {
 namespace {
 
 constexpr char kOpenPaths[] = "/proc/self/fd/";
+constexpr int kAlways = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+constexpr size_t kMaxProcBytes = 4u << 20;
 
 }  // namespace
 
@@ -39,6 +42,49 @@ Descriptor OpenDirectory(const std::string& path) {
     return Descriptor(static_cast<int>(directory));
   }
   return Descriptor(open(path.c_str(), kFlags));
+}
+
+Descriptor OpenIn(int directory, const std::string& name, int flags,
+                  mode_t mode) {
+  if (name.empty() || name == ".." || name.find('/') != std::string::npos) {
+    errno = EINVAL;
+    return Descriptor();
+  }
+  return Descriptor(
+      openat(directory, name.c_str(), flags | kAlways | O_NOFOLLOW, mode));
+}
+
+Descriptor OpenDirectoryIn(int directory, const std::string& name) {
+  return OpenIn(directory, name, O_RDONLY | O_DIRECTORY);
+}
+
+Descriptor OpenPath(const std::string& path, int flags, mode_t mode) {
+  return OpenLinked(path, flags | O_NOFOLLOW, mode);
+}
+
+Descriptor OpenLinked(const std::string& path, int flags, mode_t mode) {
+  return Descriptor(open(path.c_str(), flags | kAlways, mode));
+}
+
+std::string ReadProc(const std::string& name) {
+  const Descriptor file = OpenPath("/proc/" + name, O_RDONLY);
+  std::string text;
+  std::array<char, 4096> buffer;
+  while (file.is_open() && text.size() < kMaxProcBytes) {
+    const ssize_t got = read(file.get(), buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    text.append(buffer.data(), static_cast<size_t>(got));
+  }
+  return text;
+}
+
+DirectoryStream NamesIn(int directory) {
+  // A descriptor of its own, which readdir() may move.
+  Descriptor listed = OpenDirectoryIn(directory, ".");
+  DirectoryStream names(listed.is_open() ? fdopendir(listed.get()) : nullptr);
+  if (names != nullptr) listed.Release();
+  return names;
 }
 
 std::string ShownPath(const std::string& path) {

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "format/end_state.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 namespace {
@@ -24,15 +25,17 @@ bool FewDescriptorsAreFree() {
   if (getrlimit(RLIMIT_NOFILE, &most) != 0) {
     return false;
   }
-  DIR* const directory = opendir("/proc/self/fd");
-  if (directory == nullptr) {
+  const Descriptor opened =
+      OpenPath("/proc/self/fd", O_RDONLY | O_DIRECTORY);
+  const DirectoryStream names =
+      opened.is_open() ? NamesIn(opened.get()) : nullptr;
+  if (names == nullptr) {
     return errno == EMFILE || errno == ENFILE;
   }
   rlim_t used = 0;
-  while (readdir(directory) != nullptr) {
+  while (readdir(names.get()) != nullptr) {
     ++used;
   }
-  closedir(directory);
   return used + kFewDescriptors > most.rlim_cur;
 }
 
@@ -47,11 +50,8 @@ void NoteDescriptorShortage(int error) {
 }
 
 void LookForDescriptorShortage() {
-  const int one = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (one < 0) {
+  if (!OpenPath("/dev/null", O_RDONLY).is_open()) {
     NoteDescriptorShortage(errno);
-  } else {
-    close(one);
   }
 }
 

@@ -1,4 +1,5 @@
 #include "pipeline/base/file_lock.h"
+#include "sstferry/descriptor.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -30,15 +31,9 @@ bool LockFile(int fd) {
 }
 
 bool IsFileLocked(const std::string& path) {
-  const int fd =
-      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) {
-    return false;
-  }
-  const bool locked =
-      flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  close(fd);
-  return locked;
+  const Descriptor file = OpenPath(path, O_RDONLY);
+  return file.is_open() && flock(file.get(), LOCK_SH | LOCK_NB) != 0 &&
+         errno == EWOULDBLOCK;
 }
 
 }  // namespace sstferry

@@ -6,8 +6,8 @@
 
 #include "format/byte_source.h"
 #include "format/end_state.h"
-#include "pipeline/base/descriptor.h"
 #include "rocksdb/file_system.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 

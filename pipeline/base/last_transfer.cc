@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "format/end_state.h"
-#include "pipeline/base/descriptor.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 namespace {
@@ -111,10 +111,8 @@ Status ReadRecord(const std::string& path, size_t bytes, bool* found,
     *found = errno != ENOENT && errno != ENOTDIR;
     return *found ? Unreadable(path, errno) : Status::OK();
   }
-  // O_NONBLOCK: the open of a FIFO must not wait for a writer.
-  const Descriptor file(
-      openat(directory.get(), path.substr(slash + 1).c_str(),
-             O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const Descriptor file =
+      OpenIn(directory.get(), path.substr(slash + 1), O_RDONLY);
   const int error = errno;
   if (!file.is_open() && (error == ENOENT || error == ENOTDIR)) {
     return Status::OK();

@@ -12,8 +12,8 @@
 #include <string>
 
 #include "format/end_state.h"
-#include "pipeline/base/descriptor.h"
 #include "rocksdb/status.h"
+#include "sstferry/descriptor.h"
 #include "sstferry/own_file.h"
 
 namespace sstferry {

@@ -24,8 +24,6 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-constexpr uint64_t kPieceBytes = 1u << 20;
-
 // Checks the size of a file; `or_more`: it may be larger.
 Status CheckSize(const std::string& path, const std::string& names,
                  uint64_t bytes, bool or_more) {
@@ -61,16 +59,7 @@ Status ReadManifestOf(rocksdb::FileSystem* file_system,
   std::unique_ptr<FileSource> source;
   RETURN_IF_ERROR(FileSource::Open(file_system, path, &source));
   Digest128Stream digest;
-  std::string scratch;
-  for (uint64_t at = 0; at < record.manifest_bytes;) {
-    Slice piece;
-    RETURN_IF_ERROR(source->Read(
-        at,
-        static_cast<size_t>(std::min(record.manifest_bytes - at, kPieceBytes)),
-        &scratch, &piece));
-    digest.Add(piece);
-    at += piece.size();
-  }
+  RETURN_IF_ERROR(AddToDigest(*source, 0, record.manifest_bytes, &digest));
   if (!(digest.Finish() == record.manifest_digest)) {
     return MakeStatus(EndState::kCorrupt,
                       path + ": expected the bytes of the last cut before byte " +

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
@@ -14,6 +13,7 @@
 
 #include "format/limits.h"
 #include "format/printable.h"
+#include "sstferry/descriptor.h"
 #include "sstferry/options.h"
 #include "sstferry/transport.h"
 
@@ -383,7 +383,7 @@ std::string Rfc3339(uint64_t seconds) {
 }
 
 uint64_t PeakRssBytes() {
-  std::ifstream status("/proc/self/status");
+  std::istringstream status(ReadProc("self/status"));
   std::string line;
   while (std::getline(status, line)) {
     unsigned long long kibibytes = 0;

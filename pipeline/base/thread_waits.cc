@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "pipeline/base/descriptor.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 namespace {
@@ -21,7 +21,7 @@ constexpr size_t kMostBytesRead = 512;
 bool ReadBegin(const std::string& path,
                std::array<char, kMostBytesRead>* buffer,
                rocksdb::Slice* text) {
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor file = OpenPath(path, O_RDONLY);
   const ssize_t got =
       file.is_open() ? read(file.get(), buffer->data(), buffer->size()) : -1;
   *text = rocksdb::Slice(buffer->data(), got > 0 ? static_cast<size_t>(got) : 0);

@@ -10,11 +10,12 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <sstream>
 #include <vector>
 
 #include "format/follow_file.h"
 #include "pipeline/disk/durable.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 namespace {
@@ -54,7 +55,7 @@ bool Exists(const std::string& path) {
 // The umask of this process. Where the kernel does not tell it (before 4.7),
 // all bits but the owner's.
 uint32_t Umask() {
-  std::ifstream status("/proc/self/status");
+  std::istringstream status(ReadProc("self/status"));
   std::string line;
   while (std::getline(status, line)) {
     unsigned mask = 0;
@@ -84,12 +85,9 @@ Access OrdinaryDirectory(const std::string& parent) {
 // True if this process may give files in `parent` this owner and group. Tries
 // it on a file without a name; where the file system has none, compares ids.
 bool MayGive(const std::string& parent, const Access& access) {
-  const int fd =
-      open(parent.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (fd >= 0) {
-    const bool may = fchown(fd, access.owner, access.group) == 0;
-    close(fd);
-    return may;
+  const Descriptor file = OpenLinked(parent, O_TMPFILE | O_RDWR, 0600);
+  if (file.is_open()) {
+    return fchown(file.get(), access.owner, access.group) == 0;
   }
   if (geteuid() == 0) {
     return true;
@@ -304,8 +302,7 @@ bool HasAccess(const struct stat& info, const Access& access) {
 
 Status SetAccess(const std::string& path, const Access& access,
                  bool* changed) {
-  const int fd = open(path.c_str(),
-                      O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  const int fd = OpenPath(path, O_RDONLY).Release();
   struct stat info;
   bool done = fd >= 0 && fstat(fd, &info) == 0;
   bool differs = false;

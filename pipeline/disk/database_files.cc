@@ -14,6 +14,7 @@
 #include "pipeline/base/database_open.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/options/directories.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 namespace {
@@ -77,7 +78,7 @@ Status DatabaseLock::Take(const std::string& dir) {
   if (!user.empty()) {
     return busy;
   }
-  fd_ = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  fd_ = OpenPath(path, O_RDWR).Release();
   if (fd_ < 0) {
     return MakeStatus(EndState::kRefused,
                       "target " + dir + ": cannot find out whether a process "

@@ -15,10 +15,10 @@
 #include "format/end_state.h"
 #include "pipeline/base/database_name.h"
 #include "pipeline/base/database_open.h"
-#include "pipeline/base/descriptor.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/disk/exchange_record.h"
 #include "pipeline/disk/paced_removal.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 namespace {
@@ -82,8 +82,7 @@ bool HasOldRecord(const Descriptor& dir, bool of_owner) {
   if (fstat(dir.get(), &info) != 0) {
     return false;
   }
-  const Descriptor file(openat(dir.get(), kOldRecordName,
-                               O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const Descriptor file = OpenIn(dir.get(), kOldRecordName, O_RDONLY);
   struct stat record;
   if (!file.is_open() || fstat(file.get(), &record) != 0 ||
       !S_ISREG(record.st_mode) || (record.st_uid != geteuid() &&
@@ -98,8 +97,7 @@ bool HasOldRecord(const Descriptor& dir, bool of_owner) {
 }
 
 Descriptor OpenOld(const std::string& path, bool of_owner) {
-  Descriptor dir(open(path.c_str(),
-                      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  Descriptor dir = OpenPath(path, O_RDONLY | O_DIRECTORY);
   return dir.is_open() && HasOldRecord(dir, of_owner) ? std::move(dir)
                                                       : Descriptor();
 }

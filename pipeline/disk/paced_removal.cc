@@ -16,6 +16,7 @@
 
 #include "format/end_state.h"
 #include "pipeline/disk/durable.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 namespace {
@@ -72,17 +73,12 @@ bool IsUnshared(const std::string& path) {
       dir.st_uid != geteuid()) {
     return false;  // its owner may put a link in its place
   }
-  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) {
-    return false;
-  }
+  const Descriptor file = OpenPath(path, O_RDWR);  // its end is the lease's
   struct stat info;
-  const bool unshared = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
-                        info.st_nlink == 1 &&
-                        fcntl(fd, F_SETSIG, SIGURG) == 0 &&
-                        fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
-  close(fd);  // ends the lease
-  return unshared;
+  return file.is_open() && fstat(file.get(), &info) == 0 &&
+         S_ISREG(info.st_mode) && info.st_nlink == 1 &&
+         fcntl(file.get(), F_SETSIG, SIGURG) == 0 &&
+         fcntl(file.get(), F_SETLEASE, F_WRLCK) == 0;
 }
 
 Status Removed(const std::string& path, const Status& status) {
@@ -142,8 +138,7 @@ Status RemoveFile(rocksdb::FileSystem* file_system, const std::string& path,
 class Directory {
  public:
   explicit Directory(const std::string& dir)
-      : fd_(open(dir.c_str(),
-                 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)),
+      : fd_(OpenPath(dir, O_RDONLY | O_DIRECTORY).Release()),
         error_(fd_ < 0 ? errno : 0) {
     struct stat info;
     const bool is_own =

@@ -24,6 +24,7 @@
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/disk/workspace.h"
 #include "rocksdb/file_system.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 namespace {
@@ -42,11 +43,6 @@ Status TreeError(const std::string& what, const std::string& path, int error) {
   return MakeStatus(
       IsOutOfRoom(error) ? EndState::kNoSpace : EndState::kRefused,
       what + " " + path + ": " + std::strerror(error));
-}
-
-Descriptor OpenBelow(int parent, const std::string& name) {
-  return Descriptor(openat(parent, name.c_str(),
-                           O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
 bool HasCurrent(int directory) {
@@ -107,7 +103,7 @@ Status ReplicaTree::Open(const std::string& directory,
                                 ": its parent directory does not exist")
                : TreeError("cannot make", directory, errno);
   }
-  Descriptor top(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Descriptor top = OpenLinked(directory, O_RDONLY | O_DIRECTORY);
   if (!top.is_open()) {
     return TreeError("cannot open the directory of replicas", directory, errno);
   }
@@ -146,7 +142,7 @@ Status ReplicaTree::OpenParent(const std::string& name, bool make,
     } else if (make && errno != EEXIST) {
       return TreeError("cannot make", path, errno);
     }
-    Descriptor below = OpenBelow(above, components[i]);
+    Descriptor below = OpenDirectoryIn(above, components[i]);
     if (!below.is_open()) {
       const int error = errno;
       *parent = Descriptor();
@@ -173,7 +169,7 @@ Status ReplicaTree::Prepare(const std::string& name, bool* exists) {
   *exists = false;
   Descriptor parent;
   RETURN_IF_ERROR(OpenParent(name, /*make=*/true, &parent));
-  const Descriptor own = OpenBelow(parent.get(), LastOf(name));
+  const Descriptor own = OpenDirectoryIn(parent.get(), LastOf(name));
   if (!own.is_open() && errno != ENOENT) {
     return TreeError("expected a directory and no link, found", PathOf(name),
                      errno);
@@ -195,8 +191,7 @@ Status ReplicaTree::ReadRecord(bool* found, FleetRecord* record) {
   *found = false;
   *record = FleetRecord();
   const std::string path = PathOf(kFleetRecordName);
-  const Descriptor file(openat(top_.get(), kFleetRecordName,
-                               O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const Descriptor file = OpenIn(top_.get(), kFleetRecordName, O_RDONLY);
   if (!file.is_open()) {
     return errno == ENOENT ? Status::OK()
                            : DamagedRecord(path, std::strerror(errno));
@@ -253,10 +248,8 @@ Status ReplicaTree::WriteRecord(const FleetRecord& record) {
   if (unlinkat(top_.get(), kNewRecordName, 0) != 0 && errno != ENOENT) {
     return TreeError("cannot replace", path, errno);
   }
-  const Descriptor file(openat(top_.get(), kNewRecordName,
-                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW |
-                                   O_CLOEXEC,
-                               0644));
+  const Descriptor file = OpenIn(top_.get(), kNewRecordName,
+                                 O_WRONLY | O_CREAT | O_EXCL, 0644);
   if (!file.is_open()) {
     return TreeError("cannot write", path, errno);
   }
@@ -310,7 +303,7 @@ Status ReplicaTree::MoveAway(const std::string& name, const std::string& suffix,
   }
   const std::string path = PathOf(name);
   const std::string last = LastOf(name);
-  const Descriptor own = OpenBelow(parent.get(), last);
+  const Descriptor own = OpenDirectoryIn(parent.get(), last);
   if (!own.is_open() && errno != ENOENT) {
     return TreeError("expected a directory and no link, found", path, errno);
   }

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/base/descriptor.h"
 #include "rocksdb/status.h"
+#include "sstferry/descriptor.h"
 #include "sstferry/options.h"
 
 namespace sstferry {

@@ -19,6 +19,7 @@
 #include "pipeline/disk/access.h"
 #include "pipeline/disk/database_files.h"
 #include "pipeline/disk/durable.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 namespace {
@@ -387,8 +388,7 @@ Status Workspace::Lock() {
   if (!status.ok()) {
     return status;
   }
-  lock_fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW |
-                                    O_NONBLOCK);
+  lock_fd_ = OpenPath(path, O_RDONLY).Release();
   if (lock_fd_ < 0) {
     return Errno("open " + path, errno);
   }

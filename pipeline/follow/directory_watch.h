@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include "pipeline/base/descriptor.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 

@@ -32,6 +32,7 @@
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/snapshot_manifest.h"
 #include "pipeline/snapshot/snapshot_wals.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 namespace {
@@ -126,23 +127,6 @@ Status WriteMark(rocksdb::FileSystem* file_system, const std::string& dir,
   return WithContext(status, EndStateOf(status), "write " + path);
 }
 
-// Adds the first `bytes` of a file.
-Status AddBegin(rocksdb::FileSystem* file_system, const std::string& path,
-                uint64_t bytes, Digest128Stream* digest) {
-  std::unique_ptr<FileSource> source;
-  RETURN_IF_ERROR(FileSource::Open(file_system, path, &source));
-  std::string scratch;
-  for (uint64_t at = 0; at < bytes;) {
-    Slice piece;
-    RETURN_IF_ERROR(source->Read(
-        at, static_cast<size_t>(std::min(bytes - at, kCompareBytes)), &scratch,
-        &piece));
-    digest->Add(piece);
-    at += piece.size();
-  }
-  return Status::OK();
-}
-
 // The history that the files of a directory are of.
 class HistoryOfFiles : public History {
  public:
@@ -187,8 +171,10 @@ class HistoryOfFiles : public History {
     if (found < bytes) {
       return Status::OK();
     }
+    std::unique_ptr<FileSource> source;
+    RETURN_IF_ERROR(FileSource::Open(file_system_, path, &source));
     Digest128Stream stream;
-    RETURN_IF_ERROR(AddBegin(file_system_, path, bytes, &stream));
+    RETURN_IF_ERROR(AddToDigest(*source, 0, bytes, &stream));
     *digest = stream.Finish();
     return Status::OK();
   }
@@ -321,8 +307,7 @@ struct Standby::Wal {
 
 Status LockStandby(const std::string& dir, Descriptor* lock) {
   const std::string path = dir + "/" + kFollowFileName;
-  Descriptor file(
-      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  Descriptor file = OpenPath(path, O_RDONLY);
   if (!file.is_open()) {
     return errno == ENOENT || errno == ENOTDIR
                ? NoStandby(dir)
@@ -570,9 +555,11 @@ Status Standby::LoadWals() {
       std::max({received_.last_sequence, continuity_->last_sequence(),
                 record_.sequence});
   if (received_.wal_bytes > 0) {
-    RETURN_IF_ERROR(AddBegin(file_system_.get(),
-                             dir_ + "/" + WalName(received_.wal_number),
-                             received_.wal_bytes, digest_.get()));
+    std::unique_ptr<FileSource> wal;
+    RETURN_IF_ERROR(FileSource::Open(
+        file_system_.get(), dir_ + "/" + WalName(received_.wal_number), &wal));
+    RETURN_IF_ERROR(
+        AddToDigest(*wal, 0, received_.wal_bytes, digest_.get()));
     received_.wal = digest_->Finish();
   }
   return Status::OK();

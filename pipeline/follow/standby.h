@@ -35,12 +35,12 @@
 #include "format/follow_file.h"
 #include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/wal_continuity.h"
-#include "pipeline/base/descriptor.h"
 #include "pipeline/disk/access.h"
 #include "pipeline/disk/database_files.h"
 #include "pipeline/follow/round.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/status.h"
+#include "sstferry/descriptor.h"
 #include "sstferry/options.h"
 
 namespace sstferry {

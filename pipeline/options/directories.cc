@@ -4,17 +4,16 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
 #include "format/coding.h"
 #include "format/digest.h"
 #include "format/end_state.h"
 #include "format/limits.h"
-#include "pipeline/base/descriptor.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/options/options_file.h"
 #include "rocksdb/db.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 namespace {
@@ -28,10 +27,8 @@ constexpr size_t kMaxPlacesEach = kMaxPlaces / 8;
 
 // Identifies one run of the machine; empty if the system has no boot id.
 std::string BootId() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  std::getline(file, id);
-  return id;
+  const std::string id = ReadProc("sys/kernel/random/boot_id");
+  return id.substr(0, id.find('\n'));
 }
 
 // Removes backslash escapes: an escaped character stands for itself, except for

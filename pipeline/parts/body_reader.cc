@@ -7,6 +7,7 @@
 
 #include "format/end_state.h"
 #include "pipeline/snapshot/posix_files.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 
@@ -19,7 +20,7 @@ BodyReader::~BodyReader() { close(descriptor_); }
 
 Status BodyReader::Open(const std::string& path,
                         std::unique_ptr<BodyReader>* out) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int descriptor = OpenLinked(path, O_RDONLY).Release();
   if (descriptor < 0) {
     return ErrnoStatus(EndState::kSourceError, "cannot open", path, errno);
   }

@@ -14,6 +14,7 @@
 #include "pipeline/base/start_thread.h"
 #include "pipeline/parts/unit_sender.h"
 #include "pipeline/snapshot/posix_files.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 namespace {
@@ -29,7 +30,7 @@ constexpr size_t kReadBytes = 512u << 10;
 
 int OpenNameless(const std::string& directory) {
   const int file =
-      open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+      OpenLinked(directory, O_TMPFILE | O_RDWR, 0600).Release();
   if (file >= 0) {
     return file;
   }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "pipeline/base/full_disk.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 namespace {
@@ -79,7 +80,7 @@ class DirectFileSystem : public rocksdb::FileSystemWrapper {
                            IODebugContext* dbg) override {
     const int fd =
         options.use_direct_writes
-            ? open(name.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC | O_NOFOLLOW)
+            ? OpenPath(name, O_WRONLY | O_DIRECT).Release()
             : -1;
     if (fd < 0) {
       return target()->NewRandomRWFile(name, options, file, dbg);

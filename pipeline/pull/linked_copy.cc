@@ -15,11 +15,11 @@
 #include "format/interval_file.h"
 #include "format/options_line.h"
 #include "format/source_record.h"
-#include "pipeline/base/descriptor.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/options/replica_options.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/snapshot_files.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 namespace {

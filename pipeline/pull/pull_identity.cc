@@ -1,10 +1,10 @@
 #include "pipeline/pull/pull_identity.h"
 
 #include <algorithm>
-#include <fstream>
 
 #include "format/end_state.h"
 #include "format/limits.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 namespace {
@@ -22,10 +22,8 @@ std::string BootId() {
   if (!ImitatedBootId().empty()) {
     return ImitatedBootId();
   }
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  std::getline(file, id);
-  return id;
+  const std::string id = ReadProc("sys/kernel/random/boot_id");
+  return id.substr(0, id.find('\n'));
 }
 
 Status Another(const std::string& dir, const std::string& what) {

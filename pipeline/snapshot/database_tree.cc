@@ -17,9 +17,9 @@
 #include "format/limits.h"
 #include "format/printable.h"
 #include "pipeline/base/database_name.h"
-#include "pipeline/base/descriptor.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/retained_snapshots.h"
+#include "sstferry/descriptor.h"
 #include "sstferry/options.h"
 
 namespace sstferry {
@@ -30,10 +30,6 @@ using rocksdb::Status;
 // Directories that one look opens: a tree of something else ends it early.
 constexpr uint64_t kMaxTreeDirectories = 1u << 16;
 constexpr size_t kMaxTreeProblems = 20;
-
-struct CloseDirectory {
-  void operator()(DIR* dir) const { closedir(dir); }
-};
 
 bool IsDirectoryIn(int parent, const dirent& entry) {
   struct stat info;
@@ -65,8 +61,7 @@ class TreeWalk {
       return false;
     }
     const int fd = directory.get();
-    const std::unique_ptr<DIR, CloseDirectory> list(
-        fdopendir(fcntl(fd, F_DUPFD_CLOEXEC, 0)));
+    const DirectoryStream list = NamesIn(fd);
     if (list == nullptr) {
       Problem(name, std::strerror(errno));
       return true;
@@ -92,9 +87,7 @@ class TreeWalk {
  private:
   bool Enter(int parent, const std::string& child, const std::string& name,
              size_t depth) {
-    Descriptor directory(openat(parent, child.c_str(),
-                                O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
-                                    O_CLOEXEC));
+    Descriptor directory = OpenDirectoryIn(parent, child);
     if (!directory.is_open()) {
       // One that has just gone, or became a link, is none.
       if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP) {
@@ -155,8 +148,7 @@ uint64_t FileSystemOf(int fd) {
 Status FindDatabases(const std::string& directory, DatabaseTree* tree) {
   *tree = DatabaseTree();
   tree->directory = RealPath(directory);
-  Descriptor top(open(tree->directory.c_str(),
-                      O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Descriptor top = OpenLinked(tree->directory, O_RDONLY | O_DIRECTORY);
   if (!top.is_open()) {
     return ErrnoStatus(EndState::kSourceError, "cannot look for databases in",
                        directory, errno);

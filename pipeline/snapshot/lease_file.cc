@@ -10,6 +10,7 @@
 
 #include "format/sealed_file.h"
 #include "pipeline/snapshot/posix_files.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 namespace {
@@ -38,7 +39,7 @@ bool ReadWhole(int fd, std::string* contents) {
 }
 
 Status SyncPath(const std::string& path, int flags) {
-  const Descriptor file(open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW));
+  const Descriptor file = OpenPath(path, flags);
   return file.get() >= 0 && fsync(file.get()) == 0
              ? Status::OK()
              : ErrnoStatus(EndState::kSourceError, "cannot sync", path, errno);
@@ -51,8 +52,7 @@ LeaseState ReadLease(const std::string& path, Lease* lease) {
   if (!dir.is_open()) {
     return LeaseState::kForeign;
   }
-  const Descriptor file(openat(dir.get(), "lease",
-                               O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const Descriptor file = OpenIn(dir.get(), "lease", O_RDONLY);
   if (file.get() < 0) {
     return errno == ENOENT ? LeaseState::kNone : LeaseState::kBad;
   }
@@ -96,22 +96,17 @@ void RemoveLease(const std::string& path) {
 }
 
 bool HoldsOnlyFiles(const std::string& path) {
-  const int fd =
-      open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  const Descriptor opened = OpenPath(path, O_RDONLY | O_DIRECTORY);
   struct stat info;
-  if (fd < 0 || fstat(fd, &info) != 0 || !IsOurs(info)) {
-    if (fd >= 0) {
-      close(fd);
-    }
+  if (!opened.is_open() || fstat(opened.get(), &info) != 0 || !IsOurs(info)) {
     return false;
   }
-  DIR* const dir = fdopendir(fd);
-  if (dir == nullptr) {
-    close(fd);
+  const DirectoryStream names = NamesIn(opened.get());
+  if (names == nullptr) {
     return false;
   }
   bool only_files = true;
-  while (const dirent* entry = readdir(dir)) {
+  while (const dirent* entry = readdir(names.get())) {
     const std::string name(entry->d_name);
     if (name == "." || name == "..") {
       continue;
@@ -120,13 +115,13 @@ bool HoldsOnlyFiles(const std::string& path) {
     // link, or a symbolic one where LinkFile() makes such.
     only_files =
         only_files &&
-        fstatat(fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+        fstatat(opened.get(), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
         (S_ISREG(info.st_mode) ||
          (S_ISLNK(info.st_mode) &&
           IsOnReadOnlyFileSystem(path + "/" + name) &&
-          fstatat(fd, entry->d_name, &info, 0) == 0 && S_ISREG(info.st_mode)));
+          fstatat(opened.get(), entry->d_name, &info, 0) == 0 &&
+          S_ISREG(info.st_mode)));
   }
-  closedir(dir);
   return only_files;
 }
 

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "format/follow_file.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 namespace {
@@ -67,7 +68,7 @@ Status CheckNamed(const std::string& path, int directory, bool* found) {
 }  // namespace
 
 Status OpenPrivate(const std::string& path, Descriptor* out) {
-  *out = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  *out = OpenLinked(path, O_RDONLY);  // LinkFile() makes symbolic links, too
   return out->is_open()
              ? Status::OK()
              : ErrnoStatus(EndState::kSourceError, "cannot open", path, errno);
@@ -81,9 +82,7 @@ Descriptor OpenOwnDirectory(const std::string& path) {
 
 Descriptor OpenOwnDirectoryIn(const Descriptor& parent,
                               const std::string& name) {
-  Descriptor directory(
-      openat(parent.get(), name.c_str(),
-             O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  Descriptor directory = OpenDirectoryIn(parent.get(), name);
   struct stat info;
   if (directory.is_open() &&
       (fstat(directory.get(), &info) != 0 || info.st_uid != geteuid() ||
@@ -95,23 +94,15 @@ Descriptor OpenOwnDirectoryIn(const Descriptor& parent,
 }
 
 Status EmptyDirectory(int directory, const std::string& path) {
-  // A descriptor of its own, which readdir() may move.
-  const int listed =
-      openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* const dir = listed < 0 ? nullptr : fdopendir(listed);
+  const DirectoryStream dir = NamesIn(directory);
   if (dir == nullptr) {
-    const int error = errno;
-    if (listed >= 0) {
-      close(listed);
-    }
     return ErrnoStatus(EndState::kSourceError, "cannot read directory", path,
-                       error);
+                       errno);
   }
   std::vector<std::string> names;
-  while (const dirent* entry = readdir(dir)) {
+  while (const dirent* entry = readdir(dir.get())) {
     names.emplace_back(entry->d_name);
   }
-  closedir(dir);
   Status status;
   for (const std::string& name : names) {
     if (status.ok() && name != "." && name != "..") {
@@ -129,9 +120,7 @@ Status RemoveIn(int directory, const std::string& name,
   }
   int error = errno;
   if (error == EISDIR || error == EPERM) {
-    const Descriptor below(
-        openat(directory, name.c_str(),
-               O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    const Descriptor below = OpenDirectoryIn(directory, name);
     if (below.is_open()) {
       const Status status = EmptyDirectory(below.get(), shown);
       if (!status.ok() ||
@@ -317,22 +306,16 @@ Status ListDirectory(const std::string& path,
                      std::vector<std::string>* names) {
   names->clear();
   const Descriptor directory = OpenDirectory(path);
-  const int listed =
-      directory.is_open()
-          ? openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-          : -1;
-  DIR* const dir = listed < 0 ? nullptr : fdopendir(listed);
+  const DirectoryStream dir =
+      directory.is_open() ? NamesIn(directory.get()) : nullptr;
   int error = errno;
   if (dir == nullptr) {
-    if (listed >= 0) {
-      close(listed);
-    }
     return ErrnoStatus(EndState::kSourceError, "cannot read directory", path,
                        error);
   }
   for (;;) {
     errno = 0;
-    const dirent* entry = readdir(dir);
+    const dirent* entry = readdir(dir.get());
     if (entry == nullptr) {
       error = errno;
       break;
@@ -342,7 +325,6 @@ Status ListDirectory(const std::string& path,
       names->push_back(name);
     }
   }
-  closedir(dir);
   std::sort(names->begin(), names->end());
   return error == 0 ? Status::OK()
                     : ErrnoStatus(EndState::kSourceError,
@@ -352,8 +334,8 @@ Status ListDirectory(const std::string& path,
 Status CopyPrefix(int from_fd, const std::string& from, const std::string& to,
                   uint64_t bytes, uint64_t* copied) {
   *copied = 0;
-  const Descriptor target(
-      open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const Descriptor target =
+      OpenPath(to, O_WRONLY | O_CREAT | O_EXCL, 0600);
   if (!target.is_open()) {
     return ErrnoStatus(EndState::kSourceError, "cannot create", to, errno);
   }
@@ -479,8 +461,8 @@ Status CheckLinkedFiles(const std::string& directory) {
 }
 
 Status WriteSmallFile(const std::string& path, const std::string& contents) {
-  const Descriptor file(
-      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const Descriptor file =
+      OpenPath(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
   if (file.get() < 0) {
     return ErrnoStatus(EndState::kSourceError, "cannot create", path, errno);
   }

@@ -9,9 +9,9 @@
 
 #include "format/byte_source.h"
 #include "format/end_state.h"
-#include "pipeline/base/descriptor.h"
 #include "pipeline/base/open_file.h"
 #include "rocksdb/status.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 

@@ -18,6 +18,7 @@
 #include "format/end_state.h"
 #include "pipeline/base/file_lock.h"
 #include "pipeline/snapshot/posix_files.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 namespace {
@@ -127,8 +128,8 @@ Status RemoveTree(const Descriptor& parent, const Descriptor& dir,
 // Makes the lock file. It gets its name only after this process has locked it,
 // so that no other process sees a new directory with a free lock.
 Status MakeLock(const Descriptor& dir, const std::string& path, int* lock_fd) {
-  const int fd = openat(dir.get(), "lock.new",
-                        O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+  const int fd =
+      OpenIn(dir.get(), "lock.new", O_CREAT | O_EXCL | O_RDWR, 0600).Release();
   if (fd < 0) {
     return ErrnoStatus(EndState::kSourceError, "cannot create",
                        path + "/lock.new", errno);
@@ -144,7 +145,7 @@ Status MakeLock(const Descriptor& dir, const std::string& path, int* lock_fd) {
 }
 
 int OpenLock(const Descriptor& dir) {
-  return openat(dir.get(), "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  return OpenIn(dir.get(), "lock", O_RDWR).Release();
 }
 
 bool IsAbandonedYoung(const Descriptor& dir) {
@@ -326,16 +327,11 @@ PrivateDir::~PrivateDir() {
 
 Status AskForRelease(const std::string& path) {
   const Descriptor dir = OpenOwnDirectory(path);
-  const int fd = !dir.is_open()
-                     ? -1
-                     : openat(dir.get(), kRelease,
-                              O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW,
-                              0600);
-  if (fd < 0) {
+  if (!dir.is_open() ||
+      !OpenIn(dir.get(), kRelease, O_CREAT | O_WRONLY, 0600).is_open()) {
     return ErrnoStatus(EndState::kInternal, "cannot create",
                        path + "/" + kRelease, errno);
   }
-  close(fd);
   return Status::OK();
 }
 

@@ -51,20 +51,6 @@ Status ReadCurrent(const std::string& directory, std::string* manifest) {
   return status;
 }
 
-Status AddToDigest(const DescriptorSource& source, uint64_t begin, uint64_t end,
-                   Digest128Stream* digest) {
-  constexpr uint64_t kPieceBytes = 1u << 20;
-  std::string scratch;
-  Slice piece;
-  for (uint64_t at = begin; at < end; at += piece.size()) {
-    RETURN_IF_ERROR(source.Read(
-        at, static_cast<size_t>(std::min(kPieceBytes, end - at)), &scratch,
-        &piece));
-    digest->Add(piece);
-  }
-  return Status::OK();
-}
-
 }  // namespace
 
 Status ManifestTail::Begin(const std::string& name, const FileId& file) {

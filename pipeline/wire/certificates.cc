@@ -16,7 +16,7 @@
 #include <memory>
 
 #include "format/end_state.h"
-#include "pipeline/base/descriptor.h"
+#include "sstferry/descriptor.h"
 #include "sstferry/transport.h"
 
 namespace sstferry {
@@ -55,9 +55,7 @@ Status NotMade(const std::string& what) {
 // Writes a file that does not exist yet: nothing is replaced, and no link is
 // followed.
 Status WriteNew(const std::string& path, const std::string& text, mode_t mode) {
-  const Descriptor file(
-      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-           mode));
+  const Descriptor file = OpenPath(path, O_WRONLY | O_CREAT | O_EXCL, mode);
   if (!file.is_open()) {
     return MakeStatus(
         errno == EEXIST ? EndState::kRefused : EndState::kInternal,
@@ -74,8 +72,7 @@ Status WriteNew(const std::string& path, const std::string& text, mode_t mode) {
 }
 
 Status ReadPem(const std::string& path, std::string* text) {
-  const Descriptor file(
-      open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  const Descriptor file = OpenPath(path, O_RDONLY);
   text->resize(kMaxPemBytes);
   const ssize_t bytes =
       file.is_open() ? read(file.get(), text->data(), text->size()) : -1;

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <string>
 
-#include "pipeline/base/descriptor.h"
 #include "pipeline/wire/wait_deadline.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 

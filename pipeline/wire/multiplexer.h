@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "format/limits.h"
-#include "pipeline/base/descriptor.h"
 #include "rocksdb/status.h"
+#include "sstferry/descriptor.h"
 #include "sstferry/transport.h"
 
 namespace sstferry {

@@ -16,6 +16,7 @@
 #include "format/end_state.h"
 #include "format/printable.h"
 #include "pipeline/wire/tcp_socket.h"
+#include "sstferry/descriptor.h"
 #include "sstferry/options.h"
 #include "sstferry/spawn.h"
 
@@ -101,7 +102,7 @@ Status SshWords(const SshPlace& place, const std::vector<std::string>& words,
 }
 
 bool HasTerminal() {
-  return Descriptor(open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)).is_open();
+  return OpenPath("/dev/tty", O_RDWR).is_open();
 }
 
 Status SshProcess::Start(const std::vector<std::string>& words,

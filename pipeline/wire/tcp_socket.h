@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/base/descriptor.h"
 #include "pipeline/wire/wait_deadline.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 

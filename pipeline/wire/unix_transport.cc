@@ -15,6 +15,7 @@
 #include "format/end_state.h"
 #include "pipeline/base/other_accounts.h"
 #include "pipeline/wire/tcp_socket.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 namespace {
@@ -71,7 +72,7 @@ class DirectoryTurn {
 
   Status Take(const std::string& path) {
     const std::string dir = path.substr(0, path.rfind('/') + 1);
-    fd_ = open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    fd_ = OpenLinked(dir, O_RDONLY | O_DIRECTORY).Release();
     if (fd_ < 0) {
       return CannotListen(path, dir + ": " + ErrorText(errno));
     }

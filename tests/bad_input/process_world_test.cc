@@ -318,5 +318,73 @@ TEST_CASE("A pull needs no HOME and no directory for temporary files",
               .code == 0);
 }
 
+TEST_CASE("With too little memory a pull ends with a sentence, and the next one "
+          "goes on",
+          "[bad_input][limits]") {
+  if (test::kSanitized) return;  // takes terabytes of addresses
+  const std::string method = GENERATE("ingest", "clone");
+  const ScratchDir dir;
+  MakeSource(dir / "source");
+  const auto entries = EntriesOf(dir / "source");
+  int refused = 0;
+  // Less, and the loader does not find room for the libraries.
+  for (int mebibytes = 90; mebibytes <= 1500; mebibytes += mebibytes / 4) {
+    const std::string target = dir / std::to_string(mebibytes);
+    const std::vector<std::string> words = {"pull", dir / "source", target,
+                                            "--method", method,
+                                            "--timeout", "1s"};
+    const Ended ended = Run(
+        After("ulimit -v " + std::to_string(mebibytes * 1024), words));
+    INFO(mebibytes << " MiB: " << ended.code << ' ' << ended.err);
+    REQUIRE(ended.code >= 0);
+    REQUIRE(ended.code < 6);  // no signal
+    if (ended.code != 0) {
+      ++refused;
+      REQUIRE(ended.err.find("sstferry") != std::string::npos);
+      REQUIRE(Run(Sstferry(words)).code == 0);
+    }
+    REQUIRE(EntriesOf(target) == entries);
+  }
+  REQUIRE(refused > 0);
+}
+
+TEST_CASE("With too few threads a pull ends with a sentence, and the next one "
+          "goes on",
+          "[bad_input][limits]") {
+  if (geteuid() != 0) {
+    WARN("SKIPPED: counts the threads of an account that has no others");
+    return;
+  }
+  const ScratchDir dir;
+  MakeSource(dir / "source");
+  const auto entries = EntriesOf(dir / "source");
+  REQUIRE(chmod(dir.path().c_str(), 0777) == 0);
+  constexpr char kAccount[] = "64123";
+  Process give({"/bin/chown", "-R", kAccount, dir / "source"});
+  REQUIRE(give.Wait() == 0);
+  fs::copy_file(Sstferry({})[0], dir / "sstferry");
+  int refused = 0;
+  for (int threads = 1; threads <= 64; threads *= 2) {
+    const std::string target = dir / std::to_string(threads);
+    const std::vector<std::string> pull = {
+        "/usr/bin/setpriv", "--reuid", kAccount, "--regid", kAccount,
+        "--clear-groups", dir / "sstferry", "pull", dir / "source", target};
+    std::vector<std::string> words = {"/usr/bin/prlimit",
+                                      "--nproc=" + std::to_string(threads)};
+    words.insert(words.end(), pull.begin(), pull.end());
+    const Ended ended = Run(words);
+    INFO(threads << " threads: " << ended.code << ' ' << ended.err);
+    REQUIRE(ended.code >= 0);
+    REQUIRE(ended.code < 6);
+    if (ended.code != 0) {
+      ++refused;
+      REQUIRE(ended.err.find("thread") != std::string::npos);
+      REQUIRE(Run(pull).code == 0);
+    }
+    REQUIRE(EntriesOf(target) == entries);
+  }
+  REQUIRE(refused > 0);
+}
+
 }  // namespace
 }  // namespace sstferry::process_world_test

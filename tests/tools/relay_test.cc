@@ -8,7 +8,7 @@
 
 #include <rapidcheck.h>
 
-#include "pipeline/base/descriptor.h"
+#include "sstferry/descriptor.h"
 #include "tests/support/catch.h"
 
 namespace sstferry::relay_test {

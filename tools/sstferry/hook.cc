@@ -21,6 +21,7 @@
 #include "format/digest.h"
 #include "format/end_state.h"
 #include "format/hex.h"
+#include "sstferry/descriptor.h"
 #include "sstferry/spawn.h"
 #include "tools/sstferry/left_process.h"
 
@@ -82,17 +83,13 @@ constexpr char kRootNotes[] = "/run/sstferry";
 
 // The note, if this user alone may have written it. Follows no link.
 std::string ReadNote(const std::string& path) {
-  const int fd =
-      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const Descriptor file = OpenPath(path, O_RDONLY);
   struct stat info;
   std::array<char, 256> text{};
-  const bool is_own = fd >= 0 && fstat(fd, &info) == 0 &&
+  const bool is_own = file.is_open() && fstat(file.get(), &info) == 0 &&
                       S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
                       (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-  const ssize_t got = is_own ? read(fd, text.data(), text.size()) : 0;
-  if (fd >= 0) {
-    close(fd);
-  }
+  const ssize_t got = is_own ? read(file.get(), text.data(), text.size()) : 0;
   const std::string line(text.data(), got > 0 ? static_cast<size_t>(got) : 0);
   return line.substr(0, line.find('\n'));
 }
@@ -102,26 +99,17 @@ void WriteNote(const std::string& path, const std::string& name) {
     (void)mkdir(kRootNotes, 0755);  // fails if it is there
   }
   unlink(path.c_str());
-  const int fd = open(path.c_str(),
-                      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                      0600);
-  if (fd >= 0) {
-    const std::string line = name + "\n";
-    if (write(fd, line.data(), line.size()) < 0) {
-      unlink(path.c_str());
-    }
-    close(fd);
+  const Descriptor file =
+      OpenPath(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+  const std::string line = name + "\n";
+  if (file.is_open() && write(file.get(), line.data(), line.size()) < 0) {
+    unlink(path.c_str());
   }
 }
 
 bool IsLocked(const std::string& path) {
-  const int fd =
-      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  const bool locked = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0;
-  if (fd >= 0) {
-    close(fd);
-  }
-  return locked;
+  const Descriptor file = OpenPath(path, O_RDONLY);
+  return file.is_open() && flock(file.get(), LOCK_SH | LOCK_NB) != 0;
 }
 
 // A mirror holds the lock of its directory.

@@ -1,3 +1,4 @@
+#include "sstferry/descriptor.h"
 #include "tools/sstferry/left_process.h"
 
 #include <poll.h>
@@ -7,7 +8,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <sstream>
 
@@ -22,12 +22,9 @@ constexpr int kLeftLookMillis = 50;
 // and 19 fields later the start time.
 constexpr int kFieldsToStart = 19;
 
-std::string BytesOf(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
+std::string BytesOf(pid_t process, const std::string& name) {
+  return ReadProc(std::to_string(process) + "/" + name);
 }
-
-std::string DirOf(pid_t process) { return "/proc/" + std::to_string(process); }
 
 bool Runs(pid_t process, const std::string& name) {
   return NameOfProcess(process) == name;
@@ -46,7 +43,7 @@ bool Ends(pid_t process, const std::string& name, std::chrono::seconds limit) {
 }
 
 std::string CommandOf(pid_t process) {
-  std::string words = BytesOf(DirOf(process) + "/cmdline");
+  std::string words = BytesOf(process, "cmdline");
   while (!words.empty() && words.back() == '\0') {
     words.pop_back();
   }
@@ -56,7 +53,7 @@ std::string CommandOf(pid_t process) {
 
 // True if the process was started with this variable in its environment.
 bool Carries(pid_t process, const std::string& variable) {
-  const std::string all = BytesOf(DirOf(process) + "/environ");
+  const std::string all = BytesOf(process, "environ");
   const std::string mark = variable + '\0';
   return all.starts_with(mark) ||
          all.find('\0' + mark) != std::string::npos;
@@ -65,7 +62,7 @@ bool Carries(pid_t process, const std::string& variable) {
 }  // namespace
 
 std::string NameOfProcess(pid_t process) {
-  const std::string text = BytesOf(DirOf(process) + "/stat");
+  const std::string text = BytesOf(process, "stat");
   const size_t behind = text.rfind(')');
   if (behind == std::string::npos) {
     return "";
@@ -77,7 +74,7 @@ std::string NameOfProcess(pid_t process) {
   for (int i = 0; i < kFieldsToStart; ++i) {
     fields >> start;
   }
-  std::string boot = BytesOf("/proc/sys/kernel/random/boot_id");
+  std::string boot = ReadProc("sys/kernel/random/boot_id");
   boot.resize(boot.find_last_not_of('\n') + 1);
   // A zombie does nothing any more.
   return !fields || state == "Z" || state == "X"

@@ -118,7 +118,7 @@ void LimitArenas() {
 #endif
 }
 
-// Ends the process where it cannot continue: no memory in a thread, no thread.
+// Ends the process where it cannot continue: no memory, no thread.
 // What lies beside a source the next start removes, as after a kill.
 [[noreturn]] void EndWithReason() {
   const char* what = "a thread could not be started";
@@ -227,9 +227,7 @@ int main(int argc, char** argv) {
   sstferry::OpenToOwner();
   try {
     return sstferry::Main({argv + 1, argv + argc});
-  } catch (const std::exception& error) {
-    // Out of memory, most likely: nothing else is thrown across a file.
-    std::fprintf(stderr, "sstferry: INTERNAL: %s\n", error.what());
-    return sstferry::ExitCodeOf(sstferry::EndState::kInternal);
+  } catch (const std::exception&) {
+    sstferry::EndWithReason();  // nothing else is thrown across a file
   }
 }

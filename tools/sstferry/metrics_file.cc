@@ -9,11 +9,11 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <system_error>
 
 #include "format/end_state.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 using rocksdb::Status;
 
 constexpr std::chrono::seconds kInterval{15};
-constexpr uint64_t kMaxBytes = 1'000'000;
+constexpr off_t kMaxBytes = 1'000'000;
 
 Status Failed(const std::string& path, const char* what) {
   return MakeStatus(EndState::kInternal, "--metrics-file: cannot " +
@@ -45,28 +45,31 @@ Status WriteAll(int fd, const std::string& path, const std::string& text) {
 }  // namespace
 
 std::string ReadMetricsFile(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error) ||
-      std::filesystem::file_size(path, error) > kMaxBytes || error) {
+  const Descriptor file = OpenLinked(path, O_RDONLY);
+  struct stat info;
+  if (!file.is_open() || fstat(file.get(), &info) != 0 ||
+      !S_ISREG(info.st_mode) || info.st_size > kMaxBytes) {
     return "";
   }
-  std::ifstream stream(path, std::ios::binary);
-  std::stringstream text;
-  text << stream.rdbuf();
-  return text.str();
+  std::string text(static_cast<size_t>(info.st_size), '\0');
+  const ssize_t got = read(file.get(), text.data(), text.size());
+  text.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  return text;
 }
 
 Status WriteMetricsFile(const std::string& path, const std::string& text) {
   // Not *.prom, which a collector would read.
   const std::string draft = path + "." + std::to_string(getpid()) + ".tmp";
   unlink(draft.c_str());  // of a process that was killed
-  const int fd =
-      open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd < 0) {
-    return Failed(draft, "create");
+  Status status;
+  {
+    const Descriptor file =
+        OpenPath(draft, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    if (!file.is_open()) {
+      return Failed(draft, "create");
+    }
+    status = WriteAll(file.get(), draft, text);
   }
-  Status status = WriteAll(fd, draft, text);
-  close(fd);
   if (status.ok() && std::rename(draft.c_str(), path.c_str()) != 0) {
     status = Failed(path, "rename a draft to");
   }

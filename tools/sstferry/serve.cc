@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "format/quantity.h"
+#include "sstferry/descriptor.h"
 #include "sstferry/rate_limited_log.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
@@ -179,13 +180,13 @@ std::string StdioPeer() {
 Status ListenStdio(std::unique_ptr<Listener>* listener) {
   const int in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
   const int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (in < 0 || out < 0 || nothing < 0 || dup2(nothing, STDIN_FILENO) < 0 ||
+  const Descriptor nothing = OpenPath("/dev/null", O_RDONLY);
+  if (in < 0 || out < 0 || !nothing.is_open() ||
+      dup2(nothing.get(), STDIN_FILENO) < 0 ||
       dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
     return MakeStatus(EndState::kInternal,
                       std::string("--stdio: ") + std::strerror(errno));
   }
-  close(nothing);
   if (isatty(in) != 0 || isatty(out) != 0) {
     return MakeStatus(EndState::kRefused,
                       "--stdio: expected the stream of a pull from HOST:/DIR "

@@ -1,0 +1,35 @@
+// A record of fields in a sealed file of its own (sealed_file.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "format/end_state.h"
+#include "format/message_fields.h"
+#include "format/sealed_file.h"
+
+namespace sstferry {
+
+// Appends a whole file. REQUIRES: `magic` is 8 bytes.
+template <typename Record>
+void SealRecord(const char* magic, const Record& record, std::string* out) {
+  std::string payload;
+  Encode(record, &payload);
+  SealFile(magic, payload, out);
+}
+
+// Corruption: not exactly one whole file of that kind; messages begin with
+// Record::kName.
+template <typename Record>
+[[nodiscard]] rocksdb::Status UnsealRecord(const char* magic,
+                                           uint64_t max_payload_bytes,
+                                           const rocksdb::Slice& file,
+                                           Record* record) {
+  *record = Record();
+  rocksdb::Slice payload;
+  RETURN_IF_ERROR(UnsealFile(Record::kName, magic, max_payload_bytes, file,
+                             &payload));
+  return Decode(payload, record);
+}
+
+}  // namespace sstferry
