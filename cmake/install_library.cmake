@@ -6,7 +6,8 @@ include(CMakePackageConfigHelpers)
 file(GLOB SSTFERRY_PUBLIC_HEADERS CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/pipeline/include/sstferry/*.h)
 # Only tools/ starts children and reads files of its own with them.
-list(FILTER SSTFERRY_PUBLIC_HEADERS EXCLUDE REGEX "/(descriptor|spawn|own_file)\\.h$")
+list(FILTER SSTFERRY_PUBLIC_HEADERS
+  EXCLUDE REGEX "/(descriptor|spawn|own_file)\\.h$")
 install(FILES ${SSTFERRY_PUBLIC_HEADERS}
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sstferry COMPONENT dev)
 install(FILES format/end_state.h format/types.h

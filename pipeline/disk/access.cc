@@ -302,9 +302,9 @@ bool HasAccess(const struct stat& info, const Access& access) {
 
 Status SetAccess(const std::string& path, const Access& access,
                  bool* changed) {
-  const int fd = OpenPath(path, O_RDONLY).Release();
+  const Descriptor file = OpenPath(path, O_RDONLY);
   struct stat info;
-  bool done = fd >= 0 && fstat(fd, &info) == 0;
+  bool done = file.is_open() && fstat(file.get(), &info) == 0;
   bool differs = false;
   if (done) {
     const bool owned =
@@ -312,13 +312,10 @@ Status SetAccess(const std::string& path, const Access& access,
         (access.group == Access::kAsMade || access.group == info.st_gid);
     differs = !owned || access.mode != (info.st_mode & 07777);
     // The mode comes last: fchown() clears bits of it.
-    done = (owned || fchown(fd, access.owner, access.group) == 0) &&
-           (!differs || fchmod(fd, access.mode) == 0);
+    done = (owned || fchown(file.get(), access.owner, access.group) == 0) &&
+           (!differs || fchmod(file.get(), access.mode) == 0);
   }
   const int error = errno;
-  if (fd >= 0) {
-    close(fd);
-  }
   if (changed != nullptr) {
     *changed = differs;
   }

@@ -138,26 +138,20 @@ Status RemoveFile(rocksdb::FileSystem* file_system, const std::string& path,
 class Directory {
  public:
   explicit Directory(const std::string& dir)
-      : fd_(OpenPath(dir, O_RDONLY | O_DIRECTORY).Release()),
-        error_(fd_ < 0 ? errno : 0) {
+      : opened_(OpenPath(dir, O_RDONLY | O_DIRECTORY)),
+        error_(opened_.is_open() ? 0 : errno) {
     struct stat info;
-    const bool is_own =
-        fd_ >= 0 && fstat(fd_, &info) == 0 && info.st_uid == geteuid();
-    name_ = is_own ? dir : "/proc/self/fd/" + std::to_string(fd_);
+    const bool is_own = opened_.is_open() &&
+                        fstat(opened_.get(), &info) == 0 &&
+                        info.st_uid == geteuid();
+    name_ = is_own ? dir : "/proc/self/fd/" + std::to_string(opened_.get());
   }
-  ~Directory() {
-    if (fd_ >= 0) {
-      close(fd_);
-    }
-  }
-  Directory(const Directory&) = delete;
-  Directory& operator=(const Directory&) = delete;
 
   int error() const { return error_; }
   const std::string& name() const { return name_; }
 
  private:
-  const int fd_;
+  const Descriptor opened_;
   const int error_;
   std::string name_;
 };

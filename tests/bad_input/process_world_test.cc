@@ -319,7 +319,7 @@ TEST_CASE("A pull needs no HOME and no directory for temporary files",
 }
 
 TEST_CASE("With too little memory a pull ends with a sentence, and the next one "
-          "goes on",
+          "resumes",
           "[bad_input][limits]") {
   if (test::kSanitized) return;  // takes terabytes of addresses
   const std::string method = GENERATE("ingest", "clone");
@@ -351,7 +351,7 @@ TEST_CASE("With too little memory a pull ends with a sentence, and the next one 
 }
 
 TEST_CASE("With too few threads a pull ends with a sentence, and the next one "
-          "goes on",
+          "resumes",
           "[bad_input][limits]") {
   if (geteuid() != 0) {
     WARN("SKIPPED: counts the threads of an account that has no others");
