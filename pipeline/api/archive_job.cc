@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <iterator>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <utility>
 
 #include "format/end_state.h"
+#include "format/printable.h"
 #include "pipeline/api/endpoint.h"
 #include "pipeline/api/operation_parts.h"
 #include "pipeline/archive/archive.h"
@@ -26,7 +29,11 @@
 #include "pipeline/archive/seal.h"
 #include "pipeline/archive/snapshot_source.h"
 #include "pipeline/base/duration.h"
+#include "pipeline/base/random_id.h"
 #include "pipeline/base/this_machine.h"
+#include "pipeline/parts/interval_reader.h"
+#include "pipeline/parts/read_failure.h"
+#include "pipeline/refresh/entry_digest.h"
 #include "pipeline/refresh/live_db.h"
 #include "sstferry/archive.h"
 #include "sstferry/target.h"
@@ -35,6 +42,9 @@ namespace sstferry {
 namespace {
 
 using rocksdb::Status;
+
+// Entries between two questions whether the drill shall stop.
+constexpr uint64_t kAskEvery = 1024;
 
 ArchivedSet Told(const ListedSet& listed) {
   ArchivedSet set;
@@ -81,6 +91,12 @@ ArchivedSet Told(const PrunedSet& pruned) {
   }
   return set;
 }
+
+// What a drilled database has.
+struct DrilledEntries {
+  uint64_t sequence = 0;
+  std::map<std::string, EntrySums> families;  // those that can be compared
+};
 
 class Job : public ArchiveJob {
  public:
@@ -371,26 +387,126 @@ class Job : public ArchiveJob {
     if (options_.drill_dir.empty() || !summary.is_complete) {
       return status;
     }
-    const Status drilled =
-        DrillAndTell(archive, {}, status, &report->drill, report);
-    return summary.log.windows.empty() || Stopped()()
-               ? drilled
-               : DrillAndTell(archive, RandomTimeOf(summary.log.windows),
-                              drilled, &report->log_drill, report);
+    return DrillAll(archive, summary.log.windows, status, report);
   }
 
-  // Returns `before`, or the failure of the drill if that is OK.
-  Status DrillAndTell(const Archive& archive, std::optional<uint64_t> micros,
-                      const Status& before,
-                      std::optional<ArchiveDrill>* drill,
-                      ArchiveReport* report) {
+  // Drills the newest set, a random time of the log, and the set before the newest
+  // one with its log. Returns `checked`, or the first failure if that is OK.
+  Status DrillAll(const Archive& archive, const std::vector<LogWindow>& windows,
+                  const Status& checked, ArchiveReport* report) {
+    DrilledEntries newest;
+    Status status = checked;
+    DrillAndTell(archive, "", &report->drill, &newest, &status, report);
+    if (!windows.empty() && !Stopped()()) {
+      DrilledEntries unused;
+      DrillAndTell(archive, LogTimeText(RandomTimeOf(windows)),
+                   &report->log_drill, &unused, &status, report);
+    }
+    if (!report->drill->is_opened || Stopped()()) {
+      return status;
+    }
+    std::string before;
+    const Status found =
+        FindSetBefore(archive, report->drill->set, &before, report);
+    if (!found.ok() || before.empty()) {
+      return status.ok() ? found : status;
+    }
+    DrilledEntries continued;
+    DrillAndTell(archive,
+                 before + "+sequence:" + std::to_string(newest.sequence),
+                 &report->continued_drill, &continued, &status, report);
+    ArchiveDrill* const drill = &*report->continued_drill;
+    if (drill->status.ok() && drill->is_opened) {
+      drill->status =
+          Compare(report->drill->set, newest, drill->set, continued);
+      if (drill->status.ok()) drill->same_as = report->drill->set;
+      if (status.ok()) status = drill->status;
+    }
+    return status;
+  }
+
+  // Sets *status to the failure of the drill if it was OK before.
+  void DrillAndTell(const Archive& archive, const std::string& which,
+                    std::optional<ArchiveDrill>* drill,
+                    DrilledEntries* entries, Status* status,
+                    ArchiveReport* report) {
     drill->emplace();
-    (*drill)->status = Drill(archive, micros, &drill->value(), report);
-    if (!before.ok() && !(*drill)->status.ok()) {
+    (*drill)->status = Drill(archive, which, &drill->value(), entries, report);
+    if (!status->ok() && !(*drill)->status.ok()) {
       report->notes.push_back("the drill failed, too: " +
                               MessageOf((*drill)->status));
     }
-    return before.ok() ? (*drill)->status : before;
+    if (status->ok()) *status = (*drill)->status;
+  }
+
+  // Finds the newest set before `newest` whose log has all that `newest` has.
+  static Status FindSetBefore(const Archive& archive, const std::string& newest,
+                              std::string* before, ArchiveReport* report) {
+    before->clear();
+    ArchiveLog log;
+    RETURN_IF_ERROR(ReadLog(archive, &log));
+    const auto set = std::find_if(
+        log.sets.begin(), log.sets.end(), [&newest](const LoggedSet& logged) {
+          return SetNameText(logged.name) == newest;
+        });
+    if (set == log.sets.end() || set == log.sets.begin()) {
+      return Status::OK();
+    }
+    for (auto older = std::make_reverse_iterator(set);
+         older != log.sets.rend(); ++older) {
+      for (const LogPath& path : log.PathsOf(older->log)) {
+        const bool has_all = std::any_of(
+            path.segments.begin(), path.segments.end(), [&](const LogKey& key) {
+              return key.lineage == set->log.lineage &&
+                     key.number >= set->log.segment &&
+                     key.end_micros >= set->log.moment_micros;
+            });
+        if (has_all) {
+          *before = SetNameText(older->name);
+          return Status::OK();
+        }
+      }
+    }
+    report->notes.push_back("the set " + newest +
+                            " was compared with no log: that of no older set "
+                            "reaches it");
+    return Status::OK();
+  }
+
+  static Status Compare(const std::string& newest_set,
+                        const DrilledEntries& newest, const std::string& set,
+                        const DrilledEntries& continued) {
+    const auto differs = [&](const std::string& what, uint64_t here,
+                             uint64_t there) {
+      return MakeStatus(
+          EndState::kCorrupt,
+          "the set " + set + " with its log differs from the set " +
+              newest_set + " at sequence " + std::to_string(newest.sequence) +
+              ": " + what + ": " + std::to_string(here) + " against " +
+              std::to_string(there) +
+              "; push a new set, and keep both until you know which is right");
+    };
+    if (continued.sequence != newest.sequence) {
+      return differs("sequence", continued.sequence, newest.sequence);
+    }
+    for (const DrilledEntries* one : {&newest, &continued}) {
+      for (const auto& [family, unused] : one->families) {
+        const auto here = continued.families.find(family);
+        const auto there = newest.families.find(family);
+        const bool are_both = here != continued.families.end() &&
+                              there != newest.families.end();
+        if (!are_both || !(here->second == there->second)) {
+          return differs("entries of column family '" + Printable(family) + "'",
+                         here == continued.families.end()
+                             ? 0
+                             : here->second.entries,
+                         there == newest.families.end()
+                             ? 0
+                             : there->second.entries);
+        }
+      }
+    }
+    return Status::OK();
   }
 
   // Any microsecond of any window is as likely as another.
@@ -413,16 +529,16 @@ class Job : public ArchiveJob {
     return windows.back().end_micros;
   }
 
-  // Drills a time of the log, or the newest set.
-  Status Drill(const Archive& archive, std::optional<uint64_t> micros,
-               ArchiveDrill* drill, ArchiveReport* report) {
+  // Drills a set, by name, or a point of the log; empty: the newest set.
+  Status Drill(const Archive& archive, const std::string& which,
+               ArchiveDrill* drill, DrilledEntries* entries,
+               ArchiveReport* report) {
     std::optional<LogChoice> logged;
-    if (micros.has_value()) {
-      drill->time = LogTimeText(*micros);
-      LogPoint point;
-      point.micros = micros;
+    LogPoint point;
+    if (ParseLogPoint(which, &point)) {
       RETURN_IF_ERROR(ChooseLog(archive, point, &logged));
     }
+    if (point.micros.has_value()) drill->time = which;
     ArchiveSet set;
     RETURN_IF_ERROR(ChooseSet(
         archive, logged.has_value() ? SetNameText(logged->set) : "", &set));
@@ -432,7 +548,7 @@ class Job : public ArchiveJob {
     }
     PullOptions pull;
     pull.source.archive = options_.store.where;
-    pull.source.set = micros.has_value() ? drill->time : drill->set;
+    pull.source.set = which.empty() ? drill->set : which;
     pull.store = options_.store;
     pull.target_dir = options_.drill_dir;
     pull.verify = true;
@@ -450,8 +566,8 @@ class Job : public ArchiveJob {
       if (cancelled_) {
         return MakeStatus(EndState::kCancelled, "stopped on request");
       }
-      drill_ = MakeDrill(pull, [=](const std::string& directory) {
-        return OpenDrilled(directory, drill, &report->notes);
+      drill_ = MakeDrill(pull, [=, this](const std::string& directory) {
+        return OpenDrilled(directory, drill, entries, &report->notes);
       });
     }
     Summary summary;
@@ -461,9 +577,10 @@ class Job : public ArchiveJob {
   }
 
   // Opens it for writing, as its application would: its WALs are replayed, and
-  // what does not fit into memory is flushed.
-  static Status OpenDrilled(const std::string& directory, ArchiveDrill* drill,
-                            std::vector<std::string>* notes) {
+  // what does not fit into memory is flushed. Reads all of it.
+  Status OpenDrilled(const std::string& directory, ArchiveDrill* drill,
+                     DrilledEntries* entries,
+                     std::vector<std::string>* notes) const {
     std::unique_ptr<LiveDb> opened;
     const Status status =
         LiveDb::Open(directory, OperatorRegistry(),
@@ -476,16 +593,42 @@ class Job : public ArchiveJob {
       return Status::OK();
     }
     RETURN_IF_ERROR(status);
+    drill->sequence = opened->db()->GetLatestSequenceNumber();
+    entries->sequence = drill->sequence;
+    EntryDigester digester(digest_id_);
     for (const FamilyHandle& family : opened->families()) {
-      const std::unique_ptr<rocksdb::Iterator> entries(
-          opened->db()->NewIterator(rocksdb::ReadOptions(), family.handle));
-      entries->SeekToFirst();
-      RETURN_IF_ERROR(entries->status());
-      entries->SeekToLast();
-      RETURN_IF_ERROR(entries->status());
+      if (family.handle->GetComparator()->timestamp_size() > 0) {
+        notes->push_back("the drill did not read column family '" +
+                         Printable(family.name) +
+                         "': its keys carry user-defined timestamps");
+        continue;
+      }
+      EntrySums sums;
+      RETURN_IF_ERROR(AddEntries(opened->db(), family, &digester, &sums));
+      // What a filter takes away, a copy may still have.
+      if (opened->compaction_filters().count(family.name) == 0) {
+        entries->families[family.name] = sums;
+        drill->entries += sums.entries;
+      }
     }
     drill->is_opened = true;
     return Status::OK();
+  }
+
+  Status AddEntries(rocksdb::DB* db, const FamilyHandle& family,
+                    EntryDigester* digester, EntrySums* sums) const {
+    IntervalReader reader(db, family.handle, KeyInterval(), 0);
+    std::string scratch;
+    bool is_entity = false;
+    for (reader.SeekToBegin(); reader.Valid(); reader.Next()) {
+      const rocksdb::Slice value = reader.DigestValue(&scratch, &is_entity);
+      sums->Add(digester->DigestOfEntry(reader.key(), value, is_entity));
+      if (sums->entries % kAskEvery == 0 && Stopped()()) {
+        return MakeStatus(EndState::kCancelled, "stopped on request");
+      }
+    }
+    return ReadFailure(reader.status(), "column family '" +
+                                            Printable(family.name) + "'");
   }
 
   Status Prune(const Archive& archive, ArchiveReport* report) {
@@ -595,6 +738,7 @@ class Job : public ArchiveJob {
   std::unique_ptr<Endpoint> endpoint_;  // of a source elsewhere
   std::unique_ptr<RemoteSource> remote_;  // likewise
   std::unique_ptr<Operation> drill_;
+  const TransferId digest_id_ = RandomId();  // of entries that drills compare
 };
 
 }  // namespace

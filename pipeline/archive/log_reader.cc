@@ -23,6 +23,7 @@ using rocksdb::Status;
 namespace {
 
 constexpr char kSequence[] = "sequence:";
+constexpr char kSetBefore = '+';  // after the name of a set
 constexpr size_t kHeadsAtOnce = 512;
 constexpr int kHeadLanes = 8;
 constexpr int kTriesOfBytes = 3;
@@ -90,6 +91,16 @@ std::string Nearby(const ArchiveLog& log, uint64_t micros) {
 bool ParseLogPoint(const std::string& text, LogPoint* point) {
   *point = LogPoint();
   uint64_t value = 0;
+  if (const size_t plus = text.find(kSetBefore); plus != std::string::npos) {
+    SetName set;
+    if (!ParseSetName(text.substr(0, plus), &set) ||
+        !ParseLogPoint(text.substr(plus + 1), point) ||
+        point->set.has_value()) {
+      return false;
+    }
+    point->set = set;
+    return true;
+  }
   if (ParseLogTime(text, &value)) {
     point->micros = value;
     return true;
@@ -116,6 +127,9 @@ Status ChooseLog(const Archive& archive, const LogPoint& point,
             : set->log.moment_micros > *point.micros) {
       continue;
     }
+    if (point.set.has_value() && !(set->name == *point.set)) {
+      continue;
+    }
     for (LogPath& path : log.PathsOf(set->log)) {
       if (point.sequence.has_value()) {
         // The heads tell whether it reaches the number.
@@ -130,6 +144,13 @@ Status ChooseLog(const Archive& archive, const LogPoint& point,
         }
       }
     }
+  }
+  if (point.set.has_value()) {
+    return MakeStatus(EndState::kRefused,
+                      place + ": the log after the set " +
+                          SetNameText(*point.set) +
+                          " does not reach that point, or there is no such set "
+                          "with a log ('sstferry archive list' shows all)");
   }
   if (point.sequence.has_value()) {
     return MakeStatus(

@@ -19,12 +19,16 @@
 
 namespace sstferry {
 
-// Up to where a log is restored: exactly one of them is set.
+// Up to where a log is restored: a time or a sequence.
 struct LogPoint {
   std::optional<uint64_t> micros;
   std::optional<uint64_t> sequence;
+  // Restores this set and the log after it; not set: the newest set before the
+  // point.
+  std::optional<SetName> set;
 };
-// Parses a time (ParseLogTime()) or "sequence:N". False: neither.
+// Parses a time (ParseLogTime()) or "sequence:N", or the name of a set, "+" and
+// one of the two. Returns false for other texts.
 [[nodiscard]] bool ParseLogPoint(const std::string& text, LogPoint* point);
 
 // A set, and the path behind it, by which a point can be restored.
@@ -32,8 +36,8 @@ struct LogChoice {
   SetName set;
   LogPath path;
 };
-// Chooses the newest set that is not behind the point, and a path that reaches
-// it. *choice is not set: no log has to do with it, and `point` is a time.
+// Chooses the newest set that is not behind the point, or the one that it names,
+// and a path that reaches it. *choice is not set: no log has to do with it, and `point` is a time.
 //   kRefused  the point is in no window: the message says why, and which points
 //             nearby can be had
 [[nodiscard]] rocksdb::Status ChooseLog(const Archive& archive,

@@ -11,6 +11,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pipeline/archive/archive.h"
+#include "pipeline/archive/log_index.h"
+#include "pipeline/archive/open_store.h"
+#include "pipeline/archive/push.h"
+#include "pipeline/archive/snapshot_source.h"
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 #include "tests/support/restored.h"
@@ -130,6 +135,96 @@ TEST_CASE("Any second of a source is in an archive that follows it",
       Ran(Words{"pull", archive + "@" + then, target} + key, 1);
   INFO(refused.dump());
   REQUIRE_FALSE(fs::exists(target));
+}
+
+TEST_CASE("A drill finds that a set and the log up to it have the same entries",
+          "[tools][follow]") {
+  StandbyWorld world;
+  world.Write(50);
+  const std::string archive = world.root() + "/archive";
+  InitArchive(archive);
+  Process follower(Sstferry({"follow", world.source_dir(), archive, "--segment",
+                             "100ms", "--cut-every", "1s"}));
+  AwaitLog(world, archive, {});
+  world.Write(20);
+  world.source()->Flush();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  size_t sets = 0;
+  while (sets < 3 && std::chrono::steady_clock::now() < end) {
+    world.Write(1);
+    sets = Ran({"archive", "list", archive})["sets"].size();
+  }
+  AwaitLog(world, archive, {});
+  follower.Signal(SIGTERM);
+  REQUIRE(follower.Wait() == 0);
+  const std::string target = world.root() + "/restored";
+  const json drilled = Ran({"archive", "check", archive, "--drill", target});
+  INFO(drilled.dump());
+  const json& continued = drilled["continued_drill"];
+  REQUIRE(continued["status"] == "OK");
+  REQUIRE(continued["same_as"] == drilled["drill"]["set"]);
+  REQUIRE(continued["set"] != drilled["drill"]["set"]);
+  REQUIRE(continued["sequence"] == drilled["drill"]["sequence"]);
+  REQUIRE(continued["entries"] == drilled["drill"]["entries"]);
+  REQUIRE(continued["entries"] > 0);
+  REQUIRE_FALSE(fs::exists(target));
+}
+
+TEST_CASE("A drill finds that a set and the log up to it have other entries",
+          "[tools][follow]") {
+  StandbyWorld world;
+  world.Write(50);
+  // Another history from here on, of as many writes.
+  world.CloseSource();
+  const std::string other = world.root() + "/other";
+  fs::copy(world.source_dir(), other);
+  world.OpenSource();
+  const std::string archive = world.root() + "/archive";
+  InitArchive(archive);
+  Process follower(
+      Sstferry({"follow", world.source_dir(), archive, "--segment", "100ms"}));
+  AwaitLog(world, archive, {});
+  world.Write(20);
+  AwaitLog(world, archive, {});
+  follower.Signal(SIGTERM);
+  REQUIRE(follower.Wait() == 0);
+  {
+    OpenDb db(other, {{"default", Quiet()}, {"other", Quiet()}});
+    while (db->GetLatestSequenceNumber() < world.sequence()) {
+      REQUIRE_OK(db->Put({}, "another history", "x"));
+    }
+  }
+  // A set that says of itself that the log reaches it.
+  StoreOptions where;
+  where.where.directory = archive;
+  std::unique_ptr<ObjectStore> store;
+  REQUIRE_OK(OpenStore(where, &store));
+  const Archive opened(store.get());
+  ArchiveLog log;
+  REQUIRE_OK(ReadLog(opened, &log));
+  const LogPath path = log.PathsOf(log.sets.at(0).log).at(0);
+  PushOptions push;
+  push.log = {path.segments.back().lineage, path.segments.back().number,
+              path.segments.back().end_micros};
+  push.next_segment = [&] { return push.log.segment + 1; };
+  SnapshotOptions snapshot;
+  snapshot.database_dir = other;
+  std::unique_ptr<SnapshotSource> source;
+  REQUIRE_OK(SnapshotSource::Take(snapshot, &source));
+  PushSummary pushed;
+  REQUIRE_OK(PushSet(opened, source.get(), push, &pushed));
+  const json drilled =
+      Ran({"archive", "check", archive, "--drill", world.root() + "/restored"},
+          1);
+  INFO(drilled.dump());
+  REQUIRE(drilled["drill"]["status"] == "OK");
+  const json& continued = drilled["continued_drill"];
+  REQUIRE(continued["status"] == "CORRUPT");
+  REQUIRE(continued["same_as"].is_null());
+  const std::string error = continued["error"];
+  REQUIRE(error.find("differs from the set " + SetNameText(pushed.name)) !=
+          std::string::npos);
+  REQUIRE(error.find("column family 'default'") != std::string::npos);
 }
 
 TEST_CASE("A follower takes no option of the other kind of target",

@@ -125,17 +125,23 @@ std::string ListText(const std::string& place, const ArchiveReport& report) {
 }
 
 std::string DrillText(const std::optional<ArchiveDrill>& drill) {
-  return !drill.has_value() || !drill->status.ok()
-             ? ""
-             : "drill: restored" +
-                   std::string(drill->is_opened ? " and opened" : "") +
-                   (drill->time.empty() ? ""
-                                        : " the time " + drill->time +
-                                              " behind") +
-                   " the set " + drill->set + ", " +
-                   FormatBytes(drill->bytes) + ", in " +
-                   FormatClock(drill->seconds) +
-                   "; it was compared, and removed\n";
+  if (!drill.has_value() || !drill->status.ok()) {
+    return "";
+  }
+  std::string what = "the set " + drill->set;
+  if (!drill->time.empty()) {
+    what = "the time " + drill->time + " after " + what;
+  } else if (!drill->same_as.empty()) {
+    what += " with its log up to sequence " + std::to_string(drill->sequence);
+  }
+  return "drill: restored" + std::string(drill->is_opened ? " and opened " : " ") +
+         what + ", " + FormatBytes(drill->bytes) + ", in " +
+         FormatClock(drill->seconds) + "; " +
+         (drill->same_as.empty() ? ""
+                                 : "it has the same " +
+                                       FormatCount(drill->entries, "entry") +
+                                       " as the set " + drill->same_as + "; ") +
+         "it was compared, and removed\n";
 }
 
 ordered_json Json(const std::optional<ArchiveDrill>& drill) {
@@ -146,11 +152,21 @@ ordered_json Json(const std::optional<ArchiveDrill>& drill) {
                        {"error", nullptr},
                        {"set", drill->set},
                        {"time", nullptr},
+                       {"same_as", nullptr},
+                       {"sequence", nullptr},
+                       {"entries", nullptr},
                        {"bytes", drill->bytes},
                        {"seconds", drill->seconds},
                        {"opened", drill->is_opened}};
   if (!drill->time.empty()) {
     json["time"] = drill->time;
+  }
+  if (!drill->same_as.empty()) {
+    json["same_as"] = drill->same_as;
+  }
+  if (drill->is_opened) {
+    json["sequence"] = drill->sequence;
+    json["entries"] = drill->entries;
   }
   if (!drill->status.ok()) {
     json["error"] = MessageOf(drill->status);
@@ -174,7 +190,8 @@ std::string CheckText(const std::string& place, const ArchiveReport& report) {
             FormatBytes(report.segment_bytes) + ", of them " +
             std::to_string(report.orphan_segments) + " behind no set\n";
   }
-  text += DrillText(report.drill) + DrillText(report.log_drill);
+  text += DrillText(report.drill) + DrillText(report.log_drill) +
+          DrillText(report.continued_drill);
   text += "newest whole set: " +
           (report.newest_age_seconds.has_value()
                ? FormatClock(static_cast<double>(*report.newest_age_seconds)) +
@@ -343,6 +360,7 @@ std::string ToJson(const ArchiveOptions& options,
     json["read_parts"] = report.read_parts;
     json["drill"] = Json(report.drill);
     json["log_drill"] = Json(report.log_drill);
+    json["continued_drill"] = Json(report.continued_drill);
   }
   if (action == ArchiveAction::kList) {
     json["checked_age_seconds"] = nullptr;

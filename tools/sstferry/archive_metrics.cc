@@ -97,7 +97,9 @@ std::string ArchiveMetricsText(const ArchiveOptions& options,
   if (!options.drill_dir.empty()) {
     const bool is_drilled =
         report.drill.has_value() && report.drill->status.ok() &&
-        (!report.log_drill.has_value() || report.log_drill->status.ok());
+        (!report.log_drill.has_value() || report.log_drill->status.ok()) &&
+        (!report.continued_drill.has_value() ||
+         report.continued_drill->status.ok());
     metrics.Set(metric::kArchiveLastDrill, labels,
                 is_drilled ? now
                            : metrics.Get(metric::kArchiveLastDrill, labels));

@@ -749,7 +749,8 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
                "drill", Group::kCommon,
                "check: Restore the newest set beside DIR, which is absent or "
                "empty, open it, compare it with the set, and remove it; then a "
-               "random time of the log.",
+               "random time of the log, and the set before with its log, which "
+               "must have the same entries as the newest one.",
                [](auto& a) -> auto& { return a.options.drill_dir; },
                TextValue("DIR", "a directory")),
            {"metrics-file", "FILE.prom", Group::kOutput,

@@ -109,7 +109,14 @@ struct ArchivedSet {
 // The result of a drill.
 struct ArchiveDrill {
   std::string set;
-  std::string time;  // of the log behind it; empty: the set alone
+  std::string time;  // of the log behind it; empty: see same_as
+  // The newer set whose entries this set and its log had, all of them; empty: it
+  // was compared with none.
+  std::string same_as;
+  // Of the opened database: its sequence, and its entries, but for those of
+  // families of which no two copies need to be alike.
+  uint64_t sequence = 0;
+  uint64_t entries = 0;
   uint64_t bytes = 0;
   // From its begin until the database was restored, durable and open, without
   // the time for the comparison.
@@ -159,6 +166,9 @@ struct ArchiveReport {
   uint64_t read_parts = 0;
   std::optional<ArchiveDrill> drill;      // of the newest set
   std::optional<ArchiveDrill> log_drill;  // of a random time of the log
+  // Of the set before the newest one, with its log up to the newest one's
+  // sequence: both must have the same entries.
+  std::optional<ArchiveDrill> continued_drill;
   // kList: since the last check that kept its findings; not set: none has.
   std::optional<uint64_t> checked_age_seconds;
   // Since the newest whole set was pushed; not set: there is none.
