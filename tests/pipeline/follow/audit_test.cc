@@ -19,6 +19,7 @@
 #include "pipeline/base/this_machine.h"
 #include "pipeline/disk/durable.h"
 #include "rocksdb/compaction_filter.h"
+#include "rocksdb/merge_operator.h"
 #include "rocksdb/sst_file_writer.h"
 #include "sstferry/follow.h"
 #include "tests/support/catch.h"
@@ -27,6 +28,11 @@
 #include "tests/support/scratch_dir.h"
 #include "tests/support/standby_world.h"
 #include "tests/support/test_db.h"
+
+namespace rocksdb {
+// In its library; which header has it depends on the release.
+const Comparator* BytewiseComparatorWithU64Ts();
+}  // namespace rocksdb
 
 namespace sstferry::test::audit_test {
 namespace {
@@ -518,6 +524,17 @@ class KeepsAll : public rocksdb::CompactionFilter {
   const char* Name() const override { return "keeps all"; }
 };
 
+class LastOperand : public rocksdb::AssociativeMergeOperator {
+ public:
+  const char* Name() const override { return "an application's own"; }
+  bool Merge(const rocksdb::Slice&, const rocksdb::Slice*,
+             const rocksdb::Slice& value, std::string* new_value,
+             rocksdb::Logger*) const override {
+    new_value->assign(value.data(), value.size());
+    return true;
+  }
+};
+
 TEST_CASE("What cannot be audited is named, and the rest is audited",
           "[follow][audit]") {
   static const CaselessComparator kUnknownOrder;
@@ -526,24 +543,51 @@ TEST_CASE("What cannot be audited is named, and the rest is audited",
   ordered.comparator = &kUnknownOrder;
   rocksdb::ColumnFamilyOptions filtered = Quiet();
   filtered.compaction_filter = &kFilter;
-  AuditWorld world({{"default", Quiet()},
-                    {"filtered", filtered},
-                    {"ordered", ordered}});
+  rocksdb::ColumnFamilyOptions merged = Quiet();
+  merged.merge_operator = std::make_shared<LastOperand>();
+  rocksdb::ColumnFamilyOptions timed = Quiet();
+  timed.comparator = rocksdb::BytewiseComparatorWithU64Ts();
+  const Families families = {{"default", Quiet()},
+                             {"filtered", filtered},
+                             {"merged", merged},
+                             {"ordered", ordered},
+                             {"timed", timed}};
+  AuditWorld world(families, [&families](OpenDb* db) {
+    const std::string timestamp(8, '\1');
+    for (uint64_t i = 0; i < kBaseKeys; ++i) {
+      for (const auto& family : families) {
+        if (family.name != "timed") {
+          db->Put(BaseKey(i), "v", family.name);
+          continue;
+        }
+        REQUIRE_OK((*db)->Put(rocksdb::WriteOptions(), db->cf("timed"),
+                              BaseKey(i), timestamp, "v"));
+      }
+    }
+  });
   world.source()->Put("k", "v");
+  world.source()->Merge("k", "w", "merged");
   world.Follow();
   world.CutAndAudit();
   INFO(world.said());
   const AuditFile record = world.Record();
   REQUIRE(record.differences == 0);
   REQUIRE(record.passes == 1);
-  REQUIRE(record.entries == kBaseKeys + 2);
-  REQUIRE(record.families.size() == 2);
+  REQUIRE(record.entries == kBaseKeys + 1);
+  REQUIRE(record.families.size() == 4);
   REQUIRE(record.families[0].name == "filtered");
   REQUIRE(record.families[0].reason.starts_with("it has a compaction filter"));
-  REQUIRE(record.families[1].name == "ordered");
+  REQUIRE(record.families[1].name == "merged");
   REQUIRE(record.families[1].reason ==
+          "its merge operator is an application's own, which this process does "
+          "not have");
+  REQUIRE(record.families[2].name == "ordered");
+  REQUIRE(record.families[2].reason ==
           "its comparator is an order without case, which this process does "
           "not have");
+  REQUIRE(record.families[3].name == "timed");
+  REQUIRE(record.families[3].reason ==
+          "its keys carry user-defined timestamps");
 }
 
 TEST_CASE("A cut that the source has not judged, or that is ahead of its "
