@@ -2,15 +2,17 @@
 
 #include <algorithm>
 #include <iterator>
-#include <random>
 
 namespace sstferry::test {
 
 std::string RandomBytes(size_t bytes, uint64_t seed) {
-  std::mt19937_64 random(seed);
   std::string out(bytes, '\0');
   for (size_t i = 0; i < bytes; i += 8) {
-    const uint64_t word = random();
+    // SplitMix64, which needs no 312 words to begin.
+    uint64_t word = seed += 0x9e3779b97f4a7c15;
+    word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9;
+    word = (word ^ (word >> 27)) * 0x94d049bb133111eb;
+    word ^= word >> 31;
     for (size_t j = i; j < std::min(bytes, i + 8); ++j) {
       out[j] = static_cast<char>(word >> (8 * (j - i)));
     }

@@ -1,0 +1,193 @@
+// Clocks of the day that jump while sstferry runs: source and target keep their
+// word, and wait no longer than they would.
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/catch.h"
+#include "tests/support/process.h"
+#include "tests/support/restored.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/sanitizer.h"
+#include "tests/support/scratch_dir.h"
+#include "tests/support/standby_world.h"
+
+namespace sstferry::test::clock_test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr int64_t kDay = 86'400;
+// Ahead, back to where it was, behind, and back again.
+constexpr int64_t kJumps[] = {kDay, 0, -kDay, 3600, 0};
+
+// The clock of some processes. Threads: one.
+class JumpingClock {
+ public:
+  JumpingClock() : file_(open(path().c_str(), O_CREAT | O_RDWR, 0644)) {
+    REQUIRE(file_ >= 0);
+    Set(0);
+  }
+  ~JumpingClock() { close(file_); }
+  void Set(int64_t seconds) {
+    REQUIRE(pwrite(file_, &seconds, sizeof(seconds), 0) == sizeof(seconds));
+  }
+  std::map<std::string, std::string> environment() const {
+    const std::string program = fs::read_symlink("/proc/self/exe");
+    return {{"LD_PRELOAD",
+             fs::path(program).parent_path() / "libjumping_clock.so"},
+            {"SSTFERRY_TEST_CLOCK", path()}};
+  }
+
+ private:
+  std::string path() const { return dir_ / "clock"; }
+  const ScratchDir dir_;
+  const int file_;
+};
+
+json Ran(std::vector<std::string> words, int code = 0) {
+  words.push_back("--json");
+  return json::parse(OutputOf(words, code));
+}
+
+std::chrono::steady_clock::time_point Limit() {
+  return std::chrono::steady_clock::now() + std::chrono::minutes(2);
+}
+
+TEST_CASE("The clock that jumps is that of the process", "[tools][clock]") {
+  if (kSanitized) return;  // their runtime must be the first library
+  JumpingClock clock;
+  clock.Set(-kDay);
+  Process date({"/bin/date", "+%s"}, clock.environment());
+  REQUIRE(date.Wait() == 0);
+  REQUIRE(std::abs(std::stoll(date.out()) + kDay - time(nullptr)) < 600);
+}
+
+TEST_CASE("A pull is whole whatever the clocks of both sides do meanwhile",
+          "[tools][clock]") {
+  if (kSanitized) return;
+  const std::string method = GENERATE("clone", "ingest");
+  const ScratchDir dir;
+  SampleShape shape;
+  shape.entries = 20000;
+  MakeSampleDatabase(dir / "source", shape);
+  JumpingClock source_clock;
+  JumpingClock target_clock;
+  const std::string socket = dir / "socket";
+  Process serve(Sstferry({"serve", "db=" + (dir / "source"), "--listen",
+                          "unix:" + socket}),
+                source_clock.environment());
+  REQUIRE(serve.WaitForOut("listening"));
+  // Slow, so that the clocks jump while it runs.
+  Process pull(Sstferry({"pull", "sst://" + socket + "/db", dir / "target",
+                         "--method", method, "--max-rate", "1MB", "--timeout",
+                         "20s"}),
+               target_clock.environment());
+  for (const int64_t jump : kJumps) {
+    REQUIRE(pull.Wait(std::chrono::milliseconds(300)) == -1);
+    source_clock.Set(-jump);
+    target_clock.Set(jump);
+  }
+  const int code = pull.Wait();
+  INFO(pull.err());
+  REQUIRE(code == 0);
+  REQUIRE(EntriesOf(dir / "target") == EntriesOf(dir / "source"));
+  REQUIRE(OutputOf({"verify", dir / "source", dir / "target"}) != "");
+}
+
+TEST_CASE("A standby follows on whatever the clocks of both sides do",
+          "[tools][clock][follow]") {
+  if (kSanitized) return;
+  StandbyWorld world;
+  world.Write(50);
+  JumpingClock source_clock;
+  JumpingClock target_clock;
+  const std::string socket = world.root() + "/socket";
+  Process serve(Sstferry({"serve", "db=" + world.source_dir(), "--listen",
+                          "unix:" + socket}),
+                source_clock.environment());
+  REQUIRE(serve.WaitForOut("listening"));
+  Process follower(Sstferry({"follow", "sst://" + socket + "/db", world.dir(),
+                             "--durable", "20ms", "--cut-every", "1s"}),
+                   target_clock.environment());
+  const auto await = [&](uint64_t sequence) {
+    const auto end = Limit();
+    for (json found;;) {
+      if (fs::exists(world.dir() + "/sstferry.follow")) {
+        found = Ran({"status", world.dir()})["standby"];
+        if (found["durable_sequence"] >= sequence) return;
+      }
+      INFO(found.dump() << follower.err());
+      REQUIRE(std::chrono::steady_clock::now() < end);
+    }
+  };
+  await(world.sequence());
+  for (const int64_t jump : kJumps) {
+    target_clock.Set(jump);
+    world.Write(10);
+    await(world.sequence());
+    source_clock.Set(-jump);
+    world.Write(10);
+    world.source()->Flush();
+    await(world.sequence());
+  }
+  const uint64_t sequence = world.sequence();
+  world.CloseSource();
+  Ran({"promote", world.dir(), "--after-source-closed", "--wait", "60s",
+       "--before", "kill -TERM " + std::to_string(follower.pid())});
+  REQUIRE(world.RequirePrefix(world.dir()) == sequence);
+}
+
+TEST_CASE("A log restores each sequence whatever its follower's clock did",
+          "[tools][clock][follow]") {
+  if (kSanitized) return;
+  StandbyWorld world;
+  world.Write(50);
+  JumpingClock clock;
+  const std::string archive = world.root() + "/archive";
+  InitArchive(archive);
+  Process follower(Sstferry({"follow", world.source_dir(), archive, "--segment",
+                             "100ms"}),
+                   clock.environment());
+  const std::string target = world.root() + "/restored";
+  // Waits until the log has a sequence, and requires what it restores.
+  const auto await = [&](uint64_t sequence) {
+    const auto end = Limit();
+    for (;;) {
+      fs::remove_all(target);
+      Process pull(Sstferry({"pull",
+                             archive + "@sequence:" + std::to_string(sequence),
+                             target}));
+      if (pull.Wait() == 0) break;
+      INFO(pull.err() << follower.err());
+      REQUIRE(std::chrono::steady_clock::now() < end);
+    }
+    REQUIRE(world.RequirePrefix(target) == sequence);
+  };
+  std::vector<uint64_t> sequences;
+  await(world.sequence());
+  for (const int64_t jump : kJumps) {
+    clock.Set(jump);
+    world.Write(10);
+    sequences.push_back(world.sequence());
+    await(sequences.back());
+  }
+  follower.Signal(SIGTERM);
+  REQUIRE(follower.Wait() == 0);
+  for (const uint64_t sequence : sequences) {
+    await(sequence);
+  }
+}
+
+}  // namespace
+}  // namespace sstferry::test::clock_test
