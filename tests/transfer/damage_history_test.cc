@@ -329,7 +329,7 @@ class DamagedReplica {
 
 TEST_CASE("A fault that was told is never green before it is mended",
           "[transfer][health][history]") {
-  REQUIRE(CheckHistories("damage", HistoryCount(60), 100, [] {
+  REQUIRE(CheckHistories("damage", HistoryCount(40), 100, [] {
     const auto misfortunes = *rc::gen::container<std::vector<Misfortune>>(
         *rc::gen::inRange<size_t>(4, 16), AnyMisfortune());
     DamagedReplica replica;

@@ -659,7 +659,7 @@ class Histories {
 TEST_CASE("Whatever a replica's application does, it reads what its source "
           "held at the last refresh and what it wrote since",
           "[transfer][living]") {
-  const int worlds = HistoryCount(200);
+  const int worlds = HistoryCount(100);
   Counts counts;
   const auto play = [&] {
     const World world = *WorldGen();

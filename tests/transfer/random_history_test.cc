@@ -98,7 +98,7 @@ TEST_CASE("Random histories arrive entry by entry", "[transfer][exact]") {
     }
   };
   const bool received = CheckHistories("a history arrives entry by entry",
-                                   HistoryCount(60), 120, play);
+                                   HistoryCount(40), 120, play);
   std::cerr << "moved " << entries << " entries in " << chunks
             << " chunks, at most " << most_chunks << " at once\n";
   REQUIRE(received);

@@ -350,7 +350,7 @@ TEST_CASE("A clone holds what a crashed application would recover, its "
 }
 
 TEST_CASE(kClonedHistories, "[.child]") {
-  const int histories = HistoryCount(200);
+  const int histories = HistoryCount(100);
   std::map<std::string, int> equal;
   const auto play = [&] {
     const Crash crash = *CrashGen();
@@ -382,7 +382,7 @@ TEST_CASE("A pull holds what a crashed application would recover, or refuses",
 }
 
 TEST_CASE(kHistories, "[.child]") {
-  const int histories = HistoryCount(200);
+  const int histories = HistoryCount(100);
   std::map<std::string, std::map<std::string, int>> ended;
   std::map<std::string, int> refusals;
   size_t most_wals = 0;

@@ -538,7 +538,7 @@ class Histories {
 TEST_CASE("Whatever happened to both sides, a refresh leaves what was asked "
           "for and what was there besides, or refuses",
           "[transfer][refresh]") {
-  const int worlds = HistoryCount(100);
+  const int worlds = HistoryCount(60);
   Counts counts;
   const auto play = [&] {
     const World world = *WorldGen();
