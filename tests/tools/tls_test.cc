@@ -296,7 +296,8 @@ TEST_CASE("plan tells of a certificate that will expire", "[tools][tls]") {
   }
 }
 
-TEST_CASE("The openssl commands of docs/security.md make certificates that work",
+TEST_CASE("The openssl commands of docs/security.md make certificates that "
+          "work",
           "[tools][tls]") {
   const ScratchDir dir;
   Process bash({"/bin/bash", "-euc",
