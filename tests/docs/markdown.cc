@@ -156,7 +156,7 @@ std::map<std::string, Document> AllDocuments() {
       "benchmarks/RESULTS.md", "format/rocksdb/README.md",
       "pipeline/README.md", "pipeline/wire/SECURITY.md",
       "SECURITY.md"};
-  for (const char* folder : {"docs", "format", "tests"}) {
+  for (const char* folder : {"docs", "docs/internals", "format", "tests"}) {
     const fs::path root = SSTFERRY_SOURCE_DIR;
     for (const auto& entry : fs::directory_iterator(root / folder)) {
       if (entry.path().extension() == ".md") {

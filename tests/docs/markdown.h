@@ -33,7 +33,7 @@ struct Document {
 
 Document ParseDocument(const std::string& path, const std::string& text);
 
-// README.md, docs/*.md and the documents of the rooms, by path.
+// README.md, docs/**.md and the documents of the rooms, by path.
 std::map<std::string, Document> AllDocuments();
 std::string TextOfDocument(const std::string& path);
 // A file or directory of the repository.

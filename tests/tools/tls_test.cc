@@ -274,7 +274,7 @@ TEST_CASE("A key that others can read is warned about, "
 
 // The document's commands for a CA and two hosts, up to the end of the block.
 std::string CommandsOfDocument() {
-  const std::string page = BytesOf(SSTFERRY_SOURCE_DIR "/docs/tls.md");
+  const std::string page = BytesOf(SSTFERRY_SOURCE_DIR "/docs/security.md");
   const size_t begin = page.find("openssl req -x509");
   REQUIRE(begin != std::string::npos);
   return page.substr(begin, page.find("```", begin) - begin);
@@ -296,7 +296,8 @@ TEST_CASE("plan tells of a certificate that will expire", "[tools][tls]") {
   }
 }
 
-TEST_CASE("The openssl commands of docs/tls.md make certificates that work",
+TEST_CASE("The openssl commands of docs/security.md make certificates that "
+          "work",
           "[tools][tls]") {
   const ScratchDir dir;
   Process bash({"/bin/bash", "-euc",
