@@ -97,8 +97,9 @@ bool HasKnownMembers(std::string_view option) {
          option == "metadata_cache_options" || option == "cache_usage_options";
 }
 
-// One that was an option of the database and became one of families
-// (experimental_mempurge_threshold) is what files name: that of families.
+// A name that was first a database option and later a family option
+// (experimental_mempurge_threshold) is taken as the family option, which is
+// what files contain.
 RocksDbRelease FirstWithOption(const std::string& name) {
   RocksDbRelease first;
   for (const KnownKind kind : kOptionKinds) {
