@@ -12,7 +12,8 @@
 //   wal/<lineage>/<segment>                a segment of the log (archive_log.h)
 //   CHECKED                                faults that the last check found
 //
-// Names are parsed strictly and never taken from the content of a record.
+// A name contains everything that its reader needs. Names are made from fields
+// (ArchiveKey, LogKey, ...), never copied from a record.
 #pragma once
 
 #include <array>
@@ -149,7 +150,8 @@ struct ArchiveHead {
   friend bool operator==(const ArchiveHead&, const ArchiveHead&) = default;
 };
 void EncodeArchiveHead(const ArchiveHead& head, std::string* out);
-//   kIncompatible  the object has another format
+// Decodes the object.
+//   kIncompatible  it has another format
 [[nodiscard]] rocksdb::Status DecodeArchiveHead(const rocksdb::Slice& object,
                                                 ArchiveHead* head);
 
@@ -188,7 +190,8 @@ struct ArchiveMark {
   std::vector<LogKey> segments;
   friend bool operator==(const ArchiveMark&, const ArchiveMark&) = default;
 };
-// REQUIRES: at most kMaxMarkSets, kMaxMarkKeys and kMaxMarkSegments.
+// Appends a whole object. REQUIRES: at most kMaxMarkSets, kMaxMarkKeys and
+// kMaxMarkSegments.
 void EncodeArchiveMark(const ArchiveMark& mark, std::string* out);
 [[nodiscard]] rocksdb::Status DecodeArchiveMark(const rocksdb::Slice& object,
                                                 ArchiveMark* mark);

@@ -62,7 +62,7 @@ struct AuditFile {
 
 // Appends a whole file. Cuts texts to their maximum lengths.
 void EncodeAuditFile(const AuditFile& audit, std::string* out);
-// Corruption: not exactly one whole file.
+// Decodes a file. Corruption: not exactly one whole file.
 [[nodiscard]] rocksdb::Status DecodeAuditFile(const rocksdb::Slice& file,
                                               AuditFile* audit);
 

@@ -11,7 +11,7 @@
 // A mark is only a hint where reading may start: the WAL records themselves,
 // with their checksums, determine how far the standby has followed. If a mark
 // is torn or lost in a power failure, the only cost is to read the WALs written
-// since the mark before.
+// since the previous mark.
 #pragma once
 
 #include <cstddef>
@@ -66,7 +66,7 @@ struct FollowFile {
 };
 
 void EncodeFollowFile(const FollowFile& record, std::string* out);
-// Corruption: not exactly one whole file.
+// Decodes a file. Corruption: not exactly one whole file.
 [[nodiscard]] rocksdb::Status DecodeFollowFile(const rocksdb::Slice& file,
                                                FollowFile* record);
 

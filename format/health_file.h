@@ -48,7 +48,7 @@ struct HealthFile {
 // Appends a whole file. Cuts `what` to what the file can hold.
 void EncodeHealthFile(const HealthFile& health, std::string* out);
 
-// Corruption: not exactly one whole file.
+// Decodes a file. Corruption: not exactly one whole file.
 [[nodiscard]] rocksdb::Status DecodeHealthFile(const rocksdb::Slice& file,
                                                HealthFile* health);
 

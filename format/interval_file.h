@@ -62,8 +62,8 @@ struct IntervalFile {
 [[nodiscard]] rocksdb::Status EncodeIntervalFile(const IntervalFile& intervals,
                                               std::string* out);
 
-// Corruption: not exactly one whole file, or an interval record names no family
-// of the file.
+// Decodes a file. Corruption: not exactly one whole file, or an interval record
+// names no family of the file.
 [[nodiscard]] rocksdb::Status DecodeIntervalFile(const rocksdb::Slice& file,
                                               IntervalFile* intervals);
 

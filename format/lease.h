@@ -49,7 +49,7 @@ struct Lease {
 // owner with too many names).
 [[nodiscard]] rocksdb::Status EncodeLease(const Lease& lease, std::string* out);
 
-// Corruption: not exactly one whole lease.
+// Decodes a file. Corruption: not exactly one whole lease.
 [[nodiscard]] rocksdb::Status DecodeLease(const rocksdb::Slice& file,
                                           Lease* lease);
 

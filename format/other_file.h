@@ -48,8 +48,8 @@ struct OtherFile {
 bool IsDatabaseFileName(std::string_view name);
 
 // Returns the reason why a file of this name is not sent: kName, kSecret or
-// kNo. Names that look like those of database files, in any case, are never
-// sent.
+// kNo. Files with names like those of database files, in upper or lower case,
+// are never sent.
 KeptBack JudgeOtherName(std::string_view name);
 
 // Returns true if a peer may request this file, and a target may create it.

@@ -37,7 +37,8 @@ using CopiedFiles = std::map<std::string, CopiedFile>;  // by name
 // count as the replica's own.
 void EncodeCopiedFiles(const CopiedFiles& files, std::string* out);
 
-// Corruption: not exactly one whole file, or a name that may not be copied.
+// Decodes a file. Corruption: not exactly one whole file, or a name that may
+// not be copied.
 [[nodiscard]] rocksdb::Status DecodeCopiedFiles(const rocksdb::Slice& file,
                                                 CopiedFiles* files);
 

@@ -49,14 +49,15 @@ using PlanSink = std::function<rocksdb::Status(
 // the comparators checks that the keys of the parts cover their family.)
 class PlanDecoder {
  public:
-  // NotFound    the message is not one of a plan
-  // Corruption  it is malformed, out of order, or one too many
+  // Adds the next message.
+  //   NotFound    the message is not one of a plan
+  //   Corruption  it is malformed, out of order, or one too many
   [[nodiscard]] rocksdb::Status Add(FrameType type, uint16_t flags,
                                     const rocksdb::Slice& payload);
   bool is_opened() const { return is_opened_; }
   bool is_complete() const { return is_complete_; }
   const Plan& plan() const { return plan_; }
-  // REQUIRES: is_complete().
+  // Returns the plan and leaves this one empty. REQUIRES: is_complete().
   Plan TakePlan() { return std::move(plan_); }
   // Returns the size of the received messages, plus the memory that they take
   // beyond it.

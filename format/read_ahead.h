@@ -15,7 +15,7 @@ class ReadAhead : public ByteSource {
  public:
   static constexpr size_t kBytes = 512u << 10;
 
-  // The first Read() allocates the buffer, of `bytes` bytes.
+  // Prepares a buffer of `bytes` bytes, which the first Read() allocates.
   explicit ReadAhead(const ByteSource& source, size_t bytes = kBytes)
       : source_(source), bytes_(bytes) {}
 

@@ -45,7 +45,7 @@ struct SourceRecord {
 
 // Appends the record. If it would be too large, omits keys, then files.
 void EncodeSourceRecord(SourceRecord record, std::string* out);
-// Corruption: not exactly one whole record.
+// Decodes a record. Corruption: not exactly one whole record.
 [[nodiscard]] rocksdb::Status DecodeSourceRecord(const rocksdb::Slice& bytes,
                                                  SourceRecord* record);
 

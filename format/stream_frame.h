@@ -53,14 +53,15 @@ struct StreamFrame {
   uint32_t value = 0;
 };
 
-// REQUIRES: `out` has room for kStreamHelloBytes.
+// Writes a hello. REQUIRES: `out` has room for kStreamHelloBytes.
 void EncodeStreamHello(const StreamHello& hello, char* out);
+// Reads a hello.
 // Incomplete   fewer than kStreamHelloBytes
 // Corruption   another magic, a credit out of bounds, reserved bits
 [[nodiscard]] rocksdb::Status DecodeStreamHello(const rocksdb::Slice& input,
                                                 StreamHello* hello);
 
-// REQUIRES: `out` has room for kStreamFrameHeaderBytes.
+// Writes a header. REQUIRES: `out` has room for kStreamFrameHeaderBytes.
 void EncodeStreamFrame(const StreamFrame& frame, char* out);
 // Reads a header, without the payload.
 // Incomplete   fewer than kStreamFrameHeaderBytes

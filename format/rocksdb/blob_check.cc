@@ -90,8 +90,9 @@ Status CheckRecord(const ByteSource& source, uint64_t end, uint64_t* at) {
 
 }  // namespace
 
-// RocksDB does not open a blob file of another version, or one whose blobs
-// expire. RocksDB itself compares family and compression with each reference.
+// Checks a header as RocksDB does, which does not open a blob file of another
+// version, or one whose blobs expire. RocksDB itself compares family and
+// compression with each reference.
 Status CheckBlobHeader(const Slice& header) {
   if (header.size() != kHeaderBytes) {
     return Bad("expected a header, found its begin only", 0);

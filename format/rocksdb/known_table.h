@@ -40,8 +40,8 @@ inline constexpr Effect kEdits = In("format/rocksdb/version_edit.cc");
 inline constexpr Effect kJudge = In("format/rocksdb/edit_judge.cc");
 inline constexpr Effect kTableCheck = In("format/rocksdb/sst_file_check.cc");
 
-// For a clone, for chunks, and for both readers of records between two cuts
-// (follow and log).
+// Sets the effects on a clone, on chunks, and on both readers of the records
+// between two cuts (follow and log).
 constexpr Effects With(Effect clone, Effect chunks, Effect following) {
   return {clone, chunks, following, following};
 }

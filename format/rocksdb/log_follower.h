@@ -95,22 +95,22 @@ class LogFollower {
   // recyclable.
   void SkipTo(uint64_t end);
 
-  // Offset after the last whole record (of data, or about the log itself); 0:
-  // none.
+  // Returns the offset after the last whole record (of data, or about the log
+  // itself); 0: none.
   uint64_t end() const { return end_; }
 
-  // The log has recyclable records.
+  // Returns true if the log has recyclable records.
   bool is_recyclable() const { return recyclable_; }
 
-  // Types of the valid records about the log itself (9, 10, 11, 130, 131, and
-  // ignored ones). A reader of this log must understand them or may ignore
-  // them.
+  // Returns the types of the valid records about the log itself (9, 10, 11,
+  // 130, 131, and ignored ones). A reader of this log must understand them or
+  // may ignore them.
   const std::set<uint8_t>& meta_record_types() const { return meta_types_; }
 
-  // True if bytes of this log follow end(): the last Follow() found a truncated
-  // or damaged record. In a recyclable log, only records with its number and a
-  // truncated header count; other bytes may belong to the previous WAL of the
-  // file.
+  // Returns true if bytes of this log follow end(): the last Follow() found a
+  // truncated or damaged record. In a recyclable log, only records with its
+  // number and a truncated header count; other bytes may belong to the previous
+  // WAL of the file.
   bool stopped_inside() const { return stopped_inside_; }
 
  private:

@@ -44,10 +44,11 @@ class ManifestReader {
   //                 let a reader ignore.
   [[nodiscard]] rocksdb::Status Add(const rocksdb::Slice& record);
 
-  // The state after all complete records and groups.
+  // Returns the state after all complete records and groups.
   const ManifestState& state() const { return state_; }
 
-  // True inside an incomplete atomic group, whose records are not in state().
+  // Returns true inside an incomplete atomic group, whose records are not in
+  // state().
   bool in_group() const { return !group_.empty(); }
 
  private:

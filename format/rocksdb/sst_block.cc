@@ -205,8 +205,9 @@ Status SstBlockCursor::ReadTail() {
   return hashed ? CheckBuckets(end, buckets_end) : s;
 }
 
-// A RocksDB that does not know a mark reads it as part of the restart count; a
-// RocksDB that knows separated values asserts that the properties declare them.
+// Rejects marks that the properties do not declare: a RocksDB that does not
+// know a mark reads it as part of the restart count, and one that knows
+// separated values asserts that the properties declare them.
 Status SstBlockCursor::CheckMarks(uint32_t packed) const {
   const bool separated = (packed & kSeparatedBit) != 0;
   const bool uniform = (packed & kUniformBit) != 0;

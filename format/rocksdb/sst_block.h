@@ -122,8 +122,8 @@ struct SstBlockLayout {
 // Borrows the contents. One thread.
 class SstBlockCursor {
  public:
-  // `file_offset` is used only in messages. Corruption: the end of the block is
-  // malformed.
+  // Starts before the first entry. `file_offset` is used only in messages.
+  // Corruption: the end of the block is malformed.
   [[nodiscard]] rocksdb::Status Init(const rocksdb::Slice& contents,
                                      const SstBlockLayout& layout,
                                      uint64_t file_offset);

@@ -89,7 +89,7 @@ class ChunkChecker {
   // Returns true if a range deletion may follow one that ends at `before`.
   bool MayDelete(const Slice& begin, const Slice& end,
                  const std::string* before) const;
-  // RocksDB also counts range deletions as deletions.
+  // Returns the number of deletions, in which RocksDB includes range deletions.
   uint64_t deletions() const {
     return expected_.is_delta ? reader_.properties().num_deletions : 0;
   }
@@ -315,7 +315,7 @@ Status ChunkChecker::CheckInternalKey(const Slice& key, uint64_t offset) const {
   return Status::OK();
 }
 
-// Called for each index entry in order; separator_ is still that of the
+// Checks the next index entry in file order; separator_ is still that of the
 // previous block.
 Status ChunkChecker::OnIndexEntry(const SstIndexEntry& entry) {
   if (blocks_ != 0 && expected_.order(separator_, entry.separator) >= 0) {

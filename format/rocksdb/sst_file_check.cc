@@ -54,7 +54,8 @@ class FileChecker {
   }
 
  private:
-  // Called in file order.
+  // Returns true if the block is in a checked span. Must be called in file
+  // order.
   bool IsChecked(const SstBlockHandle& handle) {
     while (span_ < checked_.size() && checked_[span_].end < handle.end()) {
       ++span_;
@@ -62,9 +63,9 @@ class FileChecker {
     return span_ < checked_.size() && checked_[span_].begin <= handle.offset;
   }
 
-  // Open() has verified the metaindex and, below version 6, the properties. A
-  // properties block may have been modified by an ingestion after it was
-  // written, which its checksum does not cover.
+  // Checks the meta blocks, except the metaindex and the properties, which
+  // Open() has verified. An ingestion may have modified a properties block
+  // after it was written, and the block's checksum does not cover that.
   [[nodiscard]] Status CheckMetaBlocks() {
     Add(reader_.footer().metaindex);
     Status status;
@@ -119,7 +120,8 @@ class FileChecker {
     return CheckGap(end, reader_.footer().footer_offset);
   }
 
-  // Padding is zeros; any other bytes belong to no known block.
+  // Looks for bytes other than zero between blocks: padding is zeros, and any
+  // other bytes belong to no known block.
   [[nodiscard]] Status CheckGap(uint64_t begin, uint64_t end) {
     std::string scratch;
     while (begin < end && !facts_->unchecked) {

@@ -42,7 +42,8 @@ struct SstBlockHandle {
   uint64_t offset = 0;
   uint64_t size = 0;
 
-  // REQUIRES: the handle was checked against a file's size.
+  // Returns the end of the block's trailer. REQUIRES: the handle was checked
+  // against a file's size.
   uint64_t end() const { return offset + size + kSstBlockTrailerBytes; }
   bool operator==(const SstBlockHandle&) const = default;
 };

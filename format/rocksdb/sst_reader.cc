@@ -322,7 +322,8 @@ Status SstReader::ForEachIndexEntry(const IndexVisitor& visitor) const {
                         &walk);
 }
 
-// Both kinds of top-level blocks have the format of an index block.
+// Walks a top-level block of either kind: both have the format of an index
+// block.
 Status SstReader::ForEachPartition(const SstBlockHandle& top,
                                    const BlockVisitor& visitor) const {
   SstBlockLayout layout;

@@ -42,7 +42,7 @@ enum class WalStep : uint8_t {
 // Threads: one. Memory: the names of open transactions, as in WalFacts.
 class WalContinuity {
  public:
-  // The first record must continue after `last_sequence`.
+  // Expects the first record to continue after `last_sequence`.
   explicit WalContinuity(uint64_t last_sequence)
       : next_sequence_(last_sequence + 1), holes_{{0, last_sequence + 1}} {}
 
@@ -88,8 +88,8 @@ class WalContinuity {
   // WALs. Numbers above last_sequence() are not checked.
   bool Covers(uint64_t first, uint64_t last) const;
 
-  // The last number that an entry, or a table (SkipTo), has; before the first
-  // entry, the number after which the entry must continue.
+  // Returns the last number that an entry, or a table (SkipTo), has; before the
+  // first entry, the number after which the entry must continue.
   uint64_t last_sequence() const { return last_sequence_; }
 
  private:

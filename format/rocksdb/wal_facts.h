@@ -61,10 +61,10 @@ class WalFacts {
 
   uint64_t batches() const { return batches_; }
   uint64_t entries() const { return entries_; }
-  // Sequence number of the first batch; 0: there is no batch.
+  // Returns the sequence number of the first batch; 0: there is no batch.
   uint64_t first_sequence() const { return first_sequence_; }
 
-  // Sequence number of the last entry, or of the last batch if
+  // Returns the sequence number of the last entry, or of the last batch if
   // counts_batches(); 0: none. (For a transaction's commit as the last record,
   // the number of the transaction's first entry.) A batch without entries takes
   // no number: after RocksDB has recovered up to damage, it writes one with the
@@ -83,16 +83,16 @@ class WalFacts {
   // neither prepared, committed nor rolled back.
   const std::set<std::string>& unprepared() const { return unprepared_; }
 
-  // True if a section of any write policy begins a prepared transaction, which
-  // only a recovery with allow_2pc understands.
+  // Returns true if a section of any write policy begins a prepared
+  // transaction, which only a recovery with allow_2pc understands.
   bool has_prepare_sections() const { return has_prepare_sections_; }
 
-  // True if a section belongs to an already prepared transaction: the record
-  // that ended the earlier transaction of that name is missing. RocksDB built
-  // with assertions aborts on this.
+  // Returns true if a section belongs to an already prepared transaction: the
+  // record that ended the earlier transaction of that name is missing. RocksDB
+  // built with assertions aborts on this.
   bool prepares_twice() const { return prepares_twice_; }
 
-  // True if an entry is a SingleDelete.
+  // Returns true if an entry is a SingleDelete.
   bool has_single_deletes() const { return has_single_deletes_; }
 
   // Numbers of the blob files to which entries refer. Contains 0, which no file
@@ -100,12 +100,13 @@ class WalFacts {
   // kMaxWalBlobFiles.
   const std::set<uint64_t>& blob_files() const { return blob_files_; }
 
-  // True if the WALs were written with WRITE_PREPARED or WRITE_UNPREPARED.
-  // There a sequence number belongs to a batch and not to an entry, so that a
-  // plain open recovers other sequence numbers than were written. The evidence
-  // is a marker of these policies, or a batch whose sequence number is above
-  // the first and not above the last number that the entries of the previous
-  // batch would take. (Without such evidence, both ways of counting agree.)
+  // Returns true if the WALs were written with WRITE_PREPARED or
+  // WRITE_UNPREPARED. There a sequence number belongs to a batch and not to an
+  // entry, so that a plain open recovers other sequence numbers than were
+  // written. The evidence is a marker of these policies, or a batch whose
+  // sequence number is above the first and not above the last number that the
+  // entries of the previous batch would take. (Without such evidence, both ways
+  // of counting agree.)
   bool counts_batches() const { return counts_batches_; }
 
  private:

@@ -68,12 +68,14 @@ struct BatchHeader {
 class BatchHandler {
  public:
   virtual ~BatchHandler() = default;
-  // `value` is the end of a kDeleteRange, and empty for other deletions. Keys
-  // are as written, with the user timestamp if the family has timestamps.
+  // Receives an entry. `value` is the end of a kDeleteRange, and empty for
+  // other deletions. Keys are as written, with the user timestamp if the family
+  // has timestamps.
   [[nodiscard]] virtual rocksdb::Status OnEntry(
       BatchEntryKind kind, uint32_t family_id, const rocksdb::Slice& key,
       const rocksdb::Slice& value) = 0;
-  // `name` (of the transaction) is empty for kBegin... and kNoop.
+  // Receives a marker. `name` (of the transaction) is empty for kBegin... and
+  // kNoop.
   [[nodiscard]] virtual rocksdb::Status OnMarker(
       BatchMarker marker, const rocksdb::Slice& name) = 0;
 };
