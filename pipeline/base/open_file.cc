@@ -286,8 +286,9 @@ Status ErrnoStatus(EndState state, const std::string& what,
                     what + " " + ShownPath(path) + ": " + strerror(error));
 }
 
-// The owner of a database's directory may give its files any name, and could so
-// make this process read a file that only this process may read.
+// Rejects files of other owners: the owner of a database's directory may give
+// its files any name, and could so make this process read a file that only this
+// process may read.
 Status CheckForeign(const std::string& path, int directory,
                     const struct stat& file) {
   struct stat owned;

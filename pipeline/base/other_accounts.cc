@@ -62,7 +62,8 @@ class Way {
     return Refused(path.string() + ": " + strerror(errno));
   }
 
-  // The directory that contains the link has been checked already.
+  // Continues at a link's destination. The directory that contains the link has
+  // been checked already.
   Status Follow(const fs::path& link, const fs::path& rest) {
     std::error_code error;
     const fs::path to = fs::read_symlink(link, error);

@@ -8,7 +8,7 @@
 namespace sstferry {
 namespace {
 
-// These OpenSSL calls fail only for lack of memory.
+// Aborts if an OpenSSL call failed, which happens only for lack of memory.
 void MustWork(bool worked) {
   if (!worked) {
     std::abort();

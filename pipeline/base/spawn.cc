@@ -43,7 +43,8 @@ class SpawnCall {
   SpawnCall(const SpawnCall&) = delete;
   SpawnCall& operator=(const SpawnCall&) = delete;
 
-  // REQUIRES: `to` is not the source of a later call.
+  // Gives the child a descriptor with the number `to`. REQUIRES: `to` is not
+  // the source of a later call.
   void Give(int descriptor, int to) {
     if (descriptor == ProgramStart::kNothing) {
       posix_spawn_file_actions_addopen(&actions_, to, "/dev/null", O_RDWR, 0);
@@ -113,8 +114,9 @@ bool MayHave(const std::string& variable) {
              std::end(kNames);
 }
 
-// Also erases the old variables from memory: the account may read the memory of
-// this process, which contains root's environment from its start.
+// Replaces root's environment by one for the account. Also erases the old
+// variables from memory: the account may read the memory of this process, which
+// contains root's environment from its start.
 Status ReplaceEnvironment(const Account& account) {
   const std::vector<std::string> all = Environment();
   for (char** variable = environ; *variable != nullptr; ++variable) {

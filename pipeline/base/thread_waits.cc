@@ -59,7 +59,8 @@ bool AddSchedstat(const rocksdb::Slice& text, ThreadWaits* waits) {
   return true;
 }
 
-// A name may contain any bytes, also ')': the last one ends the name.
+// Finds the state after the name. A name may contain any bytes, also ')': the
+// last one ends the name.
 bool IsInDiskWait(const rocksdb::Slice& stat) {
   const std::string_view text(stat.data(), stat.size());
   const size_t end = text.rfind(") ");
