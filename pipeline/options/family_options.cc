@@ -34,8 +34,8 @@ constexpr uint32_t kMaxTrainBytes = 1u << 30;
 // INT_MAX.
 constexpr int kNeverByFileCount = 1 << 30;
 
-// `lenient`: ignores members, in structs of a newer RocksDB, that this one does
-// not know.
+// Returns the options of RocksDB's parser. `lenient`: ignores members, in
+// structs of a newer RocksDB, that this one does not know.
 rocksdb::ConfigOptions Config(bool lenient) {
   rocksdb::ConfigOptions config;
   config.ignore_unknown_options = lenient;
@@ -230,7 +230,8 @@ class FamilyBuilder {
     return s;
   }
 
-  // A peer's numbers would determine threads and memory of this process.
+  // Limits numbers from a peer, which would determine threads and memory of
+  // this process.
   static void BoundCompression(rocksdb::CompressionOptions* options) {
     options->parallel_threads =
         std::min(options->parallel_threads, kMaxCompressionThreads);
@@ -240,8 +241,8 @@ class FamilyBuilder {
         std::min(options->zstd_max_train_bytes, kMaxTrainBytes);
   }
 
-  // A RocksDB with assertions aborts the process if a memtable counts as full
-  // before its first entry.
+  // Limits sizes of memtables: a RocksDB with assertions aborts the process if
+  // a memtable counts as full before its first entry.
   void BoundMemtables() {
     ColumnFamilyOptions* options = &out_->final_options;
     const size_t bytes =
