@@ -76,7 +76,7 @@ Status ServerHandshake(Channel* channel, const std::string& software,
                        const WaitLimit& limit, Hello* hello, HelloAck* ack) {
   const Status secured = channel->Secure(limit);
   if (!secured.ok() && channel->identity() == nullptr) {
-    return secured;  // without TLS the peer cannot understand an End
+    return secured;  // no peer that understands an End
   }
   channel->LimitPayload(kMaxHandshakeBytes);
   Status status = channel->ReceiveMessage(FrameType::kHello, limit, hello);

@@ -157,7 +157,8 @@ class StreamWriter {
     return is_socket_ ? sent : writev(fd_, parts, static_cast<int>(count));
   }
 
-  // Call it after a call that wrote nothing, while errno is unchanged.
+  // Waits after a call that wrote nothing, while errno is unchanged. Returns
+  // false if the stream cannot be written to, or the writer was stopped.
   bool WaitForRoom() {
     if (errno == EAGAIN) {
       WaitDeadline forever(WaitLimit::Forever());

@@ -85,7 +85,8 @@ class StreamChannels {
   [[nodiscard]] rocksdb::Status Accept(std::shared_ptr<StreamChannel>* channel);
   void StopWaiting();
   bool ended() const;
-  // Like the multiplexer's; also closes the channels that were not accepted.
+  // Does the same as the multiplexer's, and closes the channels that were not
+  // accepted.
   void AwaitClosed(std::chrono::milliseconds limit);
 
   // For a channel's connection; they behave like Connection's.
@@ -125,7 +126,8 @@ class StreamChannels {
   // also those that wait for credit. Blocks until WriterEnded(), at most
   // `limit`.
   void Drain(std::chrono::milliseconds limit);
-  // `error`: an errno, if the writer ended because it could not write; else 0.
+  // Records the end of the writing thread. `error`: an errno, if it ended
+  // because it could not write; else 0.
   void WriterEnded(int error);
   int write_error() const;
   // Blocks until End(), at most `limit`.

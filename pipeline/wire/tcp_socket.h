@@ -28,7 +28,8 @@ class WakeSignal {
 
   void Raise();
   bool raised() const { return raised_.load(); }
-  // -1 if the process has no free descriptor; poll(2) ignores that.
+  // Returns the descriptor; -1 if the process has no free descriptor, which
+  // poll(2) ignores.
   int fd() const { return fd_; }
 
  private:

@@ -58,8 +58,8 @@ std::string Reason() {
   return reason != nullptr ? reason : "no reason is known";
 }
 
-// Callback for a key with a passphrase; without it, OpenSSL would ask on the
-// terminal. Sets the bool to which `encrypted` points.
+// Refuses to give the passphrase of a key; without this callback, OpenSSL would
+// ask on the terminal. Sets the bool to which `encrypted` points.
 int GiveNoPassphrase(char*, int, int, void* encrypted) {
   *static_cast<bool*>(encrypted) = true;
   return 0;
