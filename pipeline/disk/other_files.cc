@@ -166,7 +166,7 @@ Status PlaceOtherFiles(rocksdb::FileSystem* file_system,
                        std::vector<std::string>* kept) {
   kept->clear();
   const CopiedFiles came = ReadCopiedFiles(from);
-  CopiedFiles copied;  // by the pull that made old_dir
+  CopiedFiles copied;  // as recorded in old_dir
   std::vector<std::string> here;
   Status status = RemovePlacedFiles(file_system, db_dir);
   if (status.ok() && !old_dir.empty()) {

@@ -428,8 +428,8 @@ Status Workspace::CreateLockFile(const std::string& path) {
   return AtPath("open " + path, status);
 }
 
-// REQUIRES: this object has the flock. Unlike an fcntl lock, an flock is not
-// released by closing other descriptors of the file.
+// Writes the mark. REQUIRES: this object has the flock. Unlike an fcntl lock,
+// an flock is not released by closing other descriptors of the file.
 Status Workspace::WriteLockMark(const std::string& path) {
   std::unique_ptr<rocksdb::FSRandomRWFile> file;
   rocksdb::IOStatus status = file_system_->NewRandomRWFile(
@@ -527,7 +527,8 @@ Status Workspace::ClearOther() {
   return CreateDirectory(other_dir());
 }
 
-// Another account may own TARGET_DIR, so no existing file there is opened.
+// Replaces the file by a rename: another account may own TARGET_DIR, so no
+// existing file there is opened.
 Status Workspace::PutIntoTarget(const std::string& name,
                                 const rocksdb::Slice& contents) {
   const std::string made = staging_dir() + "/" + name;

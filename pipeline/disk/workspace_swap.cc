@@ -144,8 +144,8 @@ Status Workspace::Swap(std::vector<std::string>* kept) {
   return status;
 }
 
-// A kept database leaves the workspace before `exchange` is removed: if a later
-// run finds no db/, nothing is left to complete.
+// Moves the old database out of the workspace before it removes `exchange`: if
+// a later run finds no db/, nothing is left to complete.
 Status Workspace::RetireOld(bool keeps, std::string* path) {
   path->clear();
   if ((keeps || swap_.adopts_old) && !IdentityOf(db_dir()).empty()) {
