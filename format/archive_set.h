@@ -70,7 +70,7 @@ struct ArchiveSet {
 
   SetName name;
   std::string label;     // given by the operator; empty: none
-  std::string software;  // that wrote the record
+  std::string software;  // version that wrote the record
   std::string host;      // machine that pushed the set, for people only
   std::string database_id;  // of the source; empty: none
   uint64_t sequence = 0;

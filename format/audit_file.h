@@ -55,7 +55,8 @@ struct AuditFile {
   std::string unaudited_reason;  // of the newest unaudited cut
   uint64_t difference_micros = 0;
   std::string difference;  // description of the newest one
-  bool compares_all = false;  // next audit, after a difference
+  // The next audit compares everything, because of a difference.
+  bool compares_all = false;
   std::vector<UnauditedFamily> families;  // in the newest audit
   friend bool operator==(const AuditFile&, const AuditFile&) = default;
 };

@@ -30,7 +30,7 @@ enum class FileBegin : uint8_t {
   kKnown,  // their digest is known
   kShort,  // the file is shorter, and may still grow
   kGone,   // the file was removed, or changed since it was read
-  kNever,  // no file of this history has that many bytes or number
+  kNever,  // no file of this history is that long, or has this number
 };
 
 // The history of a database, as one of the users knows it. Threads: as the

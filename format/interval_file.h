@@ -46,10 +46,10 @@ struct RecordedFamily {
 struct IntervalFile {
   static constexpr char kName[] = "interval records";
 
-  TransferId transfer_id{};           // that wrote this file
+  TransferId transfer_id{};           // the transfer that wrote this file
   std::string source_database_id;
   uint64_t sequence = 0;              // the source's, of that transfer
-  std::string target_database_id;     // has the files; empty: unknown
+  std::string target_database_id;     // with the files; empty: unknown
   std::vector<RecordedFamily> families;
   // IntervalRecord::family is an index in `families`. A record with `doubted`
   // set was already doubted when this file was written, whatever the files show
