@@ -1,4 +1,5 @@
-// Reads and writes the record of the transfer that made a directory's database.
+// The record of the last transfer into a database's directory: reads it, and
+// makes its contents.
 #pragma once
 
 #include <cstdint>

@@ -454,9 +454,8 @@ Status ReadArchive(const std::string& text, SourceAddress* out) {
              : ParseStoreAddress(place.substr(0, at), &out->archive.emplace());
 }
 
-// Returns true for "HOST:/DIR", and sets *colon to the colon's position. No
-// local directory is written so, because "./" before such a name makes it
-// local.
+// Returns true for "HOST:/DIR", and sets *colon to the colon's position. A
+// local directory with such a name is written with "./" before it.
 bool IsRemotePath(const std::string& text, size_t* colon) {
   const size_t slash = std::min(text.find('/'), text.size());
   *colon = slash - 1;
