@@ -41,7 +41,7 @@ struct BuiltFamily {
   // blocks inside the small cache, leveled style if ingestion needs it.
   rocksdb::ColumnFamilyOptions pull_options;
   uint32_t format_version = 0;  // of the chunks
-  // Files stay in level 0 (FIFO, or only one level)
+  // Files stay in level 0 (FIFO, or only one level).
   bool keeps_level0 = false;
   // Omitted or changed options, each with the reason.
   std::vector<std::string> notes;
