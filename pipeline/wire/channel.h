@@ -19,7 +19,7 @@ namespace sstferry {
 
 struct Frame {
   FrameType type = FrameType::kEnd;
-  uint16_t flags = 0;       // mandatory bits only if allowed; ignorable bits
+  uint16_t flags = 0;       // allowed mandatory bits, and ignorable bits
   uint64_t digest = 0;      // already checked
   rocksdb::Slice payload;   // valid until the next Receive() of the channel
 };

@@ -143,8 +143,8 @@ class StreamWriter {
   int error() const { return error_; }
 
  private:
-  // Uses sendmsg() on a socket, which reports a peer that does not read without
-  // raising SIGPIPE.
+  // Writes to a socket with sendmsg(), so that a peer that no longer reads
+  // causes an error and no SIGPIPE.
   ssize_t WriteSome(iovec* parts, size_t count) {
     ssize_t sent = -1;
     if (is_socket_) {

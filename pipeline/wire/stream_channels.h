@@ -72,9 +72,8 @@ struct StreamChannel {
 
 // All channels of one multiplexer.
 //
-// Threads: all members from any thread, except those only for the reading or
-// the
-//   writing thread.
+// Threads: all members from any thread, except those that are only for the
+//   reading or the writing thread.
 class StreamChannels {
  public:
   explicit StreamChannels(const MultiplexerOptions& options);
