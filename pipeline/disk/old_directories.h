@@ -1,7 +1,7 @@
 // The databases that swaps have removed from TARGET_DIR and kept:
 //
 //   TARGET_DIR.old-20261125T020003Z/
-//     sstferry.old    proves by its inode that a swap put the directory there
+//     sstferry.old    record of the swap, with the directory's inode number
 //
 // A name alone does not allow a deletion. A directory counts as such a database
 // only if it is a directory (no link), and its record is a regular file of this
