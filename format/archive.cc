@@ -36,12 +36,13 @@ struct Date {
   unsigned day = 0;
 };
 
-// Days of the Gregorian calendar are counted from 1 March of the year 0, so that
-// a leap day is the last one of its year; 400 years have the same days.
+// Days count from 1 March of the year 0, so that a leap day is the last day of
+// its year. Every 400 years of the Gregorian calendar have the same number of
+// days.
 constexpr uint64_t kDaysBefore1970 = 719'468;
 constexpr uint64_t kDaysOf400Years = 146'097;
 
-// Returns the date so many days after 1 January 1970.
+// Returns the date this many days after 1 January 1970.
 Date DateOfDay(uint64_t day) {
   const uint64_t days = day + kDaysBefore1970;
   const uint64_t rest = days % kDaysOf400Years;
@@ -57,7 +58,8 @@ Date DateOfDay(uint64_t day) {
   return date;
 }
 
-// The inverse, for a date from 1970 on; another day for one that there is not.
+// Returns the day of a date from 1970 on, the inverse of DateOfDay(). For a
+// date that does not exist, returns the day of another date.
 uint64_t DayOfDate(const Date& date) {
   const uint64_t years = date.year - (date.month <= 2 ? 1 : 0);
   const uint64_t year = years % 400;
@@ -83,7 +85,7 @@ bool ParseHex(const Slice& digits, uint8_t* out, size_t out_bytes) {
   return true;
 }
 
-// Parses decimal digits, all of them.
+// Parses a decimal number that takes up the whole text.
 bool ParseDecimal(const std::string& digits, uint64_t* value) {
   const char* const end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, *value);
@@ -127,7 +129,8 @@ bool ParseArchiveTime(const Slice& text, uint64_t* seconds) {
                                   static_cast<unsigned>(date % 100)});
   *seconds = day * kDaySeconds + clock / 10000 * 3600 + clock / 100 % 100 * 60 +
              clock % 100;
-  // A day or a minute that there is not has another text.
+  // Compare with the canonical text: this rejects dates and times that do not
+  // exist, such as 31 February.
   return *seconds <= kMaxArchiveSeconds && ArchiveTimeText(*seconds) == digits;
 }
 
@@ -184,7 +187,8 @@ bool ParseArchiveKey(const Slice& text, ArchiveKey* key) {
       key->identity.low = key->identity.low << 8 | digest[8 + i];
     }
   }
-  // Whatever else was in it makes another text.
+  // Compare with the canonical text: this rejects any other spelling of the
+  // key.
   return ArchiveKeyText(*key) == name;
 }
 
@@ -212,7 +216,7 @@ bool ParseLogKey(const Slice& text, LogKey* key) {
         std::from_chars(begin, begin + digits, *value, 16);
     return error == std::errc() && stop == begin + digits;
   };
-  // Whatever else was in it makes another text.
+  // Comparing with the canonical text rejects any other spelling of the key.
   return number(kNumber, 8, &key->number) &&
          number(kBegin, 16, &key->begin_micros) &&
          number(kEnd, 16, &key->end_micros) && key->number > 0 &&
@@ -284,7 +288,7 @@ Status DecodeArchiveHead(const Slice& object, ArchiveHead* head) {
   Slice payload;
   RETURN_IF_ERROR(UnsealFile(ArchiveHead::kName, kHeadMagic,
                              kMaxArchiveHeadBytes, object, &payload));
-  // A later format may have other fields behind the first.
+  // A later format may have other fields after `format`.
   Decoder in(ArchiveHead::kName, payload);
   const uint32_t format = in.Fixed32("format");
   if (in.ok() && format != kArchiveFormat) {

@@ -1,18 +1,19 @@
-// The objects of an archive, apart from the record of a set (archive_set.h):
-// their names and the small ones' bytes. Normative text: format/FORMAT.md,
+// Objects of an archive, apart from the record of a set (archive_set.h): their
+// names, and the bytes of the small ones. Normative text: format/FORMAT.md,
 // "Archive". Each small object is a file of format/sealed_file.h.
 //
-//   ARCHIVE                                what the archive is
-//   files/<hh>/<identity>-<bytes>-<set>    a table or blob file as it is
-//   parts/<set>/<name>                     another file of a set
+//   ARCHIVE                                identity of the archive
+//   files/<hh>/<identity>-<bytes>-<set>    a table or blob file, unchanged
+//   parts/<set>/<name>                     any other file of a set
 //   sets/<time>-<set>                      a set record
-//   done/<time>-<set>                      the set is whole
+//   done/<time>-<set>                      marks the set as complete
 //   intents/<set>                          a push that runs
 //   marks/<mark>                           what a prune is going to delete
 //   wal/<lineage>/<segment>                a segment of the log (archive_log.h)
-//   CHECKED                                what the last check found
+//   CHECKED                                faults that the last check found
 //
-// A name says all that its reader needs: none is taken out of a record.
+// A name contains everything that its reader needs. Names are made from fields
+// (ArchiveKey, LogKey, ...), never copied from a record.
 #pragma once
 
 #include <array>
@@ -29,7 +30,7 @@
 
 namespace sstferry {
 
-// Random, so that no two pushes ever write under the same name.
+// Random, so that two pushes never write under the same name.
 using SetId = std::array<uint8_t, 8>;
 std::string ToHex(const SetId& id);  // 16 digits
 
@@ -43,22 +44,24 @@ inline constexpr char kArchiveIntentsPrefix[] = "intents/";
 inline constexpr char kArchiveMarksPrefix[] = "marks/";
 inline constexpr char kArchiveLogPrefix[] = "wal/";
 
-// The last second of the year 9999: times of names sort as their digits do.
+// The last second of the year 9999: up to it, times in names sort as their
+// digits do.
 inline constexpr uint64_t kMaxArchiveSeconds = 253'402'300'799;
 
-// "20261124T030000Z", in UTC. REQUIRES: at most kMaxArchiveSeconds.
+// Returns "20261124T030000Z", in UTC. REQUIRES: at most kMaxArchiveSeconds.
 std::string ArchiveTimeText(uint64_t seconds);
 // Parses exactly what ArchiveTimeText() makes.
 [[nodiscard]] bool ParseArchiveTime(const rocksdb::Slice& text,
                                     uint64_t* seconds);
 
-// A set, by its time of the store's clock. Later sets are greater.
+// Name of a set: its time by the store's clock, and its id. Later sets compare
+// greater.
 struct SetName {
   uint64_t seconds = 0;
   SetId id{};
   friend auto operator<=>(const SetName&, const SetName&) = default;
 };
-// "20261124T030000Z-0123456789abcdef".
+// Returns "20261124T030000Z-0123456789abcdef".
 std::string SetNameText(const SetName& name);
 [[nodiscard]] bool ParseSetName(const rocksdb::Slice& text, SetName* name);
 inline std::string SetKey(const SetName& name) {
@@ -76,42 +79,42 @@ inline std::string MarkKey(const SetId& id) {
 // Parses 16 lower-case hex digits.
 [[nodiscard]] bool ParseSetId(const rocksdb::Slice& text, SetId* id);
 
-// Where a file of a database lies. A shared one is named by what it is, and by
-// the set that uploaded it; sets after that one use it again. Another one is
-// named by its kind and number, and only its own set uses it.
+// Key of the object that stores a file of a database. A shared file is named by
+// its identity and by the set that uploaded it; later sets may use it too. Any
+// other file is named by its kind and number, and only its own set uses it.
 struct ArchiveKey {
-  SetId set{};  // that uploaded it
+  SetId set{};  // the set that uploaded it
   bool is_shared = false;
-  Digest128 identity;  // if it is shared
+  Digest128 identity;  // only if shared
   uint64_t bytes = 0;
-  CloneFileKind kind = CloneFileKind::kTable;  // if it is not
+  CloneFileKind kind = CloneFileKind::kTable;  // only if not shared
   uint64_t number = 0;
   friend bool operator==(const ArchiveKey&, const ArchiveKey&) = default;
 };
-// "files/0a/0a..-4711-01..", or "parts/01../MANIFEST-000005".
+// Returns "files/0a/0a..-4711-01..", or "parts/01../MANIFEST-000005".
 std::string ArchiveKeyText(const ArchiveKey& key);
 // Parses exactly what ArchiveKeyText() makes.
 [[nodiscard]] bool ParseArchiveKey(const rocksdb::Slice& text,
                                    ArchiveKey* key);
 
-// A segment of the log. A lineage is one unbroken log that one follower wrote,
-// from its start to its end; its id is that of the set it begins with, or a
-// random one where it continues an earlier lineage. Segments of a lineage count
-// on from those that it continues.
+// Key of a segment of the log. A lineage is the unbroken log that one follower
+// wrote, from its start to its end. Its id is that of the set it begins with,
+// or a random one if it continues an earlier lineage; it then continues the
+// segment numbers of that lineage.
 struct LogKey {
   SetId lineage{};
   uint64_t number = 0;  // from 1
-  // Any time from begin to end can be restored by this segment and those before
-  // it: the follower had all that the source wrote up to then, but for some
-  // milliseconds. Microseconds since 1970 of the follower's clock. Both 0: it
-  // was behind all the time, and only sequence numbers can be restored.
+  // This segment and the earlier ones can restore any time from begin to end,
+  // because the follower lagged the source by some milliseconds at most.
+  // Microseconds since 1970, follower's clock. Both 0: the follower lagged all
+  // the time, so that only sequence numbers can be restored.
   uint64_t begin_micros = 0;
   uint64_t end_micros = 0;
   friend auto operator<=>(const LogKey&, const LogKey&) = default;
 };
 inline constexpr uint64_t kMaxLogNumber = 0xffff'ffff;
 inline constexpr uint64_t kMaxLogMicros = kMaxArchiveSeconds * 1'000'000;
-// "wal/01../0000002a-0006..-0006..".
+// Returns "wal/01../0000002a-0006..-0006..".
 std::string LogKeyText(const LogKey& key);
 // Parses exactly what LogKeyText() makes.
 [[nodiscard]] bool ParseLogKey(const rocksdb::Slice& text, LogKey* key);
@@ -122,7 +125,7 @@ inline constexpr uint32_t kArchiveFormat = 1;
 inline constexpr uint64_t kMinGraceSeconds = 3600;
 inline constexpr uint64_t kMaxGraceSeconds = 366ull * 86400;
 inline constexpr uint32_t kMaxArchiveTextBytes = 1024;
-// The most bytes of each small object, with its seal.
+// Maximum sizes of the small objects, in bytes, with their seals.
 inline constexpr uint64_t kMaxArchiveHeadBytes = 64u << 10;
 inline constexpr uint64_t kMaxIntentBytes = 4u << 20;
 inline constexpr uint64_t kMaxMarkBytes = 16u << 20;
@@ -139,27 +142,29 @@ struct ArchiveHead {
   uint32_t format = kArchiveFormat;
   TransferId archive_id{};  // random
   uint64_t created_seconds = 0;
-  // `archive init` found this out about the store.
-  bool has_if_absent = false;           // one of many puts of a key wins
-  bool refuses_old_signatures = false;  // of more than 15 minutes
-  // A prune may delete what no set has named for this time.
+  // Properties of the store that `archive init` measured.
+  bool has_if_absent = false;           // of concurrent puts of a key, one wins
+  bool refuses_old_signatures = false;  // older than 15 minutes
+  // A prune may delete objects that no set has named for this time.
   uint64_t grace_seconds = 0;
   friend bool operator==(const ArchiveHead&, const ArchiveHead&) = default;
 };
 void EncodeArchiveHead(const ArchiveHead& head, std::string* out);
-//   kIncompatible  of another format
+// Decodes the object.
+//   kIncompatible  it has another format
 [[nodiscard]] rocksdb::Status DecodeArchiveHead(const rocksdb::Slice& object,
                                                 ArchiveHead* head);
 
-// An upload that runs: what has its name, and what it uses of other sets, is no
-// orphan.
+// A push that runs. A prune does not treat as orphans the objects that carry
+// its set id, or that it uses from other sets.
 struct ArchiveIntent {
   static constexpr char kName[] = "intent";
 
-  uint64_t begun_seconds = 0;  // of the store's clock
+  uint64_t begun_seconds = 0;  // by the store's clock
   uint64_t renewed_seconds = 0;
-  std::string host;  // for people
-  // It may use what these uploaded, and what their records name.
+  std::string host;  // for people only
+  // Sets whose uploaded objects, and objects named by their records, this push
+  // may use.
   std::vector<SetId> uses;
   friend bool operator==(const ArchiveIntent&, const ArchiveIntent&) = default;
 };
@@ -169,47 +174,51 @@ void EncodeArchiveIntent(const ArchiveIntent& intent, std::string* out);
 
 struct MarkedSet {
   SetName name;
-  // It was whole when it was marked: what was not, and is so now, stays.
+  // The set was complete when it was marked. A set that became complete later
+  // is kept.
   bool was_done = false;
   friend bool operator==(const MarkedSet&, const MarkedSet&) = default;
 };
 
-// Names what a later run of prune deletes.
+// Lists the objects that a later prune deletes.
 struct ArchiveMark {
   static constexpr char kName[] = "mark";
 
-  uint64_t marked_seconds = 0;  // of the store's clock
+  uint64_t marked_seconds = 0;  // by the store's clock
   std::vector<MarkedSet> sets;
   std::vector<ArchiveKey> keys;
   std::vector<LogKey> segments;
   friend bool operator==(const ArchiveMark&, const ArchiveMark&) = default;
 };
-// REQUIRES: at most kMaxMarkSets, kMaxMarkKeys and kMaxMarkSegments.
+// Appends a whole object. REQUIRES: at most kMaxMarkSets, kMaxMarkKeys and
+// kMaxMarkSegments.
 void EncodeArchiveMark(const ArchiveMark& mark, std::string* out);
 [[nodiscard]] rocksdb::Status DecodeArchiveMark(const rocksdb::Slice& object,
                                                 ArchiveMark* mark);
 
-// done/...: everything that a set names was there after the set itself was.
+// done/...: written after the set record, when every object that the set names
+// is there.
 struct ArchiveDone {
   static constexpr char kName[] = "done";
 
-  Digest128 set;  // of the bytes of the set record
+  Digest128 set;  // of the set record's bytes
   friend bool operator==(const ArchiveDone&, const ArchiveDone&) = default;
 };
-// CHECKED: put by each check that may. It only tells people, and the next check,
-// which objects were found amiss: one that was not read since stays so.
+// CHECKED: written by each check that has write access. It only informs people
+// and the next check about damaged objects: an object that has not been read
+// again stays listed.
 inline constexpr uint64_t kMaxCheckedBytes = 4u << 20;
 inline constexpr uint32_t kMaxFoundFaults = 1u << 12;
 struct FoundFault {
-  std::string key;      // of an object
-  std::string problem;  // what is amiss
-  uint64_t seconds = 0; // since when
+  std::string key;      // key of the object
+  std::string problem;  // description of the fault
+  uint64_t seconds = 0; // when it was first found
   friend bool operator==(const FoundFault&, const FoundFault&) = default;
 };
 struct ArchiveChecked {
   static constexpr char kName[] = "checked";
 
-  uint64_t checked_seconds = 0;  // of the store's clock
+  uint64_t checked_seconds = 0;  // by the store's clock
   std::vector<FoundFault> faults;
   friend bool operator==(const ArchiveChecked&,
                          const ArchiveChecked&) = default;

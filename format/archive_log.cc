@@ -17,16 +17,16 @@ using rocksdb::Status;
 namespace {
 
 constexpr char kLogMagic[] = "SFALOGS2";
-constexpr char kOldLogMagic[] = "SFALOGS1";  // does not tell of its history
-// No sum of offsets and bytes overflows.
+constexpr char kOldLogMagic[] = "SFALOGS1";  // without the fields of LogHistory
+// Keeps sums of offsets and bytes from overflowing.
 constexpr uint64_t kMaxSegmentWalBytes = 1ull << 60;
 
 Status BadHead(const std::string& what) {
   return MakeStatus(EndState::kCorrupt, "segment: " + what);
 }
 
-// Checks what the field list does not: that the WALs and the moments are those
-// of one payload.
+// Checks rules that the field list does not: the WALs and the moments must
+// match the payload.
 Status CheckHead(const LogKey& key, const LogHead& head) {
   if (head.key != key) {
     return BadHead("expected " + LogKeyText(key) + ", found " +
@@ -82,7 +82,7 @@ Status CheckHead(const LogKey& key, const LogHead& head) {
 
 }  // namespace
 
-// The history that the head of a segment names.
+// The fields about the source's history, which the old format does not have.
 struct LogHistory {
   static constexpr char kName[] = "segment";
 

@@ -1,15 +1,16 @@
-// A segment of an archive's log: what a source's WALs got while a follower put
-// it there, between two sets and behind them. Normative text: format/FORMAT.md,
-// "Archive".
+// A segment of an archive's log: the bytes that a source's WALs got between two
+// sets and after the last one, as a follower put them. Normative text:
+// format/FORMAT.md, "Archive".
 //
 //   object:  head     a file of format/sealed_file.h, LogHead
-//            payload  bytes of WALs, whole records, one WAL behind the other;
-//                     of a sealed segment in chunks, as the file of a sealed set
+//            payload  bytes of WALs, whole records, one WAL after the other;
+//                     in a sealed segment in chunks, as in a sealed set
 //
-// Heads chain: each has the SHA-256 of the one before, and the digest of its own
-// payload. So the heads alone prove what the log is, and a payload proves itself.
-// The head of a sealed segment also has a code over all of it, which only its key
-// makes.
+// Heads form a chain: each stores the SHA-256 of the previous head and the
+// digest of its own payload. So the heads alone prove the order and content of
+// the log, and each payload can be checked with its head. The head of a sealed
+// segment also has an authentication code over the whole head, which only the
+// holder of the key can make.
 #pragma once
 
 #include <cstdint>
@@ -26,29 +27,30 @@
 namespace sstferry {
 
 inline constexpr uint64_t kMaxLogHeadBytes = 1u << 20;
-// A payload ends behind the round that takes it above --segment, or earlier.
+// A payload ends after the round that makes it larger than --segment, or
+// earlier.
 inline constexpr uint64_t kMaxSegmentBytes = 256ull << 20;
 inline constexpr uint32_t kMaxSegmentWals = 1u << 12;
 inline constexpr uint32_t kMaxSegmentMoments = 1u << 14;
 
-// Bytes of one WAL in a payload. The first ones continue the WAL where the
-// segment before ended; each later WAL begins at its byte 0.
+// Bytes of one WAL in a payload. The first entry continues its WAL at the end
+// of the previous segment; each later WAL begins at its byte 0.
 struct LogWal {
   uint64_t wal_number = 0;
   uint64_t bytes = 0;
   friend bool operator==(const LogWal&, const LogWal&) = default;
 };
 
-// Says what had been read at some time.
+// Maps a time to the bytes that had been read by then.
 struct LogMoment {
-  uint64_t micros = 0;    // of the follower's clock; they ascend
-  uint64_t bytes = 0;     // of the payload: whole records
-  uint64_t sequence = 0;  // of the source behind them; 0: not known
+  uint64_t micros = 0;    // follower's clock; ascending
+  uint64_t bytes = 0;     // of the payload, up to a record's end
+  uint64_t sequence = 0;  // the source's, at that byte; 0: not known
   friend bool operator==(const LogMoment&, const LogMoment&) = default;
 };
 
-// Where a segment begins: the cut that the log began with, by its MANIFEST, and a
-// place in the WALs.
+// Start of a segment: the cut with which the log began, given by its MANIFEST,
+// and a position in the WALs.
 struct LogBegin {
   uint64_t manifest_number = 0;
   uint64_t manifest_bytes = 0;
@@ -61,53 +63,57 @@ struct LogBegin {
 struct LogHead {
   static constexpr char kName[] = "segment";
 
-  LogKey key;  // as its name says
-  // The segment before, whose number is one less: of which lineage it is, and
-  // the SHA-256 of its head. Zeros: a log begins here.
+  LogKey key;  // equal to the object's name
+  // Link to the previous segment (number one less): its lineage, and the
+  // SHA-256 of its head. Zeros: a log begins here.
   SetId previous_lineage{};
   Sha256Digest previous{};
   LogBegin begin;
-  FollowJudged judged;  // of that MANIFEST, for whoever has all of the payload
-  // Not kNone: the log ends here, for this reason. The rest is for people.
+  // Judged bytes of that MANIFEST, for a reader that has the whole payload.
+  FollowJudged judged;
+  // If not kNone, the reason why the log ends with this segment. The note is
+  // for people.
   CutReason ended = CutReason::kNone;
   std::string note;
-  std::string host;      // of the follower
+  std::string host;      // the follower's
   std::string software;
-  std::vector<LogWal> wals;        // numbers ascend; they fill the payload
-  std::vector<LogMoment> moments;  // of the newest, bytes is all of the payload
-  Digest128 payload;  // as it is in the object
-  // The payload is sealed, and so is the head, in which the code itself counts as
-  // zeros.
+  std::vector<LogWal> wals;        // numbers ascend; all of the payload
+  std::vector<LogMoment> moments;  // the newest one covers all of the payload
+  Digest128 payload;  // digest of the payload as stored in the object
+  // The payload is sealed. The head is authenticated with `seal`, a code over
+  // the head with the bytes of the code itself set to zero.
   bool is_sealed = false;
   SealKeyId key_id{};
   SealSalt salt{};
   Sha256Digest seal{};
-  // The history that it belongs to: the database, and XXH3-128 over the WAL in which the
-  // payload ends, from its begin to there. An older head does not tell: both are
-  // zeros, and nothing proves what continues it.
+  // The source's history: the database, and XXH3-128 over the WAL in which the
+  // payload ends, from its first byte to there. Heads of older releases have
+  // zeros in both; then nothing proves that a later segment continues this one.
   std::string database_id;
   Digest128 wal{};
   uint64_t payload_bytes() const;
-  // Returns the size of the payload in the object.
+  // Returns the size of the payload in the object, in bytes.
   uint64_t stored_bytes() const;
-  // Returns where the payload ends in the WALs, with the cut of `begin`.
+  // Returns the payload's end as a position in the WALs, with the cut of
+  // `begin`.
   LogBegin end() const;
-  // Returns the position behind it; without an id, none that equals another.
+  // Returns the position after the payload. Without a database id it equals no
+  // other position.
   FollowPosition position() const;
-  // Returns the newest sequence that is known; 0: none.
+  // Returns the newest known sequence number; 0: none.
   uint64_t last_sequence() const;
   friend bool operator==(const LogHead&, const LogHead&) = default;
 };
 
-// Encodes the fields of a head alone.
+// Encodes only the fields of a head.
 std::string EncodeLogRecord(const LogHead& head);
-// Appends a whole head. REQUIRES: within all limits.
+// Appends a whole head. REQUIRES: all fields are within their limits.
 void EncodeLogHead(const LogHead& head, std::string* out);
-// Returns the size of the head with which an object begins; 0: it is none, by
-// its first kSealedHeaderBytes.
+// Returns the size of the head at the start of an object, by the object's first
+// kSealedHeaderBytes; 0: the object does not begin with a head.
 uint64_t LogHeadBytes(const rocksdb::Slice& object);
-// Decodes a head, exactly one whole, of the segment `key`.
-//   kCorrupt  damage, or another segment's
+// Decodes exactly one whole head, of the segment `key`.
+//   kCorrupt  damaged, or the head of another segment
 [[nodiscard]] rocksdb::Status DecodeLogHead(const rocksdb::Slice& bytes,
                                             const LogKey& key, LogHead* head);
 

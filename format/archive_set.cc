@@ -21,7 +21,7 @@ Status BadSetRecord(const std::string& what) {
   return MakeStatus(EndState::kCorrupt, "set: " + what);
 }
 
-// Takes one zstd frame apart that fills `frame` and says its content's size.
+// Decompresses one zstd frame that has its content size and fills `frame`.
 Status Decompress(const Slice& frame, std::string* raw) {
   const uint64_t bytes = ZSTD_getFrameContentSize(frame.data(), frame.size());
   if (bytes == ZSTD_CONTENTSIZE_UNKNOWN || bytes == ZSTD_CONTENTSIZE_ERROR ||
@@ -34,8 +34,8 @@ Status Decompress(const Slice& frame, std::string* raw) {
     return BadSetRecord("expected one whole zstd frame of " +
                   std::to_string(frame.size()) + " bytes, found another");
   }
-  // A frame of a few bytes may say that it holds many: a run of one byte takes
-  // a block of 4 bytes for each 128 KiB.
+  // A frame of a few bytes may announce a large content, because a run of one
+  // byte takes a block of 4 bytes for each 128 KiB.
   constexpr uint64_t kMostRatio = 64u << 10;
   if (bytes / kMostRatio > frame.size()) {
     return BadSetRecord("expected at most " + std::to_string(kMostRatio) +
@@ -52,7 +52,7 @@ Status Decompress(const Slice& frame, std::string* raw) {
                       " bytes, found damage");
 }
 
-// Checks what the field list does not: that this can be one database.
+// Checks rules that the field list does not: the files must form one database.
 Status CheckSet(const SetName& name, const ArchiveSet& set) {
   if (set.name != name) {
     return BadSetRecord("expected the record of " + SetNameText(name) +
@@ -150,7 +150,8 @@ void Fields(A& a, M& m) {
   a.Bool("is_sealed", m.is_sealed);
   a.Id("key_id", m.key_id);
   a.Id("seal", m.seal);
-  // A record of before has an end here, and so it keeps its seal.
+  // Records of older releases end here. Their encoding must not change, so that
+  // their seal stays valid.
   if (a.HasMore(m.host_seconds != 0 || m.repairs != SetId())) {
     Number(a, "host_seconds", m.host_seconds, kMaxArchiveSeconds);
     a.Id("repairs", m.repairs);

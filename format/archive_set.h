@@ -1,6 +1,6 @@
-// The record of a set: one point in time of a database, file by file, and where
-// in the archive each of them lies. It is all that a restore needs. Normative
-// text: format/FORMAT.md, "Archive".
+// Record of a set: the files of a database at one point in time, and the object
+// in the archive that stores each of them. A restore needs no other record.
+// Normative text: format/FORMAT.md, "Archive".
 #pragma once
 
 #include <array>
@@ -16,11 +16,11 @@
 
 namespace sstferry {
 
-// Files are cut into units of so many bytes (CutIntoUnits()), so that a table
-// of a usual size is read at once.
+// Files are cut into units of this size (CutIntoUnits()). A table of usual size
+// is one unit, and is read in one request.
 inline constexpr uint64_t kArchiveUnitBytes = 64u << 20;
 
-// A record, compressed and not.
+// Maximum size of a record in bytes, compressed and uncompressed.
 inline constexpr uint64_t kMaxSetBytes = 64u << 20;
 inline constexpr uint64_t kMaxSetRawBytes = 128u << 20;
 
@@ -34,7 +34,7 @@ inline constexpr uint64_t kSealTagBytes = 16;
 inline constexpr char kSealMagic[] = "SFASEAL1";
 using SealKeyId = std::array<uint8_t, 8>;
 using SealSalt = std::array<uint8_t, 16>;
-// Returns the size of the object of a file.
+// Returns the size of the object of a sealed file.
 constexpr uint64_t SealedBytes(uint64_t file_bytes) {
   return kSealHeadBytes + file_bytes +
          kSealTagBytes * (file_bytes / kSealChunkBytes +
@@ -44,19 +44,23 @@ constexpr uint64_t SealedBytes(uint64_t file_bytes) {
 struct ArchivedFile {
   CloneFile file;
   ArchiveKey key;
-  // Digests the object; where it is uploaded in pieces, the digests of these.
+  // Digest of the object. If the object is uploaded in pieces, a digest of the
+  // pieces' digests.
   Sha256Digest sha256{};
-  // Digests the file's units, in order. Of a sealed one in a record: encrypted.
+  // Digests of the file's units, in order. In the record of a sealed set they
+  // are encrypted.
   std::vector<Digest128> units;
-  SealSalt salt{};  // of its object; zeros: it is not sealed
+  SealSalt salt{};  // of its object; zeros: not sealed
   friend bool operator==(const ArchivedFile&, const ArchivedFile&) = default;
 };
 
-// Where the log continues a set that a follower took: behind all of its bytes.
+// Position in the log at which a follower's set ends, and from which a restore
+// continues.
 struct SetLog {
   SetId lineage{};
-  uint64_t segment = 0;  // the first one that may hold more; 0: no log does
-  // All that the set holds was written before, by the follower's clock.
+  uint64_t segment = 0;  // the first that may hold later records; 0: no log
+  // The time, by the follower's clock, by which everything in the set had been
+  // written.
   uint64_t moment_micros = 0;
   friend bool operator==(const SetLog&, const SetLog&) = default;
 };
@@ -65,52 +69,55 @@ struct ArchiveSet {
   static constexpr char kName[] = "set";
 
   SetName name;
-  std::string label;     // the operator's; empty: none
-  std::string software;  // that wrote it
-  std::string host;      // that it was pushed from, for people
-  std::string database_id;  // the source's; empty: none
+  std::string label;     // given by the operator; empty: none
+  std::string software;  // version that wrote the record
+  std::string host;      // machine that pushed the set, for people only
+  std::string database_id;  // of the source; empty: none
   uint64_t sequence = 0;
-  // RocksDB's release of the source's OPTIONS, and the first one that reads the
-  // files, with what asks for it; empty: not known, or any.
+  // RocksDB release of the source's OPTIONS; the first release that reads the
+  // files; and the feature that requires it. Empty: not known, or no
+  // requirement.
   std::string application;
   std::string needs;
   std::string needs_because;
-  Digest128 content;  // of all files (rocksdb/file_identity.h)
+  Digest128 content;  // over all files (rocksdb/file_identity.h)
   std::vector<std::string> families;
   std::vector<std::string> notes;  // about the point in time
   uint64_t unit_bytes = kArchiveUnitBytes;
   std::vector<ArchivedFile> files;
   SetLog log;
-  // All of its files are sealed with one key, and so is the record: by a code
-  // over all of it, in which the code itself counts as zeros.
+  // All files are sealed with one key, and the record is authenticated with it:
+  // `seal` is a code over the record with the bytes of the code itself set to
+  // zero.
   bool is_sealed = false;
   SealKeyId key_id{};
   Sha256Digest seal{};
-  // The clock of the machine that pushed it, when it took its name; 0: not
-  // known. The name's time is the store's, and after that of every set before.
+  // Time by the clock of the machine that pushed the set, when the set got its
+  // name; 0: not known. The time in the name is by the store's clock, and later
+  // than the times of all earlier sets.
   uint64_t host_seconds = 0;
-  // The damaged set that it repairs, of the same time; zeros: none.
+  // The damaged set that this one repairs and whose time it has; zeros: none.
   SetId repairs{};
-  uint64_t bytes() const;  // of all files
-  // Returns the size of a file's object.
+  uint64_t bytes() const;  // total size of the files
+  // Returns the size of the file's object.
   uint64_t ObjectBytes(const ArchivedFile& file) const {
     return is_sealed ? SealedBytes(file.file.bytes) : file.file.bytes;
   }
   friend bool operator==(const ArchiveSet&, const ArchiveSet&) = default;
 };
 
-// Appends a whole object. kRefused: it would be larger than one may be.
+// Appends a whole object. kRefused: it would exceed the maximum size.
 [[nodiscard]] rocksdb::Status EncodeArchiveSet(const ArchiveSet& set,
                                                std::string* out);
 
 // Decodes the object of the set `name`.
-//   kCorrupt  not exactly one whole record of that set, whose files are those
-//             of one database, each with the digests of all of its units
+//   kCorrupt  not exactly one whole record of that set, or its files are not
+//             those of one database, each with the digests of all its units
 [[nodiscard]] rocksdb::Status DecodeArchiveSet(const rocksdb::Slice& object,
                                                const SetName& name,
                                                ArchiveSet* set);
 
-// Encodes and decodes a record without its compression. Errors as above.
+// Encode and decode a record without its compression. Same errors.
 std::string EncodeArchiveSetRecord(const ArchiveSet& set);
 [[nodiscard]] rocksdb::Status DecodeArchiveSetRecord(
     const rocksdb::Slice& record, const SetName& name, ArchiveSet* set);

@@ -1,5 +1,5 @@
-// Interface for random access to bytes (of a file, of a string), so that the
-// parsers in format/ need no files.
+// Random access to bytes (of a file or a string), so that the parsers in
+// format/ do not depend on files.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,16 @@
 
 namespace sstferry {
 
-// Threads: a reader built on a source may be used concurrently only as far as
-// the source's Read() allows; the parsers themselves call Read() from one
-// thread.
+// Threads: as the implementation of Read() allows. The parsers themselves call
+// Read() from one thread.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
 
   // Points *out at the n bytes at offset. They are in *scratch, or in memory
-  // that outlives the source. OK means out->size() == n.
-  // The parsers never ask for bytes beyond size(), nor for more than their
-  // block limit.
+  // that outlives the source. If OK is returned, out->size() == n.
+  // The parsers never read past size(), nor more than their block limit at
+  // once.
   [[nodiscard]] virtual rocksdb::Status Read(uint64_t offset, size_t n,
                                              std::string* scratch,
                                              rocksdb::Slice* out) const = 0;
@@ -29,8 +28,8 @@ class ByteSource {
   virtual uint64_t size() const = 0;
 };
 
-// Reads from a slice, whose bytes must outlive the source. Safe from any
-// thread.
+// Reads from a slice whose bytes must outlive the source. Threads: any,
+// concurrently.
 class SliceSource : public ByteSource {
  public:
   explicit SliceSource(rocksdb::Slice bytes) : bytes_(bytes) {}

@@ -16,7 +16,7 @@ using rocksdb::Status;
 
 constexpr char kIdentityName[] = "IDENTITY";
 
-// How a name of a numbered file begins or ends.
+// Prefix and suffix of the name of a numbered file.
 struct Naming {
   CloneFileKind kind;
   const char* prefix;
@@ -30,7 +30,8 @@ constexpr Naming kNamings[] = {
     {CloneFileKind::kOptions, "OPTIONS-", ""},
 };
 
-// Far above the numbers that a database reaches; NumberedName() holds them.
+// Far above the numbers that a database reaches; they also fit into the buffer
+// of NumberedName().
 constexpr size_t kMaxDigits = 19;
 
 bool ParseNumber(const std::string& digits, uint64_t* number) {
@@ -82,7 +83,8 @@ bool ParseCloneFileName(const std::string& name, CloneFile* file) {
 
 namespace {
 
-// Where the table's tail begins; the file's end: it has none of its own.
+// Returns the offset of the table's tail; the file's size if the table has no
+// unit for its tail.
 uint64_t TailBegin(const CloneFile& file, uint64_t unit_bytes) {
   if (file.kind != CloneFileKind::kTable ||
       file.bytes < kMinTailedTableBytes) {
@@ -130,7 +132,8 @@ Status CutIntoUnits(const std::vector<CloneFile>& files, uint64_t unit_bytes,
 }
 
 Status CheckCloneFiles(const std::vector<CloneFile>& files) {
-  // Tables and blobs share RocksDB's numbers with all other files.
+  // RocksDB gives all files, tables and blob files included, numbers from one
+  // counter.
   constexpr uint64_t kMaxNumber = 1ull << 62;
   std::set<uint64_t> numbers;
   std::set<CloneFileKind> once;

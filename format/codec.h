@@ -1,5 +1,5 @@
-// Encodes messages and records, and reads them back, by the lists of their
-// fields (format/fields.h). A struct that has one says its name in kName.
+// Encodes and decodes messages and records by the lists of their fields
+// (format/fields.h). A struct with such a list has its name in kName.
 #pragma once
 
 #include <string>
@@ -13,10 +13,9 @@ namespace sstferry {
 template <typename Message>
 void Encode(const Message& message, std::string* out);
 
-// Reads exactly one whole message. Checks every length and count against its
-// bound and against the bytes that are left before it believes it.
-//   kCorrupt  names the message, the field, what was expected and what was
-//             found
+// Decodes exactly one whole message. Compares every length and count with its
+// bound and with the bytes left before using it.
+//   kCorrupt  names the message, the field, the expected and the found value
 template <typename Message>
 [[nodiscard]] rocksdb::Status Decode(const rocksdb::Slice& payload,
                                      Message* message);

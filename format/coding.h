@@ -25,10 +25,10 @@ void PutFixed8(std::string* out, uint8_t value);
 void PutFixed16(std::string* out, uint16_t value);
 void PutFixed32(std::string* out, uint32_t value);
 void PutFixed64(std::string* out, uint64_t value);
-// fixed32 length, then the bytes. REQUIRES: data.size() < 2^32.
+// Appends a fixed32 length, then the bytes. REQUIRES: data.size() < 2^32.
 void PutBytes(std::string* out, const rocksdb::Slice& data);
 
-// Lower-case hex digits, two per byte.
+// Returns lower-case hex digits, two per byte.
 std::string ToHex(const rocksdb::Slice& data);
 
 // Reads one structure from front to back.
@@ -40,7 +40,8 @@ std::string ToHex(const rocksdb::Slice& data);
 //   "Parts: parts[3].id: expected at most 7, found 9, offset 12".
 class Decoder {
  public:
-  // `what` names the structure. Offsets in messages begin at `base_offset`.
+  // `what` names the structure in messages. Offsets in messages count from
+  // `base_offset`.
   Decoder(const char* what, const rocksdb::Slice& input,
           uint64_t base_offset = 0);
 
@@ -48,21 +49,23 @@ class Decoder {
   uint16_t Fixed16(const char* field);
   uint32_t Fixed32(const char* field);
   uint64_t Fixed64(const char* field);
-  // An integer of `width` bytes (1, 2, 4 or 8) between `min` and `max`.
+  // Reads an integer of `width` bytes (1, 2, 4 or 8), between `min` and `max`.
   uint64_t Bounded(const char* field, size_t width, uint64_t min,
                    uint64_t max);
-  // Exactly `bytes` raw bytes.
+  // Reads exactly `bytes` raw bytes.
   rocksdb::Slice Raw(const char* field, size_t bytes);
-  // fixed32 length, at most `max_bytes`, then that many bytes.
+  // Reads a fixed32 length, at most `max_bytes`, then that many bytes.
   rocksdb::Slice Bytes(const char* field, uint32_t max_bytes);
-  // A fixed32 count, at most `max_count`, of items that take at least
-  // `min_item_bytes` each: a count that cannot fit into the rest is refused.
+  // Reads a fixed32 count, at most `max_count`, of items that take at least
+  // `min_item_bytes` each. A count that cannot fit into the remaining bytes is
+  // an error.
   uint32_t Count(const char* field, uint32_t max_count, size_t min_item_bytes);
 
-  // Names the fields that follow as items of list[index]; null: no list.
+  // Names the fields that follow as those of list[index]; null: leaves the
+  // list.
   void EnterItem(const char* list, size_t index);
 
-  // "field", or "list[index].field" inside a list.
+  // Returns "field", or "list[index].field" inside a list.
   std::string Path(const char* field) const;
 
   // Records Corruption "what: field: problem, offset N", unless an error is
@@ -72,7 +75,7 @@ class Decoder {
   bool ok() const { return !failed_; }
   uint64_t offset() const { return base_offset_ + position_; }
   size_t remaining() const { return input_.size() - position_; }
-  // The bytes read since `offset`.
+  // Returns the bytes read since `offset`.
   rocksdb::Slice Since(uint64_t offset) const;
 
   // Returns the first error, or Corruption if unread bytes are left.

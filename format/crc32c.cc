@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kPolynomial = 0x82f63b78u;
 using Tables = std::array<std::array<uint32_t, 256>, 8>;
 
-// tables[k][b]: the effect of byte b followed by k zero bytes.
+// Computes tables[k][b], the effect of byte b followed by k zero bytes.
 constexpr Tables MakeTables() {
   Tables tables{};
   for (uint32_t byte = 0; byte < 256; ++byte) {

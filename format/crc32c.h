@@ -1,5 +1,5 @@
-// CRC-32C (Castagnoli, reflected polynomial 0x82f63b78, RFC 3720 B.4), as
-// table files and WALs use it.
+// CRC-32C (Castagnoli, reflected polynomial 0x82f63b78, RFC 3720 B.4), used by
+// table files and WALs.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ inline uint32_t Crc32c(const char* data, size_t n) {
   return Crc32cExtend(0, data, n);
 }
 
-// The form in which files store a checksum, because a checksum over bytes that
-// contain checksums would be weak. Rotates right by 15 and adds 0xa282ead8.
+// Masks a checksum for storage, because a checksum over bytes that contain
+// checksums would be weak. Rotates right by 15 and adds 0xa282ead8.
 inline uint32_t MaskCrc32c(uint32_t crc) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
 }
@@ -26,7 +26,7 @@ inline uint32_t UnmaskCrc32c(uint32_t masked) {
   return (rotated >> 17) | (rotated << 15);
 }
 
-// The portable implementation, on every CPU. Same result as Crc32cExtend.
+// Computes Crc32cExtend() without special CPU instructions.
 uint32_t TEST_Crc32cExtendPortable(uint32_t crc, const char* data, size_t n);
 
 }  // namespace sstferry

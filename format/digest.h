@@ -1,5 +1,5 @@
-// Digests: wraps XXH3 in types of this project, so that no other header needs
-// xxHash.
+// Digests: wraps XXH3 in types of this project, so that no other header
+// includes xxHash.
 #pragma once
 
 #include <array>
@@ -20,10 +20,10 @@ struct Digest128 {
   friend bool operator==(const Digest128&, const Digest128&) = default;
 };
 
-// 32 lower-case hex digits, high half first.
+// Returns 32 lower-case hex digits, high half first.
 std::string ToHex(const Digest128& digest);
 
-// SHA-256, by which stores check what they are sent (pipeline/base/sha256.h).
+// A SHA-256, with which stores check uploaded bytes (pipeline/base/sha256.h).
 using Sha256Digest = std::array<uint8_t, 32>;
 
 uint64_t Digest64(const rocksdb::Slice& data, uint64_t seed = 0);
@@ -53,7 +53,7 @@ class Digest128Stream {
   Digest128Stream& operator=(const Digest128Stream&) = delete;
   void Add(const rocksdb::Slice& data);
   Digest128 Finish() const;
-  // Returns another one that has got the same bytes.
+  // Returns a copy that has consumed the same bytes.
   std::unique_ptr<Digest128Stream> Copy() const;
 
  private:
@@ -119,7 +119,7 @@ class ContentDigest {
  private:
   void Append(const rocksdb::Slice& data);
 
-  struct State;  // streaming hash and a small gathering buffer
+  struct State;  // streaming hash and a small buffer
   std::unique_ptr<State> state_;
   uint64_t entries_ = 0;
   uint64_t key_value_bytes_ = 0;

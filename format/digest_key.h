@@ -1,4 +1,4 @@
-// Digests with a secret, and sums of digests.
+// Digests with a secret, and sums and differences of digests.
 #pragma once
 
 #include <array>
@@ -9,11 +9,11 @@
 
 namespace sstferry {
 
-// Computes XXH3-128 with a secret: who does not know it cannot prepare data
-// whose digests or sums are alike (FORMAT.md, "Groups").
+// Computes XXH3-128 with a secret: without the secret, nobody can prepare data
+// whose digests or sums collide (FORMAT.md, "Groups").
 class DigestKey {
  public:
-  // Makes the secret of these bytes.
+  // Derives the secret from these bytes.
   explicit DigestKey(const rocksdb::Slice& origin);
   Digest128 DigestOf(const rocksdb::Slice& data) const;
 

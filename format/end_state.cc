@@ -39,7 +39,7 @@ const Row& RowOf(EndState state) {
 
 constexpr char kAsChunks[] = " (as chunks)";
 
-// The begin of a message: "NAME: " or "NAME (as chunks): ".
+// The prefix of a message: "NAME: " or "NAME (as chunks): ".
 struct Prefix {
   const Row* row = nullptr;  // null: the message has none
   bool as_chunks = false;

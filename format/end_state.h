@@ -1,12 +1,12 @@
-// End states: how a transfer, a verify or a plan ended. Operators read their
-// names in the log, in JSON and behind the exit code. Both ends report the same
+// End states: how a transfer, a verify or a plan ended. Their names appear in
+// the log and in JSON; each maps to an exit code. Both sides report the same
 // state, which the End message carries as one byte.
 //
 // A rocksdb::Status carries an end state as the first part of its message
 // ("NO_SPACE: staging: ..."), so all functions return plain Status and no
 // second status type exists. EndStateOf() reads the state back; a Status
-// without such a prefix maps from its code. A mark behind the state, "REFUSED
-// (as chunks): ...", is part of the prefix (RefuseAsChunks() below).
+// without such a prefix maps from its code. A mark after the state, as in
+// "REFUSED (as chunks): ...", is part of the prefix (RefuseAsChunks() below).
 #pragma once
 
 #include <cstdint>
@@ -38,20 +38,21 @@ enum class EndState : uint8_t {
 };
 inline constexpr uint8_t kMaxEndState = 15;
 
-// The name of a state: "OK", "REFUSED", ... as in README's table.
+// Returns the name of a state, "OK", "REFUSED", ..., as in README's table.
 const char* EndStateName(EndState state);
 
-// The exit code, as in README's table: 0 OK, 1 failed, 3 different, 4
-// temporary, 5 busy. (2, wrong usage, never comes from a state.)
+// Returns the exit code as in README's table: 0 OK, 1 failed, 3 different, 4
+// temporary, 5 busy. (Code 2, wrong usage, belongs to no state.)
 int ExitCodeOf(EndState state);
 
 // Returns a Status that carries `state`. REQUIRES: state != kOk.
 [[nodiscard]] rocksdb::Status MakeStatus(EndState state,
                                          const rocksdb::Slice& what);
 
-// The same with a mark: chunks cannot hold something that the database holds.
-// Its files can, so a clone may move it. The mark is part of the Status and of
-// the End frame. REQUIRES: kRefused or kIncompatible.
+// Like MakeStatus(), with a mark: chunks cannot represent something that the
+// database contains, but a clone may move it, because it copies whole files.
+// The mark is part of the Status and of the End frame. REQUIRES: kRefused or
+// kIncompatible.
 [[nodiscard]] rocksdb::Status RefuseAsChunks(EndState state,
                                              const rocksdb::Slice& what);
 bool IsRefusedAsChunks(const rocksdb::Status& status);
@@ -62,20 +63,20 @@ bool IsRefusedAsChunks(const rocksdb::Status& status);
                                           EndState state,
                                           const rocksdb::Slice& where);
 
-// Returns the state that a Status carries, else the one for its code:
+// Returns the state that a Status carries, or else the one for its code:
 // Corruption kCorrupt, NotSupported kRefused, InvalidArgument kIncompatible,
 // IOError(NoSpace) kNoSpace, Busy kBusy, TimedOut kDeadPeer, Aborted and
 // ShutdownInProgress kCancelled, Expired kSnapshotGone, anything else
 // kInternal.
 EndState EndStateOf(const rocksdb::Status& status);
 
-// True if a source retains the snapshot of a pull whose target reports this end
-// state, because the target may resume the pull. (After kSnapshotGone there is
-// no snapshot to retain.)
+// Returns true if a source retains the snapshot of a pull whose target reports
+// this end state, because the target may resume the pull. (After kSnapshotGone
+// there is no snapshot to retain.)
 bool MayGoOnAfter(EndState state);
 
-// The message for display, without the state's prefix. For a status made by
-// RocksDB, its full ToString().
+// Returns the message for display, without the state's prefix. For a status
+// made by RocksDB, its full ToString().
 std::string MessageOf(const rocksdb::Status& status);
 
 // Returns from the function with the status of `expression`, unless that is OK.

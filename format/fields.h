@@ -25,7 +25,7 @@ namespace sstferry {
 template <typename M, typename T>
 concept FieldsOf = std::same_as<std::remove_const_t<M>, T>;
 
-// Archive that appends the encoded fields to a string.
+// Archive that appends encoded fields to a string.
 class FieldEncoder {
  public:
   explicit FieldEncoder(std::string* out) : out_(out) {}
@@ -48,7 +48,7 @@ class FieldEncoder {
     static_cast<void>(max_bytes);
     PutBytes(out_, value);
   }
-  // A text for display: cut to max_bytes.
+  // Encodes a text for display, cut to max_bytes.
   void Text(const char*, const std::string& value, uint32_t max_bytes) {
     PutBytes(out_, rocksdb::Slice(value.data(),
                                   std::min<size_t>(value.size(), max_bytes)));
@@ -78,10 +78,10 @@ class FieldEncoder {
       each(*this, item);
     }
   }
-  // A rule between fields. Only archives that read enforce it.
+  // Does nothing: only archives that read check rules between fields.
   void Check(const char*, bool, const char*) {}
-  // Returns true if the fields that follow are there: those that a later release
-  // added at the end. `wanted`: the message has any of them.
+  // Returns true if optional fields follow, which a later release added at the
+  // end of the message. `wanted`: the message to encode has any of them.
   bool HasMore(bool wanted) const { return wanted; }
 
  private:
@@ -135,7 +135,7 @@ class FieldDecoder {
     ListWith(*this, name, items, max_count, min_item_bytes, each);
   }
 
-  // List() for an archive that wraps this one.
+  // Does List() for an archive that wraps this one.
   template <typename Archive, typename T, typename Each>
   void ListWith(Archive& archive, const char* name, std::vector<T>& items,
                 uint32_t max_count, size_t min_item_bytes, Each each) {
@@ -179,7 +179,7 @@ rocksdb::Status Decode(const rocksdb::Slice& payload, Message* message) {
   return in.Finish();
 }
 
-// For the one .cc file of a message, which then sees its Fields().
+// Instantiates the codec in the one .cc file that sees the message's Fields().
 #define SSTFERRY_CODEC(Message)                        \
   template void Encode(const Message&, std::string*);  \
   template rocksdb::Status Decode(const rocksdb::Slice&, Message*);

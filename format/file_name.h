@@ -1,4 +1,4 @@
-// The names of RocksDB's numbered files.
+// Names of RocksDB's numbered files.
 #pragma once
 
 #include <cinttypes>
@@ -8,7 +8,7 @@
 
 namespace sstferry {
 
-// Returns a name like 000012.sst; `suffix` is ".sst", with its dot.
+// Returns a name like "000012.sst". `suffix` includes the dot (".sst").
 inline std::string NumberedName(uint64_t number, const char* suffix) {
   char text[32];
   snprintf(text, sizeof(text), "%06" PRIu64 "%s", number, suffix);

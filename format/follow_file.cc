@@ -79,7 +79,7 @@ FollowMark NewestFollowMark(const Slice& file) {
       continue;
     }
     std::string encoded;
-    Encode(mark, &encoded);  // marks have one length
+    Encode(mark, &encoded);  // all marks have the same length
     if (Decode(Slice(payload.data(), encoded.size()), &mark).ok() &&
         mark.count >= newest.count) {
       newest = mark;

@@ -1,4 +1,4 @@
-// Splits a list into batches that each fit into one payload, and joins them.
+// Splits a list into batches that each fit into one payload, and joins batches.
 #pragma once
 
 #include <iterator>
@@ -22,7 +22,7 @@ template <typename Item, typename Each>
   return status;
 }
 
-// Decodes a message that holds a batch, and appends its items.
+// Decodes a message that holds a batch and appends its items to *out.
 template <typename Batch, typename Item>
 [[nodiscard]] rocksdb::Status AppendBatch(const rocksdb::Slice& payload,
                                           std::vector<Item> Batch::*items,

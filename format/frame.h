@@ -32,10 +32,10 @@ inline constexpr uint8_t kFrameVersion = 1;
 
 // Flag bits that a reader must understand.
 inline constexpr uint16_t kMandatoryFrameFlags = 0xff00;
-// Chunks cannot hold something that the database holds, and a clone may. In an
-// End with kRefused or kIncompatible: that is why. In an Opened: chunks leave
-// it out, and the notes say what. Ignored in other frames, and by older
-// readers.
+// Chunks cannot represent something that the database contains, but a clone may
+// move it. In an End with kRefused or kIncompatible: this is the reason. In an
+// Opened: the chunks leave it out, and the notes name it. Ignored in other
+// frames and by older readers.
 inline constexpr uint16_t kFrameFlagAsChunks = 1u << 0;
 // The payload is compressed as format/wire_compression.h describes. Set
 // only if both sides agreed on compression.
@@ -47,7 +47,7 @@ enum class FrameType : uint8_t {
   // Any connection.
   kHello = 1,     // target -> source, first frame of every connection
   kHelloAck = 2,  // source -> target
-  kEnd = 3,       // either: the end state; the sender sends nothing after it
+  kEnd = 3,       // either: the end state; the sender's last frame
   // Control connection.
   kListRequest = 10,
   kListReply = 11,
@@ -61,25 +61,25 @@ enum class FrameType : uint8_t {
   kPong = 19,          // either
   kStats = 20,         // source, once a second while lanes run
   kFinish = 21,        // target: its totals
-  kFinished = 22,      // source: its totals, equal
+  kFinished = 22,      // source: its totals, equal to the target's
   kCompress = 23,      // target: compress chunk data from now on, or stop
   kReceived = 24,          // target: parts received whole before a resume
   kStatusRequest = 25, // target: asks for the retained snapshots
   kStatusReply = 26,   // source
   kTargetFamilies = 27,  // target: its families, before a refresh is planned
   kIntervalRecords = 28,        // either: interval records
-  kPinEnd = 29,        // target: it needs what was pinned no longer
+  kPinEnd = 29,        // target: it no longer needs the pinned databases
   kCloneSet = 30,      // source: precedes the list of files of a clone
   kCloneFiles = 31,    // source: some files of a clone
   kFactsRequest = 32,  // target: asks how large and how old a database is
   kFactsReply = 33,    // source
-  kSourceRecordPart = 34,  // either: what a source leaves with a target
-  kBusy = 35,          // source: no place is free, ask again later
+  kSourceRecordPart = 34,  // either: the source record, stored by the target
+  kBusy = 35,          // source: no place is free, retry later
   kOtherFileRequest = 36,  // target: asks for a part of an application's file
   kOtherFilePart = 37,     // source
-  kPinRequest = 38,    // target: pin these databases, all at nearly one moment
+  kPinRequest = 38,    // target: pin these databases at nearly one moment
   kPinReply = 39,      // source
-  kFollowRequest = 60,  // target: what is behind this position of its WALs?
+  kFollowRequest = 60,  // target: asks for WAL bytes after this position
   kFollowBytes = 61,    // source: bytes of a WAL
   kFollowEnd = 62,      // source: the end of an answer
   // Lane connections.
@@ -103,7 +103,7 @@ enum class FrameType : uint8_t {
   kSiftReply = 57,    // source
 };
 
-// "Hello", "ChunkData", ...; "unknown" for a value that is not in the enum.
+// Returns "Hello", "ChunkData", ..., or "unknown" for a value not in the enum.
 const char* FrameTypeName(FrameType type);
 bool IsKnownFrameType(uint8_t type);
 
@@ -115,10 +115,10 @@ struct FrameHeader {
   uint64_t digest = 0;
 };
 
-// Writes the header of a frame whose payload is the concatenation of `parts`,
-// including its digest. REQUIRES: `out` has room for kFrameHeaderBytes, and the
-// parts together have at most kMaxPayloadBytes.
-// On return *digest (may be null) is the frame's digest.
+// Writes the header, with its digest, of a frame whose payload is the
+// concatenation of `parts`. On return *digest (may be null) is the frame's
+// digest. REQUIRES: `out` has room for kFrameHeaderBytes, and the parts
+// together have at most kMaxPayloadBytes.
 void EncodeFrameHeader(FrameType type, uint64_t sequence,
                        const rocksdb::Slice* parts, size_t part_count,
                        char* out, uint64_t* digest, uint16_t flags = 0);

@@ -1,6 +1,6 @@
-// The file `sstferry.health` in a replica's directory. It is there from when a
-// fault of the replica is found until the fault is mended, and stores what was
-// found. Normative text: format/FORMAT.md, "Health". The file is one of
+// The file `sstferry.health` in a replica's directory. It exists from when a
+// fault of the replica is found until the fault is repaired, and describes the
+// fault. Normative text: format/FORMAT.md, "Health". The file is one of
 // format/sealed_file.h with magic 53 46 48 45 41 4c 54 31 ("SFHEALT1").
 #pragma once
 
@@ -17,10 +17,10 @@ namespace sstferry {
 
 inline constexpr char kHealthFileName[] = "sstferry.health";
 inline constexpr char kHealthMagic[9] = "SFHEALT1";
-// The largest file that can be one: names of families are most of it.
+// Maximum payload size in bytes; names of families take most of it.
 inline constexpr uint64_t kMaxHealthPayloadBytes = 64u << 20;
 
-// Ordered: a worse fault is never replaced by a lesser one.
+// Ordered by severity: a lesser fault never replaces a worse one.
 enum class ReplicaFault : uint8_t {
   kNone = 0,       // never in a file
   kDifferent = 1,  // entries differ from the source's
@@ -28,7 +28,7 @@ enum class ReplicaFault : uint8_t {
 };
 inline constexpr uint8_t kMaxReplicaFault = 2;
 
-// "none", "different", "damaged".
+// Returns "none", "different" or "damaged".
 const char* ReplicaFaultName(ReplicaFault fault);
 
 struct HealthFile {
@@ -37,9 +37,9 @@ struct HealthFile {
   ReplicaFault fault = ReplicaFault::kNone;
   TransferId id{};             // of this finding, random
   uint64_t found_seconds = 0;  // since 1970
-  std::string what;            // the message of who found it
-  // The selection that was looked at; no families: all. Only a refresh that
-  // compares at least as much proves that entries are equal again.
+  std::string what;            // message of the check that found it
+  // The selection that was checked; no families: all. Only a refresh that
+  // compares at least this selection proves that the entries are equal again.
   std::vector<std::string> families;
   KeyInterval interval;
   friend bool operator==(const HealthFile&, const HealthFile&) = default;
@@ -48,7 +48,7 @@ struct HealthFile {
 // Appends a whole file. Cuts `what` to what the file can hold.
 void EncodeHealthFile(const HealthFile& health, std::string* out);
 
-// Corruption: not exactly one whole file.
+// Decodes a file. Corruption: not exactly one whole file.
 [[nodiscard]] rocksdb::Status DecodeHealthFile(const rocksdb::Slice& file,
                                                HealthFile* health);
 

@@ -1,11 +1,12 @@
-// Tells whether a database is the one that a target has followed, and has all
-// that the target has of it. There is one comparison, for whoever asks: the
-// source's reader of rounds, a standby that takes a cut, the log of an archive.
+// Compares the history of a database with the position of a target that has
+// followed one. All users share this comparison: the source's reader of rounds,
+// a standby that takes a cut, the log of an archive.
 //
 // File numbers prove nothing, nor does a MANIFEST alone: RocksDB writes the same
 // bytes again when it opens the same closed files, and for every new database.
-// So the history is the same only if the database's id, the MANIFEST up to what
-// was judged last, and the newest WAL from its first byte on are.
+// So the history is the same only if three things are equal: the database's id,
+// the MANIFEST up to the bytes judged last, and the newest WAL from its first
+// byte on.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +19,22 @@
 namespace sstferry {
 
 enum class Standing : uint8_t {
-  kSame,     // all that the target has is here
-  kAhead,    // the target has more, of what is the same as far as it is here
-  kNotHeld,  // its WAL is gone: nothing can be compared
-  kAnother,  // it has other bytes, or is of another database
+  kSame,     // the database has everything that the target has
+  kAhead,    // the target has more; the common part is equal
+  kNotHeld,  // the target's WAL is gone: nothing can be compared
+  kAnother,  // other bytes, or another database
 };
 
-// Tells how the first bytes of a file are known.
+// Result of looking up the first bytes of a file.
 enum class FileBegin : uint8_t {
-  kKnown,  // their digest
-  kShort,  // the file has fewer, and may yet grow
-  kGone,   // the file is gone, or has other bytes since they were read
-  kNever,  // no file of this history is so long, or has this number
+  kKnown,  // their digest is known
+  kShort,  // the file is shorter, and may still grow
+  kGone,   // the file was removed, or changed since it was read
+  kNever,  // no file of this history is that long, or has this number
 };
 
-// Threads: as its user says.
+// The history of a database, as one of the users knows it. Threads: as the
+// implementation says.
 class History {
  public:
   virtual ~History() = default;
@@ -45,14 +47,15 @@ class History {
                                                  uint64_t bytes,
                                                  FileBegin* begin,
                                                  Digest128* digest) const = 0;
-  // Finds whether the first bytes of the MANIFEST say that tables have all of a
-  // WAL that is gone. Then the same bytes of the MANIFEST prove what it had.
+  // Checks that tables have all of a removed WAL, by the first bytes of the
+  // MANIFEST. Then equal MANIFEST bytes prove what the WAL contained.
   [[nodiscard]] virtual rocksdb::Status IsWalFlushed(uint64_t number,
                                                      uint64_t manifest_bytes,
                                                      bool* is_flushed) const = 0;
 };
 
-// Compares what a target has with a history. REQUIRES: it has something.
+// Compares a target's position with a history. REQUIRES: the position is not
+// empty.
 [[nodiscard]] rocksdb::Status FindStanding(const FollowPosition& position,
                                            const History& history,
                                            Standing* standing);

@@ -18,8 +18,8 @@ inline constexpr char kIntervalMagic[9] = "SFCOVER3";
 inline constexpr uint64_t kMaxIntervalPayloadBytes = 1ull << 28;
 inline constexpr uint32_t kMaxTargetFiles = 1u << 22;
 
-// A live file of the target. Its bounds matter once the file is gone: intervals
-// that it overlapped may have changed.
+// A live file of the target. Its bounds are needed after the file is gone:
+// intervals that it overlapped may have changed.
 struct RecordedTable {
   Digest128 id;          // RocksDB's unique id
   std::string smallest;  // user keys, including those of tombstones
@@ -27,12 +27,12 @@ struct RecordedTable {
   uint64_t bytes = 0;
   uint64_t smallest_sequence = 0;
   uint64_t largest_sequence = 0;
-  // As its properties count them; `entries` includes the others.
+  // Counters from the table's properties; `entries` includes the ones below.
   uint64_t entries = 0;
   uint64_t deletions = 0;  // includes range deletions
   uint64_t merge_operands = 0;
   uint64_t range_deletions = 0;
-  bool may_single_delete = false;  // nobody has searched it for SingleDeletes
+  bool may_single_delete = false;  // it was not searched for SingleDeletes
   friend bool operator==(const RecordedTable&, const RecordedTable&) = default;
 };
 
@@ -49,10 +49,11 @@ struct IntervalFile {
   TransferId transfer_id{};           // the transfer that wrote this file
   std::string source_database_id;
   uint64_t sequence = 0;              // the source's, of that transfer
-  std::string target_database_id;     // that the files are of; empty: unknown
+  std::string target_database_id;     // with the files; empty: unknown
   std::vector<RecordedFamily> families;
-  // IntervalRecord::family is an index in families. A record with `doubted` set
-  // was already doubted when this file was written, whatever the files say now.
+  // IntervalRecord::family is an index in `families`. A record with `doubted`
+  // set was already doubted when this file was written, whatever the files show
+  // now.
   std::vector<IntervalRecord> intervals;
   friend bool operator==(const IntervalFile&, const IntervalFile&) = default;
 };
@@ -61,8 +62,8 @@ struct IntervalFile {
 [[nodiscard]] rocksdb::Status EncodeIntervalFile(const IntervalFile& intervals,
                                               std::string* out);
 
-// Corruption: not exactly one whole file whose interval records name its
-// families.
+// Decodes a file. Corruption: not exactly one whole file, or an interval record
+// names no family of the file.
 [[nodiscard]] rocksdb::Status DecodeIntervalFile(const rocksdb::Slice& file,
                                               IntervalFile* intervals);
 

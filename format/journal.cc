@@ -12,11 +12,12 @@ using rocksdb::Status;
 namespace {
 
 constexpr size_t kRecordDigestOffset = 8;
-// Bytes that the search behind a bad record may hash: far more than a real
-// journal needs, and a bound on the time that a crafted one costs.
+// Maximum bytes that the search after a damaged record may hash: far more than
+// a real journal needs, and a limit on the time that a crafted one costs.
 constexpr uint64_t kMaxSearchBytes = 64u << 20;
 
-// The payload of a record. REQUIRES: the whole payload follows the header.
+// Returns the payload of a record. REQUIRES: the whole payload follows the
+// header.
 Slice PayloadOf(const char* header) {
   return Slice(header + kJournalHeaderBytes, DecodeFixed32(header));
 }
@@ -61,8 +62,8 @@ std::string HeaderProblem(const Slice& journal, uint64_t offset) {
   return std::string();
 }
 
-// Same check as HeaderProblem without a text: the search calls it at every
-// byte.
+// Makes the same check as HeaderProblem(), without a text: the search calls it
+// at every byte.
 bool HeaderIsFine(const char* header, uint64_t left) {
   return left >= kJournalHeaderBytes && header[5] == 0 && header[6] == 0 &&
          header[7] == 0 && IsKnownType(static_cast<uint8_t>(header[4])) &&
@@ -75,8 +76,8 @@ bool DigestMatches(const char* header, uint64_t offset) {
          RecordDigest(header, offset, PayloadOf(header));
 }
 
-// Returns true if a whole record follows somewhere behind `offset`: the bytes
-// at `offset` are then damage and not a torn tail. Also returns true if
+// Returns true if a whole record follows anywhere after `offset`: the bytes at
+// `offset` are then damage and not a torn tail. Also returns true if
 // kMaxSearchBytes of hashing do not suffice to decide.
 bool RecordFollows(const Slice& journal, uint64_t offset) {
   uint64_t searched_bytes = 0;

@@ -29,17 +29,17 @@ namespace sstferry {
 inline constexpr char kJournalMagic[9] = "SFJOURN1";
 inline constexpr uint32_t kJournalMagicBytes = 8;
 inline constexpr uint32_t kJournalHeaderBytes = 16;
-// A message of the plan, and what a record puts before it.
+// A message of the plan, and the fields that its record puts before it.
 inline constexpr uint32_t kMaxJournalPayloadBytes = kMaxPayloadBytes + 16;
 
 enum class JournalRecordType : uint8_t {
-  // The transfer of this journal: the first record, and one for each run that
-  // resumes it by another command line.
+  // The transfer of this journal: the first record, and one more for each run
+  // that resumes it with another command line.
   kTransfer = 1,
   kPlan = 2,      // the plan's messages (format/plan.h), one per record
-  kChunk = 3,     // a chunk is durable in staging; may not be ingested yet
+  kChunk = 3,     // a chunk is durable in staging, perhaps not ingested
   kPartDone = 4,  // every chunk of the part has its record
-  kComplete = 5,  // totals agreed with the source; only the rename is left
+  kComplete = 5,  // totals agreed with the source; only the rename is missing
   kIngested = 6,  // the chunk was ingested
   kTargetFiles = 7,  // the target's table files when it was examined
 };
@@ -52,7 +52,8 @@ inline constexpr char kLinkedSwapMode[] = "swap by links";
 inline constexpr char kClonePullMode[] = "pull --method clone";
 inline constexpr char kCloneSwapMode[] = "swap --method clone";
 inline constexpr char kAdoptMode[] = "follow --adopt";  // a first cut
-inline constexpr char kDrillMode[] = "drill";  // a clone that is removed
+// A clone that is removed at its end.
+inline constexpr char kDrillMode[] = "drill";
 inline constexpr char kRefreshMode[] = "refresh";
 
 struct JournalTransfer {
@@ -62,20 +63,20 @@ struct JournalTransfer {
   std::string source;              // as given by the operator
   std::string source_database_id;
   uint64_t snapshot_sequence = 0;
-  std::string mode;                // one of those above
+  std::string mode;                // one of the modes above
   // The requested selection; no families: all.
   std::vector<std::string> families;
   KeyInterval interval;
   uint64_t chunk_bytes = 0;
   std::string application;  // as in the OpenRequest; empty: the source's
-  // True if a chunk is durable before its record is. If false, the records are
-  // valid only until the machine restarts.
+  // Each chunk was durable before its record was written. If false, the records
+  // are valid only until the machine restarts.
   bool durable = true;
-  std::string boot_id;             // the machine's, when the pull began
+  std::string boot_id;             // of the machine, when the pull began
   std::string command_line;        // shell-quoted; empty: not known
-  bool verify = false;             // asked for; a later run keeps it
-  // The finding (format/health_file.h) that TARGET_DIR had when the pull
-  // began, which made it compare everything; zeros: none.
+  bool verify = false;             // requested; later runs keep it
+  // Id of the finding (format/health_file.h) that TARGET_DIR had when the pull
+  // began, because of which the pull compares everything; zeros: none.
   TransferId mends{};
   friend bool operator==(const JournalTransfer&,
                          const JournalTransfer&) = default;
@@ -96,8 +97,9 @@ struct JournalChunk {
 
   ChunkEnd chunk;
   PartKind kind = PartKind::kRebuilt;
-  // The SST's unique id (creating database id, session id and file number from
-  // the file's properties), for comparison with the target's MANIFEST.
+  // The SST's unique id (database id, session id and file number of its
+  // creator, from the file's properties), for comparison with the target's
+  // MANIFEST.
   std::string creating_database_id;
   std::string creating_session_id;
   uint64_t original_file_number = 0;
@@ -106,8 +108,8 @@ struct JournalChunk {
   friend bool operator==(const JournalChunk&, const JournalChunk&) = default;
 };
 
-// Marks a chunk of a refresh as ingested. The target's MANIFEST does not show
-// that, because compactions may merge the chunk with other files at any time.
+// Marks a chunk of a refresh as ingested. The target's MANIFEST cannot show it,
+// because a compaction may merge the chunk with other files at any time.
 struct JournalIngested {
   static constexpr char kName[] = "JournalIngested";
 
@@ -117,9 +119,9 @@ struct JournalIngested {
                          const JournalIngested&) = default;
 };
 
-// Identifies the table files of a refresh's target at the time the target
-// examined them, without the files of chunks. A different set later shows that
-// another process wrote to the database.
+// Identifies the table files of a refresh's target, without the files of
+// chunks, when the target was examined. A different set of files later shows
+// that another process wrote to the database.
 struct JournalTargetFiles {
   static constexpr char kName[] = "JournalTargetFiles";
 
@@ -150,8 +152,8 @@ struct JournalComplete {
 void AppendJournalRecord(JournalRecordType type, const rocksdb::Slice& payload,
                          uint64_t file_offset, std::string* out);
 
-// Incomplete: the journal ends inside its magic. Corruption: it begins with
-// another magic.
+// Checks the magic. Incomplete: the journal ends inside it. Corruption: another
+// magic.
 [[nodiscard]] rocksdb::Status CheckJournalMagic(const rocksdb::Slice& journal);
 
 struct JournalRecord {

@@ -43,7 +43,7 @@ void Fields(A& a, M& m) {
   if (m.kind == PartKind::kUnit) {
     a.Digest("content", m.content);
   } else if constexpr (!std::is_const_v<M>) {
-    m.content = Digest128();  // not there with other kinds
+    m.content = Digest128();  // other kinds do not have it
   }
 }
 

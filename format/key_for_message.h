@@ -8,7 +8,7 @@
 
 namespace sstferry {
 
-// Returns "0x6B6579"; of a longer key the first 32 bytes and "...".
+// Returns "0x6B6579"; for a long key its first 32 bytes and "...".
 inline std::string KeyForMessage(const rocksdb::Slice& key) {
   const size_t shown = std::min<size_t>(key.size(), 32);
   return "0x" + rocksdb::Slice(key.data(), shown).ToString(/*hex=*/true) +

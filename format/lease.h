@@ -1,7 +1,7 @@
-// The lease of a retained snapshot: a file in the snapshot's private directory,
+// Lease of a retained snapshot: a file in the snapshot's private directory,
 // with which another process of the source can resume serving it. Normative
-// text: format/FORMAT.md, "Lease". The file is one of
-// format/sealed_file.h with magic 53 46 4c 45 41 53 45 31 ("SFLEASE1").
+// text: format/FORMAT.md, "Lease". The file is one of format/sealed_file.h with
+// magic 53 46 4c 45 41 53 45 31 ("SFLEASE1").
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 namespace sstferry {
 
 inline constexpr char kLeaseMagic[9] = "SFLEASE1";
-// Room for an OpenRequest, which is one frame, and for the sender's identity.
+// Room for an OpenRequest, which is one frame, and for the target's identity.
 inline constexpr uint32_t kMaxLeasePayloadBytes = 2u << 20;
 inline constexpr uint32_t kMaxOwnerNames = 256;
 inline constexpr uint32_t kMaxPathBytes = 4096;
-// A month, far above any useful time to live: bounds a damaged number.
+// A month, far above any useful lease: bounds a damaged number.
 inline constexpr uint64_t kMaxLeaseSeconds = 31ull * 86400;
 
 struct Lease {
@@ -25,18 +25,18 @@ struct Lease {
 
   TransferId transfer_id{};
   std::string database;        // NAME of the served database
-  std::string directory;       // the source's, with symbolic links resolved
-  OpenRequest request;         // that opened the snapshot
-  Hello target;                // of the target that opened it
-  std::string owner_subject;   // of its certificate; empty: none
+  std::string directory;       // of the source, symbolic links resolved
+  OpenRequest request;         // the one that opened the snapshot
+  Hello target;                // of the target that sent the request
+  std::string owner_subject;   // of that target's certificate; empty: none
   std::vector<std::string> owner_names;
   uint32_t plan_lanes = 1;
   std::string source_database_id;
   uint64_t snapshot_sequence = 0;
-  bool read_only = false;      // WAL entries are not in tables
+  bool read_only = false;      // WAL entries are not in the tables
   uint64_t wal_bytes = 0;      // copied from the source
   Digest128 plan;              // over families and parts
-  uint64_t pinned_bytes = 0;   // table and blob files
+  uint64_t pinned_bytes = 0;   // of table and blob files
   // Seconds since 1970, because they outlive a process.
   uint64_t created_seconds = 0;
   uint64_t renewed_seconds = 0;  // when a target was last connected
@@ -49,13 +49,13 @@ struct Lease {
 // owner with too many names).
 [[nodiscard]] rocksdb::Status EncodeLease(const Lease& lease, std::string* out);
 
-// Corruption: not exactly one whole lease.
+// Decodes a file. Corruption: not exactly one whole lease.
 [[nodiscard]] rocksdb::Status DecodeLease(const rocksdb::Slice& file,
                                           Lease* lease);
 
-// Returns the seconds that the lease has left at `now`, at most
+// Returns the remaining seconds of the lease at `now`, at most
 // `max_ttl_seconds`; 0: it has expired. A lease renewed after `now` (the clock
-// was set back) has all of them left.
+// was set back) has its full time left.
 uint64_t LeaseSecondsLeft(const Lease& lease, uint64_t now_seconds,
                           uint64_t max_ttl_seconds);
 

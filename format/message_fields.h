@@ -1,6 +1,6 @@
-// Fields of the messages of any connection and of the control connection,
-// in wire order with their bounds. Normative text: format/FORMAT.md,
-// "Messages"; keep both in step.
+// Fields of the messages of any connection and of the control connection, in
+// wire order, with their bounds. Normative text: format/FORMAT.md, "Messages";
+// keep both in step.
 #pragma once
 
 #include "format/fields.h"

@@ -1,5 +1,5 @@
-// Fields of the messages of lane connections in wire order with their
-// bounds. Normative text: format/FORMAT.md, "Messages"; keep both in step.
+// Fields of the messages of lane connections, in wire order, with their bounds.
+// Normative text: format/FORMAT.md, "Messages"; keep both in step.
 #pragma once
 
 #include "format/message_fields.h"

@@ -1,10 +1,10 @@
 // Payloads of all frame types except ChunkData, whose payload is bytes of a
-// file (plain, or compressed as in format/wire_compression.h). Byte
-// layouts and the conversation: format/FORMAT.md.
+// file (plain, or compressed as in format/wire_compression.h). Byte layouts and
+// the conversation: format/FORMAT.md.
 //
 // Encode() appends a message, Decode() reads exactly one whole payload
 // (format/codec.h). Decode() checks every length and count against
-// format/limits.h before it uses it, refuses trailing bytes with Corruption and
+// format/limits.h before it uses it, reports trailing bytes as Corruption, and
 // leaves the message unspecified on error. No function here allocates more than
 // the payload's size times a small constant.
 //

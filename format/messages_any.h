@@ -17,23 +17,25 @@
 
 namespace sstferry {
 
-// Protocol versions this build speaks. There is none before 1.
+// Protocol versions that this build supports. The first one is 1.
 inline constexpr uint16_t kProtocolVersion = 1;
 inline constexpr uint16_t kOldestProtocolVersion = 1;
 
-// Feature bits of Hello; unknown bits are ignored, used only if both set them.
+// Feature bits of Hello. A feature is used only if both sides set its bit;
+// unknown bits are ignored.
 // The target accepts chunks that hold wide-column entities.
 inline constexpr uint64_t kFeatureEntities = 1u << 1;
 // ChunkData frames may be compressed if the OpenRequest asks for it.
 inline constexpr uint64_t kFeatureWireCompression = 1u << 3;
-// The target accepts chunks with blocks that RocksDB 11.1 marks: values apart
-// from keys, uniform keys.
+// The target accepts chunks with the block layouts that RocksDB 11.1 marks:
+// values apart from keys, uniform keys.
 inline constexpr uint64_t kFeatureMarkedBlocks = 1u << 4;
 // The mode kClone of an OpenRequest.
 inline constexpr uint64_t kFeatureClone = 1u << 5;
 // FactsRequest.
 inline constexpr uint64_t kFeatureFacts = 1u << 6;
-// A pull reads the snapshot of another one (SnapshotUse::kLatest, kShare).
+// A pull can read the snapshot of another transfer (SnapshotUse::kLatest,
+// kShare).
 inline constexpr uint64_t kFeatureShare = 1u << 8;
 // FileDigestRequest.
 inline constexpr uint64_t kFeatureFileDigests = 1u << 10;
@@ -69,7 +71,7 @@ struct Hello {
   uint32_t lane = 0;
   std::string software;         // "sstferry 0.1.0"
   std::string rocksdb_version;  // "7.8.3"
-  uint32_t max_format_version = 0;   // of SST files, that this side can read
+  uint32_t max_format_version = 0;   // of SST files that this side can read
   friend bool operator==(const Hello&, const Hello&) = default;
 };
 
@@ -77,7 +79,7 @@ struct HelloAck {
   static constexpr char kName[] = "HelloAck";
 
   uint16_t version = kProtocolVersion;  // the newest that both sides support
-  uint64_t features = 0;                // those of both sides
+  uint64_t features = 0;                // set by both sides
   std::string software;
   std::string rocksdb_version;
   friend bool operator==(const HelloAck&, const HelloAck&) = default;
@@ -96,9 +98,9 @@ struct End {
 inline constexpr size_t kBatchBytes = 256u << 10;
 
 // Returns the end of the batch that begins at items[begin]: at least one item,
-// then as many as fit into kBatchBytes. Item is Part, PlanItem or EntryDigest;
-// with keys inside kMaxKeyBytes a batch always fits into one frame. REQUIRES:
-// begin < items.size().
+// then as many as fit into kBatchBytes. Item is Part, PlanItem or EntryDigest.
+// If keys are within kMaxKeyBytes, a batch always fits into one frame.
+// REQUIRES: begin < items.size().
 template <typename Item>
 size_t BatchEnd(const std::vector<Item>& items, size_t begin) {
   size_t bytes = EncodedBytes(items[begin]);

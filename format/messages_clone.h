@@ -12,22 +12,22 @@
 
 namespace sstferry {
 
-// Precedes the files of a clone: how they are cut.
+// Precedes the list of a clone's files, and says how they are cut.
 struct CloneSet {
   static constexpr char kName[] = "CloneSet";
 
   uint64_t unit_bytes = 0;
-  uint32_t file_count = 0;  // CloneFile items that follow
-  // Over everything that the files hold (rocksdb/file_identity.h). All zero:
-  // not known.
+  uint32_t file_count = 0;  // number of CloneFile items that follow
+  // Digest of the content of all files (rocksdb/file_identity.h). All zero: not
+  // known.
   Digest128 content{};
   friend bool operator==(const CloneSet&, const CloneSet&) = default;
 };
 
-// Encoded size in bytes of the item inside a CloneFiles payload.
+// Returns the encoded size in bytes of the item in a CloneFiles payload.
 size_t EncodedBytes(const CloneFile& item);
 
-// Part of the list of files, which takes as many of these as needed.
+// Part of the list of files, in as many messages as needed.
 struct CloneFiles {
   static constexpr char kName[] = "CloneFiles";
 
@@ -35,7 +35,7 @@ struct CloneFiles {
   friend bool operator==(const CloneFiles&, const CloneFiles&) = default;
 };
 
-// All that a source says about the files of a clone.
+// The description of a clone's files, as its source sent it.
 struct ClonePlan {
   CloneSet set;
   std::vector<CloneFile> files;

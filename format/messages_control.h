@@ -14,7 +14,7 @@
 
 namespace sstferry {
 
-// Asks which databases are served; the payload is empty.
+// Asks for the served databases; the payload is empty.
 struct ListRequest {
   static constexpr char kName[] = "ListRequest";
 
@@ -25,8 +25,9 @@ struct ListReply {
   static constexpr char kName[] = "ListReply";
 
   std::vector<std::string> names;
-  // The file system of the directory below which S looks for databases. T
-  // compares it with that of an earlier answer. 0: there is no directory.
+  // Id of the file system of the directory in which the source looks for
+  // databases. The target compares it with that of an earlier answer. 0: the
+  // source has no such directory.
   uint64_t file_system = 0;
   friend bool operator==(const ListReply&, const ListReply&) = default;
 };
@@ -37,26 +38,26 @@ enum class Purpose : uint8_t { kPull = 0, kPlan = 1, kVerify = 2 };
 enum class SnapshotUse : uint8_t {
   kNew = 0,     // a new one
   kResume = 1,  // that of named_transfer, to resume the transfer; pull only
-  kShare = 2,   // that of named_transfer, unchanged; a pull: kFeatureShare
+  kShare = 2,   // that of named_transfer, unchanged; for a pull: kFeatureShare
   kInstead = 3, // a new one; named_transfer's may be released; pull only
-  kLatest = 4,  // the one that others got a short time ago, or a new one:
-                // kFeatureShare; named_transfer's, if not zeros, as kInstead
+  kLatest = 4,  // a recent one that other targets got, or a new one:
+                // kFeatureShare; named_transfer as with kInstead, if not zeros
 };
 
 struct OpenRequest {
   static constexpr char kName[] = "OpenRequest";
 
-  std::string database;               // NAME; its alphabet is checked
+  std::string database;               // NAME; checked for allowed characters
   Purpose purpose = Purpose::kPull;
   std::vector<std::string> families;  // empty: all
   KeyInterval interval;               // --begin, --end, in each family's order
   uint32_t lanes = 0;
   uint64_t chunk_bytes = 0;
-  // Release of the RocksDB of the application that will open the replica;
-  // empty: that of the source's application.
+  // Release of RocksDB of the application that will open the replica; empty:
+  // that of the source's application.
   std::string application;
-  // Limit of the SST bytes that the source sends per second. 0: no limit, or
-  // the target enforces one itself.
+  // Maximum rate at which the source sends SST bytes, in bytes per second. 0:
+  // no limit, or the target itself enforces one.
   uint64_t max_rate_bytes_per_sec = 0;
   bool full_rate = false;  // the source does not hold back for its application
   WireCompression compression = WireCompression::kNone;
@@ -65,17 +66,17 @@ struct OpenRequest {
   TransferId named_transfer{};           // zero with kNew
   TransferMode mode = TransferMode::kSeed;
   CompareMode compare = CompareMode::kFiles;  // refresh only
-  // New refresh only: numbers of TargetFamily and IntervalRecord items that
-  // follow.
+  // Only for a new refresh: numbers of TargetFamily and IntervalRecord items
+  // that follow.
   uint32_t target_families = 0;
   uint32_t target_intervals = 0;
-  // With kLatest: how long ago the target first asked and was told Busy,
-  // rounded up. A snapshot that was new enough then still is.
+  // With kLatest: seconds since the target first asked and got Busy, rounded
+  // up. A snapshot that was recent enough then is accepted now.
   uint64_t waited_seconds = 0;
   // With kLatest: the transfer that TARGET_DIR holds; zeros: it holds nothing.
-  // A snapshot that may be older is none for it.
+  // The target gets no snapshot that may be older than this one.
   TransferId newer_than{};
-  // The target's machine and directory, for the source's operator to read.
+  // The target's machine and directory, for the source's operator.
   std::string target;
   friend bool operator==(const OpenRequest&, const OpenRequest&) = default;
 };
@@ -85,7 +86,7 @@ struct OpenRequest {
 // inode.
 struct Place {
   Digest128 id;
-  bool is_own = false;  // a directory of the source; else one that contains it
+  bool is_own = false;  // a directory of the source; false: a parent of one
   friend bool operator==(const Place&, const Place&) = default;
 };
 
@@ -103,25 +104,27 @@ struct Opened {
   uint64_t plan_micros = 0;
   bool resumed = false;               // an earlier transfer is resumed
   uint64_t lease_seconds = 0;         // while no target is connected
-  std::vector<Place> places;          // the source's directories, parents
-  uint64_t taken_seconds = 0;  // since 1970: when the snapshot was begun
-  // The release that the replica is made for: the request's, else the source's
-  // OPTIONS'. Empty: not known.
+  // The source's directories and their parents.
+  std::vector<Place> places;
+  uint64_t taken_seconds = 0;  // since 1970: start of the snapshot
+  // The release that the replica is made for: that of the request, or else that
+  // of the source's OPTIONS. Empty: not known.
   std::string application;
   // The release that wrote the source's OPTIONS; empty: not known.
   std::string written_by;
-  // The first release that opens what is sent, and what asks for it. Empty:
-  // every release since 6.6.
+  // The first release that can open the files, and the feature that requires
+  // it. Empty: every release since 6.6.
   std::string opens_since;
   std::string opens_because;
-  // A process has the database open, and its WALs hold nothing: a time, since
-  // 1970, before which its last flush was. 0: not so, or not known.
+  // Set if a process has the database open and its WALs are empty: a time,
+  // since 1970, that is not before its last flush. 0: not the case, or not
+  // known.
   uint64_t unlogged_since_seconds = 0;
   std::vector<OtherFile> other_files;
   friend bool operator==(const Opened&, const Opened&) = default;
 };
 
-// One column family as described by the source's OPTIONS.
+// One column family, as the source's OPTIONS describe it.
 struct FamilyDescription {
   std::string name;
   std::string comparator;
@@ -138,18 +141,17 @@ struct Family {
 
   uint32_t index = 0;  // families are numbered 0, 1, ... in a transfer
   FamilyDescription description;
-  uint32_t format_version = 0;  // of the chunks to come
+  uint32_t format_version = 0;  // of the chunks that follow
   uint64_t estimated_entries = 0;
   uint64_t estimated_bytes = 0;
   uint32_t source_files = 0;
   friend bool operator==(const Family&, const Family&) = default;
 };
 
-// Encoded size in bytes of the item inside a Parts payload.
+// Returns the encoded size in bytes of the item in a Parts payload.
 size_t EncodedBytes(const Part& item);
 
-// Part of a plan, which takes as many of these as needed; ids ascend without
-// gaps.
+// Parts of a plan, in as many messages as needed; ids ascend without gaps.
 struct Parts {
   static constexpr char kName[] = "Parts";
 
@@ -157,12 +159,12 @@ struct Parts {
   friend bool operator==(const Parts&, const Parts&) = default;
 };
 
-// kLookup and kDelta: of a refresh.
+// kLookup and kDelta occur only in a refresh.
 enum class PlanAction : uint8_t {
   kRebuild = 0,
   kSkip = 1,
   kLookup = 2,  // the keys that may have changed
-  kDelta = 3,   // the entries that differ, after a comparison
+  kDelta = 3,   // the entries that a comparison finds different
 };
 inline constexpr uint8_t kMaxPlanAction = 3;
 
@@ -176,7 +178,7 @@ struct PlanItem {
   friend bool operator==(const PlanItem&, const PlanItem&) = default;
 };
 
-// Encoded size in bytes of the item inside a PlanItems payload.
+// Returns the encoded size in bytes of the item in a PlanItems payload.
 size_t EncodedBytes(const PlanItem& item);
 
 struct PlanItems {
@@ -195,7 +197,8 @@ struct PlanEnd {
   friend bool operator==(const PlanEnd&, const PlanEnd&) = default;
 };
 
-// Ping and Pong: the receiver of a Ping answers with a Pong of the same token.
+// Payload of Ping and Pong: the receiver of a Ping answers with a Pong that has
+// the same token.
 struct Ping {
   static constexpr char kName[] = "Ping";
 
@@ -203,7 +206,7 @@ struct Ping {
   friend bool operator==(const Ping&, const Ping&) = default;
 };
 
-// The source's counters and its stage clock, since the start. Stages are
+// The source's counters and stage times since its start. Stage times are
 // lane-microseconds, summed over lanes.
 struct Stats {
   static constexpr char kName[] = "Stats";
@@ -216,10 +219,11 @@ struct Stats {
   uint64_t idle_micros = 0;
   uint64_t read_bytes = 0;  // from files; grows also while nothing is sent
   // The part of send_wait in which lanes waited for the connection (or for the
-  // source's own rate limit) and did no work.
+  // source's own rate limit) without working.
   uint64_t send_blocked_micros = 0;
-  // Stages in which lanes held back, since the application waited: for CPUs;
-  // for its disk; or, where it cannot be seen, as threads of the source did.
+  // Times in which lanes held back because the application waited: for CPUs;
+  // for its disk; or, if that cannot be measured, because threads of the source
+  // waited.
   uint64_t held_cpu_micros = 0;
   uint64_t held_io_micros = 0;
   uint64_t held_latency_micros = 0;
@@ -235,7 +239,7 @@ struct Compress {
 };
 
 // Asks for the bytes of one of Opened::other_files from `offset` on. Offset 0
-// makes the source read the file anew.
+// makes the source read the file again.
 struct OtherFileRequest {
   static constexpr char kName[] = "OtherFileRequest";
 
@@ -245,34 +249,35 @@ struct OtherFileRequest {
                          const OtherFileRequest&) = default;
 };
 
-// Maximum of one part: a target asks for some hundred of them.
+// Maximum of one part; a target requests up to several hundred.
 inline constexpr uint32_t kMaxOtherPartBytes = 128u << 10;
 
 // Answers an OtherFileRequest.
 struct OtherFilePart {
   static constexpr char kName[] = "OtherFilePart";
 
-  std::string problem;  // why the file cannot come; empty: it can
+  std::string problem;  // why the file cannot be sent; empty: it is sent
   uint64_t file_bytes = 0;
   Digest128 content{};      // of the whole file
-  // At the source fewer accounts can read it than can read the database.
+  // At the source, fewer accounts can read the file than can read the database.
   bool is_private = false;
   std::string bytes;
   friend bool operator==(const OtherFilePart&, const OtherFilePart&) = default;
 };
 
-// A part of which the target has received every chunk.
+// A part whose chunks the target has all received.
 struct ReceivedPart {
   uint32_t part_id = 0;
   Totals totals;
   friend bool operator==(const ReceivedPart&, const ReceivedPart&) = default;
 };
 
-// Encoded size in bytes of the item inside a Received payload.
+// Returns the encoded size in bytes of the item in a Received payload.
 size_t EncodedBytes(const ReceivedPart& item);
 
 // Sent before Finish in a resumed transfer: parts that the source need not
-// send, so that its totals cover all. As many messages as needed.
+// send, so that the source's totals cover all parts. As many messages as
+// needed.
 struct Received {
   static constexpr char kName[] = "Received";
 
@@ -285,7 +290,7 @@ struct Finish {
   static constexpr char kName[] = "Finish";
 
   std::vector<Totals> families;
-  Stats stats;  // the sender's; final values of its stages
+  Stats stats;  // of the sender; final values of its stages
   friend bool operator==(const Finish&, const Finish&) = default;
 };
 

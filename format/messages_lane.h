@@ -15,18 +15,18 @@ struct PartRequest {
   static constexpr char kName[] = "PartRequest";
 
   uint32_t part_id = 0;
-  // Resume: the key after which the source continues, instead of at the part's
-  // begin. The target has received everything up to it. The next chunk's
-  // ordinal is received.chunks.
+  // The key after which the source continues a resumed part; absent: the source
+  // starts at the part's begin. The target has received everything up to this
+  // key. The next chunk's ordinal is received.chunks.
   std::optional<std::string> after;
   Totals received;
-  // Counts the bytes of a unit that the target has: the source resumes there.
+  // Bytes of a unit that the target has: the source continues after them.
   uint64_t open_bytes = 0;
-  // Not 0: chunks end at so many bytes, earlier than the transfer's. For a
-  // lane whose connections break before a chunk is whole.
+  // If not 0, chunks end at this size in bytes, which is below the transfer's.
+  // For a lane whose connections break before a chunk is complete.
   uint64_t chunk_bytes = 0;
-  // A delta was asked for, and the target has its chunk: the source sends the
-  // end of the part.
+  // The target requested a delta earlier and has its chunk: the source sends
+  // only the end of the part.
   bool of_delta = false;
   friend bool operator==(const PartRequest&, const PartRequest&) = default;
 };
@@ -38,15 +38,15 @@ struct ChunkBegin {
   uint32_t ordinal = 0;  // position of the chunk in its part: 0, 1, ...
   PartKind kind = PartKind::kRebuilt;
   uint64_t file_bytes = 0;  // 0: not yet known (the chunk is being built)
-  // Offset of the first byte that follows: of a unit, the request's open_bytes;
-  // else 0.
+  // Offset of the first byte that follows: for a unit, the request's
+  // open_bytes; otherwise 0.
   uint64_t first_byte = 0;
   friend bool operator==(const ChunkBegin&, const ChunkBegin&) = default;
 };
 
-// Acknowledges a chunk that the target has handed over: each one that was sent
-// is acknowledged once, in their order. So the source sees a target that takes
-// nothing although it answers.
+// Acknowledges a chunk that the target has handed over. Each sent chunk is
+// acknowledged once, in order. So the source notices a target that still
+// answers but no longer takes chunks.
 struct ChunkAck {
   static constexpr char kName[] = "ChunkAck";
 
@@ -64,10 +64,10 @@ struct ChunkEnd {
   uint64_t entries = 0;
   uint64_t key_bytes = 0;
   uint64_t value_bytes = 0;
-  // The first and the last user key of the file.
+  // First and last user key of the file.
   std::string smallest;
   std::string largest;
-  // ChunkDigest over the ChunkData frames since its ChunkBegin.
+  // ChunkDigest over the ChunkData frames since the ChunkBegin.
   Digest128 digest;
   friend bool operator==(const ChunkEnd&, const ChunkEnd&) = default;
 };
@@ -90,7 +90,7 @@ struct DigestRequest {
   friend bool operator==(const DigestRequest&, const DigestRequest&) = default;
 };
 
-// Asks for the digest of the bytes of a clone's unit: a DigestReply without
+// Asks for the digest of a clone's unit. The answer is a DigestReply without
 // entries.
 struct UnitDigestRequest {
   static constexpr char kName[] = "UnitDigestRequest";
@@ -100,13 +100,13 @@ struct UnitDigestRequest {
                          const UnitDigestRequest&) = default;
 };
 
-// Asks for digests of a piece of a clone's file, before its units are asked for.
-// With offset 0 the source first checks a table or a blob file by its own
-// checksums; so a piece of no bytes asks for that alone.
+// Asks for the digests of a piece of a clone's file, before the file's units
+// are requested. If the offset is 0, the source first checks a table or a blob
+// file by its own checksums; a piece of 0 bytes requests only this check.
 struct FileDigestRequest {
   static constexpr char kName[] = "FileDigestRequest";
 
-  uint32_t file = 0;  // in the list of CloneFiles
+  uint32_t file = 0;  // index in the list of CloneFiles
   uint64_t offset = 0;
   uint64_t bytes = 0;
   friend bool operator==(const FileDigestRequest&,
@@ -117,7 +117,8 @@ struct FileDigestReply {
   static constexpr char kName[] = "FileDigestReply";
 
   Sha256Digest sha256{};  // of the piece
-  // Digests the units that begin in it, in order; the last may end behind it.
+  // Digests of the units that begin in the piece, in order. The last unit may
+  // end after the piece.
   std::vector<Digest128> units;
   friend bool operator==(const FileDigestReply&,
                          const FileDigestReply&) = default;
@@ -151,7 +152,7 @@ struct EntryDigest {
   friend bool operator==(const EntryDigest&, const EntryDigest&) = default;
 };
 
-// Encoded size in bytes of the item inside an EntriesReply payload.
+// Returns the encoded size in bytes of the item in an EntriesReply payload.
 size_t EncodedBytes(const EntryDigest& item);
 
 struct EntriesReply {

@@ -11,9 +11,9 @@
 namespace sstferry {
 
 enum class TransferMode : uint8_t {
-  kSeed = 0,     // into a new database: chunks hold only entries
-  kRefresh = 1,  // into one with data: of what it has, deltas
-  kClone = 2,    // the source's files as they are, in units; feature bit
+  kSeed = 0,     // into a new database: chunks contain only entries
+  kRefresh = 1,  // into an existing database: deltas for existing data
+  kClone = 2,    // the source's files, unchanged, in units; feature bit
 };
 
 // A column family of the target before a refresh.
@@ -23,10 +23,10 @@ struct TargetFamily {
   friend bool operator==(const TargetFamily&, const TargetFamily&) = default;
 };
 
-// Encoded size in bytes of the item inside a TargetFamilies payload.
+// Returns the encoded size in bytes of the item in a TargetFamilies payload.
 size_t EncodedBytes(const TargetFamily& item);
 
-// Follows the OpenRequest of a refresh, as many messages as needed.
+// Follows the OpenRequest of a refresh; as many messages as needed.
 struct TargetFamilies {
   static constexpr char kName[] = "TargetFamilies";
 
@@ -36,31 +36,32 @@ struct TargetFamilies {
 };
 
 // Interval record: what a target stores about an interval that a pull made
-// current, so that the next refresh can find it unchanged.
+// current, so that the next refresh can prove it unchanged.
 struct IntervalRecord {
-  uint32_t family = 0;  // an index in TargetFamilies, or in the plan
+  uint32_t family = 0;  // index in TargetFamilies, or in the plan
   KeyInterval interval;
-  uint64_t sequence = 0;  // of the source's snapshot; for display only
-  // WALs held entries of the interval, or may have.
+  uint64_t sequence = 0;  // of the source's snapshot; only for display
+  // WALs of the source contained entries of the interval, or may have.
   bool flushed = false;
-  // The target cannot prove that its entries are unchanged since.
+  // The target cannot prove that its entries are still unchanged.
   bool doubted = false;
   // XXH3-128 over the identities and the read order of the source's files that
-  // back the interval: the order says which file is newer where two overlap.
-  // See FORMAT.md.
+  // back the interval. The read order determines which file is newer where two
+  // overlap. See FORMAT.md.
   Digest128 backing;
   // Digest of all WAL entries that the snapshot replayed; zero: not known, or
-  // not flushed.
+  // no entries were flushed.
   Digest128 wal;
   friend bool operator==(const IntervalRecord&,
                          const IntervalRecord&) = default;
 };
 
-// Encoded size in bytes of the item inside a IntervalRecords payload.
+// Returns the encoded size in bytes of the item in an IntervalRecords payload.
 size_t EncodedBytes(const IntervalRecord& item);
 
-// To the source, after TargetFamilies: the target's interval records. To the
-// target: the interval records to store once the transfer has succeeded.
+// Sent to the source after TargetFamilies: the target's interval records. Sent
+// to the target: the interval records to store after the transfer has
+// succeeded.
 struct IntervalRecords {
   static constexpr char kName[] = "IntervalRecords";
 
@@ -69,8 +70,8 @@ struct IntervalRecords {
                          const IntervalRecords&) = default;
 };
 
-// Bytes that a source leaves with a target (format/source_record.h), or
-// gets back from it, in as many messages as needed.
+// Bytes of the source record (format/source_record.h), sent to the target to
+// store or back to the source, in as many messages as needed.
 struct SourceRecordPart {
   static constexpr char kName[] = "SourceRecordPart";
 
@@ -79,12 +80,13 @@ struct SourceRecordPart {
                          const SourceRecordPart&) = default;
 };
 
-// All that a target sends about itself before the source plans a refresh.
+// Everything that a target sends about itself before the source plans a
+// refresh.
 struct ReplicaRecord {
   std::vector<TargetFamily> families;
   std::vector<IntervalRecord>
       intervals;              // IntervalRecord::family is an index in families
-  std::string source_record;  // as the source left it; may be empty
+  std::string source_record;  // as the source sent it; may be empty
   friend bool operator==(const ReplicaRecord&, const ReplicaRecord&) = default;
 };
 

@@ -1,5 +1,5 @@
-// Messages about the snapshots that a source retains, its databases, and its
-// places. See format/messages.h.
+// Messages about a source's retained snapshots, databases and places. See
+// format/messages.h.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace sstferry {
 
-// Asks for the source's snapshots.
+// Asks for the source's retained snapshots and its followers.
 struct StatusRequest {
   static constexpr char kName[] = "StatusRequest";
 
-  std::string database;  // NAME; empty: all that the sender may read
+  std::string database;  // NAME; empty: all databases that the sender may read
   friend bool operator==(const StatusRequest&, const StatusRequest&) = default;
 };
 
@@ -32,12 +32,12 @@ struct FactsRequest {
   static constexpr char kName[] = "FactsRequest";
 
   std::string database;               // NAME
-  std::vector<std::string> families;  // counted are these; empty: all
-  bool estimates_chunks = false;      // the reply is to have chunk_bytes
+  std::vector<std::string> families;  // the families to count; empty: all
+  bool estimates_chunks = false;      // the reply shall include chunk_bytes
   friend bool operator==(const FactsRequest&, const FactsRequest&) = default;
 };
 
-// A database as its MANIFEST records it. Its WALs may hold more.
+// Size and age of a database by its MANIFEST. Its WALs may contain more.
 struct FactsReply {
   static constexpr char kName[] = "FactsReply";
 
@@ -45,16 +45,16 @@ struct FactsReply {
   uint64_t files = 0;  // tables and blob files
   uint64_t bytes = 0;  // of these files
   uint64_t sequence = 0;
-  uint64_t age_seconds = 0;  // since it was last written to
-  // Estimate of what chunks of these files would hold: the same without
-  // obsolete data. 0: not asked for.
+  uint64_t age_seconds = 0;  // since the last write
+  // Estimated size of chunks made of these files, without obsolete data. 0: not
+  // requested.
   uint64_t chunk_bytes = 0;
   std::string database_id;  // empty: the database has none
-  std::string problem;  // why a pull would fail now; empty: nothing is known
+  std::string problem;  // why a pull would fail now; empty: no problem is known
   friend bool operator==(const FactsReply&, const FactsReply&) = default;
 };
 
-// Asks to pin what several databases hold, as nearly at one moment as can be.
+// Asks the source to pin several databases as nearly at one moment as possible.
 struct PinRequest {
   static constexpr char kName[] = "PinRequest";
 
@@ -67,14 +67,15 @@ struct PinRequest {
 struct PinnedDatabase {
   uint64_t begin_micros = 0;
   uint64_t end_micros = 0;
-  uint64_t taken_seconds = 0;  // since 1970: Opened's, of what is made of it
-  std::string problem;  // why it is not pinned; empty: it is
+  // Since 1970; Opened::taken_seconds of its snapshots.
+  uint64_t taken_seconds = 0;
+  std::string problem;  // why it is not pinned; empty: it is pinned
   friend bool operator==(const PinnedDatabase&,
                          const PinnedDatabase&) = default;
 };
 
-// In the order of the names. An OpenRequest with kShare and this id opens what
-// was pinned of its database.
+// In the order of the request's names. An OpenRequest with kShare and this id
+// opens what was pinned of its database.
 struct PinReply {
   static constexpr char kName[] = "PinReply";
 
@@ -91,8 +92,8 @@ struct PinEnd {
   friend bool operator==(const PinEnd&, const PinEnd&) = default;
 };
 
-// In place of Opened: the source serves as many transfers as it may. The target
-// connects and asks again after that time.
+// Sent instead of Opened when all places of the source are in use. The target
+// reconnects and retries after this time.
 struct Busy {
   static constexpr char kName[] = "Busy";
 

@@ -6,13 +6,15 @@
 
 namespace sstferry {
 
-// The words of `known` that need the fewest edits (a character inserted, left
-// out, changed, or swapped with its neighbour) to become `word`, at most a
-// third of its length; without any, those that begin with it; at most three.
+// Returns the words of `known` that need the fewest edits (a character
+// inserted, left out, changed, or swapped with its neighbour) to become `word`,
+// at most a third of its length. If there are none, returns words that begin
+// with `word`. At most three.
 std::vector<std::string> Nearest(const std::string& word,
                                  const std::vector<std::string>& known);
 
-// "; did you mean --lanes or --cf?" with `prefix` "--"; empty: no idea.
+// Returns "; did you mean --lanes or --cf?" for `prefix` "--"; empty: no
+// suggestion.
 std::string DidYouMean(const std::string& word,
                        const std::vector<std::string>& known,
                        const std::string& prefix = "");

@@ -1,6 +1,5 @@
-// One line of an OPTIONS file, as RocksDB reads it: blanks around a name and a
-// value do not count, and a comment begins at the first '#' without a
-// backslash.
+// Lines of an OPTIONS file, parsed as RocksDB does: blanks around a name and a
+// value are ignored, and a comment begins at the first '#' without a backslash.
 #pragma once
 
 #include <algorithm>
@@ -26,17 +25,18 @@ std::string TrimOptionText(const std::string& text);
 // Returns the line without its comment and without blanks at both ends.
 std::string OptionLineText(const std::string& line);
 
-// Splits "name = value". False: the line has no such form.
+// Splits "name = value". Returns false if the line has another form.
 bool SplitOptionLine(const std::string& line, std::string* name,
                      std::string* value);
 
-// Begins a comment of an OPTIONS file: the release of the application that it
-// is for, where that is older than the one that wrote it.
+// Prefix of a comment in an OPTIONS file. It names the release of the
+// application that the file is for, if that is older than the release that
+// wrote the file.
 inline constexpr char kMadeForComment[] = "# made for RocksDB ";
 
-// Returns the release of the application that an OPTIONS file is for, by its
-// text: that of the comment, else the one that wrote the file; not known if
-// neither is there.
+// Returns the release of the application that an OPTIONS file is for: the one
+// in the comment, or else the release that wrote the file. Returns an unknown
+// release if the text has neither.
 RocksDbRelease ReleaseOfOptions(const std::string& options_text);
 
 }  // namespace sstferry

@@ -11,18 +11,18 @@ namespace {
 
 using rocksdb::Status;
 
-// RocksDB's numbered files.
+// Suffixes of RocksDB's numbered files.
 constexpr std::string_view kNumbered[] = {".sst", ".ldb", ".blob", ".log"};
-// A number follows each.
+// Prefixes that a number follows.
 constexpr std::string_view kBeforeNumber[] = {
     "MANIFEST-", "OPTIONS-", "METADB-", "COMPACTION_PROGRESS-"};
 constexpr std::string_view kWholeNames[] = {"CURRENT", "IDENTITY", "LOCK",
                                             "LOG"};
-// RocksDB writes under the first before it renames, and renames to the second
-// before it deletes.
+// RocksDB writes a file under the first suffix before renaming it, and renames
+// a file to the second one before deleting it.
 constexpr std::string_view kTemporary[] = {".dbtmp", ".trash"};
 
-// Without locales: what a name is does not depend on the environment.
+// Ignores locales: the result must not depend on the environment.
 char Lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
@@ -45,8 +45,8 @@ constexpr std::string_view kOurs[] = {"sstferry.intervals", "sstferry.source",
                                       "sstferry.followed", "sstferry.audit",
                                       "last_transfer.json"};
 
-// True for what looks like a database's file to somebody: 000012.sst, app.log,
-// current, MANIFEST-old.
+// Returns true for names that an operator might take for those of database
+// files: 000012.sst, app.log, current, MANIFEST-old.
 bool LooksLikeDatabaseFile(const std::string& lower) {
   for (const std::string_view whole : kWholeNames) {
     const std::string is = LowerCase(whole);

@@ -1,6 +1,7 @@
-// The application's own files in a database's directory, which a seed takes
-// over. They are the only files whose names come from a peer: both sides check
-// each name by MayBeCopied(). Normative text: format/FORMAT.md, "Other files".
+// The application's own files in a database's directory, which a seed copies
+// too. They are the only files whose names come from a peer: both sides check
+// each name with MayBeCopied(). Normative text: format/FORMAT.md, "Other
+// files".
 #pragma once
 
 #include <cstdint>
@@ -14,25 +15,25 @@ namespace sstferry {
 
 inline constexpr uint32_t kMaxOtherNameBytes = 128;
 inline constexpr uint64_t kMaxOtherFileBytes = 16u << 20;
-// All of one directory together. A source lists no more files than these, those
-// that it does not send included.
+// Limits for all files of one directory together. A source lists no more files
+// than this, including those that it does not send.
 inline constexpr uint64_t kMaxOtherFilesBytes = 64u << 20;
 inline constexpr uint32_t kMaxOtherFiles = 256;
-// A name that a file system can have.
+// Maximum length of a name in a file system.
 inline constexpr uint32_t kMaxFileNameBytes = 255;
 
-// Says why a source does not send a file.
+// Reason why a source does not send a file.
 enum class KeptBack : uint8_t {
   kNo = 0,
-  kKind = 1,     // a link, a FIFO: no regular file
-  kName = 2,     // no name that a target may use
-  kSecret = 3,   // by its name a core dump or a private key
+  kKind = 1,     // a link or a FIFO, not a regular file
+  kName = 2,     // a target may not use the name
+  kSecret = 3,   // by its name, a core dump or a private key
   kSize = 4,     // too large, alone or with those before it
-  kAccount = 5,  // not of the account that owns the directory
+  kAccount = 5,  // owned by another account than the directory
 };
 inline constexpr uint8_t kMaxKeptBack = 5;
 
-// Returns words for it, such as "is no regular file"; "" for kNo.
+// Returns a phrase such as "is no regular file"; "" for kNo.
 const char* KeptBackName(KeptBack why);
 
 struct OtherFile {
@@ -42,22 +43,23 @@ struct OtherFile {
   friend bool operator==(const OtherFile&, const OtherFile&) = default;
 };
 
-// True for the names that RocksDB and sstferry give the files in a database's
-// directory, temporary ones too.
+// Returns true for names that RocksDB and sstferry give to files in a
+// database's directory, including temporary ones.
 bool IsDatabaseFileName(std::string_view name);
 
-// Returns why a file of this name is not sent: kName, kSecret or kNo. What
-// looks like a database's file, also in other case, is never sent.
+// Returns the reason why a file of this name is not sent: kName, kSecret or
+// kNo. Files with names like those of database files, in upper or lower case,
+// are never sent.
 KeptBack JudgeOtherName(std::string_view name);
 
-// True if a peer may ask for that file, and a target may make it.
+// Returns true if a peer may request this file, and a target may create it.
 inline bool MayBeCopied(std::string_view name) {
   return JudgeOtherName(name) == KeptBack::kNo;
 }
 
-// Checks a list that a peer sent. Of the files that are to come: each name may
-// be copied, none comes twice, also in other case, and the sizes are in their
-// limits. Corruption.
+// Checks a list that a peer sent. The names of the files to be sent must be
+// allowed and unique, ignoring case, and their sizes within the limits. Returns
+// Corruption otherwise.
 [[nodiscard]] rocksdb::Status CheckOtherFiles(
     const std::vector<OtherFile>& files);
 

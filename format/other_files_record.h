@@ -1,6 +1,6 @@
-// The file `sstferry.files` in a replica's directory: which of the
-// application's files there pulls have copied, with their bytes' digests. A
-// swap knows by it which of them the replica's application has changed since.
+// The file `sstferry.files` in a replica's directory: lists the application's
+// files there that pulls have copied, with digests of their bytes. With it, a
+// swap recognizes the files that the replica's application has changed since.
 // Normative text: format/FORMAT.md, "Other files". The file is one of
 // format/sealed_file.h with magic 53 46 46 49 4c 45 53 31 ("SFFILES1").
 #pragma once
@@ -17,15 +17,16 @@ namespace sstferry {
 
 inline constexpr char kOtherFilesName[] = "sstferry.files";
 inline constexpr char kOtherFilesMagic[9] = "SFFILES1";
-// Names of files that the source has no longer stay in it as long as the
-// replica has them.
+// Names of files that the source no longer has stay in the record while the
+// replica has these files.
 inline constexpr uint32_t kMaxCopiedFiles = 4096;
 inline constexpr uint64_t kMaxCopiedFilesBytes = kMaxCopiedFiles * 152 + 64;
 
-// A file as it was copied.
+// State of a file when it was copied.
 struct CopiedFile {
   Digest128 content{};
-  // At its source fewer accounts could read it than could read the database.
+  // At the source, fewer accounts could read the file than could read the
+  // database.
   bool is_private = false;
   friend bool operator==(const CopiedFile&, const CopiedFile&) = default;
 };
@@ -36,7 +37,8 @@ using CopiedFiles = std::map<std::string, CopiedFile>;  // by name
 // count as the replica's own.
 void EncodeCopiedFiles(const CopiedFiles& files, std::string* out);
 
-// Corruption: not exactly one whole file, or a name that may not be copied.
+// Decodes a file. Corruption: not exactly one whole file, or a name that may
+// not be copied.
 [[nodiscard]] rocksdb::Status DecodeCopiedFiles(const rocksdb::Slice& file,
                                                 CopiedFiles* files);
 

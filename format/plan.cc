@@ -13,11 +13,11 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Keys, names and reasons of a whole plan, as held in memory.
+// Maximum memory of the keys, names and reasons of a whole plan.
 constexpr uint64_t kMaxPlanBytes = 64u << 20;
-// An option or a part takes so much memory beyond its bytes in a message.
+// Memory that an option or a part takes in addition to its bytes in a message.
 constexpr uint64_t kItemBytes = 128;
-// Bounds one part, so that sums of parts do not overflow.
+// Limits one part, so that sums of parts do not overflow.
 constexpr uint64_t kMaxPartBytes = 1ull << 44;
 
 Status Malformed(const std::string& what) {
@@ -241,7 +241,8 @@ Status PlanDecoder::AddItems(PlanItems batch) {
   return Status::OK();
 }
 
-// The source cuts files into units; where it cuts, both sides compute.
+// Checks that the plan's units are the ones into which the source's files must
+// be cut: both sides compute them from the list of files.
 Status PlanDecoder::CheckUnits() const {
   const ClonePlan& clone = *plan_.clone;
   if (clone.files.size() != clone.set.file_count) {

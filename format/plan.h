@@ -1,5 +1,5 @@
-// The plan of a transfer: what it moves, and how. The source makes it, the wire
-// carries it, the journal stores it, the target executes it.
+// The plan of a transfer: the data to move, and how. The source makes the plan,
+// the wire carries it, the journal stores it, the target executes it.
 #pragma once
 
 #include <cstdint>
@@ -20,45 +20,47 @@ namespace sstferry {
 struct Plan {
   Opened opened;                   // the transfer, its snapshot, and notes
   std::vector<Family> families;    // by index
-  std::optional<ClonePlan> clone;  // the files that units are of
+  std::optional<ClonePlan> clone;  // the files that units belong to
   std::vector<Part> parts;         // by id
   std::vector<IntervalRecord>
       intervals;                   // interval records for the target to keep
   std::string source_record;       // for the target to keep; may be empty
-  std::vector<PlanItem> items;     // only where no data is to be moved
-  // Chunks leave out something that the database holds; a clone would not.
+  std::vector<PlanItem> items;     // only if no data will be moved
+  // Chunks omit something that the database contains; a clone would not.
   bool leaves_out = false;
 
   uint64_t bytes() const;  // of all parts
-  // Returns the digest of all but `opened`, records, items and estimates: two
-  // plans of one snapshot with the same digest are equal.
+  // Returns the digest of the plan without `opened`, records, items and
+  // estimates. Two plans of one snapshot with the same digest are equal.
   Digest128 Digest() const;
 };
 
 // Calls each(type, flags, payload) for the messages of a plan, in order, until
-// one fails, and returns that failure. `opened` stands for the plan's.
+// one call fails, and returns that failure. Uses `opened` instead of
+// plan.opened.
 using PlanSink = std::function<rocksdb::Status(
     FrameType type, uint16_t flags, const std::string& payload)>;
 [[nodiscard]] rocksdb::Status EncodePlan(const Opened& opened, const Plan& plan,
                                          const PlanSink& each);
 
-// Puts a plan together from its messages, which a peer or a file says. Bounds
-// all of it, and checks its shape: families and parts are numbered 0, 1, ...;
-// units are those into which both sides cut the files. (Whether the keys of
-// parts tile their family is checked by who knows the comparators.)
+// Assembles a plan from its messages, which a peer or a file supplies. Limits
+// its size, and checks its structure: families and parts are numbered 0, 1,
+// ...; units are those into which both sides cut the files. (Code that knows
+// the comparators checks that the keys of the parts cover their family.)
 class PlanDecoder {
  public:
-  // NotFound    the message is none of a plan
-  // Corruption  it is malformed, out of turn, or one too many
+  // Adds the next message.
+  //   NotFound    the message is not one of a plan
+  //   Corruption  it is malformed, out of order, or one too many
   [[nodiscard]] rocksdb::Status Add(FrameType type, uint16_t flags,
                                     const rocksdb::Slice& payload);
   bool is_opened() const { return is_opened_; }
   bool is_complete() const { return is_complete_; }
   const Plan& plan() const { return plan_; }
-  // REQUIRES: is_complete().
+  // Returns the plan and leaves this one empty. REQUIRES: is_complete().
   Plan TakePlan() { return std::move(plan_); }
-  // Returns the bytes that came, and those that they take in memory beyond
-  // that.
+  // Returns the size of the received messages, plus the memory that they take
+  // beyond it.
   uint64_t bytes() const { return bytes_; }
 
  private:

@@ -9,8 +9,8 @@ namespace {
 
 using rocksdb::Slice;
 
-// Length of the well-formed UTF-8 sequence at the start of `text`, and its code
-// point; 0 if there is none.
+// Returns the length of the well-formed UTF-8 sequence at the start of `text`,
+// and its code point; 0 if there is none.
 size_t SequenceLength(const Slice& text, uint32_t* code) {
   const auto byte = [&text](size_t i) {
     return static_cast<unsigned char>(text[i]);
@@ -82,7 +82,8 @@ std::string PrintableJson(const std::string& text) {
     uint32_t code = 0;
     const size_t length = SequenceLength(rest, &code);
     if (length > 0 && !IsPrintable(code) && code >= 0x7f) {
-      std::array<char, 8> unit{};  // all of them need one only
+      // Code points that are not printable are below 0x10000.
+      std::array<char, 8> unit{};
       std::snprintf(unit.data(), unit.size(), "\\u%04x", code);
       escaped += unit.data();
     } else {

@@ -42,7 +42,8 @@ std::string FormatMillis(int64_t millis) {
     return std::to_string(millis) + " ms";
   }
   const int64_t seconds = millis / 1000;
-  // 90 s is said as it was set; 600 s is easier to read as minutes.
+  // Show 90 s in seconds, as usually configured; 600 s is easier to read in
+  // minutes.
   if (seconds < 120) {
     return std::to_string(seconds) + " s";
   }

@@ -1,4 +1,4 @@
-// Formats what people read: sizes, counts and durations, in one way everywhere.
+// Formats sizes, counts and durations for people, in the same way everywhere.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,12 @@
 
 namespace sstferry {
 
-// Returns "512.4 MB", in powers of 1000.
+// Returns for example "512.4 MB", in powers of 1000.
 std::string FormatBytes(uint64_t bytes);
-// Returns "6,950".
+// Returns for example "6,950".
 std::string FormatNumber(uint64_t number);
-// Returns "1 chunk" or "6,950 chunks"; `plural` where an s does not make it.
+// Returns "1 chunk" or "6,950 chunks". `plural` is needed if it is not
+// `singular` with an s.
 std::string FormatCount(uint64_t count, const std::string& singular,
                         const std::string& plural = "");
 // Returns "250 ms", "90 s", "10 min" or "1 h 30 min".

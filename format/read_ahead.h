@@ -1,5 +1,5 @@
-// Reads a ByteSource in large pieces, for a parser that asks for small ones
-// from front to back.
+// Reads a ByteSource in large pieces, for a parser that reads small ones from
+// front to back.
 #pragma once
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 
 namespace sstferry {
 
-// Borrows the source. Threads: one.
+// ByteSource that buffers another one. Borrows that source. Threads: one.
 class ReadAhead : public ByteSource {
  public:
   static constexpr size_t kBytes = 512u << 10;
 
-  // The buffer gets `bytes`, allocated by the first Read().
+  // Prepares a buffer of `bytes` bytes, which the first Read() allocates.
   explicit ReadAhead(const ByteSource& source, size_t bytes = kBytes)
       : source_(source), bytes_(bytes) {}
 
@@ -46,8 +46,8 @@ class ReadAhead : public ByteSource {
       *out = rocksdb::Slice(bytes, n);  // in memory that outlives the source
       return rocksdb::Status::OK();
     }
-    // Copied: a parser that walks an index reads its partitions, which move the
-    // window, while it holds the block that lists them.
+    // Copy the bytes: a parser that walks an index reads the index partitions,
+    // which moves the window, while it still uses the block that lists them.
     scratch->assign(bytes, n);
     *out = *scratch;
     return rocksdb::Status::OK();

@@ -7,7 +7,8 @@ namespace {
 
 constexpr uint32_t kMaxNumber = 9999;
 constexpr uint32_t kOldestFormatVersion = 5;
-constexpr RocksDbRelease kNone{kMaxNumber, 0, 0};  // of a later format_version
+// Stands for the release of a later format_version.
+constexpr RocksDbRelease kNone{kMaxNumber, 0, 0};
 
 }  // namespace
 

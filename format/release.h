@@ -1,7 +1,7 @@
-// Releases of RocksDB, and from which release on an application reads what
-// another one wrote. This is the one place that knows: the source builds for
-// the release of the application that will open the replica, whatever RocksDB
-// is linked into sstferry. rocksdb/known.h has names, by release.
+// Releases of RocksDB, and the first release that reads each format feature.
+// Only this file has these facts: the source builds for the release of the
+// application that will open the replica, whatever RocksDB is linked into
+// sstferry. rocksdb/known.h lists names, by release.
 //
 // All functions may be called from any thread.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace sstferry {
 
-// 0.0.0: not known.
+// A release of RocksDB. 0.0.0: not known.
 struct RocksDbRelease {
   uint32_t major = 0;
   uint32_t minor = 0;
@@ -24,40 +24,42 @@ struct RocksDbRelease {
                           const RocksDbRelease&) = default;
 };
 
-// Returns "10.4.2", or "10.4" where the patch is 0; "" if it is not known, and
-// "(unknown)" for that of a format_version which no known release reads.
+// Returns "10.4.2", or "10.4" if the patch number is 0; "" for an unknown
+// release, and "(unknown)" for the release of a format_version that no known
+// release reads.
 std::string ReleaseName(const RocksDbRelease& release);
 
-// Returns all three numbers, "10.4.0", as an OPTIONS file has them.
+// Returns all three numbers, such as "10.4.0", as in an OPTIONS file.
 std::string ReleaseNumbers(const RocksDbRelease& release);
 
-// Parses "10", "10.4" or "10.4.2", as OPTIONS files and operators write them;
-// each number is at most 9999, and what follows a third number is ignored only
-// behind a dot or a dash ("8.1.1-fork"). False: not a release.
+// Parses "10", "10.4" or "10.4.2", as OPTIONS files and operators write them.
+// Each number is at most 9999. Text after a third number is ignored if a dot or
+// a dash precedes it ("8.1.1-fork"). Returns false if the text is not a
+// release.
 [[nodiscard]] bool ParseRelease(const rocksdb::Slice& text,
                                 RocksDbRelease* release);
 
-// The first releases that read what their names say. Sources: HISTORY.md of
-// RocksDB, and its code where that is silent.
+// The first releases that read the feature in the constant's name. Sources:
+// HISTORY.md of RocksDB, or its code where HISTORY.md says nothing.
 inline constexpr RocksDbRelease kReadsXxh3Checksums{6, 27, 0};
 inline constexpr RocksDbRelease kReadsBlobFiles{6, 18, 0};
 inline constexpr RocksDbRelease kReadsCompressedWals{7, 1, 0};
-// Record types 10 and 11, for sizes of user-defined timestamps.
+// Record types 10 and 11: sizes of user-defined timestamps.
 inline constexpr RocksDbRelease kReadsTimestampRecords{8, 3, 0};
-// Tables whose keys lack their timestamps.
+// Tables whose keys are stored without their timestamps.
 inline constexpr RocksDbRelease kReadsStrippedTimestamps{8, 6, 0};
-// Below it, reading an ingested table that holds a wide-column entity ends the
-// process (in builds with assertions).
+// Older releases abort (in builds with assertions) when they read an ingested
+// table that contains a wide-column entity.
 inline constexpr RocksDbRelease kReadsIngestedEntities{8, 6, 0};
-// Record types from 128 on may be ignored.
+// Record types from 128 on are ignored if unknown.
 inline constexpr RocksDbRelease kIgnoresWalRecords{10, 0, 0};
-// Blocks that store values apart from keys, and uniform index blocks; older
-// releases report them as damaged.
+// Blocks that store values apart from keys, and uniform index blocks. Older
+// releases report such blocks as damaged.
 inline constexpr RocksDbRelease kReadsMarkedBlocks{11, 1, 0};
 
-// Returns the highest format_version of block-based tables that it reads. 8 can
-// be asked for from 11.10 on; no release writes it unless an application does.
-// REQUIRES: the release is known.
+// Returns the highest format_version of block-based tables that a release
+// reads. An application can choose 8 from 11.10 on; no release writes it by
+// default. REQUIRES: the release is known.
 constexpr uint32_t MaxFormatVersion(const RocksDbRelease& release) {
   return release >= RocksDbRelease{11, 10, 0}  ? 8
          : release >= RocksDbRelease{10, 4, 0} ? 7
@@ -68,25 +70,25 @@ constexpr uint32_t MaxFormatVersion(const RocksDbRelease& release) {
                                         : 2;
 }
 
-// Returns the first release that reads tables of this format_version. One that
-// no release is known to read gives one above all.
+// Returns the first release that reads tables of this format_version; for one
+// that no known release reads, a release above all others.
 RocksDbRelease FirstWithFormat(uint32_t format_version);
 
-// Something that files hold, and the first release that reads it.
+// A feature of files, and the first release that reads it.
 struct Need {
   RocksDbRelease release;
   std::string what;  // "format_version 7"
 };
 
-// Finds what files ask of the RocksDB that opens them: the need that the latest
-// release is the first to meet. Without needs every release since 6.6 opens
-// them.
+// Finds the release that files require of the RocksDB that opens them: the
+// highest one of their needs. Without needs, every release since 6.6 opens the
+// files.
 class Needs {
  public:
   void Add(const RocksDbRelease& release, const std::string& what);
   void AddFormatVersion(uint32_t format_version);
-  // A type of WAL record (`rocksdb/log_format.h`). Other types than those of
-  // records with data tell a release what it must know.
+  // Adds the need of a type of WAL record (`rocksdb/log_format.h`), if the type
+  // is not one of the data records that every release reads.
   void AddWalRecord(uint8_t type);
 
   const RocksDbRelease& release() const { return latest_.release; }

@@ -1,5 +1,5 @@
-// A small file that is written whole: a header with its kind, its length and a
-// digest, then the payload.
+// A small file that is written whole: a header with its magic, its length and a
+// digest, followed by the payload.
 //
 //   file:  offset  size  field
 //          0       8     magic
@@ -24,8 +24,9 @@ inline constexpr uint32_t kSealedHeaderBytes = 24;
 void SealFile(const char* magic, const rocksdb::Slice& payload,
               std::string* out);
 
-// Corruption: not exactly one whole file of that kind; messages begin with
-// `name`. *payload points into the file.
+// Checks a file and finds its payload; *payload points into the file.
+// Corruption: not exactly one whole file with this magic; the message begins
+// with `name`.
 [[nodiscard]] rocksdb::Status UnsealFile(const char* name, const char* magic,
                                          uint64_t max_payload_bytes,
                                          const rocksdb::Slice& file,

@@ -1,4 +1,4 @@
-// A record of fields in a sealed file of its own (sealed_file.h).
+// Encodes a record of fields as a sealed file of its own (sealed_file.h).
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ void SealRecord(const char* magic, const Record& record, std::string* out) {
   SealFile(magic, payload, out);
 }
 
-// Corruption: not exactly one whole file of that kind; messages begin with
-// Record::kName.
+// Decodes a whole file. Corruption: not exactly one whole file with this magic;
+// the message begins with Record::kName.
 template <typename Record>
 [[nodiscard]] rocksdb::Status UnsealRecord(const char* magic,
                                            uint64_t max_payload_bytes,

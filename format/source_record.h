@@ -1,7 +1,7 @@
-// A source leaves this record with a target that it has made current, and finds
-// by it the keys that may have changed when the target comes again. The target
-// stores the bytes as they are, in the file `sstferry.source` of its directory.
-// Normative text: format/FORMAT.md, "Source records".
+// Record that a source stores at a target that it has made current. At the next
+// refresh the source gets it back and finds by it the keys that may have
+// changed. The target stores the bytes unchanged in the file `sstferry.source`
+// of its directory. Normative text: format/FORMAT.md, "Source records".
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,15 @@ inline constexpr char kSourceRecordMagic[9] = "SFSOURC1";
 
 struct SourceRecordFamily {
   std::string name;
-  // The source's application uses SingleDelete: a put must not hide another.
+  // The source's application uses SingleDelete, so a put must not overwrite
+  // another put.
   bool single_deletes = false;
-  // All files were searched for that.
+  // All files were searched for SingleDeletes.
   bool searched = false;
-  // `keys` are those of all entries that the snapshot replayed from WALs.
+  // `keys` are the keys of all entries that the snapshot replayed from WALs.
   bool knows_keys = false;
-  // Digests of the table files that held the family, without those which the
-  // snapshot flushed.
+  // Digests of the table files of the family, without those that the snapshot
+  // flushed.
   std::vector<Digest128> files;
   std::vector<std::string> keys;
   friend bool operator==(const SourceRecordFamily&,
@@ -42,14 +43,14 @@ struct SourceRecord {
   friend bool operator==(const SourceRecord&, const SourceRecord&) = default;
 };
 
-// Appends the record. If it would be too large, leaves out keys, then files.
+// Appends the record. If it would be too large, omits keys, then files.
 void EncodeSourceRecord(SourceRecord record, std::string* out);
-// Corruption: not exactly one whole record.
+// Decodes a record. Corruption: not exactly one whole record.
 [[nodiscard]] rocksdb::Status DecodeSourceRecord(const rocksdb::Slice& bytes,
                                                  SourceRecord* record);
 
-// The file at the target: the record, and the transfer that it is of.
-// REQUIRES: at most kMaxSourceRecordBytes.
+// Encode and decode the file at the target: the record and the id of its
+// transfer. REQUIRES: at most kMaxSourceRecordBytes.
 void EncodeSourceRecordFile(const TransferId& transfer_id,
                             const rocksdb::Slice& record, std::string* out);
 [[nodiscard]] rocksdb::Status DecodeSourceRecordFile(

@@ -1,4 +1,4 @@
-// One stream that carries several connections, its channels, such as standard
+// One stream that carries several connections (its channels), such as standard
 // input and output of ssh. All integers are little-endian. Normative text:
 // format/FORMAT.md, "Stream"; keep both in step.
 //
@@ -9,7 +9,7 @@
 //                                kMaxStreamCreditBytes
 //   12      4     reserved       0
 //
-//   then come frames:
+//   followed by frames:
 //   0       1     kind           StreamFrameKind; unknown values are an error
 //   1       3     reserved       0
 //   4       4     channel        from 1 on, in the order of their Open
@@ -17,11 +17,11 @@
 //                                Credit: bytes granted, 1 to
 //                                kMaxStreamCreditBytes
 //                                Open, Close: 0
-//   12      ...   payload        of Data only
+//   12      ...   payload        only in Data
 //
-// Each side grants credit for each channel: its hello says how much at first,
-// Credit frames add to it, and Data uses it up. So no channel fills the memory
-// of a peer, nor the stream, while its reader is slow.
+// Each side grants credit for each channel: its hello grants the initial
+// credit, Credit frames add to it, and Data uses it up. So a channel with a
+// slow reader fills neither the memory of the peer nor the stream.
 #pragma once
 
 #include <cstddef>
@@ -43,8 +43,8 @@ struct StreamHello {
 enum class StreamFrameKind : uint8_t {
   kOpen = 1,    // the dialing side: the channel begins
   kData = 2,    // either: bytes of the channel
-  kCredit = 3,  // either: the peer may send that many bytes more
-  kClose = 4,   // either: the sender neither sends nor reads any more
+  kCredit = 3,  // either: the peer may send this many more bytes
+  kClose = 4,   // either: the sender no longer sends or reads
 };
 
 struct StreamFrame {
@@ -53,14 +53,15 @@ struct StreamFrame {
   uint32_t value = 0;
 };
 
-// REQUIRES: `out` has room for kStreamHelloBytes.
+// Writes a hello. REQUIRES: `out` has room for kStreamHelloBytes.
 void EncodeStreamHello(const StreamHello& hello, char* out);
+// Reads a hello.
 // Incomplete   fewer than kStreamHelloBytes
 // Corruption   another magic, a credit out of bounds, reserved bits
 [[nodiscard]] rocksdb::Status DecodeStreamHello(const rocksdb::Slice& input,
                                                 StreamHello* hello);
 
-// REQUIRES: `out` has room for kStreamFrameHeaderBytes.
+// Writes a header. REQUIRES: `out` has room for kStreamFrameHeaderBytes.
 void EncodeStreamFrame(const StreamFrame& frame, char* out);
 // Reads a header, without the payload.
 // Incomplete   fewer than kStreamFrameHeaderBytes

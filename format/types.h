@@ -1,4 +1,4 @@
-// Types that the wire and an application share: format/ sends them and
+// Types used both by the wire and by applications: format/ sends them and
 // pipeline/include/sstferry/ offers them. No messages and no encoding.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace sstferry {
 using TransferId = std::array<uint8_t, 16>;
 std::string ToHex(const TransferId& id);
 
-// A half-open key interval; an absent bound is unbounded, "" is a key.
+// Half-open key interval. An absent bound means unbounded; "" is a key.
 struct KeyInterval {
   std::optional<std::string> begin;
   std::optional<std::string> end;
@@ -20,46 +20,48 @@ struct KeyInterval {
 };
 
 // Compression of ChunkData frames. kNone: never. kAuto: off at first, then as
-// the target's Compress messages say. kZstd: always if it saves bytes.
+// the target's Compress messages request. kZstd: always if it saves bytes.
 enum class WireCompression : uint8_t { kNone = 0, kAuto = 1, kZstd = 2 };
 
-// How a refresh decides which intervals have changed.
+// The way in which a refresh decides which intervals have changed.
 enum class CompareMode : uint8_t {
-  // Intervals that other files back than at the last refresh, and, of the rest,
-  // those that are not proved unchanged and differ when both sides read them.
+  // Intervals that are backed by other files than at the last refresh; of the
+  // others, those that are not proved unchanged and differ when both sides read
+  // them.
   kFiles = 0,
   kDigest = 1,  // intervals that differ when both sides read everything
 };
 
 // A snapshot that a source retains for a transfer.
 struct RetainedSnapshot {
-  TransferId transfer_id{};  // cut, then zeros, for all but its own target
+  // Whole only for its own target; others get its first bytes, then zeros.
+  TransferId transfer_id{};
   std::string database;             // NAME of the served database
   uint64_t snapshot_sequence = 0;
   uint64_t age_seconds = 0;
   uint64_t ttl_left_seconds = 0;    // runs while readers is 0
   uint32_t readers = 0;             // connected control sessions
   uint64_t pinned_bytes = 0;        // table and blob files
-  // Its target, as that told of itself, with the subject of its certificate.
+  // The target's own description of itself, and the subject of its certificate.
   std::string target;
   friend bool operator==(const RetainedSnapshot&,
                          const RetainedSnapshot&) = default;
 };
 
-// The reason why a follower of a live source cannot resume at its position, and
-// needs a cut: a clone of the source as it is now.
+// Reason why a follower of a live source cannot resume at its position and
+// needs a cut, that is, a clone of the source's present state.
 enum class CutReason : uint8_t {
-  kNone = 0,         // it can
+  kNone = 0,         // it can resume
   kFirst = 1,        // it has no position yet
   kNewLife = 2,      // another MANIFEST, or a WAL that became shorter
   kBarrier = 3,      // a MANIFEST record not proved to be harmless
-  kSequenceGap = 4,  // sequence numbers of which no WAL has the entries
-  kUnlogged = 5,     // tables with entries that no WAL has
+  kSequenceGap = 4,  // missing sequence numbers: no WAL has their entries
+  kUnlogged = 5,     // tables with entries that are in no WAL
   kBlobIndex = 6,    // a batch that refers to a blob file
-  kLargeRecord = 7,  // a WAL record that is no part of a round
-  kNotHeld = 8,      // the source no longer has the WAL bytes behind it
+  kLargeRecord = 7,  // a WAL record too large for a round
+  kNotHeld = 8,      // the source no longer has the WAL bytes after it
   kFilter = 9,       // a compaction of a family with a compaction filter
-  // Reasons of the target; they are in no message.
+  // Reasons of the target, which no message carries.
   kCutEvery = 10,
   kMaxReplay = 11,
   kClock = 12,  // the clock of an archive's log was set back
@@ -68,20 +70,21 @@ enum class CutReason : uint8_t {
 inline constexpr uint8_t kMaxSourceCutReason = 9;
 inline constexpr uint8_t kMaxCutReason = 13;
 
-// "first", "new-life", ...: for reports and metrics.
+// Returns "first", "new-life", ..., for reports and metrics.
 const char* CutReasonName(CutReason reason);
 
-// A target that follows a database, as its source knows it.
+// A target that follows a database, as its source sees it.
 struct FollowerState {
   std::string database;        // NAME of the served database
   std::string target;          // as RetainedSnapshot::target
-  // Bytes of WALs that it does not have, and the time since it had all that
-  // there was.
+  // Bytes of WALs that the target does not have, and the time since it last had
+  // everything.
   uint64_t behind_bytes = 0;
   uint64_t behind_millis = 0;
   uint64_t held_bytes = 0;     // of WALs that the source keeps for it
-  // The number of cuts that it has begun with since it connected, and why the
-  // source asked for the last one; kNone: none, or the follower's own.
+  // Number of cuts that the target has begun since it connected, and the
+  // source's reason for the last one; kNone: no cut, or the follower's own
+  // decision.
   uint64_t cuts = 0;
   CutReason cut = CutReason::kNone;
   friend bool operator==(const FollowerState&, const FollowerState&) = default;

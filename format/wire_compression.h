@@ -1,5 +1,5 @@
-// The payload of a ChunkData frame whose flag kFrameFlagZstd is set. Normative
-// text: format/FORMAT.md, "Compressed chunk data"; keep both in step.
+// Payload of a ChunkData frame with the flag kFrameFlagZstd. Normative text:
+// format/FORMAT.md, "Compressed chunk data"; keep both in step.
 //
 //   offset  size  field      value
 //   0       4     raw_bytes  1 to kMaxPayloadBytes
@@ -7,10 +7,10 @@
 //   12      ...   zstd       one zstd frame, up to the payload's end, whose
 //                            header has raw_bytes as its content size
 //
-// The sender computes the digest before compression, the receiver compares it
-// after decompression: damage by zstd, or by memory, on either side is found.
-// The digest is inside the frame's payload, so the frame's own digest, and with
-// it the chunk's, covers the raw bytes as well.
+// The sender computes the digest before compression, and the receiver compares
+// it after decompression: this finds damage by zstd, or by memory, on either
+// side. The digest is inside the frame's payload, so the frame's own digest,
+// and with it the chunk's, covers the raw bytes as well.
 #pragma once
 
 #include <cstddef>
@@ -40,12 +40,12 @@ class WireCompressor {
 
   // Returns true if `raw` (1 to kMaxPayloadBytes), compressed and with its
   // header, fits into max_bytes; *payload is then valid until the next call.
-  // Returns false if it does not fit or there is no memory: the caller then
-  // sends the raw bytes.
+  // Returns false if it does not fit or memory is short: the caller then sends
+  // the raw bytes.
   bool Compress(const rocksdb::Slice& raw, size_t max_bytes,
                 rocksdb::Slice* payload);
 
-  // Memory of the zstd context; 0 before the first call.
+  // Returns the memory of the zstd context in bytes; 0 before the first call.
   size_t memory_bytes() const;
 
  private:
@@ -62,9 +62,10 @@ struct CompressedPayload {
   rocksdb::Slice zstd;  // inside the payload
 };
 
-// Corruption: too short, raw_bytes out of bounds, or the rest is not exactly
-// one zstd frame of that content size. Frames of zstd before 1.0 and skippable
-// frames are refused, so no decoder for them is ever called.
+// Parses a compressed payload. Corruption: too short, raw_bytes out of bounds,
+// or the rest is not exactly one zstd frame of that content size. Frames of
+// zstd before 1.0 and skippable frames are refused, so their decoders are never
+// called.
 [[nodiscard]] rocksdb::Status ParseCompressedPayload(
     const rocksdb::Slice& payload, CompressedPayload* out);
 

@@ -19,7 +19,7 @@ constexpr uint32_t kMagic = 2395959;  // 0x00248f37
 constexpr size_t kHeaderBytes = kBlobHeaderBytes;
 constexpr size_t kRecordBytes = kBlobRecordHeadBytes;
 constexpr size_t kFooterBytes = kBlobFooterBytes;
-// The kind of a reference that RocksDB writes: a blob that does not expire.
+// Kind of the references that RocksDB writes: a blob that does not expire.
 constexpr char kPlainBlob = 1;
 constexpr size_t kBlobPieceBytes = 256u << 10;
 
@@ -47,7 +47,7 @@ Status ExpectMagic(const char* what, const Slice& bytes, uint64_t offset) {
                    offset);
 }
 
-// One record at *at, which then is behind it.
+// Checks the record at *at, and moves *at after it.
 Status CheckRecord(const ByteSource& source, uint64_t end, uint64_t* at) {
   std::string scratch;
   Slice head;
@@ -90,8 +90,9 @@ Status CheckRecord(const ByteSource& source, uint64_t end, uint64_t* at) {
 
 }  // namespace
 
-// RocksDB opens no blob file of another version, nor one whose blobs expire.
-// Family and compression are compared with each reference by RocksDB itself.
+// Checks a header as RocksDB does, which does not open a blob file of another
+// version, or one whose blobs expire. RocksDB itself compares family and
+// compression with each reference.
 Status CheckBlobHeader(const Slice& header) {
   if (header.size() != kHeaderBytes) {
     return Bad("expected a header, found its begin only", 0);

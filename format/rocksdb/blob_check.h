@@ -8,7 +8,7 @@
 //                      masked CRC-32C of these 24 bytes, masked CRC-32C of
 //                      key and value; then key and value
 //   footer   32 bytes  magic, u64 count, u64 and u64 expiration range,
-//                      masked CRC-32C of the 28 bytes before
+//                      masked CRC-32C of the previous 28 bytes
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@
 
 namespace sstferry {
 
-// Reads the whole file. OK: every record and the footer have the right
-// checksum, records follow each other without gaps, and there are as many as
-// the footer says (*count). The header has no checksum but a magic. Corruption:
-// anything else; errors of the source's Read(). Memory: 512 KiB.
+// Reads the whole file. Returns OK if every record and the footer have the
+// correct checksum, records follow each other without gaps, and their number
+// equals that in the footer (*count). The header has a magic but no checksum.
+// Corruption: anything else; errors of the source's Read(). Memory: 512 KiB.
 [[nodiscard]] rocksdb::Status CheckBlobFile(const ByteSource& source,
                                             uint64_t* count);
 
@@ -29,14 +29,14 @@ inline constexpr uint64_t kBlobHeaderBytes = 30;
 inline constexpr uint64_t kBlobRecordHeadBytes = 32;
 inline constexpr uint64_t kBlobFooterBytes = 32;
 
-// Checks the header of a blob file, or its footer. Corruption.
+// Check the header or the footer of a blob file. Corruption: it is damaged.
 [[nodiscard]] rocksdb::Status CheckBlobHeader(const rocksdb::Slice& header);
 [[nodiscard]] rocksdb::Status CheckBlobFooter(const rocksdb::Slice& footer,
                                               uint64_t offset,
                                               uint64_t* count);
 
-// Checks that `record`, which lies at `offset`, is one whole record of `key`.
-// Corruption.
+// Checks that `record`, at `offset` in its file, is one whole record of `key`.
+// Corruption: it is not.
 [[nodiscard]] rocksdb::Status CheckBlobRecord(const rocksdb::Slice& record,
                                               const rocksdb::Slice& key,
                                               uint64_t offset);
@@ -44,12 +44,12 @@ inline constexpr uint64_t kBlobFooterBytes = 32;
 // A value in a blob file, as a table refers to it.
 struct BlobReference {
   uint64_t file = 0;
-  uint64_t offset = 0;  // of the value, behind the record's head and key
-  uint64_t bytes = 0;   // of the value as it is stored
+  uint64_t offset = 0;  // of the value, after the record's header and key
+  uint64_t bytes = 0;   // of the value as stored
 };
 
-// Decodes the value of an entry of kSstTypeBlobIndex. False: it is of another
-// kind than RocksDB writes, or damaged.
+// Decodes the value of an entry of kSstTypeBlobIndex. Returns false if it is
+// damaged, or of a kind that RocksDB does not write.
 [[nodiscard]] bool DecodeBlobReference(rocksdb::Slice value,
                                        BlobReference* reference);
 

@@ -1,4 +1,5 @@
-// Checks a table or a blob file of a clone by the checksums that RocksDB wrote.
+// Checks a table or a blob file of a clone with the checksums that RocksDB
+// wrote.
 #pragma once
 
 #include <vector>
@@ -10,9 +11,10 @@
 
 namespace sstferry {
 
-// Reads the whole file but for the blocks that were `checked` (CheckSstFile()).
-// *facts: of a table, else as made. Corruption: a checksum is wrong; errors of
-// the source's Read(). REQUIRES: a table or a blob file.
+// Reads the whole file except the blocks that were `checked` (CheckSstFile()).
+// *facts is set for a table; for a blob file it has the default values.
+// Corruption: a checksum is wrong; errors of the source's Read(). REQUIRES: a
+// table or a blob file.
 [[nodiscard]] rocksdb::Status CheckDataFile(const ByteSource& source,
                                             CloneFileKind kind,
                                             std::vector<ByteSpan> checked,

@@ -15,13 +15,13 @@ constexpr char kBytewise[] = "leveldb.BytewiseComparator";
 constexpr char kBackwards[] = "rocksdb.ReverseBytewiseComparator";
 constexpr size_t kKeyTrailerBytes = 8;  // of an internal key
 
-// The user key of an internal key, which the MANIFEST's reader found to be long
-// enough.
+// Returns the user key of an internal key, whose length the MANIFEST's reader
+// has checked.
 Slice UserKey(const std::string& internal) {
   return {internal.data(), internal.size() - kKeyTrailerBytes};
 }
 
-// The files that a compaction removes, as one.
+// The files that a compaction removes, taken together.
 struct Removed {
   std::vector<const ManifestFile*> files;
   std::set<uint64_t> epochs;
@@ -44,9 +44,9 @@ bool FindRemoved(const VersionEdit& edit, const ManifestFamily& family,
   return true;
 }
 
-// Returns whether the keys of `file` lie within those of `removed`. The order of
-// an application's own comparator is not known: there only sequence numbers and
-// epochs judge.
+// Returns true if the keys of `file` are within those of `removed`. The order
+// of an application's own comparator is not known; for such families only
+// sequence numbers and epochs are compared.
 bool HasKeysWithin(const ManifestFile& file, const Removed& removed,
                    const std::string& comparator) {
   const int sign = comparator == kBytewise    ? 1
@@ -63,8 +63,8 @@ bool HasKeysWithin(const ManifestFile& file, const Removed& removed,
   return begins && ends;
 }
 
-// The empty string if the added tables hold nothing but what the removed ones
-// did.
+// Returns the empty string if the added tables contain only data of the removed
+// ones.
 std::string CompactionProblem(const VersionEdit& edit,
                               const ManifestFamily& family) {
   if (edit.new_files.empty()) {
@@ -99,7 +99,8 @@ std::string FlushProblem(const VersionEdit& edit) {
   return of_level_0 ? "" : "tables added in other levels than 0";
 }
 
-// Returns what the edit does beside tables and numbers.
+// Returns a description of what the edit changes apart from tables and numbers;
+// empty: nothing.
 std::string OtherProblem(const VersionEdit& edit) {
   return edit.adds_family    ? "column family added: " + edit.family_name
          : edit.drops_family ? "column family dropped: " +
@@ -121,7 +122,7 @@ EditKind JudgeEdit(const VersionEdit& edit, const ManifestState& before,
   EditKind kind = EditKind::kBookkeeping;
   const auto family = before.families.find(edit.family_id);
   if (!problem.empty()) {
-    // A barrier already.
+    // It is a barrier already.
   } else if (!edit.deleted_files.empty()) {
     kind = EditKind::kCompaction;
     problem = family == before.families.end()

@@ -1,26 +1,27 @@
-// Tells which records of a MANIFEST leave what a recovery would find as it is.
+// Classifies the records of a MANIFEST: those that do not change what a
+// recovery finds, and barriers.
 //
-// Whoever holds the MANIFEST and the tables of an earlier moment, and all WALs
-// since, recovers what the database holds now, as long as the records behind
-// that MANIFEST only say that entries moved: from WALs into tables (a flush), or
-// from tables into others (a compaction). Anything else may be data that no WAL
-// has, or that WALs have and tables no longer do. So a record is a barrier
-// unless it is proved to be one of these; a false barrier costs a copy of the
-// files, a missed one would be silent.
+// A standby that has the MANIFEST and the tables of an earlier moment, and all
+// WALs since, recovers the database's present contents as long as the later
+// MANIFEST records only move entries: from WALs into tables (a flush), or from
+// tables into other tables (a compaction). Any other record may stand for data
+// that no WAL has, or for data in WALs that tables no longer have. So a record
+// is a barrier unless it is proved to be one of these. An unnecessary barrier
+// costs a copy of the files; a missed one would go unnoticed.
 //
-//   flush        adds tables of level 0 and removes none, and says up to which
-//                WAL the family's entries are in tables. An ingestion, and an
-//                import, add tables and say no such number.
-//   compaction   removes tables, and adds only tables whose keys, sequence
-//                numbers and epochs lie within those that it removes. RocksDB's
-//                atomic_replace_range also does both, and gives what it adds an
-//                epoch of its own.
+//   flush        adds tables of level 0, removes none, and sets the number of
+//                the WAL up to which the family's entries are in tables. An
+//                ingestion or an import adds tables without such a number.
+//   compaction   removes tables, and adds only tables whose keys and epochs lie
+//                within those that it removes, without newer sequence numbers.
+//                RocksDB's atomic_replace_range also does both, but gives the
+//                added tables an epoch of their own.
 //   bookkeeping  numbers: of files, sequences and WALs; a compaction's cursor.
 //
-// Barriers are thus, among others: ingestions and imports; families that are
+// So barriers are, among others: ingestions and imports; families that are
 // added or dropped; tables that are only removed (DeleteFilesInRange, FIFO, and
-// compactions that leave nothing); full_history_ts_low; what this version does
-// not know, although RocksDB lets a reader ignore it.
+// compactions without output); full_history_ts_low; tags that this version does
+// not know, even those that RocksDB lets a reader ignore.
 //
 // A compaction filter changes what readers see without any record of it.
 #pragma once
@@ -35,9 +36,8 @@ namespace sstferry {
 
 enum class EditKind : uint8_t { kBookkeeping, kFlush, kCompaction, kBarrier };
 
-// Judges an edit by the state that it is applied to. `why`, of a barrier, says
-// what it does; it may be null.
-// Threads: any.
+// Classifies an edit by the state to which it is applied. For a barrier, sets
+// *why to what the edit does; `why` may be null. Threads: any.
 EditKind JudgeEdit(const VersionEdit& edit, const ManifestState& before,
                    std::string* why);
 

@@ -6,7 +6,7 @@
 namespace sstferry {
 namespace {
 
-// No identity of one kind is one of another.
+// Prefix of the digested text, so that identities of different kinds differ.
 enum class Known : uint8_t {
   kUniqueId = 1,
   kOrigin = 2,
@@ -19,13 +19,13 @@ void PutDigest(std::string* out, const Digest128& digest) {
   PutFixed64(out, digest.high);
 }
 
-// A session id is two numbers to the base of 36, the second of 12 digits. They
-// hold 128 bits, 62 of them in the second.
+// A session id is two numbers in base 36, the second with 12 digits. Together
+// they have 128 bits, 62 of them in the second.
 constexpr size_t kLowDigits = 12;
 constexpr int kLowBits = 62;
 constexpr uint64_t kLowMask = (uint64_t{1} << kLowBits) - 1;
 
-// Returns false if it is none of at most 12 digits.
+// Parses at most 12 base-36 digits. Returns false otherwise.
 bool ParseDigits(const std::string& digits, uint64_t* value) {
   *value = 0;
   for (const char c : digits) {
@@ -39,8 +39,9 @@ bool ParseDigits(const std::string& digits, uint64_t* value) {
   return !digits.empty() && digits.size() <= kLowDigits;
 }
 
-// As RocksDB (table/unique_id.cc): the low half of the session as it is; the
-// high one and the database's id, hashed, and the number of the file.
+// Computes the unique id as RocksDB does (table/unique_id.cc): the low half of
+// the session id unchanged; its high half and the database id, hashed, and the
+// file number.
 bool UniqueIdOf(const TableOrigin& origin, Digest128* id) {
   const std::string& session = origin.session_id;
   if (session.size() <= kLowDigits || origin.database_id.empty() ||
@@ -86,7 +87,8 @@ Digest128 TableIdentity(const ManifestFile& file, const TableOrigin& origin,
   } else {
     *is_weak = true;
     PutFixed8(&text, static_cast<uint8_t>(Known::kDescription));
-    // A newer RocksDB that opens the database writes a name for none.
+    // A newer RocksDB that opens the database writes a function name without a
+    // checksum.
     PutBytes(&text, file.checksum.empty() ? "" : file.checksum_function);
     PutBytes(&text, file.checksum);
     PutDigest(&text, origin.properties);

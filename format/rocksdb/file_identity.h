@@ -1,7 +1,7 @@
-// Identities of table and blob files, and a digest of all that a database
-// holds. Both sides of a clone compute them, each of its own files: a target
-// has a file already if one of its own has the same identity, and it is current
-// if its content is the same. FORMAT.md, "Identities", is normative.
+// Identities of table and blob files, and a digest of a database's contents.
+// Each side of a clone computes them from its own files. The target need not
+// receive a file if one of its own has the same identity, and it is current if
+// its content digest is the same. FORMAT.md, "Identities", is normative.
 #pragma once
 
 #include <cstdint>
@@ -13,35 +13,36 @@
 
 namespace sstferry {
 
-// Who made a table, as its properties tell. Empty or 0: not known.
+// The origin of a table, from its properties. Empty or 0: not known.
 struct TableOrigin {
   std::string database_id;
   std::string session_id;
   uint64_t number = 0;
-  Digest128 properties{};  // of all of them; all zero: the table has none
+  Digest128 properties{};  // of all properties; all zero: the table has none
 };
 
-// By the unique id in the MANIFEST, else by the origin; with the size, both
-// sequence numbers and the creation time, because one external file may be
-// ingested twice. A table that has neither (RocksDB before 6.29 wrote none) is
-// told by its checksum in the MANIFEST, its properties and its bounds. Then
-// *is_weak is true: another table may have the same identity, and only equal
-// bytes prove that two are the same.
+// Returns an identity made of the unique id in the MANIFEST, or else of the
+// origin; and of the size, both sequence numbers and the creation time, because
+// one external file may be ingested twice. If a table has neither (RocksDB
+// before 6.29 wrote none), its checksum in the MANIFEST, its properties and its
+// bounds are used instead. Then *is_weak is true: another table may have the
+// same identity, and only a comparison of bytes proves that two are the same.
 Digest128 TableIdentity(const ManifestFile& file, const TableOrigin& origin,
                         bool* is_weak);
 
-// Returns false if a table with this origin is not the file that the MANIFEST
-// tells: RocksDB makes the unique id of the origin. True: it is, or neither is
-// known.
+// Returns false if a table with this origin cannot be the file in the MANIFEST:
+// RocksDB derives the unique id from the origin. Returns true if it is the
+// file, or if the id or the origin is not known.
 bool MayBeFile(const ManifestFile& file, const TableOrigin& origin);
 
-// A blob file has no id: by its number, amounts and the time of its last write.
-// All zero: that time is not known.
+// Returns the identity of a blob file. Blob files have no id, so this uses the
+// number, the counts, and the time of the last write. All zero: that time is
+// not known.
 Digest128 BlobIdentity(const ManifestBlobFile& file, uint64_t modified_ns);
 
-// Adds the families and files of a MANIFEST: what they hold, in which order
-// RocksDB reads them, and nothing that an open or a close changes. False: a
-// file has no identity in `identities` (by number).
+// Adds the families and files of a MANIFEST: their contents, and the order in
+// which RocksDB reads them, but nothing that an open or a close changes.
+// Returns false if a file has no identity in `identities` (by number).
 [[nodiscard]] bool AddContent(const ManifestState& state,
                               const std::map<uint64_t, Digest128>& identities,
                               Digest128Stream* content);

@@ -97,8 +97,9 @@ bool HasKnownMembers(std::string_view option) {
          option == "metadata_cache_options" || option == "cache_usage_options";
 }
 
-// One that was an option of the database and became one of families
-// (experimental_mempurge_threshold) is what files name: that of families.
+// Takes the later of two releases for a name that was first a database option
+// and then a family option (experimental_mempurge_threshold): files contain it
+// as the family option.
 RocksDbRelease FirstWithOption(const std::string& name) {
   RocksDbRelease first;
   for (const KnownKind kind : kOptionKinds) {

@@ -1,11 +1,12 @@
-// Every name of RocksDB 6.8 to 11.8 that a database's files may hold, and what
-// it changes for sstferry: options as OPTIONS files and option structs name
-// them, records of WALs, types of entries, tags of a MANIFEST, kinds of files.
-// This is the one list. The source leaves out of a replica's OPTIONS what its
-// application is too old for; what is in no row is told to the operator.
+// All names of RocksDB 6.8 to 11.8 that a database's files may contain, and
+// their effects on sstferry: options as named by OPTIONS files and option
+// structs, record types of WALs, types of entries, tags of a MANIFEST, kinds of
+// files. There is no other list. The source omits from a replica's OPTIONS the
+// names that its application's release does not know; names that are in no row
+// are reported to the operator.
 //
-// To add what a release brings, add its names to known_table.h; README.md says
-// how, and which tests name what is missing.
+// To add the names of a new release, edit known_table.h. README.md describes
+// how, and which tests report missing names.
 //
 // All functions may be called from any thread.
 #pragma once
@@ -26,33 +27,34 @@ enum class KnownKind : uint8_t {
   kBlockTableOption,
   kPlainTableOption,
   kCuckooTableOption,
-  // Members of the structs that are values of options: compression_opts,
+  // Members of structs that are values of options: compression_opts,
   // compaction_options_..., metadata_cache_options, cache_usage_options.
   kOptionMember,
-  // Values of options that are older themselves; only those newer than 6.8.
+  // Values, newer than 6.8, of options that are older than the value.
   kOptionValue,
-  // These have the names of RocksDB's enumerators, and numbers.
+  // These kinds have the names and numbers of RocksDB's enumerators.
   kWalRecord,
   kValueType,
   kManifestTag,
-  kTableField,  // of a table in a MANIFEST
-  kWalField,    // of a WAL in a MANIFEST
+  kTableField,  // a field of a table in a MANIFEST
+  kWalField,    // a field of a WAL in a MANIFEST
   kFileKind,
 };
 
 enum class Handling : uint8_t {
-  kNone,     // it changes nothing there
-  kHandled,  // in a file
-  kRefused,  // for a reason
-  kOpen      // it changes something, and nothing here handles that
+  kNone,     // no effect
+  kHandled,  // handled in a file of sstferry
+  kRefused,  // refused, with a reason
+  kOpen      // has an effect that nothing handles
 };
 
 struct Effect {
   Handling handling = Handling::kNone;
-  const char* word = "";  // the file, the reason, or what is changed
+  const char* word = "";  // file, reason or effect
 };
 
-// `follow` and `log`: the records between two cuts; a cut is a clone.
+// Effects on a clone, on chunks, and on the records between two cuts, which
+// `follow` and `log` read. A cut itself is a clone.
 struct Effects {
   Effect clone = {};
   Effect chunks = {};
@@ -63,41 +65,44 @@ struct Effects {
 struct KnownName {
   KnownKind kind = KnownKind::kDatabaseOption;
   std::string_view name;
-  std::optional<uint32_t> number;  // of an enumerator, if it has had but one
-  // The first release that has it; of an option, the first whose OPTIONS files
-  // do, though its struct may have had it before.
+  // Number of an enumerator; absent if different releases gave it several.
+  std::optional<uint32_t> number;
+  // The first release with this name; for an option, the first release that
+  // writes it to OPTIONS files, even if the struct had it before.
   RocksDbRelease since;
-  // The first whose headers do not; not known: all have it. RocksDB still
-  // takes such names in OPTIONS files.
+  // The first release whose headers no longer have the name; unknown: all later
+  // ones have it. RocksDB still accepts such names in OPTIONS files.
   RocksDbRelease until;
   const Effects* effects = nullptr;
 };
 
-// The oldest release that the table is about.
+// The oldest release covered by the table.
 inline constexpr RocksDbRelease kOldestKnown{6, 8, 0};
 
-// Returns all of them, by kind.
+// Returns all names, by kind.
 const std::vector<KnownName>& KnownNames();
 
-// Returns null for a name that the table lacks.
+// Returns the row of a name; null: not found.
 const KnownName* FindKnown(KnownKind kind, std::string_view name);
 
-// Returns whose options a section of an OPTIONS file holds, by its title:
-// "DBOptions", "CFOptions", "TableOptions/BlockBasedTable". nullopt: no section
-// of options that the table is about.
+// Returns the kind of the options in a section of an OPTIONS file, by the
+// section's title: "DBOptions", "CFOptions", "TableOptions/BlockBasedTable".
+// nullopt: the table covers no such section.
 std::optional<KnownKind> OptionsOfSection(std::string_view title);
 
-// Returns true for an option whose value is a struct of kOptionMember.
+// Returns true for an option whose value is a struct with known members
+// (kOptionMember).
 bool HasKnownMembers(std::string_view option);
 
 // Returns the first release that knows an option by its name in OPTIONS files;
-// not known: no release since 6.8 is known to lack it.
+// unknown: all releases since 6.8 know it.
 RocksDbRelease FirstWithOption(const std::string& name);
 
-// Returns the same for a member of a struct: "max_dict_buffer_bytes".
+// Like FirstWithOption(), for a member of a struct: "max_dict_buffer_bytes".
 RocksDbRelease FirstWithOptionMember(const std::string& name);
 
-// Returns the same for a name that is the value of an option: "kRoundRobin".
+// Like FirstWithOption(), for a name that is the value of an option:
+// "kRoundRobin".
 RocksDbRelease FirstWithOptionValue(const std::string& value);
 
 }  // namespace sstferry

@@ -1,8 +1,8 @@
-// The table behind known.h. Only known.cc includes it.
+// The table of known.h. Only known.cc includes this file.
 //
-// Where the effects are "In(FILE)", FILE says what it does; "Open" is something
-// that an option changes and nothing here handles. New names of a release go
-// into the list of their kind, in a row of that release and of their effects.
+// The effect "In(FILE)" means that FILE handles the name; "Open" means that the
+// option has an effect that nothing handles. Add new names of a release to the
+// list of their kind, in a row of that release and those effects.
 #pragma once
 
 #include <span>
@@ -40,7 +40,8 @@ inline constexpr Effect kEdits = In("format/rocksdb/version_edit.cc");
 inline constexpr Effect kJudge = In("format/rocksdb/edit_judge.cc");
 inline constexpr Effect kTableCheck = In("format/rocksdb/sst_file_check.cc");
 
-// For a clone, for chunks, and for both ways to take records between two cuts.
+// Sets the effects on a clone, on chunks, and on both readers of the records
+// between two cuts (follow and log).
 constexpr Effects With(Effect clone, Effect chunks, Effect following) {
   return {clone, chunks, following, following};
 }
@@ -96,7 +97,7 @@ inline constexpr Effects kInplaceCallback =
     Chunks(Refused("where WALs have entries, as inplace_update_support"));
 
 // The private copy, and the database that chunks fill, are opened with other
-// values: the replica's application has the source's again.
+// values; the replica's OPTIONS have those of the source.
 inline constexpr Effects kCopySets = Chunks(kCopy);
 inline constexpr Effects kCopyQuiets = Chunks(kCompat);
 inline constexpr Effects kFamilySets = Chunks(kFamily);
@@ -159,7 +160,7 @@ inline constexpr Effects kEntity = With(kBatches, kCompat, kBatches);
 inline constexpr Effects kStampedEntry =
     Chunks(Refused("user-defined timestamps"));
 inline constexpr Effects kEditTag = Everywhere(kEdits);
-// RocksDB lets a reader ignore it: a follower takes a cut.
+// RocksDB lets a reader ignore it, but a follower takes a cut.
 inline constexpr Effects kIgnoredTag = With(kEdits, kEdits, kJudge);
 inline constexpr Effects kOfOneRelease =
     Everywhere(Refused("RocksDB 6.14 alone knew it"));
@@ -171,15 +172,15 @@ struct NameRow {
   RocksDbRelease since;
   RocksDbRelease until;
   const Effects& effects;
-  const char* names;  // with a blank between them
+  const char* names;  // separated by blanks
 };
 
 inline constexpr RocksDbRelease kStays{};
-// Gone from the structs by then, if it ever was in them: a name that RocksDB
-// takes in OPTIONS files and does nothing with.
+// Options whose names RocksDB accepts in OPTIONS files and ignores: the structs
+// no longer had them at that release, if they ever did.
 inline constexpr RocksDbRelease kGone = kOldestKnown;
 
-// DBOptions. env stands in OPTIONS only if it is not the default one.
+// DBOptions. OPTIONS files name env only if it is not the default one.
 inline constexpr NameRow kDatabaseOptions[] = {
     {{6, 8, 0}, kStays, kNoEffect,
      "advise_random_on_open allow_concurrent_memtable_write allow_fallocate "
@@ -612,8 +613,8 @@ inline constexpr NameRow kWalRecords[] = {
      "kPredecessorWALInfoType=130 kRecyclePredecessorWALInfoType=131"},
 };
 
-// db/dbformat.h, ValueType. The last two are marks of RocksDB's own: no file
-// has them, and one of them has moved.
+// db/dbformat.h, ValueType. The last two are internal marks of RocksDB: no file
+// contains them, and the number of one has changed.
 inline constexpr NameRow kValueTypes[] = {
     {{6, 8, 0}, kStays, kBatchEntry,
      "kTypeDeletion=0 kTypeValue=1 kTypeMerge=2 kTypeLogData=3 "
@@ -646,9 +647,9 @@ inline constexpr NameRow kManifestTags[] = {
      "kMinLogNumberToKeep=10 kNewFile2=100 kNewFile3=102 kNewFile4=103 "
      "kColumnFamily=200 kColumnFamilyAdd=201 kColumnFamilyDrop=202 "
      "kMaxColumnFamily=203 kInAtomicGroup=300 kDbId=8193"},
-    {{6, 8, 0}, {7, 5, 0}, kEditTag,  // kCompactCursor's old name
+    {{6, 8, 0}, {7, 5, 0}, kEditTag,  // old name of kCompactCursor
      "kCompactPointer=5"},
-    // kBlobFileAddition and kBlobFileGarbage up to 6.16.
+    // Named kBlobFileAddition and kBlobFileGarbage up to 6.16.
     {{6, 9, 0}, kStays, kEditTag,
      "kBlobFileAddition_DEPRECATED=8194 kBlobFileGarbage_DEPRECATED=8195"},
     {{6, 13, 0}, kStays, kEditTag,
@@ -663,7 +664,7 @@ inline constexpr NameRow kManifestTags[] = {
      "kSubcompactionProgress=8202"},
     {{11, 3, 0}, kStays, kIgnoredTag,
      "kLastCompactedManifestFileSize=8203"},
-    {{6, 9, 0}, kStays, kNoEffect,  // a bit, and no tag
+    {{6, 9, 0}, kStays, kNoEffect,  // a bit, not a tag
      "kTagSafeIgnoreMask=8192"},
 };
 
@@ -687,7 +688,7 @@ inline constexpr NameRow kTableFields[] = {
      "kUserDefinedTimestampsPersisted=16"},
     {{11, 2, 0}, kStays, kEditTag,
      "kFileOpenMetadata=17"},
-    {{6, 13, 0}, kStays, kNoEffect,  // a bit, and no field
+    {{6, 13, 0}, kStays, kNoEffect,  // a bit, not a field
      "kCustomTagNonSafeIgnoreMask=64"},
 };
 
@@ -695,7 +696,7 @@ inline constexpr NameRow kTableFields[] = {
 inline constexpr NameRow kWalFields[] = {
     {{6, 13, 0}, kStays, kEditTag,
      "kTerminate=1"},
-    {{6, 13, 0}, {6, 14, 0}, kEditTag,  // kSyncedSize's old name
+    {{6, 13, 0}, {6, 14, 0}, kEditTag,  // old name of kSyncedSize
      "kSize=2"},
     {{6, 14, 0}, kStays, kEditTag,
      "kSyncedSize=2"},
@@ -703,13 +704,13 @@ inline constexpr NameRow kWalFields[] = {
      "kClosed=3"},
 };
 
-// rocksdb/types.h, FileType. What has no effect is left out of a replica.
+// rocksdb/types.h, FileType. A replica gets no files of kinds without effect.
 inline constexpr NameRow kFileKinds[] = {
     {{6, 8, 0}, kStays, kNoEffect,
      "kTempFile kInfoLogFile kMetaDatabase"},
     {{10, 8, 0}, kStays, kNoEffect,
      "kCompactionProgressFile"},
-    {{6, 8, 0}, {6, 15, 0}, kWalFiles,  // kWalFile's old name
+    {{6, 8, 0}, {6, 15, 0}, kWalFiles,  // old name of kWalFile
      "kLogFile"},
     {{6, 15, 0}, kStays, kWalFiles,
      "kWalFile"},

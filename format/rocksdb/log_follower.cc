@@ -31,7 +31,7 @@ constexpr uint8_t kRecyclableTimestampSizes = 11;
 constexpr uint8_t kFirstIgnorable = 128;
 constexpr uint8_t kRecyclablePredecessor = 131;
 
-// The part of a logical record that types 1 to 4, and 5 to 8, stand for.
+// Position of a fragment in its logical record, for types 1 to 4 and 5 to 8.
 enum class Fragment : uint8_t { kWhole, kFirst, kMiddle, kLast };
 
 bool IsRecyclable(uint8_t type) {
@@ -169,7 +169,7 @@ void LogFollower::SkipTo(uint64_t end) {
   }
 }
 
-// Parses the physical record at the start of `rest`, the unread rest of a
+// Parses the physical record at the start of `rest`, the unread part of a
 // block. If it returns kNextBlock, physical->bytes > 0 means that `rest` had
 // room for a header.
 LogFollower::Step LogFollower::Look(const Slice& rest, bool whole_block,
@@ -201,9 +201,9 @@ LogFollower::Step LogFollower::Look(const Slice& rest, bool whole_block,
   return Step::kNext;
 }
 
-// Decides what a record that is cut or damaged means: the end of this log's
-// life, or bytes of it that are not whole. REQUIRES: the record does not carry
-// the log number of another life.
+// Interprets a truncated or damaged record: either the log ends here, or these
+// are incomplete bytes of this log. REQUIRES: the record does not have the log
+// number of another WAL.
 LogFollower::Step LogFollower::EndOfDamage(const Slice& rest) const {
   const bool may_be_old = recyclable_ &&
                           rest.size() >= kRecyclableHeaderBytes &&
@@ -225,7 +225,7 @@ Status LogFollower::Take(const Physical& physical, Reading* reading,
   }
   const Fragment part = static_cast<Fragment>((type - 1) % 4);
   const bool begins = part == Fragment::kWhole || part == Fragment::kFirst;
-  // Old writers may leave an empty first part behind.
+  // Old writers may leave an empty first fragment before the record.
   if (begins ? reading->in_record && !reading->record.empty()
              : !reading->in_record) {
     *step = Step::kEndsInside;
@@ -315,8 +315,8 @@ Status LogFollower::NotKnown(const std::string& what, uint64_t offset) const {
 
 namespace {
 
-// Reads the first block of a log, which says whether it is compressed and
-// recyclable, and nothing behind `end`.
+// Limits a log to its first block, which determines whether the log is
+// compressed and recyclable, and to the bytes before `end`.
 class HeadSource : public ByteSource {
  public:
   HeadSource(const ByteSource& base, uint64_t end)
@@ -332,7 +332,8 @@ class HeadSource : public ByteSource {
   const uint64_t bytes_;
 };
 
-// The bytes behind the end of a log: all that its follower asks for.
+// Presents `bytes` at offset `begin` of a log. A follower positioned there
+// reads nothing before it.
 class TailSource : public ByteSource {
  public:
   TailSource(uint64_t begin, const Slice& bytes)

@@ -43,14 +43,15 @@ namespace sstferry {
 
 enum class LogKind : uint8_t { kWal, kManifest };
 
-// Blocks of a log: no physical record reaches into the next.
+// A log consists of blocks of this size; no physical record crosses a block's
+// end.
 inline constexpr uint64_t kLogBlockBytes = 32u << 10;
-// Size of a logical record, decompressed: far above the write batches that
-// RocksDB writes (memtables and 32-bit counts bound them).
+// Maximum size of a logical record, decompressed: far above the write batches
+// that RocksDB writes (memtables and 32-bit counts bound them).
 inline constexpr uint64_t kMaxLogRecordBytes = 1ull << 30;
-// Size of a MANIFEST: RocksDB begins another one at 1 GiB unless it is told
-// otherwise, and whenever it opens the database. A reader of a log passes over
-// zeros, so a file of nothing else would hold it up for as long as it is large.
+// Maximum size of a MANIFEST. By default RocksDB begins a new one at 1 GiB, and
+// whenever it opens the database. The bound matters because a reader skips
+// zeros: a huge file of zeros would occupy it for as long as reading takes.
 inline constexpr uint64_t kMaxManifestFileBytes = 4ull << 30;
 
 // Follows one log. See the head of this file.
@@ -66,47 +67,50 @@ class LogFollower {
   using OnRecord = std::function<rocksdb::Status(const rocksdb::Slice& record,
                                                  uint64_t end_offset)>;
 
-  // `log_number`: number of the WAL; recyclable records of its file's earlier
-  // life carry another number. A MANIFEST has none.
+  // `log_number`: number of the WAL; in a recycled file, recyclable records of
+  // the previous WAL have another number. A MANIFEST has none.
   explicit LogFollower(LogKind kind, uint64_t log_number = 0);
   ~LogFollower();
   LogFollower(const LogFollower&) = delete;
   LogFollower& operator=(const LogFollower&) = delete;
 
-  // Calls `on_record` for the whole logical records behind those of earlier
-  // calls, up to source.size() (asked for once) or to the first byte that is
-  // not part of a whole valid record: OK in all these cases. May be called
-  // again after the file has grown. Skips what RocksDB's reader skips silently
-  // (zeros up to a block's end) and stops where that reader reports damage.
+  // Calls `on_record` for the whole logical records after those of earlier
+  // calls, up to source.size() (read once) or to the first byte that is not
+  // part of a whole valid record: OK in all these cases. May be called again
+  // after the file has grown. Skips what RocksDB's reader skips silently (zeros
+  // up to a block's end) and stops where that reader reports damage.
   //   Corruption    a logical record above kMaxLogRecordBytes.
   //   kRefused      a MANIFEST above kMaxManifestFileBytes.
   //   NotSupported  a valid record of a type or compression that this version
   //                 does not know and RocksDB does not let a reader ignore.
-  //   the error of `source` or `on_record`: the follower has not counted that
-  //   record, and the next call begins with it.
+  //   the error of `source` or `on_record`: that record is not counted, and the
+  //   next call begins with it.
   [[nodiscard]] rocksdb::Status Follow(const ByteSource& source,
                                        const OnRecord& on_record);
 
-  // Goes on behind `end`, where another follower of the same log has found the
-  // end of a whole record. Does nothing if this one is there or further on.
-  // REQUIRES: Follow() has read the log's first block, or all of a shorter one,
-  // which says whether it is compressed and recyclable.
+  // Continues after `end`, where another follower of the same log found the end
+  // of a whole record. Does nothing if this follower is already there or
+  // further. REQUIRES: Follow() has read the log's first block (all of a
+  // shorter log), which determines whether the log is compressed and
+  // recyclable.
   void SkipTo(uint64_t end);
 
-  // Offset behind the last whole record (of data or about the log itself);
-  // 0: none.
+  // Returns the offset after the last whole record (of data, or about the log
+  // itself); 0: none.
   uint64_t end() const { return end_; }
 
-  // The log has recyclable records.
+  // Returns true if the log has recyclable records.
   bool is_recyclable() const { return recyclable_; }
 
-  // Types of valid records about the log itself (9, 10, 11, 130, 131, and
-  // ignored ones), which a reader of this log must understand or may ignore.
+  // Returns the types of the valid records about the log itself (9, 10, 11,
+  // 130, 131, and ignored ones). A reader of this log must understand them or
+  // may ignore them.
   const std::set<uint8_t>& meta_record_types() const { return meta_types_; }
 
-  // Bytes of this log's life follow end(): the last Follow() found a record
-  // that was cut or damaged. In a recyclable log only records that carry its
-  // number, and a cut header, count; other bytes may be of an earlier life.
+  // Returns true if bytes of this log follow end(): the last Follow() found a
+  // truncated or damaged record. In a recyclable log, only records with its
+  // number and a truncated header count; other bytes may belong to the previous
+  // WAL of the file.
   bool stopped_inside() const { return stopped_inside_; }
 
  private:
@@ -114,12 +118,12 @@ class LogFollower {
   struct Reading;   // state of one Follow()
   class Inflater;
 
-  // How to continue behind a physical record.
+  // How to continue after a physical record.
   enum class Step : uint8_t {
     kNext,        // with the next record of the block
-    kNextBlock,   // at the next block, the rest of this one is empty
-    kEnd,         // stop: no bytes of this log's life follow
-    kEndsInside,  // stop: bytes of this log's life follow
+    kNextBlock,   // at the next block, because the rest of this one is empty
+    kEnd,         // stop: no more bytes of this log
+    kEndsInside,  // stop: more bytes of this log follow
   };
 
   Step Look(const rocksdb::Slice& rest, bool whole_block,
@@ -141,11 +145,13 @@ class LogFollower {
   std::unique_ptr<Inflater> inflater_;  // null: not compressed
 };
 
-// Sets `follower` behind the record that ends at `end`, without the records before
-// it, by the first block of the log, or by all that comes before `end`.
+// Positions `follower` after the record that ends at `end`, without delivering
+// earlier records. Reads the first block of the log, or the bytes before `end`
+// if those are fewer.
 [[nodiscard]] rocksdb::Status StartAt(const ByteSource& log, uint64_t end,
                                       LogFollower* follower);
-// Follows the bytes behind the end of a log: `begin` is follower->end().
+// Follows `bytes`, which continue a log at offset `begin`. REQUIRES: `begin` is
+// follower->end().
 [[nodiscard]] rocksdb::Status FollowBehind(
     uint64_t begin, const rocksdb::Slice& bytes, LogFollower* follower,
     const LogFollower::OnRecord& on_record);

@@ -23,7 +23,7 @@ void PutVarint(std::string* out, uint64_t value) {
   out->push_back(static_cast<char>(value));
 }
 
-// As log_follower.h describes it.
+// Writes a logical record in the format described in log_follower.h.
 void AppendLogRecord(uint64_t at, const std::string& record,
                      std::string* out) {
   size_t done = 0;

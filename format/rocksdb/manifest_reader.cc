@@ -14,7 +14,8 @@ using rocksdb::Status;
 
 namespace {
 
-// Far above any atomic group, which has at most one record per column family.
+// Far above the size of any atomic group, which has at most one record per
+// column family.
 constexpr uint64_t kMaxGroupRecords = 1u << 20;
 
 Status Against(const std::string& what, const std::string& expected,
@@ -68,7 +69,7 @@ Status ManifestReader::Add(const Slice& record) {
 }
 
 // Applies one kind of change, as RocksDB does: a record that adds or drops a
-// family cannot add files, nor can a record about WALs.
+// family, or is about WALs, cannot add files.
 Status ManifestReader::Apply(VersionEdit* edit) {
   if (watch_) {
     watch_(*edit, state_);
@@ -130,7 +131,7 @@ Status ManifestReader::ApplyFiles(VersionEdit* edit, ManifestFamily* family) {
       return Against("table " + std::to_string(number), "a new one",
                      "it added twice");
     }
-    // A blob file that is not in the MANIFEST (one of a BlobDB) does not count.
+    // Blob files that are not in the MANIFEST (those of a BlobDB) do not count.
     if (family->blobs.count(blob) > 0) {
       ++links[blob];
     }
@@ -197,7 +198,7 @@ Status ManifestReader::ApplyWals(const VersionEdit& edit) {
       return Against("WAL " + std::to_string(number), "a new one",
                      "it added twice");
     }
-    // Additions of one WAL may be recorded in another order than its writes.
+    // RocksDB may record additions of one WAL in another order than its writes.
     wal->second = wal->second == kUnknownWalBytes
                       ? bytes
                       : std::max(wal->second, bytes);

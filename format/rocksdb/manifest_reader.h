@@ -27,7 +27,7 @@ namespace sstferry {
 //          bytes that were read, so no announced length allocates anything.
 class ManifestReader {
  public:
-  // Looks at each edit before it is applied to the state.
+  // Receives each edit before it is applied to the state.
   using Watch = std::function<void(const VersionEdit& edit,
                                    const ManifestState& before)>;
 
@@ -44,10 +44,11 @@ class ManifestReader {
   //                 let a reader ignore.
   [[nodiscard]] rocksdb::Status Add(const rocksdb::Slice& record);
 
-  // The state after all complete records and groups.
+  // Returns the state after all complete records and groups.
   const ManifestState& state() const { return state_; }
 
-  // True inside an incomplete atomic group, whose records are not in state().
+  // Returns true inside an incomplete atomic group, whose records are not in
+  // state().
   bool in_group() const { return !group_.empty(); }
 
  private:
@@ -62,7 +63,8 @@ class ManifestReader {
   ManifestState state_;
   std::vector<VersionEdit> group_;
   uint64_t group_size_ = 0;
-  // By family and blob file: the number of tables that name it as their oldest.
+  // By family and blob file: the number of tables that name this blob file as
+  // their oldest.
   std::map<uint32_t, std::map<uint64_t, uint64_t>> blob_links_;
 };
 

@@ -17,8 +17,8 @@ struct ManifestFile {
   uint32_t path_id = 0;
   int level = 0;
   uint64_t bytes = 0;
-  // INTERNAL keys: the user key and 8 bytes of sequence and type. They lack the
-  // user timestamp if `has_timestamps` is false.
+  // Internal keys: the user key and 8 bytes of sequence and type. The user
+  // timestamp is omitted if `has_timestamps` is false.
   std::string smallest;
   std::string largest;
   uint64_t smallest_sequence = 0;
@@ -30,8 +30,9 @@ struct ManifestFile {
   uint64_t tail_bytes = 0;             // 0: unknown
   uint8_t temperature = 0;             // 0: unknown
   bool marked_for_compaction = false;
-  bool has_timestamps = true;          // of user timestamps, in the file's keys
-  // The 16 bytes of the id as two little-endian integers, `high` first.
+  // The file's keys have their user timestamps.
+  bool has_timestamps = true;
+  // The id's 16 bytes as two little-endian integers, `high` first.
   bool has_unique_id = false;
   Digest128 unique_id;
   std::string checksum;
@@ -45,7 +46,7 @@ struct ManifestBlobFile {
   uint64_t garbage_count = 0;
   uint64_t garbage_bytes = 0;
 
-  // Returns the size of the whole file: `total_bytes` counts the records alone.
+  // Returns the size of the whole file: `total_bytes` counts only the records.
   uint64_t file_bytes() const {
     return kBlobHeaderBytes + total_bytes + kBlobFooterBytes;
   }
@@ -59,12 +60,12 @@ struct ManifestFamily {
   std::string full_history_ts_low;
   uint64_t log_number = 0;  // oldest WAL with entries that are not in `files`
   std::map<uint64_t, ManifestFile> files;      // by number
-  // The blob files that RocksDB keeps: not wholly garbage, and not older than
-  // the oldest that a file of `files` refers to.
+  // The blob files that RocksDB keeps: not all garbage, and not older than the
+  // oldest to which a file of `files` refers.
   std::map<uint64_t, ManifestBlobFile> blobs;  // by number
 };
 
-// Size of a WAL that the MANIFEST tracks without its size.
+// Marks a WAL that the MANIFEST tracks without its size.
 inline constexpr uint64_t kUnknownWalBytes = UINT64_MAX;
 
 struct ManifestState {
@@ -81,9 +82,9 @@ struct ManifestState {
   uint64_t deleted_wals_before = 0;
 };
 
-// Returns the number of the oldest WAL that recovery replays. As in RocksDB:
-// the oldest that the MANIFEST keeps and, without allow_2pc, not older than the
-// smallest `log_number` of the families that it opens: `opened`, or all.
+// Returns the number of the oldest WAL that recovery replays. As in RocksDB,
+// this is the oldest that the MANIFEST keeps and, without allow_2pc, at least
+// the smallest `log_number` of the families to open: `opened`, or all.
 uint64_t OldestNeededWal(const ManifestState& state, bool allow_2pc,
                          const std::set<std::string>* opened = nullptr);
 

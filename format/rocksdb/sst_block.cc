@@ -205,8 +205,9 @@ Status SstBlockCursor::ReadTail() {
   return hashed ? CheckBuckets(end, buckets_end) : s;
 }
 
-// A RocksDB that does not know a mark reads it as part of the restart count;
-// one that knows separated values asserts that the properties declare them.
+// Rejects marks that the properties do not declare: a RocksDB that does not
+// know a mark reads it as part of the restart count, and one that knows
+// separated values asserts that the properties declare them.
 Status SstBlockCursor::CheckMarks(uint32_t packed) const {
   const bool separated = (packed & kSeparatedBit) != 0;
   const bool uniform = (packed & kUniformBit) != 0;
@@ -229,7 +230,7 @@ Status SstBlockCursor::CheckMarks(uint32_t packed) const {
   return Status::OK();
 }
 
-// Moves *end from behind the buckets' count to the first bucket.
+// Moves *end from the end of the buckets' count to the first bucket.
 Status SstBlockCursor::SkipBuckets(size_t* end) {
   if (!layout_.is_data || contents_.size() > kMaxHashedBlockBytes) {
     return Bad("packed count: expected no hash index, found its bit set");
@@ -294,7 +295,8 @@ Status SstBlockCursor::DecodeHandle(bool is_shared, Slice* input) {
     if (!sst::GetSignedVarint64(input, &delta)) {
       return Bad("handle delta: expected a varint, found none");
     }
-    // Unsigned arithmetic wraps; the reader of the block checks the handle.
+    // Unsigned arithmetic wraps; the code that reads the block checks the
+    // handle.
     handle_ = {handle_.offset + handle_.size + kSstBlockTrailerBytes,
                handle_.size + static_cast<uint64_t>(delta)};
   } else if (!GetSstBlockHandle(input, &handle_)) {
@@ -312,9 +314,9 @@ Status SstBlockCursor::DecodeHandle(bool is_shared, Slice* input) {
   return Status::OK();
 }
 
-// Checks the state behind the last entry.
+// Checks the state after the last entry.
 Status SstBlockCursor::CheckEnd() const {
-  // An empty block still has its one restart at 0.
+  // An empty block also has one restart, at 0.
   const uint32_t unseen = num_restarts_ - next_restart_;
   if (unseen != 0 && (entries_ != 0 || unseen != 1)) {
     return Bad("restarts: expected entries at all of them, found " +
@@ -328,7 +330,7 @@ Status SstBlockCursor::CheckEnd() const {
 }
 
 // Reads the value from *input, or from the values at the block's end. Sets
-// value_ and the members derived from it, and moves *input behind the value.
+// value_ and the members derived from it, and moves *input after the value.
 Status SstBlockCursor::ReadValue(uint32_t shared, uint32_t value_bytes,
                                  Slice* input) {
   Slice values = separated_ ? Slice(contents_.data() + next_value_at_,

@@ -40,10 +40,12 @@
 
 namespace sstferry {
 
-// A block holds at least one entry, which may be as large as the largest value.
+// Maximum size of a block: it has at least one entry, which may be as large as
+// the largest value.
 inline constexpr uint64_t kMaxSstBlockBytes =
     kMaxValueBytes + 2 * uint64_t{kMaxKeyBytes} + kMinChunkBytes;
-// Metaindex, properties or dictionary block: far above what any writer makes.
+// Maximum size of a metaindex, properties or dictionary block: far above what
+// any writer makes.
 inline constexpr uint64_t kMaxSstMetaBlockBytes = 64u << 20;
 // Alignment pads data blocks to at most one block or super block.
 inline constexpr uint64_t kMaxSstPaddingBytes = 4u << 20;
@@ -82,7 +84,7 @@ class SstBlock {
                                            const rocksdb::Slice& dict,
                                            SstBlock* block);
 
-// Verifies the checksum only, with bounded memory however large the block is.
+// Verifies only the checksum, in bounded memory whatever the block's size.
 [[nodiscard]] rocksdb::Status VerifySstBlock(const ByteSource& source,
                                              const SstFooter& footer,
                                              const SstBlockHandle& handle);
@@ -93,9 +95,9 @@ class SstBlock {
                                                   const SstBlockHandle& handle,
                                                   const rocksdb::Slice& bytes);
 
-// The errors for a block that fails verification, for callers that have its
-// bytes or computed its checksum (context modifier included) themselves. The
-// first is always Corruption. `trailer` holds kSstBlockTrailerBytes.
+// Return the errors for a block that fails verification, for callers that have
+// its bytes or computed its checksum (context modifier included) themselves.
+// The first is always Corruption. `trailer` holds kSstBlockTrailerBytes.
 [[nodiscard]] rocksdb::Status WrongSstBlockLength(const SstBlockHandle& handle,
                                                   uint64_t found);
 [[nodiscard]] rocksdb::Status CompareSstChecksums(SstChecksum type,
@@ -108,8 +110,9 @@ struct SstBlockLayout {
   bool separated = false;           // bit 28 (separated values) must be set
   bool uniform = false;             // bit 29 (uniform keys) may be set
   bool values_are_handles = false;  // an index block
-  bool delta_handles = false;       // no value size; size deltas behind shared
-  bool has_first_key = false;       // a handle is followed by a first key
+  // No value size; size deltas follow `shared`.
+  bool delta_handles = false;
+  bool has_first_key = false;       // each handle is followed by a first key
 };
 
 // Iterates over the entries of one block in order and checks each of them.
@@ -119,20 +122,20 @@ struct SstBlockLayout {
 // Borrows the contents. One thread.
 class SstBlockCursor {
  public:
-  // `file_offset` is used only in messages. Corruption: the tail of the block
-  // is malformed.
+  // Starts before the first entry. `file_offset` is used only in messages.
+  // Corruption: the end of the block is malformed.
   [[nodiscard]] rocksdb::Status Init(const rocksdb::Slice& contents,
                                      const SstBlockLayout& layout,
                                      uint64_t file_offset);
 
-  // Moves to the next entry; valid() is false behind the last. Corruption:
+  // Moves to the next entry; after the last one, valid() is false. Corruption:
   // malformed entry or restart array.
   [[nodiscard]] rocksdb::Status Next();
 
   bool valid() const { return valid_; }
-  // Valid until the next call of Next(). Behind the last entry: the last key.
+  // Valid until the next call of Next(). After the last entry: the last key.
   const std::string& key() const { return key_; }
-  // For index blocks the encoded handle (and first key).
+  // In index blocks, the encoded handle (and first key).
   const rocksdb::Slice& value() const { return value_; }
   // REQUIRES: values_are_handles.
   const SstBlockHandle& handle() const { return handle_; }
@@ -159,7 +162,7 @@ class SstBlockCursor {
   uint64_t file_offset_ = 0;
   uint32_t num_restarts_ = 0;
   size_t restarts_at_ = 0;
-  size_t entries_end_ = 0;    // restarts_at_, or where separated values begin
+  size_t entries_end_ = 0;    // restarts_at_, or start of separated values
   size_t next_value_at_ = 0;  // only with separated values
   bool separated_ = false;
   size_t next_at_ = 0;        // offset of the next entry

@@ -21,8 +21,8 @@ class SstBlockVerifier {
   SstBlockVerifier& operator=(const SstBlockVerifier&) = delete;
 
   void Add(const rocksdb::Slice& bytes);
-  // As VerifySstBlockBytes(): Corruption if the checksum differs, or if the
-  // bytes added are not as many as the handle's and a trailer.
+  // Returns Corruption if the checksum differs, or if the number of added bytes
+  // is not the handle's size plus the trailer.
   [[nodiscard]] rocksdb::Status Finish() const;
 
  private:

@@ -65,7 +65,7 @@ class ChunkChecker {
     facts->data_bytes = properties.data_bytes;
     facts->data_blocks = blocks_;
     facts->num_entries = properties.num_entries;
-    // RocksDB counts range deletions as deletions, too.
+    // RocksDB also counts range deletions as deletions.
     facts->deletions = deletions() - range_deletions();
     facts->format_version = reader_.footer().format_version;
     facts->checksum = reader_.footer().checksum;
@@ -86,10 +86,10 @@ class ChunkChecker {
   [[nodiscard]] Status CheckInternalKey(const Slice& key,
                                         uint64_t offset) const;
   [[nodiscard]] Status CheckRangeDeletions() const;
-  // Returns whether a range deletion may follow one that ends at `before`.
+  // Returns true if a range deletion may follow one that ends at `before`.
   bool MayDelete(const Slice& begin, const Slice& end,
                  const std::string* before) const;
-  // RocksDB counts range deletions as deletions, too.
+  // Returns the number of deletions, in which RocksDB includes range deletions.
   uint64_t deletions() const {
     return expected_.is_delta ? reader_.properties().num_deletions : 0;
   }
@@ -100,7 +100,7 @@ class ChunkChecker {
                                   const Slice& separator);
 
   const ByteSource& source_;
-  const ReadAhead body_;  // read from front to back, while the index is read
+  const ReadAhead body_;  // read in file order, while the index is walked
   const ChunkExpectation& expected_;
   SstReader reader_;
   uint64_t blocks_ = 0;
@@ -146,13 +146,13 @@ Status ChunkChecker::CheckProperties() const {
     return BadChunk("comparator: expected " + expected_.comparator +
                     ", found " + sst::TextOrHex(properties.comparator));
   }
-  // RocksDB counts a deletion as an entry.
+  // RocksDB also counts a deletion as an entry.
   if (properties.num_entries < deletions()) {
     return BadChunk("entries: expected at least " +
                std::to_string(deletions()) + ", found " +
                std::to_string(properties.num_entries));
   }
-  // Both bounds of a range deletion are deleted singly, too.
+  // A delta also has a point deletion for both bounds of each range deletion.
   const bool has_bounds = deletions() / 3 >= range_deletions();
   const struct {
     const char* what;
@@ -315,8 +315,8 @@ Status ChunkChecker::CheckInternalKey(const Slice& key, uint64_t offset) const {
   return Status::OK();
 }
 
-// Called for each index entry in order; separator_ is still that of the block
-// before.
+// Checks the next index entry in file order; separator_ is still that of the
+// previous block.
 Status ChunkChecker::OnIndexEntry(const SstIndexEntry& entry) {
   if (blocks_ != 0 && expected_.order(separator_, entry.separator) >= 0) {
     return BadChunk("index order: expected a key above " +
@@ -410,8 +410,8 @@ Status ChunkChecker::CheckLastBlock() {
                 : s;
 }
 
-// Returns false if num_data_blocks may be too small: from 10.9 on RocksDB does
-// not count the blocks that it buffers to build a dictionary.
+// Returns false if num_data_blocks may be too small: from 10.9 on, RocksDB does
+// not count the blocks that it buffers while it builds a dictionary.
 bool CountsAllBlocks(const SstProperties& properties) {
   const std::string& options = properties.compression_options;
   const size_t at = options.find("max_dict_bytes=");

@@ -1,4 +1,4 @@
-// Checks a received chunk before RocksDB sees the file, from its bytes alone:
+// Checks a received chunk before RocksDB opens the file, from its bytes alone:
 // the chunk must be the table file that the source announced, and RocksDB must
 // be able to open it without aborting the process.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace sstferry {
 
-// Compares user keys in the column family's order: <0, 0 or >0.
+// Compares user keys in the column family's order: returns <0, 0 or >0.
 using SstKeyOrder =
     std::function<int(const rocksdb::Slice& a, const rocksdb::Slice& b)>;
 
@@ -25,15 +25,17 @@ struct ChunkExpectation {
   // User keys of the first and the last entry (values and deletions).
   std::string smallest;
   std::string largest;
-  // Any entry may be a deletion, and there may be range deletions, in order,
-  // whose bounds are keys from `smallest` to `largest`. Else there is neither.
+  // True if entries may be deletions, and the chunk may have range deletions,
+  // in order, whose bounds are keys from `smallest` to `largest`. False:
+  // neither is allowed.
   bool is_delta = false;
   uint64_t num_entries = 0;  // entries with values
-  // Sum over these entries, user keys without trailers. Unset: not compared.
+  // Sum over these entries of the user keys' sizes, without trailers. Unset:
+  // not compared.
   std::optional<uint64_t> key_bytes;
   // Accept wide-column entities as well as plain values.
   bool allow_entities = false;
-  // Accept blocks with marks that only newer RocksDB reads: values apart from
+  // Accept blocks with layouts that only newer RocksDB reads: values apart from
   // keys, uniform keys.
   bool allow_marked_blocks = false;
   // Empty / 0: not compared.
@@ -55,7 +57,7 @@ struct ChunkFacts {
   uint32_t format_version = 0;
   SstChecksum checksum = SstChecksum::kNone;
   SstIndexType index_type = SstIndexType::kBinarySearch;
-  // Together they identify the file; RocksDB derives its unique id from them.
+  // Together these identify the file; RocksDB derives its unique id from them.
   std::string db_id;
   std::string db_session_id;
   uint64_t original_file_number = 0;
@@ -66,9 +68,9 @@ struct ChunkFacts {
 //   filters), and data blocks follow each other from offset 0 without gaps
 //   except zero padding;
 // - footer, metaindex, properties, the whole index, and the first and the last
-//   data block are sound; their keys are ordered, and every internal key has a
+//   data block are valid; their keys are ordered, and every internal key has a
 //   trailer with sequence 0 and an allowed type;
-// - range deletions lie where they may;
+// - range deletions are only where they are allowed;
 // - all expected values match, and the file has the marks of one that
 //   SstFileWriter made (external version 2, global sequence number 0).
 // Corruption: anything else. NotSupported: see SstReader::Open().

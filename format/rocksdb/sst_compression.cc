@@ -20,8 +20,8 @@ using rocksdb::Status;
 
 namespace {
 
-// Largest possible output per input byte. No memory is reserved for a payload
-// that announces more. (zstd and bzip2 have no useful bound.)
+// Largest possible output per input byte. A payload that announces more is
+// rejected before memory is reserved. (zstd and bzip2 have no useful bound.)
 constexpr uint64_t kLz4MaxRatio = 255;
 constexpr uint64_t kZlibMaxRatio = 1032;
 constexpr uint64_t kSnappyMaxRatio = 64;

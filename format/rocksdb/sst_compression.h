@@ -31,8 +31,8 @@ enum class SstCompression : uint8_t {
 
 const char* SstCompressionName(SstCompression type);
 
-// Owns memory that is not touched before it is written, so that an announced
-// size costs nothing until bytes arrive.
+// A buffer whose memory is not touched before it is written, so that a large
+// announced size costs nothing until bytes arrive.
 struct SstBuffer {
   std::unique_ptr<char[]> data;
   size_t size = 0;

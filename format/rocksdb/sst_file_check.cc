@@ -15,14 +15,14 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Partitions of index and filters: 16 bytes each. A file with more of them is
-// checked but for the rest.
+// Positions of meta blocks and partitions, 16 bytes each. A file with more of
+// them counts as unchecked, because gaps between blocks cannot be found then.
 constexpr size_t kMaxExtents = 1u << 20;
 constexpr size_t kPieceBytes = 64u << 10;
 
 class FileChecker {
  public:
-  // `checked`: in the file's order.
+  // `checked` is sorted in file order.
   FileChecker(const ByteSource& source, std::vector<ByteSpan> checked,
               SstFileFacts* facts)
       : source_(source),
@@ -54,7 +54,8 @@ class FileChecker {
   }
 
  private:
-  // Asked in the file's order.
+  // Returns true if the block is in a checked span. Must be called in file
+  // order.
   bool IsChecked(const SstBlockHandle& handle) {
     while (span_ < checked_.size() && checked_[span_].end < handle.end()) {
       ++span_;
@@ -62,9 +63,9 @@ class FileChecker {
     return span_ < checked_.size() && checked_[span_].begin <= handle.offset;
   }
 
-  // The metaindex and, below version 6, the properties were verified when the
-  // file was opened. A properties block may have been stamped since it was
-  // written, which its checksum does not show.
+  // Checks the meta blocks, except the metaindex and the properties, which
+  // Open() has verified. An ingestion may have modified a properties block
+  // after it was written, and the block's checksum does not cover that.
   [[nodiscard]] Status CheckMetaBlocks() {
     Add(reader_.footer().metaindex);
     Status status;
@@ -108,7 +109,7 @@ class FileChecker {
     }
   }
 
-  // Everything behind the data blocks.
+  // Checks everything after the data blocks.
   [[nodiscard]] Status CheckRest() {
     std::sort(extents_.begin(), extents_.end());
     uint64_t end = data_end_;
@@ -119,7 +120,8 @@ class FileChecker {
     return CheckGap(end, reader_.footer().footer_offset);
   }
 
-  // Padding is zeros; other bytes are of no block that is known here.
+  // Looks for bytes other than zero between blocks: padding is zeros, and any
+  // other bytes belong to no known block.
   [[nodiscard]] Status CheckGap(uint64_t begin, uint64_t end) {
     std::string scratch;
     while (begin < end && !facts_->unchecked) {
@@ -136,10 +138,10 @@ class FileChecker {
   }
 
   const ByteSource& source_;
-  const ReadAhead body_;  // read from front to back, while the index is read
+  const ReadAhead body_;  // read in file order, while the index is walked
   const std::vector<ByteSpan> checked_;
   SstFileFacts* const facts_;
-  size_t span_ = 0;  // of checked_: the first that does not end before
+  size_t span_ = 0;  // first span of checked_ that may contain the next block
   SstReader reader_;
   uint64_t data_end_ = 0;
   std::vector<std::pair<uint64_t, uint64_t>> extents_;  // begin, end

@@ -208,7 +208,8 @@ uint32_t SstFooter::ContextModifier(uint64_t offset) const {
 
 Status ReadSstFooter(const ByteSource& source, SstFooter* footer) {
   const uint64_t file_bytes = source.size();
-  // Checks the magic before the size, to name the kind of a short file too.
+  // Check the magic before the size, so that the error also names the kind of a
+  // short file.
   if (file_bytes < kMagicBytes) {
     return BadFooter("file size: expected at least " +
                    std::to_string(kSstFooterBytes) + ", found " +
@@ -247,7 +248,8 @@ Status ReadSstFooter(const ByteSource& source, SstFooter* footer) {
                decoded.footer_offset + kVersionOffset);
   }
   if (decoded.format_version > kMaxSstFormatVersion) {
-    footer->format_version = decoded.format_version;  // for who asks
+    // For callers that report it.
+    footer->format_version = decoded.format_version;
     return MakeStatus(EndState::kRefused,
                       "footer: format version: expected 1 to 7, found " +
                           std::to_string(decoded.format_version));

@@ -42,7 +42,8 @@ struct SstBlockHandle {
   uint64_t offset = 0;
   uint64_t size = 0;
 
-  // REQUIRES: the handle was checked against a file's size.
+  // Returns the end of the block's trailer. REQUIRES: the handle was checked
+  // against a file's size.
   uint64_t end() const { return offset + size + kSstBlockTrailerBytes; }
   bool operator==(const SstBlockHandle&) const = default;
 };
@@ -68,7 +69,8 @@ const char* SstChecksumName(SstChecksum type);
 // of a footer, without context modifier. REQUIRES: bytes is not empty.
 uint32_t ComputeSstChecksum(SstChecksum type, const rocksdb::Slice& bytes);
 
-// For kXxh3: combines the hash of all bytes but the last with the last byte.
+// Combines, for kXxh3, the hash of all bytes except the last with the last
+// byte.
 uint32_t MixLastByte(uint64_t xxh3, char last);
 
 struct SstFooter {
@@ -81,7 +83,8 @@ struct SstFooter {
   SstBlockHandle index;
 
   // Returns the value that is added to the checksum of a block at `offset`, so
-  // that a valid block in the wrong position fails. 0 below version 6.
+  // that the check of a valid block at a wrong position fails. 0 below version
+  // 6.
   uint32_t ContextModifier(uint64_t offset) const;
 };
 

@@ -12,10 +12,10 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// A block that is larger is not kept until its rest comes.
+// A larger block is not kept in memory until its rest arrives.
 constexpr uint64_t kMaxBlockBytes = 1u << 20;
 
-// A file of which only the end is there.
+// A file of which only the end is readable.
 class EndOfSource : public ByteSource {
  public:
   EndOfSource(const ByteSource& source, uint64_t readable_from)

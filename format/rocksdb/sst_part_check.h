@@ -1,5 +1,5 @@
 // Checks the data blocks of a part of a table file while its bytes arrive, so
-// that nobody has to read them again.
+// that they need not be read again.
 #pragma once
 
 #include <cstdint>
@@ -15,38 +15,41 @@
 
 namespace sstferry {
 
-// Threads: one.
+// Checks the data blocks of one part. Threads: one.
 class SstPartCheck {
  public:
-  // For the data blocks that lie in `part` as a whole. Of `table` it reads only
-  // bytes from `readable_from` on, where the index is expected. Null if it
-  // cannot tell the blocks, for whatever reason: another kind of table, no
-  // checksums, an index that begins before, padding, damage. CheckSstFile()
-  // then reads the part and says what is wrong.
+  // Makes a check of the data blocks that are completely inside `part`. Reads
+  // `table` only from `readable_from` on, where the index is expected. Returns
+  // null if the blocks cannot be determined, for any reason: another kind of
+  // table, no checksums, an index that begins earlier, padding, damage.
+  // CheckSstFile() then reads the part and reports the error.
   static std::unique_ptr<SstPartCheck> Make(const ByteSource& table,
                                             uint64_t readable_from,
                                             const ByteSpan& part);
 
-  // The next bytes of the part, in order. Corruption: a block's checksum.
+  // Adds the next bytes of the part, in order. Corruption: a block's checksum
+  // is wrong.
   [[nodiscard]] rocksdb::Status Add(rocksdb::Slice bytes);
 
-  // Where every block has matched. Empty before all bytes of them were added.
+  // Returns the span in which every block has matched; empty until all its
+  // bytes were added.
   ByteSpan checked() const;
 
  private:
   SstPartCheck(const SstFooter& footer, const ByteSpan& part)
       : footer_(footer), at_(part.begin) {}
-  // False: its block does not lie beside the one before, or is too large.
+  // Returns false if the block does not follow the previous one directly, or is
+  // too large.
   bool AddBlock(const SstBlockHandle& handle);
   [[nodiscard]] rocksdb::Status Verify(const rocksdb::Slice& block);
 
   const SstFooter footer_;
-  uint64_t at_;              // of the next byte to come
-  uint64_t first_ = 0;       // where the first block begins
-  uint64_t block_at_ = 0;    // where the next block has to begin
-  size_t next_ = 0;          // that block
-  std::vector<uint32_t> sizes_;  // of each block's payload, without gaps
-  std::string partial_;      // of a block whose rest is still to come
+  uint64_t at_;              // offset of the next byte to add
+  uint64_t first_ = 0;       // start of the first block
+  uint64_t block_at_ = 0;    // start of the next block
+  size_t next_ = 0;          // index of the next block in sizes_
+  std::vector<uint32_t> sizes_;  // of each block's payload
+  std::string partial_;      // start of a block whose rest is missing
 };
 
 }  // namespace sstferry

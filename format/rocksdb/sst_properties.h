@@ -19,7 +19,8 @@ namespace sstferry {
 // Internal keys: user key, then 8 bytes little-endian: sequence << 8 | type.
 inline constexpr size_t kSstKeyTrailerBytes = 8;
 
-// Returns the user key of an internal key; empty: it is shorter than a trailer.
+// Returns the user key of an internal key; empty if the internal key is shorter
+// than a trailer.
 inline rocksdb::Slice UserKeyOf(const rocksdb::Slice& internal_key) {
   return {internal_key.data(),
           internal_key.size() -
@@ -54,7 +55,7 @@ struct SstProperties {
   std::string db_id;
   std::string db_session_id;
 
-  Digest128 digest;  // of the block's contents, unknown properties included
+  Digest128 digest;  // of the block, including unknown properties
 
   // Present only in files made for ingestion.
   std::optional<uint32_t> external_version;       // 4 bytes
@@ -65,9 +66,9 @@ struct SstProperties {
   }
 };
 
+// Decodes a properties block. `file_offset` is used only in messages.
 // Corruption   malformed block, keys not strictly increasing, a malformed
 //              number, an unknown index type.
-// `file_offset` is used only in messages.
 [[nodiscard]] rocksdb::Status DecodeSstProperties(
     const rocksdb::Slice& contents, uint64_t file_offset, SstProperties* out);
 

@@ -14,12 +14,12 @@ namespace {
 
 constexpr char kRangeDeletionsName[] = "rocksdb.range_del";
 constexpr char kOldPropertiesName[] = "rocksdb.stats";
-// Suffix of the property "rocksdb.external_sst_file.global_seqno" that is
-// always stored: a block shares prefixes of its keys.
+// Stored suffix of the property "rocksdb.external_sst_file.global_seqno": a
+// block may omit the shared prefix of a key, but never this part.
 constexpr std::string_view kStampName = "_sst_file.global_seqno";
 constexpr size_t kStampBytes = 8;
 
-// Reads a file as it was before ingestion wrote a sequence number into it.
+// Reads a file as it was before an ingestion wrote a sequence number into it.
 class UnstampedSource : public ByteSource {
  public:
   UnstampedSource(const ByteSource* file, uint64_t stamp_offset)
@@ -50,8 +50,8 @@ class UnstampedSource : public ByteSource {
 };
 constexpr char kIndexBlockName[] = "rocksdb.index";
 constexpr char kDictionaryName[] = "rocksdb.compression_dict";
-// Prefixes of the compression property: the name of the compression manager up
-// to the first semicolon, empty if no block is compressed.
+// Prefixes of the compression property. The name of the compression manager
+// ends at the first semicolon; it is empty if no block is compressed.
 constexpr char kBuiltinCompressions[] = "BuiltinV2;";
 constexpr char kNoCompressions[] = ";";
 
@@ -69,8 +69,8 @@ std::string Describe(const SstBlockHandle& handle) {
 
 struct SstReader::IndexWalk {
   const IndexVisitor* visitor = nullptr;
-  uint64_t data_end = 0;       // offset behind the previous data block
-  uint64_t partition_end = 0;  // offset behind the previous index partition
+  uint64_t data_end = 0;       // end of the previous data block
+  uint64_t partition_end = 0;  // end of the previous index partition
   std::string partition_last;  // last key of the previous index partition
 };
 
@@ -112,8 +112,8 @@ Status SstReader::ReadMetaindex() {
   }
   uint64_t name_bytes = 0;
   for (; s.ok() && cursor.valid(); s = cursor.Next()) {
-    // Bounds the names, because shared prefixes let a small block expand to
-    // long ones.
+    // Limit the names, because shared prefixes let a small block expand to long
+    // names.
     name_bytes += cursor.key().size();
     if (name_bytes > kMaxSstMetaBlockBytes) {
       return BadTable("metaindex names: expected at most " +
@@ -159,8 +159,8 @@ Status SstReader::ReadProperties() {
   return s.ok() ? s : WithContext(s, EndState::kCorrupt, "properties");
 }
 
-// Reads properties into which ingestion wrote the file's sequence number, over
-// the zero it was built with, without updating the block's checksum.
+// Reads a properties block into which an ingestion wrote the file's sequence
+// number, in place of the original zero, without updating the block's checksum.
 bool SstReader::ReadStampedProperties(const SstBlockHandle& handle) {
   std::string scratch;
   Slice raw;
@@ -322,7 +322,8 @@ Status SstReader::ForEachIndexEntry(const IndexVisitor& visitor) const {
                         &walk);
 }
 
-// Both kinds of top-level blocks have the format of an index block.
+// Walks a top-level block of either kind: both have the format of an index
+// block.
 Status SstReader::ForEachPartition(const SstBlockHandle& top,
                                    const BlockVisitor& visitor) const {
   SstBlockLayout layout;
@@ -408,7 +409,7 @@ Status SstReader::Anchors(size_t max_count,
   SstAnchor last;
   Status s = ForEachIndexEntry([&](const SstIndexEntry& entry) {
     last.file_bytes = entry.handle.end();
-    // Reserve the last place for the last block.
+    // Keep the last element for the last block.
     if (anchors->size() + 1 < max_count &&
         static_cast<double>(last.file_bytes) * max_count >=
             static_cast<double>(total) * (anchors->size() + 1)) {

@@ -1,4 +1,4 @@
-// Reads the structure of one block-based table file from bytes alone, without
+// Reads the structure of one block-based table file from its bytes, without
 // trusting any of them: footer, metaindex, properties, index. Nothing here
 // opens the file with RocksDB, which aborts the process on some files.
 //
@@ -36,7 +36,7 @@ inline constexpr uint8_t kSstTypeBlobIndex = 0x11;
 inline constexpr uint8_t kSstTypeWideColumnEntity = 0x16;
 
 inline constexpr char kSstPropertiesName[] = "rocksdb.properties";
-// Prefix of the name of a filter block that lists others.
+// Prefix of the name of a filter block that lists filter partitions.
 inline constexpr char kPartitionedFilterPrefix[] = "partitionedfilter.";
 
 struct SstMetaBlock {
@@ -46,8 +46,8 @@ struct SstMetaBlock {
 
 // One entry of the index: a data block. Slices are valid during a visit.
 struct SstIndexEntry {
-  // At or above every user key of the block, below every user key of the next
-  // block (in some old formats equal to its first).
+  // At or above every user key of the block, and below every user key of the
+  // next block (in some old formats equal to its first one).
   rocksdb::Slice separator;  // user key
   // Handle of the data block. It ends before the footer; handles are in file
   // order without overlap.
@@ -56,8 +56,8 @@ struct SstIndexEntry {
   rocksdb::Slice first_key;
 };
 
-// A position to split a file: all user keys up to and including `user_key` are
-// in the first `file_bytes` bytes.
+// A position at which a file can be split: all user keys up to and including
+// `user_key` are in the first `file_bytes` bytes.
 struct SstAnchor {
   std::string user_key;
   uint64_t file_bytes = 0;
@@ -69,7 +69,7 @@ class SstReader {
       std::function<rocksdb::Status(const SstIndexEntry& entry)>;
   using BlockVisitor =
       std::function<rocksdb::Status(const SstBlockHandle& handle)>;
-  // `key` is an internal key. Called in file order.
+  // Receives an entry; `key` is an internal key. Called in file order.
   using EntryVisitor = std::function<rocksdb::Status(
       const rocksdb::Slice& key, const rocksdb::Slice& value)>;
 
@@ -78,13 +78,13 @@ class SstReader {
 
   const SstFooter& footer() const { return footer_; }
   const SstProperties& properties() const { return properties_; }
-  // In the metaindex's order: names strictly increase.
+  // In the order of the metaindex: names strictly increase.
   const std::vector<SstMetaBlock>& meta_blocks() const { return meta_blocks_; }
-  // Returns null if there is no block of that name.
+  // Returns the block with this name; null: not found.
   const SstMetaBlock* FindMetaBlock(const std::string& name) const;
-  // True if the table holds range deletions. RocksDB applies a table's block
-  // of them whatever its properties say; RocksDB 5.0 to 5.14 wrote no property
-  // that counts them.
+  // Returns true if the table has range deletions. The block itself decides, as
+  // in RocksDB, and not the properties: RocksDB 5.0 to 5.14 wrote no property
+  // that counts range deletions.
   bool has_range_deletions() const;
   // Handle of the (top-level) index block.
   const SstBlockHandle& index_handle() const { return index_handle_; }
@@ -96,14 +96,14 @@ class SstReader {
   [[nodiscard]] rocksdb::Status ForEachIndexEntry(
       const IndexVisitor& visitor) const;
 
-  // Visits the blocks that the block at `top` lists: partitions of the index or
+  // Visits the blocks listed in the block at `top`: partitions of the index or
   // of a filter. Stops at the visitor's first failure and returns it.
   [[nodiscard]] rocksdb::Status ForEachPartition(
       const SstBlockHandle& top, const BlockVisitor& visitor) const;
 
-  // Reads a data block into *block, and sets *cursor in front of its first
-  // entry; the cursor borrows the block. The cursor does not check that keys
-  // have the 8 bytes of an internal key's trailer.
+  // Reads a data block into *block, and positions *cursor before its first
+  // entry. The cursor borrows the block. It does not check that keys have the 8
+  // bytes of an internal key's trailer.
   [[nodiscard]] rocksdb::Status OpenDataBlock(const SstBlockHandle& handle,
                                               SstBlock* block,
                                               SstBlockCursor* cursor) const;
@@ -113,20 +113,20 @@ class SstReader {
   [[nodiscard]] rocksdb::Status ForEachEntry(const SstBlockHandle& handle,
                                              const EntryVisitor& visitor) const;
 
-  // Visits every range deletion, by the internal key that it begins with, and
-  // the user key in front of which it ends. A key shorter than 8 bytes is
+  // Visits every range deletion: the internal key at which it begins, and the
+  // (exclusive) user key at which it ends. A key shorter than 8 bytes is
   // Corruption.
   [[nodiscard]] rocksdb::Status ForEachRangeDeletion(
       const EntryVisitor& visitor) const;
 
   // Returns at most max_count anchors, spread evenly over the bytes of the data
-  // blocks; the last one is the file's last block. Keeps at most max_count keys
-  // in memory. REQUIRES: max_count > 0.
+  // blocks; the last one is the end of the file's last block. Keeps at most
+  // max_count keys in memory. REQUIRES: max_count > 0.
   [[nodiscard]] rocksdb::Status Anchors(size_t max_count,
                                         std::vector<SstAnchor>* anchors) const;
 
   const ByteSource& source() const { return *source_; }
-  // True if the data blocks are compressed with a dictionary.
+  // Returns true if the data blocks are compressed with a dictionary.
   bool has_dictionary() const { return !dictionary_.empty(); }
 
  private:
@@ -157,9 +157,9 @@ class SstReader {
   std::string dictionary_;
 };
 
-// Adds what a table asks of the RocksDB that reads it. `reader` has opened the
-// table, or has tried: of one that it does not support the format_version alone
-// is known.
+// Adds the requirements of a table to *needs. `reader` has opened the table, or
+// has tried to: if it does not support the table, only the format_version is
+// known.
 void AddTableNeeds(const SstReader& reader, Needs* needs);
 
 }  // namespace sstferry

@@ -32,7 +32,7 @@ enum Tag : uint32_t {
   kBlobAddition = 400,
   kBlobGarbage = 401,
 
-  // Unknown tags with this bit are a length and that many bytes.
+  // An unknown tag with this bit is followed by a length and that many bytes.
   kIgnorable = 1u << 13,
   kDatabaseId = kIgnorable + 1,
   kBlobAdditionOld = kIgnorable + 2,
@@ -72,9 +72,9 @@ constexpr uint32_t kMaxLevel = 255;  // RocksDB's levels are below 64
 constexpr size_t kTrailerBytes = 8;  // of an internal key
 constexpr size_t kUniqueIdBytes = 16;
 
-// Fields of a blob file's record.
+// Tags of a blob file's fields.
 constexpr uint32_t kEndOfBlobFields = 0;
-// Fields of a WAL's record.
+// Tags of a WAL's fields.
 constexpr uint32_t kEndOfWalFields = 1;
 constexpr uint32_t kWalSyncedBytes = 2;
 
@@ -155,7 +155,7 @@ class EditReader {
     }
   }
 
-  // Reads a tag that was added after the first versions.
+  // Reads a tag that later versions added.
   void ReadLaterTag(uint32_t tag) {
     switch (tag) {
       case kBlobAddition:
@@ -390,7 +390,7 @@ class EditReader {
     return bytes;
   }
 
-  // Records an error for the record unless `holds`.
+  // Records an error unless `holds`.
   bool Expect(const char* field, bool holds, const char* expected) {
     if (!holds) {
       Fail(EndState::kCorrupt, std::string(field) + ": expected " + expected +

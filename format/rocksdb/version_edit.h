@@ -1,4 +1,4 @@
-// One record of a MANIFEST, decoded and not yet applied.
+// One decoded record of a MANIFEST, before it is applied to a state.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,8 @@ struct VersionEdit {
   std::vector<std::pair<int, uint64_t>> deleted_files;  // level, number
   std::vector<ManifestFile> new_files;
   std::vector<ManifestBlobFile> blob_additions;
-  std::vector<ManifestBlobFile> blob_garbage;  // only garbage is set
+  // Only the garbage counts are set.
+  std::vector<ManifestBlobFile> blob_garbage;
   std::vector<std::pair<uint64_t, uint64_t>> wal_additions;  // number, bytes
   uint64_t wals_deleted_before = 0;
   std::optional<std::string> database_id;
@@ -36,9 +37,9 @@ struct VersionEdit {
   std::optional<uint64_t> min_log_number_to_keep;
   std::optional<uint32_t> max_family;
   bool in_group = false;
-  uint32_t records_behind = 0;  // further records of the group
-  // It has a tag or a field that this version does not know, and that RocksDB
-  // lets a reader ignore.
+  uint32_t records_behind = 0;  // number of later records in the group
+  // True if the edit has a tag or a field that this version does not know but
+  // that RocksDB lets a reader ignore.
   bool has_unknown = false;
 
   bool IsAboutWals() const {

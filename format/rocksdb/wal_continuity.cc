@@ -15,12 +15,12 @@ using rocksdb::Status;
 
 namespace {
 
-// Far above what a MANIFEST tells between two rounds.
+// Far above the number of sequences that a MANIFEST excuses between two rounds.
 constexpr size_t kMaxExcused = 1u << 16;
-// More holes count as one that spans them.
+// If there are more holes, the first two are merged into one that spans both.
 constexpr size_t kMaxHoles = 4096;
 
-// Approximate memory of a kept name, in bytes.
+// Returns the approximate memory of a kept name, in bytes.
 size_t PreparedBytes(const std::string& name) { return name.size() + 64; }
 
 Status RefusedPolicy() {
@@ -33,15 +33,15 @@ Status RefusedPolicy() {
 
 }  // namespace
 
-// Counts what one batch takes.
+// Counts the sequence numbers that one batch takes.
 class WalContinuity::Handler : public BatchHandler {
  public:
   Handler(WalContinuity* owner, uint64_t wal) : owner_(owner), wal_(wal) {}
 
   uint64_t sequences() const { return sequences_; }
   bool is_known() const { return is_known_; }
-  // The least numbers that the batch took, if it may count batches: then it is
-  // fewer than sequences(), and 0 otherwise.
+  // Returns the fewest numbers that the batch took if it counts batches instead
+  // of entries; 0 if that would not be fewer than sequences(), or cannot be.
   uint64_t least() const {
     const bool may_count_batches = run_ == 0 && batches_ > 0 && !is_of_2pc_;
     return may_count_batches && batches_ < sequences_ ? batches_ : 0;
@@ -113,9 +113,9 @@ class WalContinuity::Handler : public BatchHandler {
   WalContinuity* const owner_;
   const uint64_t wal_;
   uint64_t sequences_ = 0;
-  uint64_t section_ = 0;  // entries of the section that is read
-  uint64_t batches_ = 0;  // that end in a marker without a meaning
-  uint64_t run_ = 0;      // entries behind the last of these markers
+  uint64_t section_ = 0;  // entries of the current section
+  uint64_t batches_ = 0;  // runs of entries that end in a no-op marker
+  uint64_t run_ = 0;      // entries after the last no-op marker
   bool is_of_2pc_ = false;
   bool in_section_ = false;
   bool is_known_ = true;
@@ -131,8 +131,8 @@ Status WalContinuity::Add(uint64_t wal, const Slice& record, WalStep* step) {
          excused_.erase(next_sequence_) > 0) {
     ++next_sequence_;
   }
-  // Behind a batch that may have taken fewer numbers, only the next record of
-  // its WAL shows how many: before that of another WAL, one may be unseen.
+  // After a batch that may have taken fewer numbers, only the next record of
+  // its WAL shows how many: before a record of another WAL, one may be unseen.
   const bool is_unsure = unsure_ != 0 && takes_any && wal != last_wal_;
   const bool continues =
       trusts_next_ || (trusts_unknown_ && next_sequence_ == 0) ||
@@ -145,13 +145,13 @@ Status WalContinuity::Add(uint64_t wal, const Slice& record, WalStep* step) {
     return Status::OK();
   }
   trusts_next_ = false;
-  // As WalFacts::counts_batches() explains.
+  // See WalFacts::counts_batches().
   if (last_begin_ < header.sequence && header.sequence < last_end_) {
     return RefusedPolicy();
   }
   const uint64_t end = header.sequence + handler.sequences();
   if (last_end_ == 0) {
-    // A MANIFEST tells of later numbers that are in tables, not in WALs.
+    // The MANIFEST may report later numbers that are in tables but not in WALs.
     holes_.clear();
     AddHole(0, header.sequence);
     last_sequence_ = 0;

@@ -14,7 +14,7 @@ using rocksdb::Status;
 
 namespace {
 
-// The first bytes of another source.
+// Limits another source to its first bytes.
 class BeginOf : public ByteSource {
  public:
   BeginOf(const ByteSource& base, uint64_t bytes)

@@ -12,7 +12,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Approximate memory of a kept name, in bytes.
+// Returns the approximate memory of a kept name, in bytes.
 size_t NameBytes(const Slice& name) { return name.size() + 64; }
 
 size_t KeyBytes(const WalKey& key) {
@@ -26,8 +26,8 @@ class WalFacts::Handler : public BatchHandler {
  public:
   explicit Handler(WalFacts* facts) : facts_(facts) {}
 
-  // Number of entries that take a sequence number in this batch. Entries of a
-  // write-committed section take theirs at the commit.
+  // Returns the number of entries that take a sequence number in this batch.
+  // Entries of a write-committed section take theirs at the commit.
   uint64_t sequences() const { return sequences_; }
   bool takes_any() const { return sequences_ > 0 || has_commit_; }
 
@@ -43,7 +43,7 @@ class WalFacts::Handler : public BatchHandler {
       facts_->KeepBlobFile(value);
     }
     const bool is_range = kind == BatchEntryKind::kDeleteRange;
-    // RocksDB applies no range deletion whose ends are the same.
+    // RocksDB ignores a range deletion whose two ends are equal.
     if (!family.unbounded && !(is_range && key == value)) {
       facts_->Keep(&family, {key.ToString(),
                              is_range ? value.ToString() : std::string(),

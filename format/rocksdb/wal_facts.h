@@ -1,5 +1,5 @@
-// Collects facts about the WALs of a database without replaying them: amounts,
-// keys, transactions, and the rules for sequence numbers.
+// Collects facts about the WALs of a database without replaying them: counts,
+// keys, transactions, and the way in which sequence numbers are assigned.
 #pragma once
 
 #include <algorithm>
@@ -17,11 +17,11 @@
 
 namespace sstferry {
 
-// Bytes of keys that are kept for all families, and of names of open
+// Maximum bytes of the keys kept for all families, and of the names of open
 // transactions.
 inline constexpr size_t kMaxWalKeyBytes = 64u << 20;
 inline constexpr size_t kMaxPreparedNameBytes = 16u << 20;
-// Blob files that are remembered.
+// Maximum number of blob files that are remembered.
 inline constexpr size_t kMaxWalBlobFiles = 1u << 20;
 
 // A key, or with `is_range` the keys from `key` up to, but not including,
@@ -37,8 +37,8 @@ struct WalKey {
 struct WalFamily {
   uint64_t entries = 0;
   bool has_merges = false;
-  // In the order of the WALs, including all prepared transactions, committed or
-  // not. Empty if `unbounded`.
+  // In the order of the WALs, including those of all prepared transactions,
+  // committed or not. Empty if `unbounded`.
   std::vector<WalKey> keys;
   // The keys exceed kMaxWalKeyBytes: the WALs may write any key.
   bool unbounded = false;
@@ -54,20 +54,21 @@ struct WalFamily {
 class WalFacts {
  public:
   // Adds one record of WAL `log_number`, which messages name. Corruption and
-  // NotSupported as ReadWriteBatch; also NotSupported for too many open
-  // transactions. A record that fails may have been counted in part.
+  // NotSupported as ReadWriteBatch(); also NotSupported for too many open
+  // transactions. A record that fails may have been counted partly.
   [[nodiscard]] rocksdb::Status Add(uint64_t log_number,
                                     const rocksdb::Slice& record);
 
   uint64_t batches() const { return batches_; }
   uint64_t entries() const { return entries_; }
-  // Sequence number of the first batch; 0 without a batch.
+  // Returns the sequence number of the first batch; 0: there is no batch.
   uint64_t first_sequence() const { return first_sequence_; }
 
-  // Sequence number of the last entry, or of the last batch where
-  // counts_batches(); 0 without one. (Of the last commit of a transaction, that
-  // of its first entry.) A batch without entries takes none: when RocksDB has
-  // recovered up to damage, it writes one with the number of the next entry.
+  // Returns the sequence number of the last entry, or of the last batch if
+  // counts_batches(); 0: none. (For a transaction's commit as the last record,
+  // the number of the transaction's first entry.) A batch without entries takes
+  // no number: after RocksDB has recovered up to damage, it writes one with the
+  // number of the next entry.
   uint64_t newest_sequence() const {
     return counts_batches_ ? last_sequence_ : newest_sequence_;
   }
@@ -82,29 +83,30 @@ class WalFacts {
   // neither prepared, committed nor rolled back.
   const std::set<std::string>& unprepared() const { return unprepared_; }
 
-  // True if a section of any write policy begins a prepared transaction: only a
-  // recovery with allow_2pc understands it.
+  // Returns true if a section of any write policy begins a prepared
+  // transaction, which only a recovery with allow_2pc understands.
   bool has_prepare_sections() const { return has_prepare_sections_; }
 
-  // True if a section belongs to a transaction that is prepared already: the
-  // record that ended the earlier one of its name is missing. RocksDB built with
-  // assertions ends its process over it.
+  // Returns true if a section belongs to an already prepared transaction: the
+  // record that ended the earlier transaction of that name is missing. RocksDB
+  // built with assertions aborts on this.
   bool prepares_twice() const { return prepares_twice_; }
 
-  // True if an entry is a SingleDelete.
+  // Returns true if an entry is a SingleDelete.
   bool has_single_deletes() const { return has_single_deletes_; }
 
-  // Numbers of the blob files that entries refer to. 0, which no file has, is
-  // among them for a reference that cannot be read, and where they are more
-  // than kMaxWalBlobFiles.
+  // Numbers of the blob files to which entries refer. Contains 0, which no file
+  // has, if a reference cannot be read, or there are more than
+  // kMaxWalBlobFiles.
   const std::set<uint64_t>& blob_files() const { return blob_files_; }
 
-  // True if the WALs were written with WRITE_PREPARED or WRITE_UNPREPARED:
-  // there a sequence number belongs to a batch and not to an entry, so that a
-  // plain open recovers other sequence numbers than were written. The evidence
-  // is a marker of these policies, or a batch whose sequence is above the first
-  // and not above the last of the sequence numbers that the entries of the
-  // batch before it would take. (Without either, both ways of counting agree.)
+  // Returns true if the WALs were written with WRITE_PREPARED or
+  // WRITE_UNPREPARED. There a sequence number belongs to a batch and not to an
+  // entry, so that a plain open recovers other sequence numbers than were
+  // written. The evidence is a marker of these policies, or a batch whose
+  // sequence number is above the first and not above the last number that the
+  // entries of the previous batch would take. (Without such evidence, both ways
+  // of counting agree.)
   bool counts_batches() const { return counts_batches_; }
 
  private:
@@ -119,7 +121,7 @@ class WalFacts {
   uint64_t batches_ = 0;
   uint64_t entries_ = 0;
   uint64_t first_sequence_ = 0;
-  // First sequence number of the last batch, and the one behind its last if
+  // First sequence number of the last batch, and the number after its last if
   // entries are counted.
   uint64_t last_sequence_ = 0;
   uint64_t last_end_ = 0;

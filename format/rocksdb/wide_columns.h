@@ -1,4 +1,4 @@
-// The columns of a wide-column entity as a table stores them.
+// Decodes the columns of a wide-column entity as stored in a table.
 #pragma once
 
 #include <string>
@@ -8,11 +8,10 @@
 
 namespace sstferry {
 
-// Sets *encoded to the columns of a stored entity in the form that digests take
-// (FORMAT.md, the content digest): u32 name length, u32 value length, name and
-// value of each.
+// Encodes the columns of a stored entity as the content digest requires
+// (FORMAT.md): u32 name length, u32 value length, name and value of each.
 //   Corruption    the entity is damaged
-//   NotSupported  another version stored it
+//   NotSupported  the entity has another version
 [[nodiscard]] rocksdb::Status EncodeColumnsForDigest(
     const rocksdb::Slice& entity, std::string* encoded);
 

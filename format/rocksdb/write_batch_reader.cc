@@ -52,7 +52,7 @@ constexpr MarkerType kMarkerTypes[] = {
     {0x0d, BatchMarker::kNoop, false},
 };
 
-// Reads one batch. Errors name the offset at which the entry begins.
+// Reads one batch. Errors contain the offset at which the entry begins.
 class BatchReader {
  public:
   BatchReader(const Slice& record, BatchHandler* handler)

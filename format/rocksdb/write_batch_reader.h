@@ -47,7 +47,8 @@ enum class BatchEntryKind : uint8_t {
 
 enum class BatchMarker : uint8_t {
   kBeginPrepare,           // write-committed
-  kBeginPersistedPrepare,  // write-prepared, and write-unprepared's last one
+  // Write-prepared, and the last one of write-unprepared.
+  kBeginPersistedPrepare,
   kBeginUnprepare,         // write-unprepared
   kEndPrepare,
   kCommit,
@@ -67,25 +68,27 @@ struct BatchHeader {
 class BatchHandler {
  public:
   virtual ~BatchHandler() = default;
-  // `value` is the end of a kDeleteRange, and empty for deletions. Keys are as
-  // written, with the user timestamp if the family has timestamps.
+  // Receives an entry. `value` is the end of a kDeleteRange, and empty for
+  // other deletions. Keys are as written, with the user timestamp if the family
+  // has timestamps.
   [[nodiscard]] virtual rocksdb::Status OnEntry(
       BatchEntryKind kind, uint32_t family_id, const rocksdb::Slice& key,
       const rocksdb::Slice& value) = 0;
-  // `name` (of the transaction) is empty for kBegin... and kNoop.
+  // Receives a marker. `name` (of the transaction) is empty for kBegin... and
+  // kNoop.
   [[nodiscard]] virtual rocksdb::Status OnMarker(
       BatchMarker marker, const rocksdb::Slice& name) = 0;
 };
 
-// Reads `record`; with a null `handler` reads only its header.
+// Reads `record`; with a null `handler`, only its header.
 //   Corruption    damaged: a field that does not fit, a wrong count.
-//   NotSupported  an entry of a type this version does not know.
+//   NotSupported  an entry of a type that this version does not know.
 // Threads: any. Memory: none.
 [[nodiscard]] rocksdb::Status ReadWriteBatch(const rocksdb::Slice& record,
                                              BatchHeader* header,
                                              BatchHandler* handler);
 
-// Returns the sequence of the last entry of a record; 0: it has none.
+// Returns the sequence number of the last entry of a record; 0: it has none.
 uint64_t LastSequenceOf(const rocksdb::Slice& record);
 
 }  // namespace sstferry

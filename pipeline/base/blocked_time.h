@@ -1,5 +1,5 @@
-// Measures how long a call blocked its thread: waiting for the other end of a
-// connection, for a rate limit, or for a CPU.
+// Measures how long a call blocked its thread while it waited for the other
+// side of a connection, for a rate limit, or for a CPU.
 #pragma once
 
 #include <time.h>

@@ -1,6 +1,6 @@
-// Names of databases that become paths: at a source, of databases below a
-// directory; at a target, of their replicas. FORMAT.md, "Names that become
-// paths", is the normative text.
+// Names of databases that become paths: at a source, of databases in a
+// directory; at a target, of their replicas. Normative text: FORMAT.md, "Names
+// that become paths".
 #pragma once
 
 #include <string>
@@ -13,24 +13,24 @@ namespace sstferry {
 // Returns the components of a valid name.
 std::vector<std::string> ComponentsOf(const std::string& name);
 
-// Returns true for names that sstferry gives to what it makes beside databases:
-// workspaces, private snapshots, old directories, records. No database below a
-// directory is called so.
+// Returns true for names that sstferry itself creates beside databases:
+// workspaces, private snapshots, old directories, records. No database in a
+// served directory may have such a name.
 bool IsReservedComponent(const std::string& component);
 
-// Returns "20261125T020003Z" for that time, in seconds since 1970.
+// Returns a time, in seconds since 1970, as "20261125T020003Z".
 std::string DateInName(uint64_t seconds);
 
-// Returns ".old-20261125T020003Z": what follows the name of a directory that
-// was moved out of the way at that time, in seconds since 1970.
+// Returns ".old-20261125T020003Z", the suffix of a directory that was moved out
+// of the way at this time, in seconds since 1970.
 std::string OldDirectorySuffix(uint64_t seconds);
 
-// Follows the name of a directory whose database became a standby, before the
-// time.
+// Infix between the name of a directory whose database became a standby, and
+// the time.
 inline constexpr char kAdoptedInfix[] = ".sstferry-old-";
 
-// Checks a name that a source sends and that is to become a path below a
-// directory of replicas.
+// Checks a name that a source sends and that becomes a path in a directory of
+// replicas.
 //   kRefused  it is not valid, or has a reserved component
 [[nodiscard]] rocksdb::Status CheckReplicaName(const std::string& name);
 

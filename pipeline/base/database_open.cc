@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr char kLock[] = "LOCK";
 
-// True if this process has that file open, by whatever name.
+// Returns true if this process has that file open, by any name.
 bool IsOpenHere(const struct stat& file) {
   std::error_code error;
   fs::directory_iterator it("/proc/self/fd", error);
@@ -33,7 +33,7 @@ bool IsOpenHere(const struct stat& file) {
   return false;
 }
 
-// Returns "process 4711 (myapp)". A process of another container has no number
+// Returns "process 4711 (myapp)". A process in another container has no id
 // here.
 std::string NameProcess(pid_t process) {
   if (process <= 0) {
@@ -46,10 +46,11 @@ std::string NameProcess(pid_t process) {
          (name.empty() ? "" : " (" + Printable(name) + ")");
 }
 
-// Finds the process that has the lock; false: that cannot be found out.
+// Finds the process that has the lock. Returns false if that cannot be
+// determined.
 //
-// RocksDB takes an fcntl lock. A process does not see its own fcntl locks and
-// loses them when it closes any descriptor of the file, so a file that this
+// RocksDB takes an fcntl lock. A process does not see its own fcntl locks, and
+// loses them when it closes any descriptor of the file. So a file that this
 // process has open counts as locked and is not opened again.
 bool FindProcess(const std::string& dir, std::optional<pid_t>* process) {
   process->reset();

@@ -1,4 +1,4 @@
-// Finds out which process uses a database.
+// Finds the process that uses a database.
 #pragma once
 
 #include <sys/types.h>
@@ -8,19 +8,19 @@
 
 namespace sstferry {
 
-// True when a process, this one included, holds RocksDB's lock on the
-// directory. Instances that take no lock (read-only and secondary ones) cannot
-// be seen. Writes nothing.
+// Returns true if a process, this one included, holds RocksDB's lock on the
+// directory. Instances without a lock (read-only and secondary ones) are not
+// detected. Writes nothing.
 bool IsDatabaseOpen(const std::string& dir);
-// Returns true if it is known that no process does so: the lock can be looked at,
-// or there is a directory without one.
+// Returns true if certainly no process has the database open: the lock could be
+// checked, or the directory exists without a lock file.
 bool IsDatabaseClosed(const std::string& dir);
-// Returns the number of the process that does so; 0: it cannot be
-// seen. Nothing: none does.
+// Returns the id of the process that has the database open, 0 if the id is
+// unknown, nullopt if no process has it open.
 std::optional<pid_t> DatabaseProcess(const std::string& dir);
-// Returns the process that does so, for a message: "process 4711 (myapp)",
-// "this process", or "a process" where its number cannot be seen. Empty: none
-// does.
+// Returns the process that has the database open, for a message: "process 4711
+// (myapp)", "this process", or "a process" if its id is unknown. Empty: no
+// process has it open.
 std::string DatabaseUser(const std::string& dir);
 
 }  // namespace sstferry

@@ -80,7 +80,7 @@ std::string ReadProc(const std::string& name) {
 }
 
 DirectoryStream NamesIn(int directory) {
-  // A descriptor of its own, which readdir() may move.
+  // readdir() moves the position of a descriptor, so it gets one of its own.
   Descriptor listed = OpenDirectoryIn(directory, ".");
   DirectoryStream names(listed.is_open() ? fdopendir(listed.get()) : nullptr);
   if (names != nullptr) listed.Release();
@@ -106,7 +106,7 @@ std::string ShownPath(const std::string& path) {
 }
 
 std::string PathOfOpen(const Descriptor& directory) {
-  // The dot: the last part of the path is no link.
+  // With "/.", the last component of the path is no link.
   return kOpenPaths + std::to_string(directory.get()) + "/.";
 }
 

@@ -1,5 +1,6 @@
-// Tells a failure for want of a free descriptor, which passes, from others.
-// RocksDB says in the text of its errors only what open() said.
+// Distinguishes failures for lack of a free descriptor, which are temporary,
+// from others. The errors of RocksDB contain only the text of the failed
+// open().
 #pragma once
 
 #include <cstdint>
@@ -8,19 +9,21 @@
 
 namespace sstferry {
 
-// How often this process wanted to open something and had no descriptor left.
-// Rises before the failure is returned.
+// Returns the number of times that this process failed to open something
+// because it had no free descriptor. The number rises before the failure is
+// returned.
 uint64_t DescriptorShortages();
 
-// Counts one if `error` is EMFILE or ENFILE.
+// Counts a shortage if `error` is EMFILE or ENFILE.
 void NoteDescriptorShortage(int error);
-// Counts one if nothing can be opened now: for what fails in a library.
+// Counts a shortage if no file can be opened now. For failures inside a
+// library.
 void LookForDescriptorShortage();
 
-// Returns `status`; as kDeadPeer, after which a target comes again, if it is a
-// kSourceError and there was a shortage since DescriptorShortages() was
-// `before`, or hardly a descriptor is free now. The second catches a library's
-// failure that gave back what it had opened.
+// Turns kSourceError into kDeadPeer, after which a target retries, if
+// DescriptorShortages() has risen above `before`, or hardly any descriptor is
+// free now. The second case detects failures of a library that still holds what
+// it opened. Returns any other `status` unchanged.
 [[nodiscard]] rocksdb::Status RetriedAfterShortage(
     const rocksdb::Status& status, uint64_t before);
 

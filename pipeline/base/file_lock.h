@@ -1,18 +1,18 @@
 // The flock that marks a directory as in use. The process that works in the
-// directory holds it; other processes only test it.
+// directory holds it; other processes only check it.
 #pragma once
 
 #include <string>
 
 namespace sstferry {
 
-// Takes the lock of an open file. Returns false if another process holds it.
-// Waits up to 100 ms, because IsFileLocked() of another process holds the lock
-// for microseconds.
+// Locks an open file. Returns false if another process holds the lock. Waits up
+// to 100 ms, because IsFileLocked() in another process holds the lock for
+// microseconds.
 bool LockFile(int fd);
 
-// Returns true if a process holds the lock of the file at `path`. Changes
-// nothing. Returns false if there is no such file.
+// Returns true if a process holds the lock of the file at `path`; false if
+// there is no such file. Changes nothing.
 bool IsFileLocked(const std::string& path);
 
 }  // namespace sstferry

@@ -117,7 +117,7 @@ Status FileSource::Read(uint64_t offset, size_t n, std::string* scratch,
 
 Status FileSource::Complete(uint64_t offset, size_t n,
                             const Slice& found) const {
-  // As RocksDB's own reader counts.
+  // Count the bytes as RocksDB's own reader does.
   rocksdb::get_iostats_context()->bytes_read += found.size();
   return found.size() == n
              ? Status::OK()
@@ -142,7 +142,7 @@ Status ReadForeignFile(rocksdb::FileSystem* file_system,
   }
   std::string scratch;
   Slice found;
-  if (source->size() > 0) {  // some file systems refuse a read of nothing
+  if (source->size() > 0) {  // some file systems refuse to read 0 bytes
     RETURN_IF_ERROR(source->Read(0, source->size(), &scratch, &found));
   }
   text->assign(found.data(), found.size());

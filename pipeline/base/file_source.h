@@ -11,6 +11,8 @@
 
 namespace sstferry {
 
+// A file as a source of bytes.
+//
 // Threads: Read() from any thread.
 // Errors:  kCorrupt for a file that ends too soon; kNoSpace; otherwise, for a
 // file that cannot be opened or read, the state given to Open().
@@ -21,9 +23,9 @@ class FileSource : public ByteSource {
                                             std::unique_ptr<FileSource>* out,
                                             EndState when_unreadable =
                                                 EndState::kInternal);
-  // Opens a file of a directory that another account may own, by the rules of
-  // OpenForeign(), and reads what it opened. Only another file system than
-  // RocksDB's default one opens the file once more, by its name.
+  // Opens a file in a directory that another account may own, by the rules of
+  // OpenForeign(), and reads the opened file itself. Only a file system other
+  // than RocksDB's default one opens the file again, by its name.
   [[nodiscard]] static rocksdb::Status OpenForeign(
       rocksdb::FileSystem* file_system, const std::string& path,
       std::unique_ptr<FileSource>* out,
@@ -38,7 +40,7 @@ class FileSource : public ByteSource {
   FileSource(std::string path, uint64_t size,
              std::unique_ptr<rocksdb::FSRandomAccessFile> file,
              Descriptor descriptor, EndState when_unreadable);
-  // Counts what was read, and checks that it is all.
+  // Counts the read bytes, and checks that there are `n`.
   [[nodiscard]] rocksdb::Status Complete(uint64_t offset, size_t n,
                                          const rocksdb::Slice& found) const;
   [[nodiscard]] static rocksdb::Status Failed(const rocksdb::Status& status,
@@ -48,13 +50,13 @@ class FileSource : public ByteSource {
   const std::string path_;
   const uint64_t size_;
   const std::unique_ptr<rocksdb::FSRandomAccessFile> file_;
-  const Descriptor descriptor_;  // in the place of file_
+  const Descriptor descriptor_;  // used instead of file_
   const EndState when_unreadable_;
 };
 
-// Reads a file of a directory that another account may own.
+// Reads a file in a directory that another account may own.
 //   kCorrupt         it has more than `max_bytes`
-//   when_unreadable  it is missing, or not such a file as OpenForeign() opens
+//   when_unreadable  it is missing, or OpenForeign() refuses it
 [[nodiscard]] rocksdb::Status ReadForeignFile(
     rocksdb::FileSystem* file_system, const std::string& path,
     uint64_t max_bytes, std::string* text,

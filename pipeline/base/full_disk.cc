@@ -16,7 +16,8 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
-// Calls RocksDB's file system, which leaves errno as the kernel set it.
+// Calls RocksDB's file system, and judges a failure by the errno that the
+// kernel set.
 template <typename Call>
 IOStatus Judged(const Call& call) {
   errno = 0;
@@ -60,7 +61,7 @@ class FullDiskFile : public rocksdb::FSWritableFileOwnerWrapper {
                                                           options, info, dbg);
     });
   }
-  // A file system may count blocks only when it writes them.
+  // A file system may allocate blocks only when it writes them, at a sync.
   IOStatus Sync(const IOOptions& options, IODebugContext* dbg) override {
     return Judged([&] {
       return FSWritableFileOwnerWrapper::Sync(options, dbg);

@@ -1,6 +1,6 @@
-// Tells RocksDB that a disk has no room. RocksDB has a code for ENOSPC alone: a
-// quota (EDQUOT) and a limit for the size of a file (EFBIG: ulimit -f, or that
-// of the file system) end as any other failure of a disk.
+// Reports a full disk to RocksDB. RocksDB has a code only for ENOSPC: without
+// this file, an exceeded quota (EDQUOT) or file size limit (EFBIG: ulimit -f,
+// or that of the file system) looks like any other disk failure.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,12 @@
 
 namespace sstferry {
 
-// Returns true for an errno that says so: ENOSPC, of inodes too, EDQUOT, EFBIG.
+// Returns true for an errno that means lack of room: ENOSPC (also of inodes),
+// EDQUOT, EFBIG.
 bool IsOutOfRoom(int error);
 
-// Returns a file system in which what is written beyond a quota or a limit
-// fails with NoSpace, and all else is as in `base`.
+// Returns a file system that behaves like `base`, but in which writes beyond a
+// quota or a size limit fail with NoSpace.
 std::shared_ptr<rocksdb::FileSystem> MakeFullDiskFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base);
 

@@ -26,14 +26,15 @@ inline bool Holds(const KeyInterval& interval,
          EndsAfter(interval, order, key);
 }
 
-// True if no key of `first` reaches `second`.
+// Returns true if all keys of `first` are before those of `second`, by their
+// bounds.
 inline bool LiesBefore(const KeyInterval& first, const KeyInterval& second,
                        const rocksdb::Comparator* order) {
   return first.end && second.begin &&
          order->Compare(*first.end, *second.begin) <= 0;
 }
 
-// True if all keys of `piece` lie in `whole`.
+// Returns true if all keys of `piece` are in `whole`.
 inline bool IsInside(const KeyInterval& piece, const KeyInterval& whole,
                      const rocksdb::Comparator* order) {
   return (!whole.begin ||
@@ -42,8 +43,8 @@ inline bool IsInside(const KeyInterval& piece, const KeyInterval& whole,
           (piece.end && order->Compare(*piece.end, *whole.end) <= 0));
 }
 
-// True if the interval contains all of [smallest, largest]. REQUIRES (here and
-// below): smallest is not above largest.
+// Returns true if the interval contains all of [smallest, largest]. REQUIRES
+// (here and below): smallest is not above largest.
 inline bool HoldsSpan(const KeyInterval& interval,
                       const rocksdb::Comparator* order,
                       const rocksdb::Slice& smallest,
@@ -52,7 +53,7 @@ inline bool HoldsSpan(const KeyInterval& interval,
          EndsAfter(interval, order, largest);
 }
 
-// True if the interval contains a part of [smallest, largest].
+// Returns true if the interval contains a part of [smallest, largest].
 inline bool MeetsSpan(const KeyInterval& interval,
                       const rocksdb::Comparator* order,
                       const rocksdb::Slice& smallest,

@@ -22,7 +22,7 @@ namespace {
 using nlohmann::json;
 using rocksdb::Status;
 
-// Far above the largest summary, with kMaxFamilies families.
+// Far above the size of the largest summary, with kMaxFamilies families.
 constexpr size_t kMaxSummaryBytes = 16u << 20;
 
 const json* Member(const json& object, const char* name) {
@@ -68,8 +68,8 @@ SelectionText SelectionOf(const json& object, const char* name) {
   return selection;
 }
 
-// Opens a directory as the operator names it. Whoever may put a link in the
-// place of a part of the way meanwhile cannot lead elsewhere.
+// Opens the directory that the operator named. Links that another process puts
+// into the path after it was resolved are not followed.
 Descriptor OpenResolved(const std::string& directory) {
   if (directory.starts_with("/proc/self/fd/")) {
     return OpenDirectory(directory);
@@ -102,12 +102,12 @@ Status ReadRecord(const std::string& path, size_t bytes, bool* found,
   struct stat link;
   if (lstat(path.c_str(), &link) != 0 &&
       (errno == ENOENT || errno == ENOTDIR)) {
-    return Status::OK();  // as usual: nothing is opened by that name
+    return Status::OK();  // the usual case: opens nothing
   }
   const size_t slash = path.rfind('/');
   const Descriptor directory = OpenResolved(path.substr(0, slash));
   if (!directory.is_open()) {
-    // A directory that this account may not look at is there.
+    // If this account may not look at the directory, the record may exist.
     *found = errno != ENOENT && errno != ENOTDIR;
     return *found ? Unreadable(path, errno) : Status::OK();
   }
@@ -144,7 +144,7 @@ Status ReadRecord(const std::string& path, size_t bytes, bool* found,
       return Unreadable(path, failed);
     }
     if (done == 0) {
-      text->clear();  // it became shorter meanwhile
+      text->clear();  // the file became shorter meanwhile
       break;
     }
     have += static_cast<size_t>(done);

@@ -1,4 +1,5 @@
-// Reads the record that a finished pull left beside its database.
+// The record of the last transfer into a database's directory: reads it, and
+// makes its contents.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,7 @@ namespace sstferry {
 
 inline constexpr char kLastTransferName[] = "last_transfer.json";
 
-// A selection as it is recorded: families in order, keys as KeyToText() writes
-// them.
+// A recorded selection: families in order, keys as written by KeyToText().
 struct SelectionText {
   std::vector<std::string> families;  // empty: all
   std::optional<std::string> begin;
@@ -26,7 +26,7 @@ struct SelectionText {
 };
 SelectionText TextOf(const Selection& selection);
 
-// Contents of the record. Members are empty if the file does not have them, or
+// Contents of the record. A member is empty if the file does not have it, or
 // not in the documented form.
 struct LastTransfer {
   std::string transfer_id;  // 32 hex digits
@@ -36,36 +36,38 @@ struct LastTransfer {
   std::optional<uint64_t> snapshot_sequence;
   std::string snapshot_taken_at;  // RFC 3339
   std::string method;             // "ingest", "clone"
-  std::vector<std::string> column_families;  // transferred ones
+  std::vector<std::string> column_families;  // the transferred ones
   SelectionText asked;
-  // The part of its source that the directory holds: more than was asked for
-  // if a refresh in place asked for less.
+  // The part of the source that the directory holds: more than `asked` if a
+  // refresh in place asked for less.
   SelectionText holds;
   bool verified = false;
   friend bool operator==(const LastTransfer&, const LastTransfer&) = default;
 };
 
-// Returns false if `directory` has no such record of a transfer with an id. The
-// file is not trusted, because any program may have written it: its size is
-// bounded, and only the members above are taken from it.
+// Reads the record. Returns false if `directory` has no record of a transfer
+// with an id. The file is not trusted, because any program may have written it:
+// its size is limited, and only the members above are used.
 bool ReadLastTransfer(const std::string& directory, LastTransfer* out);
 
-// Returns the contents of a record of `summary`, whose directory holds `holds`.
+// Returns the contents of the record of `summary`, for a directory that holds
+// `holds`.
 std::string LastTransferText(const Summary& summary,
                              const SelectionText& holds);
 
-// Returns the contents of the record of a promotion: that of the last cut in
-// `directory`, with the sequence and the moment (microseconds since 1970; 0:
-// not known) that the database begins with. Empty: there is no record of a cut.
+// Returns the contents of the record of a promotion: the record of the last cut
+// in `directory`, with the sequence number and the moment (microseconds since
+// 1970; 0: not known) with which the database begins. Empty: there is no record
+// of a cut.
 std::string PromotedTransferText(const std::string& directory,
                                  uint64_t sequence, uint64_t moment_micros);
 
-// Returns the selection as words of a command; empty: everything was asked for.
+// Returns the selection as words of a command line; empty: everything.
 std::string SelectionWords(const SelectionText& selection);
 
-// Reads at most the first `bytes` bytes of a file. *found is false only if it is
-// known that there is none: what this account may not look at is an error. Of
-// what is no regular file, a link included, *text is empty.
+// Reads at most the first `bytes` bytes of a file. *found is false only if
+// there is certainly no such file: a path that this account may not look at is
+// an error. *text is empty for anything but a regular file, also for a link.
 //   kDenied    this account may not look there
 //   kInternal  it cannot be read
 [[nodiscard]] rocksdb::Status ReadRecord(const std::string& path, size_t bytes,

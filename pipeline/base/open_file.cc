@@ -21,10 +21,10 @@ namespace {
 
 using rocksdb::Status;
 
-constexpr int kMostLinks = 40;  // as the kernel's
-// O_NONBLOCK: the open of a FIFO must not wait for a writer.
+constexpr int kMostLinks = 40;  // like the kernel's
+// O_NONBLOCK: opening a FIFO must not wait for a writer.
 constexpr int kReadFlags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
-// Names this process's own descriptors.
+// Paths of this process's own descriptors.
 constexpr char kOpenFiles[] = "/proc/self/fd/";
 
 std::string ParentOf(const std::string& path) {
@@ -53,7 +53,7 @@ std::string KindOf(const struct stat& file) {
   }
 }
 
-// Checks the file itself, also a link.
+// Checks the file itself, even if it is a link.
 Status CheckNamed(const std::string& path, int directory, bool* found) {
   struct stat info;
   *found = fstatat(directory, NameOf(path).c_str(), &info,
@@ -83,9 +83,9 @@ Status ReadWhole(int file, const std::string& path, uint64_t max_bytes,
   }
 }
 
-// Walks to a file that root is to read, component by component. Each one is
-// opened below the one before it, and what was opened is checked, so that it
-// does not matter who changes which name meanwhile.
+// Walks to a file that root will read, component by component. Each component
+// is opened relative to the previous one, and checked after it is open, so that
+// renaming meanwhile has no effect.
 class OwnWay {
  public:
   OwnWay(const std::string& path, uid_t account)
@@ -120,7 +120,7 @@ class OwnWay {
     return Refused(strerror(errno));
   }
 
-  // Puts the components of a path before those that are left.
+  // Inserts the components of a path before the remaining ones.
   void Put(const std::string& path) {
     std::deque<std::string> parts;
     for (size_t at = 0; at < path.size();) {
@@ -134,7 +134,7 @@ class OwnWay {
     parts_.insert(parts_.begin(), parts.begin(), parts.end());
   }
 
-  // Begins at the root directory.
+  // Restarts at the root directory.
   Status Restart() {
     at_ = Descriptor(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
     where_ = "/";
@@ -198,8 +198,8 @@ class OwnWay {
     return Status::OK();
   }
 
-  // The account whose names are on the way, other than root: it must be the
-  // one that is asked for, or the first one that is found.
+  // Checks that the owner is root, or the one account whose names may be on the
+  // path: the requested account, or else the first one found.
   Status CheckOwner(const std::string& name, const struct stat& info) {
     if (info.st_uid == 0) {
       return Status::OK();
@@ -240,7 +240,8 @@ class OwnWay {
     }
     RETURN_IF_ERROR(CheckOwner(name, info));
     RETURN_IF_ERROR(CheckWriters(name, info));
-    // Names that the account made do not open what only root may read.
+    // An account must not make root read root's own files through names (links)
+    // that the account created.
     const bool is_named_by_account =
         is_led_ || (in_theirs_ && info.st_nlink > 1);
     return is_named_by_account && has_account() && info.st_uid != account_
@@ -264,11 +265,12 @@ class OwnWay {
 
   const std::string path_;
   uid_t account_;
-  std::deque<std::string> parts_;  // that are left
+  std::deque<std::string> parts_;  // the remaining components
   Descriptor at_;
   std::string where_;       // name of at_, for messages
-  bool in_theirs_ = false;  // at_ is the account's
-  bool is_led_ = false;     // the account chose where a link leads
+  bool in_theirs_ = false;  // the account owns at_
+  // The account may have set the destination of a link.
+  bool is_led_ = false;
   int links_ = 0;
 };
 
@@ -284,8 +286,9 @@ Status ErrnoStatus(EndState state, const std::string& what,
                     what + " " + ShownPath(path) + ": " + strerror(error));
 }
 
-// Whoever owns a database's directory may give its files any name, also that of
-// a link to what only this process may read.
+// Rejects files of other owners: the owner of a database's directory may give
+// its files any name, and could so make this process read a file that only this
+// process may read.
 Status CheckForeign(const std::string& path, int directory,
                     const struct stat& file) {
   struct stat owned;

@@ -1,8 +1,8 @@
-// Opens files. Every file that somebody else may have put where it lies is
-// opened by one of two functions: OpenForeign() for a file in a directory of
-// another account, a database's for example, and OpenOwn() for a file that the
-// operator names and whose bytes this process acts on, a certificate's for
-// example. Neither waits for anybody, and both give regular files only.
+// Opens files that another account may have put in their place. OpenForeign()
+// is for files in a directory of another account, such as a database's;
+// OpenOwn() is for files that the operator names and whose content this process
+// acts on, such as a certificate's. Both open only regular files and never wait
+// for another process.
 #pragma once
 
 #include <sys/stat.h>
@@ -24,27 +24,28 @@ namespace sstferry {
                                           const std::string& path, int error);
 
 // Opens a file for reading in a directory that another account may own. If
-// there is no such file, returns OK and *out is not open. Waits for nobody, and
-// follows no symbolic link: `path` is a real one.
-//   kSourceError  it is no regular file, or not of the account that owns its
-//                 directory, of root or of this process.
+// there is no such file, returns OK and *out is not open. Never waits for
+// another process, and follows no symbolic link: `path` must have none.
+//   kSourceError  it is no regular file, or its owner is not the account that
+//                 owns its directory, root, or this process's account.
 [[nodiscard]] rocksdb::Status OpenForeign(const std::string& path,
                                           Descriptor* out);
 
-// Checks a file by the rules of OpenForeign(). `directory` is open.
+// Checks a file by the rules of OpenForeign(). `directory` is an open
+// descriptor.
 [[nodiscard]] rocksdb::Status CheckForeign(const std::string& path,
                                            int directory,
                                            const struct stat& file);
 
-// Reads a file that OpenForeign() opens, and that another process may remove at
-// any moment. If it does not exist, returns OK and *found is false.
+// Reads a file by the rules of OpenForeign(); another process may remove it at
+// any time. If it does not exist, returns OK and *found is false.
 [[nodiscard]] rocksdb::Status ReadForeign(const std::string& path,
                                           uint64_t max_bytes, bool* found,
                                           std::string* contents);
 
-// Opens a file that the operator names for reading; sstferry/own_file.h has the
-// rules.
-//   kRefused  it is missing or does not keep them; the message begins with
+// Opens a file that the operator names, for reading; sstferry/own_file.h has
+// the rules.
+//   kRefused  it is missing or violates the rules; the message begins with
 //             `path`
 [[nodiscard]] rocksdb::Status OpenOwn(const std::string& path, uid_t account,
                                       Descriptor* out);

@@ -17,18 +17,18 @@ namespace {
 namespace fs = std::filesystem;
 using rocksdb::Status;
 
-constexpr int kMaxLinks = 40;  // as the kernel's
+constexpr int kMaxLinks = 40;  // like the kernel's
 
 Status Refused(const std::string& what) {
   return MakeStatus(EndState::kRefused, what);
 }
 
-// Goes through the components of paths, and through links on the way.
+// Walks along the components of paths, and of links in them.
 class Way {
  public:
   explicit Way(std::optional<uid_t>* account) : account_(account) {}
 
-  // Ends at the last component, which is looked at only if it is a link.
+  // Ends at the last component, which is checked only if it is a link.
   Status Go(const fs::path& path) {
     fs::path at = "/";
     Status status = LookAt(at);
@@ -62,7 +62,8 @@ class Way {
     return Refused(path.string() + ": " + strerror(errno));
   }
 
-  // The directory that holds the link was looked at.
+  // Continues at a link's destination. The directory that contains the link has
+  // been checked already.
   Status Follow(const fs::path& link, const fs::path& rest) {
     std::error_code error;
     const fs::path to = fs::read_symlink(link, error);
@@ -138,7 +139,7 @@ Status CheckOnlyRoot(const std::string& target_dir, bool in_place) {
   struct stat info;
   if (!account.has_value() && in_place &&
       stat(target_dir.c_str(), &info) == 0 && info.st_uid != 0) {
-    // That account could not make the workspace beside its directory.
+    // That account could not create the workspace beside its directory.
     return Refused("target " + target_dir + " belongs to account " +
                    AccountName(info.st_uid) +
                    ", and root opens no database of another account; use "

@@ -1,11 +1,11 @@
-// Random 128-bit ids, of transfers and findings.
+// Random 128-bit ids for transfers and findings.
 #pragma once
 
 #include "format/types.h"
 
 namespace sstferry {
 
-// Returns an id that nobody can guess.
+// Returns an id that cannot be guessed.
 TransferId RandomId();
 
 }  // namespace sstferry

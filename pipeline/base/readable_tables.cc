@@ -15,8 +15,8 @@ using rocksdb::Status;
 
 constexpr char kTableSuffix[] = ".sst";
 
-// Adds to `needs` what the table asks of a RocksDB. What cannot be read here is
-// found, and named, by whoever reads the table for its entries.
+// Adds a table's needs. Errors are ignored here: code that later reads the
+// table's entries finds and reports them.
 void AddNeeds(rocksdb::FileSystem* file_system, const std::string& path,
               Needs* needs) {
   std::unique_ptr<FileSource> source;

@@ -1,6 +1,6 @@
-// Tells if the linked RocksDB reads the tables of a database, before RocksDB is
-// asked: its own answers are texts, and it calls blocks damaged that it
-// does not know.
+// Checks if the linked RocksDB can read the tables of a database, before
+// RocksDB opens it: RocksDB reports this only as texts, and reports unknown
+// kinds of blocks as damaged.
 #pragma once
 
 #include <string>
@@ -11,9 +11,10 @@
 
 namespace sstferry {
 
-// Checks the tables in `dir`, if `writer` is not known or later than the linked
-// RocksDB: no other release wrote what that does not read. Tables that vanish
-// meanwhile, and kinds that sstferry does not know, are left to RocksDB.
+// Checks the tables in `dir` if `writer` is unknown or later than the linked
+// RocksDB: earlier releases write only what the linked one reads. Tables that
+// are removed meanwhile, and kinds that sstferry does not know, are left to
+// RocksDB.
 //   InvalidArgument (kIncompatible)  a table has a format_version, or marked
 //     blocks, that the linked RocksDB does not read; the message names it
 [[nodiscard]] rocksdb::Status CheckTablesReadable(

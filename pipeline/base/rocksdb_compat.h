@@ -33,9 +33,9 @@ inline constexpr RocksDbRelease kLinkedRelease{ROCKSDB_MAJOR, ROCKSDB_MINOR,
 // writes, and that format/rocksdb/ knows.
 inline constexpr uint32_t kMaxTableFormatVersion =
     std::min(MaxFormatVersion(kLinkedRelease), 7u);
-// Oldest format_version that every supported version writes.
+// Oldest format_version that every supported release writes.
 inline constexpr uint32_t kMinTableFormatVersion = 2;
-// Format_version for families without source files: every supported version
+// Format_version for families without source files: every supported release
 // reads it.
 inline constexpr uint32_t kPortableTableFormatVersion = 5;
 
@@ -44,7 +44,7 @@ constexpr uint32_t DefaultFormatVersion() {
   return kPortableTableFormatVersion;
 }
 
-// Version of the loaded library: "7.8.3".
+// Returns the version of the loaded library, such as "7.8.3".
 inline std::string RocksDbVersion() {
   return rocksdb::GetRocksVersionAsString(true);
 }
@@ -64,8 +64,8 @@ inline constexpr bool kUniversalIngestsOverData = RocksDbIsAtLeast(9, 0);
 // never reads, so they would never expire.
 inline constexpr bool kFifoIngestsToLevel0 = RocksDbIsAtLeast(9, 3);
 
-// Below 9.10 a compaction beside a snapshot at sequence 0 drops the entries at
-// sequence 0 (facebook/rocksdb#13155).
+// Below 9.10, a compaction while a snapshot at sequence number 0 exists drops
+// the entries at sequence number 0 (facebook/rocksdb#13155).
 inline constexpr bool kDropsEntriesAtZero = !RocksDbIsAtLeast(9, 10);
 
 // Below 8.6 (in Debian's build) reading an ingested file that holds a
@@ -80,7 +80,7 @@ inline constexpr bool kLinkedReadsMarkedBlocks =
 
 // Output argument of DB::Open() and similar functions: DB::Open(options, path,
 // IntoDb(&db)). Converts to the plain pointer, which 11.0 removed, or to the
-// unique_ptr that came with 9.11.
+// unique_ptr, which 9.11 introduced.
 #if ROCKSDB_MAJOR > 9 || (ROCKSDB_MAJOR == 9 && ROCKSDB_MINOR >= 11)
 inline std::unique_ptr<rocksdb::DB>* IntoDb(std::unique_ptr<rocksdb::DB>* db) {
   return db;
@@ -115,7 +115,7 @@ void UnmarkBlocks(TableOptions* table) {
   }
 }
 
-// True if tables built so may have such marks.
+// Returns true if tables with these options may have such marks.
 template <typename TableOptions>
 bool MarksBlocks(const TableOptions& table) {
   bool marks = false;
@@ -128,7 +128,7 @@ bool MarksBlocks(const TableOptions& table) {
   return marks;
 }
 
-// Bounds the padding between blocks: alignment to large storage units may leave
+// Limits the padding between blocks: alignment to large storage units may leave
 // gaps so wide that a reader reports missing bytes.
 template <typename TableOptions>
 void BoundPadding(uint64_t max_bytes, TableOptions* table) {
@@ -140,10 +140,10 @@ void BoundPadding(uint64_t max_bytes, TableOptions* table) {
   }
 }
 
-// Disables indexes that not every key has a place in. The hash index ends the
-// process over a key outside of the prefix extractor's domain; readers take the
-// kind of index from each table. User-defined indexes need code of the
-// application; the standard index beside them is always complete.
+// Disables indexes that do not cover every key. With the hash index, a key
+// outside the prefix extractor's domain aborts the process. Readers find the
+// kind of index in each table. User-defined indexes need code of the
+// application; the standard index that tables have too is always complete.
 template <typename TableOptions>
 void UseStandardIndex(TableOptions* table) {
   if (table->index_type == TableOptions::kHashSearch) {
@@ -160,8 +160,8 @@ void UseStandardIndex(TableOptions* table) {
   }
 }
 
-// True if the application defines its own compression (format_version 7 and
-// later).
+// Returns true if the application defines its own compression (format_version 7
+// and later).
 template <typename FamilyOptions>
 bool HasCompressionManager(const FamilyOptions& family) {
   if constexpr (requires { family.compression_manager; }) {
@@ -176,8 +176,9 @@ void UseBuiltInCompression(FamilyOptions* family) {
   }
 }
 
-// For a family that is only read or only filled by ingestion. Disables options
-// that make reads write or flush, keep the last level free, or refuse to open.
+// Prepares a family that is only read, or only filled by ingestion. Disables
+// options that let reads write or flush, keep the last level free, or prevent
+// an open.
 template <typename FamilyOptions>
 void QuietFamily(FamilyOptions* family) {
   if constexpr (requires { family->max_write_buffer_number_to_maintain; }) {
@@ -204,8 +205,8 @@ void QuietFamily(FamilyOptions* family) {
   }
 }
 
-// For the copy of a database that is opened for reading: opening it reports
-// errors of its files and writes no more than it must.
+// Prepares the copy of a database that is opened for reading: opening it must
+// report errors of its files, and write no more than necessary.
 template <typename DatabaseOptions>
 void QuietDatabase(DatabaseOptions* db) {
   if constexpr (requires { db->skip_checking_sst_file_sizes_on_db_open; }) {
@@ -234,14 +235,15 @@ void QuietDatabase(DatabaseOptions* db) {
   }
 }
 
-// Base class of file systems that intercept syncs. Since 10.6 ingestion syncs
-// with SyncFile(), which FileSystemWrapper passes to its target without calling
-// the wrapper's own files.
+// Base class of file systems that intercept syncs. Since 10.6, ingestion calls
+// SyncFile(), which FileSystemWrapper passes to its target without calling the
+// wrapper's own file objects.
 class SyncWatchingFileSystem : public rocksdb::FileSystemWrapper {
  public:
   using FileSystemWrapper::FileSystemWrapper;
 
-  // Overrides a method from 10.6 on; RocksDB does not call it before.
+  // Overrides a method that exists from 10.6 on; earlier releases do not call
+  // it.
   virtual rocksdb::IOStatus SyncFile(const std::string& name,
                                      const rocksdb::FileOptions& file_options,
                                      const rocksdb::IOOptions& options,
@@ -259,8 +261,8 @@ class SyncWatchingFileSystem : public rocksdb::FileSystemWrapper {
   }
 };
 
-// Appends the wide-column entity at the iterator's position. Below RocksDB 8.6,
-// SstFileWriter cannot, and the result is NotSupported (kRefused).
+// Appends the wide-column entity at the iterator's position. Below 8.6
+// SstFileWriter cannot do that; returns NotSupported (kRefused).
 [[nodiscard]] inline rocksdb::Status PutEntityInto(
     rocksdb::SstFileWriter* writer, const rocksdb::Slice& key,
     const rocksdb::Iterator& entity) {

@@ -8,7 +8,7 @@
 namespace sstferry {
 namespace {
 
-// OpenSSL has no way to fail here but for want of memory.
+// Aborts if an OpenSSL call failed, which happens only for lack of memory.
 void MustWork(bool worked) {
   if (!worked) {
     std::abort();

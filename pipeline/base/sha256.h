@@ -1,4 +1,4 @@
-// SHA-256, by which stores check what they are sent.
+// SHA-256, with which stores check uploaded bytes.
 #pragma once
 
 #include <memory>
@@ -11,12 +11,12 @@ struct evp_md_ctx_st;
 
 namespace sstferry {
 
-// Threads: one.
+// Computes a SHA-256. Threads: one.
 class Sha256 {
  public:
   Sha256();
   void Update(const rocksdb::Slice& bytes);
-  // Returns the digest of all that was added. Call it once.
+  // Returns the digest of all added bytes. Call it once.
   Sha256Digest Finish();
 
  private:
@@ -29,7 +29,7 @@ class Sha256 {
 Sha256Digest Sha256Of(const rocksdb::Slice& bytes);
 Sha256Digest HmacSha256(const rocksdb::Slice& key, const rocksdb::Slice& bytes);
 
-// Returns its lower-case hex digits.
+// Returns the lower-case hex digits of a digest.
 std::string ToHex(const Sha256Digest& digest);
 
 }  // namespace sstferry

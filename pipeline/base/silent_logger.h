@@ -1,4 +1,4 @@
-// A RocksDB logger that drops everything, so that a pull leaves no LOG files.
+// RocksDB logger that discards everything, so that a pull leaves no LOG files.
 #pragma once
 
 #include <cstdarg>

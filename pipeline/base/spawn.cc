@@ -43,7 +43,8 @@ class SpawnCall {
   SpawnCall(const SpawnCall&) = delete;
   SpawnCall& operator=(const SpawnCall&) = delete;
 
-  // REQUIRES: `to` is not the source of a later call.
+  // Gives the child a descriptor with the number `to`. REQUIRES: `to` is not
+  // the source of a later call.
   void Give(int descriptor, int to) {
     if (descriptor == ProgramStart::kNothing) {
       posix_spawn_file_actions_addopen(&actions_, to, "/dev/null", O_RDWR, 0);
@@ -54,7 +55,7 @@ class SpawnCall {
   void CloseFrom(int first) {
     posix_spawn_file_actions_addclosefrom_np(&actions_, first);
   }
-  // Lets signals through that this process holds. What nohup ignores stays
+  // Unblocks signals that this process blocks. Signals that nohup ignores stay
   // ignored.
   void Attributes(bool own_group) {
     sigset_t none;
@@ -99,8 +100,8 @@ std::vector<std::string> Environment() {
   return all;
 }
 
-// Returns true for what root's environment says of the terminal, the language,
-// the way to the network and to a store; not for its agents, tokens and home.
+// Returns true for variables about the terminal, the language, network proxies
+// and stores; false for root's agents, tokens and home.
 bool MayHave(const std::string& variable) {
   static constexpr const char* kNames[] = {
       "PATH",        "LANG",        "LANGUAGE",    "TZ",         "TERM",
@@ -113,8 +114,9 @@ bool MayHave(const std::string& variable) {
              std::end(kNames);
 }
 
-// The memory of this process is the account's, too, and there is what root's
-// environment was when root's process began.
+// Replaces root's environment by one for the account. Also erases the old
+// variables from memory: the account may read the memory of this process, which
+// contains root's environment from its start.
 Status ReplaceEnvironment(const Account& account) {
   const std::vector<std::string> all = Environment();
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -135,7 +137,7 @@ Status ReplaceEnvironment(const Account& account) {
   return is_set ? Status::OK() : Errno(EndState::kRefused, "setenv");
 }
 
-// Closes all descriptors from 3 on but `kept`.
+// Closes all descriptors from 3 on except `kept`.
 void CloseOthers(std::vector<int> kept) {
   std::sort(kept.begin(), kept.end());
   int first = kThird;
@@ -148,8 +150,9 @@ void CloseOthers(std::vector<int> kept) {
   closefrom(first);
 }
 
-// A terminal of root's takes what is typed by whoever has it as the terminal of
-// its session (TIOCSTI), so nothing of it may be left.
+// Leaves root's terminal: any process that has it as its session's terminal
+// could push input into it (TIOCSTI), so no descriptor or session may stay
+// connected.
 Status GiveStreams(const AccountStart& start) {
   const int nothing = open("/dev/null", O_RDWR);
   if (setsid() < 0 || nothing < 0 || dup2(nothing, STDIN_FILENO) < 0 ||
@@ -172,11 +175,11 @@ Status Become(const Account& account) {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
     return Errno(EndState::kRefused, "no_new_privs");
   }
-  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // else /proc/self/fd is root's
+  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // otherwise root would own /proc/self/fd
   return Status::OK();
 }
 
-// Whoever is to run the hooks may be gone already.
+// Makes this process end with its parent, which may have ended already.
 Status EndWithParent(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   return getppid() == parent
@@ -188,7 +191,8 @@ Status EndWithParent(pid_t parent) {
 }  // namespace
 
 Status Spawn(const ProgramStart& start, pid_t* child) {
-  // Above all that it gets, so that none takes another's place.
+  // Copy the descriptors above the numbers that they get, so that none
+  // overwrites another.
   constexpr int kAbove = 10;
   std::array<int, 4> given = {start.in, start.out, start.err, start.third};
   std::vector<int> copies;

@@ -14,10 +14,10 @@ enum class Stage : uint8_t {
   // source
   kReadBuild,
   kSendWait,
-  // held back for the application, which waits for:
+  // held back because the application waits for:
   kHeldCpu,
   kHeldIo,
-  kHeldLatency,  // it cannot be seen; this process waits for CPUs
+  kHeldLatency,  // not visible: threads of this process wait for CPUs instead
   // target
   kReceive,
   kStageWrite,
@@ -52,7 +52,8 @@ class StageClock {
   StageClock(const StageClock&) = delete;
   StageClock& operator=(const StageClock&) = delete;
 
-  // Adds the time since the last call to the old stage; returns that stage.
+  // Adds the time since the last call to the current stage, then enters `next`.
+  // Returns the previous stage.
   Stage Enter(Stage next) {
     const Stage old = stage_;
     const int64_t now = Now();
@@ -73,7 +74,7 @@ class StageClock {
   int64_t since_;
 };
 
-// Enters a stage for a scope, then returns to the stage before it.
+// Enters a stage for a scope, then returns to the previous stage.
 class StageScope {
  public:
   StageScope(StageClock* clock, Stage stage)

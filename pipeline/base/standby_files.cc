@@ -23,7 +23,7 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Checks the size of a file; `or_more`: it may be larger.
+// Checks the size of a file. With `or_more`, the file may be larger.
 Status CheckSize(const std::string& path, const std::string& names,
                  uint64_t bytes, bool or_more) {
   struct stat info;
@@ -49,7 +49,7 @@ Status CheckSize(const std::string& path, const std::string& names,
                                  : "something that is no file"));
 }
 
-// Checks that the MANIFEST begins as the record says, and reads all of it.
+// Checks that the MANIFEST begins with the recorded bytes, and reads all of it.
 Status ReadManifestOf(rocksdb::FileSystem* file_system,
                       const std::string& path, const FollowFile& record,
                       ManifestReader* reader) {
@@ -121,11 +121,11 @@ Status FindStandbyFault(rocksdb::FileSystem* file_system,
     status = fault->fault == ReplicaFault::kNone
                  ? CheckStandbyFiles(file_system, dir, record)
                  : Status::OK();
-    // A cut may have come meanwhile.
+    // A cut may have been taken meanwhile.
     RETURN_IF_ERROR(ReadStandbyRecord(dir, &found, &after));
   } while (!(after == record));
   if (EndStateOf(status) != EndState::kCorrupt) {
-    return status;  // OK, or it cannot be looked at
+    return status;  // OK, or the files cannot be read
   }
   fault->fault = ReplicaFault::kDamaged;
   fault->what = MessageOf(status);

@@ -1,5 +1,5 @@
-// Looks at the files of a standby before anybody believes it, in milliseconds:
-// reads its MANIFEST, and no table.
+// Checks the files of a standby within milliseconds: reads its MANIFEST, and no
+// table.
 #pragma once
 
 #include <string>
@@ -11,26 +11,26 @@
 
 namespace sstferry {
 
-// Checks that the MANIFEST of the standby in `dir`, whose record this is, begins
-// with the bytes of the last cut, that all files which it names are there with
-// their sizes, and that no WAL is shorter than it was durable. The directory must
-// not be exchanged meanwhile.
+// Checks the standby in `dir`, which has this record: its MANIFEST begins with
+// the bytes of the last cut, all files that the MANIFEST names exist with their
+// sizes, and no WAL is shorter than its recorded durable length. The directory
+// must not be exchanged meanwhile.
 //   kCorrupt  a file is missing or has other bytes; the message names it
 //   kDenied   this account may not look there
 [[nodiscard]] rocksdb::Status CheckStandbyFiles(
     rocksdb::FileSystem* file_system, const std::string& dir,
     const FollowFile& record);
 
-// Finds what is wrong with the standby in `dir`, which a follower may exchange
-// meanwhile: the fault that is recorded, or what CheckStandbyFiles() says now,
-// which has no id. kNone: nothing is known.
-//   others  it cannot be looked at
+// Finds the fault of the standby in `dir`: the recorded one, or the result of
+// CheckStandbyFiles(), which has no id. A follower may exchange the directory
+// meanwhile. kNone: no fault is known.
+//   others  the directory cannot be read
 [[nodiscard]] rocksdb::Status FindStandbyFault(
     rocksdb::FileSystem* file_system, const std::string& dir,
     HealthFile* fault);
 
-// Returns the command that mends it: its follower begins with a cut that compares
-// all files with the source's.
+// Returns the command that repairs the standby: its follower begins with a cut
+// that compares all files with the source's.
 std::string MendStandbyCommand(const std::string& source,
                                const std::string& dir);
 

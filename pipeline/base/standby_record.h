@@ -8,21 +8,22 @@
 
 namespace sstferry {
 
-// *found: the directory has the record, be it damaged.
+// Reads the record of a standby. *found: the directory has a record, even if it
+// is damaged.
 //   kCorrupt  it is damaged
 //   others    errors of ReadRecord()
 [[nodiscard]] rocksdb::Status ReadStandbyRecord(const std::string& dir,
                                                 bool* found,
                                                 FollowFile* record);
 
-// True if the directory is a standby that was not promoted: nothing can open
-// it, because it has the record and no CURRENT.
+// Returns true if the directory is a standby that was not promoted: it has the
+// record but no CURRENT, so that RocksDB cannot open it.
 bool IsStandby(const std::string& dir);
 
-// Returns the newest mark of the standby in `dir` that is whole.
+// Returns the newest whole mark of the standby in `dir`.
 FollowMark ReadFollowMark(const std::string& dir);
 
-// Returns the name of the MANIFEST that the record stands for.
+// Returns the name of the MANIFEST of the record.
 std::string ManifestNameOf(const FollowFile& record);
 
 }  // namespace sstferry

@@ -1,5 +1,5 @@
-// Starts a thread and returns a Status, because std::thread throws when the
-// system has no more threads.
+// Starts threads and returns a Status, because std::thread throws if the system
+// cannot start more threads.
 #pragma once
 
 #include <future>
@@ -27,8 +27,8 @@ template <typename Work>
   return rocksdb::Status::OK();
 }
 
-// kInternal unless so many threads more could be started now: for what a
-// library starts that cannot say that it failed.
+// Returns kInternal unless this many more threads could be started now. For
+// libraries that start threads but cannot report a failure.
 [[nodiscard]] inline rocksdb::Status CheckThreads(int count) {
   std::promise<void> checked;
   const std::shared_future<void> until = checked.get_future().share();
@@ -48,8 +48,8 @@ template <typename Work>
   return status;
 }
 
-// The threads that RocksDB's default Env shares between databases are started
-// here, since RocksDB ends the process where it cannot start one later.
+// Starts the threads that RocksDB's default Env shares between databases,
+// because RocksDB aborts the process if it cannot start one later.
 [[nodiscard]] inline rocksdb::Status StartRocksDbThreads() {
   try {
     for (const auto pool : {rocksdb::Env::LOW, rocksdb::Env::HIGH}) {

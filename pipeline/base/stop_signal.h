@@ -1,4 +1,4 @@
-// Lets threads wait for a time or for a request to stop.
+// Lets threads wait for a period or for a request to stop.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,7 @@
 
 namespace sstferry {
 
-// Threads: any.
+// A request to stop that threads can wait for. Threads: any.
 class StopSignal {
  public:
   void Stop() {
@@ -19,7 +19,8 @@ class StopSignal {
     std::lock_guard<std::mutex> lock(mu_);
     return stopped_;
   }
-  // Returns true once stopped, false after `time`.
+  // Blocks until Stop() was called (returns true), or `time` has passed
+  // (false).
   bool WaitFor(std::chrono::milliseconds time) {
     std::unique_lock<std::mutex> lock(mu_);
     return changed_.wait_for(lock, time, [this] { return stopped_; });

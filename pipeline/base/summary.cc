@@ -35,10 +35,10 @@ constexpr const char* kTargetStages[] = {"receive", "stage_write", "check",
                                          "ingest",  "verify",      "sync",
                                          "swap",    "delete",    "idle"};
 
-// Four digits for the year, as RFC 3339 wants.
+// RFC 3339 allows four digits for the year.
 constexpr uint64_t kLastSecondOf9999 = 253'402'300'799;
 
-// "2026-11-22T13:45:06"
+// Returns for example "2026-11-22T13:45:06".
 std::string UtcSeconds(time_t seconds) {
   std::tm utc{};
   gmtime_r(&seconds, &utc);
@@ -66,7 +66,7 @@ ordered_json Bound(const std::optional<std::string>& key) {
   return key ? ordered_json(KeyToText(*key)) : ordered_json(nullptr);
 }
 
-// Returns null for what is not known: neither 0 nor an empty text says so.
+// Returns null for unknown values, which neither 0 nor "" expresses.
 template <typename Value>
 ordered_json Known(bool is_known, const Value& value) {
   return is_known ? ordered_json(value) : ordered_json(nullptr);
@@ -84,7 +84,7 @@ template <size_t kCount>
 ordered_json Stages(const char* const (&names)[kCount],
                     const std::map<std::string, double>& seconds) {
   if (seconds.empty()) {
-    return nullptr;  // that side has said nothing
+    return nullptr;  // that side has sent none
   }
   ordered_json object = ordered_json::object();
   for (const char* name : names) {
@@ -101,7 +101,8 @@ ordered_json PerSecond(uint64_t amount, double seconds) {
                      : ordered_json(nullptr);
 }
 
-// True if the source's plan came: then its snapshot is known.
+// Returns true if the source's plan was received, so that the snapshot is
+// known.
 bool HasPlan(const Summary& summary) {
   return !summary.column_families.empty();
 }
@@ -110,7 +111,7 @@ bool IsOf(const Summary& summary, PullMode mode) {
   return summary.mode == PullModeName(mode);
 }
 
-// True if single entries were put over what the target holds.
+// Returns true if single entries were written over the target's existing data.
 bool HasDelta(const Summary& summary) {
   return IsOf(summary, PullMode::kRefresh) ||
          summary.parts_unchanged + summary.parts_compared +
@@ -391,7 +392,8 @@ uint64_t PeakRssBytes() {
       return kibibytes * 1024;
     }
   }
-  rusage usage{};  // without /proc: the same value, but exec does not reset it
+  // Used without /proc: the same value, but exec does not reset it.
+  rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
@@ -416,7 +418,7 @@ std::string SourceAddress::ToString() const {
 
 namespace {
 
-// Splits "[USER@]HOST[:PORT]" and the directory behind it.
+// Splits "[USER@]HOST[:PORT]", and takes the directory that followed it.
 Status ReadSshPlace(const std::string& where, const std::string& directory,
                     SourceAddress* out) {
   const size_t at = where.rfind('@');
@@ -439,8 +441,8 @@ Status ReadSshPlace(const std::string& where, const std::string& directory,
   return CheckSshPlace({out->user, out->host, out->port, directory, {}, {}});
 }
 
-// Splits "s3://BUCKET[/PREFIX][@SET]" or "file:///DIR[@SET]". No bucket and no
-// prefix has an @.
+// Splits "s3://BUCKET[/PREFIX][@SET]" or "file:///DIR[@SET]". Buckets and
+// prefixes contain no @.
 Status ReadArchive(const std::string& text, SourceAddress* out) {
   const bool is_file = Slice(text).starts_with(kFileScheme);
   const std::string place =
@@ -452,8 +454,8 @@ Status ReadArchive(const std::string& text, SourceAddress* out) {
              : ParseStoreAddress(place.substr(0, at), &out->archive.emplace());
 }
 
-// True for "HOST:/DIR", which no directory of this machine is called; "./"
-// before one that is makes it one. *colon: its place.
+// Returns true for "HOST:/DIR", and sets *colon to the colon's position. A
+// local directory with such a name is written with "./" before it.
 bool IsRemotePath(const std::string& text, size_t* colon) {
   const size_t slash = std::min(text.find('/'), text.size());
   *colon = slash - 1;
@@ -516,7 +518,7 @@ Status ParseSourceAddress(const std::string& text, SourceAddress* out) {
     out->directory = text;
     return Status::OK();
   }
-  // Neither a host nor the path of a socket has what begins a name.
+  // Neither a host nor the path of a socket contains the separator before NAME.
   const size_t begin = std::strlen(is_unix ? kUnixScheme : kScheme);
   const size_t end = text.find(is_unix ? ':' : '/', begin);
   HostPort host_port;

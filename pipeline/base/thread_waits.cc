@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A stat file begins with the thread's number and name, and its state follows.
+// A stat file begins with the thread's id and name, followed by its state.
 constexpr size_t kMostBytesRead = 512;
 
 bool ReadBegin(const std::string& path,
@@ -59,7 +59,8 @@ bool AddSchedstat(const rocksdb::Slice& text, ThreadWaits* waits) {
   return true;
 }
 
-// A name may hold any bytes, ')' too: the last one ends it.
+// Finds the state after the name. A name may contain any bytes, also ')': the
+// last one ends the name.
 bool IsInDiskWait(const rocksdb::Slice& stat) {
   const std::string_view text(stat.data(), stat.size());
   const size_t end = text.rfind(") ");

@@ -52,8 +52,8 @@ bool Exists(const std::string& path) {
   return lstat(path.c_str(), &info) == 0;
 }
 
-// The umask of this process. Where the kernel does not tell it (before 4.7),
-// all bits but the owner's.
+// Returns the umask of this process; if the kernel does not report it (before
+// 4.7), all bits except the owner's.
 uint32_t Umask() {
   std::istringstream status(ReadProc("self/status"));
   std::string line;
@@ -70,7 +70,8 @@ Access AccessOf(const struct stat& info) {
   return {info.st_uid, info.st_gid, info.st_mode & 07777};
 }
 
-// The access that mkdir() gives a directory that only its owner may write.
+// Returns the access that mkdir() gives a directory that only its owner may
+// write.
 Access OrdinaryDirectory(const std::string& parent) {
   Access access;
   access.mode = kOwnerMayAll | (0055 & ~Umask());
@@ -82,8 +83,8 @@ Access OrdinaryDirectory(const std::string& parent) {
   return access;
 }
 
-// True if this process may give files in `parent` this owner and group. Tries
-// it on a file without a name; where the file system has none, compares ids.
+// Returns true if this process may give files in `parent` this owner and group.
+// Tries it with an unnamed file; if the file system has none, compares ids.
 bool MayGive(const std::string& parent, const Access& access) {
   const Descriptor file = OpenLinked(parent, O_TMPFILE | O_RDWR, 0600);
   if (file.is_open()) {
@@ -164,8 +165,8 @@ class AccessFileSystem : public rocksdb::FileSystemWrapper {
     return status.ok() && (is_new || IsPrivate(name)) ? AdmitDirectory(name)
                                                       : status;
   }
-  // Creates the file before it is locked: closing any descriptor of a locked
-  // file would end the lock.
+  // Creates the file before locking it: closing any descriptor of a locked file
+  // would release the lock.
   IOStatus LockFile(const std::string& name, const IOOptions& options,
                     rocksdb::FileLock** lock, IODebugContext* dbg) override {
     if (!Exists(name)) {
@@ -243,7 +244,7 @@ Status ChooseAccess(const PullOptions& options, Access* access) {
   access->owner = options.target_owner.value_or(access->owner);
   access->group = options.target_group.value_or(access->group);
   access->mode = options.target_mode.value_or(access->mode);
-  // An application often keeps its files as 0644 in a directory of 0700.
+  // Applications often have files with 0644 in a directory with 0700.
   const std::string file =
       target + "/" + (options.adopts_old ? "CURRENT" : kFollowFileName);
   if (is_there && !options.target_mode &&
@@ -311,7 +312,7 @@ Status SetAccess(const std::string& path, const Access& access,
         (access.owner == Access::kAsMade || access.owner == info.st_uid) &&
         (access.group == Access::kAsMade || access.group == info.st_gid);
     differs = !owned || access.mode != (info.st_mode & 07777);
-    // The mode comes last: fchown() clears bits of it.
+    // Set the mode last: fchown() clears some of its bits.
     done = (owned || fchown(file.get(), access.owner, access.group) == 0) &&
            (!differs || fchmod(file.get(), access.mode) == 0);
   }

@@ -1,9 +1,10 @@
-// Owner, group and permission bits of the files and directories a pull makes.
+// Owner, group and permission bits of the files and directories that a pull
+// makes.
 //
-// The workspace is private from the first byte on (0700 and 0600). A finished
-// database gets the access of the directory that it replaces or fills, or what
-// the options ask for. A file that a refresh adds to a database gets the access
-// of that database's CURRENT.
+// The workspace is private from its first byte on (0700 and 0600). A finished
+// database gets the access of the directory that it replaces or fills, or the
+// access in the options. A file that a refresh adds to a database gets the
+// access of that database's CURRENT.
 #pragma once
 
 #include <sys/stat.h>
@@ -24,8 +25,8 @@ struct Access {
   uint32_t owner = kAsMade;
   uint32_t group = kAsMade;
   uint32_t mode = 0;  // permission bits
-  uint32_t file_mode = kAsMade;  // of a directory's files, if it is another one
-  // The access of files in a directory that has this access.
+  uint32_t file_mode = kAsMade;  // of a directory's files, if it differs
+  // Returns the access of files in a directory that has this access.
   Access OfFiles() const {
     return {owner, group, file_mode == kAsMade ? mode & 0666 : file_mode};
   }
@@ -37,8 +38,8 @@ bool HasAccess(const struct stat& info, const Access& access);
 
 // Chooses the access of a new database's directory: what the options ask for,
 // else that of options.target_dir, else what mkdir() gives a directory that
-// only its owner may write (0755 without the umask). Files keep the mode that
-// they have in a standby, or in a database that becomes one. Creates nothing.
+// only its owner may write (0755 less the umask). Files keep the mode that they
+// have in a standby, or in a database that becomes one. Creates nothing.
 //   kRefused  this process may not set it, or its owner could not use it
 [[nodiscard]] rocksdb::Status ChooseAccess(const PullOptions& options,
                                            Access* access);
@@ -54,26 +55,26 @@ bool HasAskedAccess(const PullOptions& options);
                                                const std::string& dir,
                                                Access* access);
 
-// Finds the access of a file that is written beside those in `dir`: that of a
-// database's CURRENT, else that of the directory's files.
+// Finds the access for a new file in `dir`: that of a database's CURRENT, else
+// the one for files in this directory.
 [[nodiscard]] rocksdb::Status AccessBeside(const std::string& dir,
                                            Access* access);
 
-// Sets the access of a file or directory that has another one, and says so in
-// *changed. Follows no link.
+// Sets the access of a file or directory, if it differs; *changed tells if it
+// did. Follows no link.
 [[nodiscard]] rocksdb::Status SetAccess(const std::string& path,
                                         const Access& access,
                                         bool* changed = nullptr);
 
-// Sets the access of a directory and, without the bits to execute, of all files
-// below it. What it changed is durable when it returns OK.
+// Sets the access of a directory and, without execute permissions, of all files
+// below it. The changes are durable when it returns OK.
 [[nodiscard]] rocksdb::Status SetTreeAccess(rocksdb::FileSystem* file_system,
                                             const std::string& dir,
                                             const Access& access);
 
 // Returns a file system that makes `workspace_dir` and everything in it private
-// to this user, and gives what it makes elsewhere the access of what lies
-// beside it, whatever the umask.
+// to this user. Files that it creates elsewhere get the access of the files
+// beside them, whatever the umask.
 std::shared_ptr<rocksdb::FileSystem> MakeAccessFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base, std::string workspace_dir);
 

@@ -22,18 +22,18 @@ namespace {
 namespace fs = std::filesystem;
 using rocksdb::Status;
 
-constexpr char kManifestPrefix[] = "MANIFEST-";  // what CURRENT begins with
+constexpr char kManifestPrefix[] = "MANIFEST-";  // prefix of CURRENT's content
 
-// True for directories that RocksDB makes: archived WALs, and files that a
-// repair set aside.
+// Returns true for directories that RocksDB makes: archived WALs, and files
+// that a repair moved away.
 bool IsDatabaseDirectory(const std::string& name) {
   return name == "archive" || name == "lost";
 }
 
-// The WAL directory of the database, if it is another directory; else empty.
-// The next process that opens TARGET_DIR would replay the WALs in it. The
-// OPTIONS of a copy that no process has opened (it has no LOCK) name the WAL
-// directory of its origin, so they do not count.
+// Returns the WAL directory of the database, if it is another directory; else
+// empty. The next process that opens TARGET_DIR would replay the WALs in it.
+// The OPTIONS of a copy that no process has opened (it has no LOCK) name the
+// WAL directory of the original database, so they do not count.
 std::string WalDirElsewhere(const std::string& dir) {
   std::error_code error;
   const std::string wal_dir =

@@ -1,4 +1,4 @@
-// Checks of an existing database directory that a pull is about to replace.
+// Checks an existing database directory that a pull is about to replace.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ class DatabaseLock {
   DatabaseLock(const DatabaseLock&) = delete;
   DatabaseLock& operator=(const DatabaseLock&) = delete;
 
-  // Takes the lock. Without a LOCK file no process has opened the database:
-  // returns OK and creates none.
+  // Takes the lock. Without a LOCK file no process has ever opened the
+  // database: returns OK and creates none.
   //   kBusy     a process has the database open
   //   kRefused  this process cannot read the LOCK file
   [[nodiscard]] rocksdb::Status Take(const std::string& dir);
@@ -26,21 +26,21 @@ class DatabaseLock {
   int fd_ = -1;
 };
 
-// Returns true if `dir` holds a file that only a database or a replica has, be
-// it damaged.
+// Returns true if `dir` contains a file that only a database or a replica has,
+// even if the database is damaged.
 bool HoldsDatabase(const std::string& dir);
 
-// Checks a directory that a pull is about to make: RocksDB does not expect it
-// inside of a database, and a later exchange of that one would be refused.
+// Checks a directory that a pull is about to make. RocksDB does not expect it
+// inside a database, and a later exchange of that database would be refused.
 //   kRefused  a directory above `target_dir` is a database or a replica
 [[nodiscard]] rocksdb::Status CheckOutsideOfDatabases(
     const std::string& target_dir);
 
 // Checks that an exchange of `dir` removes the whole database and nothing else;
-// the application's own files move to the new one (other_files.h).
-//   kRefused  no database (one that a pull made may lack CURRENT); a directory
-//             or link that RocksDB did not make; or a WAL elsewhere, which the
-//             new database would replay. The message names it
+// the application's own files move to the new database (other_files.h).
+//   kRefused  no database (a replica may have lost its CURRENT); a directory or
+//             link that RocksDB did not make; or a WAL in another directory,
+//             which the new database would replay. The message names it
 [[nodiscard]] rocksdb::Status CheckExchangeable(const std::string& dir);
 
 }  // namespace sstferry

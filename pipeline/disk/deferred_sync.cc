@@ -30,7 +30,7 @@ class DeferredFile : public rocksdb::FSWritableFileOwnerWrapper {
   }
 };
 
-// A file that exists, whose syncs do nothing.
+// An existing file whose syncs do nothing.
 class DeferredPart : public rocksdb::FSRandomRWFileOwnerWrapper {
  public:
   using FSRandomRWFileOwnerWrapper::FSRandomRWFileOwnerWrapper;

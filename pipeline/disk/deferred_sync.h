@@ -1,4 +1,4 @@
-// File systems that skip syncs which something else makes up for later.
+// File systems that skip syncs, for callers that sync later.
 #pragma once
 
 #include <memory>
@@ -11,23 +11,22 @@
 
 namespace sstferry {
 
-// For --durability none: returns a file system whose Sync, Fsync and RangeSync
-// of files and directories do nothing. The caller must SyncTree() what it wrote
-// before it reports the data as durable.
+// Returns, for --durability none, a file system whose Sync, Fsync and RangeSync
+// of files and directories do nothing. The caller must call SyncTree() on what
+// it wrote before it reports the data as durable.
 std::shared_ptr<rocksdb::FileSystem> MakeDeferredSyncFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base);
 
-// A file system that only notes which files and directories were to be synced,
-// and syncs them when it is told to: for files that nobody relies on before
-// all of them are durable, in whatever order they become so.
-// Threads: one.
+// A file system that only records requested syncs of files and directories, and
+// does them in Run(). For files that are not relied on before all of them are
+// durable, in any order. Threads: one.
 class SyncBatch : public SyncWatchingFileSystem {
  public:
   using SyncWatchingFileSystem::SyncWatchingFileSystem;
   const char* Name() const override { return "sstferry.SyncBatch"; }
 
-  // Syncs what was opened for writing since the last call, under the name that
-  // it has now, and the directories that were to be synced.
+  // Syncs the files opened for writing since the last call, under their present
+  // names, and the directories with requested syncs.
   [[nodiscard]] rocksdb::Status Run();
 
   rocksdb::IOStatus NewWritableFile(

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Bounds one SyncAll().
+// Maximum threads of one SyncAll().
 constexpr size_t kSyncsAtOnce = 8;
 
 using rocksdb::IOOptions;
@@ -137,7 +137,7 @@ Status SyncAll(rocksdb::FileSystem* file_system,
   while (threads.size() + 1 < std::min(paths.size(), kSyncsAtOnce)) {
     std::thread thread;
     if (!StartThread(work, &thread).ok()) {
-      break;  // this one syncs all that no other does
+      break;  // the threads so far, or this one, sync the rest
     }
     threads.push_back(std::move(thread));
   }

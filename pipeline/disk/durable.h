@@ -1,5 +1,5 @@
-// Durable steps of a target: it syncs, writes, renames and removes everything
-// through a rocksdb::FileSystem. Errors carry the path.
+// Durable steps of a target: sync, write, rename and remove, all through a
+// rocksdb::FileSystem. Errors carry the path.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace sstferry {
 
-// A file system with two renames that rocksdb::FileSystem has no call for. A
-// file system that must see every change of its names derives from this class
-// and overrides them; for every other, the functions below call the kernel.
+// A file system with two kinds of rename that rocksdb::FileSystem does not
+// have. A file system that must see all renames derives from this class and
+// overrides them; for any other, the functions below call the kernel.
 class RenamingFileSystem : public rocksdb::FileSystemWrapper {
  public:
   using FileSystemWrapper::FileSystemWrapper;
@@ -26,7 +26,7 @@ class RenamingFileSystem : public rocksdb::FileSystemWrapper {
   // Exchanges two names atomically. REQUIRES: both exist.
   virtual rocksdb::IOStatus ExchangeNames(const std::string& a,
                                           const std::string& b);
-  // Renames; fails if `to` exists, whatever it is.
+  // Renames `from`; fails if `to` exists, whatever it is.
   virtual rocksdb::IOStatus RenameToNew(const std::string& from,
                                         const std::string& to);
 };
@@ -46,21 +46,20 @@ class RenamingFileSystem : public rocksdb::FileSystemWrapper {
 [[nodiscard]] rocksdb::Status SyncDirectory(rocksdb::FileSystem* file_system,
                                             const std::string& dir);
 
-// Syncs these files and directories in no order, several at a time: a disk
-// takes hardly longer for them than for one. Returns the first failure.
+// Syncs these files and directories in any order, several at a time: for a disk
+// this takes hardly longer than a single sync. Returns the first failure.
 [[nodiscard]] rocksdb::Status SyncAll(rocksdb::FileSystem* file_system,
                                       const std::set<std::string>& files,
                                       const std::set<std::string>& dirs);
 
 // Writes `path` durably and atomically: temporary file, sync, rename, sync of
-// the directory. After a crash `path` holds all of `contents`, or it is as it
-// was before.
+// the directory. After a crash `path` has all of `contents`, or is unchanged.
 [[nodiscard]] rocksdb::Status WriteDurably(rocksdb::FileSystem* file_system,
                                            const std::string& path,
                                            const rocksdb::Slice& contents);
 
 // Sets the time of a file's last write, in nanoseconds since 1970. Not durable
-// before a sync. (rocksdb::FileSystem has no call for it.)
+// before a sync. (rocksdb::FileSystem cannot do this.)
 [[nodiscard]] rocksdb::Status SetModifiedTime(const std::string& path,
                                               uint64_t modified_ns);
 
@@ -73,8 +72,9 @@ class RenamingFileSystem : public rocksdb::FileSystemWrapper {
 [[nodiscard]] rocksdb::Status RemoveTree(rocksdb::FileSystem* file_system,
                                          const std::string& path);
 
-// Marks a place between two durable steps where tests stop the process (the
-// crash table of pipeline/README.md). Does nothing unless a test set a hook.
+// Marks a point between two durable steps where tests stop the process (the
+// crash table of pipeline/README.md). Does nothing unless a test has set a
+// hook.
 void FaultPoint(const char* name);
 void TEST_SetFaultHook(std::function<void(const std::string& name)> hook);
 

@@ -1,5 +1,6 @@
 // The record that a pull writes before it exchanges two directories. After a
-// crash the next pull reads it to tell the new directory from the old one.
+// crash the next pull uses it to distinguish the new directory from the old
+// one.
 #pragma once
 
 #include <string>
@@ -7,7 +8,8 @@
 namespace sstferry {
 
 // The record as lines of text: transfer id, identity of the new database's
-// directory, identity of the old one's, and "adopted" if it stays whole.
+// directory, identity of the old one's, and "adopted" if the old one is kept
+// whole.
 struct ExchangeRecord {
   std::string transfer_id;   // 32 hex digits
   std::string new_identity;
@@ -15,15 +17,15 @@ struct ExchangeRecord {
   bool adopts_old = false;   // PullOptions::adopts_old
 
   std::string Encode() const;
-  // False if a line is missing or has an unexpected value.
+  // Returns false if a line is missing or has an unexpected value.
   [[nodiscard]] bool DecodeFrom(const std::string& text);
 };
 
 inline constexpr char kNoDirectory[] = "none";
 
-// Returns the inode number of a directory; empty if it does not exist. Leaves
-// out the device's number: a reboot may change it, and all directories that are
-// compared are siblings on one file system.
+// Returns the inode number of a directory; empty if it does not exist. Omits
+// the device number: a reboot may change it, and all compared directories are
+// siblings on one file system.
 std::string IdentityOf(const std::string& path);
 
 }  // namespace sstferry

@@ -32,9 +32,10 @@ Status FreeBytes(rocksdb::FileSystem* file_system, const std::string& dir,
     *bytes = std::numeric_limits<uint64_t>::max();
     return Status::OK();
   }
-  // RocksDB counts for root what the file system reserves for it: that is kept
-  // for the day on which the disk is full. Another file system's answer, which
-  // is not what this one has free, stands.
+  // For root, RocksDB's number includes the blocks that the file system
+  // reserves for root. These stay unused, for the day on which the disk is
+  // full. If the number is not that of this file system, as with a FileSystem
+  // of an application, it is kept.
   struct statvfs info;
   if (asked.ok() && statvfs(dir.c_str(), &info) == 0) {
     const uint64_t available = uint64_t{info.f_bavail} * info.f_frsize;
@@ -52,7 +53,7 @@ uint64_t BytesBelow(const std::string& dir) {
   std::error_code error;
   for (fs::recursive_directory_iterator at(dir, error), end;
        !error && at != end; at.increment(error)) {
-    std::error_code gone;  // a file of a process that works there
+    std::error_code gone;  // a process that works there may remove a file
     const bool alone = at->is_regular_file(gone) && !gone &&
                        fs::hard_link_count(at->path(), gone) == 1 && !gone;
     const uint64_t size = alone ? fs::file_size(at->path(), gone) : 0;

@@ -12,12 +12,13 @@
 
 namespace sstferry {
 
-// The space that a pull needs. Chunks are written into staging/ and then linked
-// into db/, so they need their space once. bytes() adds to the estimate a tenth
-// for its error, and one chunk of each lane, which may have to be sent again.
+// Space that a pull needs. Chunks are written into staging/ and then linked
+// into db/, so they need their space once. bytes() adds a tenth to the
+// estimate, as its error, and one chunk for each lane, which may have to be
+// sent again.
 struct SpaceNeed {
   uint64_t estimated_bytes = 0;  // all parts not yet received
-  uint64_t chunk_bytes = 0;      // the largest chunks, one of each lane
+  uint64_t chunk_bytes = 0;      // the largest chunks, one for each lane
   uint64_t reserve_bytes = 0;    // bytes that must stay free
   uint64_t present_bytes = 0;    // bytes that an unfinished pull has, or frees
   uint64_t bytes() const {
@@ -27,13 +28,13 @@ struct SpaceNeed {
   }
 };
 
-// Returns the space that `parts` need when so many lanes receive them. Assumes
+// Returns the space that `parts` need if this many lanes receive them. Assumes
 // that a chunk has at most `chunk_bytes` and is no larger than its part.
 SpaceNeed SpaceNeedOf(const std::vector<Part>& parts, uint64_t chunk_bytes,
                       uint32_t lanes);
 
 // Sets *bytes to the free bytes of the file system that holds `dir`, or to the
-// largest number if it cannot tell (NotSupported).
+// largest number if the file system cannot report it (NotSupported).
 [[nodiscard]] rocksdb::Status FreeBytes(rocksdb::FileSystem* file_system,
                                         const std::string& dir,
                                         uint64_t* bytes);
@@ -46,11 +47,11 @@ uint64_t BytesBelow(const std::string& dir);
 // 0 if the size is unknown.
 uint64_t ReserveOf(const std::string& dir, double percent);
 
-// Formats bytes as "60.00 MB".
+// Formats bytes, for example as "60.00 MB".
 std::string SpaceText(uint64_t bytes);
 
 // Compares the free space of the file system that holds `dir` with `need`.
-//   kNoSpace  there is less
+//   kNoSpace  there is less free space
 [[nodiscard]] rocksdb::Status CheckFreeSpace(rocksdb::FileSystem* file_system,
                                              const std::string& dir,
                                              const SpaceNeed& need);

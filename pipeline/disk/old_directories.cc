@@ -51,8 +51,8 @@ struct OldPlace {
   std::string parent;
 };
 
-// Sets the date as RFC 3339 of a name such as "orders.old-20261125T020003Z" or
-// "orders.old-20261125T020003Z-2".
+// Parses a name such as "orders.old-20261125T020003Z" or
+// "orders.old-20261125T020003Z-2", and sets the date in RFC 3339.
 bool ParseOldName(const std::string& name, const std::string& prefix,
                std::string* date) {
   if (!name.starts_with(prefix)) {
@@ -75,8 +75,8 @@ std::string OldRecordOf(ino_t inode) {
   return kOldRecordMark + std::to_string(inode) + "\n";
 }
 
-// Returns true if the open directory has a record that is to be believed: of
-// this process's account, or with `of_owner` of the directory's owner.
+// Returns true if the open directory has a trustworthy record: one of this
+// process's account, or with `of_owner` one of the directory's owner.
 bool HasOldRecord(const Descriptor& dir, bool of_owner) {
   struct stat info;
   if (fstat(dir.get(), &info) != 0) {
@@ -102,9 +102,9 @@ Descriptor OpenOld(const std::string& path, bool of_owner) {
                                                       : Descriptor();
 }
 
-// Deletes by the open directory: whatever others give its name to meanwhile is
-// not entered. The record goes last, so that the rest of a directory whose
-// removal was stopped is known.
+// Deletes through the open directory, so that renaming its path meanwhile has
+// no effect. Removes the record last, so that a partly deleted directory is
+// still recognized.
 Status RemoveOldOne(rocksdb::FileSystem* file_system, const std::string& path,
                     uint64_t bytes_per_sec, StopSignal* stop, bool* removed) {
   *removed = false;
@@ -117,7 +117,8 @@ Status RemoveOldOne(rocksdb::FileSystem* file_system, const std::string& path,
   RETURN_IF_ERROR(EmptyDirectoryPaced(file_system, own, kOldRecordName,
                                       bytes_per_sec, stop));
   if (unlinkat(dir.get(), kOldRecordName, 0) != 0 ||
-      rmdir(path.c_str()) != 0) {  // fails if it is another that holds anything
+      // Fails if the path is another, non-empty directory.
+      rmdir(path.c_str()) != 0) {
     return MakeStatus(EndState::kInternal,
                       "remove " + path + ": " + strerror(errno));
   }
@@ -125,8 +126,8 @@ Status RemoveOldOne(rocksdb::FileSystem* file_system, const std::string& path,
   return Status::OK();
 }
 
-// Sets *path to a name beside `target_dir` that nobody has: with `suffix`, and
-// with a number after it if the name is taken.
+// Sets *path to an unused name beside `target_dir`: with `suffix`, and with a
+// number after it if the name is taken.
 Status FindNewName(const std::string& target_dir, const std::string& suffix,
                    std::string* path) {
   const OldPlace place(target_dir);
@@ -141,8 +142,8 @@ Status FindNewName(const std::string& target_dir, const std::string& suffix,
   return MakeStatus(EndState::kInternal, *path + " exists already");
 }
 
-// Lists what lies beside a target with a name of `prefix` and a date, the newest
-// first, if `is_one` says so of its path.
+// Lists directories beside a target whose names have `prefix` and a date, the
+// newest first, if `is_one` accepts the path.
 template <typename IsOne>
 std::vector<OldDirectory> ListNamed(const OldPlace& place,
                                     const std::string& prefix,
@@ -161,7 +162,7 @@ std::vector<OldDirectory> ListNamed(const OldPlace& place,
       found.push_back(std::move(old));
     }
   }
-  // Numbers of one second: -2 before -10.
+  // Within one second, numbers in descending order: -10 before -2.
   std::sort(found.begin(), found.end(),
             [](const OldDirectory& a, const OldDirectory& b) {
               return a.path.size() != b.path.size() &&
@@ -179,7 +180,7 @@ std::vector<OldDirectory> List(const std::string& target_dir, bool of_owner) {
   });
 }
 
-// Lists databases that became standbys. Nothing is deleted by this list.
+// Lists databases that became standbys. sstferry deletes nothing of this list.
 std::vector<OldDirectory> ListAdopted(const std::string& target_dir) {
   const OldPlace place(target_dir);
   return ListNamed(

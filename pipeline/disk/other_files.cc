@@ -26,7 +26,7 @@ Status AtFile(const std::string& what, const IOStatus& status) {
   return WithContext(status, EndState::kInternal, what);
 }
 
-// Lists the files of a directory that are no database's.
+// Lists the files of a directory that do not belong to a database.
 Status ListApplicationFiles(const std::string& dir,
                             std::vector<std::string>* names) {
   names->clear();
@@ -45,14 +45,15 @@ Status ListApplicationFiles(const std::string& dir,
                : Status::OK();
 }
 
-// Returns the digest of a file's bytes; of one that is larger than any that is
-// copied, that of its start, which is no copied file's.
+// Returns the digest of a file's bytes. For a file above the maximum size,
+// returns the digest of its start, which differs from that of every copied
+// file.
 Digest128 ContentOf(const std::string& path) {
   return DigestOf(ReadStart(path, kMaxOtherFileBytes + 1));
 }
 
-// Chooses between two files of one name. Sets *both_changed if neither is what
-// a pull copied before.
+// Returns true if the source's file replaces the one here. Sets *both_changed
+// if neither file is the one that a pull copied before.
 bool TakesSource(const CopiedFile& source, const CopiedFile* copied,
                  const std::string& here, bool* both_changed) {
   *both_changed = false;
@@ -72,8 +73,8 @@ Status LinkHere(rocksdb::FileSystem* file_system, const std::string& from,
                 file_system->LinkFile(from, to, IOOptions(), nullptr));
 }
 
-// A kernel that protects hard links gives this process none to a file of
-// another account that it may not write.
+// Links a file into the new database. If the kernel protects hard links, this
+// process may not link a file of another account that it may not write.
 Status KeepHere(rocksdb::FileSystem* file_system, const std::string& old_dir,
                 const std::string& name, const std::string& db_dir) {
   const Status status = LinkHere(file_system, old_dir + "/" + name,
@@ -89,7 +90,7 @@ Status KeepHere(rocksdb::FileSystem* file_system, const std::string& old_dir,
                               "or move it elsewhere");
 }
 
-// Gives a file that came from the source the access of the database.
+// Gives a file from the source the access of the database.
 Status SetCopiedAccess(rocksdb::FileSystem* file_system,
                        const std::string& db_dir, const std::string& name,
                        bool is_private) {
@@ -165,7 +166,7 @@ Status PlaceOtherFiles(rocksdb::FileSystem* file_system,
                        std::vector<std::string>* kept) {
   kept->clear();
   const CopiedFiles came = ReadCopiedFiles(from);
-  CopiedFiles copied;  // earlier
+  CopiedFiles copied;  // as recorded in old_dir
   std::vector<std::string> here;
   Status status = RemovePlacedFiles(file_system, db_dir);
   if (status.ok() && !old_dir.empty()) {
@@ -173,7 +174,7 @@ Status PlaceOtherFiles(rocksdb::FileSystem* file_system,
     status = ListApplicationFiles(old_dir, &here);
   }
   CopiedFiles placed;
-  std::set<std::string> stay;  // those of old_dir
+  std::set<std::string> stay;  // names that old_dir's files keep
   for (const std::string& name : here) {
     const auto earlier = copied.find(name);
     const CopiedFile* const known =

@@ -1,17 +1,17 @@
-// The application's own files at the target: how they are written in the
+// The application's own files at the target: how they are written to the
 // workspace, and which of them the new database's directory gets.
 //
-// A seed gets what came from the source. At a swap, TARGET_DIR has such files
-// as well. Of each name the new directory gets:
+// A seed gets the files that the source sent. At a swap, TARGET_DIR may have
+// such files as well. For each name the new directory gets:
 //
-//   only the source has it                       the source's
-//   only TARGET_DIR has it                       TARGET_DIR's
-//   both; TARGET_DIR's is as a pull copied it    the source's
-//   both; the source's is as it was copied then  TARGET_DIR's
-//   both; both have changed since, or no pull    TARGET_DIR's, and the caller
-//     copied one of that name                    names it
+//   only the source has the file                   the source's
+//   only TARGET_DIR has the file                   TARGET_DIR's
+//   both; TARGET_DIR's is as a pull copied it      the source's
+//   both; the source's is as it was copied then    TARGET_DIR's
+//   both; both have changed since, or no pull      TARGET_DIR's, and the caller
+//     copied a file of that name                   reports it
 //
-// sstferry.files (format/other_files_record.h) says what was copied.
+// sstferry.files (format/other_files_record.h) records what was copied.
 #pragma once
 
 #include <string>
@@ -24,8 +24,9 @@
 
 namespace sstferry {
 
-// Writes one file durably but for its name, private to this process's account.
-// REQUIRES: `dir` is in the workspace and has no such name, and MayBeCopied().
+// Writes one file, private to this process's account. Its contents are durable,
+// its name is not. REQUIRES: `dir` is in the workspace and has no such name,
+// and MayBeCopied().
 [[nodiscard]] rocksdb::Status WriteOtherFile(rocksdb::FileSystem* file_system,
                                              const std::string& dir,
                                              const std::string& name,
@@ -35,19 +36,19 @@ namespace sstferry {
 [[nodiscard]] rocksdb::Status WriteCopiedFiles(
     rocksdb::FileSystem* file_system, const std::string& dir,
     const CopiedFiles& files);
-// Reads it; none and a damaged one count as empty.
+// Reads sstferry.files; a missing or damaged file counts as empty.
 CopiedFiles ReadCopiedFiles(const std::string& dir);
 
-// Removes from `db_dir` the names that PlaceOtherFiles() made: some may be
-// those of files that TARGET_DIR has, too, whose access must stay.
+// Removes from `db_dir` the names that PlaceOtherFiles() made. Some may be
+// links to files of TARGET_DIR, whose access must not change.
 [[nodiscard]] rocksdb::Status RemovePlacedFiles(
     rocksdb::FileSystem* file_system, const std::string& db_dir);
 
 // Makes names in `db_dir` for the files of `from`, where a pull wrote them with
-// their record, and of `old_dir` (empty: there is none), with the access of the
-// database and without the bits to execute. Those of `old_dir` stay as they
-// are. May be called again, also after a crash in between. *kept gets the names
-// of files that both sides have changed.
+// their record, and for those of `old_dir` (empty: there is none). Files of
+// `from` get the database's access, without execute permissions; files of
+// `old_dir` are not changed. May be called again, also after a crash in
+// between. *kept gets the names of files that both sides have changed.
 //   kRefused  a file of old_dir cannot get a second name
 [[nodiscard]] rocksdb::Status PlaceOtherFiles(
     rocksdb::FileSystem* file_system, const std::string& from,

@@ -27,12 +27,12 @@ using rocksdb::IOStatus;
 using rocksdb::Status;
 using std::chrono::steady_clock;
 
-// One piece is what the rate allows in a fiftieth of a second, and no less than
+// A piece is what the rate allows in a fiftieth of a second, but at least
 // kLeastPieceBytes.
 constexpr uint64_t kLeastPieceBytes = 64u << 10;
 constexpr uint64_t kPiecesPerSecond = 50;
 
-// Limits deletion to a rate. Does not catch up on time that was lost elsewhere.
+// Limits deletion to a rate. Does not catch up on time spent elsewhere.
 class Pace {
  public:
   Pace(uint64_t bytes_per_sec, StopSignal* stop)
@@ -41,7 +41,7 @@ class Pace {
   uint64_t piece_bytes() const {
     return std::max(kLeastPieceBytes, bytes_per_sec_ / kPiecesPerSecond);
   }
-  // Waits until the rate allows the `bytes` that have just been removed.
+  // Blocks until the rate allows the `bytes` that were just removed.
   Status Spend(uint64_t bytes) {
     const steady_clock::time_point now = steady_clock::now();
     next_ = std::max(next_, now);
@@ -62,18 +62,18 @@ class Pace {
   steady_clock::time_point next_ = steady_clock::now();
 };
 
-// True if nothing else uses the file's bytes: it has one name, and no process,
-// this one included, has it open. The kernel grants a write lease only then; if
-// it grants none, the file counts as open. A process that opens the file breaks
-// the lease: the kernel then sends SIGURG, which is ignored by default, not
-// SIGIO, which would end this process.
+// Returns true if nothing else uses the file's bytes: it has one name, and no
+// process, this one included, has it open. Only then does the kernel grant a
+// write lease; without a lease the file counts as open. A process that opens
+// the file breaks the lease. The kernel then sends SIGURG, which is ignored by
+// default, instead of SIGIO, which would end this process.
 bool IsUnshared(const std::string& path) {
   struct stat dir;
   if (stat(fs::path(path).parent_path().c_str(), &dir) != 0 ||
       dir.st_uid != geteuid()) {
-    return false;  // its owner may put a link in its place
+    return false;  // its owner may replace the file with a link
   }
-  const Descriptor file = OpenPath(path, O_RDWR);  // its end is the lease's
+  const Descriptor file = OpenPath(path, O_RDWR);  // closing it ends the lease
   struct stat info;
   return file.is_open() && fstat(file.get(), &info) == 0 &&
          S_ISREG(info.st_mode) && info.st_nlink == 1 &&
@@ -86,7 +86,7 @@ Status Removed(const std::string& path, const Status& status) {
 }
 
 // Truncates a file down to its last piece; *left is its size then. Leaves the
-// file as it is if the file system cannot truncate.
+// file unchanged if the file system cannot truncate.
 Status CutFile(rocksdb::FileSystem* file_system, const std::string& path,
                Pace* pace, uint64_t* left) {
   std::unique_ptr<rocksdb::FSWritableFile> file;
@@ -115,7 +115,7 @@ Status CutFile(rocksdb::FileSystem* file_system, const std::string& path,
 Status RemoveFile(rocksdb::FileSystem* file_system, const std::string& path,
                   Pace* pace) {
   struct stat info;
-  // A file with another name keeps its bytes, and costs the disk nothing.
+  // A file with another name keeps its bytes, and its removal frees no blocks.
   uint64_t left = lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
                           info.st_nlink == 1
                       ? static_cast<uint64_t>(info.st_size)
@@ -132,9 +132,8 @@ Status RemoveFile(rocksdb::FileSystem* file_system, const std::string& path,
   return pace->Spend(left);
 }
 
-// The owner of a directory may have it open, wherever it was moved, and put
-// links into it: everything of another account is named by a descriptor of its
-// directory.
+// Names files by a descriptor of their directory if another account owns it:
+// that account could move the directory, or put links into it, meanwhile.
 class Directory {
  public:
   explicit Directory(const std::string& dir)

@@ -11,15 +11,15 @@
 namespace sstferry {
 
 // Removes a directory with everything in it, at most `bytes_per_sec` (0: no
-// limit). Truncates a large file piece by piece before it deletes it, unless
-// the file has another name or a process has it open and could still read it.
-// OK if `dir` does not exist. Follows no link.
-//   kCancelled  `stop` came first; a part is still there
+// limit). Truncates a large file piece by piece before deleting it, unless the
+// file has another name, or a process has it open and could still read it. OK
+// if `dir` does not exist. Follows no link.
+//   kCancelled  `stop` was raised first; a part still exists
 [[nodiscard]] rocksdb::Status RemoveTreePaced(
     rocksdb::FileSystem* file_system, const std::string& dir,
     uint64_t bytes_per_sec, StopSignal* stop);
 
-// The same of all that is in a directory but the name `kept`.
+// Removes everything in a directory except the name `kept`, in the same way.
 [[nodiscard]] rocksdb::Status EmptyDirectoryPaced(
     rocksdb::FileSystem* file_system, const std::string& dir,
     const std::string& kept, uint64_t bytes_per_sec, StopSignal* stop);

@@ -33,11 +33,11 @@ using nlohmann::ordered_json;
 using rocksdb::Status;
 
 constexpr char kNewRecordName[] = "sstferry.fleet.new";
-// Has room for kMaxServedDatabases names and a few bytes for each.
+// Room for kMaxServedDatabases names and some bytes for each.
 constexpr off_t kMaxRecordBytes = 4 << 20;
 constexpr mode_t kDirectoryMode = 0755;  // less the umask
 
-constexpr int kMaxDepth = 8;  // as serve --db-dir
+constexpr int kMaxDepth = 8;  // like serve --db-dir
 
 Status TreeError(const std::string& what, const std::string& path, int error) {
   return MakeStatus(
@@ -271,7 +271,8 @@ Status ReplicaTree::WriteRecord(const FleetRecord& record) {
 
 namespace {
 
-// An unfinished pull of a database that is gone can never end.
+// Discards an unfinished pull of a database that no longer exists, because it
+// can never finish.
 Status DiscardUnfinished(const std::string& path, bool has_replica,
                          const LogFunction& log) {
   if (!Workspace::IsOne(Workspace::DirOf(path))) {

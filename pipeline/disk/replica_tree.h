@@ -1,6 +1,6 @@
-// A directory of replicas, each below it at the path that its name is. Names
-// come from a source: each is checked, and every directory on its way is opened
-// below the one before, and through no link.
+// A directory of replicas, each at the path below it that is its name. The
+// names come from a source: each is checked, and every directory on its path is
+// opened relative to the previous one, and not through a link.
 #pragma once
 
 #include <cstdint>
@@ -15,29 +15,29 @@
 
 namespace sstferry {
 
-// The file of a mirror's directory that holds its record.
+// Name of the file in a mirror's directory that has its record.
 inline constexpr char kFleetRecordName[] = "sstferry.fleet";
 
-// Returns the names of the replicas below a mirror's directory, complete and
-// unfinished ones, sorted: at most kMaxServedDatabases, as deep as a
-// server looks, and none through a link. Changes nothing and takes no lock.
+// Returns the names of the replicas below a mirror's directory, both complete
+// and unfinished, sorted: at most kMaxServedDatabases, as deep as a server
+// searches, and none through a link. Changes nothing and takes no lock.
 std::vector<std::string> ListReplicas(const std::string& directory);
 
-// The findings of earlier runs, in the file sstferry.fleet of the directory.
+// Record of earlier runs, in the file sstferry.fleet of the directory.
 struct FleetRecord {
   std::string source;
   uint64_t file_system = 0;  // of the source's directory; 0: not known
-  // Names of databases whose replicas are (to be) here -> number of the last
-  // runs in which the source did not list them.
+  // For each database with a present or expected replica: the number of latest
+  // consecutive runs in which the source did not list it.
   std::map<std::string, uint32_t> missed;
 };
 
-// The directory, which one process uses at a time.
+// A mirror's directory, which only one process uses at a time.
 //
-// Threads: Prepare() from any, the rest from one.
+// Threads: Prepare() from any, all other members from one.
 class ReplicaTree {
  public:
-  // Opens the directory, or makes it.
+  // Opens the directory, or creates it.
   //   kRefused  it is no directory, its parent is missing, or it is itself a
   //             database
   //   kBusy     another process mirrors into it
@@ -47,13 +47,14 @@ class ReplicaTree {
   std::string PathOf(const std::string& name) const {
     return directory_ + "/" + name;
   }
-  // Makes the directories on the way to a replica. *exists: the replica's own
-  // directory is there, with a database in it.
-  //   kRefused  the name may not become a path, or a link, a file or another
-  //             replica is on its way
+  // Creates the directories on the path to a replica. *exists: the replica's
+  // own directory exists and contains a database.
+  //   kRefused  the name may not become a path, or its path contains a link, a
+  //             file or another replica
   [[nodiscard]] rocksdb::Status Prepare(const std::string& name, bool* exists);
 
-  // True if there is a replica of that name, or an unfinished pull of one.
+  // Returns true if there is a replica with that name, or an unfinished pull of
+  // one.
   bool Has(const std::string& name) const;
 
   // Reads the record; *found is false if there is none.
@@ -61,10 +62,10 @@ class ReplicaTree {
   [[nodiscard]] rocksdb::Status ReadRecord(bool* found, FleetRecord* record);
   [[nodiscard]] rocksdb::Status WriteRecord(const FleetRecord& record);
 
-  // Gives a replica's directory the name with `suffix` behind it, and discards
-  // an unfinished pull beside it. *moved is false if there is none.
-  //   kBusy     a process has it open, or pulls into it
-  //   kRefused  a link or a file is on its way or in its place
+  // Appends `suffix` to the name of a replica's directory, and discards an
+  // unfinished pull beside it. *moved is false if there is no such directory.
+  //   kBusy     a process has the replica open, or pulls into it
+  //   kRefused  its path, or the replica itself, is a link or a file
   [[nodiscard]] rocksdb::Status MoveAway(const std::string& name,
                                          const std::string& suffix,
                                          const LogFunction& log, bool* moved);
@@ -73,13 +74,14 @@ class ReplicaTree {
   ReplicaTree(std::string directory, Descriptor top)
       : directory_(std::move(directory)), top_(std::move(top)) {}
 
-  // Opens the directory in which the replica's own one is. `make`: makes what
-  // is missing; else *parent is not open then.
+  // Opens the directory that contains the replica's own one. With `make`,
+  // creates missing directories; otherwise *parent is not open if one is
+  // missing.
   [[nodiscard]] rocksdb::Status OpenParent(const std::string& name, bool make,
                                            Descriptor* parent) const;
 
   const std::string directory_;
-  const Descriptor top_;  // with a flock
+  const Descriptor top_;  // has an flock
 };
 
 }  // namespace sstferry

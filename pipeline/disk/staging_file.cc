@@ -19,7 +19,8 @@ StagingBuffer::~StagingBuffer() {
   }
 }
 
-// Not from malloc(): what was asked for large pages once, the heap would keep.
+// Maps the buffer instead of using malloc(), because the heap would keep memory
+// for which large pages were requested.
 char* StagingBuffer::data() {
   if (data_ != nullptr) {
     return data_;
@@ -32,7 +33,8 @@ char* StagingBuffer::data() {
   mapped_ = mapped;
   const auto address = reinterpret_cast<uintptr_t>(mapped);
   data_ = static_cast<char*>(mapped) + (kBytes - address % kBytes) % kBytes;
-  madvise(data_, kBytes, MADV_HUGEPAGE);  // or small ones, if there is none
+  madvise(data_, kBytes, MADV_HUGEPAGE);  // the kernel uses small pages if no
+                                          // large one is free
   return data_;
 }
 
@@ -94,7 +96,7 @@ Status StagingFile::Write() {
                          nullptr)
           : file_->Append(bytes, IOOptions(), nullptr);
   if (status.ok() && file_ != nullptr) {
-    // Only begins to write; what goes wrong with it, the sync says.
+    // Only begins to write; the sync reports errors.
     file_->RangeSync(written_, bytes.size(), IOOptions(), nullptr)
         .PermitUncheckedError();
   }
@@ -107,7 +109,7 @@ Status StagingFile::Write() {
 Status StagingFile::Finish(bool sync, const Access* access) {
   Status status = buffered_ == 0 ? Status::OK() : Write();
   if (status.ok() && buffered_ >= StagingBuffer::kAlignment) {
-    status = Write();  // behind the large write
+    status = Write();  // after the large write
   }
   if (status.ok() && buffered_ != 0) {
     status = MakeStatus(EndState::kInternal,

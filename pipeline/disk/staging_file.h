@@ -1,4 +1,4 @@
-// One chunk on its way to disk.
+// Writes one received chunk to disk.
 #pragma once
 
 #include <cstdint>
@@ -14,43 +14,45 @@
 
 namespace sstferry {
 
-// One per lane, used by one file after another, and taken with the first one.
+// The buffer of one lane, which its files use one after another. Allocated for
+// the first file.
 class StagingBuffer {
  public:
-  // Waiting bytes are written before a frame would not fit behind them.
+  // Buffered bytes are written when the next frame would not fit after them.
   static constexpr size_t kBytes = 2 * size_t{kMaxPayloadBytes};
-  // Direct writes have memory, offsets and sizes that are multiples of it.
+  // Memory, offsets and sizes of direct writes are multiples of this.
   static constexpr size_t kAlignment = 4096;
-  // Bytes of one direct write. The kernel hands so many to a disk as one
-  // request if they are in one large page; from small pages it makes two or
-  // three.
+  // Bytes of one direct write. If they are in one large page, the kernel sends
+  // them to the disk as one request; from small pages it makes two or three.
   static constexpr size_t kDirectWriteBytes = size_t{1} << 20;
 
   StagingBuffer() = default;
   ~StagingBuffer();
   StagingBuffer(const StagingBuffer&) = delete;
   StagingBuffer& operator=(const StagingBuffer&) = delete;
-  // Null: there is no memory.
+  // Returns the buffer; null: memory is short.
   char* data();
 
  private:
-  void* mapped_ = nullptr;  // twice kBytes, of which `data_` is a part
+  // Mapped memory of twice kBytes; `data_` points into it.
+  void* mapped_ = nullptr;
   char* data_ = nullptr;
 };
 
-// Where the bytes go.
+// The destination of the bytes.
 struct StagingPlace {
   std::string path;
-  // They are a part of a file that exists, from there on.
+  // The bytes are a part of an existing file, from this offset on.
   std::optional<uint64_t> part_at;
-  // Past the page cache, where the file system can. Only a part whose offset
+  // Bypass the page cache, if the file system can. Only for a part whose offset
   // and size are multiples of StagingBuffer::kAlignment.
   bool direct = false;
 };
 
-// The bytes are received straight into the buffer and written from there.
-// Without `direct` they go through the page cache, because the check reads all
-// of them back, and are on their way to the disk before the sync asks for it.
+// One file or part of a file that is being written. Bytes are received directly
+// into the buffer and written from there. Without `direct` they go through the
+// page cache, because the check reads all of them back, and the kernel begins
+// to write them before the sync.
 //
 // Threads: one. Errors carry the path; a failed write or sync is final.
 class StagingFile {
@@ -60,22 +62,23 @@ class StagingFile {
               StagingBuffer* buffer);
 
   [[nodiscard]] rocksdb::Status Open();
-  // Memory for the next `bytes` bytes, at most kMaxPayloadBytes; may write
-  // what stands in the way. Only what Commit() is told of belongs to the file.
+  // Returns memory for the next `bytes` bytes, at most kMaxPayloadBytes; may
+  // write buffered bytes to make room. Only bytes passed to Commit() become
+  // part of the file.
   [[nodiscard]] rocksdb::Status Room(size_t bytes, char** room);
-  // The first `bytes` bytes of the room are the file's next ones; returns them,
-  // valid until the next call.
+  // Makes the first `bytes` bytes of the room the next ones of the file;
+  // returns them, valid until the next call.
   rocksdb::Slice Commit(size_t bytes);
-  // Closes; with `sync` the contents are durable first. The file gets `access`
-  // before that; null: it stays as it was made.
+  // Writes the rest and closes the file, with `sync` durably. The file gets
+  // `access` before; null: its access is unchanged.
   [[nodiscard]] rocksdb::Status Finish(bool sync,
                                        const Access* access = nullptr);
   uint64_t bytes() const { return written_ + buffered_; }
   const std::string& path() const { return place_.path; }
 
  private:
-  // Writes the buffer; with `direct` only what is a multiple of
-  // kDirectWriteBytes, or of kAlignment if it holds less than that.
+  // Writes the buffer. With `direct`, only a multiple of kDirectWriteBytes, or
+  // of kAlignment if the buffer has less than kDirectWriteBytes.
   [[nodiscard]] rocksdb::Status Write();
   [[nodiscard]] rocksdb::Status At(const char* step,
                                    const rocksdb::Status& status) const;
@@ -84,9 +87,10 @@ class StagingFile {
   const StagingPlace place_;
   StagingBuffer* const buffer_;
   std::unique_ptr<rocksdb::FSWritableFile> file_;
-  std::unique_ptr<rocksdb::FSRandomRWFile> part_;  // of it, with part_at_
+  // The existing file, with part_at.
+  std::unique_ptr<rocksdb::FSRandomRWFile> part_;
   size_t buffered_ = 0;   // bytes in buffer_
-  uint64_t written_ = 0;  // bytes of the file before those
+  uint64_t written_ = 0;  // bytes of the file before the buffered ones
 };
 
 }  // namespace sstferry

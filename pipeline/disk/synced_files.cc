@@ -16,7 +16,7 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
-// The set of file names whose bytes are on disk. Threads: any.
+// The set of the names of files whose bytes are on disk. Threads: any.
 class CleanNames {
  public:
   bool Has(const std::string& name) const {
@@ -85,7 +85,7 @@ class SyncedFile : public rocksdb::FSWritableFileOwnerWrapper {
   }
 
  private:
-  // Called for failed writes, too: they may have written a part.
+  // Also called for failed writes: they may have written a part.
   IOStatus Dirty(IOStatus status) {
     clean_->Set(name_, false);
     return status;

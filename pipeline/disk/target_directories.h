@@ -1,5 +1,5 @@
-// Checks that no directory of a target is, contains or lies in one of its
-// source.
+// Checks that no directory of a target equals, contains or is inside a
+// directory of its source.
 #pragma once
 
 #include <string>
@@ -12,14 +12,14 @@
 
 namespace sstferry {
 
-// Returns every directory that a pull may write to. `open` is the target that
+// Returns all directories to which a pull may write. `open` is the target that
 // an application has open; null: the target is options.target_dir.
 std::vector<std::string> TargetDirectories(const PullOptions& options,
                                            rocksdb::DB* open);
 
 // Checks a source that is a directory, before anything is opened or created. OK
 // for a source that is a server.
-//   kRefused  source and target share a directory, by whatever name
+//   kRefused  source and target share a directory, under any name
 [[nodiscard]] rocksdb::Status CheckApartFromSource(
     const PullOptions& options, const std::vector<std::string>& target_dirs);
 

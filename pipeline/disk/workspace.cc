@@ -29,7 +29,7 @@ using rocksdb::IOOptions;
 using rocksdb::Status;
 
 constexpr char kLockMark[] = "sstferry workspace 1\n";
-// Bytes to read of a journal to get its first record.
+// Number of bytes at a journal's start that include its first record.
 constexpr size_t kJournalHeadBytes =
     kJournalMagicBytes + kJournalHeaderBytes + kMaxJournalPayloadBytes;
 
@@ -55,7 +55,7 @@ std::string ParentOfPath(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-// Returns the id of the journal's transfer; empty if its head is damaged.
+// Returns the id of the journal's transfer; empty if its start is damaged.
 std::string JournalTransferId(const std::string& journal) {
   JournalRecord record;
   JournalTransfer head;
@@ -67,9 +67,9 @@ std::string JournalTransferId(const std::string& journal) {
   return known ? ToHex(head.transfer_id) : "";
 }
 
-// True for a workspace whose pull died while it created it, or before it had
-// removed the last part: it holds nothing, or only a lock file, whose mark may
-// be torn or zeros, and staging/.
+// Returns true for a workspace whose pull died while it created it, or just
+// before it had removed everything: it contains nothing, or only a lock file,
+// whose mark may be torn or zeros, and staging/.
 bool IsBarelyBegun(const std::string& dir) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(dir, error)) {
@@ -85,8 +85,9 @@ bool IsBarelyBegun(const std::string& dir) {
   return !error && std::string(kLockMark).rfind(mark, 0) == 0;
 }
 
-// True if `dir` is a mount point. Also sees bind mounts, which share the device
-// of their parent. False where the kernel does not tell (before 5.8).
+// Returns true if `dir` is a mount point, also for bind mounts, which have the
+// same device as their parent. Returns false if the kernel does not report it
+// (before 5.8).
 bool IsMountRoot(const std::string& dir) {
   struct statx info;
   return statx(AT_FDCWD, dir.c_str(), AT_SYMLINK_NOFOLLOW, 0, &info) == 0 &&
@@ -107,7 +108,7 @@ Status NoDatabase(const std::string& target_dir) {
                         "name another directory");
 }
 
-// Checks that the workspace's directory, if there is one, is this user's and
+// Checks that the workspace's directory, if it exists, belongs to this user and
 // was made by a pull.
 Status CheckDirectory(const std::string& dir) {
   std::error_code error;
@@ -202,11 +203,11 @@ Status Workspace::OpenBeside(const std::string& target_dir, bool open_here,
   return status;
 }
 
-// Whatever an exchange that was cut short needs, TARGET_DIR is its old or its
-// new database.
+// Does not examine an interrupted exchange: in any case TARGET_DIR is its old
+// or its new database.
 Status Workspace::Look() {
   if (target_dir_.empty()) {
-    return Status::OK();  // nobody said where
+    return Status::OK();  // no target was named
   }
   Status status = CheckOnlyRoot(target_dir_, beside_ && !open_here_);
   if (status.ok()) status = CheckTarget();
@@ -223,7 +224,7 @@ Status Workspace::Open() {
   Status status = CheckOnlyRoot(target_dir_, beside_ && !open_here_);
   std::error_code error;
   if (status.ok() && !fs::exists(dir_ + "/exchange", error)) {
-    status = CheckTarget();  // refuses before a file is created
+    status = CheckTarget();  // refuse before a file is created
   }
   if (status.ok()) {
     status = Lock();
@@ -231,12 +232,12 @@ Status Workspace::Open() {
   if (status.ok()) {
     status = FindSwap();
   }
-  // Again, now under the lock.
+  // Check again under the lock.
   return status.ok() ? CheckTarget() : status;
 }
 
-// Checks that the names beside TARGET_DIR are not too long: its workspace, and
-// what a swap calls the old database. Before data moves.
+// Checks, before data moves, that the names beside TARGET_DIR are not too long:
+// that of its workspace, and the one that a swap gives the old database.
 Status Workspace::CheckName() const {
   constexpr char kLongestSuffix[] = ".sstferry-old-20261127T183820Z-1000";
   const long limit = pathconf(parent_.c_str(), _PC_NAME_MAX);
@@ -323,8 +324,8 @@ Status Workspace::CheckNonEmpty() {
 }
 
 // Returns the id of a transfer that filled TARGET_DIR and died before it had
-// removed its workspace: last_transfer.json and the journal name it, and db/
-// has its final name. Empty if there is none.
+// removed its workspace: last_transfer.json and the journal have the same id,
+// and db/ was renamed. Empty: there is none.
 std::string Workspace::FinishedTransfer() const {
   std::error_code error;
   if (!fs::exists(journal_path(), error) || fs::exists(db_dir(), error)) {
@@ -344,10 +345,10 @@ Status Workspace::RefuseNonEmpty() {
   if (use_ == WorkspaceUse::kPull &&
       (!FinishedTransfer().empty() || IsBarelyBegun(dir_))) {
     Status status = lock_fd_ < 0 ? Lock() : Status::OK();
-    // Asks again under the lock: the pull may have ended only now.
+    // Check again under the lock: the pull may have ended meanwhile.
     const std::string id = status.ok() ? FinishedTransfer() : "";
     if (status.ok() && id.empty() && IsBarelyBegun(dir_)) {
-      status = RemoveWorkspace();  // its pull had removed the rest
+      status = RemoveWorkspace();  // its pull has removed the rest
     }
     if (!status.ok()) {
       return status;
@@ -406,7 +407,7 @@ Status Workspace::Lock() {
   }
   status = WriteLockMark(path);
   FaultPoint("Workspace:Locked");
-  // The mark is durable before anything else gets a name in the workspace.
+  // Make the mark durable before anything else is created in the workspace.
   return status.ok() ? SyncAll(file_system_.get(), {}, {dir_, parent_})
                      : status;
 }
@@ -416,7 +417,7 @@ Status Workspace::CreateDirectory(const std::string& path) {
                                   path, IOOptions(), nullptr));
 }
 
-// Keeps an existing file as it is: another pull may have locked it.
+// Leaves an existing file unchanged: another pull may have locked it.
 Status Workspace::CreateLockFile(const std::string& path) {
   std::unique_ptr<rocksdb::FSWritableFile> file;
   rocksdb::IOStatus status = file_system_->ReopenWritableFile(
@@ -427,8 +428,8 @@ Status Workspace::CreateLockFile(const std::string& path) {
   return AtPath("open " + path, status);
 }
 
-// REQUIRES: this object has the flock. Unlike an fcntl lock, it survives the
-// close of the file's other descriptors.
+// Writes the mark. REQUIRES: this object has the flock. Unlike an fcntl lock,
+// an flock is not released by closing other descriptors of the file.
 Status Workspace::WriteLockMark(const std::string& path) {
   std::unique_ptr<rocksdb::FSRandomRWFile> file;
   rocksdb::IOStatus status = file_system_->NewRandomRWFile(
@@ -475,7 +476,7 @@ Status Workspace::ClearStaging() {
   return SyncDirectory(file_system_.get(), dir_);
 }
 
-// Removes the parts in this order. Each removal is durable before the next one
+// Removes the parts in this order. Each removal is durable before the next
 // begins.
 Status Workspace::RemoveParts(std::initializer_list<const char*> names,
                               void (*removed_one)()) {
@@ -497,7 +498,7 @@ Status Workspace::RemoveParts(std::initializer_list<const char*> names,
   return Status::OK();
 }
 
-// Removes the journal early: without it, no pull resumes from the rest.
+// Removes the journal early, because no pull resumes without it.
 Status Workspace::Clear(KeptOfDb kept) {
   if (use_ == WorkspaceUse::kLook) return Status::OK();
   const auto removed_one = [] { FaultPoint("Workspace:LeftoverRemoved"); };
@@ -526,7 +527,8 @@ Status Workspace::ClearOther() {
   return CreateDirectory(other_dir());
 }
 
-// Another account may own TARGET_DIR: its own names there are not opened.
+// Replaces the file by a rename: another account may own TARGET_DIR, so no
+// existing file there is opened.
 Status Workspace::PutIntoTarget(const std::string& name,
                                 const rocksdb::Slice& contents) {
   const std::string made = staging_dir() + "/" + name;
@@ -569,8 +571,8 @@ Status Workspace::Publish(std::string* note) {
 }
 
 Status Workspace::RemoveWorkspace() {
-  // The lock is last, because its mark says that sstferry made the workspace.
-  // Which of the two before it is gone first does not matter.
+  // Remove the lock last, because its mark proves that sstferry made the
+  // workspace. The order of staging/ and the journal does not matter.
   const auto removed_one = [] { FaultPoint("Workspace:PartRemoved"); };
   Status status = RemoveParts({"old", "exchange", "other"}, removed_one);
   const auto remove = [&](const std::string& path) {
@@ -584,7 +586,7 @@ Status Workspace::RemoveWorkspace() {
   if (!status.ok()) {
     return status;
   }
-  // Fails if db/ is still there.
+  // Fails if db/ still exists.
   return AtPath("remove " + dir_,
             file_system_->DeleteDir(dir_, IOOptions(), nullptr));
 }

@@ -1,22 +1,22 @@
 // The directories of one pull. Only this code renames or deletes them.
 //
-//   TARGET_DIR.sstferry/        the workspace; gone after success
-//     lock                      a pull that works here has the flock on it
+//   TARGET_DIR.sstferry/        the workspace; removed after success
+//     lock                      has an flock while a pull works here
 //     journal                   the record of what is durable
 //     staging/                  chunks that arrive
 //     staging/earlier/          the db/ of a pull that started over, while
-//     files
-//                               of it are taken
-//     other/                    the application's files that came, and
+//                               files are taken from it
+//     other/                    the application's files from the source, and
 //                               sstferry.files (other_files.h)
 //     db/                       the new database
 //     exchange                  exists only around an exchange
 //     old/                      the old database while a swap deletes it
 //   TARGET_DIR                  appears (or is exchanged) at the end, at once
 //
-// The workspace never deletes a directory that sstferry did not make: it knows
-// a workspace by the first line of its lock file, and a database that an
-// exchange moved into db/ by the inode numbers recorded before the exchange.
+// The workspace never deletes a directory that sstferry did not make: it
+// identifies a workspace by the first line of its lock file, and a database
+// that an exchange moved into db/ by the inode numbers recorded before the
+// exchange.
 #pragma once
 
 #include <initializer_list>
@@ -33,71 +33,70 @@
 
 namespace sstferry {
 
-// In staging/: the db/ of a pull that started over.
+// Name in staging/ of the db/ of a pull that started over.
 inline constexpr char kEarlierName[] = "earlier";
 
-// How a pull treats a TARGET_DIR that is not empty.
+// Treatment of a TARGET_DIR that is not empty.
 enum class Existing {
   kRefuse,
   kSwap,  // exchanges it between two hooks, then deletes the old one, which a
           // process may have open until before_swap has run
 };
 
-// Says how much of db/ Workspace::Clear() keeps.
+// The part of db/ that Workspace::Clear() keeps.
 enum class KeptOfDb {
   kNothing,
   kEarlier,  // it becomes earlier_dir()
-  kAll,      // it stays where it is
+  kAll,      // it stays in place
 };
 
-// How far an exchange has got. Each state is durable.
+// Progress of an exchange. Each state is durable.
 enum class SwapState {
-  kNone,       // not begun, or over
+  kNone,       // not begun, or complete
   kBegun,      // recorded: hooks may have run; db/ is the new database
   kExchanged,  // TARGET_DIR is the new database; after_swap must still run
-  kRetired,    // only the deletion of old/ is left
+  kRetired,    // only the deletion of old/ is missing
 };
 
-// Says what a workspace is opened for.
+// Purpose of opening a workspace.
 enum class WorkspaceUse {
   kPull,
-  kLook,  // makes the checks of kPull, but takes no lock and changes nothing:
-          // Clear() and Discard() do nothing, and nothing else may be called
-          // that writes
+  // Makes the checks of kPull, but takes no lock and changes nothing. Clear()
+  // and Discard() do nothing, and no other function that writes may be called.
+  kLook,
 };
 
-// The workspace of one TARGET_DIR, locked while the object lives.
-// Errors:  carry the path; kNoSpace where the disk is full.
+// The workspace of one TARGET_DIR, locked while the object exists.
+// Errors:  carry the path; kNoSpace if the disk is full.
 // Threads: one at a time.
 class Workspace {
  public:
-  // Returns the workspace's directory for a TARGET_DIR.
+  // Returns the path of the workspace for a TARGET_DIR.
   static std::string DirOf(const std::string& target_dir);
-  // True if `dir` is a workspace.
+  // Returns true if `dir` is a workspace.
   static bool IsOne(const std::string& dir);
-  // Checks that this process may look into `dir`, be it another user's. OK if
-  // it does not exist.
+  // Checks that this process may read `dir`, even if it belongs to another
+  // user. OK if it does not exist.
   //   kRefused  it belongs to another user, and only that user may read it
   [[nodiscard]] static rocksdb::Status CheckMine(const std::string& dir);
 
-  // Checks TARGET_DIR, takes the lock and finds out where an earlier swap
-  // stopped.
-  // Keeps what an unfinished pull left until Clear(). Removes the workspace of
-  // a pull that filled TARGET_DIR and died before it had removed the workspace
-  // itself; the refusal then says that TARGET_DIR is complete.
+  // Checks TARGET_DIR, takes the lock and finds the step at which an earlier
+  // swap stopped. Keeps the leftovers of an unfinished pull until Clear().
+  // Removes the workspace of a pull that filled TARGET_DIR and died before it
+  // had removed the workspace itself; the refusal then says that TARGET_DIR is
+  // complete.
   //   kRefused  TARGET_DIR is not empty (Existing::kRefuse), no directory or a
   //             mount point; its parent is missing or cannot be written; the
-  //             workspace's directory was not made by sstferry; a swap was cut
-  //             short that only a swap may complete
+  //             workspace's directory was not made by sstferry; a swap was
+  //             interrupted that only a swap may complete
   //   kBusy     another pull works here
-  // `next`: what the caller advises where TARGET_DIR holds a replica already,
-  // for the refusal.
+  // `next`: advice for the refusal if TARGET_DIR contains a replica already.
   [[nodiscard]] static rocksdb::Status Open(
       const std::string& target_dir, Existing existing,
       std::shared_ptr<rocksdb::FileSystem> file_system, const LogFunction& log,
       std::unique_ptr<Workspace>* workspace,
       WorkspaceUse use = WorkspaceUse::kPull, const std::string& next = "");
-  // Opens the workspace, without db/, of a database that stays where it is.
+  // Opens the workspace, without db/, of a database that stays in place.
   // `open_here`: this process has the database open already.
   //   kRefused  as above; TARGET_DIR does not exist or is empty
   //   kBusy     as above, or another process has the database open
@@ -116,19 +115,20 @@ class Workspace {
   std::string other_dir() const { return dir_ + "/other"; }
   std::string journal_path() const { return dir_ + "/journal"; }
 
-  // True if there is a journal, and db/ where one is needed: a pull may be able
-  // to resume from them.
+  // Returns true if there is a journal, and db/ if one is needed: a pull may be
+  // able to resume from them.
   bool has_unfinished() const;
-  // Removes what an unfinished pull left, and creates the directories again.
+  // Removes the leftovers of an unfinished pull, and creates the directories
+  // again.
   [[nodiscard]] rocksdb::Status Clear(KeptOfDb kept = KeptOfDb::kNothing);
-  // Empties staging/, and removes the record of an exchange unless a hook may
-  // have run for it.
+  // Empties staging/, and removes the record of an exchange, except if a hook
+  // may have run for it.
   [[nodiscard]] rocksdb::Status ClearStaging();
-  // Removes everything from staging/ but these names.
+  // Removes everything from staging/ except these names.
   [[nodiscard]] rocksdb::Status ClearStagingBut(
       const std::set<std::string>& names);
-  // Makes other_dir() anew, with nothing in it; its name becomes durable with
-  // the journal's next sync of the workspace.
+  // Creates other_dir() again, empty. Its name becomes durable with the
+  // journal's next sync of the workspace.
   [[nodiscard]] rocksdb::Status ClearOther();
   // Writes a file into TARGET_DIR durably, by a rename from staging/.
   [[nodiscard]] rocksdb::Status PutIntoTarget(const std::string& name,
@@ -140,22 +140,22 @@ class Workspace {
   [[nodiscard]] rocksdb::Status Remove() { return RemoveWorkspace(); }
 
   // Gives db/ the name TARGET_DIR, which is missing or empty, and removes the
-  // workspace. *note gets a sentence if the workspace could not be removed,
-  // which is no error. After an error TARGET_DIR is either as it was before or
-  // the new database. REQUIRES: Existing::kRefuse; db/ is closed and everything
-  // in it is synced.
+  // workspace. If the workspace cannot be removed, *note gets a sentence, which
+  // is no error. After an error TARGET_DIR is either unchanged or the new
+  // database. REQUIRES: Existing::kRefuse; db/ is closed and everything in it
+  // is synced.
   [[nodiscard]] rocksdb::Status Publish(std::string* note);
 
-  // Existing::kSwap publishes in steps (workspace_swap.cc). Open() finds out
-  // at which of them an earlier pull died.
+  // Existing::kSwap publishes in steps (workspace_swap.cc). Open() finds the
+  // step at which an earlier pull died.
   SwapState swap_state() const { return swap_state_; }
   // The transfer whose swap is in swap_state().
   const std::string& swap_transfer() const { return swap_.transfer_id; }
   // Records the exchange. Call it before before_swap. `adopts_old`: the old
-  // database stays whole, with all files of its application.
+  // database is kept whole, with all files of its application.
   [[nodiscard]] rocksdb::Status BeginSwap(const std::string& transfer_id,
                                           bool adopts_old = false);
-  // Returns true if the recorded exchange does so.
+  // Returns true if the recorded exchange keeps the old database whole.
   bool adopts_old() const { return swap_.adopts_old; }
   // Exchanges the names of db/ and TARGET_DIR; renames db/ if there is no
   // TARGET_DIR. Before that, db/ gets the application's files (other_files.h);
@@ -163,15 +163,15 @@ class Workspace {
   // kBegun, db/ closed and synced. After these errors nothing has changed:
   //   kBusy     a process has the database in TARGET_DIR open
   //   kRefused  TARGET_DIR is another directory than at BeginSwap(), or a file
-  //             in it can be neither kept nor taken away
+  //             in it can be neither kept nor removed
   [[nodiscard]] rocksdb::Status Swap(std::vector<std::string>* kept);
-  // Takes the old database out of db/. Call it after after_swap. `keeps`, or
-  // one that was adopted: it gets a name beside TARGET_DIR, *path
-  // (old_directories.h), and is this workspace's no more; else it becomes old/.
-  // *path stays empty if there was no old database.
+  // Moves the old database out of db/. Call it after after_swap. If `keeps`, or
+  // if it was adopted, the old database gets a name beside TARGET_DIR, *path
+  // (old_directories.h), and no longer belongs to this workspace; otherwise it
+  // becomes old/. *path stays empty if there was no old database.
   [[nodiscard]] rocksdb::Status RetireOld(bool keeps, std::string* path);
-  // Deletes old/ at `bytes_per_sec`. OK if there is none.
-  //   kCancelled  `stop` came first; the next Open() finds the rest
+  // Deletes old/ at `bytes_per_sec`. OK if it does not exist.
+  //   kCancelled  `stop` was raised first; the next Open() finds the rest
   [[nodiscard]] rocksdb::Status RemoveOld(uint64_t bytes_per_sec,
                                           StopSignal* stop);
   [[nodiscard]] rocksdb::Status RemoveWorkspace();
@@ -201,14 +201,14 @@ class Workspace {
   const std::string dir_;
   const Existing existing_;
   WorkspaceUse use_ = WorkspaceUse::kPull;
-  bool beside_ = false;     // the database stays where it is
+  bool beside_ = false;     // the database stays in place
   bool open_here_ = false;  // this process has that database open
   const std::shared_ptr<rocksdb::FileSystem> file_system_;
   const LogFunction log_;
   bool target_exists_ = false;  // TARGET_DIR is a non-empty directory
   int lock_fd_ = -1;
   SwapState swap_state_ = SwapState::kNone;
-  ExchangeRecord swap_;  // the record that swap_state_ tells about
+  ExchangeRecord swap_;  // the record that belongs to swap_state_
 };
 
 }  // namespace sstferry

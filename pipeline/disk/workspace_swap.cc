@@ -29,8 +29,9 @@ Status Strange(const std::string& record, const std::string& dir) {
 
 }  // namespace
 
-// Finds out where an earlier swap stopped, whatever happened to TARGET_DIR
-// since: db/ may be deleted only if it is known to be the new database.
+// Finds the step at which an earlier swap stopped, whatever happened to
+// TARGET_DIR since: db/ may be deleted only if it certainly is the new
+// database.
 Status Workspace::FindSwap() {
   const std::string path = dir_ + "/exchange";
   std::error_code error;
@@ -104,7 +105,7 @@ Status Workspace::Swap(std::vector<std::string>* kept) {
   if (status.ok() && existed) {
     status = CheckExchangeable(target_dir_);
   }
-  DatabaseLock lock;  // no process opens the old database from here on
+  DatabaseLock lock;  // from here on, no process can open the old database
   if (status.ok() && existed) {
     status = lock.Take(target_dir_);
     if (EndStateOf(status) == EndState::kBusy) {
@@ -115,8 +116,8 @@ Status Workspace::Swap(std::vector<std::string>* kept) {
     }
   }
   if (status.ok()) {
-    // An application may write to its files in a database that stays whole: none
-    // is linked from there.
+    // An adopted database stays whole, and its application may write to its
+    // files: link none of them from there.
     const bool takes_others = existed && !swap_.adopts_old;
     status = PlaceOtherFiles(file_system_.get(), other_dir(),
                              takes_others ? target_dir_ : "", db_dir(), kept);
@@ -143,8 +144,8 @@ Status Workspace::Swap(std::vector<std::string>* kept) {
   return status;
 }
 
-// A kept one is gone from the workspace before `exchange` is: a later run that
-// finds db/ gone has nothing to complete.
+// Moves the old database out of the workspace before it removes `exchange`: if
+// a later run finds no db/, nothing is left to complete.
 Status Workspace::RetireOld(bool keeps, std::string* path) {
   path->clear();
   if ((keeps || swap_.adopts_old) && !IdentityOf(db_dir()).empty()) {

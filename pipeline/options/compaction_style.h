@@ -1,5 +1,5 @@
-// Compaction styles of column families: their names, and over which of them
-// RocksDB can ingest.
+// Compaction styles of column families: their names, and those for which
+// RocksDB can ingest over existing data.
 #pragma once
 
 #include <optional>
@@ -12,15 +12,16 @@
 
 namespace sstferry {
 
-// "leveled", "universal", "FIFO" or "none".
+// Returns "leveled", "universal", "FIFO" or "none".
 const char* StyleName(rocksdb::CompactionStyle style);
 
-// Returns what the options of a column family say; empty: nothing that the
-// linked RocksDB knows.
+// Returns the style in a column family's options; empty: none that the linked
+// RocksDB knows.
 std::optional<rocksdb::CompactionStyle> StyleOf(
     const std::vector<NamedValue>& options);
 
-// kRefused: the linked RocksDB cannot safely ingest over data of `family`.
+// Returns kRefused if the linked RocksDB cannot safely ingest over existing
+// data of `family`.
 [[nodiscard]] rocksdb::Status CheckIngestsOver(
     const std::string& family, rocksdb::CompactionStyle style);
 

@@ -22,17 +22,18 @@ namespace fs = std::filesystem;
 using rocksdb::Status;
 
 constexpr char kOptionsPrefix[] = "OPTIONS-";
-// Maximum for one directory; databases are not nested deeper.
+// Maximum for one directory; databases are not nested more deeply.
 constexpr size_t kMaxPlacesEach = kMaxPlaces / 8;
 
-// Identifies one run of the machine; empty if the system has no boot id.
+// Returns an id of the time since the machine's last boot; empty if the system
+// has none.
 std::string BootId() {
   const std::string id = ReadProc("sys/kernel/random/boot_id");
   return id.substr(0, id.find('\n'));
 }
 
-// Removes backslash escapes: an escaped character stands for itself, except for
-// line ends.
+// Removes backslash escapes: an escaped character stands for itself, except in
+// the escapes of line ends.
 std::string Unescaped(const std::string& value) {
   std::string text;
   for (size_t i = 0; i < value.size(); ++i) {

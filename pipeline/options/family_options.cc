@@ -22,9 +22,9 @@ using OptionMap = std::unordered_map<std::string, std::string>;
 
 constexpr size_t kPullWriteBufferBytes = 1u << 20;
 constexpr size_t kPullCacheBytes = 4u << 20;
-// RocksDB takes no less.
+// RocksDB's minimum.
 constexpr size_t kMinWriteBufferBytes = 64u << 10;
-// Twice what the buckets of a hashed memtable may take (option_table.h).
+// Twice the maximum size of the buckets of a hashed memtable (option_table.h).
 constexpr size_t kMinHashedBufferBytes = 32u << 20;
 constexpr uint64_t kMaxDictBufferBytes = 8u << 20;
 constexpr uint32_t kMaxCompressionThreads = 256;
@@ -34,7 +34,8 @@ constexpr uint32_t kMaxTrainBytes = 1u << 30;
 // INT_MAX.
 constexpr int kNeverByFileCount = 1 << 30;
 
-// `lenient`: of a struct of a newer RocksDB the members that this one knows.
+// Returns the options of RocksDB's parser. `lenient`: ignores members, in
+// structs of a newer RocksDB, that this one does not know.
 rocksdb::ConfigOptions Config(bool lenient) {
   rocksdb::ConfigOptions config;
   config.ignore_unknown_options = lenient;
@@ -56,7 +57,7 @@ Status FromMap(const OptionMap& map, BlockBasedTableOptions* out,
                                                    out);
 }
 
-// Sets one option alone, after RocksDB did not accept all options together.
+// Sets a single option, after RocksDB has refused all options together.
 template <typename Options>
 Status ApplyOne(OptionScope scope, const std::string& where,
                 const std::string& name, const std::string& value,
@@ -65,7 +66,8 @@ Status ApplyOne(OptionScope scope, const std::string& where,
   Status s = FromMap({{name, value}}, &next);
   const OptionRule* rule = FindOptionRule(scope, name);
   if (!s.ok() && rule != nullptr && rule->kind == OptionKind::kObject) {
-    // Objects of a newer RocksDB may have members that this one does not know.
+    // Objects of a newer RocksDB may have members that this one does not know:
+    // try only the id.
     std::string id;
     next = *out;
     if (CheckObject(value, *rule, &id, nullptr).ok() && id != value) {
@@ -133,8 +135,8 @@ std::string ValueOf(const std::vector<NamedValue>& options,
   return "";
 }
 
-// Adds a note if an object is missing: RocksDB returns OK and no object for an
-// id that its registry does not have.
+// Adds a note if an object was not made: RocksDB returns OK and no object for
+// an id that its registry does not have.
 void NoteMissingObject(const std::string& where, const std::string& name,
                        const std::string& value, bool made,
                        std::vector<std::string>* notes) {
@@ -184,7 +186,8 @@ class FamilyBuilder {
   }
 
  private:
-  // An extractor of the application takes precedence over RocksDB's own.
+  // Extractors that the application registered take precedence over RocksDB's
+  // own.
   Status SetFamilyOptions() {
     ColumnFamilyOptions* options = &out_->final_options;
     std::vector<NamedValue> rest = description_.options;
@@ -227,7 +230,8 @@ class FamilyBuilder {
     return s;
   }
 
-  // A peer's numbers would be threads and memory of this process.
+  // Limits numbers from a peer, which would determine threads and memory of
+  // this process.
   static void BoundCompression(rocksdb::CompressionOptions* options) {
     options->parallel_threads =
         std::min(options->parallel_threads, kMaxCompressionThreads);
@@ -237,8 +241,8 @@ class FamilyBuilder {
         std::min(options->zstd_max_train_bytes, kMaxTrainBytes);
   }
 
-  // A RocksDB with assertions ends the process over a memtable that counts as
-  // full before its first entry.
+  // Limits sizes of memtables: a RocksDB with assertions aborts the process if
+  // a memtable counts as full before its first entry.
   void BoundMemtables() {
     ColumnFamilyOptions* options = &out_->final_options;
     const size_t bytes =
@@ -279,7 +283,7 @@ class FamilyBuilder {
           where_ + ": expected block-based or plain tables, found " +
               Quoted(description_.table_factory));
     }
-    // RocksDB's default may be newer than every supported version can read.
+    // RocksDB's default may be newer than some supported versions can read.
     table_.format_version = kPortableTableFormatVersion;
     Status s = Apply(OptionScope::kTable, where_, description_.table_options,
                      &table_, &out_->notes);
@@ -306,7 +310,7 @@ class FamilyBuilder {
     return s;
   }
 
-  // Clamps `version` to the versions that both sides read and RocksDB writes.
+  // Clamps `version` to those that both sides read and RocksDB writes.
   uint32_t Fit(uint32_t version, const std::string& what) {
     const uint32_t max_version =
         std::min(limits_.max_format_version, kMaxTableFormatVersion);

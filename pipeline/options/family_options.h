@@ -1,6 +1,6 @@
 // Builds RocksDB's option structs from descriptions of options
 // (options_file.h), which an untrusted peer sent: the final options of a
-// database, those for filling it, and those for building its chunks.
+// database, the options for filling it, and those for building its chunks.
 //
 // All functions may be called from any thread.
 #pragma once
@@ -24,10 +24,10 @@ struct BuildLimits {
   uint32_t format_version = 0;
   // Highest in the source's files; 0: no files (or only plain tables).
   uint32_t source_files_format_version = 0;
-  // Highest that the linked RocksDB and the application that will open the
-  // database read.
+  // Highest that both the linked RocksDB and the application that will open the
+  // database can read.
   uint32_t max_format_version = kMaxTableFormatVersion;
-  // Ingestion behaviour of the RocksDB that opens the target.
+  // The way in which the RocksDB that opens the target ingests.
   bool universal_ingests_to_last_level = kUniversalIngestsToLastLevel;
   bool fifo_ingests_to_level0 = kFifoIngestsToLevel0;
   // Block cache for all built options; null: each family gets a small one.
@@ -37,14 +37,15 @@ struct BuildLimits {
 struct BuiltFamily {
   // Final options of the family, as in the source's OPTIONS.
   rocksdb::ColumnFamilyOptions final_options;
-  // For the transfer: no compaction, small memtables, index and filter blocks
-  // inside the small cache, leveled if ingestion needs it.
+  // Options for the transfer: no compaction, small memtables, index and filter
+  // blocks inside the small cache, leveled style if ingestion needs it.
   rocksdb::ColumnFamilyOptions pull_options;
-  uint32_t format_version = 0;  // for the chunks
-  bool keeps_level0 = false;    // FIFO, or one level: files stay in level 0
-  // Dropped or changed options, each with the reason.
+  uint32_t format_version = 0;  // of the chunks
+  // Files stay in level 0 (FIFO, or only one level).
+  bool keeps_level0 = false;
+  // Omitted or changed options, each with the reason.
   std::vector<std::string> notes;
-  // Names other things that the family loses and a clone would keep.
+  // Other features that the family loses and a clone would keep.
   std::vector<std::string> advice;
 };
 
@@ -63,11 +64,11 @@ struct BuiltFamily {
 
 // Derives the options of SstFileWriter for this family's chunks from the
 // family's own: the given format_version, no caches, no settings of flushes and
-// compactions, bounded dictionary buffering (SstFileWriter would otherwise keep
-// a whole chunk in memory). Chunks have no filters if the family builds its
-// last level without. They have marked blocks (kReadsMarkedBlocks) only with
-// `marked_blocks`, and checksums that `application` reads, if that is known.
-// The caller sets env.
+// compactions, and limited buffering for dictionaries (SstFileWriter would
+// otherwise keep a whole chunk in memory). Chunks have no filters if the family
+// builds its last level without them. They have marked blocks
+// (kReadsMarkedBlocks) only with `marked_blocks`, and checksums that
+// `application` reads, if it is known. The caller sets env.
 //   InvalidArgument (kIncompatible)  format_version out of range
 //   NotSupported (kRefused)          no block-based or plain table factory
 [[nodiscard]] rocksdb::Status ChunkOptions(

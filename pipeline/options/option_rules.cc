@@ -24,7 +24,7 @@ using rocksdb::Status;
 using NameSet = std::unordered_set<std::string>;
 
 constexpr int kMaxBraceDepth = 4;
-constexpr size_t kMaxListItems = 64;  // RocksDB's maximum of levels
+constexpr size_t kMaxListItems = 64;  // RocksDB's maximum number of levels
 
 std::span<const OptionRule> RulesOf(OptionScope scope) {
   return scope == OptionScope::kFamily
@@ -49,8 +49,8 @@ bool IsBool(std::string_view text) {
   return text == "true" || text == "false" || text == "0" || text == "1";
 }
 
-// True if `text` can be a name of an enumeration, which RocksDB then looks up
-// in its own table.
+// Returns true if `text` can be an enumeration value, which RocksDB then looks
+// up in its own table.
 bool IsName(std::string_view text) {
   return !text.empty() && text.size() <= 64 &&
          std::all_of(text.begin(), text.end(), [](char c) {
@@ -97,7 +97,7 @@ std::vector<std::string_view> SplitAt(std::string_view text, char separator) {
   }
 }
 
-// Names of the compressions that the linked RocksDB supports.
+// Returns the names of the compressions that the linked RocksDB supports.
 const NameSet& SupportedCompressions() {
   static const NameSet names = [] {
     NameSet found;
@@ -139,8 +139,8 @@ Status CheckCompressions(const std::string& value) {
   return s;
 }
 
-// Names of options that the linked RocksDB knows, taken from the text that it
-// writes for its default options.
+// Names of the options that the linked RocksDB knows, taken from the text that
+// it writes for its default options.
 class LinkedOptions {
  public:
   static bool Knows(OptionScope scope, const std::string& name) {
@@ -155,7 +155,8 @@ class LinkedOptions {
     rocksdb::ColumnFamilyOptions options;
     options.compression_per_level = {rocksdb::kNoCompression};  // else omitted
     DescribeFamily("", options, &family)
-        .PermitUncheckedError();  // a failure leaves no names: tests find it
+        // After a failure there are no names: tests find it.
+        .PermitUncheckedError();
     for (const NamedValue& option : family.options) {
       family_.insert(option.name);
     }
@@ -181,7 +182,7 @@ Status CheckScalar(const OptionRule& rule, const std::string& value) {
     case OptionKind::kVitalName:
       return IsName(value) ? Status::OK() : Unexpected("a name", value);
     case OptionKind::kCompression:
-      // "As the other levels" is valid only for this option.
+      // "Like the other levels" is valid only for this option.
       return value == "kDisableCompressionOption" &&
                      rule.name == std::string_view("bottommost_compression")
                  ? Status::OK()
@@ -195,7 +196,7 @@ bool IsArgument(std::string_view text, const OptionRule& rule) {
   return IsBool(text) || IsRealWithin(text, rule.low, rule.high);
 }
 
-// True if `text` is a list of arguments behind an id: ":1:true" or ".8".
+// Returns true if `text` is a list of arguments after an id: ":1:true" or ".8".
 bool AreArguments(std::string_view text, const OptionRule& rule) {
   if (text.empty()) {
     return true;
@@ -210,7 +211,7 @@ bool AreArguments(std::string_view text, const OptionRule& rule) {
          });
 }
 
-// Adds one note for all of them: a newer RocksDB has some twenty more.
+// Adds one note for all names: a newer RocksDB has about twenty more options.
 void NoteUnknown(const std::string& where,
                  const std::vector<std::string>& names,
                  std::vector<std::string>* notes) {

@@ -1,8 +1,8 @@
-// Rules for options that an untrusted peer sends, before RocksDB's own parser
-// sees them: a short list of names and values that must not come from a peer.
-// No rule refuses a pull: what is left out here is left out of the options that
-// sstferry opens the new database with, and stays in the OPTIONS text that the
-// application finds (replica_options.h).
+// Checks options that an untrusted peer sent before RocksDB's own parser sees
+// them, by a short list of names and values that must not come from a peer. No
+// rule refuses a pull: an option that a rule drops is omitted from the options
+// with which sstferry opens the new database, and stays in the OPTIONS text for
+// the application (replica_options.h).
 //
 // All functions may be called from any thread.
 #pragma once
@@ -22,16 +22,16 @@ namespace sstferry {
 enum class OptionScope { kFamily, kTable };
 
 enum class OptionKind : uint8_t {
-  kInteger,      // low..high
-  kReal,         // low..high
-  kVitalName,    // of an enumeration; unknown names are an error
+  kInteger,      // low to high
+  kReal,         // low to high
+  kVitalName,    // enumeration value; unknown names are an error
   kCompression,  // must be supported by the linked RocksDB
   kCompressions,
-  kObject,  // an id with bounded numbers, made by RocksDB's registry
+  kObject,  // an id with limited numbers, made by RocksDB's registry
   kDropped  // never accepted; reported if set
 };
 
-// Rule for one option. low and high bound its number, or each number of an
+// Rule for one option. low and high limit its number, or each number of an
 // object.
 struct OptionRule {
   const char* name;
@@ -42,15 +42,15 @@ struct OptionRule {
   const char* reason = nullptr;      // kDropped only; null: no note
 };
 
-// Returns the rule for a name, or null.
+// Returns the rule for a name; null: there is none.
 const OptionRule* FindOptionRule(OptionScope scope, const std::string& name);
 
 // Returns all rules of a scope (for tests and documentation).
 std::vector<const OptionRule*> OptionRules(OptionScope scope);
 
 // Checks a list. *accepted receives the options for RocksDB's
-// Get...OptionsFromMap: those whose names the linked RocksDB knows and no rule
-// holds back. *notes receives, after `where`, what was left out and why.
+// Get...OptionsFromMap: those whose names the linked RocksDB knows and that no
+// rule drops. *notes receives the omitted options with reasons, after `where`.
 //   InvalidArgument (kIncompatible)  a repeated name, a value or a list above
 //     the bounds of format/limits.h; the message names the option.
 [[nodiscard]] rocksdb::Status CheckOptions(
@@ -59,13 +59,14 @@ std::vector<const OptionRule*> OptionRules(OptionScope scope);
     std::unordered_map<std::string, std::string>* accepted,
     std::vector<std::string>* notes);
 
-// Splits "{a=1;b={c=2;}}" into its pairs, in order. At most 4 levels of braces
-// and kMaxOptionCount members; else InvalidArgument (kIncompatible).
+// Splits "{a=1;b={c=2;}}" into its pairs, in order. Returns InvalidArgument
+// (kIncompatible) for more than 4 levels of braces, or more than
+// kMaxOptionCount members.
 [[nodiscard]] rocksdb::Status SplitMembers(const rocksdb::Slice& value,
                                            std::vector<NamedValue>* out);
 
 // Parses "id", "id:1:true", "id.8" or "{id=...;name=1;}". Requires the id to be
-// one of `ids` and each argument to be a boolean or a number within low..high.
+// one of `ids`, and each argument to be a boolean or a number from low to high.
 // *id and *members (may be null) receive the parts.
 [[nodiscard]] rocksdb::Status CheckObject(const rocksdb::Slice& value,
                                           const OptionRule& rule,

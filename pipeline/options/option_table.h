@@ -1,7 +1,7 @@
-// The table behind option_rules.h: what must not come from a peer, and values
-// for which RocksDB ends the process, refuses to open, or takes memory without
-// bound. Any other option goes through RocksDB's own parser. Only
-// option_rules.cc includes it.
+// The table of option_rules.h: options that must not come from a peer, and
+// values with which RocksDB aborts the process, refuses to open, or takes
+// unlimited memory. All other options go through RocksDB's own parser. Only
+// option_rules.cc includes this file.
 #pragma once
 
 #include <cstdint>
@@ -144,7 +144,7 @@ inline constexpr OptionRule kTableRules[] = {
     Dropped("persistent_cache", kObjectOfApplication),
     Dropped("cache_usage_options", kObjectOfApplication),
     Dropped("user_defined_index_factory", kObjectOfApplication),
-    // Where they say something, no chunks are made (transfer_planner.h).
+    // If one of these is in use, no chunks are made (transfer_planner.h).
     Dropped("use_udi_as_primary_index", nullptr),
     Dropped("fail_if_no_udi_on_open", nullptr),
 };

@@ -43,7 +43,8 @@ std::string_view Trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
 }
 
-// Removes a comment: a '#' begins one unless a backslash precedes it.
+// Removes a comment, which begins at the first '#' without a backslash before
+// it.
 std::string_view WithoutComment(std::string_view line) {
   for (size_t i = 0; i < line.size(); ++i) {
     if (line[i] == '\\') {
@@ -205,8 +206,7 @@ class OptionsTextParser {
                                  Quoted(section.argument));
     }
     family_ = it->second;
-    // The section's name is that of the family that the following options are
-    // for.
+    // A table section has the name of the family to which its options belong.
     FamilyDescription& family = out_->families[family_];
     family.table_factory = section.title.substr(kTablePrefix.size());
     if (family.table_factory.size() > kMaxIdentifierBytes) {
@@ -276,7 +276,7 @@ class OptionsTextParser {
   std::unordered_set<std::string> names_;  // options of the current section
 };
 
-// Passes the lines to a parser, numbered from 1.
+// Passes the lines to a parser; line numbers begin at 1.
 Status ParseLines(const Slice& text, OptionsTextParser* parser) {
   std::string_view rest(text.data(), text.size());
   for (size_t number = 1; !rest.empty(); ++number) {
@@ -349,7 +349,7 @@ Status DescribeFamily(const std::string& name,
 
 namespace {
 
-// Escapes a family's name as RocksDB does in titles.
+// Escapes a family's name as RocksDB does in section titles.
 std::string Escape(const std::string& name) {
   std::string out;
   for (const char c : name) {
@@ -437,9 +437,10 @@ Status WriteOptionsText(const DatabaseDescription& description,
 
 namespace {
 
-// Returns the text as any release loads it: of a version above all, which lets
-// RocksDB ignore names that it does not know, with a format_version that it
-// has, and without sections that it does not know, which it does not ignore.
+// Returns the text in a form that any release loads: with a version above all
+// releases, so that RocksDB ignores unknown names; with a format_version that
+// the linked RocksDB has; and without sections of an unknown kind, which
+// RocksDB does not ignore.
 std::string Loadable(const std::string& text) {
   std::string out;
   bool is_known = true;
@@ -486,7 +487,7 @@ Status LoadOptionsText(const std::string& text, DBOptions* database,
   if (s.ok()) {
     s = rocksdb::LoadOptionsFromFile(config, kPath, database, families, cache);
   }
-  database->env = rocksdb::Env::Default();  // `memory` ends here
+  database->env = rocksdb::Env::Default();  // `memory` is deleted here
   return s;
 }
 

@@ -1,8 +1,7 @@
-// Reads the options of a database into bounded lists of names and values: from
+// Reads the options of a database into bounded lists of names and values, from
 // the text of an OPTIONS file, which a much newer RocksDB may have written, or
-// from option structs; writes such lists as text; and loads text into option
-// structs, whichever release or fork wrote it. Values keep the escapes of
-// OPTIONS files.
+// from option structs. Writes such lists as text, and loads text of any release
+// or fork into option structs. Values keep the escapes of OPTIONS files.
 //
 // The side that uses the options checks the values (option_rules.h).
 // All functions may be called from any thread.
@@ -24,11 +23,12 @@
 
 namespace sstferry {
 
-// Room for tens of thousands of families, which take about 6 KB each.
+// Maximum size: room for tens of thousands of families, which take about 6 KB
+// each.
 inline constexpr size_t kMaxOptionsTextBytes = 256u << 20;
 
 struct DatabaseDescription {
-  RocksDbRelease release;           // that wrote the file; may be unknown
+  RocksDbRelease release;           // the file's writer; may be unknown
   std::vector<NamedValue> options;  // DBOptions
   std::vector<FamilyDescription> families;
 };
@@ -41,33 +41,34 @@ struct DatabaseDescription {
                                                DatabaseDescription* out,
                                                std::vector<std::string>* notes);
 
-// Makes the same lists from the options of an open database.
+// Describes the options of a family of an open database in the same form.
 //   Corruption  a value exceeds a bound of format/limits.h.
 [[nodiscard]] rocksdb::Status DescribeFamily(
     const std::string& name, const rocksdb::ColumnFamilyOptions& options,
     FamilyDescription* out);
 
 // Writes the text of an OPTIONS file, the inverse of ParseOptionsText(): names
-// and values word for word. Families go in the given order, `default` first,
-// and without options if the description does not have it.
-//   Corruption  a name or a value is not one line of text: a peer sent it
+// and values are unchanged. Families are in the given order, except that
+// `default` is first, without options if the description does not have it.
+//   Corruption  a name or a value from a peer is not one line of text
 [[nodiscard]] rocksdb::Status WriteOptionsText(
     const DatabaseDescription& description, std::string* text);
 
-// Loads the text into option structs by RocksDB's own parser. Unlike RocksDB's
-// loader it takes files of any release and of forks: unknown names are ignored
-// whatever version the file is of, and a format_version above the library's is
-// lowered to that. Values that RocksDB cannot load keep the defaults, and
-// objects that its registry does not have are left out. *cache may be null;
-// else it is shared by all block caches.
+// Loads the text into option structs with RocksDB's own parser. Unlike
+// RocksDB's loader it accepts files of any release and of forks: it ignores
+// unknown names whatever the file's version, and lowers a format_version that
+// is too high to that of the library. Values that RocksDB cannot load keep the
+// defaults, and objects that its registry does not have are omitted. *cache may
+// be null; else all block caches share it.
 //   InvalidArgument, Corruption, ...  not an OPTIONS file
 [[nodiscard]] rocksdb::Status LoadOptionsText(
     const std::string& text, rocksdb::DBOptions* database,
     std::vector<rocksdb::ColumnFamilyDescriptor>* families,
     std::shared_ptr<rocksdb::Cache>* cache);
 
-// Returns the column family that a line begins a section of, such as
-// [CFOptions "users"]; empty for sections of no family. nullopt: it begins none.
+// Returns the column family of the section that a line begins, such as
+// [CFOptions "users"]; empty for sections without a family. nullopt: the line
+// begins no section.
 std::optional<std::string> FamilyOfSection(const std::string& line);
 
 // Returns true for the spellings of "no object" in OPTIONS files.
@@ -76,7 +77,8 @@ bool IsNullObject(const rocksdb::Slice& value);
 // Returns at most 64 bytes of `text` in quotes, unprintable bytes as \xNN.
 std::string Quoted(const rocksdb::Slice& text);
 
-// Appends a note. Beyond kMaxNotes, appends one note that more were left out.
+// Appends a note. When kMaxNotes is reached, appends one note that more were
+// omitted.
 void AddNote(std::vector<std::string>* notes, const std::string& note);
 
 }  // namespace sstferry

@@ -14,10 +14,10 @@
 namespace sstferry {
 namespace {
 
-// RocksDB replaces an OPTIONS file by a newer one at any time.
+// RocksDB may replace an OPTIONS file at any time.
 constexpr int kTries = 5;
 
-// Returns the release that wrote the file, whomever it is for.
+// Returns the release that wrote the file, whatever release the file is for.
 RocksDbRelease WriterOf(const std::string& options_text) {
   const bool has_comment = options_text.starts_with(kMadeForComment);
   return ReleaseOfOptions(
@@ -42,8 +42,9 @@ std::string MembersFor(const std::string& value,
   return known + "}";
 }
 
-// Returns the line as an application that is older than the source's gets it;
-// empty: it gets none. The settings of what it does not know say nothing to it.
+// Returns the line for an application that is older than the source's; empty:
+// the line is omitted, because the application does not know the name or the
+// value.
 std::string LineForOlder(const std::string& line, const std::string& name,
                          const std::string& value,
                          const RocksDbRelease& application) {
@@ -58,7 +59,8 @@ std::string LineForOlder(const std::string& line, const std::string& name,
              : line + "\n";
 }
 
-// Returns the line as a replica for `application` gets it; empty: it gets none.
+// Returns the line of the OPTIONS of a replica for `application`; empty: the
+// line is omitted.
 std::string ReplicaLine(const std::string& line, const RocksDbRelease& source,
                         const RocksDbRelease& application) {
   std::string name;
@@ -69,7 +71,7 @@ std::string ReplicaLine(const std::string& line, const RocksDbRelease& source,
   if (name == "wal_dir" || name == "db_log_dir") {
     return "  " + name + "=\n";
   }
-  // An empty list of paths is none that RocksDB could parse.
+  // RocksDB cannot parse an empty list of paths.
   if (name == "db_paths" || name == "cf_paths") {
     return "";
   }
@@ -111,7 +113,7 @@ std::string ReplicaOptionsText(const std::string& source_text,
                 std::find(families.begin(), families.end(), *family) !=
                     families.end();
     }
-    // A replica that is a source has a comment of its own.
+    // Skip the source's own comment, which it has if it is a replica itself.
     if (is_kept && !line.starts_with(kMadeForComment)) {
       text += ReplicaLine(line, source, application);
     }

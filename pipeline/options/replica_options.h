@@ -1,5 +1,5 @@
-// The OPTIONS file that a replica gets: the source's text, so that the
-// application finds what it wrote itself, changed only where it must be.
+// The OPTIONS file of a replica: the source's text, so that the application
+// finds what it wrote itself, with only the necessary changes.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,15 @@
 namespace sstferry {
 
 // Returns the OPTIONS text without directories of the source's host (wal_dir,
-// db_log_dir, db_paths, cf_paths) and, if the application is known, with no
-// format_version and no kind of checksum that it does not read, and with its
-// release: as that which wrote the file, or, if it is older, in a comment.
-// The text for an older application lacks the names and values that came after
-// it. Those that nobody here knows stay: RocksDB ignores them in files of a
-// later release, if it is asked to. Of `families` alone, if there are any: the
-// replica has no others.
+// db_log_dir, db_paths, cf_paths).
+// If the application is known, a format_version or kind of checksum that it
+// does not read is replaced by one that it reads, and the text has its release:
+// as the release that wrote the file, or, if it is older, in a comment. The
+// text for an older application omits names and values that are newer than it.
+// Names that no known release has stay: RocksDB can be told to ignore them in
+// files of a later release.
+// If `families` is not empty, the text has only these families, as the replica
+// does.
 std::string ReplicaOptionsText(const std::string& source_text,
                                const RocksDbRelease& application,
                                const std::vector<std::string>& families = {});
@@ -33,10 +35,10 @@ std::string ReplicaOptionsText(const std::string& source_text,
                                                 const std::string& dir,
                                                 std::string* text);
 
-// Returns the release that the newest OPTIONS file of a replica is for; not
-// known where none can be read. An application may have the database open.
-// sstferry leaves only OPTIONS of the application's release, so this is that of
-// the application that opened the database last.
+// Returns the release that a replica's newest OPTIONS file is for; unknown if
+// no such file can be read. An application may have the database open. sstferry
+// writes only OPTIONS of the application's release, so this is the release of
+// the application that last opened the database.
 RocksDbRelease ReleaseOfReplica(
     std::shared_ptr<rocksdb::FileSystem> file_system, const std::string& dir);
 

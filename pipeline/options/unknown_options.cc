@@ -14,11 +14,11 @@
 namespace sstferry {
 namespace {
 
-// An option whose bytes are all shown as \xNN fits, and so does the rest of the
-// note beside it.
+// Even an option with all bytes shown as \xNN fits, beside the rest of the
+// note.
 constexpr size_t kMaxListBytes = kMaxNoteBytes - 180;
 
-// Looks for unknown names line by line.
+// Finds unknown names line by line.
 class UnknownFinder {
  public:
   void Add(const std::string& line) {
@@ -52,7 +52,7 @@ class UnknownFinder {
     }
   }
 
-  // A value that is no struct has no members.
+  // Finds unknown members. A value that is no struct has no members.
   void LookAtMembers(const std::string& name, const std::string& value) {
     std::vector<NamedValue> members;
     if (!value.starts_with('{') || !SplitMembers(value, &members).ok()) {
@@ -75,7 +75,7 @@ class UnknownFinder {
     }
   }
 
-  bool is_version_ = true;  // before the first section, too
+  bool is_version_ = true;  // also before the first section
   std::optional<KnownKind> kind_;
   std::string where_;
   std::set<std::string> names_;

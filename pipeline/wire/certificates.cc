@@ -26,7 +26,7 @@ using rocksdb::Status;
 
 constexpr uint32_t kAuthorityDays = 3650;
 constexpr long kSecondsPerDay = 24 * 60 * 60;
-// Clocks of hosts differ.
+// Validity begins earlier, because the clocks of hosts differ.
 constexpr long kBeginsEarlierSeconds = 60 * 60;
 constexpr size_t kSerialBytes = 16;
 constexpr size_t kMaxDnsNameBytes = 253;
@@ -52,8 +52,7 @@ Status NotMade(const std::string& what) {
                         (reason != nullptr ? reason : "no reason is known"));
 }
 
-// Writes a file that does not exist yet: nothing is replaced, and no link is
-// followed.
+// Writes a new file: replaces nothing and follows no link.
 Status WriteNew(const std::string& path, const std::string& text, mode_t mode) {
   const Descriptor file = OpenPath(path, O_WRONLY | O_CREAT | O_EXCL, mode);
   if (!file.is_open()) {
@@ -116,7 +115,8 @@ bool AddExtension(X509* certificate, X509* issuer, int kind,
          X509_add_ext(certificate, extension.get(), -1) == 1;
 }
 
-// A random number, so that two CAs of one name have no serial in common.
+// Sets a random serial number, so that two CAs with one name issue different
+// ones.
 bool SetSerial(X509* certificate) {
   std::array<unsigned char, kSerialBytes> bytes;
   if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1) {
@@ -132,7 +132,7 @@ bool SetSerial(X509* certificate) {
   return set;
 }
 
-// Begins a certificate of `key` with all that a CA and a host have in common.
+// Makes a certificate of `key` with the fields that CAs and hosts share.
 Certificate Begin(const std::string& name, uint32_t days, EVP_PKEY* key) {
   Certificate made(X509_new());
   X509* const x = made.get();
@@ -158,7 +158,8 @@ bool IsIp(const std::string& host) {
          inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
 }
 
-// A host's name becomes the name of a directory, and part of a list.
+// Checks a host's name, which becomes the name of a directory and part of a
+// list.
 Status CheckHost(const std::string& host) {
   constexpr char kAllowed[] =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
@@ -194,7 +195,7 @@ Status MakeCertificateAuthority(const std::string& dir) {
   if (!made) {
     return NotMade("a CA");
   }
-  // The key comes first: a CA without its key would look finished.
+  // Write the key first: a CA without its key would look finished.
   RETURN_IF_ERROR(WriteNew(dir + "/ca.key", PemOf(key.get()), 0600));
   return WriteNew(dir + "/ca.pem", PemOf(x), 0644);
 }
@@ -221,7 +222,7 @@ Status IssueCertificate(const std::string& dir,
       BIO_new_mem_buf(key_pem.data(), static_cast<int>(key_pem.size())));
   const Certificate ca(
       PEM_read_bio_X509(ca_bio.get(), nullptr, nullptr, nullptr));
-  // An empty passphrase: nobody is asked for one on the terminal.
+  // With an empty passphrase, OpenSSL does not ask for one on the terminal.
   char none[] = "";
   const Key ca_key(
       PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, none));

@@ -16,7 +16,7 @@ using rocksdb::Status;
 
 constexpr size_t kMaxSlices = 8;
 constexpr size_t kMagicBytes = 4;
-// Smallest receive buffer: control frames never make it grow.
+// Smallest receive buffer; enough for control frames.
 constexpr size_t kMinBufferBytes = 16u << 10;
 
 int64_t SteadyMicros() {
@@ -25,8 +25,8 @@ int64_t SteadyMicros() {
       .count();
 }
 
-// Returns true if kMagicBytes bytes may begin a frame. Asks the encoder, so the
-// magic is defined in one place.
+// Returns true if kMagicBytes bytes may begin a frame. Uses the encoder, so
+// that the magic is defined in only one place.
 bool MayBeginFrame(const char* bytes) {
   std::array<char, kFrameHeaderBytes> empty_frame;
   EncodeFrameHeader(FrameType::kEnd, 0, nullptr, 0, empty_frame.data(),
@@ -34,12 +34,13 @@ bool MayBeginFrame(const char* bytes) {
   return memcmp(bytes, empty_frame.data(), kMagicBytes) == 0;
 }
 
-// Returns true if the connection is gone. A denial is an IOError, too.
+// Returns true if the connection was lost. Denials are IOErrors too, and return
+// false.
 bool IsLost(const Status& status) {
   return status.IsIOError() && EndStateOf(status) == EndState::kDeadPeer;
 }
 
-// Returns true for the head of a TLS record; no frame begins with it.
+// Returns true for the start of a TLS record; no frame begins with it.
 bool LooksLikeTls(const char* bytes) {
   return bytes[0] >= 0x14 && bytes[0] <= 0x17 && bytes[1] == 3;
 }
@@ -164,8 +165,8 @@ Status Channel::ReceivePayload(const WaitLimit& limit, char* into,
 }
 
 Status Channel::FillHeader(const char* expected, const WaitLimit& limit) {
-  // The magic first: a peer with another protocol may send less than a header
-  // and then wait.
+  // Read the magic first: a peer with another protocol may send less than a
+  // header and then wait.
   for (const size_t wanted : {kMagicBytes, kFrameHeaderBytes}) {
     if (header_bytes_ < wanted) {
       size_t got = 0;
@@ -176,9 +177,9 @@ Status Channel::FillHeader(const char* expected, const WaitLimit& limit) {
       if (!status.ok()) {
         return IsLost(status) ? CutInHeader(status, expected) : status;
       }
-    }  // else: a read of the payload before brought it
+    }  // otherwise an earlier payload read has read it
     if (!MayBeginFrame(header_.data())) {
-      // The decoder reports that; it needs a whole header.
+      // The decoder reports the wrong magic; it needs a whole header.
       std::fill(header_.begin() + static_cast<ptrdiff_t>(header_bytes_),
                 header_.end(), '\0');
       header_bytes_ = kFrameHeaderBytes;
@@ -244,7 +245,7 @@ Status Channel::CheckHeader(FrameHeader* header) const {
 }
 
 // Reads into the buffer, which never grows beyond twice the received bytes (and
-// never shrinks); with the last bytes also reads the next header.
+// never shrinks). The last read also reads the start of the next header.
 Status Channel::ReadGrowing(size_t bytes, const WaitLimit& limit,
                             size_t* got) {
   Status status;

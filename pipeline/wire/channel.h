@@ -1,5 +1,5 @@
-// Sends and receives frames over a connection: numbers, digests and limits
-// them on one side, and checks them on the other.
+// Sends and receives frames over a connection: the sender adds numbers and
+// digests, the receiver checks them, and both enforce the limits.
 #pragma once
 
 #include <array>
@@ -19,13 +19,15 @@ namespace sstferry {
 
 struct Frame {
   FrameType type = FrameType::kEnd;
-  uint16_t flags = 0;       // mandatory ones as far as allowed; ignorable ones
+  uint16_t flags = 0;       // allowed mandatory bits, and ignorable bits
   uint64_t digest = 0;      // already checked
   rocksdb::Slice payload;   // valid until the next Receive() of the channel
 };
 
+// Sends and receives the frames of one connection.
+//
 // Ownership: owns its connection.
-// Threads:   any number of senders (a frame goes out whole), one receiver.
+// Threads:   any number of senders (each frame is sent whole), one receiver.
 //   Close() from any thread wakes them all.
 // Memory:    one receive buffer of at most kMaxPayloadBytes and a header. The
 //   buffer grows as bytes arrive, so an announced frame costs little. Sending
@@ -35,8 +37,8 @@ struct Frame {
 //   next frame (magic, sequence, length, digest), naming peer and offset.
 //   After a failed Send() the channel sends nothing more, because the peer may
 //   have received a part of the frame; Receive() still works and may return the
-//   peer's End, which says why. Receive() may be called again after a timeout
-//   between two frames; after any other failure it always fails.
+//   peer's End, which has the reason. Receive() may be called again after a
+//   timeout between two frames; after any other failure it always fails.
 class Channel {
  public:
   explicit Channel(std::unique_ptr<Connection> connection);
@@ -46,7 +48,8 @@ class Channel {
                                      const rocksdb::Slice& payload,
                                      const WaitLimit& limit = {},
                                      uint16_t flags = 0);
-  // Connection's Handshake() and identity(); the handshakes below call it.
+  // Do the connection's Handshake(), and return its identity(). The handshakes
+  // below call Secure().
   [[nodiscard]] rocksdb::Status Secure(const WaitLimit& limit) {
     return connection_->Handshake(limit);
   }
@@ -54,7 +57,7 @@ class Channel {
 
   // Sends the concatenation of the parts (at most 8) as payload; *digest (may
   // be null) gets the frame's digest. REQUIRES: both sides have agreed on the
-  // mandatory ones of `flags`.
+  // mandatory bits of `flags`.
   [[nodiscard]] rocksdb::Status SendParts(FrameType type,
                                           const rocksdb::Slice* parts,
                                           size_t part_count,
@@ -62,25 +65,26 @@ class Channel {
                                           uint64_t* digest,
                                           uint16_t flags = 0);
 
-  // Returns End frames like any other. kDeadPeer if the peer closed instead of
-  // sending a frame.
+  // Blocks until a frame has arrived. Returns End frames like any other;
+  // kDeadPeer if the peer closed instead of sending a frame.
   [[nodiscard]] rocksdb::Status Receive(const WaitLimit& limit, Frame* frame);
 
-  // Receive() in two steps, for callers with their own buffer: first the
-  // header, checked except for the digest, which covers the payload; then the
-  // payload. Until ReceivePayload(), ReceiveHeader() returns the same header
-  // again.
+  // Does the first step of Receive(), for callers with their own buffer:
+  // returns the header, checked except for the digest, which covers the
+  // payload. Until ReceivePayload() is called, ReceiveHeader() returns the same
+  // header again.
   [[nodiscard]] rocksdb::Status ReceiveHeader(const WaitLimit& limit,
                                               FrameHeader* header);
-  // Reads into `into` (null: the channel's buffer), which has room for the
-  // payload_bytes of that header; frame->payload points there. Unless OK is
-  // returned, the bytes there are unchecked: the digest is checked last.
+  // Does the second step: reads the payload into `into` (null: the channel's
+  // buffer), which has room for the payload_bytes of that header;
+  // frame->payload points there. The digest is checked last: if the result is
+  // not OK, the bytes there are unchecked.
   [[nodiscard]] rocksdb::Status ReceivePayload(const WaitLimit& limit,
                                                char* into, Frame* frame);
 
-  // Encode and send; receive, check the type and decode. If the peer sent End
-  // with a state that is not OK, ReceiveMessage returns that state and its
-  // message as a Status.
+  // SendMessage() encodes and sends; ReceiveMessage() receives, checks the type
+  // and decodes. If the peer sent End with a state that is not OK,
+  // ReceiveMessage() returns that state and its message as a Status.
   template <typename Message>
   [[nodiscard]] rocksdb::Status SendMessage(FrameType type,
                                             const Message& message,
@@ -99,7 +103,7 @@ class Channel {
     return Explain(Decode(frame.payload, message), type);
   }
 
-  // Receive() and ExpectType() in one.
+  // Does Receive() and ExpectType() in one call.
   [[nodiscard]] rocksdb::Status ReceiveType(FrameType type,
                                             const WaitLimit& limit,
                                             Frame* frame);
@@ -109,23 +113,25 @@ class Channel {
   [[nodiscard]] rocksdb::Status ExpectType(const Frame& frame,
                                            FrameType type) const;
 
-  // Bounds the payload of later frames, at most kMaxPayloadBytes, and so what
-  // an unknown peer can make this side allocate. For the receiver's thread.
+  // Limits the payload of later frames, to at most kMaxPayloadBytes, and so the
+  // memory that an unknown peer can make this side allocate. For the receiver's
+  // thread.
   void LimitPayload(uint32_t bytes) { max_payload_bytes_ = bytes; }
 
-  // Sets the mandatory flags that later frames may have: the agreed ones, none
-  // at first. A frame with another one is Corruption. For the receiver's
+  // Sets the mandatory flags that later frames may have: those agreed on, none
+  // at first. A frame with any other one is Corruption. For the receiver's
   // thread.
   void AllowFlags(uint16_t flags) { allowed_flags_ = flags; }
 
   void Close();
 
-  // False once a Receive() failed for good. For the receiver's thread.
+  // Returns false after a Receive() has failed permanently. For the receiver's
+  // thread.
   bool can_receive() const { return !receive_broken_; }
   const std::string& peer() const;
   uint64_t bytes_sent() const { return bytes_sent_.load(); }
   uint64_t bytes_received() const { return bytes_received_.load(); }
-  // Time of the last received byte, in steady microseconds.
+  // Returns the time of the last received byte, in steady microseconds.
   int64_t last_received_micros() const { return last_received_micros_.load(); }
 
  private:
@@ -146,12 +152,12 @@ class Channel {
                                             const WaitLimit& limit,
                                             size_t* got);
   // Reads at least `bytes` and at most `capacity`; *got is the number of bytes
-  // read, also on error. IOError (kDeadPeer) if the peer closed before.
+  // read, also on error. Returns IOError (kDeadPeer) if the peer closed before.
   [[nodiscard]] rocksdb::Status ReadAtLeast(char* buffer, size_t bytes,
                                             size_t capacity,
                                             const WaitLimit& limit,
                                             size_t* got);
-  // Adds peer and frame to a decoder's message; returns OK for OK.
+  // Adds peer and frame type to a decoder's message; returns OK for OK.
   [[nodiscard]] rocksdb::Status Explain(const rocksdb::Status& status,
                                         FrameType type) const;
 
@@ -160,8 +166,8 @@ class Channel {
   std::atomic<uint64_t> bytes_received_{0};
   std::atomic<int64_t> last_received_micros_{0};
 
-  // Used by the receiver's thread. A read into receive_buffer_ also reads from
-  // the next header, into header_.
+  // Used by the receiver's thread. A read into receive_buffer_ also reads the
+  // start of the next header, into header_.
   std::vector<char> receive_buffer_;
   std::array<char, kFrameHeaderBytes> header_{};
   size_t header_bytes_ = 0;
@@ -188,15 +194,15 @@ uint16_t CommonVersion(uint16_t oldest, uint16_t newest, uint16_t peer_oldest,
                                               const Hello& hello,
                                               const WaitLimit& limit,
                                               HelloAck* ack);
-// Server side: receives a Hello and answers it. If it refuses, it sends End and
-// returns the same state.
+// Server side: receives a Hello and answers it. If it refuses the peer, it
+// sends End and returns the same state.
 [[nodiscard]] rocksdb::Status ServerHandshake(
     Channel* channel, const std::string& software,
     const std::string& rocksdb_version, const WaitLimit& limit, Hello* hello,
     HelloAck* ack);
 
-// Sends End with the state and message of `status` (best effort within a
-// second), so that both sides report the same.
+// Sends End with the state and message of `status` (best effort, within a
+// second), so that both sides report the same state.
 void SendEnd(Channel* channel, const rocksdb::Status& status,
              const std::string& where);
 

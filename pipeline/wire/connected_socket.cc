@@ -18,26 +18,27 @@ namespace {
 
 using rocksdb::Status;
 
-// Keepalive finds a vanished peer after about a minute, even if no caller waits
-// with a limit.
+// Keepalive detects a vanished peer after about a minute, even if no caller
+// waits with a limit.
 constexpr int kKeepaliveIdleSeconds = 30;
 constexpr int kKeepaliveIntervalSeconds = 10;
 constexpr int kKeepaliveProbes = 3;
 
-// Maximum of unread bytes to discard when closing: closing a socket with unread
-// bytes resets the connection, and the reset discards the last frames that
-// the peer has not read.
+// Maximum of unread bytes to discard before closing. Closing a socket with
+// unread bytes resets the connection, and a reset discards the last frames,
+// which the peer has not read yet.
 constexpr size_t kMaxDrainBytes = 8u << 20;
 
-// A peer that is so near takes what this side sends at once. What the kernel
-// queues for it is then sent in one piece by whoever takes its answer, which
-// may be in the middle of an application's wait for this CPU: megabytes, where
-// the kernel grows the queue itself, are most of a millisecond.
+// Round-trip time below which a peer counts as near, and the send queue of a
+// near peer. The queue can be small, because such a peer takes sent bytes at
+// once. If the kernel grows the queue to megabytes, it may send all of them in
+// one step on this CPU while it processes an answer, and an application that
+// waits for the CPU loses most of a millisecond.
 constexpr uint32_t kNearMicros = 500;
 constexpr int kNearQueueBytes = 128 << 10;
 
-// A kernel that does not preempt itself copies what one call asks for while
-// threads of higher priority wait. 1 MiB, and what loopback does with it, is
+// A kernel without preemption copies all bytes of one call while threads of
+// higher priority wait. Copying 1 MiB, and delivering it on loopback, takes
 // most of a millisecond.
 constexpr size_t kMostBytesAtOnce = 64u << 10;
 constexpr size_t kMostParts = 8;
@@ -46,7 +47,7 @@ constexpr size_t kMostParts = 8;
 
 ConnectedSocket::ConnectedSocket(Descriptor socket, std::string peer)
     : socket_(std::move(socket)), peer_(std::move(peer)) {
-  // A failure of these does not fail the connection. A Unix socket has none.
+  // Ignore failures of these options. A Unix socket does not have them.
   const int fd = socket_.get();
   const int on = 1;
   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);

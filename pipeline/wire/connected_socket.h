@@ -1,5 +1,5 @@
-// A connected socket, of TCP or of this machine, that any thread may close
-// while others wait on it. Plain and encrypted connections use it.
+// A connected socket, TCP or Unix, that any thread may close while others wait
+// on it. Used by plain and encrypted connections.
 #pragma once
 
 #include <sys/uio.h>
@@ -12,28 +12,28 @@
 
 namespace sstferry {
 
-// Tries non-blocking calls first; uses poll(2), through Wait(), only if the
-// kernel has no data or no room.
+// A non-blocking connected socket. Its calls are tried first; poll(2), in
+// Wait(), is called only if the kernel has no data or no room.
 //
 // Threads: Close(), closed() and peer() from any thread at any time; all other
 //   members only while an Inside has entered().
 class ConnectedSocket {
  public:
-  // Sets the socket non-blocking; if it is TCP's, without delay, with
+  // Sets the socket non-blocking; a TCP socket also without delay and with
   // keepalive. `peer`: the other side, for logs.
   ConnectedSocket(Descriptor socket, std::string peer);
   ~ConnectedSocket() { Close(); }
   ConnectedSocket(const ConnectedSocket&) = delete;
   ConnectedSocket& operator=(const ConnectedSocket&) = delete;
 
-  // Keeps the descriptor open while one call is inside.
+  // Keeps the descriptor open during one call.
   class Inside {
    public:
     explicit Inside(ConnectedSocket* socket);
     ~Inside();
     Inside(const Inside&) = delete;
     Inside& operator=(const Inside&) = delete;
-    // False if Close() was called before.
+    // Returns false if Close() was called before.
     bool entered() const { return entered_; }
 
    private:
@@ -41,29 +41,32 @@ class ConnectedSocket {
     bool entered_;
   };
 
-  // Returns the number of bytes read; 0 without an error: the peer has closed.
-  // *error: an errno, or 0; EAGAIN if there is no data yet.
+  // Returns the number of bytes read; 0 without an error if the peer has
+  // closed. *error: an errno, or 0; EAGAIN if there is no data yet.
   size_t ReadSome(char* buffer, size_t capacity, int* error);
   // Returns the number of bytes written of the first `count` parts. *error as
-  // above; EAGAIN if there is no room. `more`: more bytes follow at once.
+  // above; EAGAIN if there is no room. `more`: the caller writes more bytes
+  // immediately.
   size_t WriteSome(const iovec* parts, size_t count, bool more, int* error);
   // Reads without removing the bytes.
   size_t Peek(char* buffer, size_t capacity);
 
-  // Returns OK if one of `events` of poll(2) has occurred, or an error that the
-  // next call will show; else the status for the caller to return.
+  // Blocks until one of `events` of poll(2), or an error that the next call
+  // will return, has occurred (OK). Otherwise returns the status for the caller
+  // to return.
   [[nodiscard]] rocksdb::Status Wait(short events, const char* action,
                                      WaitDeadline* deadline);
-  // Waits until there is room to write, or *peer_ended: the peer has closed its
-  // side. No peer closes one direction and continues to read, and a kernel may
-  // keep the full window of a closed peer, so that room never appears.
+  // Blocks until there is room to write, or sets *peer_ended if the peer has
+  // closed its side. A peer that has closed one direction no longer reads, and
+  // a kernel may keep the full window of a closed peer, so that there would
+  // never be room.
   [[nodiscard]] rocksdb::Status WaitToWrite(WaitDeadline* deadline,
                                             bool* peer_ended);
-  // Returns the status for a failed call.
+  // Returns the status of a failed call.
   [[nodiscard]] rocksdb::Status Failed(const char* action, int error);
   [[nodiscard]] rocksdb::Status ClosedStatus() const;
 
-  // Wakes all waiting threads and tells the peer that no more data follows.
+  // Wakes all waiting threads and signals to the peer the end of the data.
   void Close();
   bool closed();
   const std::string& peer() const { return peer_; }

@@ -1,4 +1,4 @@
-// The first two frames of a connection, and its last one.
+// The first two frames of a connection, and its last frame.
 #include <algorithm>
 
 #include "format/end_state.h"
@@ -76,13 +76,14 @@ Status ServerHandshake(Channel* channel, const std::string& software,
                        const WaitLimit& limit, Hello* hello, HelloAck* ack) {
   const Status secured = channel->Secure(limit);
   if (!secured.ok() && channel->identity() == nullptr) {
-    return secured;  // nobody there to understand an End
+    return secured;  // no peer that understands an End
   }
   channel->LimitPayload(kMaxHandshakeBytes);
   Status status = channel->ReceiveMessage(FrameType::kHello, limit, hello);
   channel->LimitPayload(kMaxPayloadBytes);
   if (!secured.ok()) {
-    status = secured;  // only now: before its Hello it would not read an End
+    // Not earlier: before its Hello, the peer does not read an End.
+    status = secured;
   }
   if (!status.ok()) {
     return Refuse(channel, status);

@@ -15,13 +15,13 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Largest piece that is copied before the other side is woken, so that both
-// sides copy at the same time.
+// Largest piece to copy before waking the other side, so that both sides copy
+// at the same time.
 constexpr size_t kPieceBytes = 128u << 10;
 
 const std::string kInProcess = "in-process";
 
-// One direction: a ring of fixed capacity.
+// One direction of a connection: a ring buffer.
 //
 // Threads: one reader and one writer. Each copies its own part of the ring
 //   without the lock; only the counters are exchanged under it.
@@ -37,8 +37,8 @@ class Pipe {
 
  private:
   std::vector<char> ring_;
-  size_t read_at_ = 0;   // the reader's alone
-  size_t write_at_ = 0;  // the writer's alone
+  size_t read_at_ = 0;   // used only by the reader
+  size_t write_at_ = 0;  // used only by the writer
 
   std::mutex mu_;
   std::condition_variable changed_;

@@ -26,10 +26,10 @@ using rocksdb::Status;
 
 namespace {
 
-// Bytes of one system call that reads: some frames.
+// Maximum bytes of one read(2): several frames.
 constexpr size_t kStreamReadBytes = 256u << 10;
 
-// Reads a stream up to its end, for its channels.
+// Reads a stream up to its end and passes it to its channels.
 //
 // Threads: one.
 class StreamReader {
@@ -43,9 +43,9 @@ class StreamReader {
         parser_(channels),
         buffer_(kStreamReadBytes) {}
 
-  // Returns why the stream ended, never OK.
+  // Returns the reason why the stream ended, never OK.
   Status Run() {
-    size_t left = 0;  // bytes in front that the parser wants more of
+    size_t left = 0;  // bytes at the front that the parser did not take
     while (true) {
       size_t got = 0;
       RETURN_IF_ERROR(ReadSome(left, &got));
@@ -93,7 +93,7 @@ Status StreamReader::ReadSome(size_t offset, size_t* got) {
   while (true) {
     const ssize_t bytes =
         read(fd_, buffer_.data() + offset, buffer_.size() - offset);
-    // A program that ends with input left resets its socket.
+    // If a program ends without reading all input, its socket is reset.
     if (bytes >= 0 || errno == ECONNRESET) {
       *got = bytes > 0 ? static_cast<size_t>(bytes) : 0;
       return Status::OK();
@@ -113,7 +113,8 @@ class StreamWriter {
  public:
   StreamWriter(int fd, const WakeSignal* stop) : fd_(fd), stop_(stop) {}
 
-  // Returns false once the stream cannot be written to, or it was stopped.
+  // Returns false if the stream can no longer be written to, or the writer was
+  // stopped.
   bool Write(const Slice* parts, size_t count) {
     std::array<iovec, 6> left{};
     size_t used = 0;
@@ -137,11 +138,13 @@ class StreamWriter {
     }
     return true;
   }
-  // Why the stream cannot be written to; 0: it can, or was stopped.
+  // Returns an errno if the stream cannot be written to; 0 if it can, or the
+  // writer was stopped.
   int error() const { return error_; }
 
  private:
-  // A socket tells without a signal that nobody reads it.
+  // Writes to a socket with sendmsg(), so that a peer that no longer reads
+  // causes an error and no SIGPIPE.
   ssize_t WriteSome(iovec* parts, size_t count) {
     ssize_t sent = -1;
     if (is_socket_) {
@@ -154,7 +157,8 @@ class StreamWriter {
     return is_socket_ ? sent : writev(fd_, parts, static_cast<int>(count));
   }
 
-  // After a call that wrote nothing.
+  // Waits after a call that wrote nothing, while errno is unchanged. Returns
+  // false if the stream cannot be written to, or the writer was stopped.
   bool WaitForRoom() {
     if (errno == EAGAIN) {
       WaitDeadline forever(WaitLimit::Forever());
@@ -243,7 +247,8 @@ Status Multiplexer::Start(Descriptor in, Descriptor out,
         }
         channels->WriterEnded(writer.error());
         if (writer.error() != 0) {
-          stop_reading->Raise();  // once it has taken what came before
+          // Takes effect after the received bytes were read.
+          stop_reading->Raise();
         }
       },
       &made->writer_));
@@ -294,7 +299,7 @@ void Multiplexer::Finish(std::chrono::milliseconds send_limit,
     if (out_.is_open()) {
       out_ = Descriptor();
     } else {
-      shutdown(in_.get(), SHUT_WR);  // fails if nobody reads it any more
+      shutdown(in_.get(), SHUT_WR);  // fails if the peer no longer reads
     }
   }
   if (reader_.joinable()) {

@@ -1,6 +1,7 @@
-// Several connections over one stream, such as standard input and output of
-// ssh: each is a channel with its own credit, so that one that nobody reads
-// does not hold up another. format/stream_frame.h has the bytes.
+// Carries several connections over one stream, such as standard input and
+// output of ssh. Each connection is a channel with its own credit, so that a
+// channel without a reader does not block the others. Byte layout:
+// format/stream_frame.h.
 #pragma once
 
 #include <chrono>
@@ -21,51 +22,53 @@ class WakeSignal;
 
 struct MultiplexerOptions {
   bool dials = false;  // this side opens channels, the other accepts them
-  std::string peer;    // of each channel, for logs
-  // Credit that this side grants to each channel: the most that it keeps for a
-  // channel that nobody reads.
+  std::string peer;    // name of the peer for each channel, for logs
+  // Credit that this side grants to each channel: the most bytes that it
+  // buffers for a channel without a reader.
   uint32_t credit_bytes = 1u << 20;
-  uint32_t max_channels = kMaxStreamChannels;  // open, or being closed
-  // Ends the stream when not a byte came for so long; 0: never. A peer that is
-  // there sends pings.
+  uint32_t max_channels = kMaxStreamChannels;  // including those being closed
+  // The stream ends if no byte has arrived for this time; 0: never. A live peer
+  // sends pings.
   std::chrono::milliseconds silence_limit{0};
-  // Returns what to say of a stream that ended so (kDeadPeer), after the other
-  // side's hello or without it; null: what it was given. May wait for a
-  // program's end. Called by the reading thread, once.
+  // Returns the status to report for a stream that ended with `status`
+  // (kDeadPeer); `greeted`: the other side had sent its hello. Null: reports
+  // `status`. May wait for a program to end. The reading thread calls it, once.
   std::function<rocksdb::Status(const rocksdb::Status& status, bool greeted)>
       explain_end;
 };
 
+// One stream with its channels.
+//
 // Ownership: owns the descriptors and two threads, one that reads and one that
-//   writes. Channels that outlive it have ended. A channel owns a share of
-//   `keeps`, by which it may keep the multiplexer.
+//   writes. A channel that outlives the multiplexer has ended. A channel owns a
+//   share of `keeps`, which may keep the multiplexer alive.
 // Threads:   all members from any thread, but Finish() from one.
 // Memory:    credit_bytes and kStreamSendBytes for each channel, allocated when
-//   it opens, touched as bytes come.
-// Errors of channels, besides those of Connection: once the stream has ended
-//   each returns the reason, after the bytes that came before.
+//   the channel opens, touched as bytes arrive.
+// Errors of channels, besides those of Connection: after the stream has ended,
+//   each channel first returns the bytes that arrived before, then the reason:
 //     kDeadPeer  the stream was closed, or failed
-//     kRefused   something else than this stream came from the other side
+//     kRefused   the other side sent something other than this stream
 //     kCorrupt   the other side broke the rules of the stream
 class Multiplexer {
  public:
-  // Takes over both descriptors, which may be one, and makes them non-blocking.
-  // A caller whose `out` is a pipe ignores SIGPIPE.
-  //   kInternal  there is no thread to be had
+  // Takes over both descriptors, which may be the same, and makes them
+  // non-blocking. If `out` is a pipe, the caller must ignore SIGPIPE.
+  //   kInternal  a thread cannot be started
   [[nodiscard]] static rocksdb::Status Start(
       Descriptor in, Descriptor out, const MultiplexerOptions& options,
       std::unique_ptr<Multiplexer>* multiplexer);
   ~Multiplexer();
 
-  // Waits until the other side has said hello. Returns the reason if the stream
-  // ended, and Aborted after StopWaiting().
+  // Blocks until the other side's hello has arrived. Returns the reason if the
+  // stream ended, and Aborted after StopWaiting().
   [[nodiscard]] rocksdb::Status AwaitHello(const WaitLimit& limit);
-  // Opens a channel. Its bytes wait for the hello of the other side.
-  // kDeadPeer: the stream has ended, or has max_channels.
+  // Opens a channel. Its bytes are sent after the other side's hello has
+  // arrived. kDeadPeer: the stream has ended, or has max_channels.
   // REQUIRES: options.dials.
   [[nodiscard]] rocksdb::Status Open(std::unique_ptr<Connection>* channel,
                                      std::shared_ptr<void> keeps = nullptr);
-  // Waits for a channel that the other side opens. Returns Aborted after
+  // Blocks until the other side opens a channel. Returns Aborted after
   // StopWaiting(), and the reason if the stream ended.
   [[nodiscard]] rocksdb::Status Accept(std::unique_ptr<Connection>* channel,
                                        std::shared_ptr<void> keeps = nullptr);
@@ -73,13 +76,13 @@ class Multiplexer {
   void StopWaiting();
 
   bool ended() const;
-  // Closes the channels that nobody has accepted, and waits until this side has
+  // Closes the channels that were not accepted, and blocks until this side has
   // closed all others, at most `limit`.
   void AwaitClosed(std::chrono::milliseconds limit);
 
-  // Sends what channels have left, for at most `send_limit`, and ends the
-  // stream: the other side reads its end. Then waits for the end of what comes
-  // from there, for at most `end_limit`.
+  // Sends the remaining bytes of all channels, for at most `send_limit`, and
+  // ends the stream for the other side. Then blocks until the other side has
+  // ended it too, for at most `end_limit`.
   void Finish(std::chrono::milliseconds send_limit,
               std::chrono::milliseconds end_limit);
 
@@ -95,7 +98,7 @@ class Multiplexer {
   std::thread writer_;
 };
 
-// Bytes of a channel that wait for credit or for the stream.
+// Maximum bytes of a channel that wait for credit or for the stream.
 inline constexpr size_t kStreamSendBytes = 256u << 10;
 
 }  // namespace sstferry

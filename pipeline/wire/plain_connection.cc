@@ -1,4 +1,4 @@
-// A connected socket as a Connection, without TLS.
+// A Connection over a connected socket, without TLS.
 #include <poll.h>
 
 #include <array>
@@ -14,10 +14,10 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Maximum of parts of one system call.
+// Maximum number of parts in one system call.
 constexpr size_t kMaxGather = 64;
 
-// Position of a gathered write.
+// Tracks the position of a gathered write.
 class Gatherer {
  public:
   Gatherer(const Slice* parts, size_t count) : parts_(parts), count_(count) {}

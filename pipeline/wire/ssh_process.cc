@@ -28,11 +28,11 @@ namespace {
 
 constexpr char kSshShell[] = "/bin/sh";
 constexpr std::chrono::milliseconds kSshLook{5};
-// A process that was told to end, by the end of its input or by a signal.
+// Time that a process gets to end, after its input ended or it got a signal.
 constexpr std::chrono::milliseconds kSshGrace{500};
 
-// Returns true for a user or host that ssh may put into commands of its own
-// configuration, too.
+// Returns true for a user or host that is safe even if ssh inserts it into
+// commands of its configuration.
 bool IsPlainName(const std::string& name, const char* more) {
   return !name.empty() && name[0] != '-' &&
          std::all_of(name.begin(), name.end(), [more](unsigned char c) {
@@ -86,7 +86,8 @@ Status SshWords(const SshPlace& place, const std::vector<std::string>& words,
     remote += " " + ShellWord(word);
   }
   *out = {kSshShell, "-c",
-          // The command that started ssh ends it, when it has said why.
+          // On interrupt, ssh must not end at once: the command that started it
+          // reports the reason, then ends ssh.
           "trap '' INT; exec " + place.commands.ssh + " \"$@\"", "sh", "-T"};
   if (asks_nobody) {
     out->insert(out->end(), {"-o", "BatchMode=yes"});
@@ -160,7 +161,7 @@ std::optional<int> SshProcess::Wait(std::chrono::milliseconds limit) {
 
 void SshProcess::Signal(int signal) {
   const std::lock_guard<std::mutex> lock(mu_);
-  if (!ended_) {  // else the number may be another's
+  if (!ended_) {  // after its end, the pid may belong to another process
     kill(pid_, signal);
   }
 }

@@ -1,5 +1,5 @@
 // A source that ssh starts: the dialing side, which starts ssh, and the
-// listening side, which ssh started.
+// listening side, which ssh has started.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,13 +24,14 @@ namespace {
 using rocksdb::Status;
 using std::chrono::milliseconds;
 
-// A person types a password in this time; sshd waits as long.
+// Time to type a password, the same as sshd's limit.
 constexpr milliseconds kPersonLimit{120'000};
-// A stream that ends waits so long for its last words, then for the other side.
+// Time that an ending stream gets to send its last bytes, then for the other
+// side to end.
 constexpr milliseconds kLastWords{1000};
 constexpr milliseconds kOtherEnd{2000};
-// In this time the connections of a stream that has ended have read their last
-// words: a target that is content, or one that comes again.
+// Time that the connections of an ended stream get to read the last received
+// bytes and close.
 constexpr milliseconds kConnectionsEnd{10'000};
 constexpr milliseconds kSshEnd{2000};
 // Exit codes of ssh itself and of shells.
@@ -42,7 +43,8 @@ constexpr int kWrongUsage = 2;
 std::string WhyNoAnswer(const SshPlace& place, int exit_code) {
   switch (exit_code) {
     case kSshFailed:
-      // As root, a pull may run as the account of TARGET_DIR's place.
+      // A pull as root may run ssh as the account that owns TARGET_DIR's
+      // directory.
       return "; ssh says why on standard error. It ran as account " +
              AccountName(geteuid()) +
              ", with that account's keys and known hosts" +
@@ -62,7 +64,7 @@ std::string WhyNoAnswer(const SshPlace& place, int exit_code) {
   }
 }
 
-// One run of ssh with the stream through it.
+// One run of ssh and the stream over it.
 //
 // Threads: all members from any thread.
 class SshStream {
@@ -131,10 +133,10 @@ class SshDialer final : public Dialer {
 
   const SshPlace place_;
   const std::string address_;
-  Turn turn_;  // one starts ssh, the others wait
+  Turn turn_;  // one thread starts ssh, the others wait
 
   std::mutex mu_;
-  std::shared_ptr<SshStream> stream_;  // changes in turn_, under mu_
+  std::shared_ptr<SshStream> stream_;  // changed in turn_, under mu_
   bool closed_ = false;                // under mu_
 };
 
@@ -159,7 +161,7 @@ Status SshDialer::StartStream(bool asks_nobody,
   return Status::OK();
 }
 
-// Returns a stream whose other side has answered.
+// Returns a stream whose other side has answered, and starts one if needed.
 Status SshDialer::Ensure(const WaitLimit& limit,
                          std::shared_ptr<SshStream>* stream) {
   {

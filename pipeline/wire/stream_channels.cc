@@ -14,15 +14,15 @@ using rocksdb::Status;
 
 namespace {
 
-// Credit is granted in steps of this part of all of it: few frames, and the
-// peer is never without while the reader keeps up.
+// Credit is granted in steps of a quarter of the total: few frames, and the
+// peer always has credit while the reader keeps up.
 constexpr uint32_t kGrantParts = 4;
-// Largest piece that is copied before the other thread is woken, so that both
-// copy at the same time.
+// Largest piece to copy before waking the other thread, so that both copy at
+// the same time.
 constexpr size_t kStreamPieceBytes = 64u << 10;
-// Credit of one channel that no peer has a reason to grant beyond.
+// Maximum credit of one channel: no correct peer grants more.
 constexpr uint64_t kMostCredit = 1ull << 32;
-// Longest text that a message shows of something else than a stream.
+// Maximum text that a message shows of bytes that are not a stream.
 constexpr size_t kMaxShownBytes = 60;
 
 Status BrokenRule(const std::string& what) {
@@ -310,10 +310,10 @@ void StreamChannels::TakePayload(const Slice& data) {
   {
     const Lock lock(mu_);
     if (receives_->closed_here) {
-      return;  // nobody reads it
+      return;  // no thread reads it
     }
   }
-  receives_->in.Put(data);  // has room: the peer had credit for it
+  receives_->in.Put(data);  // there is room: the peer had credit for it
   const Lock lock(mu_);
   receives_->in_used += data.size();
   receives_->readable.notify_all();
@@ -426,7 +426,8 @@ void StreamChannels::ForgetIfClosedLocked(const StreamChannel& channel) {
   }
 }
 
-// Something that no turn can send yet.
+// Returns true if a channel has bytes or a close to send, even if no turn can
+// send them yet.
 bool StreamChannels::HasLeftLocked() const {
   return std::any_of(channels_.begin(), channels_.end(), [](const auto& each) {
     const StreamChannel& channel = *each.second;

@@ -1,6 +1,6 @@
-// The channels of a multiplexer: their bytes, credits and ends. No descriptor
-// is touched here: a reading thread says what came, a writing thread asks what
-// is to be sent.
+// The channels of a multiplexer: their bytes, credits and ends. This code uses
+// no descriptors: a reading thread delivers the received bytes, a writing
+// thread asks for the bytes to send.
 #pragma once
 
 #include <array>
@@ -20,8 +20,9 @@
 
 namespace sstferry {
 
-// Bytes of one direction of a channel: a ring. One thread puts, one takes;
-// whoever owns it counts what it holds, under a lock, and so orders both.
+// Ring buffer for one direction of a channel. One thread puts bytes, one takes
+// them. The owner counts the bytes in the ring under a lock, which also orders
+// the two threads.
 class ByteRing {
  public:
   explicit ByteRing(size_t capacity)
@@ -29,22 +30,23 @@ class ByteRing {
         bytes_(std::make_unique_for_overwrite<char[]>(capacity)) {}
   size_t capacity() const { return capacity_; }
 
-  // REQUIRES: there is room for all of it.
+  // Adds bytes. REQUIRES: there is room for all of them.
   void Put(const rocksdb::Slice& data);
-  // REQUIRES: it holds `bytes`.
+  // Removes bytes. REQUIRES: the ring has them.
   void Take(char* out, size_t bytes);
-  // The next `bytes`, as one or two pieces, which stay until Drop().
+  // Returns the next `bytes`, as one or two pieces, which stay valid until
+  // Drop().
   std::array<rocksdb::Slice, 2> Peek(size_t bytes) const;
   void Drop(size_t bytes) { take_at_ = (take_at_ + bytes) % capacity_; }
 
  private:
   const size_t capacity_;
   const std::unique_ptr<char[]> bytes_;
-  size_t put_at_ = 0;   // of the thread that puts
-  size_t take_at_ = 0;  // of the thread that takes
+  size_t put_at_ = 0;   // used only by the thread that puts
+  size_t take_at_ = 0;  // used only by the thread that takes
 };
 
-// One channel. All members but the rings' own: under the mutex of its
+// One channel. All members except the rings' own are under the mutex of its
 // StreamChannels.
 struct StreamChannel {
   StreamChannel(uint32_t channel_id, size_t receive_bytes)
@@ -55,12 +57,12 @@ struct StreamChannel {
   ByteRing out;  // the writing thread takes
   size_t in_used = 0;
   size_t out_used = 0;
-  uint64_t may_send = 0;     // credit that the peer granted
-  uint64_t may_receive = 0;  // credit that the peer has left
-  uint32_t to_grant = 0;     // bytes that were read since the last grant
+  uint64_t may_send = 0;     // credit granted by the peer
+  uint64_t may_receive = 0;  // credit that the peer still has
+  uint32_t to_grant = 0;     // bytes read since the last grant
   bool open_due = false;
   bool grant_due = false;
-  bool has_turn = false;  // waits for the writing thread, or is with it
+  bool has_turn = false;  // in turns_, or being sent by the writing thread
   bool closed_here = false;
   bool close_sent = false;
   bool closed_there = false;
@@ -68,22 +70,25 @@ struct StreamChannel {
   std::condition_variable writable;
 };
 
-// Threads: all members from any thread, except what is the reading or the
-//   writing thread's alone.
+// All channels of one multiplexer.
+//
+// Threads: all members from any thread, except those that are only for the
+//   reading or the writing thread.
 class StreamChannels {
  public:
   explicit StreamChannels(const MultiplexerOptions& options);
 
-  // The multiplexer's callers call these.
+  // For the multiplexer's callers.
   [[nodiscard]] rocksdb::Status AwaitHello(const WaitLimit& limit);
   [[nodiscard]] rocksdb::Status Open(std::shared_ptr<StreamChannel>* channel);
   [[nodiscard]] rocksdb::Status Accept(std::shared_ptr<StreamChannel>* channel);
   void StopWaiting();
   bool ended() const;
-  // As the multiplexer's; closes those that nobody accepted.
+  // Does the same as the multiplexer's, and closes the channels that were not
+  // accepted.
   void AwaitClosed(std::chrono::milliseconds limit);
 
-  // A channel's connection calls these; they behave as Connection's.
+  // For a channel's connection; they behave like Connection's.
   [[nodiscard]] rocksdb::Status Read(
       const std::shared_ptr<StreamChannel>& channel, char* buffer,
       size_t capacity, const WaitLimit& limit, size_t* bytes);
@@ -93,15 +98,15 @@ class StreamChannels {
   void Close(const std::shared_ptr<StreamChannel>& channel);
   const std::string& peer() const { return options_.peer; }
 
-  // The reading thread's. kCorrupt: the peer broke a rule of the stream.
+  // For the reading thread. kCorrupt: the peer broke a rule of the stream.
   void TakeHello(const StreamHello& hello);
   [[nodiscard]] rocksdb::Status TakeFrame(const StreamFrame& frame);
-  // Some more bytes of the payload of the last Data frame.
+  // Takes more bytes of the payload of the last Data frame.
   void TakePayload(const rocksdb::Slice& data);
   void End(const rocksdb::Status& status);
 
-  // The writing thread's: what one channel sends in its turn. The slices point
-  // into the ring of the channel and into this.
+  // For the writing thread: the frames that one channel sends in its turn. The
+  // slices point into the channel's ring and into this object.
   struct Sending {
     std::shared_ptr<StreamChannel> channel;
     std::array<char, 4 * kStreamFrameHeaderBytes> headers;
@@ -109,19 +114,22 @@ class StreamChannels {
     size_t part_count = 0;
     uint32_t data_bytes = 0;
   };
-  // Waits for a channel that has something to send, in the order in which they
-  // came. False: Drain() was called and nothing is left to send, or only what
-  // has no credit while its limit has passed; or the stream has ended.
+  // Blocks until a channel has something to send, and returns channels in the
+  // order in which that happened. Returns false if the stream has ended, or
+  // Drain() was called and all bytes are sent, or only bytes without credit are
+  // left and the limit of Drain() has passed.
   bool NextTurn(Sending* turn);
   void EndTurn(const Sending& turn);
 
-  // Makes NextTurn() end once nothing is left to send, also of what waits for
-  // credit until the limit. Waits for WriterEnded(), at most `limit`.
+  // Makes NextTurn() return false when all bytes are sent; until the limit,
+  // also those that wait for credit. Blocks until WriterEnded(), at most
+  // `limit`.
   void Drain(std::chrono::milliseconds limit);
-  // `error`: an errno, if it ended because nothing could be written.
+  // Records the end of the writing thread. `error`: an errno, if it ended
+  // because it could not write; else 0.
   void WriterEnded(int error);
   int write_error() const;
-  // Waits for End(), at most `limit`.
+  // Blocks until End(), at most `limit`.
   void AwaitEnd(std::chrono::milliseconds limit);
 
  private:
@@ -146,17 +154,18 @@ class StreamChannels {
                                             size_t* room);
 
   const MultiplexerOptions options_;
-  std::shared_ptr<StreamChannel> receives_;  // the reading thread's
+  std::shared_ptr<StreamChannel> receives_;  // used only by the reading thread
 
   mutable std::mutex mu_;
-  // Hello, accepted_, ended_, writer_ended_, and a channel's closed_here.
+  // Signals the hello, accepted_, ended_, writer_ended_, and a channel's
+  // closed_here.
   std::condition_variable changed_;
   std::condition_variable work_;  // turns_, drains_, ended_
   std::map<uint32_t, std::shared_ptr<StreamChannel>> channels_;
   std::deque<std::shared_ptr<StreamChannel>> accepted_;
   std::deque<std::shared_ptr<StreamChannel>> turns_;
   uint32_t last_id_ = 0;
-  uint32_t first_credit_ = 0;  // the peer's; 0: it has not said hello
+  uint32_t first_credit_ = 0;  // granted by the peer's hello; 0: none yet
   rocksdb::Status end_status_;
   bool ended_ = false;
   bool stopped_waiting_ = false;
@@ -166,20 +175,21 @@ class StreamChannels {
   int write_error_ = 0;
 };
 
-// Reads the bytes of a stream for its channels, however they are cut.
+// Parses the bytes of a stream for its channels, however they are split.
 //
 // Threads: one, the reading thread.
 class StreamParser {
  public:
   explicit StreamParser(StreamChannels* channels) : channels_(channels) {}
 
-  // Takes from the front of *input all that can be taken; fewer than 16 bytes
-  // are left, which the next call gets again, with more behind them.
-  //   kRefused  it is no stream: the message shows what came instead
+  // Consumes from the front of *input all that can be parsed. Fewer than 16
+  // bytes are left, which the caller passes to the next call with more bytes
+  // after them.
+  //   kRefused  it is no stream: the message shows the received bytes
   //   kCorrupt  the peer broke a rule of the stream
   [[nodiscard]] rocksdb::Status Take(rocksdb::Slice* input);
-  // Says why nothing more comes, never OK: kDeadPeer, or kRefused as above.
-  // `left`: what Take() left.
+  // Returns the reason why the stream ended, never OK: kDeadPeer, or kRefused
+  // as above. `left`: the bytes that Take() left.
   [[nodiscard]] rocksdb::Status Close(const rocksdb::Slice& left) const;
   bool greeted() const { return greeted_; }
 

@@ -33,7 +33,7 @@ WakeSignal::~WakeSignal() {
 void WakeSignal::Raise() {
   raised_.store(true);
   if (fd_ >= 0) {
-    // Fails only if the counter is full, and then the signal is already raised.
+    // Fails only if the counter is full; then the signal is already raised.
     eventfd_write(fd_, 1);
   }
 }
@@ -78,7 +78,7 @@ int FindAddresses(const std::string& host, uint16_t port, int flags,
 
 PollResult PollSocket(int fd, short events, const WakeSignal* wake,
                       WaitDeadline* deadline) {
-  // Without an eventfd, checks the flag ten times a second.
+  // Without an eventfd, check the flag ten times a second.
   const bool watch_flag = wake != nullptr && wake->fd() < 0;
   for (;;) {
     if (wake != nullptr && wake->raised()) {
@@ -98,7 +98,7 @@ PollResult PollSocket(int fd, short events, const WakeSignal* wake,
       return PollResult::kTimedOut;
     }
     if (ready < 0 && errno != EINTR) {
-      // No memory for a poll: the socket call will report the error.
+      // poll(2) has no memory: the socket call will report the error.
       std::this_thread::yield();
       if (deadline->Expired()) {
         return PollResult::kTimedOut;
@@ -110,14 +110,14 @@ PollResult PollSocket(int fd, short events, const WakeSignal* wake,
 namespace {
 
 // A request to the name server, on its own thread because getaddrinfo(3) cannot
-// be interrupted. The last user frees it.
+// be interrupted. The last user deletes it.
 struct Question {
   HostPort where;
   int flags = 0;
 
   WakeSignal answered;
   std::mutex mu;
-  int error = 0;                      // under mu; of getaddrinfo(3)
+  int error = 0;                      // of getaddrinfo(3), under mu
   std::vector<TcpAddress> addresses;  // under mu
 
   void Ask() {
@@ -160,7 +160,7 @@ Status Resolve(const HostPort& where, bool passive,
     return MakeStatus(EndState::kInternal,
                       "resolve " + where.host + ": no thread to ask with");
   }
-  // The answer makes the "socket" ready; the caller's signal wakes the poll.
+  // The answer makes `fd` readable; the caller's signal also wakes the poll.
   const PollResult result = PollSocket(question->answered.fd(), POLLIN,
                                        wake.get(), deadline);
   if (result == PollResult::kWoken) {

@@ -1,4 +1,4 @@
-// Opening TCP connections: the listening and the dialing side.
+// Opens TCP connections: the listening and the dialing side.
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -13,15 +13,15 @@ namespace {
 
 using rocksdb::Status;
 
-// As long as the system allows: with a full one, a peer's attempt waits for its
-// kernel to repeat it, after one second, then two, while a flood is at the
-// door.
+// As long as the system allows. With a full backlog, a peer's attempt waits
+// until its kernel repeats it, after one second, then two, while a flood of
+// connections lasts.
 constexpr int kBacklog = SOMAXCONN;
-// Pause before the next accept if the machine lacks a resource.
+// Pause before the next accept if the machine has too few resources.
 constexpr std::chrono::milliseconds kShortagePause{100};
 
-// Errors of accept(2) that concern one peer or a temporary shortage, not the
-// listener.
+// Returns true for errors of accept(2) that concern one peer or a temporary
+// shortage, not the listener.
 bool AcceptMayRetry(int error) {
   switch (error) {
     case ECONNABORTED:
@@ -128,7 +128,7 @@ Status TcpDialer::Dial(const WaitLimit& limit,
   std::vector<TcpAddress> addresses;
   Status status = Resolve(where_, false, wake_, &resolving, &addresses);
   for (size_t i = 0; status.ok() && i < addresses.size(); ++i) {
-    // A silent address must not use up the time of those after it.
+    // A silent address must not use up the time of the later addresses.
     WaitLimit share = limit;
     const auto addresses_left = static_cast<int64_t>(addresses.size() - i);
     share.idle = limit.idle / addresses_left;
@@ -178,7 +178,7 @@ Status TcpDialer::Connect(const TcpAddress& address, WaitDeadline* deadline,
       return Failed(address, failure);
     }
   }
-  // On a free local port TCP may connect a socket to itself.
+  // TCP may connect a socket to itself, if the dialed port is a free local one.
   if (AddressText(OwnAddress(made)) == AddressText(address)) {
     return Failed(address, ECONNREFUSED);
   }
@@ -223,8 +223,8 @@ Status AcceptSocket(int fd, const std::string& address, WakeSignal* wake,
       return Status::OK();
     }
     if (socket->is_open()) {
-      // It has closed while it waited: a flood's is not worth a thread, behind
-      // which honest peers would wait.
+      // The peer closed while it waited. During a flood, a thread for each such
+      // connection would delay honest peers.
       *socket = Descriptor();
       continue;
     }

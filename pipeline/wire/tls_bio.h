@@ -7,16 +7,16 @@
 
 namespace sstferry {
 
-// Result of the last socket call. OpenSSL's own errors for these differ between
-// its versions.
+// Result of the last socket call. The errors that OpenSSL reports for such
+// calls differ between its versions.
 struct SocketIo {
   ConnectedSocket* socket = nullptr;
-  bool more_follows = false;  // the next bytes are written at once
+  bool more_follows = false;  // more bytes are written immediately
   bool ended = false;         // the peer closed
-  int error = 0;  // an errno
+  int error = 0;  // errno of the call; 0: none
 };
 
-// Makes a BIO over `io`, which must outlive it; null if memory is short.
+// Makes a BIO that uses `io`, which must outlive it; null if memory is short.
 BIO* NewSocketBio(SocketIo* io);
 
 }  // namespace sstferry

@@ -1,5 +1,5 @@
-// TLS over a ConnectedSocket. OpenSSL's session is for one thread at a time,
-// so each call into it is short and under a lock; waiting is done outside.
+// TLS over a ConnectedSocket. An OpenSSL session allows one thread at a time,
+// so each call into it is short and under a lock; waiting happens outside.
 #include "pipeline/wire/tls_connection.h"
 
 #include <arpa/inet.h>
@@ -27,12 +27,12 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Maximum of plain text in one TLS record.
+// Maximum plain text of one TLS record.
 constexpr size_t kRecordBytes = 16u << 10;
 constexpr size_t kFrameMagicBytes = 4;
 
-// Cuts gathered parts into pieces of a record each, copying only what is
-// smaller than one.
+// Cuts gathered parts into pieces of one record each. Copies only parts that
+// are smaller than a record.
 class RecordCutter {
  public:
   RecordCutter(const Slice* parts, size_t count, std::vector<char>* scratch)
@@ -41,7 +41,8 @@ class RecordCutter {
     Cut();
   }
 
-  // Empty once everything is written; the same until Advance().
+  // Returns the current piece, the same one until Advance(); empty after the
+  // end.
   const Slice& piece() const { return piece_; }
   bool is_last() const { return part_ == end_; }
 
@@ -92,7 +93,7 @@ class RecordCutter {
   Slice piece_;
 };
 
-// True for an address of IPv4 or IPv6, false for a name.
+// Returns true for an IPv4 or IPv6 address, false for a name.
 bool IsIpAddress(const std::string& host) {
   in6_addr unused;
   return inet_pton(AF_INET, host.c_str(), &unused) == 1 ||
@@ -128,8 +129,8 @@ class TlsConnection final : public Connection {
   // All below under mu_.
   [[nodiscard]] Status Usable() const;
   void BeginCall();
-  // Explains the `result` of a call: OK with the event to wait for, else the
-  // failure.
+  // Interprets the `result` of a call: returns OK with the event to wait for,
+  // or the failure.
   [[nodiscard]] Status AfterCall(const char* action, int result,
                                  short* wait_for);
   [[nodiscard]] Status ExplainFailure(const char* action);
@@ -144,17 +145,17 @@ class TlsConnection final : public Connection {
   const char* const own_role_;
   const char* const peer_role_;
   const uint64_t rekey_after_bytes_;
-  // By Handshake(), before anything else runs.
+  // Set by Handshake(), before any other call runs.
   bool shaken_ = false;
   PeerIdentity identity_;
-  std::vector<char> scratch_;  // the writer's alone
+  std::vector<char> scratch_;  // used only by the writer
 
   std::mutex mu_;
-  SSL* ssl_ = nullptr;  // its calls under mu_, and all below
+  SSL* ssl_ = nullptr;  // it and all members below are used under mu_
   SocketIo io_;
   VerifyFailure verify_failure_;
   Status failure_;        // of the session as a whole
-  Status write_failure_;  // reading goes on
+  Status write_failure_;  // of writing only; reading still works
   uint64_t bytes_since_rekey_ = 0;
   bool peer_ended_ = false;
   bool closing_ = false;
@@ -179,7 +180,7 @@ TlsConnection::TlsConnection(Descriptor socket, const TcpAddress& peer,
     failure_ = MakeStatus(EndState::kInternal, where_ + "no memory");
     return;
   }
-  SSL_set_bio(ssl_, bio, bio);  // takes it over
+  SSL_set_bio(ssl_, bio, bio);  // takes ownership
   SSL_set_app_data(ssl_, &verify_failure_);
   if (is_server()) {
     SSL_set_accept_state(ssl_);
@@ -195,7 +196,7 @@ TlsConnection::~TlsConnection() {
 }
 
 Status TlsConnection::ExpectName() {
-  // A certificate names an address without the interface ("fe80::1%eth0").
+  // A certificate has an address without the interface ("fe80::1%eth0").
   const std::string address =
       expected_name_.substr(0, expected_name_.find('%'));
   bool accepted = false;
@@ -248,8 +249,8 @@ Status TlsConnection::Handshake(const WaitLimit& limit) {
   return status;
 }
 
-// OpenSSL would close the connection of a client without TLS without a word. So
-// this sends a plain frame that says what is expected.
+// Sends a plain frame with an explanation to a client without TLS. OpenSSL
+// would close the connection without one.
 Status TlsConnection::LookForPlainPeer(WaitDeadline* deadline) {
   RETURN_IF_ERROR(socket_.Wait(POLLIN, "TLS handshake", deadline));
   End end;
@@ -302,7 +303,7 @@ Status TlsConnection::Read(char* buffer, size_t capacity,
   }
 }
 
-// Reads as many records as are available and fit.
+// Reads as many records as are available and fit into the buffer.
 Status TlsConnection::ReadRecords(char* buffer, size_t capacity, size_t* bytes,
                                   short* wait_for) {
   std::lock_guard<std::mutex> lock(mu_);
@@ -319,7 +320,7 @@ Status TlsConnection::ReadRecords(char* buffer, size_t capacity, size_t* bytes,
     }
   }
   if (*bytes > 0) {
-    // Returns the bytes that were read; the next call returns the failure.
+    // Return the bytes read so far; the next call returns the failure.
     *wait_for = 0;
     return Status::OK();
   }
@@ -357,7 +358,7 @@ Status TlsConnection::Write(const Slice* parts, size_t part_count,
           PeerGone(where_ + "write: the peer closed the connection"));
     }
     if (!status.ok()) {
-      // OpenSSL holds a record that it requires again.
+      // OpenSSL has buffered a record, and requires the same bytes at a retry.
       std::lock_guard<std::mutex> lock(mu_);
       write_failure_ = PeerGone(where_ + "an earlier write was cut short");
       return status;
@@ -375,7 +376,7 @@ Status TlsConnection::WriteRecord(const Slice& piece, bool is_last,
   }
   BeginCall();
   if (bytes_since_rekey_ >= rekey_after_bytes_) {
-    // Is sent before the next record.
+    // OpenSSL sends the key update before the next record.
     SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED);
     bytes_since_rekey_ = 0;
     ERR_clear_error();
@@ -394,8 +395,9 @@ Status TlsConnection::WriteRecord(const Slice& piece, bool is_last,
              : status;
 }
 
-// A server that does not accept a client sends an alert and closes, while the
-// client may be writing: the alert tells more than the failed write.
+// Looks for an alert after a failed write: a server that rejects a client sends
+// an alert and closes, possibly while the client writes. The alert says more
+// than the failed write.
 Status TlsConnection::AlertBehind(const Status& write_failure) {
   failure_ = Status::OK();
   char byte = 0;
@@ -415,8 +417,8 @@ void TlsConnection::Close() {
     const ConnectedSocket::Inside inside(&socket_);
     std::lock_guard<std::mutex> lock(mu_);
     if (inside.entered() && !closing_ && shaken_ && failure_.ok()) {
-      // Tells the peer that the stream ends and was not cut; without room for
-      // that, the peer sees a cut.
+      // Signals to the peer that the stream ends and is not truncated. If there
+      // is no room to send that, the peer sees a truncated stream.
       BeginCall();
       SSL_shutdown(ssl_);
       ERR_clear_error();
@@ -499,7 +501,7 @@ Status TlsConnection::ExplainReason(const char* action,
   const char* const words = ERR_reason_error_string(error);
   const std::string found = words != nullptr ? words : "unknown error";
   if (shaken_) {
-    // The session cannot continue after that; a new connection can.
+    // The session cannot continue after a changed byte; a new connection can.
     return PeerGone(where_ + action + ": bytes were changed on the way: " +
                     found);
   }

@@ -1,4 +1,4 @@
-// Only tls_*.cc and tests include this.
+// Makes TLS connections. Only tls_*.cc and tests include this header.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,12 @@
 
 namespace sstferry {
 
-// Bytes after which a direction changes its keys: AES-GCM must not encrypt more
+// Bytes after which a direction changes its key: AES-GCM must not encrypt more
 // than 2^24.5 records (388 GB) with one key.
 inline constexpr uint64_t kRekeyAfterBytes = 64ull << 30;
 
-// Takes over a connected socket. `expected_name` is the dialed host; a server
-// does not use it.
+// Makes a TLS connection that owns a connected socket. `expected_name` is the
+// dialed host; a server ignores it.
 std::unique_ptr<Connection> MakeTlsConnection(
     Descriptor socket, const TcpAddress& peer,
     std::shared_ptr<const TlsContext> context,

@@ -23,14 +23,14 @@ namespace {
 
 using rocksdb::Status;
 
-// AES-128 first: it is safe enough, and the fastest.
+// AES-128 first: it is safe enough and the fastest.
 constexpr char kCipherSuites[] =
     "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:"
     "TLS_CHACHA20_POLY1305_SHA256";
-// Limit of certificates of an unknown peer.
+// Limits for the certificates of an unknown peer.
 constexpr long kMaxChainBytes = 32 << 10;
 constexpr int kMaxChainDepth = 8;
-// Maximum of bytes read with one system call.
+// Maximum bytes of one read from the socket.
 constexpr size_t kReadAheadBytes = 64u << 10;
 constexpr int kWarnDays = 14;
 constexpr uint64_t kSecondsADay = 86'400;
@@ -41,7 +41,7 @@ Status Unusable(const char* option, const std::string& file,
                     std::string(option) + " " + file + ": " + why);
 }
 
-// Reads the files as bytes: OpenSSL opens none by its name.
+// Reads a file itself, so that OpenSSL opens no file by name.
 Status ReadFile(const char* option, const std::string& file,
                std::string* text) {
   const Status status = ReadOwn(file, kAnyAccount, text);
@@ -51,21 +51,22 @@ Status ReadFile(const char* option, const std::string& file,
                                       MessageOf(status));
 }
 
-// Returns why OpenSSL's last call failed.
+// Returns the reason why OpenSSL's last call failed.
 std::string Reason() {
   const unsigned long error = ERR_peek_last_error();
   const char* const reason = ERR_reason_error_string(error);
   return reason != nullptr ? reason : "no reason is known";
 }
 
-// Called for a key with a passphrase; without it OpenSSL would ask on the
-// terminal. Sets the bool that `encrypted` points to.
+// Refuses to give the passphrase of a key; without this callback, OpenSSL would
+// ask on the terminal. Sets the bool to which `encrypted` points.
 int GiveNoPassphrase(char*, int, int, void* encrypted) {
   *static_cast<bool*>(encrypted) = true;
   return 0;
 }
 
-// Sets *encrypted if the key has a passphrase: nobody is asked for it.
+// Reads a private key. Sets *encrypted if it has a passphrase, which is not
+// asked for.
 KeyPtr ReadKey(const std::string& text, bool* encrypted) {
   const BioPtr bio = BioOf(text);
   return KeyPtr(bio == nullptr
@@ -74,16 +75,16 @@ KeyPtr ReadKey(const std::string& text, bool* encrypted) {
                                               GiveNoPassphrase, encrypted));
 }
 
-// Returns the next certificate; null at the end, or where one is wrong, and
-// then IsAtEnd() is false.
+// Returns the next certificate; null at the end, or if one is invalid (then
+// IsAtEnd() returns false).
 X509Ptr ReadCertificate(BIO* bio) {
   bool encrypted = false;
   return X509Ptr(
       PEM_read_bio_X509_AUX(bio, nullptr, GiveNoPassphrase, &encrypted));
 }
 
-// Returns true if the last certificate could not be read because there is no
-// further one, and forgets that error.
+// Returns true if the last read failed because there is no further certificate,
+// and clears that error.
 bool IsAtEnd() {
   const unsigned long error = ERR_peek_last_error();
   const bool at_end = ERR_GET_LIB(error) == ERR_LIB_PEM &&
@@ -94,7 +95,7 @@ bool IsAtEnd() {
   return at_end;
 }
 
-// As SSL_CTX_use_certificate_chain_file() does with a file.
+// Does for a text what SSL_CTX_use_certificate_chain_file() does for a file.
 bool UseCertificateChain(SSL_CTX* context, const std::string& text) {
   const BioPtr bio = BioOf(text);
   const X509Ptr own = bio == nullptr ? nullptr : ReadCertificate(bio.get());
@@ -106,12 +107,12 @@ bool UseCertificateChain(SSL_CTX* context, const std::string& text) {
     if (SSL_CTX_add0_chain_cert(context, next.get()) != 1) {
       return false;
     }
-    next.release();  // the context has it
+    next.release();  // the context owns it now
   }
   return IsAtEnd();
 }
 
-// Trusts every certificate of a PEM text, of which there must be one.
+// Trusts all certificates of a PEM text, which must have at least one.
 bool TrustAll(SSL_CTX* context, const std::string& text) {
   const BioPtr bio = BioOf(text);
   X509_STORE* const store = SSL_CTX_get_cert_store(context);
@@ -161,7 +162,7 @@ void TlsContext::SetPolicy() {
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE |
                                 SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                 SSL_MODE_RELEASE_BUFFERS |
-                                // Only what --tls-cert holds is shown.
+                                // Show only the certificates of --tls-cert.
                                 SSL_MODE_NO_AUTO_CHAIN);
   SSL_CTX_set_verify(context,
                      SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
@@ -182,7 +183,7 @@ Status TlsContext::LoadFiles() {
   SSL_CTX* const context = context_.get();
   if (!UseCertificateChain(context, cert)) {
     const std::string reason = Reason();
-    // A file of keys alone is a PEM file without a certificate.
+    // A file with only keys is a PEM file without a certificate.
     bool encrypted = false;
     const bool holds_key = ReadKey(cert, &encrypted) != nullptr;
     ERR_clear_error();
@@ -223,7 +224,8 @@ SSL* TlsContext::NewSession() const { return SSL_new(context_.get()); }
 
 namespace {
 
-// Returns nothing if the file cannot be read: whoever loads it says so.
+// Returns the file's text; empty if it cannot be read: the code that loads the
+// file reports the error.
 std::string PemTextOf(const std::string& file) {
   std::string text;
   ReadOwn(file, kAnyAccount, &text).PermitUncheckedError();

@@ -1,5 +1,5 @@
-// The settings and files that a TLS listener or dialer loads once, and that all
-// its connections share. Only tls_*.cc include this.
+// The settings and files that a TLS listener or dialer loads once and that all
+// its connections share. Only tls_*.cc include this header.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -12,19 +12,19 @@ namespace sstferry {
 
 enum class TlsRole { kServer, kClient };
 
-// Threads: any; constant once loaded.
+// TLS settings of one role. Threads: any; constant after Load().
 class TlsContext {
  public:
-  // Allows TLS 1.3 only and no resumed session; the other side must show a
-  // certificate that a CA of files.ca signed.
-  // kRefused: which file cannot be used, and why.
+  // Loads the files. Allows only TLS 1.3 and no resumed sessions; the peer must
+  // show a certificate signed by a CA of files.ca.
+  // kRefused: a file cannot be used; the message names it and the reason.
   [[nodiscard]] static rocksdb::Status Load(
       const TlsFiles& files, TlsRole role,
       std::shared_ptr<const TlsContext>* out);
 
   TlsRole role() const { return role_; }
   const TlsFiles& files() const { return files_; }
-  // Makes a session of this context; null if memory is short.
+  // Makes a session with these settings; null if memory is short.
   SSL* NewSession() const;
 
  private:

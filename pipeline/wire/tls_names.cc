@@ -15,7 +15,7 @@
 namespace sstferry {
 namespace {
 
-// Limits of names in log lines: an unknown peer chooses them.
+// Maximum of names in log lines, because an unknown peer chooses them.
 constexpr size_t kMaxTextBytes = 200;
 
 using NamesPtr = std::unique_ptr<GENERAL_NAMES, Freer<GENERAL_NAMES_free>>;
@@ -33,7 +33,8 @@ std::string Cut(std::string text) {
   return text;
 }
 
-// RFC 2253 escapes control characters and all that is not ASCII.
+// Returns a name as in RFC 2253, which escapes control characters and all
+// characters outside ASCII.
 std::string NameText(const X509_NAME* name) {
   const BioPtr bio(BIO_new(BIO_s_mem()));
   if (name == nullptr || bio == nullptr ||

@@ -1,4 +1,4 @@
-// Listening and dialing with TLS: TCP's own, with another kind of connection.
+// Listens and dials with TLS: as TCP does, with another kind of connection.
 #include <mutex>
 
 #include "format/end_state.h"
@@ -11,7 +11,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Holds what new connections of a listener are made with.
+// Holds the context with which a listener makes new connections.
 //
 // Threads: any.
 class ContextSlot {

@@ -12,7 +12,7 @@ using rocksdb::Status;
 
 constexpr double kBucketSeconds = 0.1;
 constexpr std::chrono::microseconds kLongestRateSleep{1'000'000};
-// Interval of reading a test's clock.
+// Interval between reads of a test's clock.
 constexpr std::chrono::microseconds kForeignClockSleep{500};
 
 }  // namespace

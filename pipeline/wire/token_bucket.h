@@ -1,4 +1,4 @@
-// A byte-rate limit that any number of threads share.
+// A limit of bytes per second that any number of threads share.
 #pragma once
 
 #include <chrono>
@@ -11,22 +11,22 @@
 
 namespace sstferry {
 
-// Tokens are bytes; the bucket holds at most a tenth of a second's worth (but
-// at least one request), so a burst after a pause stays small. Requests are
-// served in arrival order. A request larger than the bucket goes through and
-// leaves a debt that later requests wait for.
+// Tokens are bytes. The bucket holds at most the bytes of a tenth of a second,
+// so a burst after a pause stays small. Requests are served in the order of
+// arrival. A request larger than the bucket is served when the bucket is full,
+// and leaves a debt that later requests wait for.
 //
 // Threads: all members from any thread.
 class TokenBucket {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
-  // rate 0 means no limit. `now` is for tests.
+  // A rate of 0 means no limit. Tests pass `now`.
   explicit TokenBucket(uint64_t bytes_per_sec,
                        std::function<TimePoint()> now = nullptr);
 
-  // Waits until `bytes` may pass. Aborted (kCancelled) after Close().
+  // Blocks until `bytes` may be sent. Aborted (kCancelled) after Close().
   [[nodiscard]] rocksdb::Status Take(uint64_t bytes);
-  // Returns how long Take() would wait now; takes nothing.
+  // Returns the time that Take() would wait now; takes nothing.
   std::chrono::microseconds DelayFor(uint64_t bytes);
 
   void SetRate(uint64_t bytes_per_sec);
@@ -47,7 +47,7 @@ class TokenBucket {
   TimePoint last_refill_;
   uint64_t next_ticket_ = 0;
   uint64_t serving_ = 0;
-  uint64_t queued_bytes_ = 0;  // of the requests that wait
+  uint64_t queued_bytes_ = 0;  // of the waiting requests
   bool closed_ = false;
 };
 

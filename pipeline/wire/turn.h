@@ -1,4 +1,4 @@
-// Lets one thread write at a time; the others wait with a limit.
+// Lets one thread write at a time; the others wait, up to a deadline.
 #pragma once
 
 #include <condition_variable>
@@ -8,13 +8,14 @@
 
 namespace sstferry {
 
-// A std::timed_mutex made of parts that ThreadSanitizer knows: that of GCC 12
-// does not know pthread_mutex_clocklock.
+// A std::timed_mutex made of parts that ThreadSanitizer supports: the one of
+// GCC 12 does not support pthread_mutex_clocklock.
 //
 // Threads: any.
 class Turn {
  public:
-  // Returns false if the patience ends first. After true, call Give().
+  // Blocks until it is this thread's turn. Returns false if the deadline passes
+  // first. After true, call Give().
   [[nodiscard]] bool Take(WaitDeadline* deadline) {
     std::unique_lock<std::mutex> lock(mu_);
     while (taken_) {

@@ -1,4 +1,4 @@
-// Listening and dialing at a Unix socket, whose peers the kernel names.
+// Listens and dials at a Unix socket. The kernel identifies the peers.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/file.h>
@@ -23,7 +23,8 @@ namespace {
 using rocksdb::Status;
 
 constexpr int kUnixBacklog = 128;
-// A full backlog, and another server that begins in the same directory, pass.
+// A full backlog, and another server that starts in the same directory, are
+// temporary.
 constexpr std::chrono::milliseconds kLookAgain{20};
 constexpr std::chrono::milliseconds kBeginLimit{5000};
 
@@ -57,8 +58,8 @@ int ConnectSocket(int fd, const std::string& path) {
              : errno;
 }
 
-// Keeps other servers that use this class from making or removing a socket in
-// the same directory: between a look at a name and what is done with it.
+// Locks a directory against other servers that use this class, so that nothing
+// changes between looking at a name and creating or removing the socket there.
 class DirectoryTurn {
  public:
   ~DirectoryTurn() {
@@ -94,7 +95,7 @@ class DirectoryTurn {
   int fd_ = -1;
 };
 
-// Removes a socket whose process is gone. OK if nothing is there.
+// Removes a socket whose process has ended. Returns OK if nothing is there.
 Status RemoveDeadSocket(const std::string& path) {
   struct stat info;
   if (lstat(path.c_str(), &info) != 0) {
@@ -121,8 +122,8 @@ Status RemoveDeadSocket(const std::string& path) {
   return unlink(path.c_str()) == 0 ? Status::OK() : CannotListen(path, errno);
 }
 
-// Whoever may change a name on the way can put a socket of its own there, to
-// which targets would connect.
+// Checks the path to a socket: an account that may change names on it could put
+// its own socket there, to which targets would connect.
 Status CheckWay(const std::string& path) {
   std::optional<uid_t> account;
   Status status = FindOtherAccount(path, &account);
@@ -186,8 +187,8 @@ Status UnixListener::Begin() {
   }
   fd_ = NewSocket();
   const sockaddr_un address = SocketAddress(path_);
-  // bind() gives the name this mode, less the umask, so that at no moment
-  // anybody else can connect.
+  // bind() gives the file this mode, less the umask, so that no other account
+  // can connect at any time.
   if (fd_ < 0 || fchmod(fd_, 0600) != 0 ||
       bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) !=
           0 ||
@@ -272,7 +273,7 @@ Status UnixDialer::Dial(const WaitLimit& limit,
                                        Status::OK());
       return Status::OK();
     }
-    // poll(2) does not tell when a backlog has room again.
+    // poll(2) does not report when a backlog has room again.
     WaitDeadline pause(WaitLimit::Within(kLookAgain));
     if (error == EAGAIN) {
       PollSocket(-1, 0, &wake_, &pause);

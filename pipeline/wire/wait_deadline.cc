@@ -13,7 +13,7 @@ using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
 constexpr std::chrono::hours kLongestSleep{1};
-// Longer limits count as none; keeps clock arithmetic from overflowing.
+// Longer limits mean no limit, which keeps clock arithmetic from overflowing.
 constexpr std::chrono::hours kForever{24 * 365};
 
 }  // namespace

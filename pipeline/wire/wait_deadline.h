@@ -1,4 +1,4 @@
-// The deadlines of one waiting call: the rest of a WaitLimit.
+// The deadline of one waiting call, computed from a WaitLimit.
 #pragma once
 
 #include <string>
@@ -7,24 +7,25 @@
 
 namespace sstferry {
 
-// Threads: used by one call.
+// Tracks the limits of one waiting call. Threads: one.
 class WaitDeadline {
  public:
   explicit WaitDeadline(const WaitLimit& limit);
 
-  // Restarts the idle limit because a byte moved. Takes effect at the next
-  // WakeAt(), so a call that never waits never reads the clock.
+  // Restarts the idle limit because a byte was transferred. Takes effect at the
+  // next WakeAt(), so that a call that never waits never reads the clock.
   void Progress() { idle_until_known_ = false; }
 
-  // Returns when to stop waiting: at most an hour from now, so that callers may
-  // pass it to any system call. Call again and compare with Expired().
+  // Returns the time at which to stop waiting: at most an hour from now, so
+  // that any system call accepts it. Call it again after waking, and check
+  // Expired().
   Clock::time_point WakeAt();
-  // The same as milliseconds for poll(2), rounded up.
+  // Returns the same as milliseconds for poll(2), rounded up.
   int PollMillis();
   bool Expired();
 
-  // TimedOut, kDeadPeer: "WHAT: no byte for 30000 ms" or
-  // "WHAT: not done in the time allowed".
+  // Returns TimedOut, kDeadPeer: "WHAT: no byte for 30000 ms" or "WHAT: not
+  // done in the time allowed".
   [[nodiscard]] rocksdb::Status Timeout(const std::string& what) const;
 
  private:
@@ -32,12 +33,12 @@ class WaitDeadline {
   uint64_t ProgressElsewhere() const;
 
   const WaitLimit limit_;
-  uint64_t seen_ = 0;  // of limit_.progress, when the idle limit began
+  uint64_t seen_ = 0;  // value of limit_.progress when the idle limit began
   bool idle_until_known_ = false;
   Clock::time_point idle_until_;
 };
 
-// Make the codes of Connection. `what` names the peer and the action.
+// Make the statuses of Connection. `what` names the peer and the action.
 [[nodiscard]] rocksdb::Status PeerGone(const std::string& what);     // IOError
 [[nodiscard]] rocksdb::Status ClosedHere(const std::string& what);   // Aborted
 
