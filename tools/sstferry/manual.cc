@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
+#include <set>
 
 #include "tools/sstferry/help.h"
 
@@ -40,7 +42,41 @@ std::string ExitCodesMarkdown() {
   return text;
 }
 
-std::string CommandMarkdown(const Command& command) {
+std::string OptionItem(const OptionSpec& spec) {
+  return Item("`" + OptionForm(spec) + "`: " + HelpText(spec));
+}
+
+// Counts the commands that have an option in the same words.
+using OptionUses = std::map<std::string, size_t>;
+
+OptionUses CountUses() {
+  OptionUses uses;
+  for (const Command& command : Commands()) {
+    std::set<std::string> items;
+    for (const OptionSpec& spec : command.options) {
+      items.insert(OptionItem(spec));
+    }
+    for (const std::string& item : items) ++uses[item];
+  }
+  return uses;
+}
+
+// Names the options of the command that others have, too.
+std::string SharedOptions(const Command& command, const OptionUses& uses) {
+  std::string names;
+  for (const OptionSpec& spec : command.options) {
+    if (uses.at(OptionItem(spec)) > 1) {
+      names += (names.empty() ? "`--" : ", `--") + std::string(spec.name) + "`";
+    }
+  }
+  return names.empty() ? ""
+                       : "\n### Options of several commands\n\n" +
+                             Wrapped(names + ": see [below](#options-of-"
+                                             "several-commands).",
+                                     "", "");
+}
+
+std::string CommandMarkdown(const Command& command, const OptionUses& uses) {
   const std::string program = std::string("sstferry ") + command.name;
   std::string text = "\n## " + program + "\n\n" +
                      CodeBlock(program + " " + command.synopsis) + "\n" +
@@ -52,15 +88,15 @@ std::string CommandMarkdown(const Command& command) {
   for (const OptionGroupName& group : OptionGroups()) {
     std::string items;
     for (const OptionSpec& spec : command.options) {
-      items += spec.group == group.group
-                   ? Item("`" + OptionForm(spec) + "`: " + HelpText(spec))
+      items += spec.group == group.group && uses.at(OptionItem(spec)) == 1
+                   ? OptionItem(spec)
                    : "";
     }
     text += items.empty() ? ""
                           : std::string("\n### ") + group.title + "\n\n" +
                                 items;
   }
-  return text;
+  return text + SharedOptions(command, uses);
 }
 
 // Text between roff macros: no line begins with a macro, no dash is a hyphen.
@@ -444,12 +480,26 @@ std::string CommandsMarkdown() {
     text += Item("[sstferry " + std::string(command.name) + "](" +
                  Anchor(command.name) + "): " + command.summary + ".");
   }
+  const OptionUses uses = CountUses();
   for (const Command& command : Commands()) {
-    text += CommandMarkdown(command);
+    text += CommandMarkdown(command, uses);
+  }
+  text += "\n## Options of several commands\n\n";
+  std::set<std::string> said;
+  for (const OptionGroupName& group : OptionGroups()) {
+    for (const Command& command : Commands()) {
+      for (const OptionSpec& spec : command.options) {
+        const std::string item = OptionItem(spec);
+        if (spec.group == group.group && uses.at(item) > 1 &&
+            said.insert(item).second) {
+          text += item;
+        }
+      }
+    }
   }
   text += "\n## Options of every command\n\n";
   for (const OptionSpec& spec : CommonOptions()) {
-    text += Item("`" + OptionForm(spec) + "`: " + HelpText(spec));
+    text += OptionItem(spec);
   }
   text += "\n## Values\n\n";
   for (const ValueForm& form : ValueForms()) {
