@@ -54,8 +54,8 @@ struct ChunkBuilderOptions {
 
 // Builds chunks of one family.
 //
-// Ownership:  borrows db, the family and the sink.
-// Threads:    one builder per lane, one part at a time.
+// Ownership: borrows db, the family and the sink.
+// Threads:   one builder per lane, one part at a time.
 class ChunkBuilder {
  public:
   // `chunk_options` are the options of the family, with the chosen format

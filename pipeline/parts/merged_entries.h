@@ -46,11 +46,11 @@ class SortedRun {
 
 // The entries of one interval, merged from several tables.
 //
-// Ownership:  borrows the file system, the comparator and the files.
-// Threads:    one.
-// Errors:     NotSupported for anything that is left to RocksDB; other errors
-//             if a table cannot be read. Entries returned before an error are
-//             correct.
+// Ownership: borrows the file system, the comparator and the files.
+// Threads:   one.
+// Errors:    NotSupported for anything that is left to RocksDB; other errors
+//            if a table cannot be read. Entries returned before an error are
+//            correct.
 class MergedEntries {
  public:
   // Returns true if the metadata of the family's files in the interval allow a

@@ -28,13 +28,13 @@ struct TableReads {
 
 // The entries of one table in one interval.
 //
-// Ownership:  shares the open file; borrows the TableReads.
-// Threads:    one.
-// Memory:     the offsets of the blocks inside the interval, one block, and a
-//             buffer for readahead.
-// Errors:     NotSupported for a table that this class does not read; otherwise
-//             those of SstReader and FileSource. After any error the caller
-//             must read the interval with RocksDB instead, whose result counts.
+// Ownership: shares the open file; borrows the TableReads.
+// Threads:   one.
+// Memory:    the offsets of the blocks inside the interval, one block, and a
+//            buffer for readahead.
+// Errors:    NotSupported for a table that this class does not read; otherwise
+//            those of SstReader and FileSource. After any error the caller
+//            must read the interval with RocksDB instead, whose result counts.
 class TableCursor {
  public:
   // Moves to the first entry inside the interval. REQUIRES: no key has a

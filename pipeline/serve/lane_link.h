@@ -16,11 +16,11 @@ struct LaneRequest {
 
 // One connection of a lane.
 //
-// Ownership:  borrows the transfer and the channel.
-// Threads:    the serving thread.
-// Errors:     if the connection failed, lost() is true, and the transfer has
-//             not failed. kTooSlow: the target is connected but received or
-//             acknowledged nothing for too long.
+// Ownership: borrows the transfer and the channel.
+// Threads:   the serving thread.
+// Errors:    if the connection failed, lost() is true, and the transfer has
+//            not failed. kTooSlow: the target is connected but received or
+//            acknowledged nothing for too long.
 class LaneLink {
  public:
   LaneLink(Transfer* transfer, Channel* channel)

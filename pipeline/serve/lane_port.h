@@ -13,11 +13,11 @@ namespace sstferry {
 // Then the previous connection is closed so that its thread ends, and the new
 // one starts after that.
 //
-// Ownership:  borrows a channel from Enter() to Leave(), or to the end of an
-//             Enter() that returns false.
-// Threads:    any.
-// Bounded:    Stop() wakes waiting threads, at the latest at the end of the
-//             transfer.
+// Ownership: borrows a channel from Enter() to Leave(), or to the end of an
+//            Enter() that returns false.
+// Threads:   any.
+// Bounded:   Stop() wakes waiting threads, at the latest at the end of the
+//            transfer.
 class LanePort {
  public:
   // Makes `channel` the lane's connection, closes the previous one and blocks

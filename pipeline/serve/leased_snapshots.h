@@ -19,7 +19,7 @@ void CutId(TransferId* id);
 
 // The leases on disk.
 //
-// Ownership:  borrows the options and the databases.
+// Ownership: borrows the options and the databases.
 // Threads:   any.
 class LeasedSnapshots {
  public:

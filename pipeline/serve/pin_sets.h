@@ -27,7 +27,7 @@ struct PinWish {
 
 // The sets of one server.
 //
-// Ownership:  shares the files with the snapshots that are made of them.
+// Ownership: shares the files with the snapshots that are made of them.
 // Threads:   any.
 class PinSets {
  public:

@@ -14,7 +14,7 @@ namespace sstferry {
 
 // Times are seconds of the steady clock.
 //
-// Ownership:  shares each snapshot until its window ends.
+// Ownership: shares each snapshot until its window ends.
 // Threads:   any.
 class ShareWindows {
  public:

@@ -34,8 +34,8 @@ uint64_t SteadySeconds(const LeaseEnvironment& environment);
 
 // A snapshot that is taken once and read by several transfers.
 //
-// Ownership:  owns the snapshot, which its plans must not outlive; borrows
-//             `serve`.
+// Ownership: owns the snapshot, which its plans must not outlive; borrows
+//            `serve`.
 // Threads:   TakeOf() and Use() before all other calls; the other functions
 //            from any thread.
 class SharedSnapshot {

@@ -3,7 +3,6 @@
 // snapshots of an earlier process are only on disk until their targets ask for
 // them. The lease in each private directory is sufficient to resume, so servers
 // need not know about each other.
-// need not know of each other.
 #pragma once
 
 #include <chrono>

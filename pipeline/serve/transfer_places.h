@@ -34,7 +34,7 @@ struct ShownSnapshot {
 
 // Times are seconds of the steady clock.
 //
-// Ownership:  shares the transfers; borrows the options.
+// Ownership: shares the transfers; borrows the options.
 // Threads:   one at a time.
 class TransferPlaces : public std::map<TransferId, PlacedTransfer> {
  public:

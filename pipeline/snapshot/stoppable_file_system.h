@@ -1,7 +1,6 @@
 // A file system whose reads and writes fail after a stop, so that work inside
 // RocksDB that cannot be cancelled (replaying a long WAL, skipping a long run
 // of tombstones) ends at its next block. Reads also fail if a file has become
-// of tombstones) ends at its next block. Reads also fail if a file has become
 // shorter than when it was opened, because RocksDB's readahead aborts on such a
 // file. Use it only for databases that nobody else opens: it locks no file.
 #pragma once
