@@ -10,6 +10,7 @@
 
 namespace sstferry {
 
+// A key at which a file can be cut.
 struct CutPoint {
   std::string key;     // user key; its entries are after the cut
   uint64_t bytes = 0;  // file bytes since the previous cut point

@@ -21,6 +21,7 @@ struct PlannerOptions {
   PartNeed need = PartNeed::kSend;
 };
 
+// The column family to plan.
 struct PlannerFamily {
   uint32_t index = 0;
   rocksdb::ColumnFamilyHandle* handle = nullptr;
@@ -28,6 +29,7 @@ struct PlannerFamily {
   bool one_part = false;
 };
 
+// The files of one family in the interval, and sums over them.
 struct FamilyPlan {
   std::vector<FilePlan> files;   // sorted by smallest keys
   uint64_t estimated_entries = 0;

@@ -39,6 +39,7 @@ class SharedFile {
   std::weak_ptr<const FileSource> file_;
 };
 
+// A table file as its readers need it, from RocksDB's metadata.
 struct TableFile {
   std::string path;
   std::string smallest;  // user keys, including range deletions

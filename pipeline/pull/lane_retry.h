@@ -9,9 +9,9 @@
 #include "pipeline/pull/lane_shared.h"
 #include "pipeline/wire/channel.h"
 
-// Classes of failures.
 namespace sstferry {
 
+// Classes of failures of a lane.
 enum class LaneFailure {
   kFinal,    // our own failure, the source's final answer, or an intact frame
              // with wrong contents

@@ -29,6 +29,7 @@ namespace sstferry {
 
 class PartComparer;
 
+// Properties that the chunks of a column family must have.
 struct PullFamily {
   const rocksdb::Comparator* comparator = nullptr;
   uint32_t format_version = 0;

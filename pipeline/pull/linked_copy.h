@@ -29,6 +29,7 @@ struct LinkedCopyOptions {
   std::function<bool()> cancelled;
 };
 
+// Counts of the files in a copy.
 struct LinkedCopy {
   uint64_t files_linked = 0;
   uint64_t bytes_linked = 0;

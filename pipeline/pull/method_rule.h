@@ -74,6 +74,7 @@ struct MethodInput {
   double link_bytes_per_second = 0;  // 0: unknown
 };
 
+// The chosen method, and why.
 struct MethodDecision {
   // kAuto: the source must be asked for the sizes.
   PullMethod method = PullMethod::kAuto;

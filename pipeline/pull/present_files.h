@@ -36,6 +36,7 @@ struct PresentDatabase {
   bool is_closed = false;
 };
 
+// The result of linking files of a present database.
 struct PresentFiles {
   std::set<uint64_t> numbers;  // the source's numbers of the linked files
   uint64_t other_access = 0;   // files not linked only because of their access

@@ -8,7 +8,7 @@
 
 namespace sstferry {
 
-// Threads: any.
+// The counters of one pull. Threads: any.
 struct PullCounters {
   std::atomic<uint64_t> entries{0};
   std::atomic<uint64_t> key_value_bytes{0};

@@ -9,6 +9,7 @@
 
 namespace sstferry {
 
+// One request of a lane, as received.
 struct LaneRequest {
   FrameType type = FrameType::kEnd;
   std::string payload;

@@ -12,7 +12,8 @@
 
 namespace sstferry {
 
-// Times are seconds of the steady clock.
+// The snapshots that one server keeps for more targets, and until when. Times
+// are seconds of the steady clock.
 //
 // Ownership: shares each snapshot until its window ends.
 // Threads:   any.

@@ -16,6 +16,7 @@
 
 namespace sstferry {
 
+// A transfer that has a place, and when it made progress.
 struct PlacedTransfer {
   std::shared_ptr<Transfer> transfer;
   uint64_t idle_since = 0;  // work counted in CurrentStats() at the last look
@@ -27,12 +28,13 @@ struct PlacedTransfer {
 
 // The readers of one snapshot in this process.
 struct ShownSnapshot {
-  std::shared_ptr<Transfer> transfer;  // the transfer whose id names it
+  std::shared_ptr<Transfer> transfer;  // its id names the snapshot
   uint32_t readers = 0;                // number of connected targets
   uint64_t left = 0;                   // seconds until it expires
 };
 
-// Times are seconds of the steady clock.
+// The transfers that have a place at one server. Times are seconds of the
+// steady clock.
 //
 // Ownership: shares the transfers; borrows the options.
 // Threads:   one at a time.

@@ -12,6 +12,7 @@
 
 namespace sstferry {
 
+// Result of reading a lease.
 enum class LeaseState {
   kNone,     // there is no lease
   kGood,

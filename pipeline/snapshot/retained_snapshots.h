@@ -11,12 +11,14 @@
 
 namespace sstferry {
 
+// A private directory with a lease.
 struct LeasedDir {
   std::string path;
   Lease lease;
   bool open = false;  // a process has it open
 };
 
+// The private directories with a lease in one parent directory.
 struct LeasedDirs {
   std::vector<LeasedDir> dirs;  // oldest first
   uint64_t foreign = 0;  // number of directories with such names of other users

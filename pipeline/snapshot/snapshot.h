@@ -89,6 +89,7 @@ struct RetainedState {
   uint64_t wal_bytes = 0;  // value of Counters::wal_bytes_copied
 };
 
+// A column family of an open snapshot.
 struct SnapshotFamily {
   std::string name;
   rocksdb::ColumnFamilyHandle* handle = nullptr;

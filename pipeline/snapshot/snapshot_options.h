@@ -16,6 +16,7 @@
 
 namespace sstferry {
 
+// How one column family of the private copy is opened.
 struct FamilyOpening {
   std::string name;
   bool wanted = false;
@@ -26,6 +27,7 @@ struct FamilyOpening {
   std::string unknown_merge_operator;
 };
 
+// How the private copy is opened.
 struct OpenPlan {
   rocksdb::DBOptions db;
   std::vector<FamilyOpening> families;  // all families of the MANIFEST
