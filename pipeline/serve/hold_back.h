@@ -92,7 +92,7 @@ class HoldBack {
   };
 
  private:
-  // What is known about one resource.
+  // Recent waits for one resource, and waits for it during rests.
   struct Gauge {
     // Adds a look. Returns the ratio of the recent waits to the allowed ones;
     // above 1 they are too long. `waited` is compared with `time`. Sets
