@@ -24,7 +24,7 @@ Status BodyReader::Open(const std::string& path,
   if (descriptor < 0) {
     return ErrnoStatus(EndState::kSourceError, "cannot open", path, errno);
   }
-  // Advice only: doubles the kernel's readahead.
+  // This is advice only: it doubles the kernel's readahead.
   posix_fadvise(descriptor, 0, 0, POSIX_FADV_SEQUENTIAL);
   out->reset(new BodyReader(path, descriptor));
   return Status::OK();

@@ -1,5 +1,5 @@
-// Reads a file from front to back into memory of the caller. Uses pread,
-// because an mmap of a file on a failing disk would end the process instead of
+// Reads a file from front to back into the caller's memory. Uses pread, because
+// reading an mmap of a file on a failing disk would end the process instead of
 // the transfer.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace sstferry {
 
-// Ownership: owns its descriptor. Threads: one.
+// Reads one open file. Owns its descriptor. Threads: one.
 class BodyReader {
  public:
   // kSourceError: the file cannot be opened.

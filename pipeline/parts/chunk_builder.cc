@@ -12,7 +12,7 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Entries between two calls of `cancelled`.
+// Number of entries between two polls of `cancelled`.
 constexpr uint64_t kLookInterval = 64;
 
 }  // namespace
@@ -153,7 +153,7 @@ Status ChunkBuilder::AddEntries(EntryReader* reader, ChunkWriter* writer,
   if (options_.on_progress) {
     options_.on_progress(chunk->entries - reported_entries);
   }
-  // Valid() is false also after an error: a part that could not be read must
+  // Valid() is also false after an error. A part that could not be read must
   // not end as if it were complete.
   return ReadFailure(reader->status(),
                      "read column family '" + family_->GetName() + "'");

@@ -1,5 +1,5 @@
-// Builds the chunks of a part: an iterator feeds SstFileWriter, whose bytes go
-// to a ChunkSink while the file is being built.
+// Builds the chunks of a part. An iterator feeds SstFileWriter, whose output is
+// passed to a ChunkSink while the file is being built.
 #pragma once
 
 #include <cstdint>
@@ -17,37 +17,38 @@
 
 namespace sstferry {
 
-// Names an entry in a message.
+// Returns a description of an entry for messages.
 std::string EntryForMessage(const rocksdb::ColumnFamilyHandle& family,
                             const rocksdb::Slice& key);
 
-// Checks that the reader's entry can be in a chunk.
-//   kRefused  key or value are too long, or it is an entity and the target
-//             takes none
+// Checks that the reader's current entry can be in a chunk.
+//   kRefused  its key or value is too long, or it is an entity and the target
+//             does not take entities
 [[nodiscard]] rocksdb::Status CheckEntry(
     const class EntryReader& reader, bool target_takes_entities,
     const rocksdb::ColumnFamilyHandle& family);
 
 class ChunkWriter;
 
-// Receives chunks. The builder calls Begin, Append..., End, Begin ... in this
-// order.
+// Receives chunks. The builder calls Begin, Append..., End for each chunk, one
+// chunk after the other.
 class ChunkSink : public ByteSink {
  public:
   [[nodiscard]] virtual rocksdb::Status Begin(const ChunkBegin& begin) = 0;
-  // Ends the chunk, with the digest of the bytes sent.
+  // Ends the chunk; `end` has the digest of its bytes.
   [[nodiscard]] virtual rocksdb::Status End(const ChunkEnd& end) = 0;
 };
 
 struct ChunkBuilderOptions {
   uint64_t chunk_bytes = 64'000'000;
   uint64_t readahead_bytes = 0;
-  // All live files of the family, sorted by smallest keys, if they hold all of
-  // its entries: then chunks are merged from them. Null: RocksDB iterates.
+  // All live files of the family, sorted by smallest keys; set only if they
+  // hold all entries of the family. Chunks are then merged from these files.
+  // Null: RocksDB iterates.
   const std::vector<TableFile>* files = nullptr;
-  bool target_takes_entities = true;  // else wide-column entities are refused
+  bool target_takes_entities = true;  // false: wide-column entities are refused
   std::function<bool()> cancelled;  // polled; may be null
-  // Receives counts as entries are built, may be null.
+  // Called with the number of new entries as they are built; may be null.
   std::function<void(uint64_t entries)> on_progress;
 };
 
@@ -57,16 +58,18 @@ struct ChunkBuilderOptions {
 // Threads:   one builder per lane, one part at a time.
 class ChunkBuilder {
  public:
-  // `chunk_options` are the family's own with the chosen format version.
+  // `chunk_options` are the options of the family, with the chosen format
+  // version.
   ChunkBuilder(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                const rocksdb::Options& chunk_options,
                const ChunkBuilderOptions& options, ChunkSink* sink);
 
-  // Builds the chunks of `part` that `request` asks for. A chunk ends between
-  // two user keys once it has chunk_bytes; one entry may make it larger. An
-  // empty part has no chunk.
-  //   kRefused      an entry that cannot be moved (key too long, wide columns
-  //                 without support), naming the key
+  // Builds the chunks of `part` that `request` asks for. Once a chunk has
+  // chunk_bytes, it ends before the next user key; a single large entry may
+  // make it larger. An empty part has no chunk.
+  //   kRefused                an entry cannot be moved (key too long, wide
+  //                           columns without support); the message names its
+  //                           key
   //   kCorrupt, kSourceError  reading failed; also the sink's own errors
   [[nodiscard]] rocksdb::Status Build(const Part& part,
                                       const PartRequest& request);

@@ -1,4 +1,4 @@
-// The writer of one chunk, used only by the builders of chunks.
+// Writes one chunk. Used only by the builders of chunks.
 #pragma once
 
 #include <memory>
@@ -12,10 +12,10 @@
 
 namespace sstferry {
 
-// One SST file under construction, whose bytes go to a sink.
+// An SST file under construction, whose bytes are passed to a sink.
 class ChunkWriter {
  public:
-  // Borrows the sink. The env of `options` is not used.
+  // Borrows the sink. Ignores the env of `options`.
   ChunkWriter(const rocksdb::Options& options, ByteSink* sink)
       : env_(rocksdb::NewCompositeEnv(MakeSinkFileSystem(sink))),
         writer_(rocksdb::EnvOptions(), WithEnv(options, env_.get()),
@@ -39,7 +39,8 @@ class ChunkWriter {
     return writer_.Delete(key);
   }
 
-  // Bytes of flushed blocks, plus the uncompressed bytes of the current block.
+  // Returns the bytes of flushed blocks plus the uncompressed bytes of the
+  // current block.
   uint64_t bytes_so_far(uint64_t added_bytes) {
     const uint64_t flushed = writer_.FileSize();
     if (flushed != flushed_bytes_) {
@@ -50,9 +51,9 @@ class ChunkWriter {
     return flushed_bytes_ + pending_bytes_;
   }
   uint64_t file_bytes() { return writer_.FileSize(); }
-  // Passes no ExternalSstFileInfo: with one, 9.10 asserts that the smallest and
-  // the largest key are either both empty or both not, although the empty key
-  // is valid.
+  // Passes no ExternalSstFileInfo: with one, RocksDB 9.10 asserts that the
+  // smallest and the largest key are both empty or both not empty, although the
+  // empty key is valid.
   rocksdb::Status Finish() { return writer_.Finish(); }
 
  private:

@@ -22,7 +22,7 @@ Status ReadCutPoints(const std::string& path, size_t max_count,
   SstReader reader;
   status = reader.Open(source.get());
   if (status.IsNotSupported()) {
-    return Status::OK();  // RocksDB reads it; it cannot be cut inside
+    return Status::OK();  // RocksDB can read it, but it cannot be cut
   }
   if (!status.ok() || reader.properties().data_bytes == 0) {
     return status;

@@ -1,4 +1,5 @@
-// Finds keys at which an SST file can be cut, with the bytes before them.
+// Finds keys at which an SST file can be cut, and the number of bytes before
+// each.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +10,14 @@
 
 namespace sstferry {
 
+// A key at which a file can be cut.
 struct CutPoint {
-  std::string key;     // a user key; entries equal to it come after the cut
+  std::string key;     // user key; its entries are after the cut
   uint64_t bytes = 0;  // file bytes since the previous cut point
 };
 
-// Reads the file's index if `max_count` is more than 1. Returns at most
-// max_count points in file order. None, and OK, for a table that is not
+// Finds at most max_count cut points, in file order. Reads the file's index if
+// max_count is more than 1. Returns OK and no points for a table that is not
 // block-based.
 [[nodiscard]] rocksdb::Status ReadCutPoints(const std::string& path,
                                             size_t max_count,

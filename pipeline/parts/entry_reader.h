@@ -1,4 +1,5 @@
-// Builders of chunks and comparisons read entries in key order by this.
+// Interface by which builders of chunks and comparisons read entries in key
+// order.
 #pragma once
 
 #include <string>
@@ -11,7 +12,7 @@
 
 namespace sstferry {
 
-// Threads: one at a time.
+// Reads entries in key order. Threads: one at a time.
 class EntryReader {
  public:
   virtual ~EntryReader() = default;
@@ -21,15 +22,17 @@ class EntryReader {
   // Return the current entry, until the next call of Next(). REQUIRES: Valid().
   virtual rocksdb::Slice key() const = 0;
   virtual rocksdb::Slice value() const = 0;
-  // Not OK: not all was read. Callers must check it after every loop.
+  // Not OK: some entries were not read. Callers must check it after every loop.
   [[nodiscard]] virtual rocksdb::Status status() const = 0;
-  // True if the entry is a wide-column entity that value() cannot represent.
+  // Returns true if the entry is a wide-column entity, which value() cannot
+  // represent.
   virtual bool is_entity() const = 0;
-  // At the current entry. REQUIRES: is_entity().
+  // Returns the RocksDB iterator at the current entry. REQUIRES: is_entity().
   virtual rocksdb::Iterator* iterator() const = 0;
 
-  // The value in the form that ContentDigest takes: the value, or an entity's
-  // columns encoded in *scratch. *entity (may be null) says which.
+  // Returns the value in the form that ContentDigest takes: the value itself,
+  // or an entity's columns encoded in *scratch. *entity (may be null) says
+  // which.
   rocksdb::Slice DigestValue(std::string* scratch,
                              bool* entity = nullptr) const;
 };

@@ -1,4 +1,4 @@
-// Lists the live files of a family, and reads what each tells of itself.
+// Lists the live files of a family and reads their properties.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,15 @@ struct FilePlan : TableFile {
   std::string name;  // "000042.sst"
   uint64_t bytes = 0;
   uint64_t entries = 0;
-  // All that follows is from the file itself; zeros for a table that is not
-  // block-based.
-  uint64_t deletions = 0;  // as the properties count them, of any kind
-  bool has_range_deletions = false;  // whatever the properties say
+  // The members below are read from the file itself; they are zero for a table
+  // that is not block-based.
+  uint64_t deletions = 0;  // number of deletions of any kind in the properties
+  bool has_range_deletions = false;  // from the file, not its properties
   bool is_block_based = false;
-  // Database id, session id and number of the file's creation; empty: unknown.
+  // Database id, session id and number with which the file was created; empty:
+  // unknown.
   std::string identity;
-  bool flushed_by_snapshot = false;  // holds entries of the source's WALs
+  bool flushed_by_snapshot = false;  // has entries of the source's WALs
 };
 
 // Lists all live files with keys in the interval, sorted by their smallest
@@ -36,14 +37,15 @@ std::vector<FilePlan> ListFiles(rocksdb::DB* db,
                                 const KeyInterval& interval,
                                 uint32_t* sorted_runs);
 
+// Sums over the properties of files.
 struct TableSums {
   uint64_t merge_operands = 0;
   uint32_t max_format_version = 0;  // 0: no block-based table
 };
 
-// Opens each file once, fills it from its properties and adds to the sums.
-// `own_session_id`: of the snapshot's own database, which may have flushed
-// files.
+// Opens each file once, fills its FilePlan from its properties and adds to the
+// sums. `own_session_id` is the session of the snapshot's private database,
+// which may have flushed files.
 //   kSourceError, kCorrupt  a file cannot be read or its end is damaged; the
 //                           message names it
 //   kCancelled    cancelled() (may be null) returned true

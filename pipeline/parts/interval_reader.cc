@@ -12,11 +12,11 @@ using rocksdb::Status;
 
 namespace {
 
-// Entries, and bytes, between two calls of `cancelled`.
+// Numbers of entries and of bytes between two polls of `cancelled`.
 constexpr uint64_t kReadsBetweenCancels = 4096;
 constexpr uint64_t kCancelIntervalBytes = 16u << 20;
-// Bytes read for one page of entries, after which the page is sent as it is,
-// because reading a page cannot be cancelled.
+// Maximum of bytes read for one page of entries. Then the page is sent as it
+// is, because reading a page cannot be cancelled.
 constexpr uint64_t kMaxPageReadBytes = 256u << 20;
 
 }  // namespace
@@ -63,9 +63,9 @@ void IntervalReader::SeekAfter(const Slice& key) {
 
 bool IntervalReader::is_entity() const {
   const rocksdb::WideColumns& columns = iterator_->columns();
-  // The name of the default column is empty. RocksDB shows a plain value, and
-  // an entity with only that column, as a single column without a name; the API
-  // does not distinguish them.
+  // The default column has an empty name. RocksDB returns a plain value as a
+  // single column without a name, and so it returns an entity with only that
+  // column; the API does not distinguish them.
   return columns.size() != 1 || !columns[0].name().empty();
 }
 

@@ -1,6 +1,7 @@
-// Reads every live entry of a key interval. All code of this project that reads
-// entries uses it: in total order whatever the family's prefix extractor, with
-// checksums verified, without filling the block cache, without tombstones.
+// Reads every live entry of a key interval with RocksDB's iterator, for chunks,
+// digests and comparisons. Reads in total order regardless of the family's
+// prefix extractor, verifies checksums, does not fill the block cache and
+// returns no tombstones.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ namespace sstferry {
 // Threads:   one at a time.
 class IntervalReader : public EntryReader {
  public:
-  // `readahead_bytes` 0 leaves readahead to RocksDB.
+  // With `readahead_bytes` 0, RocksDB chooses the readahead.
   IntervalReader(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                  const KeyInterval& interval, uint64_t readahead_bytes,
                  const rocksdb::Snapshot* snapshot = nullptr);
@@ -40,7 +41,7 @@ class IntervalReader : public EntryReader {
   void Next() override { iterator_->Next(); }
   rocksdb::Slice key() const override { return iterator_->key(); }
   rocksdb::Slice value() const override { return iterator_->value(); }
-  // Not OK: the interval was not read to its end.
+  // Not OK: the iterator did not reach the end of the interval.
   [[nodiscard]] rocksdb::Status status() const override {
     return iterator_->status();
   }

@@ -13,7 +13,7 @@ using rocksdb::Status;
 namespace {
 
 constexpr uint8_t kTypeSingleDeletion = 0x07;
-// Entries that are passed over between two looks at `cancelled`.
+// Number of skipped entries between two polls of `cancelled`.
 constexpr uint64_t kEntriesPerLook = 4096;
 
 bool Meets(const TableFile& file, const Comparator* order,
@@ -21,7 +21,8 @@ bool Meets(const TableFile& file, const Comparator* order,
   return MeetsSpan(interval, order, file.smallest, file.largest);
 }
 
-// Files of one level have the same depth, each file of level 0 has its own.
+// Groups the files that meet the interval by depth. All files of one level have
+// the same depth; each file of level 0 has its own.
 std::map<uint64_t, std::vector<const TableFile*>> ByDepth(
     const std::vector<TableFile>& files, const Comparator* order,
     const KeyInterval& interval) {
@@ -67,7 +68,8 @@ bool MergedEntries::CanMerge(const std::vector<TableFile>& files,
   for (const auto& [depth, run] : runs) {
     const TableFile* before = nullptr;
     for (const TableFile* file : run) {
-      // Versions of one key in two files of a level have no order here.
+      // A merge could not order the versions of one key in two files of a
+      // level.
       if (file->has_blobs ||
           (before != nullptr &&
            order->Compare(before->largest, file->smallest) >= 0)) {

@@ -1,10 +1,11 @@
-// Merges tables of a family: for each key of an interval its newest entry.
+// Merges tables of a family; returns the newest entry of each key of an
+// interval.
 //
 // This costs about half of the CPU time of RocksDB's iterator, because the
-// entries of a snapshot are never in memtables, have no merge operands that
-// must be resolved, and are read once, front to back. What is not that simple
-// (a merge operand, a blob, a wide-column entity, a range deletion, a table of
-// another kind) is left to RocksDB: see RangeEntries.
+// entries of a snapshot are never in memtables, have no merge operands to
+// resolve, and are read once from front to back. Entries that are not that
+// simple (a merge operand, a blob, a wide-column entity, a range deletion, a
+// table of another kind) are left to RocksDB: see RangeEntries.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +20,13 @@
 
 namespace sstferry {
 
-// Files of one level in the order of their keys, or one file of level 0; as a
-// run, one file after the other is open.
+// The files of one level in key order, or one file of level 0. Only one file of
+// a run is open at a time.
 class SortedRun {
  public:
   explicit SortedRun(const TableReads* reads) : reads_(reads) {}
 
-  // REQUIRES: keys behind those of the files before.
+  // Adds a file. REQUIRES: its keys are after those of all earlier files.
   void Add(const TableFile* file) { files_.push_back(file); }
 
   // Moves to the first entry.
@@ -43,24 +44,26 @@ class SortedRun {
   std::unique_ptr<TableCursor> table_;
 };
 
+// The entries of one interval, merged from several tables.
+//
 // Ownership: borrows the file system, the comparator and the files.
 // Threads:   one.
-// Errors:    NotSupported for anything that is left to RocksDB; else a table
-//            that cannot be read. What was returned before is right.
+// Errors:    NotSupported for anything that is left to RocksDB; other errors
+//            if a table cannot be read. Entries returned before an error are
+//            correct.
 class MergedEntries {
  public:
-  // True if all files of the family that meet the interval can be merged, as
-  // far as their metadata tell, and if this process may open one of each sorted
-  // run.
+  // Returns true if the metadata of the family's files in the interval allow a
+  // merge, and if this process may open one file of each sorted run.
   static bool CanMerge(const std::vector<TableFile>& files,
                        const rocksdb::Comparator* order,
                        const KeyInterval& interval);
 
-  // Says whether keys whose newest entry is a deletion are returned, too.
+  // Are keys whose newest entry is a deletion returned?
   enum class Deletions { kSkip, kShow };
 
   // `files` are sorted by smallest keys. `cancelled` (may be null) is polled
-  // where no entry is returned for long.
+  // while many entries are skipped.
   MergedEntries(const std::vector<TableFile>& files, TableReads reads,
                 std::function<bool()> cancelled,
                 Deletions deletions = Deletions::kSkip);
@@ -77,8 +80,8 @@ class MergedEntries {
     return heap_.front()->entry().type() != kSstTypeValue;
   }
   [[nodiscard]] rocksdb::Status Next();
-  // The last key that is dealt with: returned, or found to be deleted. Null:
-  // none. After an error, RocksDB goes on behind it.
+  // Last key that was handled, that is, returned or found to be deleted. Null:
+  // none. After an error, RocksDB continues after this key.
   const std::string* done() const { return any_done_ ? &done_ : nullptr; }
 
  private:
@@ -86,11 +89,11 @@ class MergedEntries {
     return is_bytewise_ ? a.compare(b) : reads_.order->Compare(a, b);
   }
   bool IsBefore(const SortedRun& a, const SortedRun& b) const;
-  // Restores the order of the heap below `at`.
+  // Restores the heap order below `at`.
   void SiftDown(size_t at);
-  // Moves the first run to its next entry.
+  // Moves the front run to its next entry.
   [[nodiscard]] rocksdb::Status Step();
-  // Moves to the next entry to return, from the one at the front on.
+  // Moves to the next entry to return, starting with the one at the front.
   [[nodiscard]] rocksdb::Status FindVisible();
 
   const TableReads reads_;
@@ -98,7 +101,8 @@ class MergedEntries {
   const std::function<bool()> cancelled_;
   const Deletions deletions_;
   std::vector<std::unique_ptr<SortedRun>> runs_;
-  std::vector<SortedRun*> heap_;  // the run with the next entry comes first
+  // The run with the smallest entry is at the front.
+  std::vector<SortedRun*> heap_;
   std::string done_;
   bool any_done_ = false;
 };

@@ -22,7 +22,8 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Chunks that a builder makes before its furthest reader asks for them.
+// Number of chunks that a builder makes before its fastest reader asks for
+// them.
 constexpr uint64_t kAhead = 2;
 // Interval at which a waiting reader polls PartRead::cancelled.
 constexpr std::chrono::milliseconds kLook{200};
@@ -94,8 +95,8 @@ void SpoolBudget::Leave(PartStore* store) {
   stores_.erase(std::find(stores_.begin(), stores_.end(), store));
 }
 
-// A store that is in use now is passed over: its lock is not waited for, since
-// it may be waiting for stores_mu_.
+// Skips a store that is in use now instead of waiting for its lock: it may be
+// waiting for stores_mu_.
 bool SpoolBudget::FreeElsewhere(const PartStore* wanting, uint64_t bytes) {
   const bool by_files = LacksFiles();
   const auto has = [by_files](const PartStore* store) {
@@ -122,14 +123,14 @@ bool SpoolBudget::FreeElsewhere(const PartStore* wanting, uint64_t bytes) {
   return false;
 }
 
-// The bytes of a chunk. What the disk does not take stays in memory, so that a
-// chunk that was begun becomes whole, unless it is a large one. Threads: one
-// that appends, any that read what was appended before.
+// The bytes of one chunk in a spool. If the disk is full, the rest of the chunk
+// stays in memory so that a chunk whose start was sent becomes complete, unless
+// it is too large. Threads: one appends; any may read what was appended before.
 class PartStore::File {
  public:
   using Piece = std::shared_ptr<const std::string>;
 
-  // `reserved` bytes and a file are counted in the budget.
+  // `reserved` bytes and one file are already counted in the budget.
   File(int file, uint64_t reserved, std::shared_ptr<SpoolBudget> budget,
        std::shared_ptr<Usage> usage)
       : file_(file),
@@ -144,8 +145,8 @@ class PartStore::File {
     budget_->Change(-static_cast<int64_t>(counted_), -1);
   }
 
-  // `newest_bytes` of what was appended last stay in memory. False: more than
-  // `max_memory_bytes` would, because the disk takes nothing.
+  // Keeps the last `newest_bytes` bytes in memory, too. Returns false if the
+  // disk is full and more than `max_memory_bytes` would be in memory.
   bool Append(const Slice& data, uint64_t newest_bytes,
               uint64_t max_memory_bytes) {
     Slice rest = data;
@@ -184,9 +185,9 @@ class PartStore::File {
     }
     return true;
   }
-  // It gets no more bytes: what was reserved for them is free again.
+  // Called after the last byte: returns unused reserved bytes to the budget.
   void Settle() { Count(bytes_); }
-  // Another chunk is the newest one now.
+  // Called when another chunk is the newest one.
   void DropNewest() {
     std::lock_guard<std::mutex> lock(mu_);
     newest_.clear();
@@ -196,8 +197,8 @@ class PartStore::File {
   uint64_t bytes() const { return bytes_; }
   bool disk_failed() const { return in_memory_; }
 
-  // Returns the piece with the byte `at`, which begins at *begin; null if it is
-  // not among the newest.
+  // Returns the piece that contains byte `at` and begins at *begin; null if the
+  // piece is no longer in memory.
   Piece Newest(uint64_t at, uint64_t* begin) const {
     std::lock_guard<std::mutex> lock(mu_);
     *begin = bytes_;
@@ -240,40 +241,43 @@ class PartStore::File {
   const Descriptor file_;
   const std::shared_ptr<SpoolBudget> budget_;
   const std::shared_ptr<Usage> usage_;
-  uint64_t counted_;  // in budget_
+  uint64_t counted_;  // bytes counted in budget_
   std::atomic<uint64_t> bytes_{0};  // changed under mu_
   mutable std::mutex mu_;
-  std::deque<Piece> newest_;   // under mu_; the last ones before bytes_
-  uint64_t kept_bytes_ = 0;    // under mu_; of `newest_`
-  std::atomic<bool> in_memory_{false};  // from here on:
+  std::deque<Piece> newest_;   // under mu_; the pieces just before bytes_
+  uint64_t kept_bytes_ = 0;    // under mu_; bytes in `newest_`
+  std::atomic<bool> in_memory_{false};  // memory_ has the bytes after on_disk_
   uint64_t on_disk_ = 0;
   std::string memory_;  // under mu_
 };
 
-// Under the store's mu_, but for what File allows.
+// One chunk. Requires the store's mu_, except for calls that File allows.
 struct PartStore::Chunk {
   ChunkBegin begin;
-  std::optional<std::string> after;  // as in a request for it
+  std::optional<std::string> after;  // `after` of a request for this chunk
   std::shared_ptr<File> file;
-  uint64_t bytes = 0;      // that may be read
-  std::optional<ChunkEnd> end;  // set once it is whole
-  // Not OK: its builder has ended, and nobody continues it.
+  uint64_t bytes = 0;      // readable bytes
+  std::optional<ChunkEnd> end;  // set when the chunk is complete
+  // Not OK: its builder ended early, and nobody continues the chunk.
   Status abandoned;
   int readers = 0;
   uint64_t used = 0;
 };
 
-// A part: chunks, in order, and who builds them. Under the store's mu_.
+// One part: its chunks in order, and the state of its builder. Requires the
+// store's mu_.
 struct PartStore::Spool {
   std::map<uint64_t, ChunkPtr> chunks;  // by ordinal
-  bool builds = false;   // a builder runs
-  bool gives_up = false; // and will end, because nobody reads
-  uint64_t next_ordinal = 0;            // that the builder makes next
+  bool builds = false;   // a builder is running
+  bool gives_up = false; // it will end, because nobody reads
+  uint64_t next_ordinal = 0;            // next one that the builder makes
   std::optional<std::string> next_after;
-  std::optional<uint64_t> count;        // of all chunks, once that is known
-  Status failed;                        // how building ended
-  std::list<uint64_t> readers;          // ordinals they wait for or read
-  std::condition_variable changed;      // any of this, or of its chunks
+  // Number of chunks of the part, once it is known.
+  std::optional<uint64_t> count;
+  Status failed;                        // error that ended the building
+  std::list<uint64_t> readers;          // ordinals that they wait for or read
+  // Notified if anything here or in a chunk changes.
+  std::condition_variable changed;
   std::thread thread;
 
   bool TooFarAhead(uint64_t ordinal) const {
@@ -282,7 +286,7 @@ struct PartStore::Spool {
   }
 };
 
-// Takes what a ChunkBuilder makes.
+// Stores the chunks that a ChunkBuilder makes.
 class PartStore::Builder : public ChunkSink {
  public:
   Builder(PartStore* store, Spool* part) : store_(store), part_(part) {}
@@ -302,7 +306,7 @@ class PartStore::Builder : public ChunkSink {
                        : status;
       part_->chunks.erase(chunk_->begin.ordinal);
     }
-    chunk_.reset();  // its readers have it now: what it takes goes with them
+    chunk_.reset();  // its space is freed with its last reader
     if (status.ok()) {
       part_->count = part_->next_ordinal;
     } else if (!has_no_room_ && !part_->gives_up) {
@@ -380,7 +384,8 @@ class PartStore::Builder : public ChunkSink {
     std::lock_guard<std::mutex> lock(store_->mu_);
     return LooksUnwanted();
   }
-  // Final: nobody joins from then on. REQUIRES: the store's mu_ held.
+  // Returns true if the builder should end. Then it does end, since no reader
+  // joins any more. REQUIRES: the store's mu_ is held.
   bool LooksUnwanted() {
     part_->gives_up = part_->gives_up || store_->stopping_ ||
                        part_->readers.empty();
@@ -393,11 +398,11 @@ class PartStore::Builder : public ChunkSink {
   bool has_no_room_ = false;
 };
 
-// Passes on what a lane builds for itself, and stops the builder before the
+// Passes on chunks that a lane builds for itself. Stops the builder before the
 // first chunk that other targets want, too.
 class PartStore::OwnLane : public ChunkSink {
  public:
-  // `stops`: it may stop the builder. Keeps *request up to date.
+  // `stops`: it may stop the builder. Updates *request after each chunk.
   OwnLane(PartStore* store, bool stops, PartRequest* request, ChunkSink* sink)
       : store_(store), stops_(stops), request_(request), sink_(sink) {}
 
@@ -443,8 +448,8 @@ PartStore::~PartStore() {
   }
 }
 
-// Caches that have more give first, so that one target's many chunks do not
-// keep another one's out.
+// Larger stores give up chunks first, so that one target's many chunks do not
+// prevent another target from sharing.
 bool PartStore::MakeRoom(bool reserve) {
   const uint64_t bytes = options_.chunk_bytes;
   if (gave_up_ || bytes > options_.budget->max_bytes() ||
@@ -508,7 +513,7 @@ Status PartStore::Start(const PartRead& read, Spool* part) {
   return status;
 }
 
-// Returns null if the caller has to build for itself.
+// Returns null if the caller must build for itself.
 PartStore::Spool* PartStore::Join(const PartRead& read) {
   std::unique_ptr<Spool>& part = parts_[read.request.part_id];
   if (part == nullptr) {
@@ -531,18 +536,18 @@ PartStore::Spool* PartStore::Join(const PartRead& read) {
 
 Status PartStore::Send(PartRead read, ChunkSink* sink) {
   if (read.part->kind == PartKind::kUnit) {
-    // A target that claims more than the unit has gets all of it.
+    // If the target claims to have more than the unit's size, send all of it.
     const uint64_t first_byte = read.request.open_bytes;
     return SendUnit(read.unit, *read.part,
                     first_byte <= read.part->bytes ? first_byte : 0,
                     read.cancelled, sink, read.buffer);
   }
-  // A lane that lost a chunk asks for smaller ones, which are its own.
+  // A lane that lost a chunk asks for smaller chunks, which are not shared.
   bool may_share = read.build_for_all != nullptr &&
                    read.request.chunk_bytes == 0;
   while (true) {
     if (may_share && is_shared()) {
-      may_share = false;  // what the store cannot send is built here
+      may_share = false;  // if the store cannot send the rest, it is built here
       bool complete = false;
       const Status status = SendSpooled(&read, &complete, sink);
       if (!status.ok() || complete) {
@@ -582,7 +587,7 @@ Status PartStore::SendSpooled(PartRead* read, bool* complete,
       part->changed.notify_all();
       continue;
     }
-    // The builder has ended before that chunk: another one may bring it.
+    // The builder ended before this chunk. Try once to start another one.
     if (joined_again || Join(*read) == nullptr) {
       break;
     }
@@ -593,7 +598,7 @@ Status PartStore::SendSpooled(PartRead* read, bool* complete,
   return status;
 }
 
-// Sends the next chunk, if there is or will be one.
+// Sends the next chunk, if it is in the store or a builder will make it.
 Status PartStore::SendNext(PartRead* read, Spool* part, bool* complete,
                            std::unique_lock<std::mutex>* lock,
                            ChunkSink* sink) {
@@ -650,7 +655,7 @@ Status PartStore::SendChunk(const PartRead& read, Spool* part,
       }
       bytes = chunk->bytes;
       if (bytes <= at && !chunk->end) {
-        return Status::OK();  // the caller sees that it is abandoned
+        return Status::OK();  // the caller finds chunk->abandoned
       }
       if (bytes == at) {
         end = chunk->end;

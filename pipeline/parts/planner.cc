@@ -15,13 +15,13 @@ namespace {
 using rocksdb::Comparator;
 using rocksdb::Status;
 
-// A key with the bytes between it and the previous cut point.
+// A key, and the bytes between the previous cut point and the key.
 struct Weight {
   std::string key;
   uint64_t bytes = 0;
 };
 
-// An interval, and the weights of the files in it.
+// An interval with the cut points and bytes of the files in it.
 struct Region {
   KeyInterval interval;
   uint64_t bytes = 0;
@@ -67,9 +67,10 @@ Status FamilyCutter::Cut() {
   return Status::OK();
 }
 
-// Adds the file's weights, fine enough for parts of target_bytes_.
+// Adds the file's cut points, close enough together for parts of target_bytes_.
 Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
-  // Four cut points a part keep the error of a cut below a quarter.
+  // With four cut points per part, the size of a part is wrong by less than a
+  // quarter.
   const size_t wanted =
       family_.one_part
           ? 1
@@ -91,9 +92,10 @@ Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
       inside += bytes;
       if (point.key.size() <= kMaxKeyBytes && !family_.one_part) {
         region->weights.push_back({point.key, bytes});
-      }  // else: too long for a cut; building refuses the key by name
+      }  // else: too long for a cut; building refuses the key with a message
     } else if (points.size() == 1) {
-      inside += bytes / 2;  // the interval cuts a file without cut points
+      // The interval ends inside a file without cut points.
+      inside += bytes / 2;
     }
   }
   region->bytes += inside;
@@ -106,7 +108,7 @@ Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
   return Status::OK();
 }
 
-// Cuts a region into equal shares, which avoid a small rest.
+// Cuts a region into equal shares, so that no small rest remains.
 void FamilyCutter::CutRegion(Region* region) {
   std::sort(region->weights.begin(), region->weights.end(),
             [this](const Weight& a, const Weight& b) {
@@ -121,7 +123,7 @@ void FamilyCutter::CutRegion(Region* region) {
   uint64_t cut_bytes = 0;
   for (const Weight& weight : region->weights) {
     bytes += weight.bytes;
-    // A file's last cut point may be behind its last key.
+    // A file's last cut point may be after its last key.
     const bool between =
         (!begin.has_value() || comparator_->Compare(weight.key, *begin) > 0) &&
         (!end.has_value() || comparator_->Compare(weight.key, *end) < 0);

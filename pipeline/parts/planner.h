@@ -1,5 +1,5 @@
 // Cuts a pinned snapshot into parts: half-open key intervals that tile the
-// requested interval, of about equal payload, far more of them than lanes.
+// requested interval, have about equal payload, and are many more than lanes.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,15 @@ struct PlannerOptions {
   PartNeed need = PartNeed::kSend;
 };
 
+// The column family to plan.
 struct PlannerFamily {
   uint32_t index = 0;
   rocksdb::ColumnFamilyHandle* handle = nullptr;
-  // The files cannot be cut inside: PlainTable without total order.
+  // Files cannot be cut inside: PlainTable without total order.
   bool one_part = false;
 };
 
+// The files of one family in the interval, and sums over them.
 struct FamilyPlan {
   std::vector<FilePlan> files;   // sorted by smallest keys
   uint64_t estimated_entries = 0;
@@ -44,24 +46,23 @@ struct FamilyPlan {
                                         const PlannerOptions& options,
                                         FamilyPlan* plan);
 
-// Makes the parts of one family, cut by the keys and offsets in index blocks.
-// The parts tile the interval in order; their ids continue from
-// parts->size().
+// Makes the parts of one family, cut at keys that index blocks contain. The
+// parts tile the interval in order; their ids continue from parts->size().
 [[nodiscard]] rocksdb::Status CutFamily(const PlannerFamily& family,
                                         const PlannerOptions& options,
                                         uint64_t target_bytes,
                                         FamilyPlan* plan,
                                         std::vector<Part>* parts);
 
-// Returns the bytes of one family's files and live blobs, for the total before
-// any part is cut.
+// Returns the bytes of one family's files and live blobs. Needed for the total
+// before any part is cut.
 uint64_t RebuiltBytes(const FamilyPlan& plan);
 
-// Returns the desired size of a part: at least kPartsPerLane parts per lane,
-// none larger than a chunk.
+// Returns the desired size of a part: small enough for kPartsPerLane parts per
+// lane, and not larger than a chunk.
 uint64_t PartTargetBytes(uint64_t total_bytes, const PlannerOptions& options);
 
-// Returns the most bytes of a part: slightly less than a chunk, so that a low
+// Returns the maximum size of a part: slightly less than a chunk, so that a low
 // estimate does not cause a second, tiny chunk.
 inline uint64_t MostPartBytes(uint64_t chunk_bytes) {
   return chunk_bytes / 16 * 15;

@@ -1,8 +1,9 @@
-// Reads the entries of a part for the builder of its chunks, by the cheaper of
-// two ways: merges the tables itself, or lets RocksDB iterate.
+// Reads the entries of a part for the builder of its chunks. Merges the tables
+// itself if it can, otherwise lets RocksDB iterate; merging is cheaper.
 //
-// RocksDB decides in the end: whatever is not a plain put or deletion, and
-// every error, makes RocksDB's iterator go on behind the last good key.
+// RocksDB has the last word: at the first entry that is not a plain put or
+// deletion, and after every error, RocksDB's iterator continues after the last
+// good key.
 #pragma once
 
 #include <functional>
@@ -17,24 +18,25 @@ namespace sstferry {
 
 struct RangeEntriesOptions {
   uint64_t readahead_bytes = 0;
-  // All live files of the family, sorted by smallest keys, if they hold all of
-  // its entries. Null: the memtables hold some.
+  // All live files of the family, sorted by smallest keys; set only if they
+  // hold all entries of the family. Null: memtables hold some.
   const std::vector<TableFile>* files = nullptr;
   std::function<bool()> cancelled;  // polled; may be null
 };
 
-// Returns what each of `sorted_runs` of a family reads ahead in each of
-// `lanes`. All together take 16 MiB, or 64 KiB each where these are more.
+// Returns the readahead in bytes for each of `sorted_runs` of a family in each
+// of `lanes`: together 16 MiB, but at least 64 KiB and at most 1 MiB each.
 uint64_t ReadaheadOf(uint64_t lanes, uint64_t sorted_runs);
 
-// Ownership: borrows what it is given, but for the interval.
+// Reads the entries of one interval. Borrows its arguments, except the
+// interval.
 class RangeEntries : public EntryReader {
  public:
   RangeEntries(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                const KeyInterval& interval, const RangeEntriesOptions& options);
 
-  // Moves to the first entry, or to the first one behind `key`. Once, before
-  // anything else. REQUIRES: `key` is inside the interval.
+  // Move to the first entry, or to the first one after `key`. Called once,
+  // before any other function. REQUIRES: `key` is inside the interval.
   void SeekToBegin() { Start(nullptr); }
   void SeekAfter(const rocksdb::Slice& key) { Start(&key); }
 
@@ -57,25 +59,26 @@ class RangeEntries : public EntryReader {
   }
   rocksdb::Iterator* iterator() const override { return iterated_->iterator(); }
 
-  // False: RocksDB iterates, from the first entry or from a later one on.
+  // Returns false if RocksDB iterates, from the first entry or from a later one
+  // on.
   bool is_merging() const { return merged_ != nullptr; }
 
  private:
-  // `after` null: from the first entry on.
+  // Null `after`: starts at the first entry.
   void Start(const rocksdb::Slice* after);
   [[nodiscard]] rocksdb::Status Merge(const rocksdb::Slice* after);
   void Iterate(const rocksdb::Slice* after);
-  // Ends the merge, which failed. RocksDB goes on behind the last key that is
-  // dealt with, else behind `after`.
+  // Ends a failed merge. RocksDB continues after the last key that the merge
+  // handled; if there is none, after `after`.
   void GiveUp(const rocksdb::Status& status, const rocksdb::Slice* after);
 
   rocksdb::DB* const db_;
   rocksdb::ColumnFamilyHandle* const family_;
   const KeyInterval interval_;
   const RangeEntriesOptions options_;
-  std::unique_ptr<MergedEntries> merged_;  // one of the two is there
+  std::unique_ptr<MergedEntries> merged_;  // exactly one of the two is set
   std::unique_ptr<IntervalReader> iterated_;
-  rocksdb::Status stopped_;  // the merge was cancelled
+  rocksdb::Status stopped_;  // why the merge was cancelled
 };
 
 }  // namespace sstferry

@@ -1,6 +1,6 @@
 // A file system that stores no files: it passes appended bytes to a sink at
 // once. SstFileWriter writes to it, so that the source sends a chunk while it
-// is being built and does not use its disk.
+// builds it and does not use its disk.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,9 @@ class ByteSink {
   [[nodiscard]] virtual rocksdb::Status Append(const rocksdb::Slice& data) = 0;
 };
 
-// Every file opened for writing appends to `sink`; one file at a time. Reading,
-// renaming and listing are refused; deleting does nothing.
+// Makes a file system on which every file that is opened for writing appends to
+// `sink`; one file at a time. It refuses to read, rename and list, and ignores
+// deletions.
 // Ownership: borrows the sink, which must outlive it.
 std::shared_ptr<rocksdb::FileSystem> MakeSinkFileSystem(ByteSink* sink);
 

@@ -10,10 +10,10 @@ using rocksdb::Status;
 
 namespace {
 
-// A part has far fewer blocks; larger ones are left to RocksDB, so that memory
-// is bounded.
+// Maximum of blocks in one interval, to limit memory. A part has far fewer; a
+// larger interval is left to RocksDB.
 constexpr size_t kMaxBlocks = 1u << 17;
-// The version of files made for ingestion since RocksDB 5.
+// Version of the files that RocksDB has made for ingestion since 5.0.
 constexpr uint32_t kExternalVersion = 2;
 
 }  // namespace
@@ -50,9 +50,9 @@ bool TableCursor::IsBeforeEnd(const Slice& key) const {
 
 Status TableCursor::CheckKind(const TableFile& file) {
   const SstProperties& properties = table_.properties();
-  // A dictionary would be digested anew for each block. A run opens a file
-  // before any entry behind its smallest key is passed, so that no range
-  // deletion is found too late.
+  // A dictionary would be digested again for each block. Range deletions are
+  // found in time, because a run opens a file before the merge returns an entry
+  // after the file's smallest key.
   bool known = !table_.has_dictionary() && !table_.has_range_deletions();
   if (properties.external_version.has_value()) {
     known = known && properties.external_version == kExternalVersion &&
@@ -62,7 +62,7 @@ Status TableCursor::CheckKind(const TableFile& file) {
   return known ? Status::OK() : Status::NotSupported("table of another kind");
 }
 
-// Lists the blocks that may hold keys of the interval.
+// Lists the blocks that may have keys of the interval.
 Status TableCursor::FindBlocks() {
   const Status status =
       table_.ForEachIndexEntry([this](const SstIndexEntry& entry) {
@@ -111,7 +111,7 @@ Status TableCursor::ReadEntry() {
       sst::DecodeLittle64(key.data() + user_key_.size());
   type_ = static_cast<uint8_t>(trailer);
   sequence_ = ingested_sequence_.value_or(trailer >> 8);
-  // Only the last block can hold keys behind the interval.
+  // Only the last block may have keys after the interval.
   valid_ = !ends_inside_ || next_block_ != blocks_.size() ||
            IsBeforeEnd(user_key_);
   return Status::OK();

@@ -1,5 +1,5 @@
-// Reads the entries of one table in key order, without RocksDB: older versions
-// and deletions, too, but no range deletions.
+// Reads the entries of one table in key order, without RocksDB. Returns older
+// versions and deletions too, but no range deletions.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace sstferry {
 
-// Says what is read, and how.
+// Settings for reading tables.
 struct TableReads {
   rocksdb::FileSystem* file_system = nullptr;
   const rocksdb::Comparator* order = nullptr;
@@ -26,13 +26,15 @@ struct TableReads {
   uint64_t readahead_bytes = 0;
 };
 
+// The entries of one table in one interval.
+//
 // Ownership: shares the open file; borrows the TableReads.
 // Threads:   one.
 // Memory:    the offsets of the blocks inside the interval, one block, and a
-//            buffer for reading ahead.
-// Errors:    NotSupported for a table that this class does not read; else those
-//            of SstReader and FileSource. Whoever gets one reads the interval
-//            with RocksDB instead, which then decides.
+//            buffer for readahead.
+// Errors:    NotSupported for a table that this class does not read; otherwise
+//            those of SstReader and FileSource. After any error the caller
+//            must read the interval with RocksDB instead, whose result counts.
 class TableCursor {
  public:
   // Moves to the first entry inside the interval. REQUIRES: no key has a
@@ -40,7 +42,7 @@ class TableCursor {
   [[nodiscard]] rocksdb::Status Open(const TableFile& file,
                                      const TableReads& reads);
 
-  // False behind the interval's last entry.
+  // Returns false after the interval's last entry.
   bool valid() const { return valid_; }
   // Return the current entry, until the next call of Next().
   const rocksdb::Slice& user_key() const { return user_key_; }
@@ -61,11 +63,11 @@ class TableCursor {
   std::shared_ptr<const FileSource> file_;
   std::optional<ReadAhead> read_ahead_;
   SstReader table_;
-  // The sequence of all entries of an ingested file, which does not hold it.
+  // Sequence of all entries of an ingested file, which does not contain it.
   std::optional<uint64_t> ingested_sequence_;
   std::vector<SstBlockHandle> blocks_;
   bool ends_inside_ =
-      false;  // the last block may hold keys behind the interval
+      false;  // the last block may have keys after the end
   size_t next_block_ = 0;
   SstBlock block_;
   SstBlockCursor cursor_;

@@ -13,7 +13,7 @@ namespace {
 
 using rocksdb::Status;
 
-// Tables that are open for merges in this process.
+// Number of tables that are open for merges in this process.
 std::atomic<size_t> open_tables{0};
 
 }  // namespace
@@ -54,7 +54,7 @@ Status SharedFile::Open(rocksdb::FileSystem* file_system,
 
 TableFile DescribeTable(const rocksdb::SstFileMetaData& metadata, int level,
                         size_t place) {
-  // Exceeds the number of files in level 0.
+  // More than any number of files in level 0.
   constexpr uint64_t kBelowLevel0 = uint64_t{1} << 32;
   TableFile file;
   file.path = metadata.directory + "/" + metadata.relative_filename;

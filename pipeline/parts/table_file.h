@@ -1,4 +1,4 @@
-// One table file (SST file) of a column family, as those who read it need it.
+// Describes a table file (SST file) of a column family for readers of tables.
 #pragma once
 
 #include <cstddef>
@@ -15,23 +15,23 @@
 
 namespace sstferry {
 
-// The open file of a table that merges read: one descriptor, however many of
-// them read the table at a time.
+// An open table file, shared by all merges that read it: it uses one
+// descriptor, regardless of their number.
 //
 // Threads: any.
 class SharedFile {
  public:
-  // Sets *file to the table's file, which stays open as long as somebody has
-  // it.
+  // Sets *file to the open table file, which stays open while somebody holds
+  // the pointer.
   //   NotSupported  this process has MostOpen() tables open for merges
-  // also the errors of FileSource::Open()
+  //   others        errors of FileSource::Open()
   [[nodiscard]] rocksdb::Status Open(rocksdb::FileSystem* file_system,
                                      const std::string& path,
                                      std::shared_ptr<const FileSource>* file);
 
-  // Returns how many tables may be open for merges in this process: a quarter
-  // of its descriptors. RocksDB's iterators, which read what is not merged, and
-  // connections have the others.
+  // Returns the maximum of tables that may be open for merges in this process:
+  // a quarter of its descriptors. The others are for connections and for
+  // RocksDB's iterators.
   static size_t MostOpen();
 
  private:
@@ -39,12 +39,13 @@ class SharedFile {
   std::weak_ptr<const FileSource> file_;
 };
 
+// A table file as its readers need it, from RocksDB's metadata.
 struct TableFile {
   std::string path;
   std::string smallest;  // user keys, including range deletions
   std::string largest;
-  // Read order. Reads find the entries of the file with the smaller depth
-  // first: it is in a higher level, or is newer in level 0.
+  // Order of reading: reads find entries of files with a smaller depth first,
+  // which are in a higher level, or newer in level 0.
   uint64_t depth = 0;
   uint64_t smallest_sequence = 0;
   uint64_t largest_sequence = 0;
@@ -52,8 +53,8 @@ struct TableFile {
   std::shared_ptr<SharedFile> shared = std::make_shared<SharedFile>();
 };
 
-// Describes a live file. `place` is its place among those of its level, which
-// RocksDB lists newest first in level 0.
+// Describes a live file. `place` is its index in the list of its level's files,
+// which RocksDB lists newest first in level 0.
 TableFile DescribeTable(const rocksdb::SstFileMetaData& metadata, int level,
                         size_t place);
 

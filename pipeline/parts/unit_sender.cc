@@ -19,10 +19,10 @@ using rocksdb::Status;
 
 namespace {
 
-// Fits into a second-level cache, and into a frame.
+// Size that fits into a second-level cache and into a frame.
 constexpr size_t kUnitBufferBytes = 512u << 10;
 
-// Hands over the unit's bytes from `first_byte` on, a buffer at a time.
+// Passes the unit's bytes from `first_byte` on to `take`, one buffer at a time.
 Status ReadUnit(BodyReader* reader, const Part& unit, uint64_t first_byte,
                 const std::function<bool()>& cancelled,
                 std::vector<char>* buffer,
@@ -42,7 +42,7 @@ Status ReadUnit(BodyReader* reader, const Part& unit, uint64_t first_byte,
   return status;
 }
 
-// Gathers what comes in small pieces, so that each frame is worth its header.
+// Collects small pieces in a buffer, so that no frame is mostly header.
 Status SendFrom(UnitSource* source, const Part& unit,
                 const std::function<bool()>& cancelled,
                 std::vector<char>* buffer,
@@ -67,7 +67,7 @@ Status SendFrom(UnitSource* source, const Part& unit,
   return filled > 0 ? append(Slice(buffer->data(), filled)) : Status::OK();
 }
 
-// Tells of each read, and may be stopped.
+// Calls `on_read` before each read, and stops when it returns false.
 class ToldSource : public ByteSource {
  public:
   ToldSource(const ByteSource& source,
@@ -100,7 +100,7 @@ Status SendUnit(const UnitPlace& place, const Part& unit, uint64_t first_byte,
   begin.part_id = unit.id;
   begin.kind = PartKind::kUnit;
   begin.file_bytes = unit.bytes;
-  // A unit that its source compares as a whole is sent as a whole.
+  // A UnitSource compares a unit as a whole, so it is sent as a whole.
   begin.first_byte = place.source != nullptr ? 0 : first_byte;
   if (status.ok()) status = sink->Begin(begin);
   const auto append = [sink](const Slice& piece) {
@@ -169,15 +169,15 @@ Status DigestPiece(const std::string& path, const CloneFile& file,
   RETURN_IF_ERROR(BodyReader::Open(path, &reader));
   buffer->resize(kUnitBufferBytes);
   Sha256 sha256;
-  std::unique_ptr<Digest128Stream> open;  // of units[next]
+  std::unique_ptr<Digest128Stream> open;  // digest so far of units[next]
   size_t next = 0;
-  // The last unit may end behind the piece.
+  // The last unit may end after the piece.
   const uint64_t end =
       units.empty() ? piece_end
                     : std::max(piece_end,
                                units.back().offset + units.back().bytes);
   for (uint64_t at = piece.offset; at < end;) {
-    // A read ends where a unit or the piece does.
+    // A read ends where a unit or the piece ends.
     uint64_t stop = std::min<uint64_t>(end, at + kUnitBufferBytes);
     if (at < piece_end) stop = std::min(stop, piece_end);
     if (next < units.size()) {

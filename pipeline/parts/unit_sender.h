@@ -1,5 +1,5 @@
-// Reads a unit of a clone, bytes of a file as they are: sends it, or tells its
-// digest. Checks such a file by its own checksums.
+// Reads a unit of a clone (bytes of a file as they are): sends it or computes
+// its digest. Also checks such a file by its own checksums.
 #pragma once
 
 #include <functional>
@@ -14,36 +14,36 @@
 
 namespace sstferry {
 
-// Where the bytes of a unit are read.
+// The place of a unit's bytes: `path` or `source` is set.
 struct UnitPlace {
-  std::string path;              // of its file, or:
+  std::string path;              // path of its file
   UnitSource* source = nullptr;  // borrowed
 };
 
-// Sends the unit from its byte `first_byte` on, or from its first one, as the
-// one chunk of a part. `cancelled` is polled; `buffer` is used again by later
-// calls.
+// Sends the unit from its byte `first_byte` on as the only chunk of its part; a
+// unit of a UnitSource is sent from its first byte. `cancelled` is polled;
+// later calls reuse `buffer`.
 //   kSourceError, kCorrupt  the file cannot be read, or is too short
-//   others                  the sink's, and those of UnitSource::Read()
+//   others                  errors of the sink and of UnitSource::Read()
 [[nodiscard]] rocksdb::Status SendUnit(const UnitPlace& place,
                                        const Part& unit, uint64_t first_byte,
                                        const std::function<bool()>& cancelled,
                                        ChunkSink* sink,
                                        std::vector<char>* buffer);
 
-// The digest of the unit's bytes, which are read for it where it is not known.
-// Errors as above.
+// Sets *digest to the digest of the unit's bytes; reads them if it is not
+// recorded. Errors are those of SendUnit().
 [[nodiscard]] rocksdb::Status DigestUnit(const UnitPlace& place,
                                          const Part& unit,
                                          const std::function<bool()>& cancelled,
                                          std::vector<char>* buffer,
                                          Digest128* digest);
 
-// Answers a FileDigestRequest for the file at `path`, which is cut into units of
-// `unit_bytes`. `on_read` as for CheckUnitFile().
-//   kCorrupt    the file has no such piece, or a checksum is wrong
-//   kRefused    the piece has more units than a reply
-//   others      as SendUnit()
+// Answers a FileDigestRequest for the file at `path`, which is cut into units
+// of `unit_bytes`. `on_read` as in CheckUnitFile().
+//   kCorrupt  the file has no such piece, or a checksum is wrong
+//   kRefused  the piece has more units than fit into a reply
+//   others    errors of SendUnit()
 [[nodiscard]] rocksdb::Status DigestPiece(
     const std::string& path, const CloneFile& file, uint64_t unit_bytes,
     const FileDigestRequest& piece,
@@ -51,8 +51,8 @@ struct UnitPlace {
     FileDigestReply* reply);
 
 // Reads a table or a blob file and checks it by the checksums that RocksDB
-// wrote; another file has none that are checked here. `on_read` is called with
-// the number of bytes of each read, and returns false to end it.
+// wrote; other kinds of files have no checksums to check. Calls `on_read` with
+// the number of bytes of each read, and stops if it returns false.
 //   kSourceError  the file cannot be read
 //   kCorrupt      a checksum is wrong
 [[nodiscard]] rocksdb::Status CheckUnitFile(

@@ -23,7 +23,7 @@ const char* WorkOf(BackgroundErrorReason reason) {
     case BackgroundErrorReason::kManifestWrite:
     case BackgroundErrorReason::kManifestWriteNoWAL:
       return "a write of its MANIFEST";
-    default:  // later versions have more
+    default:  // reasons of later versions
       return "its work";
   }
 }

@@ -1,5 +1,5 @@
 // Reports errors of RocksDB's background work, which no call returns, and
-// errors after which a database takes no more writes.
+// errors after which a database accepts no more writes.
 #pragma once
 
 #include <functional>

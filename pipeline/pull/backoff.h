@@ -1,5 +1,5 @@
-// How long to wait before a lost connection is tried again, and for how long
-// to go on trying.
+// Decides how long to wait before a lost connection is tried again, and when to
+// give up.
 #pragma once
 
 #include <chrono>
@@ -10,30 +10,33 @@
 
 namespace sstferry {
 
+// Settings of a Backoff.
 struct BackoffOptions {
-  // Waits double from the first to the longest; half of each is chance, so
-  // that many who lost the same peer do not come back at the same moment.
+  // The waits double from `first` to `longest`. Half of each wait is random, so
+  // that many clients that lost the same server do not reconnect at the same
+  // moment.
   std::chrono::milliseconds first{100};
   std::chrono::milliseconds longest{5'000};
-  // Without progress; 0: nothing is tried again.
+  // Maximum time without progress; 0: never retry.
   std::chrono::milliseconds give_up_after{0};
-  // Grows with whatever counts as progress; null: nothing does.
+  // Returns a number that grows with progress; null: nothing counts as
+  // progress.
   std::function<uint64_t()> progress;
-  // For tests; null: the steady clock, and chance in [0, 1).
+  // For tests. Null: the steady clock, and a random number in [0, 1).
   std::function<Clock::time_point()> now;
   std::function<double()> chance;
 };
 
-// Threads: one.
+// The retries of one connection. Threads: one.
 class Backoff {
  public:
   explicit Backoff(BackoffOptions options);
 
-  // After a failure: true and how long to wait before the next try, or false:
-  // it is time to give up. The time without progress begins with the first
-  // failure after some.
+  // Called after a failure. Returns true and sets *wait to the time before the
+  // next try, or returns false if it is time to give up. The time without
+  // progress starts with the first failure after some progress.
   bool Next(std::chrono::milliseconds* wait);
-  // Records that a try went well: the next wait is the first again.
+  // Records that a try succeeded: the next wait is `first` again.
   void Succeeded() { failures_ = 0; }
 
  private:

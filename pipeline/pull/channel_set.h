@@ -1,5 +1,5 @@
-// Channels that are not owned yet by whoever will close them: while a
-// handshake waits for a peer, a cancellation must reach it.
+// Closes channels that have no owner yet which could close them: a cancellation
+// must reach a handshake that waits for its peer.
 #pragma once
 
 #include <mutex>
@@ -9,11 +9,13 @@
 
 namespace sstferry {
 
-// Ownership: borrows its channels from Add() to Remove().
+// A set of channels that are shaking hands.
+//
+// Ownership: borrows each channel from Add() to Remove().
 // Threads:   any.
 class ChannelSet {
  public:
-  // Closes at once what comes after CloseAll().
+  // Adds a channel. After CloseAll(), closes it at once.
   void Add(Channel* channel) {
     std::lock_guard<std::mutex> lock(mu_);
     channels_.insert(channel);
@@ -39,8 +41,8 @@ class ChannelSet {
   bool closed_ = false;          // under mu_
 };
 
-// ClientHandshake(), which CloseAll() of `set` ends. Null: nothing but `limit`
-// does.
+// Does ClientHandshake(); CloseAll() of `set` ends it. With a null `set`, only
+// `limit` ends it.
 [[nodiscard]] inline rocksdb::Status ShakeHands(ChannelSet* set,
                                                 Channel* channel,
                                                 const Hello& hello,

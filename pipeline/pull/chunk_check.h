@@ -1,6 +1,6 @@
-// Checks what a source sends of a part: whether a chunk may come and lies where
-// it must, whether its file is what its ChunkEnd says and fit for RocksDB, and
-// whether the totals at the end are right.
+// Checks what a source sends for a part: that a chunk is expected and is within
+// its bounds, that its file matches its ChunkEnd and is valid for RocksDB, and
+// that the totals at the end are right.
 #pragma once
 
 #include <string>
@@ -12,18 +12,17 @@
 
 namespace sstferry {
 
-// Checks that a chunk of this kind may come now: `ordinal` is the next one of
-// its part, `as_delta` tells that one was asked for, `whole` that the only
-// chunk which may come has come. kCorrupt: it may not.
+// Checks that a chunk of this kind is expected now. `ordinal` is the next one
+// of the part; `as_delta`: a delta was asked for; `whole`: the only expected
+// chunk has arrived already. kCorrupt: it is not expected.
 [[nodiscard]] rocksdb::Status CheckTurn(const LaneShared& state,
                                         const Part& part,
                                         const ChunkBegin& begin,
                                         uint64_t ordinal, bool as_delta,
                                         bool whole);
 
-// Checks that a chunk lies inside of that piece of its part and, unless it is a
-// delta, behind `before`, the last key of the chunk before it. kCorrupt: it
-// lies elsewhere.
+// Checks that a chunk is inside `piece` of its part and, unless it is a delta,
+// after `before`, the last key of the previous chunk. kCorrupt: it is not.
 [[nodiscard]] rocksdb::Status CheckChunkBounds(const LaneShared& state,
                                                const Part& part,
                                                const KeyInterval& piece,
@@ -31,17 +30,17 @@ namespace sstferry {
                                                const std::string& before,
                                                const JournalChunk& record);
 
-// Compares the end of a part with what came. kCorrupt: they differ.
+// Compares the end of a part with what arrived. kCorrupt: they differ.
 [[nodiscard]] rocksdb::Status CheckTotals(const Part& part,
                                           const PartEnd& end,
                                           const Totals& found,
                                           const Digest128& chain);
 
-// Compares the file at chunk->path with chunk->record.chunk, and fills the
-// members of the record (and of the chunk) that its properties tell.
-// Every block's checksum is verified; `all_blocks` decodes all of them, else
-// only those that RocksDB's parsers could not bear to be wrong.
-//   kCorrupt   another file, or damaged
+// Compares the file at chunk->path with chunk->record.chunk, and sets the
+// members of the record (and of the chunk) that its properties contain.
+// Verifies the checksum of every block. `all_blocks`: decodes all blocks;
+// otherwise only those whose damage would crash RocksDB's parsers.
+//   kCorrupt  it is another file, or damaged
 [[nodiscard]] rocksdb::Status CheckStagedChunk(
     rocksdb::FileSystem* file_system, const PullFamily& family,
     bool all_blocks, StagedChunk* chunk);

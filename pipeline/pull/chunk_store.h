@@ -1,5 +1,5 @@
-// The interface through which lanes and a pull store received chunks, whatever
-// the target makes of them.
+// Interface through which lanes and a pull store received chunks, independent
+// of the kind of target.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +13,29 @@
 
 namespace sstferry {
 
-// A chunk in staging: whole, checked and, unless --durability none, synced.
+// A chunk in staging: complete, checked and, unless --durability none, synced.
 struct StagedChunk {
   uint32_t family = 0;
   std::string path;
   JournalChunk record;
-  uint64_t deletions = 0;  // of a delta
+  uint64_t deletions = 0;  // deletions in a delta
 };
 
-// Records received chunks in the journal and stores them. Threads: any.
+// Records received chunks in the journal and stores them.
+// Threads:  any.
 // Crash:   a chunk's record is durable before the chunk is stored.
 // Errors:  every later call returns the first failure.
 class ChunkStore {
  public:
   virtual ~ChunkStore() = default;
 
-  // Adds a chunk; *clock gets the time that this thread spends on it. On return
-  // the journal has its record, so that the chunk survives the death of the
-  // process, but neither record nor chunk need be synced. May wait.
+  // Adds a chunk. *clock is charged with the time that this thread spends. When
+  // it returns OK, the journal has the chunk's record, so that the chunk
+  // survives if the process dies; neither record nor chunk need be synced. May
+  // block.
   [[nodiscard]] virtual rocksdb::Status Add(StagedChunk chunk,
                                             StageClock* clock) = 0;
-  // Waits until every added chunk is stored.
+  // Blocks until every added chunk is stored.
   [[nodiscard]] virtual rocksdb::Status Flush(StageClock* clock) = 0;
   // Records that all chunks of a part were added.
   [[nodiscard]] virtual rocksdb::Status EndPart(
@@ -41,7 +43,7 @@ class ChunkStore {
   // Stores chunks whose records are durable already.
   [[nodiscard]] virtual rocksdb::Status AddRecorded(
       const std::vector<StagedChunk>& chunks, StageClock* clock) = 0;
-  // Ends storing: later chunks are recorded only, and callers get kCancelled
+  // Stops storing: later chunks are only recorded, and callers get kCancelled
   // instead of waiting.
   virtual void Stop() = 0;
   virtual void FillSummary(Summary* summary) const = 0;

@@ -167,8 +167,8 @@ Status Finisher::CheckFamily(const ManifestFamily& family,
   return status;
 }
 
-// Where a file's own checksums cover every byte, that of the MANIFEST says
-// nothing more.
+// Compares a file with the checksum in the MANIFEST, unless its own checksums
+// cover every byte: then that would prove nothing more.
 Status Finisher::CheckWhole(const ManifestFile& file) {
   const CloneFile& mine = *by_number_.at(file.number);
   if (!layout_.IsUnchecked(mine)) {
@@ -199,8 +199,8 @@ Status Finisher::CheckFiles() {
   return status;
 }
 
-// Nothing is written into files in db/ any more. An earlier run may have moved
-// some.
+// Moves links into db/; from now on nothing is written to files there. An
+// earlier run may have moved some.
 Status Finisher::MoveReused() {
   Status status;
   for (const CloneFile& file : layout_.files()) {
@@ -223,8 +223,9 @@ Status Finisher::MoveReused() {
   return status;
 }
 
-// By which the next clone tells a blob file from others. A time that is lost
-// with the machine's power costs that clone the file's bytes, and no more.
+// Sets the times of blob files, by which the next clone identifies them. If a
+// time is lost in a power failure, the next clone only receives that file
+// again.
 Status Finisher::SetTimes() {
   Status status;
   for (const CloneFile& file : layout_.files()) {
@@ -253,7 +254,8 @@ Status Finisher::WriteOptions() {
                       ReplicaOptionsText(text, application_, families_));
 }
 
-// Two databases with one id that diverge would be taken for one.
+// Writes IDENTITY. The clone gets a new id: two databases with the same id that
+// diverge could be mistaken for each other.
 Status Finisher::WriteIdentity() {
   const CloneFile* const file = layout_.Find(CloneFileKind::kIdentity);
   std::string& id = finished_->database_id;
@@ -280,10 +282,9 @@ Status Finisher::WriteIdentity() {
   return status;
 }
 
-// Returns edits that follow a MANIFEST of so many bytes: another id of the
-// database, a last sequence of 1 where the source's is 0
-// (pipeline/pull/first_sequence.h), and the end of each family that was not
-// chosen.
+// Returns edits to append to a MANIFEST of `bytes` bytes: the new database id,
+// a last sequence of 1 if the source's is 0 (pipeline/pull/first_sequence.h),
+// and the end of each family that is not selected.
 std::string Finisher::Edits(uint64_t bytes) const {
   const ManifestState& state = manifest_.state();
   std::string edits;
@@ -301,7 +302,8 @@ std::string Finisher::Edits(uint64_t bytes) const {
   return edits;
 }
 
-// With edits behind the last record: a torn one there is of no use.
+// Writes the MANIFEST with the edits after the last whole record; drops a torn
+// record there.
 Status Finisher::WriteManifest() {
   const CloneFile& file = *layout_.Find(CloneFileKind::kManifest);
   const std::string edits = Edits(manifest_end_);

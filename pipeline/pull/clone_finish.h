@@ -1,4 +1,4 @@
-// Makes a database of the files of a clone once all have come.
+// Makes a database of the files of a clone when all of them have arrived.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,25 @@
 
 namespace sstferry {
 
+// Facts about the finished clone.
 struct FinishedClone {
-  std::string database_id;  // the clone's; empty: it gets one when it is opened
+  std::string database_id;  // empty: it gets one when it is opened
   std::vector<std::string> families;
   std::map<int, uint64_t> levels;  // level -> tables
-  std::string manifest;            // what CURRENT is to name
-  // Files without checksums of their own, whose bytes match the MANIFEST's.
+  std::string manifest;            // name for CURRENT
+  // Number of files without checksums of their own whose bytes match the
+  // checksum in the MANIFEST.
   uint64_t checked_whole = 0;
 };
 
-// Compares the MANIFEST with the files that came, then writes OPTIONS, IDENTITY
-// and MANIFEST into db/. Everything but CURRENT is then there, as durable as
-// `file_system` makes it. May be called again after a crash at any point.
-// `keep_identity`: the clone is to be the database that it is a clone of.
-// `application`: the release that will open it; its OPTIONS say so
-// (replica_options.h). `families`: the clone is of these, and the others of the
-// MANIFEST are dropped; empty: of all.
-//   kCorrupt       the MANIFEST names other files than came, or is damaged
+// Compares the MANIFEST with the files that arrived, then writes OPTIONS,
+// IDENTITY and MANIFEST into db/. After that only CURRENT is missing; the files
+// are as durable as `file_system` makes them. May be called again after a crash
+// at any point. `keep_identity`: the clone keeps the id of the source's
+// database. `application`: the release that will open it, which its OPTIONS
+// name (replica_options.h). `families`: the families of the clone; other
+// families in the MANIFEST are dropped. Empty: all.
+//   kCorrupt       the MANIFEST names other files than arrived, or is damaged
 //   kIncompatible  the MANIFEST has records that sstferry does not know
 [[nodiscard]] rocksdb::Status FinishClone(const CloneLayout& layout,
                                           bool keep_identity,

@@ -14,7 +14,8 @@ using rocksdb::Status;
 
 namespace {
 
-// Each unit's check walks the index of its file: not for more units than that.
+// Maximum of units of a file for which units are checked: each check reads the
+// index of the file.
 constexpr uint64_t kMaxUnitsWithCheck = 8;
 
 }  // namespace
@@ -72,7 +73,7 @@ const CloneFile* CloneLayout::Find(CloneFileKind kind) const {
   return nullptr;
 }
 
-// Leaves a file that exists as it is: an earlier run may have written to it.
+// Does not change an existing file: an earlier run may have written to it.
 Status CloneLayout::MakeFiles(rocksdb::FileSystem* file_system) const {
   std::vector<uint32_t> units(files_.size());
   for (const Part& unit : units_) {
@@ -88,8 +89,8 @@ Status CloneLayout::MakeFiles(rocksdb::FileSystem* file_system) const {
     std::unique_ptr<rocksdb::FSWritableFile> file;
     status = file_system->NewWritableFile(path, rocksdb::FileOptions(), &file,
                                           nullptr);
-    // Each unit syncs the file that it writes into, and the names are synced
-    // before a unit is recorded.
+    // Each unit syncs its file, and the names are synced before a unit is
+    // recorded.
     if (status.ok() && units[i] == 0) {
       status = file->Fsync(IOOptions(), nullptr);
     }

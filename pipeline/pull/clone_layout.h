@@ -1,13 +1,14 @@
-// Where the files of a clone lie while it is pulled, and which of them are
-// whole.
+// Knows where the files of a clone are while it is pulled, and which of them
+// are complete.
 //
-// Tables, blob files and WALs are written where they stay: in db/, under their
-// own names. A MANIFEST, OPTIONS and IDENTITY are received into staging/,
-// because the clone gets others that are made from them. There is no CURRENT
-// until all is complete, so nobody can open what is not.
+// Tables, blob files and WALs are written to their final place: db/, under
+// their own names. MANIFEST, OPTIONS and IDENTITY are received into staging/,
+// because the clone gets new ones that are made from them. There is no CURRENT
+// until everything is complete, so nobody can open an incomplete database.
 //
-// A file that is linked from another database lies in staging/ until all have
-// come: nothing that is written in db/ is written through a link.
+// A file that is linked from another database is in staging/ until all files
+// have arrived, so that nothing that is written in db/ is written through a
+// link.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,9 @@
 
 namespace sstferry {
 
-// Threads: any; what is reused is constant while lanes run.
+// The files and units of one clone.
+//
+// Threads: any; the set of reused files is constant while lanes run.
 class CloneLayout {
  public:
   // REQUIRES: `units` are the parts into which the files are cut.
@@ -33,58 +36,61 @@ class CloneLayout {
               std::string db_dir, std::string staging_dir);
 
   const std::vector<CloneFile>& files() const { return files_; }
-  // The unit of a part, its file and that file's path.
+  // Returns the unit of a part.
   const Part& unit(uint32_t part_id) const { return units_[part_id]; }
+  // Returns the file of a unit.
   const CloneFile& file_of(uint32_t part_id) const {
     return files_[unit(part_id).file];
   }
   std::string PathOf(const CloneFile& file) const;
-  // Where in its file the unit begins; none: it is all of the file.
+  // Returns the offset of the unit in its file; nullopt if it is the whole
+  // file.
   std::optional<uint64_t> PartAt(uint32_t part_id) const {
     return unit(part_id).bytes == file_of(part_id).bytes
                ? std::nullopt
                : std::optional<uint64_t>(unit(part_id).offset);
   }
-  // Null: the clone has no file of that kind.
+  // Returns null if the clone has no file of that kind.
   const CloneFile* Find(CloneFileKind kind) const;
 
-  // --- files that are linked, and do not come --------------------------------
+  // --- files that are linked, not received -----------------------------------
   bool IsReused(const CloneFile& file) const {
     return reused_.count(file.number) != 0;
   }
   bool IsReused(uint32_t part_id) const { return IsReused(file_of(part_id)); }
-  // By number. REQUIRES: each has a link where PathOf() or LinkPathOf() tells.
+  // Sets the numbers of the reused files. REQUIRES: each of them has a link at
+  // LinkPathOf() or PathOf().
   void SetReused(std::set<uint64_t> numbers) { reused_ = std::move(numbers); }
   uint64_t reused_files() const { return reused_.size(); }
   uint64_t reused_bytes() const;
   std::string LinkPathOf(const CloneFile& file) const {
     return staging_dir_ + "/" + CloneFileName(file);
   }
-  // Where a reused file is: as linked, or already moved into db/. False: in
-  // neither place, or not with the bytes that it should have.
+  // Finds a reused file: at its link, or already moved into db/. Returns false
+  // if it is at neither place, or its size is wrong.
   [[nodiscard]] bool FindLink(const CloneFile& file, std::string* path) const;
 
-  // Makes the files that no unit makes as a whole: those of several units, and
-  // empty ones.
+  // Creates the files that are not received as one unit: files of several
+  // units, and empty files.
   [[nodiscard]] rocksdb::Status MakeFiles(
       rocksdb::FileSystem* file_system) const;
 
-  // Returns true if the unit is the end of a table, where the index is
-  // expected. The scheduler hands such units out first.
+  // Returns true if the unit is the end of a table of several units, where the
+  // index is expected. The scheduler hands out such units first.
   bool IsTail(uint32_t part_id) const;
 
-  // Checks the blocks of a unit while they arrive. Null: that is not possible,
-  // the file is read when it is whole.
+  // Makes a checker for the blocks of a unit while it arrives. Returns null if
+  // that is not possible; then the file is read when it is complete.
   std::unique_ptr<SstPartCheck> StartCheck(
       uint32_t part_id, rocksdb::FileSystem* file_system) const;
 
-  // Counts a unit that has come, or that was here, and the blocks of it that
-  // were checked. True: its file is whole, *checked are the blocks of all of
-  // its units that need not be read.
+  // Counts a unit that has arrived, or was here already, and the span of its
+  // blocks that were checked. Returns true if its file is complete; *checked
+  // are then the checked spans of all its units, which need not be read again.
   bool CompleteUnit(uint32_t part_id, const ByteSpan& blocks,
                     std::vector<ByteSpan>* checked);
 
-  // Marks a whole file as one that has bytes without a checksum of their own.
+  // Marks a complete file as having bytes without a checksum of their own.
   void SetUnchecked(uint32_t part_id);
   bool IsUnchecked(const CloneFile& file) const;
 

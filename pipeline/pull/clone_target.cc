@@ -39,7 +39,7 @@ Status CloneTarget::ReadExisting(
   return NewDirectoryTarget::ReadExisting(use, disk, found);
 }
 
-// Takes any comparator: no key of a clone is looked at.
+// Accepts any comparator: the keys of a clone are not read.
 Status CloneTarget::BuildFamilies() {
   if (!plan().clone.has_value()) {
     return MakeStatus(EndState::kCorrupt,
@@ -95,8 +95,8 @@ ReusedParts CloneTarget::ListReused() const {
   for (const Part& part : plan().parts) {
     if (layout_->IsReused(part.id)) {
       reused.linked.push_back(part.id);
-      // A directory of which no record is believed may hold other bytes under
-      // the same identity: a disk that failed is a reason for a failover.
+      // Without a trusted record, the directory may have other bytes under the
+      // same identity: failed disks are a reason for failovers.
       if (options().adopts_old || layout_->file_of(part.id).identity_is_weak) {
         reused.weak.push_back(part.id);
       }
@@ -105,8 +105,8 @@ ReusedParts CloneTarget::ListReused() const {
   return reused;
 }
 
-// Notes what is not linked, and why. Only a cancellation fails the pull: what
-// cannot be linked comes from the source.
+// Notes which files are not linked, and why. Only a cancellation fails the
+// pull: files that cannot be linked are received from the source.
 Status CloneTarget::LinkPresent(const std::string& directory, bool* verify) {
   const FirstFailure* const stop = failure();
   HealthFile fault;
@@ -129,7 +129,7 @@ Status CloneTarget::LinkPresent(const std::string& directory, bool* verify) {
   }
   Status status;
   if (present.links_none) {
-    workspace()->Discard().PermitUncheckedError();  // nothing was begun
+    workspace()->Discard().PermitUncheckedError();  // nothing has started
     return WithContext(found, EndStateOf(found),
                        "expected a file system with hard links for --adopt, "
                        "which changed nothing; follow into a new directory");
@@ -170,9 +170,9 @@ Status CloneTarget::TakeEarlier(const JournalState& earlier) {
   return status;
 }
 
-// Compares what both directories hold now, and believes no record of the last
-// pull. Leaves out the options of the source: an application that opens the
-// replica writes its own, so they would differ after each night.
+// Compares the current contents of both directories, and does not rely on the
+// record of the last pull. Ignores the source's OPTIONS: an application that
+// opens the replica writes its own, so they would differ after each night.
 bool CloneTarget::HoldsTheSame(const PresentFiles& present) const {
   const Digest128& content = plan().clone->set.content;
   const std::string& source_id = plan().opened.source_database_id;
@@ -194,9 +194,9 @@ bool CloneTarget::HoldsTheSame(const PresentFiles& present) const {
          !(content == Digest128()) && content == present.content;
 }
 
-// Rejects whole files: one is either linked or comes, so that nothing is
-// written through a link into the database that it is linked from. If unit 7 of
-// a table with the units 5 to 9 differs, all five come.
+// Rejects whole files: a file is either linked or received, so that nothing is
+// written through a link into the other database. For example, if unit 7 of a
+// table with the units 5 to 9 differs, all five are received.
 Status CloneTarget::RejectReused(const std::vector<uint32_t>& different,
                                  ReusedParts* reused) {
   std::set<uint64_t> rejected;
@@ -249,8 +249,9 @@ Status CloneTarget::Reopen(
   return status;
 }
 
-// Looks for files of which every unit is recorded as done and none has a chunk.
-// A file of which one unit was linked and another one came is neither.
+// Returns files whose units are all recorded as done without a chunk. If one
+// unit of a file was linked and another one was received, the file is not
+// linked.
 std::set<uint64_t> CloneTarget::FindLinked(const JournalState& journal) const {
   std::set<uint64_t> linked;
   std::set<uint64_t> others;
@@ -272,8 +273,8 @@ std::set<uint64_t> CloneTarget::FindLinked(const JournalState& journal) const {
   return linked;
 }
 
-// Reads the unit and compares its digest with the recorded one: bytes that were
-// not synced may be lost.
+// Compares the unit's digest with the recorded one: bytes that were not synced
+// may be lost.
 bool CloneTarget::IsReceived(const Part& part,
                              const JournalChunk& chunk) const {
   const Part& unit = layout_->unit(part.id);
@@ -317,8 +318,9 @@ void CloneTarget::FindReceived(const JournalState& journal,
                             chunks.front()});
     received->chunks_unchecked += chunks.front().unchecked ? 1 : 0;
     if (chunks.front().unchecked) layout_->SetUnchecked(part.id);
-    // A file that is whole was checked before its last unit was recorded. What
-    // was checked of another is not: all of it is read.
+    // A complete file was checked before its last unit was recorded. The
+    // checked spans of incomplete files are not recorded, so these files are
+    // read again.
     std::vector<ByteSpan> checked;
     layout_->CompleteUnit(part.id, ByteSpan(), &checked);
   }
@@ -369,8 +371,8 @@ Status CloneTarget::CheckFamilyNames() const {
                           "of the plan in the MANIFEST, found others");
 }
 
-// Records where it came from. Nobody knows interval by interval what it holds,
-// so a later refresh in place compares all of it.
+// Records the origin of the data. It is unknown which interval contains what,
+// so a later refresh in place compares everything.
 void CloneTarget::FillIntervals() {
   IntervalFile* const record = intervals();
   *record = IntervalFile();
@@ -427,7 +429,7 @@ Status CloneTarget::DigestPart(const Part& part, DigestReply* reply) {
     return MakeStatus(EndState::kCorrupt,
                       "expected the link " + path + ", found none");
   }
-  // Bytes that were not synced are not what a direct read must find.
+  // If the bytes were not synced, a direct read need not find them.
   const auto digest_of = lanes()->sync_chunks ? DigestFromDisk : DigestOfPart;
   return digest_of(lanes()->file_system, path, unit.offset, unit.bytes,
                    &reply->content);

@@ -13,12 +13,13 @@
 
 namespace sstferry {
 
-// Makes a database that no RocksDB opens before it is complete: its operators
-// and its release need not be known here.
+// Makes a database that RocksDB does not open before it is complete. So this
+// process needs neither its operators nor its release of RocksDB.
 class CloneTarget : public NewDirectoryTarget, public FileReuse {
  public:
-  // `is_drill`: it is removed. A drill resumes nothing: it removes what another
-  // one left that was killed, and refuses what a pull left (kRefused).
+  // `is_drill`: the database is removed at the end. A drill resumes nothing: it
+  // removes the remains of a drill that was killed, and refuses those of a pull
+  // (kRefused).
   explicit CloneTarget(const TargetInputs& inputs, bool is_drill = false);
 
   [[nodiscard]] rocksdb::Status ReadExisting(
@@ -33,14 +34,14 @@ class CloneTarget : public NewDirectoryTarget, public FileReuse {
   [[nodiscard]] rocksdb::Status Create(
       const std::shared_ptr<rocksdb::FileSystem>& file_system,
       std::optional<JournalTargetFiles>* held) override;
-  // Leaves in staging/ MANIFEST, OPTIONS and IDENTITY, which stay there to the
-  // end, and links, which stay until all has come.
+  // Leaves MANIFEST, OPTIONS and IDENTITY in staging/, where they stay to the
+  // end, and links, which stay until all files have arrived.
   [[nodiscard]] rocksdb::Status Reopen(
       const std::shared_ptr<rocksdb::FileSystem>& file_system,
       const JournalState& unfinished, ReceivedChunks* received) override;
   std::unique_ptr<ChunkStore> MakeStore(JournalFile* journal) override;
   [[nodiscard]] rocksdb::Status Finish() override;
-  // Writes CURRENT last: before it nothing opens the directory.
+  // Writes CURRENT last: nothing can open the directory before that.
   [[nodiscard]] rocksdb::Status Record(const Summary& summary) override;
   void FillSummary(Summary* summary) const override;
   [[nodiscard]] rocksdb::Status DigestPart(const Part& part,
@@ -51,34 +52,34 @@ class CloneTarget : public NewDirectoryTarget, public FileReuse {
   [[nodiscard]] rocksdb::Status CloseFiles() override {
     return rocksdb::Status::OK();
   }
-  // Writes the file in `dir` that says which MANIFEST counts, as the last one.
-  // Here: CURRENT.
+  // Writes the file in `dir` that names the current MANIFEST, after all other
+  // files. Here: CURRENT.
   [[nodiscard]] virtual rocksdb::Status NameManifest(const std::string& dir,
                                                      const Access& access);
 
  private:
-  // Makes a layout in which no unit is counted.
+  // Makes a layout in which no unit is counted yet.
   void MakeLayout();
-  // Links files of a database that is there. A failure is a note. Sets *verify
-  // if that database is known to be wrong.
+  // Links files of the database in `directory`. A failure is only noted. Sets
+  // *verify if that database is known to be wrong.
   [[nodiscard]] rocksdb::Status LinkPresent(const std::string& directory,
                                             bool* verify);
-  // Takes the files of the unfinished pull that started over.
+  // Takes the files of an unfinished pull that was started over.
   [[nodiscard]] rocksdb::Status TakeEarlier(const JournalState& earlier);
-  // Lists the parts of the files that are reused now.
+  // Lists the parts of the files that are reused.
   ReusedParts ListReused() const;
-  // Returns the directory whose files may be linked; empty: there is none.
+  // Returns the directory whose files may be linked; empty if there is none.
   std::string PresentDirectory() const;
-  // Returns true if that directory holds what the source holds, so that a swap
-  // would change nothing but names.
+  // Returns true if that directory has the same contents as the source, so that
+  // a swap would change only names.
   bool HoldsTheSame(const PresentFiles& present) const;
-  // Returns the numbers of the files that the journal tells to have been
-  // linked, and that are there.
+  // Returns the numbers of the files that the journal records as linked and
+  // that are still there.
   std::set<uint64_t> FindLinked(const JournalState& journal) const;
   bool IsReceived(const Part& part, const JournalChunk& chunk) const;
-  // Finds which units of the journal have come.
+  // Finds out which units of the journal have arrived.
   void FindReceived(const JournalState& journal, ReceivedChunks* received);
-  // Names what Reopen() leaves in staging/.
+  // Returns the names of the files that Reopen() leaves in staging/.
   std::set<std::string> WaitingInStaging() const;
   [[nodiscard]] rocksdb::Status CheckFamilyNames() const;
   void FillIntervals();

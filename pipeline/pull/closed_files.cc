@@ -45,7 +45,7 @@ bool IsThere(rocksdb::FileSystem* file_system, const std::string& dir,
       .ok();
 }
 
-// The number in a WAL's file name; 0 for any other name.
+// Returns the number in a WAL's file name; 0 for any other name.
 uint64_t WalNumber(const std::string& name) {
   const size_t dot = name.find('.');
   return dot != std::string::npos && dot != 0 && name.substr(dot) == ".log" &&
@@ -58,8 +58,9 @@ uint64_t WalNumber(const std::string& name) {
 
 namespace {
 
-// Reads the name of the MANIFEST. The directory may be of an account that would
-// have this process read something else: a name in CURRENT leads nowhere else.
+// Reads the name of the MANIFEST. The directory may belong to an account that
+// wants this process to read another file, so the name must be one in this
+// directory.
 Status ReadCurrent(rocksdb::FileSystem* file_system, const std::string& dir,
                    std::string* manifest) {
   const std::string path = dir + "/CURRENT";
@@ -148,8 +149,9 @@ bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
 
 namespace {
 
-// The span of the one file that RocksDB flushes the keys into. With a smaller
-// span, an interval record would be doubted only after the flush.
+// Returns the span of the one file into which RocksDB would flush the keys.
+// With a smaller span, an interval record would be doubted only after the
+// flush.
 LiveTable SpanOf(const std::vector<WalKey>& keys,
                  const rocksdb::Comparator* order) {
   LiveTable span;
@@ -175,8 +177,8 @@ bool HoldsUnflushed(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family) {
          entries > 0;
 }
 
-// Sets the family's unflushed span to all keys that a reader sees, where the
-// WALs do not tell the keys.
+// Sets the family's unflushed span to all keys that a reader sees, because the
+// keys in the WALs are unknown.
 Status SpanAll(rocksdb::DB* db, FamilyHandle* family) {
   rocksdb::ReadOptions options;
   options.total_order_seek = true;
@@ -193,7 +195,8 @@ Status SpanAll(rocksdb::DB* db, FamilyHandle* family) {
     it->SeekToLast();
     span.largest = it->Valid() ? it->key().ToString() : "";
   } else {
-    // A seek to the last key of a plain table ends the process.
+    // Iterate over all keys: a seek to the last key of a plain table ends the
+    // process.
     for (; it->Valid(); it->Next()) {
       span.largest.assign(it->key().data(), it->key().size());
     }
@@ -209,8 +212,8 @@ Status SpanAll(rocksdb::DB* db, FamilyHandle* family) {
 
 namespace {
 
-// A family of which no table is here has them all on a path of its own
-// (cf_paths), which no file tells, or has lost them all.
+// Checks that the family's tables are in `dir`. If none is, all of them are in
+// another directory (cf_paths), which no file shows, or all are lost.
 Status CheckTablesAreHere(rocksdb::FileSystem* file_system,
                           const std::string& dir,
                           const ManifestFamily& family) {
@@ -319,8 +322,8 @@ Status ListUnflushed(rocksdb::FileSystem* file_system, rocksdb::DB* db,
     }
     for (LiveTable& table : family.unflushed) {
       table.has_single_deletes = known && facts.has_single_deletes();
-      // A SingleDelete that they do not tell is in a table once the database is
-      // open to be written, and is searched there.
+      // A SingleDelete that is not found in the WALs is in a table when the
+      // database is open for writing, and is searched for there.
       table.may_single_delete = false;
     }
   }

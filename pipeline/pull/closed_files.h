@@ -17,43 +17,44 @@
 
 namespace sstferry {
 
-// The file that CURRENT names.
+// Describes the file that CURRENT names.
 struct ManifestFileFound {
   std::string path;
   uint64_t bytes = 0;
-  uint64_t end = 0;  // behind its last whole record or group
+  uint64_t end = 0;  // after its last whole record or group
 };
 
 // Reads the MANIFEST of the database in `dir`, which may be open. `found` may
-// be null. Calls `each`, if set, with every record that the reader has taken.
-//   kRefused  no database
+// be null. Calls `each`, if set, with every record after the reader accepted
+// it.
+//   kRefused  there is no database
 //   kCorrupt  the MANIFEST is damaged
-//   others    those of `each`
+//   others    errors of `each`
 [[nodiscard]] rocksdb::Status ReadManifest(
     rocksdb::FileSystem* file_system, const std::string& dir,
     ManifestReader* reader, ManifestFileFound* found,
     const std::function<rocksdb::Status(const rocksdb::Slice&)>& each = {});
 
-// Reads the WALs in `dir` that recovery replays: those from the number `oldest`
-// on. Returns false if not all can be read.
+// Reads the WALs in `dir` that recovery replays, which start with the number
+// `oldest`. Returns false if not all of them can be read.
 bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
                   uint64_t oldest, WalFacts* facts);
 
-// Checks that every file that the MANIFEST names lies in `dir` itself. The
-// OPTIONS file does not tell it: it never names db_paths.
+// Checks that every file that the MANIFEST names is in `dir` itself. OPTIONS
+// files do not show that: they never contain db_paths.
 //   kRefused  a file is on another path; the message names it
 //   kCorrupt  a file is missing, or the MANIFEST is damaged
 [[nodiscard]] rocksdb::Status CheckFilesAreHere(
     rocksdb::FileSystem* file_system, const std::string& dir);
 
-// Sets *is_empty if a WAL holds no entries: nothing, or only records about the
-// log itself.
+// Sets *is_empty if a WAL has no entries: it is empty or has only records about
+// the log itself.
 [[nodiscard]] rocksdb::Status IsEmptyWal(rocksdb::FileSystem* file_system,
                                          const std::string& path,
                                          uint64_t number, bool* is_empty);
 
-// Reads the WALs that the next open of the database in `dir` replays. *known
-// becomes false if they cannot be read to their ends.
+// Reads the WALs that the next open of the database in `dir` replays. Sets
+// *known to false if they cannot be read to their ends.
 //   kRefused  a plain RocksDB would replay them wrongly (WRITE_PREPARED)
 //   kCorrupt  the MANIFEST is damaged
 [[nodiscard]] rocksdb::Status ReadNeededWals(rocksdb::FileSystem* file_system,
@@ -61,7 +62,7 @@ bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
                                              const rocksdb::DBOptions& options,
                                              WalFacts* facts, bool* known);
 
-// Sets `unflushed` of each family of a database that is open for reading only.
+// Sets `unflushed` of each family of a database that is open read-only.
 //   kRefused  a plain RocksDB would replay its WALs wrongly (WRITE_PREPARED)
 [[nodiscard]] rocksdb::Status ListUnflushed(
     rocksdb::FileSystem* file_system, rocksdb::DB* db,

@@ -1,4 +1,4 @@
-// Fails an operation that takes longer than it may.
+// Fails an operation that exceeds its time limit.
 #pragma once
 
 #include <chrono>
@@ -11,11 +11,11 @@
 
 namespace sstferry {
 
-// Threads: made and destroyed by one.
+// Runs a thread for one limit. Threads: created and destroyed by one.
 class DeadlineWatch {
  public:
-  // Borrows `failure`. It becomes kDeadline after `limit`, unless this object
-  // is destroyed before; 0: never.
+  // Borrows `failure`, and sets it to kDeadline after `limit` unless this
+  // object is destroyed first. 0: no limit.
   DeadlineWatch(std::chrono::milliseconds limit, FirstFailure* failure) {
     if (limit.count() > 0) {
       thread_ = std::thread([this, limit, failure] {

@@ -1,5 +1,5 @@
-// Compares two sides, each of which tells digests of the same parts: a pull and
-// its source, or two sources.
+// Compares two sides that both send digests of the same parts: a pull and its
+// source, or two sources.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@
 
 namespace sstferry {
 
-// One side is asked for this: a unit of a file, or keys of a column family.
+// The question for one side: a unit of a file, or keys of a column family.
 struct DigestPart {
   std::optional<uint32_t> unit;
   uint32_t family = 0;
@@ -28,25 +28,25 @@ struct DigestPart {
 };
 
 // One side of a comparison. Parts are numbers that both sides understand.
-// Threads: any; the calls for one lane from one.
+// Threads: any; the calls for one lane from one thread.
 class DigestSide {
  public:
   virtual ~DigestSide() = default;
-  // Asks for a part's digest and does not wait for it, or reads it.
+  // Asks for a part's digest without waiting for it, or computes it.
   virtual void Ask(uint32_t lane, uint32_t part) = 0;
-  // Returns the answer to the last Ask() of this lane.
+  // Returns the answer to the last Ask() on this lane.
   [[nodiscard]] virtual rocksdb::Status Receive(uint32_t lane, uint32_t part,
                                                 DigestReply* reply) = 0;
 };
 
-// A source. Opens a lane at the first question on it. REQUIRES: the link's
-// lanes are set.
+// Asks a source. Opens a lane when the first question is asked on it. REQUIRES:
+// the link's lanes are set.
 class SourceDigests : public DigestSide {
  public:
-  // Borrows link, failure and state. `state`: of a pull, which asks again on a
-  // new connection for state->retry_for without progress; null: no question is
-  // repeated. `label` begins the message of a failure: "left"; empty: nothing
-  // does.
+  // Borrows link, failure and state. `state` is that of a pull: a question is
+  // asked again on a new connection, for state->retry_for without progress.
+  // Null: no question is repeated. `label` is the start of failure messages,
+  // such as "left"; empty: none.
   SourceDigests(SourceLink* link, const FirstFailure* failure,
                 std::function<DigestPart(uint32_t part)> part_of,
                 std::string label, LaneShared* state = nullptr);
@@ -54,14 +54,14 @@ class SourceDigests : public DigestSide {
   void Ask(uint32_t lane, uint32_t part) override;
   [[nodiscard]] rocksdb::Status Receive(uint32_t lane, uint32_t part,
                                         DigestReply* reply) override;
-  // The source said of a part that its bytes are wrong.
+  // Returns true if the source reported that the bytes of a part are wrong.
   bool is_corrupt() const { return is_corrupt_; }
 
  private:
   struct Lane {
     Channel* channel = nullptr;
     rocksdb::Status asked;
-    std::unique_ptr<LaneRetry> retry;  // null: none
+    std::unique_ptr<LaneRetry> retry;  // null: no retries
   };
 
   [[nodiscard]] rocksdb::Status Send(uint32_t lane, uint32_t part);
@@ -86,10 +86,10 @@ struct ComparedPart {
   }
 };
 
-// Compares these parts over the lanes of `lanes`, each on a thread of its own.
-// Calls `take` on those threads for every part that both sides answered; what
-// it returns, if not OK, fails the comparison. Returns the first failure of the
-// operation, which it also sets.
+// Compares these parts over the lanes of `lanes`, each on its own thread. Calls
+// `take` on those threads for every part that both sides answered; an error
+// that it returns fails the comparison. Sets and returns the first failure of
+// the operation.
 [[nodiscard]] rocksdb::Status CompareDigests(
     SourceLink* lanes, FirstFailure* failure, DigestSide* left,
     DigestSide* right, const std::vector<uint32_t>& parts,

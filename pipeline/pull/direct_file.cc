@@ -26,7 +26,7 @@ IOStatus Failed(const std::string& path, int error) {
                             : IOStatus::IOError(path, strerror(error));
 }
 
-// Threads: one.
+// A file that is written directly. Threads: one.
 class DirectFile : public FSRandomRWFile {
  public:
   DirectFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}

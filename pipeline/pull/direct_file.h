@@ -1,4 +1,4 @@
-// Writes past the page cache, for bytes that nobody reads soon.
+// Writes without the page cache, for bytes that nobody will read soon.
 #pragma once
 
 #include <memory>
@@ -7,11 +7,11 @@
 
 namespace sstferry {
 
-// Returns a file system whose NewRandomRWFile() opens a file that exists for
-// direct writes only, where FileOptions::use_direct_writes asks for it and the
-// disk's file system can do it; else `base` opens it. RocksDB's own files for
-// direct writes truncate what they open, or append to it.
-// Memory, offsets and sizes of direct writes are multiples of 4096.
+// Returns a file system whose NewRandomRWFile() opens an existing file for
+// direct writes only, if FileOptions::use_direct_writes asks for it and the
+// disk's file system supports it; otherwise `base` opens it. RocksDB's own
+// direct-write files truncate what they open, or append to it. Memory, offsets
+// and sizes of direct writes must be multiples of 4096.
 std::shared_ptr<rocksdb::FileSystem> MakeDirectFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base);
 

@@ -21,7 +21,7 @@ class Taker {
         layout_(layout),
         file_system_(file_system) {}
 
-  // Finds the files whose units were all recorded.
+  // Finds the files whose units are all recorded.
   void FindWhole() {
     const std::vector<Part>& units = journal_.plan.parts;
     const std::vector<CloneFile>& files = journal_.plan.clone->files;
@@ -38,7 +38,7 @@ class Taker {
       }
     }
     for (size_t i = 0; i < files.size(); ++i) {
-      // The identity of a blob file needs its time, which it does not have yet.
+      // The identity of a blob file includes its time, which is not set yet.
       if (whole[i] && files[i].kind == CloneFileKind::kTable &&
           !(files[i].identity == Digest128())) {
         by_identity_.emplace(ToHex(files[i].identity), i);
@@ -46,7 +46,8 @@ class Taker {
     }
   }
 
-  // *took: there is a whole file with that identity, as it was recorded.
+  // Takes a complete file with that identity. *took is false if there is none,
+  // or if its bytes are not as recorded.
   Status Take(const CloneFile& file, bool* took) {
     *took = false;
     const auto found = by_identity_.find(ToHex(file.identity));
@@ -92,7 +93,7 @@ class Taker {
   const CloneLayout& layout_;
   rocksdb::FileSystem* const file_system_;
   std::vector<std::vector<Recorded>> units_;             // by file
-  std::unordered_map<std::string, size_t> by_identity_;  // of whole files
+  std::unordered_map<std::string, size_t> by_identity_;  // complete files
 };
 
 }  // namespace
@@ -123,7 +124,8 @@ Status TakeEarlierFiles(const std::string& earlier_dir,
     }
   }
   if (status.ok()) status = RemoveTree(file_system, earlier_dir);
-  // The process that recorded them may have died before they were durable.
+  // The process that recorded these files may have died before they were
+  // durable.
   return status.ok() ? SyncAll(file_system, taken, {layout.staging_dir()})
                      : status;
 }

@@ -1,4 +1,4 @@
-// Takes files that a pull received before it started over with another
+// Takes over files that a pull received before it started over with another
 // snapshot.
 #pragma once
 
@@ -14,11 +14,12 @@
 
 namespace sstferry {
 
-// Gives whole tables in `earlier_dir`, the db/ of the pull that `journal` tells
-// of, their place among the links of `layout`, and removes the directory. A
-// table is the same if its identity is, and it is taken if its bytes are those
-// which the journal recorded. *numbers gets those of the layout's files; files
-// that it has already stay as they are. kCancelled: `cancelled` returned true.
+// Moves complete tables from `earlier_dir`, the db/ of the pull with the
+// journal `journal`, to the place of their links in `layout`, and removes the
+// directory. A table is taken if its identity is the same and its bytes match
+// the digests in the journal. *numbers: numbers of these files in the layout.
+// Files that the layout already reuses stay as they are. kCancelled:
+// `cancelled` returned true.
 [[nodiscard]] rocksdb::Status TakeEarlierFiles(
     const std::string& earlier_dir, const JournalState& journal,
     const CloneLayout& layout, rocksdb::FileSystem* file_system,

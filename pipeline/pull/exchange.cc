@@ -49,9 +49,10 @@ Status Exchange::CheckAhead(bool is_plan) {
                         "--before-swap do so");
 }
 
-// Resumes where that run died, by the state that the workspace found. After
-// kBegun nothing was exchanged: whether it still may be, CanResume() says. The
-// record says what becomes of an old database that was adopted.
+// Resumes at the step at which the earlier run died, according to the
+// workspace. In state kBegun nothing was exchanged; CanResume() decides whether
+// it still may be. The workspace's record says what to do with an old database
+// that was adopted.
 Status Exchange::FinishEarlier(Workspace* workspace_of_pull) {
   workspace_ = workspace_of_pull;
   Status status;
@@ -129,8 +130,8 @@ Status Exchange::CloseHooks() {
   return CallAfter(workspace()->swap_transfer(), /*exchanged=*/false);
 }
 
-// Calls after_swap once for each time that before_swap was begun, whatever
-// happened since: an application that was stopped must be started again.
+// Calls after_swap once for each call of before_swap, regardless of what
+// happened in between: an application that was stopped must be started again.
 Status Exchange::CallAfter(const std::string& transfer_id, bool exchanged) {
   hooks_open_ = false;
   const Status status = options().after_swap
@@ -201,7 +202,7 @@ Status Exchange::Swap(const std::function<Summary()>& summary) {
     status = workspace()->Swap(&kept);
   }
   if (workspace()->swap_state() != SwapState::kExchanged) {
-    return status;  // the Puller closes the hooks
+    return status;  // the Puller calls CloseHooks()
   }
   exchanged_ = true;
   report_->SetPublished();
@@ -224,8 +225,8 @@ Status Exchange::Swap(const std::function<Summary()>& summary) {
   return status;
 }
 
-// Puts away what the exchange left. What fails here is a note: the target is
-// current and served.
+// Removes the remains of the exchange. A failure here is only noted: the target
+// is current and in use.
 void Exchange::Finish(Summary summary) {
   summary.state = "complete";
   Status status = workspace()->PutIntoTarget(
@@ -267,7 +268,7 @@ void Exchange::NoteGoneFamilies() {
 }
 
 void Exchange::FillSummary(Summary* summary) const {
-  // A refresh of a directory that is not there fills it as a pull does.
+  // A refresh of a missing directory fills it, as a pull does.
   summary->mode =
       PullModeName(IsSwap(options()) ? PullMode::kSwap : PullMode::kPull);
   if (!IsSwap(options())) {

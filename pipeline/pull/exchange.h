@@ -1,5 +1,5 @@
-// Gives a new database the name TARGET_DIR: by a rename, or, for a swap, by an
-// exchange of directories between two hooks of the application.
+// Gives a new database the name TARGET_DIR: by a rename or, in a swap, by
+// exchanging two directories between two hooks of the application.
 #pragma once
 
 #include <chrono>
@@ -19,9 +19,12 @@ namespace sstferry {
 
 class PullWorkspace;
 
-// Ownership: borrows all it gets.
-// Threads:   the pull's own.
-// Crash:     disk/workspace.h says at which step an earlier run died.
+// The last steps of a pull that makes a new directory.
+//
+// Ownership: borrows its arguments.
+// Threads:   the pull's thread.
+// Crash:     disk/workspace.h lists the steps at which an earlier run may have
+//            died.
 class Exchange {
  public:
   // `plan` is the source's, as far as it is known.
@@ -29,44 +32,44 @@ class Exchange {
            PullReporter* report)
       : options_(options), plan_(plan), failure_(failure), report_(report) {}
 
-  // Checks that a swap may take away what lies in TARGET_DIR, before the first
-  // name is made and whenever more is known of the source, and keeps what the
-  // summary tells of it. OK if this pull takes nothing away.
-  //   kRefused  it must not be taken away
+  // Checks that a swap may replace the contents of TARGET_DIR. Called before
+  // the first name is created, and again when more is known about the source.
+  // Keeps facts for the summary. Returns OK if this pull replaces nothing.
+  //   kRefused  it must not be replaced
   [[nodiscard]] rocksdb::Status CheckTarget();
 
-  // Checks that TARGET_DIR can be exchanged when the data is here, before any is
-  // moved. OK if this pull exchanges nothing.
-  //   kBusy  a process has TARGET_DIR open, and no command is there to stop it
+  // Checks, before data is transferred, that TARGET_DIR can be exchanged later.
+  // Returns OK if this pull exchanges nothing.
+  //   kBusy  a process has TARGET_DIR open, and there is no hook to stop it
   [[nodiscard]] rocksdb::Status CheckAhead(bool is_plan);
 
-  // --- what an earlier run left ----------------------------------------------
-  // Completes an exchange that was cut short, and deletes what is left of the
-  // old database. For every kind of target. Borrows the open workspace from
+  // --- remains of an earlier run ---------------------------------------------
+  // Completes an interrupted exchange, and deletes what is left of the old
+  // database. Called for every kind of target. Borrows the open workspace from
   // here on.
   [[nodiscard]] rocksdb::Status FinishEarlier(Workspace* workspace);
-  // Returns true if before_swap ran for an exchange that did not happen. After
-  // FinishEarlier().
+  // Returns true if before_swap ran for an exchange that did not happen. Valid
+  // after FinishEarlier().
   bool has_open_hooks() const { return hooks_open_; }
-  // Returns true if all has come for that exchange, and was verified if that is
-  // asked for. Then the pull needs no source.
+  // Returns true if all data for that exchange has arrived, and was verified if
+  // the pull verifies. Then the pull needs no source.
   bool CanResume(const PullWorkspace& work);
   [[nodiscard]] rocksdb::Status Resume();
-  // Tells the application that there will be no such exchange: it must not wait
-  // for it.
+  // Tells the application that this exchange will not happen, so that it does
+  // not wait for it.
   [[nodiscard]] rocksdb::Status CloseHooks();
 
   // --- when db/ is complete and closed ---------------------------------------
-  // Gives db/ the name TARGET_DIR. `summary` returns the pull's as it is then,
-  // for the record in TARGET_DIR. After an error, TARGET_DIR is the new
-  // database if the reporter says so.
+  // Gives db/ the name TARGET_DIR. `summary` returns the pull's summary at that
+  // time, for the record in TARGET_DIR. After an error, TARGET_DIR is the new
+  // database if PullReporter::published().
   [[nodiscard]] rocksdb::Status Publish(
       const std::function<Summary()>& summary);
-  // Returns true if the call that failed last returned the failure of
-  // after_swap.
+  // Returns true if the last failed call returned the failure of after_swap.
   bool ended_by_hook() const { return ended_by_hook_; }
-  // Returns how a pull ends whose first failure is `status`, seen at `place`:
-  // an application that was not started again is worse than what came before.
+  // Returns the final status of a pull whose first failure is `status`, seen at
+  // `place`. A failure of after_swap takes precedence, because then the
+  // application was not started again.
   rocksdb::Status WorstOf(const rocksdb::Status& status,
                           const FailurePlace& place) const;
   void FillSummary(Summary* summary) const;
@@ -90,7 +93,7 @@ class Exchange {
   FirstFailure* const failure_;
   PullReporter* const report_;
   Workspace* workspace_ = nullptr;
-  bool hooks_open_ = false;  // before_swap was begun, after_swap not
+  bool hooks_open_ = false;  // before_swap ran, after_swap did not
   rocksdb::Status after_failed_;
   bool ended_by_hook_ = false;
   uint64_t sequence_old_ = 0;

@@ -1,4 +1,4 @@
-// Says where an operation failed, as data; its text is what logs and JSON show.
+// Says where an operation failed, as data and as text for logs and JSON.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace sstferry {
 
-// Names the part of an operation that saw a failure.
+// The part of an operation that saw a failure.
 enum class FailedPart : uint8_t {
   kNone,            // nothing failed
   kTarget,
-  kTargetDatabase,  // RocksDB told of it by itself
+  kTargetDatabase,  // RocksDB reported it in the background
   kTargetLane,
   kSource,
   kVerify,
@@ -25,7 +25,7 @@ enum class FailedPart : uint8_t {
 struct FailurePlace {
   FailurePlace() = default;
   FailurePlace(FailedPart seen_by) : part(seen_by) {}  // NOLINT: implicit
-  // Returns a lane of one of the parts that have lanes.
+  // Returns the place of a lane of a part that has lanes.
   static FailurePlace Lane(FailedPart part, uint32_t lane) {
     FailurePlace place(part);
     place.lane = lane;
@@ -37,13 +37,14 @@ struct FailurePlace {
     place.address = std::move(address);
     return place;
   }
-  // Returns "target lane 3", "left source HOST:PORT"; empty for kNone.
+  // Returns text such as "target lane 3" or "left source HOST:PORT"; empty for
+  // kNone.
   std::string ToString() const;
 
   FailedPart part = FailedPart::kNone;
-  uint32_t lane = 0;    // of kTargetLane and kVerifyLane
-  std::string address;  // of kSource
-  std::string side;     // of a comparison: "left" or "right"; else empty
+  uint32_t lane = 0;    // kTargetLane and kVerifyLane only
+  std::string address;  // kSource only
+  std::string side;     // "left" or "right" in a comparison; else empty
 };
 
 inline std::string FailurePlace::ToString() const {

@@ -37,7 +37,7 @@ Status CheckLog(const ByteSource& source, const CloneFile& file) {
   if (status.IsNotSupported()) {
     return MakeStatus(EndState::kIncompatible, MessageOf(status));
   }
-  // A MANIFEST's end is compared when its groups are known.
+  // The end of a MANIFEST is compared later, when its groups are known.
   if (status.ok() && is_wal && follower.end() != file.records_end) {
     return MakeStatus(EndState::kCorrupt,
                       "expected whole records up to byte " +
@@ -77,7 +77,7 @@ Status CheckClonedFile(rocksdb::FileSystem* file_system,
 
 namespace {
 
-// Calls add(piece) for the bytes in order. kCorrupt: the file is too short.
+// Calls add(piece) for the bytes, in order. kCorrupt: the file is too short.
 template <typename Add>
 Status ReadPieces(const FileSource& source, const std::string& path,
                   uint64_t offset, uint64_t bytes, Add add) {
@@ -118,7 +118,7 @@ Status CompareWithManifest(rocksdb::FileSystem* file_system,
   if (!status.ok()) {
     return status;
   }
-  std::string found;  // most significant byte first
+  std::string found;  // big-endian
   for (int shift = 24; shift >= 0; shift -= 8) {
     found.push_back(static_cast<char>(crc >> shift));
   }
@@ -149,7 +149,8 @@ struct FreeMemory {
   void operator()(char* data) const { std::free(data); }
 };
 
-// False: this file system does not read so, or the file is too short.
+// Returns false if the file system has no direct reads, or the file is too
+// short.
 bool DigestDirectly(rocksdb::FileSystem* file_system, const std::string& path,
                     uint64_t offset, uint64_t bytes, Digest128* digest) {
   rocksdb::FileOptions direct;
@@ -174,7 +175,8 @@ bool DigestDirectly(rocksdb::FileSystem* file_system, const std::string& path,
              .ok()) {
       return false;
     }
-    // The first piece may begin before the part, the last one end behind it.
+    // The first piece may begin before the part, and the last one may end after
+    // it.
     const uint64_t skipped = at < offset ? offset - at : 0;
     const uint64_t wanted =
         std::min<uint64_t>(end - at, kCheckedPieceBytes) - skipped;

@@ -1,4 +1,4 @@
-// Checks a whole file of a clone by the checksums that it has.
+// Checks a complete file of a clone by its own checksums.
 #pragma once
 
 #include <cstdint>
@@ -13,31 +13,31 @@
 
 namespace sstferry {
 
-// Reads the file but for the blocks that were `checked` (CheckSstFile()).
-// *unchecked: bytes of it have no checksum (another kind of
-// table than block-based, blocks without checksums).
-//   kCorrupt       a checksum is wrong, or a log ends before its source's did
-//   kIncompatible  RocksDB here would not read all of it
+// Reads the file except the blocks in `checked` (CheckSstFile()). *unchecked:
+// some of its bytes have no checksum (a table that is not block-based, blocks
+// without checksums).
+//   kCorrupt       a checksum is wrong, or a log ends before the source's
+//   kIncompatible  the RocksDB of this process could not read all of it
 [[nodiscard]] rocksdb::Status CheckClonedFile(rocksdb::FileSystem* file_system,
                                               const std::string& path,
                                               const CloneFile& file,
                                               std::vector<ByteSpan> checked,
                                               bool* unchecked);
 
-// Compares all of the file with the checksum that a MANIFEST has of it.
-// *compared: `function` is one that is known here.
+// Compares the whole file with the checksum that a MANIFEST has for it.
+// *compared is false if `function` is not known here.
 [[nodiscard]] rocksdb::Status CompareWithManifest(
     rocksdb::FileSystem* file_system, const std::string& path,
     const std::string& function, const std::string& checksum, bool* compared);
 
-// The digest of a part of a file. kCorrupt: it is too short.
+// Computes the digest of a part of a file. kCorrupt: the file is too short.
 [[nodiscard]] rocksdb::Status DigestOfPart(rocksdb::FileSystem* file_system,
                                            const std::string& path,
                                            uint64_t offset, uint64_t bytes,
                                            Digest128* digest);
 
-// The same as the disk has it, past the page cache where the file system can
-// read so.
+// Does the same with the bytes on the disk, without the page cache if the file
+// system supports direct reads.
 [[nodiscard]] rocksdb::Status DigestFromDisk(rocksdb::FileSystem* file_system,
                                              const std::string& path,
                                              uint64_t offset, uint64_t bytes,

@@ -1,5 +1,5 @@
-// The first failure of an operation that runs on several threads: it wins, and
-// it stops everything.
+// Keeps the first failure of an operation that runs on several threads. It
+// becomes the result, and stops everything.
 #pragma once
 
 #include <atomic>
@@ -13,15 +13,15 @@
 
 namespace sstferry {
 
-// Threads: any.
+// The first failure of one operation. Threads: any.
 class FirstFailure {
  public:
   // `close` is called once, by the thread that fails first and after failed()
-  // is true. It ends what other threads wait for.
+  // is true. It wakes threads that wait.
   explicit FirstFailure(std::function<void()> close)
       : close_(std::move(close)) {}
 
-  // Keeps the first failure and who saw it; later ones change nothing.
+  // Keeps the first failure and its place; later ones change nothing.
   void Set(const rocksdb::Status& status, const FailurePlace& place) {
     {
       std::lock_guard<std::mutex> lock(mu_);
@@ -37,7 +37,7 @@ class FirstFailure {
   }
 
   bool failed() const { return failed_; }
-  rocksdb::Status status() const {  // OK: nothing failed
+  rocksdb::Status status() const {  // OK if nothing failed
     std::lock_guard<std::mutex> lock(mu_);
     return status_;
   }
@@ -45,7 +45,7 @@ class FirstFailure {
     std::lock_guard<std::mutex> lock(mu_);
     return place_;
   }
-  // Ends waits once something failed.
+  // Ends waits after a failure.
   StopSignal* stop() { return &stop_; }
 
  private:

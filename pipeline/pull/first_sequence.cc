@@ -20,7 +20,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Sets *key to a key that the family has, if it has a table.
+// Sets *key to a key of the family, if it has a table.
 bool FindKey(rocksdb::DB* db, ColumnFamilyHandle* family, std::string* key) {
   rocksdb::ColumnFamilyMetaData metadata;
   db->GetColumnFamilyMetaData(family, &metadata);
@@ -33,16 +33,16 @@ bool FindKey(rocksdb::DB* db, ColumnFamilyHandle* family, std::string* key) {
   return false;
 }
 
-// Returns true if the database stands at 0 and one of these families has a
-// table. Then sets *family to the first one with a table that `fits`, null if
-// none does, and *key to a key that it has.
+// Returns true if the last sequence is 0 and one of these families has a table.
+// Then sets *family to the first one with a table that `fits` (null: none), and
+// *key to one of its keys.
 bool FindFamily(rocksdb::DB* db,
                 const std::vector<ColumnFamilyHandle*>& families,
                 const std::function<bool(ColumnFamilyHandle*)>& fits,
                 ColumnFamilyHandle** family, std::string* key) {
   *family = nullptr;
   if (db->GetLatestSequenceNumber() != 0) {
-    return false;  // nearly always: each ingest asks
+    return false;  // the usual case, fast: each ingest asks
   }
   bool has_tables = false;
   for (ColumnFamilyHandle* const candidate : families) {
@@ -63,8 +63,9 @@ rocksdb::WriteOptions Durable() {
   return options;
 }
 
-// Not a TransactionDB's writes, which lock keys and know no range deletions: no
-// transaction has the keys of ours. `status`: of the write.
+// Checks the result of our write. It bypasses a TransactionDB, which locks keys
+// and has no range deletions: no transaction uses the keys of our writes.
+// `status` is that of the write.
 Status CheckLeft(const Status& status, rocksdb::DB* db) {
   if (!status.ok()) {
     return WithContext(status, EndStateOf(status),
@@ -92,7 +93,7 @@ Status StandsAtZero(rocksdb::FileSystem* file_system, const std::string& dir,
       manifest.state().families.begin(), manifest.state().families.end(),
       [](const auto& family) { return !family.second.files.empty(); });
   WalFacts wals;
-  // A WAL that cannot be read may hold an entry, whose number RocksDB takes.
+  // A WAL that cannot be read may have an entry, whose number RocksDB uses.
   *at_zero = has_tables &&
              ReadWalFacts(file_system, dir,
                           OldestNeededWal(manifest.state(), true), &wals) &&
@@ -154,7 +155,7 @@ Status SpendFirstSequence(rocksdb::DB* db,
   const Status status =
       db->GetRootDB()->DeleteRange(Durable(), family, key, key);
   if (status.IsNotSupported() && !kDropsEntriesAtZero) {
-    return Status::OK();  // with a row cache, which range deletions bypass
+    return Status::OK();  // a row cache is set, which range deletions bypass
   }
   *spent = status.ok();
   return CheckLeft(status, db);
@@ -176,7 +177,7 @@ Status LeaveSequenceZero(rocksdb::DB* db,
   if (family == nullptr) {
     return SpendFirstSequence(db, families, left);
   }
-  // Behind a key of the family, so that it has that key's prefix.
+  // Append to a key of the family, so that the new key has its prefix.
   key += ".sstferry." + rocksdb::Env::Default()->GenerateUniqueId();
   const Status status = db->GetRootDB()->Delete(Durable(), family, key);
   *left = status.ok();

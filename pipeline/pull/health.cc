@@ -14,7 +14,7 @@ namespace {
 
 using rocksdb::Status;
 
-// Widens what was looked at until it includes what `other` was found in.
+// Widens the selection of *fault so that it includes that of `other`.
 void Join(const HealthFile& other, HealthFile* fault) {
   if (other.families != fault->families) {
     fault->families.clear();
@@ -64,7 +64,7 @@ Status RecordFault(rocksdb::FileSystem* file_system, const std::string& dir,
   if (status.ok()) {
     return status;
   }
-  // A full disk has room for that.
+  // This is possible even on a full disk.
   Status removed = RemoveTree(file_system, dir + "/" + kIntervalFileName);
   if (removed.ok()) {
     removed = SyncDirectory(file_system, dir);

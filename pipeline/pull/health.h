@@ -1,6 +1,6 @@
 // The health of a replica: what is known to be wrong with it. A finding is
-// recorded in the replica's directory (format/health_file.h) when it is
-// made, and read by pull, serve, status and the metrics.
+// recorded in the replica's directory (format/health_file.h) when it is made,
+// and is read by pull, serve, status and the metrics.
 //
 //   complete --(a comparison finds a difference)--> different
 //   complete, different --(a file is missing or its bytes are wrong)--> damaged
@@ -9,7 +9,7 @@
 //   damaged --(its directory is exchanged, or a verify finds it equal)-->
 //       complete
 //
-// No pull ends with OK while a finding is recorded that it has not mended.
+// No pull ends with OK while a finding is recorded that it has not repaired.
 #pragma once
 
 #include <string>
@@ -21,33 +21,35 @@
 
 namespace sstferry {
 
-// Records *fault durably in `dir`, and gives it an id if it has none. Keeps a
-// worse finding that is there, and joins what two findings were looked at; then
-// *fault is what the file holds now. If the record cannot be written, removes
-// sstferry.intervals, so that no refresh believes the replica.
+// Records *fault durably in `dir`, and gives it an id if it has none. If a
+// worse finding is recorded, keeps that one; joins the selections in which the
+// two were found. *fault is then the contents of the file. If the record cannot
+// be written, removes sstferry.intervals, so that no refresh relies on the
+// replica.
 [[nodiscard]] rocksdb::Status RecordFault(rocksdb::FileSystem* file_system,
                                           const std::string& dir,
                                           HealthFile* fault);
 
-// Returns a finding of now.
+// Makes a finding with a new id and the current time.
 HealthFile MakeFault(ReplicaFault fault, const std::string& what,
                      const Selection& looked_at);
 
-// Removes the record of `mended` durably. Keeps one with another id: it was
-// found since.
+// Removes the record of `mended` durably. Keeps a record with another id, which
+// was found later.
 [[nodiscard]] rocksdb::Status ClearFault(rocksdb::FileSystem* file_system,
                                          const std::string& dir,
                                          const HealthFile& mended);
 
-// Returns true if `asked` selects all that was looked at for this finding.
+// Returns true if `asked` includes the whole selection in which the fault was
+// found.
 bool Includes(const Selection& asked, const HealthFile& fault);
 
 // Returns the command that exchanges options.target_dir for a new copy, and
-// reads what it keeps of the old one before it believes it.
+// verifies the files of the old one that it reuses.
 std::string ReplaceCommand(const PullOptions& options);
 
-// Returns kCorrupt with what was found and the command that mends it.
-// REQUIRES: there is a fault.
+// Returns kCorrupt with the finding and the command that repairs it. REQUIRES:
+// there is a fault.
 [[nodiscard]] rocksdb::Status FaultStatus(const PullOptions& options,
                                           const HealthFile& fault);
 

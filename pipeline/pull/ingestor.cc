@@ -25,21 +25,22 @@ using rocksdb::Status;
 
 namespace {
 
-// At least so many chunks share the four syncs of a call: the journal's, two of
-// the MANIFEST and one of the directory.
+// Minimum of chunks that share the four syncs of a call: one of the journal,
+// two of the MANIFEST and one of the directory.
 constexpr size_t kLeastTogether = 2;
-// Unless the last call is so many times its duration ago: then a call for each
-// chunk takes little of the time.
+// A single chunk is ingested if the last call ended at least this many times
+// its duration ago: then calls take little of the time.
 constexpr int kRareCalls = 8;
-// Duration of a call before the first one, and at least.
+// Assumed duration of a call before the first one, and minimum duration.
 constexpr std::chrono::milliseconds kCallGuess{50};
 constexpr std::chrono::milliseconds kLeastCall{1};
 
-// True if the ingest must take a snapshot, which makes RocksDB assign every
-// file a sequence number. Without one, a file that overlaps no entry gets
-// sequence 0; a range deletion at sequence 0 deletes nothing, and RocksDB 7.8
-// fails an assertion when it compacts it. False for universal families:
-// with a snapshot, RocksDB would put their files into level 0.
+// Returns true if the ingest must take a snapshot, which makes RocksDB assign a
+// sequence number to every file. Without one, a file that overlaps no entry
+// gets sequence 0; a range deletion at sequence 0 deletes nothing, and RocksDB
+// 7.8 fails an assertion when it compacts it. Returns false if a family uses
+// universal compaction: with a snapshot, RocksDB would put its files into level
+// 0.
 bool NeedsSequences(const std::vector<IngestExternalFileArg>& args,
                     rocksdb::DB* db) {
   return std::none_of(
@@ -67,7 +68,7 @@ std::chrono::steady_clock::time_point Ingestor::Now() const {
   return rules_.now ? rules_.now() : std::chrono::steady_clock::now();
 }
 
-// Calls over data make writers wait.
+// Does not ingest single chunks over data: each call blocks writers.
 size_t Ingestor::LeastTogether() const {
   const bool is_rare = !rules_.over_data &&
                        Now() - last_end_ >= kRareCalls * last_duration_;
@@ -75,7 +76,7 @@ size_t Ingestor::LeastTogether() const {
 }
 
 Status Ingestor::Add(StagedChunk chunk, StageClock* clock) {
-  // The journal keeps its first failure, too.
+  // No need to check status_ first: the journal keeps its own first failure.
   const Status recorded =
       journal_->Append(JournalRecordType::kChunk, chunk.record);
   std::unique_lock<std::mutex> lock(mu_);
@@ -249,8 +250,9 @@ std::map<int, uint64_t> Ingestor::IngestedLevels() const {
   return ingested_levels_;
 }
 
-// RocksDB renames ingested files, so this finds them by their bounds and size.
-// If an older file has the same ones, the new file is in the level above it.
+// Counts the levels of the batch's files. RocksDB renames ingested files, so
+// they are found by their bounds and size. If an older file has the same ones,
+// the new file is in the higher level.
 void Ingestor::CountLevels(const std::vector<StagedChunk>& batch) {
   using Key = std::tuple<uint32_t, std::string, std::string, uint64_t>;
   std::set<Key> wanted;
@@ -372,7 +374,8 @@ Status Ingestor::FlushFamilies(const std::vector<IngestExternalFileArg>& args) {
 }
 
 Status Ingestor::IngestOver(std::vector<IngestExternalFileArg> args) {
-  // Beside a snapshot at sequence 0, RocksDB's own compactions drop entries.
+  // While there is a snapshot at sequence 0, RocksDB's compactions drop
+  // entries.
   bool spent = false;
   Status status = SpendFirstSequence(db_, HandlesOf(families_), &spent);
   if (!status.ok()) {
@@ -382,9 +385,9 @@ Status Ingestor::IngestOver(std::vector<IngestExternalFileArg> args) {
   if (NeedsSequences(args, db_)) {
     sequences.emplace(db_);
   }
-  // RocksDB has no status code of its own for "flush first": any invalid
-  // argument is answered by a flush, and the second one is final. From 9.9 on it
-  // asks to try again where a write got between its flush and its ingestion.
+  // RocksDB has no status code for "flush first", so flush after any invalid
+  // argument; the second one is final. Since 9.9 it returns TryAgain if a write
+  // got in between its flush and its ingestion.
   for (const bool is_last : {false, true}) {
     if (is_last || !kIngestsOverMemtables) {
       status = FlushFamilies(args);
@@ -393,8 +396,8 @@ Status Ingestor::IngestOver(std::vector<IngestExternalFileArg> args) {
       }
     }
     for (IngestExternalFileArg& arg : args) {
-      // The last try lets RocksDB stall writers, which write faster than a
-      // flush that they do not notice can keep up with.
+      // The last try lets RocksDB stall writers: otherwise they may write
+      // faster than a flush that does not stall them.
       arg.options.allow_blocking_flush = is_last;
     }
     const auto start = std::chrono::steady_clock::now();

@@ -1,5 +1,5 @@
-// Makes received chunks part of the target database: records each in the
-// journal at once, then ingests all that wait in one call.
+// Ingests received chunks into the target database: records each one in the
+// journal at once, then ingests all waiting chunks in one call.
 #pragma once
 
 #include <chrono>
@@ -24,24 +24,25 @@ struct IngestFamily {
   bool keeps_level0 = false;  // FIFO, or one level: files stay in level 0
 };
 
-// How an Ingestor ingests.
+// Settings of an Ingestor.
 struct IngestRules {
-  // True: chunks lie above the data of a database that an application reads and
-  // may write, and ingests are deferred until IngestDeferred(). False: the
-  // database is new, and chunks go to the last level.
+  // True: chunks are placed above the data of a database that an application
+  // reads and may write, and ingests are deferred until IngestDeferred().
+  // False: the database is new, and chunks are placed in the last level.
   bool over_data = false;
-  // If set, called before `bytes` are ingested. It may wait, and an error that
-  // it returns ends the ingest.
+  // If set, called before `bytes` are ingested. It may block; an error that it
+  // returns ends the ingest.
   std::function<rocksdb::Status(uint64_t bytes)> admit;
-  // Unset: the steady clock. For tests.
+  // For tests; if not set, the steady clock.
   std::function<std::chrono::steady_clock::time_point()> now;
 };
 
-// Ingests the chunks of all lanes. It has no thread: a lane that adds a chunk
-// while no other one ingests does it for all, and the others continue to
-// receive. A call costs five syncs whatever it ingests, so a single chunk waits
-// for a second one or for Flush(), unless calls are rare: over a slow link a
-// chunk of a new database is ingested as soon as it has come.
+// Ingests the chunks of all lanes. It has no thread of its own: a lane that
+// adds a chunk while no other lane ingests does it for all, and the others
+// continue to receive. A call costs five syncs regardless of the number of
+// chunks, so a single chunk waits for a second one or for Flush(), unless calls
+// are rare: over a slow link, a chunk of a new database is ingested as soon as
+// it has arrived.
 //
 // Ownership: borrows db, handles and journal.
 // Threads:   any.
@@ -53,16 +54,16 @@ class Ingestor : public ChunkStore {
            JournalFile* journal, bool sync_journal, size_t max_waiting,
            const IngestRules& rules = {});
 
-  // Waits while max_waiting chunks are queued.
+  // Blocks while max_waiting chunks are queued.
   [[nodiscard]] rocksdb::Status Add(StagedChunk chunk,
                                     StageClock* clock) override;
   [[nodiscard]] rocksdb::Status Flush(StageClock* clock) override;
   [[nodiscard]] rocksdb::Status EndPart(
       const JournalPartDone& done) override;
-  // Ingests or defers them.
+  // Ingests or defers these chunks.
   [[nodiscard]] rocksdb::Status AddRecorded(
       const std::vector<StagedChunk>& chunks, StageClock* clock) override;
-  // A call of RocksDB that has begun runs to its end.
+  // Does not interrupt a running call of RocksDB.
   void Stop() override;
   void FillSummary(Summary* summary) const override;
 
@@ -71,27 +72,28 @@ class Ingestor : public ChunkStore {
   [[nodiscard]] rocksdb::Status IngestDeferred(StageClock* clock);
 
   uint64_t ingest_calls() const;
-  // Duration in microseconds of the calls over data: "p50", "p99", "max";
-  // empty without calls. No writer waited longer than that for a call.
+  // Durations in microseconds of the calls over data: "p50", "p99", "max";
+  // empty if there were no calls. No writer was blocked by a call for longer
+  // than "max".
   std::map<std::string, uint64_t> CallMicros() const;
-  // Level -> number of chunks that were in it right after the call that
-  // ingested them. Counts only calls over data, and no chunk that a
-  // compaction rewrote before it could be counted.
+  // Level -> number of chunks that were in it directly after the call that
+  // ingested them. Counts only calls over data, and only chunks that no
+  // compaction rewrote before they were counted.
   std::map<int, uint64_t> IngestedLevels() const;
 
  private:
-  // Ingests as long as at least `least` (1 or more) chunks wait.
+  // Ingests while at least `least` (1 or more) chunks wait.
   void IngestWaiting(size_t least, std::unique_lock<std::mutex>* lock,
                      StageClock* clock);
-  // Checks that no two files of a family overlap or share a key: in one call
+  // Checks that no two files of a family overlap or share a key: in one call,
   // RocksDB would put all of them into level 0.
-  //   kInternal  two files do
   [[nodiscard]] rocksdb::Status CheckDisjoint(
       const std::vector<StagedChunk>& batch) const;
-  // How many chunks have to wait for a call now. REQUIRES: mu_ is locked.
+  // Returns how many chunks must wait before a call is made now. REQUIRES: mu_
+  // is locked.
   size_t LeastTogether() const;
   std::chrono::steady_clock::time_point Now() const;
-  // Status for a caller. REQUIRES: mu_ is locked.
+  // Returns the status for a caller. REQUIRES: mu_ is locked.
   [[nodiscard]] rocksdb::Status Verdict() const;
   [[nodiscard]] rocksdb::Status SyncRecords(
       const std::vector<StagedChunk>& batch, StageClock* clock);
@@ -103,8 +105,8 @@ class Ingestor : public ChunkStore {
   // Records the chunks as ingested.
   [[nodiscard]] rocksdb::Status RecordIngested(
       const std::vector<StagedChunk>& batch);
-  // Ingests into a database that is written. Flushes without stalling writers
-  // a few times before it lets RocksDB stall them.
+  // Ingests into a database that an application writes. Tries to flush without
+  // stalling writers before it lets RocksDB stall them.
   [[nodiscard]] rocksdb::Status IngestOver(
       std::vector<rocksdb::IngestExternalFileArg> args);
   [[nodiscard]] rocksdb::Status FlushFamilies(
@@ -127,8 +129,9 @@ class Ingestor : public ChunkStore {
   uint64_t ingest_calls_ = 0;
   std::vector<uint64_t> call_micros_;
   std::map<int, uint64_t> ingested_levels_;
-  std::chrono::steady_clock::time_point last_end_;    // of a call, or the begin
-  std::chrono::steady_clock::duration last_duration_; // of that call
+  // End of the last call, or the start.
+  std::chrono::steady_clock::time_point last_end_;
+  std::chrono::steady_clock::duration last_duration_; // duration of that call
   bool stopped_ = false;
   rocksdb::Status status_;
 };

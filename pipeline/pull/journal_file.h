@@ -12,17 +12,19 @@
 namespace sstferry {
 
 // An open journal file.
-// Threads: any; appends are serialized.
-// Errors:  after a failed write or sync, every later call returns that error. A
-//   failed sync is never repeated: a second one may succeed without the data.
+//
+// Threads:  any; appends are serialized.
+// Errors:   after a failed write or sync, every later call returns that error.
+//           A failed sync is never repeated: a second one may succeed without
+//           the data.
 class JournalFile {
  public:
   // Creates a new journal; overwrites an existing file.
   [[nodiscard]] static rocksdb::Status Create(
       rocksdb::FileSystem* file_system, const std::string& path,
       std::unique_ptr<JournalFile>* journal);
-  // Opens a journal whose whole records take `bytes` bytes, and cuts off a torn
-  // tail. The file's contents are durable when it returns OK.
+  // Opens a journal whose whole records have `bytes` bytes, and cuts off a torn
+  // tail. When it returns OK, the file's contents are durable.
   [[nodiscard]] static rocksdb::Status Reopen(
       rocksdb::FileSystem* file_system, const std::string& path,
       uint64_t bytes, std::unique_ptr<JournalFile>* journal);
@@ -38,7 +40,8 @@ class JournalFile {
   }
   [[nodiscard]] rocksdb::Status AppendPayload(JournalRecordType type,
                                               const rocksdb::Slice& payload);
-  // Nothing to do where nothing was appended since the last one.
+  // Makes all appended records durable. Does nothing if nothing was appended
+  // since the last call.
   [[nodiscard]] rocksdb::Status Sync();
   [[nodiscard]] rocksdb::Status Close();
 

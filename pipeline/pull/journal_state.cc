@@ -19,7 +19,7 @@ Status Contradiction(const JournalRecord& record, const std::string& what) {
                         ", offset " + std::to_string(record.offset));
 }
 
-// Adds the records of a journal to a state, in their order in the file.
+// Adds the records of a journal to a state, in file order.
 class Reader {
  public:
   explicit Reader(JournalState* state) : state_(state) {}
@@ -52,8 +52,8 @@ class Reader {
   }
 
  private:
-  // The first one begins the transfer; each later one has the command line of a
-  // run that resumed it.
+  // Adds a kTransfer record. The first one begins the transfer; each later one
+  // has the command line of a run that resumed it.
   Status AddTransfer(const JournalRecord& record) {
     JournalTransfer head;
     RETURN_IF_ERROR(Decode(record.payload, &head));

@@ -1,5 +1,5 @@
-// Reads the journal of an unfinished pull: at the start of the next one, and
-// for whoever wants to know how far it came.
+// Reads the journal of an unfinished pull: at the start of the next run, and to
+// report how far the pull got.
 #pragma once
 
 #include <cstdint>
@@ -15,40 +15,43 @@
 
 namespace sstferry {
 
-// A journal is read whole; a million chunks make about 300 MB.
+// Maximum size of a journal, which is read as a whole. A million chunks need
+// about 300 MB.
 inline constexpr uint64_t kMaxJournalBytes = 1ull << 30;
 
+// The contents of a journal.
 struct JournalState {
   JournalTransfer head;
   Plan plan;
-  // By part id: the chunks recorded, by ordinal.
+  // By part id: the recorded chunks, by ordinal.
   std::vector<std::vector<JournalChunk>> chunks;
-  // The same: which of them are known to have been ingested.
+  // By part id and ordinal: true if the chunk is known to be ingested.
   std::vector<std::vector<bool>> ingested;
-  // Lists what the target of a refresh held when it was judged, if that is
-  // known.
+  // Files of the target of a refresh at the time when it was judged, if
+  // recorded.
   std::optional<JournalTargetFiles> target_files;
-  // By part id: every chunk of the part has its record.
+  // By part id: true if every chunk of the part is recorded.
   std::vector<bool> whole;
   bool complete = false;
-  uint64_t bytes = 0;  // of whole records; a torn tail may follow
+  uint64_t bytes = 0;  // size of the whole records; a torn tail may follow
   bool torn = false;
 
   Totals ReceivedTotals(uint32_t part_id) const;
   Totals ReceivedTotals() const;
-  // Returns how many of the plan's bytes are recorded.
+  // Returns the number of the plan's bytes that are recorded.
   uint64_t planned_bytes_done() const;
 };
 
 Totals TotalsOf(const std::vector<JournalChunk>& chunks);
 
-// OK           *state is what the whole records say
-// Incomplete   there is no whole head: nothing to go on from
-// Corruption   damaged, or records that contradict each other
+// Parses a journal.
+//   OK          *state has the contents of the whole records
+//   Incomplete  there is no whole head, so nothing to resume
+//   Corruption  it is damaged, or has records that contradict each other
 [[nodiscard]] rocksdb::Status ParseJournalState(const rocksdb::Slice& journal,
                                                 JournalState* state);
 
-// The same of a file, which is only read. NotFound when there is none.
+// Does the same for a file, which is only read. NotFound: there is no file.
 [[nodiscard]] rocksdb::Status ReadJournalState(rocksdb::FileSystem* file_system,
                                                const std::string& path,
                                                JournalState* state);

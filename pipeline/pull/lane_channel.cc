@@ -29,13 +29,14 @@ void LaneChannel::Leave(bool close) {
 
 Status LaneChannel::Sent(const Status& status) {
   if (!status.ok()) {
-    // Closed on this side is lost, too, unless all of the pull ends.
+    // A channel that was closed by this side is lost, too, unless the pull
+    // ends.
     const EndState state = EndStateOf(status);
     const bool lost =
         state == EndState::kDeadPeer ||
         (state == EndState::kCancelled && state_->stop != nullptr &&
          !state_->stop->stopped());
-    // Inside a frame it may be the length that is wrong.
+    // A stall inside a frame may mean that the frame's length is damaged.
     const bool too_slow =
         state == EndState::kTooSlow && channel_->can_receive();
     failure_ = lost ? LaneFailure::kLost

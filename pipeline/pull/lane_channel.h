@@ -1,5 +1,5 @@
-// The connection of one lane: for each failure it says what the lane can do
-// about it.
+// The connection of one lane. Classifies each failure by how the lane may react
+// to it.
 #pragma once
 
 #include <cstdint>
@@ -10,25 +10,29 @@
 
 namespace sstferry {
 
-// Ownership: borrows all it gets. Threads: the lane's.
+// Opens, uses and classifies one lane's connection.
+//
+// Ownership: borrows its arguments. Threads: the lane's.
 class LaneChannel {
  public:
   LaneChannel(LaneShared* state, uint32_t lane) : state_(state), lane_(lane) {}
 
-  // Opens it anew.
+  // Opens the connection, or another one.
   [[nodiscard]] rocksdb::Status Open();
-  // Counts its bytes; `close`: it is of no use any more.
+  // Adds the connection's bytes to the counters. `close`: it is not used any
+  // more.
   void Leave(bool close);
 
-  // The failure at hand. Each of these takes a status, and sets it to what the
-  // name says: of a connection that was lost, or whose bytes or words cannot be
-  // right;
+  // Returns how the lane may react to the last failure: reconnect, ask again or
+  // fail.
   LaneFailure failure() const { return failure_; }
+  // These return `status` and record that reaction. Sent() chooses it by the
+  // status of the connection. Damaged(): bytes were damaged, ask again.
   [[nodiscard]] rocksdb::Status Sent(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status Damaged(const rocksdb::Status& status) {
     return As(LaneFailure::kDamaged, status);
   }
-  // of this side, or of whole frames that say what is not so.
+  // Fail: it is our own failure, or an intact frame has wrong contents.
   [[nodiscard]] rocksdb::Status Final(const rocksdb::Status& status) {
     return As(LaneFailure::kFinal, status);
   }
@@ -48,7 +52,8 @@ class LaneChannel {
   [[nodiscard]] rocksdb::Status ReceivePayload(char* into, Frame* frame) {
     return Sent(state_->guard->ReceivePayload(channel_, into, frame));
   }
-  // The source's own End is its last word, but for one that begins again.
+  // Checks the type of a frame. An End frame is the source's final answer,
+  // unless it says that the source is restarting or may be asked again.
   [[nodiscard]] rocksdb::Status Expect(const Frame& frame, FrameType type);
 
  private:
@@ -60,7 +65,7 @@ class LaneChannel {
 
   LaneShared* const state_;
   const uint32_t lane_;
-  Channel* channel_ = nullptr;  // null: to be opened
+  Channel* channel_ = nullptr;  // null: not open
   LaneFailure failure_ = LaneFailure::kFinal;
 };
 

@@ -33,7 +33,7 @@ Status LaneClient::Run() {
   return status;
 }
 
-// Repeats what was asked on the connection before.
+// Connects, and repeats the requests of the previous connection.
 Status LaneClient::Connect() {
   StageScope scope(&clock_, Stage::kReceive);
   Status status = channel_.Open();
@@ -46,7 +46,7 @@ Status LaneClient::Connect() {
   StartTime();
   for (size_t i = 0; i < asked_.size() && status.ok(); ++i) {
     Asked& asked = asked_[i];
-    // One that only awaits groups has read what it will compare.
+    // A part that only awaits groups keeps the piece that it has read.
     const bool begins =
         asked.is_compared() &&
         (asked.is_later_piece || asked.awaits != Asked::Awaits::kGroups);
@@ -121,8 +121,8 @@ Status LaneClient::AskAhead() {
   return status;
 }
 
-// Where this side has nothing, there is nothing to compare. Where it has got
-// chunks of the part in an earlier run, it had nothing.
+// Asks for the chunks of a part if this side has no entries in it. That is
+// known if an earlier run received chunks of it.
 Status LaneClient::ChooseAsked(const Part& part, Asked* asked) {
   asked->part_id = part.id;
   asked->piece = part.interval;
@@ -172,8 +172,8 @@ Status LaneClient::AskNext(Asked asked) {
 }
 
 Status LaneClient::AskForDelta() {
-  // The first that does not await groups: its chunks come, or what it has to
-  // ask is next.
+  // The first request that does not await groups: its chunks are being sent, or
+  // its message is the next to send.
   const auto next = std::find_if(
       asked_.begin(), asked_.end(), [](const Asked& asked) {
         return asked.awaits != Asked::Awaits::kGroups;
@@ -195,8 +195,8 @@ Status LaneClient::AskForDelta() {
 
 Status LaneClient::Ask(const Asked& asked, bool front) {
   if (asked.is_compared()) {
-    // The source reads at the same time as this side. Of a later piece this
-    // side tells all that it has.
+    // The source reads its groups while this side reads. For a later piece no
+    // groups are needed: the request will contain all entries of this side.
     GroupRequest groups;
     groups.part_id = asked.part_id;
     groups.group_entries = asked.group_entries;
@@ -339,7 +339,7 @@ Status LaneClient::EndUnproven(const Status& status) {
   return AskInstead(std::move(next));
 }
 
-// Sets what the lane knows of the part at its front, before a byte of it came.
+// Sets the state of the part at the front, before any of its bytes is received.
 void LaneClient::StartPart() {
   const PartStart start =
       asked_.empty() ? PartStart()
@@ -387,7 +387,7 @@ Status LaneClient::ReceivePart(const Part& part) {
     if (frame.type == FrameType::kPartEnd) {
       PartEnd end;
       status = channel_.Damaged(Decode(frame.payload, &end));
-      // Every frame was whole: asking again would only hide it.
+      // Every frame was intact, so asking again could only hide the fault.
       status = status.ok() ? channel_.Final(CheckTotals(part, end,
                                                         answer_totals_,
                                                         answer_chain_.Finish()))

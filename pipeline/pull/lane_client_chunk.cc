@@ -1,5 +1,5 @@
-// One chunk of a lane: received into staging at the pace of the pull, checked,
-// handed over.
+// Receives one chunk of a lane into staging at the pace of the pull, checks it
+// and passes it on.
 #include <algorithm>
 
 #include "format/limits.h"
@@ -19,12 +19,13 @@ Status Mismatch(const std::string& what, uint64_t expected, uint64_t found) {
                         ", found " + std::to_string(found));
 }
 
-// The smallest chunks that a lane asks for whose connections break.
+// Minimum size of the chunks that a lane asks for when its connections break.
 constexpr uint64_t kLeastChunkBytes = 256u << 10;
 
 }  // namespace
 
-// Opens a new chunk's file, or keeps the open one where the source resumes it.
+// Opens the file of a new chunk, or keeps the open one if the source resumes
+// it.
 Status LaneClient::OpenForChunk(const Part& part, const ChunkBegin& begin) {
   const Status status =
       CheckTurn(*state_, part, begin, next_ordinal(),
@@ -58,7 +59,7 @@ Status LaneClient::OpenForChunk(const Part& part, const ChunkBegin& begin) {
   return channel_.Final(open_->file.Open());
 }
 
-// Time that this side lets pass does not count against the source.
+// The time of this wait does not count against the source.
 Status LaneClient::AwaitSpace(const Part& part, const ChunkBegin& begin) {
   if (state_->space == nullptr) {
     return Status::OK();
@@ -87,7 +88,7 @@ void LaneClient::DropBuilt() {
   }
   DropChunk();
   if (asked_.front().is_compared()) {
-    return;  // the part is lost, which Connect() counts
+    return;  // Connect() counts the loss of the part
   }
   retry_.ChunkLost();
   const uint64_t bytes = chunk_bytes_ != 0 ? chunk_bytes_ : state_->chunk_bytes;
@@ -194,7 +195,7 @@ Status LaneClient::ReceiveInto(StagingFile* file, Frame* frame,
 
 Status LaneClient::RoomForData(size_t bytes, StagingFile* file, char** room) {
   if (bytes == 0) {
-    // Would count towards no limit.
+    // An empty frame would count towards no limit.
     return channel_.Damaged(
         MakeStatus(EndState::kCorrupt,
                    "chunk data: expected bytes, found an empty frame"));
@@ -208,7 +209,7 @@ Status LaneClient::RoomForData(size_t bytes, StagingFile* file, char** room) {
   return channel_.Final(file->Room(bytes, room));
 }
 
-// As with AwaitSpace().
+// The time of this wait does not count against the source.
 Status LaneClient::AwaitPace(uint64_t bytes) {
   StageScope scope(&clock_, Stage::kReceive);
   BlockedScope paced(&state_->counters.paced_micros);
@@ -218,8 +219,8 @@ Status LaneClient::AwaitPace(uint64_t bytes) {
   return status;
 }
 
-// Receives the rest of the open chunk and checks what its frames' digests and
-// the ChunkEnd say of each other; syncs it, but for a clone's (UnitStore).
+// Receives the rest of the open chunk and compares its frames' digests with the
+// ChunkEnd. Syncs it, except in a clone (see UnitStore).
 Status LaneClient::StoreChunk(const Part& part, ChunkEnd* end) {
   Status status;
   Frame frame;
@@ -233,12 +234,13 @@ Status LaneClient::StoreChunk(const Part& part, ChunkEnd* end) {
     if (!status.ok()) {
       break;
     }
-    // The frame's digest was right: now the bytes belong to the file.
+    // The frame's digest was right: the bytes may be added to the file.
     const rocksdb::Slice committed = open_->file.Commit(data_bytes);
     if (open_->unit != nullptr && open_->damage.ok()) {
       const Status added = open_->unit->Add(committed);
-      // A source that compares what it sends, as that of an archive does, says
-      // at the end of the unit that it was wrong, and has it again.
+      // Do not fail yet: a source that verifies what it sends, such as an
+      // archive, may report at the end of the unit that it was wrong and can be
+      // sent again.
       if (EndStateOf(added) == EndState::kCorrupt) {
         open_->damage = added;
       } else {
@@ -283,7 +285,7 @@ Status LaneClient::StoreChunk(const Part& part, ChunkEnd* end) {
   return status;
 }
 
-// Nothing of it is worth keeping: the next request is for all of it.
+// Drops the chunk, so that the next request is for all of it.
 Status LaneClient::BadChunk(const Status& status) {
   DropChunk();
   retry_.ChunkBad();
@@ -324,7 +326,7 @@ Status LaneClient::CheckStored(const Part& part, StagedChunk* chunk) {
   const Status checked = CheckStagedChunk(state_->file_system,
                                           state_->families[part.family],
                                           /*all_blocks=*/false, chunk);
-  // A file that is not corrupt is one that this side cannot read.
+  // If the file is not corrupt, this side cannot read it.
   return EndStateOf(checked) == EndState::kCorrupt ? BadChunk(checked)
                                                    : channel_.Final(checked);
 }

@@ -18,15 +18,15 @@ BackoffOptions OptionsOf(const LaneShared& state) {
 
 LaneFailure FailureToOpen(const Status& status) {
   switch (EndStateOf(status)) {
-    // A byte that was changed on the way makes this of a version or of a TLS
-    // handshake; if it comes again and again it is meant.
+    // A byte changed on the way can turn an answer into one about the version
+    // or the TLS handshake; if that answer is repeated, it is real.
     case EndState::kIncompatible:
     case EndState::kDenied:
       return LaneFailure::kDamaged;
     case EndState::kDeadPeer:
     case EndState::kCorrupt:
-    // A source that has just begun again knows no transfers before the control
-    // connection has resumed this one.
+    // A source that has restarted does not know the transfer until the control
+    // connection has resumed it.
     case EndState::kSnapshotGone:
       return LaneFailure::kLost;
     default:
@@ -44,7 +44,7 @@ LaneFailure FailureToAsk(const Status& status, const Channel* channel,
   }
   const EndState state = EndStateOf(status);
   const bool lost = state == EndState::kDeadPeer ||
-                    // closed as one that had been silent
+                    // Closed by CloseSilentLanes().
                     state == EndState::kCancelled || !channel->can_receive();
   return lost ? LaneFailure::kLost : LaneFailure::kFinal;
 }
@@ -91,7 +91,7 @@ Status LaneRetry::AwaitTurn(const Status& status, LaneFailure failure) {
   return Status::OK();
 }
 
-// Counts and says it once per failure, however many tries it takes.
+// Counts and logs a failure once, regardless of the number of tries.
 void LaneRetry::CountFailure(const Status& status, LaneFailure failure) {
   state_->retries += counted_ ? 0 : 1;
   if (failure == LaneFailure::kDamaged && !counted_) {
@@ -101,7 +101,7 @@ void LaneRetry::CountFailure(const Status& status, LaneFailure failure) {
                                 MessageOf(status));
   }
   if (failure == LaneFailure::kTold && !counted_) {
-    // Such as an object of an archive that came with other bytes.
+    // For example, an object of an archive was read with wrong bytes.
     Log(LogLevel::kWarning, "asks the source again: " + MessageOf(status));
   }
   if (failure == LaneFailure::kLost && !lost_ && state_->lost_source != nullptr) {

@@ -1,5 +1,5 @@
-// Decides what becomes of a lane's failures: which are tried again, after how
-// long, and how often.
+// Decides which failures of a lane are retried, after which time, and how
+// often.
 #pragma once
 
 #include <cstdint>
@@ -11,50 +11,57 @@
 
 namespace sstferry {
 
+// Classes of failures of a lane.
 enum class LaneFailure {
-  kFinal,    // of this side, of the source's last word, or of whole frames
-             // whose words or bytes are not so
-  kLost,     // the connection: tried again for retry_for without progress
-  kTold,     // the source's word that it may be asked again: tried likewise
-  kDamaged,  // bytes on the way, or the chunk they made: so often in one place
+  kFinal,    // our own failure, the source's final answer, or an intact frame
+             // with wrong contents
+  kLost,     // the connection: retried for retry_for without progress
+  kTold,     // the source says that it may be asked again: retried likewise
+  // Bytes or the chunk made of them were damaged: retried kMaxTries times.
+  kDamaged,
 };
 
-// Judges a connection that could not be opened, once the source has been talked
-// to: it is there and of this version, so what its answer says may be damage.
+// Classifies a connection that could not be opened after the source had
+// answered before: it exists and has a compatible version, so an unexpected
+// answer may be damaged.
 LaneFailure FailureToOpen(const rocksdb::Status& status);
-// Judges a question on a lane that the source did not answer; null: the lane
-// could not be opened. `ends`: the operation has failed already.
+// Classifies a question on a lane that the source did not answer. `channel` is
+// null if the lane could not be opened. `ends`: the operation has failed
+// already.
 LaneFailure FailureToAsk(const rocksdb::Status& status, const Channel* channel,
                          bool ends);
 
-// Threads: one lane's.
+// The retries of one lane. Threads: the lane's.
 class LaneRetry {
  public:
   static constexpr int kMaxTries = 5;
-  // After so many new bytes of a unit that arrived whole, damage is counted
-  // anew. A chunk is counted until it has come.
+  // After this number of new bytes of a unit arrived intact, the count of
+  // damage starts again. For a chunk it starts again when the chunk has been
+  // received.
   static constexpr uint64_t kBytesBetweenDamage = 256u << 10;
-  // A chunk that is begun anew brings bytes, so time without progress does not
-  // end a lane whose connections last for less than a chunk of one large entry.
+  // Maximum of losses of one chunk. A chunk that starts over receives bytes, so
+  // the limit of time without progress does not end a lane whose connections
+  // always break within one chunk (with one large entry).
   static constexpr int kMaxLosses = 32;
 
-  // Borrows the state. `what` is for the log: "lane 2".
+  // Borrows the state. Log lines contain `what`, such as "lane 2".
   LaneRetry(LaneShared* state, std::string what);
 
-  // After a failure: OK once it is time to try again, or how the lane ends:
-  // with `status` itself, kDeadPeer after too long, kCorrupt after too many
-  // tries.
+  // Called after a failure. Returns OK when it is time to try again. Otherwise
+  // returns how the lane ends: with `status` itself, kDeadPeer after too long a
+  // time, kCorrupt after too many tries.
   [[nodiscard]] rocksdb::Status AwaitTurn(const rocksdb::Status& status,
                                           LaneFailure failure);
-  // A connection has shaken hands.
+  // Called when a connection has completed its handshake.
   void Connected();
-  // So many bytes have come whole, and stay whatever becomes of the connection.
+  // Counts bytes that arrived intact and are kept even if the connection
+  // breaks.
   void CountGood(uint64_t bytes);
-  // A chunk of which a piece had come is begun anew.
+  // Called when a partly received chunk starts over.
   void ChunkLost() { losses_++; }
-  // All of it was right.
+  // Called when a complete chunk was right.
   void ChunkDone();
-  // All of it came, and was wrong.
+  // Called when a complete chunk was wrong.
   void ChunkBad() { chunk_bad_ = true; }
 
  private:
@@ -64,12 +71,12 @@ class LaneRetry {
   LaneShared* const state_;
   const std::string what_;
   Backoff backoff_;
-  LostSource::Clock::time_point since_{};  // of the connection
-  // These describe the failure at hand:
+  LostSource::Clock::time_point since_{};  // start of the connection
+  // The next two describe the current failure.
   bool counted_ = false;
-  bool lost_ = false;  // lost_source knows
+  bool lost_ = false;  // reported to lost_source
   int tries_ = 0;
-  int losses_ = 0;  // of the chunk at hand
+  int losses_ = 0;  // losses of the current chunk
   uint64_t good_bytes_ = 0;  // since the last damage
   bool chunk_bad_ = false;
 };

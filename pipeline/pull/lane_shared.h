@@ -1,5 +1,5 @@
-// Holds what the lanes of one pull share, and nothing else: what they are asked
-// for, what they use, and what they got.
+// The data that the lanes of one pull share: what to receive, what to use, and
+// the results.
 #pragma once
 
 #include <atomic>
@@ -29,72 +29,77 @@ namespace sstferry {
 
 class PartComparer;
 
+// Properties that the chunks of a column family must have.
 struct PullFamily {
   const rocksdb::Comparator* comparator = nullptr;
   uint32_t format_version = 0;
 };
 
-// Holds what lanes got. Threads: any, under mu.
+// Results of the lanes. Threads: any, under mu.
 struct LaneResults {
   mutable std::mutex mu;
   std::vector<Totals> family_totals;
-  std::vector<ReceivedPart> ended;      // parts that are whole
+  std::vector<ReceivedPart> ended;      // complete parts
   uint64_t chunks_built = 0;
   uint64_t chunks_cloned = 0;
   uint64_t chunks_delta = 0;
-  uint64_t parts_delta = 0;      // by comparison
-  // Compared, and then proven to be the source's, or not at first.
+  uint64_t parts_delta = 0;      // parts with a delta after a comparison
+  // Compared parts that were then proven to be equal to the source's, and those
+  // that were not at first.
   uint64_t parts_proven = 0;
   uint64_t parts_unproven = 0;
-  uint64_t parts_whole = 0;  // sent, because this side held nothing
+  // Sent completely, because this side had no entries.
+  uint64_t parts_whole = 0;
   uint64_t entries_put = 0;      // by deltas
-  uint64_t entries_deleted = 0;  // the same
+  uint64_t entries_deleted = 0;  // entries deleted by deltas
   uint64_t chunks_unchecked = 0;
 };
 
-// Ownership: borrows all it points to. Constant while lanes run, but for the
-//   results, the counters, the pace, the scheduler and the store.
+// Borrows everything that it points to. Constant while lanes run, except the
+// results, the counters, the pace, the scheduler and the store.
 struct LaneShared : LaneResults {
-  // --- what they are asked for -----------------------------------------------
+  // --- what to receive -------------------------------------------------------
   const std::vector<Part>* parts = nullptr;
-  // By part id; the lane that has the part changes its own.
+  // By part id; changed only by the lane that has the part.
   std::vector<PartStart> starts;
   std::vector<PullFamily> families;
   TransferId transfer_id{};
   uint64_t chunk_bytes = 0;
-  // Tells where the units of a clone lie; null if the pull makes none.
+  // Places of the units of a clone; null if the pull is no clone.
   CloneLayout* clone = nullptr;
   std::string staging_dir;
   bool sync_chunks = true;
-  Access file_access;  // of a chunk that is whole
-  // A lost lane is tried again for so long without progress; 0: never.
+  Access file_access;  // for complete chunks
+  // Time without progress after which a lost lane is not retried; 0: never
+  // retry.
   std::chrono::milliseconds retry_for{0};
-  // Bound one chunk, and a MiB of it, on one connection; then on another one.
+  // Time limits for one chunk, and for each MiB of it, on one connection. After
+  // that, another connection is tried.
   std::chrono::milliseconds chunk_time{120'000};
   std::chrono::milliseconds chunk_time_per_mib{16'000};
 
-  // --- what they use ---------------------------------------------------------
-  // Compares parts with what this side has of them; null: it is no refresh in
-  // place.
+  // --- what to use -----------------------------------------------------------
+  // Compares parts with the entries of this side; null unless the pull is a
+  // refresh in place.
   PartComparer* comparer = nullptr;
   // Opens a lane: *channel stays valid until the next call for that lane.
   std::function<rocksdb::Status(uint32_t lane, Channel** channel)> open_lane;
   rocksdb::FileSystem* file_system = nullptr;
-  TokenBucket pace{0};  // of the SST bytes that go into staging, of all lanes
+  TokenBucket pace{0};  // limits SST bytes written to staging by all lanes
   SpaceGate* space = nullptr;  // null: nothing is kept free
   PartScheduler* scheduler = nullptr;
   ChunkStore* store = nullptr;  // null: none is open
   const StallGuard* guard = nullptr;
-  StopSignal* stop = nullptr;  // null: nothing stops a wait before a try
+  StopSignal* stop = nullptr;  // null: waits before a try cannot be stopped
   LogFunction log;
-  LostSource* lost_source = nullptr;  // null: no loss is said
+  LostSource* lost_source = nullptr;  // null: losses are not logged
 
-  // --- what they count, besides their results --------------------------------
-  std::atomic<uint32_t> retries{0};  // connections lost and tried again
+  // --- counters --------------------------------------------------------------
+  std::atomic<uint32_t> retries{0};  // lost connections that were retried
   std::atomic<uint64_t> parts_compared{0};
   PullCounters counters;
 
-  // True for a refresh in place: chunks lie above what a database holds.
+  // Returns true in a refresh in place: chunks are placed above existing data.
   bool refreshes() const { return comparer != nullptr; }
 };
 

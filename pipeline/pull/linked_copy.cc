@@ -28,10 +28,10 @@ using rocksdb::FileOptions;
 using rocksdb::IOOptions;
 using rocksdb::Status;
 
-// A database that changes in each round for so long is not waited for.
+// Time after which a database that changes in every round is given up.
 constexpr std::chrono::milliseconds kOwnerPause{10'000};
 constexpr size_t kCopyBytes = 1u << 20;
-// Bounds a record that a pull left; its decoder has its own bound.
+// Maximum size of a record of the last pull; its decoder has its own limit.
 constexpr uint64_t kMaxRecordBytes = kMaxIntervalPayloadBytes + 4096;
 
 bool IsData(const CloneFile& file) {
@@ -70,8 +70,8 @@ class Copier {
   }
 
  private:
-  // Lets the snapshot find one point in time, in files of its own, then takes
-  // them one by one through the file system of the pull.
+  // Lets the snapshot code find one point in time, with its own links and
+  // copies, then takes these files one by one through the pull's file system.
   Status TakeFiles() {
     SnapshotOptions options;
     options.database_dir = real_;
@@ -107,8 +107,8 @@ class Copier {
     }
     copy_->files_linked++;
     copy_->bytes_linked += static_cast<uint64_t>(info.st_size);
-    // By its own name as long as it has that, since a file system that watches
-    // names knows of no other. The owner may delete it at any time.
+    // Link by the file's own name as long as it has that: a file system that
+    // tracks names knows no other. The owner may delete the name at any time.
     const std::string to = options_.copy_dir + "/" + name;
     const std::string own = real_ + "/" + name;
     const bool is_named = FileIdOfName(own).IsSameFile(FileIdOf(from));
@@ -124,7 +124,7 @@ class Copier {
     return WithContext(linked, EndStateOf(linked), "link " + name);
   }
 
-  // Leaves out directories: the copy's WALs lie in the copy.
+  // Writes OPTIONS without directories: the copy's WALs are in the copy.
   Status TakeOptions(const std::string& name, const std::string& text) {
     return WriteDurably(file_system_, options_.copy_dir + "/" + name,
                         ReplicaOptionsText(text, ReleaseOfOptions(text)));
@@ -194,7 +194,7 @@ LinkedCopy CountLinks(const std::string& database_dir,
                       const std::string& copy_dir) {
   LinkedCopy found;
   std::vector<std::string> names;
-  ListDirectory(copy_dir, &names).PermitUncheckedError();  // none are counted
+  ListDirectory(copy_dir, &names).PermitUncheckedError();  // counts none
   for (const std::string& name : names) {
     CloneFile file;
     struct stat ours;

@@ -16,7 +16,8 @@ namespace {
 using rocksdb::Status;
 using rocksdb::TableProperties;
 
-// A compaction may delete files between the two calls that list them.
+// Number of tries: a compaction may delete files between the two calls that
+// list them.
 constexpr int kTries = 5;
 
 std::string BaseName(const std::string& path) {
@@ -35,7 +36,7 @@ std::optional<Digest128> IdOf(const TableProperties& properties) {
   return digest;
 }
 
-// SstFileWriter writes no SingleDelete.
+// Ingested files have no SingleDelete, because SstFileWriter writes none.
 bool WasIngested(const TableProperties& properties) {
   return properties.user_collected_properties.count(
              "rocksdb.external_sst_file.version") != 0;

@@ -1,5 +1,5 @@
-// Says once that a source was lost, and once that it is there again, however
-// many connections that concerns.
+// Logs once that a source was lost and once that it is back, regardless of the
+// number of its connections.
 #pragma once
 
 #include <chrono>
@@ -10,23 +10,24 @@
 
 namespace sstferry {
 
-// The source is lost from the loss of a connection until all lost connections
-// are there again. A connection that is older than that end was lost with the
-// others, and its loss is only noticed late.
+// Tracks the lost connections of one source. The source counts as lost from the
+// first loss until all lost connections are back. If a connection from before
+// that moment is reported as lost later, it was lost together with the others,
+// and is not logged as a new loss.
 //
 // Threads: any.
 class LostSource {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `log` may be null: nothing is said.
+  // `log` may be null.
   explicit LostSource(LogFunction log) : log_(std::move(log)) {}
 
-  // Counts a connection as lost. `what` names it ("lane 2"), `since` is when it
-  // was made.
+  // Counts a connection as lost. `what` names it, such as "lane 2"; `since` is
+  // the time at which it was made.
   void Lost(const std::string& what, Clock::time_point since,
             const std::string& reason);
-  // Counts a lost connection as made again.
+  // Counts a lost connection as back.
   void Back(const std::string& what);
 
  private:
@@ -34,10 +35,10 @@ class LostSource {
 
   const LogFunction log_;
   std::mutex mu_;
-  int lost_ = 0;               // under mu_: connections
-  bool told_ = false;          // under mu_: of the loss at hand
-  Clock::time_point began_{};  // under mu_
-  Clock::time_point ended_{};  // under mu_: the last loss
+  int lost_ = 0;               // connections; under mu_
+  bool told_ = false;          // the current loss was logged; under mu_
+  Clock::time_point began_{};  // start of the current loss; under mu_
+  Clock::time_point ended_{};  // end of the last loss; under mu_
 };
 
 }  // namespace sstferry

@@ -15,20 +15,21 @@ namespace {
 
 constexpr double kGigabyte = 1e9;
 
-// CPU seconds of the source for 1e9 bytes, without TLS and without compression
-// on the wire, from benchmarks/RESULTS.md. A clone reads its files: "live" 0.41
-// and "live, 10 GB" 0.28. Chunks: the source reads and merges its files and
-// builds chunks of what is live: "live, 10 GB" took 33.0 CPU seconds for 9.59
-// GB of files and 8.09 GB of chunks, and "What obsolete data costs the source"
-// divides them.
+// CPU seconds of the source per 1e9 bytes, without TLS and without compression
+// on the wire, from benchmarks/RESULTS.md. For a clone it reads its files:
+// "live" 0.41 and "live, 10 GB" 0.28. For chunks it reads and merges its files
+// and builds chunks of the live data: "live, 10 GB" took 33.0 CPU seconds for
+// 9.59 GB of files and 8.09 GB of chunks, and "What obsolete data costs the
+// source" shows how to divide them.
 constexpr double kClonedCpuSeconds = 0.4;
 constexpr double kMergedCpuSeconds = 2.0;
 constexpr double kBuiltCpuSeconds = 1.7;
-// Where both sides compare all they have: "1 % at random, 0.5 % deleted, 0.5 %
-// new, compacted" of "Small changes against a full refresh", of which half the
-// CPU is the source's. Of what did not change 0.35 % of the bytes come, as
-// digests, and of each changed entry also marks of its neighbours: 10.5 MB came
-// of 582 MB of which 5.8 MB had changed ("What a clone sends each night").
+// The same if both sides compare all their data: "1 % at random, 0.5 % deleted,
+// 0.5 % new, compacted" in "Small changes against a full refresh", where half
+// of the CPU time is the source's. For unchanged data, 0.35 % of the bytes are
+// sent as digests; for each changed entry, marks of its neighbours are sent,
+// too: 10.5 MB were sent for 582 MB, of which 5.8 MB had changed ("What a clone
+// sends each night").
 constexpr double kComparedCpuSeconds = 1.0;
 constexpr double kComparedShare = 0.0035;
 constexpr double kChangedTimes = 1.5;
@@ -54,13 +55,13 @@ std::string Seconds(double seconds) {
   return Text(seconds < 10 ? "%.2f s" : "%.1f s", seconds);
 }
 
-// "10.1 s with 1.20 GB and 0.48 s of the source's CPU"
+// Returns for example "10.1 s with 1.20 GB and 0.48 s of the source's CPU".
 std::string CostText(const MethodCost& cost, double link) {
   return Seconds(cost.Seconds(link)) + " with " + Bytes(cost.bytes) + " and " +
          Seconds(cost.source_cpu_seconds) + " of the source's CPU";
 }
 
-// "at 1 Gbit/s (assumed)"
+// Returns for example "at 1 Gbit/s (assumed)".
 std::string LinkText(const MethodInput& input) {
   return input.link_bytes_per_second == kNoLinkBytesPerSecond
              ? "on one machine"
@@ -68,7 +69,7 @@ std::string LinkText(const MethodInput& input) {
                    (input.link_bytes_per_second > 0 ? "" : " (assumed)");
 }
 
-// Says what both methods cost, and over which link.
+// Returns the costs of both methods, and the link.
 std::string CostsText(const MethodInput& input) {
   const double link = LinkOf(input);
   return ": clone " + CostText(CostOfClone(input.sizes->file_bytes), link) +
@@ -76,7 +77,7 @@ std::string CostsText(const MethodInput& input) {
          LinkText(input);
 }
 
-// Says the same of the two ways to swap a clone.
+// Returns the costs of the two ways to swap a clone.
 std::string SwapCostsText(const MethodInput& input) {
   const double link = LinkOf(input);
   return ": files " +
@@ -84,14 +85,14 @@ std::string SwapCostsText(const MethodInput& input) {
          CostText(CostOfDelta(*input.swap), link) + ", " + LinkText(input);
 }
 
-// "about 60 % of the files is obsolete"
+// Returns for example "about 60 % of the files is obsolete".
 std::string ObsoleteText(const MethodSizes& sizes) {
   const double live = static_cast<double>(sizes.chunk_bytes) /
                       std::max(1.0, static_cast<double>(sizes.file_bytes));
   return Text("about %.0f %% of the files is obsolete", 100 * (1 - live));
 }
 
-// Chooses by what both cost. REQUIRES: the sizes are known.
+// Chooses the cheaper method. REQUIRES: the sizes are known.
 MethodDecision DecideByCost(const MethodInput& input) {
   const MethodSizes& sizes = *input.sizes;
   const double link = LinkOf(input);
@@ -111,8 +112,8 @@ MethodDecision DecideByCost(const MethodInput& input) {
   return {PullMethod::kClone, "auto: a clone costs less" + CostsText(input)};
 }
 
-// Returns whether the swap of a clone takes a delta. REQUIRES: the sizes are
-// known.
+// Returns true if the swap of a clone should send a delta. REQUIRES: the sizes
+// are known.
 bool DeltaCostsLess(const MethodInput& input) {
   const double link = LinkOf(input);
   return CostOfClone(input.swap->lacking_bytes).Seconds(link) -
@@ -172,7 +173,7 @@ MethodCost CostOfDelta(const SwapSizes& sizes) {
               kGigabyte};
 }
 
-// Each condition is a row of the table in docs/methods.md, in its order.
+// Each condition is a row of the table in docs/methods.md, in the same order.
 MethodDecision DecideMethod(const MethodInput& input) {
   if (input.in_place) {
     return {PullMethod::kIngest, "a refresh in place"};

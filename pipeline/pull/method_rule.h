@@ -1,5 +1,5 @@
 // The rule by which the method of a pull is chosen. `auto` follows it, and
-// `plan` says what it gives. docs/methods.md has it as a table, row by row.
+// `plan` reports the result. docs/methods.md has it as a table, row by row.
 #pragma once
 
 #include <cstdint>
@@ -10,25 +10,27 @@
 
 namespace sstferry {
 
-// The bytes that each method would move, as a source tells before data moves.
+// Bytes that each method would move, as estimated by a source before the
+// transfer.
 struct MethodSizes {
-  uint64_t file_bytes = 0;   // tables and blob files of what is asked for
-  uint64_t chunk_bytes = 0;  // estimate: the same without obsolete data
+  uint64_t file_bytes = 0;   // tables and blob files of the selection
+  uint64_t chunk_bytes = 0;  // estimate: the same, without obsolete data
 };
 
-// The bytes of the two ways to swap a replica that is a clone.
+// Bytes of the two ways to swap a replica that is a clone.
 struct SwapSizes {
-  uint64_t lacking_bytes = 0;   // files of the source that are not here
-  uint64_t changed_bytes = 0;   // estimate: entries that were written since
-  uint64_t compared_bytes = 0;  // files that the source reads to find them
+  uint64_t lacking_bytes = 0;   // files of the source that are missing here
+  uint64_t changed_bytes = 0;   // estimate: entries written since
+  // Files that the source reads to find these entries.
+  uint64_t compared_bytes = 0;
 };
 
 // An estimate of the cost of a method.
 struct MethodCost {
-  uint64_t bytes = 0;  // that come over the link
+  uint64_t bytes = 0;  // sent over the link
   double source_cpu_seconds = 0;
 
-  // Returns the time that the link takes and the source's CPU time together.
+  // Returns the sum of the time on the link and the source's CPU time.
   double Seconds(double link_bytes_per_second) const {
     return static_cast<double>(bytes) / link_bytes_per_second +
            source_cpu_seconds;
@@ -37,56 +39,58 @@ struct MethodCost {
 
 MethodCost CostOfClone(uint64_t file_bytes);
 MethodCost CostOfIngest(const MethodSizes& sizes);
-// Returns that of a delta into links to the replica's files.
+// Returns the cost of sending a delta to a copy that links the replica's files.
 MethodCost CostOfDelta(const SwapSizes& sizes);
 
-// A link of which nothing is known, and what stands for one between two
+// Assumed bandwidth of an unknown link, and of a connection between two
 // processes of one machine: 1 and 10 Gbit/s.
 inline constexpr double kAssumedLinkBytesPerSecond = 125e6;
 inline constexpr double kNoLinkBytesPerSecond = 1250e6;
-// A clone that would save less than that is not worth a database that is not
-// compacted, and a delta that would is not worth a clone that is none any more.
+// Minimum saving that is worth a change. A clone that saves less is not worth a
+// database that is not compacted; a delta that saves less is not worth a
+// replica that is no longer a clone.
 inline constexpr double kLeastSavedSeconds = 0.25;
 
-// All that the choice depends on.
+// Everything on which the choice depends.
 struct MethodInput {
   PullMethod asked = PullMethod::kAuto;
-  // TARGET_DIR is refreshed where it is.
+  // TARGET_DIR is refreshed in place.
   bool in_place = false;
-  // The method of the unfinished pull that is resumed.
+  // Method of the unfinished pull that is resumed.
   std::optional<PullMethod> unfinished;
-  // The method that made the replica which a swap is to replace.
+  // Method that made the replica that a swap will replace.
   std::optional<PullMethod> replica;
-  // The sizes of a swap that replaces a clone; nothing: not known.
+  // Sizes of a swap that replaces a clone; not set: unknown.
   std::optional<SwapSizes> swap;
-  // Why that swap takes no delta, whatever both cost; empty: it may.
+  // Reason against a delta in that swap, regardless of the costs; empty: none.
   std::string no_delta;
-  // Why neither this pull nor this database can be cloned; empty: it can.
+  // Reason why this pull or this database cannot be cloned; empty: none.
   std::string no_clone;
-  // The same of chunks; and what these would leave out.
+  // Reason against chunks; empty: none. And what they would leave out.
   std::string no_chunks;
   std::string left_out;
   std::optional<MethodSizes> sizes;
-  bool has_asked = false;  // the source: without sizes, it does not say
-  double link_bytes_per_second = 0;  // 0: not known
+  bool has_asked = false;  // without sizes, the source does not report them
+  double link_bytes_per_second = 0;  // 0: unknown
 };
 
+// The chosen method, and why.
 struct MethodDecision {
-  // kAuto: the source has to be asked for the sizes.
+  // kAuto: the source must be asked for the sizes.
   PullMethod method = PullMethod::kAuto;
   std::string reason;  // a sentence, for Summary::method_reason
 };
 
-// Returns what the first row of the table that holds says.
+// Returns the result of the first row of the table whose condition is true.
 MethodDecision DecideMethod(const MethodInput& input);
 
-// Returns what the options and TARGET_DIR alone say.
+// Returns the input that follows from the options and TARGET_DIR alone.
 MethodInput MethodInputOf(const PullOptions& options);
 
-// Returns why a clone cannot be of the selection; empty: it can.
+// Returns why the selection cannot be cloned; empty if it can.
 std::string WhyNoClone(const Selection& selection);
 
-// Returns a cost as plans and summaries tell it.
+// Returns a cost in the form that plans and summaries use.
 MethodSummary DescribeMethod(PullMethod method, const MethodCost& cost);
 
 }  // namespace sstferry

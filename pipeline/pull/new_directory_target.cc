@@ -11,8 +11,9 @@ using rocksdb::Status;
 
 namespace {
 
-// Returns what to do where a replica lies already, with the source that was
-// given: whoever restores last night does not want what the replica is of.
+// Returns the command for a place that already has a replica, with the source
+// that was given. If that is an archive, the user wants to restore it, not to
+// refresh from the replica's own source.
 std::string Instead(const PullOptions& options) {
   return (options.source.is_archive()
               ? "to put what is restored in its place, run: sstferry swap "
@@ -28,7 +29,7 @@ Status OpenForNewDirectory(const PullOptions& options, WorkspaceUse use,
                            const std::shared_ptr<rocksdb::FileSystem>& disk,
                            LaneShared* lanes,
                            std::unique_ptr<Workspace>* workspace) {
-  // Never the file system that defers syncs: the record of an exchange must
+  // Never use the file system that defers syncs: the record of an exchange must
   // be on disk before the exchange.
   const Existing existing =
       IsSwap(options) ? Existing::kSwap : Existing::kRefuse;
@@ -47,11 +48,11 @@ Status RecordNewDirectory(const NewDirectory& made, const Summary& summary) {
   RETURN_IF_ERROR(WriteDurably(files, dir + "/" + kLastTransferName,
                                SummaryToJson(summary, summary.mode) + "\n"));
   FaultPoint("Puller:SummaryWritten");
-  Access access;  // the place that it takes may have been changed since
+  Access access;  // recomputed: its place may have changed since
   RETURN_IF_ERROR(ChooseAccess(*made.options, &access));
   RETURN_IF_ERROR(RemovePlacedFiles(files, dir));
   RETURN_IF_ERROR(SetTreeAccess(files, dir, access));
-  std::vector<std::string> kept;  // of a TARGET_DIR, which comes later
+  std::vector<std::string> kept;  // unused: there is no TARGET_DIR here yet
   RETURN_IF_ERROR(PlaceOtherFiles(files, made.workspace->other_dir(),
                                   /*old_dir=*/"", dir, &kept));
   FaultPoint("Puller:AccessSet");
@@ -77,7 +78,7 @@ SyncBatch* NewDirectoryTarget::last_files() {
 Status NewDirectoryTarget::Close(JournalFile* journal) {
   Status status = CloseFiles();
   if (status.ok()) {
-    // Once TARGET_DIR is complete, it says whose workspace this was.
+    // The journal says whose workspace this was when TARGET_DIR is complete.
     status = journal->Sync();
   }
   if (status.ok()) {

@@ -1,5 +1,5 @@
-// A new directory, built in the workspace, that takes the name of TARGET_DIR at
-// the end: by a rename, or by an exchange (exchange.h).
+// A target that is a new directory. It is built in the workspace and gets the
+// name TARGET_DIR at the end: by a rename, or by an exchange (exchange.h).
 #pragma once
 
 #include <memory>
@@ -19,24 +19,24 @@ namespace sstferry {
     const std::shared_ptr<rocksdb::FileSystem>& disk, LaneShared* lanes,
     std::unique_ptr<Workspace>* workspace);
 
-// Holds what becomes of a closed db/, but for its name.
+// Input of RecordNewDirectory(): a complete and closed db/.
 struct NewDirectory {
   const PullOptions* options;
   const Plan* plan;
   const Workspace* workspace;
   const IntervalFile* intervals;
-  bool syncs_at_once;     // else all of db/ is synced
-  SyncBatch* last_files;  // what is synced with `syncs_at_once`
+  bool syncs_at_once;     // false: all of db/ is synced
+  SyncBatch* last_files;  // files to sync with `syncs_at_once`
   rocksdb::FileSystem* disk;
 };
 
-// Writes what the next refresh wants to know, sets the access of all files and
-// places those of the application. All of db/ is durable after OK.
+// Writes the records that the next refresh needs, sets the access of all files
+// and places the application's files. After OK, all of db/ is durable.
 [[nodiscard]] rocksdb::Status RecordNewDirectory(const NewDirectory& made,
                                                  const Summary& summary);
 
-// A target that fills a directory of its own and then publishes it. Subclasses
-// decide what they build there, and from which chunks.
+// A target that fills a new directory and then publishes it. Subclasses decide
+// what they build there, and from which chunks.
 class NewDirectoryTarget : public PullTarget {
  public:
   using PullTarget::PullTarget;
@@ -49,11 +49,11 @@ class NewDirectoryTarget : public PullTarget {
 
  protected:
   bool is_exchanged() const { return IsSwap(options()); }
-  // Closes what is open in db/.
+  // Closes the files and databases that are open in db/.
   [[nodiscard]] virtual rocksdb::Status CloseFiles() = 0;
   // Returns the interval records that Record() writes for the next refresh.
   IntervalFile* intervals() { return &intervals_; }
-  // Returns the batch of what Record() makes durable, all of it at once.
+  // Returns the files that Record() makes durable, all at once.
   SyncBatch* last_files();
 
  private:

@@ -14,7 +14,7 @@ namespace {
 
 using rocksdb::Status;
 
-// An application may write a file anew while its parts come.
+// Number of tries: an application may rewrite a file while its parts are sent.
 constexpr int kReadings = 3;
 
 // Returns "a, b and 3 more".
@@ -35,8 +35,8 @@ Status OtherBytes(const std::string& name) {
                            "found others");
 }
 
-// Asks for the parts of one file until it has come, or the source says in
-// *problem why it cannot. TryAgain: the source has read another one meanwhile.
+// Asks for the parts of one file until it is complete, or the source gives a
+// *problem. TryAgain: the source has read a changed file meanwhile.
 Status AskForFile(const AskForFilePart& ask, const std::string& name,
                   std::string* contents, CopiedFile* file,
                   std::string* problem) {
@@ -68,7 +68,8 @@ Status AskForFile(const AskForFilePart& ask, const std::string& name,
                                               : OtherBytes(name);
 }
 
-// Reads one file from the source. *problem: why it did not come; empty: it did.
+// Reads one file from the source. *problem says why it was not received; empty:
+// it was.
 Status ReadOne(const AskForFilePart& ask, const std::string& name,
                uint64_t bytes_left, std::string* contents, CopiedFile* file,
                std::string* problem) {

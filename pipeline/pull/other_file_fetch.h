@@ -1,4 +1,4 @@
-// Takes over the application's own files from a source's directory into the
+// Copies the application's own files from a source's directory into the
 // workspace (disk/other_files.h).
 #pragma once
 
@@ -14,17 +14,19 @@
 
 namespace sstferry {
 
-// Tells in notes which of the source's files come, or would, and which do not.
+// Notes which of the source's files are (or would be) transferred, and which
+// are not.
 void NoteOtherFiles(OtherFiles asked, const std::vector<OtherFile>& files,
                     PullReporter* report);
 
-// Asks the source for the bytes of a file behind the first `offset`.
+// Asks the source for the bytes of a file after the first `offset` bytes.
 using AskForFilePart = std::function<rocksdb::Status(
     const std::string& name, uint64_t offset, OtherFilePart* part)>;
 
-// Asks for each of these files, and writes those that came with their record
-// durably. A file that the source cannot read whole is named in a note.
-//   kCorrupt  the source sent other bytes than it told
+// Asks for each of these files, and durably writes those that arrived, with
+// their record. A file that the source cannot read completely is named in a
+// note.
+//   kCorrupt  the source sent other bytes than it announced
 [[nodiscard]] rocksdb::Status FetchOtherFiles(
     OtherFiles asked, const std::vector<OtherFile>& files,
     const AskForFilePart& ask, rocksdb::FileSystem* disk, Workspace* workspace,

@@ -1,6 +1,6 @@
-// Compares a part with the source's, piece by piece, and proves what came of
-// it. refresh/ implements it; a pull that makes a new directory has nothing to
-// compare.
+// Interface for comparing a part with the source's, piece by piece, and for
+// proving the result. refresh/ implements it; a pull that makes a new directory
+// has nothing to compare.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ namespace sstferry {
 
 struct StagedChunk;
 
-// Compares one part, of which this side may read several pieces:
+// Compares one part. This side may read it in several pieces:
 //
-//   Read()        the first piece, then the next one
-//   Compare()     what it needs of the source
-//   TakeSifted()    where a SiftRequest was needed first
-//   TakeChunk()     where a delta was asked for and its chunk came
-//   ...           again, as long as rest() is set
+//   Read()          reads the first piece, then the next one
+//   Compare()       determines what to ask the source for
+//   TakeSifted()      if a SiftRequest was needed first
+//   TakeChunk()       if a delta was asked for and its chunk has arrived
+//   ...             again, as long as rest() is set
 //   Prove()
 //
 // Threads: the lane's.
@@ -30,33 +30,34 @@ class PartComparison {
  public:
   virtual ~PartComparison() = default;
 
-  // Reads the next piece at this side, as much as fits into memory.
+  // Reads the next piece at this side, as much of the part as fits into memory.
   [[nodiscard]] virtual rocksdb::Status Read() = 0;
-  // Sets *sift to what has to be asked first, or *delta to the request for what
-  // differs, or neither where all is equal. `reply` is the source's, of the
-  // whole part; null for all pieces but the first one. Errors: of reading.
+  // Sets *sift if something must be asked first; or *delta to the request for
+  // the differences; or neither if all entries are equal. `reply` is the
+  // source's reply for the whole part; null for later pieces. Errors are those
+  // of reading.
   [[nodiscard]] virtual rocksdb::Status Compare(
       const GroupReply* reply, std::optional<SiftRequest>* sift,
       std::vector<DeltaRequest>* delta) = 0;
-  // Sets *delta by the answer to *sift.
+  // Sets *delta from the answer to *sift.
   virtual void TakeSifted(const SiftReply& reply,
                           std::vector<DeltaRequest>* delta) = 0;
-  // Takes the chunk of the piece, which lies in staging and was checked.
+  // Adds the chunk of the piece, which is in staging and was checked.
   //   kCorrupt  it cannot be read
   [[nodiscard]] virtual rocksdb::Status TakeChunk(const StagedChunk& chunk) = 0;
-  // Returns, after Compare(), where the next piece begins; not set: this was
-  // the last one.
+  // Returns, after Compare(), the key at which the next piece begins; not set
+  // after the last piece.
   virtual const std::optional<std::string>& rest() const = 0;
-  // Compares what this side will hold of the whole part with what the source
-  // holds.
-  //   kInternal  another thing
+  // Compares what this side will have in the whole part with what the source
+  // has.
+  //   kInternal  they differ
   [[nodiscard]] virtual rocksdb::Status Prove() const = 0;
 };
 
-// Says how a part tells the source what this side has.
+// The way in which the source is told about this side's entries of a part.
 enum class HowToTell {
-  kWhatDiffers,  // of groups that differ, where that is less
-  kEverything,   // after what differs was not proven to be all
+  kWhatDiffers,  // differing groups only, if that is less
+  kEverything,   // if the first way did not lead to a proof
 };
 
 // Compares the parts of one pull. Threads: any.
@@ -64,15 +65,15 @@ class PartComparer {
  public:
   virtual ~PartComparer() = default;
 
-  // Returns how many entries the source's groups should have.
+  // Returns the number of entries that a group of the source should have.
   virtual uint32_t ChooseGroupEntries(const Part& part) const = 0;
-  // Begins to compare a part. `group_entries` are those that the source was
-  // asked for. Borrows the part.
+  // Starts to compare a part. The source was asked for groups of
+  // `group_entries` entries. Borrows the part.
   virtual std::unique_ptr<PartComparison> Begin(const Part& part,
                                                 uint32_t group_entries,
                                                 HowToTell how) = 0;
-  // Sets the first and the last key that this side has in the interval; not
-  // set: it has none.
+  // Sets the first and the last key that this side has in the interval; neither
+  // is set if it has none.
   [[nodiscard]] virtual rocksdb::Status FindOutermost(
       const Part& part, const KeyInterval& interval,
       std::optional<std::string>* first, std::optional<std::string>* last) = 0;

@@ -1,5 +1,4 @@
-// Knows where each part resumes, and hands what is left to lanes, the heaviest
-// part first.
+// Hands out the parts that are left to lanes, the largest one first.
 #pragma once
 
 #include <cstdint>
@@ -13,33 +12,35 @@
 
 namespace sstferry {
 
-// Tells what is held of one part when its lane begins. A new pull holds
-// nothing.
+// The state of a part before its lane starts. In a new pull, nothing is
+// received.
 struct PartStart {
   Totals received;
-  std::string last_key;  // of what is held, if it is chunks of entries
+  std::string last_key;  // last received key, if the chunks have entries
   bool whole = false;    // nothing is left to ask for
 };
 
-// Threads: any.
+// Assigns parts to lanes. Threads: any.
 class PartScheduler {
  public:
-  // starts: by part id. The parts that `first` names come before the others.
+  // `starts` is indexed by part id. Parts for which `first` returns true are
+  // handed out before the others.
   PartScheduler(const std::vector<Part>& parts,
                  const std::vector<PartStart>& starts, uint32_t lanes,
                  const std::function<bool(uint32_t)>& first = nullptr);
 
   // Returns the next part for a lane that has `outstanding` unfinished ones. A
-  // lane asks ahead by one, so that no round trip shows, but not where the last
-  // parts would queue behind a busy lane while another is free. Absent:
-  // nothing is left for the lane, or it shall not ask ahead.
+  // lane asks ahead for one part, which hides the round trip; but not for one
+  // of the last parts, which would wait behind a busy lane while another lane
+  // is free. Returns nullopt if nothing is left for the lane, or if it must not
+  // ask ahead.
   std::optional<uint32_t> Next(size_t outstanding);
 
  private:
   const uint32_t lanes_;
   std::vector<uint32_t> order_;  // part ids
   std::mutex mu_;
-  size_t next_ = 0;  // under mu_: place in order_
+  size_t next_ = 0;  // index in order_; under mu_
 };
 
 }  // namespace sstferry

@@ -1,5 +1,4 @@
-// Checks a source's plan beyond its shape: that it is about what was asked for,
-// all of it.
+// Checks that a source's plan covers what was asked for, completely.
 #pragma once
 
 #include <string>
@@ -12,14 +11,14 @@
 
 namespace sstferry {
 
-// kCorrupt unless the families are those `asked` for, each once; when none is,
-// all of them, `default` included.
+// Returns kCorrupt unless the plan has exactly the families in `asked`, each
+// once; if `asked` is empty, all families including `default`.
 [[nodiscard]] rocksdb::Status CheckFamilies(
     const Plan& plan, const std::vector<std::string>& asked);
 
-// kCorrupt unless the parts of each family tile `interval`, in the order
-// orders[Family::index]: without gaps, overlaps or a rest. Only then is what
-// the parts hold all there is.
+// Returns kCorrupt unless the parts of each family tile `interval` in the order
+// orders[Family::index], without gaps, overlaps or a rest. Only then do the
+// parts contain all entries.
 [[nodiscard]] rocksdb::Status CheckTiling(
     const Plan& plan, const KeyInterval& interval,
     const std::vector<const rocksdb::Comparator*>& orders);

@@ -1,4 +1,5 @@
-// The options that a plan gives to a database that is filled with its chunks.
+// Returns the options that a plan gives to a database that is filled with its
+// chunks.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +11,17 @@
 
 namespace sstferry {
 
-// Returns the release of the application that will open the database. Where the
-// source has no OPTIONS that tell: the first that reads what is sent.
+// Returns the release of the application that will open the database. If the
+// source has no OPTIONS that show it: the first release that reads the sent
+// data.
 RocksDbRelease ApplicationOf(const Plan& plan);
 
-// Returns the highest format_version that the application and the linked
-// RocksDB read.
+// Returns the highest format_version that both the application and the linked
+// RocksDB can read.
 uint32_t MaxFormatVersionOf(const Plan& plan);
 
-// Writes the OPTIONS text of the plan's families (replica_options.h). Families
-// of plain tables get block-based ones, which chunks are.
+// Returns the OPTIONS text of the plan's families (replica_options.h). Families
+// with plain tables get block-based ones, like the chunks.
 //   kCorrupt  the source's options are not lines of text
 [[nodiscard]] rocksdb::Status OptionsTextOf(const Plan& plan,
                                             std::string* text);

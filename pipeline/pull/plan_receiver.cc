@@ -19,7 +19,7 @@ uint64_t PlanReceiver::SecondsSinceFirstAsked() const {
           .count());
 }
 
-// The decoder bounds what the source says.
+// Stores when to ask again. The decoder limits the source's value.
 Status PlanReceiver::TakeBusy(const Frame& frame) {
   Busy busy;
   RETURN_IF_ERROR(Decode(frame.payload, &busy));
@@ -52,7 +52,7 @@ Status PlanReceiver::Take(const Frame& frame) {
   return status.ok() && plan_.is_complete() ? CheckSamePlan() : status;
 }
 
-// A plan that came before must be the same still.
+// Checks that the plan is the same as an earlier one.
 Status PlanReceiver::CheckSamePlan() {
   const Digest128 digest = plan_.plan().Digest();
   if (digest_.has_value() && !(*digest_ == digest)) {

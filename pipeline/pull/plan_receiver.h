@@ -1,4 +1,4 @@
-// Puts together what a source pinned and planned from the frames of a plan.
+// Assembles a source's plan from its frames.
 #pragma once
 
 #include <optional>
@@ -14,48 +14,52 @@
 
 namespace sstferry {
 
-// Receives the plan of one transfer, as often as the source is asked for it: a
-// plan that comes again must be the same.
+// Receives the plan of one transfer. The source may be asked for it several
+// times; a plan that is sent again must be the same.
+//
 // Threads: one at a time.
 class PlanReceiver {
  public:
-  // The source was asked for a plan: what came of one before is dropped.
+  // Called when the source was asked for a plan. Drops an incomplete plan.
   void Begin();
   bool has_begun() const { return has_begun_; }
   bool is_complete() const { return plan_.is_complete(); }
-  // The source has named the transfer and its snapshot.
+  // Returns true if the source has named the transfer and its snapshot.
   bool is_opened() const { return plan_.is_opened(); }
   bool Expects(FrameType type) const {
     return has_begun_ && !is_complete() &&
            (type == FrameType::kOpened || type == FrameType::kBusy) !=
                is_opened();
   }
-  // When the source was asked last.
+  // Time at which the source was last asked.
   Clock::time_point asked_at() const { return asked_at_; }
   uint64_t SecondsSinceFirstAsked() const;
-  // When it is to be asked again; absent: it does not lack a place.
+  // Time at which the source is asked again; not set unless it has no place.
   std::optional<Clock::time_point> asks_again_at() const {
     return asks_again_at_;
   }
 
-  // REQUIRES: Expects(frame.type).
-  //   NotFound       the frame is none of a plan.
-  //   kCorrupt       it is malformed, out of turn, or one too many.
-  //   kSnapshotGone  another transfer, or another plan than before.
+  // Adds a frame. REQUIRES: Expects(frame.type).
+  //   NotFound       the frame is not part of a plan.
+  //   kCorrupt       it is malformed, out of order, or one too many.
+  //   kSnapshotGone  it is of another transfer, or the plan differs from
+  //                  before.
   //   kBusy          the source has no place.
   [[nodiscard]] rocksdb::Status Take(const Frame& frame);
 
   // REQUIRES: is_complete().
   Plan TakePlan() { return plan_.TakePlan(); }
-  // Returns the id that came with any of the plans.
+  // Returns the transfer id of the plans received so far.
   const std::optional<TransferId>& transfer_id() const { return transfer_id_; }
   bool gave_plan() const { return digest_.has_value(); }
-  // Nothing depends on the transfer yet: another one will do.
+  // Forgets the id: nothing depends on this transfer yet, so another one will
+  // do.
   void ForgetTransfer() { transfer_id_.reset(); }
-  // The source resumed the transfer, as the newest Opened says.
+  // Returns true if the source resumed the transfer, according to the last
+  // Opened.
   bool source_resumed() const { return source_resumed_; }
-  // Returns the bytes that came of this plan, and those that it takes in memory
-  // beyond that.
+  // Returns the received bytes of this plan, plus the additional memory that it
+  // takes.
   uint64_t bytes() const { return plan_.bytes(); }
 
  private:
@@ -69,7 +73,7 @@ class PlanReceiver {
   Clock::time_point asked_at_ = Clock::now();
   std::optional<Clock::time_point> asks_again_at_;
   PlanDecoder plan_;
-  std::optional<Digest128> digest_;  // of the plan that was complete before
+  std::optional<Digest128> digest_;  // digest of the earlier complete plan
   std::optional<TransferId> transfer_id_;
 };
 

@@ -15,8 +15,8 @@ namespace {
 
 using rocksdb::Status;
 
-// A database that changes in each round of its snapshot for so long is not
-// waited for: its files come from the source.
+// Time after which a database that changes in every round of its snapshot is
+// given up: its files are received from the source.
 constexpr std::chrono::milliseconds kOwnerPause{10'000};
 
 Status TakeSnapshot(const PresentDatabase& database,
@@ -33,7 +33,7 @@ Status TakeSnapshot(const PresentDatabase& database,
              : Snapshot::Create(options, snapshot);
 }
 
-// Links files one by one.
+// Links the files of one database.
 class Linker {
  public:
   Linker(const PresentDatabase& database, const CloneLayout& layout,
@@ -51,8 +51,8 @@ class Linker {
     }
   }
 
-  // Links the file if the database has it. One that it loses meanwhile, or
-  // that may not be linked, comes from the source.
+  // Links the file if the database has it. If the database loses it meanwhile,
+  // or it must not be linked, it is received from the source.
   [[nodiscard]] Status Link(const CloneFile& file, PresentFiles* present) {
     const bool data = file.kind == CloneFileKind::kTable ||
                       file.kind == CloneFileKind::kBlob;
@@ -92,7 +92,7 @@ class Linker {
       present->numbers.insert(file.number);
       return Status::OK();
     }
-    // Another file has got the name since.
+    // The name belongs to another file now.
     return RemoveTree(file_system_, link);
   }
 

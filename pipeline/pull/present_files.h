@@ -1,11 +1,12 @@
-// Links the files of a clone that a database here has already, so that they
-// need not come.
+// Links files of a clone that a database on this machine already has, so that
+// they need not be transferred.
 //
-// The database may be in use. A snapshot of its files by links, as a source
-// takes it, tells which files it has; it is gone when the call returns. A file
-// is the same if its identity is (format/rocksdb/file_identity.h). RocksDB
-// writes a table or a blob file only before a MANIFEST names it, and truncates
-// one only if it has one name: both databases may be used afterwards.
+// The database may be in use. A snapshot of its files by links, taken as at a
+// source, shows which files it has; the snapshot is removed when the call
+// returns. A file is the same if its identity is
+// (format/rocksdb/file_identity.h). RocksDB writes to a table or a blob file
+// only before a MANIFEST names it, and truncates one only if it has a single
+// name: so both databases may be used afterwards.
 #pragma once
 
 #include <cstdint>
@@ -21,32 +22,33 @@
 
 namespace sstferry {
 
-// Where to look, and how.
+// The database to look at, and how.
 struct PresentDatabase {
   std::string directory;
-  Access file_access;  // only files that have it are linked: an owner and
-                       // permissions belong to all names of a file
+  Access file_access;  // only files that have it are linked: all names of a
+                       // file share its owner and permissions
   std::function<bool()> cancelled;
-  // Finds out which files would be linked, and links none: no snapshot is
-  // taken, so that a database in use may show fewer.
+  // Only finds out which files would be linked. Takes no snapshot, so that a
+  // database in use may seem to have fewer.
   bool looks = false;
-  // Nobody opens it while this runs: it is read where it lies. What it has and
-  // cannot be linked is kRefused.
+  // Nobody opens the database during the call: its files are read in place.
+  // kRefused: it has files that cannot be linked.
   bool is_closed = false;
 };
 
+// The result of linking files of a present database.
 struct PresentFiles {
-  std::set<uint64_t> numbers;  // the source's, of what was linked
-  uint64_t other_access = 0;   // files not linked for their access only
-  Digest128 content;           // of that database; all zero: not known
+  std::set<uint64_t> numbers;  // the source's numbers of the linked files
+  uint64_t other_access = 0;   // files not linked only because of their access
+  Digest128 content;           // content of that database; all zero: unknown
   std::string database_id;
-  bool links_none = false;  // with is_closed: a link failed
+  bool links_none = false;  // is_closed is set and a link failed
 };
 
-// Links into the layout's staging_dir, durably if OK.
-// A database that cannot be read (any status but kCancelled and, with is_closed,
-// kRefused of a link: *present says so) is no reason to fail a pull: nothing is
-// linked then.
+// Links the files into the layout's staging_dir, durably if it returns OK. If
+// the database cannot be read (any status except kCancelled and, with
+// is_closed, kRefused for a link: see *present), nothing is linked; that is no
+// reason to fail a pull.
 [[nodiscard]] rocksdb::Status LinkPresentFiles(
     const PresentDatabase& database, const CloneLayout& layout,
     rocksdb::FileSystem* file_system, PresentFiles* present);

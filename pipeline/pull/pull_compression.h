@@ -1,4 +1,4 @@
-// Chooses what a pull asks its source for about compression on the wire.
+// Chooses what a pull asks from its source about compression on the wire.
 #pragma once
 
 #include <atomic>
@@ -14,20 +14,23 @@
 
 namespace sstferry {
 
-// Ownership: borrows all it gets.
-// Threads:   OnStats() from the session's reader; all else from the pull's own.
+// Decides about compression for one pull.
+//
+// Ownership: borrows its arguments.
+// Threads:   OnStats() from the session's reader; the other functions from the
+//            pull's thread.
 class PullCompression {
  public:
   PullCompression(const PullOptions* options, const PullCounters* counters,
                   PullReporter* report)
       : options_(options), counters_(counters), report_(report) {}
 
-  // Returns the option, where the source can do it.
+  // Returns the option's value, if the source supports it.
   WireCompression Choose(const HelloAck& source);
-  // Returns the flags of frames that lanes accept then.
+  // Returns the frame flags that lanes accept with that choice.
   uint16_t frame_flags() const;
   void LanesStart();
-  // Returns what to tell the source, which is at these counts.
+  // Returns the message to send to the source after its Stats `theirs`, if any.
   std::optional<Compress> OnStats(const Stats& theirs);
 
  private:
@@ -37,9 +40,9 @@ class PullCompression {
   const PullCounters* const counters_;
   PullReporter* const report_;
   WireCompression chosen_ = WireCompression::kNone;
-  CompressionControl control_;  // the session's reader's
+  CompressionControl control_;  // used by the session's reader only
   std::chrono::steady_clock::time_point lanes_started_;
-  std::atomic<bool> is_automatic_{false};  // lanes_started_ is set
+  std::atomic<bool> is_automatic_{false};  // true after lanes_started_ is set
 };
 
 }  // namespace sstferry

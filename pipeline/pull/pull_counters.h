@@ -1,4 +1,4 @@
-// Counts what the lanes of one pull receive, while they receive it.
+// Counts what the lanes of one pull receive, as they receive it.
 #pragma once
 
 #include <atomic>
@@ -8,24 +8,26 @@
 
 namespace sstferry {
 
-// Threads: any.
+// The counters of one pull. Threads: any.
 struct PullCounters {
   std::atomic<uint64_t> entries{0};
   std::atomic<uint64_t> key_value_bytes{0};
-  std::atomic<uint64_t> sst_bytes{0};  // less those of chunks begun anew
-  // Grows with every byte of a chunk, however often it comes, and with every
-  // answer to a comparison. Only its growth says something: the source serves.
+  std::atomic<uint64_t> sst_bytes{0};  // without chunks that started over
+  // Grows with every received byte of a chunk, even if it is received again,
+  // and with every answer to a comparison. Only its growth has a meaning: the
+  // source is serving.
   std::atomic<uint64_t> progress{0};
   std::atomic<uint64_t> wire_bytes{0};
-  std::atomic<uint64_t> staged_bytes{0};  // received, not yet handed over
-  // Estimated bytes of what is done: grows to the plan's estimate exactly.
+  std::atomic<uint64_t> staged_bytes{0};  // received, not passed on yet
+  // Estimated bytes of completed work. Its final value is exactly the plan's
+  // estimate.
   std::atomic<uint64_t> planned_bytes_done{0};
-  // The piece of the stage "receive" in which lanes could do nothing but wait.
+  // Share of the stage "receive" in which lanes only waited.
   std::atomic<uint64_t> receive_blocked_micros{0};
-  // The piece in which they waited for max_rate_bytes_per_sec.
+  // Share of it in which they waited for max_rate_bytes_per_sec.
   std::atomic<uint64_t> paced_micros{0};
-  // Count the frames that came compressed: how many, what they hold, what they
-  // took on the wire.
+  // Number of compressed frames, their decompressed bytes, and their bytes on
+  // the wire.
   std::atomic<uint64_t> compressed_frames{0};
   std::atomic<uint64_t> decompressed_bytes{0};
   std::atomic<uint64_t> compressed_bytes{0};

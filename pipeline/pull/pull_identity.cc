@@ -16,8 +16,8 @@ std::string& ImitatedBootId() {
   return id;
 }
 
-// Returns an id that changes with every start of the machine; empty where the
-// kernel does not tell one.
+// Returns an id that changes with every start of the machine; empty if the
+// kernel has none.
 std::string BootId() {
   if (!ImitatedBootId().empty()) {
     return ImitatedBootId();

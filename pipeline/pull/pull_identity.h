@@ -17,12 +17,12 @@ JournalTransfer MakeJournalHead(const PullOptions& options,
                                 const Plan& plan);
 
 // Compares the command's request with that of the unfinished pull in `dir`.
-//   kRefused  they differ; the message says in what, and names --restart
+//   kRefused  they differ; the message says in which field, and names --restart
 [[nodiscard]] rocksdb::Status CheckSameRequest(const PullOptions& options,
                                                const std::string& mode,
                                                const JournalTransfer& head,
                                                const std::string& dir);
-// Compares the source that answered with that of the unfinished pull.
+// Compares the source that answered with the source of the unfinished pull.
 //   kRefused  they differ
 [[nodiscard]] rocksdb::Status CheckSameSource(const PullOptions& options,
                                               const Plan& plan,
@@ -33,10 +33,10 @@ JournalTransfer MakeJournalHead(const PullOptions& options,
 [[nodiscard]] rocksdb::Status CheckSamePlan(const Plan& plan,
                                             const JournalState& unfinished);
 
-// False if the machine restarted since the pull began and the pull synced no
-// chunks, so that what it wrote may be lost.
+// Returns false if the machine restarted since the pull began and the pull did
+// not sync its chunks, so that they may be lost.
 bool SurvivedReboots(const JournalTransfer& head);
-// Sets the boot id that this process sees; empty: that of the machine.
+// Sets the boot id that this process uses; empty: the machine's.
 void TEST_SetBootId(const std::string& id);
 
 }  // namespace sstferry

@@ -22,18 +22,19 @@ using rocksdb::Status;
 
 namespace {
 
-// How long lanes wait for others to make room.
+// Time that lanes wait for free space.
 constexpr std::chrono::milliseconds kSpaceWait{60'000};
 
-// From so much on a clock is said to be wrong.
+// Minimum difference of the clocks that is reported.
 constexpr uint64_t kWrongSourceClockSeconds = 5;
 
 uint64_t ClockSeconds() {
   return static_cast<uint64_t>(std::max<std::time_t>(std::time(nullptr), 0));
 }
 
-// Compares the source's clock with this one: it took the snapshot before it
-// answered, and a new one after it was asked. Returns a warning, or nothing.
+// Compares the source's clock with this machine's: the source took the snapshot
+// before it answered, and a new one after it was asked. Returns a warning, or
+// "".
 std::string CompareClocks(uint64_t taken, uint64_t asked, uint64_t answered,
                           bool is_new) {
   const bool is_ahead = taken > answered;
@@ -49,8 +50,8 @@ std::string CompareClocks(uint64_t taken, uint64_t asked, uint64_t answered,
                    "much; correct the clock that is wrong";
 }
 
-// Returns true for a database or a journal that is not what a pull leaves
-// behind.
+// Returns true if the status means that a database or a journal is not in a
+// state that a pull leaves.
 bool IsDamage(const Status& status) {
   return status.IsCorruption() || status.IsInvalidArgument();
 }
@@ -96,7 +97,7 @@ void PullOpener::CloseStore() {
 Status PullOpener::OpenWorkspace() {
   Status status;
   if (target_->in_place() == nullptr) {
-    status = exchange_->CheckTarget();  // before a name is made
+    status = exchange_->CheckTarget();  // before a name is created
   }
   if (status.ok()) {
     status = work_->Open();
@@ -112,7 +113,7 @@ Status PullOpener::OpenWorkspace() {
   }
   resumes_exchange_ = exchange_->CanResume(*work_);
   if (exchange_->has_open_hooks() && !resumes_exchange_) {
-    // The application must not wait for what comes now.
+    // The application must not wait for the following steps.
     status = exchange_->CloseHooks();
     if (!status.ok()) {
       return status;
@@ -133,15 +134,15 @@ Status PullOpener::Connect() {
       opened = CheckNothingLeftOut();
     }
     if (!opened.ok()) {
-      // Nothing was begun; what stays of it is only in the way.
+      // Nothing has started: an empty workspace would only be in the way.
       work_->workspace()->Discard().PermitUncheckedError();
     }
     return opened;
   }
-  // Complete, and nothing to compare: the source is only told that it may let
-  // its snapshot go.
+  // If everything was received and nothing is to be compared, the source is
+  // only told that it may release its snapshot.
   const JournalState& unfinished = work_->unfinished();
-  // The source of an adoption must say that it is still the same.
+  // In an adoption, the source must confirm that it is still the same.
   const bool needs_source = !unfinished.complete || work_->verifies() ||
                             options().adopts_old;
   using Tolerated = SourceLink::Tolerated;
@@ -245,7 +246,7 @@ Status PullOpener::OpenSession(SnapshotUse use) {
   *plan_ = Plan();
   const uint64_t asked_seconds = ClockSeconds();
   status = session->Open(asked_, plan_);
-  // The time of a set is that of its push.
+  // Not for an archive: the time of a set is that of its push.
   if (status.ok() && !options().source.is_archive()) {
     const std::string wrong = CompareClocks(
         plan_->opened.taken_seconds, asked_seconds, ClockSeconds(),
@@ -264,7 +265,7 @@ Status PullOpener::OpenSession(SnapshotUse use) {
     options().on_transfer(ToHex(plan_->opened.transfer_id));
   }
   if (status.ok()) {
-    // Where the source turns out to be on this machine.
+    // The plan shows whether the source is on this machine.
     status = CheckApartFromPlaces(options(), target_->Directories(),
                                   plan_->opened.places);
   }
@@ -274,7 +275,7 @@ Status PullOpener::OpenSession(SnapshotUse use) {
     }
     status = ChooseSourceId(options(), &plan_->opened.source_database_id);
   }
-  // A replica must not become that of another database.
+  // A replica must not become a copy of another database.
   return status.ok() && target_->in_place() == nullptr
              ? exchange_->CheckTarget()
              : status;
@@ -325,8 +326,9 @@ Status PullOpener::CheckRule() {
   return RefuseAsChunks(EndState::kRefused, decision.reason);
 }
 
-// Each write raises the sequence by one, so that the keys which changed are at
-// most as many as it grew by, and each as large as the average entry.
+// Estimates the changes: each write raises the sequence by one, so the number
+// of changed keys is at most the growth of the sequence; each is as large as
+// the average entry.
 Status PullOpener::CheckDelta() {
   LastTransfer last;
   const bool may_take =
@@ -364,9 +366,9 @@ Status PullOpener::CheckDelta() {
   return RefuseAsChunks(EndState::kRefused, decision.reason);
 }
 
-// Asks the source which database it has. What has come is finished without the
-// source, but not against its will: an operator who has put another database
-// there expects that one. A source that does not answer says nothing.
+// Asks the source which database it has. The pull could end without the source.
+// But if an operator has replaced the source's database, the user expects the
+// new one. If the source does not answer, the pull continues.
 Status PullOpener::CheckStillSource() {
   FactsReply facts;
   link_->Tolerate(SourceLink::Tolerated::kAny);
@@ -386,8 +388,9 @@ Status PullOpener::CheckStillSource() {
   return CheckSameSource(options(), now, head, work_->workspace()->dir());
 }
 
-// Asks for a new snapshot, and refuses one of another source. What an adoption
-// has received may be of one before: then nothing of it is the same.
+// Asks for a new snapshot, and refuses another source. In an adoption, the
+// received data may be of an earlier source: then nothing matches and all is
+// received again.
 Status PullOpener::OpenSessionInstead() {
   const Status status = OpenSession(SnapshotUse::kNew);
   return status.ok() && !options().adopts_old
@@ -404,8 +407,8 @@ Status PullOpener::StartAnew(const std::string& why, bool keeps) {
   return work_->StartAnew(keeps && target_->reuse() != nullptr);
 }
 
-// Starts over where all had come, so that the source was not asked: now it is
-// needed after all.
+// Starts over after damage of a pull that had received everything, for which
+// the source was not asked. Now it is needed.
 Status PullOpener::StartOver(const Status& damage) {
   Status status = OpenSessionInstead();
   if (!status.ok()) {
@@ -427,7 +430,7 @@ Status PullOpener::CheckPlan() {
                       "found another");
   }
   if (cloned) {
-    return Status::OK();  // its units cover all files
+    return Status::OK();  // the units cover all files
   }
   std::vector<const rocksdb::Comparator*> orders;
   for (const PullFamily& family : lanes_->families) {
@@ -436,9 +439,9 @@ Status PullOpener::CheckPlan() {
   return CheckTiling(*plan_, options().selection.interval, orders);
 }
 
-// Adopts what an unfinished pull left; if that is damaged, drops it and
-// continues as if there were none. If the source was not asked, because all had
-// come, StartOver() asks it first.
+// Adopts the remains of an unfinished pull. If they are damaged, drops them and
+// continues as if there were none; if the source was not asked, because
+// everything had been received, StartOver() asks it first.
 Status PullOpener::PrepareTarget() {
   report_->SetPhase("plan");
   Status status = CheckFamilies(*plan_, options().selection.families);
@@ -483,7 +486,7 @@ Status PullOpener::PrepareTarget() {
   if (status.ok()) {
     status = CheckSpace();
     if (!status.ok() && begins && reused_.linked.empty()) {
-      // Nothing was begun; what stays of it is only in the way.
+      // Nothing has started: an empty workspace would only be in the way.
       work_->workspace()->Discard().PermitUncheckedError();
     }
   }
@@ -544,8 +547,8 @@ Status PullOpener::RejectReused(const std::vector<uint32_t>& different) {
   return CheckSpace();
 }
 
-// Counts nothing before all of it has succeeded: damage that is met on the way
-// makes the pull start over.
+// Counts nothing before all steps have succeeded: if one finds damage, the pull
+// starts over.
 Status PullOpener::AdoptUnfinished() {
   const JournalState& unfinished = work_->unfinished();
   ReceivedChunks received;
@@ -610,8 +613,8 @@ void PullOpener::CountReceived(const ReceivedChunks& received) {
                  " recorded ones were lost or damaged and come again"));
 }
 
-// Checks that the disk has room for what is still to come. Example: a part of
-// 64 MB, of which chunks with 40 MB are here, needs 24 MB.
+// Checks that the disk has room for the rest. For example, a part of 64 MB, of
+// which chunks with 40 MB are here, needs 24 MB.
 Status PullOpener::CheckSpace() {
   std::vector<Part> left;
   for (Part part : plan_->parts) {
@@ -638,8 +641,8 @@ Status PullOpener::CheckSpace() {
   return CheckFreeSpace(work_->file_system().get(), dir, need);
 }
 
-// Looks at the disk of the directory in which the workspace would be made:
-// there is none in a plan.
+// Checks the disk of the directory in which the workspace would be made: a plan
+// makes no workspace.
 Status PullOpener::PlanSpace(SpaceNeed need, bool is_needed) {
   if (options().target_dir.empty()) {
     report_->SetSpace(need.bytes(), 0);
@@ -659,8 +662,9 @@ Status PullOpener::PlanSpace(SpaceNeed need, bool is_needed) {
   return status.ok() ? CheckFreeSpace(files, dir, need) : status;
 }
 
-// Lets lanes wait while less than the reserve is free. Not for longer than half
-// a stall timeout: a source whose lanes nobody reads from gives up then.
+// Makes lanes wait while less than the reserve is free, but at most for half a
+// stall timeout: the source gives up on lanes from which nobody reads for
+// longer.
 void PullOpener::KeepFree(uint64_t reserve_bytes) {
   lanes_->space = nullptr;
   space_.reset();
@@ -688,8 +692,8 @@ Status PullOpener::WriteJournalHead() {
   return target_->reuse() != nullptr ? RecordReused() : Status::OK();
 }
 
-// Records each linked part as done without a chunk, which is how FindReceived()
-// of a later run knows it. The links are durable already.
+// Records each linked part as done without a chunk; FindLinked() of a later run
+// recognises it by that. The links are durable already.
 Status PullOpener::RecordReused() {
   Status status;
   for (const uint32_t id : reused_.linked) {

@@ -1,5 +1,5 @@
-// The first steps of a pull: up to a target and a journal that lanes can fill,
-// new ones or those of an unfinished pull.
+// Does the first steps of a pull, until there are a target and a journal that
+// lanes can fill: new ones, or those of an unfinished pull.
 #pragma once
 
 #include <memory>
@@ -25,96 +25,98 @@
 
 namespace sstferry {
 
-// Tells why a pull by PullMethod::kAuto refused the method that it began with.
+// Reasons for which a pull with PullMethod::kAuto refused the method that it
+// started with.
 enum class OtherMethod {
   kNone,
   kLeftOut,  // chunks would leave something out
-  kRule,     // chunks hold it, too, but the rule says to clone
-  kDelta,    // a clone lacks so much that the rule says to send what changed
+  kRule,     // chunks would be complete, but the rule says to clone
+  kDelta,    // so many files are missing that the rule says to send a delta
 };
 
-// Ownership: borrows all it gets.
-// Threads:   StopStore() from any; all else from the pull's own.
+// The first steps of one pull.
+//
+// Ownership: borrows its arguments.
+// Threads:   StopStore() from any thread; the other functions from the pull's.
 // Crash:     see "crash table" in pipeline/README.md.
 class PullOpener {
  public:
-  // Sets *plan, which the others read.
+  // Sets *plan, which the other objects read.
   PullOpener(const PullOptions* options, Plan* plan, LaneShared* lanes,
              SourceLink* link, FirstFailure* failure, PullReporter* report,
              PullTarget* target, PullWorkspace* work, Exchange* exchange,
              PullCompression* compression);
 
-  // Sets what is known for the choice of the method. Before all others.
+  // Sets what is known for the choice of the method. Called before all others.
   void SetMethodInput(const MethodInput& input) { method_ = input; }
-  // Returns the same, with what the source said.
+  // Returns the same, completed with the source's answers.
   const MethodInput& method_input() const { return method_; }
 
   // --- once each, in this order ----------------------------------------------
   // Opens the workspace, completes what an earlier run left half done, and
-  // finds out whether there is something to resume.
+  // finds out whether there is a pull to resume.
   [[nodiscard]] rocksdb::Status OpenWorkspace();
-  // Gets the plan: from the source, or from the journal if all has come.
+  // Gets the plan from the source, or from the journal if all data has arrived.
   [[nodiscard]] rocksdb::Status Connect();
-  // Makes the target ready, with what has come before.
+  // Prepares the target, including everything that was received earlier.
   [[nodiscard]] rocksdb::Status PrepareTarget();
-  // Takes back parts that were to be reused, but are others at the source: they
-  // have to come.
+  // Takes back reused parts that turned out to differ from the source's: they
+  // must be transferred.
   [[nodiscard]] rocksdb::Status RejectReused(
       const std::vector<uint32_t>& different);
-  // Begins a new journal. Does nothing if an unfinished pull is resumed.
+  // Starts a new journal. Does nothing if an unfinished pull is resumed.
   [[nodiscard]] rocksdb::Status WriteJournalHead();
 
-  // Returns true if all has come, and only the exchange of an earlier run is
+  // Returns true if all data has arrived, and only an earlier run's exchange is
   // left to do.
   bool resumes_exchange() const { return resumes_exchange_; }
-  // Returns why a refusal was made that another method has to follow.
+  // Returns why the pull was refused, if another method must be tried.
   OtherMethod other_method() const { return other_method_; }
-  // Returns true if TARGET_DIR holds what the source holds, and stays as it is.
+  // Returns true if TARGET_DIR is equal to the source and stays as it is.
   bool is_current() const { return reused_.is_current; }
-  // Returns the reused parts that are to be compared with the source's before
-  // they are believed: all with --verify, else those that nothing else tells
-  // from others.
+  // Returns the reused parts that must be compared with the source's first: all
+  // of them with --verify, otherwise those with a weak identity.
   const std::vector<uint32_t>& ReusedToCompare() const {
     return work_->verifies() ? reused_.linked : reused_.weak;
   }
 
-  // Ends what waits for the store.
+  // Ends waits for the store.
   void StopStore();
   void CloseStore();
 
  private:
   void OpenStore();
   [[nodiscard]] rocksdb::Status OpenSession(SnapshotUse use);
-  // Checks that the source has the database that the unfinished pull was of;
-  // else kRefused.
+  // Checks that the source still has the database of the unfinished pull;
+  // otherwise kRefused.
   [[nodiscard]] rocksdb::Status CheckStillSource();
   [[nodiscard]] rocksdb::Status OpenSessionInstead();
-  // Refuses, with the mark of chunks, what a clone holds more of: it is asked
-  // for first.
+  // Refuses chunks (marked as such) if they would leave something out that a
+  // clone has: a clone is tried first.
   [[nodiscard]] rocksdb::Status CheckNothingLeftOut();
   // Refuses in the same way if the rule says to clone (method_rule.h). Asks
-  // before a snapshot is taken; ends the link with the refusal.
+  // before a snapshot is taken. Ends the link if it refuses.
   [[nodiscard]] rocksdb::Status CheckRule();
   [[nodiscard]] rocksdb::Status AskSizes();
-  // Refuses a clone if the rule says to send what changed since the replica.
+  // Refuses a clone if the rule says to send a delta.
   [[nodiscard]] rocksdb::Status CheckDelta();
   OpenRequest MakeRequest(SnapshotUse use) const;
-  // Announces what is in the journal: no source is needed.
+  // Uses the plan in the journal: no source is needed.
   void UsePlanOfJournal();
-  // Drops the unfinished pull. `keeps`: files that came are used, as far as the
-  // source has them.
+  // Drops the unfinished pull. `keeps`: its received files are used if the
+  // source still has them.
   [[nodiscard]] rocksdb::Status StartAnew(const std::string& why, bool keeps);
   [[nodiscard]] rocksdb::Status StartOver(const rocksdb::Status& damage);
   [[nodiscard]] rocksdb::Status CheckPlan();
-  // Counts the parts that need not come, of which the target has what the
-  // source has.
+  // Counts the parts that need not be sent because the target already has the
+  // same entries.
   void CountUnchanged();
   [[nodiscard]] rocksdb::Status FindReused();
-  // Takes over what the unfinished pull had got, down to the last chunk that is
-  // recorded and whole.
+  // Adopts what the unfinished pull received, up to the last chunk that is
+  // recorded and complete.
   [[nodiscard]] rocksdb::Status AdoptUnfinished();
   void CountReceived(const ReceivedChunks& received);
-  // Writes down which parts do not come, before the first one does.
+  // Records the reused parts, before the first part is received.
   [[nodiscard]] rocksdb::Status RecordReused();
   [[nodiscard]] rocksdb::Status CheckSpace();
   [[nodiscard]] rocksdb::Status PlanSpace(SpaceNeed need, bool is_needed);
@@ -132,11 +134,11 @@ class PullOpener {
   Exchange* const exchange_;
   PullCompression* const compression_;
   MethodInput method_;
-  OpenRequest asked_;  // what *plan_ answers
+  OpenRequest asked_;  // *plan_ is the answer to it
   bool resumes_exchange_ = false;
   OtherMethod other_method_ = OtherMethod::kNone;
   ReusedParts reused_;
-  // The target as it was before, for a new journal.
+  // State of the target before this pull, for a new journal.
   std::optional<JournalTargetFiles> held_;
   std::unique_ptr<SpaceGate> space_;
   std::mutex mu_;

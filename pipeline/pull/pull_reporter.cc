@@ -13,9 +13,9 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// Returns the note about a source whose WALs hold nothing. An application that
-// writes with the WAL gets it, too, while it is idle: from outside nobody can
-// tell it from one that writes without the WAL.
+// Returns the note about a source whose WALs are empty. An idle application
+// that uses the WAL causes the note, too: from outside it cannot be
+// distinguished from one that writes without the WAL.
 std::string UnloggedNote(uint64_t seconds) {
   const std::string ago = FormatDuration(std::chrono::seconds(seconds));
   return "an application has the source open, and its WALs hold nothing: if it "
@@ -94,9 +94,9 @@ Progress PullReporter::progress() const {
   progress.lanes = link_->lanes();
   if (plans_) {
     progress.seconds = SecondsSince(started_);
-    return progress;  // nothing of what is planned moves
+    return progress;  // a plan transfers nothing
   }
-  // A verify reads as much again: it is the second half of the way.
+  // A verify reads as much again, so it is the second half of the progress.
   progress.planned_bytes =
       planned_bytes_ * (expects_verify_ ? 2 : 1);
   const PullCounters& counters = lanes_->counters;
@@ -247,7 +247,7 @@ void PullReporter::FillParts(Summary* summary) const {
   std::lock_guard<std::mutex> lock(state.mu);
   for (const ReceivedPart& part : state.ended) {
     const PartNeed need = parts[part.part_id].need;
-    // A unit of a clone that came is one chunk.
+    // In a clone, a received unit is one chunk.
     const bool skipped = part.totals.chunks == 0 &&
                          (state.clone != nullptr ||
                           need != PartNeed::kSend);
@@ -289,7 +289,7 @@ void PullReporter::FillStages(Summary* summary) const {
   source["held_cpu"] = theirs.held_cpu_micros / lanes;
   source["held_io"] = theirs.held_io_micros / lanes;
   source["held_latency"] = theirs.held_latency_micros / lanes;
-  // The rest of the wall clock: the lanes had no work, or were not there.
+  // The rest of the wall clock time: lanes had no work, or did not run.
   for (std::map<std::string, double>* side : {&target, &source}) {
     double sum = 0;
     for (const auto& stage : *side) {

@@ -1,4 +1,4 @@
-// Tells how a pull gets on, and how it ended: log, progress, summary.
+// Reports how a pull proceeds and how it ended: log, progress, summary.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace sstferry {
 
-// Names the steps behind the lanes whose seconds a summary tells.
+// Steps after the transfer whose seconds are in the summary.
 enum class TimedStep : uint8_t {
   kSync,
   kVerify,
@@ -29,9 +29,11 @@ inline constexpr size_t kTimedSteps = 4;
 
 double SecondsSince(std::chrono::steady_clock::time_point start);
 
-// Ownership: borrows all it gets.
-// Threads:   Log(), progress(), CountVerified() and published() from any; all
-//   else from the pull's own.
+// The log, progress and summary of one pull.
+//
+// Ownership: borrows its arguments.
+// Threads:   Log(), progress(), CountVerified() and published() from any
+//            thread; the other functions from the pull's.
 class PullReporter {
  public:
   // `plans`: the pull is only planned.
@@ -39,22 +41,22 @@ class PullReporter {
                const LaneShared* lanes, const SourceLink* link);
 
   void Log(LogLevel level, const std::string& text) const;
-  // Logs a sentence and keeps it for the summary. Note() as information, for an
-  // operator who can act on it; NoteDetail() for who looks for it; Say() as a
-  // warning.
+  // Log a sentence and keep it for the summary. Note(): information for an
+  // operator who can act on it. NoteDetail(): a detail. Say(): a warning.
   void Note(const std::string& note);
   void NoteDetail(const std::string& note);
   void Say(const std::string& note);
 
   void SetPhase(const char* phase);
-  // Tells that TARGET_DIR is the new database.
+  // Records that TARGET_DIR is the new database.
   void SetPublished();
   bool published() const;
   void SetPlannedBytes(uint64_t bytes) { planned_bytes_ = bytes; }
-  // Tells that a verify reads all of it once more.
+  // Announces that a verify will read all data once more.
   void ExpectVerify() { expects_verify_ = true; }
   void CountVerified(uint64_t bytes) { verified_bytes_ += bytes; }
-  // Says why this method was taken, and what is known of both, for the summary.
+  // Records why this method was chosen, and the known sizes of both, for the
+  // summary.
   void ExplainMethod(const std::string& reason, const MethodInput& known);
 
   // --- facts for the summary -------------------------------------------------
@@ -64,19 +66,20 @@ class PullReporter {
   double seconds(TimedStep step) const {
     return seconds_[static_cast<size_t>(step)];
   }
-  // Takes the totals of what was here before this run began.
+  // Sets the totals that were received before this run.
   void SetReceived(const Totals& received) { received_ = received; }
-  // Takes the last counts of the source.
+  // Sets the last counts of the source.
   void SetSourceStats(const Stats& stats) { source_stats_ = stats; }
   void SetVerified(bool verified) { verified_ = verified; }
-  // Takes the bytes that a plan needs, without a reserve, and those that are
-  // free there.
+  // Sets the bytes that a plan needs, without a reserve, and the free bytes.
   void SetSpace(uint64_t needed_bytes, uint64_t free_bytes);
-  // Takes how many of the application's files came in this run, or would come.
+  // Sets the number and bytes of the application's files that were (or would
+  // be) transferred in this run.
   void SetOtherFiles(uint64_t files, uint64_t bytes);
 
   Progress progress() const;
-  // Fills in all but what only the store, the target and the exchange know.
+  // Sets all members except those that only the store, the target and the
+  // exchange know.
   void FillSummary(Summary* summary) const;
 
  private:
@@ -85,7 +88,8 @@ class PullReporter {
   void FillCounters(Summary* summary) const;
   void FillParts(Summary* summary) const;
   void FillStages(Summary* summary) const;
-  // Returns how many bytes the source read from its files for this transfer.
+  // Returns the number of bytes that the source read from its files for this
+  // transfer.
   uint64_t source_read_bytes() const;
 
   const PullOptions* const options_;

@@ -8,8 +8,8 @@ namespace sstferry {
 
 using rocksdb::Status;
 
-// Adds the reuse_dir of a clone, which links from there: it must not be the
-// source's either.
+// Adds a clone's reuse_dir, from which it links: that must not be the source's
+// directory either.
 std::vector<std::string> PullTarget::Directories() const {
   std::vector<std::string> all = TargetDirectories(options(), open_db_);
   if (reuse_ != nullptr && !options().reuse_dir.empty()) {
@@ -27,7 +27,7 @@ void PullTarget::SetUse(WorkspaceUse use,
 Status PullTarget::ReadFault(FoundTarget* found) {
   workspace_ = found->workspace.get();
   if (options().adopts_old) {
-    return Status::OK();  // what is known is of a life that has ended
+    return Status::OK();  // known faults are of the time before the adoption
   }
   RETURN_IF_ERROR(ReadKnownFault(options().target_dir, &fault_));
   const bool is_unreadable = fault_.fault != ReplicaFault::kNone &&

@@ -1,7 +1,7 @@
-// The target of a pull: a new directory that takes TARGET_DIR's name at the end
-// (new_directory_target.h), or a database that holds data already and stays
-// where it is (refresh_target.h). The Puller and its pieces have what all of
-// them share.
+// The target of a pull: a new directory that gets the name TARGET_DIR at the
+// end (new_directory_target.h), or a database that already has data and stays
+// where it is (refresh_target.h). Code that all targets share is in Puller and
+// its parts.
 //
 // A pull calls its target in this order; `lanes` are other threads:
 //
@@ -9,23 +9,23 @@
 //   if there is a journal:
 //     IsAsLeft()                             may it be resumed?
 //   if it does not resume: the workspace is emptied
-//     TakeCopy()                             of what TARGET_DIR holds
-//   connect: the source makes its plan, of what ReadExisting() found
-//   BuildFamilies()                          or: this cannot be held here
-//   if it resumes, until something turns out to be damaged:
+//     TakeCopy()                             of the contents of TARGET_DIR
+//   connect: the source makes its plan, using the result of ReadExisting()
+//   BuildFamilies()                          or: not possible here
+//   if it resumes, until damage is found:
 //     Reopen()                               which chunks are there
-//     MakeStore(); the store takes what staging/ still holds
+//     MakeStore(); the store takes the chunks in staging/
 //   else:
 //     after damage: CloseDatabase(); the workspace is emptied
-//     reuse()->FindReused()                  what need not come
+//     reuse()->FindReused()                  files that need not be sent
 //     a plan ends here
 //     Create()
-//   compare what is reused with the source's:
-//     reuse()->RejectReused()                what has to come nevertheless
+//   compare reused files with the source's:
+//     reuse()->RejectReused()                files that must be sent after all
 //   if all is reused: the pull ends here
 //   if it is new: write the journal's head; MakeStore()
 //   lanes, for each part:
-//     comparer()                           to compare
+//     comparer()                             to compare
 //     store: Add() each chunk, EndPart()
 //   both sides agree on the totals
 //   Finish()                                 all of it can be read
@@ -33,7 +33,7 @@
 //   Close(); Record()                        all of it is durable
 //   new directories get their name here (exchange.h)
 //   in_place()->CompactAndClose()
-//   FillSummary(); CloseDatabase()           however the pull ends
+//   FillSummary(); CloseDatabase()           for every end of the pull
 #pragma once
 
 #include <atomic>
@@ -60,67 +60,69 @@
 
 namespace sstferry {
 
-// For DigestPart(), per lane: it reads files that were written a moment ago.
+// Readahead of DigestPart() per lane; it reads files that were just written.
 inline constexpr uint64_t kDigestReadaheadBytes = 1u << 20;
 
-// Tells what lies in TARGET_DIR before the source is asked.
+// Describes TARGET_DIR before the source is asked.
 struct FoundTarget {
   std::unique_ptr<Workspace> workspace;  // open and locked
-  HealthFile fault;                      // known of TARGET_DIR
-  // A new transfer is asked for with it. The target's; null: with nothing.
+  HealthFile fault;                      // known fault of TARGET_DIR
+  // Record of the replica, sent with the request for a new transfer. Owned by
+  // the target; null: nothing is sent.
   const ReplicaRecord* replica = nullptr;
-  // The transfer that a replica in place is of, once that ended with OK. A
-  // journal of the same transfer is only what it could not remove.
+  // Transfer that made a replica in place current, if it ended with OK. A
+  // journal of the same transfer is only a leftover that could not be removed.
   std::optional<TransferId> transfer;
-  // A known fault demands that all entries are compared.
+  // A known fault requires that all entries are compared.
   bool compares_all = false;
 };
 
-// Answers what only a database that stays where it is can be asked for.
-// Threads: the pull's own.
+// The functions that only a database that stays where it is has. Threads: the
+// pull's.
 class InPlaceTarget {
  public:
   virtual ~InPlaceTarget() = default;
 
-  // Does what is left to do once the replica is complete: compacts, closes the
-  // database, removes the workspace. What fails here is a note, but for damage.
+  // Does the remaining work when the replica is complete: compacts, closes the
+  // database, removes the workspace. A failure here is only noted, except
+  // damage.
   //   kCorrupt  the replica's own files are damaged
   [[nodiscard]] virtual rocksdb::Status CompactAndClose() = 0;
 };
 
-// Finds the files that this machine has, so that they need not come. Only a
-// target that is made of files can be asked for it. Threads: the pull's own.
+// Finds files on this machine, so that they need not be sent. Only a target
+// that is made of files has this. Threads: the pull's.
 class FileReuse {
  public:
   virtual ~FileReuse() = default;
 
-  // Links files of a database that is here, and takes those that an unfinished
-  // pull had received; `earlier` is its journal, null: there was none. Sets
-  // *verify if what is linked must be compared with the source's, because that
+  // Links files of a database on this machine, and takes over those that an
+  // unfinished pull had received; `earlier` is its journal, or null. Sets
+  // *verify if linked files must be compared with the source's, because that
   // database is known to be wrong. REQUIRES: nothing of another transfer is
   // left.
   [[nodiscard]] virtual rocksdb::Status FindReused(const JournalState* earlier,
                                                    bool* verify,
                                                    ReusedParts* reused) = 0;
-  // Takes out of *reused these parts, which were compared and are others, and
-  // all parts of the same files: nothing is written through a link.
+  // Removes from *reused these parts, which were compared and differ, and all
+  // parts of the same files: nothing may be written through a link.
   [[nodiscard]] virtual rocksdb::Status RejectReused(
       const std::vector<uint32_t>& different, ReusedParts* reused) = 0;
 };
 
-// Holds what a target uses of its pull. All of it outlives the target.
+// The parts of a pull that its target uses. All of them outlive the target.
 struct TargetInputs {
   const PullOptions* options;
-  const Plan* plan;     // the source's, from BuildFamilies() on
-  LaneShared* lanes;     // a target sets what lanes need to know of it
+  const Plan* plan;     // the source's; set before BuildFamilies()
+  LaneShared* lanes;     // a target sets what lanes need to know
   FirstFailure* failure;
   PullReporter* report;
 };
 
-// Threads: the pull's own; DigestPart() from any.
+// A target of one pull. Threads: the pull's; DigestPart() from any.
 class PullTarget {
  public:
-  // Calls itself `mode` in journals, which a later run compares.
+  // Journals contain `mode`; a later run compares it with its own.
   PullTarget(const TargetInputs& inputs, const char* mode)
       : inputs_(inputs), mode_(mode) {}
   virtual ~PullTarget() = default;
@@ -128,67 +130,71 @@ class PullTarget {
   PullTarget& operator=(const PullTarget&) = delete;
 
   const char* mode() const { return mode_; }
-  // Returns true if what ended the pull is no reason against a new database
-  // that is built without the one in TARGET_DIR. Any thread.
+  // Returns true if the failure that ended the pull would not occur with a new
+  // database that is built without the one in TARGET_DIR. Any thread.
   bool gives_way() const { return gives_way_; }
-  // Returns null if it becomes a new directory.
+  // Returns null if the target becomes a new directory.
   InPlaceTarget* in_place() const { return in_place_; }
-  // Returns null if it is not made of files, but of chunks.
+  // Returns null if the target is made of chunks, not of files.
   FileReuse* reuse() const { return reuse_; }
-  // Returns all directories that it writes to or links from.
+  // Returns all directories that the target writes to or links from.
   std::vector<std::string> Directories() const;
 
-  // Opens the workspace beside TARGET_DIR and looks at what is there. With
+  // Opens the workspace beside TARGET_DIR and reads its state. With
   // WorkspaceUse::kLook the pull is only planned: nothing is changed from here
-  // on. After an error *found may have a workspace.
+  // on. Even after an error, *found may have a workspace.
   [[nodiscard]] virtual rocksdb::Status ReadExisting(
       WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,
       FoundTarget* found) = 0;
-  // Returns true if nobody but the unfinished pull of `journal` wrote to the
-  // database since that pull judged it. Then what the journal says is still so.
+  // Returns true if only the unfinished pull of `journal` has written to the
+  // database since it judged it, so that its journal is still valid.
   virtual bool IsAsLeft(const JournalState& /*journal*/) const { return true; }
-  // Begins with what TARGET_DIR holds, in the empty db/, where a target is made
-  // of that. What it finds may change *found, before the source is asked.
+  // Copies the contents of TARGET_DIR into the empty db/, if the target starts
+  // with such a copy. May change *found before the source is asked.
   [[nodiscard]] virtual rocksdb::Status TakeCopy(FoundTarget* /*found*/) {
     return rocksdb::Status::OK();
   }
-  // Returns true if a pull that starts over keeps db/ as a copy of TARGET_DIR.
+  // Returns true if a pull that starts over keeps db/ as the copy of
+  // TARGET_DIR.
   virtual bool keeps_copy() const { return false; }
-  // Compares the parts that lanes are asked to compare. Returns null if it
-  // holds nothing yet.
+  // Returns the object that compares parts for the lanes; null if there is no
+  // data to compare with.
   virtual PartComparer* comparer() { return nullptr; }
-  // Learns that the source refuses a new transfer as it was asked for, or that
-  // a verify found a difference.
+  // Called if the source refuses a new transfer with this request, or if a
+  // verify found a difference.
   virtual void OnDisagreement() {}
-  // Chooses what the plan's column families are built with, and sets
-  // LaneShared::families.
-  //   kRefused, kIncompatible  what the plan tells of cannot be held here
+  // Chooses the options with which the plan's column families are built, and
+  // sets LaneShared::families.
+  //   kRefused, kIncompatible  the plan's data cannot be stored here
   [[nodiscard]] virtual rocksdb::Status BuildFamilies() = 0;
-  // Makes it ready for chunks, with nothing of them in it. *held: the files
-  // that it held before, for the journal; not set by a new directory.
+  // Prepares the target for chunks; it has none yet. *held: the files that it
+  // had before, for the journal; not set by a new directory.
   [[nodiscard]] virtual rocksdb::Status Create(
       const std::shared_ptr<rocksdb::FileSystem>& file_system,
       std::optional<JournalTargetFiles>* held) = 0;
-  // Makes it ready when an unfinished pull has been at it, and finds which of
-  // the chunks in that pull's journal are there.
-  //   kCorrupt  damaged, or not what a pull leaves
+  // Prepares a target on which an unfinished pull has worked, and finds out
+  // which chunks of that pull's journal are there.
+  //   kCorrupt  it is damaged, or not in a state that a pull leaves
   [[nodiscard]] virtual rocksdb::Status Reopen(
       const std::shared_ptr<rocksdb::FileSystem>& file_system,
       const JournalState& unfinished, ReceivedChunks* received) = 0;
-  // Makes what stores chunks. It must be gone before the database is closed.
+  // Makes the object that stores chunks. It must be destroyed before the
+  // database is closed.
   virtual std::unique_ptr<ChunkStore> MakeStore(JournalFile* journal) = 0;
-  // Makes all chunks readable: after OK DigestPart() is of what the source's
-  // snapshot holds.
+  // Makes all chunks readable. After OK, DigestPart() returns the digests of
+  // the data that was pulled.
   [[nodiscard]] virtual rocksdb::Status Finish() = 0;
-  // Digests what it holds of a part, between Create() or Reopen() and Close().
+  // Computes the digest of a part of the target's data. Called between Create()
+  // or Reopen() and Close().
   [[nodiscard]] virtual rocksdb::Status DigestPart(const Part& part,
                                                    DigestReply* reply) = 0;
-  // Returns true if TARGET_DIR held all that the source holds when this pull
-  // began, and nobody has written to it since. Asked where no chunk came.
+  // Returns true if TARGET_DIR had the same contents as the source when this
+  // pull began, and nobody has written to it since. Called if no chunk was
+  // received.
   virtual bool HeldTheSame() const { return false; }
-  // Makes all of it durable and closes the journal.
+  // Makes everything durable and closes the journal.
   [[nodiscard]] virtual rocksdb::Status Close(JournalFile* journal) = 0;
-  // Writes down durably what came from where, for the next refresh.
+  // Durably records the origin of the data, for the next refresh.
   [[nodiscard]] virtual rocksdb::Status Record(const Summary& summary) = 0;
   virtual void FillSummary(Summary* summary) const = 0;
   // Closes at once what Create() or Reopen() opened in the workspace.
@@ -200,7 +206,7 @@ class PullTarget {
   LaneShared* lanes() const { return inputs_.lanes; }
   FirstFailure* failure() const { return inputs_.failure; }
   PullReporter* report() const { return inputs_.report; }
-  // --- from ReadExisting() on ------------------------------------------------
+  // --- set by ReadExisting() -------------------------------------------------
   Workspace* workspace() const { return workspace_; }
   rocksdb::FileSystem* disk() const { return disk_.get(); }
   const std::shared_ptr<rocksdb::FileSystem>& shared_disk() const {
@@ -209,15 +215,14 @@ class PullTarget {
   const HealthFile& fault() const { return fault_; }
   bool is_only_planned() const { return use_ == WorkspaceUse::kLook; }
 
-  // Keeps what ReadExisting() got.
+  // Keeps the arguments of ReadExisting().
   void SetUse(WorkspaceUse use,
               const std::shared_ptr<rocksdb::FileSystem>& disk);
-  // Keeps the workspace that *found has, and reads which fault is known of
-  // TARGET_DIR. A record of one that cannot be read gets an id, by which a
-  // journal knows it.
+  // Keeps the workspace in *found, and reads the known fault of TARGET_DIR. If
+  // the fault's record cannot be read, it gets an id, which journals contain.
   [[nodiscard]] rocksdb::Status ReadFault(FoundTarget* found);
-  // Tells of what else it is. `open`: the database that an application has
-  // open; null: this process opens it.
+  // Registers the optional interface of an in-place target. `open` is the
+  // database that an application has open; null: this process opens it.
   void SetInPlace(InPlaceTarget* in_place, rocksdb::DB* open);
   void SetReuse(FileReuse* reuse) { reuse_ = reuse; }
   // Makes gives_way() true. Any thread.

@@ -10,13 +10,13 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// Digests what the target of a pull holds.
+// Computes digests of the data of a pull's target.
 class TargetDigests : public DigestSide {
  public:
   TargetDigests(PullTarget* target, const Plan* plan, uint32_t lanes)
       : target_(target), plan_(plan), read_(lanes), replies_(lanes) {}
 
-  // Reads at once, while the source reads its side.
+  // Reads at once, while the source reads its own data.
   void Ask(uint32_t lane, uint32_t part) override {
     read_[lane] = target_->DigestPart(plan_->parts[part], &replies_[lane]);
   }
@@ -45,7 +45,7 @@ Status PullVerifier::Run(Status* difference) {
     }
   }
   std::mutex mu;
-  std::optional<ComparedPart> first;  // the lowest part that differs
+  std::optional<ComparedPart> first;  // lowest part that differs
   Status status = CompareParts(left, [&](const ComparedPart& compared) {
     std::lock_guard<std::mutex> lock(mu);
     if (!first || compared.part < first->part) {

@@ -1,5 +1,5 @@
-// Compares what a pull has with its source, part by part, before the target
-// gets its name.
+// Compares the received data of a pull with its source, part by part, before
+// the target gets its name.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,9 @@
 
 namespace sstferry {
 
-// Ownership: borrows all it gets.
+// Compares the data of one pull.
+//
+// Ownership: borrows its arguments.
 // Threads:   Run() and Compare() from one.
 class PullVerifier {
  public:
@@ -33,12 +35,12 @@ class PullVerifier {
         target_(target) {}
 
   // Compares, over all lanes, all parts that Compare() did not find equal.
-  // *difference is what to believe no more; OK: nothing was found to differ. A
-  // clone's first difference ends it.
-  //   kCorrupt  parts differ, or a side's bytes are wrong; then no later run
-  //             may resume this one
+  // *difference describes the difference; OK: none was found. The first
+  // difference in a clone ends the comparison.
+  //   kCorrupt  parts differ, or the bytes of a side are wrong; then no later
+  //             run may resume this one
   [[nodiscard]] rocksdb::Status Run(rocksdb::Status* difference);
-  // Compares these parts over all lanes. *different: those that differ.
+  // Compares these parts over all lanes. *different: the parts that differ.
   [[nodiscard]] rocksdb::Status Compare(const std::vector<uint32_t>& parts,
                                         std::vector<uint32_t>* different);
 

@@ -24,8 +24,8 @@ using rocksdb::Status;
 
 namespace {
 
-// Returns why the snapshot is too old; empty: it is not. One of a time that is
-// not known is as old as can be.
+// Returns why the snapshot is too old; empty if it is not. An unknown time
+// counts as the oldest.
 std::string TooOld(std::chrono::seconds max_age, const Opened& opened) {
   if (max_age.count() <= 0) {
     return "";
@@ -94,19 +94,20 @@ Status PullWorkspace::ReadUnfinished() {
   return status.ok() ? JudgeUnfinished() : status;
 }
 
-// Decides by a whole journal whether its pull is resumed. What --restart drops
-// is not compared with this command before: it may be of another one.
+// Decides from a complete journal whether its pull is resumed. A pull that
+// --restart drops is not compared with this command first: it may be of another
+// one.
 Status PullWorkspace::JudgeUnfinished() {
   const JournalTransfer& head = unfinished_.head;
   if (found_.transfer == head.transfer_id) {
     return Status::OK();
   }
-  // Or the seconds of a drill would be wrong.
+  // A resumed drill would report wrong seconds.
   if (head.mode == kDrillMode && head.mode == target_->mode()) {
     DropUnfinished("removes what an unfinished drill left");
     return Status::OK();
   }
-  // A former primary's workspace may be of its life before.
+  // The workspace of a former primary may be from its earlier life.
   if (options().adopts_old && (head.mode != target_->mode() ||
                                head.source != options().source.ToString())) {
     DropUnfinished("removes what a pull of another kind has left");
@@ -153,9 +154,9 @@ void PullWorkspace::DropUnfinished(const std::string& why) {
   dropped_ = unfinished_.head.transfer_id;
 }
 
-// Tells a plan what the pull would do, and forgets it: a plan is made from the
-// beginning, for only the pull itself may take the snapshot that the source
-// retains for it.
+// Tells the user of a plan what the pull would do, then forgets the unfinished
+// pull: the plan is made from the start, because only the pull itself may take
+// the snapshot that the source retains for it.
 void PullWorkspace::TellOfUnfinished() {
   std::error_code error;
   if (std::filesystem::exists(workspace()->dir() + "/exchange", error)) {
@@ -190,8 +191,8 @@ Status PullWorkspace::Prepare() {
   return target_->TakeCopy(&found_);
 }
 
-// Records the command that resumes a pull, if it differs from the last one: a
-// status query shows it, with its hooks.
+// Records the command that resumes the pull, if it differs from the last one.
+// `sstferry status` shows it, with its hooks.
 Status PullWorkspace::RecordCommand() {
   JournalTransfer head = unfinished_.head;
   if (options().command_line == head.command_line ||
@@ -212,8 +213,9 @@ Status PullWorkspace::RecordCommand() {
   return WithContext(sized, EndState::kInternal, path);
 }
 
-// Keeps what the unfinished pull began with: of chunks that it did not sync, no
-// later sync of single files knows, and only a sync of everything helps.
+// Keeps the durability of the unfinished pull: if it did not sync its chunks,
+// later syncs of single files do not cover them, and only a sync of everything
+// does.
 void PullWorkspace::ChooseDurability() {
   const bool asked = options().durability == Durability::kChunk;
   const bool durable = is_resuming_ ? unfinished_.head.durable : asked;
@@ -266,7 +268,8 @@ void PullWorkspace::FillRequest(SnapshotUse use, OpenRequest* request) const {
 
 Status PullWorkspace::CreateJournal(const OpenRequest& asked,
                                     const Plan& plan) {
-  // Not on the file system that defers syncs: SyncTree() passes it by.
+  // Not on the file system that defers syncs: SyncTree() does not sync this
+  // file.
   Status status = JournalFile::Create(disk_.get(),
                                       workspace()->journal_path(), &journal_);
   JournalTransfer head = MakeJournalHead(
@@ -305,14 +308,14 @@ Status PullWorkspace::ReopenJournal() {
   const Status status =
       JournalFile::Reopen(disk_.get(), workspace()->journal_path(),
                           unfinished_.bytes, &journal_);
-  // Its name, and those beside it, may be as an earlier pull left them
-  // unsynced.
+  // An earlier pull may have left the names of the journal and of files beside
+  // it unsynced.
   return status.ok() ? SyncDirectory(disk_.get(), workspace()->dir())
                      : status;
 }
 
-// Records nothing of a new directory, unless TARGET_DIR's own files are in it:
-// it was not published, so nobody believes it.
+// Records nothing for a new directory, unless it has TARGET_DIR's own files: it
+// was not published, so nobody relies on it.
 Status PullWorkspace::MarkUnverified(const Status& difference) {
   is_resumable_ = false;
   Status status;
@@ -332,8 +335,8 @@ Status PullWorkspace::RemoveJournal() {
                       : Status(deleted);
 }
 
-// Promises that the same command resumes only where both sides keep their part:
-// the journal is here, and MayGoOnAfter() says that the source keeps its
+// Promises that the same command resumes only if both sides allow it: the
+// journal is here, and according to MayGoOnAfter() the source keeps its
 // snapshot.
 void PullWorkspace::SayHowToResume(const Status& status, bool has_all) const {
   const EndState state = EndStateOf(status);
@@ -348,7 +351,7 @@ void PullWorkspace::SayHowToResume(const Status& status, bool has_all) const {
   if (!is_kept) {
     return;
   }
-  // A refresh is planned by what its target told, which no lease holds.
+  // A refresh is planned from the target's record, which no lease contains.
   const bool ends_with_us =
       lanes_->refreshes() && options().source.is_directory() && !has_all;
   report_->Say(

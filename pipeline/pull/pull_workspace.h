@@ -1,5 +1,5 @@
-// The workspace of a pull and the journal in it: new ones, or those of an
-// unfinished pull that is resumed.
+// The workspace of a pull and its journal: new ones, or those of an unfinished
+// pull that is resumed.
 #pragma once
 
 #include <memory>
@@ -17,8 +17,10 @@
 
 namespace sstferry {
 
-// Ownership: borrows all it gets; sets what lanes write with.
-// Threads:   the pull's own.
+// Opens and prepares the workspace of one pull.
+//
+// Ownership: borrows its arguments; sets what lanes write with.
+// Threads:   the pull's.
 // Crash:     see "crash table" in pipeline/README.md.
 class PullWorkspace {
  public:
@@ -26,62 +28,64 @@ class PullWorkspace {
   PullWorkspace(const PullOptions* options, bool plans, LaneShared* lanes,
                 PullReporter* report, PullTarget* target);
 
-  // Lets the target open it, and keeps what the target found.
+  // Lets the target open the workspace, and keeps what the target found.
   [[nodiscard]] rocksdb::Status Open();
-  // Finds out whether there is something to resume.
+  // Finds out whether there is a pull to resume.
   [[nodiscard]] rocksdb::Status ReadUnfinished();
-  // Makes it ready for the pull: empty, unless that resumes another.
+  // Prepares the workspace for the pull: empties it, unless a pull is resumed.
   [[nodiscard]] rocksdb::Status Prepare();
-  // Drops what an unfinished pull left. `keeps`: but for its files, which lie
-  // in Workspace::earlier_dir() then. REQUIRES: the target is closed.
+  // Drops the remains of an unfinished pull. `keeps`: keeps its files, which
+  // are moved to Workspace::earlier_dir(). REQUIRES: the target is closed.
   [[nodiscard]] rocksdb::Status StartAnew(bool keeps);
 
   bool is_resuming() const { return is_resuming_; }
-  // Returns true if it resumes a pull of which everything had come.
+  // Returns true if it resumes a pull that has received everything.
   bool resumes_complete() const { return is_resuming_ && unfinished_.complete; }
-  // Returns what the unfinished pull left, while this one resumes it.
+  // Returns the state of the unfinished pull, while this one resumes it.
   const JournalState& unfinished() const { return unfinished_; }
-  // Returns what the pull left whose files were kept; null: none was.
+  // Returns the journal of the pull whose files were kept; null: there is none.
   const JournalState* earlier() const {
     return earlier_.has_value() ? &*earlier_ : nullptr;
   }
-  // Returns true in a pull that is only planned if all of an unfinished one has
-  // come, so that the pull ends without the source.
+  // Returns true in a plan if an unfinished pull has received everything, so
+  // that the pull would end without the source.
   bool finishes_alone() const { return finishes_alone_; }
   bool plans() const { return plans_; }
-  // Returns true if the pull verifies: as asked for, or as the unfinished pull
-  // or a known fault demands.
+  // Returns true if the pull verifies: because of its options, the unfinished
+  // pull or a known fault.
   bool verifies() const { return verifies_; }
   void DemandVerify();
-  // Returns what the target found, once that is open.
+  // Returns what the target found. Valid when the workspace is open.
   const FoundTarget& found() const { return found_; }
-  // Returns null before it is open.
+  // Returns null before the workspace is open.
   Workspace* workspace() const { return found_.workspace.get(); }
-  // Returns the caller's file system, on which files have the access that
-  // disk/access.h tells.
+  // Returns the caller's file system, changed so that files get the access
+  // described in disk/access.h.
   const std::shared_ptr<rocksdb::FileSystem>& disk() const { return disk_; }
-  // Returns the same, with syncs as durability asks; from Prepare() on.
+  // Returns the same file system, with syncs according to the durability; set
+  // by Prepare().
   const std::shared_ptr<rocksdb::FileSystem>& file_system() const {
     return file_system_;
   }
-  // Tells in the request which snapshot of the source to use.
+  // Sets in the request which snapshot of the source to use.
   void FillRequest(SnapshotUse use, OpenRequest* request) const;
 
-  // Makes it of the plan, which answers `asked`. Durable when this returns.
+  // Writes a journal with the plan, which is the answer to `asked`. Durable
+  // when it returns OK.
   [[nodiscard]] rocksdb::Status CreateJournal(const OpenRequest& asked,
                                               const Plan& plan);
   [[nodiscard]] rocksdb::Status ReopenJournal();
-  // Sees to it that the next run starts anew, and that nobody believes a
-  // replica which a verify found to differ. `difference`: what it found; OK:
-  // bytes could not be read, which who read them records.
+  // Makes the next run start over, and marks a replica in which a verify found
+  // a difference. `difference` describes it; OK: bytes could not be read, which
+  // their reader has recorded.
   [[nodiscard]] rocksdb::Status MarkUnverified(
       const rocksdb::Status& difference);
   JournalFile* journal() const { return journal_.get(); }
 
-  // Records whether a run that begins now could resume this one.
+  // Sets whether a later run could resume this one.
   void SetResumable(bool is_resumable) { is_resumable_ = is_resumable; }
-  // Says what the same command does after a failure with this status.
-  // `has_all`: all parts have come.
+  // Logs what the same command does after a failure with this status.
+  // `has_all`: all parts have been received.
   void SayHowToResume(const rocksdb::Status& status, bool has_all) const;
 
  private:
@@ -108,7 +112,7 @@ class PullWorkspace {
   bool is_resuming_ = false;
   bool is_resumable_ = false;
   bool finishes_alone_ = false;
-  std::optional<TransferId> dropped_;  // whose snapshot nobody needs any more
+  std::optional<TransferId> dropped_;  // its snapshot is not needed any more
   std::unique_ptr<JournalFile> journal_;
 };
 

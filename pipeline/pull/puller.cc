@@ -20,8 +20,6 @@ namespace {
 using rocksdb::Status;
 using std::chrono::steady_clock;
 
-// For the first answer of a source, where nobody says how long.
-
 }  // namespace
 
 Puller::Puller(const PullOptions& options, Dialer* dialer,
@@ -54,19 +52,21 @@ SourceLinkOptions Puller::LinkOptions() {
   SourceLinkOptions link;
   link.timeouts = options_.timeouts;
   if (options_.source.is_ssh() && !link.timeouts.first_answer.has_value()) {
-    link.timeouts.first_answer = std::chrono::milliseconds(0);  // ssh says why
+    // Connect only once: ssh itself says why it failed.
+    link.timeouts.first_answer = std::chrono::milliseconds(0);
   }
   link.log = options_.log;
   link.progress = [this] { return state_.counters.progress.load(); };
   link.on_loss = [this] { state_.retries++; };
-  // Lanes that lost their transfer's place wait for another one.
+  // This counts as progress: lanes that lost their transfer's place wait for
+  // another one.
   link.on_busy = [this] { state_.counters.progress++; };
   link.on_stats = [this](const Stats& stats) {
     return compression_.OnStats(stats);
   };
   link.on_lane_thread = [this] {
-    // The lanes of a refresh read the application's database, and may hold a
-    // lock of it: they must get on where others want every CPU.
+    // The lanes of a refresh read the application's database, and may hold one
+    // of its locks: they must make progress even if others want every CPU.
     if (!options_.full_rate) {
       state_.refreshes() ? LowerThreadPriority() : StepBack();
     }
@@ -81,7 +81,7 @@ Status Puller::Run(Summary* summary) {
   const FailedPart seen_by =
       exchange_.ended_by_hook() ? FailedPart::kAfterSwap : FailedPart::kTarget;
   if (!status.ok() && exchange_.has_open_hooks()) {
-    exchange_.CloseHooks().PermitUncheckedError();  // WorstOf() says it
+    exchange_.CloseHooks().PermitUncheckedError();  // WorstOf() reports it
   }
   watch.reset();
   if (!status.ok()) {
@@ -129,9 +129,9 @@ Summary Puller::CompleteSummary() const {
   return summary;
 }
 
-// Returns what the source is told. It believes the mark of a refusal: that this
-// target comes back with another method. Where it does not, the mark is left
-// out.
+// Returns the status for the source. The mark of a refusal makes the source
+// expect that this target returns with another method. If it will not, the mark
+// is removed.
 Status Puller::TellsSource(const Status& status) const {
   return IsRefusedAsChunks(status) && options_.method != PullMethod::kAuto &&
                  other_method() == OtherMethod::kNone
@@ -141,7 +141,8 @@ Status Puller::TellsSource(const Status& status) const {
 
 Status Puller::RunSteps() {
   Status status = RunEach({[this] { return opener_.OpenWorkspace(); }});
-  // From here on the workspace is this pull's, whatever was there before.
+  // From here on the workspace belongs to this pull, even if it had other
+  // contents.
   has_workspace_ = status.ok() && drill_ != nullptr;
   if (!status.ok()) {
     return status;
@@ -162,12 +163,12 @@ Status Puller::RunSteps() {
                       [this] { return FinishTarget(); },
                       [this] { return Publish(); }});
   }
-  // A cancellation that came after the rename came too late.
+  // A cancellation after the rename is too late.
   return status.ok() ? Settle() : status;
 }
 
-// Takes the first steps of RunSteps(). Whatever would end the pull in them ends
-// the plan in the same way.
+// Runs the first steps of RunSteps(). A failure that would end the pull there
+// ends the plan in the same way.
 Status Puller::RunPlan() {
   Status status = RunEach({[this] { return opener_.OpenWorkspace(); }});
   if (status.ok() && work_->finishes_alone()) {
@@ -209,8 +210,8 @@ Status Puller::RunEach(const std::vector<Step>& steps) {
   return Status::OK();
 }
 
-// Reads what is reused before it is believed. Files that differ come like all
-// others. A complete pull has nothing left to receive: there the verify at its
+// Compares reused files with the source's. Files that differ are received like
+// all others. A pull that has received everything skips this: its verify at the
 // end finds them.
 Status Puller::CompareReused() {
   const std::vector<uint32_t> reused = opener_.ReusedToCompare();
@@ -245,7 +246,7 @@ Status Puller::SetLanes() {
 
 Status Puller::Transfer() {
   if (link_.session() == nullptr) {
-    return Status::OK();  // all is here
+    return Status::OK();  // everything is here
   }
   report_.SetPhase("transfer");
   compression_.LanesStart();
@@ -264,8 +265,8 @@ void Puller::RunLane(uint32_t lane) {
                  FailurePlace::Lane(FailedPart::kTargetLane, lane));
 }
 
-// A swap that exchanged a directory for an equal one would stop an application
-// for nothing.
+// Checks that nothing has changed: a swap that exchanges a directory for an
+// equal one would stop an application for nothing.
 void Puller::FindUnchanged() {
   const std::vector<Totals>& all = state_.family_totals;
   is_unchanged_ = IsSwap(options_) && !options_.always_swap &&
@@ -278,7 +279,7 @@ void Puller::FindUnchanged() {
 
 void Puller::PlanOthers() {
   if (target_->in_place() != nullptr) {
-    return;  // what lies in TARGET_DIR stays there
+    return;  // the files in TARGET_DIR stay there
   }
   NoteOtherFiles(options_.other_files, plan_.opened.other_files, &report_);
   uint64_t files = 0;
@@ -293,8 +294,8 @@ void Puller::PlanOthers() {
   report_.SetOtherFiles(files, bytes);
 }
 
-// Asks for the application's own files before both sides agree on the totals:
-// once they do, the source may let its snapshot go.
+// Gets the application's own files before both sides agree on the totals: after
+// that, the source may release its snapshot.
 Status Puller::FetchOthers() {
   if (link_.session() == nullptr || work_->resumes_complete() ||
       target_->in_place() != nullptr || is_unchanged_) {
@@ -314,7 +315,7 @@ Status Puller::FetchOthers() {
 
 Status Puller::Reconcile() {
   if (link_.session() == nullptr) {
-    return Status::OK();  // both sides agreed before
+    return Status::OK();  // both sides have agreed earlier
   }
   JournalComplete complete;
   struct Finish ours;
@@ -325,7 +326,8 @@ Status Puller::Reconcile() {
   for (const Totals& totals : ours.families) {
     complete.totals += totals;
   }
-  // With those that came in this run: the source may have been restarted.
+  // Send the parts that this run received, too: the source may have been
+  // restarted.
   struct Finish theirs;
   Status status = link_.session()->Finish(ours, state_.ended, &theirs);
   report_.SetSourceStats(theirs.stats);
@@ -356,8 +358,8 @@ Status Puller::FinishTarget() {
   return status;
 }
 
-// Sees to it, after a difference, that the next run neither believes what
-// differs nor resumes as if all had come.
+// Makes sure, after a difference, that the next run neither relies on the
+// differing data nor resumes as if all data were right.
 Status Puller::Verify() {
   Status difference;
   const Status status = verifier_.Run(&difference);
@@ -387,8 +389,8 @@ Status Puller::Publish() {
     status = drill_(work_->workspace()->db_dir());
   } else if (status.ok() && target_->in_place() == nullptr) {
     if (IsSwap(options_)) {
-      // Nothing is asked of the source any more, and nothing it does may end
-      // what an application waits for.
+      // The source is not needed any more, and must not be able to interrupt
+      // the exchange, for which an application waits.
       link_.End(Status::OK(), {});
     }
     status = exchange_.Publish([this] { return CompleteSummary(); });
@@ -402,8 +404,8 @@ Status Puller::Publish() {
   return status;
 }
 
-// Tells the source that all is here, and records what TARGET_DIR is current
-// with.
+// Tells the source that everything is here, and records the snapshot of which
+// TARGET_DIR is a copy.
 Status Puller::EndUnchanged() {
   report_.SetPhase("swap");
   struct Finish ours;
@@ -421,8 +423,8 @@ Status Puller::EndUnchanged() {
   return status.ok() ? LeaveTarget() : status;
 }
 
-// Removes the journal before it records that the transfer has ended: no later
-// run may take what was built for an unfinished swap.
+// Removes the journal before it records the end of the transfer, so that no
+// later run takes data of an unfinished swap.
 Status Puller::LeaveTarget() {
   Workspace* const workspace = work_->workspace();
   const Summary complete = CompleteSummary();
@@ -440,7 +442,7 @@ Status Puller::LeaveTarget() {
   return Status::OK();
 }
 
-// Lets the source go before the rest is done: the target is complete.
+// Releases the source before the remaining work: the target is complete.
 Status Puller::Settle() {
   link_.End(Status::OK(), {});
   return target_->in_place() != nullptr ? target_->in_place()->CompactAndClose()

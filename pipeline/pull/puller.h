@@ -1,31 +1,31 @@
-// One pull from its first check to its end: the steps, and the lanes that run
-// in the middle of them. What becomes of the chunks is a PullTarget's.
+// One pull from its first check to its end: its steps, and the lanes that run
+// during the transfer. A PullTarget decides what is made of the chunks.
 //
-//   opener.OpenWorkspace()    lock; complete an exchange that was cut short;
-//                             is there an unfinished pull to resume?       [1]
+//   opener.OpenWorkspace()    lock; complete an interrupted exchange; is there
+//                             an unfinished pull to resume?                [1]
 //   opener.Connect()          the source's plan, or the journal's          [2]
-//   opener.PrepareTarget()    find what has come, or make the target anew;
+//   opener.PrepareTarget()    find what was received, or make a new target;
 //                             check the free space                         [3]
-//   CompareReused()           read what is reused before it is believed
+//   CompareReused()           compare reused files with the source's
 //   if TARGET_DIR is current: tell the source, record it, end              [4]
 //   opener.WriteJournalHead()
-//   Transfer()                each lane, on a thread of its own: while the
+//   Transfer()                each lane, on its own thread: while the
 //                             scheduler has a part, receive it             [5]
 //   FetchOthers()             the application's own files
 //   Reconcile()               both sides agree on the totals               [6]
 //   FinishTarget()            all is readable; compare it, with --verify;
 //                             all is durable
-//   Publish()                 record what came from where; give it its name,
-//                             or, in a drill, show it to who asked for that
-//   Settle()                  let the source go; compact                   [7]
+//   Publish()                 record the origin of the data; give the database
+//                             its name or, in a drill, show it to the caller
+//   Settle()                  release the source; compact                  [7]
 //
 // [1] A pull that is only planned takes no lock, and changes nothing from here
 //     to [3], where it ends.
-// [2] Without a source where all has come and nothing is to be compared.
-// [3] Damage of what an unfinished pull left makes it start over, once.
-// [4] Only a swap of a clone that would change nothing but names.
+// [2] Without a source if everything was received and nothing is compared.
+// [3] If the remains of an unfinished pull are damaged, it starts over, once.
+// [4] Only for a swap of a clone that would change only names.
 // [5] The first failure of any thread stops all (first_failure.h).
-// [6] From here on a run that dies is finished without the source.
+// [6] If the process dies after this, the next run needs no source.
 // [7] Whatever happens now, the target is complete.
 #pragma once
 
@@ -50,62 +50,65 @@
 
 namespace sstferry {
 
-// Threads: Run() from one thread, once; Cancel() and progress() from any.
-// Crash:   see "crash table" in pipeline/README.md.
+// Runs one pull.
+//
+// Threads:  Run() from one thread, once; Cancel() and progress() from any.
+// Crash:    see "crash table" in pipeline/README.md.
 class Puller {
  public:
-  // Borrows the dialer, which must outlive it. `plans`: Run() stops before it
-  // makes its first name, and changes nothing.
+  // Borrows the dialer, which must outlive it. `plans`: Run() ends before it
+  // creates the first name, and changes nothing.
   Puller(const PullOptions& options, Dialer* dialer,
          const PullTargetFactory& make_target, bool plans = false);
   ~Puller();
 
-  // Says what options.method was chosen by, and why; `note` for the operator
-  // may be empty. Before Run().
+  // Explains how options.method was chosen, and why; `note` for the operator
+  // may be empty. Called before Run().
   void ExplainMethod(const MethodInput& input, const std::string& reason,
                      const std::string& note) {
     opener_.SetMethodInput(input);
     report_.ExplainMethod(reason, input);
     if (!note.empty()) report_.Say(note);
   }
-  // Returns that, with what the source said.
+  // Returns `input` of ExplainMethod(), completed with the source's answers.
   const MethodInput& method_input() const { return opener_.method_input(); }
   // Returns why the pull refused its method, after such a refusal.
   OtherMethod other_method() const { return opener_.other_method(); }
-  // Returns true after a failure that is none of a pull which builds its new
-  // database without that in TARGET_DIR.
+  // Returns true if the failure would not occur in a pull that builds its new
+  // database without the one in TARGET_DIR.
   bool gives_way() const { return target_->gives_way(); }
 
-  // Makes it a drill, before Run(): `drill` is called with the directory of the
-  // new database, complete and durable, instead of giving it its name. Then all
-  // that the pull made is removed, also after a failure.
+  // Makes the pull a drill. Called before Run(). `drill` is called with the
+  // directory of the new database, complete and durable, instead of giving it
+  // its name. Then everything that the pull made is removed, even after a
+  // failure.
   void SetDrill(std::function<rocksdb::Status(const std::string&)> drill) {
     drill_ = std::move(drill);
   }
 
   // --- after Run() of a pull that was only planned ---------------------------
-  // Returns the source's plan, as far as it came.
+  // Returns the source's plan, as far as it was received.
   const Plan& plan() const { return plan_; }
-  // Returns the estimated bytes of the plan that would have to come.
+  // Returns the estimated bytes of the plan that would have to be sent.
   uint64_t BytesToCome() const;
 
-  // Fills every member of *summary but those the caller knows (the
-  // operation's own times and status).
+  // Runs the pull. Sets all members of *summary except those that the caller
+  // knows (the operation's times and status).
   [[nodiscard]] rocksdb::Status Run(Summary* summary);
   void Cancel();
-  // Sets, from any thread, what counts from now on instead of
-  // options.max_rate_bytes_per_sec.
+  // Sets the rate limit that applies from now on instead of
+  // options.max_rate_bytes_per_sec. Any thread.
   void SetMaxRate(uint64_t bytes_per_sec) {
     state_.pace.SetRate(bytes_per_sec);
   }
   Progress progress() const { return report_.progress(); }
-  // Returns where the first failure was seen; kNone after success.
+  // Returns the place of the first failure; kNone after success.
   FailurePlace place() const { return failure_.place(); }
 
  private:
   void FillState();
   SourceLinkOptions LinkOptions();
-  // Ends what other threads wait for.
+  // Wakes all threads that wait.
   void CloseAll();
   using Step = std::function<rocksdb::Status()>;
   [[nodiscard]] rocksdb::Status RunSteps();
@@ -122,7 +125,7 @@ class Puller {
   [[nodiscard]] rocksdb::Status FinishTarget();
   [[nodiscard]] rocksdb::Status Verify();
   [[nodiscard]] rocksdb::Status Publish();
-  // Ends the pull instead of all steps that follow CompareReused().
+  // Ends the pull; replaces all steps after CompareReused().
   [[nodiscard]] rocksdb::Status EndUnchanged();
   [[nodiscard]] rocksdb::Status LeaveTarget();
   void FindUnchanged();
@@ -135,7 +138,7 @@ class Puller {
   const PullOptions options_;
   const bool plans_;
   std::function<rocksdb::Status(const std::string&)> drill_;  // null: none
-  bool has_workspace_ = false;  // a drill has
+  bool has_workspace_ = false;  // a drill has opened its workspace
   bool is_unchanged_ = false;   // a swap has nothing to exchange
   FirstFailure failure_;
   LaneShared state_;
@@ -146,7 +149,7 @@ class Puller {
   std::unique_ptr<PullTarget> target_;
   std::unique_ptr<PullWorkspace> work_;
   PullOpener opener_;
-  SourceLink link_;  // its threads end before what they use
+  SourceLink link_;  // its threads end before the objects that they use
   PullVerifier verifier_;
   std::unique_ptr<PartScheduler> scheduler_;
 };

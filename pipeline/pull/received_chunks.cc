@@ -37,7 +37,7 @@ std::vector<LiveFiles> ListLiveFiles(const TargetDb& db, size_t families) {
   return live;
 }
 
-// Takes the chunk's file out of the list.
+// Removes the chunk's file from the list.
 bool TakeLive(const ChunkEnd& chunk, LiveFiles* live) {
   const auto found = live->find(chunk.smallest);
   if (found == live->end() || found->second.largest != chunk.largest ||
@@ -71,8 +71,8 @@ class Finder {
   }
 
  private:
-  // Returns true if the chunk's file in staging is what was recorded. One whose
-  // blocks have no checksums cannot be told from one that has rotted.
+  // Returns true if the chunk's file in staging matches its record. If its
+  // blocks have no checksums, that cannot be proved.
   bool IsStaged(uint32_t family, const StagedChunk& recorded) {
     StagedChunk found = recorded;
     return !recorded.record.unchecked &&
@@ -138,8 +138,9 @@ class Finder {
     return Status::OK();
   }
 
-  // True if the part got deltas by comparison. Where they end, only the lane
-  // knew: such a part is compared anew, unless it was whole.
+  // Returns true if the part received deltas after comparisons. Only the lane
+  // knew which piece was the last, so such a part is compared again unless it
+  // was complete.
   static bool IsCompared(const Part& part,
                          const std::vector<JournalChunk>& chunks) {
     return !chunks.empty() && chunks.front().kind == PartKind::kDelta &&

@@ -1,5 +1,5 @@
-// Finds what of an unfinished pull is still there: compares its journal with
-// the database's MANIFEST and with what lies in staging/.
+// Finds which chunks of an unfinished pull are still usable: compares its
+// journal with the database's MANIFEST and with the files in staging/.
 #pragma once
 
 #include <cstdint>
@@ -17,29 +17,32 @@
 
 namespace sstferry {
 
-// Lists the parts that need not come, because this machine has their files.
+// Parts that need not be sent, because this machine has their files.
 struct ReusedParts {
   std::vector<uint32_t> linked;
-  // Parts of `linked` that nothing but their bytes tells from others.
+  // Parts of `linked` with a weak identity: only a comparison of their bytes
+  // proves that they are the same.
   std::vector<uint32_t> weak;
-  // TARGET_DIR holds all that the source holds, and stays as it is.
+  // TARGET_DIR is equal to the source, and stays as it is.
   bool is_current = false;
 };
 
+// The usable chunks of an unfinished pull.
 struct ReceivedChunks {
   std::vector<PartStart> starts;  // by part id
-  // Recorded, checked again and not yet in the database.
+  // Recorded and checked again, but not in the database yet.
   std::vector<StagedChunk> staged;
-  // A delta, or a unit, is all of its part: those whose end was not recorded.
+  // A delta or a unit is the only chunk of its part: such parts whose end was
+  // not recorded.
   std::vector<JournalPartDone> ended;
   uint64_t chunks_built = 0;
   uint64_t chunks_delta = 0;
   uint64_t chunks_cloned = 0;
   uint64_t chunks_unchecked = 0;
-  uint64_t chunks_lost = 0;  // recorded, but not there or damaged
+  uint64_t chunks_lost = 0;  // recorded, but missing or damaged
   Totals totals;
-  ReusedParts reused;  // by the unfinished pull
-  // Names in staging/ that somebody waits for. Not set: nobody waits for any.
+  ReusedParts reused;  // reused by the unfinished pull
+  // Names in staging/ that are still needed. Not set: none.
   std::optional<std::set<std::string>> waited_for;
 };
 
@@ -50,21 +53,21 @@ std::string StagedName(uint32_t part_id, uint32_t ordinal);
 using IsIngested =
     std::function<bool(const Part& part, const JournalChunk& chunk)>;
 
-// Finds the chunks of a journal. One that is not in the database counts as
-// received if its file in staging/, read whole, is what was recorded; where
-// that fails, the chunk and those that follow it in its part count as never
-// received.
-// kCorrupt with `in_order`: a chunk is in the database without the one before.
+// Finds the chunks of a journal. A chunk that is not in the database counts as
+// received if its file in staging/, read completely, matches its record.
+// Otherwise that chunk and the later chunks of its part count as not received.
+// kCorrupt with `in_order`: a chunk is in the database, but the one before it
+// is not.
 [[nodiscard]] rocksdb::Status FindReceivedChunks(
     const JournalState& journal, const IsIngested& is_ingested, bool in_order,
     const std::vector<PullFamily>& families,
     rocksdb::FileSystem* file_system, const std::string& staging_dir,
     ReceivedChunks* received);
 
-// Finds the chunks of a new database. One is in it when a live file of its
-// family has its bounds and its size: the chunks of a family share no key.
-//   kCorrupt   the database holds files of no record, or a chunk without the
-//              one before it: not what a pull leaves
+// Finds the chunks of a new database. A chunk is in it if a live file of its
+// family has its bounds and size: chunks of a family share no key.
+//   kCorrupt  the database has files without a record, or a chunk without the
+//             one before it: not a state that a pull leaves
 [[nodiscard]] rocksdb::Status FindReceivedChunks(
     const JournalState& journal, const TargetDb& db,
     const std::vector<PullFamily>& families,

@@ -14,7 +14,7 @@ namespace {
 using rocksdb::Comparator;
 using rocksdb::Status;
 
-// Finds out whether an interval overlaps one of many spans.
+// Checks whether an interval overlaps one of many spans.
 class Spans {
  public:
   Spans(const Comparator* order, std::vector<KeySpan> spans)

@@ -19,7 +19,7 @@ Status Refused(const PullOptions& options, const std::string& what) {
                     "target " + options.target_dir + what);
 }
 
-// Returns the key that KeyToText() wrote.
+// Returns the key from which KeyToText() made the text.
 std::string KeyOfText(const std::string& text) {
   if (!text.starts_with("0x")) {
     return text;
@@ -31,9 +31,9 @@ std::string KeyOfText(const std::string& text) {
   return key;
 }
 
-// Returns true if `held` has all of `asked`, in the order of bytes where both
-// have bounds: a comparator of the application may have another order, and then
-// the command is refused though it need not be, or not refused.
+// Returns true if `held` includes all of `asked`, comparing bounds bytewise. If
+// the application's comparator has another order, a command may be refused
+// without need, or not refused.
 bool IsWithin(const SelectionText& asked, const SelectionText& held) {
   const auto has = [&held](const std::string& family) {
     return std::find(held.families.begin(), held.families.end(), family) !=
@@ -109,7 +109,7 @@ Status CheckReplica(const PullOptions& options,
            !std::filesystem::is_empty(options.target_dir, error);
   *replica = Replica();
   if (!*found) {
-    return Status::OK();  // Workspace refuses anything but a directory
+    return Status::OK();  // Workspace refuses a file
   }
   LastTransfer last;
   const bool remembers = ReadLastTransfer(options.target_dir, &last) &&

@@ -109,8 +109,8 @@ Status SeedTarget::Finish() {
   return RecordNew(options(), plan(), db_->db(), families, intervals());
 }
 
-// Compares the live files of the database with the chunks: one for each, since
-// nothing compacts. The totals only count what was received.
+// Compares the live files of the database with the chunks: nothing compacts, so
+// there is one file per chunk. The totals only count what was received.
 Status SeedTarget::CheckFileCount() const {
   uint64_t files = 0;
   for (const auto& level : levels_) {
@@ -127,8 +127,8 @@ Status SeedTarget::CheckFileCount() const {
   return Status::OK();
 }
 
-// Closes it and raises RocksDB's last sequence, which is still 0: no finished
-// database keeps that (first_sequence.h).
+// Closes the database and raises RocksDB's last sequence, which is still 0: a
+// finished database must not have 0 (first_sequence.h).
 Status SeedTarget::CloseFiles() {
   const Status status = db_->Close();
   FaultPoint("SeedTarget:DatabaseClosed");

@@ -11,6 +11,7 @@
 
 namespace sstferry {
 
+// A new database that is built from chunks.
 class SeedTarget : public NewDirectoryTarget {
  public:
   explicit SeedTarget(const TargetInputs& inputs)
@@ -36,7 +37,8 @@ class SeedTarget : public NewDirectoryTarget {
 
  private:
   [[nodiscard]] rocksdb::Status CheckFileCount() const;
-  // Sets the options that the new database is opened and left with.
+  // Sets the options with which the new database is opened, and those that it
+  // is left with.
   [[nodiscard]] rocksdb::Status SetDatabaseOptions();
 
   TargetDbOptions database_options_;

@@ -31,7 +31,7 @@ SourceLink::SourceLink(Dialer* dialer, SourceLinkOptions options,
       lost_source_(options_.log) {}
 
 SourceLink::~SourceLink() {
-  session_.reset();  // its threads may fail until then
+  session_.reset();  // until then, its threads may fail
 }
 
 SourceSessionOptions SourceLink::SessionOptions() {
@@ -51,7 +51,7 @@ SourceSessionOptions SourceLink::SessionOptions() {
   options.on_retry = [this](const Status& lost) { OnRetry(lost); };
   options.on_busy = [this] { OnBusy(); };
   options.on_failed_try = [this](const Status& failed) {
-    // The loss was said, and the progress shows the reason.
+    // The loss was logged already, and the progress shows the reason.
     Log(is_lost_ ? LogLevel::kDebug : LogLevel::kWarning,
         std::string("cannot reach the source, trying again: ") +
             EndStateName(EndStateOf(failed)) + ": " + MessageOf(failed));
@@ -77,14 +77,15 @@ Status SourceLink::Connect() {
     waiting_for_.clear();
   }
   if (status.ok() && failure_->failed()) {
-    status = failure_->status();  // before there was a session to cancel
+    // It failed before there was a session to cancel.
+    status = failure_->status();
   }
   answered_ = answered_ || status.ok();
   return status;
 }
 
-// Returns true for a failure that ends only the session. kSnapshotGone is what
-// the source says of a transfer that it no longer has.
+// Returns true if the failure ends only the session. A source returns
+// kSnapshotGone for a transfer that it no longer has.
 bool SourceLink::Tolerates(const Status& status) const {
   const Tolerated tolerated = tolerated_;
   return tolerated == Tolerated::kAny ||
@@ -173,7 +174,7 @@ void SourceLink::FailLane(const Status& status, const FailurePlace& place) {
 }
 
 // Waits for the reason on the control connection: a source that fails closes
-// all its lanes, and a lane knows no more than that.
+// all its lanes without a reason.
 void SourceLink::AwaitLastWords() {
   const Status told = session_->AwaitFailure(options_.last_words);
   if (!told.ok()) {
@@ -182,7 +183,7 @@ void SourceLink::AwaitLastWords() {
   }
 }
 
-// Says that the control connection was lost, or is there again (OK).
+// Logs that the control connection was lost, or is back (OK).
 void SourceLink::OnRetry(const Status& lost) {
   if (lost.ok()) {
     if (is_lost_) {
@@ -211,8 +212,8 @@ void SourceLink::OnBusy() {
   }
 }
 
-// Closes lanes that nothing came on since before the control connection was
-// lost: the same failure may have cost them, too, without a word.
+// Closes lanes that have received nothing since before the control connection
+// was lost: the same failure may have broken them silently.
 void SourceLink::CloseSilentLanes() {
   const int64_t since =
       std::chrono::duration_cast<std::chrono::microseconds>(

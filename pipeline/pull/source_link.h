@@ -1,5 +1,5 @@
-// Everything that connects an operation with one source: a session and its
-// lanes. What fails there fails the operation, and the other way round.
+// Connects an operation with one source: a session and its lanes. A failure
+// here fails the operation, and a failed operation closes them.
 #pragma once
 
 #include <atomic>
@@ -24,80 +24,86 @@ namespace sstferry {
 
 struct LaneShared;
 
+// Settings of a SourceLink.
 struct SourceLinkOptions {
   Timeouts timeouts;
-  // Every wait of the session ends by then: kDeadline.
+  // Every wait of the session ends by then with kDeadline.
   Clock::time_point until = Clock::time_point::max();
-  // How long a closed lane waits for the control connection to say why.
+  // Time that a closed lane waits for the reason on the control connection.
   std::chrono::milliseconds last_words{2000};
-  // Begins the place of a failure: "left"; empty: nothing does.
+  // Start of the place of a failure, such as "left"; empty: none.
   std::string side;
   LogFunction log;
-  // Grows while the source serves lanes. Null: only the session's own count.
+  // Grows while the source serves lanes. Null: only the session's own progress
+  // counts.
   std::function<uint64_t()> progress;
-  // Called for each loss of the control connection that is tried again. Null:
-  // nobody counts.
+  // Called for each loss of the control connection that is retried. May be
+  // null.
   std::function<void()> on_loss;
-  // Called each time the source says that it has no place. Null: nobody counts.
+  // Called each time the source says that it has no place. May be null.
   std::function<void()> on_busy;
   // See SourceSessionOptions.
   std::function<std::optional<Compress>(const Stats&)> on_stats;
-  // Called first by each thread of RunLanes(). Null: nothing is.
+  // Called first on each thread of RunLanes(). May be null.
   std::function<void()> on_lane_thread;
 };
 
+// The connections to one source.
+//
 // Ownership: borrows the dialer and the failure, which must outlive it.
-// Threads: Close(), waiting_for(), lanes() and stats() from any; OpenLane() and
-//   FailLane() from the thread of that lane; all else from one.
+// Threads:   Close(), waiting_for(), lanes() and stats() from any thread;
+//            OpenLane() and FailLane() from the thread of that lane; the other
+//            functions from one thread.
 class SourceLink {
  public:
-  // Names what may end a session without failing the operation.
+  // Failures that end a session without failing the operation.
   enum class Tolerated { kNothing, kSnapshotGone, kAny };
 
   SourceLink(Dialer* dialer, SourceLinkOptions options, FirstFailure* failure);
   ~SourceLink();
 
-  // Replaces the session. A source that nothing depends on (kAny) is tried
-  // once.
+  // Replaces the session. With kAny, when nothing depends on the source, tries
+  // only once.
   [[nodiscard]] rocksdb::Status Connect();
   void Tolerate(Tolerated tolerated) { tolerated_ = tolerated; }
-  // Returns null if there is no source, or none any more.
+  // Returns null if there is no source, or no longer one.
   SourceSession* session() const { return session_.get(); }
-  // Ends a session that was refused; Connect() may begin another one.
+  // Ends a session that was refused; Connect() may start another one.
   void Drop(const rocksdb::Status& status);
-  // Tells the source how the operation ended, once; what the session knows
-  // stays.
+  // Tells the source once how the operation ended; the session's data stays.
   void End(const rocksdb::Status& status, const FailurePlace& place);
 
-  // Sets how many lanes there are, and which flags of frames they accept.
-  // Before the first lane opens.
+  // Sets the number of lanes and the frame flags that they accept. Called
+  // before the first lane opens.
   void SetLanes(uint32_t lanes, uint16_t allowed_flags = 0);
-  // Gives the lanes what they use of this link: how they open, how long they
-  // wait, when they stop. The link outlives them.
+  // Sets in `lanes` what they need from this link: how to open, how long to
+  // wait, when to stop. The link must outlive them.
   void ShareWith(LaneShared* lanes);
-  // Opens or replaces a lane. *channel stays valid until the next call for it.
+  // Opens or replaces a lane. *channel stays valid until the next call for the
+  // lane.
   [[nodiscard]] rocksdb::Status OpenLane(uint32_t lane, Channel** channel);
   Channel* lane(uint32_t lane) const { return lanes_[lane].get(); }
-  // Runs work(lane) for all lanes, each on a thread of its own. Returns the
+  // Runs work(lane) for all lanes, each on its own thread. Returns the
   // operation's failure.
   [[nodiscard]] rocksdb::Status RunLanes(
       const std::function<void(uint32_t)>& work);
-  // Takes the end of a lane, OK included. When its peer is gone, the failure is
-  // what the source itself says of it.
+  // Takes the end of a lane, which may be OK. If its peer is gone, the failure
+  // is the reason that the source itself gives for it.
   void FailLane(const rocksdb::Status& status, const FailurePlace& place);
-  // Fails the operation with what the source says within `last_words`.
+  // Fails the operation with the reason that the source gives within
+  // `last_words`.
   void AwaitLastWords();
   const StallGuard& guard() const { return guard_; }
   LostSource* lost_source() { return &lost_source_; }
 
-  // Ends all that waits for the source.
+  // Ends all waits for the source.
   void Close();
-  // Returns why the source is waited for; empty: it is not.
+  // Returns why the operation waits for the source; empty if it does not.
   std::string waiting_for() const;
   uint32_t lanes() const;
-  // Returns the source's newest counts; zeros without a session.
+  // Returns the source's latest counts; zeros without a session.
   Stats stats() const;
-  // Counts those of the session and of all lanes, lost ones included.
+  // Returns the bytes of the session and of all lanes, including lost ones.
   uint64_t wire_bytes() const;
 
  private:
@@ -116,9 +122,9 @@ class SourceLink {
   LostSource lost_source_;
   ChannelSet handshakes_;
   std::atomic<Tolerated> tolerated_{Tolerated::kNothing};
-  bool answered_ = false;  // by the source, once
+  bool answered_ = false;  // the source answered once
   bool ended_ = false;     // End() was called
-  // The reader's thread of the control connection uses these:
+  // The next two are used by the reader's thread of the control connection.
   bool is_lost_ = false;
   LostSource::Clock::time_point since_ = LostSource::Clock::now();
   uint16_t allowed_flags_ = 0;
@@ -127,7 +133,8 @@ class SourceLink {
   mutable std::mutex mu_;
   std::string waiting_for_;                      // under mu_
   std::vector<std::unique_ptr<Channel>> lanes_;  // slots under mu_
-  uint64_t past_wire_bytes_ = 0;                 // under mu_: of lost lanes
+  // Bytes of lost lanes; under mu_.
+  uint64_t past_wire_bytes_ = 0;
 };
 
 }  // namespace sstferry

@@ -18,9 +18,9 @@ namespace {
 
 using rocksdb::Status;
 
-// Bounds the wait for a source that never stops telling that it gets on.
+// Maximum wait for a source that always reports progress.
 constexpr std::chrono::hours kPinLimit{24};
-// For another connection on which to say that all went well.
+// Time to wait for another connection for the message that all went well.
 constexpr std::chrono::milliseconds kLastWordsLimit{3'000};
 
 Status Stalled(const std::string& address, std::chrono::milliseconds limit) {
@@ -157,8 +157,7 @@ void SourceSession::StopThreads() {
   {
     std::lock_guard<std::mutex> lock(mu_);
     stopping_ = true;
-    // One that has failed dials no more, and the dialer serves the next
-    // session.
+    // A failed session does not dial, and the dialer serves the next session.
     dialing = dialing_ && status_.ok();
     for (const std::shared_ptr<Channel>& open : {channel_, dialed_}) {
       if (open != nullptr) {
@@ -191,8 +190,8 @@ Status SourceSession::ReadUntilFailure(Channel* channel) {
     status = Handle(frame);
     if (!status.ok()) {
       std::lock_guard<std::mutex> lock(mu_);
-      // A source that shuts down may come back; so may a send that failed, also
-      // on a connection that ConnectLane() closed.
+      // A source that shuts down may return. A failed send may be retried, too,
+      // also on a connection that ConnectLane() closed.
       const EndState state = EndStateOf(status);
       may_retry_ = state == EndState::kDeadPeer ||
                    state == EndState::kCancelled ||
@@ -216,7 +215,7 @@ void SourceSession::ReadLoop() {
     {
       std::lock_guard<std::mutex> lock(mu_);
       connected_ = false;
-      // To find no place is no loss.
+      // A missing place is not a loss.
       retry = may_retry_ && !stopping_ &&
               (options_.retry.give_up_after.count() > 0 || status.IsBusy());
       dialing_ = retry;
@@ -239,7 +238,7 @@ void SourceSession::ReadLoop() {
   }
 }
 
-// Only a new refresh tells what the target remembers.
+// Only a request for a new refresh is followed by the replica's record.
 Status SourceSession::Ask(Channel* channel, const OpenRequest& request) {
   const Status status = channel->SendMessage(
       FrameType::kOpenRequest, request, WaitLimit::Within(kSendLimit));
@@ -257,7 +256,7 @@ void SourceSession::PingLoop() {
     lock.unlock();
     Ping ping;
     ping.token = ++token;
-    // A send that fails is found by the reader.
+    // The reader notices a failed send.
     channel->SendMessage(FrameType::kPing, ping).PermitUncheckedError();
     lock.lock();
   }
@@ -330,7 +329,7 @@ Status SourceSession::Handle(const Frame& frame) {
 
 Status SourceSession::HandlePlanFrame(const Frame& frame) {
   if (!plan_.Expects(frame.type)) {
-    // An End frame says why; anything else is out of turn.
+    // An End frame has the reason; any other frame is out of order.
     return channel_->ExpectType(frame,
                                 plan_.has_begun() && !plan_.is_opened()
                                     ? FrameType::kOpened
@@ -373,7 +372,7 @@ Status SourceSession::Question(FrameType type, const Message& message,
                                              WaitLimit::Within(kSendLimit));
     if (!sent.ok() && options_.retry.give_up_after.count() == 0) {
       return sent;
-    }  // else: the reader finds it, too, and connects again
+    }  // else: the reader notices it, too, and connects again
     status = WaitFor([this, connection] {
       return answers_.answered || connections_ != connection;
     });
@@ -457,8 +456,9 @@ Status SourceSession::WaitFor(const std::function<bool()>& has_come) {
                             ": no answer by the deadline");
     }
     const uint64_t now = activity();
-    // A big WAL takes as long as it takes: what is read of it is told. Nor is a
-    // source that has no place too slow: only the deadline counts then.
+    // Replaying a large WAL may take long: the source reports what it reads. A
+    // source without a place is not too slow either: only the deadline counts
+    // then.
     if (!dialing_ &&
         (now == seen || Clock::now() >= plan_.asked_at() + kPinLimit)) {
       return Stalled(dialer_->address(), options_.timeouts.stall);
@@ -494,7 +494,7 @@ Status SourceSession::Open(const OpenRequest& request, Plan* plan) {
   }
   status = Ask(channel.get(), request_);
   if (!status.ok() && options_.retry.give_up_after.count() > 0) {
-    status = Status::OK();  // the reader finds it, too, and asks again
+    status = Status::OK();  // the reader notices it, too, and asks again
   }
   while (status.ok()) {
     status = WaitFor([this] { return plan_.is_complete(); });
@@ -502,7 +502,7 @@ Status SourceSession::Open(const OpenRequest& request, Plan* plan) {
     if (status.ok() && plan_.is_complete()) {
       *plan = plan_.TakePlan();
       break;
-    }  // else: lost meanwhile, and asked for again
+    }  // else: it was lost and asked for again
   }
   return status;
 }
@@ -531,7 +531,8 @@ Status SourceSession::ConnectLane(uint32_t lane,
   if (status.ok()) {
     *channel = std::move(opened);
   } else if (EndStateOf(status) == EndState::kSnapshotGone) {
-    // The control connection's answer counts, as soon as it is a new one.
+    // The control connection's answer counts. Close it to get a new answer,
+    // unless it is new already.
     std::lock_guard<std::mutex> lock(mu_);
     if (connections_ == control && connected_ &&
         options_.retry.give_up_after.count() > 0) {
@@ -544,7 +545,7 @@ Status SourceSession::ConnectLane(uint32_t lane,
 Status SourceSession::AwaitChannel(std::shared_ptr<Channel>* channel,
                                    uint64_t* connection) {
   std::unique_lock<std::mutex> lock(mu_);
-  // Ends: the reader connects again, or gives up.
+  // This ends: the reader connects again, or gives up.
   changed_.wait(lock,
                 [this] { return connected_ || stopping_ || !status_.ok(); });
   *channel = channel_;
@@ -600,7 +601,7 @@ void SourceSession::End(const Status& status, const std::string& where) {
   {
     std::unique_lock<std::mutex> lock(mu_);
     if (status.ok()) {
-      // A source that does not hear of it keeps its snapshot for a while.
+      // A source that does not get the message keeps its snapshot for a while.
       changed_.wait_for(lock, kLastWordsLimit, [this] {
         return connected_ || stopping_ || !status_.ok();
       });

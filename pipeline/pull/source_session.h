@@ -1,6 +1,6 @@
-// The target's end of a control connection: asks a source for a snapshot and
+// The target's side of a control connection: asks a source for a snapshot and
 // its plan, keeps the connection alive, agrees on totals. Used by pull, plan
-// and verify alike. A pull's connects again when it is lost.
+// and verify. In a pull, a lost connection is replaced.
 #pragma once
 
 #include <condition_variable>
@@ -23,40 +23,38 @@
 
 namespace sstferry {
 
+// Settings of a SourceSession.
 struct SourceSessionOptions {
-  Timeouts timeouts;  // but for those of tries, which are below
-  // Every wait ends by then: kDeadline.
+  Timeouts timeouts;  // except for retries, see below
+  // Every wait ends by then with kDeadline.
   Clock::time_point until = Clock::time_point::max();
-  // Connect() tries for so long to get an answer; 0: once.
+  // Connect() tries for this time to get an answer; 0: once.
   std::chrono::milliseconds first_answer_within{0};
-  // Holds each channel during its handshake, so that CloseAll() ends it; must
-  // outlive the session. Null: a handshake ends by timeouts.connect alone.
+  // Contains each channel during its handshake, so that CloseAll() ends it;
+  // must outlive the session. Null: only timeouts.connect ends a handshake.
   ChannelSet* handshakes = nullptr;
-  // How a connection that is lost after Connect() is tried again; by default it
-  // is not. The source must
-  // then still have the snapshot and the same plan.
+  // Retries of a connection that is lost after Connect(); by default none. They
+  // require that the source still has the snapshot and the same plan.
   BackoffOptions retry;
   StopSignal* stop = nullptr;  // ends a wait before a try; may be null
-  // Called from a thread of the session for each loss that is tried again, and
-  // when the transfer is resumed on another connection (OK). Null: nobody is
-  // told.
+  // Called from a thread of the session for each loss that is retried, and when
+  // the transfer is resumed on another connection (OK). May be null.
   std::function<void(const rocksdb::Status&)> on_retry;
-  // Called for each failed try that another one follows, where it failed in
-  // another way than the one before, on_retry's included. Null: nobody is told.
+  // Called for each failed try before another one, if it failed in another way
+  // than the previous failure, which may be the one of on_retry. May be null.
   std::function<void(const rocksdb::Status&)> on_failed_try;
   // Called once, from a thread of the session, when the session fails after
-  // Connect(); must not call back into the session but for Cancel().
+  // Connect(). Of the session, it may call only Cancel().
   std::function<void(const rocksdb::Status&)> on_fail;
   // Called from a thread of the session when the source has no place for the
-  // transfer: asks_again_at() says when it is asked again. Null: nobody is
-  // told.
+  // transfer; asks_again_at() is the time of the next request. May be null.
   std::function<void()> on_busy;
-  // Called by the reader for every Stats of the source; what it returns is
-  // sent. Null: nothing is.
+  // Called by the reader for each Stats message of the source; its result is
+  // sent. May be null.
   std::function<std::optional<Compress>(const Stats&)> on_stats;
 };
 
-// The newest of each kind.
+// The latest answer of each kind.
 struct SourceAnswers {
   bool answered = false;  // list, retained, facts or other_file
   ListReply list;
@@ -66,74 +64,81 @@ struct SourceAnswers {
   PinReply pins;
   FollowEnd follow_end;
   std::vector<FollowBytes> follow_bytes;  // since the last follow_end was taken
-  uint64_t follow_total = 0;              // of these
-  uint64_t other_bytes = 0;  // of all parts
+  uint64_t follow_total = 0;              // bytes of these
+  uint64_t other_bytes = 0;  // bytes of all parts
   bool finished = false;
   Finish finish;
   Stats stats;
 };
 
+// A control connection of one operation.
+//
 // Ownership: borrows the dialer, which must outlive it.
 // Threads:   Cancel(), AwaitFailure(), ConnectLane() and stats() from any
-//   thread, all else from one.
+//            thread; the other functions from one thread.
 class SourceSession {
  public:
-  // Connects and shakes hands.
-  //   kDeadPeer  nobody answered, for as long as is tried
+  // Connects and completes the handshake.
+  //   kDeadPeer  nobody answered in the time for tries
   [[nodiscard]] static rocksdb::Status Connect(
       Dialer* dialer, const SourceSessionOptions& options,
       std::unique_ptr<SourceSession>* session);
-  ~SourceSession();  // hangs up; the source then drops its snapshot
+  // Closes the connection; the source then drops its snapshot.
+  ~SourceSession();
 
   const HelloAck& source() const { return ack_; }
   [[nodiscard]] rocksdb::Status List(ListReply* reply);
-  // Asks for the snapshots that are retained of a database, or of all that this
-  // side may read.
+  // Asks for the retained snapshots of a database, or of all databases that
+  // this side may read.
   [[nodiscard]] rocksdb::Status AskRetained(const StatusRequest& ask,
                                         StatusReply* reply);
-  // Asks what a database is. REQUIRES: the source has kFeatureFacts.
+  // Asks for facts about a database. REQUIRES: the source has kFeatureFacts.
   [[nodiscard]] rocksdb::Status AskFacts(const FactsRequest& ask,
                                          FactsReply* reply);
-  // Asks to pin these databases; the reply has as many entries.
+  // Asks to pin these databases; the reply has one entry for each.
   [[nodiscard]] rocksdb::Status Pin(const PinRequest& ask, PinReply* reply);
-  // Asks for what is behind a position of the source's WALs.
-  //   kCorrupt  more than an answer may have
+  // Asks for the bytes after a position of the source's WALs.
+  //   kCorrupt  there are more than an answer may have
   [[nodiscard]] rocksdb::Status AskBehind(const FollowRequest& ask,
                                           std::vector<FollowBytes>* bytes,
                                           FollowEnd* end);
-  // Tells that something of it is needed no longer.
+  // Tells the source that one or all databases of a pinned set are not needed
+  // any more.
   [[nodiscard]] rocksdb::Status EndPin(const PinEnd& end);
-  // Asks for a piece of an application's file. REQUIRES: Open() has made a plan
-  // of a pull.
+  // Asks for a piece of an application's file. REQUIRES: Open() has got the
+  // plan of a pull.
   [[nodiscard]] rocksdb::Status AskOtherFile(const OtherFileRequest& ask,
                                              OtherFilePart* part);
-  // Sets what goes with the request of a refresh. Before Open().
+  // Sets the record that is sent with the request of a refresh. Called before
+  // Open().
   void SetReplicaRecord(ReplicaRecord replica) {
     replica_ = std::move(replica);
   }
-  // Blocks while the source pins and plans, for as long as it gets on. While it
-  // has no place for the transfer, asks again whenever it says, until `until`.
+  // Blocks while the source pins and plans, as long as it makes progress. If
+  // the source has no place for the transfer, asks again at the times that it
+  // gives, until `until`.
   [[nodiscard]] rocksdb::Status Open(const OpenRequest& request,
                                      Plan* plan);
   [[nodiscard]] rocksdb::Status ConnectLane(uint32_t lane,
                                             std::unique_ptr<Channel>* channel);
-  // Sends our totals; OK means that the source's are the same. *theirs holds
-  // the source's last statistics. A source that goes on with the transfer, or
-  // plans a refresh, is first told of all parts that are whole here.
+  // Sends our totals; OK means that the source's are equal. *theirs has the
+  // source's last statistics. A source that resumes the transfer, or plans a
+  // refresh, first gets the list of all parts that are complete here.
   [[nodiscard]] rocksdb::Status Finish(
       const struct Finish& ours, const std::vector<ReceivedPart>& received,
       struct Finish* theirs);
-  // Tells the source how it ended here and hangs up.
+  // Tells the source how the operation ended, and closes the connection.
   void End(const rocksdb::Status& status, const std::string& where);
   void Cancel();
-  // Waits for the session to fail, and returns how it did; OK when it did not
-  // within `limit` or was cancelled. A source that fails closes its lanes and
-  // says why here: for lanes that were closed.
+  // Blocks until the session fails, and returns its failure. Returns OK if it
+  // did not fail within `limit`, or was cancelled. For lanes that were closed:
+  // a source that fails closes its lanes and sends the reason on this
+  // connection.
   [[nodiscard]] rocksdb::Status AwaitFailure(std::chrono::milliseconds limit);
 
-  Stats stats() const;  // the source's newest
-  // Returns when the source is asked for a place again; absent: it has given
-  // one.
+  Stats stats() const;  // latest of the source
+  // Returns the time at which the source is asked for a place again; nullopt if
+  // it has given one.
   std::optional<Clock::time_point> asks_again_at() const {
     std::lock_guard<std::mutex> lock(mu_);
     return plan_.asks_again_at();
@@ -144,26 +149,26 @@ class SourceSession {
 
  private:
   SourceSession(Dialer* dialer, const SourceSessionOptions& options);
-  // Dials once; after OK *channel is open and has shaken hands.
+  // Dials once; after OK, *channel is open and its handshake is complete.
   [[nodiscard]] rocksdb::Status DialControl(Clock::time_point until,
                                             std::shared_ptr<Channel>* channel);
   [[nodiscard]] rocksdb::Status FirstContact(
       std::shared_ptr<Channel>* channel);
-  // Dials as often as `retry` says, from the failure `status` on, or once the
-  // source may have a place; OK: channel() is another one, on which the
-  // transfer is asked for again.
+  // Dials after the failure `status` as often as `retry` allows, or once the
+  // source may have a place. After OK, channel() is another channel, on which
+  // the transfer was asked for again.
   [[nodiscard]] rocksdb::Status Reconnect(rocksdb::Status status);
   // Blocks until `turn`. kCancelled: the operation ends.
   [[nodiscard]] rocksdb::Status AwaitTime(Clock::time_point turn);
   [[nodiscard]] rocksdb::Status Reopen(std::shared_ptr<Channel> channel);
-  // Waits before the next try, which has to begin before `until`; returns how
-  // it ends when there is none.
+  // Blocks until the next try, which must begin before `until`. If there is
+  // none, returns the final status.
   [[nodiscard]] rocksdb::Status AwaitTurn(Backoff* backoff,
                                           Clock::time_point until,
                                           const rocksdb::Status& status);
   std::shared_ptr<Channel> channel() const;
-  // Waits for a channel that is usable, and gets its number; else returns how
-  // the session failed.
+  // Blocks until there is a usable channel, and returns its number in
+  // *connection; otherwise returns the failure of the session.
   [[nodiscard]] rocksdb::Status AwaitChannel(std::shared_ptr<Channel>* channel,
                                              uint64_t* connection);
   void ReadLoop();
@@ -178,11 +183,11 @@ class SourceSession {
   [[nodiscard]] rocksdb::Status HandlePlanFrame(const Frame& frame);
   [[nodiscard]] rocksdb::Status Ask(Channel* channel,
                                     const OpenRequest& request);
-  // Waits for what the source was asked.
-  //   kTooSlow  it got on with nothing for the stall timeout, or was asked a
-  //             day ago
+  // Blocks until the source has answered.
+  //   kTooSlow  it made no progress for the stall timeout, or was asked a day
+  //             ago
   [[nodiscard]] rocksdb::Status WaitFor(const std::function<bool()>& has_come);
-  // Grows with whatever the source does. Under mu_.
+  // Grows with everything that the source does. Under mu_.
   uint64_t activity() const;
   [[nodiscard]] rocksdb::Status AskForTotals(
       const struct Finish& ours, const std::vector<ReceivedPart>& received);
@@ -195,23 +200,24 @@ class SourceSession {
   Dialer* const dialer_;
   const SourceSessionOptions options_;
   HelloAck ack_;
-  Backoff backoff_;  // the reader's, once it runs
-  std::string last_failure_;  // of a try; likewise
-  bool lost_ = false;         // the owner knows of a loss; likewise
-  ReplicaRecord replica_;  // constant once Open() was called
+  Backoff backoff_;  // used by the reader, once it runs
+  std::string last_failure_;  // failure of the last try; used by the reader
+  bool lost_ = false;         // a loss was reported; used by the reader
+  ReplicaRecord replica_;  // constant after Open() was called
   std::thread reader_;
   std::thread pinger_;
 
   mutable std::mutex mu_;
   std::condition_variable changed_;
   std::shared_ptr<Channel> channel_;  // under mu_, and all below
-  std::shared_ptr<Channel> dialed_;   // while it shakes hands
-  uint64_t past_wire_bytes_ = 0;      // of channels before
+  std::shared_ptr<Channel> dialed_;   // while its handshake runs
+  uint64_t past_wire_bytes_ = 0;      // bytes of earlier channels
   uint64_t connections_ = 0;
-  bool connected_ = false;    // and, once opened, planned on this connection
+  // On this channel the plan, once opened, is complete.
+  bool connected_ = false;
   bool dialing_ = false;      // after a loss, or until there may be a place
-  bool resumed_ = false;      // by the frame at hand
-  bool may_retry_ = false;    // the failure at hand is the connection's
+  bool resumed_ = false;      // set by the current frame
+  bool may_retry_ = false;    // the current failure is the connection's
   bool stopping_ = false;
   rocksdb::Status status_;    // not OK: the session failed
   OpenRequest request_;
@@ -222,12 +228,11 @@ class SourceSession {
 // Returns the Hello that this process sends.
 Hello MakeHello();
 
-// Returns "db2:/data/users", which tells a source's operator who asks;
-// `target_dir` may be empty.
+// Returns for example "db2:/data/users", which shows the source's operator who
+// asks; `target_dir` may be empty.
 std::string TargetText(const std::string& target_dir);
 
-// Makes the request of a pull with these options, of the plan of one, and of
-// verify.
+// Makes the request of a pull, plan or verify with these options.
 OpenRequest MakeOpenRequest(const PullOptions& options,
                             const std::string& name, Purpose purpose);
 

@@ -1,4 +1,4 @@
-// How a SourceSession gets its control connection, and another one.
+// Connects the control connection of a SourceSession, and replaces it.
 #include <algorithm>
 #include <utility>
 
@@ -10,12 +10,13 @@ namespace {
 
 using rocksdb::Status;
 
-// Handshakes in which nothing a source says can be read.
+// Number of handshakes with an unreadable answer before it is final.
 constexpr int kTriesToShake = 3;
 
 constexpr std::chrono::milliseconds kLastTry{500};
 
-// Asks for a transfer that the source has, which knows what the target holds.
+// Changes the request to resume a transfer of the source, which already has the
+// target's record.
 void ResumeInstead(const TransferId& transfer, OpenRequest* request) {
   request->snapshot_use = SnapshotUse::kResume;
   request->named_transfer = transfer;
@@ -25,8 +26,8 @@ void ResumeInstead(const TransferId& transfer, OpenRequest* request) {
 
 }  // namespace
 
-// A peer that answered is one that can be believed: only silence is tried
-// again, and for a while what may be damage on the way.
+// Connects for the first time. An answer is final: only silence is retried and,
+// a few times, an answer that may be damaged on the way.
 Status SourceSession::FirstContact(std::shared_ptr<Channel>* channel) {
   BackoffOptions tries = options_.retry;
   tries.give_up_after = options_.first_answer_within;
@@ -37,7 +38,7 @@ Status SourceSession::FirstContact(std::shared_ptr<Channel>* channel) {
           : std::min(options_.until, Clock::now() + tries.give_up_after);
   int damaged = 0;
   while (true) {
-    // The last try is made when the time is up, and has a moment of its own.
+    // Make the last try when the time has passed, with a short time of its own.
     const Clock::time_point moment = Clock::now() + kLastTry;
     const Status status = DialControl(
         std::min(options_.until, std::max(until, moment)), channel);
@@ -75,7 +76,7 @@ Status SourceSession::DialControl(Clock::time_point until,
   dialed_.reset();
   if (status.ok()) {
     if (connections_++ == 0) {
-      ack_ = ack;  // constant from here on
+      ack_ = ack;  // not changed from here on
     }
     *channel = std::move(dialed);
   }
@@ -104,7 +105,7 @@ Status SourceSession::AwaitTurn(Backoff* backoff, Clock::time_point until,
 
 Status SourceSession::AwaitTime(Clock::time_point turn) {
   while (Clock::now() < turn) {
-    // Before the session exists nobody can cancel it but by these.
+    // Before the session exists, only these can cancel it.
     if (options_.stop != nullptr && options_.stop->stopped()) {
       return MakeStatus(EndState::kCancelled, "stopped on request");
     }
@@ -125,7 +126,7 @@ Status SourceSession::Reconnect(Status status) {
     if (options_.on_busy) {
       options_.on_busy();
     }
-    backoff_ = Backoff(options_.retry);  // it answers
+    backoff_ = Backoff(options_.retry);  // it answered
     waited = AwaitTime(*asks_again_at());
   } else {
     lost_ = true;
@@ -143,7 +144,7 @@ Status SourceSession::Reconnect(Status status) {
       status = Reopen(std::move(next));
     }
     const EndState state = EndStateOf(status);
-    // It let this side in before: may be damage, but not again and again.
+    // It accepted this side before: this may be damage, but not repeatedly.
     const bool is_strange =
         state == EndState::kIncompatible || state == EndState::kDenied;
     if (status.ok() || state == EndState::kRefused ||
@@ -156,8 +157,8 @@ Status SourceSession::Reconnect(Status status) {
   return waited;
 }
 
-// Asks for the transfer again. What the source answers comes to the reader like
-// any other plan.
+// Asks for the transfer again. The reader receives the source's answer like any
+// other plan.
 Status SourceSession::Reopen(std::shared_ptr<Channel> channel) {
   OpenRequest request;
   {

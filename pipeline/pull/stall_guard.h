@@ -1,5 +1,5 @@
-// Waits for a source that is there but may have nothing to send for long: it
-// reads a run of tombstones, or computes a digest.
+// Waits for a source that is alive but may have nothing to send for a long
+// time, because it reads a run of tombstones or computes a digest.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +12,13 @@
 
 namespace sstferry {
 
-// Threads: any; one receiver per channel.
+// Limits the waits for one source. Threads: any; one receiver per channel.
 class StallGuard {
  public:
-  // `progress` grows while the source does anything for this transfer, on
-  // whatever lane; called from any thread. `frame_limit`, if less, is for the
-  // bytes of a frame that has begun: a length that was damaged on the way asks
-  // for some that never come.
+  // `progress` grows while the source does anything for this transfer, on any
+  // lane; called from any thread. `frame_limit`, if smaller, is the limit for
+  // the bytes of a frame that has begun: if its length was damaged on the way,
+  // some of its bytes never arrive.
   StallGuard(std::chrono::milliseconds limit,
              std::function<uint64_t()> progress,
              std::chrono::milliseconds frame_limit =
@@ -27,24 +27,25 @@ class StallGuard {
         frame_limit_(std::min(limit, frame_limit)),
         progress_(std::move(progress)) {}
 
-  // kTooSlow once the source sent no byte here for the limit and made no
-  // progress anywhere meanwhile, or stopped inside a frame: then the channel
-  // can receive no more. That it is gone altogether is for the control
-  // connection to find.
-  // kDeadPeer at `until`, whatever happened elsewhere.
+  // Receives a frame.
+  //   kTooSlow   the source sent no byte on this channel for the limit and made
+  //              no progress elsewhere meanwhile; or it stopped inside a frame,
+  //              and then the channel can receive no more. Only the control
+  //              connection finds out that the source is gone.
+  //   kDeadPeer  at `until`, regardless of progress elsewhere
   [[nodiscard]] rocksdb::Status Receive(
       Channel* channel, Frame* frame,
       Clock::time_point until = Clock::time_point::max()) const;
 
-  // Channel's two steps of receiving with that limit. Behind a header the
-  // payload is owed: what the source does elsewhere does not count.
+  // Channel's two steps of receiving, with that limit. After a header, the
+  // payload must follow: progress elsewhere does not count.
   [[nodiscard]] rocksdb::Status ReceiveHeader(
       Channel* channel, FrameHeader* header,
       Clock::time_point until = Clock::time_point::max()) const;
   [[nodiscard]] rocksdb::Status ReceivePayload(Channel* channel, char* into,
                                                Frame* frame) const;
 
-  // Channel::ReceiveMessage() with that limit.
+  // Calls Channel::ReceiveMessage() with that limit.
   template <typename Message>
   [[nodiscard]] rocksdb::Status ReceiveMessage(Channel* channel,
                                                FrameType type,

@@ -16,7 +16,7 @@ namespace {
 
 using rocksdb::Status;
 
-// Bounds the memory of open tables, whatever the database's size.
+// Limits the memory of open tables, regardless of the database's size.
 constexpr int kMaxOpenFiles = 64;
 
 Status AtPlace(const Status& status, const std::string& where) {
@@ -75,7 +75,8 @@ Status TargetDb::Make(bool create, const std::string& dir,
 
 TargetDb::~TargetDb() {
   if (db_ != nullptr) {
-    // Only open after a failure: the next pull opens or removes the database.
+    // Still open only after a failure: the next pull opens or removes the
+    // database.
     CloseHandles().PermitUncheckedError();
     db_->Close().PermitUncheckedError();
   }
@@ -102,8 +103,8 @@ Status TargetDb::Open(bool create) {
   Status status = rocksdb::DB::Open(options, dir_, descriptors, &handles_,
                                     IntoDb(&db_));
   if (status.IsIOError() && !status.IsNoSpace()) {
-    // RocksDB 8.8 and later end here where they cannot write their OPTIONS, and
-    // do not say that the disk is full; writing ours then does.
+    // RocksDB 8.8 and later fail here if they cannot write their OPTIONS, and
+    // do not report that the disk is full. Writing ours reports it.
     const Status left =
         LeaveOnlyOptions(file_system_.get(), dir_, options_.options_text);
     status = EndStateOf(left) == EndState::kNoSpace ? left : status;
@@ -119,7 +120,7 @@ Status LeaveOnlyOptions(rocksdb::FileSystem* file_system,
   std::vector<std::string> names;
   Status status =
       file_system->GetChildren(dir, rocksdb::IOOptions(), &names, nullptr);
-  // A full disk may have kept RocksDB from writing any.
+  // A full disk may have prevented RocksDB from writing OPTIONS.
   CloneFile kept{CloneFileKind::kOptions, 5, 0, 0};
   std::vector<CloneFile> found;
   for (const std::string& name : names) {

@@ -1,5 +1,5 @@
-// The new database of a pull: opened for ingest with options of sstferry's own,
-// closed with the OPTIONS text of its application.
+// The new database of a pull. It is opened for ingestion with sstferry's own
+// options, and closed with the OPTIONS text for its application.
 #pragma once
 
 #include <map>
@@ -18,17 +18,17 @@ namespace sstferry {
 struct TargetDbOptions {
   std::vector<std::shared_ptr<rocksdb::EventListener>> listeners;
   bool write_dbid_to_manifest = false;
-  std::string options_text;  // that the closed database is left with
+  std::string options_text;  // text of the closed database's OPTIONS file
 };
 
-// Leaves `text` as the only OPTIONS file of the closed database in `dir`.
+// Writes `text` as the only OPTIONS file of the closed database in `dir`.
 // RocksDB's own OPTIONS have names and the version of the linked RocksDB, which
-// the application's may not load.
+// the application's RocksDB may not load.
 [[nodiscard]] rocksdb::Status LeaveOnlyOptions(rocksdb::FileSystem* file_system,
                                                const std::string& dir,
                                                const std::string& text);
 
-// A new, open database. Closes it when destroyed.
+// A new, open database. The destructor closes it.
 // Threads: one at a time; db() as RocksDB allows.
 class TargetDb {
  public:
@@ -57,12 +57,11 @@ class TargetDb {
   const BuiltFamily& family(size_t i) const { return families_[i]; }
 
   // Counts the files of all families by level.
-  //   kInternal  a family that must lie in its last level, at sequence 0, does
-  //              not
+  //   kInternal  a file that must be in the last level, at sequence 0, is not
   [[nodiscard]] rocksdb::Status CountLevels(std::map<int, uint64_t>* levels);
-  // Closes the database and leaves `options_text` as its only OPTIONS file;
-  // every file of it is written then.
-  //   kInternal  its WAL holds data
+  // Closes the database and writes `options_text` as its only OPTIONS file.
+  // After that all its files are written.
+  //   kInternal  its WAL has data
   [[nodiscard]] rocksdb::Status Close();
 
  private:
@@ -79,7 +78,8 @@ class TargetDb {
   std::string dir_;
   TargetDbOptions options_;
   std::vector<std::string> names_;
-  std::vector<BuiltFamily> families_;  // by family index; default last if added
+  // By family index; `default` is last if added.
+  std::vector<BuiltFamily> families_;
   size_t asked_ = 0;                   // number of families the pull asked for
   std::shared_ptr<rocksdb::FileSystem> file_system_;
   std::unique_ptr<rocksdb::Env> env_;

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using rocksdb::Status;
 
-// The first record of a journal and all before it.
+// Maximum size of a journal's first record and everything before it.
 constexpr size_t kMaxHeadBytes =
     kJournalMagicBytes + kJournalHeaderBytes + kMaxJournalPayloadBytes;
 
@@ -52,8 +52,8 @@ void ReadTarget(const std::string& target_dir, TargetState* state) {
 }
 
 // Moves the completed pull to state->previous if a refresh in place has begun.
-// Its journal exists before its first change, so it does not tell whether the
-// target has changed.
+// The refresh writes its journal before its first change, so it is unknown
+// whether the target has changed.
 void DoubtComplete(const JournalTransfer& head, TargetState* state) {
   if (head.mode == kRefreshMode && state->complete.has_value() &&
       state->complete->transfer_id != ToHex(head.transfer_id)) {
@@ -66,7 +66,7 @@ Status ReadState(const std::string& target_dir, TargetState* state,
                  bool* is_target) {
   *state = TargetState();
   ReadTarget(target_dir, state);
-  // False of what is no database, too, or cannot be read.
+  // False also if there is no database, or it cannot be read.
   StandsAtZero(rocksdb::FileSystem::Default().get(), target_dir,
                &state->stands_at_zero)
       .PermitUncheckedError();
@@ -94,7 +94,7 @@ Status ReadState(const std::string& target_dir, TargetState* state,
     unfinished.damage = MessageOf(status);
   } else if (!status.IsIncomplete() && !status.IsNotFound() &&
              !unfinished.running && Workspace::IsOne(workspace)) {
-    return status;  // else a pull has just removed the workspace
+    return status;  // else: a pull has just removed the workspace
   }
   if (!Workspace::IsOne(workspace)) {
     const bool at_zero = state->stands_at_zero;
@@ -110,13 +110,14 @@ Status ReadState(const std::string& target_dir, TargetState* state,
     state->unfinished = std::move(unfinished);
   }
   if (state->unfinished.has_value() && state->unfinished->running) {
-    state->next.clear();  // the operator has to wait, not to run a command
+    state->next.clear();  // the operator must wait, not run a command
   }
   return Status::OK();
 }
 
-// A damaged or missing file of a replica shows before anybody records it, but
-// only while no process has the database open: its files come and go.
+// Finds a fault. A damaged or missing file of a replica is found before a
+// record of it exists, but only while no process has the database open, because
+// its files change then.
 Status FindFault(const std::string& target_dir, const TargetState& state,
                  HealthFile* found) {
   RETURN_IF_ERROR(ReadKnownFault(target_dir, found));
@@ -220,7 +221,7 @@ Status ReadTargetState(const std::string& target_dir, TargetState* state,
 
 std::optional<std::string> UnfinishedMode(const std::string& target_dir) {
   if (target_dir.empty()) {
-    return std::nullopt;  // a plan of no directory
+    return std::nullopt;  // a plan without a directory
   }
   const std::string journal =
       ReadStart(Workspace::DirOf(target_dir) + "/journal", kMaxHeadBytes);

@@ -10,17 +10,16 @@
 
 namespace sstferry {
 
-// Sets *state, and *is_target if a pull made TARGET_DIR or its workspace.
+// Sets *state. Sets *is_target if a pull made TARGET_DIR or its workspace.
 //   kRefused   the workspace belongs to another user
-//   kDenied    this account may not look there
+//   kDenied    this account may not read it
 //   kInternal  a file could not be read
 [[nodiscard]] rocksdb::Status ReadTargetState(const std::string& target_dir,
                                               TargetState* state,
                                               bool* is_target);
 
-// Returns a warning if the database in `dir` stands at sequence 0 with entries
-// (pipeline/pull/first_sequence.h); empty if it does not, or is no
-// database.
+// Returns a warning if the database in `dir` has entries and last sequence 0
+// (pipeline/pull/first_sequence.h); empty if not, or if there is no database.
 std::string NoteOfZero(const std::string& dir);
 
 // Returns the mode (format/journal.h) of the unfinished pull that makes a new

@@ -15,7 +15,8 @@ void AnnounceReplicaRecord(const ReplicaRecord& replica, OpenRequest* request) {
 Status SendReplicaRecord(Channel* channel, const ReplicaRecord& replica) {
   const WaitLimit limit = WaitLimit::Within(kSendLimit);
   Status status;
-  // Before the families, whose number tells the source when it has all.
+  // Send this before the families: the source counts these to know when it has
+  // everything.
   for (size_t at = 0; status.ok() && at < replica.source_record.size();
        at += kMaxSourceRecordPartBytes) {
     status = channel->SendMessage(
@@ -49,7 +50,7 @@ void SendReceived(Channel* channel, const std::vector<ReceivedPart>& parts) {
                                     Received{std::move(batch)},
                                     WaitLimit::Within(kSendLimit));
       });
-  // A send that fails is found by the reader.
+  // The reader notices a failed send.
   status.PermitUncheckedError();
 }
 

@@ -1,4 +1,4 @@
-// Sends a source what its target tells in many messages.
+// Sends data of the target to a source in several messages.
 #pragma once
 
 #include <chrono>
@@ -10,20 +10,20 @@
 
 namespace sstferry {
 
-// Sends on the control connection are small; a request to stop must not wait
-// for one longer than this.
+// Time limit of sends on the control connection. They are small, and a request
+// to stop must not wait longer for one.
 inline constexpr std::chrono::milliseconds kSendLimit{4'000};
 
-// Says in the request what of SendReplicaRecord() will follow it.
+// Sets in the request what SendReplicaRecord() will send after it.
 void AnnounceReplicaRecord(const ReplicaRecord& replica, OpenRequest* request);
 
-// Follows an OpenRequest for a refresh: what the target holds and remembers.
+// Sends, after the OpenRequest of a refresh, the target's record of itself.
 [[nodiscard]] rocksdb::Status SendReplicaRecord(Channel* channel,
                                          const ReplicaRecord& replica);
 
-// Parts that are whole at the target. A source that was asked again on another
-// connection, perhaps another process, need not have sent them. The reader of
-// the connection finds a send that fails.
+// Sends the parts that are complete at the target. A source that was asked
+// again on another connection may be another process, and need not have sent
+// them. The reader of the connection notices a failed send.
 void SendReceived(Channel* channel, const std::vector<ReceivedPart>& parts);
 
 }  // namespace sstferry

@@ -1,4 +1,4 @@
-// Makes the checks of a unit of a clone that a lane does not make of a chunk.
+// Checks a unit of a clone in the ways that do not apply to other chunks.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +12,31 @@
 
 namespace sstferry {
 
-// Checks that a unit may begin: of a clone (null: none was asked for), the only
-// chunk of its part, in the size that both sides know. kCorrupt: no.
+// Checks that a unit is expected: that it is of a clone (`clone` is null if no
+// clone was asked for), the only chunk of its part, and of the size that both
+// sides know. kCorrupt: it is not.
 [[nodiscard]] rocksdb::Status CheckUnitTurn(const CloneLayout* clone,
                                             const ChunkBegin& begin,
                                             uint64_t next_ordinal);
 
-// A unit of which not everything has come. Borrows the state. Threads: one.
+// A unit that has not been received completely. Borrows the state. Threads:
+// one.
 class OpenUnit {
  public:
-  // Null: the pull is no clone.
+  // Returns null if the pull is no clone.
   static std::unique_ptr<OpenUnit> Make(const LaneShared* state,
                                         uint32_t part_id);
 
-  // Its blocks are checked while they arrive, so it is written past the page
-  // cache; else through it, because its file is read.
+  // Returns the place to which the unit is written. If its blocks are checked
+  // while they arrive, it is written without the page cache; otherwise with it,
+  // because its file will be read.
   StagingPlace Place() const;
-  // The next bytes. kCorrupt: a block's checksum.
+  // Adds the next bytes. kCorrupt: the checksum of a block is wrong.
   [[nodiscard]] rocksdb::Status Add(const rocksdb::Slice& bytes);
-  // All have come, and are in the file. The lane whose unit makes its file
-  // whole checks what is left of the file, before the unit is recorded. Errors
-  // as CheckClonedFile(); the end of another unit or with entries is kCorrupt.
+  // Called when all bytes have arrived and are in the file. If this unit
+  // completes its file, checks the rest of the file, before the unit is
+  // recorded. Errors are those of CheckClonedFile(); also kCorrupt if the end
+  // is of another unit or has entries.
   [[nodiscard]] rocksdb::Status Finish(StagedChunk* chunk);
 
  private:
@@ -41,14 +45,15 @@ class OpenUnit {
   const LaneShared* const state_;
   const uint32_t part_id_;
   Digest128Stream content_;
-  std::unique_ptr<SstPartCheck> blocks_;  // null: not while they arrive
+  std::unique_ptr<SstPartCheck> blocks_;  // null: not checked while they arrive
 };
 
-// Where a unit goes, or with null a chunk.
+// Returns the place of a unit, or of a chunk if `unit` is null.
 StagingPlace PlaceOf(const LaneShared& state, const OpenUnit* unit,
                      uint32_t part_id, uint32_t ordinal);
 
-// How many bytes may follow: what lies behind a unit belongs to another lane.
+// Returns the maximum of bytes that may follow: bytes after a unit belong to
+// another lane.
 uint64_t MostBytes(const ChunkBegin& begin);
 
 }  // namespace sstferry

@@ -8,7 +8,7 @@ namespace {
 
 using rocksdb::Status;
 
-// A sync is shared by units of so many bytes, or by so many units.
+// Bytes, and units, after which a sync is due.
 constexpr uint64_t kSyncBytes = 256u << 20;
 constexpr uint32_t kSyncUnits = 512;
 
@@ -32,7 +32,7 @@ Status UnitStore::Add(StagedChunk chunk, StageClock* clock) {
     unsynced_bytes_ += chunk.record.chunk.file_bytes;
     due = ++unsynced_ >= kSyncUnits || unsynced_bytes_ >= kSyncBytes;
   }
-  // Another lane that syncs now leaves this unit to the next one.
+  // If another lane syncs now, this unit is part of its next sync.
   std::unique_lock<std::mutex> one(sync_mu_, std::defer_lock);
   if (!due || !sync_ || !one.try_lock()) {
     return Status::OK();
@@ -72,7 +72,8 @@ void UnitStore::Stop() {
   stopped_ = true;
 }
 
-// The lane that does it waits, the others receive.
+// Syncs all units since the last sync. Only this lane waits; the others
+// receive.
 Status UnitStore::SyncUnits() {
   std::set<std::string> files;
   {

@@ -1,5 +1,5 @@
-// Where the units of a clone go: they lie in their place already, so they are
-// only recorded.
+// Records the units of a clone. They are received into their final place, so
+// nothing else is left to do.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,15 @@
 
 namespace sstferry {
 
-// Ownership: borrows all.
+// Records units in the journal.
+//
+// Ownership: borrows its arguments.
 // Threads:   any.
-// Crash:     a unit's bytes and its name are durable before its
-//   record is; a resume compares the bytes with the record.
+// Crash:     a unit's bytes and its name are durable before its record is; a
+//            resumed pull compares the bytes with the record.
 class UnitStore : public ChunkStore {
  public:
-  // `sync`: names and records are made durable.
+  // `sync`: makes names and records durable.
   UnitStore(const CloneLayout* layout, rocksdb::FileSystem* file_system,
             JournalFile* journal, bool sync)
       : layout_(layout),
@@ -33,8 +35,8 @@ class UnitStore : public ChunkStore {
   [[nodiscard]] rocksdb::Status Flush(StageClock* clock) override;
   [[nodiscard]] rocksdb::Status EndPart(
       const JournalPartDone& done) override;
-  // Their bytes need not be durable: the process that recorded them may have
-  // died ahead of the sync.
+  // The bytes of these units need not be durable: the process that recorded
+  // them may have died before the sync.
   [[nodiscard]] rocksdb::Status AddRecorded(
       const std::vector<StagedChunk>& chunks, StageClock* clock) override;
   void Stop() override;

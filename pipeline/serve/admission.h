@@ -1,5 +1,5 @@
-// Admits connections: counts them in all and per address, and chooses which
-// ones to close if too many of them hold a place and ask for nothing.
+// Admits connections. Counts them in total and per address, and chooses which
+// ones to close if too many connections have not asked for anything.
 #pragma once
 
 #include <cstdint>
@@ -18,26 +18,29 @@ struct AdmissionLimits {
   uint32_t half_open_per_address = 0;
 };
 
-// A connection is half-open until it was given something: until its handshake
-// is done and it asked for a database, or for the lane of a transfer. If there
-// are too many half-open connections, or all places are taken and half-open ones
-// have some of them, Admission admits the newest and drops the oldest half-open
-// one: an honest peer asks within milliseconds, so the oldest ones belong to a
-// flood. Whoever was given something is never dropped.
+// Decides which connections a server keeps.
+//
+// A connection is half-open until its handshake is done and it has asked for a
+// database or for the lane of a transfer. If there are too many half-open
+// connections, or too many connections of which some are half-open, Admission
+// admits the newest one and drops the oldest half-open one: an honest peer asks
+// within milliseconds, so the oldest ones belong to a flood. An established
+// connection is never dropped.
 //
 // Threads: any.
 class Admission {
  public:
   explicit Admission(const AdmissionLimits& limits) : limits_(limits) {}
 
-  // Returns the new connection's number (0: refused, *why is the limit), and in
-  // *dropped that of a half-open one which the caller must close (0: none). It
-  // no longer counts as half-open, but as a connection until Leave(): for the
-  // time that its thread takes to end, there may be more connections than the
-  // limit, by as many as may be half-open.
+  // Returns the new connection's number. If it is 0, the connection is refused
+  // and *why says which limit was reached. *dropped is the number of a
+  // half-open connection that the caller must close (0: none). That one no
+  // longer counts as half-open, but counts as a connection until Leave(). So,
+  // until its thread ends, there may be more connections than the limit, by at
+  // most the limit of half-open ones.
   uint64_t Enter(const std::string& address, uint64_t* dropped,
                  std::string* why);
-  // Called when it is given something. Returns false if it was dropped before.
+  // Makes the connection established. Returns false if it was dropped before.
   bool Establish(uint64_t id);
   bool IsDropped(uint64_t id) const;
   void Leave(uint64_t id);
@@ -61,8 +64,9 @@ class Admission {
   const AdmissionLimits limits_;
   mutable std::mutex mu_;
   uint64_t last_id_ = 0;                     // under mu_, and all below
-  std::map<uint64_t, Entry> entries_;        // by number, so by age
-  std::map<std::string, Counts> addresses_;  // of which any is open
+  std::map<uint64_t, Entry> entries_;        // by number, and therefore by age
+  // Addresses with an open connection.
+  std::map<std::string, Counts> addresses_;
   uint32_t half_open_ = 0;
 };
 

@@ -12,7 +12,8 @@ namespace {
 
 using rocksdb::Status;
 
-// A unit is larger than a chunk, so that a table of a usual size is one unit.
+// Chunks per unit: a unit is larger than a chunk, so that a table of usual size
+// is one unit.
 constexpr uint64_t kChunksPerUnit = 2;
 
 uint64_t UnitBytes(const OpenRequest& request) {
@@ -21,7 +22,8 @@ uint64_t UnitBytes(const OpenRequest& request) {
   return bytes - bytes % kCloneTailAlignment;  // for direct writes
 }
 
-// RocksDB takes no part in a clone: only the application must open its files.
+// Checks only the application's RocksDB: the process that receives a clone does
+// not open its files.
 Status CheckOpens(const Needs& needs, const RocksDbRelease& application) {
   if (!application.is_known() || needs.release() <= application) {
     return Status::OK();
@@ -37,7 +39,7 @@ Status CheckOpens(const Needs& needs, const RocksDbRelease& application) {
           "or use --method ingest, which writes tables that it reads now");
 }
 
-// A target needs no more than the names: the options come as a file.
+// Describes families by their names only: a clone gets the options as a file.
 Status DescribeFamilies(const Snapshot& snapshot, TransferPlan* plan) {
   if (snapshot.families().size() > kMaxFamilies) {
     return MakeStatus(EndState::kRefused,
@@ -94,8 +96,8 @@ Status PlanClone(const Snapshot& snapshot, const OpenRequest& request,
   plan->needs = files.needs;
   RocksDbRelease asked;
   Status status = ReleaseAsked(request, &asked);
-  // Files are what the source's application reads: who names no other release
-  // may have them.
+  // The source's application can read these files; check them only if the
+  // request names another release.
   if (status.ok() && request.purpose != Purpose::kVerify) {
     status = CheckOpens(files.needs, asked);
   }

@@ -8,14 +8,14 @@
 
 namespace sstferry {
 
-// Refuses what a clone cannot be, before a snapshot is taken: of some keys, or
-// without the column family `default`.
+// Checks the request before a snapshot is taken. Refuses a clone of an interval
+// of keys, or without the column family `default`.
 [[nodiscard]] rocksdb::Status CheckCloneRequest(const OpenRequest& request);
 
 // Fills the plan. REQUIRES: snapshot.files() is not null.
-//   kRefused       more files or families than a plan holds.
-//   kIncompatible  the request names the application's release, which does not
-//                  read the files; the message says what to do.
+//   kRefused       there are more files or families than a plan can have.
+//   kIncompatible  the request names a release of RocksDB for the replica that
+//                  cannot read the files; the message says what to do.
 [[nodiscard]] rocksdb::Status PlanClone(const Snapshot& snapshot,
                                         const OpenRequest& request,
                                         TransferPlan* plan);

@@ -19,21 +19,24 @@ using std::chrono::milliseconds;
 
 constexpr char kWhere[] = "source control";
 constexpr milliseconds kTickInterval{1000};
-// RocksDB may start so many threads while it opens a snapshot, beside its
-// pools.
+// Maximum of threads that RocksDB may start while it opens a snapshot, in
+// addition to its pools.
 constexpr int kThreadsToOpen = 4;
 // Time that a session with a failed transfer waits for the target to close, so
-// that the target reads the End frame before the connection closes.
+// that the target reads the End frame first.
 constexpr milliseconds kDrainLimit{2000};
-// Limit of one target's frames: many more pings and answers than any sends.
+// Limits of one target's frames: far more pings and answers than any target
+// sends.
 constexpr uint64_t kFramesAtOnce = 1000;
 constexpr uint64_t kFramesPerSecond = 100;
-// Bounds the interval records of one target that asks for a refresh, about 100
-// bytes each.
+// Maximum size of a replica's record of one target; an interval record has
+// about 100 bytes.
 constexpr uint64_t kMaxReplicaRecordBytes = 64u << 20;
-// An answer to a follower that takes so long counts for none of its frames.
+// An answer to a follower that takes at least this long does not count towards
+// the limit of frames.
 constexpr milliseconds kFollowPace{3};
-// A plan, which ends the need for that memory, takes seconds.
+// Time after which a refresh that found no memory for its record asks again. A
+// plan, after which the memory is free, takes seconds.
 constexpr milliseconds kRecordRetry{5000};
 
 Status Unexpected(FrameType type) {
@@ -42,7 +45,7 @@ Status Unexpected(FrameType type) {
                         FrameTypeName(type));
 }
 
-// "192.0.2.7:52114 (CN=replica-2)".
+// Returns for example "192.0.2.7:52114 (CN=replica-2)".
 std::string PeerText(const Channel& channel) {
   const PeerIdentity* const identity = channel.identity();
   return identity == nullptr ? channel.peer()
@@ -82,7 +85,7 @@ void ControlSession::Run() {
       (!kept_ || detached)) {
     DrainUntilClosed();
   }
-  channel_->Close();  // wakes whoever still sends
+  channel_->Close();  // wakes threads that are still sending
   for (std::thread* thread : {&worker_, &ticker_}) {
     if (thread->joinable()) {
       thread->join();
@@ -114,8 +117,8 @@ Status ControlSession::EndTransfer(const Status& status) {
                   : status;
   kept_ = MayKeep(why);
   if (!kept_) {
-    // Tells the target unless a lane has already said why. Totals that agree
-    // are not the end: the target may fail after them.
+    // Fail() tells the target, unless a lane has already said why. This is
+    // needed even if the totals agreed: the target may fail after that.
     transfer_->Fail(why, kWhere);
     return transfer_->status();
   } else if (told_) {
@@ -124,9 +127,9 @@ Status ControlSession::EndTransfer(const Status& status) {
   return why;
 }
 
-// A target that was lost, or stopped for a temporary reason, may resume. A
-// target without the plan cannot, and one that says that it stops before any
-// data was sent has nothing to resume.
+// Returns true if the target was lost or stopped for a temporary reason, so
+// that it may resume. Returns false if it does not have the plan, or if it says
+// that it stops and no data was sent: then there is nothing to resume.
 bool ControlSession::MayKeep(const Status& status) {
   const bool known = transfer_->planned() || resumed_;
   if (!registered_ || !transfer_->may_keep() || !known ||
@@ -147,7 +150,7 @@ void ControlSession::Report(const Status& status) {
   if (transfer_->parked()) {
     report.kept_for = host_.options->snapshot_ttl;
   }
-  transfer_.reset();  // who is told may look whether the snapshot is gone
+  transfer_.reset();  // the callee may check that the snapshot is gone
   if (kept_) {
     report.status = status;
     report.error_where = kWhere;
@@ -169,7 +172,7 @@ Status ControlSession::Serve() {
     Status status = channel_->Receive(limit, &frame);
     lost_ = !status.ok();
     if (transfer_ != nullptr && !transfer_->detached().ok()) {
-      lost_ = true;  // for the store: the target may resume
+      lost_ = true;  // makes the store keep it: the target may resume
       return transfer_->detached();
     }
     if (status.ok()) {
@@ -178,14 +181,15 @@ Status ControlSession::Serve() {
     if (status.ok()) {
       const uint64_t shortages = DescriptorShortages();
       status = RetriedAfterShortage(Handle(frame, &done), shortages);
-      // An answer that could not be sent is a lost connection, too.
+      // An answer that could not be sent means a lost connection, too.
       lost_ = EndStateOf(status) == EndState::kDeadPeer;
     }
     if (!status.ok()) {
       return status;
     }
     if (!done && transfer_ != nullptr && transfer_->ended()) {
-      // The target knows why; pinging further retains no snapshot.
+      // The target knows the reason. Ending here stops its pings from retaining
+      // the snapshot.
       return transfer_->status();
     }
   }
@@ -276,7 +280,7 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
       }
       if (status.ok() && transfer_ != nullptr &&
           transfer_->request().purpose != Purpose::kPull) {
-        finished_ = true;  // a plan or a verify has no totals to agree on
+        finished_ = true;  // a plan or a verify has no totals to compare
       }
       return status;
     }
@@ -285,8 +289,8 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
   }
 }
 
-// Sends what is behind a position. A follower that takes nothing holds up this
-// thread and no other.
+// Sends the bytes after a position. A follower that receives nothing blocks
+// only this thread.
 Status ControlSession::AnswerFollower(const Frame& frame) {
   if (transfer_ != nullptr || host_.follow == nullptr) {
     return Unexpected(frame.type);
@@ -317,13 +321,14 @@ Status ControlSession::AnswerFollower(const Frame& frame) {
                           : taken;
       },
       &end));
-  // Frames that wait for what the source writes are no flood.
+  // A frame that waited until the source wrote something is not part of a
+  // flood.
   if (has_bytes || Clock::now() - begun >= kFollowPace) --frames_;
   return channel_->SendMessage(FrameType::kFollowEnd, end, limit);
 }
 
-// The replica's record follows the request of a refresh. The place comes first:
-// a target that waits for one holds nothing.
+// The replica's record follows the request of a refresh. The place is reserved
+// first, so that a target that waits for one uses no memory here.
 Status ControlSession::TakeRequest(OpenRequest request) {
   if (transfer_ != nullptr || request_.has_value()) {
     return Unexpected(FrameType::kOpenRequest);
@@ -347,7 +352,7 @@ Status ControlSession::TakeReplicaRecord(const Frame& frame) {
   if (!host_.shares->TakeTargetBytes(frame.payload.size())) {
     host_.store->Remove(transfer_);
     registered_ = false;
-    transfer_.reset();  // no transfer was begun
+    transfer_.reset();  // no transfer has started
     const std::string most = std::to_string(ServerShares::kMaxTargetBytes);
     return TellBusy(
         MakeStatus(EndState::kBusy,
@@ -393,8 +398,7 @@ Status ControlSession::TakeReplicaRecord(const Frame& frame) {
   return StartOpening();
 }
 
-// Each name is looked up among those that are served. Stats keep the target
-// waiting.
+// Pins the named databases. While it runs, Stats keep the target waiting.
 Status ControlSession::PinAll(const Frame& frame) {
   if (transfer_ != nullptr) {
     return Unexpected(frame.type);
@@ -432,8 +436,8 @@ Status ControlSession::PinAll(const Frame& frame) {
   return sent.ok() ? channel_->SendMessage(FrameType::kPinReply, reply) : sent;
 }
 
-// Finds the snapshot of another transfer, of the same database and column
-// families, or what was pinned.
+// Finds the snapshot of another transfer of the same database and column
+// families, or a set of pinned files.
 Status ControlSession::FindShared(
     const ServedDatabase& database, const OpenRequest& request,
     std::shared_ptr<SharedSnapshot>* shared) const {
@@ -463,7 +467,8 @@ Status ControlSession::FindShared(
   return Status::OK();
 }
 
-// Turns a request that replaces a retained transfer into one for a new one.
+// Turns a request that replaces a retained transfer into a request for a new
+// one.
 Status ControlSession::DropOld(const ServedDatabase& database,
                                OpenRequest* request, std::string* note) {
   if (request->purpose != Purpose::kPull) {
@@ -506,7 +511,7 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
     }
   } else if (request.snapshot_use == SnapshotUse::kLatest) {
     shared = host_.store->Latest(database, planned);
-    planned.waited_seconds = 0;  // nothing depends on it any more
+    planned.waited_seconds = 0;  // not used after Latest()
   }
   transfer_ = std::make_shared<Transfer>(database, *host_.options, planned,
                                          hello_, PeerText(*channel_),
@@ -519,12 +524,13 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
   if (host_.on_transfer) {
     host_.on_transfer(transfer_.get());
   }
-  // Before the snapshot, because the limit bounds the cost of snapshots. Lanes
-  // cannot connect yet: they do not know the id.
+  // Add the transfer before the snapshot is taken, because the limit of
+  // transfers limits the cost of snapshots. Lanes cannot connect yet: they do
+  // not know the id.
   milliseconds retry_after{0};
   status = host_.store->Add(transfer_, &retry_after);
   if (retry_after.count() > 0) {
-    transfer_.reset();  // no transfer was begun
+    transfer_.reset();  // no transfer has started
     return TellBusy(status, retry_after);
   }
   if (!status.ok()) {
@@ -535,7 +541,7 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
 }
 
 Status ControlSession::TellBusy(const Status& busy, milliseconds retry_after) {
-  // A target that does not hear it is told as little by the End behind it.
+  // If this message is lost, the End frame after it is lost, too.
   channel_->SendMessage(
       FrameType::kBusy, Busy{static_cast<uint32_t>(retry_after.count())})
       .PermitUncheckedError();
@@ -573,7 +579,8 @@ Status ControlSession::Pin() {
 }
 
 void ControlSession::Open() {
-  // An application's own database is flushed here, and must not wait.
+  // Taking a snapshot of an application's own database flushes it, so this
+  // thread must keep its priority then.
   if (transfer_->pace()->hold_back()->allowed() &&
       transfer_->has_directory()) {
     StepBack();
@@ -590,13 +597,13 @@ void ControlSession::Open() {
     status = transfer_->Announce(channel_, resumed_);
   }
   if (!status.ok()) {
-    // The connection failed, not the transfer: wakes the reader.
+    // The connection failed, not the transfer: wake the reader.
     channel_->Close();
   }
 }
 
-// Without the plan, the target cannot know which parts it holds. The plan may
-// still be on its way.
+// A target without the plan cannot know which parts it has. The plan may still
+// be on its way to it.
 Status ControlSession::RecordReceived(const Frame& frame) {
   if (transfer_ == nullptr ||
       (!resumed_ && !transfer_->is_refresh() && !transfer_->is_clone()) ||
@@ -624,7 +631,8 @@ void ControlSession::Tick() {
   uint64_t ticks = 0;
   constexpr uint64_t kLooksPerTick = kTickInterval / HoldBack::kLookInterval;
   HoldBack* const hold_back = transfer_->pace()->hold_back().get();
-  std::optional<Clock::time_point> told;  // that it is over
+  // Time at which the target was told of the end.
+  std::optional<Clock::time_point> told;
   const uint64_t ping_every = std::max<uint64_t>(
       1, host_.options->timeouts.ping_interval() / kTickInterval);
   std::unique_lock<std::mutex> lock(mu_);
@@ -641,7 +649,7 @@ void ControlSession::Tick() {
         (transfer_->ended() || !transfer_->detached().ok())) {
       told = Clock::now();
     } else if (told.has_value() && Clock::now() - *told >= kDrainLimit) {
-      channel_->Close();  // a target that stays would keep its place
+      channel_->Close();  // a target that does not close would keep its place
       return;
     }
     Status status;
@@ -654,7 +662,7 @@ void ControlSession::Tick() {
       status = channel_->SendMessage(FrameType::kStats,
                                      transfer_->CurrentStats());
     }
-    // The reader notices a failed send and ends the session.
+    // The reader notices the failure and ends the session.
     status.PermitUncheckedError();
     lock.lock();
   }
@@ -671,11 +679,12 @@ Status ControlSession::SetCompression(const Compress& compress) {
 }
 
 Status ControlSession::AgreeOnTotals(const Finish& theirs) {
-  // Before that, the worker still writes the plan that the totals count by.
+  // Until the plan is made, the worker writes the data from which the totals
+  // are computed.
   if (transfer_ == nullptr || !transfer_->planned() || finished_) {
     return Unexpected(FrameType::kFinish);
   }
-  // Agreeing totals of a part would make it look complete.
+  // Without this check, agreeing totals of a part would make it look complete.
   const size_t unsent = transfer_->request().purpose == Purpose::kPull
                             ? transfer_->ledger()->UnsentParts()
                             : 0;
@@ -713,13 +722,13 @@ Status ControlSession::AgreeOnTotals(const Finish& theirs) {
   return channel_->SendMessage(FrameType::kFinished, ours);
 }
 
-// Logs failures that are in no TransferReport.
+// Logs failures that are not in a TransferReport.
 void ControlSession::LogFailure(const Status& status) const {
   const bool reported = transfer_ != nullptr &&
                         transfer_->request().purpose == Purpose::kPull;
-  // A stopped request is no failure; an in-process server often stops before
-  // it has read that its only client is done. One that was told when to ask
-  // again does so.
+  // A cancelled request is no failure: an in-process server often stops before
+  // it has read that its only client is done. A target that found no place will
+  // ask again.
   if (!status.ok() && !status.IsAborted() && !status.IsBusy() && !reported &&
       host_.log_peer) {
     host_.log_peer("request of " + PeerText(*channel_) + ": " +
@@ -731,7 +740,8 @@ void ControlSession::LogFailure(const Status& status) const {
 void ControlSession::DrainUntilClosed() {
   const WaitLimit limit = WaitLimit::Within(kDrainLimit);
   Frame frame;
-  // The limit alone does not suffice: it counts only while nothing arrives.
+  // Check the time, too: the limit of Receive() applies only while nothing
+  // arrives.
   while (Clock::now() < limit.until && channel_->Receive(limit, &frame).ok()) {
   }
 }

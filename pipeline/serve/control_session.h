@@ -17,13 +17,16 @@
 
 namespace sstferry {
 
-// Threads: Run() reads on its caller's thread; a worker pins and plans, a
-//   ticker pings and sends Stats. Both start with the transfer, so that a peer
-//   without a request costs one thread; Run() joins them before it returns.
+// Serves one control connection.
+//
+// Threads:  Run() reads on its caller's thread; a worker pins and plans; a
+//           ticker pings and sends Stats. Worker and ticker start with the
+//           transfer, so that a peer that requests nothing costs one thread.
+//           Run() joins them before it returns.
 class ControlSession {
  public:
-  // `establish` keeps the connection's place (admission.h). It is called once
-  // the peer asks for a database, and returns false if the connection was
+  // `establish` makes the connection established (admission.h). It is called
+  // when the peer asks for a database, and returns false if the connection was
   // dropped before.
   ControlSession(const SessionHost& host, const Hello& hello, Channel* channel,
                  std::function<bool()> establish);
@@ -32,7 +35,7 @@ class ControlSession {
 
  private:
   [[nodiscard]] rocksdb::Status Serve();
-  // Finds a served database and keeps the connection's place.
+  // Finds a served database and makes the connection established.
   [[nodiscard]] rocksdb::Status FindDatabase(const std::string& name,
                                              ServedDatabase* database);
   [[nodiscard]] rocksdb::Status Handle(const Frame& frame, bool* done);
@@ -53,21 +56,21 @@ class ControlSession {
   [[nodiscard]] rocksdb::Status SendOtherFile(const Frame& frame);
   [[nodiscard]] rocksdb::Status AgreeOnTotals(const Finish& theirs);
   // Ends or retains the transfer when the connection ends with `status`.
-  // Returns the transfer's own end, if it has one.
+  // Returns the transfer's own end state if it has one.
   [[nodiscard]] rocksdb::Status EndTransfer(const rocksdb::Status& status);
   bool MayKeep(const rocksdb::Status& status);
   void Report(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status SetCompression(const Compress& compress);
   [[nodiscard]] rocksdb::Status CountFrame();
   [[nodiscard]] rocksdb::Status StartOpening();
-  // Tells a target for which there is no place when to ask again. Returns
-  // `busy`.
+  // Tells the target when to ask again, because the server has no place for it.
+  // Returns `busy`.
   [[nodiscard]] rocksdb::Status TellBusy(const rocksdb::Status& busy,
                                          std::chrono::milliseconds retry_after);
   [[nodiscard]] rocksdb::Status Pin();
   void Open();
-  // Sends pings and the transfer's progress, which show a target that waits for
-  // a plan that the source still reads the snapshot.
+  // Sends pings and Stats. While a target waits for a plan, the progress in
+  // Stats shows it that the source is still reading the snapshot.
   void Tick();
   void DrainUntilClosed();
   void LogFailure(const rocksdb::Status& status) const;
@@ -80,17 +83,19 @@ class ControlSession {
   const Clock::time_point started_ = Clock::now();
   uint64_t frames_ = 0;
   std::optional<OpenRequest> request_;
-  bool awaits_record_ = false;  // transfer_ has its place, and opens after it
+  // Transfer_ has a place; opened when the record is complete.
+  bool awaits_record_ = false;
   ReplicaRecord replica_;
-  uint64_t record_bytes_ = 0;  // of memory_, taken from the server's shares
+  uint64_t record_bytes_ = 0;  // memory of replica_, taken from ServerShares
   OtherFileAnswers other_files_;
-  bool follows_ = false;  // it has asked for what is behind a position
+  bool follows_ = false;  // it has sent a FollowRequest
   bool registered_ = false;
   bool finished_ = false;
   bool resumed_ = false;
-  bool lost_ = false;      // no frame arrived, or damaged bytes, or detached
-  bool told_ = false;      // the target said why it ends
-  bool returns_ = false;   // and that it comes back with another method
+  // No frame or a damaged one arrived, or it was detached.
+  bool lost_ = false;
+  bool told_ = false;      // the target sent the reason for its end
+  bool returns_ = false;   // it will return with another method
   bool kept_ = false;      // the transfer outlives this session
   bool replaced_ = false;  // another session has the transfer
   std::thread worker_;

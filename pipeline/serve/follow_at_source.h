@@ -1,5 +1,4 @@
-// The part of following at the source. follow/ implements it; serve/ knows no
-// more of it than this.
+// Interface to the source's part of following, which follow/ implements.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +20,13 @@ class FollowAtSource {
   using Send = std::function<rocksdb::Status(const FollowBytes& bytes)>;
 
   virtual ~FollowAtSource() = default;
-  // Answers a request of the follower `who`, a session: calls `send` for the
-  // bytes behind its position, and sets *end. Waits for anything new as long as
-  // the request says. Its target is shown as the request has it.
+  // Answers a request of the follower `who` (the address of its session): calls
+  // `send` with the bytes after the follower's position, and sets *end. If
+  // there are none, waits for new bytes as long as the request allows. Lists
+  // show the follower by the target's name in the request.
   //   kRefused    the database cannot be followed
   //   kCancelled  Stop() was called
-  //   errors of `send`
+  //   others      errors of `send`
   [[nodiscard]] virtual rocksdb::Status Answer(const void* who,
                                                const ServedDatabase& database,
                                                const FollowRequest& request,
@@ -35,7 +35,7 @@ class FollowAtSource {
   // Forgets a follower.
   virtual void Leave(const void* who) = 0;
   virtual std::vector<FollowedState> state() = 0;
-  // Ends every wait.
+  // Ends all waits.
   virtual void Stop() = 0;
 };
 

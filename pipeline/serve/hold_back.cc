@@ -15,32 +15,34 @@ namespace {
 using std::chrono::duration;
 using std::chrono::steady_clock;
 
-// The application's threads may wait for CPUs for so long a second that they
-// run, and for the disk for so long a second of any time, as they do on a
-// machine that has both to spare.
+// Allowed wait: seconds of waiting for CPUs per second of running, and seconds
+// of waiting for the disk per second. A machine that has both to spare shows as
+// much.
 constexpr double kMayWait = 0.1;
-// So much longer they may wait than without us.
+// Factor by which waits may exceed those at rest.
 constexpr double kTimesAtRest = 2;
-// An application that hardly runs counts as one that runs for this share of the
-// time: one late wake-up a second is no pressure.
+// An application that hardly runs counts as running for this share of the time:
+// one late wake-up per second is no pressure.
 constexpr double kLeastRun = 0.02;
-// The weight of earlier looks in the mean; each look forgets the rest.
+// Factor for the sums of earlier looks, applied at each new one.
 constexpr double kKept = 0.8;
 constexpr double kLess = 0.7;
 constexpr double kMore = 0.05;
 constexpr int kLooksBetweenRests = 20;
-// A shorter sleep is not worth its wake-up.
+// Shorter sleeps are not worth their wake-up.
 constexpr duration<double> kLeastSleep{0.001};
 constexpr duration<double> kLongestSleep{1};
-// Looks between two questions who has the database open.
+// Number of looks between two searches for the process that has the database
+// open.
 constexpr int kLooksBetweenLocks = 20;
 
 double Grown(uint64_t now, uint64_t before) {
   return now > before ? static_cast<double>(now - before) / 1e6 : 0;
 }
 
-// Sees the threads of the database's user. A thread that is waiting for its
-// disk at a look counts as one that waited since the last.
+// Observes the threads of the process that has the database open. A thread that
+// is waiting for its disk during a look counts as having waited since the
+// previous look.
 class UserWatch {
  public:
   explicit UserWatch(std::string directory)
@@ -100,8 +102,9 @@ double HoldBack::Gauge::Excess(double waited, double time, bool rested,
                                bool* is_long) {
   if (rested) {
     const double alone = waited / time;
-    // Work that was on its way when the rest began may still make it wait: the
-    // least of the last rests is the best known.
+    // Work that was under way when the rest began may still delay the
+    // application, so the smallest value of the last rests is the best
+    // estimate.
     const double known = at_rest.value_or(alone);
     at_rest = alone < known ? alone : known + (alone - known) / 4;
     return 0;
@@ -179,7 +182,7 @@ void HoldBack::Sleep(duration<double> time) {
   changed_.wait_until(lock, until, [this] {
     return closed_ || share_ == 1;
   });
-  // A rest, which the next look ends.
+  // During a rest: until the next look ends it.
   changed_.wait_until(lock, longest, [this] { return closed_ || share_ > 0; });
 }
 

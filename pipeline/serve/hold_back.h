@@ -1,18 +1,19 @@
-// Lets the threads of a transfer hold back while the application that has the
+// Makes the threads of a transfer hold back while the application that has the
 // database open waits for CPUs or for its disk.
 //
 //   ten times a second, the transfer's ticker:  Look()
-//     how long did the application's threads wait for CPUs, for each second that
-//     they ran, and for their disk?
+//     how long did the application's threads wait for CPUs, per second that
+//     they ran, and how long for their disk?
 //     more than 0.1 s, and twice as long as without us:  work less
-//     else:                                              work more again
-//   each thread that reads or builds:         HoldBack::Worker::Pass()
-//     sleeps, so that it works for the share of the time that is left to it
+//     otherwise:                                         work more again
+//   each thread that reads or builds:           HoldBack::Worker::Pass()
+//     sleeps so long that it works only for its share of the time
 //
-// The kernel counts the application's own waits. Pressure of the whole machine
-// (/proc/pressure) counts those of our threads too, which wait for each other.
-// How long the application waits without us is seen in short rests, which are
-// taken only while it waits for long.
+// The kernel counts the application's own waits. The pressure of the whole
+// machine (/proc/pressure) would also count those of our threads, which wait
+// for each other. Short rests show how long the application waits without us;
+// they are taken only while the transfer holds back or the application's waits
+// are long.
 #pragma once
 
 #include <atomic>
@@ -28,8 +29,8 @@
 
 namespace sstferry {
 
-// How long the application's threads ran and waited since they began. Where
-// they cannot be seen, the watching thread itself is seen instead.
+// Times for which the application's threads have run and waited since they
+// began. If they cannot be observed, the times are the observing thread's.
 struct ApplicationWaits {
   uint64_t ran_micros = 0;
   uint64_t cpu_micros = 0;
@@ -37,15 +38,17 @@ struct ApplicationWaits {
   bool is_application = true;
 };
 
-// Returns the waits until now. Nothing: nobody has the database open. Called
-// once a look, from one thread at a time.
+// Returns the waits until now; nullopt if nobody has the database open. Called
+// once per look, by one thread at a time.
 using WatchApplication = std::function<std::optional<ApplicationWaits>()>;
 
-// Watches the process that holds RocksDB's lock on the directory; none for an
-// empty name, which makes the watching thread be seen.
+// Observes the process that has RocksDB's lock on the directory. For an empty
+// name it observes the calling thread.
 WatchApplication WatchUserOf(const std::string& database_dir);
 
-// Ownership: outlives its workers. Threads: any.
+// Decides how much of the time the threads of one transfer may work.
+//
+// Ownership: must outlive its workers. Threads: any.
 class HoldBack {
  public:
   static constexpr std::chrono::milliseconds kLookInterval{100};
@@ -58,25 +61,27 @@ class HoldBack {
   bool allowed() const { return allowed_; }
   // Decides how much of the time the workers work until the next look.
   void Look();
-  // Ends a rest: nobody looks for now.
+  // Ends a rest. Called when no further Look() follows for now.
   void EndRest();
-  // Ends all sleeps, and lets no later one begin.
+  // Ends all sleeps and prevents later ones.
   void Close();
-  // The share of the time in which workers work; 0: they rest. With 1 nothing
-  // is held back.
+  // Share of the time for which workers work; 0: they rest; 1: nothing is held
+  // back.
   double share() const { return share_; }
-  // Returns what the application waits for: one of Stage::kHeld...
+  // Returns the resource for which the application waits, as one of
+  // Stage::kHeld...
   Stage why() const { return why_; }
 
-  // One thread's work. Threads: its own.
+  // One thread's work. Used by that thread only.
   class Worker {
    public:
-    // Borrows both; `clock` null: the thread's time is not counted.
+    // Borrows both. `clock` may be null: then sleeps are not counted.
     Worker(HoldBack* owner, StageClock* clock);
-    // Called often while the thread works: sleeps if it is time.
+    // Called often while the thread works. Sleeps if the thread has worked more
+    // than its share.
     void Pass();
-    // Begins to count work anew, behind what was none, such as a wait for the
-    // network.
+    // Restarts the measurement of work. Called after a wait that is no work,
+    // such as a wait for the network.
     void Restart();
 
    private:
@@ -87,16 +92,16 @@ class HoldBack {
   };
 
  private:
-  // Keeps what is known of one resource.
+  // Recent waits for one resource, and waits for it during rests.
   struct Gauge {
-    // Adds a look. Returns how the waits of the last looks are to what they may
-    // be: above 1, they are too long. `time`: what they are a share of.
-    // *is_long: set if only the application's own waits excuse them.
+    // Adds a look. Returns the ratio of the recent waits to the allowed ones;
+    // above 1 they are too long. `waited` is compared with `time`. Sets
+    // *is_long if the waits would be too long without regard to those at rest.
     double Excess(double waited, double time, bool rested, bool* is_long);
 
-    double waited_lately = 0;  // the newest look counts most
+    double waited_lately = 0;  // sum in which the newest look counts most
     double time_lately = 0;
-    std::optional<double> at_rest;  // the share of it without us
+    std::optional<double> at_rest;  // share of the time waited during rests
   };
   void Sleep(std::chrono::duration<double> time);
   void SetShare(double share);
@@ -112,7 +117,7 @@ class HoldBack {
   Gauge cpu_;
   Gauge io_;
   double goal_ = 1;     // share outside of rests
-  int until_rest_ = 0;  // looks
+  int until_rest_ = 0;  // looks until the next rest
 
   std::mutex mu_;
   std::condition_variable changed_;

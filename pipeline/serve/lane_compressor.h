@@ -1,17 +1,18 @@
-// Compresses a lane's chunk data where that saves bytes.
+// Compresses a lane's chunk data if that saves bytes.
 //
-// Bytes that are already compressed (blocks of a family with compression, for
-// instance) do not shrink again, and trying costs time. So samples decide:
-//   - The first piece, and each piece after skipped ones, is sampled: kSamples
-//     parts of kSampleBytes, spread over it. If more than 85 % remain, this
-//     piece and the next kFirstSkipBytes are sent as they are, and after each
-//     further such sample twice as many, up to kMaxSkipBytes.
-//   - If the sample shrinks, whole pieces are compressed until one of them
-//     leaves more than 85 %. That one is sent as it is and counts as a sample.
-//   - A new chunk is sampled if anything of the previous one shrank (its filter
-//     comes last and never does), or once kResampleBytes have been skipped, so
-//     that small chunks do not cost a sample each.
-// So data that does not shrink costs a sample of 32 KiB in 1 to 32 MiB.
+// Data that is compressed already (blocks of a family with compression, for
+// instance) does not shrink again, and trying costs time. So samples decide:
+// - The first piece, and each piece after skipped ones, is sampled: kSamples
+//   parts of kSampleBytes, distributed over the piece. If more than 85 % of the
+//   bytes remain, this piece and the next kFirstSkipBytes are sent
+//   uncompressed. Each further sample of this kind doubles the bytes to skip,
+//   up to kMaxSkipBytes.
+// - If the sample shrinks, whole pieces are compressed until one of them leaves
+//   more than 85 %. That piece is sent uncompressed and counts as a sample.
+// - A new chunk is sampled if any piece of the previous chunk shrank (its
+//   filter is at its end and never shrinks), or after kResampleBytes were
+//   skipped, so that small chunks do not cost a sample each.
+// So data that does not shrink costs a sample of 32 KiB per 1 to 32 MiB.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@
 
 namespace sstferry {
 
-// Threads: one.
+// Decides for the chunks of one lane. Threads: one.
 class LaneCompressor {
  public:
   static constexpr uint64_t kMaxPercent = 85;
@@ -35,8 +36,9 @@ class LaneCompressor {
   explicit LaneCompressor(int level) : compressor_(level) {}
 
   void BeginChunk();
-  // True: *payload is `raw` (1 to kMaxPayloadBytes) compressed, valid until the
-  // next call. False: send `raw` as it is.
+  // Returns true if `raw` (1 to kMaxPayloadBytes) was compressed; *payload has
+  // the result and is valid until the next call. Returns false if `raw` must be
+  // sent as it is.
   bool Compress(const rocksdb::Slice& raw, rocksdb::Slice* payload);
 
   uint64_t sampled_bytes() const { return sampled_bytes_; }
@@ -49,7 +51,7 @@ class LaneCompressor {
   std::string sample_;
   bool shrinks_ = false;         // the last piece shrank
   bool chunk_shrank_ = false;    // a piece of this chunk shrank
-  uint64_t skip_bytes_ = 0;      // still to be sent as they are
+  uint64_t skip_bytes_ = 0;      // still to be sent uncompressed
   uint64_t skipped_bytes_ = 0;   // since the last sample
   uint64_t next_skip_bytes_ = kFirstSkipBytes;
   uint64_t sampled_bytes_ = 0;

@@ -9,10 +9,10 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Requests that wait while chunks are sent: more than a target needs to have
-// unanswered. What it sends beyond them stays in its sockets.
+// Maximum of requests that are queued while chunks are sent: more than a target
+// needs to have unanswered. Further ones stay in the sockets.
 constexpr size_t kMaxWaiting = 4;
-// Maximum of frames taken before the next one is sent.
+// Maximum of frames received before the next one is sent.
 constexpr int kMaxTaken = 64;
 
 }  // namespace
@@ -44,8 +44,8 @@ Status LaneLink::SendChunkEnd(const ChunkEnd& end) {
   return Send(FrameType::kChunkEnd, end);
 }
 
-// *nothing: no frame began within `header_limit`. After a header, its payload
-// must follow.
+// Receives a frame. *nothing: no frame began within `header_limit`. After a
+// header, its payload must follow.
 Status LaneLink::ReceiveFrame(const WaitLimit& header_limit, bool* nothing,
                               Frame* frame) {
   *nothing = false;
@@ -56,9 +56,10 @@ Status LaneLink::ReceiveFrame(const WaitLimit& header_limit, bool* nothing,
     return Status::OK();
   }
   if (status.ok()) {
-    // Missing bytes were never sent: a length was damaged.
+    // If bytes of the payload are missing, they were never sent: a length was
+    // damaged.
     WaitLimit limit = transfer_->send_limit();
-    limit.progress = nullptr;  // of other lanes
+    limit.progress = nullptr;  // it counts the progress of other lanes
     if (transfer_->peer_timeout().count() > 0) {
       limit.idle = std::min(limit.idle, transfer_->peer_timeout());
     }
@@ -109,8 +110,8 @@ Status LaneLink::Receive(LaneRequest* request) {
       status = MakeStatus(EndState::kDeadPeer, "lane: the target is gone");
     } else if (status.ok() && owes_ack &&
                transfer_->counters()->acks == acks) {
-      // Under a cap, lanes wait their turn: the target took nothing of others
-      // either.
+      // With a rate limit, lanes wait for each other. Here, the target
+      // acknowledged nothing on the other lanes either.
       status = MakeStatus(
           EndState::kTooSlow,
           "the target acknowledged no chunk for " +

@@ -1,5 +1,5 @@
-// The connection that serves a lane: gives its thread requests in order, and
-// sends what answers them.
+// Receives the requests of a lane in order and sends their answers, on the
+// connection that serves the lane.
 #pragma once
 
 #include <deque>
@@ -9,31 +9,34 @@
 
 namespace sstferry {
 
+// One request of a lane, as received.
 struct LaneRequest {
   FrameType type = FrameType::kEnd;
   std::string payload;
 };
 
-// Ownership: borrows all.
+// One connection of a lane.
+//
+// Ownership: borrows the transfer and the channel.
 // Threads:   the serving thread.
-// Errors:    if the connection failed, lost() is true, and the transfer has not
-//   failed. kTooSlow: the target is connected but took or acknowledged nothing
-//   for too long.
+// Errors:    if the connection failed, lost() is true, and the transfer has
+//            not failed. kTooSlow: the target is connected but received or
+//            acknowledged nothing for too long.
 class LaneLink {
  public:
   LaneLink(Transfer* transfer, Channel* channel)
       : transfer_(transfer), channel_(channel) {}
-  // Counts the connection's bytes.
+  // Adds the connection's bytes to the transfer's counters.
   ~LaneLink();
 
-  // Returns the next request in the order of arrival. kTooSlow if the target
-  // says nothing for too long while it has not acknowledged every chunk: the
-  // last ones may lie in sockets, unread. lost() if it says nothing, and has
-  // lost its control connection, too.
+  // Returns the next request in the order of arrival. Returns kTooSlow if the
+  // target sends nothing for too long and has not acknowledged every chunk: the
+  // last chunks may be in sockets, unread. lost() is true if the target sends
+  // nothing and has lost its control connection, too.
   [[nodiscard]] rocksdb::Status Receive(LaneRequest* request);
-  // Takes the frames that have arrived, without waiting. A lane that sends many
-  // chunks for one request calls it between them, so that both sides do not
-  // wait for each other to read.
+  // Receives the frames that have arrived, without waiting. A lane that sends
+  // many chunks for one request calls this between chunks, so that the two
+  // sides do not both wait for the other to read.
   [[nodiscard]] rocksdb::Status TakeArrived();
 
   template <typename Message>
@@ -45,7 +48,7 @@ class LaneLink {
   [[nodiscard]] rocksdb::Status Send(FrameType type,
                                      const rocksdb::Slice& payload,
                                      uint16_t flags, uint64_t* digest);
-  // Sends the end of a chunk, which the target acknowledges.
+  // Sends the end of a chunk; the target acknowledges it.
   [[nodiscard]] rocksdb::Status SendChunkEnd(const ChunkEnd& end);
 
   bool lost() const { return lost_ && !transfer_->ended(); }
@@ -62,8 +65,8 @@ class LaneLink {
   Channel* const channel_;
   bool lost_ = false;
   std::deque<LaneRequest> requests_;
-  uint64_t chunks_ = 0;  // completely sent
-  uint64_t acks_ = 0;    // of these
+  uint64_t chunks_ = 0;  // number of chunks sent completely
+  uint64_t acks_ = 0;    // number of these that were acknowledged
 };
 
 }  // namespace sstferry

@@ -8,30 +8,31 @@
 
 namespace sstferry {
 
-// One thread serves a lane at a time: that of its newest connection. A target
-// that lost a connection connects again under the same lane number; the
-// connection before is closed then, so that its thread ends, and the new one
-// begins once it has.
+// Lets one thread at a time serve a lane: the thread of its newest connection.
+// A target that lost a connection connects again with the same lane number.
+// Then the previous connection is closed so that its thread ends, and the new
+// one starts after that.
 //
 // Ownership: borrows a channel from Enter() to Leave(), or to the end of an
-//   Enter() that returns false.
+//            Enter() that returns false.
 // Threads:   any.
 // Bounded:   Stop() wakes waiting threads, at the latest at the end of the
-//   transfer.
+//            transfer.
 class LanePort {
  public:
-  // Makes `channel` the lane's connection, closes the one before and blocks
-  // until that one's thread has left. Returns true if the caller serves the
-  // lane now, and then calls Leave(); false if a newer connection does, or
-  // none is served any more.
+  // Makes `channel` the lane's connection, closes the previous one and blocks
+  // until that one's thread has left. Returns true if the caller must serve the
+  // lane now and then call Leave(); false if a newer connection serves it, or
+  // after Stop().
   bool Enter(Channel* channel);
   void Leave(const Channel* channel);
 
-  // Returns true if a newer connection than the one that is served has come.
+  // Returns true if there is a newer connection than the served one.
   bool replaced() const;
-  // Closes the connection; its thread ends. The target may connect again.
+  // Closes the connection, so that its thread ends. The target may connect
+  // again.
   void Close();
-  // The same, and no connection is served any more.
+  // Does the same permanently: later connections are not served.
   void Stop();
 
  private:
@@ -39,8 +40,8 @@ class LanePort {
 
   mutable std::mutex mu_;
   std::condition_variable changed_;
-  Channel* newest_ = nullptr;  // under mu_, and all below; null: it has left
-  Channel* served_ = nullptr;  // the one that a thread serves
+  Channel* newest_ = nullptr;  // under mu_, and all below; null after Leave()
+  Channel* served_ = nullptr;  // the connection that a thread serves
   bool stopped_ = false;
 };
 

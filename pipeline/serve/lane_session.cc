@@ -16,16 +16,16 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Size of a page of EntriesReply: far below kMaxPayloadBytes even with one more
-// key of the maximum size.
+// Size of a page of EntriesReply: far below kMaxPayloadBytes, even with one
+// more key of maximum size.
 constexpr size_t kEntriesPageBytes = 256u << 10;
-// Requests of one lane for parts and digests, far above what a target needs.
-// A verify asks for the other side's parts.
+// Limits of the requests of one lane for parts and digests: far more than a
+// target needs. In a verify, the target asks about the other side's parts.
 constexpr uint64_t kRequestsPerPart = 16;
 constexpr uint64_t kMoreRequests = 1024;
 
-// Hands on what a thread builds. The sink waits for readers or for the link:
-// that is no work of this thread.
+// Passes on the bytes that a thread builds. The sink waits for readers or for
+// the link; that is not counted as work of this thread.
 class WaitingSink final : public ChunkSink {
  public:
   WaitingSink(ChunkSink* sink, HoldBack::Worker* worker)
@@ -83,9 +83,9 @@ void LaneSession::Run() {
                       !port_->replaced();
   if (failed && EndStateOf(status) == EndState::kTooSlow &&
       transfer_->may_keep()) {
-    transfer_->Detach(status, where);  // unless it has just come back
+    transfer_->Detach(status, where);  // unless it has just reconnected
   } else if (failed && EndStateOf(status) == EndState::kDeadPeer) {
-    // The target takes the lane up again.
+    // The target will open the lane again.
     SendEnd(link_.channel(), status, where);
   } else if (failed) {
     const Status told = transfer_->InDatabaseNames(status);
@@ -162,7 +162,7 @@ Status LaneSession::Answer(const LaneRequest& asked, bool* done) {
       return status.ok() ? SendEntries(request) : status;
     }
     case FrameType::kEnd: {
-      // The lane is no longer needed; the control connection knows why.
+      // The lane is no longer needed; the control connection has the reason.
       *done = true;
       End end;
       return Decode(asked.payload, &end);
@@ -217,8 +217,9 @@ Status LaneSession::SendPart(const PartRequest& request) {
   }
   sink_.BeginPart(request);
   Status status;
-  // A unit and a delta are one chunk each. Where the target has it, only the
-  // part's end was missing; a delta that was compared for is not made anew.
+  // A unit and a delta are one chunk each. If the target has that chunk, only
+  // the end of the part was missing; a delta of compared groups is not built
+  // again.
   const bool only_end =
       request.of_delta || ((part.kind == PartKind::kUnit || of_delta) &&
                            request.received.chunks != 0);
@@ -257,8 +258,8 @@ OnProgress LaneSession::Counter() {
   };
 }
 
-// The store may call build_for_all on a thread of its own, which outlives this
-// lane, but not the plan.
+// Sets the functions that build. The store may call build_for_all on its own
+// thread, which outlives this lane, but not the plan.
 void LaneSession::SetBuild(const PartRequest& request, bool may_share,
                            PartRead* read) const {
   const TransferFamily& family = transfer_->families()[read->part->family];
@@ -400,7 +401,7 @@ Status LaneSession::SendUnitDigest(const UnitDigestRequest& request) {
   Status status = DigestUnit(
       place, unit, [this] { return PacedStop(); }, &unit_buffer_,
       &reply.content);
-  // In a pull, the target checked what it has.
+  // Verify only: in a pull, the target checks the files that it received.
   if (status.ok() && transfer_->request().purpose == Purpose::kVerify &&
       place.source == nullptr && transfer_->is_last_unit(unit)) {
     status = CheckUnitFile(place.path,

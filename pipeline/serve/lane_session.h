@@ -1,11 +1,12 @@
-// One connection of a lane at the source: answers part, digest and entries
-// requests in the order of arrival, on the thread that calls Run(). If the lane
-// has another connection, that one is closed first (serve/lane_port.h).
+// Serves one connection of a lane at the source: answers requests for parts,
+// digests and entries in the order of arrival, on the thread that calls Run().
+// If the lane has another connection, that one is closed first
+// (serve/lane_port.h).
 //
-//   while a request comes:
-//     a part      its bytes come from the part store: file, builder or spool
-//     groups      digests of what the part holds, for a target that compares
-//     a delta     what the target lacks of it
+//   for each request:
+//     a part      send its bytes from the part store: file, builder or spool
+//     groups      send digests of groups of entries, if the target compares
+//     a delta     send the entries of the part that the target does not have
 //     a digest    of a part or a unit, for a verify; of a piece of a file, for
 //                 a push
 //   until the target ends the lane, the connection is lost, or the transfer
@@ -24,15 +25,16 @@
 
 namespace sstferry {
 
+// Serves one connection of a lane.
 class LaneSession {
  public:
   // Borrows the channel, which must outlive Run().
   LaneSession(std::shared_ptr<Transfer> transfer, Channel* channel,
               uint32_t lane);
 
-  // Serves until the target closes the lane or the transfer ends; returns once
-  // the channel is no longer needed. Tells the target of a failure on this lane
-  // and ends the whole transfer; a lost connection is no failure.
+  // Serves until the target closes the lane or the transfer ends; returns when
+  // the channel is no longer needed. A failure on this lane is reported to the
+  // target and ends the whole transfer; a lost connection is no failure.
   void Run();
 
  private:
@@ -40,23 +42,23 @@ class LaneSession {
   [[nodiscard]] rocksdb::Status Answer(const LaneRequest& request, bool* done);
   [[nodiscard]] rocksdb::Status CountRequest();
   [[nodiscard]] rocksdb::Status SendPart(const PartRequest& request);
-  // Sets what builds the chunks of a part, or the delta of one that is looked
-  // up.
+  // Sets the functions that build the chunks of a part, or its delta if its
+  // keys are looked up.
   void SetBuild(const PartRequest& request, bool may_share,
                 PartRead* read) const;
   // `chunk_bytes`: as in a PartRequest.
   ChunkBuilderOptions BuilderOptions(const TransferFamily& family,
                                      uint64_t chunk_bytes) const;
-  // Counts entries as they are sent, for the progress.
+  // Returns a function that counts entries as they are sent, for the progress.
   OnProgress Counter();
-  // Finds a part that the target compares.
+  // Finds a part for which the target may ask for groups.
   [[nodiscard]] rocksdb::Status FindCompared(uint32_t part_id,
                                              const Part** part);
   [[nodiscard]] rocksdb::Status SendGroups(const GroupRequest& request);
   [[nodiscard]] rocksdb::Status SendSifted(const SiftRequest& request);
-  // Takes one message of a request, and sends the delta after the last one.
+  // Adds one message of a request, and sends the delta after the last one.
   [[nodiscard]] rocksdb::Status SendDelta(DeltaRequest request);
-  // Makes the entries of an interval readable.
+  // Makes the entries of an interval readable (Snapshot::Fetch()).
   [[nodiscard]] rocksdb::Status Fetch(const TransferFamily& family,
                                       const KeyInterval& interval);
   [[nodiscard]] rocksdb::Status SendDigest(const DigestRequest& request);
@@ -67,10 +69,10 @@ class LaneSession {
   [[nodiscard]] rocksdb::Status SendEntries(const EntriesRequest& request);
   [[nodiscard]] rocksdb::Status FindFamily(uint32_t index,
                                            const TransferFamily** family);
-  // The same as stopped(), for loops that read or build on the lane's thread:
-  // they call it often. First holds back for the source's application.
+  // Does the same as stopped(), for loops that read or build on the lane's
+  // thread and call it often. First holds back for the source's application.
   bool PacedStop();
-  // True if nobody waits for an answer any more.
+  // Returns true if nobody waits for an answer any more.
   bool stopped() const { return transfer_->ended() || port_->replaced(); }
 
   const std::shared_ptr<Transfer> transfer_;

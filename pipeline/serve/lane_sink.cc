@@ -59,8 +59,8 @@ Status LaneSink::SendPiece(const Slice& piece) {
   Status status = transfer_->pace()->rate_bucket()->Take(piece.size());
   uint64_t digest = 0;
   if (status.ok()) {
-    // Only this part waits for the link: the rate limit above counts bytes
-    // before compression, so waiting for it tells nothing about the link.
+    // Measure only this block: the rate limit above counts bytes before
+    // compression, so the time spent there says nothing about the link.
     BlockedScope blocked(&transfer_->counters()->send_blocked_micros);
     status =
         transfer_->pace()->TakeFromAll(payload.size() + kFrameHeaderBytes);
@@ -74,7 +74,7 @@ Status LaneSink::SendPiece(const Slice& piece) {
     bytes_ += piece.size();
     transfer_->counters()->sst_bytes += piece.size();
   }
-  worker_->Restart();  // a wait for the link is no work
+  worker_->Restart();  // waiting for the link is no work
   return status;
 }
 
@@ -98,7 +98,8 @@ Status LaneSink::End(const ChunkEnd& end) {
   return link_->TakeArrived();
 }
 
-// For measurements: from here on a chunk only has to be sent and ingested.
+// Logs the chunk for measurements: from now on it only has to be sent and
+// ingested.
 void LaneSink::LogFinished(const ChunkEnd& end) const {
   if (transfer_->log()) {
     transfer_->log()(LogLevel::kDebug,

@@ -9,21 +9,23 @@
 
 namespace sstferry {
 
-// Keeps nothing of what it sends: where the connection is lost, its calls fail,
-// the builder behind it ends, and the target asks for the part again. A unit is
-// then read from the byte that the target has come to; a chunk cannot be built
-// twice byte by byte, so it is sent from its first one.
+// Sends chunks; keeps none of the bytes. If the connection is lost, its calls
+// fail, the builder that calls it ends, and the target asks for the part again.
+// A unit is then read from the first byte that the target does not have. A
+// chunk is sent from its first byte, because it cannot be built twice byte by
+// byte.
 //
-// Ownership: borrows all. Threads: the lane's serving thread.
+// Ownership: borrows its arguments. Threads: the lane's serving thread.
 class LaneSink : public ChunkSink {
  public:
-  // Frame size for the first data of a unit that resumes after a cut: on a
-  // link that sometimes damages bytes, each damaged frame then costs little.
+  // Frame size for the first bytes of a unit that resumes after a lost
+  // connection. If a link sometimes damages bytes, each damaged frame then
+  // costs little.
   static constexpr uint64_t kCarefulFrameBytes = 64u << 10;
   static constexpr uint64_t kCarefulBytes = 1u << 20;
 
-  // Called for each part before its end is sent; `received` are the totals that
-  // the target had of it before.
+  // Called for each part before its end is sent; `received` are the totals of
+  // the part that the target already had.
   using OnPartEnd =
       std::function<void(const PartEnd& end, const Totals& received)>;
   LaneSink(Transfer* transfer, LaneLink* link, StageClock* clock,
@@ -31,8 +33,8 @@ class LaneSink : public ChunkSink {
 
   // Sets the request that the next chunks answer.
   void BeginPart(const PartRequest& request);
-  // Tells the target that it has all chunks of the part. A part that ends
-  // otherwise has failed.
+  // Tells the target that it has all chunks of the part. Not called for a part
+  // that failed.
   [[nodiscard]] rocksdb::Status EndPart();
 
   rocksdb::Status Begin(const ChunkBegin& begin) override;
@@ -51,13 +53,14 @@ class LaneSink : public ChunkSink {
   const OnPartEnd on_part_end_;
 
   PartRequest request_;
-  // Counts of the chunks sent completely as an answer to it:
+  // Totals of the chunks sent completely for this request.
   Totals totals_;
   PartDigest chain_;
-  // The chunk at hand:
+  // The current chunk.
   ChunkBegin begin_;
-  uint64_t bytes_ = 0;  // of its file, up to what was sent
-  ChunkDigest digest_;  // over the frames sent, from begin_.first_byte on
+  // Bytes of its file sent so far, or skipped before the first.
+  uint64_t bytes_ = 0;
+  ChunkDigest digest_;  // over the frames sent since begin_.first_byte
 };
 
 }  // namespace sstferry

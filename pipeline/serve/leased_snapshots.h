@@ -1,5 +1,5 @@
-// The retained snapshots beside the databases of a server that no transfer of
-// this process holds, as the leases in their private directories describe them.
+// Finds the retained snapshots beside the databases of a server that no
+// transfer of this process uses, by the leases in their private directories.
 #pragma once
 
 #include <set>
@@ -13,9 +13,12 @@
 
 namespace sstferry {
 
-// Leaves enough of an id to distinguish transfers, not enough to join one.
+// Clears all but the first bytes of an id: enough to distinguish transfers, not
+// enough to join one.
 void CutId(TransferId* id);
 
+// The leases on disk.
+//
 // Ownership: borrows the options and the databases.
 // Threads:   any.
 class LeasedSnapshots {
@@ -23,34 +26,36 @@ class LeasedSnapshots {
   LeasedSnapshots(const ServeOptions* options, ServedDatabases* databases)
       : options_(options), databases_(databases) {}
 
-  // The directories that hold the private ones.
+  // Returns the directories that contain the private directories.
   std::set<std::string> parents() const {
     return databases_->Now(kMaxAge)->snapshot_parents;
   }
-  // Rules for leases on disk: this server's time to live bounds those of its
-  // databases.
+  // Returns the rules for leases on disk. For leases of databases that this
+  // server serves, this server's time to live is the maximum.
   LeaseRules rules() const;
-  // True if the lease is of a database that this server serves.
+  // Returns true if the lease is of a database that this server serves.
   bool IsOurs(const Lease& lease) const;
-  // Returns false if there is no valid lease of that transfer.
+  // Finds the valid lease of a transfer. Returns false if there is none.
   bool Find(const std::string& database, const TransferId& id,
             std::string* path, Lease* lease) const;
-  // Appends those of databases with these names, less the `listed` transfers.
+  // Appends the leases of databases with these names, except those of the
+  // `listed` transfers.
   void List(const std::set<std::string>& names,
             const std::set<TransferId>& listed, const PeerIdentity* peer,
             std::vector<RetainedSnapshot>* all) const;
   // Removes the snapshot of a transfer that its target has dropped. Returns
-  // false if there is none. *note ends a sentence for the target's operator;
-  // *removed is the directory, empty if nothing was removed.
+  // false if there is none. *note is the end of a sentence for the target's
+  // operator; *removed is the directory, empty if nothing was removed.
   bool Drop(const std::string& database, const TransferId& id,
             const PeerIdentity* peer, std::string* note,
             std::string* removed) const;
-  // Removes the oldest of those that no process has open, until there are no
-  // more than `most`. Returns their directories.
+  // Removes the oldest snapshots that no process has open, until at most `most`
+  // are left. Returns the removed directories.
   std::vector<std::string> RemoveAbove(size_t most) const;
 
  private:
-  // Leases are looked at every second, whether or not anybody asks.
+  // Maximum age of the list of databases: leases are read every second, even if
+  // nobody asks.
   static constexpr std::chrono::seconds kMaxAge{10};
   const ServeOptions* const options_;
   ServedDatabases* const databases_;

@@ -8,7 +8,8 @@ namespace sstferry {
 
 using rocksdb::Status;
 
-// A problem with one file ends no transfer: the target names the file.
+// Reads one file. A problem with it does not end the transfer: the target
+// reports the file's name.
 void OtherFileAnswers::Read(const std::string& name,
                             const Transfer& transfer) {
   facts_ = OtherFilePart();
@@ -45,7 +46,7 @@ Status OtherFileAnswers::Answer(const OtherFileRequest& request,
   }
   if (request.offset + part.bytes.size() >= contents_.size()) {
     name_.clear();
-    contents_ = std::string();  // frees it
+    contents_ = std::string();  // frees the memory
   }
   Status status =
       transfer->pace()->rate_bucket()->Take(part.bytes.size());

@@ -9,22 +9,22 @@
 
 namespace sstferry {
 
-// Holds the file at hand, so that its parts are those of one reading.
-// Threads: the control session's reader.
+// Answers the requests of one target. Keeps the contents of the current file,
+// so that all its parts are of one reading.
 class OtherFileAnswers {
  public:
-  // Sends the part that is asked for, at the pace of the transfer.
-  //   kDenied   a name that no target may ask for
-  //   kCorrupt  no part of the file
+  // Sends the requested part, at the pace of the transfer.
+  //   kDenied   no target may ask for this name
+  //   kCorrupt  the file has no such part
   [[nodiscard]] rocksdb::Status Answer(const OtherFileRequest& request,
                                        Transfer* transfer, Channel* channel);
 
  private:
   void Read(const std::string& name, const Transfer& transfer);
 
-  std::string name_;      // empty: none is at hand
+  std::string name_;      // name of the current file; empty: none
   std::string contents_;  // at most kMaxOtherFileBytes
-  OtherFilePart facts_;   // of it, without bytes
+  OtherFilePart facts_;   // facts about the current file, without its bytes
 };
 
 }  // namespace sstferry

@@ -1,6 +1,6 @@
-// Keeps what targets pinned of several databases at once. It stays until its
-// target ends it, or has not asked for any of it for the time that snapshots of
-// interrupted pulls are kept.
+// Keeps databases that were pinned together for one target. A set is kept until
+// its target ends it, or has not asked for any of its databases for
+// --snapshot-ttl.
 #pragma once
 
 #include <chrono>
@@ -19,31 +19,34 @@
 
 namespace sstferry {
 
-// A database that is to be pinned; a problem says why it may not be.
+// A database to be pinned. `problem` says why it must not be pinned.
 struct PinWish {
   ServedDatabase database;
   std::string problem;
 };
 
+// The sets of one server.
+//
 // Ownership: shares the files with the snapshots that are made of them.
 // Threads:   any.
 class PinSets {
  public:
   explicit PinSets(const ServeOptions* options) : options_(options) {}
 
-  // Links all, then confirms all, then copies all: several at a time. Calls
-  // `alive` about once a second with a number that grows; false ends it.
+  // Links all databases, then confirms all, then copies all, several at a time.
+  // Calls `alive` about once a second with a growing number; stops if it
+  // returns false.
   void Pin(const std::vector<PinWish>& wishes, const PeerIdentity* peer,
            const std::function<bool(uint64_t done)>& alive, PinReply* reply);
-  // Null: nothing is pinned there for that peer.
+  // Returns null if the peer has no such pinned database.
   std::shared_ptr<const PinnedFiles> Find(const TransferId& id,
                                           const std::string& database,
                                           const PeerIdentity* peer);
-  // Lets go of a database, or, if the name is empty, of all.
+  // Releases one database of a set, or all if the name is empty.
   void End(const PinEnd& end, const PeerIdentity* peer);
-  // Lets those go that nobody has asked for.
+  // Releases sets that nobody has asked for in time.
   void Expire();
-  // Returns false if there was nothing.
+  // Releases all sets. Returns false if there were none.
   bool EndAll();
 
  private:
@@ -59,7 +62,7 @@ class PinSets {
   const ServeOptions* const options_;
   std::mutex mu_;
   std::map<TransferId, Set> sets_;  // under mu_
-  uint64_t promised_ = 0;           // databases that are being pinned; likewise
+  uint64_t promised_ = 0;           // being pinned; under mu_
 };
 
 }  // namespace sstferry

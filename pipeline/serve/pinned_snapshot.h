@@ -1,5 +1,5 @@
-// One transfer's hold on the snapshot that it reads, and the lease with which a
-// later process of the source finds it.
+// One transfer's use of the snapshot that it reads, with the lease by which a
+// later process of the source finds the snapshot.
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,8 @@
 
 namespace sstferry {
 
+// One transfer's reference to a snapshot, and its lease.
+//
 // Ownership: shares the snapshot with other transfers.
 // Threads:   Share() before all other calls; the rest from any thread.
 class PinnedSnapshot {
@@ -20,29 +22,30 @@ class PinnedSnapshot {
   PinnedSnapshot(const PinnedSnapshot&) = delete;
   PinnedSnapshot& operator=(const PinnedSnapshot&) = delete;
 
-  // Reads that snapshot instead.
+  // Makes the transfer read `other` instead.
   void Share(std::shared_ptr<SharedSnapshot> other);
   const std::shared_ptr<SharedSnapshot>& shared() const { return shared_; }
 
   const Snapshot& operator*() const { return shared_->snapshot(); }
   const Snapshot* operator->() const { return &shared_->snapshot(); }
 
-  // The transfer has ended and reads nothing any more. True: a lease that was
-  // written, and the directory with it, outlives this object.
+  // Called when the transfer has ended and no longer reads. If `keep` is true
+  // and a lease was written, the lease and its directory outlive this object.
   void Leave(bool keep);
-  // Moves the lease, if there is one, to a directory that nobody reads from, so
-  // that it can be adopted as soon as Leave(true) returns, whoever still reads
-  // the snapshot. If that fails, it can be adopted once nobody reads it.
+  // Moves the lease, if there is one, to a directory from which nobody reads.
+  // After Leave(true) the snapshot can then be adopted at once, even if others
+  // still read it. If Park() fails, it can be adopted when nobody reads it.
   [[nodiscard]] rocksdb::Status Park();
   bool parked() const { return parked_; }
-  // The private directory with this transfer's lease; empty: it has none.
+  // Returns the private directory with this transfer's lease; empty if it has
+  // none.
   std::string lease_directory() const;
   bool has_lease() const { return has_lease_; }
-  // Writes the lease, the first time or again. Fills in the fields of `lease`
-  // that the snapshot itself knows.
+  // Writes the lease, the first time or again. Sets the fields of `lease` that
+  // the snapshot knows.
   [[nodiscard]] rocksdb::Status WriteLease(Lease lease, uint64_t wall_seconds);
-  // Writes the lease of an adopted snapshot again, which may not be taken yet.
-  // Does nothing for another one.
+  // Writes the lease of an adopted snapshot again, even if the snapshot is not
+  // taken yet. Does nothing for other snapshots.
   [[nodiscard]] rocksdb::Status RenewLease(uint64_t wall_seconds);
 
  private:
@@ -51,7 +54,7 @@ class PinnedSnapshot {
   std::atomic<bool> parked_{false};
   mutable std::mutex lease_mu_;  // held while the lease is written
   bool left_ = false;            // under lease_mu_, and all below
-  bool borrows_ = false;         // a directory, of shared_ or linked_
+  bool borrows_ = false;         // uses a directory: shared_'s own or linked_
   std::unique_ptr<PrivateDir> linked_;  // until Leave()
   std::string linked_path_;
 };

@@ -13,7 +13,8 @@ namespace {
 
 using rocksdb::Status;
 
-// The database of that name; all that the peer may read if it is empty.
+// Finds the database of that name, or all databases that the peer may read if
+// the name is empty.
 Status FindNames(const SessionHost& host, const Channel& channel,
                  const std::string& database, std::set<std::string>* names) {
   ServedDatabase named;
@@ -45,7 +46,8 @@ Status TellNames(const SessionHost& host, Channel* channel) {
   return channel->SendMessage(FrameType::kListReply, reply);
 }
 
-// The followers of databases with these names, the furthest behind first.
+// Returns the followers of databases with these names; the one that lags most
+// comes first.
 std::vector<FollowerState> FollowersOf(const SessionHost& host,
                                        const std::set<std::string>& names) {
   std::vector<FollowerState> all;

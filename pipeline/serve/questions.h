@@ -1,5 +1,6 @@
-// Answers what a target may ask a source without a transfer: what it serves,
-// how large that is, which snapshots it retains, and who follows.
+// Answers the questions that a target may ask a source without a transfer:
+// which databases it serves, how large they are, which snapshots it retains,
+// and who follows.
 #pragma once
 
 #include "pipeline/serve/session_host.h"

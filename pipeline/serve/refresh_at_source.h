@@ -1,19 +1,19 @@
-// The part of a refresh in place at the source. refresh/ implements it; serve/
-// knows of a refresh no more than this.
+// Interface to the source's part of a refresh in place, which refresh/
+// implements.
 //
-// A plan has one, which is asked in this order:
+// Each plan has one object. Its functions are called in this order:
 //
 //   while the plan is made:
-//     a refresh, for each family, once its files are listed:
-//       Decide()          what may have changed, and so what is sent
-//       BytesToSend()     of what is rebuilt: the sizes of all parts follow
-//     a refresh, for each family:
-//       Cut()             its parts, as decided
-//     every pull:
-//       Record()          what its target keeps for a later refresh
-//   on lanes of a refresh, any thread:
+//     of a refresh, for each family, after its files are listed:
+//       Decide()          what may have changed, and therefore what is sent
+//       BytesToSend()     bytes that are rebuilt; part sizes depend on the sum
+//     of a refresh, for each family:
+//       Cut()             makes the family's parts
+//     of every pull:
+//       Record()          what the target keeps for a later refresh
+//   on the lanes of a refresh, on any thread:
 //     BuildLookups()      the delta of a part whose keys are looked up
-//     MakeDeltas()        one for each lane that compares parts
+//     MakeDeltas()        one object for each lane that compares parts
 #pragma once
 
 #include <functional>
@@ -30,73 +30,77 @@ struct PlanOrder;
 struct TransferFamily;
 struct TransferPlan;
 
-// Compares parts with a target on one lane: tells the digests of groups of
-// entries, and builds the delta once the target has said what it has in groups
-// that differ. Threads: the lane's serving thread.
+// Compares parts with a target on one lane. Returns digests of groups of
+// entries; when the target has sent what it has in the groups that differ,
+// builds the delta. Threads: the lane's serving thread.
 class LaneDeltas {
  public:
   virtual ~LaneDeltas() = default;
 
-  // Reads the part and fills the reply.
-  //   kCorrupt  not a request for groups
+  // Reads the part and fills the reply with digests of its groups.
+  //   kCorrupt  the request is not a valid request for groups
   [[nodiscard]] virtual rocksdb::Status Index(
       const Part& part, const GroupRequest& request,
       const std::function<bool()>& cancelled, GroupReply* reply) = 0;
-  // Fills the reply with what the source has of the target's entries in groups
-  // that Index() told.
-  //   kCorrupt  it told no such groups, or the marks are none
+  // Compares the marks of the target's entries, in groups that Index()
+  // returned, with the source's entries. Fills the reply with the indexes of
+  // the marks that no entry of the source has, and a digest of the common
+  // entries.
+  //   kCorrupt  Index() returned no such groups, or the marks are not valid
   [[nodiscard]] virtual rocksdb::Status Sift(
       const Part& part, const SiftRequest& request,
       const std::function<bool()>& cancelled, SiftReply* reply) = 0;
   // Adds one message of a request for the delta of a part.
-  //   kCorrupt  it does not follow the one before it
+  //   kCorrupt  it is not the continuation of the previous message
   //   kDenied   the request is too large
   [[nodiscard]] virtual rocksdb::Status Add(const Part& part,
                                             DeltaRequest request) = 0;
   // Returns the request that is being received, or is complete.
   virtual const DeltaRequest& asked() const = 0;
-  // Sends the delta chunk of the complete request. kCorrupt: its groups are
-  // none that Index() told.
+  // Sends the delta chunk of the complete request.
+  //   kCorrupt  it asks for groups that Index() did not return
   [[nodiscard]] virtual rocksdb::Status Build(
       const Part& part, const ChunkBuilderOptions& options,
       ChunkSink* sink) = 0;
 };
 
-// Ownership: belongs to a plan, and borrows it and its snapshot. Threads: one,
-// until the plan is made; then any.
+// Plans a refresh and answers its lanes.
+//
+// Ownership: belongs to a plan; borrows the plan and its snapshot. Threads:
+// one, until the plan is made; then any.
 class RefreshAtSource {
  public:
   virtual ~RefreshAtSource() = default;
 
-  // Decides what becomes of each interval of a family.
+  // Decides for each interval of a family how it is sent.
   //   kRefused                 the application uses SingleDelete
   //   kCancelled               order.ended() returned true
   //   kSourceError, kCorrupt   a table could not be read
   [[nodiscard]] virtual rocksdb::Status Decide(
       const PlanOrder& order, const TransferFamily& family) = 0;
-  // Returns the bytes of the files that are rebuilt.
+  // Returns the bytes of the files that will be rebuilt.
   virtual uint64_t BytesToSend(const TransferFamily& family) const = 0;
-  // Adds parts and plan items to the plan. `target_bytes`: of a part that is
-  // rebuilt. Errors: those of CutFamily(), and kCancelled.
+  // Adds parts and plan items to the plan. `target_bytes` is the size of a
+  // rebuilt part. Errors are those of CutFamily(), and kCancelled.
   [[nodiscard]] virtual rocksdb::Status Cut(const PlanOrder& order,
                                             uint64_t target_bytes,
                                             TransferFamily* family) = 0;
   // Adds interval records and the source's record to the plan. REQUIRES: all
-  // families are cut, and their files are still listed. Errors: those of
-  // reading the keys that WALs held.
+  // families are cut, and their files are still listed. Errors are those of
+  // reading the keys of entries that came from WALs.
   [[nodiscard]] virtual rocksdb::Status Record(const PlanOrder& order) = 0;
 
   // Sends the delta of a part whose keys are looked up.
   [[nodiscard]] virtual rocksdb::Status BuildLookups(
       const Part& part, const ChunkBuilderOptions& options,
       ChunkSink* sink) const = 0;
-  // Makes what answers one lane. `salt`: the transfer's id, so that nobody can
-  // prepare two entries with one digest.
+  // Makes the object that answers one lane. `salt` is the transfer's id: it
+  // prevents anybody from preparing two entries with the same digest.
   virtual std::unique_ptr<LaneDeltas> MakeDeltas(
       const TransferId& salt) const = 0;
 };
 
-// Makes the one of a plan; borrows both.
+// Makes the object of a plan; borrows both arguments.
 using RefreshFactory = std::function<std::unique_ptr<RefreshAtSource>(
     const Snapshot& snapshot, TransferPlan* plan)>;
 

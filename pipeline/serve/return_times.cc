@@ -11,13 +11,15 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kShortest{kMinRetryAfterMillis};
 constexpr milliseconds kLongest{kMaxRetryAfterMillis};
-// Times beyond so many are told to targets, too, but not counted.
+// Maximum of times that are remembered. Further times are given to targets but
+// not counted.
 constexpr size_t kMaxTold = 65'536;
 
-// Returns the time that a transfer still needs, if it continues as it did. Its
-// begin says little: the rest is never taken to be longer than what has passed,
-// so that a target comes back early rather than late. Nor is it nothing: behind
-// the last byte come syncs and commands of which the source knows nothing.
+// Returns the time that a transfer still needs if it continues as before. Its
+// beginning is not a good basis for that, so the result is at most the time
+// that has passed: a target returns too early rather than too late. The result
+// is never 0: after the last byte, the target syncs and runs commands, of which
+// the source knows nothing.
 milliseconds LeftOf(const PlaceUse& use) {
   const milliseconds least = std::max(kShortest, use.age / 16);
   const milliseconds most = std::max(kShortest, use.age);

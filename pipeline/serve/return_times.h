@@ -1,4 +1,4 @@
-// When targets that found no place at a server ask again.
+// Chooses when targets that found no place at a server ask again.
 #pragma once
 
 #include <chrono>
@@ -9,30 +9,30 @@
 
 namespace sstferry {
 
-// How far a transfer has come that has a place.
+// The progress of a transfer that has a place.
 struct PlaceUse {
   std::chrono::milliseconds age{0};
-  double done = 0;  // of its bytes, 0 to 1 or, if the plan was low, more
+  double done = 0;  // share of its bytes; above 1 if the estimate was low
 };
 
-// No target waits in line: each asks again at about the time at which a place
-// becomes free that no other one was told to come for, and gets it if it is the
-// first to ask. Three places whose transfers end in 2, 5 and 9 seconds, and
-// four targets that ask now: they are told 2, 5, 9 seconds, and the time that
-// one transfer takes.
+// Spreads the returns of targets. Targets do not wait in line: each one asks
+// again at about the time at which a place becomes free that no other target
+// was told to take, and gets it if it is the first to ask. For example, if the
+// transfers in three places end in 2, 5 and 9 s, four targets that ask now are
+// told 2 s, 5 s, 9 s, and the time that one transfer takes.
 //
 // Threads: one at a time.
 class ReturnTimes {
  public:
-  // Returns after what time, kMinRetryAfterMillis to kMaxRetryAfterMillis, the
-  // next target shall ask again. A part of it is chance, so that many do not
-  // come at once.
+  // Returns the time after which the next target shall ask again, from
+  // kMinRetryAfterMillis to kMaxRetryAfterMillis. Part of it is random, so that
+  // many targets do not ask at once.
   std::chrono::milliseconds Next(const std::vector<PlaceUse>& uses,
                                  Clock::time_point now);
 
  private:
   std::minstd_rand chance_{std::random_device()()};
-  std::vector<Clock::time_point> told_;  // sorted; those to come
+  std::vector<Clock::time_point> told_;  // sorted; future times only
 };
 
 }  // namespace sstferry

@@ -19,8 +19,8 @@ using rocksdb::Status;
 constexpr int kLookShare = 10;
 constexpr std::chrono::seconds kMostWait{1};
 
-// Returns the CPU time of the calling thread: on a busy machine a look takes
-// long without costing more.
+// Returns the CPU time of the calling thread. On a busy machine a search takes
+// longer without costing more.
 std::chrono::nanoseconds CpuTime() {
   timespec cpu{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
@@ -52,8 +52,9 @@ void AddDatabase(const ServedDatabase& database, const ServeOptions& options,
   set->databases.push_back(database);
 }
 
-// Databases of a directory may be removed with all that is beside them: their
-// private snapshots lie at its top, where that is possible.
+// Returns the snapshot directory for a database of the tree: the top of the
+// tree if possible, because an application may remove a database together with
+// everything beside it.
 std::string SnapshotDirOfTree(const DatabaseTree& tree,
                               const std::string& directory) {
   const bool is_possible =
@@ -80,8 +81,8 @@ ServedDatabases::ServedDatabases(const ServeOptions* options)
   Look();
 }
 
-// A look costs a readdir for each directory, and whoever may connect can ask
-// for one: they take a tenth of a CPU at most.
+// Limits searches to a tenth of a CPU: each one reads every directory of the
+// tree, and anybody who can connect can ask for one.
 std::shared_ptr<const ServedSet> ServedDatabases::Now(
     std::chrono::seconds max_age) {
   const std::lock_guard<std::mutex> lock(mu_);
@@ -104,7 +105,8 @@ std::shared_ptr<const ServedSet> ServedDatabases::AfterNow() {
   lock.unlock();
   std::this_thread::sleep_until(turn);
   lock.lock();
-  // The first of all that waited for this turn looks.
+  // The first of the threads that waited for this turn searches for all of
+  // them.
   if (began_ < asked && Clock::now() - looked_ >= kLookShare * took_) {
     LookLocked();
   }
@@ -116,8 +118,8 @@ void ServedDatabases::Look() {
   LookLocked();
 }
 
-// A directory that cannot be read now leaves what was served: its databases say
-// themselves what is wrong with them.
+// If the directory cannot be read now, the last result stays: its databases
+// report their own problems.
 void ServedDatabases::LookLocked() {
   began_ = Clock::now();
   const std::chrono::nanoseconds cpu_before = CpuTime();
@@ -142,7 +144,7 @@ void ServedDatabases::LookLocked() {
     if (database.directory.empty() || database.directory != top ||
         tree.names.empty()) {
       AddDatabase(database, *options_, next.get());
-    }  // else: --stdio DIR, which is no database, but holds some
+    }  // else: --stdio DIR is not a database but contains some
   }
   if (!top.empty()) {
     for (const std::string& name : tree.names) {
@@ -150,7 +152,7 @@ void ServedDatabases::LookLocked() {
       database.name = name;
       database.directory = tree.directory + "/" + name;
       database.snapshot_dir = SnapshotDirOfTree(tree, database.directory);
-      if (next->Find(name) == nullptr) {  // one of --db has the name
+      if (next->Find(name) == nullptr) {  // else a --db has the name
         AddDatabase(database, *options_, next.get());
       }
     }

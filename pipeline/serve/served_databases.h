@@ -1,5 +1,5 @@
-// The databases that a server serves: those that it was given, and those that
-// are below a directory at the moment.
+// The databases that a server serves: those in its options, and those found
+// below a directory.
 #pragma once
 
 #include <chrono>
@@ -17,39 +17,43 @@
 
 namespace sstferry {
 
-// Returns the parent of a database's private snapshots, as SnapshotParent()
-// takes it. `of_server`: ServeOptions::snapshot_dir.
+// Returns the snapshot directory of a database, for SnapshotParent().
+// `of_server` is ServeOptions::snapshot_dir, which takes precedence.
 const std::string& SnapshotDirOf(const ServedDatabase& database,
                                  const std::string& of_server);
 
 // The databases that are served at one moment.
 struct ServedSet {
   std::vector<ServedDatabase> databases;
-  std::map<std::string, size_t> places;  // in `databases`, by name
+  std::map<std::string, size_t> places;  // index in `databases`, by name
   std::map<std::string, std::string> directories;  // real paths, by name
-  std::set<std::string> snapshot_parents;          // of private directories
-  uint64_t file_system = 0;  // of the directory that is looked through; 0: none
-  // Null: there is none of that name.
+  // Parents of private directories.
+  std::set<std::string> snapshot_parents;
+  uint64_t file_system = 0;  // id of the tree's file system; 0: no tree
+  // Returns null if there is no database of that name.
   const ServedDatabase* Find(const std::string& name) const;
 };
 
+// Keeps the set of served databases up to date.
+//
 // Ownership: borrows the options.
 // Threads:   any.
 class ServedDatabases {
  public:
   explicit ServedDatabases(const ServeOptions* options);
 
-  // Returns what is served, of a look that is not older than that, or than ten
-  // times what the look took.
+  // Returns the served databases. Searches the tree again if the last search is
+  // older than `max_age` and older than ten times the CPU time that it took.
   std::shared_ptr<const ServedSet> Now(
       std::chrono::seconds max_age = std::chrono::seconds(0));
-  // Returns what is served, of a look that began after the call: what was made
-  // before is in it. Blocks until it is time for one, for a second at most;
-  // where looks cost more than a tenth of that, the last one must do.
+  // Returns the result of a search that began after the call, so that it
+  // contains every database that existed before the call. Blocks until a search
+  // may start, at most a second. If searches cost more than a tenth of that, it
+  // may return the last result.
   std::shared_ptr<const ServedSet> AfterNow();
-  // Looks now.
+  // Searches the tree now.
   void Look();
-  // Replaces who may read what.
+  // Replaces the lists of who may read which database.
   void SetAllowed(const ServeOptions& options);
   bool MayRead(const std::string& name, const PeerIdentity* peer);
 
@@ -63,11 +67,11 @@ class ServedDatabases {
   const ServeOptions* const options_;
   std::mutex mu_;
   std::shared_ptr<const ServedSet> set_;  // under mu_, and all below
-  std::string directory_problem_;         // the last that was logged
-  std::set<std::string> problems_;        // the same, of the last look
-  Clock::time_point began_{};   // the last look
-  Clock::time_point looked_{};  // it ended
-  std::chrono::nanoseconds took_{};  // of CPU time
+  std::string directory_problem_;         // last one logged
+  std::set<std::string> problems_;        // problems of the last search
+  Clock::time_point began_{};   // start of the last search
+  Clock::time_point looked_{};  // end of the last search
+  std::chrono::nanoseconds took_{};  // CPU time of the last search
   std::map<std::string, std::set<std::string>> allowed_;
   std::set<std::string> tree_allowed_;
   RateLimitedLog log_;

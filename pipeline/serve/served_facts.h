@@ -1,4 +1,4 @@
-// Collects what a source tells of a database that it serves.
+// Collects facts about a database that the source serves, for its targets.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace sstferry {
 
-// Looks at it now; `snapshot_dir` as in ServeOptions.
+// Reads the facts now; `snapshot_dir` as in ServeOptions.
 FactsReply FactsOf(ServedDatabase database, const FactsRequest& request,
                    const std::string& snapshot_dir);
 

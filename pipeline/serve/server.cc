@@ -78,10 +78,10 @@ class Server : public SourceServer {
   void Stop() override {
     stopping_ = true;
     listener_->Close();
-    // Run() calls Stop(), too: it must wait until targets were informed.
+    // Run() calls Stop(), too. It must wait here until the targets were told.
     std::lock_guard<std::mutex> stopping(stop_mu_);
-    // First: otherwise a lane that the bucket wakes fails before the store says
-    // that the server is shutting down.
+    // Stop the store first. Otherwise a lane that the bucket wakes fails before
+    // the store reports that the server is shutting down.
     store_.Stop();
     follow_->Stop();
     shares_.wire_bucket()->Close();
@@ -126,7 +126,7 @@ class Server : public SourceServer {
 
  private:
   struct Session {
-    uint64_t id = 0;  // the admission's
+    uint64_t id = 0;  // id in admission_
     std::unique_ptr<Channel> channel;
     std::thread thread;
     std::atomic<bool> done{false};
@@ -138,7 +138,7 @@ class Server : public SourceServer {
     }
   }
 
-  // For lines that anyone who reaches the port can cause.
+  // Logs lines that anybody who reaches the port can cause.
   void LogStranger(const std::string& text) {
     LogLimited(&stranger_log_, text);
   }
@@ -179,7 +179,8 @@ class Server : public SourceServer {
           session->channel->Close();
           admission_.Leave(session->id);
           std::lock_guard<std::mutex> done(mu_);
-          session->channel.reset();  // not only once another one comes
+          // Now, not only when another connection arrives.
+          session->channel.reset();
           session->done = true;
           idle_.notify_all();
         },
@@ -216,7 +217,8 @@ class Server : public SourceServer {
       return;
     }
     const std::shared_ptr<Transfer> transfer = store_.Find(hello.transfer_id);
-    // A restarted source has not planned yet; the lanes connect again.
+    // A restarted source may not have planned the transfer yet; its lanes
+    // connect again.
     if (transfer == nullptr || !transfer->planned()) {
       SendEnd(channel,
               MakeStatus(EndState::kSnapshotGone,
@@ -256,7 +258,7 @@ class Server : public SourceServer {
       *database = *found;
       return Status::OK();
     }
-    std::vector<std::string> names;  // nothing is told of others
+    std::vector<std::string> names;  // does not reveal other names
     for (const ServedDatabase& served : set->databases) {
       if (databases_.MayRead(served.name, peer)) {
         names.push_back(served.name);
@@ -309,8 +311,8 @@ class Server : public SourceServer {
   const std::unique_ptr<Listener> listener_;
   ServerShares shares_;
   Admission admission_;
-  RateLimitedLog stranger_log_;  // of those that have not shaken hands
-  RateLimitedLog peer_log_;      // of those that have
+  RateLimitedLog stranger_log_;  // caused by peers before their handshake
+  RateLimitedLog peer_log_;      // caused by peers after their handshake
   ServedDatabases databases_;
   SnapshotStore store_;
   const std::unique_ptr<FollowAtSource> follow_;

@@ -1,4 +1,4 @@
-// The accept loop of a source, and what all its sessions share.
+// Accepts the connections of a source, and owns what all its sessions share.
 #pragma once
 
 #include <memory>
@@ -10,9 +10,9 @@
 
 namespace sstferry {
 
-// Makes a server whose refreshes are planned by what `make_refresh` makes, and
-// whose followers are answered by what `make_follow` makes.
-// Errors: those of MakeSourceServer().
+// Makes a server. `make_refresh` makes the planners of its refreshes,
+// `make_follow` the object that answers its followers. Errors are those of
+// MakeSourceServer().
 [[nodiscard]] rocksdb::Status MakeServer(const ServeOptions& options,
                                          std::unique_ptr<Listener> listener,
                                          const RefreshFactory& make_refresh,

@@ -1,5 +1,6 @@
-// All transfers of a server share its rate, the memory for what their targets
-// tell, the budget of spooled chunks, and what plans their refreshes.
+// Resources that all transfers of a server share: its rate, the memory for
+// replicas' records, the budget of spooled chunks, and the factory of refresh
+// planners.
 #pragma once
 
 #include <sys/resource.h>
@@ -15,16 +16,17 @@
 
 namespace sstferry {
 
-// Ownership: outlives the transfers. Threads: any.
+// The shared resources. Must outlive the transfers. Threads: any.
 class ServerShares {
  public:
-  // Bytes that targets remember and the server has not planned by yet.
+  // Maximum of bytes of replicas' records that the server has not planned with
+  // yet.
   static constexpr uint64_t kMaxTargetBytes = 256u << 20;
 
-  // `rate` in wire bytes a second; 0: no limit. `full_rate`: no transfer holds
-  // back for its source's application. `spool_bytes` and a quarter of
-  // the descriptors are for chunks of several targets. REQUIRES: a factory,
-  // where a transfer is planned.
+  // `rate` in wire bytes per second; 0: no limit. `full_rate`: no transfer
+  // holds back for its source's application. Spools of shared chunks may use
+  // `spool_bytes` and a quarter of the descriptors. REQUIRES: `make_refresh` is
+  // set if pulls or refreshes are planned.
   explicit ServerShares(uint64_t rate, uint64_t spool_bytes = 0,
                         RefreshFactory make_refresh = nullptr,
                         bool full_rate = false)
@@ -40,8 +42,9 @@ class ServerShares {
   bool full_rate() const { return full_rate_; }
   const RefreshFactory& make_refresh() const { return make_refresh_; }
 
-  // Counts a part of what a target remembers, until GiveBackTargetBytes().
-  // False: the targets together have told as much as the server keeps.
+  // Reserves memory for a part of a replica's record, until
+  // GiveBackTargetBytes(). Returns false if all targets together would use more
+  // than kMaxTargetBytes.
   bool TakeTargetBytes(uint64_t bytes) {
     if ((target_bytes_ += bytes) <= kMaxTargetBytes) {
       return true;

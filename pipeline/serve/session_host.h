@@ -1,4 +1,4 @@
-// Holds what the sessions of a server share.
+// Refers to the parts of a server that its sessions share.
 #pragma once
 
 #include <functional>
@@ -13,20 +13,20 @@
 
 namespace sstferry {
 
-// The server's parts that a session uses.
+// Borrowed parts of the server.
 struct SessionHost {
   const ServeOptions* options = nullptr;
   ServedDatabases* databases = nullptr;
   ServerShares* shares = nullptr;
-  // kRefused if no database of that name is served, kDenied if `peer` (may be
-  // null) may not read it.
+  // Finds a database. Returns kRefused if no database of that name is served,
+  // kDenied if `peer` (may be null) may not read it.
   std::function<rocksdb::Status(const std::string& name,
                                 const PeerIdentity* peer,
                                 ServedDatabase* database)>
       find_database;
   SnapshotStore* store = nullptr;
-  FollowAtSource* follow = nullptr;  // null: nothing is followed
-  // Logs a warning that a peer can cause.
+  FollowAtSource* follow = nullptr;  // null: following is not possible
+  // Logs a warning that a peer can cause; the rate is limited.
   std::function<void(const std::string& line)> log_peer;
   // Called with each new transfer before it is pinned. May be null.
   std::function<void(Transfer*)> on_transfer;

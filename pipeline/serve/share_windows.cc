@@ -17,7 +17,8 @@ void ShareWindows::Keep(const std::shared_ptr<SharedSnapshot>& snapshot,
   windows_.push_back({snapshot, until});
 }
 
-// Snapshots are destroyed without the lock: that removes a directory.
+// `ended` is declared first: destroying a snapshot removes a directory, which
+// must happen after the lock is released.
 void ShareWindows::End(uint64_t now) {
   std::vector<Window> ended;
   std::lock_guard<std::mutex> lock(mu_);

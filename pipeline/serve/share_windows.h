@@ -1,5 +1,5 @@
-// The snapshots that a server keeps for a while, because more targets may ask
-// for the same point in time.
+// Keeps snapshots for a while, because more targets may ask for the same point
+// in time.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,17 @@
 
 namespace sstferry {
 
-// Times are steady seconds.
+// The snapshots that one server keeps for more targets, and until when. Times
+// are seconds of the steady clock.
 //
-// Ownership: shares the snapshots until their window ends.
+// Ownership: shares each snapshot until its window ends.
 // Threads:   any.
 class ShareWindows {
  public:
-  // Keeps `snapshot` until `until` at least.
+  // Keeps `snapshot` at least until `until`.
   void Keep(const std::shared_ptr<SharedSnapshot>& snapshot, uint64_t until);
-  // Lets those go whose time is over at `now`, or that could not be taken.
+  // Releases snapshots whose window has ended at `now`, or that could not be
+  // taken.
   void End(uint64_t now);
   void EndAll();
 

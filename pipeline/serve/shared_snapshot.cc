@@ -19,7 +19,7 @@ namespace {
 
 using rocksdb::Status;
 
-// Returns the bytes of table and blob files, each of which may keep a file of
+// Returns the bytes of table and blob files. Each of them may keep a file of
 // the source alive.
 uint64_t PinnedBytes(const std::string& directory) {
   uint64_t bytes = 0;
@@ -35,8 +35,8 @@ uint64_t PinnedBytes(const std::string& directory) {
   return bytes;
 }
 
-// Returns when a MANIFEST there was last written, in seconds since 1970; 0: not
-// known. Each flush writes to it.
+// Returns the time at which a MANIFEST in the directory was last written, in
+// seconds since 1970; 0: unknown. Each flush writes to it.
 uint64_t ManifestSeconds(const std::string& directory) {
   uint64_t latest_ns = 0;
   std::error_code error;
@@ -50,8 +50,9 @@ uint64_t ManifestSeconds(const std::string& directory) {
   return latest_ns / 1'000'000'000;
 }
 
-// Returns the interval that a target of this request reads alone. That of a
-// refresh may ask for others, and a verify of all keys compares files.
+// Returns the only interval that a target of this request will read; nullopt if
+// it may read all keys: a refresh may ask for other intervals, and a verify of
+// all keys compares files.
 std::optional<KeyInterval> IntervalOf(const OpenRequest& request) {
   return request.mode == TransferMode::kSeed &&
                  (request.purpose != Purpose::kVerify ||

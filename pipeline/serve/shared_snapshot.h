@@ -1,4 +1,4 @@
-// One snapshot of a server, with what the transfers that read it share: its
+// One snapshot of a server, and what the transfers that read it share: its
 // directory, its disk space, and plans that are the same for several targets.
 #pragma once
 
@@ -23,48 +23,52 @@
 
 namespace sstferry {
 
-// A plan, and what its parts are read from.
+// A plan, and the store from which its parts are read.
 struct SharedPlan {
   TransferPlan plan;
   std::unique_ptr<PartStore> parts;
 };
 
-// Seconds of a clock that nobody sets.
+// Returns seconds of the steady clock, which nobody can set.
 uint64_t SteadySeconds(const LeaseEnvironment& environment);
 
+// A snapshot that is taken once and read by several transfers.
+//
 // Ownership: owns the snapshot, which its plans must not outlive; borrows
 //            `serve`.
-// Threads:   TakeOf() and Use() before all other calls; the rest from any thread.
+// Threads:   TakeOf() and Use() before all other calls; the other functions
+//            from any thread.
 class SharedSnapshot {
  public:
   SharedSnapshot(const ServedDatabase& database, const ServeOptions& serve,
                  const OpenRequest& request);
-  // For a snapshot that another process of this source retained with `lease` in
-  // `dir`.
+  // Adopts a snapshot that another process of this source retained with `lease`
+  // in `dir`.
   SharedSnapshot(const ServedDatabase& database, const ServeOptions& serve,
                  const Lease& lease, std::unique_ptr<PrivateDir> dir);
   SharedSnapshot(const SharedSnapshot&) = delete;
   SharedSnapshot& operator=(const SharedSnapshot&) = delete;
 
-  // When this object was made, by SteadySeconds().
+  // Time at which this object was made, in SteadySeconds().
   uint64_t begun_seconds() const { return begun_seconds_; }
-  // Its place in the order of a server's snapshots (retained/snapshot_order.h);
+  // Its number in the order of a server's snapshots (serve/snapshot_order.h);
   // 0: none. REQUIRES: one thread at a time.
   uint64_t order() const { return order_; }
   void set_order(uint64_t order) { order_ = order; }
-  // Requests of one kind can read the same snapshots.
+  // Returns the kind of a request. Requests of one kind can read the same
+  // snapshots.
   static std::string KindOf(const std::string& database,
                             const OpenRequest& request);
   const std::string& kind() const { return kind_; }
-  // True if a request like this one can read it.
+  // Returns true if this request can read the snapshot.
   bool Serves(const std::string& database, const OpenRequest& request) const;
 
-  // Counts a transfer that takes or reads the snapshot. While there is none,
-  // taking and reading it fail with kCancelled.
+  // Counts a transfer that takes or reads the snapshot. While the count is 0,
+  // taking and reading fail with kCancelled.
   void Join() { ++readers_; }
   void Leave() { --readers_; }
 
-  // Makes Take() make the snapshot of what was pinned before.
+  // Makes Take() use the files that were pinned before.
   void TakeOf(std::shared_ptr<const PinnedFiles> pinned) {
     pinned_ = std::move(pinned);
   }
@@ -72,26 +76,28 @@ class SharedSnapshot {
   // Makes Take() use this snapshot instead of taking one.
   void Use(std::unique_ptr<Snapshot> snapshot);
   // Takes the snapshot, unless another caller has; concurrent callers wait.
-  // Errors as Snapshot::Create(), and:
+  // Errors are those of Snapshot::Create(), and:
   //   kSnapshotGone  the retained snapshot of another process cannot be used.
   [[nodiscard]] rocksdb::Status Take();
   bool is_taken() const { return taken_; }
-  // True if the last Take() failed: nobody should join it.
+  // Returns true if the last Take() failed: then nobody should join it.
   bool failed() const { return failed_; }
   // REQUIRES: is_taken().
   const Snapshot& snapshot() const { return *snapshot_; }
-  // The lease of an adopted snapshot; null if this process took it.
+  // Returns the lease of an adopted snapshot; null if this process took the
+  // snapshot.
   const Lease* adopted() const {
     return adopted_.has_value() ? &*adopted_ : nullptr;
   }
 
-  // The directory of an adopted snapshot; empty if this process took it.
+  // Returns the directory of an adopted snapshot; empty if this process took
+  // the snapshot.
   const std::string& adopted_path() const { return adopted_path_; }
 
-  // Returns the plan of that key, which the first caller makes; concurrent
-  // callers wait. A plan that failed, or that nobody has any more, is made
-  // again by the next caller. An empty key: nobody else gets this plan.
-  // `budget` is that of its chunks.
+  // Returns the plan with this key. The first caller makes it; concurrent
+  // callers wait. If making it failed, or nobody has the plan any more, the
+  // next caller makes it again. With an empty key the plan is not shared.
+  // `budget` is for its spooled chunks.
   [[nodiscard]] rocksdb::Status Plan(
       const std::string& key,
       const std::function<rocksdb::Status(TransferPlan*)>& make,
@@ -101,20 +107,23 @@ class SharedSnapshot {
   uint64_t pinned_bytes() const { return pinned_bytes_; }
   uint64_t read_bytes() const { return read_bytes_; }
   void CountRead(uint64_t bytes) { read_bytes_ += bytes; }
-  // When Take() began, in seconds since 1970; 0 before.
+  // Time at which Take() began, in seconds since 1970; 0 before. For snapshots
+  // that were pinned or retained earlier, or are of an archive, the time at
+  // which they were taken.
   uint64_t taken_seconds() const { return taken_seconds_; }
 
-  // Where a process has the database open and no WAL holds an entry: when its
-  // MANIFEST was last written, in seconds since 1970, and never after Take()
-  // began. Its last flush was not later. 0: not so, or not known.
+  // Set if a process has the database open and no WAL has an entry: the time at
+  // which its MANIFEST was last written, in seconds since 1970, and not after
+  // the start of Take(). The last flush was not later. 0: unknown, or not
+  // applicable.
   uint64_t unlogged_since_seconds() const { return unlogged_since_seconds_; }
 
-  // Gives a directory from which another process can adopt the snapshot to one
-  // of its readers: its own directory to the first, *linked to a later one, a
-  // directory with links to the same files.
+  // Lends a reader a directory from which another process can adopt the
+  // snapshot. The first reader gets the snapshot's own directory; later readers
+  // get *linked, a directory with links to the same files.
   [[nodiscard]] rocksdb::Status Lend(std::unique_ptr<PrivateDir>* linked);
-  // Takes its own directory back. `keep`: it outlives this object, as it does
-  // not by default.
+  // Takes back the snapshot's own directory. `keep`: it outlives this object;
+  // by default it does not.
   void TakeBack(bool keep);
 
  private:
@@ -137,9 +146,10 @@ class SharedSnapshot {
   const std::optional<Lease> adopted_;
   const std::string adopted_path_;
   std::shared_ptr<const PinnedFiles> pinned_;
-  std::unique_ptr<PrivateDir> adopted_dir_;  // until the snapshot owns it
-  std::atomic<uint64_t> read_bytes_{0};  // counted by, and outlives, snapshot_
-  std::atomic<int> readers_{0};          // the same
+  std::unique_ptr<PrivateDir> adopted_dir_;  // null after Take()
+  // Counted by snapshot_, which it outlives.
+  std::atomic<uint64_t> read_bytes_{0};
+  std::atomic<int> readers_{0};          // outlives snapshot_, too
 
   std::mutex take_mu_;                   // held while the snapshot is taken
   std::unique_ptr<Snapshot> snapshot_;   // constant once taken_
@@ -150,7 +160,7 @@ class SharedSnapshot {
   std::atomic<uint64_t> unlogged_since_seconds_{0};
 
   std::mutex plan_mu_;  // held while a plan is made
-  // Its readers own a plan: a target may ask for any number of different ones.
+  // Only readers own a plan: a target may ask for any number of different ones.
   std::map<std::string, std::weak_ptr<const SharedPlan>> plans_;
 
   std::mutex lend_mu_;

@@ -3,8 +3,8 @@
 namespace sstferry {
 namespace {
 
-// More targets than a server has in days; 100 bytes each. A target that is
-// forgotten gets a new snapshot.
+// Maximum of remembered targets, about 100 bytes each: more than a server has
+// in days. A target that was forgotten gets a new snapshot.
 constexpr size_t kMostKnown = 65536;
 constexpr size_t kMostKinds = 4096;
 

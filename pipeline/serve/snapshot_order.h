@@ -1,7 +1,7 @@
-// The order in which a server took its snapshots. By it, a pull of the latest
-// snapshot never gets one that is older than what its target holds: sequence
-// numbers and clocks prove nothing, because databases are put back and clocks
-// are set.
+// Records the order in which a server took its snapshots, so that a pull of the
+// latest snapshot never gets one that is older than the target's data. Sequence
+// numbers and clocks cannot prove that, because databases are restored and
+// clocks are set.
 #pragma once
 
 #include <cstdint>
@@ -14,30 +14,32 @@
 
 namespace sstferry {
 
-// Threads: one at a time.
+// The order of the snapshots of one server. Threads: one at a time.
 class SnapshotOrder {
  public:
-  // The snapshot is about to be taken for a pull. Does nothing the second time.
+  // Called before the snapshot is taken for a pull. Does nothing the second
+  // time.
   void Begin(const std::shared_ptr<SharedSnapshot>& snapshot);
-  // The transfer's snapshot is taken.
+  // Called when the transfer's snapshot has been taken.
   void Taken(const TransferId& transfer, const SharedSnapshot& snapshot);
-  // Returns the snapshot begun last that a pull of `database` like `request`
-  // can share. Null: there is none; a newer one has gone since; or nothing
-  // proves that it is not older than request.newer_than's, which another server
-  // or an earlier process may have taken.
+  // Returns the newest snapshot (by start) that a pull of `database` with
+  // `request` can share. Returns null if there is none, if the newest one was
+  // released, or if nothing proves that it is not older than the snapshot of
+  // request.newer_than, which another server or an earlier process may have
+  // taken.
   std::shared_ptr<SharedSnapshot> Newest(const std::string& database,
                                          const OpenRequest& request) const;
 
  private:
-  // Places in the order of all events.
+  // Positions in the order of all events.
   struct Known {
-    uint64_t begun = 0;  // of the transfer's snapshot
+    uint64_t begun = 0;  // start of the transfer's snapshot
     uint64_t taken = 0;
   };
   uint64_t events_ = 0;
   std::map<std::string, std::weak_ptr<SharedSnapshot>> newest_;  // by kind
   std::map<TransferId, Known> known_;
-  std::deque<TransferId> ids_;  // of known_, the oldest first
+  std::deque<TransferId> ids_;  // keys of known_, oldest first
 };
 
 }  // namespace sstferry

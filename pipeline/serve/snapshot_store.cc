@@ -16,8 +16,9 @@ namespace {
 
 using rocksdb::Status;
 
-// Interval between writes of a lease while a target is connected: a killed
-// process shortens its leases by at most this, or by a quarter of them.
+// Maximum of seconds between two writes of a lease while a target is connected.
+// If the process is killed, its leases end early by at most this time, or by a
+// quarter of their length.
 constexpr uint64_t kRenewSeconds = 30;
 constexpr uint64_t kSweepTicks = 10;
 constexpr std::chrono::milliseconds kOtherProcessRetry{2000};
@@ -25,7 +26,7 @@ constexpr std::chrono::milliseconds kOtherProcessRetry{2000};
 double FreePercent(const std::string& directory) {
   struct statvfs info;
   if (statvfs(directory.c_str(), &info) != 0 || info.f_blocks == 0) {
-    return 100;  // not known: release nothing
+    return 100;  // unknown: release nothing
   }
   return 100.0 * static_cast<double>(info.f_bavail) /
          static_cast<double>(info.f_blocks);
@@ -44,8 +45,8 @@ Status Gone(const TransferId& id) {
                         " is retained here");
 }
 
-// Ends transfers concurrently: each may wait a second for a peer that does not
-// read.
+// Ends transfers concurrently, because each may wait a second for a peer that
+// does not read.
 void ForEachAtOnce(const std::vector<std::shared_ptr<Transfer>>& transfers,
                    const std::function<void(Transfer*)>& end) {
   std::vector<std::thread> threads;
@@ -141,7 +142,7 @@ Status SnapshotStore::Adopt(const ServedDatabase& database,
                             std::chrono::milliseconds* retry_after) {
   const TransferId& id = request.named_transfer;
   if (database.origin != nullptr) {
-    // Nothing is retained: its target compares the plan with that of before.
+    // Nothing is retained: the target compares the new plan with its old one.
     return Add(std::make_shared<Transfer>(database, *options_, request, target,
                                           /*peer=*/"", shares_),
                retry_after);
@@ -201,7 +202,7 @@ Status SnapshotStore::Resume(const ServedDatabase& database,
       return adopted;
     }
   }
-  // Resumes under the lock, so that the lease cannot expire in between.
+  // Resume under the lock, so that the lease cannot expire in between.
   const std::shared_ptr<Transfer> retained = FindLocked(request.named_transfer);
   if (retained == nullptr || stopping_) {
     return Gone(request.named_transfer);
@@ -254,7 +255,8 @@ void SnapshotStore::WriteLease(const std::shared_ptr<Transfer>& transfer) {
 void SnapshotStore::Remove(const std::shared_ptr<Transfer>& transfer) {
   std::lock_guard<std::mutex> lock(mu_);
   const auto found = entries_.find(transfer->id());
-  // After it was parked, its target may have resumed it as another one.
+  // If the transfer was parked, its target may have resumed it as another
+  // object.
   if (found != entries_.end() && found->second.transfer == transfer) {
     entries_.erase(found);
   }
@@ -330,7 +332,8 @@ void SnapshotStore::RenewLeases() {
   }
 }
 
-// Releases one snapshot per call; the next call sees the space that it freed.
+// Releases one snapshot per directory and call; the next call sees the space
+// that it freed.
 void SnapshotStore::KeepFree() {
   for (const std::string& parent : leased_.parents()) {
     const double free = options_->leases.free_percent
@@ -411,7 +414,7 @@ void SnapshotStore::ReleaseLargest(const std::string& parent,
   const std::vector<std::shared_ptr<Transfer>> readers =
       entries_.ReadersOfLargest(parent);
   lock.unlock();
-  // Their sessions report it.
+  // The sessions of these transfers report the end.
   ForEachAtOnce(readers, [&why](Transfer* reader) {
     reader->Fail(MakeStatus(EndState::kSnapshotGone, why), "source");
   });
@@ -423,7 +426,7 @@ void SnapshotStore::EndLeases() {
       entries_.TakeExpired(SteadySeconds());
   lock.unlock();
   for (std::shared_ptr<Transfer>& transfer : expired) {
-    // One that has ended keeps its own reason.
+    // A transfer that has already ended keeps its own reason.
     Release(std::move(transfer),
             "no target was connected for " +
                 FormatDuration(options_->snapshot_ttl));
@@ -440,7 +443,7 @@ void SnapshotStore::TickLoop() {
   }
 }
 
-// Ends all transfers without the lock: sessions that end need it.
+// Ends all transfers without the lock, because ending sessions need it.
 void SnapshotStore::Stop() {
   TransferPlaces entries(options_);
   {
@@ -456,7 +459,7 @@ void SnapshotStore::Stop() {
     transfers.push_back(item.second.transfer);
     if (item.second.transfer->has_control() &&
         item.second.transfer->has_lease()) {
-      WriteLease(item.second.transfer);  // the lease's time starts now
+      WriteLease(item.second.transfer);  // restarts the lease's time
     }
   }
   ForEachAtOnce(transfers, [](Transfer* transfer) {

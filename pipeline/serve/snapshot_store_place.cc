@@ -1,4 +1,4 @@
-// The parts of SnapshotStore that give a transfer its place.
+// The functions of SnapshotStore that give a transfer its place.
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -12,9 +12,9 @@ using rocksdb::Status;
 
 namespace {
 
-// A target that was told when to come again may be so late.
+// Maximum delay of a target that was told when to ask again.
 constexpr uint64_t kLateSeconds = 10;
-// Targets that ask for a database within this time could share its snapshot.
+// Targets that ask for a database within this time could share a snapshot.
 constexpr uint64_t kTogetherSeconds = 60;
 constexpr size_t kMostTakers = 1000;
 
@@ -90,8 +90,8 @@ std::string SnapshotStore::CountTaker(const Transfer& transfer) {
          "share one, and what is built for it";
 }
 
-// A pull of a snapshot that others share finds it when it comes again, even if
-// all of them have ended.
+// Keeps a shared snapshot for a pull that found no place, so that the pull
+// finds it on its return even if all other transfers have ended.
 Status SnapshotStore::Add(const std::shared_ptr<Transfer>& transfer,
                           std::chrono::milliseconds* retry_after) {
   std::shared_ptr<Transfer> evicted;
@@ -104,8 +104,8 @@ Status SnapshotStore::Add(const std::shared_ptr<Transfer>& transfer,
     if (!Place(transfer, &evicted)) {
       const Clock::time_point now = Clock::now();
       *retry_after = returns_.Next(entries_.Uses(now), now);
-      // An adopted snapshot has a lease of its own, and must be free for the
-      // next attempt to adopt it.
+      // Not for an adopted snapshot: it has its own lease, and must be free so
+      // that the next attempt can adopt it.
       if (transfer->request().snapshot_use == SnapshotUse::kLatest &&
           transfer->shared()->adopted() == nullptr &&
           options_->share_snapshots.count() > 0) {
@@ -120,7 +120,7 @@ Status SnapshotStore::Add(const std::shared_ptr<Transfer>& transfer,
                             "again in " +
                             FormatDuration(*retry_after));
     }
-    // A snapshot that was pinned earlier has no place in the order.
+    // A snapshot that was pinned earlier has no position in the order.
     if (transfer->request().purpose == Purpose::kPull &&
         !transfer->shared()->is_pinned()) {
       order_.Begin(transfer->shared());

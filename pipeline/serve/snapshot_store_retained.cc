@@ -1,4 +1,5 @@
-// The parts of SnapshotStore that list snapshots and release them on request.
+// The functions of SnapshotStore that list snapshots and release them on
+// request.
 #include <algorithm>
 #include <utility>
 
@@ -23,7 +24,7 @@ std::vector<RetainedSnapshot> SnapshotStore::List(
           " and " + std::to_string(one.readers - 1) + " more";
     }
     retained.ttl_left_seconds = one.left;
-    // Without a verified peer identity, ownership is not known either.
+    // Without a verified identity, it is unknown whether the peer is the owner.
     if (peer == nullptr || !one.transfer->IsOwner(peer)) {
       CutId(&retained.transfer_id);
     }
@@ -66,14 +67,16 @@ std::string SnapshotStore::Drop(const ServedDatabase& database,
         return what + " was not released: it is another target's";
       }
       dropped = std::move(found->second.transfer);
-      // The end of the connection that the target had before may still be on
-      // its way here, or never come: this one replaces it, as when it resumes.
+      // The end of the target's previous connection may not have arrived yet,
+      // or may never arrive. This connection replaces it, as when a target
+      // resumes.
       dropped->Dismiss();
       entries_.erase(found);
     }
   }
   if (dropped != nullptr) {
-    // The target itself dropped it, so no report goes to the application.
+    // The target itself dropped the transfer, so the application gets no
+    // report.
     TransferReport report;
     EndAndLog(std::move(dropped), "its target starts over", &report);
     return what + " was released";

@@ -27,9 +27,9 @@ uint32_t GrantedLanes(const OpenRequest& request, const ServeOptions& serve) {
   return std::clamp(request.lanes, 1u, std::min(serve.max_lanes, kMaxLanes));
 }
 
-// Targets for which this is the same get the same plan of one snapshot: it has
-// what a plan depends on, and nothing that only one target or its operator
-// needs, such as its directory.
+// Returns the key of a plan. Targets with the same key get the same plan of a
+// snapshot: the key contains everything on which a plan depends, and nothing
+// that only one target or its operator needs, such as its directory.
 std::string PlanKey(const OpenRequest& request, const Hello& target,
                     uint32_t plan_lanes) {
   OpenRequest asked;
@@ -142,8 +142,8 @@ Status Transfer::PinOnce() {
   return status;
 }
 
-// A copy of a replica that is known to be wrong would look right. A verify may
-// read it.
+// Refuses to copy a replica that is known to be wrong: the copy would look
+// right. A verify may read it.
 Status Transfer::CheckHealth() const {
   const std::string dir = database_dir();
   HealthFile fault;
@@ -163,8 +163,8 @@ Status Transfer::CheckHealth() const {
                               "(`sstferry status` there names the command)");
 }
 
-// Transfers share a plan, but for a refresh: its plan depends on what its
-// target remembers.
+// Makes the plan, or shares that of another transfer. A refresh has its own
+// plan, which depends on its target's record.
 Status Transfer::MakePlan() {
   const auto make = [this](TransferPlan* plan) {
     plan->unknown_options = FindUnknownOptions(pinned_->options_text());
@@ -253,7 +253,8 @@ Status Transfer::ReadOther(const std::string& name, std::string* contents,
   return ReadOtherFile(database_dir(), name, contents, is_private);
 }
 
-// A list that cannot be made costs the target these files, not the transfer.
+// Lists the application's files. If that fails, the target does not get these
+// files, but the transfer continues.
 void Transfer::AddOtherFiles(Opened* opened) const {
   if (request_.purpose == Purpose::kVerify || database_dir().empty()) {
     return;
@@ -323,9 +324,11 @@ std::string Transfer::file_path(const CloneFile& file) const {
 
 Status Transfer::WriteLease(uint64_t wall_seconds) {
   if (!planned_) {
-    return pinned_.RenewLease(wall_seconds);  // there was no place for it
+    // Not planned: there was no place for it.
+    return pinned_.RenewLease(wall_seconds);
   }
-  // A lease does not contain the target's data from which a refresh is planned.
+  // A lease does not contain the replica's record from which a refresh is
+  // planned.
   if (!may_keep() || is_refresh() || database_.directory.empty()) {
     return Status::OK();
   }
@@ -383,8 +386,8 @@ void Transfer::Park(const Status& status, const std::string& where) {
   FailAnd(status, where, true);
 }
 
-// The snapshot's private directory goes with the transfer: its files are those
-// of the database, where whoever reads the message finds them.
+// Uses the names of the database's files: the reader of the message can find
+// these files, but the private directory is removed with the transfer.
 Status Transfer::InDatabaseNames(const Status& status) const {
   const std::string dir = database_dir();
   const std::string own =
@@ -414,7 +417,8 @@ void Transfer::FailAnd(const Status& status, const std::string& where,
   }
   status_ = status;
   error_where_ = where;
-  // A snapshot that was adopted and only not planned yet can be adopted again.
+  // If an adopted snapshot was cancelled before it was planned, it can be
+  // adopted again.
   pinned_.Leave(keep ||
                 (!planned_ && EndStateOf(status) == EndState::kCancelled));
   LeaveStore();

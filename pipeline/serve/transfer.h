@@ -1,6 +1,6 @@
 // One transfer at the source: a pinned snapshot, its plan, and the totals that
 // its lanes have sent. The snapshot store, the control session of the connected
-// target (if any), and the lanes share it.
+// target (if any) and the lanes share it.
 #pragma once
 
 #include <atomic>
@@ -29,32 +29,33 @@ namespace sstferry {
 // and parts() are constant. All other members may be called from any thread.
 class Transfer {
  public:
-  // Reads `shared`, or a snapshot of its own if that is null. Has the id of the
-  // transfer that the request resumes, if it resumes one.
+  // Reads `shared`; null: takes its own snapshot. If the request resumes a
+  // transfer, it has the id of that transfer.
   Transfer(const ServedDatabase& database, const ServeOptions& serve,
            const OpenRequest& request, const Hello& target,
            std::string peer, ServerShares* shares,
            std::shared_ptr<SharedSnapshot> shared = nullptr);
-  // For a transfer whose snapshot another process of this source retained with
-  // `lease` in `dir`.
+  // Adopts a snapshot that another process of this source retained with `lease`
+  // in `dir`.
   Transfer(const ServedDatabase& database, const ServeOptions& serve,
            const Lease& lease, std::unique_ptr<PrivateDir> dir,
            ServerShares* shares);
   ~Transfer();
 
-  // Pins the snapshot and plans it. Refuses everything that cannot be moved
-  // faithfully, as far as that can be known without reading the data. The first
-  // caller does it; concurrent callers wait.
+  // Pins the snapshot and plans the transfer. Refuses everything that cannot be
+  // moved faithfully, as far as that can be known without reading the data. The
+  // first caller does the work; concurrent callers wait.
   //   kSnapshotGone  the retained snapshot of another process cannot be used.
   [[nodiscard]] rocksdb::Status Pin();
-  // Writes the lease, the first time or again, with now as the time at which a
-  // target was last connected. Does nothing if the snapshot is never retained:
-  // for an application's own database, or with a time to live of 0.
+  // Writes the lease, the first time or again; its time starts now. Does
+  // nothing if the snapshot is never retained: if it is of an application's own
+  // database, or the time to live is 0.
   [[nodiscard]] rocksdb::Status WriteLease(uint64_t wall_seconds);
   bool has_lease() const { return pinned_.has_lease(); }
-  // The private directory with the lease; empty: there is none.
+  // Returns the private directory with the lease; empty if there is none.
   std::string lease_directory() const { return pinned_.lease_directory(); }
-  // True if the snapshot is (or will be) in that directory.
+  // Returns true if the snapshot is in that directory. False before it is
+  // planned.
   bool IsIn(const std::string& parent) const {
     return planned_ && pinned_->directory().rfind(parent + "/", 0) == 0;
   }
@@ -62,11 +63,11 @@ class Transfer {
   const std::shared_ptr<SharedSnapshot>& shared() const {
     return pinned_.shared();
   }
-  // Describes the snapshot, except its readers and its time left. REQUIRES:
-  // planned().
+  // Describes the snapshot, except the number of its readers and the time left.
+  // REQUIRES: planned().
   RetainedSnapshot Describe(uint64_t wall_seconds);
-  // Refresh only, before Pin(): the data that the target sent about itself, for
-  // which so many bytes were taken from ServerShares.
+  // Called for a refresh before Pin(), with the record that the target sent
+  // about itself. `bytes` were reserved for it in ServerShares.
   void SetReplicaRecord(ReplicaRecord replica, uint64_t bytes) {
     replica_ = std::move(replica);
     record_bytes_ = bytes;
@@ -90,8 +91,8 @@ class Transfer {
   [[nodiscard]] rocksdb::Status Resume(const OpenRequest& request,
                                        const Hello& target, std::string peer,
                                        Channel* control);
-  // Closes the control connection, as Resume() closes the previous one: its
-  // session says nothing about the transfer's end.
+  // Closes the control connection in the same way as Resume() closes the
+  // previous one: its session does not end the transfer.
   void Dismiss();
   // Checks a request as Resume() does.
   [[nodiscard]] rocksdb::Status CheckSame(const OpenRequest& request,
@@ -105,72 +106,76 @@ class Transfer {
   void Detach(const rocksdb::Status& status, const std::string& where) {
     connections_.Detach(status, where, serve_.timeouts.stall);
   }
-  // Why the connected target was detached; OK: it was not.
+  // Returns why the connected target was detached; OK if it was not.
   rocksdb::Status detached() const { return connections_.detached(); }
   bool IsControl(const Channel* control) const {
     return connections_.IsControl(control);
   }
   bool has_control() const { return connections_.has_control(); }
-  // Address and certificate of the target.
+  // Returns the address and certificate of the target.
   std::string peer() const { return connections_.peer(); }
-  // True once families and parts are set and constant.
+  // Returns true when families and parts are set and constant.
   bool planned() const { return planned_; }
-  // True if the source retains the snapshot while no target is connected.
+  // Returns true if the source retains the snapshot while no target is
+  // connected.
   bool may_keep() const {
     return request_.purpose == Purpose::kPull &&
            serve_.snapshot_ttl.count() > 0;
   }
 
-  // Returns the port of a lane, which lives as long as the transfer. kCancelled
-  // if the transfer has already ended; kRefused for a lane number not granted.
+  // Returns the port of a lane, which lives as long as the transfer. Returns
+  // kCancelled if the transfer has ended, kRefused for a lane number that was
+  // not granted.
   [[nodiscard]] rocksdb::Status Attach(uint32_t lane, LanePort** port);
 
-  // Ends the transfer with a failure. The first failure wins: it becomes the
-  // end state, goes to the target on the control channel, and stops every lane.
+  // Ends the transfer with a failure. The first failure becomes the end state,
+  // is sent to the target on the control connection, and stops every lane.
   void Fail(const rocksdb::Status& status, const std::string& where);
-  // The same, but a snapshot with a lease is retained for the next process.
+  // Does the same, but retains a snapshot with a lease for the next process.
   void Suspend(const rocksdb::Status& status, const std::string& where);
-  // The same for a transfer that gives its place to another: its target resumes
-  // from the lease, in this process as well. REQUIRES: has_lease().
+  // Does the same for a transfer that loses its place to another one: its
+  // target can resume from the lease, even in this process. REQUIRES:
+  // has_lease().
   void Park(const rocksdb::Status& status, const std::string& where);
   bool parked() const { return pinned_.parked(); }
-  // Returns a failure of this side with files of the snapshot named as those of
-  // the database.
+  // Returns the status with the paths of the snapshot's files replaced by those
+  // of the database.
   rocksdb::Status InDatabaseNames(const rocksdb::Status& status) const;
-  // Ends the transfer after the target reported success; stops every lane.
+  // Ends the transfer after the target reported success, and stops every lane.
   void End();
   bool ended() const { return ended_.load(std::memory_order_relaxed); }
   rocksdb::Status status() const;
   std::string error_where() const;
 
-  // Closes all attached lanes: their target will not come back.
+  // Closes all attached lanes. Called when the target will not connect again.
   void CloseLanes() { connections_.CloseLanes(); }
 
-  // Totals that the lanes sent, by part.
+  // Totals of each part that the lanes have sent.
   TransferLedger* ledger() { return &ledger_; }
-  // Checks that what was read is what the snapshot linked, where it could only
-  // make symbolic links.
+  // Checks that symbolic links of the snapshot still lead to the files that
+  // were linked (CheckLinkedFiles()).
   [[nodiscard]] rocksdb::Status CheckSnapshotFiles() const;
-  // Totals of every family over the parts sent or received so far.
+  // Returns the totals of each family over the parts sent or received so far.
   Finish FinalTotals() const;
   Stats CurrentStats() const;
   TransferReport Report() const;
 
-  // True if its target may ask for the application's files. Of a refresh, only
-  // a swap by links does: the source does not know which it is.
+  // Returns true if the target may ask for the application's files. In a
+  // refresh, only a swap by links does; the source does not know which kind it
+  // is.
   bool has_other_files() const { return request_.purpose == Purpose::kPull; }
-  // Reads one of them, as ReadOtherFile() does.
+  // Reads one of the application's files, like ReadOtherFile().
   [[nodiscard]] rocksdb::Status ReadOther(const std::string& name,
                                           std::string* contents,
                                           bool* is_private) const;
 
-  // Log lines of it, of any level. Null: nobody wants them.
+  // Receives log lines about the transfer, of any level. May be null.
   const LogFunction& log() const { return serve_.log; }
   const TransferId& id() const { return id_; }
   const OpenRequest& request() const { return request_; }
   const std::string& name() const { return database_.name; }
-  // False: it reads an application's own database, in the same process, or an
-  // archive.
+  // Returns false if the transfer reads an archive, or an application's own
+  // database in the same process.
   bool has_directory() const { return !database_.directory.empty(); }
   uint32_t lanes() const { return connections_.lanes(); }  // granted
   const Snapshot& snapshot() const { return *pinned_; }
@@ -180,30 +185,31 @@ class Transfer {
     return plan_->sources;
   }
   const std::vector<Part>& parts() const { return plan_->parts; }
-  // Return the file of a unit, and where its bytes are.
+  // Return the file of a unit, and the place of its bytes.
   const CloneFile& unit_file(const Part& unit) const {
     return plan_->clone->files[unit.file];
   }
   UnitPlace unit_place(const Part& unit) const;
-  // Returns true if the files of the clone lie here: those of a restore do not.
+  // Returns true if the clone's files are on this machine; those of a restore
+  // are not.
   bool has_own_files() const { return pinned_->units() == nullptr; }
   // REQUIRES: has_own_files()
   std::string file_path(const CloneFile& file) const;
-  // Returns true if no later unit is of the same file.
+  // Returns true if no later unit belongs to the same file.
   bool is_last_unit(const Part& unit) const {
     return unit.id + 1 == parts().size() ||
            parts()[unit.id + 1].file != unit.file;
   }
-  // Returns what the lanes read parts from. REQUIRES: planned().
+  // Returns the store from which the lanes read parts. REQUIRES: planned().
   PartStore* part_store() const { return parts_; }
-  // Counts bytes that were read of the snapshot's files.
+  // Counts bytes that were read from the snapshot's files.
   void CountRead(uint64_t bytes) { pinned_.shared()->CountRead(bytes); }
   TransferCounters* counters() { return &counters_; }
   TransferPace* pace() { return &pace_; }
   std::chrono::milliseconds peer_timeout() const {
     return serve_.timeouts.peer;
   }
-  // Limit of a lane's sends: a target that answers but takes no byte on any
+  // Limit of a lane's sends: a target that answers but receives no byte on any
   // lane for the stall timeout is too slow.
   WaitLimit send_limit() const {
     return {serve_.timeouts.stall, Clock::time_point::max(),
@@ -230,12 +236,12 @@ class Transfer {
  private:
   void FailAnd(const rocksdb::Status& status, const std::string& where,
                bool keep);
-  // kRefused: the database is a replica with a known fault.
+  // Returns kRefused if the database is a replica with a known fault.
   [[nodiscard]] rocksdb::Status CheckHealth() const;
   [[nodiscard]] rocksdb::Status PinOnce();
   [[nodiscard]] rocksdb::Status MakePlan();
   void DropReplicaRecord();
-  // Ends to count as a target of its plan.
+  // Ends the transfer's use of its part store.
   void LeaveStore();
   std::string database_dir() const;
   void AddOtherFiles(Opened* opened) const;
@@ -248,18 +254,18 @@ class Transfer {
   PeerIdentity owner_;
   const std::chrono::steady_clock::time_point started_;
   const TransferId id_;
-  const uint32_t plan_lanes_;  // first grant, which the plan is made for
-  ReplicaRecord replica_;        // refresh only, until planned
-  uint64_t record_bytes_ = 0;  // of it
-  std::vector<std::string> own_notes_;  // in addition to the plan's
+  const uint32_t plan_lanes_;  // first grant; the plan is made for it
+  ReplicaRecord replica_;        // refresh only; empty after planning
+  uint64_t record_bytes_ = 0;  // reserved for it in ServerShares
+  std::vector<std::string> own_notes_;  // in addition to the plan's notes
 
   std::atomic<bool> ended_{false};
   PinnedSnapshot pinned_;
-  // Shared with others like it; empty until planned.
+  // Shared with transfers that have the same plan; empty until planned.
   std::shared_ptr<const TransferPlan> plan_ =
       std::make_shared<TransferPlan>();
-  PartStore* parts_ = nullptr;  // as long as plan_
-  std::atomic<bool> is_target_{false};  // counted by parts_
+  PartStore* parts_ = nullptr;  // valid as long as plan_
+  std::atomic<bool> is_target_{false};  // counted as a target by parts_
   std::mutex pin_mu_;
   std::atomic<bool> planned_{false};
   uint64_t snapshot_micros_ = 0;

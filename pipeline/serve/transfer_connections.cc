@@ -47,8 +47,8 @@ void TransferConnections::Replace(Channel* control, std::string peer,
   }
 }
 
-// The lanes first: a lane that waits for the same target must not detach the
-// connection that replaces this one.
+// Closes the lanes first: a lane that waits for the same target must not detach
+// the connection that replaces this one.
 void TransferConnections::Detach(const Status& status,
                                  const std::string& where,
                                  std::chrono::milliseconds after) {

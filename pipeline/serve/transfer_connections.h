@@ -1,4 +1,4 @@
-// The connections of a transfer: its target's control connection, and a port
+// The connections of a transfer: its target's control connection, and one port
 // for each lane.
 #pragma once
 
@@ -27,15 +27,15 @@ class TransferConnections {
   // Sets the first control connection.
   void Join(Channel* control);
   // Replaces the control connection by another one of the same target, or by
-  // none. Closes the previous one and the lanes that are no longer granted.
+  // none. Closes the previous one, and the lanes that are no longer granted.
   void Replace(Channel* control, std::string peer, uint32_t lanes);
-  // Tells the target why the source serves it no more, and closes its lanes. It
-  // may connect again. Does nothing while no target is connected, or if it
-  // connected less than `after` ago: a lane that waited for an earlier
-  // connection of it says nothing about this one.
+  // Tells the target why the source stops serving it, and closes its lanes. The
+  // target may connect again. Does nothing while no target is connected, or if
+  // it connected less than `after` ago: a lane that waited on an earlier
+  // connection says nothing about this one.
   void Detach(const rocksdb::Status& status, const std::string& where,
               std::chrono::milliseconds after);
-  // Why the connected target was detached; OK: it was not.
+  // Returns why the connected target was detached; OK if it was not.
   rocksdb::Status detached() const;
   // Removes `control`. Returns false if another connection has replaced it.
   bool Leave(const Channel* control);
@@ -44,12 +44,12 @@ class TransferConnections {
   uint32_t lanes() const;  // granted
   std::string peer() const;
 
-  // Returns the port of a lane, which lives as long as this object. kRefused
-  // for a lane number not granted.
+  // Returns the port of a lane, which lives as long as this object. Returns
+  // kRefused for a lane number that was not granted.
   [[nodiscard]] rocksdb::Status Attach(uint32_t lane, LanePort** port);
   // Closes all attached lanes.
   void CloseLanes();
-  // The same, permanently.
+  // Does the same permanently.
   void StopLanes();
   // Sends the end state to the target, then stops its lanes.
   void End(const rocksdb::Status& status, const std::string& where);

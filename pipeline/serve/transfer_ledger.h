@@ -20,7 +20,7 @@ struct TransferCounters {
   std::atomic<uint64_t> entries{0};
   std::atomic<uint64_t> sst_bytes{0};
   std::atomic<uint64_t> wire_bytes{0};
-  std::atomic<uint64_t> acks{0};  // that lanes have taken
+  std::atomic<uint64_t> acks{0};  // received by lanes
   std::atomic<uint64_t> send_blocked_micros{0};
   StageTotals stages;
 };
@@ -31,21 +31,22 @@ class TransferLedger {
   // Sets the number of parts. REQUIRES: before anything is recorded.
   void Begin(size_t parts);
 
-  // Records a part that was sent to its end; `held` are the totals that the
-  // target had already received.
+  // Records a part that was sent to its end; `received` are the totals that the
+  // target already had.
   void RecordPart(const PartEnd& end, const Totals& received);
-  // Records parts that the target received before, not from this process.
-  // kCorrupt for a part that is not in the plan, and if this process counted
-  // differently.
+  // Records parts that the target has, but did not receive from this process.
+  // Returns kCorrupt for a part that is not in the plan, or if this process
+  // sent the part with other totals.
   [[nodiscard]] rocksdb::Status RecordReceived(const Received& received);
-  // Totals by family over the parts sent or received so far.
+  // Returns the totals of each family over the parts sent or received so far.
   std::vector<Totals> FamilyTotals(const TransferPlan& plan) const;
-  // Number of parts neither sent to their end nor received by the target.
+  // Returns the number of parts neither sent to their end nor received by the
+  // target.
   size_t UnsentParts() const;
 
  private:
-  // A part that the target has received, or will have once all sent bytes
-  // arrive.
+  // The state of a part that the target has received, or will have received
+  // when all sent bytes have arrived.
   struct Recorded {
     std::optional<Totals> totals;
     bool sent = false;  // sent by this process

@@ -5,12 +5,12 @@
 namespace sstferry {
 namespace {
 
-// A transfer takes so much at once of the rate that all share.
+// Bytes that a transfer takes in one turn from the common rate.
 constexpr uint64_t kTurnBytes = 64u << 10;
 
-// Level if the target leaves the choice to the source. Tables that shrink to
-// 1/4.00 at level 1 shrink to 1/4.10 at level 3, at half the speed (111 against
-// 237 MB/s).
+// Compression level if the target leaves the choice to the source. Tables that
+// shrink to 1/4.00 at level 1 shrink to 1/4.10 at level 3, at half the speed
+// (111 instead of 237 MB/s).
 constexpr int kDefaultCompressionLevel = 1;
 
 }  // namespace

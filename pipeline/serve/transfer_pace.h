@@ -16,7 +16,8 @@ namespace sstferry {
 // Settings of the transfer's sends. Threads: any.
 class TransferPace {
  public:
-  // Borrows `shares`. `database_dir` empty: of an application's own database.
+  // Borrows `shares`. `database_dir` is empty for an application's own
+  // database.
   TransferPace(ServerShares* shares, const std::string& database_dir)
       : shares_(shares),
         rate_bucket_(0),
@@ -32,16 +33,17 @@ class TransferPace {
 
   ServerShares* shares() { return shares_; }
   TokenBucket* rate_bucket() { return &rate_bucket_; }
-  // How the transfer's threads hold back for the source's application. What is
-  // built for several transfers may outlive this one.
+  // Decides how the transfer's threads hold back for the source's application.
+  // Shared, because chunks that are built for several transfers may outlive
+  // this one.
   const std::shared_ptr<HoldBack>& hold_back() { return hold_back_; }
-  // Waits until so many bytes may pass the limit for all transfers together.
-  // The transfers take turns, in small parts, whatever their number of lanes:
-  // each gets the same share of the bytes.
+  // Blocks until `bytes` may be sent under the limit for all transfers
+  // together. The transfers take turns in small pieces, so that each one gets
+  // the same share of the rate, regardless of its number of lanes.
   [[nodiscard]] rocksdb::Status TakeFromAll(uint64_t bytes);
   WireCompression compression() const { return compression_; }
   int compression_level() const { return compression_level_; }
-  // True if lanes compress now.
+  // Returns true if lanes compress now.
   bool compressing() const {
     return compressing_.load(std::memory_order_relaxed);
   }

@@ -56,7 +56,8 @@ TransferPlaces::iterator TransferPlaces::Replaceable(
   const uint64_t deadline = static_cast<uint64_t>(
       std::chrono::ceil<std::chrono::seconds>(options_->timeouts.stall)
           .count());
-  // Most transfers of its peer, idle rather than connected, longest so.
+  // Rank: the number of its peer's transfers, then idle before connected, then
+  // the longest time.
   std::tuple<uint64_t, bool, uint64_t> best{own, false, 0};
   auto chosen = end();
   for (auto it = begin(); it != end(); ++it) {
@@ -204,7 +205,7 @@ std::vector<ShownSnapshot> TransferPlaces::Show(
     std::set<TransferId>* listed) const {
   std::map<const SharedSnapshot*, ShownSnapshot> here;
   const uint64_t ttl = static_cast<uint64_t>(options_->snapshot_ttl.count());
-  // A name that the peer may be told, and that of a pull rather than a verify.
+  // Prefer a transfer whose id the peer may see, then a pull over a verify.
   const auto rank = [peer](const Transfer& transfer) {
     return std::pair(peer != nullptr && transfer.IsOwner(peer),
                      transfer.request().purpose == Purpose::kPull);

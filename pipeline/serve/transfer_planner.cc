@@ -16,7 +16,7 @@ namespace {
 
 using rocksdb::Status;
 
-// Returns the session id of the snapshot's database, which may have flushed
+// Returns the session id of the snapshot's own database, which may have flushed
 // files.
 std::string OwnSessionId(rocksdb::DB* db) {
   std::string id;
@@ -65,7 +65,8 @@ Status TransferPlanner::Run() {
   return Status::OK();
 }
 
-// Checks the lengths of names, which the wire bounds and RocksDB does not.
+// Checks the lengths of names, which are limited by the wire format but not by
+// RocksDB.
 Status TransferPlanner::CheckNames() const {
   if (snapshot_.families().size() > kMaxFamilies) {
     return MakeStatus(EndState::kRefused,
@@ -148,8 +149,8 @@ Status TransferPlanner::DescribeFamilies() {
   return Status::OK();
 }
 
-// Else a replica would be seeded on the first night, while all is in the WALs,
-// and not be refreshed on the second.
+// Without this check a replica could be seeded at first, while all entries are
+// in WALs, and could not be refreshed later.
 Status TransferPlanner::CheckNextTables(const FamilyDescription& family) {
   Needs needs;
   for (const NamedValue& option : family.table_options) {
@@ -224,8 +225,8 @@ Status TransferPlanner::ChooseFormat(TransferFamily* family) {
   return status;
 }
 
-// Lists the files of all families before it cuts any: the sizes of parts
-// depend on the bytes of all.
+// Lists the files of all families before it cuts any, because the sizes of
+// parts depend on the total.
 Status TransferPlanner::PlanFamilies() {
   Status status;
   uint64_t rebuilt_bytes = 0;
@@ -311,7 +312,8 @@ void TransferPlanner::EndFiles(TransferFamily* family) const {
   files->shrink_to_fit();
 }
 
-// True if the files hold all entries, and are few enough to be kept in memory.
+// Returns true if the files hold all entries, and are few enough for their list
+// to be kept in memory.
 bool TransferPlanner::CanMerge(const FamilyPlan& plan) const {
   return asked_.request.purpose == Purpose::kPull &&
          !entries_are_in_memory() && plan.files.size() <= kMaxMergedFiles;

@@ -1,5 +1,5 @@
-// Plans a transfer: its families and its parts. What a refresh does with a
-// family, it asks RefreshAtSource.
+// Plans a transfer: its families and its parts. RefreshAtSource decides how a
+// refresh handles a family.
 #pragma once
 
 #include <functional>
@@ -20,12 +20,12 @@ struct PlanOrder {
   const Hello& target;
   const ReplicaRecord& replica;  // refresh only
   uint32_t lanes = 1;
-  std::function<bool()> ended;  // true: the plan is no longer needed
+  std::function<bool()> ended;  // returns true if the plan is no longer needed
 
   bool is_refresh() const { return request.mode == TransferMode::kRefresh; }
 };
 
-// Return what CutFamily() needs to know.
+// Return the input of CutFamily().
 PlannerOptions PlannerOptionsOf(const PlanOrder& order);
 PlannerFamily PlannerFamilyOf(const TransferFamily& family, const Family& told);
 
@@ -51,14 +51,15 @@ class TransferPlanner {
  private:
   [[nodiscard]] rocksdb::Status CheckNames() const;
   [[nodiscard]] rocksdb::Status DescribeFamilies();
-  // Looks at the format_version of tables that the source's application will
+  // Checks the format_version of tables that the source's application will
   // write, which its files may not have yet.
-  //   kIncompatible  a seed, and the linked RocksDB does not read them
+  //   kIncompatible  it is a seed, and the linked RocksDB cannot read them
   [[nodiscard]] rocksdb::Status CheckNextTables(
       const FamilyDescription& family);
-  // Looks for options by which the replica's application opens only tables that
-  // have an index of its own.
-  //   kRefused  it does: chunks have none, and no table of them would open
+  // Checks for options with which the replica's application opens only tables
+  // that have a user-defined index.
+  //   kRefused  it has such options: chunks have no such index, so RocksDB
+  //             could not open their tables
   [[nodiscard]] rocksdb::Status CheckOwnIndex(
       const FamilyDescription& family) const;
   [[nodiscard]] rocksdb::Status PlanFamilies();
@@ -66,28 +67,28 @@ class TransferPlanner {
   [[nodiscard]] rocksdb::Status ChooseFormat(TransferFamily* family);
   [[nodiscard]] rocksdb::Status CutFamilyAt(size_t index,
                                             uint64_t target_bytes);
-  // Keeps what lanes need of a family's files, and drops the rest.
+  // Keeps the list of files that lanes need, and drops the rest.
   void EndFiles(TransferFamily* family) const;
-  // For `plan`: adds each file.
+  // Adds a plan item for each file. Called for `sstferry plan`.
   void AddPlanItems(const TransferFamily& family);
-  // Returns what the target is told of the family.
+  // Returns the description of the family that is sent to the target.
   Family& told(const TransferFamily& family) const {
     return plan_->families[family.index];
   }
   bool is_refresh() const { return asked_.is_refresh(); }
-  // True if the snapshot is open read-only and has replayed a WAL.
+  // Returns true if the snapshot is open read-only and has replayed a WAL.
   bool entries_are_in_memory() const {
     return snapshot_.wal_not_flushed() &&
            snapshot_.counters().wal_bytes_copied > 0;
   }
   bool CanMerge(const FamilyPlan& plan) const;
-  // Decides for which release of RocksDB is built: that of the application
-  // which will open the replica.
+  // Decides for which release of RocksDB chunks are built: that of the
+  // application that will open the replica.
   [[nodiscard]] rocksdb::Status ChooseApplication();
-  // Returns the highest format_version that it reads, and RocksDB in both
-  // processes.
+  // Returns the highest format_version that this application and the RocksDB of
+  // both processes can read.
   uint32_t MaxChunkFormatVersion() const;
-  // True if chunks may have blocks that only RocksDB 11.1 and later reads.
+  // Returns true if chunks may have blocks that RocksDB reads only since 11.1.
   bool reads_marked_blocks() const {
     return (asked_.target.features & kFeatureMarkedBlocks) != 0 &&
            (!plan_->application.is_known() ||

@@ -11,18 +11,18 @@ namespace {
 
 using rocksdb::Slice;
 
-// Tables of which the properties are read: enough for an estimate, and read in
-// some milliseconds.
+// Number of tables whose properties are read: enough for an estimate, and read
+// in some milliseconds.
 constexpr size_t kSampledTables = 64;
 
 constexpr char kForwards[] = "leveldb.BytewiseComparator";
 constexpr char kBackwards[] = "rocksdb.ReverseBytewiseComparator";
 
-// A sum over some tables of what they say of their entries.
+// Sums of the properties of some tables.
 struct Sample {
   double bytes = 0;
   double entries = 0;
-  double deletions = 0;  // of single keys
+  double deletions = 0;  // deletions of single keys
 };
 
 struct TableAt {
@@ -42,7 +42,7 @@ void AddTable(const std::string& directory, const TableAt& table,
   const DescriptorSource source(descriptor.get(), name);
   SstReader reader;
   if (!reader.Open(&source).ok()) {
-    return;  // another kind of table, or damage: a pull says which
+    return;  // another kind of table, or damage: a pull reports it
   }
   const SstProperties& properties = reader.properties();
   sample->bytes += static_cast<double>(table.bytes);
@@ -53,7 +53,7 @@ void AddTable(const std::string& directory, const TableAt& table,
                                    properties.num_range_deletions));
 }
 
-// Reads the properties of some tables, evenly out of all.
+// Reads the properties of some tables, evenly distributed over all.
 Sample SampleTables(const std::string& directory, const ManifestState& state,
                     uint64_t* all_bytes) {
   std::vector<TableAt> tables;
@@ -71,10 +71,11 @@ Sample SampleTables(const std::string& directory, const ManifestState& state,
   return sample;
 }
 
-// Returns which share of the writes that the database has seen is gone: a
-// compaction found it replaced, or deleted. So often, a key that two tables may
-// have is in both. Example: of 10 million writes 4 million entries are left;
-// of the entries above the last level 60 % hide one below.
+// Returns the share of all writes that compactions have removed, because they
+// were overwritten or deleted. The estimate assumes that a key in the ranges of
+// two tables is in both with this probability. Example: of 10 million writes 4
+// million entries are left; then 60 % of the entries above the last level hide
+// one below.
 double ShareReplaced(const Sample& sample, uint64_t all_bytes,
                      uint64_t last_sequence) {
   if (sample.bytes <= 0 || last_sequence == 0) {

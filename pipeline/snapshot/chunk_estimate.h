@@ -11,25 +11,26 @@
 
 namespace sstferry {
 
-// Returns true if no families were asked for, or this one was.
+// Returns true if `families` is empty (all families) or contains `name`.
 inline bool IsAmong(const std::vector<std::string>& families,
                     const std::string& name) {
   return families.empty() ||
          std::find(families.begin(), families.end(), name) != families.end();
 }
 
-// Returns what tables and blob files of `families` (empty: all) hold without
-// obsolete data, from the MANIFEST, and from the properties of some tables in
-// `directory`. An estimate: a table that cannot be read says nothing. Where
-// nothing is known, all counts as live.
+// Estimates how many bytes the tables and blob files of `families` (empty: all)
+// hold without obsolete data. Uses the MANIFEST and the properties of some
+// tables in `directory`. Skips a table that cannot be read. If no table could
+// be read, all bytes count as live.
 uint64_t EstimateChunkBytes(const std::string& directory,
                             const ManifestState& state,
                             const OptionsText& options,
                             const std::vector<std::string>& families);
 
-// Returns the bytes of those tables whose keys a table of a lower level may
-// have, too: of all but a largest set without common keys. 0 for an order that
-// is not known here. As RocksDB estimates live data.
+// Returns the bytes of the tables whose key ranges overlap: all tables except a
+// set, chosen from the bottom level up, whose ranges do not overlap. Returns 0
+// if the comparator is not bytewise or reverse bytewise. RocksDB estimates live
+// data in the same way.
 uint64_t OverlappedBytes(const ManifestFamily& family);
 
 }  // namespace sstferry

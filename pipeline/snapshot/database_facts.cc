@@ -17,7 +17,7 @@ namespace {
 
 using rocksdb::Status;
 
-// An owner that replaces its MANIFEST does so in less time.
+// Time limit for an owner that is replacing its MANIFEST; it takes less.
 constexpr std::chrono::milliseconds kMostWait{2'000};
 constexpr std::chrono::milliseconds kFactsPause{5};
 
@@ -35,7 +35,8 @@ Status ReadManifest(ManifestTail* manifest) {
   }
 }
 
-// The latest time at which a MANIFEST or a WAL in `directory` was written.
+// Returns the latest time at which a MANIFEST or a WAL in `directory` was
+// written, in seconds since 1970.
 uint64_t WrittenSeconds(const std::string& directory) {
   constexpr uint64_t kNanos = 1'000'000'000;
   uint64_t latest = 0;

@@ -27,7 +27,8 @@ namespace {
 
 using rocksdb::Status;
 
-// Directories that one look opens: a tree of something else ends it early.
+// Maximum of directories that one search opens. Stops the search in a tree that
+// is not made of databases.
 constexpr uint64_t kMaxTreeDirectories = 1u << 16;
 constexpr size_t kMaxTreeProblems = 20;
 
@@ -52,8 +53,8 @@ class TreeWalk {
  public:
   explicit TreeWalk(DatabaseTree* tree) : tree_(tree) {}
 
-  // Looks through the open directory `name`, which is "" for the top. Returns
-  // false when a bound ends the walk.
+  // Searches the open directory `name` ("" for the top). Returns false if a
+  // limit ends the search.
   bool Walk(Descriptor directory, const std::string& name, size_t depth) {
     if (++directories_ > kMaxTreeDirectories) {
       Problem("more than " + std::to_string(kMaxTreeDirectories) +
@@ -89,7 +90,7 @@ class TreeWalk {
              size_t depth) {
     Descriptor directory = OpenDirectoryIn(parent, child);
     if (!directory.is_open()) {
-      // One that has just gone, or became a link, is none.
+      // Ignore a directory that was removed meanwhile, or replaced by a link.
       if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP) {
         Problem(name, std::strerror(errno));
       }
@@ -132,7 +133,7 @@ class TreeWalk {
   uint64_t directories_ = 0;
 };
 
-// The file system's own id; some have none, and are told apart by their device.
+// Returns the file system's own id; if it has none, the number of its device.
 uint64_t FileSystemOf(int fd) {
   struct statfs info;
   uint64_t id = 0;

@@ -1,4 +1,5 @@
-// Finds the databases below a directory, which come and go while it looks.
+// Finds the databases below a directory, while other processes may add and
+// remove some.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +10,22 @@
 
 namespace sstferry {
 
-// A directory with a CURRENT file counts as a database; nothing is looked for
-// inside of one.
+// The databases below one directory. A directory with a CURRENT file counts as
+// a database; its subdirectories are not searched.
 struct DatabaseTree {
   std::string directory;           // real path of the top
   std::vector<std::string> names;  // paths from the top, sorted
-  // Says what is left out, a sentence each: a directory that cannot be read, a
-  // database whose path is no name, one beyond a bound.
+  // One sentence for each thing that is left out: a directory that cannot be
+  // read, a database whose path is not a valid name, a limit that was exceeded.
   std::vector<std::string> problems;
-  // Says on which file system the top is, to compare with another time.
+  // Id of the top's file system; a later look with another id means that
+  // another file system is mounted there.
   uint64_t file_system = 0;
 };
 
-// Looks through `directory`, kMaxDatabaseNameComponents deep; follows no
-// symbolic link below it, and passes over what sstferry makes beside databases.
+// Searches `directory`, kMaxDatabaseNameComponents levels deep. Follows no
+// symbolic link below it, and skips directories that sstferry makes beside
+// databases.
 //   kSourceError  `directory` cannot be read, or is itself a database
 [[nodiscard]] rocksdb::Status FindDatabases(const std::string& directory,
                                             DatabaseTree* tree);

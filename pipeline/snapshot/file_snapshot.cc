@@ -26,7 +26,8 @@ Status CheckNotStopped(const SnapshotOptions& options) {
              : Status::OK();
 }
 
-// Directories in which other programs than RocksDB keep values of a database.
+// Refuses databases with directories in which programs other than RocksDB keep
+// values.
 Status RefuseForeign(const std::string& directory) {
   for (const char* name : {"blob_dir", "titandb"}) {
     std::error_code error;
@@ -40,8 +41,9 @@ Status RefuseForeign(const std::string& directory) {
   return Status::OK();
 }
 
-// RocksDB does not open a database whose WAL is shorter than the MANIFEST says
-// (track_and_verify_wals_in_manifest). A WAL is copied up to its first damage.
+// Checks that no WAL is shorter than the MANIFEST says
+// (track_and_verify_wals_in_manifest): RocksDB would not open the clone. A WAL
+// may be shorter because it is copied only up to its first damage.
 Status CheckTrackedWals(const ManifestState& manifest,
                         const std::vector<CloneFile>& files) {
   for (const CloneFile& file : files) {
@@ -253,8 +255,8 @@ Status FileSnapshot::ReadTable(const ManifestFile& known, CloneFile* file,
   const DescriptorSource source(descriptor.get(), name);
   if (status.ok()) status = reader.Open(&source);
   if (status.IsNotSupported()) {
-    // Another kind of table, or a newer block-based one: it goes as it is, and
-    // the wire's digests alone tell that it arrived.
+    // Another kind of table, or a newer block-based one: it is sent as it is,
+    // and only the digests of the wire prove that it arrived intact.
     AddTableNeeds(reader, &files_.needs);
     file->identity =
         TableIdentity(known, TableOrigin(), &file->identity_is_weak);
@@ -303,8 +305,8 @@ Status FileSnapshot::ReadWals(const ManifestState& state,
   return status;
 }
 
-// Where the WALs hold nothing, their numbers and those of the families say
-// nothing either: each open of a database changes them.
+// If the WALs have no records, their numbers and the families' log numbers are
+// left out of the digest: each open of a database changes them.
 void FileSnapshot::TellContent(const ManifestState& manifest,
                                const WalContents& wals) {
   std::map<uint64_t, Digest128> identities;

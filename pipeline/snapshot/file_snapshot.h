@@ -13,31 +13,34 @@
 
 namespace sstferry {
 
-// Keeps of *state, which the MANIFEST tells, and of *files those of the column
-// families `wanted` (empty: all). Drops nothing that no family has: RocksDB may
-// keep it for a reason.
-//   kRefused  one of them is not there
+// Removes from *state the column families that are not in `wanted` (empty: all
+// are kept), and from *files their tables and blob files. Keeps files that
+// belong to no family: RocksDB may have a reason to keep them.
+//   kRefused  a wanted family does not exist
 [[nodiscard]] rocksdb::Status KeepFamilies(
     const std::vector<std::string>& wanted, ManifestState* state,
     std::vector<CloneFile>* files);
-// Says that the WALs of a clone of some families are of all.
+// Note for the operator: the WALs of a clone of some families contain entries
+// of all families.
 extern const char kWalsOfAllFamilies[];
 
-// Ownership and threads: as Snapshot. db() is null.
+// A snapshot that is read as files. Ownership and threads are those of
+// Snapshot. db() is null.
 class FileSnapshot : public Snapshot {
  public:
   explicit FileSnapshot(std::unique_ptr<PrivateDir> dir)
       : dir_(std::move(dir)), db_(dir_->db()) {}
-  // For Look() at the files of `database_dir`.
+  // Use this one with Look(), on the files of `database_dir` itself.
   explicit FileSnapshot(std::string database_dir)
       : db_(std::move(database_dir)) {}
 
-  // Takes it, unless its files are there already, which `pinned` describes.
-  // Errors as Snapshot::Create(), but comparators, operators and transactions
-  // are no reason to refuse.
+  // Takes the snapshot; or, if `pinned` is not null, uses the files that it
+  // describes, which are in the directory already. Errors are those of
+  // Snapshot::Create(), except that unknown comparators, merge operators and
+  // transactions are not refused.
   [[nodiscard]] rocksdb::Status Fill(const SnapshotOptions& options,
                                      const SnapshotFiles* pinned);
-  // Finds it in the directory that another process left.
+  // Reads the snapshot in a directory that another process left.
   [[nodiscard]] rocksdb::Status Reopen(const SnapshotOptions& options,
                                        const RetainedState& state);
   [[nodiscard]] rocksdb::Status Look(const SnapshotOptions& options) {
@@ -68,29 +71,29 @@ class FileSnapshot : public Snapshot {
   const Counters& counters() const override { return counters_; }
 
  private:
-  // Everything that the files tell.
+  // Reads everything that the files contain.
   [[nodiscard]] rocksdb::Status Describe(const SnapshotOptions& options);
   [[nodiscard]] rocksdb::Status ListFiles();
   [[nodiscard]] rocksdb::Status ReadManifest(const ManifestTail& manifest,
                                              const ManifestState& kept);
   [[nodiscard]] rocksdb::Status ReadTables(const ManifestState& manifest);
-  // Adds to *entries those of the table.
+  // Reads one table; adds its number of entries to *entries.
   [[nodiscard]] rocksdb::Status ReadTable(const ManifestFile& known,
                                           CloneFile* file, uint64_t* entries);
   [[nodiscard]] rocksdb::Status ReadWals(const ManifestState& state,
                                          WalContents* wals);
-  // After all of these.
+  // Computes the content digest. Called after the functions above.
   void TellContent(const ManifestState& manifest, const WalContents& wals);
 
-  const std::unique_ptr<PrivateDir> dir_;  // null: only looked at
-  const std::string db_;                   // where the files lie
+  const std::unique_ptr<PrivateDir> dir_;  // null: files of Look()
+  const std::string db_;                   // directory of the files
   ClonedFiles files_;
   std::vector<SnapshotFamily> families_;  // names only
   uint64_t sequence_ = 0;
   std::string database_id_;
   std::string options_text_;
   std::vector<std::string> notes_;
-  Digest128 wal_digest_;  // not known
+  Digest128 wal_digest_;  // all zero: not known
   bool wal_holds_entries_ = false;
   Counters counters_;
 };

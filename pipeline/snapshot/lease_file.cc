@@ -67,7 +67,7 @@ LeaseState ReadLease(const std::string& path, Lease* lease) {
 }
 
 Status WriteLease(const std::string& named, const Lease& lease) {
-  // Others may give the name to another directory at any time.
+  // Use the open directory: others may give its name to another one meanwhile.
   const Descriptor dir = OpenOwnDirectory(named);
   if (!dir.is_open()) {
     return ErrnoStatus(EndState::kSourceError, "cannot open directory", named,
@@ -111,8 +111,8 @@ bool HoldsOnlyFiles(const std::string& path) {
     if (name == "." || name == "..") {
       continue;
     }
-    // A table is a link to the source's file, which any user may own: a hard
-    // link, or a symbolic one where LinkFile() makes such.
+    // A table is a link to the source's file, which may belong to any user: a
+    // hard link, or a symbolic one that LinkFile() made.
     only_files =
         only_files &&
         fstatat(opened.get(), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&

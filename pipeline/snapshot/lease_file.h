@@ -12,11 +12,12 @@
 
 namespace sstferry {
 
+// Result of reading a lease.
 enum class LeaseState {
   kNone,     // there is no lease
   kGood,
   kBad,      // damaged, or not a regular file
-  kForeign,  // not only this user's directory: must not be changed
+  kForeign,  // the directory is not this user's alone: must not be changed
 };
 
 // Reads the lease in the private directory `path`.
@@ -38,8 +39,8 @@ bool HoldsOnlyFiles(const std::string& path);
 struct LeaseRules {
   // Seconds since 1970; null: the system's clock.
   std::function<uint64_t()> wall_seconds;
-  // Maximum of seconds that the reader grants to a lease; null: the lease's
-  // own.
+  // Maximum of seconds that the reader grants to a lease; null: ttl_seconds of
+  // the lease.
   std::function<uint64_t(const Lease&)> max_ttl;
 
   uint64_t Now() const;

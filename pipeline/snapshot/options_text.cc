@@ -19,8 +19,8 @@ std::string Unescape(const std::string& text) {
   return plain;
 }
 
-// Parses a title, as [DBOptions] or [CFOptions "name"]: the section's kind and
-// the family's name.
+// Parses a title such as [DBOptions] or [CFOptions "name"] into the section's
+// kind and the family's name.
 bool ParseTitle(const std::string& line, std::string* kind,
                 std::string* family) {
   if (line.size() < 3 || line.front() != '[' || line.back() != ']') {

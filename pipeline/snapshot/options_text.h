@@ -15,20 +15,22 @@ class OptionsText {
  public:
   explicit OptionsText(const std::string& text);
 
-  // Value of a setting of the database, or `missing`.
+  // Returns the value of a setting of the database, or `missing`.
   std::string DatabaseOption(const std::string& key,
                              const std::string& missing) const;
-  // Name of an object (comparator, merge operator) of a family: the text itself
-  // or its id; empty if there is none or the family is not there.
+  // Returns the name of an object (comparator, merge operator) of a family: the
+  // text itself or its id; empty if the family or the object does not exist.
   std::string FamilyObject(const std::string& family,
                            const std::string& key) const;
-  // Complete value of a setting of a family; empty if it is not there.
+  // Returns the complete value of a setting of a family; empty if it does not
+  // exist.
   std::string FamilyText(const std::string& family,
                          const std::string& key) const;
   bool HasFamily(const std::string& family) const;
-  // True if the family has a compaction filter, or a factory of one.
+  // Returns true if the family has a compaction filter or a factory of one.
   bool HasFilter(const std::string& family) const;
-  // Returns the names of all families that HasFilter(), in their order.
+  // Returns the names of all families for which HasFilter() is true, in their
+  // order.
   std::vector<std::string> FilteredFamilies() const;
 
  private:

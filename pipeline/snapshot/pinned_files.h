@@ -1,6 +1,6 @@
-// The files of a database at one point in time that snapshots are made of
-// later. Taken in two steps, so that several databases come to nearly one
-// moment: see snapshot_files.h.
+// The files of a database at one point in time, of which snapshots are made
+// later. They are taken in two steps, so that several databases are pinned at
+// nearly the same moment: see snapshot_files.h.
 #pragma once
 
 #include <chrono>
@@ -15,21 +15,25 @@
 
 namespace sstferry {
 
-// Ownership: owns a private directory, which its destructor removes.
-// Threads:   one until Confirm() has returned; Copy() and Snapshot::OfPinned()
-//            from any, one at a time for each object.
+// Pins the files of one database in a private directory.
+//
+// Ownership: owns the private directory; the destructor removes it.
+// Threads:   one thread until Confirm() has returned; Copy() and
+//            Snapshot::OfPinned() may then be called from any thread, one call
+//            at a time per object.
 class PinnedFiles {
  public:
-  // Links everything that the database holds now. Of the options, `families`
-  // and `as_files` do not count: both kinds of snapshots can be made. Errors of
-  // all as Snapshot::Create().
+  // Links everything that the database contains now. Ignores the options
+  // `families` and `as_files`: both kinds of snapshots can be made. The errors
+  // of all functions are those of Snapshot::Create().
   [[nodiscard]] static rocksdb::Status Link(const SnapshotOptions& options,
                                             std::unique_ptr<PinnedFiles>* out);
-  // Finds what is new, and with it the point in time. Call Copy() soon: the
-  // database's owner may write over a WAL, and then the moment is a later one.
+  // Links files that are new since Link(), and sets the point in time. Call
+  // Copy() soon: if the database's owner overwrites a WAL meanwhile, Copy()
+  // takes a later point in time.
   [[nodiscard]] rocksdb::Status Confirm();
   [[nodiscard]] rocksdb::Status Copy();
-  // Calls the options' functions no more.
+  // Drops the functions of the options; they are not called any more.
   void Forget();
 
   // Bounds of the point in time.
@@ -39,7 +43,7 @@ class PinnedFiles {
   std::chrono::steady_clock::time_point moment_end() const {
     return files_->moment_end();
   }
-  // Seconds since 1970, not after the point in time.
+  // Seconds since 1970 when Confirm() was called; not after the point in time.
   uint64_t taken_seconds() const { return taken_seconds_; }
   const SnapshotFiles& files() const { return *files_; }
   const PrivateDir& dir() const { return *dir_; }

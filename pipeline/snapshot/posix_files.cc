@@ -40,7 +40,7 @@ Status WriteAll(int fd, const char* data, size_t size,
 }
 
 FileId FromStat(const struct stat& info) {
-  // A time before 1970 counts as not known.
+  // A time before 1970 counts as unknown.
   const int64_t modified_ns =
       int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
   return {static_cast<uint64_t>(info.st_dev), info.st_ino,
@@ -57,7 +57,7 @@ std::string NameOf(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// Checks the file itself, also a link.
+// Checks the file itself, even if it is a symbolic link.
 Status CheckNamed(const std::string& path, int directory, bool* found) {
   struct stat info;
   *found = fstatat(directory, NameOf(path).c_str(), &info,
@@ -130,7 +130,7 @@ Status RemoveIn(int directory, const std::string& name,
       }
       error = errno;
     } else if (errno == EMFILE || errno == ENFILE) {
-      error = errno;  // says more than that a directory cannot be unlinked
+      error = errno;  // this error says more than the one of unlinkat()
     }
   }
   return ErrnoStatus(EndState::kSourceError, "cannot remove", shown, error);
@@ -155,7 +155,8 @@ Status OwnerOf(const std::string& directory, uint32_t* uid) {
 
 namespace {
 
-// LevelDB has no OPTIONS file, and its tables another suffix.
+// Checks that the directory is not LevelDB's, which has no OPTIONS file and
+// another suffix for tables.
 Status CheckIsRocksDb(const std::string& directory) {
   std::vector<std::string> names;
   RETURN_IF_ERROR(ListDirectory(directory, &names));
@@ -165,7 +166,7 @@ Status CheckIsRocksDb(const std::string& directory) {
   const auto has = [&](const char* suffix) {
     return any([&](const std::string& name) { return name.ends_with(suffix); });
   };
-  // A standby has its record in CURRENT's place.
+  // A standby has its own record instead of CURRENT.
   if (!any([](const std::string& name) {
         return name == "CURRENT" || name == kFollowFileName;
       })) {
@@ -188,8 +189,8 @@ Status CheckIsRocksDb(const std::string& directory) {
 
 namespace {
 
-// Returns what to write for a directory that is not there. "users" and
-// "db1:users" may be meant for names of another machine.
+// Returns advice for a directory that does not exist. The user may have meant
+// "users" or "db1:users" as a name on another machine.
 std::string WayTo(const std::string& given) {
   const size_t colon = given.find(':');
   if (colon == 0 || colon == std::string::npos ||
@@ -210,13 +211,13 @@ Status ResolveDatabase(const std::string& given, std::string* real) {
   std::error_code error;
   fs::path rest = fs::absolute(given, error);
   fs::path at;
-  std::set<uid_t> owners;  // of the links
+  std::set<uid_t> owners;  // owners of the links
   int links = 0;
   int fault = error.value();
   for (auto part = rest.begin(); fault == 0 && part != rest.end();) {
     struct stat info;
     if (part->empty() || *part == "." || *part == "..") {
-      at = *part == ".." ? at.parent_path() : at;  // no link is in it
+      at = *part == ".." ? at.parent_path() : at;  // `at` contains no link
       ++part;
       continue;
     }
@@ -444,7 +445,7 @@ Status CheckLinkedFiles(const std::string& directory) {
     struct stat info;
     const bool found = stat(path.c_str(), &info) == 0;
     const timespec& linked = link_info.st_mtim;
-    // Where links have whole seconds only, these must do.
+    // Some file systems store the times of links in whole seconds.
     if (found && info.st_mtim.tv_sec == linked.tv_sec &&
         (info.st_mtim.tv_nsec == linked.tv_nsec || linked.tv_nsec == 0)) {
       continue;

@@ -15,39 +15,42 @@
 
 namespace sstferry {
 
-// Maximum of an OPTIONS file, which grows with the families.
+// Maximum size of an OPTIONS file, which grows with the number of families.
 inline constexpr uint64_t kMaxOptionsFileBytes = 256u << 20;
-// Maximum of CURRENT and IDENTITY, which are one line each.
+// Maximum size of CURRENT and IDENTITY, which have one line each.
 inline constexpr uint64_t kMaxIdentityBytes = 64u << 10;
 
-// Opens a file of a snapshot's private directory, where only this process makes
-// names; its links lead to files that were checked when they were made.
+// Opens a file of a snapshot's private directory. Only this process creates
+// names there; the files to which its links lead were checked when it linked
+// them.
 [[nodiscard]] rocksdb::Status OpenPrivate(const std::string& path,
                                           Descriptor* out);
 
-// Opens a directory that belongs to this process's account alone; errno says
-// why it did not. A symbolic link, also one on the way, is none.
+// Opens a directory that belongs to this process's account and that no other
+// account can write to. Follows no symbolic link. If it cannot be opened, the
+// result is not open and errno has the reason.
 Descriptor OpenOwnDirectory(const std::string& path);
-// The same of a name in an open directory.
+// Does the same for a name in an open directory.
 Descriptor OpenOwnDirectoryIn(const Descriptor& parent,
                               const std::string& name);
-// Removes everything in an open directory and follows no symbolic link; a name
-// that is gone is no error.
+// Removes everything in an open directory and follows no symbolic link. A name
+// that was removed meanwhile is no error.
 [[nodiscard]] rocksdb::Status EmptyDirectory(int directory,
                                              const std::string& path);
-// Removes one name in it: a file, a link, or a directory with all it holds.
+// Removes one name in `directory`: a file, a link, or a directory with its
+// contents.
 [[nodiscard]] rocksdb::Status RemoveIn(int directory, const std::string& name,
                                        const std::string& path);
 
-// Finds the account that owns a directory; a symbolic link is none.
+// Finds the account that owns a directory; a symbolic link is an error.
 [[nodiscard]] rocksdb::Status OwnerOf(const std::string& directory,
                                       uint32_t* uid);
 
 // Finds the real path of a database's directory.
-//   kSourceError  a symbolic link on the way is neither of the directory's
-//                 owner nor of root or this process: an application must not
-//                 give another one's database as its own.
-//                 It is no directory, or not RocksDB's: the message says what.
+//   kSourceError  a symbolic link on the way belongs neither to the directory's
+//                 owner nor to root or this process: an application must not
+//                 pass off another application's database as its own. Or it is
+//                 not a directory, or not RocksDB's; the message says which.
 [[nodiscard]] rocksdb::Status ResolveDatabase(const std::string& given,
                                               std::string* real);
 
@@ -63,17 +66,18 @@ struct FileId {
   }
 };
 FileId FileIdOf(const std::string& path);
-FileId FileIdOfName(const std::string& path);  // of a link itself
+FileId FileIdOfName(const std::string& path);  // lstat(): of the link itself
 FileId FileIdOf(int fd);
 FileId FileIdOfNameIn(const Descriptor& parent, const std::string& name);
 
-// Reads an open file that may grow: size() is the size at the time of the call.
+// Reads an open file that may grow; size() asks for the current size.
 class DescriptorSource : public ByteSource {
  public:
-  // Borrows `fd`. `name` is used in messages.
+  // Borrows `fd`; messages contain `name`.
   DescriptorSource(int fd, std::string name)
       : fd_(fd), name_(std::move(name)) {}
-  // kSourceError; TryAgain if the owner truncated the file meanwhile.
+  // Returns kSourceError, or TryAgain if the owner truncated the file
+  // meanwhile.
   [[nodiscard]] rocksdb::Status Read(uint64_t offset, size_t n,
                                      std::string* scratch,
                                      rocksdb::Slice* out) const override;
@@ -84,40 +88,42 @@ class DescriptorSource : public ByteSource {
   const std::string name_;
 };
 
-// Lists the names in a directory without "." and "..", sorted. `path` is a real
-// one. kSourceError.
+// Lists the names in a directory except "." and "..", sorted. `path` is a real
+// path. kSourceError: the directory cannot be read.
 [[nodiscard]] rocksdb::Status ListDirectory(const std::string& path,
                                             std::vector<std::string>* names);
 
-// Copies the first `bytes` of an open file; `from` is used in messages. `to`
-// must not exist. *copied is less than `bytes` if the owner truncated the file
+// Copies the first `bytes` of an open file; messages contain `from`. `to` must
+// not exist. *copied is less than `bytes` if the owner truncated the file
 // meanwhile.
 [[nodiscard]] rocksdb::Status CopyPrefix(int from_fd, const std::string& from,
                                          const std::string& to, uint64_t bytes,
                                          uint64_t* copied);
 
-// True if nothing can be written, removed or renamed where `path` is mounted.
+// Returns true if the file system of `path` is mounted read-only, so that
+// nothing can be written, removed or renamed there.
 bool IsOnReadOnlyFileSystem(const std::string& path);
 
-// Makes a hard link to a file of a database, which must be one that
-// OpenForeign() opens; or, where `from` is on a read-only file system, a
-// symbolic one, which pins nothing: nobody can remove the file there, unless
-// the same file system is mounted elsewhere, too. The symbolic link gets the
-// time of the file's last write. For EXDEV and EPERM the kSourceError says what
-// to do.
+// Makes a hard link to a file of a database; fails for a file that
+// OpenForeign() would not open. If `from` is on a read-only file system, makes
+// a symbolic link instead. That pins nothing: nobody can remove the file
+// through this mount, but somebody can if the same file system is also mounted
+// elsewhere. The symbolic link gets the file's modification time. After EXDEV
+// and EPERM the message of the kSourceError says how to proceed. *found is
+// false if `from` does not exist.
 [[nodiscard]] rocksdb::Status LinkFile(const std::string& from,
                                        const std::string& to, bool* found);
 
-// Checks that the symbolic links of LinkFile() in a directory lead to the files
-// that were linked.
-//   kSourceError  one is gone, or another one has its name
+// Checks that the symbolic links of LinkFile() in a directory still lead to the
+// files that were linked.
+//   kSourceError  a file was removed or replaced
 [[nodiscard]] rocksdb::Status CheckLinkedFiles(const std::string& directory);
 
 [[nodiscard]] rocksdb::Status WriteSmallFile(const std::string& path,
                                              const std::string& contents);
 
-// Bytes free for this user on the file system that holds `path`, above so much
-// of it.
+// Returns the bytes that this user may allocate on the file system of `path`,
+// minus `kept_percent` of its size.
 uint64_t FreeBytesAbove(const std::string& path, double kept_percent = 0);
 
 }  // namespace sstferry

@@ -44,8 +44,7 @@ std::string RandomHex() {
 }
 
 // Returns true only for names that Create() makes,
-// NAME.sstferry-snapshot-PID-RANDOM: directories of another origin are never
-// removed.
+// NAME.sstferry-snapshot-PID-RANDOM: other directories are never removed.
 bool IsPrivateName(const std::string& name) {
   const size_t marker = name.rfind(kMarker);
   if (marker == std::string::npos || marker == 0) {
@@ -63,7 +62,7 @@ bool IsPrivateName(const std::string& name) {
 }
 
 // Links the tables, blob files and WALs of a snapshot, which nobody changes,
-// and copies what is small. A symbolic link of LinkFile() is linked as it is.
+// and copies small files. Links a symbolic link of LinkFile() as it is.
 Status LinkFiles(const std::string& from, const std::string& to,
                  bool copies_wals) {
   std::vector<std::string> names;
@@ -90,9 +89,9 @@ Status LinkFiles(const std::string& from, const std::string& to,
 }
 
 // Removes a private directory. Removes the lease first, so that no process
-// adopts an incomplete directory, and the lock last, so that an interrupted
-// removal is found again. Whoever owns the parent may have given the name to
-// another directory, which is not ours to remove.
+// adopts an incomplete directory, and the lock last, so that a later process
+// finds an interrupted removal. Somebody who may write to the parent may have
+// given the name to another directory, which is then left alone.
 Status RemoveTree(const Descriptor& parent, const Descriptor& dir,
                   const std::string& path) {
   Status status;
@@ -120,7 +119,7 @@ Status RemoveTree(const Descriptor& parent, const Descriptor& dir,
     if (errno != ENOTEMPTY || again == 0) {
       return ErrnoStatus(EndState::kSourceError, "cannot remove", path, errno);
     }
-    // A request for its release came in behind the listing.
+    // A request to release it arrived after the directory was listed.
     RETURN_IF_ERROR(EmptyDirectory(dir.get(), path));
   }
 }
@@ -201,8 +200,8 @@ Status RemoveIfAbandoned(const std::string& path, const LeaseRules& rules,
   return status;
 }
 
-// Returns the longest begin of a name of at most so many bytes that does not
-// end inside a character of UTF-8.
+// Returns the longest prefix of `name` of at most `most_bytes` bytes that does
+// not end inside a UTF-8 character.
 std::string BeginOf(const std::string& name, size_t most_bytes) {
   size_t bytes = std::min(name.size(), most_bytes);
   while (bytes > 0 && bytes < name.size() &&
@@ -302,7 +301,7 @@ Status PrivateDir::Adopt(const std::string& path,
   if (fd < 0) {
     return Status::OK();
   }
-  // Reads the lease again under the lock: its owner may just have removed it.
+  // Read the lease again under the lock: its owner may just have removed it.
   if (!LockFile(fd) || ReadLease(own_path, &lease) != LeaseState::kGood ||
       !HoldsOnlyFiles(own_path + "/db")) {
     close(fd);

@@ -34,27 +34,27 @@ namespace sstferry {
 // Threads:   used by one thread.
 class PrivateDir {
  public:
-  // Checks whether Create() may make directories in `parent`; makes none.
+  // Checks that Create() may make directories in `parent`, without making one.
   [[nodiscard]] static rocksdb::Status CheckParent(const std::string& parent);
 
-  // `parent` is a real path.
+  // Creates a private directory. `parent` is a real path.
   // kSourceError  the parent is not writable (the message says what to do).
   // kNoSpace      the parent's file system is full.
   [[nodiscard]] static rocksdb::Status Create(
       const std::string& parent, const std::string& name,
       std::unique_ptr<PrivateDir>* result);
 
-  // Makes a directory beside `path` (a private one as well, which this process
-  // reaches by `own_path`) whose db/ has links to the files of its db/, for
-  // another lease of the same snapshot. `copies_wals`: of WALs it has copies,
-  // which RocksDB may change.
+  // Makes a directory beside `path` whose db/ has links to the files in db/ of
+  // `path`, so that the same snapshot gets a second lease. `path` is a private
+  // directory too, which this process opens by `own_path`. `copies_wals`:
+  // copies the WALs instead, because RocksDB may change them.
   [[nodiscard]] static rocksdb::Status CreateLinked(
       const std::string& path, const std::string& own_path,
       std::unique_ptr<PrivateDir>* result, bool copies_wals = false);
 
-  // Takes over a directory that another process left with a lease. OK and null:
-  // another process holds it, or it belongs to another user, or sstferry did
-  // not make it.
+  // Takes over a directory that another process left with a lease. Returns OK
+  // and null if another process has its lock, if it belongs to another user, or
+  // if sstferry did not make it.
   [[nodiscard]] static rocksdb::Status Adopt(
       const std::string& path, std::unique_ptr<PrivateDir>* result);
 
@@ -62,22 +62,24 @@ class PrivateDir {
   PrivateDir& operator=(const PrivateDir&) = delete;
   ~PrivateDir();
 
-  // Its name, which others may give to another directory meanwhile: whoever
-  // owns the parent.
+  // Name of the directory. Whoever may write to the parent can give the name to
+  // another directory meanwhile.
   const std::string& path() const { return path_; }
-  // Leads to it as long as this object lives, whatever its name is.
+  // Path that leads to the directory as long as this object lives, even if it
+  // is renamed.
   const std::string& own_path() const { return own_path_; }
   std::string pinned() const { return own_path_ + "/held"; }
   std::string db() const { return own_path_ + "/db"; }
   std::string options() const { return own_path_ + "/options"; }
   std::string replay() const { return own_path_ + "/replay"; }
 
-  // Receives why the directory could not be removed. May be null.
+  // Called with the reason if the directory cannot be removed. May be null.
   void set_log(std::function<void(const std::string&)> log) {
     log_ = std::move(log);
   }
 
-  // True: the directory outlives this object, so that a later one can adopt it.
+  // If `keep` is true, the directory outlives this object so that a later
+  // object can adopt it.
   void Keep(bool keep) { keep_ = keep; }
 
   // Empties held/ and db/.
@@ -103,7 +105,7 @@ class PrivateDir {
 // Asks the owner of a private directory to release its snapshot.
 [[nodiscard]] rocksdb::Status AskForRelease(const std::string& path);
 bool IsReleaseAsked(const std::string& path);
-// Removes the request: the owner refuses, or the asking process has given up.
+// Removes the request: the owner refused, or the asking process gave up.
 void ForgetRelease(const std::string& path);
 
 // Lists the private directories under `parent`, sorted by name.
@@ -114,8 +116,8 @@ void ForgetRelease(const std::string& path);
 // lease is missing or expired. An owner is dead if its lock is free, or if the
 // directory has no lock and is older than a minute (the owner died while making
 // or removing it). Directories of live owners and of other users are never
-// changed. A lease renewed in the future (the clock was set back) is set back
-// to now.
+// changed. If a lease was renewed in the future (the clock was set back), its
+// time is set to now.
 // Directories that disappear meanwhile are no error. `log` (may be null)
 // receives one line per removed directory.
 [[nodiscard]] rocksdb::Status RemoveLeftoverSnapshots(

@@ -57,7 +57,7 @@ std::string ReplayWatch::warning() const { return warnings_->first(); }
 void ReplayWatch::ColumnFamilyLogNumberMap(
     const std::map<uint32_t, uint64_t>& /*wals*/,
     const std::map<std::string, uint32_t>& /*families*/) {
-  warnings_->Clear();  // those of before the recovery
+  warnings_->Clear();  // drops warnings from before the recovery
 }
 
 ReplayWatch::WalProcessingOption ReplayWatch::LogRecordFound(

@@ -1,6 +1,6 @@
-// Tells which records of its WALs RocksDB replayed. RocksDB returns OK when it
-// drops some, depending on the recovery mode; what it says of that in its log
-// is not relied on.
+// Records which entries of its WALs RocksDB replayed. Depending on the recovery
+// mode, RocksDB returns OK although it drops records, and its log is not
+// reliable about that.
 #pragma once
 
 #include <cstdarg>
@@ -18,27 +18,28 @@
 
 namespace sstferry {
 
-// Watches one recovery. Outlives the database that is opened with it.
+// Watches one recovery. Must outlive the database that is opened with it.
 //
-// Threads: RocksDB calls it from the one that opens the database.
+// Threads: RocksDB calls it from the thread that opens the database.
 class ReplayWatch : public rocksdb::WalFilter {
  public:
-  // `expected` is what the recovery has to replay. It may replay more after
-  // these only if `may_follow`: a WAL ends inside a record. `stopped` (may be
-  // null) is polled at each record, and ends the replay.
+  // `expected` are the records that the recovery must replay. It may replay
+  // more records after these only if `may_follow` is true, because a WAL ends
+  // inside a record. `stopped` (may be null) is polled at each record; the
+  // replay ends when it returns true.
   ReplayWatch(const ReplayedRecords& expected, bool may_follow,
               std::function<bool()> stopped = nullptr);
   ~ReplayWatch() override;
 
-  // Makes a database that is opened with these options be watched. It writes no
-  // LOG file.
+  // Sets the options so that this object watches the database that is opened
+  // with them, and so that RocksDB writes no LOG file.
   void Watch(rocksdb::DBOptions* options);
 
-  // Returns false if the recovery did not replay what it had to.
+  // Returns false if the recovery did not replay the expected records.
   bool IsComplete() const;
   uint64_t replayed() const { return seen_.count; }
-  // First line that RocksDB logged as a warning since the recovery began; may
-  // be empty. For messages.
+  // Returns the first warning that RocksDB logged since the recovery began, for
+  // messages; may be empty.
   std::string warning() const;
 
   const char* Name() const override { return "sstferry.ReplayWatch"; }
@@ -59,7 +60,7 @@ class ReplayWatch : public rocksdb::WalFilter {
   const std::function<bool()> stopped_;
   const std::shared_ptr<Warnings> warnings_;
   ReplayedRecords seen_;
-  bool has_expected_ = false;  // seen_ was equal to expected_
+  bool has_expected_ = false;  // seen_ equalled expected_ at some record
 };
 
 }  // namespace sstferry

@@ -53,7 +53,7 @@ class OpenedSnapshot : public Snapshot {
   const std::vector<std::string>& notes() const override {
     return copy_.notes();
   }
-  // Prepared transactions: only the application's coordinator knows more.
+  // Prepared transactions: only the application's coordinator can end them.
   bool leaves_out() const override { return copy_.replay().prepared > 0; }
   bool wal_not_flushed() const override { return copy_.read_only(); }
   const Digest128& wal_digest() const override {
@@ -85,7 +85,7 @@ void RemoveLeftovers(const SnapshotOptions& options) {
   const std::string parent =
       SnapshotParent(options.database_dir, options.snapshot_dir);
   if (!FileIdOf(parent).exists()) {
-    return;  // --snapshot-dir, which is made below
+    return;  // --snapshot-dir does not exist yet: it is made below
   }
   const Status leftovers = RemoveLeftoverSnapshots(
       parent,
@@ -98,7 +98,8 @@ void RemoveLeftovers(const SnapshotOptions& options) {
   }
 }
 
-// `pinned`: db/ holds these files already; null: they are taken.
+// Fills a snapshot. `pinned` describes the files that are already in db/; null:
+// takes them now.
 template <typename Kind>
 Status Taken(const SnapshotOptions& options, std::unique_ptr<PrivateDir> dir,
              const SnapshotFiles* pinned, std::unique_ptr<Snapshot>* result) {
@@ -173,7 +174,8 @@ Status Snapshot::Look(const SnapshotOptions& options,
 Status Snapshot::Create(const SnapshotOptions& options,
                         std::unique_ptr<Snapshot>* result) {
   SnapshotOptions resolved = options;
-  // A symbolic link must not move the private directory to another file system.
+  // Resolve the path first: a symbolic link must not put the private directory
+  // on another file system.
   Status status = ResolveDatabase(options.database_dir, &resolved.database_dir);
   std::unique_ptr<PrivateDir> dir;
   if (status.ok()) {

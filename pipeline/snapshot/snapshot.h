@@ -23,8 +23,8 @@
 
 namespace sstferry {
 
-// Where the records of WALs end for a snapshot of an earlier moment: after so
-// many bytes, whole records, of the WAL with that number.
+// End of the WALs in a snapshot of an earlier moment: after the first `bytes`
+// bytes (whole records) of the WAL `number`.
 struct WalLimit {
   uint64_t number = 0;
   uint64_t bytes = 0;
@@ -44,29 +44,29 @@ struct SnapshotOptions {
   // Maximum of WAL bytes that are replayed into memory if flushing is
   // impossible.
   uint64_t max_read_only_wal_bytes = 64u << 20;
-  // Time for which further rounds are made when the source changes during a
-  // round.
+  // Time for which more rounds are made if the source changes during a round.
   std::chrono::milliseconds deadline{60'000};
   // Time to wait for OPTIONS that describe a new family.
   std::chrono::milliseconds options_patience{3'000};
   // WAL directory, overriding OPTIONS. Empty: found by snapshot_wal_place.h.
   std::string wal_dir;
-  // Later records of the WALs are left out, and no MANIFEST says more than the
-  // records before. Not set: none are.
+  // End of the WALs: later records are left out. The MANIFEST must not contain
+  // anything later than the records before the limit. Not set: no record is
+  // left out.
   std::optional<WalLimit> wal_limit;
   // Further directories of tables (path 0 of db_paths or cf_paths).
   std::vector<std::string> table_dirs;
-  // The files are to be read as they are: nothing is opened, replayed or
-  // flushed. Of `families` are then the tables and blob files; the MANIFEST and
-  // the WALs are of all.
+  // Read the files as they are: nothing is opened, replayed or flushed.
+  // `families` then selects tables and blob files; the MANIFEST and the WALs
+  // contain all families.
   bool as_files = false;
-  // Whoever gets the snapshot reads entries of this interval alone, and calls
-  // Fetch() before. Not set: others, too. Counts for an archive only.
+  // The caller will read entries of this interval only, and calls Fetch()
+  // first. Not set: it may read all entries. Only archives use it.
   std::optional<KeyInterval> interval;
   OperatorRegistry registry;
   std::function<bool()> cancelled;  // polled between steps; may be null
-  // Counts bytes read from the copy's tables if `cancelled` is set; may be
-  // null, must outlive the snapshot.
+  // Counts the bytes that are read from the copy's tables, if `cancelled` is
+  // set. May be null; must outlive the snapshot.
   std::atomic<uint64_t>* read_bytes = nullptr;
   LogFunction log;                  // may be null
 };
@@ -89,26 +89,27 @@ struct RetainedState {
   uint64_t wal_bytes = 0;  // value of Counters::wal_bytes_copied
 };
 
+// A column family of an open snapshot.
 struct SnapshotFamily {
   std::string name;
   rocksdb::ColumnFamilyHandle* handle = nullptr;
   // Options from the source's OPTIONS file, not those of the private copy.
   rocksdb::ColumnFamilyOptions options;
-  // Merge operator in OPTIONS that this process does not have: reading a key
-  // with merge operands fails. Empty otherwise.
+  // Name of the merge operator in OPTIONS if this process does not have it:
+  // reading a key with merge operands then fails. Otherwise empty.
   std::string unknown_merge_operator;
 };
 
-// The files of a snapshot that is read as files, and what they ask of the
+// The files of a snapshot that is read as files, and what they require of the
 // RocksDB that will open them.
 struct ClonedFiles {
-  // By kind and number; in own_path()/db, unless they are read by units().
+  // Sorted by kind and number. In own_path()/db, unless units() reads them.
   std::vector<CloneFile> files;
   Needs needs;
   Digest128 content;  // rocksdb/file_identity.h; all zero: not known
-  // Entries in the tables of each family, as far as these tell.
+  // Number of entries in each family's tables, if their properties have it.
   std::map<std::string, uint64_t> entries;
-  // The files are cut into units of so many bytes; 0: of any size.
+  // Size in bytes of the units into which the files are cut; 0: any size.
   uint64_t unit_bytes = 0;
 };
 
@@ -124,30 +125,32 @@ class Snapshot {
     uint64_t rounds = 0;
     uint64_t wal_files = 0;
     uint64_t wal_bytes_copied = 0;
-    uint64_t files_linked = 0;  // also those that the last MANIFEST lacks
+    // Includes links that the last MANIFEST no longer names.
+    uint64_t files_linked = 0;
     uint64_t live_files = 0;
     uint64_t copy_micros = 0;   // time to link and copy all files
     uint64_t flush_micros = 0;  // time to replay WALs and flush
   };
 
-  // Takes a snapshot of a directory: closed, a checkpoint, or open in another
-  // process, all treated alike. Removes the leftovers of dead processes beside
-  // it.
+  // Takes a snapshot of a database directory that is closed, a checkpoint, or
+  // open in another process; all three are treated alike. Removes the leftovers
+  // of dead processes beside it.
   //   kSourceError  not a database; a file is missing or cannot be read, linked
   //                 or opened; the source changed during every round.
   //   kCorrupt      bytes are wrong: the message names the file.
   //   kRefused      cannot be read faithfully (comparator, timestamps, files
   //                 elsewhere, WALs of WRITE_PREPARED): the message says why.
-  //   kIncompatible a newer RocksDB wrote it, in a way this one cannot read.
+  //   kIncompatible a newer RocksDB wrote it in a format that this one cannot
+  //                 read.
   //   kNoSpace      the private directory's file system is full.
   //   kCancelled    cancelled() returned true.
   [[nodiscard]] static rocksdb::Status Create(
       const SnapshotOptions& options, std::unique_ptr<Snapshot>* result);
 
-  // Describes the files of a directory where they lie: makes nothing, and holds
-  // nothing. Another process that has the database open may change it at any
-  // time, also while this reads; then errors as those of Create() are possible.
-  // The options database_dir, as_files (true) and cancelled count.
+  // Describes the files of a directory where they are; makes and pins nothing.
+  // Another process that has the database open may change it at any time, even
+  // during the call, which then may fail with the errors of Create(). Of the
+  // options, only database_dir, as_files (true) and cancelled are used.
   [[nodiscard]] static rocksdb::Status Look(const SnapshotOptions& options,
                                             std::unique_ptr<Snapshot>* result);
 
@@ -161,73 +164,76 @@ class Snapshot {
       const std::vector<rocksdb::ColumnFamilyHandle*>& families,
       const SnapshotOptions& options, std::unique_ptr<Snapshot>* result);
 
-  // Makes a snapshot of what was pinned and copied earlier; options.database_dir
-  // only names the source. More than one may be made of it.
+  // Makes a snapshot of files that were pinned and copied earlier;
+  // options.database_dir only names the source. May be called several times for
+  // one PinnedFiles.
   [[nodiscard]] static rocksdb::Status OfPinned(
       const SnapshotOptions& options, const PinnedFiles& pinned,
       std::unique_ptr<Snapshot>* result);
 
   // Opens a retained snapshot that another process took and left with a lease.
   // Does not read the source itself; options.database_dir only names it.
-  //   kSnapshotGone  it cannot be opened, or is of another point in time.
+  //   kSnapshotGone  it cannot be opened, or has another point in time.
   [[nodiscard]] static rocksdb::Status Adopt(
       const SnapshotOptions& options, const RetainedState& state,
       std::unique_ptr<PrivateDir> dir, std::unique_ptr<Snapshot>* result);
 
   virtual ~Snapshot() = default;
 
-  // Prepares adoption by another process: writes into the private directory
-  // what Adopt() needs and is not there yet.
+  // Prepares adoption by another process: writes the files that Adopt() needs
+  // and that are not in the private directory yet.
   [[nodiscard]] virtual rocksdb::Status PrepareAdoption() {
     return rocksdb::Status::OK();
   }
-  // True: the directory outlives this object.
+  // If `keep` is true, the directory outlives this object.
   virtual void Keep(bool /*keep*/) {}
 
   // Null if the snapshot is read as files.
   virtual rocksdb::DB* db() const = 0;
-  // Gets what db() needs to read the entries of an interval of a family, where
-  // it is not here: in a snapshot of an archive. `cancelled` is polled.
-  //   kDeadPeer  it could not be got now
+  // Gets the data that db() needs to read the entries of an interval of a
+  // family, if they are not on this machine (a snapshot of an archive).
+  // `cancelled` is polled.
+  //   kDeadPeer               it cannot be got at the moment
   //   kCorrupt, kSnapshotGone  it is lost: the message says what is left
-  //   kNoSpace   there is no room for it
+  //   kNoSpace                there is no room for it
   [[nodiscard]] virtual rocksdb::Status Fetch(
       const std::string& /*family*/, const KeyInterval& /*interval*/,
       const std::function<bool()>& /*cancelled*/) const {
     return rocksdb::Status::OK();
   }
-  // Null if it is not.
+  // Null if the snapshot is not read as files.
   virtual const ClonedFiles* files() const { return nullptr; }
-  // Reads the bytes of files(); null: they lie in a directory.
+  // Reads the bytes of files(); null: they are in own_path()/db.
   virtual UnitSource* units() const { return nullptr; }
-  // Returns its point in time, in seconds since 1970; 0: when it was taken.
+  // Returns the point in time in seconds since 1970; 0: the time at which the
+  // snapshot was taken.
   virtual uint64_t point_in_time_seconds() const { return 0; }
   virtual const std::vector<SnapshotFamily>& families() const = 0;
   virtual uint64_t sequence() const = 0;
-  // Id of the source database. Empty if it has no lasting one: no IDENTITY file
-  // and no id in its MANIFEST.
+  // Id of the source database. Empty if it has no permanent one: no IDENTITY
+  // file and no id in its MANIFEST.
   virtual const std::string& database_id() const = 0;
-  // Empty if the files lie in none.
+  // Empty if the files are in no directory (an archive).
   virtual const std::string& directory() const = 0;
-  // Leads to the same directory as long as the snapshot lives, whatever others
-  // do with its name; files are read by this path.
+  // Path that leads to the same directory as long as the snapshot lives, even
+  // if the directory is renamed; files are read by this path.
   virtual const std::string& own_path() const = 0;
   // Text of the newest OPTIONS file; empty if there is none.
   virtual const std::string& options_text() const = 0;
   // Notes for the operator about the point in time, one sentence each.
   virtual const std::vector<std::string>& notes() const = 0;
-  // True if the database holds something that its files hold and db() does
-  // not. The first note says what.
+  // Returns true if the files hold something that db() does not. The first note
+  // says what.
   virtual bool leaves_out() const { return false; }
-  // True if opened read-only: entries of the WALs are in memory, not in SST
-  // files.
+  // Returns true if the copy is open read-only: entries of the WALs are in
+  // memory, not in SST files.
   virtual bool wal_not_flushed() const = 0;
   // Digest of everything that recovery replayed: two snapshots of one database
   // with the same digest have the same entries from WALs. All zero: not known.
   virtual const Digest128& wal_digest() const = 0;
-  // True if the WALs that recovery replayed hold a SingleDelete.
+  // Returns true if the WALs that recovery replayed hold a SingleDelete.
   virtual bool wal_holds_single_deletes() const { return false; }
-  // True if recovery may have replayed entries.
+  // Returns true if recovery may have replayed entries.
   virtual bool wal_holds_entries() const = 0;
   virtual const Counters& counters() const = 0;
 };

@@ -32,8 +32,8 @@ uint64_t MicrosSince(std::chrono::steady_clock::time_point start) {
           .count());
 }
 
-// Replaces the copy's path in a message of RocksDB by the source's, which the
-// operator knows.
+// Replaces the copy's path in a message of RocksDB by the source's path, which
+// the operator knows.
 std::string NameSource(std::string text, const std::string& copy,
                        const std::string& source) {
   for (size_t at = text.find(copy); at != std::string::npos;
@@ -54,8 +54,8 @@ std::vector<ColumnFamilyDescriptor> Descriptors(const OpenPlan& plan) {
   return descriptors;
 }
 
-// Names a wanted family that has merge operands in a WAL and whose operator is
-// missing; "" if there is none.
+// Returns a message about a wanted family that has merge operands in a WAL and
+// whose operator is missing; "" if there is none.
 std::string MissingOperator(const Replay& replay, const OpenPlan& plan) {
   for (const FamilyOpening& family : plan.families) {
     if (family.wanted && !family.unknown_merge_operator.empty() &&
@@ -69,9 +69,10 @@ std::string MissingOperator(const Replay& replay, const OpenPlan& plan) {
   return std::string();
 }
 
-// Refuses WALs that the application itself replays by code of its own. A filter
-// may drop or change records. With inplace_update_support a put may be what a
-// callback makes a value of, and no OPTIONS file says whether there is one.
+// Refuses WALs that the application itself replays with code of its own. A WAL
+// filter may drop or change records. With inplace_update_support, a callback
+// may compute the value from a put, and OPTIONS do not show whether there is
+// one.
 Status CheckReplaysAlike(const Replay& replay, const OpenPlan& plan,
                          const std::string& options_text) {
   if (replay.entries == 0) {
@@ -100,7 +101,8 @@ Status CheckReplaysAlike(const Replay& replay, const OpenPlan& plan,
   return Status::OK();
 }
 
-// Says who wrote the database if that RocksDB is newer than this one; else "".
+// Returns a message about the writer if it is a newer RocksDB than this one;
+// otherwise "".
 std::string NewerWriter(const std::string& options_text) {
   const RocksDbRelease writer = ReleaseOfOptions(options_text);
   return writer > kLinkedRelease
@@ -159,8 +161,8 @@ Status CheckStopped(const SnapshotOptions& options) {
              : Status::OK();
 }
 
-// Fails if recovery dropped entries of whole records, for which it may return
-// OK: of one that it did not replay, or whose entries it did not take.
+// Fails if recovery dropped entries of whole records, although it may have
+// returned OK: it did not replay a record, or did not apply its entries.
 Status CheckNothingLost(const ReplayWatch& watch, const Replay& replay,
                         uint64_t sequence, const std::string& operands,
                         const std::string& warning) {
@@ -206,7 +208,7 @@ Status SnapshotCopy::Take(const SnapshotOptions& options,
   return status.ok() ? Describe(plan) : status;
 }
 
-// Decides how the files are opened, after their contents are known.
+// Decides how to open the files, after their contents are known.
 Status SnapshotCopy::Plan(const SnapshotOptions& options,
                           const PrivateDir& dir, const SnapshotFiles& files,
                           OpenPlan* plan) {
@@ -262,8 +264,8 @@ Status SnapshotCopy::Open(const SnapshotOptions& options,
   Status status = read_only_ ? OpenReadOnly(directory, *plan)
                              : OpenAndFlush(directory, *plan);
   counters_.flush_micros = MicrosSince(start);
-  // Takes precedence over RocksDB's errors for files that it could no longer
-  // read.
+  // A cancellation takes precedence: RocksDB's error then only says that it
+  // could no longer read its files.
   const Status stopped = CheckStopped(options);
   const std::string operands = MissingOperator(replay_, *plan);
   if (!stopped.ok()) {
@@ -285,8 +287,7 @@ Status SnapshotCopy::Open(const SnapshotOptions& options,
   return status;
 }
 
-// Makes reads and writes fail after cancellation, for the next step, which is
-// the longest.
+// Makes reads and writes fail after cancellation: the next step takes longest.
 void SnapshotCopy::UseStoppableEnv(const SnapshotOptions& options,
                                    OpenPlan* plan) {
   if (options.cancelled) {
@@ -299,7 +300,7 @@ void SnapshotCopy::UseStoppableEnv(const SnapshotOptions& options,
 
 Status SnapshotCopy::PrepareReopening(const PrivateDir& dir) const {
   std::error_code error;
-  std::filesystem::remove(dir.options(), error);  // of a failed attempt
+  std::filesystem::remove(dir.options(), error);  // left by a failed attempt
   std::filesystem::remove(dir.replay(), error);
   const Status status = WriteReplay(dir.replay(), replay_);
   return status.ok() && !options_text_.empty()
@@ -334,7 +335,8 @@ Status SnapshotCopy::Reopen(const SnapshotOptions& options,
   BoundWriteBuffers(state.read_only ? state.wal_bytes : 0, limits, &plan);
   database_id_ = state.database_id;
   counters_.wal_bytes_copied = state.wal_bytes;
-  // A copy that is not read-only was flushed: what its WALs held is in tables.
+  // If the copy is not read-only, it was flushed, and the entries of its WALs
+  // are in tables: nothing is left to replay.
   status = Open(options, dir.db(),
                 plan.read_only ? replay_.records : ReplayedRecords(), &plan);
   return status.ok() ? Describe(plan) : status;
@@ -371,7 +373,7 @@ Status SnapshotCopy::Describe(const OpenPlan& plan) {
   sequence_ = db_->GetLatestSequenceNumber();
   notes_ = plan.notes;
   if (replay_.prepared > 0) {
-    // The first one: Snapshot::leaves_out().
+    // Snapshot::leaves_out() requires that this is the first note.
     notes_.insert(
         notes_.begin(),
         std::to_string(replay_.prepared) +

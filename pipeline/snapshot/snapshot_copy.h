@@ -16,8 +16,10 @@
 
 namespace sstferry {
 
+// A private copy of a database, open in this process.
+//
 // Ownership: owns the database and its handles; borrows the directory, which
-//   must outlive it.
+//            must outlive it.
 class SnapshotCopy {
  public:
   SnapshotCopy() = default;
@@ -25,20 +27,20 @@ class SnapshotCopy {
   SnapshotCopy& operator=(const SnapshotCopy&) = delete;
   ~SnapshotCopy();
 
-  // Takes the copy, unless its files are in `dir` already, which `pinned`
-  // describes. REQUIRES: `dir` is empty, or holds those. Errors as
-  // Snapshot::Create().
+  // Takes the copy; or, if `pinned` is not null, uses the files that it
+  // describes, which are in `dir` already. REQUIRES: `dir` is empty or holds
+  // those files. Errors are those of Snapshot::Create().
   [[nodiscard]] rocksdb::Status Take(const SnapshotOptions& options,
                                      const PrivateDir& dir,
                                      const SnapshotFiles* pinned);
 
-  // Opens the copy that Take() of another process left in `dir`. Errors as
+  // Opens the copy that another process took in `dir`. Errors are those of
   // Take().
   [[nodiscard]] rocksdb::Status Reopen(const SnapshotOptions& options,
                                        const RetainedState& state,
                                        const PrivateDir& dir);
 
-  // Writes files that Reopen() needs and `dir` does not have yet.
+  // Writes the files that Reopen() needs and that are not in `dir` yet.
   [[nodiscard]] rocksdb::Status PrepareReopening(const PrivateDir& dir) const;
 
   rocksdb::DB* db() const { return db_.get(); }
@@ -68,7 +70,7 @@ class SnapshotCopy {
   void UseStoppableEnv(const SnapshotOptions& options, OpenPlan* plan);
   void Close();
 
-  // Fails once the snapshot is cancelled; outlives db_.
+  // File system that fails after cancellation; must outlive db_.
   std::unique_ptr<rocksdb::Env> env_;
   std::unique_ptr<ReplayWatch> watch_;  // outlives db_
   std::unique_ptr<rocksdb::DB> db_;

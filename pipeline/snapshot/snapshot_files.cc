@@ -20,13 +20,14 @@ namespace {
 using rocksdb::Status;
 
 constexpr auto kPause = std::chrono::milliseconds(5);
-// Rounds that miss the same file with an unchanged MANIFEST before it is an
-// error.
+// Number of rounds that miss the same file with an unchanged MANIFEST before it
+// counts as an error.
 constexpr uint32_t kSameFaults = 3;
-// Reads of the MANIFEST that find the same bytes behind its last record before
-// they count as its end.
+// Number of reads of the MANIFEST that find the same bytes after its last
+// record before these count as its torn end.
 constexpr uint64_t kSettledLooks = 3;
-// Free bytes that must remain beside the WALs and the tables flushed from them.
+// Bytes that must stay free in addition to the WALs and the tables flushed from
+// them.
 constexpr uint64_t kReservedBytes = 16u << 20;
 
 std::vector<std::string> TableDirectories(const SnapshotOptions& options) {
@@ -47,7 +48,7 @@ bool MayPass(const Status& status) {
   return status.IsTryAgain() || status.IsNotFound();
 }
 
-// Returns the oldest WAL that recovery may need with any options.
+// Returns the number of the oldest WAL that recovery may need with any options.
 uint64_t OldestToHold(const ManifestState& state) {
   return state.wals.empty() ? state.min_log_number_to_keep
                             : std::min(state.min_log_number_to_keep,
@@ -175,7 +176,8 @@ Status SnapshotFiles::Round() {
   return Status::OK();
 }
 
-// Checks for twice the WAL bytes: the WALs are copied and flushed into tables.
+// Checks that there is room for twice the bytes of the WALs: they are copied,
+// and flushed into tables.
 Status SnapshotFiles::CheckRoom() const {
   const uint64_t bytes = pinned_wals_->bytes();
   const uint64_t free = bytes == 0 ? UINT64_MAX : FreeBytesAbove(db_);
@@ -227,8 +229,7 @@ Status SnapshotFiles::Again(const Status& why) {
   if (options_.log) {
     options_.log(LogLevel::kDebug, "snapshot: another round: " + reason);
   }
-  // A fault that repeats needs time for the owner to act; a first one is
-  // retried at once.
+  // Retry at once after a first fault. If it repeats, give the owner time.
   if (same_faults_ > 1) {
     std::this_thread::sleep_for(kPause);
   }
@@ -270,8 +271,8 @@ std::vector<std::string> SnapshotFiles::FamilyNames() const {
   return names;
 }
 
-// Waits for OPTIONS that describe all families. An owner writes them shortly
-// after the MANIFEST; one that died in between never does.
+// Waits until OPTIONS describe all families. An owner writes OPTIONS shortly
+// after the MANIFEST; an owner that died in between never does.
 Status SnapshotFiles::AwaitOptions() {
   const std::vector<std::string> families = FamilyNames();
   const auto end = Clock::now() + options_.options_patience;

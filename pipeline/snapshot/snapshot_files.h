@@ -11,15 +11,16 @@
 //      read; move the files that the MANIFEST names to db/
 //   6. wait until OPTIONS describe all families (snapshot_seen_options.h)
 //
-// Link() and Confirm() make these rounds without 5 and 6, for several databases
-// that are to be at nearly one moment: first each is linked, which takes long,
-// then each is confirmed by a round that reads only what is new since, then
-// Take() copies each.
+// Link() and Confirm() make these rounds without steps 5 and 6, so that several
+// databases are pinned at nearly the same moment: first each one is linked,
+// which takes long; then each one is confirmed by a round that reads only what
+// is new since; then Take() copies each one.
 //
-// Why that is one point in time: the MANIFEST was the same before and after the
-// WALs were read, so also at the moment their last record was found. Everything
-// that the owner recorded in it (a flush, an ingestion, a new family) before a
-// write that is in the copy is in the copy too; later records are not.
+// Why this is one point in time: the MANIFEST was the same before and after the
+// WALs were read, and therefore also when their last record was found. If the
+// copy contains a write, it also contains everything that the owner recorded in
+// the MANIFEST before that write (a flush, an ingestion, a new family). Later
+// records are not in the copy.
 #pragma once
 
 #include <chrono>
@@ -39,26 +40,26 @@ namespace sstferry {
 
 // Fills a private directory with the files of one point in time.
 //
-// Threads: one. Borrows the options; the options and the directories must
-// outlive it.
+// Borrows the options; the options and the directories must outlive it.
+// Threads: one.
 class SnapshotFiles {
  public:
-  // `held` and `db` are empty directories on one file system: the source's,
+  // `pinned` and `db` are empty directories on one file system: the source's,
   // unless that is read-only.
   SnapshotFiles(const SnapshotOptions& options, std::string pinned,
                 std::string db);
   SnapshotFiles(const SnapshotFiles&) = delete;
   SnapshotFiles& operator=(const SnapshotFiles&) = delete;
 
-  // Makes rounds until one finds everything linked and nothing changed. Errors
-  // of all three as Snapshot::Create().
+  // Makes rounds until one finds everything linked and nothing changed. The
+  // errors of Link(), Confirm() and Take() are those of Snapshot::Create().
   [[nodiscard]] rocksdb::Status Link();
-  // The same; the point in time is that of its last round.
+  // Does the same; the point in time is that of its last round.
   [[nodiscard]] rocksdb::Status Confirm();
-  // Fills db/, as of Confirm() if that came before and what it found can still
-  // be copied; else as of now.
+  // Fills db/ with the point in time of Confirm(), if Confirm() was called and
+  // the WALs that it found can still be copied; otherwise with the current one.
   [[nodiscard]] rocksdb::Status Take();
-  // The point in time lies between these, once it is confirmed or taken.
+  // Bounds of the point in time. Valid after Confirm() or Take().
   std::chrono::steady_clock::time_point moment_begin() const {
     return moment_begin_;
   }
@@ -71,14 +72,14 @@ class SnapshotFiles {
   const ManifestState& state() const { return manifest_.state(); }
   // Text of the newest OPTIONS; empty if there is no OPTIONS file.
   const std::string& options_text() const { return options_text_; }
-  // Name of that file, "OPTIONS-000012"; empty if there is none.
+  // Name of that file, such as "OPTIONS-000012"; empty if there is none.
   const std::string& options_name() const { return seen_options_.name(); }
   const std::string& database_id() const { return database_id_; }
   const std::vector<CopiedWal>& wals() const { return wals_; }
   uint64_t wal_bytes() const;
-  // Where the source keeps its WALs.
+  // Directory in which the source keeps its WALs.
   const std::string& wal_directory() const { return wal_directory_; }
-  // Closes the source's WALs. REQUIRES: nothing is taken any more.
+  // Closes the source's WALs. REQUIRES: Take() is not called any more.
   void CloseWals() { pinned_wals_.reset(); }
   uint64_t linked_files() const { return tables_.linked(); }
   uint64_t live_files() const;
@@ -87,8 +88,8 @@ class SnapshotFiles {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // All functions below: NotFound (a file is not there) and TryAgain require
-  // another round.
+  // In all functions below, NotFound (a file is missing) and TryAgain mean that
+  // another round is needed.
   [[nodiscard]] rocksdb::Status Round();
   [[nodiscard]] rocksdb::Status AwaitRound();
   [[nodiscard]] rocksdb::Status FollowManifest(bool* changed);
@@ -97,7 +98,8 @@ class SnapshotFiles {
   [[nodiscard]] rocksdb::Status Copy();
 
   [[nodiscard]] rocksdb::Status CheckStopped() const;
-  // OK: make another round; pauses first if needed. Otherwise the final error.
+  // Returns OK if another round may be made, after a pause if one is needed;
+  // otherwise the final error.
   [[nodiscard]] rocksdb::Status Again(const rocksdb::Status& why);
   [[nodiscard]] rocksdb::Status Lost(const std::string& what) const;
   [[nodiscard]] rocksdb::Status CopyIdentity();
@@ -107,16 +109,18 @@ class SnapshotFiles {
   const SnapshotOptions& options_;
   const std::string pinned_;
   const std::string db_;
-  Clock::time_point start_ = Clock::now();  // of Link(), Confirm() or Take()
+  // Start of Link(), Confirm() or Take().
+  Clock::time_point start_ = Clock::now();
   ManifestTail manifest_;
   PinnedTables tables_;
   std::unique_ptr<PinnedWals>
       pinned_wals_;  // null until their directory is known
   std::string wal_directory_;
   SeenOptions seen_options_;
-  uint64_t generation_ = 0;  // of the MANIFEST that names the linked files
+  // Generation of the MANIFEST that names the linked files
+  uint64_t generation_ = 0;
   uint64_t rounds_ = 0;
-  bool confirmed_ = false;  // by a round whose results were not copied yet
+  bool confirmed_ = false;  // Confirm() succeeded and Copy() has not run yet
   Clock::time_point moment_begin_{};
   Clock::time_point moment_end_{};
   std::string last_fault_;

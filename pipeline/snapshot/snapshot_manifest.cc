@@ -13,7 +13,7 @@ using rocksdb::Status;
 
 constexpr char kManifestPrefix[] = "MANIFEST-";
 
-// Finds the MANIFEST of a standby, which has a record in CURRENT's place.
+// Finds the MANIFEST of a standby, which has its own record instead of CURRENT.
 Status ReadStandby(const std::string& directory, std::string* manifest) {
   bool found = false;
   FollowFile record;
@@ -69,7 +69,7 @@ Status ManifestTail::Begin(const std::string& name, const FileId& file) {
   Status status = OpenForeign(path, &file_);
   if (status.ok() && !(file_.is_open() &&
                        FileIdOf(file_.get()).IsSameFile(identity_))) {
-    identity_ = FileId();  // the next call starts from the file's begin
+    identity_ = FileId();  // makes the next call start over
     status = Status::NotFound(path + " is missing");
   }
   return status;

@@ -14,11 +14,12 @@
 
 namespace sstferry {
 
-// Reads the records of the current MANIFEST as they are added. Threads: one.
+// Reads the records of the current MANIFEST as the owner adds them. Threads:
+// one.
 class ManifestTail {
  public:
-  // Looks at each edit before it is applied to state(); `end` is end() after
-  // its record, or after its group.
+  // Called with each edit before it is applied to state(); `end` is the value
+  // that end() has after the edit's record or group.
   using Watch = std::function<void(
       const VersionEdit& edit, const ManifestState& before, uint64_t end)>;
 
@@ -26,8 +27,8 @@ class ManifestTail {
   explicit ManifestTail(std::string directory, Watch watch = nullptr)
       : directory_(std::move(directory)), watch_(std::move(watch)) {}
 
-  // Reads new records. *changed: there were some, or CURRENT names another
-  // file.
+  // Reads new records. *changed: there were new records, or CURRENT names
+  // another file.
   //   NotFound      the MANIFEST that CURRENT names does not exist.
   //   TryAgain      it was truncated meanwhile.
   //   kSourceError  no CURRENT in the directory, or a file cannot be read.
@@ -37,22 +38,23 @@ class ManifestTail {
 
   const ManifestState& state() const { return reader_->state(); }
   const std::string& name() const { return name_; }
-  // Increases with each MANIFEST that CURRENT names.
+  // Number of MANIFESTs seen; grows when CURRENT names another file.
   uint64_t generation() const { return generation_; }
 
-  // Bytes behind the last whole record and group: whether there are any, and
-  // for how many calls of Follow() they have been the same. Bytes that do not
-  // grow are the torn end of an owner that died, or damage.
+  // Returns true if there are bytes after the last whole record and group.
+  // tail_age() is the number of calls of Follow() for which they did not
+  // change. Bytes that stop growing are damage, or the torn end of an owner
+  // that died.
   bool has_tail() const { return bytes_ > end_; }
   uint64_t tail_age() const { return tail_age_; }
   uint64_t end() const { return end_; }
 
-  // Adds bytes [begin, end) of the file that name() names.
-  //   TryAgain  it is shorter.
+  // Adds bytes [begin, end) of the file name() to *digest.
+  //   TryAgain  the file is shorter.
   [[nodiscard]] rocksdb::Status Digest(uint64_t begin, uint64_t end,
                                        Digest128Stream* digest) const;
   // Computes XXH3-128 over the first `bytes` of the file.
-  //   TryAgain  it is shorter.
+  //   TryAgain  the file is shorter.
   [[nodiscard]] rocksdb::Status DigestOfBegin(uint64_t bytes,
                                               Digest128* digest) const;
 
@@ -72,19 +74,19 @@ class ManifestTail {
   FileId identity_;
   std::unique_ptr<LogFollower> follower_;
   std::unique_ptr<ManifestReader> reader_;
-  uint64_t end_ = 0;  // offset behind the last whole record or group
-  uint64_t watched_end_ = 0;  // the same, of the record that is being read
+  uint64_t end_ = 0;  // offset after the last whole record or group
+  uint64_t watched_end_ = 0;  // same, for the record that is being read
   uint64_t bytes_ = 0;
   uint64_t tail_age_ = 0;
 };
 
 // Computes XXH3-128 over the first `bytes` of a file of a private directory.
-//   TryAgain  it is shorter.
+//   TryAgain  the file is shorter.
 [[nodiscard]] rocksdb::Status DigestOfFileBegin(const std::string& path,
                                                 uint64_t bytes,
                                                 Digest128* digest);
 
-// Reads the id of a database: from the MANIFEST, else from the IDENTITY file;
+// Reads the id of a database from its MANIFEST or else from its IDENTITY file;
 // empty if neither has one.
 [[nodiscard]] rocksdb::Status ReadDatabaseId(const std::string& directory,
                                              const ManifestState& state,

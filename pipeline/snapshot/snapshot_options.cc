@@ -24,19 +24,19 @@ using rocksdb::DBOptions;
 using rocksdb::Status;
 
 constexpr size_t kSharedCacheBytes = 8 << 20;
-// Minimum of a memtable; smaller ones would make too many files.
+// Minimum size of a memtable; smaller ones would produce too many files.
 constexpr uint64_t kMinWriteBufferBytes = 1 << 20;
-// Format version of the tables that the copy flushes; every RocksDB since 6.6
-// reads it.
+// Format version of the tables that the copy flushes; RocksDB reads it since
+// 6.6.
 constexpr uint32_t kOwnFormatVersion = 5;
 constexpr int kNever = 1 << 30;
-// Newer RocksDB writes this value for an empty delimiter, older ones for any,
-// and it is read back as ",": OPTIONS do not show which delimiter it was.
+// OPTIONS value that does not show the delimiter: newer RocksDB writes it for
+// an empty delimiter, older RocksDB for any, and RocksDB reads it back as ",".
 constexpr char kNoDelimiter[] = "StringAppendOperator";
 
-// Replaces the merge operator of a family that is opened only because RocksDB
-// opens all of them: replaying merge operands needs an operator, and the result
-// is never read.
+// Merge operator for families that are opened only because RocksDB must open
+// all of them: replaying merge operands needs an operator, and nobody reads the
+// result.
 class DiscardingMerge : public rocksdb::MergeOperator {
  public:
   const char* Name() const override { return "sstferry.DiscardingMerge"; }
@@ -139,7 +139,7 @@ void ClearDatabaseOptions(DBOptions* db) {
   db->persist_stats_to_disk = false;
   db->skip_stats_update_on_db_open = true;
   db->enforce_single_del_contracts = false;
-  // Values of any file are taken here; RocksDB ends the process over some.
+  // OPTIONS may have any value here; with some values RocksDB ends the process.
   db->table_cache_numshardbits = rocksdb::DBOptions().table_cache_numshardbits;
   db->log_readahead_size = 0;
   db->max_background_jobs = 2;
@@ -154,9 +154,9 @@ void ClearDatabaseOptions(DBOptions* db) {
   QuietDatabase(db);
 }
 
-// Makes the copy write block-based tables that take any key, and read the
-// application's. Other tables cannot hold all keys: plain ones and those with a
-// hash index end the process over a key outside of the prefix extractor's
+// Makes the copy write block-based tables, which take any key, and still read
+// the application's tables. Plain tables and tables with a hash index cannot
+// hold all keys: they end the process on a key outside the prefix extractor's
 // domain.
 void UseCopyTables(const std::shared_ptr<rocksdb::Cache>& cache,
                    ColumnFamilyOptions* options) {
@@ -191,7 +191,8 @@ void UseCopyTables(const std::shared_ptr<rocksdb::Cache>& cache,
 void ClearFamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache,
                         ColumnFamilyOptions* options) {
   options->cf_paths.clear();
-  // No entry expires in the copy, and FIFO with a ttl requires all files open.
+  // Keep all entries: nothing may expire in the copy, and FIFO with a ttl
+  // requires that all files are open.
   options->ttl = 0;
   options->periodic_compaction_seconds = 0;
   options->disable_auto_compactions = true;
@@ -205,8 +206,8 @@ void ClearFamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache,
   options->sst_partitioner_factory.reset();
   options->blob_cache.reset();
   options->prepopulate_blob_cache = rocksdb::PrepopulateBlobCache::kDisable;
-  // Files that the copy writes are temporary: they use no compression, which
-  // this build of RocksDB may lack and which takes time.
+  // Files that the copy writes are temporary. Compression would take time, and
+  // this build of RocksDB may not have the algorithm.
   options->compression = rocksdb::kNoCompression;
   options->compression_per_level.clear();
   options->bottommost_compression = rocksdb::kDisableCompressionOption;
@@ -247,7 +248,7 @@ Status CheckFamily(const FamilyOpening& family, OpenPlan* plan) {
   return Status::OK();
 }
 
-// Other tables have no order that an iterator could follow.
+// Checks that an iterator can read the family's tables in key order.
 Status CheckTables(const FamilyOpening& family) {
   const rocksdb::TableFactory& tables = *family.source.table_factory;
   return !family.wanted || tables.IsInstanceOf("BlockBasedTable") ||

@@ -1,7 +1,7 @@
 // Builds the options for opening a private copy: those of the source's OPTIONS
-// file, so that RocksDB understands the files, without everything that would
-// write elsewhere, compact, cache without bound, or stop on what recovery
-// finds.
+// file, so that RocksDB understands the files, but without settings that would
+// write outside the copy, compact, cache without limit, or fail because of what
+// recovery finds.
 #pragma once
 
 #include <memory>
@@ -16,6 +16,7 @@
 
 namespace sstferry {
 
+// How one column family of the private copy is opened.
 struct FamilyOpening {
   std::string name;
   bool wanted = false;
@@ -26,38 +27,40 @@ struct FamilyOpening {
   std::string unknown_merge_operator;
 };
 
+// How the private copy is opened.
 struct OpenPlan {
   rocksdb::DBOptions db;
   std::vector<FamilyOpening> families;  // all families of the MANIFEST
   bool atomic_flush = false;     // the source's setting
   bool paranoid_checks = true;   // the source's setting
-  // A family that is not wanted cannot be opened, so only the wanted ones are
-  // opened, read-only.
+  // A family that is not wanted cannot be opened. So only the wanted families
+  // are opened, read-only.
   bool read_only = false;
   std::string read_only_reason;
   std::vector<std::string> notes;
 };
 
 struct OpenLimits {
-  uint64_t write_buffer_bytes = 0;  // for all families together
+  uint64_t write_buffer_bytes = 0;  // all families together
   int max_open_files = 0;
 };
 
 // Plans how to open the database with MANIFEST `state` and OPTIONS
-// `options_text`, which is empty if the source has no OPTIONS; `options_name` is
-// for messages. An empty `wanted` means all families. Families that OPTIONS do
-// not describe get default options, and plan->notes says so.
-//   kRefused      a wanted family does not exist, has a comparator that this
-//                 process does not have, or uses user-defined timestamps.
-// Refused as chunks, too: OPTIONS that cannot be read. RocksDB reads the newest
-// file alone and fails, although an older one is whole.
+// `options_text`, which is empty if the source has no OPTIONS file; messages
+// contain `options_name`. An empty `wanted` means all families. A family that
+// OPTIONS do not describe gets default options, and plan->notes says so.
+//   kRefused  a wanted family does not exist, has a comparator that this
+//             process does not have, or uses user-defined timestamps; or
+//             OPTIONS cannot be parsed (a refusal of chunks: a clone is
+//             possible). RocksDB reads only the newest OPTIONS file and fails,
+//             even if an older one is whole.
 [[nodiscard]] rocksdb::Status PlanOpening(
     const ManifestState& state, const std::string& options_text,
     const std::string& options_name,
     const std::vector<std::string>& wanted, const OperatorRegistry& registry,
     const OpenLimits& limits, OpenPlan* plan);
 
-// Bounds the memtables by the WAL bytes that RocksDB will replay into them.
+// Limits the memtables to the WAL bytes that RocksDB will replay into them.
 void BoundWriteBuffers(uint64_t wal_bytes, const OpenLimits& limits,
                        OpenPlan* plan);
 

@@ -28,7 +28,7 @@ struct MountOf {
     if (is_known) {
       major = info.stx_dev_major;
       minor = info.stx_dev_minor;
-      has_id = (info.stx_mask & STATX_MNT_ID) != 0;  // not before Linux 5.8
+      has_id = (info.stx_mask & STATX_MNT_ID) != 0;  // since Linux 5.8
       id = info.stx_mnt_id;
     }
   }

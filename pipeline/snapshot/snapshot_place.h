@@ -1,5 +1,5 @@
-// Where the private directory of a snapshot may lie: where hard links to the
-// files of the database can be made.
+// Checks where the private directory of a snapshot may be: hard links to the
+// files of the database must be possible there.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace sstferry {
 
-// Checks the parent of a database's private directories, before one is made.
-// Both are real paths. `snapshot_dir` is the one that the operator chose, or
-// empty; it need not exist, if its own parent does. `command` is for the
-// message and may be empty.
+// Checks the parent of a database's private directories before one is made.
+// `directory` and `parent` are real paths. `snapshot_dir` is the operator's
+// choice, or empty; it need not exist if its own parent exists. The message
+// contains `command`, which may be empty.
 //   kRefused      a mount lies between: the database's directory is itself a
 //                 mount point, or --snapshot-dir is on another file system. The
 //                 message has the command that works
@@ -20,13 +20,13 @@ namespace sstferry {
     const std::string& directory, const std::string& parent,
     const std::string& snapshot_dir, const std::string& command);
 
-// Makes the directory that the operator chose, if it does not exist. It may lie
-// in that of the database; nothing else of sstferry's ever does.
+// Makes the directory that the operator chose, if it does not exist. It may be
+// inside the database's directory, where sstferry otherwise makes nothing.
 [[nodiscard]] rocksdb::Status MakeSnapshotParent(
     const std::string& snapshot_dir);
 
-// Returns true if both directories are on one mount of one file system, as hard
-// links need it.
+// Returns true if both directories are on one mount of one file system, which
+// hard links require.
 bool AreOnOneMount(const std::string& a, const std::string& b);
 
 }  // namespace sstferry

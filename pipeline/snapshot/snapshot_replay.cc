@@ -60,8 +60,8 @@ Status CheckReadable(const std::string& name, const LogFollower& follower) {
 }
 
 // Refuses WALs whose entries refer to a blob file that the MANIFEST does not
-// name: with enable_blob_direct_write (RocksDB 11) values lie in such files
-// before a flush, and no snapshot has them.
+// name: with enable_blob_direct_write (RocksDB 11) values are in such files
+// before a flush, and a snapshot does not contain them.
 Status CheckBlobFiles(const WalFacts& facts, const ManifestState& state) {
   for (const uint64_t number : facts.blob_files()) {
     bool is_named = false;
@@ -82,7 +82,6 @@ Status CheckBlobFiles(const WalFacts& facts, const ManifestState& state) {
   return Status::OK();
 }
 
-// Reads one WAL from begin to end.
 Status ReadWal(const std::string& directory, const CopiedWal& wal,
                bool is_newest, bool is_replayed, WalFacts* facts,
                std::string* summary, Replay* replay) {
@@ -264,7 +263,7 @@ void LoadReplay(const std::string& path, Replay* replay) {
   replay->entries = UINT64_MAX;
   replay->torn = "a WAL";
   replay->records.count = UINT64_MAX;
-  replay->has_single_deletes = true;  // nothing says that there are none
+  replay->has_single_deletes = true;  // assume the worst
   bool found = false;
   std::string file;
   Slice payload;

@@ -18,9 +18,10 @@
 
 namespace sstferry {
 
-// Records that a recovery has to replay, or did, in their order: those of all
-// WALs that it needs, up to the first one that ends inside a record. What it
-// reads behind such an end depends on the recovery mode.
+// Counts and digests the records that a recovery must replay, or has replayed,
+// in order: the records of all WALs that it needs, up to the first WAL that
+// ends inside a record. What it reads after such an end depends on the recovery
+// mode.
 class ReplayedRecords {
  public:
   void Add(uint64_t wal, uint64_t sequence) {
@@ -36,9 +37,10 @@ class ReplayedRecords {
                          const ReplayedRecords&) = default;
 
   uint64_t count = 0;
-  Digest128 digest;  // of the WAL and the sequence of each
+  Digest128 digest;  // over each record's WAL number and sequence
 };
 
+// Facts about the records that recovery will replay from copied WALs.
 struct Replay {
   // Digest of the WALs' numbers and bytes, the families' ids and log numbers,
   // and the recovery options. All zero: not known.
@@ -50,17 +52,17 @@ struct Replay {
   uint64_t prepared = 0;  // transactions neither committed nor rolled back
   // Name of the first WAL that ends inside a record; empty: none.
   std::string torn;
-  bool is_torn_inside = false;  // such a WAL is not the newest
+  bool is_torn_inside = false;  // the torn WAL is not the newest one
   ReplayedRecords records;
-  // Not stored: sequence of the last of these records' entries; families that
-  // have merge operands in a WAL.
+  // Not stored in the file. Sequence of the last entry of these records;
+  // families that have merge operands in a WAL.
   uint64_t newest_sequence = 0;
   std::set<std::string> merging;
 };
 
-// Reads `wals` in `directory`, oldest first; `options` are those of the
-// recovery, which opens the families `opened`: it replays no WAL that only the
-// others need.
+// Reads `wals` in `directory`, oldest first. `options` are those of the
+// recovery, which opens the families `opened` and replays no WAL that only
+// other families need.
 //   kRefused       RocksDB would replay records differently from the source's
 //                  application: the message says why and what to do.
 //   kIncompatible  records that the RocksDB of this process does not know.
@@ -78,13 +80,13 @@ struct WalContents {
   uint64_t prepared = 0;  // transactions neither committed nor rolled back
   uint64_t newest_sequence = 0;         // 0: none
   std::set<uint8_t> meta_record_types;  // about the log itself
-  std::map<uint64_t, uint64_t> ends;    // of the last record, by number
-  uint64_t records = 0;                 // of data
+  std::map<uint64_t, uint64_t> ends;    // end of the last record, by number
+  uint64_t records = 0;                 // number of data records
   Digest128 digest;                     // over these records and their places
 };
 
-// Reads `wals` in `directory`, whose MANIFEST says `state`, oldest first,
-// whoever can replay them.
+// Reads `wals` in `directory`, whose MANIFEST has `state`, oldest first. Reads
+// them even if this process could not replay them.
 //   kRefused       they refer to a blob file that the MANIFEST does not name.
 //   kCorrupt       a record that is not a write batch.
 //   kIncompatible  a record of a type that sstferry does not know.
@@ -92,8 +94,8 @@ struct WalContents {
     const std::string& directory, const std::vector<CopiedWal>& wals,
     const ManifestState& state, WalContents* contents);
 
-// Stores the result in one file, for a process that adopts the snapshot. A
-// missing or damaged file reads as not known.
+// Stores the result in a file, for a process that adopts the snapshot. A
+// missing or damaged file reads as unknown.
 [[nodiscard]] rocksdb::Status WriteReplay(const std::string& path,
                                           const Replay& replay);
 void LoadReplay(const std::string& path, Replay* replay);

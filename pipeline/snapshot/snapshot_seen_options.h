@@ -1,6 +1,6 @@
 // Collects the OPTIONS files of a database while the owner writes new ones. The
 // file that describes a new family appears shortly after the MANIFEST names
-// that family, and may be replaced before it is read.
+// that family, and a newer file may replace it before it is read.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,13 @@ class SeenOptions {
   // Reads files newer than the last one read.
   [[nodiscard]] rocksdb::Status Look();
 
-  // Name of the newest file seen, "OPTIONS-000012"; empty: none.
+  // Name of the newest file that was read, such as "OPTIONS-000012"; empty:
+  // none.
   const std::string& name() const { return name_; }
   // Text of that file, plus the sections of `families` that only older files
   // have.
   std::string TextFor(const std::vector<std::string>& families) const;
-  // Returns those of `families` that no file describes.
+  // Returns the names in `families` that no file describes.
   std::vector<std::string> MissingOf(
       const std::vector<std::string>& families) const;
 
@@ -35,7 +36,8 @@ class SeenOptions {
   std::string name_;
   uint64_t number_ = 0;
   std::string text_;
-  std::map<std::string, std::string> sections_;  // newest ones, by family
+  // Newest section of each family.
+  std::map<std::string, std::string> sections_;
 };
 
 }  // namespace sstferry

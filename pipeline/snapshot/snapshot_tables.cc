@@ -19,7 +19,8 @@ constexpr char kTable[] = ".sst";
 constexpr char kBlob[] = ".blob";
 constexpr char kLevelDbTable[] = ".ldb";
 
-// Returns the names that a file may have in a database, RocksDB's own first.
+// Returns the names that a file may have in a database, RocksDB's own name
+// first.
 std::vector<std::string> NamesOf(uint64_t number, const char* suffix) {
   std::vector<std::string> names = {NumberedName(number, suffix)};
   if (std::string_view(suffix) == kTable) {
@@ -37,9 +38,9 @@ Status Unlink(const std::string& path) {
 
 }  // namespace
 
-// Links one file; *linked does not exist if there is none. The link counts only
-// if the name still belongs to the same file afterwards: a file that is being
-// deleted loses its name before it is truncated.
+// Links one file; *linked does not exist if the file does not exist. The link
+// counts only if the name still belongs to the same file afterwards: RocksDB
+// may truncate a file after it has removed its name.
 Status PinnedTables::LinkOne(const std::string& from, const std::string& to,
                              FileId* linked) {
   *linked = FileId();
@@ -98,9 +99,9 @@ Status PinnedTables::Hold(const ManifestState& state, std::string* missing) {
   return status;
 }
 
-// A source with 100,000 files has as many names to look at while its MANIFEST
-// must not grow. So the directories are opened once, and the identities of the
-// pinned files are remembered.
+// Opens each directory once and compares with the remembered identities of the
+// pinned files: a source with 100,000 files has as many names to check, while
+// the round waits for its MANIFEST to stay unchanged.
 Status PinnedTables::DropOthersOf(const char* suffix, Numbers* pinned) {
   std::vector<Descriptor> parents;
   for (const std::string& directory : directories_) {
@@ -136,7 +137,7 @@ Status PinnedTables::Move(const std::string& name, uint64_t bytes,
                         const std::string& directory,
                         const std::string& manifest) const {
   const std::string from = pinned_ + "/" + name;
-  // A file is complete before the MANIFEST names it.
+  // The size must match: a file is complete before the MANIFEST names it.
   const uint64_t found = FileIdOf(from).bytes;
   if (found != bytes) {
     return MakeStatus(EndState::kCorrupt,

@@ -1,6 +1,7 @@
-// Pins a database's table and blob files by hard links in held/, after reading
-// a MANIFEST that names them. A table may be called 000012.ldb, as LevelDB
-// calls them: RocksDB opens it if there is no 000012.sst. Its link is an .sst.
+// Pins a database's table and blob files by hard links in held/, after the
+// MANIFEST that names them was read. A table may have LevelDB's name,
+// 000012.ldb: RocksDB opens it if there is no 000012.sst. Its link is named
+// .sst.
 //
 // RocksDB never opens held/, and only files that the copied MANIFEST names move
 // from there to db/: a file that the owner made later could have the number
@@ -28,14 +29,14 @@ class PinnedTables {
       : directories_(std::move(directories)), pinned_(std::move(pinned)) {}
 
   // Links files that `state` names and that are not linked yet. *missing: name
-  // of a file that does not exist; empty: all are linked.
+  // of a file that does not exist; empty if all are linked.
   //   kRefused      a file is on another path (db_paths, cf_paths).
   //   kSourceError  it cannot be linked (EXDEV, EPERM say what to do).
   [[nodiscard]] rocksdb::Status Hold(const ManifestState& state,
                                      std::string* missing);
 
   // Removes links to files whose name now belongs to another file: after a
-  // restart the owner may reuse a number.
+  // restart the owner may reuse a file number.
   [[nodiscard]] rocksdb::Status DropOthers();
 
   // Moves the files that `state` names from held/ to `directory`.

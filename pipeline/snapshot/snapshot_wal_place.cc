@@ -14,10 +14,10 @@ namespace {
 
 using rocksdb::Status;
 
-// WALs in a directory that recovery would read.
+// Says which of the WALs that recovery would read are in a directory.
 struct NeededWals {
-  bool any = false;      // also empty ones, which the last owner leaves
-  bool holding = false;  // one that is not empty
+  bool any = false;      // includes empty ones, which the last owner leaves
+  bool holding = false;  // at least one is not empty
 };
 
 Status FindNeeded(const std::string& directory, uint64_t oldest,
@@ -92,8 +92,8 @@ Status FindWalDirectory(const WalPlace& place, std::string* directory) {
   if (!status.ok()) {
     return status;
   }
-  // An empty one there may have been cut short: what lies here is then of an
-  // earlier time.
+  // Even an empty WAL in wal_dir counts: it may have been truncated, and the
+  // WALs in the database's directory may be older.
   if (here.holding && there.any) {
     return Uncertain(place, ", and both have WALs that it needs");
   }

@@ -10,21 +10,22 @@
 
 namespace sstferry {
 
+// Facts from which FindWalDirectory() decides where a database's WALs are.
 struct WalPlace {
   std::string database_dir;
-  std::string asked;         // given by the operator; empty: not given
+  std::string asked;         // --wal-dir; empty: not given
   std::string named;         // wal_dir in OPTIONS
-  uint64_t oldest_needed = 0;  // number of the oldest WAL for recovery
+  uint64_t oldest_needed = 0;  // number of the oldest WAL that recovery needs
 };
 
-// Fills a WalPlace from the text of OPTIONS and the MANIFEST.
+// Fills a WalPlace from --wal-dir, the text of OPTIONS and the MANIFEST.
 WalPlace WalPlaceOf(const std::string& database_dir, const std::string& asked,
                     const OptionsText& options, const ManifestState& state);
 
-// wal_dir in OPTIONS is right only for a directory that RocksDB opened as a
-// database (it left a LOCK there) and whose needed WALs are in wal_dir and
-// nowhere else. In a checkpoint or copy it is the origin's directory, whose
-// WALs hold later writes.
+// Finds the directory of the WALs. wal_dir in OPTIONS is right only if RocksDB
+// opened this directory as a database (and left a LOCK there) and all WALs that
+// it needs are in wal_dir. In a checkpoint or copy, wal_dir is the original's
+// directory, whose WALs hold later writes.
 //   kRefused  the directory is not certain: the message names the candidates
 //             and --wal-dir.
 [[nodiscard]] rocksdb::Status FindWalDirectory(const WalPlace& place,

@@ -19,15 +19,15 @@ using rocksdb::Status;
 
 constexpr char kSuffix[] = ".log";
 constexpr int kMaxListings = 5;
-// Reads of a WAL after which the bytes behind its end count as settled: so many
-// that find the same bytes, or so many that find any, because the owner may
-// write all the time.
+// Number of reads of a WAL after which the bytes after its end count as
+// settled: reads that find the same bytes, or (kMovingLooks) reads that find
+// any, because the owner may write all the time.
 constexpr uint64_t kSettledWalLooks = 3;
 constexpr uint64_t kMovingLooks = 8;
-// Reads that find the same wrong bytes before they count as damage.
+// Number of reads that find the same wrong bytes before they count as damage.
 constexpr uint64_t kDamagedLooks = 3;
 
-// A WAL that may end before its file does.
+// Reads a WAL up to a limit, which may be before the end of its file.
 class LimitedWal : public ByteSource {
  public:
   LimitedWal(int fd, const std::string& name, uint64_t most_bytes)
@@ -50,7 +50,7 @@ struct PinnedWals::Wal {
       : number(log_number), follower(LogKind::kWal, log_number) {}
 
   void AddRecord(const rocksdb::Slice& record) {
-    BatchHeader header;  // zeros of what is no batch
+    BatchHeader header;  // stays zero if the record is no batch
     ReadWriteBatch(record, &header, nullptr).PermitUncheckedError();
     first_sequence = has_records ? first_sequence : header.sequence;
     next_sequence = header.sequence + header.count;
@@ -62,11 +62,11 @@ struct PinnedWals::Wal {
   Descriptor file;
   LogFollower follower;
   bool has_records = false;
-  uint64_t first_sequence = 0;  // of its records
-  uint64_t next_sequence = 0;   // behind them
+  uint64_t first_sequence = 0;  // first sequence of its records
+  uint64_t next_sequence = 0;   // sequence after its last record
   uint64_t bytes = 0;          // size of the file at the last read
   uint64_t same_looks = 0;     // reads that found the same end and size
-  uint64_t tail_looks = 0;     // reads that found bytes behind the end
+  uint64_t tail_looks = 0;     // reads that found bytes after the end
   uint64_t damaged_end = 0;
   uint64_t damaged_looks = 0;  // reads that found wrong bytes there
 };
@@ -100,9 +100,9 @@ Status PinnedWals::Follow(uint64_t oldest) {
   return AdvanceAll();
 }
 
-// Reads what is new in all WALs. The owner makes a WAL's file before it writes
-// the last buffered records of the one before. So where a WAL has its first
-// record, those before it are read once more: then they are whole.
+// Reads new records in all WALs. The owner creates a WAL before it writes the
+// last buffered records of the previous one. So when a WAL gets its first
+// record, the WALs before it are read again: now they are complete.
 Status PinnedWals::AdvanceAll() {
   bool begins = false;
   for (const auto& [number, wal] : wals_) {
@@ -116,9 +116,9 @@ Status PinnedWals::AdvanceAll() {
   return Status::OK();
 }
 
-// Lists the WALs. A listing may miss a name that is made while it runs and
-// still contain a later one, but contains all names from before its begin. So a
-// listing has all names up to the newest of the previous listing.
+// Lists the WALs. A listing may miss a name that is created while it runs and
+// still contain a later one, but it contains all names from before it began. So
+// it has all names up to the newest name of the previous listing.
 Status PinnedWals::List(uint64_t oldest) {
   std::map<uint64_t, std::string> listed;
   for (int listings = 0;; listings++) {
@@ -161,8 +161,8 @@ Status PinnedWals::Hold(uint64_t number, const std::string& name) {
   const std::string link = pinned_ + "/" + name;
   unlink(link.c_str());
   bool found = false;
-  // The WAL directory may be on another file system: there only the open file
-  // pins the WAL.
+  // The WAL directory may be on another file system, where a link is
+  // impossible: then only the open file pins the WAL.
   LinkFile(path, link, &found).PermitUncheckedError();
   const Status status = OpenForeign(path, &wal->file);
   if (!status.ok()) {
@@ -235,10 +235,10 @@ Status PinnedWals::CheckEnd(Wal* wal) {
              : status;
 }
 
-// Determines whether the records behind `wal` continue its sequences, or there
-// are none.
+// Returns true if the records in the WALs after `wal` continue its sequences,
+// or if those WALs have no records.
 bool PinnedWals::IsContinued(const Wal& wal) const {
-  const Wal* last = nullptr;  // with records, up to `wal`
+  const Wal* last = nullptr;  // last WAL with records, up to `wal`
   for (const auto& [number, other] : wals_) {
     if (!other->has_records) {
       continue;
@@ -251,9 +251,9 @@ bool PinnedWals::IsContinued(const Wal& wal) const {
   return true;
 }
 
-// Determines whether recovery evaluates what lies behind the records of `wal`: the
-// torn end that a dead owner left, for one. With kPointInTimeRecovery it does not
-// read on behind such an end, or behind records of a file's earlier life (RocksDB
+// Returns true if recovery evaluates the bytes after the records of `wal`, such
+// as the torn end that a dead owner left. With kPointInTimeRecovery it reads no
+// further after such an end, or after records of a file's earlier life (RocksDB
 // 9.1), unless the next WAL continues the sequences.
 bool PinnedWals::NeedsRest(const Wal& wal) const {
   const bool is_torn = wal.follower.stopped_inside();
@@ -267,13 +267,13 @@ bool PinnedWals::NeedsRest(const Wal& wal) const {
   if (is_recycled) {
     return !passes_damage_ && (is_torn || !IsContinued(wal));
   }
-  return true;  // a few zeros are a cut header too
+  return true;  // even a few zeros are a cut header
 }
 
-// Determines whether `wal` has only records of its file's earlier life, and
-// recovery has stopped at an older WAL. RocksDB 9.1 takes the last such WAL for
-// the one where it stopped, and so opens a database of which a family was flushed
-// behind the real place: without those records it says "SST file is ahead of
+// Returns true if `wal` has only records of its file's earlier life, and
+// recovery stops at an older WAL. RocksDB 9.1 assumes that it stopped at the
+// last such WAL. This lets it open a database in which a family was flushed
+// after the real stop; without these records it reports "SST file is ahead of
 // WALs".
 bool PinnedWals::MovesTheStop(const Wal& wal) const {
   if (!may_recycle_ || passes_damage_ || wal.has_records ||
@@ -287,11 +287,11 @@ bool PinnedWals::MovesTheStop(const Wal& wal) const {
       });
 }
 
-// Records of an earlier life are not copied without need:
+// Copies records of an earlier life only where they are needed:
 // - RocksDB 7.8 reads the first of them in an endless loop if it recovers with
-//   kSkipAnyCorruptedRecords, which passes over all of them anyway;
-// - if no WAL behind them has a record, RocksDB 9.10 refuses to open a database
-//   of which one family was flushed, though nothing is missing.
+//   kSkipAnyCorruptedRecords, which skips all of them anyway;
+// - if no later WAL has a record, RocksDB 9.10 refuses to open a database of
+//   which one family was flushed, although nothing is missing.
 uint64_t PinnedWals::BytesToCopy(const Wal& wal) const {
   return NeedsRest(wal) || MovesTheStop(wal) ? wal.bytes : wal.follower.end();
 }
@@ -327,8 +327,8 @@ Status PinnedWals::CopyInto(const std::string& directory,
   return CheckNames();
 }
 
-// Checks that the owner has written nothing behind the end since it was found: the
-// copy has the bytes that lie there.
+// Checks that the owner has written nothing after the end since it was found,
+// because the copy includes the bytes there.
 Status PinnedWals::CheckUnwritten(const Wal& wal) const {
   LogFollower again(LogKind::kWal, wal.number);
   RETURN_IF_ERROR(again.Follow(
@@ -339,9 +339,9 @@ Status PinnedWals::CheckUnwritten(const Wal& wal) const {
              : Status::TryAgain(wal.path + " was written to during the copy");
 }
 
-// Checks the names of recyclable WALs. The owner recycles a WAL by renaming it
-// and writing it from its start, so the pinned file changes during the copy.
-// Old names are never used again.
+// Checks the names of recyclable WALs. The owner recycles a WAL by renaming its
+// file and overwriting it, so the pinned file would change during the copy. Old
+// names are never used again.
 Status PinnedWals::CheckNames() const {
   for (const auto& [number, wal] : wals_) {
     if (IsRecyclable(*wal) &&

@@ -1,11 +1,12 @@
 // Pins a database's WALs and follows their valid records while the owner writes
 // the newest one.
 //
-// The size of a WAL is no guide: a recycled WAL has records of an earlier life
-// behind its own, and a WAL may end inside a record if its owner died or
-// buffers. The newest WAL is cut behind its last whole record. An older one is
-// copied with its torn end, which recovery evaluates; records of an earlier life
-// come along only where recovery would stop at them.
+// The size of a WAL file does not show where its records end: a recycled WAL
+// has records of an earlier life after its own, and a WAL may end inside a
+// record if its owner died or buffers. The copy of the newest WAL ends after
+// its last whole record. An older WAL is copied with its torn end, which
+// recovery evaluates; records of an earlier life are copied only where recovery
+// would stop at them.
 #pragma once
 
 #include <cstdint>
@@ -36,36 +37,36 @@ struct CopiedWal {
 // Threads:   one.
 class PinnedWals {
  public:
-  // Pins the WALs in `directory`: by links in `held` where possible, and else
-  // only by open files.
+  // Pins the WALs in `directory`, by links in `pinned` where possible,
+  // otherwise only by open files.
   PinnedWals(std::string directory, std::string pinned);
   ~PinnedWals();
 
-  // False only if the owner is known not to recycle WALs.
+  // Set to false only if the owner is known not to recycle WALs.
   void set_may_recycle(bool may) { may_recycle_ = may; }
-  // The database is a standby: bytes behind the newest WAL's last whole record
-  // are what a follower that died had not written to the end.
+  // Set to true if the database is a standby: bytes after the last whole record
+  // of its newest WAL are a record that a dying follower left incomplete.
   void set_is_standby(bool is) { is_standby_ = is; }
 
-  // False only if the owner is known to write each record at once
-  // (manual_wal_flush).
+  // Set to false only if the owner is known to write each record at once
+  // (manual_wal_flush is false).
   void set_may_buffer(bool may) { may_buffer_ = may; }
 
   // Ignores the bytes after the limit, and later WALs.
   void set_limit(const std::optional<WalLimit>& limit) { limit_ = limit; }
 
-  // The application recovers with kSkipAnyCorruptedRecords.
+  // Set to true if the application recovers with kSkipAnyCorruptedRecords.
   void set_passes_damage(bool passes) { passes_damage_ = passes; }
 
-  // Lists the directory, pins each WAL with a number of at least `oldest`,
-  // drops the others, and follows new records in them. The ends are a
-  // consistent cut if the MANIFEST did not change meanwhile.
+  // Lists the directory, pins each WAL whose number is at least `oldest`, drops
+  // the others, and reads new records. The ends of the WALs are a consistent
+  // cut if the MANIFEST did not change meanwhile.
   //   TryAgain  a WAL disappeared, or the listing may have missed one.
   //   others    a WAL cannot be read, or has unknown records.
   [[nodiscard]] rocksdb::Status Follow(uint64_t oldest);
 
-  // Checks whether that cut may be taken: each WAL ends with a whole record, or
-  // the bytes behind do not change or belong to an earlier life.
+  // Checks that this cut may be taken: each WAL ends with a whole record, or
+  // the bytes after it no longer change or belong to an earlier life.
   //   TryAgain  not yet; the message is the reason.
   //   kCorrupt  bytes before the end of a WAL were wrong in several reads.
   [[nodiscard]] rocksdb::Status CheckEnds();
@@ -73,8 +74,8 @@ class PinnedWals {
   // Number of bytes that CopyInto() will write.
   uint64_t bytes() const;
   // Copies all WALs up to the cut.
-  //   TryAgain  the owner recycled one of them meanwhile, or wrote where nothing
-  //             was to change.
+  //   TryAgain  the owner recycled one of them meanwhile, or wrote after the
+  //             end of a WAL that had settled.
   [[nodiscard]] rocksdb::Status CopyInto(const std::string& directory,
                                          std::vector<CopiedWal>* copied) const;
 

@@ -15,8 +15,8 @@ using rocksdb::IOStatus;
 using rocksdb::Slice;
 using Stopped = std::function<bool()>;
 
-// Returns a plain IOError: RocksDB asserts in places, while it opens a
-// database, that a file system returns no other errors.
+// Returns a plain IOError: while RocksDB opens a database, it asserts in some
+// places that a file system returns no other error.
 IOStatus StoppedStatus() {
   return IOStatus::IOError("stopped on request");
 }
@@ -42,7 +42,8 @@ class StoppableRandomFile : public rocksdb::FSRandomAccessFileOwnerWrapper {
     if (!status.ok()) {
       return status;
     }
-    // RocksDB's readahead asserts that only the end of a file is short.
+    // RocksDB's readahead asserts that a read is short only at the end of a
+    // file.
     if (result->size() < n && offset + result->size() < size_) {
       return IOStatus::IOError(
           name_, "truncated while it was read: expected " +
@@ -123,10 +124,10 @@ class StoppableFileSystem : public rocksdb::FileSystemWrapper {
 
   const char* Name() const override { return "sstferry.Stoppable"; }
 
-  // Nobody else opens a private copy. RocksDB keeps the names of locked files
-  // for as long as the process lives if its DB::Open() throws (no thread could
-  // be started), and a private directory's name, which is that of its
-  // descriptor, comes again.
+  // Locks nothing: nobody else opens a private copy. If DB::Open() throws (for
+  // example because no thread could be started), RocksDB keeps the name of the
+  // locked file as long as the process lives. A private directory is opened by
+  // the number of its descriptor, so the same name would occur again.
   IOStatus LockFile(const std::string&, const rocksdb::IOOptions&,
                     rocksdb::FileLock** lock,
                     rocksdb::IODebugContext*) override {

@@ -2,7 +2,7 @@
 // RocksDB that cannot be cancelled (replaying a long WAL, skipping a long run
 // of tombstones) ends at its next block. Reads also fail if a file has become
 // shorter than when it was opened, because RocksDB's readahead aborts on such a
-// file. It is for databases that nobody else opens: it locks no file.
+// file. Use it only for databases that nobody else opens: it locks no file.
 #pragma once
 
 #include <atomic>
@@ -14,10 +14,10 @@
 
 namespace sstferry {
 
-// RocksDB's threads call `stopped`, which must stay true once it was true.
-// Results obtained after that are invalid: a caller must ask `stopped` again
-// before it relies on an OK. *read_bytes (may be null) counts the bytes read;
-// it must outlive every file.
+// Makes such a file system. RocksDB's threads call `stopped`, which must stay
+// true once it was true. Results obtained after that are invalid: a caller must
+// call `stopped` again before it relies on an OK. *read_bytes (may be null)
+// counts the bytes read; it must outlive every file.
 std::shared_ptr<rocksdb::FileSystem> MakeStoppableFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base, std::function<bool()> stopped,
     std::atomic<uint64_t>* read_bytes = nullptr);

@@ -26,7 +26,7 @@ uint32_t Load32(const char* data) {
          static_cast<uint32_t>(bytes[3]) << 24;
 }
 
-// One block as read; functions address records by their offset in it.
+// One block as read. The functions below address a record by its offset in it.
 struct Block {
   char data[kLogBlockBytes];
   size_t size = 0;
@@ -55,8 +55,8 @@ size_t HeaderBytes(uint8_t type) {
   return IsRecyclable(type) ? kRecyclableHeaderBytes : kPlainHeaderBytes;
 }
 
-// Computes the checksum over the bytes that a record of `type` would have at
-// `at`. Returns true if it matches for exactly `length` payload bytes.
+// Returns true if the checksum of the record at `at` matches when it has type
+// `type` and a payload of exactly `length` bytes.
 bool ChecksumFits(const Block& block, size_t at, uint8_t type,
                   size_t length) {
   const size_t header = HeaderBytes(type);
@@ -69,7 +69,8 @@ bool ChecksumFits(const Block& block, size_t at, uint8_t type,
   return crc == block.Crc(at);
 }
 
-// True for a whole record of this WAL, not of an earlier life of the file.
+// Returns true for a whole record of this WAL, not of an earlier life of the
+// file.
 bool IsValid(const Block& block, size_t at) {
   if (at + kPlainHeaderBytes > block.size) {
     return false;
@@ -86,8 +87,8 @@ bool IsValid(const Block& block, size_t at) {
   return ChecksumFits(block, at, type, block.Length(at));
 }
 
-// For an invalid record at `at`: returns true if a single damaged field
-// explains it and the rest shows that a whole record of this WAL was there.
+// Returns true if a single damaged field explains the invalid record at `at`,
+// and the other fields show that a whole record of this WAL was there.
 bool WasWhole(const Block& block, size_t at) {
   if (at + kPlainHeaderBytes > block.size) {
     return false;
@@ -97,13 +98,13 @@ bool WasWhole(const Block& block, size_t at) {
   if (type == 0 && length == 0) {
     return false;  // preallocated, not written
   }
-  // A valid record follows it.
+  // Is there a valid record after it?
   for (const size_t header : {kPlainHeaderBytes, kRecyclableHeaderBytes}) {
     if (IsValid(block, at + header + length)) {
       return true;
     }
   }
-  // The checksum matches with another type.
+  // Does the checksum match with another type?
   for (uint8_t other = 1; other <= 8; other++) {
     const bool ours =
         IsRecyclable(other)
@@ -115,7 +116,7 @@ bool WasWhole(const Block& block, size_t at) {
       return true;
     }
   }
-  // The checksum matches with another length.
+  // Does the checksum match with another length?
   if (!IsKnown(type) || IsRecyclable(type) != block.recyclable_log) {
     return false;
   }
@@ -160,10 +161,10 @@ Status Damaged(const std::string& name, uint64_t offset) {
                     "offset " + std::to_string(offset));
 }
 
-// Walks the records of a block; *end is the offset of the first invalid one, or
-// block.size.
+// Walks over the records of a block; *end is the offset of the first invalid
+// one, or block.size.
 void Walk(Block* block, size_t* end) {
-  // The writer leaves a rest empty that is smaller than its header.
+  // The writer leaves the end of a block empty if no header fits into it.
   const size_t header =
       block->recyclable_log ? kRecyclableHeaderBytes : kPlainHeaderBytes;
   size_t at = 0;
@@ -179,7 +180,7 @@ void Walk(Block* block, size_t* end) {
 
 // Determines the kind of WAL from its first record, or, if that is invalid,
 // from the damage that explains it. Returns false if nothing explains it: the
-// file is not a WAL, or is cut in its first record.
+// file is not a WAL, or is cut inside its first record.
 bool FindKind(Block* block, bool* damaged) {
   *damaged = false;
   for (const bool recyclable : {false, true}) {
