@@ -56,8 +56,10 @@ class BorrowedDialer : public Dialer {
 // A source that can be dialed.
 //
 // Ownership: owns the dialer and the server of this process. The destructor
-// removes its snapshot unless it is retained for an interrupted pull. Threads:
-// made and destroyed by one thread; dialer() is as thread-safe as Dialer.
+//            removes its snapshot unless it is retained for an interrupted
+//            pull.
+// Threads:   made and destroyed by one thread; dialer() is as thread-safe as
+//            Dialer.
 class Endpoint {
  public:
   [[nodiscard]] static rocksdb::Status Open(const EndpointOptions& options,

@@ -37,9 +37,10 @@ struct PartialFiles {
 
 // One such file.
 //
-// Ownership: borrows the PartialFiles and the ArchivedFile. Threads:   any.
+// Ownership: borrows the PartialFiles and the ArchivedFile.
+// Threads:   any.
 // Errors:    those of SetReader; kNoSpace; kSourceError, kInternal for the
-// local file.
+//            local file.
 class PartialFile {
  public:
   PartialFile(const PartialFiles* files, const ArchivedFile* file)

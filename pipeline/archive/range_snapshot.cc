@@ -98,7 +98,8 @@ void AddEnds(const std::vector<KeySpan>& deletions, const Comparator* order,
 
 // A snapshot of a part of a set.
 //
-// Ownership: owns the snapshot of the private database. Threads:   as Snapshot.
+// Ownership: owns the snapshot of the private database.
+// Threads:   as Snapshot.
 class RangeSnapshot : public Snapshot {
  public:
   explicit RangeSnapshot(std::shared_ptr<SetReader> reader)

@@ -42,8 +42,8 @@ struct RemoteSourceOptions {
 
 // The source of a push that reads from a server.
 //
-// Threads: as SetSource; Cancel() from any. Memory:  one frame for each open
-// file.
+// Threads: as SetSource; Cancel() from any.
+// Memory:  one frame for each open file.
 class RemoteSource : public SetSource {
  public:
   // Borrows the dialer, which must outlive this object.

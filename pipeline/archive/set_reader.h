@@ -26,9 +26,10 @@ inline constexpr int kTriesOfUnit = 3;
 
 // Reads the files of one set, with retries and checks.
 //
-// Threads: any. Errors:  those of the store; kCancelled; kCorrupt for a lost
-// file, with a message that says which set can be restored; kSnapshotGone if a
-// prune has removed the set meanwhile.
+// Threads: any.
+// Errors:  those of the store; kCancelled; kCorrupt for a lost file, with a
+//          message that says which set can be restored; kSnapshotGone if a
+//          prune has removed the set meanwhile.
 class SetReader {
  public:
   using Cancelled = std::function<bool()>;  // polled; may be null

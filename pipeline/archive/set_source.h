@@ -90,7 +90,8 @@ class SetFile : public ByteSource {
 // The source of a push.
 //
 // Owner:   the caller of a push; the source must outlive the push and all open
-// files. Threads: any.
+//          files.
+// Threads: any.
 class SetSource {
  public:
   virtual ~SetSource() = default;

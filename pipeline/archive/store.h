@@ -185,12 +185,13 @@ class StoreLock {
 
 // One client of a store.
 //
-// Owner:   the caller; the client must outlive all calls and locks. Threads:
-// any, also concurrently. Time:    each call retries transient failures
-// (throttled, unreachable, lost connections), with pauses, until the limits of
-// its StoreOptions are reached; Cancel() ends it at once. Memory:  a call uses
-// at most 4 MiB in addition to the caller's buffers; a page of a list has at
-// most kMaxStorePage entries.
+// Owner:   the caller; the client must outlive all calls and locks.
+// Threads: any, also concurrently.
+// Time:    each call retries transient failures (throttled, unreachable, lost
+//          connections), with pauses, until the limits of its StoreOptions are
+//          reached; Cancel() ends it at once.
+// Memory:  a call uses at most 4 MiB in addition to the caller's buffers; a
+//          page of a list has at most kMaxStorePage entries.
 class ObjectStore {
  public:
   virtual ~ObjectStore() = default;

@@ -12,9 +12,10 @@
 namespace sstferry {
 
 // Threads: any. Append(), and Cut() if the source asked for it, from one thread
-// at a time; meanwhile another thread may call Sync(), or Cut() for a scheduled
-// cut. Errors:  kRefused, kIncompatible, kCorrupt and kCancelled end a
-// follower; after other errors it asks for position() and retries.
+//          at a time; meanwhile another thread may call Sync(), or Cut() for a
+//          scheduled cut.
+// Errors:  kRefused, kIncompatible, kCorrupt and kCancelled end a follower;
+//          after other errors it asks for position() and retries.
 class RoundTarget {
  public:
   virtual ~RoundTarget() = default;

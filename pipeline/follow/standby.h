@@ -95,9 +95,10 @@ using OnWalRecord =
 // The standby in one DIR, locked while the object lives.
 //
 // Threads: any. Append() and Sync() may run concurrently. Append() blocks from
-// CarryInto() to EndCut(), both of which one thread calls. Errors:  contain the
-// path; kNoSpace if the disk is full. After an error of Append(), Sync() or
-// EndCut() all later calls of them fail; Open() finds what is in DIR.
+//          CarryInto() to EndCut(), both of which one thread calls.
+// Errors:  contain the path; kNoSpace if the disk is full. After an error of
+//          Append(), Sync() or EndCut() all later calls of them fail; Open()
+//          finds what is in DIR.
 class Standby {
  public:
   // Opens the standby in `dir`, cuts off a truncated record, and syncs the

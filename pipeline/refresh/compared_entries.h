@@ -23,7 +23,8 @@ namespace sstferry {
 // of RocksDB's iterator. Deltas that the refresh ingests meanwhile are in other
 // parts. If a compaction removes a table, RocksDB's iterator takes over.
 //
-// Ownership: borrows the database. Threads: any; one lane per part.
+// Ownership: borrows the database.
+// Threads:   any; one lane per part.
 class ComparedEntries {
  public:
   // `lanes`: number of concurrent readers.

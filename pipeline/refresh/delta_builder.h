@@ -51,8 +51,8 @@ struct PieceDifference {
 // nothing outside of the target's keys is affected.
 class DeltaBuilder {
  public:
-  // Ownership: borrows db, the family and the sink. Threads: one builder per
-  // lane, one part at a time.
+  // Ownership: borrows db, the family and the sink.
+  // Threads:   one builder per lane, one part at a time.
   DeltaBuilder(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                const rocksdb::Options& chunk_options,
                const ChunkBuilderOptions& options, ChunkSink* sink);

@@ -88,9 +88,10 @@ class GroupComparer : public PartComparer {
 
 // Compares one part.
 //
-// Ownership: borrows the comparer and the part. Threads: the lane's. Memory:
-// the index of one piece, until its chunk was received. A lane has at most two
-// parts in progress.
+// Ownership: borrows the comparer and the part.
+// Threads:   the lane's.
+// Memory:    the index of one piece, until its chunk was received. A lane has
+//            at most two parts in progress.
 class GroupCompare : public PartComparison {
  public:
   GroupCompare(GroupComparer* comparer, const Part* part,

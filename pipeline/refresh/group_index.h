@@ -20,7 +20,8 @@ namespace sstferry {
 // An index of entries. It either contains every entry that was passed to Add(),
 // or Add() has returned false.
 //
-// Memory: at most kMaxIndexKeyBytes and 20 bytes per entry. Threads: one.
+// Memory:  at most kMaxIndexKeyBytes and 20 bytes per entry.
+// Threads: one.
 class GroupIndex {
  public:
   // Selects what is kept of each group besides its digest.

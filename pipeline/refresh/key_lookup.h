@@ -24,7 +24,8 @@ struct LookupFiles {
 
 // Reads the newest entries from files that are read before all others.
 //
-// Ownership: borrows files and family. Threads: one.
+// Ownership: borrows files and family.
+// Threads:   one.
 class EntriesOnTop : public EntryReader {
  public:
   // Returns true if a read finds the entries of the added files first.
@@ -59,7 +60,8 @@ class EntriesOnTop : public EntryReader {
 // all others, because most keys that may have changed have it there. Otherwise,
 // and for entries of other than the simple kinds, asks RocksDB.
 //
-// Ownership: borrows all arguments except the interval. Threads: one.
+// Ownership: borrows all arguments except the interval.
+// Threads:   one.
 class KeyLookup {
  public:
   KeyLookup(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,

@@ -18,9 +18,11 @@ namespace sstferry {
 
 // The deltas of one lane.
 //
-// Ownership: borrows the source's half. Threads: the lane's serving thread.
+// Ownership: borrows the source's half.
+// Threads:   the lane's serving thread.
 // Memory:    the indexes of three parts, and what the target has sent for one;
-// while sifting, 20 bytes for each of kMaxMarks entries of each side.
+//            while sifting, 20 bytes for each of kMaxMarks entries of each
+//            side.
 class GroupDeltas : public LaneDeltas {
  public:
   GroupDeltas(const RefreshSource* source, const TransferId& salt)

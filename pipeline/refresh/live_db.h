@@ -21,8 +21,8 @@ class WrittenFiles;
 
 // An open target database and its column families.
 //
-// Owner:   closes the database that it opened; borrows any other. Threads: one
-// at a time; db() as RocksDB allows.
+// Owner:   closes the database that it opened; borrows any other.
+// Threads: one at a time; db() as RocksDB allows.
 class LiveDb {
  public:
   // Opens the database in `dir` with the options in its OPTIONS file and with

@@ -40,7 +40,8 @@ struct CheckedDelta {
 
 // The proof of one part.
 //
-// Memory: only that of its arguments. Threads: one.
+// Memory:  only that of its arguments.
+// Threads: one.
 class PartProof {
  public:
   // Sets the source's sums for the whole part.

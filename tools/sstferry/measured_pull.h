@@ -19,8 +19,8 @@ using MetricsWriter = std::function<rocksdb::Status(const std::string& path,
 // Counts the runs of a pull. Its metrics start from those in the file of
 // --metrics-file for the same target.
 //
-// Ownership: owns the pull that it runs. Threads:   as those of Operation;
-// Text() from any thread.
+// Ownership: owns the pull that it runs.
+// Threads:   as those of Operation; Text() from any thread.
 class MeasuredPull : public Operation {
  public:
   MeasuredPull(const PullArguments& arguments, std::unique_ptr<Operation> pull,

@@ -166,8 +166,8 @@ void Announce(const ServeArguments& arguments, const std::string& address,
 constexpr std::chrono::seconds kStdioSilence{20};
 constexpr std::chrono::seconds kStdioEarlier{60};
 
-// Returns "192.0.2.7:52114" of the machine that ssh comes from, if ssh reports
-// it.
+// Returns the address of the ssh client, such as "192.0.2.7:52114", if ssh
+// reports it.
 std::string StdioPeer() {
   const char* const connection = std::getenv("SSH_CONNECTION");
   std::istringstream words(connection != nullptr ? connection : "");

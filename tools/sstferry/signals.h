@@ -21,9 +21,10 @@ void HoldReloadSignal();
 // Trigger() is called; later ones have no effect. Calls `reload`, unless null,
 // for every SIGHUP from the same thread.
 //
-// Ownership: both must stay callable until the destructor returns. Threads:
-// Trigger() from any thread. REQUIRES: HoldSignals() was called, and
-// HoldReloadSignal() with `reload`; one watcher at a time.
+// Ownership: both must stay callable until the destructor returns.
+// Threads:   Trigger() from any thread.
+// REQUIRES:  HoldSignals() was called, and HoldReloadSignal() with `reload`;
+//            one watcher at a time.
 class StopWatcher {
  public:
   explicit StopWatcher(std::function<void()> stop,
