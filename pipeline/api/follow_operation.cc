@@ -87,8 +87,7 @@ class StandbyRounds : public RoundTarget {
   // `adopts`: turns a database that is not a standby into one.
   [[nodiscard]] Status Open(bool adopts) {
     const std::string& dir = pull_.target_dir;
-    RETURN_IF_ERROR(CheckOnlyRoot(dir, /*in_place=*/false));  // before looking
-                                                              // into it
+    RETURN_IF_ERROR(CheckOnlyRoot(dir, /*in_place=*/false));  // before access
     const bool is_database =
         !FileIdOfName(dir + "/" + kFollowFileName).exists() &&
         HoldsDatabase(dir);
@@ -517,8 +516,7 @@ class Follow : public StandbyJob {
   TokenBucket pace_{0};  // limits received records
   std::atomic<bool> cancelled_{false};
   std::atomic<bool> cutting_{false};
-  bool is_gentle_ = false;  // used by main: the running cut yields to other
-                            // work
+  bool is_gentle_ = false;  // the running cut yields to other work
   std::atomic<bool> is_dropped_{false};
   std::atomic<Clock::time_point> next_cut_{Clock::time_point{}};
   std::atomic<bool> tells_now_{false};

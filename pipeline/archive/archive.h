@@ -44,8 +44,8 @@ struct FoundIntent {
 struct Marked {
   struct Since {
     bool was_done = false;       // a mark found it whole
-    uint64_t since_seconds = 0;  // of the first such mark; else of the first
-                                 // one
+    // Time of the first mark that found it whole; else of the first mark.
+    uint64_t since_seconds = 0;
   };
   std::set<std::string> keys;
   std::map<SetName, Since> sets;

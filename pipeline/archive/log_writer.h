@@ -47,8 +47,7 @@ struct LogWriterOptions {
   uint64_t segment_bytes = 16u << 20;  // at most kMaxSegmentBytes / 2
   uint64_t max_gap_micros = kMaxLogGapMicros;
   bool has_if_absent = false;          // as ArchiveHead::has_if_absent
-  const SealKey* key = nullptr;        // must outlive the writer; null: not
-                                       // sealed
+  const SealKey* key = nullptr;        // must outlive it; null: not sealed
   std::string host;
   std::string software;
   // Microseconds since 1970; tests replace the clock.

@@ -64,8 +64,7 @@ class PartialFile {
   const PartialFiles* const files_;
   const ArchivedFile* const file_;
   mutable std::mutex mu_;
-  std::map<uint64_t, uint64_t> spans_;  // begin -> end, disjoint; guarded by
-                                        // mu_
+  std::map<uint64_t, uint64_t> spans_;  // begin -> end; guarded by mu_
 };
 
 // A value in a blob file that entries refer to.

@@ -80,8 +80,7 @@ class RemoteSource : public SetSource {
   LaneShared state_;
   Plan plan_;
   ArchiveSet set_;
-  std::vector<size_t> first_units_;  // index of each file's first unit, and the
-                                     // end
+  std::vector<size_t> first_units_;  // first unit of each file, and end
 
   std::mutex mu_;
   std::condition_variable changed_;

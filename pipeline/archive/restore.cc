@@ -125,8 +125,7 @@ class ArchiveSnapshot : public Snapshot, public UnitSource {
   uint64_t seconds_;
   std::unique_ptr<LogTail> tail_;  // null: no log
   std::mutex mu_;
-  std::map<uint32_t, int> tries_;  // failed reads of units of the log; guarded
-                                   // by mu_
+  std::map<uint32_t, int> tries_;  // failed reads, by unit; under mu_
 };
 
 Status ArchiveSnapshot::Fill(const SnapshotOptions& options,

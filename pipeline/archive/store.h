@@ -111,8 +111,7 @@ struct ListPage {
   // Ascending by key, bytewise. A store that lists in no order returns all
   // objects at once.
   std::vector<ObjectInfo> objects;
-  bool more = false;                // there are keys after the last one, or
-                                    // after `next`
+  bool more = false;                // there are keys after `objects`
   // Begin of the next page, to pass as `after`. Set if `more`.
   std::string next;
   // Number of names that IsStoreKey() refuses: not written by sstferry, and

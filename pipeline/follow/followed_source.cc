@@ -566,8 +566,8 @@ void FollowedSource::Publish(uint64_t micros, bool listed, Staged* staged) {
     judged = {};
   }
   if (judged_.barrier.end > 0) {
-    seen_options_.Look().PermitUncheckedError();  // on failure a later barrier
-                                                  // reads them
+    // If this fails, a later barrier reads the options.
+    seen_options_.Look().PermitUncheckedError();
     LearnFilters();
   }
   std::lock_guard<std::mutex> lock(mu_);

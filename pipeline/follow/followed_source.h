@@ -214,10 +214,8 @@ class FollowedSource {
   uint64_t oldest_ = 0;                        // oldest WAL of this life
   uint64_t newest_listed_ = 0;
   std::map<std::string, bool> filters_;  // by family
-  uint64_t kept_wals_ = 0;  // min_log_number_to_keep when all WALs were last
-                            // read
-  uint64_t torn_wal_ = 0;  // number of a WAL after which recovery stops; 0:
-                           // none
+  uint64_t kept_wals_ = 0;  // oldest kept WAL when all were last read
+  uint64_t torn_wal_ = 0;  // recovery stops after this WAL; 0: none
   bool is_idle_ = true;  // the last round found nothing new
   Judged judged_;                        // since the last publication
   std::unique_ptr<Digest128Stream> digest_;  // of the judged part, and
@@ -230,8 +228,7 @@ class FollowedSource {
   uint64_t manifest_end_ = 0;
   uint64_t lives_ = 0;  // number of lives that have ended
   mutable std::map<uint64_t, Digest128> begins_;  // of the MANIFEST, by length
-  std::map<uint64_t, Digest128> told_;            // of each told_judged_, by
-                                                  // length
+  std::map<uint64_t, Digest128> told_;            // of told_judged_, by length
   FollowJudged told_judged_;
   Barrier<uint64_t> manifest_barrier_;
   Barrier<uint64_t> filter_barrier_;

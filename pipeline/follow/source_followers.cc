@@ -215,8 +215,7 @@ class SourceFollowers::Reader {
     CutReason asked = CutReason::kNone;  // why a cut is expected
     bool told_closed = false;  // in the last answer with has_all
     SteadyClock::time_point had_all = SteadyClock::now();
-    FollowPosition doubted;  // position that seems to need a cut; all zero:
-                             // none
+    FollowPosition doubted;  // seems to need a cut; all zero: none
     uint64_t doubted_rounds = 0;
   };
 

@@ -1094,8 +1094,7 @@ Status Standby::Carry(const std::string& new_dir) {
     return Status::OK();
   }
   FollowMark mark;
-  mark.count = marks_ + 1;  // a promotion may wait for a mark with a higher
-                            // count
+  mark.count = marks_ + 1;  // a promotion may wait for a higher one
   mark.wal_number = received_.wal_number;
   mark.wal_bytes = received_.wal_bytes;
   mark.last_sequence = received_.last_sequence;

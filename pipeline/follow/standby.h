@@ -218,8 +218,7 @@ class Standby {
   // Guarded by mu_, all below.
   bool exists_ = false;
   bool adopts_ = false;
-  std::unique_ptr<DatabaseLock> adopted_;  // held while adopts_, except during
-                                           // an exchange
+  std::unique_ptr<DatabaseLock> adopted_;  // while adopts_, except in exchanges
   rocksdb::Status failed_;
   Descriptor lock_;
   Descriptor next_lock_;  // of the next cut

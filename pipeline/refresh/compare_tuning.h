@@ -27,10 +27,8 @@ struct IndexLimits {
 enum class CompareFault {
   kIndexLacksEntry,     // drops an entry that the target reads
   kGroupTakenForEqual,  // takes a group for equal that the source does not have
-  kMarkBelieved,        // accepts the mark of an entry that the source does not
-                        // have
-  kSiftedAway,          // treats an entry as common that the target does not
-                        // have
+  kMarkBelieved,        // pairs an entry that the source does not have
+  kSiftedAway,          // pairs an entry that the target does not have
   kEntryNotTold,        // drops an entry at the end of a message
   kPutLeftOut,
   kDeletionLeftOut,

@@ -139,8 +139,7 @@ bool Meet(const LiveTable& a, const LiveTable& b,
 Status Merge(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
              const Levels& levels, int into) {
   rocksdb::CompactionOptions options;
-  options.compression = rocksdb::kDisableCompressionOption;  // uses the
-                                                             // family's
+  options.compression = rocksdb::kDisableCompressionOption;  // the family's
   options.max_subcompactions = kMergeThreads;
   std::vector<std::string> names;
   uint64_t bytes = 0;

@@ -267,8 +267,7 @@ class FamilyTrace {
   // A later compaction may read what earlier ones wrote: these are judged
   // together, because entries are known only for the last tables.
   void JudgeCompactions() {
-    std::map<uint64_t, size_t> maker;  // table -> index of the change that made
-                                       // it
+    std::map<uint64_t, size_t> maker;  // table -> change that made it
     std::vector<size_t> group(changes_.size());
     std::set<uint64_t> taken;
     for (size_t i = 0; i < changes_.size(); ++i) {

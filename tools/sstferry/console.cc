@@ -159,8 +159,8 @@ int ReportUsage(const std::string& command, const Status& status) {
 
 std::string FailureLine(const std::string& command, const Status& status,
                         const std::string& where) {
-  static const std::string here = "peer in-process: ";  // the source in this
-                                                        // process
+  // Prefix of messages of the source in this process.
+  static const std::string here = "peer in-process: ";
   const std::string message = MessageOf(status);
   std::string line =
       "sstferry " + command + ": " + EndStateName(EndStateOf(status)) + ": " +

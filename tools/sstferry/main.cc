@@ -113,8 +113,7 @@ void LimitArenas() {
 #if defined(__GLIBC__)
   if (std::getenv("MALLOC_ARENA_MAX") == nullptr) {
     const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-    mallopt(M_ARENA_MAX, static_cast<int>(2 * cores));  // on failure the
-                                                        // default stays
+    mallopt(M_ARENA_MAX, static_cast<int>(2 * cores));  // else the default
   }
 #endif
 }

@@ -39,8 +39,7 @@ class MetricsFileWriter {
   const std::string path_;
   const std::function<std::string()> text_;
   const LogFunction log_;
-  bool failing_ = false;  // used by thread_, and by the destructor after the
-                          // join
+  bool failing_ = false;  // used by thread_ until the join
   std::mutex mu_;
   std::condition_variable changed_;
   bool stopped_ = false;  // guarded by mu_

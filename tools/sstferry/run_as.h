@@ -31,8 +31,8 @@ struct RootDuties {
   SwapHook before_swap;  // may be null
   SwapHook after_swap;
   std::function<rocksdb::Status(const std::string& text)> write_metrics;
-  TlsFiles* tls = nullptr;  // receives the names of copies that anybody may
-                            // read
+  // Receives the names of copies that any account may read.
+  TlsFiles* tls = nullptr;
   LogFunction log;
   bool uses_ssh = false;  // the log then says that ssh uses the account's keys
 };

@@ -53,8 +53,8 @@ void HoldSignals() {
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);  // ulimit -f: a write fails with EFBIG instead
-  signal(SIGCHLD, SIG_DFL);  // if ignored, the end of a command could not be
-                             // seen
+  // If SIGCHLD were ignored, the end of a command could not be seen.
+  signal(SIGCHLD, SIG_DFL);
 }
 
 void HoldReloadSignal() {

@@ -29,8 +29,8 @@ struct AuditState {
   uint64_t unaudited_cuts = 0;   // due, but impossible
   std::string unaudited_reason;  // of the newest such cut; empty: none
   std::string difference;        // the newest one; empty: none
-  std::map<std::string, std::string> families;  // family -> why it is not
-                                                // audited
+  // Column family -> why it is not audited.
+  std::map<std::string, std::string> families;
   // Why the audit record cannot be read; empty: it was read.
   std::string damage;
 };
@@ -88,8 +88,7 @@ struct StandbyState {
   AuditState audit;
   double seconds = 0;              // of a promotion, without its hooks
 
-  // --- for a follower into an archive
-  // -----------------------------------------
+  // --- for a follower into an archive ----------------------------------------
   bool is_archive = false;  // `dir` is its place
   bool is_pushing = false;  // a set is being pushed
   // The log is in the archive up to this time, by the follower's clock.

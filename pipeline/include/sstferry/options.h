@@ -315,8 +315,8 @@ struct DifferenceSummary {
 // One side of a comparison, as it was pinned.
 struct ComparedSide {
   std::string address;
-  std::string snapshot_transfer_id;  // its snapshot was compared; empty: a new
-                                     // one
+  // Transfer whose retained snapshot was compared; empty: a new snapshot.
+  std::string snapshot_transfer_id;
   std::string database_id;
   uint64_t snapshot_sequence = 0;
   // Set only for a directory that was pulled from the other side's database;
