@@ -197,10 +197,10 @@ class ArchiveJob {
  public:
   virtual ~ArchiveJob() = default;
   // report->status equals the returned status.
-  //   kRefused   there is no archive (kInit: there is one already), or the
-  //              source cannot be pushed
+  //   kRefused   there is no archive (kInit: there is one already); kPush: the
+  //              source cannot be pushed; kCheck: there is no whole set, or the
+  //              newest one has another key or a date in the future
   //   kBusy      kPush: objects that it used were deleted meanwhile; push again
-  //              kCheck: there is no whole set, or a set is dated in the future
   //   kCorrupt   kCheck: a file is missing or damaged; other commands: a
   //              record, a mark or an intent is damaged
   //   others     kCheck: nothing is damaged, but the drill failed

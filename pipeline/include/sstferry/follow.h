@@ -207,8 +207,8 @@ std::unique_ptr<StandbyJob> MakeFollow(const FollowOptions& options);
 //             after_source_closed, no running follower sees it closed, or it
 //             was opened again
 //   kCorrupt  the standby is damaged, or known to differ from its source
-//   kBusy     a follower runs
-//   kDeadline the follower did not end in time
+//   kBusy     a follower runs, and did not end within 30 s after `before`
+//   kDeadline the source was not seen closed within `wait`
 std::unique_ptr<StandbyJob> MakePromote(const PromoteOptions& options);
 
 // Makes a directory that can be opened as a database, with what the standby

@@ -162,7 +162,8 @@ struct ServeOptions {
   // Directory for snapshots, on the file system of each database that can be
   // written to. Empty: beside each database.
   std::string snapshot_dir;
-  // Further targets are told when to retry.
+  // Maximum number of concurrent transfers. Further targets are told when to
+  // retry.
   uint32_t max_transfers = 64;
   uint32_t max_connections = 1024;      // handshakes and lanes included
   uint32_t max_connections_per_address = 256;
