@@ -17,7 +17,7 @@ namespace {
 constexpr char kLocalName[] = "local";
 constexpr std::chrono::milliseconds kLastWordsLimit{2000};
 
-// How the directory is served over ssh: as one of this machine would be.
+// Serves the directory over ssh with the options that a local one would have.
 SshPlace PlaceOf(const EndpointOptions& options) {
   const SourceAddress& address = options.address;
   SshPlace place{address.user,      address.host, address.port,
@@ -39,8 +39,8 @@ SshPlace PlaceOf(const EndpointOptions& options) {
   return place;
 }
 
-// A lane waits for its source for the stall timeout: a store gives up before,
-// and the lane asks again, as long as there is progress.
+// A lane waits for its source for the stall timeout. So a store gives up
+// earlier, and the lane asks again as long as there is progress.
 StoreOptions StoreOf(const EndpointOptions& options) {
   StoreOptions store = options.store;
   store.where = *options.address.archive;
@@ -53,12 +53,12 @@ StoreOptions StoreOf(const EndpointOptions& options) {
   return store;
 }
 
-// Says at once where no snapshot can be made, with the command that works.
+// Fails at once if no snapshot can be made, and names the command that works.
 Status CheckPlace(const EndpointOptions& options) {
   std::string real;
   if (options.is_tree ||
       !ResolveDatabase(options.address.directory, &real).ok()) {
-    return Status::OK();  // who opens it says why
+    return Status::OK();  // the open of the source reports the reason
   }
   return CheckSnapshotPlace(real, SnapshotParent(real, options.snapshot_dir),
                             options.snapshot_dir, options.command);
@@ -135,7 +135,8 @@ Endpoint::~Endpoint() {
     origin_->Cancel();
   }
   if (server_thread_.joinable()) {
-    // The last words of the only target decide whether the snapshot stays.
+    // The last message of the only target decides whether the snapshot is
+    // retained.
     server_->AwaitIdle(kLastWordsLimit);
     server_->Stop();
     server_thread_.join();

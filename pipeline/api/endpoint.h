@@ -1,6 +1,7 @@
 // Connects to a source by any kind of address: to a server, through ssh, or to
-// a directory of this machine or an archive, for which it starts a server in
-// this process with an in-memory transport, so that all take the same path.
+// a directory of this machine or an archive. For the last two it starts a
+// server in this process with an in-memory transport, so that all take the same
+// path.
 #pragma once
 
 #include <atomic>
@@ -15,18 +16,18 @@ namespace sstferry {
 
 struct EndpointOptions {
   SourceAddress address;
-  // A directory of this machine with databases below it. (Over ssh the other
-  // side finds that out.)
+  // The address is a directory of this machine that contains databases. (Over
+  // ssh the other side detects this.)
   bool is_tree = false;
   uint32_t lanes = 4;
   std::string snapshot_dir;
-  std::string wal_dir;  // of a directory
-  std::string command;  // that asks for this, for messages; may be empty
-  uint64_t max_held_bytes = 1'000'000'000;  // of a directory, for a follower
-  TlsFiles tls;  // empty: plain TCP; no use for a Unix socket
+  std::string wal_dir;  // for a directory
+  std::string command;  // command line, for messages; may be empty
+  uint64_t max_held_bytes = 1'000'000'000;  // for a directory that is followed
+  TlsFiles tls;  // empty: no TLS; unused for a Unix socket
   SshCommands ssh;
-  StoreOptions store;  // of an archive, but `where`
-  Timeouts timeouts;  // of an in-process source
+  StoreOptions store;  // for an archive, without `where`
+  Timeouts timeouts;  // for an in-process source
   OperatorRegistry registry;
   // Time for which a directory's snapshot outlives an interrupted pull.
   std::chrono::seconds snapshot_ttl{3600};
@@ -52,24 +53,28 @@ class BorrowedDialer : public Dialer {
   std::atomic<bool> closed_{false};
 };
 
+// A source that can be dialed.
+//
 // Ownership: owns the dialer and the server of this process. The destructor
-//   removes its snapshot unless it is retained for an interrupted pull.
-// Threads:   made and destroyed by one; dialer() is as thread-safe as Dialer.
+//            removes its snapshot unless it is retained for an interrupted
+//            pull.
+// Threads:   made and destroyed by one thread; dialer() is as thread-safe as
+//            Dialer.
 class Endpoint {
  public:
   [[nodiscard]] static rocksdb::Status Open(const EndpointOptions& options,
                                             std::unique_ptr<Endpoint>* out);
   ~Endpoint();
   Dialer* dialer() const { return dialer_.get(); }
-  // The database's name at that source.
+  // Returns the database's name at that source.
   const std::string& name() const { return name_; }
 
  private:
   Endpoint() = default;
   std::string name_;
   std::unique_ptr<Dialer> dialer_;
-  std::shared_ptr<SnapshotOrigin> origin_;  // of an archive
-  std::unique_ptr<SourceServer> server_;  // null for a server elsewhere
+  std::shared_ptr<SnapshotOrigin> origin_;  // for an archive
+  std::unique_ptr<SourceServer> server_;  // null for a remote server
   std::thread server_thread_;
 };
 

@@ -1,4 +1,4 @@
-// The entries of one side of a verify, with digests of their values.
+// Reads the entries of one side of a verify, with digests of their values.
 #pragma once
 
 #include <optional>
@@ -52,7 +52,7 @@ class EntryStream {
   }
 
  private:
-  // Keys that do not ascend might never end, and would pair wrongly.
+  // Keys that do not ascend could repeat forever, and would be paired wrongly.
   [[nodiscard]] rocksdb::Status CheckOrder() const {
     const std::string* before =
         request_.after.has_value() ? &*request_.after : nullptr;

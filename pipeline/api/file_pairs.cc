@@ -15,7 +15,7 @@ bool IsData(const CloneFile& file) {
          file.kind == CloneFileKind::kBlob;
 }
 
-// Where a unit lies: kind and number of its file, first byte, bytes.
+// Position of a unit: kind and number of its file, offset, bytes.
 using UnitPlace = std::tuple<CloneFileKind, uint64_t, uint64_t, uint64_t>;
 
 UnitPlace PlaceOf(const ClonePlan& side, const Part& unit) {

@@ -1,12 +1,13 @@
-// A mirror of all databases of a source:
+// Pulls all databases of a source into a mirror:
 //
-//   list what the source serves, by name
-//   ReplicaTree: lock DIR, read its record, count what is missed
-//   pin all that are to be pulled: linked, then confirmed, then copied
-//   pull each of what was pinned, `jobs` at once
-//   move away what was missed twice
+//   list the databases of the source, by name
+//   ReplicaTree: lock DIR, read its record, count missing databases
+//   pin all databases to pull: linked, then confirmed, then copied
+//   pull each pinned database, `jobs` at once
+//   move away the replicas of databases that were missing twice
 //
-// One that fails, at any step behind the list, stops no other.
+// A failure of one database, at any step after the list, does not stop the
+// others.
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -33,12 +34,13 @@ namespace {
 
 using rocksdb::Status;
 
-// Runs that must have missed a database before its replica is moved.
+// Number of runs in which a database must be missing before its replica is
+// moved.
 constexpr uint32_t kRunsToMove = 2;
-// Connections of all pulls through one ssh, with room for those that end.
+// Connections of all pulls through one ssh, including those that are closing.
 constexpr uint32_t kMostSshConnections = 2 * kMaxLanes;
 
-// As many pulls as may run at once.
+// Limits the number of concurrent pulls.
 class Slots {
  public:
   explicit Slots(uint32_t slots) : free_(slots) {}
@@ -56,7 +58,7 @@ class Slots {
  private:
   std::mutex mu_;
   std::condition_variable changed_;
-  uint32_t free_;  // under mu_
+  uint32_t free_;  // guarded by mu_
 };
 
 SourceAddress AddressOf(const SourceAddress& all, const std::string& name) {
@@ -186,7 +188,7 @@ class FleetOperation : public Fleet {
     }
   }
 
-  // Everything up to the first byte of a replica.
+  // Does everything before the first byte of a replica.
   Status Prepare() {
     RETURN_IF_ERROR(ReplicaTree::Open(options_.pull.target_dir, &tree_));
     bool has_record = false;
@@ -204,7 +206,7 @@ class FleetOperation : public Fleet {
     dialer_ = endpoint_->dialer();
     ListReply list;
     BorrowedDialer dialer(dialer_);
-    // A source that is not there yet is waited for, as by a pull of one.
+    // Waits for a source that cannot be reached yet, as a single pull does.
     SourceLinkOptions ask = AskOnce(options_.pull.timeouts,
                                     options_.pull.deadline);
     ask.timeouts = options_.pull.timeouts;
@@ -262,7 +264,7 @@ class FleetOperation : public Fleet {
     }
   }
 
-  // A name that was never seen with this source cannot have vanished from it.
+  // A name that was never seen at this source cannot have vanished from it.
   std::string WhyNotMoved(bool has_record, const ListReply& list) const {
     const size_t known = record_.missed.size();
     const size_t gone = report_.vanished.size();
@@ -294,7 +296,7 @@ class FleetOperation : public Fleet {
     return member.summary.status.ok() && !member.is_present;
   }
 
-  // A failure costs the one moment, not the pulls.
+  // On failure the pulls still run, but not with one common moment.
   void PinAll() {
     PinRequest ask;
     std::vector<size_t> places;
@@ -368,7 +370,8 @@ class FleetOperation : public Fleet {
         Log(LogLevel::kWarning, MessageOf(status));
       }
     }
-    // In a window each swap needs a thread of its own: the others wait for it.
+    // In a window each swap needs a thread of its own, because the others wait
+    // for it.
     if (window_.has_value() && started < to_pull.size()) {
       for (size_t i = next++; i < to_pull.size(); i = next++) {
         report_.members[to_pull[i]].summary.status = MakeStatus(
@@ -376,7 +379,7 @@ class FleetOperation : public Fleet {
         window_->EndedWithout();
       }
     }
-    work();  // also where no thread could be started
+    work();  // also if no thread could be started
     for (std::thread& thread : threads) {
       if (thread.joinable()) {
         thread.join();
@@ -416,7 +419,7 @@ class FleetOperation : public Fleet {
     return one;
   }
 
-  // Each pull gets the same part of the rate.
+  // Each pull gets the same share of the rate.
   uint64_t RateOfOne() const {
     const uint64_t rate = max_rate_;
     const uint64_t pulls =
@@ -433,7 +436,7 @@ class FleetOperation : public Fleet {
     if (window_.has_value()) {
       one.before_swap = [&](const SwapEvent& event) {
         waited = true;
-        holds_slot = false;  // the window gives it
+        holds_slot = false;  // released by the window
         return window_->Before(event);
       };
       one.after_swap = [&](const SwapEvent& event) {
@@ -484,7 +487,7 @@ class FleetOperation : public Fleet {
     return !member.summary.status.ok() && !member.is_gone;
   }
 
-  // A database may go while it is pulled.
+  // Checks for failed databases that were removed during their pull.
   void MarkGone() {
     if (cancelled_ || std::none_of(report_.members.begin(),
                                    report_.members.end(), HasFailed)) {
@@ -507,7 +510,7 @@ class FleetOperation : public Fleet {
     }
   }
 
-  // Best effort: the source lets it go by itself.
+  // Best effort: the source also releases the pin by itself.
   void EndPins(const std::string& database) {
     BorrowedDialer dialer(dialer_);
     OneSession session;
@@ -521,7 +524,7 @@ class FleetOperation : public Fleet {
         .PermitUncheckedError();
   }
 
-  // A pull that resumed has the snapshot that it began with.
+  // A resumed pull has the snapshot that it began with, so it is left out.
   void FindSpread() {
     uint64_t begin = UINT64_MAX;
     uint64_t end = 0;
@@ -584,7 +587,7 @@ class FleetOperation : public Fleet {
     return result;
   }
 
-  // A failure for which a run again is no help counts before one that passes.
+  // A failure that a rerun cannot fix precedes one that may pass.
   Status FirstFailed() const {
     const FleetMember* first = nullptr;
     size_t failed = 0;
@@ -624,12 +627,12 @@ class FleetOperation : public Fleet {
   std::unique_ptr<Endpoint> endpoint_;
   Dialer* dialer_ = nullptr;
   std::optional<TransferId> pin_id_;
-  std::vector<PinnedDatabase> pinned_;  // for each member
+  std::vector<PinnedDatabase> pinned_;  // by member
   std::optional<SwapWindow> window_;
   FleetReport report_;
   mutable std::mutex mu_;
-  std::set<Operation*> running_;  // under mu_
-  Progress ended_progress_;       // under mu_
+  std::set<Operation*> running_;  // guarded by mu_
+  Progress ended_progress_;       // guarded by mu_
 };
 
 }  // namespace

@@ -1,11 +1,11 @@
-// Follows a source: asks for what comes next, appends it, makes it durable, and
-// takes a cut whenever one is due.
+// Follows a source: requests records, appends them, makes them durable, and
+// takes cuts.
 //
-//   main      ask for the records behind the standby's position; append them
-//             a cut is asked for: take it; nothing else comes meanwhile
-//             a cut is due: let another thread take it, and go on
-//   syncer    every `durable`: sync, mark
-//   cutter    takes a cut that is due
+//   main      requests the records after the standby's position; appends them
+//             the source requires a cut: takes it; meanwhile nothing is
+//             requested a cut is scheduled: starts the cutter, and continues
+//   syncer    every `durable`: syncs, writes a mark
+//   cutter    takes a scheduled cut
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -49,9 +49,9 @@ constexpr std::chrono::milliseconds kTellEvery{1000};
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kMostPause{10'000};
 
-// True for what another try may not meet. Before a follower has anything of its
-// source, what it was asked for may be wrong: a directory that is no database,
-// a certificate, too little room for all of it.
+// Returns true for failures that a retry may not meet. Before a follower has
+// received anything from its source, its arguments may be wrong: the directory
+// is no database, the certificate is wrong, or there is too little room.
 bool MayPass(const Status& status, bool has_begun = true) {
   switch (EndStateOf(status)) {
     case EndState::kRefused:
@@ -68,10 +68,10 @@ bool MayPass(const Status& status, bool has_begun = true) {
   }
 }
 
-// The rounds go into a standby.
+// Passes the rounds to a standby.
 class StandbyRounds : public RoundTarget {
  public:
-  // Both outlive it.
+  // Both must outlive this object.
   StandbyRounds(const FollowOptions& options,
                 const std::unique_ptr<Endpoint>* endpoint)
       : pull_(options.pull), endpoint_(endpoint) {
@@ -84,10 +84,10 @@ class StandbyRounds : public RoundTarget {
     audit.on_fault = [this](const HealthFile& fault) { TakeFault(fault); };
     audit_ = std::make_unique<StandbyAudit>(std::move(audit));
   }
-  // `adopts`: a database that is no standby becomes one.
+  // `adopts`: turns a database that is not a standby into one.
   [[nodiscard]] Status Open(bool adopts) {
     const std::string& dir = pull_.target_dir;
-    RETURN_IF_ERROR(CheckOnlyRoot(dir, /*in_place=*/false));  // before a look
+    RETURN_IF_ERROR(CheckOnlyRoot(dir, /*in_place=*/false));  // before access
     const bool is_database =
         !FileIdOfName(dir + "/" + kFollowFileName).exists() &&
         HoldsDatabase(dir);
@@ -95,7 +95,7 @@ class StandbyRounds : public RoundTarget {
       return NeedsAdopt();
     }
     if (is_database) {
-      RETURN_IF_ERROR(CheckExchangeable(dir));  // before the source is asked
+      RETURN_IF_ERROR(CheckExchangeable(dir));  // before contacting the source
       return Standby::Adopt(dir, pull_.file_system, &standby_);
     }
     RETURN_IF_ERROR(Standby::Open(dir, pull_.file_system, &standby_));
@@ -127,7 +127,8 @@ class StandbyRounds : public RoundTarget {
   Status Append(const FollowPosition& asked, const Round& round) override {
     return standby_->Append(asked, round);
   }
-  // While a cut is taken nothing is asked, but its bytes come from the source.
+  // During a cut nothing is requested, but bytes of the cut arrive from the
+  // source.
   Status Sync() override {
     const uint64_t bytes = slot_.progress().done_bytes;
     if (cut_bytes_.exchange(bytes) < bytes) standby_->HearOn();
@@ -152,7 +153,7 @@ class StandbyRounds : public RoundTarget {
     RETURN_IF_ERROR(status);
     {
       std::lock_guard<std::mutex> lock(mu_);
-      damage_ = Gap();  // it has compared all that it kept
+      damage_ = Gap();  // the cut has compared all files that it kept
     }
     audit_->Begin();
     return Status::OK();
@@ -197,8 +198,8 @@ class StandbyRounds : public RoundTarget {
             " --adopt");
   }
 
-  // Makes a standby that is damaged, or known to differ, begin with a cut. As
-  // long as the fault is recorded, a cut compares the files that it keeps.
+  // Makes a damaged or different standby begin with a cut. While the fault is
+  // recorded, a cut compares the files that it keeps.
   Status FindFault() {
     const std::string& dir = standby_->dir();
     HealthFile fault;
@@ -227,8 +228,8 @@ class StandbyRounds : public RoundTarget {
 
   const PullOptions& pull_;
   mutable std::mutex mu_;
-  Gap damage_;  // under mu_
-  std::atomic<uint64_t> cut_bytes_{0};  // of a cut, at the last Sync()
+  Gap damage_;  // guarded by mu_
+  std::atomic<uint64_t> cut_bytes_{0};  // bytes of a cut at the last Sync()
   const std::unique_ptr<Endpoint>* const endpoint_;  // opened before a cut
   std::unique_ptr<Standby> standby_;
   WorkerSlot<Puller> slot_;
@@ -318,8 +319,8 @@ class Follow : public StandbyJob {
     Clock::time_point told{};
     while (!stop_.stopped()) {
       Status status = FollowOnce();
-      // A source that cannot be heard may be open. Whoever stops this follower
-      // has asked nothing of the source.
+      // A source that cannot be reached may have been opened again. After a
+      // cancellation nothing was asked of the source.
       if (!status.ok() && !cancelled_) status = ForgetClosed(status);
       if (!status.ok() &&
           (!MayPass(status, target_->exists()) || cancelled_)) {
@@ -368,8 +369,8 @@ class Follow : public StandbyJob {
     }
     if (gap.reason != CutReason::kNone) {
       RETURN_IF_ERROR(ForgetClosed(Status::OK()));
-      // The cut that it has made may be asked for. One that gives way to
-      // others would hold up all that comes.
+      // The running scheduled cut may be the one that is required. One that
+      // yields to other work would delay all records.
       JoinCutter(/*drops_gentle=*/true);
       if (target_->position() != request.position) {
         return Status::OK();
@@ -384,7 +385,7 @@ class Follow : public StandbyJob {
       bytes += log.bytes.size();
     }
     received_bytes_ += bytes;
-    // A cut that is taken meanwhile has the other half (SetCutOptions).
+    // A cut that is taken meanwhile uses the other half (SetCutOptions).
     const uint64_t rate = options_.pull.max_rate_bytes_per_sec;
     pace_.SetRate(cutting_ ? (rate + 1) / 2 : rate);
     RETURN_IF_ERROR(pace_.Take(bytes));
@@ -392,7 +393,7 @@ class Follow : public StandbyJob {
     return CutIfDue();
   }
 
-  // Returns `status`, or the failure to say so.
+  // Returns `status`, or the failure of the call itself.
   Status ForgetClosed(const Status& status) {
     const Status forgot =
         target_->exists() ? target_->ForgetClosed() : Status::OK();
@@ -403,7 +404,8 @@ class Follow : public StandbyJob {
     const uint64_t cut_micros = target_->cut_micros();
     const uint64_t now = MicrosNow();
     const auto every = std::chrono::microseconds(options_.cut_every).count();
-    // A clock that was ahead when the last one was taken says nothing of its age.
+    // If the clock was ahead when the last cut was taken, the age of the cut is
+    // unknown.
     const bool was_ahead = now + kMostClockBackMicros < cut_micros;
     const bool is_old =
         every > 0 &&
@@ -425,7 +427,7 @@ class Follow : public StandbyJob {
         [this, reason] {
           const Status status = Cut(reason);
           if (is_dropped_) {
-            // Another one comes in its place.
+            // A required cut replaces it.
           } else if (!status.ok() && MayPass(status)) {
             Log(LogLevel::kWarning,
                 "a cut that was due could not be taken: " + MessageOf(status));
@@ -437,8 +439,8 @@ class Follow : public StandbyJob {
         &cutter_);
   }
 
-  // A source may not have flushed since the last cut: then its WALs are as
-  // large as before, and the next one comes a while later.
+  // The source may not have flushed since the last cut. Then its WALs are as
+  // large as before, so the next cut waits a while.
   Status Cut(CutReason reason, const std::string& note = "") {
     const Status status =
         target_->Cut({reason, note, options_.exact_filters});
@@ -487,7 +489,7 @@ class Follow : public StandbyJob {
     if (options_.pull.log) options_.pull.log(level, text);
   }
 
-  // Keeps the first failure and ends all threads.
+  // Stores the first failure and ends all threads.
   void Fail(const Status& status) {
     if (status.ok()) {
       return;
@@ -509,12 +511,12 @@ class Follow : public StandbyJob {
   FollowOptions options_;
   std::unique_ptr<Endpoint> endpoint_;
   std::unique_ptr<RoundTarget> target_;  // set once, under mu_
-  FollowRequest asks_;  // what all requests have
+  FollowRequest asks_;  // common to all requests
   StopSignal stop_;
-  TokenBucket pace_{0};  // of records
+  TokenBucket pace_{0};  // limits received records
   std::atomic<bool> cancelled_{false};
   std::atomic<bool> cutting_{false};
-  bool is_gentle_ = false;  // main's: the cut that is taken gives way
+  bool is_gentle_ = false;  // the running cut yields to other work
   std::atomic<bool> is_dropped_{false};
   std::atomic<Clock::time_point> next_cut_{Clock::time_point{}};
   std::atomic<bool> tells_now_{false};
@@ -522,7 +524,7 @@ class Follow : public StandbyJob {
   std::atomic<uint64_t> behind_bytes_{0};
   std::thread cutter_;
   mutable std::mutex mu_;
-  Status failed_;                        // under mu_
+  Status failed_;                        // guarded by mu_
   std::unique_ptr<RoundSource> rounds_;  // set once, under mu_
 };
 

@@ -33,14 +33,14 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Time for the last segment of a follower that is told to end.
+// Time for the last segment of a follower that is stopped.
 constexpr std::chrono::seconds kLastPut{10};
-// A file that is kept in memory while its set is pushed.
+// Maximum size of a file that is kept in memory while its set is pushed.
 constexpr uint64_t kMaxKeptBytes = 1ull << 30;
 // A larger WAL is read twice.
 constexpr uint64_t kMaxKeptWalBytes = 64u << 20;
 constexpr size_t kReadBytes = 1u << 20;
-// Logs that a follower tries to continue.
+// Maximum number of logs that a follower tries to continue.
 constexpr size_t kMaxCandidates = 8;
 
 // A file in memory.
@@ -71,13 +71,13 @@ class MemoryFile : public SetFile {
   const std::string& bytes_;
 };
 
-// A source whose MANIFEST, OPTIONS and newest WAL were read before: they say where
-// the cut is, of which history, and what it promises.
+// A source whose MANIFEST, OPTIONS and newest WAL were read in advance: they
+// contain the cut's position, history and promises.
 class CutSource : public SetSource, public History {
  public:
   explicit CutSource(SetSource* source) : source_(source) {}
 
-  // `places` of a log are found again in the WALs.
+  // Finds `places` of a log in the WALs.
   [[nodiscard]] Status ReadPosition(const std::vector<LogPlace>& places) {
     position_.database_id = set().database_id;
     const std::vector<ArchivedFile>& files = set().files;
@@ -124,8 +124,8 @@ class CutSource : public SetSource, public History {
                        std::min<size_t>(wal->second.begin.size(),
                                         kLogBlockBytes));
   }
-  // Finds whether the cut continues a log that was at `from` before it was taken,
-  // by the newest of the places of the log that the cut has.
+  // Checks whether the cut continues a log that was at `from` before it was
+  // taken, by the newest place of the log that the cut contains.
   [[nodiscard]] Status FindStandingOf(FollowPosition from,
                                       const std::vector<LogPlace>& places,
                                       Standing* standing) {
@@ -200,10 +200,10 @@ class CutSource : public SetSource, public History {
   [[nodiscard]] Status Finish() override { return source_->Finish(); }
 
  private:
-  // The known begin of a WAL.
+  // The known beginning of a WAL.
   struct Wal {
-    std::string begin;  // up to its first record, at least
-    std::map<uint64_t, Digest128> digests;  // by bytes from its begin
+    std::string begin;  // at least up to its first record
+    std::map<uint64_t, Digest128> digests;  // by length
   };
 
   std::optional<size_t> FileOf(uint64_t wal_number) const {
@@ -217,7 +217,7 @@ class CutSource : public SetSource, public History {
     return std::nullopt;
   }
 
-  // Reads a WAL of the cut once, if it has it.
+  // Reads a WAL of the cut once, if the cut has it.
   [[nodiscard]] Status ScanWal(uint64_t number) {
     const std::optional<size_t> index = FileOf(number);
     if (!index.has_value() || wals_.contains(number)) {
@@ -300,9 +300,9 @@ class CutSource : public SetSource, public History {
   }
 
   SetSource* const source_;
-  size_t manifest_ = 0;  // its place among the files
-  std::map<size_t, std::string> kept_;  // files, by place
-  std::map<uint64_t, std::set<uint64_t>> wanted_;  // places, by WAL
+  size_t manifest_ = 0;  // its index among the files
+  std::map<size_t, std::string> kept_;  // contents of files, by index
+  std::map<uint64_t, std::set<uint64_t>> wanted_;  // offsets by WAL
   std::map<uint64_t, Wal> wals_;
   FollowPosition position_;
 };
@@ -327,11 +327,11 @@ class LogRounds : public RoundTarget {
   }
   Status Append(const FollowPosition& asked, const Round& round) override;
   Status Sync() override;
-  // A log does not tell.
+  // A log does not record this.
   void Hear(const Round&) override {}
   Status ForgetClosed() override { return Status::OK(); }
   Status Cut(const CutRequest& request) override;
-  // A cut only pins.
+  // A cut only pins a snapshot, so there is nothing to stop.
   void DropCut() override {}
   void Renew() override {}
   void Cancel() override;
@@ -345,7 +345,7 @@ class LogRounds : public RoundTarget {
     LogHead head;
     Sha256Digest digest{};
   };
-  // A snapshot that is pushed.
+  // A snapshot that is being pushed.
   struct Push {
     std::unique_ptr<BorrowedDialer> dialer;
     std::unique_ptr<RemoteSource> remote;
@@ -363,7 +363,7 @@ class LogRounds : public RoundTarget {
   }
   LogWriterOptions WriterOptions() const;
   [[nodiscard]] Status FindCandidates();
-  // `log`: that which the snapshot may continue, or null.
+  // `log`: the log that the snapshot may continue, or null.
   [[nodiscard]] Status Pin(const LogWriter* log, Push* push);
   [[nodiscard]] Status EndCandidate(const CutRequest& request);
   [[nodiscard]] Status EndLog(const std::shared_ptr<LogWriter>& log,
@@ -395,21 +395,21 @@ class LogRounds : public RoundTarget {
 
   std::mutex cut_mu_;  // one cut at a time
   std::thread pusher_;
-  std::unique_ptr<Push> push_;  // of the thread, while it runs
+  std::unique_ptr<Push> push_;  // owned by the thread while it runs
 
   mutable std::mutex mu_;
-  // Under mu_, all below.
+  // Guarded by mu_, all below.
   std::deque<Candidate> candidates_;
-  std::shared_ptr<LogWriter> writer_;  // null: a candidate, or a cut, is next
-  RemoteSource* remote_ = nullptr;     // that may be cancelled
+  std::shared_ptr<LogWriter> writer_;  // null: next is a candidate or a cut
+  RemoteSource* remote_ = nullptr;     // may be cancelled
   Status failed_;
-  uint64_t set_micros_ = 0;  // of the newest set that was pushed
+  uint64_t set_micros_ = 0;  // of the newest pushed set
   std::string source_database_id_;
   std::optional<std::vector<std::string>> filtered_families_;
   std::optional<uint64_t> unknown_options_;
   CutReason reason_ = CutReason::kNone;
   std::map<std::string, uint64_t> cuts_;
-  LogState earlier_;  // of the lineages of this run that ended
+  LogState earlier_;  // of the ended lineages of this run
 };
 
 LogWriterOptions LogRounds::WriterOptions() const {
@@ -434,7 +434,7 @@ Status LogRounds::Open() {
   return FindCandidates();
 }
 
-// The ends of all paths, the latest first.
+// Finds the ends of all paths, the latest first.
 Status LogRounds::FindCandidates() {
   const Archive archive(store_.get(), key_.get());
   ArchiveLog log;
@@ -465,11 +465,11 @@ Status LogRounds::FindCandidates() {
     if (candidate.head.is_sealed && key_ == nullptr) {
       continue;
     }
-    // One that does not tell its history proves nothing.
+    // Without its history a log proves nothing.
     if (candidate.head.database_id.empty()) {
       continue;
     }
-    // Nor does a log whose times are to come: it would stand until then.
+    // A log with times in the future could not be appended to until then.
     const uint64_t now = MicrosNow();
     const uint64_t end_micros = candidate.head.moments.empty()
                                     ? key.end_micros
@@ -511,8 +511,8 @@ Status LogRounds::Append(const FollowPosition& asked, const Round& round) {
   std::shared_ptr<LogWriter> writer;
   {
     const std::lock_guard<std::mutex> lock(mu_);
-    // An answer without bytes that leaves some does not show that the source
-    // knows the position: it may still ask for a cut.
+    // An answer with neither bytes nor the end does not show that the source
+    // knows the position: it may still require a cut.
     const bool is_known = !round.logs.empty() || round.end.more_bytes == 0;
     if (writer_ == nullptr && is_known && !candidates_.empty() &&
         asked == candidates_.front().head.position()) {
@@ -551,7 +551,7 @@ Status LogRounds::Sync() {
         state == EndState::kRefused || state == EndState::kBusy) {
       return status;
     }
-    // The next one tries again.
+    // The next Sync() tries again.
     if (!cancelled_) {
       Log(LogLevel::kWarning, MessageOf(status) + "; tries again");
     }
@@ -585,8 +585,8 @@ Status LogRounds::Pin(const LogWriter* log, Push* push) {
   return push->source->ReadPosition(push->places);
 }
 
-// Tells in the archive why the log behind a candidate is not continued: another
-// one begins.
+// Records in the archive why the log of a candidate is not continued, before
+// another one begins.
 Status LogRounds::EndCandidate(const CutRequest& request) {
   Candidate candidate;
   {
@@ -601,7 +601,7 @@ Status LogRounds::EndCandidate(const CutRequest& request) {
   RETURN_IF_ERROR(ends.End(store_.get(), request.reason, request.note));
   const std::lock_guard<std::mutex> lock(mu_);
   candidates_.pop_front();
-  return Status::OK();  // the next position is asked for
+  return Status::OK();  // next, the source is asked about the next position
 }
 
 Status LogRounds::EndLog(const std::shared_ptr<LogWriter>& log,
@@ -634,7 +634,7 @@ Status LogRounds::Cut(const CutRequest& request) {
     RETURN_IF_ERROR(EndLog(log, request.reason, request.note));
   }
   auto push = std::make_unique<Push>();
-  // The set holds all that was gathered before this segment.
+  // The set contains everything that was collected before this segment.
   const uint64_t segment = continues ? log->segment() : 1;
   FollowPosition from;
   if (continues) from = log->position();
@@ -708,7 +708,7 @@ void LogRounds::RunPush() {
     remote_ = nullptr;
     if (!status.ok() && !cancelled_) {
       failed_ = status;
-      // Nothing can be restored of a log whose set is not there.
+      // A log whose set is missing cannot be restored.
       if (writer_ != nullptr && writer_->lineage() == done->id) {
         writer_.reset();
       }
@@ -744,7 +744,7 @@ StandbyState LogRounds::state() const {
   state.sequence = log.last_sequence;
   state.durable_sequence = log.put_sequence;
   state.moment_micros = log.seen_micros;
-  // A source that does not write has no segments behind its set.
+  // A source that writes nothing has no segments after its set.
   state.put_micros = std::max(log.put_micros, set_micros_);
   state.segments = earlier_.segments + log.segments;
   state.segment_bytes = earlier_.bytes + log.bytes;

@@ -1,16 +1,16 @@
-// The log of an archive as what takes the rounds of a source: they become
+// Stores the rounds of a source in the log of an archive: rounds become
 // segments, and cuts become sets.
 //
-//   Cut()    pins a snapshot at the source and returns: another thread pushes it
-//            as a set, while rounds come on behind its position. One that the
-//            source asked for ends the log, and begins another; one that is due
-//            is a further set that the same log continues.
-//   Append() gathers a segment; a full one is put before more is taken
-//   Sync()   puts what was gathered
+//   Cut()    pins a snapshot at the source and returns: another thread pushes
+//            it as a set, while rounds after its position continue. A cut that
+//            the source requires ends the log and begins another; a scheduled
+//            cut is a further set in the same log.
+//   Append() collects a segment; a full one is put before more is accepted
+//   Sync()   puts what was collected
 //
-// The first position after a start is the end of a log that is in the archive.
-// If the source has, byte by byte, what comes behind it, the log continues; else
-// the next one is tried, and then a cut is taken.
+// The first position after a start is the end of a log in the archive. If the
+// source still has all bytes after it, the log continues; otherwise the end of
+// the next log is tried, and finally a cut is taken.
 #pragma once
 
 #include <functional>
@@ -27,8 +27,8 @@ namespace sstferry {
 using StoreOpener = std::function<rocksdb::Status(
     Clock::time_point until, std::unique_ptr<ObjectStore>* store)>;
 
-// Opens it. The options and the endpoint, which is opened before the first cut,
-// outlive it.
+// Opens the archive's log for rounds. The options and the endpoint, which is
+// opened before the first cut, must outlive *target.
 //   kRefused  there is no archive
 [[nodiscard]] rocksdb::Status OpenLogRounds(
     const FollowOptions& options, const std::unique_ptr<Endpoint>* endpoint,

@@ -8,7 +8,8 @@
 namespace sstferry {
 namespace {
 
-// Returns the part of the source's files that is live, as far as it said.
+// Returns the live share of the source's files, or 1 if the source did not
+// report it.
 double LiveShare(const std::optional<MethodSizes>& sizes) {
   return sizes.has_value() && sizes->file_bytes > 0
              ? std::min(1.0, static_cast<double>(sizes->chunk_bytes) /
@@ -29,7 +30,7 @@ void MethodPlans::Take(PullMethod method, const rocksdb::Status& status,
     return;
   }
   if (plan.families.empty()) {
-    return;  // it did not come so far
+    return;  // it did not get that far
   }
   if (method == PullMethod::kClone) {
     clone_ = DescribeMethod(method, CostOfClone(bytes_to_come));

@@ -1,5 +1,5 @@
-// Collects what a plan tells of both methods: bytes, CPU time at the source, and
-// the cost at some links.
+// Collects what a plan reports about both methods: bytes, CPU time at the
+// source, and the cost for some link speeds.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,23 @@
 
 namespace sstferry {
 
-// Collects what the attempts of a pull that is only planned found out.
+// Collects the findings of the attempts of a planned pull.
+//
 // Threads: one at a time.
 class MethodPlans {
  public:
-  // After an attempt that ended with `status`. `bytes_to_come`: of the plan,
-  // without what the target has. `by_choice`: it was refused only because the
-  // other method is better. A later attempt by the same method counts.
+  // Adds an attempt that ended with `status`. `bytes_to_come`: bytes of the
+  // plan that the target does not have. `by_choice`: the attempt was refused
+  // only because the other method is better. A later attempt by the same method
+  // replaces an earlier one.
   void Take(PullMethod method, const rocksdb::Status& status, bool by_choice,
             const Plan& plan, uint64_t bytes_to_come);
-  // Records that there was no attempt by `method`, and why.
+  // Records why there was no attempt by `method`.
   void TakeWhyNot(PullMethod method, const std::string& why);
   bool has(PullMethod method) const { return of(method).has_value(); }
 
   // Sets items, methods, and the estimates of entries and bytes. `known`: what
-  // the source said.
+  // the source reported.
   void FillSummary(const MethodInput& known, Summary* summary) const;
 
  private:
@@ -37,7 +39,7 @@ class MethodPlans {
 
   std::optional<MethodSummary> chunks_;
   std::optional<MethodSummary> clone_;
-  Plan plan_;  // of chunks; empty: none came
+  Plan plan_;  // for chunks; empty: no plan was received
 };
 
 }  // namespace sstferry

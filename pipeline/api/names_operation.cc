@@ -1,4 +1,4 @@
-// A plan of sst://HOST[:PORT] without a name: asks which names are served.
+// Plans sst://HOST[:PORT] without a name: asks which names are served.
 #include <atomic>
 #include <memory>
 #include <string>

@@ -1,4 +1,5 @@
-// A control connection for one request, which may be cancelled at any moment.
+// Opens a control connection for one request, which may be cancelled at any
+// time.
 #pragma once
 
 #include <chrono>
@@ -13,16 +14,18 @@
 
 namespace sstferry {
 
-// Returns how to ask with these timeouts, but only once. `deadline`: of all; 0:
-// none.
+// Returns options for a single attempt with these timeouts. `deadline`: limit
+// for everything; 0: no limit.
 SourceLinkOptions AskOnce(const Timeouts& timeouts,
                           std::chrono::milliseconds deadline);
 
-// Threads: Run() from one, once; Cancel() from any.
+// Runs one request.
+//
+// Threads: Run() from one thread, once; Cancel() from any.
 class OneSession {
  public:
-  // Connects, calls `ask`, and tells the source how it ended, at `place`. The
-  // dialer must outlive the call. kCancelled if Cancel() ended it.
+  // Connects, calls `ask`, and tells the source at `place` how it ended. The
+  // dialer must outlive the call. Returns kCancelled if Cancel() ended it.
   [[nodiscard]] rocksdb::Status Run(
       Dialer* dialer, const SourceLinkOptions& options,
       const FailurePlace& place,
@@ -34,7 +37,7 @@ class OneSession {
 
   FirstFailure failure_{[this] { CloseLink(); }};
   std::mutex mu_;
-  std::unique_ptr<SourceLink> link_;  // changes under mu_; null: nobody asks
+  std::unique_ptr<SourceLink> link_;  // set under mu_; null: no request runs
 };
 
 }  // namespace sstferry

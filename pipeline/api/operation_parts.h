@@ -1,5 +1,5 @@
-// Parts that operations share: the endpoint of a pull's options, the end of a
-// summary, and the worker that another thread may cancel.
+// Shared by operations: the endpoint for a pull's options, the end of a
+// summary, and a worker that another thread may cancel.
 #pragma once
 
 #include <algorithm>
@@ -20,20 +20,20 @@
 
 namespace sstferry {
 
-// Makes the operation that lists the names which options.source serves.
+// Makes the operation that lists the names that options.source serves.
 std::unique_ptr<Operation> MakeNames(const PullOptions& options);
 
-// Makes a pull that dials through `dialer`, which must outlive it, and asks for
+// Makes a pull that dials through `dialer`, which must outlive it, and requests
 // options.source.name there.
 std::unique_ptr<Operation> MakePullThrough(const PullOptions& options,
                                            Dialer* dialer);
 
 // Makes a drill: a clone of options.source beside options.target_dir, which
 // must be absent or empty and stays so. `drill` is called with the directory of
-// the new database once that is complete, compared if options.verify asks for
-// it, and durable; then all is removed, also after a failure. `dialer`: as
-// above, or null.
-//   kRefused  a pull that may be resumed left its files there
+// the new database when it is complete, compared (with options.verify) and
+// durable; then everything is removed, also after a failure. `dialer`: as for
+// MakePullThrough(), or null.
+//   kRefused  an unfinished pull that can be resumed has left its files there
 std::unique_ptr<Operation> MakeDrill(
     const PullOptions& options,
     std::function<rocksdb::Status(const std::string& directory)> drill,
@@ -48,7 +48,7 @@ inline EndpointOptions EndpointFor(const SourceAddress& address,
   endpoint.snapshot_dir = options.snapshot_dir;
   if (address.is_archive() && endpoint.snapshot_dir.empty() &&
       !options.target_dir.empty()) {
-    // The blocks of a part of a database lie there for a while.
+    // The blocks of a part of a database are stored there temporarily.
     std::error_code error;
     std::filesystem::path target =
         std::filesystem::absolute(options.target_dir, error)
@@ -82,12 +82,12 @@ inline rocksdb::Status CancelledBeforeStart() {
   return MakeStatus(EndState::kCancelled, "stopped on request");
 }
 
-// Guards the worker while progress() and Cancel() may use it. A later worker
-// adds to the progress of those before, so that it only grows.
+// Guards the worker while progress() and Cancel() may use it. The progress of a
+// later worker is added to that of earlier ones, so that it only grows.
 template <typename Worker>
 class WorkerSlot {
  public:
-  // Returns false if it was cancelled before.
+  // Returns false if Cancel() was called before.
   bool Set(Worker* worker) {
     std::lock_guard<std::mutex> lock(mu_);
     worker_ = worker;
@@ -105,7 +105,7 @@ class WorkerSlot {
       worker_->Cancel();
     }
   }
-  // Lets a later worker run.
+  // Allows a later worker to run.
   void Renew() {
     std::lock_guard<std::mutex> lock(mu_);
     cancelled_ = false;
@@ -114,7 +114,7 @@ class WorkerSlot {
     std::lock_guard<std::mutex> lock(mu_);
     return worker_ != nullptr ? Behind(worker_->progress()) : last_;
   }
-  // Takes the value under the lock, so that the last one wins.
+  // Reads the value under the lock, so that the latest one takes effect.
   void ApplyMaxRate(const std::atomic<uint64_t>& bytes_per_sec) {
     std::lock_guard<std::mutex> lock(mu_);
     if (worker_ != nullptr) {
@@ -139,7 +139,7 @@ class WorkerSlot {
   }
 
   mutable std::mutex mu_;
-  Worker* worker_ = nullptr;  // under mu_, and all below
+  Worker* worker_ = nullptr;  // guarded by mu_, like all below
   Progress last_;
   bool cancelled_ = false;
 };

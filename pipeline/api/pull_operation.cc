@@ -1,5 +1,5 @@
-// A pull: a source's endpoint joined to a Puller, once for each method that is
-// tried. A plan: the same, but each Puller stops before it makes a name.
+// Runs a pull: joins a source's endpoint to a Puller, once for each attempted
+// method. A plan does the same, but each Puller stops before it creates a file.
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,7 +35,8 @@ using rocksdb::Status;
 
 // One attempt of a pull.
 struct Attempt {
-  // kAuto: as chunks, unless the rule or what these cannot hold says to clone.
+  // kAuto: as chunks, unless the rule chooses a clone, or chunks would lose
+  // data.
   PullMethod method = PullMethod::kAuto;
   std::string reason;  // for Summary::method_reason
   std::string note;    // for the operator; empty: none
@@ -43,12 +44,12 @@ struct Attempt {
   bool starts_over = false;
 };
 
-// Tells how one attempt ended.
+// Result of one attempt.
 struct Outcome {
   Status status;
   FailurePlace place;
   OtherMethod other_method = OtherMethod::kNone;  // why the method was refused
-  bool gives_way = false;  // a swap that links nothing may do better
+  bool gives_way = false;  // a swap without links may succeed
 };
 
 bool IsRefusal(const Status& status) {
@@ -58,7 +59,7 @@ bool IsRefusal(const Status& status) {
 
 class PullOperation : public Operation {
  public:
-  // `dialer`: null, or how the source is reached, by the options' name.
+  // `dialer`: null, or reaches the source; the name is in the options.
   PullOperation(const PullOptions& options, const OpenReplica& replica,
                 bool plans = false, Dialer* dialer = nullptr)
       : options_(options),
@@ -67,7 +68,7 @@ class PullOperation : public Operation {
         replica_(replica),
         max_rate_bytes_per_sec_(options.max_rate_bytes_per_sec) {}
 
-  // Makes it a drill, before Run().
+  // Turns this into a drill, before Run().
   void SetDrill(std::function<Status(const std::string&)> drill) {
     drill_ = std::move(drill);
   }
@@ -106,7 +107,7 @@ class PullOperation : public Operation {
     return replica_.db != nullptr || known_.in_place;
   }
 
-  // Returns why the swap of a clone may not take a delta; empty: it may.
+  // Returns why the swap of a clone may not use a delta; empty: it may.
   std::string WhyNoDelta() const {
     const SwapWay way = ChooseSwapWay(options_, PullMethod::kIngest);
     return way.links            ? ""
@@ -119,8 +120,8 @@ class PullOperation : public Operation {
     return std::filesystem::exists(options_.target_dir + "/CURRENT", error);
   }
 
-  // Warns if the source went back: writes since an older copy was made are gone
-  // there, and now here.
+  // Warns if the source is at an older sequence than the replica was: writes
+  // since then are missing there, and now here.
   void WarnIfItWentBack(Summary* summary) const {
     if (summary->sequence_new >= summary->sequence_old) {
       return;
@@ -135,7 +136,8 @@ class PullOperation : public Operation {
     summary->notes.push_back(text);
   }
 
-  // A pull names its directory once all is in it: what is there is whole.
+  // A pull names its directory after everything is in it, so an existing
+  // database is complete.
   Status EndWithDatabase(Summary* summary) const {
     HealthFile fault;
     Status status = ReadKnownFault(options_.target_dir, &fault);
@@ -153,7 +155,7 @@ class PullOperation : public Operation {
     return status;
   }
 
-  // Leaves to the attempt what depends on the source.
+  // Leaves the choice to the attempt if it depends on the source.
   Attempt FirstAttempt() const {
     const MethodDecision decision = DecideMethod(known_);
     const bool is_certain = known_.in_place ||
@@ -167,7 +169,7 @@ class PullOperation : public Operation {
     return attempt;
   }
 
-  // Returns the attempt that the rule gives after one that was refused.
+  // Returns the attempt that the rule chooses after a refused one.
   Attempt NextAttempt() const {
     const MethodDecision decision = DecideMethod(known_);
     Attempt attempt;
@@ -177,7 +179,7 @@ class PullOperation : public Operation {
     return attempt;
   }
 
-  // Plans the method, too, that the pull does not take, to compare both.
+  // Also plans the method that the pull does not use, to compare both.
   void PlanOtherMethod(Outcome* outcome) {
     const EndState state = EndStateOf(outcome->status);
     const bool planned = state == EndState::kOk ||
@@ -204,7 +206,7 @@ class PullOperation : public Operation {
     }
   }
 
-  // Tries a clone, after a refusal that is marked as one of chunks.
+  // Tries a clone after a refusal that is specific to chunks.
   Outcome TryClone(const Outcome& refused, Summary* summary) {
     Summary of_clone;
     const std::string why = MessageOf(refused.status);
@@ -242,8 +244,8 @@ class PullOperation : public Operation {
     return IsRefusedAsChunks(outcome.status) ? Explain(outcome) : outcome;
   }
 
-  // Tries to send what changed since a replica that is a clone, and else the
-  // files that it lacks.
+  // Tries to send the changes since a replica that is a clone, and otherwise
+  // the files that the replica lacks.
   Outcome TryDelta(Summary* summary) {
     Attempt delta = NextAttempt();
     delta.method = PullMethod::kAuto;  // as chunks, if they leave nothing out
@@ -262,7 +264,7 @@ class PullOperation : public Operation {
     return Try(clone, summary);
   }
 
-  // Adds to a refusal why the attempt does not become a clone.
+  // Adds to a refusal why no clone is attempted.
   Outcome Explain(const Outcome& refused) const {
     const bool swap_would_clone = options_.mode == PullMode::kRefresh &&
                                   WhyNoClone(options_.selection).empty();
@@ -282,8 +284,8 @@ class PullOperation : public Operation {
                       MessageOf(refusal) + "; no clone instead: " + why);
   }
 
-  // Makes an attempt, and another one that links nothing where the old database
-  // cannot be linked.
+  // Makes an attempt, and another one without links if the old database cannot
+  // be linked.
   Outcome Try(const Attempt& attempt, Summary* summary) {
     const SwapWay way = InPlace() ? SwapWay()
                                   : ChooseSwapWay(options_, attempt.method);
@@ -360,7 +362,7 @@ class PullOperation : public Operation {
     return outcome;
   }
 
-  // A follower may be at work there, and a pull into it is none.
+  // A follower may be running there; a pull must not replace its standby.
   Status CheckNoStandby() const {
     return replica_.db == nullptr && IsStandby(options_.target_dir)
                ? MakeStatus(EndState::kRefused,
@@ -402,12 +404,12 @@ class PullOperation : public Operation {
   const bool plans_;
   Dialer* const dialer_;
   const OpenReplica replica_;
-  std::function<Status(const std::string&)> drill_;  // null: it is none
-  MethodInput known_;  // for the choice of the method
-  Clock::time_point started_;  // of Run()
+  std::function<Status(const std::string&)> drill_;  // null: not a drill
+  MethodInput known_;  // input for the choice of the method
+  Clock::time_point started_;  // by Run()
   std::atomic<uint64_t> max_rate_bytes_per_sec_;
   WorkerSlot<Puller> slot_;
-  MethodPlans methods_;  // of a plan
+  MethodPlans methods_;  // for a plan
 };
 
 PullOptions WithArchive(PullOptions options) {
@@ -453,8 +455,8 @@ std::unique_ptr<Operation> MakePlan(const PullOptions& options) {
       plan.source.name.empty()) {
     return MakeNames(options);
   }
-  plan.log = nullptr;  // what is found is in the summary
-  // A source that is not there now is what a plan is asked to find.
+  plan.log = nullptr;  // findings are in the summary
+  // A plan should report an unreachable source instead of waiting for it.
   plan.timeouts.retry = std::chrono::milliseconds(0);
   plan.timeouts.first_answer = std::chrono::milliseconds(0);
   return std::make_unique<PullOperation>(plan, OpenReplica(), /*plans=*/true);

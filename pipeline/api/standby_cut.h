@@ -1,5 +1,5 @@
-// Makes one cut of a standby: the pull of a clone from a source, which takes
-// DIR's place in an exchange.
+// Makes one cut of a standby: pulls a clone from a source, which replaces DIR
+// in an exchange.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,10 @@
 
 namespace sstferry {
 
-// Runs it; another thread may cancel it through `slot`. `options` are those of
-// a pull from `source_name`, which is reached through `dialer`; what makes it a
-// cut is set here. `audit`, unless null, ends before it; after it the
-// caller begins what it has prepared.
+// Runs the cut; another thread may cancel it through `slot`. `options` are
+// those of a pull from `source_name`, which is reached through `dialer`; the
+// options specific to a cut are set here. `audit`, unless null, is ended before
+// the cut; afterwards the caller begins the audit that it has prepared.
 [[nodiscard]] rocksdb::Status MakeStandbyCut(const PullOptions& options,
                                              const CutRequest& request,
                                              const std::string& source_name,
@@ -26,9 +26,9 @@ namespace sstferry {
                                              Summary* summary,
                                              StandbyAudit* audit = nullptr);
 
-// Completes a first cut that was killed after it had taken the place of an
-// adopted database: gives that its name beside `dir`. Nothing is done, nor is it
-// an error, where none was.
+// Completes a first cut that was killed after it had replaced an adopted
+// database: gives that database its name beside `dir`. Does nothing, and
+// returns OK, if there is none.
 //   kBusy  another process works on the directory
 [[nodiscard]] rocksdb::Status KeepAdopted(
     const std::string& dir,

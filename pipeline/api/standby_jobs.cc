@@ -1,4 +1,4 @@
-// Jobs on a standby that nobody follows, or beside its follower.
+// Jobs on a standby without a running follower, or beside its follower.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -47,7 +47,8 @@ std::shared_ptr<rocksdb::FileSystem> DiskOf(
              : MakeFullDiskFileSystem(rocksdb::FileSystem::Default());
 }
 
-// Returns the time since then by this machine's clock, which may be set.
+// Returns the time since `micros` by this machine's clock, which may have been
+// set.
 uint64_t MillisSince(uint64_t micros) {
   const uint64_t now = MicrosNow();
   return now > micros ? (now - micros) / 1000 : 0;
@@ -111,8 +112,8 @@ class Promote : public StandbyJob {
   void Cancel() override { stop_.Stop(); }
 
  private:
-  // Looks at the standby before anything is changed. What is found is recorded
-  // only where it is promoted all the same.
+  // Checks the standby before anything is changed. Its fault is recorded only
+  // if it is promoted nevertheless.
   Status CheckWhole(StandbyState* state) {
     HealthFile fault;
     RETURN_IF_ERROR(FindStandbyFault(disk_.get(), options_.dir, &fault));
@@ -135,7 +136,8 @@ class Promote : public StandbyJob {
             "; --force promotes it as it is, if it is the only copy");
   }
 
-  // Records what CheckWhole() found of a standby that is promoted with it.
+  // Records the fault that CheckWhole() found, if the standby is promoted with
+  // it.
   Status RecordForced() {
     if (fault_.fault == ReplicaFault::kNone) {
       return Status::OK();
@@ -150,7 +152,7 @@ class Promote : public StandbyJob {
                : Status::OK();
   }
 
-  // Finds whether the source may be open, by what the follower here has heard.
+  // Checks whether the source may be open, by what the follower here has heard.
   Status CheckSource(const StandbyState& state) {
     if (options_.after_source_closed) {
       marks_before_ = ReadFollowMark(options_.dir).count;
@@ -207,9 +209,10 @@ class Promote : public StandbyJob {
     return Status::OK();
   }
 
-  // True if the follower has marked that it has all of a source that was closed
-  // after this promotion began. An earlier mark says nothing: the source may have
-  // been opened since, while nobody could hear it.
+  // Returns true if the follower has marked, after this promotion began, that
+  // the source is closed and everything was received. An earlier mark proves
+  // nothing: the source may have been opened since, while it could not be
+  // reached.
   bool IsClosed() const {
     const FollowMark mark = ReadFollowMark(options_.dir);
     return mark.count > marks_before_ && mark.closed_micros >= begun_micros_;
@@ -255,7 +258,7 @@ class Promote : public StandbyJob {
                            (is_promoted ? ", which stands" : ""));
   }
 
-  // `before` may only have told the follower to stop, which syncs first.
+  // `before` may only have told the follower to stop; the follower syncs first.
   Status Lock(Descriptor* lock) {
     const Clock::time_point begin = Clock::now();
     for (;;) {
@@ -300,8 +303,8 @@ class Promote : public StandbyJob {
     return status;
   }
 
-  // Removes what an unfinished cut or audit has left beside DIR. A failure is a
-  // note.
+  // Removes what an unfinished cut or audit has left beside DIR. Failures are
+  // logged.
   void RemoveCut() {
     RemoveLeftAudits(options_.dir, options_.log);
     const std::string dir = Workspace::DirOf(options_.dir);
@@ -333,8 +336,8 @@ class Promote : public StandbyJob {
   const PromoteOptions options_;
   const std::shared_ptr<rocksdb::FileSystem> disk_;
   StopSignal stop_;
-  HealthFile fault_;  // of what is promoted by force
-  // When it began: by the marks of the follower, and by this machine's clock.
+  HealthFile fault_;  // fault of a standby that is promoted by force
+  // Begin of the promotion: the follower's mark count, and this machine's time.
   uint64_t marks_before_ = 0;
   uint64_t begun_micros_ = 0;
 };
@@ -371,7 +374,7 @@ class View : public StandbyJob {
   void Cancel() override { stop_.Stop(); }
 
  private:
-  // Warns of a standby that is known to be wrong: the view is as wrong.
+  // Warns if the standby is known to be wrong, because the view is, too.
   void WarnOfFault() const {
     HealthFile fault;
     const Status looked = FindStandbyFault(disk_.get(), options_.dir, &fault);
@@ -398,7 +401,7 @@ class View : public StandbyJob {
     copy.scratch_dir = workspace->staging_dir() + "/copy";
     copy.copy_dir = workspace->db_dir();
     copy.cancelled = [this] { return stop_.stopped(); };
-    // Files are linked that have the access of the standby's files.
+    // Only files with the access of the standby's files are linked.
     RETURN_IF_ERROR(AccessBeside(options_.dir, &copy.file_access));
     LinkedCopy made;
     RETURN_IF_ERROR(MakeLinkedCopy(copy, disk_.get(), &made));

@@ -83,7 +83,7 @@ class Query : public StatusQuery {
     endpoint.snapshot_dir = options_.snapshot_dir;
     std::unique_ptr<Endpoint> opened;
     const Status status = Endpoint::Open(endpoint, &opened);
-    // There, DIR may be one database or a directory of several.
+    // Over ssh DIR may be one database or a directory of several.
     const std::string name =
         !status.ok() || options_.where.is_ssh() ? "" : opened->name();
     return !status.ok()

@@ -12,8 +12,8 @@ SwapWay ChooseSwapWay(const PullOptions& options, PullMethod method) {
   if (!IsSwap(options) || method == PullMethod::kClone) {
     return {};
   }
-  // Even where TARGET_DIR was taken away since: a copy that is complete needs
-  // it no more, and one that is not gives way.
+  // Also if TARGET_DIR was removed since: a complete copy no longer needs it,
+  // and an incomplete one gives way.
   const auto begun = options.restart ? std::nullopt
                                      : UnfinishedMode(options.target_dir);
   if (begun.has_value()) {
@@ -25,7 +25,7 @@ SwapWay ChooseSwapWay(const PullOptions& options, PullMethod method) {
   }
   if (last.method == "clone" && (options.method != PullMethod::kAuto ||
                                  method != PullMethod::kIngest)) {
-    return {};  // chunks were asked for, or are not chosen yet
+    return {};  // chunks were requested, or are not chosen yet
   }
   if (last.method == "clone" && options.keep_identity) {
     return {false, "--keep-identity asks for a clone"};

@@ -1,5 +1,5 @@
-// Chooses how a swap that is no clone makes its new directory: of links to the
-// old one's files and what changed, or from nothing.
+// Chooses how a swap that is no clone makes its new directory: from links to
+// the old one's files and the changes, or from scratch.
 #pragma once
 
 #include <string>
@@ -10,13 +10,14 @@ namespace sstferry {
 
 struct SwapWay {
   bool links = false;
-  // Why it does not, for the operator; empty: nobody expects it to.
+  // Why it does not link, for the operator; empty: linking was not expected.
   std::string why_not;
 };
 
-// Returns the way of an attempt by `method`. An unfinished pull in the workspace
-// decides. A clone is linked where chunks were chosen and not asked for. Links are given up later where the old database or the
-// source turns out not to be fit for them (LinkedTarget::gives_way()).
+// Returns the way of an attempt by `method`. An unfinished pull in the
+// workspace decides. A replica made by a clone is linked if chunks were chosen,
+// but not requested. Links are given up later if the old database or the source
+// turns out to be unsuitable (LinkedTarget::gives_way()).
 SwapWay ChooseSwapWay(const PullOptions& options, PullMethod method);
 
 }  // namespace sstferry

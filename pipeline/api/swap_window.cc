@@ -10,7 +10,7 @@ namespace {
 
 using rocksdb::Status;
 
-// How soon a swap that waits notices that it was stopped.
+// Interval at which a waiting swap checks whether it was stopped.
 constexpr std::chrono::milliseconds kStopPoll{100};
 
 }  // namespace
@@ -54,7 +54,7 @@ Status SwapWindow::After(const SwapEvent& event) {
   exchanged_ = exchanged_ || event.exchanged;
   changed_.notify_all();
   if (!has_begun_) {
-    return Status::OK();  // stopped before anything was
+    return Status::OK();  // stopped before the hook began
   }
   if (inside_ > 0) {
     changed_.wait(lock, [this] { return is_closed_; });

@@ -18,7 +18,7 @@ bool IntervalsBound(const std::optional<std::string>& pulled,
          (compared.has_value() && *pulled == KeyToText(*compared));
 }
 
-// Returns true if the pull had asked for everything that was compared.
+// Returns true if the pull had requested everything that was compared.
 bool AskedForAll(const LastTransfer& record, const Selection& selection) {
   const bool families =
       record.asked.families.empty() ||
@@ -32,7 +32,7 @@ bool AskedForAll(const LastTransfer& record, const Selection& selection) {
 }
 
 // Returns a family that cannot have appeared or disappeared at the origin since
-// the pull; empty: there is none.
+// the pull; empty: none.
 std::string UnexplainedFamily(const JudgedSide& copy,
                               const JudgedSide& origin) {
   const std::vector<std::string>& moved = copy.record->column_families;
@@ -56,12 +56,12 @@ std::string Command(const char* command, const SourceAddress& first,
          options;
 }
 
-// A standby is mended by its follower alone.
+// Only its follower repairs a standby.
 bool IsStandbyHere(const JudgedSide& copy) {
   return copy.address.is_directory() && IsStandby(copy.address.directory);
 }
 
-// A copy on another machine is refreshed there.
+// A copy on another machine must be refreshed there, so no command is returned.
 std::string RefreshAgain(const JudgedSide& copy, const JudgedSide& origin,
                          const std::string& selection) {
   return copy.address.is_directory()
@@ -70,7 +70,7 @@ std::string RefreshAgain(const JudgedSide& copy, const JudgedSide& origin,
              : "";
 }
 
-// A refresh is of a directory that remembers its source.
+// Only a directory has the record that a refresh requires.
 std::string Repair(const JudgedSide& copy, const JudgedSide& origin,
                    const std::string& selection) {
   return copy.address.is_directory()
@@ -96,7 +96,7 @@ std::string BeyondRepair(const JudgedSide& copy, const std::string& copy_label,
          " drops what the source does not have";
 }
 
-// No record connects the sides, so neither is known to be the copy.
+// No record connects the sides, so it is unknown which one is the copy.
 Verdict JudgeStrangers(const JudgedSide& left, const JudgedSide& right) {
   Verdict verdict;
   verdict.reason = "neither side records a pull of the other, so that they "

@@ -1,5 +1,5 @@
-// Explains a difference between two databases: whether writes at one since the
-// other was pulled from it can cause it, and which command to run next.
+// Explains a difference between two databases: whether writes at the source
+// since the pull can cause it, and which command to run next.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +18,22 @@ struct JudgedSide {
   SourceAddress address;
   std::string database_id;
   uint64_t sequence = 0;
-  std::optional<LastTransfer> record;  // of a directory that has one
+  std::optional<LastTransfer> record;  // of a directory that has a record
   // Families that the other side does not have.
   std::vector<std::string> families_only_here;
 };
 
 struct Verdict {
   EndState state = EndState::kDifferent;  // or kChangedSince
-  std::string reason;  // a sentence: which sequences were compared
-  std::string next;    // a command; empty: none is known
-  // A command that makes the copy equal; empty: none is known.
+  std::string reason;  // a sentence with the compared sequences
+  std::string next;    // a command; empty: unknown
+  // A command that makes the copy equal; empty: unknown.
   std::string repair;
   // A sentence about families that this command keeps; empty: none.
   std::string beyond_repair;
 };
 
-// Returns true if `copy` records that its data came from the database of
+// Returns true if `copy` records that its data was pulled from the database of
 // `origin`, and at which sequence.
 bool IsPulledFrom(const JudgedSide& copy, const JudgedSide& origin);
 

@@ -15,8 +15,8 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Time that a closed lane waits for the reason on the control connection; once
-// for each side.
+// Time for which a closed lane waits for the reason on the control connection,
+// once per side.
 constexpr std::chrono::milliseconds kVerifierLastWordsLimit{1000};
 
 ComparedSide SideSummary(const JudgedSide& side, const JudgedSide& other) {
@@ -73,7 +73,7 @@ Status Verifier::OpenSide(VerifySide* side) {
                       source.software + " on the " + side->label +
                           " does not tell of its files");
   }
-  PullOptions as_pulled;  // cut into parts as a pull would be
+  PullOptions as_pulled;  // cut into parts as for a pull
   as_pulled.selection = options_.selection;
   as_pulled.lanes = options_.lanes;
   OpenRequest request =
@@ -118,8 +118,8 @@ Status Verifier::MatchFiles() {
   return PairFiles(*left_.plan.clone, *right_.plan.clone, &pairs_);
 }
 
-// Finds each left family at the right side. A family of one side only is a
-// difference, counted once.
+// Finds each left family at the right side. A family of one side only is one
+// difference.
 Status Verifier::MatchFamilies() {
   right_family_.assign(left_.plan.families.size(), UINT32_MAX);
   for (const Family& family : left_.plan.families) {
@@ -226,8 +226,8 @@ Status Verifier::TakeCompared(const ComparedPart& compared) {
   return compared.equal() ? Status::OK() : ListDifferences(compared.lane, at);
 }
 
-// Adds a difference of files. (Each side has checked a file whose last unit it
-// was asked for.)
+// Adds a difference of files. (Each side has checked a file when its last unit
+// was requested.)
 void Verifier::AddDifferentFile(size_t at) {
   std::lock_guard<std::mutex> lock(mu_);
   DifferenceSummary* const difference = AddDifference({at + 1, 0});
@@ -288,8 +288,8 @@ Status Verifier::ListDifferences(uint32_t lane, size_t at) {
     }
   }
   if (status.ok() && !failure_.failed() && found == 0) {
-    // The part's digests differ and tell plain values from entities, the
-    // digests of single values do not.
+    // The digests of a part distinguish plain values from entities; the digests
+    // of single values do not.
     AddDifference({at + 1, 0}, family, part.interval.begin.value_or(""),
                   "content of the part that begins here differs");
   }
@@ -309,7 +309,7 @@ void Verifier::AddDifference(const Place& place, const std::string& family,
   }
 }
 
-// REQUIRES: mu_ is held.
+// REQUIRES: mu_ is locked.
 DifferenceSummary* Verifier::AddDifference(const Place& place) {
   differences_++;
   const size_t most = options_.max_differences_shown;
@@ -322,8 +322,9 @@ DifferenceSummary* Verifier::AddDifference(const Place& place) {
   return &first_[place];
 }
 
-// Reads the records of both sides. One counts if it was there before the side
-// was pinned and still is: a pull may exchange the directory at any time.
+// Reads the records of both sides. A record counts if it existed before the
+// side was pinned and still does: a pull may exchange the directory at any
+// time.
 void Verifier::ReadRecords(bool pinned) {
   for (VerifySide* side : {&left_, &right_}) {
     const SourceAddress& address = side->judged.address;
@@ -360,7 +361,7 @@ Status Verifier::Run(Summary* summary) {
   bool ends_well = false;
   if (status.ok() && as_files()) {
     status = MatchFiles();
-    ends_well = !status.ok();  // no failure of a side
+    ends_well = !status.ok();  // not a failure of a side
   }
   has_compared_ = status.ok() || !as_files();
   const uint32_t lanes =
@@ -382,7 +383,7 @@ Status Verifier::Run(Summary* summary) {
   if (!status.ok()) {
     failure_.Set(status, {FailedPart::kVerify});
   }
-  // Whichever connection said so first ended the others.
+  // The connection that reported damage first has ended the others.
   for (VerifySide* side : {&left_, &right_}) {
     SourceSession* const session = side->link->session();
     side->is_corrupt =
@@ -399,8 +400,8 @@ Status Verifier::Run(Summary* summary) {
   return status;
 }
 
-// Returns what is now known of the copy. Families that only it has are no
-// fault: a refresh keeps them.
+// Returns what is now known about the copy. Families that only the copy has are
+// no fault: a refresh keeps them.
 ReplicaFinding Verifier::Find(const Status& status) const {
   for (const VerifySide* side : {&right_, &left_}) {
     const JudgedSide& judged = side->judged;

@@ -1,11 +1,11 @@
 // Compares two sides in one of two ways.
 //
-// As files: if both sides have the same files (by identity), digests of the
-// bytes of each, which the sides read and check. It needs no comparator.
-// Entry by entry: first digests per interval, then the keys of intervals whose
-// digests differ.
+// As files: if both sides have the same files (by identity), compares digests
+// of the bytes of each file, which the sides read and check. Needs no
+// comparator. Entry by entry: first compares digests per interval, then the
+// keys of intervals with different digests.
 //
-// The walk over digests is that of a pull's --verify (digest_comparison.h).
+// The loop over digests is that of a pull's --verify (digest_comparison.h).
 #pragma once
 
 #include <atomic>
@@ -36,18 +36,20 @@ struct VerifySide {
   std::string database;
   Plan plan;
   std::unique_ptr<SourceLink> link;
-  std::atomic<bool> is_corrupt{false};  // it said so of its own files
+  std::atomic<bool> is_corrupt{false};  // it reported damage of its own files
 };
 
 enum class ComparedAs { kFiles, kEntries };
 
-// Tells how a comparison found a replica in a directory of this machine.
+// Result for a replica in a directory of this machine.
 struct ReplicaFinding {
-  std::string directory;  // empty: no side is one, or nothing is known of it
+  std::string directory;  // empty: no such side, or nothing is known
   ReplicaFault fault = ReplicaFault::kNone;
 };
 
-// Threads: Run() from one, once; Cancel() and progress() from any.
+// Compares two sides.
+//
+// Threads: Run() from one thread, once; Cancel() and progress() from any.
 class Verifier {
  public:
   // Borrows the dialers.
@@ -56,16 +58,16 @@ class Verifier {
            const std::string& right_name);
   ~Verifier();
 
-  // If the sides differ: kDifferent, or kChangedSince if writes since a
+  // Returns kDifferent if the sides differ, or kChangedSince if writes since a
   // recorded pull can explain it. The summary lists the differences.
   [[nodiscard]] rocksdb::Status Run(Summary* summary);
   void Cancel();
   Progress progress() const;
   // Returns where the first failure was seen; kNone after success.
   FailurePlace place() const { return failure_.place(); }
-  // Returns true if Run() found both sides fit to be compared in this way.
+  // Returns true if Run() could compare both sides in this way.
   bool has_compared() const { return has_compared_; }
-  // Returns what Run() found of a replica here.
+  // Returns what Run() found about a replica here.
   const ReplicaFinding& finding() const { return finding_; }
 
  private:
@@ -79,17 +81,18 @@ class Verifier {
   [[nodiscard]] rocksdb::Status TakeCompared(const ComparedPart& compared);
   void AddDifferentFile(size_t at);
   [[nodiscard]] rocksdb::Status ListDifferences(uint32_t lane, size_t at);
-  // Tells both sides how it ended.
+  // Returns what is now known about the replica here.
   ReplicaFinding Find(const rocksdb::Status& status) const;
+  // Tells both sides how the comparison ended.
   void HangUp(const rocksdb::Status& status, Summary* summary);
   void FillSummary(uint32_t lanes, Summary* summary) const;
-  // Position of a difference among all: 0 for families of one side only, then
-  // n + 1 for the keys of part n.
+  // Order of a difference among all: 0 for families of one side only, then n +
+  // 1 for the keys of part n.
   using Place = std::pair<uint64_t, uint64_t>;
   void AddDifference(const Place& place, const std::string& family,
                      const rocksdb::Slice& key, const char* what);
-  // Counts a difference, and returns where to describe it; null: it is not one
-  // of those to show.
+  // Counts a difference, and returns where to describe it; null: it is not
+  // shown.
   DifferenceSummary* AddDifference(const Place& place);
   void ReadRecords(bool pinned);
   void SayWhatIsCompared() const;
@@ -101,10 +104,10 @@ class Verifier {
   FirstFailure failure_;
   VerifySide left_;
   VerifySide right_;
-  // The right side's family of each left one.
+  // Index of the right side's family for each left one.
   std::vector<uint32_t> right_family_;
   std::vector<const rocksdb::Comparator*> orders_;
-  std::vector<FilePair> pairs_;  // as files
+  std::vector<FilePair> pairs_;  // when compared as files
   ReplicaFinding finding_;
   std::atomic<bool> has_compared_{false};
   std::atomic<uint64_t> planned_bytes_{0};
@@ -113,11 +116,11 @@ class Verifier {
   std::atomic<bool> finished_{false};
 
   mutable std::mutex mu_;
-  uint64_t entries_left_ = 0;  // under mu_, and all below
+  uint64_t entries_left_ = 0;  // guarded by mu_, like all below
   uint64_t entries_right_ = 0;
   uint64_t key_value_bytes_ = 0;
   uint64_t differences_ = 0;
-  // The differences to show: those with the lowest places.
+  // The differences to show: the first ones in order.
   std::map<Place, DifferenceSummary> first_;
 };
 

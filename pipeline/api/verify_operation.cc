@@ -1,4 +1,4 @@
-// A verify: the endpoints of both sides joined to a Verifier.
+// Runs a verify: joins the endpoints of both sides to a Verifier.
 #include "pipeline/api/endpoint.h"
 #include "pipeline/api/operation_parts.h"
 #include "pipeline/api/verifier.h"
@@ -49,7 +49,7 @@ class VerifyOperation : public Operation {
   struct Outcome {
     Status status;
     FailurePlace place{FailedPart::kVerify};
-    bool compared = false;  // or there is no use in another way
+    bool compared = false;  // or another way would not help
   };
 
   bool HasAllKeys() const {
@@ -98,7 +98,7 @@ class VerifyOperation : public Operation {
     Outcome outcome;
     outcome.status = OpenEndpoints(&left, &right);
     if (!outcome.status.ok()) {
-      outcome.compared = true;  // it would be the same in any way
+      outcome.compared = true;  // another way would fail as well
       return outcome;
     }
     Verifier verifier(options_, compared, left->dialer(), left->name(),
@@ -114,8 +114,8 @@ class VerifyOperation : public Operation {
     return outcome;
   }
 
-  // `no_files`: why their files could not be compared; OK: a part was asked
-  // for.
+  // `no_files`: why the files could not be compared; OK: only a part was
+  // requested.
   Outcome CompareEntries(const Status& no_files, Summary* summary) {
     Outcome outcome = Compare(ComparedAs::kEntries, summary);
     const EndState state = EndStateOf(outcome.status);
@@ -128,9 +128,8 @@ class VerifyOperation : public Operation {
     return outcome;
   }
 
-  // Records what was found of a replica here, so that one that is known to be
-  // wrong is not refreshed as if nothing were wrong with it; takes the record
-  // away from one that is equal.
+  // Records a fault that was found in a replica here, so that a refresh takes
+  // it into account. Removes the record if the replica is equal.
   void RecordFinding(Status* status, Summary* summary) const {
     const std::string& dir = finding_.directory;
     if (dir.empty()) {
@@ -147,7 +146,7 @@ class VerifyOperation : public Operation {
       recorded = CheckOnlyRoot(dir, /*in_place=*/true);
     }
     if (!recorded.ok()) {
-      // Only said: nothing is written there.
+      // Only reported: nothing may be written there.
     } else if (is_wrong) {
       HealthFile fault = MakeFault(finding_.fault, MessageOf(*status),
                                    options_.selection);

@@ -15,7 +15,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Returns what follows the prefix in a key.
+// Returns the rest of a key after the prefix.
 Slice Behind(const std::string& prefix, const std::string& key) {
   return Slice(key.data() + prefix.size(), key.size() - prefix.size());
 }
@@ -73,8 +73,8 @@ Status Archive::Now(uint64_t* seconds) const {
 
 Status Archive::ListSets(std::vector<FoundSet>* sets) const {
   sets->clear();
-  // done/ first: a set loses it before its record goes, and may get it when its
-  // record has gone.
+  // done/ first: a prune deletes it before the record, and a push may put it
+  // after the record was deleted.
   std::vector<ObjectInfo> objects;
   RETURN_IF_ERROR(
       ListAll(store_, kArchiveDonePrefix, kMaxArchiveObjects, &objects).status);
@@ -178,7 +178,7 @@ Status Archive::ReadEach(
     }
     const Status read = each(id, Unsigned(object.modified), *bytes);
     if (!read.ok()) {
-      // Nobody knows what it protects, or takes.
+      // It is unknown what the mark or intent protects or marks.
       return MakeStatus(EndState::kCorrupt,
                         store_->Describe(object.key) + ": " + MessageOf(read) +
                             ": nothing was deleted; take it away by "

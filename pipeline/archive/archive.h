@@ -1,6 +1,5 @@
-// Reads an archive's objects out of a store: what is there, and what it says.
-// Who writes and deletes which of them, and why that is safe, is said by
-// push.h and prune.h.
+// Reads an archive's objects from a store. push.h and prune.h describe who
+// writes and deletes them, and why that is safe.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +17,18 @@
 
 namespace sstferry {
 
-// Objects of one prefix that are listed before the list is taken for damage.
+// Limit for the objects under one prefix; a longer listing counts as damage.
 inline constexpr uint64_t kMaxArchiveObjects = 1u << 23;
 
-// A set that a list shows.
+// A set found in a listing.
 struct FoundSet {
   SetName name;
   uint64_t bytes = 0;    // of its record
-  bool is_done = false;  // it counts
+  bool is_done = false;  // counts: has `done`
 };
 
-// A mark or an intent that a list shows, and since when it counts: by what it
-// says, and not before the store got it.
+// A mark or an intent found in a listing. since_seconds is the time in its
+// content, but not before the store's time of the object.
 struct FoundMark {
   SetId id{};
   uint64_t since_seconds = 0;
@@ -37,84 +36,89 @@ struct FoundMark {
 };
 struct FoundIntent {
   SetId id{};
-  uint64_t since_seconds = 0;  // it was renewed
+  uint64_t since_seconds = 0;  // last renewal
   ArchiveIntent intent;
 };
 
-// The keys and sets that marks name.
+// Keys and sets named by marks.
 struct Marked {
   struct Since {
-    bool was_done = false;       // a mark knew it to be whole
-    uint64_t since_seconds = 0;  // the first such; else the first one
+    bool was_done = false;       // a mark found it whole
+    // Time of the first mark that found it whole; else of the first mark.
+    uint64_t since_seconds = 0;
   };
   std::set<std::string> keys;
   std::map<SetName, Since> sets;
 };
 
-// Bytes of objects by key.
+// Key of an object -> bytes.
 using ListedKeys = std::map<std::string, uint64_t>;
 
-// Where a random id comes from; a test gives others.
+// Source of random ids; tests replace it.
 using NewSetId = std::function<SetId()>;
 SetId RandomSetId();
 
 class SealKey;
 
+// Reads the objects of one archive.
+//
 // Threads: any.
 class Archive {
  public:
-  // Both outlive it. With a key it reads no set but those that are sealed with
-  // it.
+  // `store` and `key` must outlive this object. With a key it reads only sets
+  // that are sealed with that key.
   explicit Archive(ObjectStore* store, const SealKey* key = nullptr)
       : store_(store), key_(key) {}
 
   ObjectStore* store() const { return store_; }
   const SealKey* key() const { return key_; }
 
-  // kRefused: there is no archive; kIncompatible: of a later format.
+  // Reads the archive's head. kRefused: there is no archive; kIncompatible: it
+  // has a later format.
   [[nodiscard]] rocksdb::Status ReadHead(ArchiveHead* head) const;
-  // The store's clock, as names and records have it.
+  // Returns the store's time, which names and records use.
   [[nodiscard]] rocksdb::Status Now(uint64_t* seconds) const;
-  // All sets, the oldest first. A set that is done according to it was so at
-  // some time while this read, and no set is missing that was there all the
-  // time.
+  // Lists all sets, the oldest first. A set listed as done was done at some
+  // time during the call, and every set that existed throughout the call is
+  // listed.
   [[nodiscard]] rocksdb::Status ListSets(std::vector<FoundSet>* sets) const;
-  // Reads the record of a set. Absent: *set is not set, and the status OK. It
-  // must be the one that was committed, if it is done. Of a sealed one without
-  // a key the digests of units are encrypted.
+  // Reads the record of a set. If the record is missing, the status is OK and
+  // *set is not set. For a done set the record must be the committed one.
+  // Without a key the unit digests of a sealed set stay encrypted.
   [[nodiscard]] rocksdb::Status ReadSet(const FoundSet& found,
                                         std::optional<ArchiveSet>* set) const;
-  // kRefused: the set is sealed, and there is no key.
+  // Returns kRefused if the set is sealed and there is no key.
   [[nodiscard]] rocksdb::Status CheckReadable(const ArchiveSet& set) const;
-  // Gives bytes [offset, offset + bytes) of a file of the set to `sink`, in
-  // order, as they are in the database. Of a sealed one they are those that
-  // were sealed (else kDamaged); of another one, the caller compares them with
-  // the digests of units. After a failure the sink may have got a part of them.
-  // REQUIRES: CheckReadable(); the file has these bytes.
+  // Passes bytes [offset, offset + bytes) of a file of the set to `sink`, in
+  // order, as they are in the database. Bytes of a sealed set are authenticated
+  // (else kDamaged); those of another set must be compared with the unit
+  // digests by the caller. After a failure the sink may have received some of
+  // them. REQUIRES: CheckReadable(); the file has these bytes.
   StoreResult ReadFile(const ArchiveSet& set, const ArchivedFile& file,
                        uint64_t offset, uint64_t bytes,
                        const ObjectSink& sink) const;
-  // All marks and intents; one that goes away meanwhile is left out.
-  //   kCorrupt  one cannot be read: the message says how it is taken away
+  // Reads all marks and intents. One that is deleted meanwhile is left out.
+  //   kCorrupt  one cannot be read: the message says how to remove it
   [[nodiscard]] rocksdb::Status ReadMarks(std::vector<FoundMark>* marks) const;
   [[nodiscard]] rocksdb::Status ReadMarked(Marked* marked) const;
-  // *unreadable, unless null, gets those that cannot be read: no failure then.
+  // *unreadable, unless null, receives the ids of unreadable intents, which are
+  // then no failure.
   [[nodiscard]] rocksdb::Status ReadIntents(
       std::vector<FoundIntent>* intents,
       std::vector<SetId>* unreadable = nullptr) const;
-  // Adds the objects under a prefix whose names are those of files.
-  // *foreign (may be null) counts others.
+  // Adds the objects under a prefix whose names are those of files. *foreign
+  // (may be null) counts the others.
   [[nodiscard]] rocksdb::Status ListKeys(const std::string& prefix,
                                          ListedKeys* keys,
                                          uint64_t* foreign = nullptr) const;
 
  private:
-  // Gets one object; *bytes is not set if it is absent.
+  // Reads one object; *bytes is not set if it is missing.
   [[nodiscard]] rocksdb::Status GetIfThere(
       const std::string& key, uint64_t max_bytes,
       std::optional<std::string>* bytes) const;
-  // Calls each(id, modified, bytes) for the objects of a prefix whose names
-  // are ids. A failure of it is damage.
+  // Calls each(id, modified, bytes) for the objects under a prefix whose names
+  // are ids. A failure of `each` is reported as damage.
   [[nodiscard]] rocksdb::Status ReadEach(
       const std::string& prefix, uint64_t max_bytes,
       const std::function<rocksdb::Status(const SetId&, uint64_t,

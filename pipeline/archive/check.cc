@@ -23,13 +23,14 @@ namespace {
 
 constexpr uint64_t kSecondsPerDay = 86400;
 
-// A set with its record; none: it cannot be read.
+// A set and its record; unset: the record cannot be read.
 struct ReadRecord {
   ListedSet listed;
   std::optional<ArchiveSet> record;
 };
 
-// Reads all records, the oldest first. Sets that go meanwhile are left out.
+// Reads all records, the oldest first. Sets that are deleted meanwhile are left
+// out.
 Status ReadRecords(const Archive& archive, const ArchiveHead& head,
                    std::vector<ReadRecord>* records) {
   Marked marked;
@@ -47,7 +48,8 @@ Status ReadRecords(const Archive& archive, const ArchiveHead& head,
       read.listed.expires_seconds =
           mark->second.since_seconds + head.grace_seconds;
     }
-    // Without the key first: one that is not sealed with it is not damaged.
+    // Reads without the key first: a set that is not sealed with it is not
+    // damaged.
     Status status = Archive(archive.store()).ReadSet(set, &read.record);
     const SealKey* const key = archive.key();
     std::optional<SetState> other;
@@ -95,7 +97,7 @@ Status ReadRecords(const Archive& archive, const ArchiveHead& head,
   return Status::OK();
 }
 
-// Reads what the last check found; none, if that cannot be read.
+// Reads the findings of the last check; empty if they cannot be read.
 Status ReadChecked(const Archive& archive, ArchiveChecked* checked) {
   *checked = ArchiveChecked();
   std::string bytes;
@@ -111,12 +113,12 @@ Status ReadChecked(const Archive& archive, ArchiveChecked* checked) {
   return Status::OK();
 }
 
-// A file that sets name, once.
+// A file, listed once for all sets that name it.
 struct NamedFile {
   const ArchivedFile* file = nullptr;
   uint64_t unit_bytes = 0;
   uint64_t object_bytes = 0;
-  bool is_sealed = false;  // its bytes are told by the SHA-256 alone
+  bool is_sealed = false;  // only the SHA-256 verifies its bytes
   std::vector<ReadRecord*> sets;  // the oldest first
 };
 
@@ -132,16 +134,16 @@ class Checker {
   void NameFiles();
   void CompareWithList();
   [[nodiscard]] Status ReadFiles();
-  // True for an object whose turn it is to be read.
+  // Returns true for an object that is due to be read.
   bool IsRead(const std::string& key) const;
   void ChoosePart();
   [[nodiscard]] Status ReadFile(const std::string& key,
                                 const NamedFile& named);
   void Amiss(const std::string& key, const std::string& what);
-  // Adds what earlier checks found.
+  // Adds the findings of earlier checks.
   [[nodiscard]] Status AddFindings();
   [[nodiscard]] Status KeepFindings();
-  // Tells what is amiss of the sets that are there at the end.
+  // Reports the problems of the sets that still exist at the end.
   void TellAmiss(const std::set<SetName>& still_there);
   [[nodiscard]] Status Verdict() const;
 
@@ -152,8 +154,8 @@ class Checker {
   std::vector<ReadRecord> records_;
   std::map<std::string, NamedFile> named_;
   ListedKeys present_;
-  std::map<std::string, std::string> amiss_;  // what is, by key
-  // The faults that an earlier check found, and nothing found right since.
+  std::map<std::string, std::string> amiss_;  // object key -> problem
+  // Faults from earlier checks that no later read has cleared.
   std::map<std::string, FoundFault> found_before_;
   std::atomic<bool> has_wrong_bytes_{false};  // an object that was read
   std::mutex mu_;
@@ -180,8 +182,8 @@ void Checker::Amiss(const std::string& key, const std::string& what) {
   amiss_.emplace(key, what);
 }
 
-// A set that a prune has removed meanwhile lost its files in good order, and
-// one that does not count may not have them yet.
+// A set that a prune has removed meanwhile lost its files properly, and a set
+// that does not count may not have them yet.
 void Checker::TellAmiss(const std::set<SetName>& still_there) {
   for (const auto& [key, what] : amiss_) {
     std::string sets;
@@ -208,7 +210,7 @@ Status Checker::AddFindings() {
   ArchiveChecked checked;
   RETURN_IF_ERROR(ReadChecked(archive_, &checked));
   for (const FoundFault& fault : checked.faults) {
-    // One that is not there is found again.
+    // A missing object is found again by the listing.
     if (named_.count(fault.key) != 0 && present_.count(fault.key) != 0 &&
         present_[fault.key] == named_[fault.key].object_bytes) {
       Amiss(fault.key, fault.problem + " (found " +
@@ -240,7 +242,7 @@ Status Checker::KeepFindings() {
   if (put.code == StoreCode::kCancelled) {
     return put.status;
   }
-  // Who checks need not have the right.
+  // A check needs no right to write.
   summary_->not_kept = put.ok() ? "" : MessageOf(put.status);
   return Status::OK();
 }
@@ -302,7 +304,7 @@ Status Checker::ReadFile(const std::string& key, const NamedFile& named) {
     Amiss(key, "its bytes are not those that were pushed");
     has_wrong_bytes_ = true;
     const std::lock_guard<std::mutex> lock(mu_);
-    found_before_.erase(key);  // it is found again
+    found_before_.erase(key);  // this check reports it
     amiss_[key] = "its bytes are not those that were pushed";
   } else {
     const std::lock_guard<std::mutex> lock(mu_);
@@ -316,7 +318,8 @@ Status Checker::ReadFile(const std::string& key, const NamedFile& named) {
   return Status::OK();
 }
 
-// All have their turn within so many days.
+// Divides the objects into parts, one per day, so that each is read within
+// read_parts days.
 void Checker::ChoosePart() {
   if (options_.read_percent > 0) {
     summary_->read_parts = static_cast<uint64_t>(
@@ -419,7 +422,7 @@ Status Checker::Verdict() const {
           (whole.empty() ? "; no set is whole: "
                          : "; the newest set that is whole is " + whole +
                                ": ") +
-          // A push looks at names and sizes alone.
+          // A push reuses objects by name and size only.
           "sstferry archive repair " + place +
           " makes whole ones of damaged ones" +
           (has_wrong_bytes_
@@ -432,7 +435,7 @@ Status Checker::Run() {
   RETURN_IF_ERROR(archive_.ReadHead(&head_));
   RETURN_IF_ERROR(archive_.Now(&summary_->now_seconds));
   ChoosePart();
-  // Sets first: what is named later need not be in them.
+  // Reads the sets before the listing: later objects need not be in these sets.
   RETURN_IF_ERROR(ReadRecords(archive_, head_, &records_));
   for (const char* prefix : {kArchiveFilesPrefix, kArchivePartsPrefix}) {
     RETURN_IF_ERROR(

@@ -1,5 +1,5 @@
-// Lists the sets of an archive, and checks that everything is there that they
-// name, by a list or by reading it.
+// Lists the sets of an archive, and checks that all objects that they name are
+// there, by a listing or by reading them.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ namespace sstferry {
 
 enum class SetState : uint8_t {
   kWhole = 0,
-  kExpiring = 1,    // a mark names it; it can still be restored
-  kUnfinished = 2,  // it does not count: its push runs, or died
-  kDamaged = 3,     // its record cannot be read, or a file is amiss
-  kUnsealed = 4,    // it is not sealed, and the archive has a key
-  kOtherKey = 5,    // it is sealed with another one
+  kExpiring = 1,    // a mark names it, but it can still be restored
+  kUnfinished = 2,  // not done: its push is running or died
+  kDamaged = 3,     // its record cannot be read, or a file is missing or wrong
+  kUnsealed = 4,    // not sealed, although the archive has a key
+  kOtherKey = 5,    // sealed with another key
 };
 const char* SetStateName(SetState state);  // "whole", "other key", ...
 inline bool IsRestorable(SetState state) {
@@ -39,34 +39,35 @@ struct ListedSet {
   uint64_t families = 0;
   uint64_t files = 0;
   uint64_t bytes = 0;
-  // Bytes that this set was the first to upload.
+  // Bytes that were first uploaded by this set.
   uint64_t own_bytes = 0;
   bool is_sealed = false;
-  // A prune marked it: it goes at this time or later; 0: none did.
+  // Earliest time of its deletion, from the mark of a prune; 0: not marked.
   uint64_t expires_seconds = 0;
   uint64_t host_seconds = 0;  // ArchiveSet::host_seconds
   SetId repairs{};            // ArchiveSet::repairs
-  std::string problem;  // of a damaged one
+  std::string problem;  // of a damaged set
 };
 
-// Reads the records of all sets, the oldest first. A damaged one is in the
-// list, and no failure. Of whole ones whose objects the last check found amiss it
-// says so. *checked_age: how long ago that was; not set: there was none.
+// Reads the records of all sets, the oldest first. A damaged set is listed and
+// is no failure. A set with objects that the last check found damaged is listed
+// as damaged. *checked_age: seconds since that check; not set: no check was
+// stored.
 [[nodiscard]] rocksdb::Status ListArchive(
     const Archive& archive, std::vector<ListedSet>* sets,
     std::optional<uint64_t>* checked_age = nullptr);
 
 struct CheckOptions {
-  // Reads files whole that hold so many of all bytes, each run others: those
-  // whose turn it is by the store's date. 0: none; 100: all.
+  // Reads whole files with about this percentage of all bytes, different ones
+  // each day by the store's clock. 0: none; 100: all.
   double read_percent = 0;
   int lanes = 8;
-  // Faults that a reader found in objects, by key.
+  // Object key -> fault that a reader found in it.
   std::map<std::string, std::string> known;
   std::function<bool()> cancelled;  // polled between files; may be null
   WorkProgress* progress = nullptr;  // may be null
-  // Takes over what earlier checks found and this one does not read, and keeps
-  // what it finds for the next, and for lists.
+  // Takes over findings of earlier checks about objects that this one does not
+  // read, and stores its findings for the next check and for lists.
   bool keeps_findings = false;
 };
 
@@ -74,31 +75,32 @@ struct CheckSummary {
   std::vector<ListedSet> sets;
   uint64_t objects = 0;      // in files/ and parts/
   uint64_t bytes = 0;
-  uint64_t orphans = 0;      // of these, that no set names
+  uint64_t orphans = 0;      // of these, named by no set
   uint64_t orphan_bytes = 0;
-  uint64_t foreign = 0;      // objects of other names
+  uint64_t foreign = 0;      // objects with other names
   uint64_t read_files = 0;
   uint64_t read_bytes = 0;
-  // The part of how many that it read, from 1 on; 0 of 0: none.
+  // Which part of how many was read, from 1 on; both 0: nothing was read.
   uint64_t read_part = 0;
   uint64_t read_parts = 0;
-  // All that was asked for was looked at, whatever was found.
+  // Everything requested was examined, whatever was found.
   bool is_complete = false;
-  uint64_t newest_seconds = 0;  // time of the newest whole set; 0: there is none
-  uint64_t now_seconds = 0;     // of the store's clock
+  uint64_t newest_seconds = 0;  // of the newest whole set; 0: there is none
+  uint64_t now_seconds = 0;     // by the store's clock
   LogCheckSummary log;
-  std::string not_kept;  // why the findings are not kept; empty: they are
-  // Says what is wrong: a sentence for each object, at most kMaxProblems.
+  std::string not_kept;  // why the findings were not stored; empty: they were
+  // The problems found: a sentence for each object, at most kMaxProblems.
   std::vector<std::string> problems;
 };
 inline constexpr size_t kMaxProblems = 100;
 
-//   kCorrupt  a set that counts lacks a file, or bytes are wrong: the message
-//             names the first file, the sets that use it, and the newest set
-//             that is whole; or the log is no chain. *summary has all
-//   kRefused  nothing can be restored: there is no set; or the newest one is of
-//             a time to come: it hides those that are pushed now
-//   others    the store's
+// Checks an archive.
+//   kCorrupt  a set that counts has a missing or damaged file: the message
+//             names the first such file, the sets that use it, and the newest
+//             whole set; or the log is no chain. *summary has everything
+//   kRefused  nothing can be restored: there is no set, or the newest one is
+//             dated in the future and hides those that are pushed now
+//   others    errors of the store
 [[nodiscard]] rocksdb::Status CheckArchive(const Archive& archive,
                                            const CheckOptions& options,
                                            CheckSummary* summary);

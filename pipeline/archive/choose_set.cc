@@ -30,7 +30,7 @@ bool HoldsArchive(const std::string& directory) {
          !std::filesystem::exists(directory + "/CURRENT", error);
 }
 
-// Reads a time, of which the names of sets have the seconds.
+// Parses a time as seconds, the resolution of set names.
 bool ReadTime(const std::string& text, uint64_t* seconds) {
   uint64_t micros = 0;
   if (!ParseLogTime(text, &micros)) {
@@ -48,8 +48,8 @@ class Chooser {
   Status Run() {
     ArchiveHead head;
     RETURN_IF_ERROR(archive_.ReadHead(&head));
-    // A set that a prune removes just now is left out, and another try lists
-    // those that are there.
+    // If a prune removes the chosen set meanwhile, another attempt lists the
+    // remaining ones.
     constexpr int kTries = 3;
     for (int i = 0; i < kTries; ++i) {
       RETURN_IF_ERROR(ListDone());
@@ -113,7 +113,7 @@ class Chooser {
                                      " or before");
   }
 
-  // Chooses among the sets of one second, whose names have no order in time.
+  // Chooses among the sets of one second, whose names are not ordered by time.
   Status ChooseOfSecond(uint64_t seconds, bool* is_gone) {
     const bool by_label = !which_.empty() && which_ != kLatest;
     uint64_t unused = 0;
@@ -134,7 +134,7 @@ class Chooser {
                       [&read](const ArchiveSet& other) {
                         return other.repairs == read.name.id;
                       })) {
-        continue;  // it was damaged
+        continue;  // the damaged original of a repaired set
       }
       if ((label.empty() || read.label == label) &&
           (!has_one || read.sequence >= set_->sequence)) {
@@ -186,7 +186,7 @@ void FindArchive(SourceAddress* address) {
   std::string directory = address->directory;
   std::string set;
   if (!IsDirectory(directory)) {
-    // A label may hold an @, and so may the name of a directory.
+    // A label may contain an @, and so may the name of a directory.
     for (size_t at = directory.rfind('@');
          at != std::string::npos && at > 0 && at + 1 < directory.size();
          at = directory.rfind('@', at - 1)) {

@@ -1,4 +1,4 @@
-// Chooses the set of an archive that a restore is of.
+// Chooses the set of an archive to restore.
 #pragma once
 
 #include <string>
@@ -11,19 +11,21 @@
 namespace sstferry {
 
 // Reads the record of the set that `which` names (SourceAddress::set), among
-// those that count. "latest" is the set whose push began last by the store's
-// clock; of several of one second, the one with the latest sequence of RocksDB
-// and then, as two of one sequence hold the same, that with the greatest name.
-//   kRefused  there is no such set: the message says which there are
-//   kCorrupt  the set's record is damaged, or, for a label, that of a newer set,
-//             which may have that label. An older set is not taken instead:
-//             nobody would see that it is old
+// the sets that count. "latest" is the set whose push began last by the store's
+// clock. If several began in one second, it is the one with the greatest
+// sequence number of RocksDB, and among those (which have equal contents) the
+// one with the greatest name.
+//   kRefused  there is no such set: the message lists the sets
+//   kCorrupt  the set's record is damaged, or `which` is a label and the record
+//             of a newer set, which may have that label, is damaged. An older
+//             set is not used instead, because nobody would notice its age
 [[nodiscard]] rocksdb::Status ChooseSet(const Archive& archive,
                                         const std::string& which,
                                         ArchiveSet* set);
 
-// Makes the address of an archive of a directory that is one: DIR, or, where
-// there is no such directory, DIR@SET. Another address stays as it is.
+// Turns the address of a directory that is an archive into an archive's
+// address: DIR, or DIR@SET if there is no directory of that name. Leaves other
+// addresses unchanged.
 void FindArchive(SourceAddress* address);
 
 }  // namespace sstferry

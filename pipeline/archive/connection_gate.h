@@ -1,5 +1,5 @@
-// How many requests may run at once against one store: fewer after it asked for
-// that, and slowly more again.
+// Limits the concurrent requests to one store: halves the limit when the store
+// throttles, and raises it slowly afterwards.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,15 @@
 
 namespace sstferry {
 
+// Grants places for requests.
+//
 // Threads: any.
 class ConnectionGate {
  public:
   explicit ConnectionGate(uint32_t most) : most_(most), allowed_(most) {}
 
-  // Waits for a place. False: `until` has passed, or Close() was called.
+  // Blocks until there is a place. Returns false if `until` has passed or
+  // Close() was called.
   bool Enter(Clock::time_point until) {
     std::unique_lock<std::mutex> lock(mu_);
     const auto may_enter = [this] { return closed_ || inside_ < allowed_; };
@@ -33,8 +36,8 @@ class ConnectionGate {
     return true;
   }
 
-  // `throttled`: the store asked for fewer. All that it answers within a second
-  // of the last halving are answers to the same crowd.
+  // `throttled`: the store asked for fewer requests. Such answers within a
+  // second of the last halving belong to the same burst and are ignored.
   void Leave(bool throttled, Clock::time_point now) {
     std::lock_guard<std::mutex> lock(mu_);
     inside_--;
@@ -68,7 +71,7 @@ class ConnectionGate {
   mutable std::mutex mu_;
   std::condition_variable changed_;
   const uint32_t most_;
-  uint32_t allowed_;      // under mu_, as all below
+  uint32_t allowed_;      // guarded by mu_, as all below
   uint32_t inside_ = 0;
   uint32_t good_ = 0;     // answers since `allowed_` changed
   Clock::time_point halved_;

@@ -31,7 +31,8 @@ using rocksdb::Status;
 using std::chrono::milliseconds;
 
 constexpr UnixSeconds kRenewBeforeSeconds = 5 * 60;
-// Who did not answer is not asked again for so long, while there are others.
+// Time for which a provider that did not answer is not asked again, while the
+// current credentials are valid.
 constexpr UnixSeconds kAskAgainSeconds = 30;
 constexpr milliseconds kCommandLimit{60'000};
 constexpr milliseconds kMachineLimit{1'000};
@@ -42,8 +43,8 @@ Status None(const std::string& what) {
   return MakeStatus(EndState::kDenied, "credentials: " + what);
 }
 
-// Reads a file that says who this process is to the store, or what it runs to
-// find out. It may be a link, as mounted secrets are.
+// Reads a file with credentials, or with a command to get them. It may be a
+// symbolic link, as mounted secrets are.
 Status ReadSmallFile(const std::string& path, size_t max_bytes,
                      std::string* bytes) {
   RETURN_IF_ERROR(WithContext(ReadOwn(path, /*account=*/0, bytes),
@@ -56,8 +57,8 @@ Status ReadSmallFile(const std::string& path, size_t max_bytes,
                               std::to_string(bytes->size()));
 }
 
-// Returns true if `path` certainly names no file, or if it lies in a home
-// directory that this account may not enter: services have root's HOME at times.
+// Returns true if `path` is certainly missing, or lies in a home directory that
+// this account may not enter: services sometimes have root's HOME.
 bool IsMissing(const std::string& path, bool is_named) {
   struct stat info;
   return stat(path.c_str(), &info) != 0 &&
@@ -65,7 +66,7 @@ bool IsMissing(const std::string& path, bool is_named) {
           (errno == EACCES && !is_named));
 }
 
-// A token or a name in a header or a path: printable, without spaces.
+// Accepts a token or a name for a header or a path: printable, without spaces.
 bool IsClean(const std::string& text, size_t max_bytes) {
   return !text.empty() && text.size() <= max_bytes &&
          std::all_of(text.begin(), text.end(),
@@ -119,7 +120,7 @@ Status Fetch(HttpClient* client, const std::string& url,
   return Status::OK();
 }
 
-// Only these may get the token that a container has for its endpoint.
+// Only these hosts may receive the token of a container.
 bool MayBeContainerEndpoint(const Url& url) {
   static const char* const kHosts[] = {"169.254.170.2", "169.254.170.23",
                                        "[fd00:ec2::23]", "127.0.0.1", "[::1]",
@@ -146,7 +147,7 @@ Status RunForOutput(const std::string& command, size_t max_bytes,
     ProgramStart start;
     start.words = {"/bin/sh", "-c", command};
     start.out = in.get();
-    start.own_group = true;  // what it starts is ended with it
+    start.own_group = true;  // ends its children with it
     RETURN_IF_ERROR(Spawn(start, &pid));
   }
   const Clock::time_point until = Clock::now() + limit;
@@ -287,7 +288,7 @@ Status CredentialChain::Profile(
     const std::string& name,
     std::optional<std::map<std::string, std::string>>* settings) const {
   settings->reset();
-  // The credentials file is read first and its settings win.
+  // The credentials file is read first; its settings take precedence.
   for (const auto& [variable, file] :
        {std::pair("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
         std::pair("AWS_CONFIG_FILE", "config")}) {
@@ -409,7 +410,7 @@ Status CredentialChain::OfProfile(const std::string& name, bool must_exist,
               "--profile NAME'");
     }
   }
-  *found = false;  // a region, perhaps
+  *found = false;  // the profile may still name a region
   return must_exist ? None("expected credentials in profile '" +
                            Printable(name) + "', found none")
                     : Status::OK();
@@ -447,7 +448,7 @@ Status CredentialChain::OfWebIdentity(const std::string& token_file,
   }
   Url url;
   RETURN_IF_ERROR(ParseUrl(endpoint, &url));
-  // In the body: a query would stand in the logs of proxies.
+  // In the body: proxies would log a query.
   const std::string form = EncodeQuery(
       {{"Action", "AssumeRoleWithWebIdentity"},
        {"RoleArn", role},

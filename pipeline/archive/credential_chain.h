@@ -1,4 +1,4 @@
-// Where credentials for S3 come from, and when they are asked for again.
+// Finds credentials for S3, and decides when to renew them.
 #pragma once
 
 #include <functional>
@@ -15,31 +15,35 @@
 
 namespace sstferry {
 
-// The world as the chain sees it; tests give it another.
+// Environment and clock of the chain; tests replace them.
 struct CredentialWorld {
-  // nullopt: not set. Default: getenv().
+  // nullopt: variable is not set. Default: getenv().
   std::function<std::optional<std::string>(const std::string& name)> variable;
   // This machine's clock. Default: time().
   std::function<UnixSeconds()> now;
 };
 
-// Threads: any; one of them asks while the others wait.
+// Looks up credentials in the order of StoreOptions.
+//
+// Threads: any; one thread asks while the others wait.
 class CredentialChain {
  public:
   CredentialChain(const StoreOptions& options, CredentialWorld world);
 
-  // Gives credentials that last for at least a moment: those of before while
-  // they have more than 5 minutes or half of their life left, else new ones. If
-  // new ones cannot be had, those of before until they end.
-  //   kDenied    there are none; the message says where they were looked for
-  //   kRefused   there are some that cannot be used
-  //   kDeadPeer  who gives them did not answer
+  // Returns credentials that are still valid for a moment: the current ones
+  // while they have more than 5 minutes or more than half of their lifetime
+  // left, else new ones. If new ones cannot be obtained, returns the current
+  // ones until they expire.
+  //   kDenied    not found; the message says where they were searched for
+  //   kRefused   found, but unusable
+  //   kDeadPeer  their provider did not answer
   [[nodiscard]] rocksdb::Status Get(Credentials* credentials);
-  // The store has said that these have ended: the next Get() asks for others.
+  // Records that the store called these expired: the next Get() asks for
+  // others.
   void Renew(const Credentials& refused);
-  // Finds the region of the environment or of the profile; empty: neither has
-  // one.
-  //   kRefused  a profile file is there and cannot be read
+  // Returns the region from the environment or the profile; empty: neither
+  // names one.
+  //   kRefused  a profile file exists but cannot be read
   [[nodiscard]] rocksdb::Status Region(std::string* region) const;
 
   void Cancel();
@@ -58,7 +62,8 @@ class CredentialChain {
   [[nodiscard]] rocksdb::Status OfContainer(const std::string& url,
                                             Credentials* credentials);
   [[nodiscard]] rocksdb::Status OfMachine(Credentials* credentials);
-  // Reads the settings of a profile from both files; nullopt: neither has it.
+  // Reads the settings of a profile from both files; nullopt: in neither of
+  // them.
   [[nodiscard]] rocksdb::Status Profile(
       const std::string& name,
       std::optional<std::map<std::string, std::string>>* settings) const;
@@ -69,14 +74,14 @@ class CredentialChain {
   CredentialWorld world_;
   HttpClient outside_;   // STS, through the proxy
   HttpClient container_;
-  HttpClient machine_;   // 1 s
+  HttpClient machine_;   // limit 1 s
   std::mutex mu_;
-  std::optional<Credentials> current_;  // under mu_
-  UnixSeconds renew_at_ = 0;            // under mu_
+  std::optional<Credentials> current_;  // guarded by mu_
+  UnixSeconds renew_at_ = 0;            // guarded by mu_
 };
 
-// Runs a command of /bin/sh without input and returns what it writes, at most
-// `max_bytes` of it. Its standard error is that of this process.
+// Runs a command with /bin/sh, without input, and returns its output of at most
+// `max_bytes`. Its standard error is that of this process.
 //   kRefused  it failed, or wrote more, or took longer than `limit`
 [[nodiscard]] rocksdb::Status RunForOutput(const std::string& command,
                                            size_t max_bytes,

@@ -30,14 +30,14 @@ using rocksdb::Slice;
 using rocksdb::Status;
 using std::chrono::milliseconds;
 
-// No key begins with a dot, so no list shows it. Uploads lie in it, one
-// directory for each: "key", "data", and "part-N-BYTES" for each part.
+// No key begins with a dot, so no listing contains this directory. It contains
+// one directory per upload: "key", "data", and "part-N-BYTES" for each part.
 constexpr char kPrivate[] = ".sstferry";
 constexpr char kKeyFile[] = "key";
 constexpr char kDataFile[] = "data";
 constexpr size_t kFilePieceBytes = 1u << 20;
 constexpr milliseconds kBetweenLocks{20};
-// A directory that becomes empty is removed, which may meet a put into it.
+// A directory that becomes empty is removed, which may interfere with a put.
 constexpr int kMaxPutTries = 20;
 constexpr size_t kUploadIdBytes = 32;
 
@@ -68,7 +68,7 @@ StoreResult FromErrno(const std::string& what, int error) {
   return StoreError(CodeOfErrno(error), what + ": " + std::strerror(error));
 }
 
-// The directories of a key, and the name in the last one.
+// Splits a key into its directories and the name in the last one.
 std::vector<std::string> Split(const std::string& key) {
   std::vector<std::string> parts;
   size_t at = 0;
@@ -84,7 +84,7 @@ std::vector<std::string> Split(const std::string& key) {
 
 bool SyncOpen(int fd) {
   while (fsync(fd) != 0) {
-    // Some file systems have nothing to sync in a directory.
+    // Some file systems cannot sync a directory.
     if (errno != EINTR) {
       return errno == EINVAL;
     }
@@ -92,7 +92,8 @@ bool SyncOpen(int fd) {
   return true;
 }
 
-// True for what a file system without hard links says, or a sandbox.
+// Returns true for the errors of a file system without hard links, or of a
+// sandbox.
 bool HasNoLinks(int error) {
   return error == EPERM || error == EOPNOTSUPP || error == ENOSYS;
 }
@@ -117,9 +118,9 @@ ObjectInfo InfoOfFile(const std::string& key, const struct stat& info) {
           info.st_mtim.tv_sec};
 }
 
-// The entries of a directory, smallest first in the order of whole keys, where
-// a directory counts as its name and a slash; at most so many of those that
-// `wanted` accepts.
+// An entry of a directory. Entries are ordered as whole keys, where a directory
+// counts as its name and a slash. The listing keeps at most a page of the
+// smallest ones that `wanted` accepts.
 struct Entry {
   std::string name;
   bool is_directory = false;
@@ -132,7 +133,7 @@ bool operator<(const Entry& a, const Entry& b) { return a.order() < b.order(); }
 class DirectoryLock : public StoreLock {
  public:
   explicit DirectoryLock(Descriptor file) : file_(std::move(file)) {}
-  ~DirectoryLock() override = default;  // closing it frees the lock
+  ~DirectoryLock() override = default;  // closing it releases the lock
 
  private:
   Descriptor file_;
@@ -181,7 +182,7 @@ class DirectoryStore : public ObjectStore {
 
  private:
   StoreResult Begin(const std::string& key) const;
-  // Opens the directory of a key; `make`: and makes what is missing of it.
+  // Opens the directory of a key; `make`: creates missing directories.
   StoreResult OpenParent(const std::string& key, bool make,
                          Descriptor* directory, std::string* name) const;
   StoreResult MakeDirectory(const Descriptor& parent, const std::string& name,
@@ -196,12 +197,12 @@ class DirectoryStore : public ObjectStore {
   StoreResult Write(const std::string& what, const Descriptor& file,
                     uint64_t offset, const ByteSource& bytes,
                     const Sha256Digest& sha256) const;
-  // Gives a synced file its key. `link` makes another name of it.
+  // Gives a synced file its key. `link` creates a further name for it.
   StoreResult Publish(
       const std::string& key, bool if_absent, const struct stat& info,
       const std::function<int(int directory, const char* name)>& link) const;
-  // Gives the file of an upload another name, by a link or, where the file
-  // system has none, by a rename that replaces nothing. As link(2).
+  // Gives the file of an upload another name, by a link or, if the file system
+  // has no links, by a rename that replaces nothing. Returns as link(2).
   int LinkUpload(const Descriptor& upload, int directory,
                  const char* name) const;
   StoreResult ReadUploadKey(const Descriptor& upload, std::string* key) const;
@@ -219,11 +220,12 @@ class DirectoryStore : public ObjectStore {
   const mode_t directory_mode_;
   const mode_t file_mode_;
   mutable StopSignal stop_;
-  // False: a link was refused that has nothing to do with rights.
+  // False: a link failed for a reason other than permissions.
   mutable std::atomic<bool> has_links_{true};
 };
 
-// Passes what a file system's root has, and what a try to make an archive left.
+// Ignores entries of a file system's root, and leftovers of an attempt to
+// create an archive.
 StoreResult DirectoryStore::CheckUnused() {
   const DirectoryStream names = NamesIn(root_.get());
   if (names == nullptr) {
@@ -236,7 +238,8 @@ StoreResult DirectoryStore::CheckUnused() {
         name == "lost+found") {
       continue;
     }
-    // That a database lies there, says more than the name of a table.
+    // CURRENT tells the user that a database lies there; the name of a table
+    // does not.
     if (found.empty() || name == "CURRENT") {
       found = name;
     }
@@ -295,7 +298,8 @@ StoreResult DirectoryStore::OpenParent(const std::string& key, bool make,
       }
       next = OpenDirectoryIn(at.get(), parts[i]);
     }
-    // Whoever made the directory may have died before its name was durable.
+    // The process that made the directory may have died before its name was
+    // durable.
     if (next.is_open() && make && !SyncOpen(at.get())) {
       return FromErrno(Describe(key), errno);
     }
@@ -343,7 +347,7 @@ StoreResult DirectoryStore::Now(UnixSeconds* now) {
   if (StoreResult begun = Begin("time"); !begun.ok()) {
     return begun;
   }
-  // The time that the file system, or the NFS server, gives to a write.
+  // Uses the time that the file system, or the NFS server, gives to a write.
   Descriptor directory;
   if (StoreResult opened = OpenPrivate(true, &directory); !opened.ok()) {
     return opened;
@@ -419,14 +423,14 @@ StoreResult DirectoryStore::Publish(
     bool is_there = link(directory.get(), name.c_str()) == 0;
     int error = is_there ? 0 : errno;
     if (error == EEXIST) {
-      // An NFS server may have done it, and its answer was lost.
+      // An NFS server may have made the link before its reply was lost.
       struct stat found = {};
       is_there = fstatat(directory.get(), name.c_str(), &found,
                          AT_SYMLINK_NOFOLLOW) == 0 &&
                  found.st_ino == info.st_ino && found.st_dev == info.st_dev;
     }
     if (!is_there && error == EEXIST && !if_absent) {
-      // A new name, then the rename that puts it in the old one's place.
+      // Makes a new name, and then renames it over the old one.
       Descriptor spare;
       if (StoreResult opened = OpenPrivate(true, &spare); !opened.ok()) {
         return opened;
@@ -454,7 +458,7 @@ StoreResult DirectoryStore::Publish(
     if (error != ENOENT) {
       return FromErrno(what, error);
     }
-    // The directory was removed in between, because it was empty.
+    // The directory was removed meanwhile, because it was empty.
   }
   return StoreError(StoreCode::kInternal,
                     what + ": its directory is removed again and again");
@@ -473,8 +477,8 @@ StoreResult DirectoryStore::Put(const PutRequest& request) {
         errno != EINVAL) {
       return FromErrno(what, errno);
     }
-    // NFS has no files without a name: an upload of one part. Nor can such a
-    // file be renamed.
+    // NFS has no unnamed files, and an unnamed file cannot be renamed: uploads
+    // the object as one part.
     std::string id;
     UploadedPart part;
     StoreResult result = BeginUpload(request.key, &id);
@@ -595,8 +599,8 @@ StoreResult DirectoryStore::Head(const std::string& key, ObjectInfo* info) {
   return {};
 }
 
-// Goes through the keys in their order: of a directory's names it keeps no more
-// than a page needs.
+// Visits the keys in order, and keeps only as many names of a directory as a
+// page needs.
 StoreResult DirectoryStore::Walk(const Descriptor& directory,
                                  const std::string& path,
                                  const std::string& prefix,
@@ -604,7 +608,7 @@ StoreResult DirectoryStore::Walk(const Descriptor& directory,
                                  ListPage* page) const {
   const DirectoryStream names = NamesIn(directory.get());
   if (names == nullptr) {
-    // Removed since its name was read.
+    // removed after its name was read
     return errno == ENOENT ? StoreResult{}
                            : FromErrno(place_ + "/" + path, errno);
   }
@@ -614,7 +618,7 @@ StoreResult DirectoryStore::Walk(const Descriptor& directory,
     Entry entry;
     entry.name = found->d_name;
     const std::string key = path + entry.name;
-    // True if a key that begins so can be wanted.
+    // Skips the entry unless a key that begins like this can be requested.
     const size_t n = std::min(key.size(), prefix.size());
     if (entry.name[0] == '.' || key.compare(0, n, prefix, 0, n) != 0) {
       continue;
@@ -622,12 +626,12 @@ StoreResult DirectoryStore::Walk(const Descriptor& directory,
     if (fstatat(dirfd(names.get()), found->d_name, &entry.info,
                 AT_SYMLINK_NOFOLLOW) != 0) {
       errno = 0;
-      continue;  // deleted in between
+      continue;  // deleted meanwhile
     }
     entry.is_directory = S_ISDIR(entry.info.st_mode);
     entry.is_file = S_ISREG(entry.info.st_mode);
     if (entry.is_directory) {
-      // All that is below comes before `after`.
+      // All keys below sort before `after`.
       const std::string below = key + "/";
       if (below < after && !after.starts_with(below)) {
         continue;
@@ -667,7 +671,7 @@ StoreResult DirectoryStore::Walk(const Descriptor& directory,
         return FromErrno(place_ + "/" + key, errno);
       }
       if (key.size() >= kMaxStoreKeyBytes) {
-        page->foreign++;  // nothing of us lies so deep
+        page->foreign++;  // sstferry writes nothing so deep
         continue;
       }
       if (StoreResult walked = Walk(below, key + "/", prefix, after, page);
@@ -688,7 +692,8 @@ StoreResult DirectoryStore::Walk(const Descriptor& directory,
     }
   }
   if (is_cut && !page->more) {
-    // The names beyond were not kept: empty directories took their places.
+    // Names after these were not kept, because empty directories took their
+    // places.
     page->more = true;
     page->next = path + entries.back().order();
   }
@@ -717,7 +722,7 @@ void DirectoryStore::RemoveEmptyParents(const std::string& key) const {
     std::string name;
     if (!OpenParent(path, false, &directory, &name).ok() ||
         unlinkat(directory.get(), name.c_str(), AT_REMOVEDIR) != 0) {
-      return;  // not empty, or somebody else was faster
+      return;  // not empty, or already removed
     }
   }
 }
@@ -879,7 +884,7 @@ StoreResult DirectoryStore::PutPart(const PartPlace& place,
     return FromErrno(what, errno);
   }
   const std::string name = "part-" + std::to_string(place.number) + "-";
-  // While its bytes are overwritten there is no such part.
+  // The part does not exist while its bytes are overwritten.
   std::vector<UploadedPart> before;
   if (StoreResult found = PartsOf(upload, &before); !found.ok()) {
     return found;
@@ -949,7 +954,7 @@ StoreResult DirectoryStore::CompleteUpload(
   }
   const Descriptor file = OpenIn(upload.get(), kDataFile, O_RDWR);
   struct stat info = {};
-  // A part that failed may have left bytes behind the last one.
+  // A failed part may have left bytes after the last one.
   if (!file.is_open() || ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 ||
       !SyncOpen(file.get()) || fstat(file.get(), &info) != 0) {
     return FromErrno(what, errno);
@@ -964,7 +969,7 @@ StoreResult DirectoryStore::CompleteUpload(
   return published;
 }
 
-// A failure leaves an upload that a prune finds.
+// Ignores failures: a prune finds an upload that is left.
 void DirectoryStore::RemoveUpload(const std::string& upload_id) const {
   Descriptor uploads;
   if (!OpenPrivate(false, &uploads).ok()) {
@@ -980,7 +985,7 @@ void DirectoryStore::RemoveUpload(const std::string& upload_id) const {
       files.emplace_back(found->d_name);
     }
   }
-  // The key last: what is left until then is an upload still.
+  // The key file last: until then the rest still counts as an upload.
   std::sort(files.begin(), files.end(),
             [](const std::string& a, const std::string& b) {
               return (a == kKeyFile) < (b == kKeyFile);
@@ -1029,7 +1034,7 @@ StoreResult DirectoryStore::ListUploads(const std::string& prefix,
     }
     uploads->push_back({key, id, info.st_mtim.tv_sec});
     if (uploads->size() == 2 * kMaxStorePage) {
-      break;  // who aborts these gets the others next
+      break;  // a caller that aborts these gets the others next
     }
   }
   std::sort(uploads->begin(), uploads->end(),
@@ -1057,7 +1062,7 @@ StoreResult DirectoryStore::Lock(const std::string& key, bool exclusive,
         !opened.ok()) {
       return opened;
     }
-    // NFS wants a file that is open for writing for an exclusive lock.
+    // NFS requires a file opened for writing for an exclusive lock.
     Descriptor file =
         OpenIn(directory.get(), name, exclusive ? O_RDWR : O_RDONLY);
     if (!file.is_open()) {
@@ -1065,7 +1070,7 @@ StoreResult DirectoryStore::Lock(const std::string& key, bool exclusive,
     }
     if (RetryingFlock(file.get(), (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) ==
         0) {
-      // The lock of a file that has lost its name is nobody's.
+      // A lock on a file that was replaced meanwhile protects nothing.
       struct stat mine = {};
       struct stat named = {};
       if (fstat(file.get(), &mine) == 0 &&
@@ -1091,13 +1096,14 @@ StoreResult DirectoryStore::Lock(const std::string& key, bool exclusive,
 Status OpenDirectoryStore(const StoreOptions& options,
                           std::unique_ptr<ObjectStore>* store) {
   const std::string& place = options.where.directory;
-  // Links on the way are the operator's; below the directory none is followed.
+  // Links in the path belong to the operator; below the directory none is
+  // followed.
   const std::unique_ptr<char, decltype(&std::free)> real(
       realpath(place.c_str(), nullptr), &std::free);
   Descriptor root;
   struct stat info = {};
   if (real != nullptr) {
-    // Opened once more, to be synced.
+    // Opened again, because the first descriptor cannot be synced.
     root = OpenDirectoryIn(OpenDirectory(real.get()).get(), ".");
   }
   if (!root.is_open() || fstat(root.get(), &info) != 0) {

@@ -1,15 +1,15 @@
-// A directory as a store, on a local disk or on NFS.
+// Uses a directory as a store, on a local disk or on NFS.
 //
-// An object is a file below the directory, under its key. Its bytes are written
-// to a file without a name (or below .sstferry/ where the file system has no
-// such files), synced, and linked to the name. So a name never has a part of an
-// object, and of two clients that put one key if it is absent one wins. Files
-// and directories get the owner of this process and the permissions of the
-// directory.
+// An object is a file in the directory, with its key as path. Its bytes are
+// written to an unnamed file (or below .sstferry/ if the file system has no
+// unnamed files), synced, and linked to the name. So a name never has a part of
+// an object, and if two clients put one key that must be absent, one of them
+// succeeds. Files and directories get the owner of this process and the
+// permissions of the directory.
 //
-// Whoever may write in the directory can change everything in it, but leads
-// nobody elsewhere: every name is looked up below an open directory, and no
-// link is followed.
+// An account that may write in the directory can change everything in it, but
+// cannot redirect other processes: every name is looked up below an open
+// directory, and no link is followed.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,8 @@
 
 namespace sstferry {
 
-// kRefused: there is no such directory, or it cannot be opened.
+// Opens the store. kRefused: there is no such directory, or it cannot be
+// opened.
 [[nodiscard]] rocksdb::Status OpenDirectoryStore(
     const StoreOptions& options, std::unique_ptr<ObjectStore>* store);
 

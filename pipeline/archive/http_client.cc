@@ -19,10 +19,10 @@ using std::chrono::milliseconds;
 
 constexpr size_t kMaxHeaderValueBytes = 1024;
 constexpr size_t kBodyPieceBytes = 1u << 20;
-// A smaller body is sent without asking the server whether it may be: one that
-// does not answer that costs a second each.
+// A smaller body is sent without "Expect: 100-continue": a server that ignores
+// it would cost a second per request.
 constexpr uint64_t kAskFirstBytes = 1u << 20;
-// Bytes that curl takes and gives at once.
+// Sizes of curl's buffers.
 constexpr long kReceiveBytes = 256L << 10;
 constexpr long kSendBytes = 256L << 10;
 
@@ -31,8 +31,8 @@ void StartCurl() {
   static_cast<void>(started);
 }
 
-// Returns the file of certificates to trust: that of the system. The libcurl
-// inside of a binary for every system knows only where Debian has it.
+// Returns the file of trusted certificates: that of the system. The libcurl in
+// the portable binary knows only Debian's path.
 std::string CaFile(const HttpOptions& options) {
   if (!options.ca_file.empty()) {
     return options.ca_file;
@@ -63,7 +63,7 @@ std::string Lower(std::string text) {
   return text;
 }
 
-// One exchange while it runs: what curl's callbacks work on.
+// A running exchange, on which curl's callbacks work.
 struct Running {
   const HttpExchange* exchange = nullptr;
   HttpAnswer* answer = nullptr;
@@ -91,7 +91,7 @@ size_t OnHeader(char* data, size_t size, size_t count, void* user) {
   running->progress = Clock::now();
   const std::string line(data, n);
   if (line.rfind("HTTP/", 0) == 0) {
-    // Another answer follows one that only said to continue.
+    // An informational answer (100) is followed by another one.
     const size_t space = line.find(' ');
     running->answer->status =
         space == std::string::npos ? 0 : std::atoi(line.c_str() + space);
@@ -162,7 +162,7 @@ size_t OnSend(char* data, size_t size, size_t count, void* user) {
   return n;
 }
 
-// curl sends a request again where a kept connection turns out to be closed.
+// curl repeats a request if a kept connection turns out to be closed.
 int OnRewind(void* user, curl_off_t offset, int origin) {
   auto* running = static_cast<Running*>(user);
   if (origin != SEEK_SET || offset != 0) {
@@ -208,8 +208,8 @@ std::optional<uint64_t> HttpAnswer::content_length() const {
   return std::stoull(text);
 }
 
-// A curl handle and the connections that it keeps. One thread uses it, and
-// Wake() is for any.
+// A curl handle and its connections. One thread uses it; Wake() may be called
+// from any thread.
 class HttpClient::Handle {
  public:
   Handle() : multi_(curl_multi_init()), easy_(curl_easy_init()) {}
@@ -273,7 +273,7 @@ void HttpClient::Handle::Prepare(const HttpOptions& options, Running* running,
     set(CURLOPT_PROXY, options.proxy.c_str());
   }
   for (const auto& [name, value] : request.headers) {
-    // A semicolon is how curl is told of a header without a value.
+    // curl writes a header without a value if it ends with a semicolon.
     const std::string line =
         value.empty() ? name + ";" : name + ": " + value;
     *headers = curl_slist_append(*headers, line.c_str());
@@ -375,7 +375,7 @@ HttpResult HttpClient::Handle::Wait(const HttpOptions& options,
     return {};
   }
   if (code == CURLE_OK) {
-    // libcurl takes the headers that came for all.
+    // libcurl accepts an answer that ended within its headers.
     return {HttpEnd::kBroken, "the answer ended within its headers", {}};
   }
   const std::string what = Printable(

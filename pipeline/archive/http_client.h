@@ -1,5 +1,5 @@
-// Requests over HTTP(S) by libcurl, several at once. An answer is bounded
-// everywhere, and redirects are not followed.
+// Performs HTTP(S) requests with libcurl, several at once. All parts of an
+// answer are bounded, and redirects are not followed.
 #pragma once
 
 #include <atomic>
@@ -22,32 +22,32 @@
 namespace sstferry {
 
 struct HttpOptions {
-  std::string proxy;    // empty: of the environment
+  std::string proxy;    // empty: from the environment
   bool no_proxy = false;
   std::string ca_file;  // empty: the system's
   std::chrono::milliseconds connect{10'000};
-  // Without a byte in either direction, apart from the time that the caller's
-  // bytes and sink take.
+  // Limit for the time without a byte in either direction, not counting the
+  // time that the caller's byte source and sink take.
   std::chrono::milliseconds idle{60'000};
 };
 
 struct HttpAnswer {
   int status = 0;
-  // The headers that are of use: names in lower case, values of at most 1 KiB.
+  // The headers that are used: names in lower case, values of at most 1 KiB.
   std::map<std::string, std::string> headers;
-  std::string body;  // unless it went to the sink
+  std::string body;  // unless passed to the sink
   std::string Header(const char* name) const;
   std::optional<uint64_t> content_length() const;
 };
 
-// How an exchange ended, if not with an answer of any status.
+// Result of an exchange; kAnswered for an answer of any status.
 enum class HttpEnd : uint8_t {
   kAnswered,
-  kNoConnection,  // no name, no connection, or no TLS
-  kNotTrusted,    // no certificate that is trusted
-  kBroken,        // the connection ended, or nothing came for too long
-  kTooLarge,      // a body of more than max_body_bytes
-  kCaller,        // the body's bytes or the sink failed
+  kNoConnection,  // name not resolved, not connected, or TLS failed
+  kNotTrusted,    // the certificate is not trusted
+  kBroken,        // the connection ended, or was idle for too long
+  kTooLarge,      // the body exceeds max_body_bytes
+  kCaller,        // the caller's byte source or sink failed
   kDeadline,
   kCancelled,
 };
@@ -55,9 +55,9 @@ enum class HttpEnd : uint8_t {
 struct HttpExchange {
   std::string scheme;  // "https"
   const HttpRequest* request = nullptr;
-  const ByteSource* body = nullptr;  // of a PUT or POST
-  // Asked once for an answer's status and headers: whether its body goes to
-  // `sink`. Null: never.
+  const ByteSource* body = nullptr;  // for a PUT or POST
+  // Called once with an answer's status and headers. Returns true if its body
+  // should be passed to `sink`. Null: never.
   std::function<bool(const HttpAnswer& answer)> streams;
   ObjectSink sink;
   size_t max_body_bytes = 4u << 20;
@@ -66,11 +66,13 @@ struct HttpExchange {
 
 struct [[nodiscard]] HttpResult {
   HttpEnd end = HttpEnd::kAnswered;
-  std::string what;         // for people, without secrets
-  rocksdb::Status caller;   // if kCaller
+  std::string what;         // message, without secrets
+  rocksdb::Status caller;   // set if kCaller
 };
 
-// Threads: any. Connections are kept for the next request.
+// Performs exchanges; keeps connections for later ones.
+//
+// Threads: any.
 class HttpClient {
  public:
   explicit HttpClient(HttpOptions options);
@@ -90,8 +92,8 @@ class HttpClient {
   const HttpOptions options_;
   std::atomic<bool> cancelled_{false};
   std::mutex mu_;
-  std::vector<std::unique_ptr<Handle>> idle_;  // under mu_
-  std::set<Handle*> busy_;                     // under mu_
+  std::vector<std::unique_ptr<Handle>> idle_;  // guarded by mu_
+  std::set<Handle*> busy_;                     // guarded by mu_
 };
 
 }  // namespace sstferry

@@ -18,13 +18,13 @@ using rocksdb::Status;
 
 namespace {
 
-// A store with two winners shows them within a few races.
+// Enough races to detect a store that lets two clients win.
 constexpr int kRaces = 10;
 constexpr int kRacers = 32;
 constexpr UnixSeconds kOldSignature = 16 * 60;
 
-// Lets many clients put one key at once, each its own bytes. *one_won: exactly
-// one was told that it did, and the object is that one's.
+// Lets many clients put one key at once, each with its own bytes. *one_won:
+// exactly one of them succeeded, and the object has its bytes.
 Status Race(ObjectStore* store, const std::string& key, bool* one_won) {
   std::atomic<int> winners{0};
   std::atomic<int> winner{-1};
@@ -63,12 +63,13 @@ Status Race(ObjectStore* store, const std::string& key, bool* one_won) {
   }
   std::string bytes;
   const StoreResult got = GetBytes(store, key, 64, &bytes);
-  // Such a put may be refused, where others are not.
+  // The store may refuse conditional puts; then the object is missing.
   *one_won &= got.ok() && bytes == std::to_string(winner.load());
   return got.code == StoreCode::kAbsent ? Status::OK() : got.status;
 }
 
-// Says that a store is none for an archive. Its own answer comes first.
+// Reports that a store is not suitable for an archive, with the store's own
+// answer first.
 Status CannotDo(const ObjectStore& store, const StoreResult& answer,
                 const std::string& what) {
   if (answer.ok()) {
@@ -86,8 +87,8 @@ Status Unlike(const ObjectStore& store, const std::string& what,
                                             ", found " + found);
 }
 
-// Puts an object, looks at it, reads it and finds it in a list; and looks for
-// one that is not there.
+// Puts an object, looks it up, reads it and lists it; and looks up a missing
+// one.
 Status TryObject(ObjectStore* store, const std::string& key) {
   const std::string bytes = "an object";
   RETURN_IF_ERROR(CannotDo(*store, PutBytes(store, key, bytes, false),
@@ -143,7 +144,7 @@ Status TryObject(ObjectStore* store, const std::string& key) {
   return Status::OK();
 }
 
-// Uploads an object in parts, as files above 64 MiB are.
+// Uploads an object in parts, as is done for files above 64 MiB.
 Status TryUpload(ObjectStore* store, const std::string& key) {
   const std::string bytes = "a part";
   const SliceSource source(bytes);
@@ -170,7 +171,7 @@ Status TryUpload(ObjectStore* store, const std::string& key) {
                       std::to_string(info.bytes));
 }
 
-// Tries all that a push, a restore and a prune do.
+// Tries every operation of a push, a restore and a prune.
 Status TryStore(ObjectStore* store, const std::string& prefix,
                 std::vector<std::string>* made, ArchiveHead* head) {
   made->push_back(prefix + "object");

@@ -1,5 +1,5 @@
-// Makes an archive in an empty place of a store, and finds out what the store
-// keeps of its promises.
+// Creates an archive in an empty place of a store, and finds out which
+// guarantees the store gives.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace sstferry {
 
-// Where a store does not refuse old signatures.
+// Minimum for a store that does not refuse old signatures.
 inline constexpr uint64_t kUnsignedGraceSeconds = 24ull * 3600;
 inline constexpr uint64_t kDefaultGraceSeconds = 24ull * 3600;
 
@@ -21,12 +21,12 @@ struct InitOptions {
   std::optional<uint64_t> grace_seconds;
 };
 
-// Tries all that pushes, restores and prunes do, and puts ARCHIVE. *notes says
-// what the store does not do.
-//   kRefused  there is an archive already, or, in a directory, anything else; or
-//             the grace is shorter than the store allows; or the store is none
-//             for an archive: the message has its own answer, and what is needed
-//   others    the store's
+// Tries every operation that pushes, restores and prunes use, and puts ARCHIVE.
+// *notes lists what the store does not support.
+//   kRefused  there is an archive already, or, in a directory, anything else;
+//             or the grace is shorter than the store allows; or the store is
+//             not suitable: the message has its answer, and what is required
+//   others    errors of the store
 [[nodiscard]] rocksdb::Status InitArchive(ObjectStore* store,
                                           const InitOptions& options,
                                           ArchiveHead* head,

@@ -22,7 +22,7 @@ bool IsDamage(const Status& status) {
   return state == EndState::kCorrupt || state == EndState::kRefused;
 }
 
-// Reads the record of a set. *set is not set if a prune has removed it.
+// Reads the record of a set. *set is not set if a prune has removed the set.
 Status ReadSetOf(const Archive& archive, const SetName& name,
                  std::optional<ArchiveSet>* set) {
   std::vector<FoundSet> sets;
@@ -64,7 +64,7 @@ Status CheckLog(const Archive& archive,
   std::set<std::string> problems;
   std::set<LogKey> used;
   std::map<LogKey, uint64_t> proved;  // with the bytes of their payloads
-  // The first of the sets that one lineage continues has all of the path.
+  // The earliest set in a lineage has the whole path.
   std::map<SetId, LoggedSet> first;
   for (const LoggedSet& set : log.sets) {
     const auto [found, is_new] = first.emplace(set.log.lineage, set);
@@ -86,7 +86,7 @@ Status CheckLog(const Archive& archive,
         problems.insert(archive.store()->place() + ": " + path.why);
       }
       if (!set.has_value()) {
-        continue;  // the check of sets tells
+        continue;  // reported by the check of sets
       }
       std::unique_ptr<LogTail> tail;
       const Status status =
@@ -96,7 +96,7 @@ Status CheckLog(const Archive& archive,
         continue;
       }
       RETURN_IF_ERROR(status);
-      // Records are read where all payloads are, and can be.
+      // Records are checked only if all payloads are read and can be decrypted.
       const bool is_read =
           (!set->is_sealed || archive.key() != nullptr) &&
           std::all_of(path.segments.begin(), path.segments.end(),

@@ -1,6 +1,5 @@
-// Proves the log of an archive: that its segments are one chain behind the sets
-// that they continue, and, where it is asked for, that their bytes are those that
-// were put.
+// Checks the log of an archive: its segments must form one chain after the sets
+// that they continue, and, on request, have the bytes that were put.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +16,19 @@ namespace sstferry {
 struct LogCheckSummary {
   uint64_t segments = 0;
   uint64_t bytes = 0;
-  uint64_t orphans = 0;  // segments behind no set that counts
+  uint64_t orphans = 0;  // after no set that counts
   uint64_t read_segments = 0;
   uint64_t read_bytes = 0;
   uint64_t foreign = 0;
-  uint64_t newest_micros = 0;  // until then it can be restored; 0: never
+  uint64_t newest_micros = 0;  // restorable up to this time; 0: not at all
   std::vector<LogWindow> windows;
-  // Says what is wrong: a sentence for each segment.
+  // The problems found: a sentence for each segment.
   std::vector<std::string> problems;
 };
 
-// `reads`: whether the payload of the segment with this key is read, too.
-// `cancelled` is polled. OK also where something is wrong: errors of the store.
+// `reads`: returns true if the payload of the segment with this key is to be
+// read. `cancelled` is polled. Problems of the log are in *summary; the status
+// reports only errors of the store.
 [[nodiscard]] rocksdb::Status CheckLog(
     const Archive& archive, const std::function<bool(const std::string&)>& reads,
     const std::function<bool()>& cancelled, LogCheckSummary* summary);

@@ -17,7 +17,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Most heads are smaller than this.
+// Larger than most heads.
 constexpr uint64_t kFirstHeadBytes = 64u << 10;
 constexpr int kTriesOfHead = 3;
 constexpr char kOutage[] = "outage";
@@ -95,8 +95,8 @@ Status ReadLogHead(const Archive& archive, const LogKey& key, LogHead* head,
                      archive.store()->Describe(name));
 }
 
-// All of the payload is read, for its digest; of a sealed one, the chunks prove
-// themselves.
+// Reads all of the payload, for its digest. For a sealed payload only the
+// requested chunks, which are authenticated one by one.
 StoreResult ReadLogPayload(const Archive& archive, const LogHead& head,
                            uint64_t head_bytes, uint64_t offset,
                            uint64_t bytes, const ObjectSink& sink) {
@@ -173,7 +173,8 @@ Status ListLog(const Archive& archive, ArchiveLog* log) {
 }
 
 Status ReadLog(const Archive& archive, ArchiveLog* log) {
-  // Segments before the sets: what a set names was put before it, or comes.
+  // Sets first: the segments that a set needs were put before it counted, or
+  // are put later.
   std::vector<LoggedSet> sets;
   std::vector<FoundSet> found;
   RETURN_IF_ERROR(archive.ListSets(&found));
@@ -201,13 +202,13 @@ Status ReadLog(const Archive& archive, ArchiveLog* log) {
 
 std::vector<LogPath> ArchiveLog::PathsOf(const SetLog& log) const {
   std::vector<LogPath> paths;
-  // Each lineage continues one other: whoever comes twice lies.
+  // Each lineage continues one other, so a repeated lineage is damage.
   std::set<SetId> seen = {log.lineage};
   // Continues `path` with the segments of a lineage from `number` on.
   const std::function<void(const SetId&, uint64_t, LogPath)> walk =
       [&](const SetId& id, uint64_t number, LogPath path) {
         const auto found = lineages.find(id);
-        uint64_t end = number;  // behind the last one that is there
+        uint64_t end = number;  // after the last one that exists
         if (found != lineages.end()) {
           while (found->second.segments.count(end) != 0) {
             ++end;
@@ -261,7 +262,7 @@ std::vector<LogWindow> ArchiveLog::WindowsOf(const LoggedSet& set,
   std::vector<LogWindow> windows = {{moment, moment, "", set.name}};
   for (const LogKey& key : path.segments) {
     if (key.end_micros <= moment) {
-      continue;  // behind all the time, or before the set
+      continue;  // outdated at that time, or before the set
     }
     LogWindow& last = windows.back();
     const uint64_t begin = std::max(key.begin_micros, moment);
@@ -300,7 +301,7 @@ std::vector<LogWindow> ArchiveLog::Windows() const {
   }
   for (size_t i = 0; i + 1 < merged.size(); ++i) {
     if (merged[i].why.empty()) {
-      merged[i].why = kOutage;  // its follower was not there any more
+      merged[i].why = kOutage;  // its follower no longer ran
     }
   }
   return merged;

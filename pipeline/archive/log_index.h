@@ -1,12 +1,11 @@
-// The log of an archive: which segments are there, how they continue each
-// other, and which times can be restored by them.
+// Index of the log of an archive: its segments, how they continue each other,
+// and which times can be restored from them.
 //
-// Lineages form a tree: a follower that was started again continues the last
-// segment that it found. So behind a set there may be more than one path, and
-// each of them is what the source wrote. Names alone tell the times; of each
-// lineage two heads are read, for what it continues and why it ended. Nothing of
-// this is believed by a restore, which reads the heads of its path
-// (log_reader.h).
+// Lineages form a tree: a restarted follower continues the last segment that it
+// found. So there may be more than one path after a set, and each of them is
+// what the source wrote. The times are in the names; of each lineage two heads
+// are read, for what it continues and why it ended. A restore does not rely on
+// this index, but reads the heads of its path (log_reader.h).
 #pragma once
 
 #include <cstdint>
@@ -22,28 +21,28 @@
 
 namespace sstferry {
 
-// A set that counts, and that the log continues.
+// A set that counts and that the log continues.
 struct LoggedSet {
   SetName name;
   uint64_t sequence = 0;
   SetLog log;
 };
 
-// Segments behind a set, in order, and why there is no further one.
+// Segments after a set, in order, and why there is no further one.
 struct LogPath {
   std::vector<LogKey> segments;
   CutReason ended = CutReason::kNone;
-  // A sentence about the end: "barrier: ...", "segment 12 is missing", or empty
-  // where the log may continue.
+  // A sentence about the end: "barrier: ...", "segment 12 is missing"; empty if
+  // the log may continue.
   std::string why;
 };
 
-// Times that can be restored, without a gap.
+// A period without gaps that can be restored.
 struct LogWindow {
   uint64_t begin_micros = 0;
   uint64_t end_micros = 0;
-  std::string why;  // it ends; empty: the log continues
-  SetName set;      // the first one that is restored
+  std::string why;  // reason of its end; empty: the log continues
+  SetName set;      // the first set that is restored
 };
 
 struct ArchiveLog {
@@ -54,48 +53,49 @@ struct ArchiveLog {
     uint64_t parent_number = 0;
     CutReason ended = CutReason::kNone;
     std::string note;
-    std::string problem;  // a head that cannot be read
+    std::string problem;  // set if a head cannot be read
   };
 
-  std::vector<LoggedSet> sets;  // moments ascend
+  std::vector<LoggedSet> sets;  // ascending by moment
   std::map<SetId, Lineage> lineages;
   uint64_t bytes = 0;    // of all segments
-  uint64_t foreign = 0;  // objects of other names
+  uint64_t foreign = 0;  // objects with other names
 
-  // Returns the paths behind a set, the one that was begun last first. Each has
-  // the segments from the set's on; there is always one.
+  // Returns the paths after a set, the most recently begun first. Each has the
+  // segments from that of the set on. There is always one.
   std::vector<LogPath> PathsOf(const SetLog& log) const;
-  // Returns the windows of one path behind a set.
+  // Returns the windows of one path after a set.
   std::vector<LogWindow> WindowsOf(const LoggedSet& set,
                                    const LogPath& path) const;
-  // Returns all windows, the oldest first; they do not meet.
+  // Returns all windows, the oldest first. They do not touch each other.
   std::vector<LogWindow> Windows() const;
 };
 
-// Finds all segments. *log has no sets.
+// Lists all segments. *log has no sets.
 [[nodiscard]] rocksdb::Status ListLog(const Archive& archive, ArchiveLog* log);
-// Finds all segments, and the sets that they continue. A set whose record is
-// damaged is left out.
+// Lists all segments, and reads the sets that they continue. A set with a
+// damaged record is left out.
 [[nodiscard]] rocksdb::Status ReadLog(const Archive& archive, ArchiveLog* log);
 
 // Reads the head of a segment; *digest is its SHA-256, *bytes its size. Wrong
-// bytes are read again, twice.
-//   kCorrupt   damage, or another segment's; or the archive has a key with which
-//              it was not sealed
+// bytes are read again twice.
+//   kCorrupt   the head is damaged or that of another segment; or the archive
+//              has a key with which it was not sealed
 //   kRefused   there is no such object
 [[nodiscard]] rocksdb::Status ReadLogHead(const Archive& archive,
                                           const LogKey& key, LogHead* head,
                                           Sha256Digest* digest,
                                           uint64_t* bytes);
 
-// Gives bytes [offset, offset + bytes) of the payload behind such a head to
-// `sink`, in order. kDamaged: it was not what was put there, perhaps after it was
-// given. Of a sealed one without a key they are bytes of the object.
+// Passes bytes [offset, offset + bytes) of the payload after such a head to
+// `sink`, in order. kDamaged: they are not what was put, which may be noticed
+// after they were passed. Without a key a sealed payload is passed as it is in
+// the object.
 StoreResult ReadLogPayload(const Archive& archive, const LogHead& head,
                            uint64_t head_bytes, uint64_t offset,
                            uint64_t bytes, const ObjectSink& sink);
 
-// "2026-11-24T14:03:20.000123Z".
+// Formats a time as "2026-11-24T14:03:20.000123Z".
 std::string LogTimeText(uint64_t micros);
 // Parses such a text, with at most six digits of a second or none, or
 // "20261124T140320Z".

@@ -21,7 +21,7 @@ std::set<std::string> ChooseSegments(
       return cut.moment_micros < newest_before;
     });
   }
-  // The first number that is needed of each lineage.
+  // The first needed number of each lineage.
   std::map<SetId, uint64_t> first;
   for (const SetLog& cut : cuts) {
     const auto [found, is_new] = first.emplace(cut.lineage, cut.segment);

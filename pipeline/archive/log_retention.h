@@ -1,4 +1,4 @@
-// Chooses the segments of a log that stay.
+// Chooses the segments of a log that are kept.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace sstferry {
 
-// Returns the keys of the segments that are needed: those behind one of `cuts`,
-// which are the sets that stay, in its lineage and in all that continue it; and
-// all of a lineage for which is_written() is true, whose cut is being pushed, or
-// of which a head cannot be read. `keep_from_micros`: no time before it is
-// restored but those of sets, so only the newest cut before it and later ones
-// count.
+// Returns the keys of the segments to keep. `cuts` are the kept sets: the
+// segments after them are needed, in the lineage of the set and in all that
+// continue it. All segments are needed of a lineage for which is_written()
+// returns true (its cut is being pushed), or of which a head cannot be read.
+// With `keep_from_micros`, times before it can be restored only at sets, so
+// only the newest cut before it and later ones count.
 std::set<std::string> ChooseSegments(
     const ArchiveLog& log, std::vector<SetLog> cuts,
     const std::function<bool(const SetId&)>& is_written,

@@ -17,7 +17,7 @@ using rocksdb::Status;
 
 namespace {
 
-// The places of the last minute of a follower that gets a round each 15 ms.
+// Positions of the last minute if the follower gets a round every 15 ms.
 constexpr size_t kMostPlaces = 4096;
 
 }  // namespace
@@ -49,7 +49,7 @@ LogWriter::LogWriter(const SetId& lineage, const LogHead& last,
   if (!last.moments.empty()) {
     now_ = std::max(now_, last.moments.back().micros);
   }
-  // Nobody knows what an earlier follower had received and not put.
+  // It is unknown what an earlier follower had received but not put.
   head_.key = {lineage_, last.key.number + 1, 0, 0};
   head_.previous_lineage = last.key.lineage;
   head_.previous = digest;
@@ -104,8 +104,8 @@ Status LogWriter::CheckBehind(const Slice& wal_begin, uint64_t sequence) {
   return StartAt(SliceSource(wal_begin), at_.wal_bytes, follower_.get());
 }
 
-// Checks the sequence numbers of the records of a part that continues what was
-// checked before, or begins a WAL.
+// Checks the sequence numbers of the records of a part that continues checked
+// records, or begins a WAL.
 Status LogWriter::CheckRecords(const LogPart& part) {
   if (part.offset == 0 && !part.bytes.empty()) {
     follower_ = std::make_unique<LogFollower>(LogKind::kWal, part.wal_number);
@@ -223,7 +223,7 @@ Status LogWriter::Append(const std::vector<LogPart>& parts,
   }
   now_ = std::max(now_, clock);
   const bool is_behind_gap = seen_ == 0 || now_ - seen_ > options_.max_gap_micros;
-  // So what was gathered before an outage keeps its times.
+  // Seals what was collected before an outage, so that it keeps its times.
   if (is_behind_gap && sealed_ == nullptr && !payload_.empty() &&
       head_.key.end_micros > head_.key.begin_micros) {
     Seal();
@@ -236,7 +236,7 @@ Status LogWriter::Append(const std::vector<LogPart>& parts,
   if (payload_.size() > head_.payload_bytes()) {
     const LogMoment moment{now_, payload_.size(),
                            has_all ? end.last_sequence : 0};
-    // One that is close behind another takes its place.
+    // A moment close to the previous one replaces it.
     const size_t count = head_.moments.size();
     if (count > 1 &&
         now_ - head_.moments[count - 2].micros < kLogMomentMicros) {
@@ -276,7 +276,7 @@ bool LogWriter::IsDue() const {
          head_.key.end_micros - head_.key.begin_micros >= kIdleSegmentMicros;
 }
 
-// Makes an object of what was gathered, and begins to gather the next one.
+// Makes an object from what was collected, and begins the next segment.
 void LogWriter::Seal() {
   auto object = std::make_unique<Object>();
   object->key = head_.key;
@@ -315,7 +315,7 @@ Status LogWriter::PutOne(ObjectStore* store, const Object& object) const {
       put.code != StoreCode::kThrottled) {
     return put.status;
   }
-  // It may be there, by this try or by one before.
+  // This attempt or an earlier one may have stored it.
   std::string there;
   const StoreResult got = GetBytes(store, key, object.bytes.size(), &there);
   if (got.ok() && there == object.bytes) {
@@ -345,7 +345,7 @@ Status LogWriter::Put(ObjectStore* store) {
     if (object == nullptr) {
       return Status::OK();
     }
-    // Nobody else takes it away.
+    // No other thread resets it, because put_mu_ is locked.
     RETURN_IF_ERROR(PutOne(store, *object));
     const std::lock_guard<std::mutex> lock(mu_);
     ++state_.segments;
@@ -364,7 +364,7 @@ Status LogWriter::End(ObjectStore* store, CutReason reason,
     const std::lock_guard<std::mutex> one(put_mu_);
     const std::lock_guard<std::mutex> lock(mu_);
     if (sealed_ == nullptr) {
-      if (head_.key.end_micros == 0) {  // it has heard nothing
+      if (head_.key.end_micros == 0) {  // no round was received
         head_.key.begin_micros = head_.key.end_micros = now_;
       }
       head_.ended = reason;

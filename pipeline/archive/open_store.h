@@ -1,4 +1,4 @@
-// Opens the store of an archive, whatever it is.
+// Opens the store of an archive, a bucket or a directory.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace sstferry {
 
-// A bucket is asked for nothing yet. A directory must be there.
-//   kRefused  an option that cannot be used; no such directory
+// Opens a store. Sends no request to a bucket. A directory must exist.
+//   kRefused  an option cannot be used; no such directory
 [[nodiscard]] rocksdb::Status OpenStore(const StoreOptions& options,
                                         std::unique_ptr<ObjectStore>* store);
 

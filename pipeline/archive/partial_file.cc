@@ -26,14 +26,15 @@ using rocksdb::Status;
 
 namespace {
 
-// Bytes of blocks or records that are got at once; a larger one is got whole.
+// Maximum bytes of blocks or records fetched at once; a larger one is fetched
+// whole.
 constexpr uint64_t kRunBytes = 8u << 20;
-// Records of blobs are got at once though so many bytes between them are not
-// needed: less than a request costs.
+// Maximum gap of unneeded bytes within one fetch of blob records: fetching it
+// costs less than another request.
 constexpr uint64_t kBlobGapBytes = 16u << 10;
-// Footer, metaindex and properties of a usual table.
+// Size of footer, metaindex and properties of a typical table.
 constexpr uint64_t kFirstTailBytes = 8u << 10;
-// Bytes of a tail that are got with a small block in front of them.
+// Bytes of a tail that are fetched together with the small block before them.
 constexpr uint64_t kTailAheadBytes = 64u << 10;
 
 bool IsFilter(const std::string& name) {
@@ -41,7 +42,7 @@ bool IsFilter(const std::string& name) {
          name.starts_with(kPartitionedFilterPrefix);
 }
 
-// Reads bytes that were just got, and others where they lie.
+// Reads bytes that were just fetched, and all others from the file below.
 class LaidOver : public ByteSource {
  public:
   explicit LaidOver(const ByteSource& below) : below_(below) {}
@@ -174,7 +175,7 @@ Status PartialBlobFile::FetchRun(const PartialBlob* first,
       &bytes);
   RETURN_IF_ERROR(status);
   for (const PartialBlob* blob = first; blob <= last;) {
-    // Records that follow each other are written at once.
+    // Adjacent records are written at once.
     const PartialBlob* end = blob;
     while (end != last && (end + 1)->begin() == end->end()) {
       ++end;
@@ -209,8 +210,8 @@ Status PartialBlobFile::Fetch(std::vector<PartialBlob> blobs,
             [](const PartialBlob& a, const PartialBlob& b) {
               return a.begin() < b.begin();
             });
-  // Several versions of a key never share a record, but two tables may refer to
-  // one.
+  // Versions of a key never share a record, but two tables may refer to one
+  // record.
   const auto same = std::unique(blobs.begin(), blobs.end(),
                                 [](const PartialBlob& a, const PartialBlob& b) {
                                   return a.begin() == b.begin() &&
@@ -236,7 +237,7 @@ Status PartialBlobFile::Fetch(std::vector<PartialBlob> blobs,
 
 // --- the end of a table ------------------------------------------------------
 
-// Keeps what was read of a table, for one try to read its end.
+// Keeps the bytes read from a table during one attempt to read its end.
 class PartialTable::Tail : public ByteSource {
  public:
   Tail(const PartialTable& table, const SetReader::Cancelled& cancelled)
@@ -277,13 +278,13 @@ class PartialTable::Tail : public ByteSource {
   }
   uint64_t size() const override { return table_.file().file.bytes; }
 
-  // The failure of a read, which is none of the table.
+  // A failed read, which is not damage of the table.
   const Status& failed() const { return failed_; }
 
  private:
   const PartialTable& table_;
   const SetReader::Cancelled& cancelled_;
-  mutable std::map<uint64_t, std::string> pieces_;  // by their offsets
+  mutable std::map<uint64_t, std::string> pieces_;  // by offset
   mutable Status failed_;
 };
 
@@ -329,7 +330,7 @@ Status PartialTable::ReadTail(const KeyInterval& interval,
     if (IsFilter(meta.name)) {
       continue;
     }
-    // Properties may be stamped, which their checksum does not show; they were
+    // Properties may be stamped, which their checksum does not cover; they were
     // decoded.
     if (meta.name != kSstPropertiesName) {
       RETURN_IF_ERROR(VerifySstBlock(table.source(), footer, meta.handle));
@@ -401,7 +402,7 @@ Status PartialTable::FetchTail(const KeyInterval& interval,
 
 namespace {
 
-// Gets blocks, in the file's order; exists for one FetchBlocks().
+// Fetches blocks in file order. Lives for one FetchBlocks().
 class BlockFetch {
  public:
   BlockFetch(PartialTable* table, const Comparator* order, bool has_blobs,
@@ -435,12 +436,12 @@ class BlockFetch {
  private:
   struct Block {
     SstBlockHandle handle;
-    std::optional<std::string> above;  // no key is below it
-    std::string last;                  // no key is above it
+    std::optional<std::string> above;  // lower bound of its keys
+    std::string last;                  // upper bound of its keys
   };
 
-  // Returns whether a reader of the interval, or one who seeks one of the keys,
-  // comes into the block with this separator.
+  // Returns true if a reader of the interval, or one that seeks one of the
+  // keys, reads the block with this separator.
   bool IsWanted(const Slice& separator,
                 const std::vector<std::string>& sought) const {
     const bool begins = BeginsAtOrBefore(interval_, order_, separator);
@@ -460,7 +461,7 @@ class BlockFetch {
     if (has_before_) block.above = before_;
     block.last = entry.separator.ToString();
     if (table_.Has({entry.handle.offset, entry.handle.end()})) {
-      // Blobs that its entries refer to may not be there yet.
+      // Blobs to which its entries refer may not be fetched yet.
       return has_blobs_ ? Visit(block, blobs_) : Status::OK();
     }
     if (!run_.empty() &&
@@ -511,7 +512,7 @@ class BlockFetch {
     return Status::OK();
   }
 
-  // Checks a block as far as it can be, and that it is the one of its place.
+  // Checks a block's contents and that it belongs at this place.
   [[nodiscard]] Status Visit(const Block& block,
                              std::vector<PartialBlob>* blobs) const {
     return reader_.ForEachEntry(
@@ -548,7 +549,7 @@ class BlockFetch {
   std::unique_ptr<LaidOver> source_;
   SstReader reader_;
   bool has_before_ = false;
-  std::string before_;  // the separator of the block before
+  std::string before_;  // separator of the previous block
   std::vector<Block> run_;
 };
 

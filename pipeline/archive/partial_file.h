@@ -1,11 +1,12 @@
-// Tables and blob files of a set of which only a part is here: local files with
-// holes, which get the blocks and records that are asked for.
+// Local files for tables and blob files of a set of which only a part is
+// needed: files with holes, which receive the blocks and records that are
+// requested.
 //
-// RocksDB reads them as any others, and is never led into a hole, where a
-// block's checksum would be wrong. Nothing gets there that was not checked
-// before: RocksDB aborts on bad tables, and no digest of the record covers a
-// part of a unit. What a checksum cannot tell, a block of another place or of
-// another table, its keys, the index and the table's identity do.
+// RocksDB reads them like other files, and never reads a hole, where a block's
+// checksum would be wrong. Everything is checked before it is written: RocksDB
+// aborts on bad tables, and no digest of the record covers a part of a unit. A
+// checksum does not reveal a block that belongs to another place or another
+// table; its keys, the index and the table's identity do.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +29,14 @@
 
 namespace sstferry {
 
-// Where the files lie, and what they are got from.
+// The directory of the files, and the reader that fetches them.
 struct PartialFiles {
   SetReader* reader = nullptr;
   std::string directory;
 };
 
+// One such file.
+//
 // Ownership: borrows the PartialFiles and the ArchivedFile.
 // Threads:   any.
 // Errors:    those of SetReader; kNoSpace; kSourceError, kInternal for the
@@ -49,19 +52,19 @@ class PartialFile {
   SetReader* reader() const { return files_->reader; }
   std::string path() const;
 
-  // Makes the file, of its size, and nothing but a hole.
+  // Creates the file with its full size as one hole.
   [[nodiscard]] rocksdb::Status Make() const;
-  // Writes bytes that were checked.
+  // Writes bytes that were already checked.
   [[nodiscard]] rocksdb::Status Write(uint64_t offset,
                                       const rocksdb::Slice& bytes);
-  // Returns whether all of the span was written.
+  // Returns true if all of the span was written.
   bool Has(const ByteSpan& span) const;
 
  private:
   const PartialFiles* const files_;
   const ArchivedFile* const file_;
   mutable std::mutex mu_;
-  std::map<uint64_t, uint64_t> spans_;  // begin to end, apart; under mu_
+  std::map<uint64_t, uint64_t> spans_;  // begin -> end; guarded by mu_
 };
 
 // A value in a blob file that entries refer to.
@@ -78,7 +81,7 @@ class PartialBlobFile : public PartialFile {
  public:
   using PartialFile::PartialFile;
 
-  // Gets the records of these blobs, which are sorted here.
+  // Fetches the records of these blobs. Sorts them.
   [[nodiscard]] rocksdb::Status Fetch(std::vector<PartialBlob> blobs,
                                       const SetReader::Cancelled& cancelled);
 
@@ -90,30 +93,30 @@ class PartialBlobFile : public PartialFile {
                                          const SetReader::Cancelled& cancelled);
 };
 
-// A range deletion: user keys, the second excluded.
+// A range deletion: user keys, the second one exclusive.
 using KeySpan = std::pair<std::string, std::string>;
 
 class PartialTable : public PartialFile {
  public:
-  // `known`: of the MANIFEST, which outlives this.
+  // `known`: from the MANIFEST; must outlive this object.
   PartialTable(const PartialFiles* files, const ArchivedFile* file,
                const ManifestFile* known, const rocksdb::Comparator* order);
 
   // User keys.
   const std::string& smallest() const { return smallest_; }
   const std::string& largest() const { return largest_; }
-  // After FetchTail():
+  // Valid after FetchTail():
   const std::vector<KeySpan>& deletions() const { return deletions_; }
 
-  // Gets everything behind the data blocks but filters, which nothing here
-  // needs. *bytes: of the data blocks that may hold keys of the interval.
+  // Fetches everything after the data blocks except filters, which are not
+  // used. *bytes: size of the data blocks that may hold keys of the interval.
   //   kRefused  a table of which no part can be read and checked
   [[nodiscard]] rocksdb::Status FetchTail(const KeyInterval& interval,
                                           const SetReader::Cancelled& cancelled,
                                           uint64_t* bytes);
-  // Gets the data blocks that may hold keys of the interval, and those that are
-  // met by who seeks one of the keys `sought`. Adds the blobs that entries of
-  // the interval refer to.
+  // Fetches the data blocks that may hold keys of the interval, and those that
+  // an iterator reads when it seeks one of the keys `sought`. Adds the blobs to
+  // which entries of the interval refer.
   [[nodiscard]] rocksdb::Status FetchBlocks(
       const KeyInterval& interval, const std::vector<std::string>& sought,
       const SetReader::Cancelled& cancelled,

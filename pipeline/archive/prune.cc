@@ -17,46 +17,46 @@ using rocksdb::Status;
 
 namespace {
 
-// A set that lies there, and what a prune knows of it.
+// A set in the archive, and what a prune knows about it.
 struct KnownSet {
   FoundSet found;
   PrunedSet told;
   bool is_readable = false;
   // Its objects and their sizes.
   std::vector<std::pair<std::string, uint64_t>> objects;
-  SetLog log;  // that continues it
+  SetLog log;  // the log that continues it
   SetId repairs{};
 
   const SetName& name() const { return found.name; }
 };
 
-// The files that sets and pushes need, at one time.
+// The files that sets and pushes use, at one time.
 struct InUse {
   std::vector<KnownSet> sets;  // the oldest first
   std::map<SetId, SetName> names;
-  std::set<SetId> pushing;  // whose intents are not older than the grace
+  std::set<SetId> pushing;  // with intents not older than the grace
   std::set<SetId> used_by_pushes;
   std::vector<SetId> expired;  // intents
-  // The newest set that counts or is pushed, and whose record cannot be read.
+  // The newest set that counts or is being pushed and has an unreadable record.
   std::optional<SetName> unreadable;
 
   bool IsPushed(const SetId& set) const {
     return pushing.count(set) != 0 || used_by_pushes.count(set) != 0;
   }
-  // True if a record that cannot be read may name a file of this set: a push
+  // Returns true if an unreadable record may name a file of this set: a push
   // takes a name after those of the pushes whose files it uses.
   bool MayBeNamed(const SetId& uploader) const {
     if (!unreadable.has_value()) {
       return false;
     }
     const auto name = names.find(uploader);
-    // A set that repairs one has the same second.
+    // A repaired set has the same second as the damaged one.
     return name == names.end() ||
            name->second.seconds <= unreadable->seconds;
   }
 };
 
-// Sets that stay, and why.
+// Kept sets, with the reason.
 using Staying = std::map<SetName, std::string>;
 
 std::string FindMissing(const KnownSet& set, const ListedKeys& present) {
@@ -90,14 +90,14 @@ class Pruner {
   [[nodiscard]] Status ReadGrace();
   [[nodiscard]] Status ReadInUse(InUse* use) const;
   [[nodiscard]] Status ListFiles(ListedKeys* files) const;
-  // Finds which sets are whole. `files`: a list, perhaps of before their records
-  // were read.
+  // Finds which sets are whole. `files`: a listing, perhaps from before their
+  // records were read.
   [[nodiscard]] Status Judge(const ListedKeys& files, InUse* use) const;
-  // Chooses among the sets that count.
+  // Chooses the sets to keep among those that count.
   [[nodiscard]] Status ChooseStaying(const InUse& use, Staying* staying) const;
-  // Deletes what marks older than the grace name.
+  // Deletes what is named by marks older than the grace.
   [[nodiscard]] Status Sweep();
-  // Returns which of the sets that the marks name are dropped now.
+  // Returns the marked sets that are dropped by this run.
   static std::set<SetName> ChooseDropped(const std::vector<FoundMark>& due,
                                          const InUse& use,
                                          const Staying& staying);
@@ -109,7 +109,7 @@ class Pruner {
   [[nodiscard]] Status KeepFrom(uint64_t* micros) const;
   static void KeepForLog(const InUse& use, const std::vector<SetName>& sets,
                          uint64_t keep_from, Staying* kept);
-  // Returns the keys of segments that are needed if these sets are left.
+  // Finds the keys of the segments that the remaining sets need.
   [[nodiscard]] Status FindSegments(
       const InUse& use, const std::function<bool(const SetName&)>& stays,
       const ArchiveLog& log, std::set<std::string>* needed) const;
@@ -120,7 +120,7 @@ class Pruner {
   [[nodiscard]] Status PutMarks(const std::vector<MarkedSet>& sets,
                                 const std::vector<ArchiveKey>& keys,
                                 const std::vector<LogKey>& segments);
-  // Marks all but one set and its files; none: all.
+  // Marks everything except one set and its files; null: everything.
   [[nodiscard]] Status MarkAllBut(const InUse& use, const KnownSet* kept);
   [[nodiscard]] Status RemoveLeftovers();
   bool IsOlderThanGrace(uint64_t since, uint64_t now) const {
@@ -132,7 +132,7 @@ class Pruner {
   const PruneOptions& options_;
   PruneSummary* const summary_;
   uint64_t grace_ = 0;
-  std::set<SetName> dropped_;  // now
+  std::set<SetName> dropped_;  // by this run
 };
 
 Status Pruner::ReadGrace() {
@@ -144,7 +144,7 @@ Status Pruner::ReadGrace() {
 
 Status Pruner::ReadInUse(InUse* use) const {
   *use = InUse();
-  // Intents first: a push removes its own once its set counts.
+  // Intents first: a push removes its intent after its set counts.
   std::vector<FoundIntent> intents;
   RETURN_IF_ERROR(archive_.ReadIntents(&intents));
   uint64_t now = 0;
@@ -167,7 +167,7 @@ Status Pruner::ReadInUse(InUse* use) const {
       return read;
     }
     if (read.ok() && !set.has_value()) {
-      continue;  // another prune removes it
+      continue;  // another prune is removing it
     }
     KnownSet& known = use->sets.emplace_back();
     known.found = found;
@@ -176,7 +176,7 @@ Status Pruner::ReadInUse(InUse* use) const {
     if (!read.ok()) {
       known.told.problem = MessageOf(read);
       if (found.is_done || use->IsPushed(found.name.id)) {
-        use->unreadable = found.name;  // they ascend
+        use->unreadable = found.name;  // sets are in ascending order
       }
       continue;
     }
@@ -215,7 +215,7 @@ Status Pruner::Judge(const ListedKeys& files, InUse* use) const {
     return all;
   };
   if (!judge(files)) {
-    // A set that came after that list has files that came after it.
+    // A set put after that listing has files put after it.
     ListedKeys now;
     RETURN_IF_ERROR(ListFiles(&now));
     judge(now);
@@ -268,9 +268,9 @@ std::set<SetName> Pruner::ChooseDropped(const std::vector<FoundMark>& due,
     for (const MarkedSet& marked : found.mark.sets) {
       const auto set = is_done.find(marked.name);
       if (set == is_done.end() || staying.count(marked.name) != 0) {
-        continue;  // gone; or another run had other options
+        continue;  // already gone; or another run had other options
       }
-      // Its push has finished it, or is at it still.
+      // Its push has finished it, or still runs.
       const bool is_alive = !marked.was_done &&
                             (set->second ||
                              use.pushing.count(marked.name.id) != 0);
@@ -297,7 +297,7 @@ Status Pruner::Delete(const std::vector<std::string>& keys) {
   return Status::OK();
 }
 
-// A set first stops to count, then goes; its files go after that.
+// A set stops counting first, then its record is deleted, then its files.
 Status Pruner::Drop(const std::set<SetName>& dropped) {
   std::vector<std::string> done;
   std::vector<std::string> records;
@@ -344,8 +344,8 @@ Status Pruner::SweepMark(const FoundMark& found, const InUse& use,
     }
   }
   RETURN_IF_ERROR(Delete(gone));
-  // Who looks whether its files are there relies on this mark as long as any
-  // sweep may be at what it names.
+  // The look of a push relies on this mark as long as another prune may still
+  // delete something that it names.
   if (is_held) {
     ++summary_->held_marks;
     return Status::OK();
@@ -369,7 +369,7 @@ Status Pruner::Sweep() {
   if (due.empty()) {
     return Status::OK();
   }
-  // Read after the grace: sets that were committed during it are seen.
+  // Read after the grace, so that sets committed during it are seen.
   InUse use;
   RETURN_IF_ERROR(ReadInUse(&use));
   ListedKeys files;
@@ -403,7 +403,7 @@ Status Pruner::Sweep() {
   return Status::OK();
 }
 
-// Returns the time from which on the log is kept.
+// Returns the time from which the log is kept.
 Status Pruner::KeepFrom(uint64_t* micros) const {
   uint64_t now = 0;
   RETURN_IF_ERROR(archive_.Now(&now));
@@ -411,8 +411,8 @@ Status Pruner::KeepFrom(uint64_t* micros) const {
   return Status::OK();
 }
 
-// Keeps the newest set before the log that is kept, and those with which a log
-// begins behind it: further ones save time, and no more.
+// Keeps the newest set before the kept log, and the sets after it with which a
+// log begins; further ones only save time.
 void Pruner::KeepForLog(const InUse& use, const std::vector<SetName>& sets,
                         uint64_t keep_from, Staying* kept) {
   const std::set<SetName> counted(sets.begin(), sets.end());
@@ -452,7 +452,7 @@ Status Pruner::FindSegments(
   }
   *needed = ChooseSegments(
       log, std::move(cuts),
-      // Nobody knows which of them are behind a record that cannot be read.
+      // It is unknown which segments an unreadable record needs.
       [&use](const SetId& id) {
         return use.IsPushed(id) || use.unreadable.has_value();
       },
@@ -507,8 +507,8 @@ void Pruner::Tell(const KnownSet& set, SetFate fate, const std::string& why,
 }
 
 Status Pruner::Mark() {
-  // Files first: whose push is not seen to run has its set among those that are
-  // read afterwards, or is dead.
+  // Files first: a push whose intent is not seen afterwards has its set among
+  // those that are read then, or is dead.
   ListedKeys files;
   RETURN_IF_ERROR(ListFiles(&files));
   ArchiveLog log;
@@ -534,7 +534,7 @@ Status Pruner::Mark() {
     const bool stays = set.found.is_done ? kept != staying.end()
                                          : use.pushing.count(id) != 0;
     const auto mark = marked.sets.find(set.name());
-    // One that was marked as unfinished counts now.
+    // A set that was marked as unfinished counts now.
     const bool is_marked = mark != marked.sets.end() &&
                            (mark->second.was_done || !set.found.is_done);
     if (stays || use.used_by_pushes.count(id) != 0) {
@@ -597,8 +597,8 @@ Status Pruner::Mark() {
 
 Status Pruner::RemoveSet(const SetName& name, bool force) {
   RETURN_IF_ERROR(ReadGrace());
-  // A mark names it before the last look: so of two who take two sets, one sees
-  // that the other's is going.
+  // Puts a mark that names the set before the last look, so that of two
+  // processes that remove two sets, one sees the other's removal.
   for (const bool is_marked : {false, true}) {
     InUse use;
     RETURN_IF_ERROR(ReadInUse(&use));
@@ -707,7 +707,7 @@ Status Pruner::RemoveMarkOrIntent(const SetId& id) {
             "a prune after the grace");
   }
   if (has_intent) {
-    // It only saved the files of a push from being marked.
+    // An intent only protects the files of a push from being marked.
     return Delete({IntentKey(id)});
   }
   InUse use;
@@ -721,7 +721,7 @@ Status Pruner::RemoveMarkOrIntent(const SetId& id) {
   return Delete({MarkKey(id)});
 }
 
-// Intents and uploads of pushes that died.
+// Removes intents and uploads of pushes that died.
 Status Pruner::RemoveLeftovers() {
   InUse use;
   RETURN_IF_ERROR(ReadInUse(&use));

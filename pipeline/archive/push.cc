@@ -21,9 +21,11 @@ using rocksdb::Status;
 
 namespace {
 
-// An intent is renewed so often that it outlives all but a push that sleeps.
+// Renewals of an intent per grace, so that only a push that is suspended loses
+// it.
 constexpr uint64_t kRenewalsPerGrace = 8;
-// Looks before the commit: each time a prune marked what was used again.
+// Maximum number of looks before the commit; another look is needed if a prune
+// marked a reused file.
 constexpr int kMaxLooks = 4;
 
 struct SharedName {
@@ -42,13 +44,13 @@ uint64_t SteadySeconds() {
           .count());
 }
 
-// Returns OK where this push's own name has an object: it is of an earlier try
-// of the same call, whose answer was lost.
+// Accepts kExists for this push's own name: an earlier attempt of the same call
+// succeeded, and its reply was lost.
 Status OfOwnName(const StoreResult& put) {
   return put.code == StoreCode::kExists ? Status::OK() : put.status;
 }
 
-// True after an answer that leaves open whether the object was stored.
+// Returns true for an answer that leaves open whether the object was stored.
 bool MayBeStored(StoreCode code) {
   return code == StoreCode::kUnreachable || code == StoreCode::kThrottled ||
          code == StoreCode::kExists;
@@ -70,7 +72,7 @@ class Pusher {
   [[nodiscard]] Status Run();
 
  private:
-  // Where a file may be that is not to be uploaded.
+  // A possible object for a file, instead of an upload.
   struct Place {
     ArchiveKey key;
     const ArchivedFile* known = nullptr;  // with its digests
@@ -78,14 +80,14 @@ class Pusher {
   // The findings of a look.
   struct Look {
     std::vector<size_t> marked;   // files whose keys a mark names
-    std::vector<size_t> missing;  // files that are not there
+    std::vector<size_t> missing;  // missing files
     bool set_is_marked = false;
     bool log_is_amiss = false;  // a segment is marked or missing
   };
 
   [[nodiscard]] Status Begin();
-  // Names the set, and finds the names of those whose files it may use.
-  // `intents`: those that can be read.
+  // Names the set, and finds the sets whose files it may use. `intents`: the
+  // readable ones.
   [[nodiscard]] Status ChooseName(const std::vector<FoundSet>& sets,
                                   const std::vector<FoundIntent>& intents);
   [[nodiscard]] Status ReadBase(const std::vector<FoundSet>& sets);
@@ -93,14 +95,14 @@ class Pusher {
   void ChoosePlaces();
   void ChooseGoodPlaces(const PushRepair& repair);
   [[nodiscard]] Status PutIntent();
-  // Renews the intent if it is time. Any lane's.
+  // Renews the intent when it is due. May be called in any lane.
   [[nodiscard]] Status RenewIntent();
   [[nodiscard]] Status PlaceFiles(const std::vector<size_t>& files);
   void Plan(const std::vector<size_t>& files) const;
   void CountDone(uint64_t bytes) const;
   [[nodiscard]] Status PlaceFile(size_t index);
-  // Gives the object of a file a salt: a new one, or that of the one that is
-  // there, if it can be used.
+  // Chooses the salt of a file's object: that of the existing object if it can
+  // be used, else a new one.
   [[nodiscard]] Status CheckSealed(std::optional<Place>* place,
                                    SealSalt* salt) const;
   // Uploads a file, and reads it for its digests, piece by piece.
@@ -108,15 +110,15 @@ class Pusher {
                               const std::shared_ptr<SetFile>& bytes,
                               FileDigests* digests);
   [[nodiscard]] Status TakeLook(Look* look) const;
-  // Finds whether the segments [log.segment, end) are there, and unmarked.
+  // Checks that the segments [log.segment, end) exist and are unmarked.
   [[nodiscard]] Status LookAtLog(const Marked& marked, uint64_t end,
                                  bool* is_amiss) const;
   [[nodiscard]] Status LookBefore(UnixSeconds* signed_at);
   [[nodiscard]] Status Commit(UnixSeconds signed_at);
   [[nodiscard]] Status LookBehind(UnixSeconds* signed_at) const;
   [[nodiscard]] Status Confirm(UnixSeconds signed_at);
-  // Puts an object of which nobody else knows the name. A lost answer is no
-  // failure if the object is there.
+  // Puts an object whose name no other process uses. A lost reply is no failure
+  // if the object exists.
   [[nodiscard]] Status PutOnce(const std::string& key, const std::string& bytes,
                                UnixSeconds signed_at) const;
   [[nodiscard]] Status Overtaken(const std::string& what) const;
@@ -129,10 +131,10 @@ class Pusher {
   PushSummary* const summary_;
   ArchiveHead head_;
   ArchiveSet set_;
-  std::optional<ArchiveSet> base_;  // an earlier one
+  std::optional<ArchiveSet> base_;  // an earlier set
   Marked marked_;                   // by the first look
   ListedKeys present_;
-  std::set<SetId> before_;  // sets, and pushes, that the name is after
+  std::set<SetId> before_;  // sets and pushes with earlier names
   std::vector<std::optional<Place>> places_;  // by file
   std::vector<bool> is_shared_;               // by file
   ArchiveIntent intent_;
@@ -187,8 +189,8 @@ Status Pusher::ReadBase(const std::vector<FoundSet>& sets) {
   return Status::OK();
 }
 
-// A clone of the database has another id, and files that the newest set has,
-// too. Only a replica of chunks, or a database that was rebuilt from one, has
+// A clone of the database has another id, but shares files with the newest set.
+// A database ingested from chunks, or rebuilt from such a replica, shares
 // neither.
 Status Pusher::CheckDatabase() const {
   if (!base_.has_value() || options_.adopt ||
@@ -214,8 +216,7 @@ Status Pusher::CheckDatabase() const {
           "own, or add --adopt if this one continues the other");
 }
 
-// A file that an earlier set has is used again; so is one that a push left
-// which did not come to its end.
+// Reuses a file that an earlier set has, or that an unfinished push left.
 void Pusher::ChoosePlaces() {
   std::map<SharedName, const ArchivedFile*> known;
   if (base_.has_value() && base_->unit_bytes == set_.unit_bytes) {
@@ -248,7 +249,7 @@ void Pusher::ChoosePlaces() {
   for (size_t i = 0; i < set_.files.size(); ++i) {
     const CloneFile& file = set_.files[i].file;
     const SharedName name{file.identity, file.bytes};
-    // Where another file may have the same identity, it proves nothing.
+    // If another file may have the same identity, the identity proves nothing.
     is_shared_[i] = file.identity != Digest128{} && !file.identity_is_weak &&
                     seen.insert(name).second;
     if (!is_shared_[i]) {
@@ -303,13 +304,13 @@ Status Pusher::ChooseName(const std::vector<FoundSet>& sets,
   set_.name.seconds = now;
   set_.name.id = options_.new_id();
   if (options_.repair != nullptr) {
-    // It uses no file of a later set.
+    // A repair uses no file of a later set.
     set_.name.seconds = options_.repair->set->name.seconds;
     set_.repairs = options_.repair->set->name.id;
     return Status::OK();
   }
   for (const FoundIntent& found : intents) {
-    // One from a machine whose clock is wrong is nobody's example.
+    // Ignores intents from machines whose clock is wrong.
     if (found.intent.begun_seconds <= now + kMaxSetAheadSeconds) {
       set_.name.seconds =
           std::max(set_.name.seconds, found.intent.begun_seconds + 1);
@@ -359,7 +360,7 @@ Status Pusher::Begin() {
   summary_->notes = set_.notes;
   summary_->files = set_.files.size();
   summary_->bytes = set_.bytes();
-  // Files first: of whom one is, its intent or its set is seen afterwards.
+  // Files first: the intent or the set of each file's push is seen afterwards.
   std::vector<FoundIntent> intents;
   std::vector<SetId> unreadable;
   std::vector<FoundSet> sets;
@@ -440,13 +441,13 @@ Status Pusher::Upload(const std::string& key,
         store_->CompleteUpload(key, upload_id, parts, head_.has_if_absent));
   }
   if (!status.ok()) {
-    // A prune removes what stays of it.
+    // A prune removes what remains.
     store_->AbortUpload(key, upload_id).status.PermitUncheckedError();
   }
   return status;
 }
 
-// A push with another key left nothing that is of use.
+// Leftovers sealed with another key cannot be reused.
 Status Pusher::CheckSealed(std::optional<Place>* place, SealSalt* salt) const {
   *salt = RandomSealSalt();
   if (!place->has_value()) {
@@ -683,7 +684,7 @@ Status Pusher::LookBehind(UnixSeconds* signed_at) const {
       !look.log_is_amiss) {
     return Status::OK();
   }
-  // It does not count; a prune removes it, if this client may not.
+  // The set does not count; a prune removes it if this client may not.
   store_->Delete({SetKey(set_.name)}).status.PermitUncheckedError();
   if (look.log_is_amiss) {
     return Overtaken("a segment of its log was marked or deleted");
@@ -724,12 +725,12 @@ Status Pusher::Run() {
     options_.progress->phase = "commit";
   }
   RETURN_IF_ERROR(LookBefore(&signed_at));
-  // The source may let its files go before the set counts: all are here.
+  // The source may release its files before the set counts: all are stored.
   RETURN_IF_ERROR(source_->Finish());
   RETURN_IF_ERROR(Commit(signed_at));
   RETURN_IF_ERROR(LookBehind(&signed_at));
   RETURN_IF_ERROR(Confirm(signed_at));
-  // Without the right to delete it expires.
+  // Without the right to delete, the intent expires.
   store_->Delete({IntentKey(set_.name.id)}).status.PermitUncheckedError();
   return Status::OK();
 }

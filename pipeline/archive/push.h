@@ -1,48 +1,48 @@
 // Pushes one point in time of a database into an archive.
 //
-// Pushes and prunes of one archive run at the same time, on machines that know
-// nothing of each other, each of them may stop for any time before any call,
-// and nobody waits for anybody. A set counts once sets/SET and done/SET are
-// there. Promise: no set that counts lacks a file, and no name that was deleted
-// is ever used again, however long anybody slept.
+// Pushes and prunes of one archive run concurrently, on machines that know
+// nothing of each other. Each of them may pause for any time before any call,
+// and none waits for another. A set counts when sets/SET and done/SET exist.
+// Guarantee: every file of a set that counts exists, and no deleted name is
+// ever used again, however long any process paused.
 //
-// A set has a name after those of all sets that are there, and of the pushes
-// whose files it uses: the store's time, or a second after the last of them. So
-// the order of names is that of pushes, whatever the clocks of machines are, and
-// a record that cannot be read names no file of a set after it.
+// A set has a name after those of all existing sets, and of the pushes whose
+// files it uses: the store's time, or a second after the last of them. So the
+// order of names is that of pushes, whatever the clocks of the machines say,
+// and an unreadable record names no file of a later set.
 //
 //    push                                  prune (prune.h)
 //    1 list files, read intents, marks,    1 read marks older than the grace
 //      sets; choose a name after them
 //    2 PUT intents/ID, renewed             2 read sets and intents
-//    3 use files of earlier sets again,    3 delete done/SET, then sets/SET, of
-//      but none that a mark names; PUT       sets that are dropped
+//    3 reuse files of earlier sets,        3 delete done/SET, then sets/SET, of
+//      unless a mark names them; PUT         sets that are dropped
 //      others under this set's own name    4 delete marked files that no set
 //    4 look: read marks, then list files     names
-//    5 PUT sets/SET                        5 delete the mark, if nothing that it
-//    6 look again                            names is kept
+//    5 PUT sets/SET                        5 delete the mark, if nothing that
+//    6 look again                            it names is kept
 //    7 PUT done/SET                        6 list files, read intents and sets;
 //    8 read marks; is sets/SET there?        PUT marks/ID: sets to drop, and
-//                                            files that none of the others names
+//                                            files that no other set names
 //
-// Why no file goes that a set with `done` names. Say a prune deletes the file K
-// of the set S after the look of step 6. Then it read the sets before S was
-// there (2 before 5), and its mark was there before that. Either the mark is
-// still there at 6, and S does not get its `done`; or it is gone, because a
-// prune had deleted everything that it names, K too: then K is missing at 6,
-// because nobody makes it again. (So a look reads the marks before it lists
-// files; and a mark of which something is kept stays.) If S itself is dropped,
-// it loses its `done` and its record before a file of it goes.
+// Why no file of a set with `done` is deleted: assume that a prune deletes the
+// file K of the set S after the look of step 6. Then it read the sets before S
+// existed (2 before 5), and its mark existed before that. Either the mark still
+// exists at 6, and S does not get its `done`; or the mark is gone, because a
+// prune had deleted everything that it names, including K: then K is missing at
+// 6, because no process creates it again. (So a look reads the marks before it
+// lists files; and a mark stays while something that it names is kept.) If S
+// itself is dropped, its `done` and its record are deleted before its files.
 //
-// Why a set whose push was told to be done is there: a prune that takes S for
-// unfinished names it in a mark, and finds S done later (3), or its mark or its
-// deletions are found at 8.
+// Why a set exists if its push reported success: a prune that takes S for
+// unfinished names it in a mark, and finds S done later (3), or the push finds
+// the mark or the deletions at 8.
 //
-// A push puts nothing twice under one name: what it cannot finish it leaves,
-// and the next push, with a name of its own, uses the files that are there.
-// The intent is no lock: it only saves uploads from being marked, for the
-// grace. Signatures of steps 5 and 7 are as old as the look before them, so
-// that a store which checks them refuses the commit of a push that slept.
+// A push puts nothing twice under one name: it leaves what it cannot finish,
+// and the next push, under a name of its own, uses the existing files. The
+// intent is no lock: it only protects uploads from being marked, for the grace.
+// The signatures of steps 5 and 7 are as old as the look before them, so a
+// store that checks them refuses the commit of a push that paused.
 #pragma once
 
 #include <cstdint>
@@ -57,16 +57,16 @@
 
 namespace sstferry {
 
-// By so much a set may be named after the store's time.
+// Maximum time in seconds by which a set's name may be ahead of the store.
 inline constexpr uint64_t kMaxSetAheadSeconds = 3600;
-// From so much on a clock is said to be wrong.
+// Minimum difference in seconds at which a clock is reported as wrong.
 inline constexpr uint64_t kWrongClockSeconds = 5;
 
-// The set that a push repairs (repair.h): its source has that set's files, in
-// their order.
+// The set that a push repairs (repair.h). The push's source has the files of
+// that set, in the same order.
 struct PushRepair {
   const ArchiveSet* set = nullptr;
-  std::set<std::string> good;  // objects whose bytes were compared
+  std::set<std::string> good;  // objects whose bytes were verified
 };
 
 struct PushOptions {
@@ -74,26 +74,26 @@ struct PushOptions {
   std::string host;
   std::string software;
   int lanes = 8;
-  // Takes a database that the newest set does not know.
+  // Allows a database that the newest set does not know.
   bool adopt = false;
   NewSetId new_id = RandomSetId;
-  // Where a log continues the set; no segment: none does. Segments from there on
-  // are looked at as files of this set are; all that are before the number that
-  // `next_segment` returns were put.
+  // Position from which a log continues the set; no segment: none does. The
+  // push looks for the segments from there on as for the set's files; all
+  // segments before the number that `next_segment` returns were put.
   SetLog log;
   std::function<uint64_t()> next_segment;
-  // Seconds of a clock that never goes back, by which intents are renewed.
+  // Seconds of a monotonic clock, by which intents are renewed.
   std::function<uint64_t()> steady_seconds;
-  // Seconds since 1970 of this machine's clock.
+  // Seconds since 1970 by this machine's clock.
   std::function<uint64_t()> host_seconds;
   std::function<bool()> cancelled;  // polled between files; may be null
-  // Not null: the set has the time of the repaired one, and uses nothing but its
-  // good objects again.
+  // If not null, the set gets the time of the repaired one, and reuses only its
+  // good objects.
   const PushRepair* repair = nullptr;
   WorkProgress* progress = nullptr;  // may be null
 };
 
-// Returns the begin of a sentence about a set that is of a time to come.
+// Returns the beginning of a sentence about a set that is dated in the future.
 std::string SetOfTheFuture(const SetName& name, const std::string& host,
                            uint64_t ahead_seconds);
 
@@ -103,19 +103,19 @@ struct PushSummary {
   uint64_t bytes = 0;
   uint64_t uploaded_files = 0;
   uint64_t uploaded_bytes = 0;
-  uint64_t reused_files = 0;  // of earlier sets, or of a push that died
+  uint64_t reused_files = 0;  // from earlier sets, or from a push that died
   uint64_t reused_bytes = 0;
   std::vector<std::string> notes;
   std::vector<std::string> warnings;
 };
 
-// Blocks until the set counts.
-//   kRefused   there is no archive, or it is that of another database: prune
-//              would count the sets of both as one; or the newest set is of a
-//              time to come, by more than kMaxSetAheadSeconds
-//   kBusy      what it used, or a segment behind it, was marked or deleted
+// Pushes, and blocks until the set counts.
+//   kRefused   there is no archive, or it is that of another database (a prune
+//              would count the sets of both as one); or the newest set is dated
+//              more than kMaxSetAheadSeconds in the future
+//   kBusy      a reused file, or a segment after it, was marked or deleted
 //              meanwhile: push again
-//   others     the source's and the store's
+//   others     errors of the source and the store
 [[nodiscard]] rocksdb::Status PushSet(const Archive& archive,
                                       SetSource* source,
                                       const PushOptions& options,

@@ -33,9 +33,11 @@ using rocksdb::Status;
 
 namespace {
 
-// Tables whose ends are got at a time. Each takes two short requests.
+// Number of tables whose tails are fetched at once. Each takes two short
+// requests.
 constexpr int kTailLanes = 8;
-// Keys that readers may be led to behind an interval, before it is refused.
+// Maximum number of keys that readers may seek after an interval; more are
+// refused.
 constexpr size_t kMaxSought = 4096;
 constexpr char kDirectoryName[] = "archive";
 
@@ -43,11 +45,11 @@ constexpr char kDirectoryName[] = "archive";
 struct FamilyRange {
   const Comparator* order = nullptr;
   std::vector<std::unique_ptr<PartialTable>> tables;
-  // Deletions in the tables that recovery made of the WALs.
+  // Deletions in the tables into which recovery flushed the WALs.
   std::vector<KeySpan> flushed_deletions;
 };
 
-// Bytes that come before a part is read, and those that parts need.
+// Bytes fetched before any part is read, and those that parts need.
 struct RangeBytes {
   uint64_t first = 0;  // MANIFEST, WALs and the like
   std::atomic<uint64_t> blocks{0};
@@ -61,9 +63,10 @@ bool MeetsTable(const KeyInterval& interval, const Comparator* order,
                    UserKeyOf(file.largest));
 }
 
-// Adds to *keys where the range deletions lead who is in front of one of the
-// keys from `first` on: behind the piece of a range deletion that holds it.
-// RocksDB cuts those of a table at all their bounds, and at the table's.
+// Adds the keys to which an iterator skips when it meets a range deletion at
+// one of the keys from index `first` on: the end of the fragment that contains
+// the key. RocksDB splits the range deletions of a table at all their bounds
+// and at the table's.
 void AddEnds(const std::vector<KeySpan>& deletions, const Comparator* order,
              const std::string* largest, size_t first,
              std::vector<std::string>* keys) {
@@ -93,6 +96,8 @@ void AddEnds(const std::vector<KeySpan>& deletions, const Comparator* order,
   }
 }
 
+// A snapshot of a part of a set.
+//
 // Ownership: owns the snapshot of the private database.
 // Threads:   as Snapshot.
 class RangeSnapshot : public Snapshot {
@@ -132,7 +137,7 @@ class RangeSnapshot : public Snapshot {
   const Counters& counters() const override { return copy_->counters(); }
 
  private:
-  // Chooses the tables; the text of the MANIFEST then says that there are no
+  // Chooses the tables, and rewrites the MANIFEST's text so that it contains no
   // others.
   [[nodiscard]] Status Choose(const SnapshotOptions& options);
   [[nodiscard]] Status AddTables(const ManifestFamily& family,
@@ -142,12 +147,12 @@ class RangeSnapshot : public Snapshot {
   [[nodiscard]] Status MakeFiles(const SetReader::Cancelled& cancelled);
   [[nodiscard]] Status FetchTails(const SetReader::Cancelled& cancelled);
   [[nodiscard]] Status CheckRoom() const;
-  // Takes the snapshot of it.
+  // Takes the snapshot of the private database.
   [[nodiscard]] Status Open(const SnapshotOptions& options,
                             const std::string& parent);
   [[nodiscard]] Status ReadFlushedTables();
   void AddNotes();
-  // The keys behind the interval that a reader of it may seek.
+  // Finds the keys after the interval that a reader of it may seek.
   [[nodiscard]] Status FindSought(const FamilyRange& family,
                                   const KeyInterval& interval,
                                   std::vector<std::string>* keys) const;
@@ -156,8 +161,8 @@ class RangeSnapshot : public Snapshot {
   const std::shared_ptr<SetReader> reader_;
   KeyInterval interval_;
   std::string manifest_;
-  ManifestState state_;  // as the set has it
-  std::vector<const ArchivedFile*> whole_;  // files that are got as they are
+  ManifestState state_;  // as in the set
+  std::vector<const ArchivedFile*> whole_;  // files that are fetched whole
   std::map<std::string, FamilyRange> families_;
   std::map<uint64_t, std::unique_ptr<PartialBlobFile>> blobs_;  // by number
   PartialFiles files_;
@@ -312,7 +317,7 @@ Status RangeSnapshot::FetchTails(const SetReader::Cancelled& cancelled) {
   }
   std::atomic<size_t> next{0};
   std::mutex mu;
-  Status failed;  // the first; under mu
+  Status failed;  // the first; guarded by mu
   RunInLanes(static_cast<int>(std::min<size_t>(kTailLanes, tables.size() + 1)),
              [&] {
                for (size_t at = next++; at < tables.size(); at = next++) {
@@ -330,8 +335,8 @@ Status RangeSnapshot::FetchTails(const SetReader::Cancelled& cancelled) {
   return failed;
 }
 
-// The blocks lie here until the snapshot goes, the WALs twice. Of blobs nobody
-// knows before.
+// The blocks stay on the disk until the snapshot is removed, and the WALs are
+// there twice. The size of the blobs is unknown at this point.
 Status RangeSnapshot::CheckRoom() const {
   const uint64_t need = bytes_.blocks + bytes_.first;
   const uint64_t free = FreeBytesAbove(files_.directory);
@@ -356,7 +361,8 @@ Status RangeSnapshot::Open(const SnapshotOptions& options,
   RETURN_IF_ERROR(Snapshot::Create(own, &copy_));
   files_.directory = copy_->own_path() + "/db";
   if (copy_->wal_not_flushed()) {
-    // Nobody would know where range deletions of the WALs lead readers to.
+    // The keys to which range deletions in the WALs lead readers would be
+    // unknown.
     return RefuseAsChunks(
         EndState::kRefused,
         "a column family that is not asked for cannot be opened here, and so "
@@ -406,12 +412,12 @@ void RangeSnapshot::AddNotes() {
       " in " + std::to_string(bytes_.tables) +
       (bytes_.tables == 1 ? " table" : " tables") + ", with the indexes, " +
       SpaceText(bytes_.first) + " of WALs, MANIFEST and OPTIONS");
-  // Notes about the OPTIONS are notes of the set, too.
+  // Notes about the OPTIONS are already notes of the set.
   std::vector<std::string> notes = copy_->notes();
   std::erase_if(notes, [this](const std::string& note) {
     return std::find(notes_.begin(), notes_.end(), note) != notes_.end();
   });
-  // The first one says it: Snapshot::leaves_out().
+  // The first note must be this one: Snapshot::leaves_out().
   notes_.insert(copy_->leaves_out() ? notes_.begin() : notes_.end(),
                 notes.begin(), notes.end());
 }
@@ -440,9 +446,9 @@ Status RangeSnapshot::Take(const SnapshotOptions& options) {
   return Status::OK();
 }
 
-// A reader that comes to a range deletion seeks behind it, even where that lies
-// behind the interval, and before it looks at the interval's end. From there a
-// deletion in an older table may lead on, once for each sorted run.
+// A reader that meets a range deletion seeks its end, even if that is after the
+// interval, before it checks the interval's end. From there a deletion in an
+// older table may lead further, once for each sorted run.
 Status RangeSnapshot::FindSought(const FamilyRange& family,
                                  const KeyInterval& interval,
                                  std::vector<std::string>* keys) const {

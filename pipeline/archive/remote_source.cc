@@ -35,8 +35,8 @@ struct RemoteSource::Lane {
   bool is_open = false;
 };
 
-// One file, and the lane that it has while it is open. The lane is idle, or it
-// brings one unit.
+// A file, and the lane that it uses while it is open. The lane is idle, or
+// transfers one unit.
 class RemoteSource::File : public SetFile {
  public:
   File(RemoteSource* source, std::unique_ptr<Lane> lane, size_t file)
@@ -45,7 +45,7 @@ class RemoteSource::File : public SetFile {
         channel_(lane_->channel),
         file_(file),
         known_(source->set_.files[file].file) {}
-  // Nobody waits for bytes that are still on their way on the lane.
+  // Discards bytes that are still being sent on the lane.
   ~File() override {
     if (is_asked_) {
       Abandon();
@@ -65,19 +65,19 @@ class RemoteSource::File : public SetFile {
 
  private:
   const Part& unit() const { return source_->plan_.parts[unit_]; }
-  // Calls work() until it does not fail, or must not be tried again.
+  // Calls work() until it succeeds, or must not be retried.
   template <typename Work>
   [[nodiscard]] Status Tried(const Work& work);
   [[nodiscard]] Status Ready();
   [[nodiscard]] Status AskDigest(const FileDigestRequest& request,
                                  FileDigestReply* reply);
   [[nodiscard]] Status Fill(uint64_t offset, size_t n, std::string* scratch);
-  // Makes more of the unit's bytes be in frame_.
+  // Receives more of the unit's bytes into frame_.
   [[nodiscard]] Status Receive();
   [[nodiscard]] Status BeginUnit();
   [[nodiscard]] Status EndUnit();
   [[nodiscard]] Status ReceiveFrame();
-  // Leaves the lane idle: what comes on it is not needed.
+  // Leaves the lane idle: the rest of the unit is not needed.
   void Abandon();
 
   RemoteSource* const source_;
@@ -85,11 +85,11 @@ class RemoteSource::File : public SetFile {
   LaneChannel& channel_;
   const size_t file_;
   const CloneFile& known_;
-  uint64_t at_ = 0;        // of the next byte, in the file
-  size_t unit_ = 0;        // that has it
-  bool is_asked_ = false;  // the unit was asked for, on this connection
+  uint64_t at_ = 0;        // offset of the next byte in the file
+  size_t unit_ = 0;        // the unit that contains it
+  bool is_asked_ = false;  // the unit was requested on this connection
   Frame frame_;
-  size_t taken_ = 0;  // bytes of frame_; the rest follows
+  size_t taken_ = 0;  // bytes used of frame_
   ChunkDigest digest_;
 };
 
@@ -134,7 +134,7 @@ void RemoteSource::File::Abandon() {
   taken_ = 0;
 }
 
-// The source may read for long before it answers, and then says so on the
+// The source may read for long before it answers, and reports this on the
 // control connection.
 Status RemoteSource::File::AskDigest(const FileDigestRequest& request,
                                      FileDigestReply* reply) {
@@ -215,8 +215,8 @@ Status RemoteSource::File::Receive() {
   return Status::OK();
 }
 
-// A lane that breaks here asks for the end of the unit once more. Every frame
-// was whole: what does not agree then is no damage on the way.
+// If a lane breaks here, it requests the end of the unit again. Every frame was
+// intact, so a mismatch is not transmission damage.
 Status RemoteSource::File::EndUnit() {
   if (!is_asked_) {
     RETURN_IF_ERROR(BeginUnit());
@@ -254,7 +254,8 @@ Status RemoteSource::File::EndUnit() {
   return Status::OK();
 }
 
-// Another try of a store begins anew, and so does the lane.
+// The store's next attempt begins again at the start of the piece, and so does
+// the lane.
 Status RemoteSource::File::Fill(uint64_t offset, size_t n,
                                 std::string* scratch) {
   if (offset > size() || n > size() - offset) {
@@ -315,7 +316,7 @@ RemoteSource::RemoteSource(Dialer* dialer, const RemoteSourceOptions& options)
 }
 
 RemoteSource::~RemoteSource() {
-  // No other push resumes this transfer: the snapshot is of no use any more.
+  // No other push resumes this transfer, so the snapshot is useless now.
   link_.End(MakeStatus(EndState::kRefused,
                        "the push ended before all was there; run again, it "
                        "uses what it has uploaded"),
@@ -375,7 +376,7 @@ Status RemoteSource::Describe() {
   set_.database_id = opened.source_database_id;
   set_.sequence = opened.snapshot_sequence;
   set_.content = clone.set.content;
-  set_.application = opened.application;  // none was asked for
+  set_.application = opened.application;  // no release was requested
   set_.needs = opened.opens_since;
   set_.needs_because = opened.opens_because;
   set_.unit_bytes = clone.set.unit_bytes;
@@ -422,7 +423,7 @@ Status RemoteSource::Open(size_t file, std::unique_ptr<SetFile>* opened) {
   return Status::OK();
 }
 
-// Both sides have zeros as the totals of a part that was not asked for.
+// Both sides have zero totals for a part that was not requested.
 Status RemoteSource::Finish() {
   struct Finish ours;
   struct Finish theirs;

@@ -1,16 +1,16 @@
-// The files of a database that a source elsewhere serves, for a push: the lanes
-// of a clone bring their digests and then their bytes, which go on to a store
-// as they come. Nothing is kept of them here.
+// Reads the files of a database that a remote source serves, for a push: the
+// lanes of a clone receive the digests and then the bytes, which are passed to
+// a store as they arrive. Nothing is stored here.
 //
 //   this side                          the source
 //   FileDigestRequest, for a piece     checks the file, before its first piece;
 //                                      reads the piece
-//   takes its SHA-256 to the store     FileDigestReply
-//   PartRequest, for each unit in      reads it again, out of the page cache
+//   passes its SHA-256 to the store    FileDigestReply
+//   PartRequest, for each unit in      reads it again, from the page cache
 //     which the piece lies
-//   passes on what comes               ChunkBegin, ChunkData...
+//   passes on the bytes                ChunkBegin, ChunkData...
 //
-// A file that is not opened is not asked for.
+// Only files that are opened are requested.
 #pragma once
 
 #include <chrono>
@@ -33,29 +33,31 @@ namespace sstferry {
 
 struct RemoteSourceOptions {
   std::string database;  // its name at the source
-  std::string place;     // where it is pushed to, for the source's operator
+  std::string place;     // address of the archive, for the source's operator
   uint32_t lanes = 8;
   Timeouts timeouts;
-  std::chrono::milliseconds deadline{0};  // as PullOptions has it
+  std::chrono::milliseconds deadline{0};  // as PullOptions::deadline
   LogFunction log;
 };
 
+// The source of a push that reads from a server.
+//
 // Threads: as SetSource; Cancel() from any.
-// Memory:  a frame for each file that is open.
+// Memory:  one frame for each open file.
 class RemoteSource : public SetSource {
  public:
-  // Borrows the dialer, which must outlive it.
+  // Borrows the dialer, which must outlive this object.
   RemoteSource(Dialer* dialer, const RemoteSourceOptions& options);
-  // Tells the source, unless Finish() did, that nothing is needed any more.
+  // Tells the source that nothing more is needed, unless Finish() did.
   ~RemoteSource() override;
 
-  // Asks for a snapshot and its files. Blocks while the source makes it.
-  //   kRefused  more files or families than a set has
-  //   others    the source's
+  // Requests a snapshot and its files. Blocks while the source makes it.
+  //   kRefused  more files or families than a set can have
+  //   others    errors of the source
   [[nodiscard]] rocksdb::Status Connect();
 
   const ArchiveSet& set() const override { return set_; }
-  // Waits while as many files are open as there are lanes.
+  // Blocks while as many files are open as there are lanes.
   [[nodiscard]] rocksdb::Status Open(
       size_t file, std::unique_ptr<SetFile>* opened) override;
   [[nodiscard]] rocksdb::Status Finish() override;
@@ -66,7 +68,7 @@ class RemoteSource : public SetSource {
   struct Lane;
 
   [[nodiscard]] rocksdb::Status Describe();
-  // Returns how all of it failed, now that a lane did so.
+  // Returns the failure of the whole push after one lane has failed.
   [[nodiscard]] rocksdb::Status Fail(const rocksdb::Status& status,
                                      const Lane& lane);
   [[nodiscard]] rocksdb::Status TakeLane(std::unique_ptr<Lane>* lane);
@@ -78,12 +80,12 @@ class RemoteSource : public SetSource {
   LaneShared state_;
   Plan plan_;
   ArchiveSet set_;
-  std::vector<size_t> first_units_;  // by file, and one more: its first unit
+  std::vector<size_t> first_units_;  // first unit of each file, and end
 
   std::mutex mu_;
   std::condition_variable changed_;
-  std::vector<std::unique_ptr<Lane>> free_lanes_;  // under mu_
-  std::vector<Totals> totals_;                     // under mu_: by part
+  std::vector<std::unique_ptr<Lane>> free_lanes_;  // guarded by mu_
+  std::vector<Totals> totals_;                     // by part; guarded by mu_
   DeadlineWatch watch_;
 };
 

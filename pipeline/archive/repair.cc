@@ -35,7 +35,7 @@ bool IsNoDonor(const Status& status) {
          state == EndState::kSourceError;
 }
 
-// Bytes that are a file of a set only if their digests say so.
+// A candidate for a file of a set, valid only if its digests match.
 class OfferedFile : public SetFile {
  public:
   OfferedFile(std::unique_ptr<ByteSource> bytes, const CloneFile& file,
@@ -109,7 +109,7 @@ class ArchivedBytes : public ByteSource {
   const ArchivedFile& file_;
 };
 
-// The first bytes of a file, which may grow.
+// The first bytes of a file that may grow.
 class FileBytes : public ByteSource {
  public:
   FileBytes(Descriptor file, std::string name, uint64_t bytes)
@@ -161,7 +161,8 @@ class DirectoryDonor : public FileDonor {
  private:
   [[nodiscard]] Status OpenNamed(const std::string& name, uint64_t bytes,
                                  std::unique_ptr<ByteSource>* opened) const {
-    // Links on the way are the operator's; below the directory none is followed.
+    // Links in the path belong to the operator; below the directory none is
+    // followed.
     const std::unique_ptr<char, decltype(&std::free)> real(
         realpath(directory_.c_str(), nullptr), &std::free);
     const Descriptor directory =
@@ -187,7 +188,8 @@ class DirectoryDonor : public FileDonor {
   const std::string directory_;
 };
 
-// True if this may be the same file: a name that only one file has.
+// Returns true if both may be the same file: they share an identity, or kind
+// and number.
 bool MayBeSame(const CloneFile& a, const CloneFile& b) {
   return a.bytes == b.bytes &&
          ((a.identity != Digest128{} && a.identity == b.identity) ||
@@ -308,16 +310,16 @@ class Repairer {
   [[nodiscard]] Status Run();
 
  private:
-  // Compares a file with the digests of its set. *same is not set after a
-  // failure that says nothing of its bytes.
+  // Compares a file with the digests of its set. *same is not set if a failure
+  // leaves this open.
   [[nodiscard]] static Status Compare(SetFile* file, const ArchivedFile& known,
                                       bool* same);
-  // Reads what was not read yet of a set's objects.
+  // Reads those objects of a set that were not read yet.
   [[nodiscard]] Status ReadObjects(const ArchiveSet& set);
   [[nodiscard]] Status ReadObject(const ArchiveSet& set,
                                   const ArchivedFile& file,
                                   std::string* problem) const;
-  // Opens a file whose bytes are those of the set, wherever it is.
+  // Opens any file with the bytes that the set's file must have.
   [[nodiscard]] Status OpenSame(const ArchiveSet& set, size_t file,
                                 std::unique_ptr<SetFile>* opened);
   [[nodiscard]] Status RepairSet(const ArchiveSet& set, RepairedSet* repaired);
@@ -331,9 +333,9 @@ class Repairer {
   const RepairOptions& options_;
   RepairSummary* const summary_;
   ArchiveDonor own_;
-  std::mutex mu_;        // of problems_ and the summary
-  std::mutex donor_mu_;  // donors take one caller at a time
-  // The faults by object; empty: it is right.
+  std::mutex mu_;        // guards problems_ and the summary
+  std::mutex donor_mu_;  // donors serve one caller at a time
+  // Object -> its fault; empty: it is good.
   std::map<std::string, std::string> problems_;
 };
 
@@ -427,9 +429,9 @@ Status Repairer::OpenSame(const ArchiveSet& set, size_t file,
     if (status.ok()) {
       status = Compare(offered.get(), known, &same);
     }
-    offered.reset();  // of a source elsewhere: its lane
+    offered.reset();  // releases the lane of a remote source
     if (status.ok() && same) {
-      // The push digests it again, and is the last to compare.
+      // The push digests the bytes again and makes the final comparison.
       status = offer(opened);
     }
     if (!status.ok() && !IsNoDonor(status)) {
@@ -533,7 +535,7 @@ Status Repairer::Run() {
       RETURN_IF_ERROR(read);
     }
     if (!set.has_value()) {
-      continue;  // its record cannot be read, or a prune takes it
+      continue;  // its record cannot be read, or a prune removes it
     }
     if (set->repairs != SetId()) {
       repaired_before.emplace(set->name.seconds, set->repairs);

@@ -1,12 +1,12 @@
-// Makes a whole set of a damaged one, by a push (push.h) whose source is the set
-// itself. Every object of it is read and compared with its digests. Those that
-// are right are used again; bytes of the others come from wherever the same
-// bytes are: other sets of the archive, another archive, a directory, or a
-// source of which a push could be made. Whatever gives them, they are right only
-// if the digests of the damaged set are theirs.
+// Makes a whole set from a damaged one, by a push (push.h) whose source is the
+// set itself. Every object of it is read and compared with its digests. Good
+// objects are reused; bytes of the others are taken from anywhere with the same
+// bytes: other sets of the archive, another archive, a directory, or a source
+// that could be pushed. Bytes are accepted only if they have the digests in the
+// damaged set's record.
 //
-// The new set has an id of its own, and the time, the label and the log of the
-// damaged one, which stays until RemoveFromArchive() takes it.
+// The new set has an id of its own, and the time, label and log of the damaged
+// one, which stays until RemoveFromArchive() removes it.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace sstferry {
 
-// A place where bytes of a lost file may be.
+// A place that may have the bytes of a lost file.
 //
 // Threads: one at a time.
 class FileDonor {
@@ -29,24 +29,23 @@ class FileDonor {
   virtual ~FileDonor() = default;
   using Open =
       std::function<rocksdb::Status(std::unique_ptr<SetFile>* opened)>;
-  // Calls take(open) for each that may be that file, until it returns true.
-  // Nobody has compared the bytes, and each time that one is opened they may be
-  // others.
+  // Calls take(open) for each candidate for that file, until it returns true.
+  // The bytes are unverified, and may differ each time a candidate is opened.
   [[nodiscard]] virtual rocksdb::Status Offer(
       const CloneFile& file, uint64_t unit_bytes,
       const std::function<bool(const Open& open)>& take) = 0;
 };
 
-// Files of a directory by their names: a database, a replica. It may be open:
-// nothing is written there, and no link is followed.
+// Offers files of a directory by their names: a database or a replica, which
+// may be open. Writes nothing there, and follows no link.
 std::unique_ptr<FileDonor> MakeDirectoryDonor(const std::string& directory);
-// Files of the sets of an archive.
+// Offers files of the sets of an archive.
 std::unique_ptr<FileDonor> MakeArchiveDonor(const Archive& archive);
-// Files of a source. Borrows it.
+// Offers files of a source, which it borrows.
 std::unique_ptr<FileDonor> MakeSourceDonor(SetSource* source);
 
 struct RepairOptions {
-  std::string set;    // its name; empty: all that count
+  std::string set;    // name of the set; empty: all that count
   FileDonor* from = nullptr;  // borrowed; null: the archive alone
   std::string software;
   int lanes = 8;
@@ -56,11 +55,11 @@ struct RepairOptions {
   WorkProgress* progress = nullptr;  // may be null
 };
 
-// A set that was looked at.
+// A set that was examined.
 struct RepairedSet {
   SetName name;
-  SetName by;  // the new one; its id is zeros: it was whole, or stays damaged
-  std::string problem;  // the first that is amiss; empty: it is whole
+  SetName by;  // the new one; id zero: it was whole, or stays damaged
+  std::string problem;  // the first problem; empty: it is whole
   std::string label;
   uint64_t files = 0;
   uint64_t bytes = 0;
@@ -76,11 +75,12 @@ struct RepairSummary {
   uint64_t reused_bytes = 0;
 };
 
+// Repairs sets.
 //   kRefused  there is no such set; or it is sealed, and this archive has
 //             another key or none
-//   kCorrupt  a set stays damaged: the message names the first file that
-//             nobody has
-//   others    the store's and the donor's, as of a push
+//   kCorrupt  a set stays damaged: the message names the first file whose bytes
+//             were not found
+//   others    errors of the store and the donor, as for a push
 [[nodiscard]] rocksdb::Status RepairArchive(const Archive& archive,
                                             const RepairOptions& options,
                                             RepairSummary* summary);

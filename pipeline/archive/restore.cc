@@ -25,9 +25,12 @@ using rocksdb::Status;
 
 namespace {
 
-// Payloads of a log that are read once, and not again as they are restored.
+// Maximum payload bytes of a log that are kept after the check, so that
+// restoring does not read them again.
 constexpr uint64_t kMaxKeptPayloadBytes = 64u << 20;
 
+// A set, and perhaps a log after it, as a snapshot.
+//
 // Threads: as UnitSource.
 class ArchiveSnapshot : public Snapshot, public UnitSource {
  public:
@@ -46,8 +49,8 @@ class ArchiveSnapshot : public Snapshot, public UnitSource {
     }
   }
 
-  // Looks for everything that the set names, and describes it. `path`: then
-  // the log continues it, up to `point`; null: no log does.
+  // Looks up every object that the set names, and describes the set. `path`:
+  // the log that continues it, up to `point`; null: no log.
   [[nodiscard]] Status Fill(const SnapshotOptions& options,
                             const LogPath* path, const LogPoint& point);
 
@@ -82,15 +85,15 @@ class ArchiveSnapshot : public Snapshot, public UnitSource {
                                 Digest128* digest) override;
 
  private:
-  // Leaves out the files of other families, as the MANIFEST tells.
+  // Leaves out the files of other families, according to the MANIFEST.
   [[nodiscard]] Status ChooseFamilies(const std::vector<std::string>& wanted,
                                       const std::function<bool()>& cancelled);
-  // Counts the units of the files before each.
+  // Counts the units of the files before each file.
   [[nodiscard]] Status CountUnits();
-  // Lets the log continue the WALs.
+  // Appends the log to the WALs.
   [[nodiscard]] Status AddLog(const LogPath& path, const LogPoint& point,
                               const std::function<bool()>& cancelled);
-  // True for a WAL of which the log has bytes.
+  // Returns true for a WAL of which the log has bytes.
   bool IsLogged(const Part& unit) const {
     const CloneFile& file = files_.files[unit.file];
     return tail_ != nullptr && file.kind == CloneFileKind::kWal &&
@@ -110,9 +113,9 @@ class ArchiveSnapshot : public Snapshot, public UnitSource {
   const std::shared_ptr<SetReader> reader_;
   const ArchiveSet& set_;
   ClonedFiles files_;
-  // By place in files_; null: only the log has it.
+  // By index in files_; null: only the log has it.
   std::vector<const ArchivedFile*> files_of_set_;
-  std::vector<uint32_t> first_units_;              // the same
+  std::vector<uint32_t> first_units_;              // by index in files_
   std::vector<SnapshotFamily> families_;  // names only
   std::string options_text_;
   std::vector<std::string> notes_;
@@ -122,7 +125,7 @@ class ArchiveSnapshot : public Snapshot, public UnitSource {
   uint64_t seconds_;
   std::unique_ptr<LogTail> tail_;  // null: no log
   std::mutex mu_;
-  std::map<uint32_t, int> tries_;  // of units of the log that came wrong; mu_
+  std::map<uint32_t, int> tries_;  // failed reads, by unit; under mu_
 };
 
 Status ArchiveSnapshot::Fill(const SnapshotOptions& options,
@@ -136,7 +139,7 @@ Status ArchiveSnapshot::Fill(const SnapshotOptions& options,
   if (ParseRelease(set_.needs, &needs)) {
     files_.needs.Add(needs, set_.needs_because);
   } else if (!set_.needs.empty()) {
-    // One that this sstferry does not know.
+    // A release that this sstferry does not know.
     files_.needs.AddFormatVersion(std::numeric_limits<uint32_t>::max());
   }
   for (const std::string& name : set_.families) {
@@ -156,7 +159,7 @@ Status ArchiveSnapshot::Fill(const SnapshotOptions& options,
   if (path != nullptr) {
     RETURN_IF_ERROR(AddLog(*path, point, cancelled));
   }
-  // The release of the source's application is in it.
+  // It contains the release of the source's application.
   return reader_->ReadText(CloneFileKind::kOptions, kMaxOptionsFileBytes,
                            cancelled, &options_text_);
 }
@@ -172,7 +175,7 @@ Status ArchiveSnapshot::CountUnits() {
   return Status::OK();
 }
 
-// The files stay in the order of kinds and numbers.
+// Keeps the files in the order of kinds and numbers.
 Status ArchiveSnapshot::AddLog(const LogPath& path, const LogPoint& point,
                                const std::function<bool()>& cancelled) {
   RETURN_IF_ERROR(
@@ -197,7 +200,7 @@ Status ArchiveSnapshot::AddLog(const LogPath& path, const LogPoint& point,
       files_.files.insert(place, wanted);
     }
   }
-  files_.content = Digest128();  // that of the record is of the set
+  files_.content = Digest128();  // the record's digest is that of the set
   seconds_ = point.micros.value_or(set_.log.moment_micros) / 1'000'000;
   notes_.push_back(
       "restores the log behind it up to " +
@@ -222,7 +225,7 @@ Status ArchiveSnapshot::ChooseFamilies(const std::vector<std::string>& wanted,
     return !stays;
   });
   RETURN_IF_ERROR(CountUnits());
-  files_.content = Digest128();  // that of the record is of all
+  files_.content = Digest128();  // the record's digest is that of all files
   if (leaves_out) {
     notes_.push_back(kWalsOfAllFamilies);
   }
@@ -245,8 +248,8 @@ Status ArchiveSnapshot::DigestOf(const Part& unit,
   return Status::OK();
 }
 
-// Units of the set are read whole, for their digests; payloads of the log prove
-// themselves.
+// Units of the set are read whole, for their digests; log payloads carry their
+// own digest.
 Status ArchiveSnapshot::ReadLogged(
     const Part& unit, const std::function<bool()>& cancelled,
     const std::function<Status(const Slice&)>& take) {

@@ -1,4 +1,4 @@
-// Chooses the sets of an archive that stay.
+// Chooses the sets of an archive that are kept.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace sstferry {
 
-// A set stays if any of these asks for it.
+// Rules of retention. A set is kept if any of these asks for it.
 struct Retention {
-  uint32_t last = 3;     // the newest ones
-  uint32_t daily = 0;    // the newest one of each of so many days (UTC)
-  uint32_t weekly = 0;   // of so many weeks, from Monday on
-  uint32_t monthly = 0;  // of so many months
+  uint32_t last = 3;     // number of newest sets
+  uint32_t daily = 0;    // number of days (UTC) of which the newest is kept
+  uint32_t weekly = 0;   // the same for weeks, which begin on Monday
+  uint32_t monthly = 0;  // the same for months
 };
 
-// Returns the sets that stay, each with the options that ask for it. The newest
-// of them always stays.
+// Returns the sets to keep, each with the options that ask for it. The newest
+// set is always kept.
 std::map<SetName, std::string> ChooseKept(const std::vector<SetName>& sets,
                                           const Retention& retention);
 

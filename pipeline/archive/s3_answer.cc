@@ -61,7 +61,7 @@ constexpr Meaning kMeanings[] = {
     {"MethodNotAllowed", StoreCode::kUnsupported},
 };
 
-// Returns what a status means where its code is not known.
+// Returns the meaning of a status whose error code is unknown.
 Meaning OfStatus(int status) {
   switch (status) {
     case 401:
@@ -141,7 +141,7 @@ S3Verdict JudgeAnswer(const S3Asked& asked, const HttpAnswer& answer,
   const auto date = ParseHttpDate(answer.Header("date"));
   const UnixSeconds ahead = date.has_value() ? now - *date : 0;
   const bool is_skewed = std::abs(ahead) > kSkewSeconds;
-  // The answer to a HEAD has no body that would say so.
+  // The answer to a HEAD has no body with an error code.
   if (answer.status == 403 && error.code.empty() && is_skewed) {
     verdict.code = StoreCode::kSignatureRefused;
   }
@@ -152,7 +152,7 @@ S3Verdict JudgeAnswer(const S3Asked& asked, const HttpAnswer& answer,
                       " the store's: " + SigningDate(now) + " here, " +
                       SigningDate(*date) + " there; next: set the clock";
     } else {
-      // The request took long to arrive: signed again it is young.
+      // The request took long to arrive; a new signature is recent.
       verdict.again = true;
     }
   }
@@ -190,7 +190,7 @@ std::chrono::seconds RetryAfter(const HttpAnswer& answer, UnixSeconds now) {
       text.find_first_not_of("0123456789") == std::string::npos) {
     seconds = std::stoll(text);
   } else if (const auto date = ParseHttpDate(text); date.has_value()) {
-    // By the store's own clock, if it tells it.
+    // Uses the store's own clock if the answer has it.
     seconds = *date - ParseHttpDate(answer.Header("date")).value_or(now);
   }
   return std::chrono::seconds(

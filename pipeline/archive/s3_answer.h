@@ -1,4 +1,4 @@
-// Tells what an answer of S3 means: its code, and whether to ask again.
+// Interprets an answer of S3: its code, and whether to retry.
 #pragma once
 
 #include <chrono>
@@ -13,16 +13,16 @@ namespace sstferry {
 
 struct S3Verdict {
   StoreCode code = StoreCode::kOk;
-  bool again = false;       // another try may go well
-  bool throttled = false;   // with fewer connections
-  bool renew = false;       // with other credentials
-  std::string what;         // for people
+  bool again = false;       // a retry may succeed
+  bool throttled = false;   // retry with fewer connections
+  bool renew = false;       // retry with other credentials
+  std::string what;         // message
 };
 
-// The part of a request on which the meaning of its answer depends.
+// The properties of a request that determine the meaning of its answer.
 struct S3Asked {
   bool if_absent = false;
-  bool reads_object = false;  // GET or HEAD of one
+  bool reads_object = false;  // GET or HEAD of an object
 };
 
 // Judges an answer of any status. `now`: this machine's clock.

@@ -26,13 +26,13 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstWait{100};
 constexpr milliseconds kLongestWait{20'000};
-// An answer to something else: a proxy's page, a cache's old object.
+// For answers to another request: a proxy's page, or a cache's old object.
 constexpr int kMaxDamagedAnswers = 3;
 constexpr int kMaxRenewals = 3;
-// Pages without a single key, one after another.
+// Maximum number of consecutive pages without a key.
 constexpr int kMaxEmptyPages = 1000;
 
-// One call, in as many requests as it takes.
+// One call, performed with as many requests as needed.
 struct Ask {
   std::string method;
   std::string path;
@@ -42,14 +42,14 @@ struct Ask {
   Sha256Digest sha256 = Sha256Of("");
   bool if_absent = false;
   std::optional<UnixSeconds> signed_at;
-  // Before each try: what depends on those before.
+  // Called before each attempt, to continue after the earlier ones.
   std::function<void(Ask* ask)> prepare;
-  // As of HttpExchange.
+  // As in HttpExchange.
   std::function<bool(const HttpAnswer& answer)> streams;
   ObjectSink sink;
-  // After an answer that went well: whether it is one to this. Null: it is.
+  // Checks after a successful answer that it fits this request. Null: it does.
   std::function<Status(const HttpAnswer& answer)> accept;
-  // Grows with what counts as progress.
+  // Grows with everything that counts as progress.
   const std::atomic<uint64_t>* progress = nullptr;
 };
 
@@ -66,13 +66,13 @@ std::string ContentMd5(const std::string& bytes) {
   return Base64(digest, n);
 }
 
-// A bucket with Object Lock takes no bytes without this.
+// Required by buckets with Object Lock.
 constexpr char kChecksumHeader[] = "x-amz-checksum-sha256";
 std::string ChecksumOf(const Sha256Digest& sha256) {
   return Base64(sha256.data(), sha256.size());
 }
 
-// "bytes 0-9/100"
+// Parsed from "bytes 0-9/100".
 struct ContentRange {
   uint64_t first = 0;
   uint64_t last = 0;
@@ -93,7 +93,8 @@ bool ParseContentRange(const std::string& text, ContentRange* range) {
   return true;
 }
 
-// An ETag by which an answer can be continued; empty: it is none.
+// Returns the ETag with which an interrupted answer can be continued; empty:
+// none.
 ObjectVersion VersionOf(const HttpAnswer& answer) {
   std::string etag = answer.Header("etag");
   const bool is_good = etag.size() <= kMaxStoreVersionBytes &&
@@ -156,14 +157,14 @@ class S3Store : public ObjectStore {
   }
 
  private:
-  // One answer, and what it means.
+  // One answer, and its meaning.
   struct Tried {
     S3Verdict verdict;
     std::chrono::seconds retry_after{0};
     Status caller;
   };
 
-  // A key with the archive's prefix.
+  // Returns a key with the archive's prefix.
   std::string Whole(const std::string& key) const { return prefix_ + key; }
   std::string PathOf(const std::string& key) const {
     return bucket_path_ + "/" + Whole(key);
@@ -173,14 +174,14 @@ class S3Store : public ObjectStore {
                       "no key of a store: " + Printable(key));
   }
   StoreResult Run(const std::string& what, Ask ask, HttpAnswer* answer);
-  // Run() with a header about checksums, and, where the store does not know it,
-  // without. *sent: it was taken.
+  // Calls Run() with a header about checksums, and without it if the store does
+  // not support it. *sent: the header was accepted.
   StoreResult RunChecked(const std::string& what, const Ask& ask,
                          const std::string& header, const std::string& value,
                          HttpAnswer* answer, bool* sent);
   Tried Try(const Ask& ask, HttpAnswer* answer);
   StoreResult DeleteEach(const std::vector<std::string>& keys);
-  // One page. *in_order: its keys ascend, and are behind `after`.
+  // Lists one page. *in_order: its keys are ascending and after `after`.
   StoreResult ListRaw(const std::string& prefix, const std::string& after,
                       const std::string& token, S3Listing* listing,
                       bool* in_order);
@@ -394,8 +395,8 @@ StoreResult S3Store::RunChecked(const std::string& what, const Ask& ask,
 }
 
 StoreResult S3Store::Now(UnixSeconds* now) {
-  // An answer tells the time, also one of no such object. That of a cache tells
-  // when it was made.
+  // Any answer has the time, also that for a missing object. An answer from a
+  // cache has the time when it was cached.
   Ask ask;
   ask.method = "HEAD";
   ask.path = PathOf("ARCHIVE");
@@ -445,7 +446,7 @@ StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
     return BadKey(request.key);
   }
   if (request.bytes == 0u) {
-    // No range has no bytes.
+    // An empty range cannot be requested.
     ObjectInfo found;
     StoreResult head = Head(request.key, &found);
     if (head.ok() && info != nullptr) {
@@ -458,7 +459,7 @@ StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
   ObjectInfo object;
   object.key = request.key;
   object.version = request.version;
-  // Bytes that are to come in all; known from the first answer.
+  // Total number of bytes to receive; known after the first answer.
   std::optional<uint64_t> wanted = request.bytes;
   bool has_info = false;
   bool is_ranged = false;
@@ -485,7 +486,7 @@ StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
   ask.streams = [&](const HttpAnswer& answer) {
     const uint64_t first = request.offset + taken;
     if (answer.status < 200 || answer.status >= 300) {
-      return false;  // the body tells why
+      return false;  // the body is the error
     }
     ContentRange range;
     if (is_ranged) {
@@ -565,7 +566,7 @@ StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
   StoreResult result = Run(what, std::move(ask), &answer);
   if (!problem.empty() && (result.code == StoreCode::kCaller ||
                            result.code == StoreCode::kDamaged)) {
-    // More than was asked for, or an answer that is too large to keep.
+    // More bytes than requested, or an answer that is too large to keep.
     return StoreError(StoreCode::kDamaged, what + ": " + problem);
   }
   return result;
@@ -641,8 +642,8 @@ StoreResult S3Store::ListRaw(const std::string& prefix,
   }
 }
 
-// Only the store itself knows where a page of no order ends: all pages are
-// gathered, and sorted here.
+// Only the store knows where a page of an unordered listing ends, so all pages
+// are collected and sorted here.
 StoreResult S3Store::ListUnordered(const std::string& prefix,
                                    const std::string& after, ListPage* page) {
   std::map<std::string, ObjectInfo> found;
@@ -776,7 +777,7 @@ StoreResult S3Store::Delete(const std::vector<std::string>& keys) {
   if (!result.ok() || refused.code.empty()) {
     return result;
   }
-  // One by one each gets its own answer, and its own tries.
+  // Deleted one by one, each key gets its own answer and retries.
   return DeleteEach(keys);
 }
 
@@ -898,9 +899,9 @@ StoreResult S3Store::CompleteUpload(const std::string& key,
   StoreResult result =
       Run("complete " + Describe(key), std::move(ask), &answer);
   if (result.code == StoreCode::kAbsent) {
-    // It may be gone because an earlier try completed it, ours or one of libcurl,
-    // which asks again by itself where a kept connection ended. No key is used
-    // twice: what lies there is this upload's.
+    // It may be missing because an earlier attempt completed it: ours, or one
+    // of libcurl, which repeats a request if a kept connection has ended. No
+    // key is used twice, so an existing object is from this upload.
     uint64_t bytes = 0;
     for (const UploadedPart& part : parts) {
       bytes += part.bytes;

@@ -1,4 +1,4 @@
-// A bucket of S3, or of what speaks like it, as a store.
+// Uses a bucket of S3, or of a compatible server, as a store.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@
 
 namespace sstferry {
 
-// Looks at the options and opens nothing: the first call connects.
-//   kRefused  an option that cannot be used
+// Makes a store. Checks the options; the first call connects.
+//   kRefused  an option cannot be used
 [[nodiscard]] rocksdb::Status MakeS3Store(const StoreOptions& options,
                                           CredentialWorld world,
                                           std::unique_ptr<ObjectStore>* store);

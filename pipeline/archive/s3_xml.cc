@@ -15,7 +15,7 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-constexpr size_t kMaxRawKeyBytes = 1024;  // S3's own bound
+constexpr size_t kMaxRawKeyBytes = 1024;  // S3's own limit
 constexpr size_t kMaxTokenBytes = 4096;
 
 Status Wrong(const std::string& what) {
@@ -90,7 +90,8 @@ Status Bool(const pugi::xml_node& node, const char* name, bool* out) {
   return Status::OK();
 }
 
-// The time of a part or object is for people: one that cannot be read is none.
+// Returns the time of a part or object. It is only displayed, so an unreadable
+// one becomes 0.
 UnixSeconds TimeOf(const pugi::xml_node& node, const char* name) {
   std::string text;
   if (!Text(node, name, 40, &text).ok()) {
@@ -103,7 +104,7 @@ Status Version(const pugi::xml_node& node, ObjectVersion* version) {
   return Text(node, "ETag", kMaxStoreVersionBytes, version);
 }
 
-// Undoes encoding-type=url.
+// Decodes encoding-type=url.
 Status Decode(const std::string& encoded, std::string* out) {
   out->clear();
   for (size_t i = 0; i < encoded.size(); ++i) {
@@ -174,7 +175,7 @@ bool ParseS3Error(const Slice& xml, S3Error* error) {
   pugi::xml_document document;
   pugi::xml_node root;
   if (!Load(xml, "Error", &document, &root).ok()) {
-    // STS wraps it.
+    // STS wraps the error.
     if (!Load(xml, "ErrorResponse", &document, &root).ok()) {
       return false;
     }

@@ -1,7 +1,7 @@
-// The documents of S3's interface: what a server answers, and what it is sent.
-// Bytes only. A document comes from elsewhere: its size is bounded before it is
-// parsed, every field is, and nothing in it is followed (no DTD, no entities
-// but the five of XML).
+// Parses and writes the documents of S3's interface. Uses bytes only. A
+// document is untrusted: its size is bounded before it is parsed, so is every
+// field, and nothing in it is followed (no DTD, no entities except the five of
+// XML).
 #pragma once
 
 #include <optional>
@@ -22,14 +22,14 @@ struct S3Error {
   std::string code;     // "NoSuchKey"; printable, at most 100 bytes
   std::string message;  // printable, at most 500 bytes
 };
-// Returns true if the document is an error. Servers send one with status 200,
-// too.
+// Returns true if the document is an error. Servers also send one with status
+// 200.
 bool ParseS3Error(const rocksdb::Slice& xml, S3Error* error);
 
-// All others return kCorrupt for a document that is not theirs.
+// All other functions return kCorrupt for a document of another kind.
 
 struct S3Listing {
-  std::vector<ObjectInfo> objects;  // whole keys, as the server has them
+  std::vector<ObjectInfo> objects;  // with whole keys, as the server has them
   bool truncated = false;
   std::string next_token;
 };
@@ -47,12 +47,12 @@ struct S3Parts {
 [[nodiscard]] rocksdb::Status ParseS3Parts(const rocksdb::Slice& xml,
                                            S3Parts* parts);
 
-// Whole keys.
+// Returns whole keys.
 [[nodiscard]] rocksdb::Status ParseS3Uploads(const rocksdb::Slice& xml,
                                              std::vector<UploadInfo>* uploads);
 
-// The first key that could not be deleted; error->code is empty if there is
-// none.
+// Returns the first key that could not be deleted; error->code is empty if
+// there is none.
 [[nodiscard]] rocksdb::Status ParseDeleted(const rocksdb::Slice& xml,
                                            S3Error* error);
 
@@ -60,12 +60,12 @@ struct S3Parts {
 [[nodiscard]] rocksdb::Status ParseAssumedRole(const rocksdb::Slice& xml,
                                                Credentials* credentials);
 
-// REQUIRES: keys hold only bytes that XML needs not escape.
+// REQUIRES: keys contain only bytes that need no escaping in XML.
 std::string DeleteDocument(const std::vector<std::string>& keys);
 std::string CompleteDocument(const std::vector<UploadedPart>& parts);
 
-// Returns the seconds of "2026-11-25T16:34:29Z", also with a fraction and with
-// "+HH:MM" for the Z; nullopt for anything else, and for years beyond 2000 to
+// Parses "2026-11-25T16:34:29Z", also with a fraction, or with "+HH:MM" instead
+// of the Z. Returns nullopt for anything else, and for years outside 2000 to
 // 2999.
 std::optional<UnixSeconds> ParseTime(const std::string& text);
 

@@ -30,7 +30,7 @@ constexpr uint64_t kSealedChunkBytes = kSealChunkBytes + kSealTagBytes;
 constexpr size_t kNonceBytes = 12;
 constexpr size_t kKeyFileDigits = 2 * sizeof(SealKey::Bytes);
 
-// OpenSSL has no way to fail here but for want of memory.
+// OpenSSL fails here only if memory runs out.
 void MustEncrypt(bool worked) {
   if (!worked) {
     std::abort();
@@ -76,8 +76,8 @@ Status BadKeyFile(const std::string& path, const std::string& what) {
   return MakeStatus(EndState::kRefused, "--key-file " + path + ": " + what);
 }
 
-// Takes the bytes of an object behind its head, from the beginning of a chunk
-// on, and gives those of its file.
+// Decrypts the bytes of an object after its head, from the beginning of a chunk
+// on.
 class Unsealer {
  public:
   Unsealer(const SealKey& key, const SealedObject& object,
@@ -108,7 +108,7 @@ class Unsealer {
     }
     return Status::OK();
   }
-  // True after a failure that is not the sink's.
+  // Returns true after a failure that is not the sink's.
   bool is_damaged() const { return is_damaged_; }
 
  private:
@@ -149,12 +149,12 @@ class SealedFile : public SetFile {
   const std::string head_;
   ChunkSealer sealer_;
   UnitDigester units_;
-  uint64_t digested_ = 0;  // chunks that units_ has got
+  uint64_t digested_ = 0;  // chunks that were passed to units_
   bool is_checked_ = false;
   const std::unique_ptr<SetFile> plain_;
-  // Digests of the plain chunks of the piece at hand.
+  // Digests of the plain chunks of the current piece.
   std::map<uint64_t, uint64_t> seen_;
-  uint64_t number_ = UINT64_MAX;  // of chunk_
+  uint64_t number_ = UINT64_MAX;  // number of chunk_
   std::string chunk_;
   std::string scratch_;
 };

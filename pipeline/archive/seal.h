@@ -1,12 +1,12 @@
-// Seals what a bucket that is not trusted holds: the files of a set and the
+// Seals data in a bucket that is not trusted: the files of a set and the
 // payloads of a log are encrypted, and the set's record and the log's heads are
-// authenticated, by one key that the store never sees. The bytes:
+// authenticated, with one key that the store never receives. The byte layout:
 // format/FORMAT.md, "Archive".
 //
-// The store still learns what a list shows (how many files of which sizes, and
-// which are used again), and what a record or a head says besides digests: names
-// of column families, host, label, notes, ids, times. It can lose or withhold a
-// set, or the end of a log; it cannot change one, or make one.
+// The store still learns what a listing shows (how many files of which sizes,
+// and which are reused), and what a record or a head contains besides digests:
+// names of column families, host, label, notes, ids, times. It can lose or
+// withhold a set, or the end of a log; it cannot change or forge one.
 #pragma once
 
 #include <array>
@@ -26,35 +26,37 @@ struct evp_cipher_ctx_st;
 
 namespace sstferry {
 
-// Threads: any; constant.
+// A key that seals sets and log segments.
+//
+// Threads: any; immutable.
 class SealKey {
  public:
   using Bytes = std::array<uint8_t, 32>;
 
   explicit SealKey(const Bytes& bytes);
-  // Reads a key file: 64 hex digits, and perhaps a newline.
-  //   kRefused  it is none, or accounts other than this one and root can read
-  //             or change it
+  // Reads a key file: 64 hex digits, and an optional newline.
+  //   kRefused  not a key file, or accounts other than this one and root can
+  //             read or change it
   [[nodiscard]] static rocksdb::Status Read(const std::string& path,
                                             std::shared_ptr<SealKey>* key);
 
   const SealKeyId& id() const { return id_; }
-  // Makes the record of a set, whose files are sealed with this key, one of a
-  // sealed set.
+  // Turns the record of a set, whose files are sealed with this key, into that
+  // of a sealed set.
   void Seal(ArchiveSet* set) const;
-  // Takes a record apart that Seal() made, so that its units are those of plain
+  // Reverses Seal() of a record, so that its unit digests are those of plain
   // files.
   //   kCorrupt  it is not sealed with this key, or was changed
   [[nodiscard]] rocksdb::Status Unseal(ArchiveSet* set) const;
-  // Seals a segment of a log: its payload, of which the object's bytes become
-  // *payload, and its head, which is whole but for the payload's digest.
+  // Seals a segment of a log: replaces *payload by the object's bytes, and
+  // completes the head, in which only the payload's digest is missing.
   void Seal(LogHead* head, std::string* payload) const;
-  // Checks that Seal() made the head. kCorrupt, as Unseal().
+  // Checks that Seal() made the head. Returns kCorrupt as Unseal() does.
   [[nodiscard]] rocksdb::Status Check(const LogHead& head) const;
 
  private:
   friend class ChunkSealer;
-  // The key for one use, which `label` names.
+  // Derives the key for one use, which `label` names.
   Sha256Digest Derive(const char* label, const std::string& of) const;
   void CryptUnits(ArchivedFile* file, bool encrypt) const;
   Sha256Digest SealOf(LogHead head) const;
@@ -63,14 +65,14 @@ class SealKey {
   SealKeyId id_{};
 };
 
-// Encrypts and decrypts chunks of one object. Threads: one.
+// Encrypts and decrypts the chunks of one object. Threads: one.
 class ChunkSealer {
  public:
   ChunkSealer(const SealKey& key, const SealSalt& salt,
               const std::string& object_key, uint64_t file_bytes);
-  // Appends a sealed chunk, and its tag.
+  // Appends a sealed chunk and its tag.
   void Seal(uint64_t number, const rocksdb::Slice& plain, std::string* out);
-  // kCorrupt: it is not what Seal() made of the chunk of that number.
+  // Decrypts a chunk. kCorrupt: it is not what Seal() made for that number.
   [[nodiscard]] rocksdb::Status Unseal(uint64_t number,
                                        const rocksdb::Slice& sealed,
                                        std::string* plain);
@@ -85,14 +87,14 @@ class ChunkSealer {
 
 SealSalt RandomSealSalt();
 std::string SealHead(const SealKeyId& id, const SealSalt& salt);
-// Returns false for bytes that are none of a head.
+// Parses a head. Returns false for other bytes.
 [[nodiscard]] bool ParseSealHead(const rocksdb::Slice& head, SealKeyId* id,
                                  SealSalt* salt);
 
-// The object of a file, sealed as it is read. Its pieces are those of the
-// object; the digests of units are of the file. A chunk that is read once more
-// must be the same as before, so that nothing else is ever encrypted in its
-// place.
+// Makes the sealed object of a file, which is sealed while it is read. Its
+// pieces are those of the object; the unit digests are those of the file. A
+// chunk that is read again must have the same bytes, so that no other plain
+// text is ever encrypted under the same key and number.
 std::unique_ptr<SetFile> SealFileOf(const SealKey& key, const SealSalt& salt,
                                     const std::string& object_key,
                                     const CloneFile& file, uint64_t unit_bytes,
@@ -102,13 +104,13 @@ std::unique_ptr<SetFile> SealFileOf(const SealKey& key, const SealSalt& salt,
 struct SealedObject {
   std::string key;
   SealSalt salt{};
-  uint64_t bytes = 0;               // that were sealed
-  uint64_t begin = kSealHeadBytes;  // of the first chunk, in the object
+  uint64_t bytes = 0;               // before sealing
+  uint64_t begin = kSealHeadBytes;  // offset of the first chunk in the object
 };
 SealedObject SealedObjectOf(const ArchivedFile& file);
 
-// Gives a range of what was sealed to `sink`, out of its object. kDamaged: it is
-// not what was sealed.
+// Passes a range of the plain bytes of a sealed object to `sink`. kDamaged: the
+// object is not what was sealed.
 StoreResult GetSealed(ObjectStore* store, const SealKey& key,
                       const SealedObject& object, uint64_t offset,
                       uint64_t bytes, const ObjectSink& sink);

@@ -16,8 +16,8 @@ using rocksdb::Status;
 
 namespace {
 
-// A MANIFEST that is read for the column families of its files. Their tables
-// take about 100 bytes each in it.
+// Limit for a MANIFEST that is read for the column families of its files. Each
+// table takes about 100 bytes in it.
 constexpr uint64_t kMaxManifestBytes = 64u << 20;
 
 Status CheckStopped(const SetReader::Cancelled& cancelled) {
@@ -26,7 +26,7 @@ Status CheckStopped(const SetReader::Cancelled& cancelled) {
              : Status::OK();
 }
 
-// `which` may be a label.
+// Names the set to restore instead. `which` may be a label.
 std::string NextBest(const CheckSummary& summary,
                      const std::string& which = "") {
   std::string whole;
@@ -233,8 +233,8 @@ Status SetReader::Lost(const ArchivedFile& file, const std::string& what) {
   return lost_;
 }
 
-// A prune takes `done` away from a set before it deletes a file of it: so a
-// file that lacks while the set still counts was damaged.
+// A prune removes `done` from a set before it deletes its files, so a file
+// missing from a set that still counts is damage, not a prune.
 Status SetReader::FindOut(const std::string& key, const std::string& what) {
   std::vector<FoundSet> sets;
   RETURN_IF_ERROR(archive_.ListSets(&sets));

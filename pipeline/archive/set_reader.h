@@ -1,5 +1,5 @@
-// Reads the files of one set, and says what becomes of a restore for which one
-// of them is lost.
+// Reads the files of one set, and explains the failure of a restore if one of
+// them is lost.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,12 @@ namespace sstferry {
 
 inline constexpr int kTriesOfUnit = 3;
 
+// Reads the files of one set, with retries and checks.
+//
 // Threads: any.
-// Errors:  those of the store; kCancelled; kCorrupt for a file that is lost,
-//          whose message says what is left; kSnapshotGone if a prune has
-//          removed the set meanwhile.
+// Errors:  those of the store; kCancelled; kCorrupt for a lost file, with a
+//          message that says which set can be restored; kSnapshotGone if a
+//          prune has removed the set meanwhile.
 class SetReader {
  public:
   using Cancelled = std::function<bool()>;  // polled; may be null
@@ -42,51 +44,50 @@ class SetReader {
   const ArchiveSet& set() const { return set_; }
   const std::string& place() const { return store_->place(); }
 
-  // Looks for the objects of these files. Reads none.
+  // Looks up the objects of these files without reading them.
   [[nodiscard]] rocksdb::Status LookFor(
       const std::vector<const ArchivedFile*>& files);
 
-  // Hands the bytes of a unit to `take`, in order, and compares them with the
-  // digest. kDeadPeer: they were others, and may be got again.
+  // Passes the bytes of a unit to `take`, in order, and compares them with the
+  // digest. kDeadPeer: they differ, and may be read again.
   [[nodiscard]] rocksdb::Status ReadUnit(const ArchivedFile& file,
                                          const Part& unit,
                                          const Digest128& digest,
                                          const Cancelled& cancelled,
                                          const Take& take);
 
-  // Reads all units of a file. Of a unit that came wrong, `take` gets the bytes
-  // again.
+  // Reads all units of a file. If a unit had wrong bytes, `take` receives its
+  // bytes again.
   [[nodiscard]] rocksdb::Status ReadWhole(const ArchivedFile& file,
                                           const Cancelled& cancelled,
                                           const Take& take);
 
-  // Reads the file of a kind, of which there is at most one, into memory; none:
-  // *text stays empty. kRefused: it has more bytes.
+  // Reads the only file of a kind into memory; if there is none, *text stays
+  // empty. kRefused: it is larger than max_bytes.
   [[nodiscard]] rocksdb::Status ReadText(CloneFileKind kind,
                                          uint64_t max_bytes,
                                          const Cancelled& cancelled,
                                          std::string* text);
-  // Reads the MANIFEST up to its last whole record, and what it says.
+  // Reads the MANIFEST up to its last complete record, and applies its records.
   [[nodiscard]] rocksdb::Status ReadManifest(const Cancelled& cancelled,
                                              std::string* text,
                                              ManifestState* state);
 
-  // Reads these bytes of a file, which no digest of the record covers: again,
-  // if `check` does not accept them, kTriesOfUnit times in all.
-  // REQUIRES: the file has them.
+  // Reads bytes of a file that no digest of the record covers. Reads them again
+  // if `check` does not accept them, kTriesOfUnit times in all. REQUIRES: the
+  // file has them.
   [[nodiscard]] rocksdb::Status ReadChecked(const ArchivedFile& file,
                                             uint64_t offset, uint64_t bytes,
                                             const Cancelled& cancelled,
                                             const Check& check,
                                             std::string* out);
 
-  // Says what becomes of a restore for which a file is lost.
+  // Returns the status of a restore for which a file is lost.
   [[nodiscard]] rocksdb::Status Lost(const ArchivedFile& file,
                                      const std::string& what);
 
  private:
-  // Counts a unit that came as other bytes: kDeadPeer as long as it may be got
-  // again.
+  // Counts a unit that had wrong bytes: kDeadPeer while it may be read again.
   [[nodiscard]] rocksdb::Status Distrust(const ArchivedFile& file,
                                          uint64_t offset,
                                          const std::string& what);
@@ -99,22 +100,24 @@ class SetReader {
   const ArchiveSet set_;
 
   std::mutex mu_;
-  // Tries of units that came wrong, by file and offset; under mu_.
+  // Number of failed reads of a unit, by file and offset; guarded by mu_.
   std::map<std::pair<const ArchivedFile*, uint64_t>, int> tries_;
-  std::mutex lost_mu_;    // held while the archive is checked
-  rocksdb::Status lost_;  // the first; under lost_mu_
+  std::mutex lost_mu_;    // locked while the archive is checked
+  rocksdb::Status lost_;  // the first; guarded by lost_mu_
 };
 
-// Reads the whole records of a MANIFEST; *end is behind the last. kCorrupt.
+// Reads the complete records of a MANIFEST; *end is the end of the last one.
+// kCorrupt: it is damaged.
 [[nodiscard]] rocksdb::Status ReadManifestText(const std::string& text,
                                                ManifestState* state,
                                                uint64_t* end);
 
-// Returns the note that tells which set a restore is of.
+// Returns the note that names the restored set.
 std::string NoteOfSet(const ArchiveSet& set);
 
-// Returns the end of a sentence about a set that cannot be restored: which one
-// can be. `which` is what was asked for: of a label, the newest with it.
+// Returns the end of a sentence about a set that cannot be restored: which set
+// can be restored. `which` is the request; for a label, the newest set with it
+// is named.
 std::string NextBestSet(const Archive& archive, const std::string& which);
 
 }  // namespace sstferry

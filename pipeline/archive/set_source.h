@@ -1,4 +1,5 @@
-// The files of one point in time of a database, as a push reads them.
+// Interfaces through which a push reads the files of one point in time of a
+// database.
 #pragma once
 
 #include <array>
@@ -20,12 +21,12 @@
 
 namespace sstferry {
 
-// A file that is larger is uploaded in pieces of this size, or of a multiple of
-// it where there would be more than kMaxUploadParts.
+// Size of the pieces in which a larger file is uploaded. UploadPartBytes()
+// returns a multiple of it if there would be more than kMaxUploadParts.
 inline constexpr uint64_t kUploadPartBytes = 64u << 20;
 uint64_t UploadPartBytes(uint64_t file_bytes);
 
-// A part of a file, as bytes of their own.
+// A range of a file, as a source of its own.
 class SourcePiece : public ByteSource {
  public:
   SourcePiece(std::shared_ptr<const ByteSource> file, uint64_t offset,
@@ -44,68 +45,72 @@ class SourcePiece : public ByteSource {
   const uint64_t bytes_;
 };
 
-// Tells how far a push, a check or a repair has come. Threads: any.
+// Progress of a push, a check or a repair. Threads: any.
 struct WorkProgress {
   std::atomic<const char*> phase{"connect"};
   std::atomic<uint64_t> planned_bytes{0};
   std::atomic<uint64_t> done_bytes{0};
 };
 
-// Runs `work` in so many threads, this one among them, and waits for all.
+// Runs `work` in `lanes` threads, including this one, and waits for all.
 void RunInLanes(int lanes, const std::function<void()>& work);
 
-// The SHA-256 of an object of one piece; of more, that of theirs, one behind the
-// other. So no byte is hashed twice.
+// Returns the SHA-256 of an object of one piece; for more pieces, the SHA-256
+// of their concatenated digests, so that no byte is hashed twice.
 Sha256Digest Sha256OfPieces(const std::vector<Sha256Digest>& pieces);
 
 struct FileDigests {
   std::vector<Sha256Digest> pieces;  // at least one
   std::vector<Digest128> units;
-  // Adds those of a piece.
+  // Adds the digests of a piece.
   void Add(const FileDigestReply& piece);
 };
 
-// A file that a push reads: each piece for its digests, and then its bytes for
-// a store that wants these digests first.
+// A file that a push reads: each piece first for its digests, and then its
+// bytes, for a store that needs the digests first.
 //
 // Threads: one at a time.
 class SetFile : public ByteSource {
  public:
-  // Adds the digests of the piece that follows those that were asked for: the
-  // SHA-256 of its bytes, and those of units, in order. Before the first piece
-  // all of the file is checked by its own checksums; `bytes` 0 asks for no
-  // more than that, but of an empty file.
-  //   kSourceError, kCorrupt, kCancelled; others: of the way to the source
+  // Adds the digests of the next piece: the SHA-256 of its bytes, and those of
+  // units, in order. Before the first piece the whole file is checked by its
+  // own checksums; `bytes` 0 requests only this check, except for an empty
+  // file.
+  //   kSourceError, kCorrupt, kCancelled; others: errors of the connection
   [[nodiscard]] virtual rocksdb::Status Digest(uint64_t offset, uint64_t bytes,
                                                FileDigests* digests) = 0;
 };
 
-// Calls each(offset, bytes) for the pieces in which a file of so many bytes is
-// uploaded, of which an empty one has one.
+// Calls each(offset, bytes) for the pieces in which a file of this size is
+// uploaded. An empty file has one piece.
 [[nodiscard]] rocksdb::Status ForEachPiece(
     uint64_t file_bytes,
     const std::function<rocksdb::Status(uint64_t, uint64_t)>& each);
 
-// Owner:   the caller of a push; it outlives it, and all files that are open.
+// The source of a push.
+//
+// Owner:   the caller of a push; the source must outlive the push and all open
+//          files.
 // Threads: any.
 class SetSource {
  public:
   virtual ~SetSource() = default;
 
-  // All that a record says of the database and of its files; not its name, and
-  // of a file neither its place nor its digests.
+  // Returns everything that a record says about the database and its files,
+  // except the set's name, and the place and digests of each file.
   virtual const ArchiveSet& set() const = 0;
-  // Opens a file. Its bytes are read from the beginning of a piece to its end,
-  // or from there again.
+  // Opens a file. Each piece is read from its beginning to its end, perhaps
+  // repeatedly.
   [[nodiscard]] virtual rocksdb::Status Open(
       size_t file, std::unique_ptr<SetFile>* opened) = 0;
-  // Every file is in the archive: says so to who keeps them for this push.
+  // Called when every file is in the archive: tells whoever keeps the files for
+  // this push that it can release them.
   [[nodiscard]] virtual rocksdb::Status Finish() {
     return rocksdb::Status::OK();
   }
 };
 
-// Computes the digests of an object's pieces, whose bytes come in order.
+// Computes the digests of an object's pieces from its bytes, in order.
 class PieceDigester {
  public:
   explicit PieceDigester(uint64_t bytes);
@@ -121,12 +126,12 @@ class PieceDigester {
   std::vector<Sha256Digest> pieces_;
 };
 
-// Computes the digests of a file's units, whose bytes come in order.
+// Computes the digests of a file's units from its bytes, in order.
 class UnitDigester {
  public:
   UnitDigester(const CloneFile& file, uint64_t unit_bytes);
   void Add(rocksdb::Slice bytes);
-  // Returns those of units of which all has come.
+  // Returns the digests of the units that are complete.
   const std::vector<Digest128>& units() const { return units_; }
 
  private:

@@ -42,8 +42,8 @@ std::string PercentEncode(const rocksdb::Slice& text) {
 }
 
 std::string EncodeQuery(const std::map<std::string, std::string>& query) {
-  // The order is that of the encoded names. Names of S3 are letters and '-', so
-  // a map has it already.
+  // The order is that of the encoded names. Parameter names of S3 consist of
+  // letters and '-', so a map is already in that order.
   std::string out;
   for (const auto& [name, value] : query) {
     out += (out.empty() ? "" : "&") + PercentEncode(name) + "=" +

@@ -1,11 +1,11 @@
-// Signs requests to S3 (AWS Signature Version 4). Bytes only: no clock, no
+// Signs requests to S3 (AWS Signature Version 4). Uses bytes only: no clock, no
 // socket.
 //
-// Four rules make every server agree on what was signed:
+// Four rules make every server compute the same signature:
 //   1. each request carries x-amz-content-sha256, with the payload's digest;
-//   2. the query is written sorted and encoded as it is signed;
+//   2. the query is sent sorted and encoded as it is signed;
 //   3. a parameter without a value is written "name=";
-//   4. paths have only bytes that need no encoding (IsStoreKey()).
+//   4. paths contain only bytes that need no encoding (IsStoreKey()).
 #pragma once
 
 #include <cstdint>
@@ -30,31 +30,31 @@ struct HttpRequest {
   std::string method;  // "GET"
   std::string host;    // "bucket.s3.eu-west-1.amazonaws.com", ":PORT" if unusual
   std::string path;    // "/bucket/key"
-  // Parameters, sorted by name, as they are before their encoding.
+  // Parameters, sorted by name, before encoding.
   std::map<std::string, std::string> query;
   // Names in lower case.
   std::map<std::string, std::string> headers;
 };
 
-// Encodes all but A-Z a-z 0-9 - . _ ~ as %XX.
+// Encodes all bytes except A-Z a-z 0-9 - . _ ~ as %XX.
 std::string PercentEncode(const rocksdb::Slice& text);
 
 // Returns "name=value&other=", sorted and encoded.
 std::string EncodeQuery(const std::map<std::string, std::string>& query);
 
-// "20260131T235959Z", and the seconds of it.
+// Formats a time as "20260131T235959Z".
 std::string SigningDate(UnixSeconds time);
 
-// Adds the headers host, x-amz-date, x-amz-content-sha256,
-// x-amz-security-token (with a session token) and authorization to
-// request->headers. All headers are signed.
-// REQUIRES: the path holds only bytes that PercentEncode() leaves, and '/'.
+// Adds the headers host, x-amz-date, x-amz-content-sha256, x-amz-security-token
+// (with a session token) and authorization to request->headers. All headers are
+// signed. REQUIRES: the path contains only bytes that PercentEncode() leaves
+// unchanged, and '/'.
 void SignRequest(const Credentials& credentials, const std::string& region,
                  const Sha256Digest& payload_sha256, UnixSeconds time,
                  HttpRequest* request);
 
-// Returns what SignRequest() signs; for tests and error messages without
-// secrets.
+// Returns the text that SignRequest() signs; for tests and for error messages
+// without secrets.
 std::string CanonicalRequest(const HttpRequest& request,
                              const std::string& payload_sha256_hex);
 

@@ -1,5 +1,5 @@
-// The files of a database directory for a push, as a clone would send them: a
-// snapshot of it pins them, and they are read where they lie.
+// Reads the files of a database directory for a push, as a clone would send
+// them: a snapshot pins them, and they are read in place.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,14 @@
 
 namespace sstferry {
 
+// The source of a push that reads a directory.
+//
 // Threads: as SetSource.
 class SnapshotSource : public SetSource {
  public:
-  // Takes the snapshot: options.as_files is set here. Errors as
-  // Snapshot::Create(), and kRefused for more files or families than a set has.
+  // Takes the snapshot and sets options.as_files. Returns the errors of
+  // Snapshot::Create(), and kRefused for more files or families than a set can
+  // have.
   [[nodiscard]] static rocksdb::Status Take(
       SnapshotOptions options, std::unique_ptr<SnapshotSource>* source);
 

@@ -1,13 +1,13 @@
-// A store of objects: what an archive lies in. A bucket (s3_store.h) or a
-// directory (directory_store.h) implements it.
+// Interface of a store of objects, in which an archive lies. Implemented by a
+// bucket (s3_store.h) and by a directory (directory_store.h).
 //
 // An object is bytes under a key. It appears whole or not at all, is never
 // changed, and can only be replaced or deleted. Keys are relative to the
-// archive's place, and `/` in them has no meaning but for people.
+// archive's place; `/` in them only helps readers.
 //
-// What a store answers is never trusted: every length is bounded before it is
-// believed, a key out of a list is one that IsStoreKey() accepts, and bytes may
-// be others than those that were put. Who reads them checks digests.
+// Answers of a store are not trusted: every length is bounded before use,
+// listed keys must pass IsStoreKey(), and the bytes may differ from those that
+// were put. Readers check digests.
 #pragma once
 
 #include <cstdint>
@@ -24,35 +24,35 @@
 
 namespace sstferry {
 
-// Says how a call ended. Decisions use this, never a message.
+// Result of a call. Decisions use this code, never a message.
 enum class StoreCode : uint8_t {
   kOk,
   // No such object or upload.
   kAbsent,
-  // The key has an object, and the put was to make one only where there is
-  // none. It may be this call's own: an answer that is lost is asked for again.
+  // The key has an object, but the put required that it has none. The object
+  // may be from this call: after a lost reply the call is retried.
   kExists,
-  // The object is another one than the version that was asked for.
+  // The object does not have the requested version.
   kOtherVersion,
   // The store found the signature too old or too new: the message has both
   // clocks. Or PutRequest::signed_at was too long ago.
   kSignatureRefused,
-  // The credentials may not do that, or there are none, or they are wrong.
+  // The credentials are missing, wrong, or do not allow the call.
   kDenied,
-  // The store still asks for fewer requests when the time for tries is up.
+  // The store still asks for fewer requests when the time for retries is over.
   kThrottled,
-  // No answer, or the store failed, until the time for tries was up. A change
-  // may have happened, or may still happen.
+  // No answer, or the store failed, until the time for retries was over. A
+  // change may have happened, or may still happen.
   kUnreachable,
-  // The store received other bytes than the digest names (nothing was stored),
-  // or its answer is not one to what was asked.
+  // The store received bytes that do not match the digest (nothing was stored),
+  // or its answer does not fit the request.
   kDamaged,
   kNoSpace,
-  // The store does not know the call, or not with this condition.
+  // The store does not support the call, or not with this condition.
   kUnsupported,
   // Another client has the lock.
   kLocked,
-  // The caller's own sink or bytes failed: `status` is theirs.
+  // The caller's sink or byte source failed: `status` is its status.
   kCaller,
   // Cancel() was called.
   kCancelled,
@@ -62,12 +62,12 @@ const char* StoreCodeName(StoreCode code);  // "ABSENT", ...
 
 struct [[nodiscard]] StoreResult {
   StoreCode code = StoreCode::kOk;
-  // OK exactly if `code` is. The message says what was asked of which object,
-  // and the store's words. Carries an end state: kRefused for kAbsent, kExists,
+  // OK exactly if `code` is kOk. The message names the request, the object, and
+  // the store's answer. Carries an end state: kRefused for kAbsent, kExists,
   // kUnsupported; kChangedSince for kOtherVersion; kDenied for kDenied and
-  // kSignatureRefused; kDeadPeer for kThrottled and kUnreachable; kDeadline for
-  // these two once the deadline of all has passed; kCorrupt for kDamaged;
-  // kNoSpace; kBusy for kLocked; kCancelled; kInternal.
+  // kSignatureRefused; kDeadPeer for kThrottled and kUnreachable, or kDeadline
+  // once the deadline of all calls has passed; kCorrupt for kDamaged; kNoSpace;
+  // kBusy for kLocked; kCancelled; kInternal.
   rocksdb::Status status;
 
   bool ok() const { return code == StoreCode::kOk; }
@@ -80,91 +80,95 @@ using UnixSeconds = int64_t;
 inline constexpr uint32_t kMaxStoreKeyBytes = 512;
 inline constexpr uint32_t kMaxStoreVersionBytes = 256;
 inline constexpr uint32_t kMaxUploadIdBytes = 1024;
-// Keys of one List() or Delete().
+// Maximum number of keys of one List() or Delete().
 inline constexpr uint32_t kMaxStorePage = 1000;
-// Keys of a List() of a store that lists in no order.
+// Maximum number of keys of a List() by a store that lists in no order.
 inline constexpr uint64_t kMaxStoreObjects = 1u << 23;
-// Parts of an upload; each but the last has at least 5 MiB, for S3.
+// Maximum number of parts of an upload; S3 requires at least 5 MiB for each but
+// the last.
 inline constexpr uint32_t kMaxUploadParts = 10'000;
 inline constexpr uint64_t kMinUploadPartBytes = 5u << 20;
 // Larger objects are uploaded in parts.
 inline constexpr uint64_t kMaxPutBytes = 5ull << 30;
 
-// Returns true for 1 to 512 bytes of A-Z a-z 0-9 _ . - in parts between single
-// slashes, none of which begins with a dot. So a key never leads out of a
-// directory, and every signature of it is the same.
+// Returns true for 1 to 512 bytes of A-Z a-z 0-9 _ . - in components between
+// single slashes, none of which begins with a dot. So a key never leads out of
+// a directory, and needs no encoding in signatures.
 bool IsStoreKey(const rocksdb::Slice& key);
 
-// Says which bytes an object had when it was looked at (S3: its ETag). Opaque;
-// no digest of the bytes.
+// Identifies the bytes that an object had when it was looked up (S3: its ETag).
+// Opaque; not a digest of the bytes.
 using ObjectVersion = std::string;
 
 struct ObjectInfo {
   std::string key;
   uint64_t bytes = 0;
-  ObjectVersion version;      // empty: the store did not say
-  UnixSeconds modified = 0;   // for people only: some stores answer old times
+  ObjectVersion version;      // empty: not reported
+  UnixSeconds modified = 0;   // for display only: some stores report old times
 };
 
 struct ListPage {
-  // Keys ascend, bytewise. A store that lists in no order gives all at once.
+  // Ascending by key, bytewise. A store that lists in no order returns all
+  // objects at once.
   std::vector<ObjectInfo> objects;
-  bool more = false;                // after the last of `objects`, or `next`
-  // Where the next page begins: pass it as `after`. Set if `more`.
+  bool more = false;                // there are keys after `objects`
+  // Begin of the next page, to pass as `after`. Set if `more`.
   std::string next;
-  // Names that IsStoreKey() refuses: nobody's of us. They are left out.
+  // Number of names that IsStoreKey() refuses: not written by sstferry, and
+  // left out.
   uint64_t foreign = 0;
 };
 
-// Takes an object's bytes in order, each once. Its failure ends the call with
-// kCaller.
+// Receives an object's bytes in order, each once. Its failure ends the call
+// with kCaller.
 using ObjectSink = std::function<rocksdb::Status(const rocksdb::Slice& bytes)>;
 
 struct GetRequest {
   std::string key;
   uint64_t offset = 0;
-  // Exactly so many; an object that ends before is kDamaged. Not set: all that
-  // follow, of which there may be max_bytes, else kDamaged before a byte.
+  // Exact number of bytes; an object that ends before is kDamaged. Not set: all
+  // bytes from `offset` on; if these exceed max_bytes, kDamaged before any
+  // byte.
   std::optional<uint64_t> bytes;
   uint64_t max_bytes = 64u << 20;
-  // Not empty: only of this version, otherwise kOtherVersion.
+  // If not empty, only this version is read; otherwise kOtherVersion.
   ObjectVersion version;
 };
 
 struct PutRequest {
   std::string key;
-  // All of an object, or of a part. Read in order from its beginning to its end
-  // in pieces of at most 1 MiB, and for another try from its beginning again:
-  // so a source that is a stream from elsewhere must be able to start over.
-  // From one thread at a time, not always the caller's.
+  // All bytes of an object or of a part. They are read in order from beginning
+  // to end in pieces of at most 1 MiB, and again from the beginning for a
+  // retry, so a source that is a stream must be able to start over. Read from
+  // one thread at a time, not always the caller's.
   const ByteSource* bytes = nullptr;
   Sha256Digest sha256 = {};
-  // kExists where there is an object. A store may ignore it (archive init finds
-  // out); a directory never does.
+  // Returns kExists if there is an object. A store may ignore this flag
+  // (archive init finds out); a directory never does.
   bool if_absent = false;
-  // All tries are signed as if at this moment, which the caller took by
-  // SigningTime() before it looked at what it is about to confirm. A store that
-  // checks signatures refuses a try that comes 15 minutes later, however long
-  // this process was asleep in between: kSignatureRefused. Not set: each try is
-  // signed when it is made. A directory ignores it.
+  // Time with which all attempts are signed. The caller took it from
+  // SigningTime() before it looked at what the put confirms. A store that
+  // checks signatures refuses an attempt 15 minutes later with
+  // kSignatureRefused, also if this process was suspended meanwhile. Not set:
+  // each attempt is signed when it is made. A directory ignores it.
   std::optional<UnixSeconds> signed_at;
 };
 
-// A part that a store has.
+// A part of an upload in a store.
 struct UploadedPart {
   uint32_t number = 0;  // from 1
   uint64_t bytes = 0;
   ObjectVersion version;
-  std::string checksum = {};  // as the store was told it; empty: it was not
+  std::string checksum = {};  // as sent to the store; empty: none was sent
 };
 
 struct UploadInfo {
   std::string key;
   std::string upload_id;
-  UnixSeconds begun = 0;  // as the store says
+  UnixSeconds begun = 0;  // by the store
 };
 
-// Where one part of an upload lies in its object.
+// The place of a part in an upload and in its object.
 struct PartPlace {
   std::string key;
   std::string upload_id;
@@ -172,7 +176,7 @@ struct PartPlace {
   uint64_t offset = 0;   // of its first byte in the object
 };
 
-// A lock that a client has until the object is destroyed or the process ends.
+// A lock held until this object is destroyed or the process ends.
 class StoreLock {
  public:
   virtual ~StoreLock() = default;
@@ -180,75 +184,79 @@ class StoreLock {
 
 // One client of a store.
 //
-// Owner:   the caller; it outlives all calls and locks.
-// Threads: any, all calls at once.
-// Time:    each call tries again what may pass (throttled, unreachable, lost
-//          connections), with waits, until the limits of its StoreOptions are
-//          reached, and Cancel() ends it at once.
-// Memory:  a call holds at most 4 MiB besides what the caller gives it; a page
-//          of a list is at most kMaxStorePage entries.
+// Owner:   the caller; the client must outlive all calls and locks.
+// Threads: any, also concurrently.
+// Time:    each call retries transient failures (throttled, unreachable, lost
+//          connections), with pauses, until the limits of its StoreOptions are
+//          reached; Cancel() ends it at once.
+// Memory:  a call uses at most 4 MiB in addition to the caller's buffers; a
+//          page of a list has at most kMaxStorePage entries.
 class ObjectStore {
  public:
   virtual ~ObjectStore() = default;
 
-  // Makes current and later calls end with kCancelled. From any thread.
+  // Ends current and later calls with kCancelled. May be called from any
+  // thread.
   virtual void Cancel() = 0;
 
-  // "s3://bucket/fleet/orders" or "/mnt/nfs/fleet/orders", for people.
+  // The store's address for messages: "s3://bucket/fleet/orders" or
+  // "/mnt/nfs/fleet/orders".
   virtual const std::string& place() const = 0;
   std::string Describe(const std::string& key) const {
     return place() + "/" + key;
   }
 
-  // Refuses a place in which something else than an archive lies: kExists. For a
-  // directory; a prefix of a bucket is empty if its list is.
+  // Returns kExists if the place contains anything but an archive. Only a
+  // directory checks; a prefix of a bucket is empty if its list is.
   virtual StoreResult CheckUnused() { return {}; }
 
-  // The store's own clock, in whole seconds: a Date header, or the time that a
-  // file system gives to a new file.
+  // Reads the store's own clock, in whole seconds: a Date header, or the time
+  // that a file system gives to a new file.
   virtual StoreResult Now(UnixSeconds* now) = 0;
-  // The time that a signature made now would carry: this machine's clock. For
+  // Returns the time of a signature made now, by this machine's clock. For
   // PutRequest::signed_at.
   virtual UnixSeconds SigningTime() const = 0;
 
-  // Stores an object of at most kMaxPutBytes. kOk: it is durable and has the
-  // bytes of the digest.
+  // Stores an object of at most kMaxPutBytes. kOk: it is durable and matches
+  // the digest.
   virtual StoreResult Put(const PutRequest& request) = 0;
 
-  // Gives the bytes to `sink`. *info, unless null, gets the whole object's size
-  // and version, before the first byte. After a failure the sink may have got a
-  // part of them. A broken answer is continued inside, for the same version.
+  // Passes the bytes to `sink`. *info, unless null, receives the size and
+  // version of the whole object before the first byte. After a failure the sink
+  // may have received some of the bytes. An interrupted answer is continued
+  // internally, for the same version.
   virtual StoreResult Get(const GetRequest& request, const ObjectSink& sink,
                           ObjectInfo* info = nullptr) = 0;
 
   virtual StoreResult Head(const std::string& key, ObjectInfo* info) = 0;
 
-  // Returns objects whose keys begin with `prefix` (empty: all) and come behind
+  // Lists objects whose keys begin with `prefix` (empty: all) and sort after
   // `after` (empty: from the beginning), at most kMaxStorePage. A page may be
-  // empty and still have `more`. `prefix`: a key, or one with a slash behind.
+  // empty and still have `more`. `prefix`: a key, optionally with a slash at
+  // its end.
   virtual StoreResult List(const std::string& prefix, const std::string& after,
                            ListPage* page) = 0;
 
-  // Deletes up to kMaxStorePage objects. kOk: none of them is there. After a
-  // failure any of them may be.
+  // Deletes up to kMaxStorePage objects. kOk: none of them exists any more.
+  // After a failure any of them may still exist.
   virtual StoreResult Delete(const std::vector<std::string>& keys) = 0;
 
   // --- an object in parts ----------------------------------------------------
-  // The object appears with CompleteUpload(). Until then the parts take room
+  // The object appears with CompleteUpload(). Until then the parts use space
   // and are in no List().
   virtual StoreResult BeginUpload(const std::string& key,
                                   std::string* upload_id) = 0;
-  // Stores a part, in place of an earlier one with the number. `bytes` is read
-  // as in PutRequest.
+  // Stores a part, replacing an earlier one with the same number. `bytes` is
+  // read as in PutRequest.
   virtual StoreResult PutPart(const PartPlace& place, const ByteSource& bytes,
                               const Sha256Digest& sha256,
                               UploadedPart* part) = 0;
-  // All parts of an upload, by number. kAbsent: there is no such upload.
+  // Lists all parts of an upload, by number. kAbsent: there is no such upload.
   virtual StoreResult ListParts(const std::string& key,
                                 const std::string& upload_id,
                                 std::vector<UploadedPart>* parts) = 0;
-  // Makes the object of parts 1, 2, ... kExists as in Put(). kAbsent: there is
-  // no such upload, and no object that it may have become.
+  // Makes the object from parts 1, 2, ... kExists as for Put(). kAbsent: there
+  // is no such upload, and no object that it may have become.
   virtual StoreResult CompleteUpload(const std::string& key,
                                      const std::string& upload_id,
                                      const std::vector<UploadedPart>& parts,
@@ -256,34 +264,35 @@ class ObjectStore {
   // Removes an upload and its parts. kOk if there is none.
   virtual StoreResult AbortUpload(const std::string& key,
                                   const std::string& upload_id) = 0;
-  // Uploads whose keys begin with `prefix`, at most kMaxStorePage of them, the
-  // first by key. Who wants all aborts what was listed, and asks again.
+  // Lists uploads whose keys begin with `prefix`, at most kMaxStorePage, the
+  // first ones by key. To find all, abort the listed ones and list again.
   virtual StoreResult ListUploads(const std::string& prefix,
                                   std::vector<UploadInfo>* uploads) = 0;
 
   // --- locks -----------------------------------------------------------------
-  // True if Lock() works: for a directory. (Over NFS a lock may be lost.)
+  // Returns true if Lock() works, as in a directory. (Over NFS a lock may be
+  // lost.)
   virtual bool has_locks() const = 0;
-  // Locks the object `key`, alone or with others, which must be there
-  // (kAbsent). Waits for others until the limits of StoreOptions: kLocked.
-  // kUnsupported: no locks here.
+  // Locks the existing object `key` (else kAbsent), exclusively or shared.
+  // Waits for other holders until the limits of StoreOptions: kLocked.
+  // kUnsupported: the store has no locks.
   virtual StoreResult Lock(const std::string& key, bool exclusive,
                            std::unique_ptr<StoreLock>* lock) = 0;
 };
 
-// --- on top of it ------------------------------------------------------------
+// --- helpers -----------------------------------------------------------------
 
-// Put() of bytes in memory.
+// Calls Put() with bytes in memory.
 StoreResult PutBytes(ObjectStore* store, const std::string& key,
                      const rocksdb::Slice& bytes, bool if_absent,
                      std::optional<UnixSeconds> signed_at = {});
 
-// Get() of a whole object of at most `max_bytes` into memory.
+// Gets a whole object of at most `max_bytes` into memory.
 StoreResult GetBytes(ObjectStore* store, const std::string& key,
                      uint64_t max_bytes, std::string* bytes,
                      ObjectInfo* info = nullptr);
 
-// All pages of List(). kDamaged if there are more than `max_objects`.
+// Lists all pages. kDamaged if there are more than `max_objects`.
 StoreResult ListAll(ObjectStore* store, const std::string& prefix,
                     uint64_t max_objects, std::vector<ObjectInfo>* objects,
                     uint64_t* foreign = nullptr);

@@ -26,12 +26,12 @@ using rocksdb::Status;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLook{20};
-// A slice that is begun gets so much CPU time at least, or a standby that is
-// slow to open would never be read.
+// Minimum CPU time of a slice. With less, a standby that is slow to open would
+// never be compared.
 constexpr uint64_t kLeastSliceMicros = 200'000;
-// No audit is put off for longer.
+// Maximum pause between audits.
 constexpr uint64_t kMostRestMicros = uint64_t{3600} * 1'000'000;
-// A slice ends in any case, because its links hold space.
+// Maximum duration of a slice, whose links keep deleted files on the disk.
 constexpr std::chrono::minutes kLongestSlice{10};
 
 uint64_t ThreadCpuMicros() {
@@ -96,8 +96,8 @@ Status StandbyAudit::Write(const std::string& dir) const {
   return SetAccess(path, access);
 }
 
-// True if the newest audit is so long ago that its CPU time is no more than the
-// part of a core that audits may take.
+// Returns true if the CPU time of the last audit, spread over the time since it
+// began, is within the share of a core that audits may take.
 bool StandbyAudit::IsTime() const {
   const uint64_t now = MicrosNow();
   const uint64_t rest =
@@ -160,8 +160,8 @@ Status StandbyAudit::Take(const Standby& standby, const FollowFile& cut,
   return status;
 }
 
-// Waits until the standby has all records of the cut, and knows of all that its
-// MANIFEST says that each is a flush or a compaction.
+// Waits until the standby has all records of the cut, and the source has judged
+// all records of the cut's MANIFEST as flushes or compactions.
 Status StandbyAudit::AwaitEnd(const Standby& standby, const FollowFile& cut,
                               const std::string& new_dir,
                               WalLimit* end) const {
@@ -177,7 +177,8 @@ Status StandbyAudit::AwaitEnd(const Standby& standby, const FollowFile& cut,
   const Clock::time_point until = Clock::now() + options_.patience;
   for (;;) {
     const StandbyPosition received = standby.received();
-    // Without a record in the cut's WALs, what the WALs before had is in tables.
+    // Without a record in the cut's WALs, all records of earlier WALs are in
+    // tables.
     const bool has_records =
         end->bytes == 0
             ? received.last_sequence >= cut.sequence
@@ -232,7 +233,7 @@ void StandbyAudit::Await() {
 }
 
 void StandbyAudit::Run() {
-  // The thread of a cut waits for this one, for as long as it takes to notice.
+  // End() makes the thread that takes cuts wait until this thread notices.
   LowerThreadPriority();
   if (!damage_.empty()) {
     TakeFault(ReplicaFault::kDamaged, damage_);
@@ -287,7 +288,7 @@ void StandbyAudit::CompareSlice() {
   }
 }
 
-// Takes what a slice says, also of one that was ended early.
+// Stores the result of a slice, also of one that was stopped early.
 void StandbyAudit::TakeSlice(const AuditSlice& slice) {
   audit_.entries += slice.entries;
   if (!slice.difference.empty()) {
@@ -320,7 +321,7 @@ void StandbyAudit::TakeFailure(const Status& status) {
   }
 }
 
-// Records a fault of DIR before anything else is told of it.
+// Records a fault of DIR before it is reported.
 void StandbyAudit::TakeFault(ReplicaFault fault, const std::string& what) {
   audit_.differences++;
   audit_.difference_micros = MicrosNow();

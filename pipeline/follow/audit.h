@@ -1,25 +1,22 @@
-// The audit of a standby: after each regular cut, what was here is compared with
-// what the cut brought, both as of the cut's end. Only this machine reads for
-// that; the source pins and sends nothing more.
+// Audits a standby: after each scheduled cut, compares the old contents of the
+// standby with the cut, both as of the cut's end. Only this machine reads data
+// for the audit; the source pins and sends nothing in addition.
 //
 //   before the exchange   Prepare(): links and copies both (audit_pair.h)
-//   after it              Begin(): a thread compares the next slice of the key
+//   after the exchange    Begin(): a thread compares the next slice of the key
 //                         space, and records how far it has come
-//   before the next cut   End(): the thread stops; its slice ends there
+//   before the next cut   End(): stops the thread, which ends its slice
 //
-// Which cuts are audited:
+// Only scheduled cuts are audited, during which records keep arriving: then
+// nothing but the WALs distinguishes the cut from the standby. Any other cut
+// contains something that is in no WAL record.
 //
-//   a cut that is due, while records keep coming  yes: the source was the same
-//                                                 before and after
-//   any other                                     no: something is in the cut
-//                                                 that no record says
-//
-// A cut that is due cannot be audited if the standby does not come to its end in
-// time, or if the source has not judged all of the cut's MANIFEST: it may hold an
-// ingestion, for one.
+// A scheduled cut cannot be audited if the standby does not reach the cut's end
+// in time, or if the source has not judged all of the cut's MANIFEST, which may
+// record an ingestion.
 //
 // A difference, or damage of one side, is recorded as a fault of DIR
-// (pull/health.h), and the next audit compares all.
+// (pull/health.h), and the next audit compares all entries.
 #pragma once
 
 #include <atomic>
@@ -43,30 +40,32 @@ namespace sstferry {
 struct AuditOptions {
   std::string dir;
   std::shared_ptr<rocksdb::FileSystem> file_system;
-  // Keys and values of a slice, at one side. 0: nothing is audited.
+  // Maximum bytes of keys and values in a slice, per side. 0: no audits.
   uint64_t max_bytes = 1u << 30;
-  // A part of a core, over time; 100: all of it, and no rest.
+  // Average share of one core, in percent; 100: no pauses.
   uint32_t cpu_percent = 1;
-  // A cut waits so long at most until the standby has come to its end.
+  // Maximum time for which a cut waits until the standby has reached its end.
   std::chrono::milliseconds patience{5000};
   OperatorRegistry registry;
   LogFunction log;
-  // Called from the thread with what was found, after it is recorded.
+  // Called from the audit's thread with a fault, after it was recorded.
   std::function<void(const HealthFile& fault)> on_fault;
 };
 
-// Reads the record of the audits of the standby in `dir`. One that is damaged
-// counts as none, and *damage says so.
+// Reads the record of the audits of the standby in `dir`. A damaged record
+// counts as missing, and *damage says what is wrong.
 [[nodiscard]] rocksdb::Status ReadAuditFile(const std::string& dir,
                                             AuditFile* audit,
                                             std::string* damage);
 
-// Removes what the audits of followers that died have left beside DIR. What
-// fails is a note.
+// Removes what the audits of dead followers left beside DIR. Failures are
+// logged.
 void RemoveLeftAudits(const std::string& dir, const LogFunction& log);
 
-// Threads: the thread that takes cuts calls everything but Cancel(), which any
-//          thread may call.
+// Runs the audits of one standby.
+//
+// Threads: the thread that takes cuts calls everything except Cancel(), which
+// may be called from any thread.
 class StandbyAudit {
  public:
   explicit StandbyAudit(AuditOptions options);
@@ -74,23 +73,24 @@ class StandbyAudit {
   StandbyAudit(const StandbyAudit&) = delete;
   StandbyAudit& operator=(const StandbyAudit&) = delete;
 
-  // Writes the record of DIR's audits into `new_dir`, which is all of the next
-  // cut, and takes what is to be compared, if this cut can be audited and it is
-  // time. `is_due`: records follow the cut. A cut that cannot be audited is
-  // counted, and is no error. `stopped` is polled.
+  // Writes the record of DIR's audits into `new_dir`, which contains all of the
+  // next cut. If this cut can be audited and an audit is due, links and copies
+  // both sides. `is_due`: the cut is a scheduled one, after which records
+  // continue. A cut that cannot be audited is counted and is no error.
+  // `stopped` is polled.
   [[nodiscard]] rocksdb::Status Prepare(const Standby& standby,
                                         const std::string& new_dir,
                                         bool is_due,
                                         const std::function<bool()>& stopped);
-  // Forgets what was prepared: the cut did not come.
+  // Discards what was prepared, because the cut failed.
   void Drop();
-  // Begins the audit of what was prepared, in a thread. `new_dir` is DIR now.
+  // Starts the thread that audits what was prepared. `new_dir` is DIR now.
   void Begin();
-  // Stops it and waits.
+  // Stops the thread and waits for it.
   void End();
-  // Waits until it has come to its end.
+  // Waits until the thread has finished.
   void Await();
-  // From any thread: ends it, and those that come.
+  // Stops this audit and prevents later ones. May be called from any thread.
   void Cancel();
 
  private:
@@ -112,13 +112,13 @@ class StandbyAudit {
   void Log(LogLevel level, const std::string& text) const;
 
   const AuditOptions options_;
-  std::atomic<bool> cancelled_{false};  // for good
+  std::atomic<bool> cancelled_{false};  // permanently
   std::atomic<bool> ends_{false};       // while End() waits
   std::function<bool()> stopped_;  // while a cut is prepared
   std::unique_ptr<AuditPair> pair_;
-  std::string damage_;  // that was found as it was prepared; empty: none
+  std::string damage_;  // found during Prepare(); empty: none
   AuditFile audit_;
-  std::thread thread_;  // while it runs, all of the above are its own
+  std::thread thread_;  // owns all of the above while it runs
 };
 
 }  // namespace sstferry

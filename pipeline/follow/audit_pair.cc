@@ -27,9 +27,10 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Neither directory is written to in a way that needs another round.
+// Deadline for taking a side. Not reached, because neither directory changes in
+// a way that needs another attempt.
 constexpr std::chrono::milliseconds kMostRounds{10'000};
-// Entries between two questions whether the slice is long enough.
+// Number of entries between two checks of is_spent() and for cancellation.
 constexpr uint64_t kAskEvery = 256;
 constexpr char kThisProcess[] = ", which this process does not have";
 
@@ -60,7 +61,7 @@ struct AuditPair::Side {
   SnapshotCopy copy;
   std::map<uint32_t, const SnapshotFamily*> families;  // by id
 
-  // `parent` and `name`: of the private directory.
+  // Takes the side in the private directory `name` below `parent`.
   Status Take(const std::string& parent, const std::string& name) {
     RETURN_IF_ERROR(
         ResolveDatabase(options.database_dir, &options.database_dir));
@@ -89,7 +90,7 @@ struct AuditPair::Side {
   }
 };
 
-// Compares a family in the order of its keys.
+// Compares one column family in key order.
 class AuditPair::FamilyCompare {
  public:
   FamilyCompare(const SnapshotCopy* standby, const SnapshotCopy* cut,
@@ -106,7 +107,7 @@ class AuditPair::FamilyCompare {
     for (int i = 0; i < 2; ++i) {
       RangeEntriesOptions options;
       options.cancelled = cancelled_;
-      if (!copies[i]->read_only()) {  // else memtables hold some
+      if (!copies[i]->read_only()) {  // otherwise memtables hold some entries
         files_[i] = ListTableFiles(copies[i]->db(), families[i]->handle);
         options.files = &files_[i];
       }
@@ -124,7 +125,7 @@ class AuditPair::FamilyCompare {
     RangeEntries& standby = *readers_[0];
     RangeEntries& cut = *readers_[1];
     while (standby.Valid() || cut.Valid()) {
-      // One that could not be read on has not come to its end.
+      // After a read error Valid() is false before the end of the side.
       if (!standby.status().ok() || !cut.status().ok()) break;
       const int order = !standby.Valid() ? 1
                         : !cut.Valid()
@@ -133,7 +134,7 @@ class AuditPair::FamilyCompare {
       const Slice key = order > 0 ? cut.key() : standby.key();
       const bool asks = slice->entries % kAskEvery == 0;
       is_over_ = is_over_ || *bytes >= max_bytes || (asks && is_spent());
-      // A key that no record holds does not begin a slice.
+      // A key that is too long for the audit's record cannot begin a slice.
       if (is_over_ && slice->entries > 0 && key.size() <= kMaxKeyBytes) {
         *next = key.ToString();
         break;
@@ -159,7 +160,7 @@ class AuditPair::FamilyCompare {
   }
 
  private:
-  // Entries that one side has and the other has not, or not so.
+  // Entries that are in one side only, or have different values.
   struct Differences {
     uint64_t in_standby = 0;
     uint64_t in_cut = 0;
@@ -244,7 +245,7 @@ Status AuditPair::Take(const AuditPairOptions& options,
     RETURN_IF_ERROR(
         side->Take(path.parent_path().string(), path.filename().string()));
   }
-  // Both have the WAL in which the cut ends: it is one and the same.
+  // The cut's last WAL must have equal bytes in both, up to the cut's end.
   const std::string wal = NumberedName(options.end.number, ".log");
   Digest128 digests[2];
   for (int i = 0; i < 2 && options.end.bytes > 0; ++i) {
@@ -266,7 +267,8 @@ Status AuditPair::Take(const AuditPairOptions& options,
 Status AuditPair::FindUnaudited(const Side& side) {
   const std::string& text = side.files->options_text();
   OpenPlan plan;
-  // A family that is refused is one of those.
+  // PlanOpening() fails for a family that it cannot open; such a family is
+  // added.
   const Status planned = PlanOpening(
       side.files->state(), text, side.files->options_name(), {},
       options_.registry,
@@ -319,7 +321,8 @@ Status AuditPair::Compare(AuditPlace begin, uint64_t max_bytes,
   slice->next = begin;
   const Side& standby = *sides_[0];
   const Side& cut = *sides_[1];
-  // A family that only one has: the source's MANIFEST would have said so.
+  // A family in only one side is a difference: the source's MANIFEST would have
+  // recorded the change, which is a barrier.
   for (int i = 0; i < 2; ++i) {
     for (const auto& [id, family] : sides_[i]->families) {
       if (!sides_[1 - i]->Has(id, family->name)) {
@@ -341,7 +344,7 @@ Status AuditPair::Compare(AuditPlace begin, uint64_t max_bytes,
     std::optional<std::string> next;
     const Status status =
         compare.Run(max_bytes, is_spent, &bytes, slice, &next);
-    // A family that was ended before its first entry begins there again.
+    // A family that was stopped before its first entry is begun again.
     const bool has_moved = next.has_value() || !resumes;
     slice->next = has_moved ? AuditPlace{id, next} : begin;
     if (!status.ok() || next.has_value()) {

@@ -1,6 +1,6 @@
-// A standby and its next cut at one moment, the end of the cut's WALs: each in a
-// private directory of links and copies (snapshot/private_dir.h), where RocksDB
-// opens it. They must hold the same.
+// Holds a standby and its next cut as of one moment, the end of the cut's WALs.
+// Each is linked and copied into a private directory (snapshot/private_dir.h),
+// where RocksDB opens it. The contents must be equal.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,18 @@
 namespace sstferry {
 
 struct AuditPairOptions {
-  std::string standby_dir;  // as it is followed
-  std::string cut_dir;      // all of the next cut, which has this end
+  std::string standby_dir;  // of the running standby
+  std::string cut_dir;      // all of the next cut, which ends at `end`
   WalLimit end;
-  // Compactions with a compaction filter were no part of what is followed.
+  // The source takes a cut for each compaction with a compaction filter, so
+  // families with such a filter can be compared, too.
   bool exact_filters = false;
   OperatorRegistry registry;
   std::function<bool()> cancelled;  // polled
 };
 
-// Where a slice begins or ended: in the family of that id or the next one, at
-// that key; null: at its first one.
+// Begin or end of a slice: that key in the family with that id, or in the next
+// family if that one is gone; null: the first key.
 struct AuditPlace {
   uint32_t family = 0;
   std::optional<std::string> key;
@@ -37,32 +38,35 @@ struct AuditPlace {
 
 struct AuditSlice {
   uint64_t entries = 0;  // compared
-  bool is_end = false;   // nothing is left
+  bool is_end = false;   // nothing remains to compare
   AuditPlace next;       // unless is_end
-  // The differences, with family, keys and both counts; empty: nothing.
+  // The differences, with family, keys and counts per side; empty: none.
   std::string difference;
 };
 
+// A pair of directories to compare.
+//
 // Ownership: owns both private directories, which its destructor removes.
 // Threads:   one at a time.
 class AuditPair {
  public:
-  // Links and copies. Both directories may be changed when it returns.
-  //   kCorrupt      bytes of one of them are wrong
-  //   kSourceError  the end is not there; both must be taken anew
+  // Links and copies both. The originals may change after it has returned.
+  //   kCorrupt      one of them has wrong bytes
+  //   kSourceError  one of them does not contain the end; both must be taken
+  //                 again
   //   others        as Snapshot::Create()
   [[nodiscard]] static rocksdb::Status Take(const AuditPairOptions& options,
                                             std::unique_ptr<AuditPair>* pair);
   ~AuditPair();
 
-  // Opens both. Errors of Snapshot::Create(); kRefused where no family can be
-  // audited.
+  // Opens both databases. Returns errors of Snapshot::Create(), and kRefused if
+  // no family can be audited.
   [[nodiscard]] rocksdb::Status Open();
-  // The families that are not audited. REQUIRES: Open() was called.
+  // Returns the families that are not audited. REQUIRES: Open() was called.
   const std::vector<UnauditedFamily>& unaudited() const { return unaudited_; }
-  // Compares entries from `begin` on, at least one, until it has read so many
-  // bytes or is_spent() returns true. *slice is what was compared, whatever it
-  // returns.
+  // Compares entries from `begin` on, at least one, until it has read
+  // `max_bytes` or is_spent() returns true. *slice says what was compared, also
+  // on failure.
   //   kCorrupt  a file could not be read because its bytes are wrong
   [[nodiscard]] rocksdb::Status Compare(AuditPlace begin,
                                         uint64_t max_bytes,

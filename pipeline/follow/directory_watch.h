@@ -1,4 +1,4 @@
-// Waits until something is written to a database.
+// Waits for writes to the directories of a database.
 #pragma once
 
 #include <chrono>
@@ -8,16 +8,17 @@
 
 namespace sstferry {
 
-// Uses inotify; where there is none, Wait() returns at once.
+// Uses inotify. Without inotify, Wait() returns at once.
 //
 // Threads: one.
 class DirectoryWatch {
  public:
   DirectoryWatch();
-  // Watches a directory, too.
+  // Watches another directory.
   void Add(const std::string& directory);
-  // Blocks until something was written in one of them since the last call, at
-  // most so long. Returns true if a file may have got a name there.
+  // Blocks until a file was written in one of the directories since the last
+  // call, at most for `limit`. Returns true if a new name may have appeared
+  // there, also after `limit`.
   bool Wait(std::chrono::milliseconds limit);
   bool is_watching() const { return watched_ > 0; }
 

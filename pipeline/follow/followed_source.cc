@@ -22,17 +22,17 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 constexpr uint64_t kPieceBytes = 1u << 20;
-// Bytes of one WAL that a round reads at most, unless one record is larger.
+// Maximum bytes of one WAL to read in a round, unless one record is larger.
 constexpr uint64_t kRoundBytes = 8u << 20;
-// An answer ends behind the piece that takes it above this.
+// An answer ends after the piece with which it exceeds this.
 constexpr uint64_t kAnswerBytes = 8u << 20;
-// A record above this is not followed, and its bytes are not kept.
+// A larger record is not followed, and its bytes are not kept.
 constexpr uint64_t kMaxPieceBytes = kMaxFollowAnswerBytes / 2;
 constexpr int kMaxListings = 5;
-// Begins of the MANIFEST whose digests are kept, one for each follower's cut, and
-// as many of those that were told.
+// Maximum number of prefixes of the MANIFEST whose digests are kept, one for
+// each follower's cut; and as many for those in answers.
 constexpr size_t kMaxBegins = 256;
-// Lives that may begin during one round before the next round is awaited.
+// If more lives than this begin during one round, the next round continues.
 constexpr int kMaxLives = 3;
 constexpr char kManifestPrefix[] = "MANIFEST-";
 
@@ -47,9 +47,9 @@ bool MayPass(const Status& status) {
   return status.IsTryAgain() || status.IsNotFound();
 }
 
-// Reads a file from one offset on, once and in order, and keeps what was read:
-// the owner may write over a recycled WAL, so the bytes that were checked are
-// the ones to be sent.
+// Reads a file from one offset on, once and in order, and keeps the bytes. The
+// owner may overwrite a recycled WAL, so the checked bytes must be the ones
+// that are sent.
 class Captured : public ByteSource {
  public:
   Captured(int fd, const std::string& name, uint64_t begin, uint64_t limit)
@@ -109,10 +109,10 @@ struct FollowedSource::WalFile {
   std::string path;
   std::shared_ptr<Descriptor> file;
   std::unique_ptr<LogFollower> follower;
-  Digest128Stream digest;  // of what was read and staged
+  Digest128Stream digest;  // of the bytes read and staged
   bool has_records = false;
-  bool is_whole = false;  // nothing comes any more
-  bool is_torn = false;   // there are bytes behind the last record
+  bool is_whole = false;  // nothing will be appended
+  bool is_torn = false;   // has bytes after the last record
   bool is_held = false;   // held_ has, or had, an entry for it
 };
 
@@ -120,8 +120,8 @@ struct FollowedSource::Piece {
   uint64_t offset = 0;
   uint64_t bytes = 0;
   std::string data;    // empty: only in the file
-  Digest128 digest{};  // of what only the file has
-  // Digest of the bytes of the WAL before it.
+  Digest128 digest{};  // set if only the file has the bytes
+  // Digest of all bytes of the WAL before this piece.
   std::unique_ptr<Digest128Stream> before;
 };
 
@@ -138,7 +138,7 @@ struct FollowedSource::HeldWal {
 struct FollowedSource::StagedBytes {
   uint64_t number = 0;
   Piece piece;
-  Digest128 digest{};  // of the WAL up to its end
+  Digest128 digest{};  // of the WAL up to the end of the piece
 };
 
 struct FollowedSource::Staged {
@@ -183,8 +183,8 @@ void FollowedSource::JudgeRecord(const VersionEdit& edit,
           {file.smallest_sequence, file.largest_sequence, end});
     }
   }
-  // A flush of which a filter drops all adds no table, but says up to which WAL it
-  // went.
+  // A flush whose entries are all dropped by a filter adds no table, but
+  // records up to which WAL it went.
   const bool may_filter =
       kind != EditKind::kBookkeeping || edit.log_number.has_value();
   const auto family = before.families.find(edit.family_id);
@@ -195,7 +195,7 @@ void FollowedSource::JudgeRecord(const VersionEdit& edit,
   }
 }
 
-// Reads M. TryAgain: the database has another MANIFEST now.
+// Reads M. TryAgain: CURRENT names another MANIFEST now.
 Status FollowedSource::FollowManifest() {
   bool changed = false;
   RETURN_IF_ERROR(manifest_->Follow(&changed));
@@ -210,7 +210,7 @@ Status FollowedSource::ReadRound(bool list, bool* more) {
   for (int lives = 0; lives < kMaxLives; ++lives) {
     const uint64_t micros = NowMicros();
     Staged staged;
-    // An application that is busy need not be asked about.
+    // A database that is being written to is open, so no check is needed.
     staged.source_closed = is_idle_ && IsDatabaseClosed(options_.database_dir);
     staged.source_open =
         !staged.source_closed &&
@@ -232,9 +232,9 @@ Status FollowedSource::ReadRound(bool list, bool* more) {
   return Status::OK();  // the source is changing; the next round sees how
 }
 
-// Reads the MANIFEST before any WAL, once: it says where the WALs are, which
-// ones count, and which sequence number the first record continues. Its own
-// first records are barriers.
+// Reads the MANIFEST before any WAL, once: it says where the WALs are, which of
+// them count, and which sequence number the first record continues. The records
+// in it so far are barriers.
 Status FollowedSource::BeginLife() {
   manifest_ = std::make_unique<ManifestTail>(
       options_.database_dir,
@@ -307,8 +307,8 @@ void FollowedSource::EndLife() {
   ++rounds_;
 }
 
-// As PinnedWals::List(): a listing has all names up to the newest of the one
-// before.
+// Repeats listings as PinnedWals::List() does: only the names up to the newest
+// one of the previous listing are certain to be complete.
 Status FollowedSource::ListWals() {
   std::map<uint64_t, std::string> listed;
   for (int listings = 0; listings < kMaxListings; ++listings) {
@@ -335,9 +335,9 @@ Status FollowedSource::ListWals() {
   return Status::OK();
 }
 
-// Reads what is new in all WALs. RocksDB makes a WAL's file before it writes
-// the last buffered bytes of the one before. So the first record of a WAL is
-// taken only after the earlier ones were read once more: then they are whole.
+// Reads the new bytes of all WALs. RocksDB creates a WAL before it writes the
+// last buffered bytes of the previous one. So the first record of a WAL is
+// taken only after the earlier WALs were read again; they are complete then.
 Status FollowedSource::ReadWals(bool list, Staged* staged) {
   for (const uint64_t sequence : judged_.table_sequences) {
     continuity_->Excuse(sequence);
@@ -365,13 +365,13 @@ Status FollowedSource::ReadWals(bool list, Staged* staged) {
       }
     }
     if (staged->more || staged->life_ended) {
-      break;  // a later WAL counts only behind all of this one
+      break;  // a later WAL counts only after all of this one
     }
   }
   return Status::OK();
 }
 
-// Finds whether recovery stops before the first record of this WAL.
+// Checks whether recovery stops before the first record of this WAL.
 void FollowedSource::FindTornWal(uint64_t number) {
   for (const auto& [earlier, wal] : wals_) {
     if (earlier < number && wal->is_torn && !continuity_->has_entries()) {
@@ -381,7 +381,7 @@ void FollowedSource::FindTornWal(uint64_t number) {
   }
 }
 
-// Once the torn WAL counts no more at the source, it must not at the standby.
+// When the source no longer needs the torn WAL, the standby must not, either.
 void FollowedSource::ForgetTornWal() {
   if (torn_wal_ != 0 &&
       manifest_->state().min_log_number_to_keep > torn_wal_) {
@@ -393,8 +393,8 @@ void FollowedSource::ForgetTornWal() {
   }
 }
 
-// Reads what is new in one WAL. With hold_first, its first record is not taken;
-// *held_first: there is one.
+// Reads the new bytes of one WAL. With hold_first, its first record is not
+// taken, and *held_first says that there is one.
 Status FollowedSource::ReadWal(WalFile* wal, bool hold_first, Staged* staged,
                                bool* held_first) {
   *held_first = false;
@@ -414,8 +414,9 @@ Status FollowedSource::ReadSome(WalFile* wal, bool hold_first, uint64_t limit,
   const uint64_t begin = wal->follower->end();
   Captured source(wal->file->get(), wal->path, begin, limit);
   if (source.file_bytes() < begin) {
-    // Another WAL may have taken over the file: then it was recycled. Else its
-    // owner died, and the next life cut the file.
+    // The file became shorter. If the path names another file, RocksDB recycled
+    // it for another WAL. Otherwise its process died, and the next life
+    // truncated it.
     staged->life_ended = FileIdOf(wal->path).IsSameFile(
         FileIdOf(wal->file->get()));
     wal->is_whole = true;
@@ -444,7 +445,7 @@ Status FollowedSource::ReadSome(WalFile* wal, bool hold_first, uint64_t limit,
         return Status::OK();
       });
   if (status.IsTryAgain()) {
-    return Status::OK();  // truncated while it was read: the next round sees it
+    return Status::OK();  // truncated during the read: the next round sees it
   }
   if (!status.ok() && !*held_first) {
     return WithContext(status, EndState::kSourceError, wal->path);
@@ -456,8 +457,8 @@ Status FollowedSource::ReadSome(WalFile* wal, bool hold_first, uint64_t limit,
   wal->is_torn = !*held_first && source.size() == source.file_bytes() &&
                  end < source.file_bytes();
   if (!wal->has_records) {
-    // Bytes about the log itself count once a record is behind them: the WAL
-    // before may still get some.
+    // Bytes before the first record wait for that record: the previous WAL may
+    // still receive some.
     wal->BeginAgain();
     return Status::OK();
   }
@@ -469,7 +470,7 @@ Status FollowedSource::ReadSome(WalFile* wal, bool hold_first, uint64_t limit,
   return Status::OK();
 }
 
-// Cuts what was read behind `begin` at ends of records.
+// Splits the bytes after `begin` into pieces that end with a record.
 void FollowedSource::CutIntoPieces(WalFile* wal, uint64_t begin,
                                    const std::vector<uint64_t>& ends,
                                    const std::string& bytes,
@@ -495,8 +496,9 @@ void FollowedSource::CutIntoPieces(WalFile* wal, uint64_t begin,
   }
 }
 
-// Finds flushed tables with entries that no WAL has. Entries above the last
-// record that was read may be in a WAL: the next round that sees all WALs tells.
+// Finds flushed tables with entries that are in no WAL. Entries after the last
+// record read may be in an unread WAL: the next round that sees all WALs
+// decides.
 void FollowedSource::FindUnlogged(bool saw_all) {
   std::vector<Flushed> pending;
   for (Flushed& table : judged_.flushed) {
@@ -517,9 +519,10 @@ void FollowedSource::FindUnlogged(bool saw_all) {
   judged_.flushed = std::move(pending);
 }
 
-// Finds a prepared transaction whose WAL RocksDB no longer keeps: it has ended. A
-// commit takes numbers, so that an unseen one shows; a rollback takes none. Where
-// it may be in a WAL that was not read yet, the next round that sees all tells.
+// Finds a prepared transaction in a WAL that RocksDB no longer keeps: it has
+// ended. An unseen commit leaves a gap in the sequence numbers; an unseen
+// rollback does not. If its end may be in an unread WAL, the next round that
+// sees all WALs decides.
 void FollowedSource::FindEndedUnseen(bool saw_all) {
   const std::string name = continuity_->PreparedBefore(kept_wals_);
   if (saw_all && !name.empty()) {
@@ -533,8 +536,8 @@ void FollowedSource::FindEndedUnseen(bool saw_all) {
   }
 }
 
-// All records up to there are judged, but those of flushes that FindUnlogged()
-// keeps for the next round.
+// All MANIFEST records before the end are judged, except flushes that
+// FindUnlogged() keeps for the next round.
 Status FollowedSource::DigestJudged(FollowJudged* judged) {
   uint64_t end = manifest_->end();
   for (const Flushed& table : judged_.flushed) {
@@ -551,19 +554,20 @@ Status FollowedSource::DigestJudged(FollowJudged* judged) {
   return Status::OK();
 }
 
-// Makes W known together with what M said of it.
+// Publishes W together with the findings of M.
 void FollowedSource::Publish(uint64_t micros, bool listed, Staged* staged) {
   const bool saw_all = listed && !staged->more;
   FindUnlogged(saw_all);
   FindEndedUnseen(saw_all);
   FollowJudged judged;
   if (!DigestJudged(&judged).ok()) {
-    digest_.reset();  // it may have a part: all of it is read again
+    digest_.reset();  // it may be incomplete: everything is read again
     digested_bytes_ = 0;
     judged = {};
   }
   if (judged_.barrier.end > 0) {
-    seen_options_.Look().PermitUncheckedError();  // or a later barrier's
+    // If this fails, a later barrier reads the options.
+    seen_options_.Look().PermitUncheckedError();
     LearnFilters();
   }
   std::lock_guard<std::mutex> lock(mu_);
@@ -604,7 +608,7 @@ void FollowedSource::Publish(uint64_t micros, bool listed, Staged* staged) {
   last_sequence_ = continuity_->last_sequence();
   is_idle_ = staged->bytes.empty();
   source_open_ = staged->source_open;
-  // A table that waits for the next round may ask for a cut then.
+  // A table that waits for the next round may require a cut then.
   source_closed_ = staged->source_closed && saw_all &&
                    judged_.flushed.empty() &&
                    continuity_->PreparedBefore(kept_wals_).empty();
@@ -614,12 +618,12 @@ void FollowedSource::Publish(uint64_t micros, bool listed, Staged* staged) {
   }
 }
 
-// --- what is held ------------------------------------------------------------
+// --- kept bytes --------------------------------------------------------------
 
 void FollowedSource::Hold(StagedBytes* staged) {
   const auto found = held_.find(staged->number);
   if (found == held_.end()) {
-    return;  // dropped: no follower needs it
+    return;  // released: no follower needs it
   }
   Piece& piece = staged->piece;
   HeldWal& held = found->second;
@@ -657,7 +661,7 @@ void FollowedSource::Trim() {
   }
 }
 
-// Leaves the oldest pieces to their files.
+// Releases the memory of the oldest pieces, which their files still have.
 void FollowedSource::CoolDown() {
   for (auto held = held_.lower_bound(cold_end_.number);
        memory_bytes_ > options_.memory_bytes && held != held_.end(); ++held) {
@@ -688,7 +692,7 @@ void FollowedSource::DropBefore(uint64_t wal_number) {
 
 // --- answering ---------------------------------------------------------------
 
-// The bytes that the reader has read, as far as it still knows them.
+// The bytes that the reader has read, as far as it still has their digests.
 class FollowedSource::ReadHistory : public History {
  public:
   explicit ReadHistory(const FollowedSource* source) : source_(source) {
@@ -707,7 +711,7 @@ class FollowedSource::ReadHistory : public History {
     std::lock_guard<std::mutex> lock(source_->mu_);
     return source_->DigestOfWal(number, bytes, begin, digest);
   }
-  // The records after a WAL that is gone may be gone, too.
+  // The records after a missing WAL may be missing, too.
   Status IsWalFlushed(uint64_t, uint64_t, bool* is_flushed) const override {
     *is_flushed = false;
     return Status::OK();
@@ -740,7 +744,7 @@ Status FollowedSource::DigestOfManifest(uint64_t bytes, FileBegin* begin,
                             ? Status::TryAgain()
                             : manifest_->DigestOfBegin(bytes, digest);
   if (!status.ok()) {
-    // The database has another MANIFEST by now: the next round sees it.
+    // The database has another MANIFEST now: the next round sees it.
     *begin = FileBegin::kShort;
     return MayPass(status) ? Status::OK() : status;
   }
@@ -781,7 +785,7 @@ Status FollowedSource::DigestOfWal(uint64_t number, uint64_t bytes,
     *digest = wal.digest;
     return Status::OK();
   }
-  // The last piece that begins at `bytes` or before.
+  // The last piece that begins at `bytes` or before it.
   const auto piece = std::prev(std::upper_bound(
       wal.pieces.begin(), wal.pieces.end(), bytes,
       [](uint64_t at, const Piece& each) { return at < each.offset; }));
@@ -800,8 +804,8 @@ Status FollowedSource::DigestOfWal(uint64_t number, uint64_t bytes,
   return Status::OK();
 }
 
-// Believes another reader up to where it has judged the MANIFEST: this one may
-// not have seen the WALs that the other one saw.
+// Accepts how far another reader has judged the MANIFEST: this one may not have
+// seen the WALs that the other one saw.
 CutReason FollowedSource::FindBarrier(const FollowRequest& request,
                                       std::string* note) const {
   const FollowPosition& position = request.position;
@@ -846,7 +850,7 @@ Status FollowedSource::Answer(const FollowRequest& request, Found* found,
   RETURN_IF_ERROR(FindStanding(position, ReadHistory(this), &standing));
   std::lock_guard<std::mutex> lock(mu_);
   if (lives_ != lives || standing == Standing::kAhead) {
-    *found = Found::kAhead;  // or it is of a life that has ended meanwhile
+    *found = Found::kAhead;  // or its life has ended meanwhile
     return Status::OK();
   }
   round->end.last_sequence = last_sequence_;
@@ -865,7 +869,7 @@ Status FollowedSource::Answer(const FollowRequest& request, Found* found,
   const auto wal = held_.find(place.number);
   const bool is_held = wal != held_.end() && place.offset >= wal->second.begin;
   if (!is_held && !(held_.empty() && place.number == 0)) {
-    round->end.cut = CutReason::kNotHeld;  // it was dropped meanwhile
+    round->end.cut = CutReason::kNotHeld;  // released meanwhile
     return Status::OK();
   }
   if (is_held) {
@@ -922,7 +926,7 @@ Status FollowedSource::Gather(const LogPlace& from, Round* round) const {
   return Status::OK();
 }
 
-// Returns the bytes of a piece from the WAL's offset `from` on. TryAgain: its
+// Reads the bytes of a piece from the WAL's offset `from` on. TryAgain: its
 // file no longer has them.
 Status FollowedSource::BytesOf(const HeldWal& wal, const Piece& piece,
                                uint64_t from, std::string* bytes) const {

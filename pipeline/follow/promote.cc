@@ -16,7 +16,7 @@ namespace {
 
 using rocksdb::Status;
 
-// Makes the record of the last transfer that of the promotion.
+// Replaces last_transfer.json by the record of the promotion.
 Status WriteTransfer(rocksdb::FileSystem* file_system, const std::string& dir,
                      const Promotion& promotion) {
   const std::string text = PromotedTransferText(
@@ -42,7 +42,8 @@ Status WriteCurrent(rocksdb::FileSystem* file_system, const std::string& dir,
   }
   Access access;
   RETURN_IF_ERROR(AccessBeside(dir, &access));
-  // Its access before its name: an application may open it at once.
+  // Sets the access before the name, because an application may open it at
+  // once.
   const std::string path = dir + "/CURRENT";
   const std::string made = path + ".sstferry";
   RETURN_IF_ERROR(WriteDurably(file_system, made, manifest + "\n"));
@@ -80,7 +81,7 @@ Status PromoteStandby(rocksdb::FileSystem* file_system, const std::string& dir,
     RETURN_IF_ERROR(WriteCurrent(file_system, dir, promotion->record));
     FaultPoint("Promote:CurrentWritten");
   }
-  // The record last: as long as it is there, the promotion is not over.
+  // The record last: its presence means that the promotion is unfinished.
   for (const char* const name : {kAuditFileName, kFollowMarkName, kFollowFileName}) {
     RETURN_IF_ERROR(RemoveTree(file_system, dir + "/" + name));
     FaultPoint("Promote:PartRemoved");

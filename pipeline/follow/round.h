@@ -1,10 +1,10 @@
-// The records that a source's WALs got since the last round: the two halves of
-// following hand them to each other.
+// Passes the records that a source's WALs received since the last round from
+// the source's half of following to the standby's half.
 //
 // The source's half (followed_source.h) reads the WALs first and the MANIFEST
-// second, so that a round holds no record that was written behind an event
-// which only the MANIFEST tells. The standby's half appends the bytes and shows
-// what it holds once it is durable.
+// second, so that a round contains no record that was written after an event
+// which only the MANIFEST records. The standby's half appends the bytes, and
+// publishes what it holds after syncing it.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace sstferry {
 
-// Whole records of one WAL. The standby's file of that number is the same from
-// byte 0 to offset_bytes, and these follow there.
+// Complete records of one WAL, from offset_bytes on. The standby's WAL of that
+// number must be equal up to there.
 struct LogBytes {
   uint64_t wal_number = 0;
   uint64_t offset_bytes = 0;
@@ -25,9 +25,9 @@ struct LogBytes {
 
 struct Round {
   std::vector<LogBytes> logs;  // in the order of numbers and offsets
-  // With a `cut`, logs are empty, and the next thing must be a cut.
+  // With a `cut`, logs are empty, and the follower must take a cut next.
   FollowEnd end;
-  // When it was asked for, and when the answer came, since 1970, by this
+  // Time of the request and of the answer, in microseconds since 1970, by this
   // machine's clock.
   uint64_t asked_micros = 0;
   uint64_t heard_micros = 0;

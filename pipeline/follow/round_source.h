@@ -1,4 +1,4 @@
-// Where a standby asks for what comes next.
+// The source of a standby's rounds.
 #pragma once
 
 #include "pipeline/follow/round.h"
@@ -6,17 +6,18 @@
 
 namespace sstferry {
 
-// Threads: Ask() by one at a time; Close() from any.
+// Threads: Ask() from one thread at a time; Close() from any.
 class RoundSource {
  public:
   virtual ~RoundSource() = default;
-  // Finds what is behind the position of `request`; waits so long for anything
-  // as it says. OK with nothing in *round but its end: nothing came. The source
-  // holds what comes behind an answer that asks for a cut, as long as this
-  // object lives and as far as it can: so ask before a first cut, too.
-  //   kCancelled  it was closed
+  // Asks for the bytes after the position of `request`, and waits for them as
+  // long as the request says. OK with only an end in *round: nothing was
+  // written. While this object lives, the source keeps what is written after an
+  // answer that asks for a cut, as far as it can. So ask before a first cut,
+  // too.
+  //   kCancelled  Close() was called
   //   kRefused    the source cannot be followed
-  //   others      ask again later
+  //   others      retry later
   [[nodiscard]] virtual rocksdb::Status Ask(const FollowRequest& request,
                                             Round* round) = 0;
   // Makes Ask() return.

@@ -23,20 +23,21 @@ using rocksdb::Status;
 using std::chrono::milliseconds;
 using SteadyClock = std::chrono::steady_clock;
 
-// Between two rounds: bounds what a reader costs, and adds half of it to the lag.
+// Pause between two rounds: bounds the cost of a reader; half of it adds to the
+// lag.
 constexpr milliseconds kBetweenRounds{8};
-// A round comes after so long even if nothing is seen to be written.
+// Maximum pause if no write is noticed.
 constexpr milliseconds kQuietRound{100};
 constexpr milliseconds kAfterFailure{250};
-// Rounds after which the reader is believed that a follower needs a cut: the
-// first of them may have begun before the follower asked. Until then the reader
-// may know a database that was exchanged since, and the position is of the new
-// one; or the position is ahead of what was read.
+// Number of rounds after which the finding that a follower needs a cut is
+// final. The first of them may have begun before the follower asked; until the
+// second the reader may know a database that was replaced since, while the
+// position is of the new one, or the position may be ahead of what was read.
 constexpr uint64_t kRoundsUntilCut = 2;
-// A source that is closed says so again after so long: a promotion that began
-// meanwhile waits for it.
+// Interval at which a closed source repeats that it is closed, for a promotion
+// that began meanwhile.
 constexpr milliseconds kTellClosed{200};
-// A round that began longer ago tells nothing of what the source has now.
+// An older round says nothing about the present state of the source.
 constexpr std::chrono::seconds kFreshRound{1};
 
 bool IsOfOneCut(const FollowPosition& a, const FollowPosition& b) {
@@ -76,7 +77,7 @@ class SourceFollowers::Reader {
     changed_.notify_all();
   }
 
-  // False: it has ended, for nobody asked.
+  // Returns false if the reader has ended because no follower asked.
   bool Enter() {
     std::lock_guard<std::mutex> lock(mu_);
     asked_ = SteadyClock::now();
@@ -98,7 +99,7 @@ class SourceFollowers::Reader {
       RETURN_IF_ERROR(source_.Answer(request, &found, round));
       lock.lock();
       CheckCut(who, request.position, rounds, &found, &round->end.cut);
-      // Nothing is known, and nothing held, before the first round.
+      // Before the first round nothing is known or kept.
       if (found == FollowedSource::Found::kRound && rounds > 0) {
         FollowPosition position = request.position;
         if (round->end.cut != CutReason::kNone) {
@@ -116,8 +117,8 @@ class SourceFollowers::Reader {
       const bool has_all = rounds > 0 && is_fresh() &&
                            found == FollowedSource::Found::kNothing;
       if (has_all) follower.had_all = SteadyClock::now();
-      // A planned move waits for that, and believes only what was seen after it
-      // had asked.
+      // A planned move waits for this answer, and accepts only what was seen
+      // after it asked.
       const bool is_current = has_all && round_begun_ >= asked;
       round->end.source_closed &= is_current;
       const bool is_closed = round->end.source_closed;
@@ -147,7 +148,7 @@ class SourceFollowers::Reader {
     if (followers_.erase(who) > 0) asked_ = SteadyClock::now();
   }
 
-  // False: it has ended.
+  // Returns false if the reader has ended.
   bool GetState(FollowedState* state) {
     state->database = name_;
     state->held_bytes = source_.held_bytes();
@@ -197,7 +198,8 @@ class SourceFollowers::Reader {
     }
   }
 
-  // A follower that takes a cut asks for nothing, perhaps for hours.
+  // A follower that takes a cut asks for nothing, perhaps for hours, but stays
+  // in followers_.
   bool EndIfUnused() {
     std::lock_guard<std::mutex> lock(mu_);
     ended_ = ended_ || (followers_.empty() &&
@@ -206,30 +208,32 @@ class SourceFollowers::Reader {
     return ended_;
   }
 
-  // Under mu_.
+  // Guarded by mu_.
   struct Follower {
-    FollowerState told;  // what is known without the source
+    FollowerState told;  // known without the source
     FollowPosition position;
     CutReason asked = CutReason::kNone;  // why a cut is expected
-    bool told_closed = false;  // by the last answer to one that had all
+    bool told_closed = false;  // in the last answer with has_all
     SteadyClock::time_point had_all = SteadyClock::now();
-    FollowPosition doubted;  // seems to need a cut; all zero: it does not
+    FollowPosition doubted;  // seems to need a cut; all zero: none
     uint64_t doubted_rounds = 0;
   };
 
-  // Under mu_.
+  // With mu_ locked.
   bool is_fresh() const {
     return SteadyClock::now() - round_begun_ <= kFreshRound;
   }
 
-  // Or the follower would take what it has for all that there is.
+  // Marks the answer as incomplete, or the follower would assume that it has
+  // everything.
   static void LeaveOpen(FollowEnd* end) {
     end->more_bytes = std::max<uint64_t>(end->more_bytes, 1);
     end->judged = FollowJudged();
   }
 
-  // Under mu_. Makes kAhead of a finding that a cut is needed, and after enough
-  // rounds a cut of kAhead. These may be more than one request waits for.
+  // With mu_ locked. Turns a finding that a cut is needed into kAhead, and
+  // after kRoundsUntilCut rounds kAhead into a cut. These rounds may span
+  // several requests.
   void CheckCut(const void* who, const FollowPosition& position,
                 uint64_t rounds, FollowedSource::Found* found, CutReason* cut) {
     Follower& follower = followers_[who];
@@ -250,8 +254,8 @@ class SourceFollowers::Reader {
     }
   }
 
-  // Under mu_. Lets go of WALs that no follower needs any more: this one needs
-  // what is behind `position`.
+  // With mu_ locked. Releases WALs that no follower needs any more. This
+  // follower needs the bytes after `position`.
   Follower& Need(const void* who, const FollowRequest& request,
                  const FollowPosition& position) {
     Follower& follower = followers_[who];
@@ -280,10 +284,10 @@ class SourceFollowers::Reader {
 
   std::mutex mu_;
   std::condition_variable changed_;
-  // Under mu_, all below.
+  // Guarded by mu_, all below.
   Status status_;  // of the last round
   uint64_t rounds_ = 0;
-  SteadyClock::time_point round_begun_;  // of the last one that was OK
+  SteadyClock::time_point round_begun_;  // of the last successful round
   bool ended_ = false;
   SteadyClock::time_point asked_ = SteadyClock::now();
   std::map<const void*, Follower> followers_;
@@ -303,7 +307,8 @@ Status SourceFollowers::Find(const ServedDatabase& database,
   }
   FollowedSourceOptions options;
   RETURN_IF_ERROR(ResolveDatabase(database.directory, &options.database_dir));
-  // Nobody holds its LOCK, and its cuts are not its source's.
+  // A standby has no process that holds LOCK, and its cuts do not belong to its
+  // source.
   FollowFile record;
   bool found = false;
   RETURN_IF_ERROR(ReadStandbyRecord(options.database_dir, &found, &record));
@@ -315,7 +320,7 @@ Status SourceFollowers::Find(const ServedDatabase& database,
   }
   options.wal_dir = database.wal_dir;
   options.max_held_bytes = max_held_bytes_;
-  std::shared_ptr<Reader> old;  // ends without mu_
+  std::shared_ptr<Reader> old;  // destroyed after mu_ is unlocked
   std::lock_guard<std::mutex> lock(mu_);
   if (stopped_) {
     return Stopped();

@@ -1,5 +1,5 @@
-// The followers of a server's databases: one reader for each database that is
-// followed, which all of its followers share.
+// Serves the followers of a server's databases, with one reader per followed
+// database.
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,10 @@
 
 namespace sstferry {
 
-// Threads: as FollowAtSource; one more for each database that is followed, until
-// `linger` after its last follower has left, which may come back.
+// Shares the reader of a database among its followers.
+//
+// Threads: as FollowAtSource, and one more for each followed database. It ends
+// `linger` after the last follower has left; the follower may return earlier.
 class SourceFollowers : public FollowAtSource {
  public:
   explicit SourceFollowers(
@@ -45,7 +47,7 @@ class SourceFollowers : public FollowAtSource {
   std::map<std::string, std::shared_ptr<Reader>> readers_;  // by directory
 };
 
-// For MakeServer().
+// Makes the SourceFollowers of a server (MakeServer()).
 std::unique_ptr<FollowAtSource> MakeFollowAtSource(uint64_t max_held_bytes);
 
 }  // namespace sstferry

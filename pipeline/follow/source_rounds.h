@@ -13,10 +13,10 @@
 
 namespace sstferry {
 
-// Connects at the first Ask(), and again at one behind a failure.
+// Connects on the first Ask(), and reconnects on the next one after a failure.
 class SourceRounds : public RoundSource {
  public:
-  // The dialer must outlive it.
+  // The dialer must outlive this object.
   SourceRounds(Dialer* dialer, const Timeouts& timeouts)
       : dialer_(dialer), timeouts_(timeouts) {}
 

@@ -42,8 +42,9 @@ using rocksdb::IOOptions;
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Where two WALs have one number, so many bytes before the end of the shorter
-// one are compared. Their records have checksums, and the WAL has one writer.
+// Number of bytes before the end of the shorter one that are compared if two
+// WALs have the same number. The records before them have checksums, and the
+// WAL has one writer.
 constexpr uint64_t kComparedBytes = 64u << 10;
 constexpr uint64_t kCompareBytes = 1u << 20;
 
@@ -87,8 +88,8 @@ Status ShortWal(const std::string& dir, const FollowMark& mark,
                         std::to_string(bytes));
 }
 
-// Makes the file of marks, with nothing in it. A mark that no power cut may
-// take back is none that anybody needs.
+// Makes the file of marks, empty. It need not be durable: losing it only means
+// a longer scan.
 Status MakeMarks(rocksdb::FileSystem* file_system, const std::string& dir,
                  const Access& access) {
   const std::string path = dir + "/" + kFollowMarkName;
@@ -127,7 +128,7 @@ Status WriteMark(rocksdb::FileSystem* file_system, const std::string& dir,
   return WithContext(status, EndStateOf(status), "write " + path);
 }
 
-// The history that the files of a directory are of.
+// The history given by the files of a directory.
 class HistoryOfFiles : public History {
  public:
   HistoryOfFiles(rocksdb::FileSystem* file_system, std::string dir,
@@ -184,7 +185,8 @@ class HistoryOfFiles : public History {
   const FollowFile& record_;
 };
 
-// Finds whether a directory has a WAL above that number with a record.
+// Checks whether a directory has a WAL with a record and a number above
+// `number`.
 Status HasLaterRecord(rocksdb::FileSystem* file_system, const std::string& dir,
                       const std::map<uint64_t, std::string>& wals,
                       uint64_t number, bool* has_record) {
@@ -200,7 +202,7 @@ Status HasLaterRecord(rocksdb::FileSystem* file_system, const std::string& dir,
   return Status::OK();
 }
 
-// Tells whether two files have the same bytes from `begin` to `end`.
+// Compares the bytes of two files from `begin` to `end`.
 Status CompareBytes(rocksdb::FileSystem* file_system, const std::string& a,
                     const std::string& b, uint64_t begin, uint64_t end,
                     bool* same) {
@@ -227,7 +229,7 @@ Status OtherBytes(const std::string& a, const std::string& b, uint64_t end) {
                         std::to_string(end) + ", found others");
 }
 
-// Returns the number of the newest OPTIONS file in a directory; 0: none. RocksDB
+// Finds the number of the newest OPTIONS file in a directory; 0: none. RocksDB
 // writes one whenever it opens a database.
 Status FindNewestOptions(const std::string& dir, uint64_t* number) {
   *number = 0;
@@ -243,7 +245,7 @@ Status FindNewestOptions(const std::string& dir, uint64_t* number) {
   return Status::OK();
 }
 
-// Finds the sequence of the first entry of a WAL; 0: it has none.
+// Finds the sequence number of the first entry of a WAL; 0: no entry.
 Status FindFirstSequence(rocksdb::FileSystem* file_system,
                          const std::string& dir, uint64_t number,
                          uint64_t* sequence) {
@@ -274,8 +276,8 @@ Status ReadManifest(rocksdb::FileSystem* file_system, const std::string& dir,
   });
 }
 
-// Finds the oldest WAL that recovery needs, as the MANIFEST of a directory
-// says.
+// Finds the oldest WAL that recovery needs, according to the MANIFEST of a
+// directory.
 Status FindOldestWal(rocksdb::FileSystem* file_system, const std::string& dir,
                      const FollowFile& record, uint64_t* oldest) {
   ManifestReader reader;
@@ -300,8 +302,8 @@ struct Standby::Wal {
   const uint64_t number;
   const std::string path;
   std::unique_ptr<LogFollower> follower;  // checks what is appended
-  // Closed when the last user is gone: it may be synced by one who took it
-  // before the next WAL began.
+  // Closed when its last user is gone: a Sync() may use it while the next WAL
+  // begins.
   std::unique_ptr<rocksdb::FSWritableFile> file;
 };
 
@@ -319,7 +321,8 @@ Status LockStandby(const std::string& dir, Descriptor* lock) {
   if (!LockFile(file.get())) {
     return busy;
   }
-  // The follower that held the lock may have put another cut there.
+  // The follower that held the lock may have replaced the directory by another
+  // cut.
   if (!FileIdOf(file.get()).IsSameFile(FileIdOfName(path))) {
     return busy;
   }
@@ -348,7 +351,7 @@ Status FindStandbyEnd(rocksdb::FileSystem* file_system, const std::string& dir,
     end->judged = mark.judged;
   }
   if (mark.wal_bytes == 0 && !wals.empty()) {
-    end->wal_number = wals.begin()->first;  // if none has a record
+    end->wal_number = wals.begin()->first;  // stays if no WAL has a record
   }
   for (auto wal = wals.lower_bound(on_record ? 0 : mark.wal_number);
        wal != wals.end(); ++wal) {
@@ -499,8 +502,8 @@ Status Standby::Load() {
              : MakeMarks(file_system_.get(), dir_, access_);
 }
 
-// Takes a record: those of the cut come first, and what follows must continue
-// them.
+// Processes a record: records of the cut come first, and later ones must
+// continue them.
 Status Standby::TakeRecord(uint64_t wal, const Slice& record, WalStep* step) {
   BatchHeader header;
   RETURN_IF_ERROR(ReadWriteBatch(record, &header, nullptr));
@@ -520,7 +523,7 @@ Status Standby::LoadWals() {
   const bool is_known =
       std::exchange(carried_all_, false) && continuity_ != nullptr;
   gap_ = {};
-  // Damage is what is found, not a failure: a cut mends it.
+  // Damage is a finding, not a failure: a cut repairs it.
   const auto found = [this](const Status& status) {
     if (EndStateOf(status) != EndState::kCorrupt) return status;
     gap_ = {CutReason::kDamage, MessageOf(status)};
@@ -678,7 +681,7 @@ Status Standby::Append(const FollowPosition& asked, const Round& round) {
                                      ": the source read other bytes of it"};
     return Status::OK();
   }
-  // The source has more than these bytes: they are of an earlier moment.
+  // With more bytes at the source, these bytes are of an earlier moment.
   if (round.end.more_bytes == 0) {
     received_.read_micros =
         std::max(received_.read_micros, round.end.read_micros);
@@ -741,7 +744,7 @@ Status Standby::AppendTo(const LogBytes& log) {
         return Status::Aborted("a gap");
       });
   if (gap_.reason != CutReason::kNone) {
-    return Status::OK();  // a cut is next; nothing of these bytes is taken
+    return Status::OK();  // a cut is next; none of these bytes are used
   }
   RETURN_IF_ERROR(followed);
   const uint64_t end = expected + log.bytes.size();
@@ -767,15 +770,15 @@ Status Standby::AppendTo(const LogBytes& log) {
   return Status::OK();
 }
 
-// Keeps the order in which a power cut may take things away: all of the WAL
-// before, then the name of this one, then its bytes.
+// Keeps the order that a power cut relies on: the previous WAL is synced first,
+// then the name of this one, then its bytes.
 Status Standby::BeginWal(uint64_t number) {
   if (wal_ != nullptr) {
     const Status status = wal_->file->Fsync(IOOptions(), nullptr);
     RETURN_IF_ERROR(WithContext(status, EndStateOf(status), wal_->path));
     older_[wal_->number] = received_.wal_bytes;
   }
-  older_.erase(number);  // it may be there, without a record
+  older_.erase(number);  // it may exist without a record
   FaultPoint("Standby:WalEnded");
   auto wal =
       std::make_shared<Wal>(number, dir_ + "/" + WalName(number));
@@ -806,7 +809,8 @@ Status Standby::Sync() {
     wal = wal_;
     reached = received_;
     heard = heard_;
-    // A mark of what is left would say that nothing is missing.
+    // After damage, a mark of the intact part would say that nothing is
+    // missing.
     is_durable = is_damaged() ||
                  (reached == durable_ && heard == marked_heard_);
     mark.count = marks_ + 1;
@@ -814,8 +818,8 @@ Status Standby::Sync() {
   if (is_durable) {
     return Status::OK();
   }
-  // While it syncs, records may be appended to the same file. One that was
-  // ended meanwhile was synced for that.
+  // While this syncs, records may be appended to the same file. If another WAL
+  // was begun meanwhile, this one was synced for that.
   Status status;
   if (wal != nullptr && wal->number == reached.wal_number) {
     status = wal->file->Fsync(IOOptions(), nullptr);
@@ -850,7 +854,7 @@ Status Standby::BeginCut() {
   return LockAdopted();
 }
 
-// Tells whether the source had all that was here when the cut began.
+// Checks whether the source had everything that was here when the cut began.
 Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
                          CutReason reason, bool* proven) const {
   *proven = false;
@@ -864,10 +868,11 @@ Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
     *proven = true;
     return Status::OK();
   }
-  // A source that asks for a cut for any other reason has compared its own bytes
-  // with the position, and so it has for the last round before a cut that is due:
-  // only then did it delete the WAL. But a RocksDB that resumes a MANIFEST
-  // (reuse_manifest_on_open) writes OPTIONS.
+  // A source that asks for a cut for any other reason has compared its own
+  // bytes with the position. Before a scheduled cut it has done so for the last
+  // round, because only then did it delete the WAL. But a RocksDB that
+  // continues the MANIFEST after an open (reuse_manifest_on_open) may have
+  // deleted the WAL, too; it writes a new OPTIONS file.
   const bool was_compared =
       reason != CutReason::kFirst && reason != CutReason::kNewLife &&
       reason != CutReason::kNotHeld;
@@ -886,10 +891,10 @@ Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
   return Status::OK();
 }
 
-// Finds a sequence behind which a cut has nothing of what is here.
+// Finds the sequence number after which a cut shares nothing with DIR.
 //
 //   cut: MANIFEST 10 (recovery flushed up to 92), WAL 12 from 93 on
-//   here: WAL 4 with 1 to 100                                        -> 92
+//   DIR: WAL 4 with 1 to 100                                         -> 92
 Status Standby::FindCommonEnd(const std::string& new_dir,
                               const FollowFile& record,
                               uint64_t* sequence) const {
@@ -899,7 +904,7 @@ Status Standby::FindCommonEnd(const std::string& new_dir,
   for (auto wal = there.lower_bound(received_.wal_number);
        wal != there.end(); ++wal) {
     const std::string path = new_dir + "/" + wal->second;
-    bool same = false;  // it is ours, and was cut short
+    bool same = false;  // the same WAL, truncated
     if (wal->first == received_.wal_number) {
       uint64_t bytes = 0;
       RETURN_IF_ERROR(BytesOf(file_system_.get(), path, &bytes));
@@ -918,7 +923,7 @@ Status Standby::FindCommonEnd(const std::string& new_dir,
       break;
     }
   }
-  // A flush before the MANIFEST was begun is that of a recovery.
+  // A flush recorded before the MANIFEST was begun is that of a recovery.
   uint64_t recovered = 0;
   ManifestReader reader([&](const VersionEdit& edit, const ManifestState&) {
     if (edit.next_file && edit.log_number && !edit.new_files.empty() &&
@@ -938,7 +943,7 @@ Status Standby::FindCommonEnd(const std::string& new_dir,
 Status Standby::KeepUnproven(const std::string& new_dir, CutReason reason,
                              FollowFile* record) {
   std::lock_guard<std::mutex> lock(mu_);
-  unneeded_.clear();  // of a cut that did not come
+  unneeded_.clear();  // from a cut that failed
   bool proven = false;
   if (exists_) {
     RETURN_IF_ERROR(IsProven(new_dir, *record, reason, &proven));
@@ -971,7 +976,7 @@ Status Standby::KeepUnproven(const std::string& new_dir, CutReason reason,
   return Status::OK();
 }
 
-// Links the WALs into a new directory beside.
+// Links the WALs into a new directory beside DIR.
 Status Standby::LinkWals(const std::string& mark, std::string* kept) const {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const std::string base =
@@ -1060,8 +1065,8 @@ Status Standby::Carry(const std::string& new_dir) {
         continue;
       }
     }
-    // RocksDB writes a record into a WAL only behind the last one of the WAL
-    // before: a cut of this life that has a later record has all of this one.
+    // RocksDB writes into a WAL only after the last record of the previous one:
+    // a cut of this life with a later record has all of this WAL.
     bool is_before_others = false;
     RETURN_IF_ERROR(HasLaterRecord(file_system_.get(), new_dir, there,
                                    wal->first, &is_before_others));
@@ -1079,7 +1084,7 @@ Status Standby::Carry(const std::string& new_dir) {
         file_system_->LinkFile(from, to, IOOptions(), nullptr);
     RETURN_IF_ERROR(WithContext(status, EndStateOf(status), "link " + to));
   }
-  // Where all that was received is in the cut, nothing need be read again.
+  // If all received bytes are in the cut, they need not be read again.
   uint64_t newest_bytes = 0;
   if (has_later || received_.wal_number == 0 ||
       !BytesOf(file_system_.get(),
@@ -1089,7 +1094,7 @@ Status Standby::Carry(const std::string& new_dir) {
     return Status::OK();
   }
   FollowMark mark;
-  mark.count = marks_ + 1;  // a promotion may wait for a later one
+  mark.count = marks_ + 1;  // a promotion may wait for a higher one
   mark.wal_number = received_.wal_number;
   mark.wal_bytes = received_.wal_bytes;
   mark.last_sequence = received_.last_sequence;
@@ -1116,7 +1121,7 @@ Status Standby::EndCut(bool exchanged) {
     status = lock_.is_open() ? Status::OK() : LockStandby(dir_, &lock_);
     if (status.ok()) status = Load();
     received_.read_micros = std::max(received_.read_micros, read_micros);
-    heard_.micros = MicrosNow();  // it has just agreed on the totals
+    heard_.micros = MicrosNow();  // it has just confirmed the totals of the cut
     for (const std::string& dir : unneeded_) {
       if (status.ok()) status = RemoveTree(file_system_.get(), dir);
     }

@@ -18,22 +18,22 @@ Status SetCutOptions(const CutRequest& request, Standby* standby,
   options->method = PullMethod::kClone;
   options->target_dir = standby->dir();
   options->always_swap = true;
-  // A source that was made anew has another id: its standby follows it, and keeps
-  // what it had of the one before.
+  // A recreated source has another id. The standby still follows it, and keeps
+  // what it had from the old one.
   options->adopts_old = standby->adopts();
   options->adopt = options->adopt || options->adopts_old ||
                    standby->record().source == options->source.ToString();
   options->keeps_old = false;
-  // Nothing comes before a cut that was asked for, and WALs that are too long
-  // grow: only the regular cut gives way to others on the machine.
+  // A requested cut blocks all later records, and overlong WALs keep growing:
+  // only the scheduled cut yields to other work on the machine.
   options->full_rate =
       options->full_rate || request.reason != CutReason::kCutEvery;
-  // Records that come meanwhile have the other half.
+  // Leaves the other half of the rate to records that arrive meanwhile.
   if (request.continues()) {
     options->max_rate_bytes_per_sec = (options->max_rate_bytes_per_sec + 1) / 2;
   }
-  // The files of an unfinished cut are of another moment than this one's.
-  // A first cut has no other moment: it resumes where it was.
+  // The files of an unfinished cut are of another moment than this cut. A first
+  // cut has no other moment and resumes.
   options->restart = standby->exists();
   options->before_swap = [request, standby, audit](const SwapEvent& event) {
     const std::string new_dir = Workspace::DirOf(event.target_dir) + "/db";

@@ -1,5 +1,5 @@
-// A cut of a standby: a clone that gets the record of a standby in CURRENT's
-// place (format/follow_file.h).
+// Makes cuts of a standby: clones with the record of a standby in place of
+// CURRENT (format/follow_file.h).
 #pragma once
 
 #include <string>
@@ -13,20 +13,21 @@
 
 namespace sstferry {
 
-// Asks for a cut.
+// A request for a cut.
 struct CutRequest {
   CutReason reason = CutReason::kFirst;
-  std::string note = {};  // of the source: what asks for it
-  bool exact_filters = false;  // FollowRequest's, from this cut on
-  // Records that come while the cut is built belong behind it.
+  std::string note = {};  // from the source: the cause
+  bool exact_filters = false;  // as FollowRequest's, from this cut on
+  // Returns true if records that arrive while the cut is built are after it.
   bool continues() const {
     return reason == CutReason::kCutEvery || reason == CutReason::kMaxReplay;
   }
 };
 
-// Makes `options` those of the pull that makes a cut of DIR: a swap by a clone,
-// whose hooks take the standby across the exchange. `standby` and `audit` (may be
-// null), which prepares the next slice, must outlive the pull.
+// Sets `options` to those of the pull that makes a cut of DIR: a swap by a
+// clone, whose hooks keep the standby consistent across the exchange. `standby`
+// and `audit` (may be null), which prepares the next slice, must outlive the
+// pull.
 //   kBusy  a process has opened the database that is adopted
 [[nodiscard]] rocksdb::Status SetCutOptions(const CutRequest& request,
                                             Standby* standby,

@@ -45,7 +45,7 @@ void ChangedKeys::Sort(const Comparator* order) {
   const auto at = [this](size_t place) {
     return places_.begin() + static_cast<std::ptrdiff_t>(place);
   };
-  // In front of the first run are keys that were added one by one.
+  // Keys that were added one by one precede the first run.
   std::vector<size_t> ends = std::move(runs_);
   runs_.clear();
   ends.push_back(places_.size());

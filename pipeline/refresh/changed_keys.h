@@ -1,5 +1,5 @@
-// The keys of a family that may have changed since a target's last refresh: all
-// keys of the files that are new since then, and others that are added.
+// Collects the keys of a family that may have changed since a target's last
+// refresh: all keys of the files added since then, and other added keys.
 #pragma once
 
 #include <cstdint>
@@ -16,28 +16,31 @@
 
 namespace sstferry {
 
-// Memory of the keys of all families of one plan.
+// Maximum bytes of memory for the keys of all families of one plan.
 inline constexpr uint64_t kMaxChangedKeyBytes = 64u << 20;
 
-// Threads: one; Find() and key() any, once sorted.
+// A sorted set of keys.
+//
+// Threads: one; after Sort() also Find() and key() from any.
 class ChangedKeys {
  public:
-  // Takes at most so many bytes of memory.
+  // Uses at most `most_bytes` of memory.
   explicit ChangedKeys(uint64_t most_bytes = kMaxChangedKeyBytes)
       : most_bytes_(most_bytes) {}
 
-  // Adds a key. Returns false if there is no room left, or if it is too long
+  // Adds a key. Returns false if there is no room, or if the key is too long
   // for a chunk.
   [[nodiscard]] bool Add(const rocksdb::Slice& key);
 
-  // Adds the keys of all entries of a file, whatever their type; *fits is false
-  // if one could not be added. Sets *single_deletes if one is a SingleDelete,
-  // else leaves it. Errors of ForEachTableKey().
+  // Adds the keys of all entries of a file, of any type; *fits is false if a
+  // key could not be added. Sets *single_deletes if an entry is a SingleDelete;
+  // never clears it. Returns errors of ForEachTableKey().
   [[nodiscard]] rocksdb::Status AddFile(const FilePlan& file,
                                         const std::function<bool()>& cancelled,
                                         bool* fits, bool* single_deletes);
 
-  // Sorts, and drops equal keys. What one file added was in order.
+  // Sorts the keys and removes duplicates. The keys of each file are already in
+  // order.
   void Sort(const rocksdb::Comparator* order);
 
   size_t size() const { return places_.size(); }
@@ -57,7 +60,7 @@ class ChangedKeys {
   const uint64_t most_bytes_;
   std::string bytes_;
   std::vector<std::pair<uint32_t, uint32_t>> places_;  // offset, length
-  std::vector<size_t> runs_;  // where what one file added begins
+  std::vector<size_t> runs_;  // where the keys of each file begin
 };
 
 }  // namespace sstferry

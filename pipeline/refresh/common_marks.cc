@@ -29,13 +29,13 @@ std::vector<MarkPlace> OnlyOnes(const std::vector<uint32_t>& marks) {
   return only;
 }
 
-// Returns the longest part of `pairs`, which ascend in their first index, that
-// ascends in the second one, too. So a changed entry that has the mark of a
-// distant one by chance pairs with nobody.
+// Returns the longest subsequence of `pairs`, which ascend in their first
+// index, that also ascends in the second one. So a changed entry that has the
+// mark of a distant one by chance is not paired.
 std::vector<std::pair<uint32_t, uint32_t>> LongestAscending(
     const std::vector<std::pair<uint32_t, uint32_t>>& pairs) {
-  // ends[n]: the pair that ends an ascending part of n + 1 pairs, and of all
-  // such pairs the one with the smallest second index.
+  // ends[n]: the last pair of an ascending subsequence of n + 1 pairs, the one
+  // with the smallest second index.
   std::vector<uint32_t> ends;
   std::vector<uint32_t> before(pairs.size());
   for (uint32_t i = 0; i < pairs.size(); ++i) {

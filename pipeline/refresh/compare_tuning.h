@@ -1,6 +1,6 @@
-// Has the bounds of a comparison, and where tests make it go wrong. A test takes
-// small bounds, so that small databases meet each of them, and plants faults, to
-// see that none of them gets past refresh/part_proof.h.
+// Limits of a comparison, and faults for tests. Tests set small limits, so that
+// small databases reach each of them, and inject faults, to check that
+// refresh/part_proof.h detects each of them.
 #pragma once
 
 #include <cstddef>
@@ -12,24 +12,24 @@
 
 namespace sstferry {
 
-// Entries of a part of which an index keeps keys.
+// Maximum entries and key bytes of a part of which an index keeps keys.
 inline constexpr uint64_t kMaxIndexEntries = 1u << 20;
 inline constexpr uint64_t kMaxIndexKeyBytes = 32u << 20;
 
-// Bounds what one index holds.
+// Limits of one index.
 struct IndexLimits {
   uint64_t entries = kMaxIndexEntries;
   uint64_t key_bytes = kMaxIndexKeyBytes;
   uint64_t groups = kMaxGroups;
 };
 
-// Steps that a test may make wrong.
+// Steps in which a test may inject a fault.
 enum class CompareFault {
-  kIndexLacksEntry,     // an entry that the target reads
-  kGroupTakenForEqual,  // one that the source does not have
-  kMarkBelieved,        // of an entry that the source does not have
-  kSiftedAway,          // an entry that the target does not have
-  kEntryNotTold,        // at the end of a message
+  kIndexLacksEntry,     // drops an entry that the target reads
+  kGroupTakenForEqual,  // takes a group for equal that the source does not have
+  kMarkBelieved,        // pairs an entry that the source does not have
+  kSiftedAway,          // pairs an entry that the target does not have
+  kEntryNotTold,        // drops an entry at the end of a message
   kPutLeftOut,
   kDeletionLeftOut,
   kRangeTooShort,
@@ -37,17 +37,17 @@ enum class CompareFault {
 
 struct CompareTuning {
   IndexLimits index;
-  uint64_t marks = kMaxMarks;  // of one SiftRequest
-  // Fewer entries than that are told at once: asking first would save little.
+  uint64_t marks = kMaxMarks;  // per SiftRequest
+  // Fewer entries than this are sent at once: sifting first would save little.
   uint64_t few_entries = 256;
-  size_t message_bytes = kBatchBytes;  // of one message of a DeltaRequest
-  // Returns true if this step is to go wrong now. Any thread.
+  size_t message_bytes = kBatchBytes;  // per message of a DeltaRequest
+  // Returns true if the fault is to be injected now. Called from any thread.
   std::function<bool(CompareFault)> plants;
 };
 
-// Returns what all comparisons of this process go by.
+// Returns the settings of all comparisons in this process.
 const CompareTuning& TuningOfComparisons();
-// Sets it. REQUIRES: no comparison runs. For tests alone.
+// Changes the settings. REQUIRES: no comparison runs. For tests only.
 void SetTuningOfComparisons(CompareTuning tuning);
 
 inline bool IsPlanted(CompareFault fault) {

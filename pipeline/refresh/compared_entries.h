@@ -18,21 +18,22 @@
 
 namespace sstferry {
 
-// Reads parts as the source does: merges the tables itself where they hold all
-// entries and nobody else writes, because that takes half of the CPU time of
-// RocksDB's iterator. What a refresh lays into the database meanwhile lies in
-// other parts; where a compaction removes a table, RocksDB's iterator resumes.
+// Reads parts as the source does: merges the tables itself if they hold all
+// entries and no other process writes, because that takes half of the CPU time
+// of RocksDB's iterator. Deltas that the refresh ingests meanwhile are in other
+// parts. If a compaction removes a table, RocksDB's iterator takes over.
 //
-// Ownership: borrows the database. Threads: any; one lane each part.
+// Ownership: borrows the database.
+// Threads:   any; one lane per part.
 class ComparedEntries {
  public:
-  // `lanes` read at once.
+  // `lanes`: number of concurrent readers.
   explicit ComparedEntries(uint32_t lanes) : lanes_(lanes) {}
 
-  // Fills the index with the entries of the interval, and sums them up. *rest:
-  // the key of the first one that does not fit. `is_alone`: nobody else writes
-  // to the database. Polls `cancelled`. Errors: those of RocksDB and of
-  // IndexFitting().
+  // Fills the index with the entries of the interval, and adds them to *sums.
+  // *rest: key of the first entry that does not fit. `is_alone`: no other
+  // process writes to the database. Polls `cancelled`. Returns errors of
+  // RocksDB and of IndexFitting().
   [[nodiscard]] rocksdb::Status Index(
       rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family, bool is_alone,
       const KeyInterval& interval, const std::function<bool()>& cancelled,
@@ -49,7 +50,7 @@ class ComparedEntries {
 
   const uint32_t lanes_;
   std::mutex mu_;
-  std::map<uint32_t, std::unique_ptr<Tables>> tables_;  // under mu_; by id
+  std::map<uint32_t, std::unique_ptr<Tables>> tables_;  // by id; guarded by mu_
 };
 
 }  // namespace sstferry

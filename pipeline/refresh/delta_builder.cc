@@ -14,7 +14,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Entries between two calls of `cancelled`.
+// Number of entries between two calls of `cancelled`.
 constexpr uint64_t kDeltaLookInterval = 64;
 
 }  // namespace
@@ -52,7 +52,7 @@ Status DeltaBuilder::BuildDifferences(const Part& part,
 
 Status DeltaBuilder::MergeSpans(const PieceDifference& piece,
                                 EntryDigester* digester) {
-  // Reading ahead would read what lies between the spans.
+  // Reading ahead would read the data between the spans.
   IntervalReader reader(db_, family_, piece.interval, /*readahead_bytes=*/0);
   NextPlace place(family_->GetComparator(), &reader);
   Status status;

@@ -1,5 +1,5 @@
 // Builds the delta chunk of a part, or of a piece of it: the puts and deletions
-// that make what the target holds there equal to the source's snapshot.
+// that make the target's contents there equal to the source's snapshot.
 #pragma once
 
 #include <functional>
@@ -20,53 +20,55 @@ namespace sstferry {
 
 class ChunkWriter;
 
-// Tells what both sides know of a piece of a part whose entries differ.
+// Facts from both sides about a piece of a part whose entries differ.
 struct PieceDifference {
   KeyInterval interval;
   uint32_t ordinal = 0;  // of its chunk
   DeltaBasis basis = DeltaBasis::kEntries;
-  // The source's entries may differ here (kGroups and kSifted only); each has a
-  // begin.
+  // Intervals in which the source's entries may differ (kGroups and kSifted
+  // only); each has a begin.
   std::vector<KeyInterval> spans;
-  // Keys of the source outside of `spans`, in order (as those). Where it has
-  // some between two of `entries`, one of these lies there.
+  // Keys of the source outside of `spans`, in the same order. If the source has
+  // keys between two of `entries`, at least one of them is listed here.
   std::vector<std::string> between;
-  // For each entry of the source in `spans`: the target has it (kSifted only).
+  // For each entry of the source in `spans`: true if the target has it (kSifted
+  // only).
   std::vector<bool> common;
-  // Entries of the target, as the basis says; in key order, inside the
+  // Entries of the target, according to the basis; in key order, inside the
   // interval.
   std::vector<GroupEntry> entries;
   uint32_t most_point_deletions = 0;  // as in a DeltaRequest
 };
 
-// Writes the deletions of neighbouring keys of the target between which the
-// source has none. Many of them become one range deletion:
+// Writes the differences of a piece as one chunk. Neighbouring keys of the
+// target between which the source has none are deleted together; many of them
+// become one range deletion:
 //
 //   target's keys    a  b  c  ...  y  z      deleted one by one:  a  z
 //   source's keys  A                    B    range deletion:     [a, z)
 //
-// Both bounds are keys that the target has, and that the delta deletes: nothing
-// outside of the target's keys is touched.
+// Both bounds are keys that the target has and that the delta deletes, so
+// nothing outside of the target's keys is affected.
 class DeltaBuilder {
  public:
-  // Ownership: borrows db, the family and the sink. Threads: one builder per
-  // lane, one part at a time.
+  // Ownership: borrows db, the family and the sink.
+  // Threads:   one builder per lane, one part at a time.
   DeltaBuilder(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                const rocksdb::Options& chunk_options,
                const ChunkBuilderOptions& options, ChunkSink* sink);
   ~DeltaBuilder();
 
   // Sends one chunk with every difference, or none if there is no difference.
-    //   kRefused      an entry that cannot be moved, naming the key
-  //   kCorrupt      the source has entries where the target says that it has
+  // Also returns the sink's errors.
+  //   kRefused      an entry that cannot be moved, naming the key
+  //   kCorrupt      the source has entries where the target claims that it has
   //                 none; also, as kSourceError: reading failed
-  //   also the sink's own errors
   [[nodiscard]] rocksdb::Status BuildDifferences(const Part& part,
                                                  const PieceDifference& piece,
                                                  EntryDigester* digester);
 
-  // Sends one chunk with what the snapshot holds of the keys [first, last) of
-  // `keys`: its entry, or a deletion; none if there are no keys. REQUIRES:
+  // Sends one chunk with the snapshot's entry for each of the keys [first,
+  // last) of `keys`, or a deletion; no chunk if there are no keys. REQUIRES:
   // `keys` has all keys that the added files hold inside the part.
   [[nodiscard]] rocksdb::Status BuildLookups(const Part& part,
                                              const LookupFiles& files,
@@ -74,16 +76,17 @@ class DeltaBuilder {
                                              size_t first, size_t last);
 
  private:
-  // Neighbouring entries of the target that the source lacks: [first, end).
+  // Neighbouring entries of the target that the source does not have: [first,
+  // end).
   struct Run {
     size_t first = 0;
     size_t end = 0;
   };
 
-  // Deletes the target's entries before `key`; null: all that are left.
+  // Deletes the target's entries before `key`; null: all remaining ones.
   [[nodiscard]] rocksdb::Status DeleteBefore(const rocksdb::Slice* key,
                                              const PieceDifference& piece);
-  // Writes the run: the source has a key behind it, or nobody has.
+  // Writes the run, because the source has the next key, or no key follows.
   [[nodiscard]] rocksdb::Status EndRun(const PieceDifference& piece);
   // Merges entries of both sides up to the end of the span.
   [[nodiscard]] rocksdb::Status MergeSpan(const KeyInterval& span,
@@ -109,9 +112,9 @@ class DeltaBuilder {
   const rocksdb::Options chunk_options_;
   std::unique_ptr<ChunkWriter> writer_;  // null: no difference so far
   ChunkEnd chunk_;
-  size_t next_ = 0;     // of the target's entries
-  size_t between_ = 0;  // of PieceDifference::between
-  size_t read_ = 0;     // of the source's entries in spans
+  size_t next_ = 0;     // index of the target's entries
+  size_t between_ = 0;  // index of PieceDifference::between
+  size_t read_ = 0;     // number of the source's entries read in spans
   Run run_;
   uint64_t steps_ = 0;
 };

@@ -13,41 +13,43 @@ namespace {
 
 using rocksdb::Status;
 
-// A part of the bytes of a file in the last level.
+// Limit for the bytes above a file in the last level, as a share of the file's.
 constexpr double kMostAbove = 0.15;
-// A part of the bytes of a family, in one night; but so many bytes are always
-// fine, because files of a small family lie under much of it.
+// Limit for the bytes rewritten in one run, as a share of the family's; but
+// this many bytes are always allowed, because a file of a small family covers
+// much of it.
 constexpr double kMostRewritten = 0.08;
 constexpr uint64_t kMostRewrittenOfSmall = 4u << 20;
-// The same, of deltas that become one sorted run: a GET looks into each run.
-// Over ten nights of 1.5 % the GETs at p50 take 1.07 of a fresh copy's, and
-// with as much as kMostRewritten 1.09.
+// The same for merging deltas into one sorted run: a GET searches each run.
+// Over ten nights of 1.5 % changes, GETs at p50 take 1.07 times as long as in a
+// fresh copy, and 1.09 times with a limit of kMostRewritten.
 constexpr double kMostMerged = 0.12;
-// The last level has such a part of a family, with what lies below it.
+// Minimum share of a family in the last level and those below it.
 constexpr double kLeastOfLast = 0.25;
-// Sorted runs above the last level that stay as they are: levels, and files of
-// level 0.
+// Maximum number of sorted runs above the last level that are not merged:
+// levels, and files of level 0.
 constexpr size_t kMostRuns = 2;
-// A file above the last level has about as much as lies above one file there,
-// so that few files are rewritten together.
+// Minimum size of a file above the last level, which otherwise has about as
+// much as lies above one file there, so that few files are rewritten together.
 constexpr uint64_t kLeastFileBytes = 256u << 10;
-// One merge of the levels above the last one has so many threads.
+// Threads of one merge of the levels above the last one.
 constexpr uint32_t kMergeThreads = 4;
-// Files in level 0 of a family whose last level is level 1.
+// Number of files in level 0 at which a family with level 1 as its last level
+// is compacted as a whole.
 constexpr size_t kMostInLevel0 = 4;
 
-// The files of one family, by what a refresh does with them.
+// The files of one family, grouped by their role in the compaction.
 struct Levels {
-  int last = 0;                   // LastLevel(); what lies below stays
-  int above = 0;                  // the deepest one above it; 0: none but 0
+  int last = 0;                   // LastLevel(); levels below are not touched
+  int above = 0;                  // the deepest one above `last`; or 0
   size_t runs_above = 0;          // sorted runs above the last level
   std::vector<LiveTable> upper;   // in levels above the last one
   std::vector<LiveTable> bottom;  // in the last level
-  bool in_level0 = false;         // one of `upper`, at least
+  bool in_level0 = false;         // at least one of `upper` is in level 0
   uint64_t upper_bytes = 0;
   uint64_t bottom_bytes = 0;
 
-  // Bytes that one night may rewrite: `share` of the family's.
+  // Returns the bytes that one run may rewrite: `share` of the family's.
   uint64_t Most(double share) const {
     return std::max(kMostRewrittenOfSmall,
                     static_cast<uint64_t>(
@@ -57,13 +59,13 @@ struct Levels {
 };
 
 // Returns the number of sorted runs in level 0. Files that one refresh ingested
-// lie side by side: together they are one run.
+// do not overlap, so together they are one run.
 size_t RunsIn(std::vector<LiveTable> level0, const rocksdb::Comparator* order) {
   std::sort(level0.begin(), level0.end(),
             [order](const LiveTable& a, const LiveTable& b) {
               return order->Compare(a.smallest, b.smallest) < 0;
             });
-  std::vector<std::string> ends;  // the last key of each run
+  std::vector<std::string> ends;  // last key of each run
   for (const LiveTable& table : level0) {
     const auto run = std::find_if(
         ends.begin(), ends.end(), [&](const std::string& end) {
@@ -78,9 +80,9 @@ size_t RunsIn(std::vector<LiveTable> level0, const rocksdb::Comparator* order) {
   return ends.size();
 }
 
-// Returns the deepest level that has a good part of the data with those below
-// it. A clone's data may lie in level 2, and keys that are new and meet nothing
-// are ingested into level 6 below it; else it is the deepest level.
+// Returns the deepest level that, with those below it, has a considerable share
+// of the data. A clone's data may be in level 2, with new keys that overlap
+// nothing ingested into level 6; otherwise it is the deepest level.
 int LastLevel(const std::vector<LiveTable>& tables) {
   std::map<int, uint64_t, std::greater<>> bytes;
   uint64_t all = 0;
@@ -132,8 +134,8 @@ bool Meet(const LiveTable& a, const LiveTable& b,
          order->Compare(b.smallest, a.largest) <= 0;
 }
 
-// Merges the files of the levels above `into` into it. RocksDB adds the files
-// of `into` that lie in their span: a delta of neighbouring keys rewrites few.
+// Merges the files of the levels above `into` into it. RocksDB adds the
+// overlapping files of `into`: a delta of neighbouring keys rewrites few.
 Status Merge(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
              const Levels& levels, int into) {
   rocksdb::CompactionOptions options;
@@ -150,7 +152,7 @@ Status Merge(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
   options.output_file_size_limit = std::max<uint64_t>(
       kLeastFileBytes, bytes / std::max<size_t>(1, levels.bottom.size()));
   const Status status = db->CompactFiles(options, family, names, into);
-  // Another compaction has some of them: then RocksDB is at it.
+  // Another compaction already uses some of the files.
   return status.IsAborted() || status.IsInvalidArgument() ? Status::OK()
                                                           : status;
 }
@@ -184,16 +186,17 @@ uint64_t BytesOfMerge(const Levels& levels, const rocksdb::Comparator* order) {
   return bytes;
 }
 
-// RocksDB ingests deltas into level 0 where the levels between it and the last
-// one are not in use yet (level_compaction_dynamic_level_bytes). There a GET
-// compares its key with each file, so files do not stay beside another run.
+// RocksDB ingests deltas into level 0 if the levels between it and the last one
+// are not in use yet (level_compaction_dynamic_level_bytes). A GET compares its
+// key with each file there, so files do not stay in level 0 beside another run.
 Status MergeUpper(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                   const Levels& levels) {
   const bool too_many = levels.runs_above > kMostRuns;
   const bool cheap =
       BytesOfMerge(levels, family->GetComparator()) <= levels.Most(kMostMerged);
   if (too_many || (levels.runs_above > 1 && cheap)) {
-    // Into the deepest of them; where all lies in level 0, above the last one.
+    // Into the deepest of the levels; if all files are in level 0, into the
+    // level above the last one.
     const int into = levels.above != 0 ? levels.above : levels.last - 1;
     return Merge(db, family, levels, into);
   }
@@ -214,7 +217,7 @@ Status CompactSpan(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
   return db->CompactRange(options, family, &begin, &end);
 }
 
-// A file of the last level, what lies above it as a share of its bytes, and the
+// A file of the last level, the bytes above it as a share of its own, and the
 // bytes of the last level that are rewritten with it.
 struct Candidate {
   const LiveTable* table = nullptr;
@@ -222,11 +225,11 @@ struct Candidate {
   uint64_t rewritten_bytes = 0;
 };
 
-// Returns the files of the last level that have too much above them, the
-// fullest first.
+// Returns the files of the last level with too much above them, the fullest
+// first.
 std::vector<Candidate> Full(const Levels& levels,
                             const rocksdb::Comparator* order) {
-  // By file above: bytes of the last level under it.
+  // Bytes of the last level below each upper file.
   std::vector<uint64_t> under(levels.upper.size(), 0);
   for (size_t i = 0; i < levels.upper.size(); ++i) {
     for (const LiveTable& bottom : levels.bottom) {
@@ -239,7 +242,8 @@ std::vector<Candidate> Full(const Levels& levels,
     found.table = &bottom;
     for (size_t i = 0; i < levels.upper.size(); ++i) {
       if (Meet(bottom, levels.upper[i], order)) {
-        // A range deletion is small, and what it deletes stays under it.
+        // A range deletion is small, but the entries that it deletes remain
+        // below it.
         const bool deletes = levels.upper[i].range_deletions != 0;
         found.share +=
             static_cast<double>(deletes ? under[i] : levels.upper[i].bytes) /
@@ -268,7 +272,7 @@ Status CompactFamily(rocksdb::DB* db, const FamilyHandle& family,
     return status;
   }
   if (levels.last == 1) {
-    // All that this family has: it is small.
+    // These are all files of a small family.
     const bool many = levels.upper.size() >= kMostInLevel0;
     return many ? db->CompactRange({}, family.handle, nullptr, nullptr)
                 : status;

@@ -1,5 +1,6 @@
-// Compacts what refreshes laid above the data by deltas: a little each night,
-// so that readers look into few levels, and old entries do not stay for ever.
+// Compacts the deltas that refreshes have ingested above the data: a little per
+// refresh, so that readers search few levels, and old entries do not stay
+// forever.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +14,16 @@
 
 namespace sstferry {
 
-// Compacts leveled families. First merges the files above the last level into
-// one level, once they are more than two sorted runs; two runs, while they have
-// no more than 8 % of the family (4 MiB of a small one). Otherwise files in
-// level 0 get a level of their own beside another one. Then merges with the
-// last level those of its files above which there is more than 15 % of their
-// size or a file with range deletions, the fullest first, up to 8 % of the
-// family.
-//   kCancelled  `stop` came first
+// Compacts leveled families, in two steps.
+//
+// First merges the files above the last level into one level, if they are more
+// than two sorted runs, or if they are two and the merge rewrites at most 12 %
+// of the family. Otherwise moves files of level 0 to a level of their own
+// beside another one. Then merges files of the last level with those above
+// them, if these have more than 15 % of the file's size or a range deletion,
+// the fullest first, up to 8 % of the family. In a small family both limits are
+// 4 MiB.
+//   kCancelled  `stop` was set
 [[nodiscard]] rocksdb::Status CompactDeltas(
     rocksdb::DB* db, const std::vector<FamilyHandle>& families,
     StopSignal* stop);

@@ -15,10 +15,11 @@ namespace {
 using rocksdb::FilterPolicy;
 using Policy = std::shared_ptr<const FilterPolicy>;
 
-// 6 bits more make about a tenth of the wrong answers.
+// 6 more bits reduce false positives to about a tenth.
 constexpr double kMoreBits = 6;
 
-// "bloomfilter:10:false" with more bits; null if it is no policy of RocksDB.
+// Returns "bloomfilter:10:false" with more bits; null if it is no policy of
+// RocksDB.
 Policy WithMoreBits(const FilterPolicy& own) {
   const std::string id = own.GetId();
   const size_t colon = id.find(':');
@@ -39,8 +40,8 @@ Policy WithMoreBits(const FilterPolicy& own) {
   return status.ok() ? more : nullptr;
 }
 
-// The application's policy in the last level, and the other one elsewhere. All
-// of RocksDB's policies read each other's filters.
+// Uses the application's policy in the last level, and the other one elsewhere.
+// All policies of RocksDB can read each other's filters.
 class DeltaFilter : public FilterPolicy {
  public:
   DeltaFilter(Policy own, Policy above)

@@ -1,17 +1,17 @@
-// Filters of tables that lie above the last level. Most keys that a reader asks
-// for lie below them, so that each wrong answer of their filters costs a block
-// read more: with 10 bits a key one of a hundred, for each level. These tables
-// are small, and get more bits a key.
+// Filters for tables above the last level. Most keys that a reader asks for are
+// in the last level, so each false positive of the filters above costs another
+// block read: with 10 bits per key one in a hundred, per level. These tables
+// are small, so their filters use more bits per key.
 #pragma once
 
 #include "rocksdb/options.h"
 
 namespace sstferry {
 
-// Gives *options a filter policy that builds tables which are not known to be
-// in the last level with more bits a key. `family` has the policy to begin
-// with. Leaves *options without a filter, and with one of the application's
-// own, as they are in `family`.
+// Gives *options a filter policy that uses more bits per key in tables that are
+// not known to be in the last level. `family` has the original policy. Leaves
+// *options unchanged if `family` has no filter, or a policy of the
+// application's own.
 void UseDeltaFilters(const rocksdb::ColumnFamilyOptions& family,
                      rocksdb::ColumnFamilyOptions* options);
 

@@ -1,4 +1,4 @@
-// The digests by which both sides of a refresh know entries, and their sums
+// Digests by which both sides of a refresh identify entries, and their sums
 // (FORMAT.md, "Groups").
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace sstferry {
 
-// Computes digests of entries. Their secret is made of the transfer's id, so
-// that nobody can prepare entries whose digests or sums are alike. Threads: one.
+// Computes digests of entries. Their secret is derived from the transfer's id,
+// so that nobody can prepare entries with equal digests or sums. Threads: one.
 class EntryDigester {
  public:
   explicit EntryDigester(const TransferId& transfer_id);
@@ -23,15 +23,15 @@ class EntryDigester {
 
  private:
   const DigestKey key_;
-  std::string scratch_;  // an entry
+  std::string scratch_;  // an encoded entry
 };
 
-// Adds a digest to the stream as it is encoded.
+// Adds a digest to the stream in its encoded form.
 void AddDigest(const Digest128& digest, Digest128Stream* stream);
 
-// Says which entries a part has, whatever their order: how many, and the sum of
-// their digests modulo 2^128. Taking away what was never added counts below 0,
-// and is undone by adding it.
+// Identifies a set of entries, independent of their order: their number, and
+// the sum of their digests modulo 2^128. Removing an entry that was never added
+// may count below 0; adding it undoes that.
 struct EntrySums {
   uint64_t entries = 0;
   Digest128 sum;

@@ -19,25 +19,26 @@ using rocksdb::Status;
 
 namespace {
 
-// A digest has 16 bytes: 0.3 % of a group. Larger groups cost less where
-// nothing changed, and more marks where something did.
+// A digest has 16 bytes: 0.3 % of a group. Larger groups cost less if nothing
+// changed, and more marks if something did.
 constexpr uint64_t kGroupBytes = 5000;
 constexpr uint64_t kFirstGroupEntries = 16;
-// Groups with fewer entries than that are told at once: asking first would save
-// little.
+// With fewer entries per differing group on average, all of them are sent at
+// once: sifting first would save little.
 constexpr size_t kFewOfGroup = 4;
 constexpr uint64_t kMostGroupEntries = 256;
-// Where at least 49 of 50 groups differ, all entries are told: the source then
-// reads the part from front to back.
+// If at least 49 of 50 groups differ, all entries are sent, and the source
+// reads the part sequentially.
 constexpr size_t kManyOf = 50;
 
-// Groups to find by their digests. A source may send any digests: places depend
-// on a number that it does not know, so that it cannot crowd them.
+// A hash set of groups by their digests. A source may send any digests, so the
+// hash uses a number that the source does not know, to prevent collisions on
+// purpose.
 class GroupSet {
  public:
   GroupSet(const std::vector<Digest128>& groups, uint64_t secret)
       : groups_(groups), secret_(secret) {
-    // At most half of the places are taken.
+    // At most half of the slots are used.
     places_.resize(std::bit_ceil(2 * groups.size() + 1), kNone);
     for (uint32_t i = 0; i < groups.size(); ++i) {
       places_[PlaceOf(groups[i])] = i;
@@ -50,7 +51,7 @@ class GroupSet {
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  // Its own place, or the empty one where it would be put.
+  // Returns the slot of the group, or the empty slot for it.
   size_t PlaceOf(const Digest128& group) const {
     const size_t mask = places_.size() - 1;
     char bytes[16];
@@ -69,7 +70,7 @@ class GroupSet {
   std::vector<uint32_t> places_;
 };
 
-// Indexes of the groups of `mine` that `other` lacks.
+// Returns the indexes of the groups of `mine` that `other` does not have.
 std::vector<size_t> Missing(const std::vector<Digest128>& mine,
                             const std::vector<Digest128>& other,
                             uint64_t secret) {
@@ -149,7 +150,7 @@ Status GroupCompare::Compare(const GroupReply* reply,
     TellAllEntries(delta);
     return Status::OK();
   }
-  // All that this side has in the part is to be deleted.
+  // All entries of this side in the part will be deleted.
   if (reply->entries == 0 && comparer_->most_point_deletions() != 0 &&
       read_.entries > comparer_->most_point_deletions()) {
     return TellOutermost(delta);
@@ -192,9 +193,9 @@ void GroupCompare::TellGroups(std::vector<DeltaRequest>* delta) const {
   TellEntries(here_, delta);
 }
 
-// Entries whose marks the source has are equal only if their digests are, of
-// all of them together. If an entry has the mark of another one by chance, all
-// are told.
+// Entries whose marks the source has are equal only if the digest of all of
+// them together is equal. If an entry has the mark of another one by chance,
+// all entries are sent.
 void GroupCompare::TakeSifted(const SiftReply& reply,
                               std::vector<DeltaRequest>* delta) {
   std::vector<size_t> others;
@@ -231,8 +232,8 @@ std::vector<DeltaRequest> GroupCompare::FirstMessage(DeltaBasis basis) const {
   return delta;
 }
 
-// The source has nothing in the part: two keys say what this side has there,
-// however much that is.
+// The source has nothing in the part, so two keys describe this side's entries
+// there, however many they are.
 Status GroupCompare::TellOutermost(std::vector<DeltaRequest>* delta) {
   clears_ = true;
   rest_.reset();

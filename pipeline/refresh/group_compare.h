@@ -1,11 +1,11 @@
-// Compares a part with the source's: group by group, so that only the entries
-// which differ are asked for.
+// Compares a part with the source's group by group, so that only differing
+// entries are requested.
 //
-// A part has pieces where this side has more entries than an index keeps. The
-// first piece is compared by groups; where it turns out not to be the whole
-// part, it and all later ones tell the source all their entries at once.
+// A part has several pieces if this side has more entries than an index keeps.
+// The first piece is compared by groups; if it is not the whole part, all
+// entries of it and of all later pieces are sent to the source at once.
 //
-// None of that is believed: refresh/part_proof.h.
+// The result is not trusted: see refresh/part_proof.h.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +26,11 @@
 namespace sstferry {
 
 // Compares the parts of one refresh. Ownership: borrows the lanes' state.
-// Threads: BeginPlan() before lanes run; the rest any.
+// Threads: BeginPlan() before lanes run; all others from any.
 class GroupComparer : public PartComparer {
  public:
-  // Reads what this side has of a piece of a part: entries, as many as fit;
-  // *rest is the key of the next one.
+  // Reads this side's entries of a piece of a part, as many as fit; *rest is
+  // the key of the next one.
   using ReadIndex = std::function<rocksdb::Status(
       const Part& part, const KeyInterval& piece, EntryDigester* digester,
       EntrySums* sums, GroupIndex* index, std::optional<std::string>* rest)>;
@@ -45,12 +45,12 @@ class GroupComparer : public PartComparer {
         index_(std::move(index)),
         outermost_(std::move(outermost)) {}
 
-  // Begins with a plan of families with these names. `most_point_deletions`: as
+  // Starts a plan whose families have these names. `most_point_deletions`: as
   // in a DeltaRequest.
   void BeginPlan(std::vector<std::string> families,
                  uint32_t most_point_deletions);
-  // Returns the entries of a group for which its digest costs 0.3 % of the
-  // bytes, as far as comparisons before it tell.
+  // Returns the number of entries per group at which digests take 0.3 % of the
+  // bytes, estimated from earlier comparisons.
   uint32_t ChooseGroupEntries(const Part& part) const override;
   std::unique_ptr<PartComparison> Begin(const Part& part,
                                         uint32_t group_entries,
@@ -83,12 +83,15 @@ class GroupComparer : public PartComparer {
   uint32_t most_point_deletions_ = 0;
   std::vector<std::string> names_;  // by family
   mutable std::mutex mu_;
-  std::vector<Totals> compared_;  // under mu_; by family
+  std::vector<Totals> compared_;  // by family; guarded by mu_
 };
 
-// Ownership: borrows the comparer and the part. Threads: the lane's.
-// Memory:    the index of one piece, until the chunk of that piece was taken. A
-//   lane has at most two parts at hand.
+// Compares one part.
+//
+// Ownership: borrows the comparer and the part.
+// Threads:   the lane's.
+// Memory:    the index of one piece, until its chunk was received. A lane has
+//            at most two parts in progress.
 class GroupCompare : public PartComparison {
  public:
   GroupCompare(GroupComparer* comparer, const Part* part,
@@ -113,7 +116,7 @@ class GroupCompare : public PartComparison {
  private:
   [[nodiscard]] rocksdb::Status TellOutermost(
       std::vector<DeltaRequest>* delta);
-  // Lists the entries of groups.
+  // Returns the entries of the groups.
   std::vector<size_t> EntriesOf(const std::vector<size_t>& groups) const;
   void TellEntries(const std::vector<size_t>& told,
                    std::vector<DeltaRequest>* delta) const;
@@ -127,15 +130,15 @@ class GroupCompare : public PartComparison {
   const HowToTell how_;
   EntryDigester digester_;
   PartProof proof_;
-  // The piece at hand:
+  // The current piece:
   KeyInterval piece_;
   EntrySums read_;
-  std::optional<GroupIndex> index_;  // after Read()
-  bool clears_ = false;  // the source has nothing, and this side told two keys
-  // Hold, of groups that differ, entries of this side and groups of the source.
+  std::optional<GroupIndex> index_;  // set by Read()
+  bool clears_ = false;  // the source has nothing, and this side sent two keys
+  // In groups that differ: entries of this side, and groups of the source.
   std::vector<size_t> here_;
   std::vector<uint32_t> there_;
-  std::optional<std::string> rest_;  // where the next piece begins
+  std::optional<std::string> rest_;  // begin of the next piece
 };
 
 }  // namespace sstferry

@@ -1,5 +1,5 @@
 // Digests of the entries of one part, in groups that both sides of a refresh
-// cut at the same keys without asking each other (FORMAT.md, "Groups").
+// cut at the same keys without communicating (FORMAT.md, "Groups").
 #pragma once
 
 #include <cstdint>
@@ -17,28 +17,29 @@
 
 namespace sstferry {
 
-// Holds every entry that was added: it is never part of what was meant to be in
-// it. What does not fit is not added, and whoever adds it is told.
+// An index of entries. It either contains every entry that was passed to Add(),
+// or Add() has returned false.
 //
-// Memory: at most kMaxIndexKeyBytes and 20 bytes an entry. Threads: one.
+// Memory:  at most kMaxIndexKeyBytes and 20 bytes per entry.
+// Threads: one.
 class GroupIndex {
  public:
-  // Says what of each group stays known besides its digest.
+  // Selects what is kept of each group besides its digest.
   enum class Keep { kFirstKeys, kEntries };
   // `salt` is the transfer's id. `group_entries` is the desired mean, at least
   // 1.
   GroupIndex(const TransferId& salt, uint32_t group_entries, Keep keep,
              const IndexLimits& limits = TuningOfComparisons().index);
 
-  // Adds an entry. False: it does not fit, and nothing has changed. REQUIRES:
-  // in key order; Finish() was not called.
+  // Adds an entry. Returns false, without a change, if it does not fit.
+  // REQUIRES: in key order; Finish() was not called.
   [[nodiscard]] bool Add(const rocksdb::Slice& key, const Digest128& digest);
   void Finish();
 
-  // Return the groups, after Finish().
+  // Returns the digests of the groups. REQUIRES: Finish() was called.
   const std::vector<Digest128>& groups() const { return groups_; }
 
-  // The kept items: first keys of groups, or all entries.
+  // Returns the number of kept items: first keys of groups, or all entries.
   size_t kept() const { return key_ends_.size(); }
   rocksdb::Slice key(size_t kept) const;
   // Return the digest of an entry, and the entries of a group. REQUIRES:
@@ -55,21 +56,21 @@ class GroupIndex {
 
   const IndexLimits limits_;
   const uint64_t seed_;
-  const uint32_t least_entries_;  // of a group, but for the last one
+  const uint32_t least_entries_;  // of a group, except the last one
   const uint32_t most_entries_;
   const uint64_t divisor_;
   const Keep keep_;
   std::string group_;  // digests of the entries of the open group
   std::vector<Digest128> groups_;
-  std::vector<uint32_t> group_begins_;  // of the open group, too
+  std::vector<uint32_t> group_begins_;  // including the open group
   std::string keys_;
   std::vector<uint32_t> key_ends_;
   std::vector<Digest128> digests_;
 };
 
-// Reads all entries from the reader's on: adds them to *sums, and to *index as
-// long as it holds them all. Where it does not, the index is gone: there is
-// none that lacks an entry. Polls `cancelled`. Errors: of reading, kCancelled.
+// Reads all remaining entries of the reader: adds them to *sums, and to *index
+// while they fit. If one does not fit, resets *index, so that no index is
+// incomplete. Polls `cancelled`. Returns read errors and kCancelled.
 [[nodiscard]] rocksdb::Status IndexAll(EntryReader* reader,
                                        EntryDigester* digester,
                                        const std::function<bool()>& cancelled,
@@ -77,9 +78,9 @@ class GroupIndex {
                                        uint64_t* key_value_bytes,
                                        std::optional<GroupIndex>* index);
 
-// Reads the entries that fit into the index, adds them to both and leaves the
-// reader at the first one that does not fit.
-//   kRefused  it does not fit even alone: its key is too long
+// Adds entries to the index and to *sums while they fit, and leaves the reader
+// at the first one that does not fit.
+//   kRefused  an entry does not fit even alone: its key is too long
 [[nodiscard]] rocksdb::Status IndexFitting(
     EntryReader* reader, EntryDigester* digester,
     const std::function<bool()>& cancelled, EntrySums* sums,

@@ -59,7 +59,7 @@ Status IngestGate::Pass(uint64_t bytes) {
 }
 
 // With dynamic level sizes a small family has no level between 0 and its last
-// one. Whoever writes to the database then waits for RocksDB's compactions.
+// one, so its writers wait for RocksDB's compactions.
 std::vector<std::string> CrowdedLevel0(
     rocksdb::DB* db, const std::vector<FamilyHandle>& families) {
   std::vector<std::string> notes;

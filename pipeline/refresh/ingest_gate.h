@@ -15,16 +15,18 @@
 
 namespace sstferry {
 
+// Delays ingestion.
+//
 // Threads: one at a time; waited_micros() from any.
 class IngestGate {
  public:
   // Pass() waits while is_busy() returns true, but lets at least
-  // `min_bytes_per_sec` pass; 0: it never waits. Borrows `stop`.
+  // `min_bytes_per_sec` pass; 0: never waits. Borrows `stop`.
   IngestGate(std::function<bool()> is_busy, uint64_t min_bytes_per_sec,
              StopSignal* stop);
 
-  // Waits until `bytes` may be ingested.
-  //   kCancelled  stopped
+  // Blocks until `bytes` may be ingested.
+  //   kCancelled  `stop` was set
   [[nodiscard]] rocksdb::Status Pass(uint64_t bytes);
   uint64_t waited_micros() const { return waited_micros_; }
 
@@ -35,7 +37,7 @@ class IngestGate {
   std::atomic<uint64_t> waited_micros_{0};
 };
 
-// Returns the number of files in level 0; 0 if RocksDB does not tell it.
+// Returns the number of files in level 0; 0 if RocksDB does not report it.
 uint64_t FilesInLevel0(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family);
 
 // Returns a sentence for the operator about each family with so many files in
@@ -43,8 +45,8 @@ uint64_t FilesInLevel0(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family);
 std::vector<std::string> CrowdedLevel0(
     rocksdb::DB* db, const std::vector<FamilyHandle>& families);
 
-// True if RocksDB delays or stops writers of one of these families, or will
-// soon: because of files in level 0, or of bytes that wait for compaction.
+// Returns true if RocksDB delays or stops writers of one of these families, or
+// will soon do so, because of files in level 0 or bytes that need compaction.
 bool IsBehind(rocksdb::DB* db, const std::vector<FamilyHandle>& families);
 
 }  // namespace sstferry

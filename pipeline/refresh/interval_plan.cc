@@ -12,16 +12,16 @@ using rocksdb::Comparator;
 
 using Bound = std::optional<std::string>;
 
-// Compares begins: an absent one is before all others.
+// Compares begins: an unset one is before all others.
 bool BeginsBefore(const Comparator* order, const Bound& a, const Bound& b) {
   return b.has_value() && (!a.has_value() || order->Compare(*a, *b) < 0);
 }
-// Compares ends: an absent one is behind all others.
+// Compares ends: an unset one is after all others.
 bool EndsBefore(const Comparator* order, const Bound& a, const Bound& b) {
   return a.has_value() && (!b.has_value() || order->Compare(*a, *b) < 0);
 }
-// True if an interval that ends at `end` is wholly before one that begins at
-// `begin`.
+// Returns true if an interval that ends at `end` is completely before one that
+// begins at `begin`.
 bool LiesBefore(const Comparator* order, const Bound& end,
                 const Bound& begin) {
   return end.has_value() && begin.has_value() &&
@@ -62,7 +62,7 @@ bool SameWal(const IntervalRecord& then, const IntervalRecord& now) {
   return then.flushed == now.flushed && (!now.flushed || same_log);
 }
 
-// All that may have changed in the interval is known by key.
+// Returns true if the keys of all possible changes in the interval are known.
 bool IsKnown(const IntervalComparison& how, const IntervalRecord& then) {
   if (how.changes == nullptr ||
       (then.flushed && !how.changes->knows_wal_keys)) {
@@ -116,7 +116,7 @@ PlanSegment Unknown(const IntervalComparison& how, const Bound& begin,
   return segment;
 }
 
-// Collects segments and joins neighbouring ones that are to be sent, or looked
+// Collects segments, and joins neighbouring ones that are to be sent or looked
 // up.
 class Segments {
  public:
@@ -139,7 +139,7 @@ class Segments {
   std::vector<PlanSegment> Take() { return std::move(segments_); }
 
  private:
-  // The parts of a record that a selection cuts get records of their own.
+  // Parts of a record that a selection cuts get records of their own.
   bool MayJoin(const PlanSegment& segment) const {
     return segment.need == PartNeed::kSend ||
            (segment.need == PartNeed::kLookup && !segment.intervals.empty() &&
@@ -170,10 +170,10 @@ Backings::Backings(const Comparator* order, const std::vector<FilePlan>* files,
   }
 }
 
-// Two files that both meet an interval and overlap each other also overlap
-// inside it, so keys outside do not affect a rank. Which files overlap and
-// these ranks determine an acyclic order of files; a move to another level that
-// rewrites nothing changes none of them.
+// Two files that overlap an interval and each other also overlap inside the
+// interval, so keys outside do not affect a rank. The overlaps and the ranks
+// determine an acyclic order of the files. Moving a file to another level
+// without rewriting it changes none of them.
 std::vector<uint32_t> Backings::RanksOf(
     const std::vector<size_t>& meeting) const {
   std::vector<uint32_t> ranks(meeting.size(), 0);
@@ -267,7 +267,7 @@ std::vector<PlanSegment> CompareIntervals(const IntervalComparison& how,
   Segments segments(order);
   Bound at = how.selection.begin;
   const Bound& end = how.selection.end;
-  bool open = true;  // a part of the selection is left behind `at`
+  bool open = true;  // some of the selection remains after `at`
   for (const IntervalRecord& then : known) {
     if (LiesBefore(order, then.interval.end, at) ||
         LiesBefore(order, end, then.interval.begin)) {

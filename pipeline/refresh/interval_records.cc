@@ -20,8 +20,8 @@ using rocksdb::Status;
 
 using Id = std::pair<uint64_t, uint64_t>;
 
-// Returns the chunks of a family as the tables that they are. A chunk's record
-// does not tell deletions from puts.
+// Returns the chunks of a family as tables. The record of a chunk does not
+// distinguish deletions from puts.
 std::vector<RecordedTable> ChunkTables(const JournalState& journal,
                                       uint32_t family) {
   std::vector<RecordedTable> tables;
@@ -45,8 +45,8 @@ std::vector<RecordedTable> ChunkTables(const JournalState& journal,
   return tables;
 }
 
-// Returns the spans of changes that chunks of the journal do not explain. Each
-// chunk counts once.
+// Returns the spans of changes that are not explained by chunks of the journal.
+// Each chunk counts once.
 std::vector<KeySpan> Unexplained(const JournalState& journal, uint32_t family,
                               const TableChanges& changes) {
   std::vector<KeySpan> spans;
@@ -100,7 +100,7 @@ const std::vector<LiveTable>& TablesOf(const JudgedTarget& judged,
   return kNone;
 }
 
-// Tables that are in `searched` without a doubt hold no SingleDelete.
+// Marks tables that are recorded in `searched` as free of SingleDeletes.
 void TakeSearched(const std::vector<RecordedTable>& searched,
                   std::vector<LiveTable>* tables) {
   std::set<Id> known;
@@ -116,7 +116,7 @@ void TakeSearched(const std::vector<RecordedTable>& searched,
   }
 }
 
-// Appends the records of a family of `from` that `keep` chooses.
+// Appends the records of a family of `from` that `keep` selects.
 void KeepIntervals(const IntervalFile& from, uint32_t family, uint32_t as,
                 const std::function<bool(const KeyInterval&)>& keep,
                 IntervalFile* intervals) {
@@ -129,8 +129,8 @@ void KeepIntervals(const IntervalFile& from, uint32_t family, uint32_t as,
   }
 }
 
-// Appends these families: the files that they hold now, and the judged records
-// that `keep` chooses. Doubts records as RecordIntervals() says.
+// Appends these families: their present files, and the judged records that
+// `keep` selects. Doubts records as RecordIntervals() describes.
 Status AddKept(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
                const JudgedTarget& judged, const JournalState* journal,
                const std::function<bool(const KeyInterval&, const Comparator*)>&
@@ -178,8 +178,8 @@ Status AddKept(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
   return Status::OK();
 }
 
-// Appends the families that the pull did not ask for: their files and records
-// stay those of the same point in time.
+// Appends the families that the pull did not request, with unchanged files and
+// records from the same point in time.
 void AddOthers(const IntervalFile& before, IntervalFile* made) {
   for (uint32_t i = 0; i < before.families.size(); ++i) {
     uint32_t taken = 0;

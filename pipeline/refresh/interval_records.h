@@ -1,7 +1,6 @@
-// The interval records of a target (format/interval_file.h). A refresh
-// reads them, judges them by the files that the target holds now
-// (table_changes.h), and makes new ones when it ends. Sequence numbers and
-// levels prove nothing.
+// Manages the interval records of a target (format/interval_file.h). A refresh
+// reads them, judges them by the target's present files (table_changes.h), and
+// writes new ones at its end. Sequence numbers and levels prove nothing.
 #pragma once
 
 #include <string>
@@ -19,15 +18,15 @@
 
 namespace sstferry {
 
-// Reads the file sstferry.intervals in `dir`. *found is false if there is none.
+// Reads the file sstferry.intervals in `dir`. *found is false if it is missing.
 //   Corruption  it is damaged
 [[nodiscard]] rocksdb::Status ReadIntervals(rocksdb::FileSystem* file_system,
                                          const std::string& dir, bool* found,
                                          IntervalFile* intervals);
 
-// Reads the source's record (format/source_record.h) in the file
-// sstferry.source: *record is empty if there is none, or one of another
-// transfer than `intervals`, or a damaged one.
+// Reads the source's record (format/source_record.h) from the file
+// sstferry.source. *record is empty if the file is missing, damaged, or from
+// another transfer than `intervals`.
 [[nodiscard]] rocksdb::Status ReadSourceRecord(rocksdb::FileSystem* file_system,
                                                const std::string& dir,
                                                const IntervalFile& intervals,
@@ -40,41 +39,41 @@ struct JudgedFamily {
   std::vector<LiveTable> tables;
 };
 
-// A target as a refresh found it.
+// A target as found by a refresh.
 struct JudgedTarget {
-  IntervalFile record;  // interval records, doubted where files have changed
-  std::string source_record;  // what the source left, of the same transfer
+  IntervalFile record;  // interval records, doubted if files have changed
+  std::string source_record;  // the source's notes from the same transfer
   std::vector<JudgedFamily> families;
 };
 
-// Sets *judged to `record` and the tables of these families, which are then
-// those of the record, too. Doubts an interval record that was doubted before,
-// or whose keys may have changed since it was written. Doubts all of them if
-// `record` is that of another database. REQUIRES: memtables are flushed, or
-// FamilyHandle::unflushed tells their keys.
+// Sets *judged to `record` and the present tables of these families, which also
+// replace those of the record. Doubts an interval record that was doubted
+// before, or whose keys may have changed since it was written. Doubts all of
+// them if `record` is from another database. REQUIRES: memtables are flushed,
+// or FamilyHandle::unflushed lists their keys.
 [[nodiscard]] rocksdb::Status JudgeIntervals(
     const IntervalFile& record, rocksdb::DB* db,
     const std::vector<FamilyHandle>& families, JudgedTarget* judged);
 
-// Appends a sentence for each family of `record` in which others have changed
-// the target since: how many of its intervals are doubted for that.
+// Appends a sentence for each family of `record` in which other writers have
+// changed the target since: how many of its intervals are doubted for that.
 void AddDoubtNotes(const IntervalFile& record, const JudgedTarget& judged,
                    std::vector<std::string>* notes);
 
-// Describes the target for the source: which families it has, whether they hold
-// anything, and the interval records. With --adopt the
-// origin of the data is unknown: it leaves out the interval records unless
-// --source-id names the source that they came from.
+// Describes the target for the source: its families, whether they hold
+// anything, and the interval records. With --adopt the origin of the data is
+// unknown, so interval records are left out unless --source-id names their
+// source.
 void DescribeTarget(const PullOptions& options, const JudgedTarget& judged,
                     ReplicaRecord* replica);
 
 // Sets *intervals to the records of a target after the transfer of `plan`.
 // `families` are those of the plan, by index. Keeps the judged records of keys
-// that the pull did not ask for, and all records of other families.
-// `journal` null: no other process could write since the target was judged, and
-// this process dropped no entries, so every part of the plan is proved.
-// Otherwise a record is proved only where the files are those that were judged
-// and the journal's chunks.
+// that the pull did not request, and all records of other families. `journal`
+// null: no other process could write since the target was judged, and this
+// process dropped no entries, so every part of the plan is proved. Otherwise a
+// record is proved only where the files are the judged ones and the journal's
+// chunks.
 [[nodiscard]] rocksdb::Status RecordIntervals(
     const PullOptions& options, const Plan& plan, rocksdb::DB* db,
     const std::vector<FamilyHandle>& families, const JudgedTarget& judged,

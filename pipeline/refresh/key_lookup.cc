@@ -12,7 +12,8 @@ using rocksdb::Status;
 
 namespace {
 
-// Each open file reads so much ahead. One part has a few MB of the new files.
+// Bytes that each open file reads ahead. One part has a few MB of the new
+// files.
 constexpr uint64_t kReadaheadBytes = 256u << 10;
 
 }  // namespace
@@ -47,7 +48,7 @@ bool EntriesOnTop::MoveTo(const Slice& key) {
   while (Valid() && order_->Compare(merged_.key(), key) < 0) {
     Next();
   }
-  // An application's order may take different bytes for one key.
+  // An application's comparator may treat different bytes as one key.
   return Valid() && order_->Compare(merged_.key(), key) == 0;
 }
 
@@ -73,7 +74,7 @@ Status KeyLookup::Find(const Slice& key, EntryReader** entry) {
   }
   ++asked_;
   if (reader_ == nullptr) {
-    // Reading ahead would read what lies between the keys.
+    // Reading ahead would read the data between the keys.
     reader_ = std::make_unique<IntervalReader>(db_, family_, interval_,
                                                /*readahead_bytes=*/0);
     place_ = std::make_unique<NextPlace>(family_->GetComparator(),

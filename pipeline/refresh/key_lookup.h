@@ -15,27 +15,28 @@
 
 namespace sstferry {
 
-// All files of a family, each sorted by smallest keys; none: not known, or the
-// files do not hold all entries.
+// All files of a family, each list sorted by smallest key; empty: unknown, or
+// the files do not hold all entries.
 struct LookupFiles {
-  std::vector<TableFile> added;  // since then
+  std::vector<TableFile> added;  // since the last refresh
   std::vector<TableFile> kept;
 };
 
-// The newest entries of files that may lie above all others.
+// Reads the newest entries from files that are read before all others.
 //
-// Ownership: borrows files and family. Threads: one.
+// Ownership: borrows files and family.
+// Threads:   one.
 class EntriesOnTop : public EntryReader {
  public:
-  // True if reads find the entries of the added files first.
+  // Returns true if a read finds the entries of the added files first.
   static bool LieOnTop(const LookupFiles& files,
                        const rocksdb::Comparator* order,
                        const KeyInterval& interval);
 
   EntriesOnTop(const std::vector<TableFile>& files, TableReads reads);
 
-  // Moves to the key. False: none of the files tells what it holds. REQUIRES:
-  // keys ascend.
+  // Moves to the key. Returns false if none of the files has an entry for it.
+  // REQUIRES: keys ascend.
   bool MoveTo(const rocksdb::Slice& key);
   bool is_deletion() const { return merged_.is_deletion(); }
 
@@ -44,7 +45,7 @@ class EntriesOnTop : public EntryReader {
   rocksdb::Slice key() const override { return merged_.key(); }
   rocksdb::Slice value() const override { return merged_.value(); }
   [[nodiscard]] rocksdb::Status status() const override {
-    return rocksdb::Status::OK();  // RocksDB is asked instead
+    return rocksdb::Status::OK();  // on failure the caller asks RocksDB instead
   }
   bool is_entity() const override { return false; }
   rocksdb::Iterator* iterator() const override { return nullptr; }
@@ -55,25 +56,26 @@ class EntriesOnTop : public EntryReader {
   bool failed_ = false;
 };
 
-// Takes the newest entry of a key from the added files where these lie above
-// all others, because most keys that may have changed have it there; else, and
-// where it is none of the simple kinds, asks RocksDB.
+// Finds the newest entry of a key in the added files if these are read before
+// all others, because most keys that may have changed have it there. Otherwise,
+// and for entries of other than the simple kinds, asks RocksDB.
 //
-// Ownership: borrows what it is given, but for the interval. Threads: one.
+// Ownership: borrows all arguments except the interval.
+// Threads:   one.
 class KeyLookup {
  public:
   KeyLookup(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
             const KeyInterval& interval, const LookupFiles& files);
 
-  // Sets *entry to a reader that is at the key's entry until the next call;
-  // null: the snapshot holds none. The reader's key may have other bytes, where
-  // the family's order takes these for the same key. REQUIRES: keys ascend
+  // Sets *entry to a reader at the key's entry, valid until the next call;
+  // null: the snapshot has no entry. The reader's key may have other bytes if
+  // the family's comparator treats both as the same key. REQUIRES: keys ascend
   // inside the interval.
   //   kCorrupt, kSourceError  reading failed
   [[nodiscard]] rocksdb::Status Find(const rocksdb::Slice& key,
                                      EntryReader** entry);
 
-  // Keys for which RocksDB was asked.
+  // Returns the number of keys for which RocksDB was asked.
   uint64_t asked() const { return asked_; }
 
  private:
@@ -81,7 +83,7 @@ class KeyLookup {
   rocksdb::ColumnFamilyHandle* const family_;
   const KeyInterval interval_;
   std::unique_ptr<EntriesOnTop> on_top_;   // null: RocksDB is always asked
-  std::unique_ptr<IntervalReader> reader_;  // null: it was not asked yet
+  std::unique_ptr<IntervalReader> reader_;  // null: not asked yet
   std::unique_ptr<NextPlace> place_;
   uint64_t asked_ = 0;
 };

@@ -17,11 +17,12 @@ using rocksdb::Status;
 
 namespace {
 
-// Parts whose groups a target may have been told before it asks for a delta.
+// Maximum number of parts whose groups are sent to a target before it asks for
+// a delta.
 constexpr size_t kIndexesKept = 3;
-// Entries between two calls of `cancelled`.
+// Number of entries between two calls of `cancelled`.
 constexpr uint64_t kSiftLookInterval = 64;
-// Bounds what a target has in one part: keys, digests and their overhead.
+// Limit for a target's entries of one part: keys, digests and their overhead.
 constexpr uint64_t kMaxAskedBytes =
     kMaxIndexKeyBytes + 64 * kMaxIndexEntries;
 
@@ -85,7 +86,7 @@ Status GroupDeltas::ReadSpans(const Part& part,
   rocksdb::ColumnFamilyHandle* const family = source_->family(part).handle;
   const rocksdb::Comparator* const order = family->GetComparator();
   EntryDigester digester(salt_);
-  // Reading ahead would read what lies between the spans.
+  // Reading ahead would read the data between the spans.
   IntervalReader reader(source_->db(), family, part.interval,
                         /*readahead_bytes=*/0);
   NextPlace place(order, &reader);
@@ -125,7 +126,7 @@ Status GroupDeltas::Sift(const Part& part, const SiftRequest& request,
   bool fit = false;
   RETURN_IF_ERROR(ReadSpans(part, piece.spans, cancelled, &here, &fit));
   if (!fit) {
-    return Status::OK();  // a reply that no target takes for equal
+    return Status::OK();  // no target takes this reply for equal
   }
   std::vector<uint32_t> ours;
   for (const Digest128& digest : here) {
@@ -202,11 +203,11 @@ Status GroupDeltas::Add(const Part& part, DeltaRequest request) {
                               " bytes, found more");
 }
 
-// Neighbouring groups become one span.
+// Joins neighbouring groups into one span.
 Status GroupDeltas::TakeGroups(const GroupIndex& index,
                                const std::vector<uint32_t>& groups,
                                PieceDifference* piece) {
-  size_t next = 0;  // the group behind the last span
+  size_t next = 0;  // the group after the last span
   for (const uint32_t group : groups) {
     if (group >= index.groups().size() ||
         (!piece->spans.empty() && group < next)) {

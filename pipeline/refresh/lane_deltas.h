@@ -1,5 +1,6 @@
-// Deltas of one lane at the source: digests of groups for the target, and the
-// delta chunk once the target has said what it has in groups that differ.
+// Builds the deltas of one lane at the source: digests of groups for the
+// target, and the delta chunk after the target has sent what it has in
+// differing groups.
 #pragma once
 
 #include <deque>
@@ -15,9 +16,13 @@
 
 namespace sstferry {
 
-// Ownership: borrows the source's half. Threads: the lane's serving thread.
-// Memory:    the indexes of three parts, and what the target has said of one;
-//   while it sifts, 20 bytes for each of kMaxMarks entries of each side.
+// The deltas of one lane.
+//
+// Ownership: borrows the source's half.
+// Threads:   the lane's serving thread.
+// Memory:    the indexes of three parts, and what the target has sent for one;
+//            while sifting, 20 bytes for each of kMaxMarks entries of each
+//            side.
 class GroupDeltas : public LaneDeltas {
  public:
   GroupDeltas(const RefreshSource* source, const TransferId& salt)
@@ -39,7 +44,7 @@ class GroupDeltas : public LaneDeltas {
                                       ChunkSink* sink) override;
 
  private:
-  // Holds what was told of a part.
+  // Digests of a part that were sent to the target.
   struct Told {
     uint32_t part_id = 0;
     std::unique_ptr<GroupIndex> index;
@@ -54,8 +59,8 @@ class GroupDeltas : public LaneDeltas {
   [[nodiscard]] static rocksdb::Status TakeGroups(
       const GroupIndex& index, const std::vector<uint32_t>& groups,
       PieceDifference* piece);
-  // Reads digests of the entries in the spans, as many as there are marks at
-  // most. *fit: there are not more.
+  // Reads digests of the entries in the spans, at most kMaxMarks. *fit: there
+  // are no more.
   [[nodiscard]] rocksdb::Status ReadSpans(
       const Part& part, const std::vector<KeyInterval>& spans,
       const std::function<bool()>& cancelled, std::vector<Digest128>* digests,

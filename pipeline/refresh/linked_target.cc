@@ -31,9 +31,8 @@ std::string Differs(const std::string& family, const std::string& what,
          " in TARGET_DIR and " + theirs + " at the source";
 }
 
-// Returns what tells whether somebody writes to the database in `dir`: which
-// MANIFEST and WALs there are, how large they are and when they were written.
-// Empty: that cannot be seen.
+// Returns a text that changes when a process writes to the database in `dir`:
+// names, sizes and times of MANIFEST and WALs. Empty: unknown.
 std::string WrittenState(const std::string& dir) {
   std::vector<std::string> names;
   if (!ListDirectory(dir, &names).ok()) {
@@ -87,8 +86,8 @@ Status LinkedTarget::CheckWhole() const {
                               FaultSentence(fault()));
 }
 
-// Looks at the copy of an unfinished pull before that is judged. A copy that
-// cannot be opened is none that was left: a new one is made.
+// Examines the copy of an unfinished pull before it is judged. If the leftover
+// copy cannot be opened, a new one is made.
 Status LinkedTarget::ReadExisting(
     WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,
     FoundTarget* found) {
@@ -132,8 +131,8 @@ Status LinkedTarget::Look(FoundTarget* found) {
   return status;
 }
 
-// Once the records of the transfer are in the copy, all of it was ingested, and
-// later compactions are this pull's own. (A plan looks at no copy.)
+// If the copy has the records of the transfer, everything was ingested, and
+// later compactions are by this pull. (A plan has no copy.)
 bool LinkedTarget::IsAsLeft(const JournalState& journal) const {
   if (is_only_planned()) {
     return true;
@@ -167,7 +166,7 @@ Status LinkedTarget::TakeCopy(FoundTarget* found) {
   }
   status = status.ok() ? GiveWayAt(Look(found)) : status;
   if (!status.ok()) {
-    // Nothing was begun; what stays of it is only in the way.
+    // Nothing was begun, so the leftovers are useless.
     ForgetLive();
     workspace()->Discard().PermitUncheckedError();
   } else if (copy_.files_copied > 0) {
@@ -220,7 +219,8 @@ Status LinkedTarget::CheckShapes() const {
   return Status::OK();
 }
 
-// Gives way to damage: a pull that starts over would begin with the same copy.
+// Gives way after damage, because a pull that starts over would use the same
+// copy.
 Status LinkedTarget::Reopen(
     const std::shared_ptr<rocksdb::FileSystem>& file_system,
     const JournalState& unfinished, ReceivedChunks* received) {
@@ -231,8 +231,8 @@ Status LinkedTarget::Reopen(
              : status;
 }
 
-// A copy of an earlier run says nothing of what TARGET_DIR holds now, and files
-// that were copied for another owner or mode are to be exchanged.
+// A copy by an earlier run does not show what TARGET_DIR holds now, and files
+// that were copied for another owner or mode must be exchanged.
 bool LinkedTarget::HeldTheSame() const {
   if (!HasAskedAccess(options())) {
     return false;
@@ -244,12 +244,13 @@ bool LinkedTarget::HeldTheSame() const {
          !at_zero && WrittenState(options().target_dir) == copied_state_;
 }
 
-// Records first, so that a run which resumes knows that all is there, whatever
-// families were dropped and whatever was compacted.
+// Records first, so that a run that resumes knows that everything was ingested,
+// whatever was dropped or compacted since.
 Status LinkedTarget::FinishDatabase() {
   RETURN_IF_ERROR(WriteRecords());
   RETURN_IF_ERROR(DropMissing());
-  // An application that was stopped for the exchange does not wait for it.
+  // An application that was stopped for the exchange should not wait for a
+  // compaction.
   const bool is_awaited = workspace()->swap_state() == SwapState::kBegun;
   if (options().compact && is_alone() && !is_awaited) {
     Status damage;

@@ -1,11 +1,12 @@
-// A swap that sends only what changed, of a replica that was ingested: the
-// files of TARGET_DIR are linked into db/ (pull/linked_copy.h), that copy is
-// made current as a refresh in place would make TARGET_DIR, and the two are
-// exchanged. TARGET_DIR is only read.
+// A swap that sends only changes, for a replica that was ingested: the files of
+// TARGET_DIR are linked into db/ (pull/linked_copy.h), this copy is refreshed
+// as a refresh in place would refresh TARGET_DIR, and both are exchanged.
+// TARGET_DIR is only read.
 //
-// The new directory equals one that is built without the old one: families that
-// the source does not have are dropped, entries are deleted, OPTIONS are the
-// source's. Where that cannot be had, it gives way: a new database is built.
+// The new directory equals one that is built from scratch: families that the
+// source does not have are dropped, entries are deleted, OPTIONS are the
+// source's. If that is impossible, the target gives way, and a new database is
+// built.
 #pragma once
 
 #include <memory>
@@ -21,7 +22,7 @@ class LinkedTarget : public RefreshTarget {
  public:
   explicit LinkedTarget(const TargetInputs& inputs);
 
-  // A plan looks at TARGET_DIR itself.
+  // A plan examines TARGET_DIR itself.
   [[nodiscard]] rocksdb::Status ReadExisting(
       WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,
       FoundTarget* found) override;
@@ -37,18 +38,18 @@ class LinkedTarget : public RefreshTarget {
   [[nodiscard]] rocksdb::Status Close(JournalFile* journal) override;
   [[nodiscard]] rocksdb::Status Record(const Summary& summary) override;
   void FillSummary(Summary* summary) const override;
-  // It is in the workspace, which is about to be unlocked or emptied.
+  // The copy is in the workspace, which is about to be unlocked or emptied.
   void CloseDatabase() override { ForgetLive(); }
 
  protected:
   rocksdb::Status Own(const rocksdb::Status& status) override;
 
  private:
-  // Gives way if the status is a failure of this way to make the target.
+  // Gives way if `status` is a failure of this method.
   rocksdb::Status GiveWayAt(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status CheckWhole() const;
   // Refuses prepared transactions of a clone: the source may have ended them,
-  // which no delta tells.
+  // which no delta contains.
   [[nodiscard]] rocksdb::Status CheckNothingPrepared() const;
   [[nodiscard]] rocksdb::Status Look(FoundTarget* found);
   // Checks that tables of the old families can be tables of the new ones.
@@ -57,7 +58,7 @@ class LinkedTarget : public RefreshTarget {
 
   std::shared_ptr<SyncBatch> last_files_;
   LinkedCopy copy_;
-  std::string copied_state_;  // of TARGET_DIR before this run copied it
+  std::string copied_state_;  // state of TARGET_DIR before this run copied it
   bool has_same_families_ = false;
 };
 

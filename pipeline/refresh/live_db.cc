@@ -27,8 +27,8 @@ namespace sstferry {
 using rocksdb::ColumnFamilyDescriptor;
 using rocksdb::Status;
 
-// Counts the bytes of the tables and blob files that RocksDB makes; an ingested
-// table is none of them.
+// Counts the bytes of the tables and blob files that RocksDB writes, which do
+// not include ingested tables.
 class WrittenFiles : public rocksdb::EventListener {
  public:
   void OnTableFileCreated(const rocksdb::TableFileCreationInfo& info) override {
@@ -50,7 +50,7 @@ Status At(const Status& status, const std::string& where) {
 }
 
 // Returns the name of the family's compaction filter or its factory in OPTIONS;
-// empty if it has none.
+// empty: none.
 std::string FilterIn(const FamilyDescription& family) {
   for (const NamedValue& option : family.options) {
     if ((option.name == "compaction_filter" ||
@@ -98,8 +98,8 @@ Status ResolveObjects(const DatabaseDescription& description,
 }
 
 // Refuses a WAL directory outside of `dir`. It may belong to another database:
-// a copied database names the WAL directory of its origin, and RocksDB deletes
-// files in a WAL directory that it takes for its own.
+// the OPTIONS of a copied database name the WAL directory of the original, and
+// RocksDB deletes files in a WAL directory that it considers its own.
 Status CheckWalDir(const std::string& dir, rocksdb::DBOptions* options) {
   if (options->wal_dir.empty() || IsSameDirectory(options->wal_dir, dir)) {
     options->wal_dir.clear();
@@ -121,7 +121,7 @@ Status ReadOptionsText(const std::string& dir, rocksdb::Env* env,
                        std::string* text) {
   const Status status = ReadNewestOptions(env, dir, text);
   if (status.ok() && text->find("[DBOptions") == std::string::npos) {
-    // A clone has them as its source had them, after a power cut: no damage.
+    // A clone has the OPTIONS file of its source after a power cut: not damage.
     return RefuseAsChunks(
         EndState::kRefused,
         "target " + dir +
@@ -137,11 +137,11 @@ Status ReadOptionsText(const std::string& dir, rocksdb::Env* env,
              : status;
 }
 
-// Turns off what RocksDB does by itself with the application's options: info
+// Turns off automatic actions of RocksDB with the application's options: info
 // logs, recycled WALs, compaction filters and automatic compactions. Hashed
-// memtables and the hash index end the process over a key outside of the prefix
-// extractor's domain, which the WAL or a chunk may hold. Tables that a flush or
-// a compaction writes are such that `application` reads them.
+// memtables and the hash index abort on a key outside of the prefix extractor's
+// domain, which the WAL or a chunk may contain. Flushes and compactions write
+// tables that `application` can read.
 void LeaveAlone(const RocksDbRelease& application, rocksdb::DBOptions* options,
                 std::vector<ColumnFamilyDescriptor>* families) {
   options->info_log = std::make_shared<SilentLogger>();
@@ -262,7 +262,7 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
                                        &opened->owned_handles_,
                                        IntoDb(&opened->owned_));
   if (!status.ok() && to_read) {
-    // RocksDB 11 takes WALs that count batches for damaged ones.
+    // RocksDB 11 reports WALs that count batches as damaged.
     WalFacts facts;
     bool known = false;
     const Status wals =
@@ -270,7 +270,7 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
     status = EndStateOf(wals) == EndState::kRefused ? wals : status;
   }
   if (!status.ok()) {
-    // RocksDB takes the lock first: who finds it taken failed by that.
+    // RocksDB takes the lock first, so a locked database is the cause.
     const bool locked =
         !to_read && status.IsIOError() && IsDatabaseOpen(dir);
     return locked ? MakeStatus(EndState::kBusy, "target " + dir +
@@ -314,7 +314,7 @@ std::unique_ptr<LiveDb> LiveDb::Borrow(const OpenReplica& replica) {
 }
 
 LiveDb::~LiveDb() {
-  // Only open after a failure: an error here loses nothing.
+  // Still open only after a failure, so an error here loses nothing.
   Close().PermitUncheckedError();
 }
 
@@ -343,7 +343,7 @@ Status LiveDb::Create(const std::string& name,
   }
   families_.push_back({name, handle});
   owned_handles_.push_back(handle);
-  // Like all families that this process opened; the OPTIONS file keeps the
+  // As for all families that this process opened; the OPTIONS file keeps the
   // application's value.
   return is_borrowed() ? status
                        : At(db_->SetOptions(

@@ -1,5 +1,5 @@
-// A database with data, open while a pull ingests into it. Either an
-// application opened it, or this process opens its directory.
+// A database with data, open while a pull ingests into it. An application has
+// opened it, or this process opens its directory.
 #pragma once
 
 #include <functional>
@@ -20,26 +20,27 @@ namespace sstferry {
 class WrittenFiles;
 
 // An open target database and its column families.
-// Owner:   it closes the database that it opened, and borrows any other.
+//
+// Owner:   closes the database that it opened; borrows any other.
 // Threads: one at a time; db() as RocksDB allows.
 class LiveDb {
  public:
   // Opens the database in `dir` with the options in its OPTIONS file and with
   // objects of the registry. Leaves that file unchanged. Disables automatic
-  // compactions and the application's compaction filters. *notes gets remarks
-  // about options that were not understood.
+  // compactions and the application's compaction filters. *notes receives
+  // remarks about options that were not understood.
   //   kBusy          another process holds its LOCK
   //   kRefused       no database, or no OPTIONS file; its WALs or its tables
   //                  may be in another directory; its WALs count batches
-  //   kCorrupt       a file of it is missing or damaged
+  //   kCorrupt       a file of the database is missing or damaged
   //   kIncompatible  neither RocksDB nor the registry knows its comparator or
   //                  merge operator
   [[nodiscard]] static rocksdb::Status Open(
       const std::string& dir, const OperatorRegistry& registry,
       std::shared_ptr<rocksdb::FileSystem> file_system,
       std::unique_ptr<LiveDb>* live, std::vector<std::string>* notes);
-  // Opens the database for reading, whatever process has it open. Writes
-  // nothing. families() tell which keys its WALs hold. Errors as Open().
+  // Opens the database for reading, even if another process has it open. Writes
+  // nothing. families() list the keys in its WALs. Errors as Open().
   [[nodiscard]] static rocksdb::Status OpenToRead(
       const std::string& dir, const OperatorRegistry& registry,
       std::unique_ptr<LiveDb>* live, std::vector<std::string>* notes);
@@ -48,32 +49,34 @@ class LiveDb {
   ~LiveDb();
 
   rocksdb::DB* db() const { return db_; }
-  // True if an application opened the database.
+  // Returns true if an application opened the database.
   bool is_borrowed() const { return replica_.db != nullptr; }
-  // Column family -> name of the application's compaction filter or its
+  // Returns column family -> name of the application's compaction filter or its
   // factory. A database that this process opened runs none of them.
   const std::map<std::string, std::string>& compaction_filters() const {
     return compaction_filters_;
   }
   const std::vector<FamilyHandle>& families() const { return families_; }
-  // Returns the bytes of tables and blob files that RocksDB made, by flushes
-  // and compactions, of a database that this object opened. 0 for any other.
+  // Returns the bytes of tables and blob files that RocksDB wrote, by flushes
+  // and compactions, in a database that this object opened. 0 for any other.
   uint64_t written_bytes() const;
-  // Null if there is no such column family. Valid until Create() or Drop().
+  // Returns null if there is no such column family. Valid until Create() or
+  // Drop().
   const FamilyHandle* FindFamily(const std::string& name) const;
   rocksdb::ColumnFamilyHandle* Find(const std::string& name) const;
 
   // Creates a column family and adds it to families(). In a database that this
-  // object opened, its OPTIONS are those of `options_text`, an OPTIONS file.
+  // object opened, the family's OPTIONS are taken from `options_text`, an
+  // OPTIONS file.
   [[nodiscard]] rocksdb::Status Create(
       const std::string& name, const rocksdb::ColumnFamilyOptions& options,
       const std::string& options_text);
-  // Drops a column family. OK if there is none of that name.
+  // Drops a column family. Returns OK if there is none of that name.
   [[nodiscard]] rocksdb::Status Drop(const std::string& name);
   // Flushes these families without stalling writers.
   [[nodiscard]] rocksdb::Status Flush(
       const std::vector<FamilyHandle>& families);
-  // Closes the database if this object opened it. Gives families that it
+  // Closes the database if this object opened it. Passes families that it
   // created in a borrowed database to on_created of the application.
   [[nodiscard]] rocksdb::Status Close();
 
@@ -89,7 +92,7 @@ class LiveDb {
   std::vector<FamilyHandle> families_;
   std::map<std::string, std::string> compaction_filters_;
   std::shared_ptr<WrittenFiles> written_;
-  std::shared_ptr<std::string> offered_;  // OPTIONS of families to come
+  std::shared_ptr<std::string> offered_;  // OPTIONS of families to be created
   std::unique_ptr<rocksdb::Env> env_;
   std::unique_ptr<rocksdb::DB> owned_;
   std::vector<rocksdb::ColumnFamilyHandle*> owned_handles_;

@@ -1,4 +1,4 @@
-// Finds what a target has lost of what its source was told, since then.
+// Finds what a target has lost since it described itself to its source.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace sstferry {
 
-// Compares the description that the source got (`told`) with a later one.
+// Compares the description that the source received (`told`) with a later one.
 // Returns a phrase on the first claim that no longer holds (a record is doubted
 // now, or a family is new); empty if all claims hold.
 std::string FindLost(const ReplicaRecord& told, const ReplicaRecord& now);

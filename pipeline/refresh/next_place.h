@@ -1,4 +1,4 @@
-// Finds places in a part that lie near to each other or far apart.
+// Moves to places in a part that are close together or far apart.
 #pragma once
 
 #include <algorithm>
@@ -9,14 +9,14 @@
 
 namespace sstferry {
 
-// Moves a reader to ascending keys: by steps where they are close to each
-// other, else by seeks.
+// Moves a reader to ascending keys: by steps if they are close together, else
+// by seeks.
 class NextPlace {
  public:
   NextPlace(const rocksdb::Comparator* order, IntervalReader* reader)
       : order_(order), reader_(reader) {}
 
-  // To the first entry at or behind `key`.
+  // Moves to the first entry at or after `key`.
   void MoveTo(const rocksdb::Slice& key) {
     if (seeks_left_ > 0) {
       --seeks_left_;
@@ -32,12 +32,12 @@ class NextPlace {
   }
 
  private:
-  // A seek costs about as much as so many steps.
+  // Number of steps that cost about as much as a seek.
   static constexpr int kMostSteps = 12;
-  // Seeks after which steps are tried again, at most.
+  // Maximum number of seeks before steps are tried again.
   static constexpr int kMostSeeks = 64;
 
-  // False: the key is too far away.
+  // Returns false if the key is too far away.
   bool Step(const rocksdb::Slice& key) {
     for (int n = 0; sought_ && n < kMostSteps && reader_->Valid(); ++n) {
       if (order_->Compare(reader_->key(), key) >= 0) {
@@ -51,7 +51,7 @@ class NextPlace {
   const rocksdb::Comparator* const order_;
   IntervalReader* const reader_;
   bool sought_ = false;
-  int seeks_ = 0;       // after the last steps that led nowhere
+  int seeks_ = 0;       // after the last steps in vain
   int seeks_left_ = 0;  // of these
 };
 

@@ -17,7 +17,7 @@ using rocksdb::Status;
 
 namespace {
 
-// From the first to the second key, without the second one.
+// First key, and the exclusive end.
 using Range = std::pair<std::string, std::string>;
 
 // Visits the entries of the chunk, in order, and lists its range deletions.
@@ -49,7 +49,7 @@ Status UnknownType(uint8_t type) {
                     "type " + std::to_string(type));
 }
 
-// Finds the entries of an index by their keys, which ascend.
+// Finds the entries of an index by ascending keys.
 class EntriesByKey {
  public:
   EntriesByKey(const GroupIndex& index, const rocksdb::Comparator* order)

@@ -1,24 +1,24 @@
-// Proves that a part which both sides compared will be the source's.
+// Proves that a part which both sides compared will equal the source's.
 //
-// Which entries a delta puts and deletes is decided by many steps: groups,
-// marks, pieces, messages, runs of deletions. A mistake in any of them would
-// leave a replica that nobody finds to be wrong. So none of them is believed.
-// While both sides read the part, each adds up a digest of every entry that it
-// reads; the source says its sum and its count. From the bytes of each chunk
-// that came of the part, once they were checked, the target then computes what
-// ingesting them makes of the entries that it read:
+// The puts and deletions of a delta result from many steps: groups, marks,
+// pieces, messages, runs of deletions. A mistake in any of them would leave a
+// wrong replica unnoticed. So none of them is trusted. While both sides read
+// the part, each sums up a digest of every entry that it reads; the source
+// sends its sum and its count. From the checked bytes of each received chunk of
+// the part, the target then computes the result of ingesting them over the
+// entries that it read:
 //
 //   read at the target    a1 b1 c1 d1      sum of a1, b1, c1, d1
 //   chunk                 put b2           - b1 + b2
 //                         delete [c, d]    - c1 - d1
 //   source                a1 b2            = sum of a1, b2
 //
-// The part is proven if sum and count are the source's. One that is not is
-// compared once more from its first piece, and all entries are told; if that
-// does not prove it either, the refresh fails.
+// The part is proven if sum and count equal the source's. Otherwise it is
+// compared once more from its first piece, with all entries sent; if that does
+// not prove it either, the refresh fails.
 //
-// "Read" is what this side read then. What an application writes meanwhile is
-// not: see RefreshTarget::Finish().
+// Entries that an application writes after the read are not covered: see
+// RefreshTarget::Finish().
 #pragma once
 
 #include <string>
@@ -38,33 +38,36 @@ struct CheckedDelta {
   const rocksdb::Comparator* order = nullptr;  // the family's
 };
 
-// Memory: none but that of what it is given. Threads: one.
+// The proof of one part.
+//
+// Memory:  only that of its arguments.
+// Threads: one.
 class PartProof {
  public:
-  // Sets what the source has of the whole part.
+  // Sets the source's sums for the whole part.
   void SetSource(const EntrySums& source) { source_ = source; }
-  // Adds what this side read of a piece.
+  // Adds this side's sums for a piece.
   void AddRead(const EntrySums& piece) { here_.Add(piece); }
 
-  // Computes what ingesting the chunk of a piece makes of it. `index` has all
-  // entries of the piece: those under the keys that the chunk puts or deletes,
-  // and inside of its range deletions, are gone. Keys are alike where the
-  // family's order says so, whatever their bytes.
-  //   kCorrupt  it cannot be read
+  // Computes the result of ingesting the chunk of a piece. `index` has all
+  // entries of the piece: those with keys that the chunk puts or deletes, and
+  // those in its range deletions, are removed. Keys are equal if the family's
+  // comparator says so, whatever their bytes.
+  //   kCorrupt  the chunk cannot be read
   [[nodiscard]] rocksdb::Status TakeChunk(const CheckedDelta& chunk,
                                           const GroupIndex& index,
                                           EntryDigester* digester);
-  // Does so for the chunk of a piece in which the source has nothing, and of
-  // which no index has all entries: if it puts nothing, and its deletions reach
-  // from `first` to `last`, the keys that this side has there, nothing is left
-  // of the piece, which is the whole part.
+  // Does the same for a piece that is the whole part, in which the source has
+  // nothing, and of which no index has all entries: if the chunk puts nothing,
+  // and its deletions cover `first` to `last`, this side's outermost keys
+  // there, then nothing is left of it.
   [[nodiscard]] rocksdb::Status TakeClearing(const CheckedDelta& chunk,
                                              const std::string& first,
                                              const std::string& last);
 
   bool holds() const { return here_ == source_; }
   const EntrySums& source() const { return source_; }
-  // Returns what this side will have, as far as it is known.
+  // Returns the sums that this side will have, as far as known.
   const EntrySums& here() const { return here_; }
 
  private:

@@ -16,13 +16,13 @@ namespace {
 
 using DigestSet = std::set<std::pair<uint64_t, uint64_t>>;
 
-// Entries of the family for each key to look up, at least: half as many keys
-// may be looked up as other entries are there. Even then one pass over the
-// source costs less than a comparison, which reads both sides.
+// Minimum ratio of the family's entries to keys to look up: at most half as
+// many keys are looked up as there are other entries. Even then one pass over
+// the source costs less than a comparison, which reads both sides.
 constexpr uint64_t kEntriesPerLookup = 3;
 
-// The digest of a file that stays the same as long as it is live; none if it
-// has no identity, or is the snapshot's own.
+// Returns a digest that identifies a file while it exists; nullopt if it has no
+// identity, or was made by the snapshot.
 std::optional<Digest128> DigestOfFile(const FilePlan& file) {
   if (file.identity.empty() || file.flushed_by_snapshot) {
     return std::nullopt;
@@ -116,7 +116,7 @@ Status FindChanges(const ChangeQuestion& question, FamilyChanges* changes) {
   for (const std::string& key : question.then->keys) {
     fits = fits && keys->Add(key);
   }
-  bool single_deletes = false;  // FindSingleDeleteUse() looked
+  bool single_deletes = false;  // FindSingleDeleteUse() has checked
   for (const FilePlan* file : added) {
     const Status status =
         fits ? keys->AddFile(*file, question.cancelled, &fits, &single_deletes)

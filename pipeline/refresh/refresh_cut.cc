@@ -10,16 +10,16 @@ namespace {
 
 using rocksdb::Status;
 
-// Parts per chunk size for intervals that are compared, at most.
+// Maximum number of parts per chunk size for compared intervals.
 constexpr uint64_t kComparedPerChunk = 16;
 
-// Entries of a part of which both sides compare groups: a quarter of what an
-// index keeps, because this is an estimate.
+// Entries of a part whose groups both sides compare: a quarter of the limit of
+// an index, because this is an estimate.
 constexpr uint64_t kEntriesPerCompared = kMaxIndexEntries / 4;
-// Where RocksDB has not read how many entries a file has.
+// Used if RocksDB has not read the number of entries of a file.
 constexpr uint64_t kAssumedEntryBytes = 64;
 
-// Keys that one part looks up.
+// Number of keys that one part looks up.
 constexpr size_t kLeastLookups = 2048;
 constexpr size_t kMostLookups = 65536;
 
@@ -37,8 +37,8 @@ PlanAction ActionOf(const PlanSegment& segment) {
   return PlanAction::kRebuild;
 }
 
-// The size of a part that is compared: as large as the keys in memory allow,
-// because each makes a file.
+// Returns the size of a compared part: as large as the memory for keys allows,
+// because each part makes a file.
 uint64_t ComparedBytes(const PlanOrder& order, const TransferFamily& family) {
   const uint64_t small = std::max(
       order.request.chunk_bytes / kComparedPerChunk, kMinRangeBytes);

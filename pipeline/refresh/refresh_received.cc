@@ -1,4 +1,4 @@
-// Finds what an unfinished refresh left in the database.
+// Finds what an unfinished refresh has left in the database.
 #include <algorithm>
 #include <set>
 
@@ -11,7 +11,7 @@ namespace {
 
 using rocksdb::Status;
 
-// Unique ids of the files of each family; of one that is not there, none.
+// Unique ids of the files of each family; empty for a missing family.
 using LiveIds = std::vector<std::set<std::string>>;
 
 Status ListLiveIds(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
@@ -29,10 +29,10 @@ Status ListLiveIds(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
   return Status::OK();
 }
 
-// Returns true if the journal or the MANIFEST knows that a chunk was ingested.
-// It may have been compacted away since; then the journal knows, unless the
-// machine went down right behind it. A chunk that neither knows comes again and
-// is ingested again: right, but a level higher.
+// Returns true if the journal or the MANIFEST shows that a chunk was ingested.
+// The chunk may have been compacted since; then the journal shows it, unless
+// the machine crashed right after the ingest. A chunk that neither shows is
+// sent and ingested again: correct, but one level higher.
 bool IsIngestedOne(const JournalState& journal, const LiveIds& live,
                    const Part& part, const JournalChunk& chunk) {
   const std::optional<Digest128> id = TableIdOf(chunk);
@@ -40,9 +40,9 @@ bool IsIngestedOne(const JournalState& journal, const LiveIds& live,
          (id && live[part.family].count(ToHex(*id)) != 0);
 }
 
-// Returns true if one chunk is known to be there: one call makes all of them
-// visible, after Complete, so one says that all are. A file that is not in
-// staging/ says nothing.
+// Returns true if one chunk is known to be ingested: one call makes all of them
+// visible, after Complete, so one chunk proves all. A file missing in staging/
+// proves nothing.
 bool IsAllIngested(const JournalState& journal, const LiveIds& live) {
   return std::any_of(
       journal.plan.parts.begin(), journal.plan.parts.end(),
@@ -55,8 +55,8 @@ bool IsAllIngested(const JournalState& journal, const LiveIds& live) {
       });
 }
 
-// Tells which tables are chunks of a journal, and whether all that it knows to
-// have been ingested are among them.
+// Finds which tables are chunks of a journal, and whether all chunks that it
+// records as ingested are among them.
 class OwnTables {
  public:
   explicit OwnTables(const JournalState& journal) {
@@ -74,7 +74,7 @@ class OwnTables {
     }
   }
 
-  // Takes them out of what was judged.
+  // Removes these tables from the judged ones.
   void TakeFrom(JudgedTarget* judged) {
     for (JudgedFamily& family : judged->families) {
       std::erase_if(family.tables, [this](const LiveTable& table) {
@@ -116,8 +116,8 @@ JournalTargetFiles RefreshTarget::FilesOf(const JudgedTarget& judged,
   return {DatabaseIdOf(db), DigestOf(all)};
 }
 
-// Compares the files of now, without the journal's own chunks, with those that
-// the journal began with: whoever wrote, ingested or compacted left others.
+// Compares the present files, without the journal's own chunks, with those at
+// the journal's begin: writes, ingests and compactions by others changed them.
 bool RefreshTarget::IsAsLeft(const JournalState& journal) const {
   JudgedTarget begun_with = judged_;
   OwnTables chunks(journal);
@@ -127,9 +127,8 @@ bool RefreshTarget::IsAsLeft(const JournalState& journal) const {
          journal.target_files == now;
 }
 
-// Resumes the plan of the journal, which is one for what the target held
-// when it was begun. What was staged stays there: it is ingested at the end,
-// all at once.
+// Resumes the plan of the journal, which was made for the target's contents at
+// that time. Staged chunks stay there until all are ingested at once.
 Status RefreshTarget::Reopen(
     const std::shared_ptr<rocksdb::FileSystem>& file_system,
     const JournalState& unfinished, ReceivedChunks* received) {
@@ -144,7 +143,7 @@ Status RefreshTarget::Reopen(
   if (!status.ok()) {
     return status;
   }
-  // A copy that has its records may have been compacted, too.
+  // A copy that has its records may already be compacted.
   const bool has_records =
       record_.transfer_id == unfinished.head.transfer_id;
   const bool all = unfinished.complete &&

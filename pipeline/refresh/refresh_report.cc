@@ -1,4 +1,4 @@
-// Fills in what a refresh in place tells of itself.
+// Fills in the report of a refresh in place.
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/refresh/refresh_target.h"
@@ -9,7 +9,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Level -> files of these families.
+// Returns level -> number of files of these families.
 std::map<int, uint64_t> LevelsOf(rocksdb::DB* db,
                                  const std::vector<FamilyHandle>& families) {
   std::map<int, uint64_t> levels;
@@ -25,7 +25,7 @@ std::map<int, uint64_t> LevelsOf(rocksdb::DB* db,
   return levels;
 }
 
-// RocksDB's estimate of the bytes that compactions must rewrite.
+// Returns RocksDB's estimate of the bytes that compactions must rewrite.
 uint64_t CompactionDebt(rocksdb::DB* db,
                         const std::vector<FamilyHandle>& families) {
   uint64_t sum = 0;

@@ -18,8 +18,8 @@ uint64_t NewNonce() {
   return (uint64_t{device()} << 32) | device();
 }
 
-// Sets *known to the interval records that the target has of the family.
-// Returns false if it has nothing of it.
+// Sets *known to the target's interval records of the family. Returns false if
+// the target has nothing of it.
 bool TakeWhatTargetHolds(const ReplicaRecord& replica, const Family& family,
                          std::vector<IntervalRecord>* known) {
   for (size_t i = 0; i < replica.families.size(); ++i) {
@@ -57,10 +57,10 @@ Backings RefreshSource::BackingsOf(const TransferFamily& family,
                   files != nullptr ? files : &family.plan.files, evidence);
 }
 
-// Sets the family's segments: what becomes of each interval.
+// Sets the family's segments: how each interval is transferred.
 Status RefreshSource::Decide(const PlanOrder& order,
                              const TransferFamily& family) {
-  // A record that is damaged, or of another build, tells nothing.
+  // A record that is damaged, or of another build, is ignored.
   if (families_.empty() &&
       !DecodeSourceRecord(order.replica.source_record, &then_).ok()) {
     then_ = SourceRecord();
@@ -157,12 +157,12 @@ Status RefreshSource::Record(const PlanOrder& order) {
       }
     }
   }
-  // The target keeps no other record than that of whole families.
+  // The target keeps only records of whole families.
   if (!(order.request.interval == KeyInterval())) {
     return Status::OK();
   }
   SourceRecord record;
-  uint64_t kept_bytes = 0;  // of keys
+  uint64_t kept_bytes = 0;  // bytes of keys
   for (const TransferFamily& family : plan_->sources) {
     ChangeQuestion question = QuestionOf(order, family);
     question.kept_room_bytes -= kept_bytes;

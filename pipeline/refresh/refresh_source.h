@@ -1,5 +1,5 @@
-// The source's half of a refresh in place: what may have changed since the
-// target's last one, and what is done about it.
+// The source's half of a refresh in place: finds what may have changed since
+// the target's last refresh, and decides how each interval is transferred.
 #pragma once
 
 #include <memory>
@@ -40,17 +40,17 @@ class RefreshSource : public RefreshAtSource {
   const TransferFamily& family(const Part& part) const {
     return plan_->sources[part.family];
   }
-  // Returns the options of chunks that lie above others.
+  // Returns the options of chunks that are ingested above others.
   const rocksdb::Options& delta_options(const Part& part) const {
     return families_[part.family].delta_options;
   }
 
  private:
-  // A family, and what was decided of it.
+  // A family, and the decisions about it.
   struct Decided {
     rocksdb::Options delta_options;
     std::vector<PlanSegment> segments;  // until the family is cut
-    // Where parts are looked up: all keys that may have changed.
+    // If parts are looked up: all keys that may have changed.
     std::shared_ptr<const ChangedKeys> changed;
     LookupFiles lookup_files;
     uint64_t changed_entry_bytes = 0;  // mean, of the files with these keys
@@ -72,7 +72,7 @@ class RefreshSource : public RefreshAtSource {
   // Returns the backings of `files`, or of all files of the family.
   Backings BackingsOf(const TransferFamily& family,
                       const std::vector<FilePlan>* files = nullptr) const;
-  // Returns what the target is told of the family.
+  // Returns the family as described to the target.
   const Family& told(const TransferFamily& family) const {
     return plan_->families[family.index];
   }
@@ -85,25 +85,25 @@ class RefreshSource : public RefreshAtSource {
                                            const std::vector<FilePart>& files,
                                            uint64_t target_bytes,
                                            TransferFamily* family);
-  // Adds one part that is unchanged; estimates its size from file sizes alone.
+  // Adds one unchanged part; estimates its size from file sizes only.
   void AddUnchanged(const PlanSegment& segment,
                     const std::vector<FilePart>& files,
                     TransferFamily* family);
   // Cuts a segment whose changed keys are looked up.
   void CutLookup(const PlanOrder& order, const PlanSegment& segment,
                  TransferFamily* family);
-  // Adds the interval records for the target: the segment's own records if
-  // there are some, else one for each part.
+  // Adds the interval records for the target: the segment's own records if it
+  // has some, else one for each part.
   void AddIntervals(const PlanSegment& segment, size_t first_part,
                     const Backings& backings);
   void AddRecordOf(const Part& part, const Backings& backings);
-  // For `plan`: adds what is done with each interval.
+  // For `plan`: adds the action for each interval.
   void AddItems(const PlanSegment& segment, size_t first_part);
 
   const Snapshot& snapshot_;
   TransferPlan* const plan_;
   const uint64_t nonce_;
-  SourceRecord then_;              // that the target gave back
+  SourceRecord then_;              // returned by the target
   std::vector<Decided> families_;  // of a refresh; by index
   uint64_t changed_bytes_ = 0;     // of keys to look up, so far
 };

@@ -27,7 +27,8 @@ using rocksdb::Status;
 
 namespace {
 
-// Compactions that take tables away while these are searched.
+// Maximum number of compactions that may remove tables while these are
+// searched.
 constexpr int kTriesBetweenCompactions = 5;
 
 constexpr char kAdoptSays[] =
@@ -50,8 +51,8 @@ std::vector<std::string> NotPlanned(const std::vector<FamilyHandle>& families,
   return missing;
 }
 
-// Notes which options of a column family stay as they are, although the source
-// has others.
+// Notes which options of a column family stay unchanged although the source has
+// other ones.
 void NoteKept(const std::string& where, const Family& family,
               const BuiltFamily& built, const rocksdb::Options& ours,
               PullReporter* report) {
@@ -73,7 +74,7 @@ void NoteKept(const std::string& where, const Family& family,
   }
 }
 
-// Adds what this thread reads from files while the object lives.
+// Adds the bytes that this thread reads from files while the object lives.
 class ReadCounter {
  public:
   explicit ReadCounter(std::atomic<uint64_t>* bytes)
@@ -181,8 +182,8 @@ Status RefreshTarget::CheckFault(bool* compares_all) {
   return Status::OK();
 }
 
-// Says damage in a plan, too, but records it only in a refresh. (Which process
-// finds it does not matter.)
+// Reports damage also in a plan, but records it only in a refresh. (It does not
+// matter which process finds it.)
 Status RefreshTarget::Own(const Status& status) {
   if (EndStateOf(status) != EndState::kCorrupt) {
     return status;
@@ -202,7 +203,7 @@ Status RefreshTarget::Own(const Status& status) {
                     "target " + options().target_dir + " is damaged: " +
                         MessageOf(status) + "; check its disk" +
                         (options().mode == PullMode::kSwap
-                             ? ""  // which mends it
+                             ? ""  // the swap repairs it
                              : ", and run: " + ReplaceCommand(options())));
 }
 
@@ -241,8 +242,8 @@ Status RefreshTarget::Judge(const IntervalFile& record, JudgedTarget* judged,
   return status.ok() ? CheckSingleDeletes(judged) : status;
 }
 
-// A table that a compaction took away may have come back in those that it made,
-// which nobody has listed yet.
+// The entries of a table that a compaction removed may be in its output, which
+// was not listed yet.
 Status RefreshTarget::CheckSingleDeletes(JudgedTarget* judged) const {
   for (JudgedFamily& family : judged->families) {
     bool gone = false;
@@ -296,14 +297,14 @@ Status RefreshTarget::SearchTables(const std::string& family,
   return Status::OK();
 }
 
-// Opens the database and compares what it holds now with what the source was
-// told: between then and now the database was nobody's. It is judged by the
-// records that were found then, because opening writes another MANIFEST.
+// Opens the database and compares its contents with the description sent to the
+// source: between the two no process held it. It is judged by the records found
+// then, because opening writes a new MANIFEST.
 Status RefreshTarget::OpenToWrite() {
   if (writable_) {
     return Status::OK();
   }
-  std::vector<std::string> notes;  // told already
+  std::vector<std::string> notes;  // already reported
   Status status = live_->Close();
   if (status.ok()) {
     status = LiveDb::Open(dir_, options().registry, shared_disk(), &live_,
@@ -384,8 +385,7 @@ Status RefreshTarget::ReadRecord() {
                           &judged_.source_record);
 }
 
-// Refuses another source: replacing one database by another is what --adopt is
-// for.
+// Refuses another source: only --adopt may replace one database by another.
 Status RefreshTarget::CheckSource() {
   const std::string id = SourceIdOf(options(), plan());
   if (options().adopt || record_.source_database_id == id) {
@@ -398,7 +398,7 @@ Status RefreshTarget::CheckSource() {
 }
 
 Status RefreshTarget::BuildFamilies() {
-  // RocksDB's row cache knows nothing of range deletions.
+  // RocksDB's row cache ignores range deletions.
   std::vector<std::string> names;
   for (const Family& family : plan().families) {
     names.push_back(family.description.name);
@@ -493,7 +493,7 @@ void RefreshTarget::NoteMissing() {
 
 Status RefreshTarget::CreateFamilies() {
   planned_.clear();
-  std::string text;  // of all families, once one is missing
+  std::string text;  // of all families, if one is missing
   for (size_t i = 0; i < plan().families.size(); ++i) {
     const std::string& name = plan().families[i].description.name;
     if (live_->Find(name) == nullptr) {
@@ -513,10 +513,10 @@ Status RefreshTarget::CreateFamilies() {
   return Status::OK();
 }
 
-// Raises the sequence of a replica of an earlier version, before anything of
-// this refresh takes a snapshot. Keys that an application's database is given
-// for that are flushed before it is judged. A directory is given none, because
-// the source was told already what it holds.
+// Raises the sequence of a replica made by an earlier version, before this
+// refresh takes a snapshot. Keys that this writes to an application's database
+// are flushed before the database is judged. A directory gets no keys, because
+// the source already has its description.
 Status RefreshTarget::LeaveZero() {
   const std::vector<rocksdb::ColumnFamilyHandle*> handles =
       HandlesOf(live_->families());
@@ -566,9 +566,9 @@ void RefreshTarget::BeginRead() {
   }
 }
 
-// The entries that were read are not all, once an application has written: the
-// delta may still be right, but nobody knows. Without the application nothing
-// but the ingestion, which comes next, moves the sequence.
+// If an application has written, not all entries were read: the delta may be
+// correct, but this is not proven. Without the application, only the ingestion,
+// which is next, changes the sequence.
 void RefreshTarget::CheckUnwritten() {
   const std::lock_guard<std::mutex> read_lock(first_read_mu_);
   const std::lock_guard<std::mutex> lock(lanes()->mu);
@@ -594,8 +594,8 @@ void RefreshTarget::CheckUnwritten() {
 Status RefreshTarget::Finish() {
   CheckUnwritten();
   StageClock clock(&lanes()->counters.stages, Stage::kIngest);
-  // RocksDB looks into the tables that a chunk may overlap. A chunk that the
-  // disk changed since it was checked says as much of the disk.
+  // RocksDB reads the tables that a chunk may overlap. A chunk that changed on
+  // the disk since it was checked shows damage of the disk, too.
   Status status = Own(ingestor_->IngestDeferred(&clock));
   FaultPoint("Refresh:AllIngested");
   if (status.ok() && replica_.db != nullptr) {
@@ -696,7 +696,7 @@ Status RefreshTarget::Record(const Summary& summary) {
   last_summary_ = summary;
   status = WriteSummary(summary);
   FaultPoint("Refresh:SummaryWritten");
-  // All was compared, and what differed has come.
+  // Everything was compared, and all differences were received.
   if (status.ok()) {
     status = ClearFault(disk(), dir_, fault());
   }
@@ -705,7 +705,8 @@ Status RefreshTarget::Record(const Summary& summary) {
 }
 
 Status RefreshTarget::WriteRecords() {
-  // One of another transfer than the interval records counts as none.
+  // A source record of another transfer than the interval records counts as
+  // missing.
   Status status = WriteSourceRecord(disk(), dir_, plan());
   if (status.ok()) {
     status = WriteIntervals(disk(), dir_, intervals_);
@@ -734,8 +735,8 @@ Status RefreshTarget::Compact(Status* damage) {
   return status;
 }
 
-// Forgets what it told, too: a new copy of TARGET_DIR is judged from the
-// beginning.
+// Also discards the description sent to the source: a new copy of TARGET_DIR is
+// judged from scratch.
 void RefreshTarget::ForgetLive() {
   live_.reset();
   judged_ = JudgedTarget();
@@ -758,7 +759,7 @@ Status RefreshTarget::CompactAndClose() {
   const Status closed = live_->Close();
   status = status.ok() ? closed : status;
   if (status.ok() && closes && left_zero_) {
-    // Nothing that was ingested may have recorded the new sequence.
+    // Perhaps none of the ingested files has recorded the new sequence.
     status = RaiseLastSequence(disk(), dir_,
                                plan().opened.snapshot_sequence);
   }

@@ -1,5 +1,5 @@
-// A database that holds yesterday's data and is made current while it is read,
-// all at once: PullMode::kRefresh. (linked_target.h does it to a copy.)
+// A database with older data that is made current while it is read, all at
+// once: PullMode::kRefresh. (linked_target.h does this to a copy.)
 #pragma once
 
 #include <atomic>
@@ -50,38 +50,39 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   [[nodiscard]] rocksdb::Status DigestPart(const Part& part,
                                            DigestReply* reply) override;
   PartComparer* comparer() override { return &comparer_; }
-  // Leaves it open: it stays where it is, and is closed with this object.
+  // Leaves it open: the database stays in place, and is closed with this
+  // object.
   void CloseDatabase() override {}
 
  protected:
-  // Works in `dir`, and is no InPlaceTarget. `drops_missing`: drops the
-  // families there that the source does not have.
+  // Works in `dir`, and is not an InPlaceTarget. `drops_missing`: drops
+  // families that the source does not have.
   RefreshTarget(const TargetInputs& inputs, const char* mode,
                 const OpenReplica& replica, std::string dir,
                 bool drops_missing);
-  // Opens the database for reading, judges it and fills in what the source is
-  // told.
+  // Opens the database for reading, judges it, and fills in the description for
+  // the source.
   [[nodiscard]] rocksdb::Status OpenAndJudge();
-  // Records damage of the replica's own files, of which `status` tells, and
-  // adds the command that mends it. Any thread.
+  // Records damage of the replica's own files, if `status` reports some, and
+  // adds the command that repairs it. May be called from any thread.
   virtual rocksdb::Status Own(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status DropMissing();
   // Returns the names of families here that the source does not have.
   std::vector<std::string> Missing() const;
-  // Writes what the next refresh is to believe.
+  // Writes the records for the next refresh.
   [[nodiscard]] rocksdb::Status WriteRecords();
-  // Compacts a part of what deltas left, and records the tables again. *damage:
-  // a file turned out to be damaged.
+  // Compacts some of the deltas, and records the tables again. *damage: a file
+  // turned out to be damaged.
   [[nodiscard]] rocksdb::Status Compact(rocksdb::Status* damage);
   void TakeLevels();
   void FillLevels(Summary* summary) const;
 
-  // Returns true if nobody else can write, and nothing drops entries: see
+  // Returns true if no other process can write, and nothing drops entries: see
   // RecordIntervals().
   bool is_alone() const;
 
   const std::string& dir() const { return dir_; }
-  // Sets which database OpenAndJudge() opens next.
+  // Sets the database that OpenAndJudge() opens next.
   void set_dir(std::string dir) { dir_ = std::move(dir); }
   // Returns null before OpenAndJudge().
   LiveDb* live() const { return live_.get(); }
@@ -91,32 +92,32 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   const JudgedTarget& judged() const { return judged_; }
   // Returns the record of the last transfer.
   const IntervalFile& record() const { return record_; }
-  // Returns that of this one, after Finish().
+  // Returns the record of this transfer, after Finish().
   const IntervalFile& new_record() const { return intervals_; }
-  // Returns what families of the plan would be built with, by index.
+  // Returns the options with which families of the plan would be built, by
+  // index.
   const std::vector<BuiltFamily>& built() const { return built_; }
   uint64_t read_bytes() const { return read_bytes_; }
 
  private:
-  // Looks at the database beside the open workspace.
+  // Examines the database beside the open workspace.
   [[nodiscard]] rocksdb::Status Look(FoundTarget* found);
-  // Sets *compares_all if this refresh mends a known fault.
-  //   kCorrupt  a fault is known that it does not mend
+  // Sets *compares_all if this refresh repairs a known fault.
+  //   kCorrupt  there is a known fault that it does not repair
   [[nodiscard]] rocksdb::Status CheckFault(bool* compares_all);
   // Opens for writing a directory that was open for reading until the refresh
   // was accepted.
   [[nodiscard]] rocksdb::Status OpenToWrite();
-  // Judges the database by these records. Flushes memtables before, where that
-  // may be.
+  // Judges the database by these records. Flushes memtables before, if allowed.
   [[nodiscard]] rocksdb::Status Judge(
       const IntervalFile& record, JudgedTarget* judged, ReplicaRecord* replica);
-  // Raises the last sequence of a database that stands at 0.
+  // Raises the last sequence of a database that is at 0.
   [[nodiscard]] rocksdb::Status LeaveZero();
-  // Searches what nobody has searched yet.
+  // Searches the tables that were not searched before.
   //   kRefused  the target's application uses SingleDelete
-  //   kBusy     compactions of an application took tables away again and again
+  //   kBusy     compactions of an application kept removing tables
   [[nodiscard]] rocksdb::Status CheckSingleDeletes(JudgedTarget* judged) const;
-  // Searches these tables of a family. *gone: a compaction took one away before
+  // Searches these tables of a family. *gone: a compaction removed one before
   // it was searched.
   [[nodiscard]] rocksdb::Status SearchTables(const std::string& family,
                                              std::vector<LiveTable>* tables,
@@ -124,7 +125,7 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   void NoteFilters();
   [[nodiscard]] rocksdb::Status ReadRecord();
   [[nodiscard]] rocksdb::Status CheckSource();
-  // Checks that RocksDB can ingest chunks over what is there; else kRefused.
+  // Checks that RocksDB can ingest chunks over the present data; else kRefused.
   [[nodiscard]] rocksdb::Status CheckSupported();
   [[nodiscard]] rocksdb::Status CreateFamilies();
   [[nodiscard]] rocksdb::Status CheckKnown(const Family& family,
@@ -132,10 +133,11 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
                                            rocksdb::ColumnFamilyHandle* known);
   void NoteMissing();
   [[nodiscard]] rocksdb::Status WriteSummary(const Summary& summary);
-  // Lists the files of what was judged, in whatever order.
+  // Lists the files of the judged tables, in any order.
   static JournalTargetFiles FilesOf(const JudgedTarget& judged,
                                     rocksdb::DB* db);
-  // Read what the database has of a piece of a part, to compare it. Any thread.
+  // Read the database's entries of a piece of a part, to compare it. May be
+  // called from any thread.
   [[nodiscard]] rocksdb::Status IndexPart(const Part& part,
                                           const KeyInterval& piece,
                                           EntryDigester* digester,
@@ -144,11 +146,12 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   [[nodiscard]] rocksdb::Status FindOutermost(
       const Part& part, const KeyInterval& piece,
       std::optional<std::string>* first, std::optional<std::string>* last);
-  // Remembers what was written before the first read. Any thread.
+  // Stores the last sequence before the first read. May be called from any
+  // thread.
   void BeginRead();
-  // Takes the proof of all parts back if somebody wrote since then.
+  // Withdraws the proof of all parts if another process wrote since then.
   void CheckUnwritten();
-  // Returns all families, or those that were asked for.
+  // Returns all families, or the requested ones.
   std::vector<FamilyHandle> Selected() const;
 
   const OpenReplica replica_;
@@ -156,29 +159,29 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   const bool drops_missing_;
   std::unique_ptr<LiveDb> live_;
   bool writable_ = false;
-  SelectionText held_;      // of the source, after this refresh
+  SelectionText held_;      // part of the source held after this refresh
   bool left_zero_ = false;  // this run raised the last sequence
   Ingestor* ingestor_ = nullptr;  // the store
-  bool remembers_ = false;  // record_ was there
+  bool remembers_ = false;  // record_ was found
   IntervalFile record_;        // of the last transfer
   IntervalFile intervals_;        // of this one
-  JudgedTarget judged_;     // what was there when this run began
-  ReplicaRecord told_;      // to the source
+  JudgedTarget judged_;     // the database when this run began
+  ReplicaRecord told_;      // description sent to the source
   std::vector<BuiltFamily> built_;     // of the plan, by index
-  std::vector<FamilyHandle> planned_;  // the same
+  std::vector<FamilyHandle> planned_;  // by the same index
   bool is_complete_ = false;
   std::mutex damage_mu_;
-  bool damage_recorded_ = false;  // under damage_mu_
+  bool damage_recorded_ = false;  // guarded by damage_mu_
   Summary last_summary_;
   std::map<int, uint64_t> levels_;
   uint64_t debt_bytes_ = 0;
-  // The last sequence before the first read of what is compared; not set:
+  // The last sequence before the first compared entry was read; not set:
   // nothing was read.
   std::mutex first_read_mu_;
-  std::optional<uint64_t> first_read_;  // under first_read_mu_
+  std::optional<uint64_t> first_read_;  // guarded by first_read_mu_
   ComparedEntries compared_;
   GroupComparer comparer_;
-  std::atomic<uint64_t> read_bytes_{0};  // to compare
+  std::atomic<uint64_t> read_bytes_{0};  // for comparisons
   std::unique_ptr<IngestGate> gate_;
 };
 

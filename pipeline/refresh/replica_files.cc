@@ -89,7 +89,7 @@ class ReadOnlyFileSystem : public rocksdb::FileSystemWrapper {
   }
 };
 
-// Remembers whether a step has failed. Threads: any.
+// Stores whether a step has failed. Threads: any.
 class Failures {
  public:
   IOStatus Note(IOStatus status) {
@@ -184,6 +184,8 @@ class ReplicaDirectory : public FSDirectory {
   const std::shared_ptr<Failures> failures_;
 };
 
+// The file system of MakeReplicaFileSystem().
+//
 // Threads: any.
 class ReplicaFileSystem : public SyncWatchingFileSystem {
  public:
@@ -206,7 +208,7 @@ class ReplicaFileSystem : public SyncWatchingFileSystem {
                               std::unique_ptr<FSWritableFile>* file,
                               IODebugContext* dbg) override {
     // Recovery would truncate the preallocated end of a WAL. The file may be a
-    // hard link to the WAL of a database that is open.
+    // hard link to the WAL of an open database.
     return name.ends_with(kWalSuffix)
                ? IOStatus::NotSupported(name, "is written no more")
                : Watch(target()->ReopenWritableFile(name, options, file, dbg),
@@ -306,7 +308,7 @@ class ReplicaFileSystem : public SyncWatchingFileSystem {
   const std::shared_ptr<const std::string> offered_;
   const std::shared_ptr<Failures> failures_ = std::make_shared<Failures>();
   std::mutex mu_;
-  std::string options_text_;  // under mu_
+  std::string options_text_;  // guarded by mu_
 };
 
 // One section of an OPTIONS file.

@@ -16,16 +16,16 @@ std::shared_ptr<rocksdb::FileSystem> MakeReadOnlyFileSystem(
 // Returns a file system for the database in `dir`, whose newest OPTIONS file is
 // `options_text`.
 //
-// It keeps the text of OPTIONS: RocksDB writes the file again whenever it opens
-// a database, with only the options that this process knows. It adds and
-// removes the sections of column families that are created or dropped; those of
-// created ones are taken from *offered, an OPTIONS text, where that has them.
+// It keeps the text of OPTIONS: RocksDB rewrites the file whenever it opens a
+// database, with only the options that this process knows. It adds and removes
+// the sections of column families that are created or dropped; sections of
+// created families are taken from *offered, an OPTIONS text, if that has them.
 //
 // It does not write to an existing WAL.
 //
 // After a write, sync, rename or link has failed, it deletes nothing in `dir`.
 // RocksDB deletes the tables of an ingest whose MANIFEST it could not sync, but
-// the MANIFEST may name them. The next open removes what is of no use.
+// the MANIFEST may name them. The next open removes unused files.
 std::shared_ptr<rocksdb::FileSystem> MakeReplicaFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base, const std::string& dir,
     const std::string& options_text,

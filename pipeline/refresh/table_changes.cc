@@ -20,7 +20,7 @@ bool TableLess(const RecordedTable& a, const RecordedTable& b) {
 }
 
 // Returns the spans of tables that are in only one of two lists. A list may
-// hold a table more than once.
+// contain a table several times.
 std::vector<ChangedSpan> Differences(std::vector<RecordedTable> then,
                                      std::vector<RecordedTable> now) {
   std::sort(then.begin(), then.end(), TableLess);

@@ -1,7 +1,7 @@
 // Compares the tables of a target's column families with those of an earlier
-// time: where may a reader see something else than then? SST files never
-// change, so the same files hold the same entries. Compactions that the
-// MANIFEST proves (pipeline/refresh/table_trace.h) count as no change.
+// time, to find where a reader may see something else. SST files never change,
+// so the same files hold the same entries. Compactions that the MANIFEST proves
+// (pipeline/refresh/table_trace.h) count as no change.
 #pragma once
 
 #include <vector>
@@ -19,15 +19,15 @@ struct TableChanges {
   const FamilyHandle* family = nullptr;
   std::vector<RecordedTable> then = {};
   std::vector<LiveTable> now = {};
-  // Tables that this refresh ingests: what a compaction may take besides those
-  // of then.
+  // Tables that this refresh ingests, which a compaction may read in addition
+  // to those of `then`.
   std::vector<RecordedTable> chunks = {};
-  // Set by FindTableChanges(). Tables of now without a unique id count as
+  // Set by FindTableChanges(). Tables in `now` without a unique id count as
   // changed.
   std::vector<ChangedSpan> changed = {};
 };
 
-// Sets `changed` of each. REQUIRES: `now` was listed before the call.
+// Sets `changed` of each family. REQUIRES: `now` was listed before the call.
 void FindTableChanges(rocksdb::DB* db, std::vector<TableChanges>* families);
 
 }  // namespace sstferry

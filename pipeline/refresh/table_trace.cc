@@ -21,11 +21,11 @@ using rocksdb::Status;
 constexpr char kOptionsNamePrefix[] = "OPTIONS-";
 constexpr char kManifestPrefix[] = "MANIFEST-";
 
-// RocksDB adds these before it hashes an id.
+// RocksDB adds these constants before it hashes an id.
 constexpr uint64_t kAddedToHigh = 6417269962128484497u;
 constexpr uint64_t kAddedToLow = 17391078804906429400u;
 
-// Returns the number behind the prefix; 0: another name.
+// Returns the number after the prefix; 0: another name.
 uint64_t NumberIn(const std::string& name, const std::string& prefix) {
   return name.starts_with(prefix) && name.size() > prefix.size() &&
                  name.find_first_not_of("0123456789", prefix.size()) ==
@@ -38,7 +38,7 @@ uint64_t TableNumber(const std::string& name) {
   return strtoull(name.c_str(), nullptr, 10);
 }
 
-// All that tells one recorded table from another.
+// Returns all properties that distinguish one recorded table from another.
 std::string KeyOf(const RecordedTable& table) {
   std::string key;
   PutFixed64(&key, table.id.high);
@@ -51,15 +51,15 @@ std::string KeyOf(const RecordedTable& table) {
   return key;
 }
 
-// Who wrote a table: the same for all that one open database writes, because
-// RocksDB's id is made of the session and of the table's number then.
+// The writer of a table: equal for all tables that one open database writes,
+// because RocksDB derives the id from the session and the table's number.
 using Writer = std::pair<uint64_t, uint64_t>;
 
 // A table of the MANIFEST.
 struct Traced {
   RecordedTable table;
   uint64_t number = 0;
-  std::optional<Writer> writer;  // none: without an id
+  std::optional<Writer> writer;  // unset: no id
 };
 
 Traced TracedOf(const ManifestFile& file) {
@@ -85,27 +85,27 @@ struct Change {
   bool is_compaction = false;
 };
 
-// Compactions that took each other's tables, as one: what went into them and
-// what is left of them.
+// A group of compactions that read each other's tables: their input, and what
+// is left of their output.
 class Compacted {
  public:
   explicit Compacted(const rocksdb::Comparator* order) : order_(order) {}
 
-  // A table whose entries are known.
+  // Adds an input table whose entries are known.
   void Take(const RecordedTable& table) {
     (table.range_deletions == 0 ? known_ : unknown_).push_back(&table);
   }
   void TakeUnknown(const RecordedTable& table) { unknown_.push_back(&table); }
   void Leave(const LiveTable& table) { left_ += table.entries; }
 
-  // False: RocksDB may not drop as much as is missing.
+  // Returns false if RocksDB may not drop as many entries as are missing.
   bool is_whole() const {
     uint64_t deletions = 0;
     for (const RecordedTable* const table : known_) {
       deletions += table->deletions;
     }
-    // Keys of tables that do not overlap are different ones, and each deletion
-    // removes no more than one. Merge operands of one key become one entry.
+    // Tables that do not overlap have different keys, and each deletion removes
+    // at most one entry. Merge operands of one key become one entry.
     std::vector<const RecordedTable*> largest;
     for (const RecordedTable* const table : known_) {
       if (!MeetsUnknown(*table)) largest.push_back(table);
@@ -151,7 +151,7 @@ class Compacted {
   const rocksdb::Comparator* const order_;
   std::vector<const RecordedTable*> known_;
   std::vector<const RecordedTable*> unknown_;
-  uint64_t left_ = 0;  // entries
+  uint64_t left_ = 0;  // number of entries
 };
 
 // Follows the tables of one family.
@@ -197,8 +197,8 @@ class FamilyTrace {
     }
   }
 
-  // REQUIRES: behind a whole record or group. What was there then begins anew
-  // where the tables are those that were recorded.
+  // Discards the earlier changes if the tables are those that were recorded.
+  // REQUIRES: called after a complete record or group.
   void Match() {
     if (counts_.empty()) {
       matched_ = true;
@@ -206,8 +206,8 @@ class FamilyTrace {
     }
   }
 
-  // Adds who wrote those tables that this database wrote and has still. False:
-  // a table of now is not in the MANIFEST.
+  // Adds the writers of those tables that this database wrote and still has.
+  // Returns false if a present table is not in the MANIFEST.
   bool AddWriters(std::set<Writer>* writers) const {
     for (const LiveTable& now : *family_->now) {
       if (now.name.empty()) {
@@ -244,7 +244,7 @@ class FamilyTrace {
   }
 
  private:
-  // Counts the recorded tables, less those that are live.
+  // Counts the recorded tables, minus those that are live.
   void Count(const std::string& key, int by) {
     const int left = counts_[key] += by;
     if (left == 0) {
@@ -264,10 +264,10 @@ class FamilyTrace {
     }
   }
 
-  // A later compaction may take what earlier ones made: these are judged as
-  // one, for only of the last tables the entries are known.
+  // A later compaction may read what earlier ones wrote: these are judged
+  // together, because entries are known only for the last tables.
   void JudgeCompactions() {
-    std::map<uint64_t, size_t> maker;  // table -> the change that made it
+    std::map<uint64_t, size_t> maker;  // table -> change that made it
     std::vector<size_t> group(changes_.size());
     std::set<uint64_t> taken;
     for (size_t i = 0; i < changes_.size(); ++i) {
@@ -347,15 +347,15 @@ class FamilyTrace {
   std::vector<Change> changes_;  // since it matched
 };
 
-// Follows the families that are asked about.
+// Follows the families to trace.
 class Tracer {
  public:
-  // `reader`: of the same MANIFEST. It finds what contradicts itself, which
-  // nothing here would.
+  // `reader`: reads the same MANIFEST, and detects contradictions, which this
+  // class does not.
   Tracer(const ManifestReader* reader, std::vector<TracedFamily>* families)
       : reader_(reader), families_(families) {}
 
-  // REQUIRES: the reader has taken the record.
+  // REQUIRES: the reader has processed the record.
   Status Add(const Slice& record) {
     VersionEdit edit;
     const Status status = DecodeVersionEdit(record, &edit);
@@ -413,10 +413,10 @@ class Tracer {
   const ManifestReader* const reader_;
   std::vector<TracedFamily>* const families_;
   std::map<uint32_t, std::unique_ptr<FamilyTrace>> traces_;  // by id
-  std::set<uint32_t> touched_;  // since the last whole record or group
+  std::set<uint32_t> touched_;  // since the last complete record or group
 };
 
-// Returns the highest number behind the prefix in the directory; 0: none.
+// Returns the highest number after the prefix in the directory; 0: none.
 uint64_t NewestOf(rocksdb::FileSystem* file_system, const std::string& dir,
                   const std::string& prefix) {
   std::vector<std::string> names;

@@ -1,4 +1,4 @@
-// Reads --owner and --permissions: whose a new database shall be.
+// Reads --owner and --permissions: the owner and the mode of a new database.
 #pragma once
 
 #include "rocksdb/status.h"
@@ -7,8 +7,7 @@
 
 namespace sstferry {
 
-// InvalidArgument: as in arguments.h, and for a name that this machine does not
-// know.
+// InvalidArgument: as in arguments.h, and for a name unknown on this machine.
 [[nodiscard]] rocksdb::Status ReadTargetAccess(const OptionTexts& texts,
                                                PullOptions* options);
 

@@ -81,7 +81,7 @@ std::string InitText(const std::string& place, const ArchiveReport& report) {
          "\nnext: sstferry archive push SOURCE " + ShellWord(place) + "\n";
 }
 
-// "took 0:09, 5.0 MB/s"
+// Returns "took 0:09, 5.0 MB/s".
 std::string Took(double seconds, uint64_t bytes) {
   std::string text = "took " + FormatClock(seconds);
   if (bytes > 0 && seconds > 0) {

@@ -11,7 +11,7 @@ using rocksdb::Status;
 
 namespace {
 
-// "03 of 20", so that they stand in order.
+// Returns "03 of 20", which sorts in numerical order.
 std::string PartName(uint64_t part, uint64_t parts) {
   const std::string last = std::to_string(parts);
   std::string name = std::to_string(part);
@@ -19,7 +19,8 @@ std::string PartName(uint64_t part, uint64_t parts) {
   return name + " of " + last;
 }
 
-// A part that was found right is read; one that was not stays as it was.
+// Sets the time of a part that was read and found good; otherwise keeps its
+// time.
 void SetParts(const ArchiveReport& report, MetricLabels labels, double now,
               MetricSet* metrics) {
   if (report.read_parts == 0) {
@@ -44,7 +45,7 @@ void SetFound(const ArchiveReport& report, const MetricLabels& labels,
   for (const ArchivedSet& set : report.sets) {
     damaged += set.state == "damaged" ? 1 : 0;
   }
-  // By the store's clock a set has a time, and by this machine's an age.
+  // A set's time is by the store's clock, its age by this machine's.
   metrics->Set(metric::kArchiveNewestSet, labels,
                report.newest_age_seconds.has_value()
                    ? now - static_cast<double>(*report.newest_age_seconds)
@@ -58,7 +59,7 @@ void SetFound(const ArchiveReport& report, const MetricLabels& labels,
                static_cast<double>(report.orphan_bytes));
 }
 
-// A push that failed leaves what the last good one said.
+// A failed push keeps the values of the last successful one.
 void SetPushed(const ArchiveReport& report, const MetricLabels& labels,
                double now, MetricSet* metrics) {
   const bool is_pushed = report.status.ok() && !report.sets.empty();

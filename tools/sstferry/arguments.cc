@@ -22,7 +22,7 @@ struct Unit {
   uint64_t factor;
 };
 
-// In lower case; each may have a "b" behind it.
+// In lower case; each may be followed by a "b".
 constexpr Unit kByteUnits[] = {
     {"", 1},
     {"k", 1000},
@@ -34,7 +34,7 @@ constexpr Unit kByteUnits[] = {
     {"gi", 1ull << 30},
     {"ti", 1ull << 40},
 };
-// From the longest: a duration names them in this order.
+// From the longest, the order within a duration.
 constexpr Unit kTimeUnits[] = {
     {"d", 86'400'000}, {"h", 3'600'000}, {"m", 60'000}, {"s", 1000},
     {"ms", 1}};
@@ -55,7 +55,7 @@ bool ReadDigits(const std::string& digits, uint64_t* number) {
   return true;
 }
 
-// The factor of "KiB" and its kin in any case; 0: there is no such unit.
+// Returns the factor of "KiB" and the like in any case; 0: unknown unit.
 uint64_t ByteFactor(std::string unit) {
   std::transform(unit.begin(), unit.end(), unit.begin(),
                  [](unsigned char c) { return std::tolower(c); });
@@ -70,8 +70,8 @@ uint64_t ByteFactor(std::string unit) {
   return 0;
 }
 
-// "64M" or "1.5G"; a part of a byte is dropped. False unless the text is a
-// number and a unit whose product is from 1 to 2^64 - 1.
+// Parses "64M" or "1.5G"; a fraction of a byte is dropped. Returns false unless
+// the text is a number and a unit whose product is from 1 to 2^64 - 1.
 bool ReadByteCount(const std::string& text, uint64_t* bytes) {
   const size_t end = std::min(text.find_first_not_of("0123456789."),
                               text.size());
@@ -102,7 +102,8 @@ bool ReadByteCount(const std::string& text, uint64_t* bytes) {
   return *bytes > 0;
 }
 
-// "90s" or "1h30m": numbers with units, each unit once, the longest first.
+// Parses "90s" or "1h30m": numbers with units, each unit once, the longest
+// first.
 bool ReadMillis(const std::string& text, uint64_t* millis) {
   *millis = 0;
   size_t at = 0;
@@ -232,7 +233,7 @@ Status ParseNamedDirectory(const std::string& what, const std::string& text,
     std::filesystem::path path =
         std::filesystem::absolute(out->directory, error).lexically_normal();
     if (!path.has_filename()) {
-      path = path.parent_path();  // a final '/'
+      path = path.parent_path();  // ended with '/'
     }
     out->name = path.filename().string();
   }

@@ -1,6 +1,6 @@
-// From text to values: sizes, durations, keys, and the options of one command
-// from its command line and its config file. Nothing here touches a database,
-// the network or standard output.
+// Parses text into values: sizes, durations, keys, and the options of one
+// command from its command line and its config file. Accesses no database, no
+// network and no standard output.
 //
 // Errors: every function returns InvalidArgument whose getState() is the
 // sentence for the operator ("--lanes: expected 1 to 64, found 0").
@@ -18,43 +18,43 @@
 
 namespace sstferry {
 
-// "WHAT: expected EXPECTED, found "FOUND"".
+// Returns "WHAT: expected EXPECTED, found "FOUND"".
 [[nodiscard]] rocksdb::Status Wrong(const std::string& what,
                                     const std::string& expected,
                                     const std::string& found);
 
-// "64M", "1.5G" or "64MiB": a number and K M G T (powers of 1000) or Ki Mi Gi
-// Ti (powers of 1024) in any case, each with or without a final B. At least 1.
-// `what` names the option in errors.
+// Parses "64M", "1.5G" or "64MiB": a number and K M G T (powers of 1000) or Ki
+// Mi Gi Ti (powers of 1024) in any case, each with or without a final B. At
+// least 1. `what` names the option in errors.
 [[nodiscard]] rocksdb::Status ParseByteCount(const std::string& what,
                                              const std::string& text,
                                              uint64_t* bytes);
 
-// "90s", "1h30m" or "1d": whole numbers with d, h, m, s or ms, each at most
-// once and in this order; 1 ms to 365 days.
+// Parses "90s", "1h30m" or "1d": whole numbers with d, h, m, s or ms, each at
+// most once and in this order; 1 ms to 365 days.
 [[nodiscard]] rocksdb::Status ParseDuration(const std::string& what,
                                             const std::string& text,
                                             std::chrono::milliseconds* out);
 
-// 0x and an even number of hex digits is hex ("0x" alone: the empty key), all
-// else is text as it stands.
+// Parses a key: 0x and an even number of hex digits is hex ("0x" alone: the
+// empty key); anything else is taken literally.
 [[nodiscard]] rocksdb::Status ParseKey(const std::string& what,
                                        const std::string& text,
                                        std::string* key);
 
-// A decimal number from `least` to `most`.
+// Parses a decimal number from `least` to `most`.
 [[nodiscard]] rocksdb::Status ParseNumber(const std::string& what,
                                           const std::string& text,
                                           uint64_t least, uint64_t most,
                                           uint64_t* number);
 
-// "0%" to `most`.
+// Parses "0%" to `most`.
 [[nodiscard]] rocksdb::Status ParsePercent(const std::string& what,
                                            const std::string& text,
                                            uint64_t most, double* percent);
 
-// "[NAME=]DIR": what stands before the first '=' is the name unless it holds a
-// '/'. Without a name: DIR's last component.
+// Parsed from "[NAME=]DIR": the text before the first '=' is the name unless it
+// contains a '/'. Default name: DIR's last component.
 struct NamedDirectory {
   std::string name;
   std::string directory;
@@ -63,37 +63,36 @@ struct NamedDirectory {
                                                   const std::string& text,
                                                   NamedDirectory* out);
 
-// The part of a command's help that lists an option.
+// The section of a command's help that lists an option.
 enum class OptionGroup { kCommon, kNetwork, kLimits, kOutput, kAdvanced };
 
-// One option as the command line, the config file and the manuals know it
+// One option, as used by the command line, the config file and the manuals
 // (option_rows.h makes those that set a member of their command's arguments).
 struct OptionSpec {
   const char* name;
   const char* value;   // "BYTES", or its values "chunk|none"; null: a switch
   OptionGroup group;
-  // A noun phrase or an imperative, and a default that is no member's value.
+  // A noun phrase or an imperative; with the default, unless `initial` has it.
   const char* help;
   bool repeatable = false;
-  std::string bounds{};   // "1 to 64", as they are checked; empty: none
-  std::string initial{};  // the value of an option that is not given; empty:
-                          // `help` tells, or none
+  std::string bounds{};   // "1 to 64", as checked; empty: none
+  std::string initial{};  // default value; empty: in `help`, or none
   // Sets the member of the command's arguments, to which the pointer points.
-  // Null: whoever reads the command's arguments does.
+  // Null: the code that reads the command's arguments sets it.
   std::function<rocksdb::Status(const std::string& text, void* arguments)>
       read{};
 };
-// The help, the bounds and the default.
+// Returns the help, the bounds and the default.
 std::string HelpText(const OptionSpec& spec);
 
-// The texts given to one command.
+// The option texts given to one command.
 class OptionTexts {
  public:
   bool Has(const std::string& name) const { return values_.count(name) != 0; }
-  // The value of a single option, or `otherwise`.
+  // Returns the value of a single option, or `otherwise`.
   std::string Get(const std::string& name,
                   const std::string& otherwise = "") const;
-  // All values of a repeatable option, in order.
+  // Returns all values of a repeatable option, in order.
   std::vector<std::string> GetAll(const std::string& name) const;
   bool IsSet(const std::string& name) const {
     return switches_.count(name) != 0;
@@ -110,10 +109,10 @@ class OptionTexts {
 };
 
 // Reads `arguments` (without program and command name), then the TOML file that
-// --config names; what the command line gives wins, whole lists included. The
-// operands (SOURCE, TARGET_DIR...) are options of those names as well; they are
-// set from arguments that are no options, in order. `specs` must hold an
-// option "config".
+// --config names; an option on the command line replaces that of the file,
+// whole lists included. The operands (SOURCE, TARGET_DIR...) are options of
+// those names as well; they are set from arguments that are no options, in
+// order. `specs` must contain an option "config".
 [[nodiscard]] rocksdb::Status ReadOptions(
     const std::vector<OptionSpec>& specs,
     const std::vector<std::string>& operands,

@@ -1,4 +1,4 @@
-// The arguments of each command, and how they are read.
+// The arguments of each command, and the functions that parse them.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ namespace sstferry {
 enum class ProgressMode { kAuto, kAlways, kNever, kJson };
 enum class LogFormat { kText, kJson };
 
-// Arguments of every command.
+// Arguments common to all commands.
 struct CommonArguments {
   bool json = false;
   ProgressMode progress = ProgressMode::kAuto;
@@ -28,21 +28,21 @@ struct CommonArguments {
   LogFormat log_format = LogFormat::kText;
 };
 
-// Where metrics are shown.
+// Where metrics are published.
 struct MetricsArguments {
   std::optional<HostPort> listen;
   std::string file;  // empty: none
-  bool insecure = false;  // beyond this machine without TLS
+  bool insecure = false;  // allows other machines without TLS
 };
 
 struct ServeArguments {
   CommonArguments common;
   MetricsArguments metrics;
-  ServeOptions options;  // all but the callbacks
+  ServeOptions options;  // without the callbacks
   HostPort listen{"127.0.0.1", kDefaultPort};
   std::string stdio_directory;         // instead of listen; empty: listen
-  std::vector<uint32_t> allowed_uids;  // of a Unix socket
-  TlsFiles tls;  // empty: without
+  std::vector<uint32_t> allowed_uids;  // for a Unix socket
+  TlsFiles tls;  // empty: no TLS
   bool once = false;
   bool insecure = false;
   bool allow_missing = false;
@@ -51,13 +51,13 @@ struct ServeArguments {
 struct PullArguments {
   CommonArguments common;
   MetricsArguments metrics;
-  PullOptions options;  // all but the hooks
+  PullOptions options;  // without the hooks
   std::string before_swap;  // commands; empty: none
   std::string after_swap;
-  uint32_t keep_old = 1;      // swap: replaced databases that stay
-  bool summary_only = false;  // plan: without a line per family and file
+  uint32_t keep_old = 1;      // swap: replaced databases to keep
+  bool summary_only = false;  // plan: no line per family and file
   bool all = false;           // every database of the source
-  uint32_t jobs = 4;          // with `all`, and so is:
+  uint32_t jobs = 4;          // only with `all`, like:
   bool delete_vanished = false;
 };
 
@@ -76,7 +76,7 @@ struct ReleaseArguments {
   SshCommands ssh;
   SourceAddress source;  // a directory, here or over ssh
   std::string snapshot_dir;
-  std::string id;  // hex digits of a transfer's id, from its first on
+  std::string id;  // first hex digits of a transfer's id
 };
 
 struct ArchiveArguments {
@@ -88,12 +88,12 @@ struct ArchiveArguments {
 struct FollowArguments {
   CommonArguments common;
   MetricsArguments metrics;
-  FollowOptions options;  // all but the callback
+  FollowOptions options;  // without the callback
 };
 
 struct PromoteArguments {
   CommonArguments common;
-  PromoteOptions options;  // all but the hooks
+  PromoteOptions options;  // without the hooks
   std::string before;      // commands; empty: none
   std::string after;
 };
@@ -106,32 +106,32 @@ struct ViewArguments {
 struct CertArguments {
   CommonArguments common;
   std::string dir;                 // of the CA
-  std::vector<std::string> hosts;  // empty: the CA is made
+  std::vector<std::string> hosts;  // empty: make the CA
   uint32_t days = kDefaultCertificateDays;
 };
 
-// InvalidArgument: wrong usage, as in arguments.h; nothing was touched but the
-// config file, which was read.
+// The functions below return InvalidArgument for wrong usage, as in
+// arguments.h; they access only the config file.
 [[nodiscard]] rocksdb::Status ParseServe(
     const std::vector<std::string>& arguments, ServeArguments* out);
-// Reads the arguments of pull, refresh or swap, as `mode` says.
+// Parses the arguments of pull, refresh or swap, according to `mode`.
 [[nodiscard]] rocksdb::Status ParsePull(
     PullMode mode, const std::vector<std::string>& arguments,
     PullArguments* out);
-// The first word may name the command, else it is pull. TARGET_DIR may be left
-// out, and so may the NAME of a URL.
+// Parses the arguments of plan. The first word may name the planned command;
+// default: pull. TARGET_DIR and the NAME of a URL are optional.
 [[nodiscard]] rocksdb::Status ParsePlan(
     const std::vector<std::string>& arguments, PullArguments* out);
 [[nodiscard]] rocksdb::Status ParseVerify(
     const std::vector<std::string>& arguments, VerifyArguments* out);
 [[nodiscard]] rocksdb::Status ParseStatus(
     const std::vector<std::string>& arguments, StatusArguments* out);
-// The same for ls, whose `where` is a server.
+// Parses the arguments of ls, whose `where` is a server.
 [[nodiscard]] rocksdb::Status ParseLs(
     const std::vector<std::string>& arguments, StatusArguments* out);
 [[nodiscard]] rocksdb::Status ParseRelease(
     const std::vector<std::string>& arguments, ReleaseArguments* out);
-// Refuses an option for which the action has no use.
+// Also refuses an option that the action does not use.
 [[nodiscard]] rocksdb::Status ParseArchive(
     const std::vector<std::string>& arguments, ArchiveArguments* out);
 [[nodiscard]] rocksdb::Status ParseFollow(

@@ -87,7 +87,7 @@ SshCommands& SshOf(FollowArguments& arguments) {
   return arguments.options.pull.ssh;
 }
 
-// How a source on a machine that ssh logs in to is reached.
+// Makes the rows for a source on a machine that ssh logs in to.
 template <typename Arguments>
 std::vector<OptionSpec> SshRows() {
   return {
@@ -324,7 +324,7 @@ std::vector<OptionSpec> ServeOptionSpecs() {
            "node_exporter's textfile collector. Default: none.")});
 }
 
-// How an S3 server is reached.
+// Makes the rows for an S3 server.
 template <typename Arguments>
 std::vector<OptionSpec> StoreRows() {
   return {
@@ -385,7 +385,7 @@ OptionSpec PlanSummaryRow() {
       [](auto& a) -> auto& { return a.summary_only; });
 }
 
-// The jobs that have an option.
+// The commands that have an option, as bits.
 constexpr int kOfPull = 1;
 constexpr int kOfRefresh = 2;
 constexpr int kOfSwap = 4;
@@ -405,7 +405,7 @@ std::vector<JobOption> ForAll(const std::vector<OptionSpec>& specs) {
   return options;
 }
 
-// The options of pull, refresh and swap, in the order in which help lists them.
+// Returns the options of pull, refresh and swap, in the order of help.
 const std::vector<JobOption>& JobOptions() {
   static const std::vector<JobOption> options = [] {
     std::vector<JobOption> rows = {
@@ -668,7 +668,8 @@ std::vector<OptionSpec> JobOptionSpecs(int job) {
   return specs;
 }
 
-// The options that a plan depends on. Those of the planned job are read, too.
+// Returns the options that affect a plan. Those of the planned command are
+// accepted, too.
 std::vector<OptionSpec> PlanOptionSpecs() {
   static const std::set<std::string> for_plan = {
       "remote-command", "ssh-command",   "adopt",        "always-swap",

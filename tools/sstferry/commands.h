@@ -1,5 +1,5 @@
-// The commands and their options: the tables from which the command line is
-// read, and help, manual pages, docs/commands.md and completions are made.
+// The commands and their options: tables that define the command line, help,
+// manual pages, docs/commands.md and completions.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace sstferry {
 
-// A command line that a manual shows.
+// A command line for a manual.
 struct CommandExample {
   const char* about;
   const char* line;
@@ -19,25 +19,25 @@ struct Command {
   const char* name;
   const char* synopsis;  // "SOURCE TARGET_DIR [options]"
   const char* summary;   // one line without a full stop
-  const char* about;     // paragraphs, parted by an empty line; not wrapped
+  const char* about;     // paragraphs, separated by an empty line; not wrapped
   std::vector<OptionSpec> options;  // without CommonOptions()
   std::vector<std::string> operands;
   std::vector<CommandExample> examples;
 };
 
-// In the order in which help lists them.
+// Returns all commands, in the order of help.
 const std::vector<Command>& Commands();
 const Command* FindCommand(const std::string& name);  // null: unknown
 
-// Options of every command.
+// Returns the options of every command.
 const std::vector<OptionSpec>& CommonOptions();
 
-// The command's own options, then CommonOptions().
+// Returns the command's own options, then CommonOptions().
 std::vector<OptionSpec> AllOptions(const Command& command);
-// Returns pull, refresh or swap with what a plan of it has, too.
+// Returns pull, refresh or swap with the additional options of its plan.
 Command Planned(const Command& job);
 
-// "serve, pull, verify, ... or release".
+// Returns "serve, pull, verify, ... or release".
 std::string CommandNames();
 
 }  // namespace sstferry

@@ -14,7 +14,7 @@ struct Completion {
   std::vector<std::string> words = {};
 };
 
-// "auto|none|zstd[:LEVEL]" are auto, none and zstd.
+// Returns auto, none and zstd for "auto|none|zstd[:LEVEL]".
 Completion CompletionOf(const Command& command, const OptionSpec& spec) {
   const std::string value = spec.value == nullptr ? "" : spec.value;
   if (std::string(spec.name) == "help") {
@@ -80,8 +80,8 @@ std::string CommandWords() {
   return Joined(words);
 }
 
-// The rows of a case statement: options of a command, values of its options,
-// and its operands.
+// Returns the rows of a case statement: options of a command, values of its
+// options, and its operands.
 std::string BashOptionRows() {
   std::string rows;
   for (const Command& command : Commands()) {
@@ -120,8 +120,7 @@ constexpr char kBashHead[] =
 
 )shell";
 
-// $1: sst://HOST[:PORT]/ or unix:/PATH:, the rest: options for TLS as they were
-// given.
+// $1: sst://HOST[:PORT]/ or unix:/PATH:, the rest: the given TLS options.
 constexpr char kServed[] = R"shell(_sstferry_served() {
   local address=${1%[/:]}
   shift
@@ -216,7 +215,7 @@ _sstferry() {
 complete -F _sstferry sstferry
 )shell";
 
-// Text inside single quotes and brackets of an _arguments specification.
+// Escapes text for single quotes and brackets of an _arguments specification.
 std::string ZshText(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
@@ -243,7 +242,7 @@ std::string ZshAction(const Completion& completion) {
   return " ";
 }
 
-// "'--lanes=[TEXT]:N:ACTION'"; the text's first sentence.
+// Returns "'--lanes=[TEXT]:N:ACTION'" with the first sentence of the help.
 std::string ZshOption(const Command& command, const OptionSpec& spec) {
   const std::string help = spec.help;
   std::string text = "'";

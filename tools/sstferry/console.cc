@@ -77,7 +77,7 @@ bool IsJournal(FILE* file) {
                        std::to_string(found.st_ino);
 }
 
-// The id behind "transfer " in a text; empty: there is none.
+// Returns the id after "transfer " in a text; empty: none.
 std::string TransferIn(const std::string& text) {
   static const std::string word = "transfer ";
   constexpr size_t kDigits = 2 * sizeof(TransferId);
@@ -159,13 +159,14 @@ int ReportUsage(const std::string& command, const Status& status) {
 
 std::string FailureLine(const std::string& command, const Status& status,
                         const std::string& where) {
-  static const std::string here = "peer in-process: ";  // the other half of us
+  // Prefix of messages of the source in this process.
+  static const std::string here = "peer in-process: ";
   const std::string message = MessageOf(status);
   std::string line =
       "sstferry " + command + ": " + EndStateName(EndStateOf(status)) + ": " +
       (message.starts_with(here) ? message.substr(here.size()) : message);
-  // "source 192.0.2.7:7420" says more than the "(source)" that the source put
-  // behind its own message; "source in-process" and "target" do not.
+  // "source 192.0.2.7:7420" adds to the "(source)" at the end of the source's
+  // message; "source in-process" and "target" add nothing.
   const std::string side = where.substr(0, where.find(' '));
   const bool says_side = line.ends_with(" (" + side + ")");
   const bool says_source = !says_side && line.ends_with(" (source)");
@@ -203,8 +204,8 @@ void Console::set_log_level(LogLevel level) {
   logger_->log.set_level(SpdlogLevel(level));
 }
 
-// Standard error has nowhere to report its own failure to, so what fputs
-// returns is not looked at in this file.
+// Failures of standard error cannot be reported anywhere, so the results of
+// fputs are ignored in this file.
 void Console::WriteAbove(const std::string& text) {
   const std::lock_guard<std::mutex> lock(mu_);
   if (!drawn_.empty()) {

@@ -1,5 +1,5 @@
 // Output to the operator: standard output for results, standard error for logs
-// and progress, exit codes.
+// and progress, and exit codes.
 #pragma once
 
 #include <cstddef>
@@ -21,29 +21,30 @@ inline constexpr int kExitUsage = 2;
 // error and returns kExitUsage. `command` may be empty.
 int ReportUsage(const std::string& command, const rocksdb::Status& status);
 
-// "sstferry pull: NO_SPACE: MESSAGE (WHERE)" without control characters.
+// Returns "sstferry pull: NO_SPACE: MESSAGE (WHERE)" without control
+// characters.
 std::string FailureLine(const std::string& command,
                         const rocksdb::Status& status,
                         const std::string& where);
 
-// Where standard error ends.
+// The destination of standard error.
 struct Screen {
   bool is_terminal = false;
   bool is_journal = false;
-  std::function<size_t()> columns;  // of the terminal, at this moment
+  std::function<size_t()> columns;  // present width of the terminal
 };
-// Returns what this process sees of a stream of its own.
+// Returns the destination of a stream of this process.
 Screen ScreenOf(FILE* file);
 
-// Standard error, where log lines and one redrawn progress line share a
-// terminal. Lines have colours on a terminal only, and not with NO_COLOR; lines
-// to the journal begin with their priority, and leave the time to it.
+// Writes to standard error, where log lines and one redrawn progress line share
+// a terminal. Lines are coloured on a terminal only, and not with NO_COLOR.
+// Lines to the journal begin with their priority and have no time.
 //
 // Threads: all members from any thread.
 class Console {
  public:
   explicit Console(const CommonArguments& arguments, FILE* err = stderr);
-  // `screen`: where `err` ends if another process passes it on.
+  // `screen`: the destination of `err` if another process passes it on.
   Console(const CommonArguments& arguments, FILE* err, const Screen& screen);
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
@@ -52,26 +53,26 @@ class Console {
   bool is_terminal() const { return screen_.is_terminal; }
   bool logs_json() const { return format_ == LogFormat::kJson; }
 
-  // A line whatever the log level; as text without time and level.
+  // Writes a line at any log level; as text without time and level.
   void WriteLine(LogLevel level, const std::string& line);
   void WriteError(const std::string& line) {
     WriteLine(LogLevel::kError, line);
   }
-  // Through spdlog, with time and level.
+  // Writes through spdlog, with time and level.
   void Log(LogLevel level, const std::string& text);
   LogFunction log_function();
   void set_log_level(LogLevel level);
-  // The transfer that lines are about from now on; a line that names another
-  // one is about that.
+  // Sets the transfer for later lines; a line that names another transfer is
+  // attributed to that one.
   void set_transfer(const std::string& id);
 
-  // One plain line.
+  // Writes one plain line.
   void WriteProgress(const std::string& line);
-  // Replaces the line drawn before; cut to the terminal's width.
+  // Replaces the line drawn before; truncated to the terminal's width.
   void RedrawProgress(const std::string& line);
-  // Leaves the last redrawn line standing.
+  // Keeps the last redrawn line on the screen.
   void EndProgress();
-  // Takes it away.
+  // Removes the last redrawn line.
   void DropProgress();
 
  private:
@@ -80,7 +81,7 @@ class Console {
   void WriteAbove(const std::string& text);
   std::string JsonLine(const std::string& time, LogLevel level,
                        const std::string& text);
-  // Return what stands before and behind a line of this level.
+  // Return the text before and after a line of this level.
   std::string Before(LogLevel level) const;
   std::string Behind(LogLevel level) const;
 
@@ -89,24 +90,24 @@ class Console {
   const Screen screen_;
   const bool has_colours_;
   std::mutex mu_;
-  std::string drawn_;     // under mu_: the progress line on the screen
-  std::string transfer_;  // under mu_
+  std::string drawn_;     // guarded by mu_: the progress line on the screen
+  std::string transfer_;  // guarded by mu_
   std::unique_ptr<Logger> logger_;
 };
 
 // Logs the warnings about the files of --tls-cert, --tls-key and --tls-ca.
 void LogTlsWarnings(const TlsFiles& files, Console* console);
-// Logs when their certificates end. For commands that run without a person.
+// Logs when their certificates expire. For commands that run unattended.
 void LogCertificateEnds(const TlsFiles& files, Console* console);
 
-// Writes `text`, human or one JSON object, to standard output and flushes; what
-// a terminal would obey is made harmless (format/printable.h). False when that
-// failed (a full disk, a closed pipe).
+// Writes `text`, human-readable or one JSON object, to standard output and
+// flushes. Escapes control sequences for a terminal (format/printable.h).
+// Returns false on failure (a full disk, a closed pipe).
 [[nodiscard]] bool WriteResult(const std::string& text);
 
-// The end of a command: the JSON object or, when `human` is not empty, that
-// text on standard output; a failure's sentence on standard error. Returns the
-// exit code. kDifferent is a result, not a failure.
+// Ends a command: writes the JSON object or, unless `human` is empty, that text
+// to standard output, and the error message to standard error. Returns the exit
+// code. kDifferent is a result, not a failure.
 int FinishCommand(const std::string& command, const rocksdb::Status& status,
            const std::string& where, const std::string& json_or_human,
            Console* console);

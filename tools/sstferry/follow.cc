@@ -25,7 +25,7 @@ std::string PromotedText(const StandbyState& state) {
          std::to_string(state.sequence) + "\n";
 }
 
-// Runs the job and reports how it ended. `text` is asked after OK.
+// Runs the job and reports its result. `text` is called after OK.
 template <typename Text>
 int RunJob(const char* command, const CommonArguments& common,
            Console* console, StandbyJob* job, Text text) {
@@ -45,13 +45,13 @@ int RunJob(const char* command, const CommonArguments& common,
   return FinishCommand(command, status, "", result, console);
 }
 
-// Where metrics are shown while a standby is followed.
+// The outputs of metrics while a standby is followed.
 struct ShownMetrics {
   std::unique_ptr<MetricsEndpoint> endpoint;
   std::unique_ptr<MetricsFileWriter> file;
 };
 
-// Ends the command before it makes a standby if metrics cannot be shown.
+// Fails before the command makes a standby if metrics cannot be published.
 Status ShowMetrics(const FollowArguments& follow, const StandbyMetrics* metrics,
                    Console* console, ShownMetrics* shown) {
   const MetricsArguments& where = follow.metrics;
@@ -92,7 +92,7 @@ int RunFollow(const std::vector<std::string>& arguments) {
     return FinishCommand("follow", showing, "", "", &console);
   }
   bool is_ready = false;
-  std::string filtered;  // as it was logged
+  std::string filtered;  // as logged last
   follow.options.on_state = [&](const StandbyState& state) {
     if (!is_ready) {
       is_ready = true;
@@ -116,7 +116,7 @@ int RunFollow(const std::vector<std::string>& arguments) {
       console.Log(LogLevel::kDebug, MessageOf(told));
     }
   };
-  // A first cut may take hours.
+  // Reports READY first, because a first cut may take hours.
   const Status ready = NotifyReady("taking a cut, if there is none");
   if (!ready.ok()) {
     console.Log(LogLevel::kWarning, MessageOf(ready));

@@ -17,8 +17,8 @@ std::string Paragraph(const std::string& text) {
   return wrapped;
 }
 
-// "  NAME    TEXT", the text wrapped in a column of its own, which begins
-// below a name that is too long.
+// Returns "  NAME    TEXT", with the text wrapped in its own column; the text
+// begins on the next line if the name is too long.
 std::string Row(const std::string& name, const std::string& text,
                 size_t column) {
   std::string row = "  " + name;
@@ -58,7 +58,7 @@ std::string ExitCodeTable() {
   return text;
 }
 
-// "\nValues:..." with those forms for which `used` is true.
+// Returns "\nValues:..." with the forms for which `used` is true.
 std::string ValueTable(const std::function<bool(const ValueForm&)>& used) {
   std::string rows;
   for (const ValueForm& form : ValueForms()) {

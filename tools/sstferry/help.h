@@ -14,40 +14,41 @@ struct OptionGroupName {
   const char* title;  // "Network and TLS"
 };
 
-// In the order in which help lists them.
+// Returns the groups in the order of help.
 const std::vector<OptionGroupName>& OptionGroups();
 
-// The options of a group, in the table's order.
+// Returns the options of a group, in the table's order.
 std::vector<OptionSpec> OptionsIn(const Command& command, OptionGroup group);
 
-// "--lanes N", "--json" or "--help[=GROUP]".
+// Returns "--lanes N", "--json" or "--help[=GROUP]".
 std::string OptionForm(const OptionSpec& spec);
 
 struct ExitCodeRow {
   int code;
-  const char* states;   // "REFUSED, ..."; empty: none is named
+  const char* states;   // "REFUSED, ..."; empty: none
   const char* meaning;
 };
 const std::vector<ExitCodeRow>& ExitCodes();
 
-// A kind of value that several options take, and how it is written.
+// A kind of value that several options take, and its notation.
 struct ValueForm {
   const char* name;
   const char* about;
 };
 const std::vector<ValueForm>& ValueForms();
-// True if an option or an operand of `command` takes such a value.
+// Returns true if an option or an operand of `command` takes such a value.
 bool UsesValue(const Command& command, const ValueForm& form);
 
-// `text` in lines of at most `width` characters, without line ends.
+// Splits `text` into lines of at most `width` characters, without line ends.
 std::vector<std::string> WrapText(const std::string& text, size_t width);
 
-// The options of one group: "common", another of OptionGroups() in which the
-// command has options, or "all" for every group. False: no such group.
+// Describes the options of one group: "common", another group of OptionGroups()
+// in which the command has options, or "all". Returns false if there is no such
+// group.
 [[nodiscard]] bool CommandHelp(const Command& command,
                                const std::string& group, std::string* out);
 
-// "common, network, ... or all".
+// Returns "common, network, ... or all".
 std::string HelpGroupNames(const Command& command);
 
 std::string AboutProgram();  // a paragraph

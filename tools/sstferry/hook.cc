@@ -37,8 +37,8 @@ constexpr std::chrono::seconds kGrace{10};
 constexpr int kLookMillis = 50;
 constexpr int kUnknown = 255 << 8;  // as an exit code of 255
 constexpr char kShell[] = "/bin/sh";
-// The process becomes the command's once a line has come through the gate, and
-// ends if that closes.
+// Waits for a line from the gate, then runs the command in the same process;
+// exits if the gate closes.
 constexpr char kWait[] =
     "read -r go <&3 && exec 3<&- && exec /bin/sh -c \"$1\"";
 
@@ -58,7 +58,7 @@ std::vector<std::string> EnvironmentFor(const SwapEvent& event) {
   return all;
 }
 
-// The child has `gate` and no other descriptor of this process.
+// The child inherits only `gate`.
 Status StartCommand(const std::string& command, const SwapEvent& event,
                     int gate, pid_t* child) {
   ProgramStart start;
@@ -77,11 +77,11 @@ std::string WorkspaceOf(std::string target_dir) {
   return target_dir + ".sstferry";
 }
 
-// Where root notes commands: nobody else writes there, and it goes with the
-// boot, as the commands do.
+// Directory for root's notes: only root can write there, and it is cleared at
+// boot, when the commands are gone, too.
 constexpr char kRootNotes[] = "/run/sstferry";
 
-// The note, if this user alone may have written it. Follows no link.
+// Reads the note if only this user can have written it. Follows no link.
 std::string ReadNote(const std::string& path) {
   const Descriptor file = OpenPath(path, O_RDONLY);
   struct stat info;
@@ -96,7 +96,7 @@ std::string ReadNote(const std::string& path) {
 
 void WriteNote(const std::string& path, const std::string& name) {
   if (geteuid() == 0) {
-    (void)mkdir(kRootNotes, 0755);  // fails if it is there
+    (void)mkdir(kRootNotes, 0755);  // fails if it exists
   }
   unlink(path.c_str());
   const Descriptor file =
@@ -117,8 +117,8 @@ bool HasPull(const std::string& target_dir) {
   return IsLocked(WorkspaceOf(target_dir) + "/lock") || IsLocked(target_dir);
 }
 
-// Lets the command begin once its process is noted. A signal at the parent's
-// death would not do: it reaches the shell alone, not what that started.
+// Lets the command begin after its process is noted. PR_SET_PDEATHSIG would not
+// do: it reaches only the shell, not the shell's children.
 Status Start(const std::string& what, const std::string& command,
              const SwapEvent& event, pid_t* child) {
   int gate[2];
@@ -129,10 +129,11 @@ Status Start(const std::string& what, const std::string& command,
   const Status status = StartCommand(command, event, gate[0], child);
   close(gate[0]);
   if (status.ok()) {
-    // Nothing is durable, because no power cut leaves a process; and an
-    // application is not kept waiting where nothing can be written.
+    // The note is not synced, because a power cut leaves no process; and
+    // failures are ignored, so that the application need not wait if nothing
+    // can be written.
     WriteNote(NoteOfCommand(event.target_dir), NameOfProcess(*child));
-    // Fails only if somebody ended the child, which its waiter sees.
+    // Fails only if the child was ended, which its waiter notices.
     (void)send(gate[1], "\n", 1, MSG_NOSIGNAL);
   }
   close(gate[1]);
@@ -142,7 +143,7 @@ Status Start(const std::string& what, const std::string& command,
                                       MessageOf(status));
 }
 
-// Reaps the child, or looks again a little later; true when it has ended.
+// Reaps the child, or waits a little; returns true when it has ended.
 bool Ended(pid_t child, int descriptor, int* state) {
   if (descriptor >= 0) {
     pollfd wait = {descriptor, POLLIN, 0};

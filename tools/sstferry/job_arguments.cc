@@ -17,7 +17,7 @@ Status ReadCompaction(const OptionTexts& texts, bool* out) {
              : Wrong("--compact", "auto or none", text);
 }
 
-// A part of the source does not show which families it dropped.
+// A selection does not show which families the source dropped.
 Status CheckDropMissing(const OptionTexts& texts, const PullOptions& options) {
   const bool part = texts.Has("cf") || texts.Has("begin") || texts.Has("end");
   return options.drop_missing && part
@@ -39,8 +39,8 @@ Status ReadSourceId(const OptionTexts& texts, std::string* out) {
              : Status::OK();
 }
 
-// Refuses options of a clone for other methods, and those for a clone that
-// choose or change entries, which it does not look at.
+// Refuses options of a clone with other methods, and options that choose or
+// change entries with a clone, which does not look at entries.
 Status CheckMethod(const OptionTexts& texts, const PullOptions& options) {
   if (options.method != PullMethod::kClone) {
     for (const char* name : {"keep-identity", "reuse", "always-swap"}) {

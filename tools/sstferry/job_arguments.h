@@ -1,4 +1,4 @@
-// Checks what the options of pull, refresh and swap allow together.
+// Checks which options of pull, refresh and swap can be combined.
 #pragma once
 
 #include "rocksdb/status.h"
@@ -8,8 +8,8 @@
 namespace sstferry {
 
 // Reads --compact and --source-id, and refuses options that the method or the
-// selection has no use for. REQUIRES: the mode is set, and the rows of the
-// table have set their members. InvalidArgument: as in arguments.h.
+// selection does not use. REQUIRES: the mode is set, and the rows of the table
+// have set their members. InvalidArgument: as in arguments.h.
 [[nodiscard]] rocksdb::Status ReadJob(const OptionTexts& texts,
                                       PullArguments* out);
 

@@ -18,8 +18,8 @@ using rocksdb::Status;
 using std::chrono::steady_clock;
 
 constexpr int kLeftLookMillis = 50;
-// In /proc/PID/stat behind the name, which ends with the last ')': the state,
-// and 19 fields later the start time.
+// Fields in /proc/PID/stat after the name (which ends with the last ')') from
+// the state to the start time.
 constexpr int kFieldsToStart = 19;
 
 std::string BytesOf(pid_t process, const std::string& name) {
@@ -30,7 +30,7 @@ bool Runs(pid_t process, const std::string& name) {
   return NameOfProcess(process) == name;
 }
 
-// False if it still runs after `limit`.
+// Returns false if it still runs after `limit`.
 bool Ends(pid_t process, const std::string& name, std::chrono::seconds limit) {
   const steady_clock::time_point until = steady_clock::now() + limit;
   while (Runs(process, name)) {
@@ -51,7 +51,8 @@ std::string CommandOf(pid_t process) {
   return words;
 }
 
-// True if the process was started with this variable in its environment.
+// Returns true if the process was started with this variable in its
+// environment.
 bool Carries(pid_t process, const std::string& variable) {
   const std::string all = BytesOf(process, "environ");
   const std::string mark = variable + '\0';
@@ -76,7 +77,7 @@ std::string NameOfProcess(pid_t process) {
   }
   std::string boot = ReadProc("sys/kernel/random/boot_id");
   boot.resize(boot.find_last_not_of('\n') + 1);
-  // A zombie does nothing any more.
+  // A zombie runs no more.
   return !fields || state == "Z" || state == "X"
              ? ""
              : std::to_string(process) + " " + start + " " + boot;

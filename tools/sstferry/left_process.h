@@ -1,5 +1,5 @@
-// A process that may outlive the one that waits for it: how another run, later,
-// knows it again and ends it.
+// Recognizes and ends a process that has outlived the process that waited for
+// it.
 #pragma once
 
 #include <sys/types.h>
@@ -12,13 +12,13 @@
 
 namespace sstferry {
 
-// One line that names the process for good: its id, when it started, and the
-// boot in which it did, since ids are used again. Empty: it does not exist.
+// Returns one line that names the process uniquely: its id, its start time, and
+// its boot, since ids are reused. Empty: it does not exist.
 std::string NameOfProcess(pid_t process);
 
-// If the leader of a process group has that name, still runs, and was started
-// with `mark` ("NAME=VALUE") in its environment, ends its group by SIGTERM, and
-// by SIGKILL after `grace`. Says so in the log, with `what` it is. OK if there
+// Ends the process group whose leader has that name, still runs, and was
+// started with `mark` ("NAME=VALUE") in its environment: SIGTERM, and SIGKILL
+// after `grace`. Logs this, with `what` as the description. Returns OK if there
 // is no such process.
 //   kBusy  it still runs then, or belongs to another user
 [[nodiscard]] rocksdb::Status EndLeftProcess(const std::string& name,

@@ -61,7 +61,7 @@ std::string LsToJson(const std::string& place, const StatusReport& report) {
     if (!served.problem.empty()) {
       for (const char* number : {"bytes", "snapshot_sequence", "age_seconds",
                                  "column_families", "files"}) {
-        database[number] = nullptr;  // not known
+        database[number] = nullptr;  // unknown
       }
       database["problem"] = served.problem;
     }

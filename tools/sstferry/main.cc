@@ -1,4 +1,4 @@
-// sstferry: finds the sub-command and lets it run.
+// Entry point of sstferry: finds the command and runs it.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -66,7 +66,7 @@ int PrintHelp(const Command& command, const std::string& group) {
   return Print(text);
 }
 
-// sstferry help [COMMAND [GROUP]]
+// Runs sstferry help [COMMAND [GROUP]].
 int Help(const std::vector<std::string>& words) {
   if (words.empty()) {
     return Print(GeneralHelp());
@@ -78,7 +78,7 @@ int Help(const std::vector<std::string>& words) {
   return PrintHelp(*command, words.size() > 1 ? words[1] : "common");
 }
 
-// The group that --help or --help=GROUP asks for; none: no help was asked for.
+// Returns the group of --help or --help=GROUP; nullopt: no help was requested.
 std::optional<std::string> HelpGroupIn(const std::vector<std::string>& words) {
   const std::string prefix = "--help=";
   std::optional<std::string> group;
@@ -96,30 +96,30 @@ std::optional<std::string> HelpGroupIn(const std::vector<std::string>& words) {
 }
 
 // Databases and chunks for several targets are open at once, and nothing here
-// uses select(): the soft limit of 1024 is for programs that do.
+// uses select(), for whose users the soft limit of 1024 exists.
 void RaiseDescriptorLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
     limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);  // if not, there are fewer
+    setrlimit(RLIMIT_NOFILE, &limit);  // on failure the limit stays
   }
 }
 
-// Each transfer has threads of its own, and glibc keeps what a thread freed in
-// the thread's arena, of which there may be eight for each core: a server that
-// uses 10 MB grows for hours, to as many arenas as it ever had threads at once.
-// With two for each core, threads that compute still have one of their own.
+// Each transfer has its own threads, and glibc keeps memory freed by a thread
+// in the thread's arena, of which there may be eight per core: a server that
+// uses 10 MB would grow for hours, up to as many arenas as it ever had threads
+// at once. With two per core, computing threads still have separate arenas.
 void LimitArenas() {
 #if defined(__GLIBC__)
   if (std::getenv("MALLOC_ARENA_MAX") == nullptr) {
     const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-    mallopt(M_ARENA_MAX, static_cast<int>(2 * cores));  // if not, there are more
+    mallopt(M_ARENA_MAX, static_cast<int>(2 * cores));  // else the default
   }
 #endif
 }
 
-// Ends the process where it cannot continue: no memory, no thread.
-// What lies beside a source the next start removes, as after a kill.
+// Ends the process if it cannot continue: no memory, no thread. The next start
+// removes leftovers beside a source, as after a kill.
 [[noreturn]] void EndWithReason() {
   const char* what = "a thread could not be started";
   if (const std::exception_ptr error = std::current_exception()) {
@@ -138,9 +138,9 @@ void LimitArenas() {
   _exit(ExitCodeOf(EndState::kInternal));
 }
 
-// Opens what the caller closed of standard input, output and error: else a file
-// of a database gets such a number, and messages are written into it. What is
-// printed to an output that was closed still counts as lost.
+// Opens those of standard input, output and error that the caller closed.
+// Otherwise a file of a database could get such a number, and messages would be
+// written into it. Output to a closed stream still counts as lost.
 void OpenStandardFiles() {
   for (;;) {
     int fd = open("/dev/null", O_RDWR);
@@ -149,7 +149,7 @@ void OpenStandardFiles() {
     }
     if (fd == STDOUT_FILENO) {
       close(fd);
-      fd = open("/", O_RDONLY | O_DIRECTORY);  // writes fail
+      fd = open("/", O_RDONLY | O_DIRECTORY);  // so that writes fail
     }
     if (fd < 0 || fd > STDERR_FILENO) {
       close(fd);
@@ -158,14 +158,14 @@ void OpenStandardFiles() {
   }
 }
 
-// Lets its owner use what is made: with a umask of 0777 nobody could.
+// Gives the owner access to new files even with a umask of 0777.
 void OpenToOwner() {
   const mode_t mask = umask(0077);
   umask(mask & 0077);
 }
 
-// Directories that are open, who has a database open and which limits hold are
-// known only through /proc.
+// Paths of open directories, processes with an open database and present limits
+// are available only through /proc.
 Status CheckProc() {
   return access("/proc/self/fd", R_OK | X_OK) == 0
              ? Status::OK()
@@ -177,7 +177,7 @@ Status CheckProc() {
 }
 
 int Main(const std::vector<std::string>& words) {
-  // Words behind "--" are operands.
+  // Words after "--" are operands.
   const std::vector<std::string> options(
       words.begin(), std::find(words.begin(), words.end(), "--"));
   const auto given = [&](const char* option) {
@@ -228,6 +228,6 @@ int main(int argc, char** argv) {
   try {
     return sstferry::Main({argv + 1, argv + argc});
   } catch (const std::exception&) {
-    sstferry::EndWithReason();  // nothing else is thrown across a file
+    sstferry::EndWithReason();  // no other exceptions leave a file
   }
 }

@@ -21,7 +21,7 @@ std::string Wrapped(const std::string& text, const std::string& first,
   return wrapped;
 }
 
-// A line of a Markdown list.
+// Returns an item of a Markdown list.
 std::string Item(const std::string& text) { return Wrapped(text, "- ", "  "); }
 
 std::string CodeBlock(const std::string& text) {
@@ -99,7 +99,8 @@ std::string CommandMarkdown(const Command& command, const OptionUses& uses) {
   return text + SharedOptions(command, uses);
 }
 
-// Text between roff macros: no line begins with a macro, no dash is a hyphen.
+// Escapes text between roff macros: no line begins with a macro, and a dash is
+// not a hyphen.
 std::string Roff(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
@@ -143,7 +144,7 @@ std::string ExitCodesRoff() {
   return text;
 }
 
-// ".BR sstferry-pull (1)", with a comma where more follow.
+// Returns ".BR sstferry-pull (1)" for each page, separated by commas.
 std::string SeeAlso(const std::vector<std::pair<std::string, std::string>>&
                         pages) {
   std::string text = ".SH \"SEE ALSO\"\n";
@@ -154,13 +155,13 @@ std::string SeeAlso(const std::vector<std::pair<std::string, std::string>>&
   return text;
 }
 
-// Lines that stand as they are, indented.
+// Returns unfilled, indented lines.
 std::string Literal(const std::string& text) {
   return ".PP\n.RS 4\n.nf\n" + Roff(text) + "\n.fi\n.RE\n";
 }
 
 // Breaks a command line where a shell lets it continue, so that it can be
-// pasted: between words, but not inside of quotes.
+// pasted: between words, but not inside quotes.
 std::string Pasteable(const std::string& line) {
   constexpr size_t kColumns = 66;
   std::string text;
@@ -186,7 +187,7 @@ std::string Pasteable(const std::string& line) {
 struct NamedRow {
   const char* name;
   const char* about;
-  const char* commands;  // " pull refresh ": whose pages have it
+  const char* commands;  // " pull refresh ": commands whose pages contain it
 };
 
 constexpr const char* kJobs = " pull refresh swap ";
@@ -203,7 +204,7 @@ std::string RowsOf(const char* heading, const std::vector<NamedRow>& rows,
   return text.empty() ? "" : std::string(".SH ") + heading + "\n" + text;
 }
 
-// `command`: whose files; empty: all.
+// `command`: the page's command; empty: all.
 std::string FilesRoff(const std::string& command) {
   static const std::vector<NamedRow> rows = {
       {"TARGET_DIR.sstferry/",
@@ -405,8 +406,8 @@ std::string ServiceRoff(const std::string& version) {
                   {"systemctl", "1"}});
 }
 
-// The page of sstferry-refresh@.service or sstferry-swap@.service. `job`:
-// "refresh" or "swap".
+// Returns the page of sstferry-refresh@.service or sstferry-swap@.service.
+// `job`: "refresh" or "swap".
 std::string JobServiceRoff(const std::string& job,
                            const std::string& version) {
   const std::string unit = "sstferry-" + job + "@";

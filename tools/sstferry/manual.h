@@ -1,4 +1,4 @@
-// The manuals, made from the tables of options: docs/commands.md and the
+// Generates the manuals from the tables of options: docs/commands.md and the
 // manual pages.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace sstferry {
 
-// The whole of docs/commands.md.
+// Returns the whole of docs/commands.md.
 std::string CommandsMarkdown();
 
 struct ManualPage {
@@ -17,8 +17,8 @@ struct ManualPage {
   std::string text;  // roff with the man macros
 };
 
-// sstferry(1), a page per command, sstferry.toml(5), and a page per systemd
-// unit.
+// Returns sstferry(1), a page per command, sstferry.toml(5), and a page per
+// systemd unit.
 std::vector<ManualPage> ManualPages(const std::string& version);
 
 }  // namespace sstferry

@@ -1,5 +1,5 @@
-// sstferry_manuals OUT_DIR: writes what is made from the tables of options:
-// OUT_DIR/commands.md, OUT_DIR/man/ and OUT_DIR/completions/.
+// sstferry_manuals OUT_DIR: writes the files that are generated from the tables
+// of options: OUT_DIR/commands.md, OUT_DIR/man/ and OUT_DIR/completions/.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>

@@ -1,6 +1,6 @@
-// Turns the texts of each command into the options of the public API: rows of
-// the table set one member each, and what several options say together, or one
-// in a form of its own, is read here.
+// Turns the texts of each command into options of the public API. Rows of the
+// table set one member each; combinations of options, and options with a form
+// of their own, are read here.
 #include <algorithm>
 #include <cctype>
 #include <chrono>
@@ -66,7 +66,7 @@ Status CheckOwnOptions(const Command& command,
   return Status::OK();
 }
 
-// Sets *out to what the rows of the command say. `Arguments` are those that its
+// Sets *out from the rows of the command. `Arguments` is the type that its
 // table binds (commands.cc).
 template <typename Arguments>
 Status Read(const Command& command, const std::vector<std::string>& arguments,
@@ -132,8 +132,8 @@ Status CheckWalDir(const SourceAddress& source, const std::string& wal_dir) {
                      source.ToString());
 }
 
-// Takes what --tls stands for, and checks that it can be used. `host`: of the
-// only address that TLS can be for.
+// Reads --tls and the options that it stands for, and checks that they can be
+// used. `host`: the only address to which TLS can apply.
 Status ReadTls(const OptionTexts& texts, const std::string& host,
                TlsFiles* files) {
   const std::string dir = texts.Get("tls");
@@ -218,7 +218,7 @@ Status ReadCompression(const OptionTexts& texts, PullOptions* out) {
   return status;
 }
 
-// One time for whatever keeps a source from going on with its work.
+// Uses one time for everything that may delay a source.
 Status ReadTimeout(const OptionTexts& texts, Timeouts* out) {
   if (!texts.Has("timeout")) {
     return Status::OK();
@@ -259,8 +259,8 @@ Status ReadTransfer(const OptionTexts& texts, PullArguments* out) {
   return ReadTargetAccess(texts, &out->options);
 }
 
-// sst://, a misspelled scheme, unix: or HOST:/DIR, where a directory is
-// expected.
+// Returns true for sst://, a misspelled scheme, unix: or HOST:/DIR, where a
+// directory is expected.
 bool IsOfServer(const std::string& text) {
   SourceAddress address;
   return text.find("://") != std::string::npos ||
@@ -277,7 +277,7 @@ Status CheckLocal(const OptionTexts& texts) {
                      texts.Get("target"));
 }
 
-// Checks what --all takes, and what takes --all.
+// Checks which options --all requires, and which require --all.
 Status CheckAll(const OptionTexts& texts, const PullArguments& pull) {
   if (!pull.all) {
     for (const char* const option : {"jobs", "delete"}) {
@@ -438,7 +438,8 @@ Status ParseLs(const std::vector<std::string>& arguments,
 
 namespace {
 
-// An archive's place: s3://BUCKET[/PREFIX], file:///DIR or a directory.
+// Parses an archive's address: s3://BUCKET[/PREFIX], file:///DIR or a
+// directory.
 Status ReadArchivePlace(const std::string& operand, const std::string& text,
                         StoreAddress* out) {
   std::string place = text;
@@ -456,7 +457,7 @@ Status ReadArchivePlace(const std::string& operand, const std::string& text,
              : Status::OK();
 }
 
-// Refuses an option that only other actions have a use for.
+// Refuses an option that only other actions use.
 Status CheckActionOptions(const OptionTexts& texts, ArchiveAction action) {
   const std::pair<const char*, std::set<ArchiveAction>> kUses[] = {
       {"label", {ArchiveAction::kPush}},
@@ -564,7 +565,7 @@ Status ParseArchive(const std::vector<std::string>& arguments,
 
 namespace {
 
-// A directory of this machine, without a slash at its end.
+// Reads a directory of this machine, without a slash at its end.
 Status ReadDirectory(const OptionTexts& texts, const std::string& operand,
                      const char* expected, std::string* out) {
   const std::string text = texts.Get(operand);
@@ -578,12 +579,12 @@ Status ReadDirectory(const OptionTexts& texts, const std::string& operand,
   return Status::OK();
 }
 
-// Sets of an archive are pushed less often than a standby is cut: each has all
-// that compactions wrote since.
+// Defaults for an archive. Sets are pushed less often than a standby takes
+// cuts, because each set has all that compactions wrote since.
 constexpr std::chrono::milliseconds kArchiveCutEvery{std::chrono::hours(1)};
 constexpr uint64_t kArchiveMaxReplayBytes = 4'000'000'000;
 
-// Refuses an option for which this kind of follower has no use.
+// Refuses an option that this kind of follower does not use.
 Status CheckFollowOptions(const OptionTexts& texts, bool into_archive) {
   const auto is_given = [&texts](const char* option) {
     return texts.Has(option) || texts.IsSet(option);

@@ -31,7 +31,8 @@ double Of(const std::map<std::string, Value>& values, const char* name) {
   return found == values.end() ? 0 : static_cast<double>(found->second);
 }
 
-// The label: one directory has one name, wherever the command was run.
+// Returns the label: one name per directory, independent of the working
+// directory.
 std::string Absolute(const std::string& directory) {
   std::error_code error;
   const std::string path = std::filesystem::absolute(directory, error)
@@ -42,7 +43,7 @@ std::string Absolute(const std::string& directory) {
              : path;
 }
 
-// Seconds since 1970; 0: not a time.
+// Returns seconds since 1970; 0: not a time.
 double ReadRfc3339(const std::string& text) {
   std::tm parts{};
   const char* const end =
@@ -103,7 +104,7 @@ void MeasuredPull::ReadReplica() {
   StatusOptions where;
   where.where.directory = target_;
   StatusReport report;
-  // No replica yet, most likely; the pull says what is wrong with it.
+  // Most likely there is no replica yet; the pull reports other problems.
   MakeStatusQuery(where)->Run(&report).PermitUncheckedError();
   const TargetState& state = report.target;
   const std::optional<CompletedPull>& complete =
@@ -118,7 +119,7 @@ void MeasuredPull::ReadReplica() {
   if (taken > 0) {
     metrics_.Set(metric::kReplicaTaken, {{"target", target_}}, taken);
   }
-  // The file system that holds it, or will.
+  // The file system that holds the replica, or will hold it.
   metrics_.SetDisk(metric::kReplicaDiskFree, metric::kReplicaDiskSize,
                    {{"target", target_}},
                    std::filesystem::path(target_).parent_path().string());
@@ -166,7 +167,7 @@ Status MeasuredPull::Run(Summary* summary) {
     const std::lock_guard<std::mutex> lock(mu_);
     running_ = true;
   }
-  // A first run that is killed leaves a file, which an alert can see.
+  // If the first run is killed, the file still exists for an alert.
   if (!file_.empty() && ReadMetricsFile(file_).empty()) {
     WriteFile();
   }

@@ -12,12 +12,12 @@
 
 namespace sstferry {
 
-// WriteMetricsFile(), or who may write the file.
+// WriteMetricsFile(), or a replacement that is allowed to write the file.
 using MetricsWriter = std::function<rocksdb::Status(const std::string& path,
                                                     const std::string& text)>;
 
-// A pull that counts. Its metrics begin with what the file of --metrics-file
-// says of earlier pulls of the same target.
+// Counts the runs of a pull. Its metrics start from those in the file of
+// --metrics-file for the same target.
 //
 // Ownership: owns the pull that it runs.
 // Threads:   as those of Operation; Text() from any thread.
@@ -27,7 +27,7 @@ class MeasuredPull : public Operation {
                MetricsWriter write);
 
   // Writes the file of --metrics-file at the end, also if the pull fails, and
-  // at the start if there is none. Only logs a failure to write it.
+  // at the start if the file is missing. A failure to write it is only logged.
   [[nodiscard]] rocksdb::Status Run(Summary* summary) override;
   void Cancel() override { pull_->Cancel(); }
   void SetMaxRate(uint64_t bytes_per_sec) override {
@@ -35,28 +35,29 @@ class MeasuredPull : public Operation {
   }
   Progress progress() const override { return pull_->progress(); }
 
-  // The metrics now, as Prometheus reads them, with those of the run.
+  // Returns the present metrics in Prometheus' format, including those of the
+  // run.
   std::string Text() const;
 
  private:
   void FillEmpty();
-  // Takes the time of the snapshot that TARGET_DIR holds from its record.
+  // Reads the time of TARGET_DIR's snapshot from its record.
   void ReadReplica();
-  // REQUIRES: mu_ held, or nobody else has this object.
+  // REQUIRES: mu_ is locked, or no other thread uses this object.
   void FillLastPull(const Summary& summary);
   void CountEnd(const Summary& summary);
-  // Writes what is known between two runs.
+  // Writes the metrics that are kept between two runs.
   void WriteFile();
 
   const PullOptions options_;
-  const bool is_shown_;  // false: nobody asked for metrics
+  const bool is_shown_;  // false: no metrics were requested
   const std::string file_;
-  const std::string target_;  // the label
+  const std::string target_;  // the value of the label "target"
   const std::unique_ptr<Operation> pull_;
   const MetricsWriter write_;
   mutable std::mutex mu_;
-  MetricSet metrics_;    // under mu_
-  bool running_ = false;  // under mu_
+  MetricSet metrics_;    // guarded by mu_
+  bool running_ = false;  // guarded by mu_
 };
 
 }  // namespace sstferry

@@ -34,7 +34,7 @@ prometheus::ClientMetric MakeSeries(MetricKind kind,
 }
 
 // Reads `name="value"` at `at`, with the escapes of the exposition format, and
-// moves `at` behind it. False: there is something else.
+// moves `at` past it. Returns false for anything else.
 bool ReadLabel(const std::string& line, size_t* at, MetricLabels* labels) {
   const size_t equals = line.find('=', *at);
   if (equals == std::string::npos || equals + 1 >= line.size() ||
@@ -64,7 +64,8 @@ struct Line {
   double value = 0;
 };
 
-// A series as Text() writes it. False: a comment, or something else.
+// Reads a series as Text() writes it. Returns false for a comment or anything
+// else.
 bool ReadLine(const std::string& text, Line* line) {
   const size_t open = text.find('{');
   if (open == std::string::npos || text[0] == '#') {

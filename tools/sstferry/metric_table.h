@@ -1,5 +1,5 @@
-// Every metric that sstferry shows, with its name, type, labels and help.
-// docs/metrics.md explains them; a test holds the two in step.
+// Every metric that sstferry publishes, with its name, type, labels and help.
+// docs/metrics.md explains them; a test keeps both consistent.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ struct MetricSpec {
   MetricKind kind;
   const char* labels;  // names, separated by ", "
   const char* help;
-  // Kept in the file of --metrics-file from run to run.
+  // Kept in the file of --metrics-file across runs.
   bool lasts = false;
 };
 
@@ -107,9 +107,9 @@ extern const MetricSpec kArchivePushUploaded;
 
 }  // namespace metric
 
-// All of the above, in the order in which they are shown.
+// Returns all of the above, in the order of output.
 const std::vector<const MetricSpec*>& AllMetrics();
-// Null: there is none of that name.
+// Returns the metric of that name, or null.
 const MetricSpec* FindMetric(const char* name);
 
 }  // namespace sstferry

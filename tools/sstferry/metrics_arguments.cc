@@ -7,7 +7,7 @@ namespace {
 
 using rocksdb::Status;
 
-// No port means another thing to every reader of the option.
+// Requires a port: different readers would assume different defaults.
 bool HasPort(const std::string& text) {
   const size_t colon = text.rfind(':');
   return colon != std::string::npos &&

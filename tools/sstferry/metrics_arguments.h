@@ -1,4 +1,4 @@
-// --metrics, --metrics-insecure and --metrics-file.
+// Reads --metrics, --metrics-insecure and --metrics-file.
 #pragma once
 
 #include "rocksdb/status.h"
@@ -7,7 +7,7 @@
 
 namespace sstferry {
 
-// `tls`: the command's, which metrics beyond this machine need.
+// `tls`: those of the command, required for other machines.
 [[nodiscard]] rocksdb::Status ReadMetrics(const OptionTexts& texts,
                                           const TlsFiles& tls,
                                           MetricsArguments* out);

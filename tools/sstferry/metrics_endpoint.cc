@@ -33,7 +33,7 @@ std::string Lower(std::string text) {
 
 using Parser = http::request_parser<http::string_body>;
 
-// Reads one request; false: none came, or what came is none.
+// Reads one request. Returns false if none arrived, or it is malformed.
 bool ReadRequest(Connection* connection, const WaitLimit& limit,
                  Parser* parser) {
   parser->header_limit(kMaxHeaderBytes);
@@ -79,7 +79,7 @@ Status MetricsEndpoint::Listen(const MetricsArguments& where,
   }
   HostPort bound;
   RETURN_IF_ERROR(ParseHostPort(listener_->address(), &bound));
-  // A name may mean another address by now.
+  // The name may resolve to another address by now.
   if (is_local && !IsLoopback(bound.host)) {
     return MakeStatus(EndState::kRefused,
                       "--metrics " + ToString(listen) +
@@ -126,7 +126,7 @@ void MetricsEndpoint::Accept() {
   std::unique_ptr<Connection> connection;
   while (listener_->Accept(&connection).ok()) {
     JoinEnded();
-    // One over the limit is closed here.
+    // A connection over the limit is closed here.
     if (sessions_.size() < kMaxConnections) {
       Session& session = sessions_.emplace_back();
       session.connection = std::move(connection);
@@ -165,14 +165,15 @@ void MetricsEndpoint::Serve(Connection* connection) const {
                std::string(request.target()),
                host == request.end() ? nullptr : &named, request.version());
   const Slice part(answer);
-  // A reader that is gone wants no answer.
+  // The client may have disconnected.
   connection->Write(&part, 1, limit).PermitUncheckedError();
 }
 
-// A web page whose name was made to mean this machine says that name.
+// Rejects requests of a web page whose name was made to resolve to this machine
+// (DNS rebinding): they contain that name.
 bool MetricsEndpoint::IsForUs(const std::string* host) const {
   if (hosts_.empty() || host == nullptr) {
-    return true;  // HTTP/1.0, which no browser speaks, has no Host
+    return true;  // HTTP/1.0, which no browser uses, has no Host
   }
   const size_t end = host->find(host->starts_with('[') ? ']' : ':');
   std::string name = host->substr(0, end);

@@ -1,4 +1,4 @@
-// Shows metrics to Prometheus over HTTP, and over HTTPS beyond this machine.
+// Serves metrics to Prometheus over HTTP, and over HTTPS to other machines.
 #pragma once
 
 #include <atomic>
@@ -14,17 +14,18 @@
 
 namespace sstferry {
 
-// Answers GET /metrics until it is destroyed: at most eight connections at
-// once, each for five seconds at most.
+// Answers GET /metrics until destroyed, on at most eight connections at once,
+// each for at most five seconds.
 //
-// Threads: a thread of its own accepts, and each connection has one.
+// Threads: one that accepts, and one per connection.
 class MetricsEndpoint {
  public:
-  // Calls `text` for each answer, from threads of this object, several at once.
+  // Calls `text` for each answer, from threads of this object, also
+  // concurrently.
   //
-  // Beyond this machine it speaks TLS with the files `tls`, and the other side
-  // needs a certificate, too; with where.insecure it is plain HTTP, as it is
-  // for an address of this machine. REQUIRES: where.listen.
+  // For other machines it uses TLS with the files `tls`, and requires a
+  // certificate of the client. With where.insecure, and at an address of this
+  // machine, it uses plain HTTP. REQUIRES: where.listen.
   //   kRefused  it cannot listen there, or the TLS files cannot be used
   [[nodiscard]] static rocksdb::Status Start(
       const MetricsArguments& where, const TlsFiles& tls,
@@ -32,10 +33,10 @@ class MetricsEndpoint {
       std::unique_ptr<MetricsEndpoint>* endpoint);
   ~MetricsEndpoint();
 
-  // "http://127.0.0.1:9420/metrics", with the port that it has.
+  // Returns "http://127.0.0.1:9420/metrics", with the bound port.
   const std::string& url() const { return url_; }
-  // Takes other certificates for connections from now on; without TLS nothing
-  // happens. kRefused: nothing has changed.
+  // Uses other certificates for later connections; does nothing without TLS. On
+  // failure (kRefused) nothing changes.
   [[nodiscard]] rocksdb::Status Reload(const TlsFiles& tls);
 
  private:
@@ -58,11 +59,11 @@ class MetricsEndpoint {
 
   const std::function<std::string()> text_;
   std::string url_;
-  // Names by which this machine is asked; empty: any will do.
+  // Accepted names in a Host header; empty: any name.
   std::set<std::string> hosts_;
   std::unique_ptr<Listener> listener_;
   ReloadTls reload_;
-  std::list<Session> sessions_;  // accepting_'s, until it has ended
+  std::list<Session> sessions_;  // used by accepting_ until it has ended
   std::thread accepting_;
 };
 

@@ -37,7 +37,7 @@ Status WriteAll(int fd, const std::string& path, const std::string& text) {
     }
     at += wrote < 0 ? 0 : static_cast<size_t>(wrote);
   }
-  // Not a truncated file after a crash of the machine.
+  // Avoids a truncated file after a crash of the machine.
   return fchmod(fd, 0644) == 0 && fsync(fd) == 0 ? Status::OK()
                                                  : Failed(path, "write");
 }
@@ -60,7 +60,7 @@ std::string ReadMetricsFile(const std::string& path) {
 Status WriteMetricsFile(const std::string& path, const std::string& text) {
   // Not *.prom, which a collector would read.
   const std::string draft = path + "." + std::to_string(getpid()) + ".tmp";
-  unlink(draft.c_str());  // of a process that was killed
+  unlink(draft.c_str());  // left by a killed process
   Status status;
   {
     const Descriptor file =

@@ -1,4 +1,5 @@
-// The file of --metrics-file, which other programs read at any time.
+// Reads and writes the file of --metrics-file, which other programs read at any
+// time.
 #pragma once
 
 #include <condition_variable>
@@ -12,21 +13,21 @@
 
 namespace sstferry {
 
-// The text of an earlier file; empty if there is none, or if it is no plain
-// file of at most a megabyte.
+// Returns the text of the file; empty if it is missing, or not a regular file
+// of at most a megabyte.
 std::string ReadMetricsFile(const std::string& path);
 
-// Replaces the file as a whole, with mode 0644: node_exporter is another user.
-// kInternal: it stays as it was.
+// Replaces the file atomically, with mode 0644, because node_exporter runs as
+// another user. kInternal: the file is unchanged.
 [[nodiscard]] rocksdb::Status WriteMetricsFile(const std::string& path,
                                                const std::string& text);
 
-// The file of a command that runs on: written every 15 seconds.
+// Writes the file of a running command every 15 seconds.
 //
 // Threads: one of its own, which calls `text` and `log`.
 class MetricsFileWriter {
  public:
-  // Logs when the file can no longer be written, and when it can again.
+  // Logs when the file cannot be written any more, and when it can be again.
   MetricsFileWriter(std::string path, std::function<std::string()> text,
                     LogFunction log);
   ~MetricsFileWriter();  // writes it once more
@@ -38,10 +39,10 @@ class MetricsFileWriter {
   const std::string path_;
   const std::function<std::string()> text_;
   const LogFunction log_;
-  bool failing_ = false;  // thread_'s, and the destructor's after it
+  bool failing_ = false;  // used by thread_ until the join
   std::mutex mu_;
   std::condition_variable changed_;
-  bool stopped_ = false;  // under mu_
+  bool stopped_ = false;  // guarded by mu_
   std::thread thread_;
 };
 

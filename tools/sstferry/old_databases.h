@@ -1,4 +1,4 @@
-// The databases that swaps have replaced, after a run.
+// Deletes databases that swaps have replaced, after a run.
 #pragma once
 
 #include <string>
@@ -9,9 +9,10 @@
 
 namespace sstferry {
 
-// Deletes what earlier swaps of these directories have kept, but for what
-// --keep-old keeps, until SIGINT or SIGTERM. For once the run has told how it
-// ended: the replicas are current and served, so what fails here is a warning.
+// Deletes what earlier swaps of these directories have kept, except for what
+// --keep-old keeps, until SIGINT or SIGTERM. Called after the run has reported
+// its result: the replicas are current and in use, so a failure is only a
+// warning.
 void RemoveOldDatabases(const PullArguments& arguments,
                         const std::vector<std::string>& target_dirs,
                         Console* console);

@@ -12,29 +12,30 @@
 
 namespace sstferry {
 
-// Runs `operation` with progress on standard error; SIGINT and SIGTERM cancel
-// it, and SIGHUP calls `reload`, if there is one (then HoldReloadSignal() comes
-// before). Prints the JSON object, or on success (for DIFFERENT, and for a
-// plan that came from the source, too) what `human` makes of the summary.
+// Runs `operation` with progress on standard error. SIGINT and SIGTERM cancel
+// it, and SIGHUP calls `reload` unless that is null (then HoldReloadSignal()
+// must have been called). Prints the JSON object, or the text of `human` on
+// success, for DIFFERENT, and for a plan that was received from the source.
 // Returns the exit code.
 int RunOperation(const std::string& command, const CommonArguments& arguments,
                  Console* console, Operation* operation,
                  const std::function<std::string(const Summary&)>& human,
                  const std::function<void()>& reload = nullptr);
 
-// Results as an operator reads them, each ending in a newline.
+// Return results for an operator, each ending in a newline.
 std::string PullReport(const Summary& summary);
-// The first release that opens what a pull moved; empty if every one does.
+// Returns the first release that opens what a pull moved; empty if every one
+// does.
 std::string OpensLine(const Summary& summary);
-// Says which method was taken, and why; empty: of other commands.
+// Returns which method was used, and why; empty for other commands.
 std::string MethodLine(const Summary& summary);
-// `brief`: without a line per family and file.
+// `brief`: no line per family and file.
 std::string PlanReport(const Summary& summary, bool brief);
 std::string VerifyReport(const Summary& summary);
-// The same of sstferry status, and its JSON object.
+// Return the result of sstferry status as text and as a JSON object.
 std::string StatusText(const std::string& place, const StatusReport& report);
 std::string StatusToJson(const std::string& place, const StatusReport& report);
-// The same of sstferry ls.
+// Return the result of sstferry ls.
 std::string LsText(const std::string& place, const StatusReport& report);
 std::string LsToJson(const std::string& place, const StatusReport& report);
 

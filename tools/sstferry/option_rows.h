@@ -22,9 +22,9 @@
 
 namespace sstferry {
 
-// A kind of value has: value(), the form of it in help; Bounds(), for help;
-// Text(), of a value, as it may be typed, or words for one that cannot
-// (`unset`); and Read(). Errors of Read(): as in arguments.h.
+// A kind of value has: value(), its form in help; Bounds(), for help; Text(),
+// which formats a value as it may be typed, or returns `unset` for one that
+// cannot be typed; and Read(). Errors of Read(): as in arguments.h.
 
 // A whole number.
 class NumberValue {
@@ -47,7 +47,7 @@ class NumberValue {
 // Bytes, or bytes per second.
 class BytesValue {
  public:
-  // `zero`: what "0" means, if it may be typed; null: it may not.
+  // `zero`: the meaning of "0"; null: "0" is not allowed.
   explicit BytesValue(const char* unset = "", const char* zero = nullptr,
                  uint64_t least = 1, uint64_t most = UINT64_MAX)
       : unset_(unset), zero_(zero), least_(least), most_(most) {}
@@ -68,8 +68,8 @@ class BytesValue {
   const uint64_t most_;
 };
 
-// A limit of bytes per second, or "none": no limit, and nobody holds back for
-// an application. Sets options of a pull or of a server.
+// A limit in bytes per second, or "none": no limit, and neither side holds back
+// for an application. Sets options of a pull or of a server.
 class RateValue {
  public:
   const char* value() const { return "BYTES|none"; }
@@ -97,7 +97,7 @@ class RateValue {
                                                 uint64_t* out);
 };
 
-// A duration; of seconds, it is rounded up to whole ones.
+// A duration. In seconds it is rounded up.
 class DurationValue {
  public:
   explicit DurationValue(const char* unset = "") : unset_(unset) {}
@@ -119,8 +119,7 @@ class DurationValue {
   const char* const unset_;
 };
 
-// The time of a lease, in whole seconds, as leases are counted. `zero`: what 0
-// means.
+// The duration of a lease, in whole seconds. `zero`: the meaning of 0.
 class LeaseValue {
  public:
   explicit LeaseValue(const char* zero) : zero_(zero) {}
@@ -135,8 +134,7 @@ class LeaseValue {
   const char* const zero_;
 };
 
-// A duration in whole seconds that need not be given; its default is in the
-// help.
+// An optional duration in whole seconds; its default is in the help.
 class GraceValue {
  public:
   const char* value() const { return "DURATION"; }
@@ -167,8 +165,7 @@ class PercentValue {
   const uint64_t most_;
 };
 
-// A text that is not empty; `what` it is, for errors. Its default is in the
-// help.
+// A non-empty text. `what` describes it in errors. Its default is in the help.
 class TextValue {
  public:
   TextValue(const char* value, const char* what) : value_(value), what_(what) {}
@@ -187,7 +184,7 @@ inline TextValue PathValue(const char* value) {
   return TextValue(value, "a path");
 }
 
-// A release of RocksDB: 8.11.4.
+// A release of RocksDB, such as 8.11.4.
 class ReleaseValue {
  public:
   const char* value() const { return "VERSION"; }
@@ -209,7 +206,7 @@ class AddressValue {
                                      HostPort* out) const;
 };
 
-// One of "a|b|c", which mean these values in this order.
+// Finds the index of `text` in `names` ("a|b|c").
 [[nodiscard]] rocksdb::Status FindChoice(const std::string& what,
                                          const std::string& names,
                                          const std::string& text,
@@ -247,7 +244,7 @@ class ChoiceValue {
   const std::vector<Value> values_;
 };
 
-// `help`: a noun phrase or an imperative, without figures.
+// `help`: a noun phrase or an imperative, without numbers.
 template <typename Arguments, typename Field, typename Kind>
 OptionSpec Row(const char* name, OptionGroup group, const char* help,
                Field field, const Kind& kind) {
@@ -262,7 +259,7 @@ OptionSpec Row(const char* name, OptionGroup group, const char* help,
   return spec;
 }
 
-// A switch that sets a bool.
+// Makes a row for a switch that sets a bool.
 template <typename Arguments, typename Field>
 OptionSpec Row(const char* name, OptionGroup group, const char* help,
                Field field) {

@@ -20,9 +20,9 @@
 namespace sstferry {
 namespace {
 
-// Bounds are cut to this many characters, so that a line fits a screen.
+// Maximum characters of a bound, so that a line fits on a screen.
 constexpr size_t kBoundWidth = 18;
-// More files or intervals than these are left to --json.
+// Maximum number of files or intervals in text; --json has all.
 constexpr size_t kMostItems = 40;
 
 std::string Bound(const std::optional<std::string>& key,
@@ -57,11 +57,11 @@ bool IsRefresh(const Summary& summary) {
   return summary.mode == PullModeName(PullMode::kRefresh);
 }
 
-// An action, and what becomes of the bytes.
+// An action, and a description of what happens to the bytes.
 using ActionText = std::pair<const char*, const char*>;
 
-// "rebuild: 3 files, 20.0 MB"; of a refresh the bytes of intervals, a line for
-// each action.
+// Returns "rebuild: 3 files, 20.0 MB"; for a refresh the bytes of intervals,
+// one line per action.
 std::string Actions(const Summary& summary) {
   const bool refresh = IsRefresh(summary);
   std::vector<ActionText> actions = {{"rebuild", ""}};
@@ -124,7 +124,7 @@ std::string Items(const Summary& summary) {
   }
   for (std::vector<std::string>& row : rows) {
     if (IsRefresh(summary)) {
-      row.erase(row.begin() + 3);  // its intervals are of no one file
+      row.erase(row.begin() + 3);  // an interval belongs to no single file
     } else {
       row.resize(5);  // all files are rebuilt
     }
@@ -141,7 +141,7 @@ std::string Seconds(double seconds) {
   return text.data();
 }
 
-// Returns a table of what both methods cost.
+// Returns a table of the costs of both methods.
 std::string Methods(const Summary& summary) {
   std::vector<std::vector<std::string>> rows = {
       {"METHOD", "FILES", "BYTES", "SOURCE CPU"}};
@@ -170,7 +170,7 @@ std::string Methods(const Summary& summary) {
   return text + refused;
 }
 
-// Says what the pull needs of the target's disk.
+// Returns the space that the pull needs on the target's disk.
 std::string Disk(const Summary& summary) {
   const auto bytes = [](uint64_t count) {
     return FormatBytes(count);
@@ -182,7 +182,7 @@ std::string Disk(const Summary& summary) {
          "; the source links its files and writes no chunk\n";
 }
 
-// The method that the pull takes, and what of it need not come.
+// Returns the method of the pull, and what need not be sent.
 std::string Method(const Summary& summary) {
   std::string text = MethodLine(summary);
   if (summary.files_reused > 0) {
@@ -205,7 +205,7 @@ std::string PlanReport(const Summary& summary, bool brief) {
     text += " -> " + summary.target;
   }
   if (summary.column_families.empty()) {
-    text += "\n";  // the pull ends without the source
+    text += "\n";  // the pull would end without the source
     for (const std::string& note : summary.notes) {
       text += "note: " + Printable(note) + "\n";
     }
@@ -220,7 +220,7 @@ std::string PlanReport(const Summary& summary, bool brief) {
     text += Actions(summary);
   }
   if (!summary.methods.empty() && !IsRefresh(summary)) {
-    text += Methods(summary);  // a refresh in place has but one
+    text += Methods(summary);  // a refresh in place has only one
   }
   text += Method(summary);
   text += Disk(summary);
@@ -235,7 +235,7 @@ namespace {
 int PlanHere(PullArguments plan, const RootSide* root) {
   Console console(plan.common, stderr, ScreenFor(root));
   if (!plan.before_swap.empty()) {
-    // A plan calls no hook; that there is one decides how the pull ends.
+    // A plan calls no hook, but the presence of one affects the result.
     plan.options.before_swap = [](const SwapEvent&) {
       return rocksdb::Status::OK();
     };
@@ -249,7 +249,7 @@ int PlanHere(PullArguments plan, const RootSide* root) {
 
 }  // namespace
 
-// As the account that the pull would run as.
+// Plans as the account under which the pull would run.
 int RunPlan(const std::vector<std::string>& arguments) {
   PullArguments plan;
   const rocksdb::Status usage = ParsePlan(arguments, &plan);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kRateWindowSeconds = 10;
 constexpr std::chrono::milliseconds kRedrawInterval{200};
-// A finished operation alone shows 100.
+// 100 is shown only for a finished operation.
 constexpr double kMaxUnfinishedPercent = 99.9;
 
 bool ShowsInPlace(ProgressMode mode, const Console& console) {
@@ -25,8 +25,8 @@ bool ShowsInPlace(ProgressMode mode, const Console& console) {
 
 double MovingRate(double rate, double amount, double elapsed,
                   double total_elapsed) {
-  // The average since the start until a window has passed, then one that
-  // forgets what is older.
+  // The average since the start until a window has passed, then an
+  // exponentially weighted one.
   const double window = std::min(total_elapsed, kRateWindowSeconds);
   const double weight = window > 0 ? std::min(1.0, elapsed / window) : 1.0;
   return rate + weight * (amount / elapsed - rate);
@@ -44,7 +44,7 @@ void ProgressFormatter::ObserveStages(const ProgressStages& now,
   const std::array<uint64_t, 6> seen = InOrder(now);
   const std::array<uint64_t, 6> before = InOrder(last_.stages);
   for (size_t i = 0; i < seen.size(); ++i) {
-    // A source that was lost tells its times from 0 again.
+    // A source that was lost reports its times from 0 again.
     const uint64_t grown = seen[i] - std::min(seen[i], before[i]);
     stages_[i] = MovingRate(stages_[i], static_cast<double>(grown), elapsed,
                             now_seconds);
@@ -114,7 +114,7 @@ double ProgressFormatter::EtaSeconds() const {
 }
 
 std::string ProgressFormatter::Line() const {
-  // Rates of a source that is not there would only say what was.
+  // While the source cannot be reached, its rates are outdated.
   const std::string rest =
       !last_.waiting_for.empty() && !last_.finished
           ? "  waiting for the source: " + Printable(last_.waiting_for)
@@ -126,7 +126,7 @@ std::string ProgressFormatter::Line() const {
 std::string ProgressFormatter::Where() const {
   std::array<char, 256> text{};
   if (!is_planned()) {
-    // A percentage would only say zero.
+    // A percentage would be zero.
     std::snprintf(text.data(), text.size(), "    - %% %-9.32s %s",
                   last_.phase.c_str(), FormatClock(last_seconds_).c_str());
     return text.data();
@@ -150,7 +150,7 @@ std::string ProgressFormatter::Rates() const {
   std::string line = text.data();
   line += bottleneck.empty() ? "" : "  waiting for: " + bottleneck;
   line += "  " + FormatCount(last_.lanes, "lane");
-  // Files that are sent as they are count their entries at their end.
+  // Files that are sent unchanged count their entries only at their end.
   if (entries_per_second_ >= 1) {
     line += "  " + FormatNumber(static_cast<uint64_t>(entries_per_second_)) +
             " entries/s";
@@ -208,7 +208,7 @@ ProgressReporter::ProgressReporter(const CommonArguments& arguments,
                                    Console* console,
                                    std::function<Progress()> look)
     : in_place_(ShowsInPlace(arguments.progress, *console)),
-      // Between log lines that are JSON objects nothing else is.
+      // Lines between JSON log lines must be JSON, too.
       json_(arguments.progress == ProgressMode::kJson ||
             (!in_place_ && console->logs_json())),
       interval_(in_place_ ? kRedrawInterval : arguments.progress_interval),

@@ -1,4 +1,4 @@
-// Progress as text: pure formatting, then the thread that shows it.
+// Formats progress as text, and shows it from a thread.
 #pragma once
 
 #include <array>
@@ -16,22 +16,23 @@
 
 namespace sstferry {
 
-// Turns looks at an operation into lines. Never goes back: percent, bytes and
-// entries are the largest seen. 100 percent only once finished.
+// Turns observations of an operation into lines. Percent, bytes and entries
+// never decrease. 100 percent only when finished.
 //
 // Threads: one.
 class ProgressFormatter {
  public:
-  // `now_seconds` is any clock that only grows; rates are over about the last
-  // ten seconds of it.
+  // `now_seconds`: any monotonic clock; rates are averages over about its last
+  // ten seconds.
   void Observe(const Progress& progress, double now_seconds);
 
-  // " 42.3 % transfer  12.3 GB of 40.1 GB  512.4 MB/s  ETA 0:54  waiting for:
-  // network  4 lanes  1883000 entries/s", or "    - % snapshot  0:03" while
-  // nothing is planned; without a source, why it is not reached in place of the
-  // rates. What matters most stands first: a narrow terminal cuts the rest.
+  // Returns " 42.3 % transfer  12.3 GB of 40.1 GB  512.4 MB/s  ETA 0:54
+  // waiting for: network  4 lanes  1883000 entries/s", or "    - % snapshot
+  // 0:03" while nothing is planned. If the source cannot be reached, the reason
+  // replaces the rates. The most important parts are first, because a narrow
+  // terminal truncates the line.
   std::string Line() const;
-  // {"phase":..., "percent":..., ...} without a newline.
+  // Returns {"phase":..., "percent":..., ...} without a newline.
   std::string Json() const;
 
   double percent() const { return percent_; }
@@ -41,12 +42,13 @@ class ProgressFormatter {
   bool is_planned() const { return last_.planned_bytes > 0 || percent_ > 0; }
   std::string Where() const;  // " 42.3 % transfer  12.3 GB of 40.1 GB"
   std::string Rates() const;  // "  512.4 MB/s  ETA 0:54 ..."
-  double EtaSeconds() const;  // negative: not known
-  // Smooths what the lanes spent their time on since the last look.
+  double EtaSeconds() const;  // negative: unknown
+  // Averages what the lanes spent their time on since the last observation.
   void ObserveStages(const ProgressStages& now, double elapsed,
                      double now_seconds);
-  // Returns what most of the lanes' time went to of late: "source CPU or disk",
-  // "network", "target CPU", "target disk" or "max-rate"; empty: not known.
+  // Returns what the lanes recently spent most of their time on: "source CPU or
+  // disk", "network", "target CPU", "target disk" or "max-rate"; empty:
+  // unknown.
   std::string Bottleneck() const;
 
   Progress last_;
@@ -59,7 +61,7 @@ class ProgressFormatter {
   bool observed_ = false;
 };
 
-// "3:07", "1:02:45".
+// Returns "3:07" or "1:02:45".
 std::string FormatClock(double seconds);
 // Shows the progress of one operation on standard error until destroyed.
 //
@@ -71,8 +73,8 @@ class ProgressReporter {
                    std::function<Progress()> look);
   ~ProgressReporter();  // calls Stop()
 
-  // Joins the thread and shows where the operation stands a last time, unless
-  // nothing was planned: then the redrawn line goes.
+  // Joins the thread and shows the final progress. If nothing was planned,
+  // removes the redrawn line instead.
   void Stop();
 
  private:
@@ -85,11 +87,11 @@ class ProgressReporter {
   Console* const console_;
   const std::function<Progress()> look_;
   const std::chrono::steady_clock::time_point started_;
-  ProgressFormatter formatter_;  // the thread's; after the join, Stop()'s
+  ProgressFormatter formatter_;  // used by the thread; after the join by Stop()
 
   std::mutex mu_;
   std::condition_variable changed_;
-  bool stopping_ = false;  // under mu_
+  bool stopping_ = false;  // guarded by mu_
   std::thread thread_;
 };
 

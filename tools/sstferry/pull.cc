@@ -46,7 +46,7 @@ std::string PullSeconds(double seconds) {
   return text.data();
 }
 
-// Says how fast data moved: ", 13.5 MB/s"; empty where none did.
+// Returns the rate of the transfer: ", 13.5 MB/s"; empty if nothing was moved.
 std::string Rate(const Summary& summary) {
   const uint64_t bytes = summary.sst_bytes - summary.sst_bytes_resumed;
   const double seconds = TransferSeconds(summary);
@@ -60,7 +60,7 @@ bool IsInPlace(const Summary& summary) {
   return summary.mode == PullModeName(PullMode::kRefresh);
 }
 
-// Says how much of the replica is new: "6,950 keys changed".
+// Returns how much of the replica is new: "6,950 keys changed".
 std::string Change(const Summary& summary) {
   const bool links = summary.method != "clone" && summary.files_reused != 0;
   if (IsInPlace(summary) || summary.chunks_delta != 0 || links) {
@@ -81,9 +81,9 @@ std::string Change(const Summary& summary) {
   return FormatCount(summary.entries, "key");
 }
 
-// Answers the first question of an operator: of which moment the replica is,
-// and what that took. "replica is as of 2026-11-25T02:00:03Z, 6,950 keys
-// changed, 14.0 MB sent, application down 0.05 s"
+// Returns the most important result: the replica's point in time, and the cost.
+// "replica is as of 2026-11-25T02:00:03Z, 6,950 keys changed, 14.0 MB sent,
+// application down 0.05 s"
 std::string ReplicaLine(const Summary& summary) {
   std::string text =
       "replica is " +
@@ -115,8 +115,8 @@ std::string SourceLine(const Summary& summary) {
          "\n";
 }
 
-// Says how the data moved, and at its end, which may be long, why so: "method:
-// clone, 13.7 MB in 9 units; 1.52 s, 9.0 MB/s (asked for)".
+// Returns how the data was moved, and at the end, which may be long, why:
+// "method: clone, 13.7 MB in 9 units; 1.52 s, 9.0 MB/s (asked for)".
 std::string HowLine(const Summary& summary) {
   std::string text;
   if (IsInPlace(summary)) {
@@ -157,7 +157,7 @@ std::string VerdictLine(const Summary& summary) {
          (opens.empty() ? "\n" : "; " + opens);
 }
 
-// Says how long the source held back, and why; empty if it did not.
+// Returns how long the source held back, and why; empty if it did not.
 std::string HeldLine(const Summary& summary) {
   constexpr double kWorthSaying = 0.1;
   double sum = 0;
@@ -192,8 +192,7 @@ std::string PullReport(const Summary& summary) {
 
 namespace {
 
-// Even where the deadline has passed, the application is given this long to
-// start.
+// Minimum time for the application to start, even after the deadline.
 constexpr std::chrono::seconds kLeastAfterSwap{60};
 
 void SetHooks(PullArguments* pull) {
@@ -220,7 +219,7 @@ void SetHooks(PullArguments* pull) {
   }
 }
 
-// A pull of a TARGET_DIR in which nothing runs any more for an earlier one.
+// A pull that first ends the left command of an earlier pull of TARGET_DIR.
 class PullWithoutLeftCommand : public Operation {
  public:
   explicit PullWithoutLeftCommand(const PullOptions& options)
@@ -244,7 +243,7 @@ class PullWithoutLeftCommand : public Operation {
   const std::unique_ptr<Operation> pull_;
 };
 
-// As it was typed, but for the quotes.
+// Returns the command line as typed, except for the quotes.
 std::string CommandLine(const std::string& command,
                         const std::vector<std::string>& arguments) {
   std::string line = ShellWord(program_invocation_name) + " " + command;
@@ -263,7 +262,7 @@ void Reload(PullMode mode, const std::vector<std::string>& words,
               console);
 }
 
-// A replica counts for more than its metrics: without them the pull still runs.
+// Without metrics the pull still runs, because the replica matters more.
 std::unique_ptr<MetricsEndpoint> ShowMetrics(const PullArguments& arguments,
                                              const MeasuredPull* pull,
                                              Console* console) {
@@ -283,7 +282,7 @@ std::unique_ptr<MetricsEndpoint> ShowMetrics(const PullArguments& arguments,
 
 namespace {
 
-// Pulls in this process. `root`: does what only root may; null: this process
+// Pulls in this process. `root`: does what only root may do; null: this process
 // may. `arguments` are read again on SIGHUP.
 int PullHere(const std::vector<std::string>& arguments, PullArguments pull,
              RootSide* root) {
@@ -380,7 +379,7 @@ int RunJob(PullMode mode, const std::vector<std::string>& arguments) {
   }
   HoldReloadSignal();
   pull.options.command_line = CommandLine(PullModeName(mode), arguments);
-  // Whoever owns a directory of replicas can change names in it.
+  // The owner of a directory of replicas can rename entries in it.
   const std::optional<uint32_t> account = AccountOfTarget(
       pull.options.target_dir + (pull.all ? "/replica" : ""));
   return account.has_value() ? PullAs(*account, arguments, pull)

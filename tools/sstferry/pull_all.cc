@@ -24,7 +24,7 @@ namespace {
 using nlohmann::ordered_json;
 using rocksdb::Status;
 
-// 1234 microseconds are "1.2 ms".
+// Formats 1234 microseconds as "1.2 ms".
 std::string MillisText(uint64_t micros) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.1f ms",
@@ -68,7 +68,7 @@ class FleetMetrics {
         });
   }
 
-  // Series of one metric stand together, behind its HELP and TYPE.
+  // Groups the series of one metric after its HELP and TYPE.
   std::string Text() const {
     std::vector<std::string> order;
     std::map<std::string, std::pair<std::string, std::string>> metrics;
@@ -102,7 +102,7 @@ class FleetMetrics {
 
  private:
   std::mutex mu_;
-  std::vector<std::string> texts_;  // under mu_ while pulls run
+  std::vector<std::string> texts_;  // guarded by mu_ while pulls run
 };
 
 std::string VanishedLine(const VanishedDatabase& gone) {

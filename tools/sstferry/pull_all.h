@@ -12,12 +12,12 @@
 
 namespace sstferry {
 
-// Runs the mirror. `reload` gets it on SIGHUP.
+// Runs the mirror. `reload` is called with its operation on SIGHUP.
 int RunAll(const PullArguments& arguments, Console* console,
            const MetricsWriter& write_metrics,
            const std::function<void(Operation*)>& reload);
 
-// Return the text that an operator reads, and the JSON object.
+// Return the result as text and as a JSON object.
 std::string FleetText(const Summary& summary, const FleetReport& report);
 std::string FleetToJson(const std::string& command, const Summary& summary,
                         const FleetReport& report);

@@ -1,14 +1,14 @@
-// The options of one command: from its command line, which
-// Boost.Program_options reads, and its config file, which is TOML. Nothing here
-// calls what() of its errors: it replaces %placeholders%, without end where a
-// name or a value holds one.
+// Reads the options of one command: from its command line, with
+// Boost.Program_options, and from its config file, which is TOML. Never calls
+// what() of Boost's errors: it replaces %placeholders%, and does not terminate
+// if a name or a value contains one.
 #include <algorithm>
 #include <sstream>
 
 #include <boost/program_options.hpp>
 
 #define TOML_EXCEPTIONS 0
-// Its parser asserts what a file may not hold ("[:x"), and reports it as well.
+// The parser asserts on some invalid input ("[:x"), which it also reports.
 #define TOML_ASSERT(expression) static_cast<void>(0)
 #include <toml++/toml.h>
 
@@ -24,16 +24,16 @@ namespace po = boost::program_options;
 using rocksdb::Status;
 using Strings = std::vector<std::string>;
 
-// The name of every operand beyond those of the command.
+// Name for operands beyond those of the command.
 constexpr const char* kBeyond = "operands";
 
-// Options that say how this one run talks; a file cannot hold them.
+// Returns true for options that only a command line can have.
 bool IsCommandLineOnly(const std::string& name) {
   return name == "config" || name == "help" || name == "version";
 }
 
-// Says what `word`, which begins with an option's name, should have been
-// instead.
+// Returns the error for `word`, which begins with an option's name, with the
+// intended option.
 Status RefusedOption(const std::string& word,
                      const po::options_description& known,
                      const std::string& prefix) {
@@ -52,7 +52,7 @@ Status RefusedOption(const std::string& word,
       DidYouMean(shown.substr(dashes), names, prefix));
 }
 
-// Refuses what Boost lets through: operands beyond those of the command, and
+// Refuses what Boost accepts: operands beyond those of the command, and
 // "--begin --verify", which would take the option as the key.
 Status CheckWords(const po::parsed_options& parsed) {
   for (const po::option& option : parsed.options) {
@@ -73,7 +73,7 @@ Status CheckWords(const po::parsed_options& parsed) {
   return Status::OK();
 }
 
-// A value that `map` holds from an earlier call wins, whole lists included.
+// A value in `map` from an earlier call takes precedence, whole lists included.
 Status Store(const po::parsed_options& parsed, po::variables_map* map) {
   try {
     po::store(parsed, *map);
@@ -93,8 +93,8 @@ Status ReadCommandLine(const Strings& operands, const Strings& arguments,
     positions.add(operand.c_str(), 1);
   }
   positions.add(kBeyond, -1);
-  // Boost would take "-x" as an operand and "--=x" as any option, and forget
-  // the value of a switch: it gets these words as names of unknown options.
+  // Boost would take "-x" as an operand and "--=x" as any option, and drop the
+  // value of a switch, so it gets these words as names of unknown options.
   const auto refuse = [&](const std::string& word) {
     const std::string name = word.substr(0, word.find('='));
     const auto* option = name.size() > 2 && name.starts_with("--")
@@ -134,7 +134,7 @@ Status AtLine(size_t line, const Status& status) {
                                  status.getState());
 }
 
-// The text that a command line would have for it: "yes" or "no" for a switch.
+// Returns the text that a command line would have: "yes" or "no" for a switch.
 Status TextOf(const std::string& name, const toml::node& node,
               std::string* text) {
   if (const auto* string = node.as_string()) {
@@ -151,7 +151,7 @@ Status TextOf(const std::string& name, const toml::node& node,
   return Status::OK();
 }
 
-// One value, or an array of them for an option that is repeatable.
+// Reads one value, or an array of them for a repeatable option.
 Status ReadValue(const std::string& name, const toml::node& node,
                      const po::options_description& known,
                      po::parsed_options* in_file) {
@@ -188,8 +188,8 @@ Status ReadValue(const std::string& name, const toml::node& node,
   return Store(of_line, &alone);
 }
 
-// [[database]] with the keys name, directory, allow and wal-dir: what --db,
-// --allow and --wal-dir say.
+// Reads [[database]] with the keys name, directory, allow and wal-dir, which
+// correspond to --db, --allow and --wal-dir.
 Status ReadDatabaseTables(const toml::node& node,
                          const po::options_description& known,
                          po::parsed_options* in_file) {
@@ -264,7 +264,7 @@ Status ReadToml(std::istream& file, const po::options_description& known,
 Status ReadConfigFile(const std::string& path,
                       const po::options_description& known,
                       po::variables_map* map) {
-  // Root runs the commands that the file names.
+  // Root runs the commands that the file contains.
   std::string text;
   Status status = ReadOwn(path, /*account=*/0, &text);
   if (!status.ok()) {

@@ -27,8 +27,8 @@ constexpr size_t kMaxControl = 5;
 constexpr std::array<const char*, 7> kControls = {
     "\n", "\r", "\t", "\033[K", "\033[31m", "\033[33m", "\033[0m"};
 
-// Returns the length of the control sequence at the start of `text`; 0: there
-// is none that may pass. *more: it may still become one.
+// Returns the length of the allowed control sequence at the start of `text`; 0:
+// none. *more: it may still become one.
 size_t ControlLength(const std::string& text, bool* more) {
   *more = false;
   for (const std::string control : kControls) {
@@ -46,7 +46,7 @@ void Close(int fd) {
   }
 }
 
-// Returns true for the beginning of a sequence whose end has not come.
+// Returns true for an incomplete sequence at the end of the text.
 bool MayBecomeUtf8(const std::string& text) {
   const auto first = static_cast<unsigned char>(text[0]);
   const size_t bytes = first >= 0xf0   ? 4
@@ -135,8 +135,8 @@ void OutputRelay::Copy() {
       continue;  // EINTR
     }
     if (waits[1].revents != 0) {
-      // No more than lies there now: what the account left running may write
-      // without end.
+      // Copies only what is there now: processes that the account left running
+      // may write forever.
       int left = 0;
       ioctl(out_, FIONREAD, &left);
       size_t done = 1;
@@ -150,11 +150,11 @@ void OutputRelay::Copy() {
       return;
     }
   }
-  Close(out_);  // whoever writes learns that nobody reads
+  Close(out_);  // so that writers notice that nobody reads
   out_ = -1;
 }
 
-// Returns how much came; 0: the pipe has ended.
+// Returns the number of bytes read; 0: the pipe has ended.
 size_t OutputRelay::CopyOnce(size_t most) {
   std::string bytes(std::min(most, kMostAtOnce), '\0');
   ssize_t got = 0;

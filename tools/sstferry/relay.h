@@ -1,6 +1,6 @@
-// Standard output and error of a process of another account, which gets pipes
-// in their place: a terminal obeys what is written to it, and answers as if
-// somebody typed.
+// Relays standard output and error of a process of another account through
+// pipes, because a terminal executes control sequences that are written to it,
+// and may answer as if somebody typed.
 #pragma once
 
 #include <memory>
@@ -12,25 +12,26 @@
 
 namespace sstferry {
 
-// Lets through what may go to a terminal of root's: text, line ends, and the
+// Passes only what may be written to root's terminal: text, line ends, and the
 // few sequences that Console writes. Everything else becomes '?'.
 class TerminalText {
  public:
-  // Returns what is known to be whole of `bytes` and of what came before.
+  // Returns the complete sequences of `bytes` and of earlier, pending bytes.
   std::string Pass(const rocksdb::Slice& bytes);
-  // Returns the rest, which nothing completes any more.
+  // Returns the rest, which stays incomplete.
   std::string End();
 
  private:
   std::string pending_;
 };
 
-// Copies what is written into a pipe to a descriptor of this process, through
-// TerminalText if that is a terminal.
-// Threads: one calls; one more copies.
+// Copies from a pipe to a descriptor of this process, through TerminalText if
+// the descriptor is a terminal.
+//
+// Threads: one caller, and one thread that copies.
 class OutputRelay {
  public:
-  // `to` stays the caller's.
+  // The caller keeps `to`.
   [[nodiscard]] static rocksdb::Status Open(int to,
                                             std::unique_ptr<OutputRelay>* relay);
   ~OutputRelay();
@@ -38,10 +39,10 @@ class OutputRelay {
   OutputRelay& operator=(const OutputRelay&) = delete;
 
   int pipe() const { return in_; }  // the child's end
-  // Closes the child's end here and begins to copy.
+  // Closes the child's end in this process and starts copying.
   void Begin();
-  // Copies what lies in the pipe, whoever has its other end still. Returns
-  // false if not all that came could be written.
+  // Copies what is in the pipe, even if another process still holds its other
+  // end. Returns false if some of it could not be written.
   bool Finish();
 
  private:
@@ -55,10 +56,10 @@ class OutputRelay {
   const int to_;
   const bool is_terminal_;
   int in_;
-  int out_;        // -1: closed, and the same of in_
+  int out_;        // -1: closed, as for in_
   const int end_;  // an eventfd
   TerminalText text_;
-  bool failed_ = false;  // of the thread, until it is joined
+  bool failed_ = false;  // used by the thread until the join
   std::thread thread_;
 };
 

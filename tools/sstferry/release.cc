@@ -36,7 +36,7 @@ std::string ToJson(const ReleaseArguments& asked, const Status& status,
          "\n";
 }
 
-// The same command there, with its own output.
+// Runs the same command on the other machine, with its own output.
 int ReleaseThere(const ReleaseArguments& asked) {
   const SourceAddress& source = asked.source;
   std::vector<std::string> words = {"release", source.directory, asked.id};

@@ -1,5 +1,4 @@
-// SIGHUP: what a running command takes of its command line and its config
-// file, read again.
+// Applies a command line and a config file that were read again on SIGHUP.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +10,9 @@
 
 namespace sstferry {
 
-// `parsed` is what reading both again gave: unless it is OK all stays as it
-// was, with a warning. Else the console gets the log level of `again`, and
-// set_max_rate max_rate_bytes_per_sec; 0: no limit.
+// `parsed` is the status of reading both again: if it is not OK, nothing
+// changes, and a warning is logged. Otherwise the console gets the log level of
+// `again`, and set_max_rate gets max_rate_bytes_per_sec; 0: no limit.
 void ApplyReload(const rocksdb::Status& parsed, const CommonArguments& again,
                  uint64_t max_rate_bytes_per_sec,
                  const std::function<void(uint64_t)>& set_max_rate,

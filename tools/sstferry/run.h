@@ -6,7 +6,7 @@
 
 namespace sstferry {
 
-// Each runs one command to its end and returns the exit code.
+// Run one command to its end and return the exit code.
 int RunServe(const std::vector<std::string>& arguments);
 int RunPull(const std::vector<std::string>& arguments);
 int RunRefresh(const std::vector<std::string>& arguments);

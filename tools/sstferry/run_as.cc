@@ -29,16 +29,16 @@ namespace {
 
 using rocksdb::Status;
 
-// Metrics are the largest message; a message is one packet.
+// A message is one packet; the largest ones contain metrics.
 constexpr size_t kMaxMessageBytes = 1u << 20;
 constexpr int kHookLookMillis = 50;
 
 // First byte of a message to root.
 constexpr char kBefore = 'b';   // + "yes" or "no", transfer id
 constexpr char kAfter = 'a';    // the same
-constexpr char kStopHook = 's';     // ends the hook that runs
+constexpr char kStopHook = 's';     // ends the running hook
 constexpr char kMetrics = 'm';  // + text
-// An answer is 'k', or 'f', the end state and its message.
+// An answer is 'k', or 'f' with the end state and its message.
 constexpr char kDone = 'k';
 constexpr char kFailed = 'f';
 
@@ -51,7 +51,7 @@ bool Send(int socket, const std::string& message) {
          static_cast<ssize_t>(message.size());
 }
 
-// Empty: the other side is gone.
+// Returns an empty string if the other side has ended.
 std::string Receive(int socket) {
   std::string message(kMaxMessageBytes, '\0');
   ssize_t got = 0;
@@ -83,11 +83,10 @@ Status StatusOf(const std::string& answer) {
                           "the process that root started is gone");
 }
 
-// A copy of a file without a name, which any account may open by its
-// descriptor.
+// An unnamed copy of a file, which any account may open through its descriptor.
 class OpenCopy {
  public:
-  // `account`: the only one other than root that the file may depend on.
+  // `account`: the only account besides root on which the file may depend.
   OpenCopy(std::string path, uid_t account)
       : path_(std::move(path)), account_(account) {}
   ~OpenCopy() {
@@ -98,8 +97,8 @@ class OpenCopy {
   OpenCopy(const OpenCopy&) = delete;
   OpenCopy& operator=(const OpenCopy&) = delete;
 
-  // Reads the file again, by the rules of ReadOwn(). What cannot be read stays
-  // as it was.
+  // Reads the file again, by the rules of ReadOwn(). On failure the copy is
+  // unchanged.
   Status Fill() {
     std::string text;
     RETURN_IF_ERROR(ReadOwn(path_, account_, &text));
@@ -113,8 +112,8 @@ class OpenCopy {
                ? Status::OK()
                : Errno(path_);
   }
-  int fd() const { return fd_; }  // -1: it was not filled
-  // The path itself if it was not filled.
+  int fd() const { return fd_; }  // -1: not filled
+  // Returns the path itself if the copy was not filled.
   std::string name() const {
     return fd_ < 0 ? path_ : "/proc/self/fd/" + std::to_string(fd_);
   }
@@ -125,7 +124,7 @@ class OpenCopy {
   int fd_ = -1;
 };
 
-// The word that names the config file; null: there is none.
+// Returns the word that names the config file; null: none.
 std::string* ConfigOf(std::vector<std::string>* arguments,
                       std::string* prefix) {
   for (size_t i = 0; i < arguments->size(); ++i) {
@@ -142,8 +141,8 @@ std::string* ConfigOf(std::vector<std::string>* arguments,
   return nullptr;
 }
 
-// The width of root's terminal, which both processes see, and which root's
-// process alone believes nothing of.
+// The width of root's terminal, in memory that both processes share. Root's
+// process only writes it, because the account's process could change it.
 class SharedColumns {
  public:
   SharedColumns()
@@ -155,7 +154,7 @@ class SharedColumns {
   SharedColumns(const SharedColumns&) = delete;
   SharedColumns& operator=(const SharedColumns&) = delete;
 
-  // As it is now.
+  // Stores the present width.
   void Look() {
     if (columns_ != MAP_FAILED) {
       columns_->store(static_cast<uint32_t>(ScreenOf(stderr).columns()));
@@ -207,8 +206,8 @@ class ChildSide : public RootSide {
   std::mutex mu_;
 };
 
-// Both streams of the account's process. One pipe for both if they end in the
-// same file, so that lines stay in order.
+// Relays both streams of the account's process. Uses one pipe if both end in
+// the same file, so that lines stay in order.
 class Relays {
  public:
   Status Open() {
@@ -228,7 +227,7 @@ class Relays {
       err_->Begin();
     }
   }
-  // Returns false if standard output did not get all.
+  // Returns false if some of standard output could not be written.
   bool Finish() {
     if (err_ != nullptr) {
       err_->Finish();
@@ -238,7 +237,7 @@ class Relays {
 
  private:
   std::unique_ptr<OutputRelay> out_;
-  std::unique_ptr<OutputRelay> err_;  // null: the same
+  std::unique_ptr<OutputRelay> err_;  // null: the same pipe
 };
 
 // Serves the child until it ends.
@@ -309,8 +308,8 @@ class RootLoop {
     kill(child_, signal);
   }
 
-  // Ctrl-Z stops both processes, and whatever goes on with this one (fg, bg)
-  // with the other one.
+  // Ctrl-Z stops both processes, and continuing this one (fg, bg) continues the
+  // other one.
   void Pause() {
     kill(-child_, SIGSTOP);
     sigset_t stop;
@@ -338,7 +337,7 @@ class RootLoop {
     }
   }
 
-  // The words of the account's process reach the hook's environment alone.
+  // Words from the account's process reach only the hook's environment.
   void RunHook(char kind, const std::string& message) {
     SwapEvent event;
     event.target_dir = duties_.target_dir;
@@ -406,7 +405,7 @@ int RunAs(uid_t uid, const RootDuties& duties,
     if (read.ok()) {
       *path = copy->name();
     } else if (duties.log) {
-      // The account's process opens it with no more rights than its own.
+      // The account's process opens it with its own rights only.
       duties.log(LogLevel::kWarning,
                  option + MessageOf(read) +
                      "; root does not read it, the account itself tries");

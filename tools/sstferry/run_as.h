@@ -1,15 +1,15 @@
-// A pull that root starts for another account's directory runs as that account:
-// no code that reads a peer's or a database's bytes is root then. The process
-// that root started keeps what only root may: it runs the hooks, reads the
-// config file and the TLS files, and writes the metrics file.
+// Runs a pull that root starts for another account's directory as that account,
+// so that no code that reads bytes of a peer or a database runs as root. The
+// process that root started keeps what only root may do: it runs the hooks,
+// reads the config file and the TLS files, and writes the metrics file.
 //
 //   root:     parse -- fork -------- hook, metrics file ----- wait
 //                        \           ^ |  (messages)           ^
 //   account:              drop -- pull -------- exchange ----- end
 //
-// The account's process has no terminal of root's. Root's process writes to
-// standard output and error what comes through pipes, and passes on what is
-// typed: Ctrl-C, Ctrl-Z and the terminal's width.
+// The account's process has no access to root's terminal. Root's process copies
+// its output from pipes to standard output and error, and forwards Ctrl-C,
+// Ctrl-Z and the terminal's width.
 #pragma once
 
 #include <sys/types.h>
@@ -25,18 +25,19 @@
 
 namespace sstferry {
 
-// The duties that stay with root.
+// Duties that stay with root: done on request of the child.
 struct RootDuties {
   std::string target_dir;
   SwapHook before_swap;  // may be null
   SwapHook after_swap;
   std::function<rocksdb::Status(const std::string& text)> write_metrics;
-  TlsFiles* tls = nullptr;  // gets the names of copies that anybody may read
+  // Receives the names of copies that any account may read.
+  TlsFiles* tls = nullptr;
   LogFunction log;
-  bool uses_ssh = false;  // then the log says that ssh has the account's keys
+  bool uses_ssh = false;  // the log then says that ssh uses the account's keys
 };
 
-// Root's side, which the child calls instead of doing it itself. Threads: any,
+// Root's side, which the child calls for what only root may do. Threads: any,
 // one at a time.
 class RootSide {
  public:
@@ -46,20 +47,20 @@ class RootSide {
                                                 const SwapEvent& event) = 0;
   [[nodiscard]] virtual rocksdb::Status WriteMetrics(
       const std::string& text) = 0;
-  // Returns where the account's standard error ends.
+  // Returns the destination of the account's standard error.
   virtual Screen screen() const = 0;
 };
 
-// Returns where standard error of this process ends. `root`: null if it is not
-// passed on.
+// Returns the destination of standard error of this process. `root`: null if it
+// is not relayed.
 Screen ScreenFor(const RootSide* root);
 
-// Says in the log that it runs as account `uid`. Runs `child` in a process of
-// that account, with the TLS files and the config
-// file in `arguments` replaced by copies that it may read, and returns its exit
-// code in both processes. Passes SIGINT, SIGTERM, SIGHUP and SIGTSTP on. The account may
-// read the TLS key: its pulls act with it. REQUIRES: this process is root's and
-// has one thread; HoldSignals() and HoldReloadSignal() were called.
+// Runs `child` in a process of account `uid`, with the TLS files and the config
+// file in `arguments` replaced by copies that it may read, and logs this.
+// Returns its exit code in both processes. Forwards SIGINT, SIGTERM, SIGHUP and
+// SIGTSTP. The account may read the TLS key, because its pulls use it.
+// REQUIRES: this process is root's and has one thread; HoldSignals() and
+// HoldReloadSignal() were called.
 int RunAs(uid_t uid, const RootDuties& duties,
           std::vector<std::string> arguments,
           const std::function<int(const std::vector<std::string>& arguments,

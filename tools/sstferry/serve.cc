@@ -106,7 +106,7 @@ void LogTransfer(const TransferReport& report, RateLimitedLog* limited,
   }
 }
 
-// A line of systemctl status need not name thousands.
+// Maximum length of the names in a line of systemctl status.
 constexpr size_t kMaxStatusNames = 200;
 
 std::string Cut(const std::string& text, size_t most) {
@@ -161,12 +161,13 @@ void Announce(const ServeArguments& arguments, const std::string& address,
   }
 }
 
-// A target that is there pings every 5 seconds; one whose machine or network is
-// gone leaves the snapshot to the next serve in this time.
+// A connected target pings every 5 seconds. If its machine or network is gone,
+// the snapshot is left to the next serve after this time.
 constexpr std::chrono::seconds kStdioSilence{20};
 constexpr std::chrono::seconds kStdioEarlier{60};
 
-// "192.0.2.7:52114" of the machine that ssh comes from, if ssh says so.
+// Returns the address of the ssh client, such as "192.0.2.7:52114", if ssh
+// reports it.
 std::string StdioPeer() {
   const char* const connection = std::getenv("SSH_CONNECTION");
   std::istringstream words(connection != nullptr ? connection : "");
@@ -175,8 +176,8 @@ std::string StdioPeer() {
   return words >> host >> port ? ToString(HostPort{host, port}) : "stdio";
 }
 
-// Takes standard input and output for the stream: whatever else writes there
-// writes to standard error.
+// Uses standard input and output for the stream; other writers to standard
+// output are redirected to standard error.
 Status ListenStdio(std::unique_ptr<Listener>* listener) {
   const int in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
   const int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
@@ -241,7 +242,8 @@ Status CheckDatabases(const ServeArguments& arguments, Console* console) {
   return Status::OK();
 }
 
-// A list that lost its last line would open the database to every certificate.
+// Refuses to reload an allow list that lost its last line, because that would
+// open the database to every certificate.
 Status CheckStillNamed(const ServeOptions& before, const ServeOptions& again) {
   std::string name;
   if (!before.tree.allowed.empty() && again.tree.allowed.empty()) {
@@ -264,7 +266,7 @@ Status CheckStillNamed(const ServeOptions& before, const ServeOptions& again) {
                    name + "=" + kEveryPeer + " lets every certificate read it");
 }
 
-// Nothing is changed unless everything can be.
+// Changes nothing unless everything can be changed.
 void Reload(const std::vector<std::string>& words, const ReloadTls& reload_tls,
             ServeOptions* options, SourceServer* server,
             ServeMetrics* metrics, MetricsEndpoint* endpoint,
@@ -294,7 +296,7 @@ void Reload(const std::vector<std::string>& words, const ReloadTls& reload_tls,
   }
   ApplyReload(status, again.common, again.options.max_rate_bytes_per_sec,
               [server](uint64_t rate) { server->SetMaxRate(rate); }, console);
-  server->LookForDatabases();  // even where the command line is wrong now
+  server->LookForDatabases();  // even if the command line is invalid now
   if (status.ok() && reload_tls) {
     console->Log(LogLevel::kInfo,
                  "SIGHUP: certificates and the allow list count from now on, "
@@ -302,13 +304,13 @@ void Reload(const std::vector<std::string>& words, const ReloadTls& reload_tls,
   }
 }
 
-// Where metrics are shown while the server runs.
+// The outputs of metrics while the server runs.
 struct ShownMetrics {
   std::unique_ptr<MetricsEndpoint> endpoint;
   std::unique_ptr<MetricsFileWriter> file;
 };
 
-// Ends the command before anybody can connect if metrics cannot be shown.
+// Fails before anybody can connect if metrics cannot be published.
 Status ShowMetrics(const ServeArguments& arguments, ServeMetrics* metrics,
                    SourceServer* server, Console* console,
                    ShownMetrics* shown) {
@@ -372,7 +374,8 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
   arguments->options.on_transfer_end = [&](const TransferReport& report) {
     metrics.Report(report);
     LogTransfer(report, &transfer_log, console);
-    // Not its end; but one that said why it ends does so for --once.
+    // Not the end of the transfer; but with --once it is, if the target gave a
+    // reason.
     if (report.kept_for.count() > 0 && (report.lost || !once)) {
       return;
     }
@@ -405,7 +408,7 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
   }
   status = server->Run();
   if ((stop_asked || stdio) && EndStateOf(status) == EndState::kCancelled) {
-    status = Status::OK();  // that is how it was meant to end
+    status = Status::OK();  // ended as intended
   }
   return status;
 }

@@ -55,8 +55,8 @@ Status ReadStdio(const OptionTexts& texts, ServeArguments* out) {
     out->options.tree.directory = database.directory;
   }
   if (!texts.Has("log-level")) {
-    // Its lines come between those of the pull that runs it, which is told all
-    // that fails.
+    // Its lines would be mixed with those of the pull that runs it, which
+    // receives all failures anyway.
     out->common.log_level = LogLevel::kError;
   }
   return Status::OK();
@@ -90,7 +90,7 @@ Status ReadDatabases(const OptionTexts& texts, ServeOptions* out) {
   return Status::OK();
 }
 
-// "NAME=SUBJECT"; a name has no '=', a subject may.
+// Reads "NAME=SUBJECT"; a name has no '=', a subject may have one.
 Status ReadAllowed(const OptionTexts& texts, bool tls, ServeOptions* out) {
   for (const std::string& text : texts.GetAll("allow")) {
     const size_t equals = std::min(text.find('='), text.size());
@@ -158,7 +158,7 @@ Status ReadAllowedUids(const OptionTexts& texts, bool is_unix,
   return Status::OK();
 }
 
-// "NAME=DIR", as --allow.
+// Reads "NAME=DIR", as --allow.
 Status ReadWalDirs(const OptionTexts& texts, ServeOptions* out) {
   for (const std::string& text : texts.GetAll("wal-dir")) {
     const size_t equals = std::min(text.find('='), text.size());

@@ -1,4 +1,4 @@
-// The databases that serve is told to serve, and to whom.
+// Reads which databases serve should serve, and to whom.
 #pragma once
 
 #include "rocksdb/status.h"
@@ -8,18 +8,19 @@
 
 namespace sstferry {
 
-// --stdio: a database of its own, without anything that is for a server which
-// listens. REQUIRES: before ReadDatabases().
+// Reads --stdio: a single database, and no options for a server that listens.
+// REQUIRES: called before ReadDatabases().
 [[nodiscard]] rocksdb::Status ReadStdio(const OptionTexts& texts,
                                         ServeArguments* out);
-// --db.
+// Reads --db.
 [[nodiscard]] rocksdb::Status ReadDatabases(const OptionTexts& texts,
                                             ServeOptions* out);
-// --allow and --wal-dir. REQUIRES: ReadDatabases() returned OK.
+// Reads --allow; ReadWalDirs() reads --wal-dir. REQUIRES for both:
+// ReadDatabases() returned OK.
 [[nodiscard]] rocksdb::Status ReadAllowed(const OptionTexts& texts, bool tls,
                                           ServeOptions* out);
-// --allow-uid, for a server that listens at a Unix socket. Sets *uids to the
-// accounts besides root and the server's own.
+// Reads --allow-uid, for a server that listens on a Unix socket. Sets *uids to
+// the accounts besides root and the server's own.
 [[nodiscard]] rocksdb::Status ReadAllowedUids(const OptionTexts& texts,
                                               bool is_unix,
                                               std::vector<uint32_t>* uids);

@@ -7,7 +7,7 @@
 namespace sstferry {
 namespace {
 
-// More than a server has at once, so that what falls out has ended.
+// More than a server has at once, so that evicted transfers have ended.
 constexpr size_t kMaxCounted = 1024;
 constexpr const char* kStages[] = {"snapshot", "plan", "read_build", "send_wait",
                                    "held_cpu", "held_io", "held_latency",
@@ -18,7 +18,7 @@ double Of(const std::map<std::string, double>& stages, const char* stage) {
   return found == stages.end() ? 0 : found->second;
 }
 
-// A transfer that another process resumes starts to count again.
+// A transfer resumed by another process counts from 0 again.
 double Growth(double now, double before) {
   return now > before ? now - before : 0;
 }
@@ -31,8 +31,8 @@ ServeMetrics::ServeMetrics(const ServeOptions* options,
   FollowDatabases({options_->databases, {}, {}, {}});
 }
 
-// Series that every database has begin at the start: rates of a series that
-// appears with its first value would miss it. Failures appear as they occur.
+// Series that every database has start at 0: the rate of a series that appears
+// with its first value would miss it. Failures appear as they occur.
 void ServeMetrics::FollowDatabases(const ServerState& state) {
   std::set<std::string> names;
   for (const ServedDatabase& database : state.databases) {
@@ -53,7 +53,7 @@ void ServeMetrics::FollowDatabases(const ServerState& state) {
                     {{"database", database.name}, {"stage", stage}}, 0);
     }
   }
-  // One that is gone may still be sent.
+  // A database that was removed may still be sent.
   for (const TransferReport& report : state.transfers) {
     names.insert(report.name);
   }
@@ -98,7 +98,7 @@ void ServeMetrics::Count(const TransferReport& report) {
   }
 }
 
-// Its reader begins at 0 again if nobody followed for a while.
+// The reader starts at 0 again if nobody followed for a while.
 void ServeMetrics::Count(const FollowedState& followed) {
   uint64_t& before = read_bytes_[followed.database];
   const uint64_t now = followed.read_bytes;

@@ -17,38 +17,38 @@ namespace sstferry {
 // Threads: all members from any thread.
 class ServeMetrics {
  public:
-  // Borrows the options. `listen`: where the process accepts connections,
-  // which tells it from others of this machine.
+  // Borrows the options. `listen`: the address of the process, which
+  // distinguishes it from others on this machine.
   ServeMetrics(const ServeOptions* options, const std::string& listen);
 
-  // Takes the certificates that new connections get.
+  // Sets the certificates that new connections use.
   void SetCertificates(const TlsFiles& files);
-  // Takes a report as ServeOptions::on_transfer_end gets it.
+  // Adds a report, as passed to ServeOptions::on_transfer_end.
   void Report(const TransferReport& report);
-  // Metrics of a server that is in that state.
+  // Returns the metrics of a server in that state.
   MetricSet Collect(const ServerState& state);
-  // The same as text, for a file that says when it was written.
+  // Returns them as text, for a file with the time of writing.
   std::string FileText(const ServerState& state);
 
  private:
-  // Tells what of a transfer is in the counters already.
+  // The part of a transfer that is already counted.
   struct Counted {
     TransferReport report;
     uint64_t used = 0;  // clock_ at the last use
   };
 
-  // REQUIRES, of these: mu_ held.
+  // REQUIRES for these: mu_ is locked.
   void Count(const TransferReport& report);
   void Count(const FollowedState& followed);
-  // Counts from 0 what is served from now on, and forgets what is gone.
+  // Starts counters of new databases at 0, and removes those of missing ones.
   void FollowDatabases(const ServerState& state);
   void AddDisks(const std::vector<ServedDatabase>& databases,
                 MetricSet* set) const;
 
   const ServeOptions* const options_;
-  const MetricLabels process_;  // labels of what is not of one database
+  const MetricLabels process_;  // labels of metrics without a database
   std::mutex mu_;
-  MetricSet counters_;                       // under mu_, and all below
+  MetricSet counters_;                       // guarded by mu_, like all below
   std::map<std::string, Counted> counted_;   // by transfer id
   uint64_t clock_ = 0;
   std::map<std::string, uint64_t> read_bytes_;  // of WALs, by database

@@ -21,7 +21,7 @@ namespace {
 
 using rocksdb::Status;
 
-// Added to the eventfd; both may be there at once.
+// Added to the eventfd; both may be added at once.
 constexpr uint64_t kStop = 1;
 constexpr uint64_t kEnd = 1ull << 32;
 
@@ -41,7 +41,7 @@ sigset_t ReloadSignal() {
 }
 
 void Add(int fd, uint64_t value) {
-  // An eventfd far from its limit always takes a value.
+  // An eventfd far from its limit always accepts a value.
   while (write(fd, &value, sizeof(value)) < 0 && errno == EINTR) {
   }
 }
@@ -53,7 +53,8 @@ void HoldSignals() {
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);  // ulimit -f: a write fails with EFBIG instead
-  signal(SIGCHLD, SIG_DFL);  // if ignored, no command's end could be seen
+  // If SIGCHLD were ignored, the end of a command could not be seen.
+  signal(SIGCHLD, SIG_DFL);
 }
 
 void HoldReloadSignal() {
@@ -94,7 +95,7 @@ void StopWatcher::Loop() {
   while (true) {
     pollfd waits[2] = {{signals_, POLLIN, 0}, {wake_, POLLIN, 0}};
     if (poll(waits, 2, -1) < 0) {
-      continue;  // EINTR is all that can happen to two open descriptors
+      continue;  // EINTR is the only possible error for two open descriptors
     }
     const int signal = TakeSignal((waits[0].revents & POLLIN) != 0);
     if (signal == SIGHUP) {

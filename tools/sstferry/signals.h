@@ -1,4 +1,4 @@
-// SIGINT, SIGTERM and SIGHUP as calls, and the lines to a service manager.
+// Turns SIGINT, SIGTERM and SIGHUP into calls, and notifies a service manager.
 #pragma once
 
 #include <functional>
@@ -9,21 +9,22 @@
 
 namespace sstferry {
 
-// Blocks SIGINT and SIGTERM, ignores SIGPIPE and does not ignore SIGCHLD, for
-// this thread and all it starts later. Call first thing in main().
+// Blocks SIGINT and SIGTERM, ignores SIGPIPE, and restores the default for
+// SIGCHLD, for this thread and all that it starts later. Call it first in
+// main().
 void HoldSignals();
-// Blocks SIGHUP too, which otherwise ends the process. Call before the first
-// thread is started.
+// Also blocks SIGHUP, which otherwise ends the process. Call it before the
+// first thread is started.
 void HoldReloadSignal();
 
-// Calls `stop` once, from a thread of its own, when SIGINT or SIGTERM arrives
-// or Trigger() is called; later ones change nothing. Calls `reload`, if there
-// is one, for every SIGHUP from the same thread.
+// Calls `stop` once, from its own thread, when SIGINT or SIGTERM arrives or
+// Trigger() is called; later ones have no effect. Calls `reload`, unless null,
+// for every SIGHUP from the same thread.
 //
 // Ownership: both must stay callable until the destructor returns.
 // Threads:   Trigger() from any thread.
-// REQUIRES: HoldSignals() was called, and HoldReloadSignal() with `reload`; one
-//   watcher at a time.
+// REQUIRES:  HoldSignals() was called, and HoldReloadSignal() with `reload`;
+//            one watcher at a time.
 class StopWatcher {
  public:
   explicit StopWatcher(std::function<void()> stop,
@@ -37,7 +38,7 @@ class StopWatcher {
  private:
   void Loop();
 
-  // 0: none arrived.
+  // Returns 0 if none arrived.
   int TakeSignal(bool readable);
 
   const std::function<void()> stop_;
@@ -51,7 +52,7 @@ class StopWatcher {
 // socket that $NOTIFY_SOCKET names (a path, or '@' and an abstract name). OK
 // when the variable is not set.
 [[nodiscard]] rocksdb::Status NotifyReady(const std::string& status);
-// The same with STOPPING=1.
+// Sends STOPPING=1 in the same way.
 [[nodiscard]] rocksdb::Status NotifyStopping();
 
 }  // namespace sstferry

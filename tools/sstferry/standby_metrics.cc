@@ -8,7 +8,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// A follower that gets on tells at least so often.
+// A working follower reports at least this often.
 constexpr std::chrono::seconds kToldEvery{3};
 
 double SecondsNow() {

@@ -12,7 +12,7 @@
 
 namespace sstferry {
 
-// Shows how a standby is, as its follower told last.
+// Publishes the state that the follower of a standby reported last.
 //
 // Threads: all members from any thread.
 class StandbyMetrics {
@@ -21,14 +21,14 @@ class StandbyMetrics {
 
   void Take(const StandbyState& state);
   MetricSet Collect() const;
-  // The same as text, for a file that says when it was written.
+  // Returns them as text, for a file with the time of writing.
   std::string FileText() const;
 
  private:
   const std::string dir_;
   const TlsFiles tls_;
   mutable std::mutex mu_;
-  StandbyState state_;  // under mu_, and all below
+  StandbyState state_;  // guarded by mu_, like all below
   double lag_seconds_ = 0;
   std::chrono::steady_clock::time_point told_;
 };

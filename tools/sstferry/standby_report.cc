@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// By this machine's clock; the source's may go differently.
+// Uses this machine's clock, which may differ from the source's.
 std::optional<uint64_t> MillisSince(uint64_t micros) {
   const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
                        std::chrono::system_clock::now().time_since_epoch())

@@ -1,4 +1,4 @@
-// Shows a standby, by whatever command.
+// Formats the state of a standby, for several commands.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace sstferry {
 
-// "at sequence 41951 of sst://db1/orders, as of 12 ms ago; ..."
+// Returns "at sequence 41951 of sst://db1/orders, as of 12 ms ago; ..."
 std::string StandbyLine(const StandbyState& state);
 
 // Returns "as if the compaction filters of users, orders had not run since the
@@ -21,10 +21,10 @@ std::string FilteredText(const StandbyState& state);
 // for each column family that is not audited.
 std::string AuditText(const StandbyState& state);
 
-// The members that status, follow, promote and view have of a standby.
+// Returns the JSON members of a standby in status, follow, promote and view.
 nlohmann::ordered_json StandbyMembers(const StandbyState& state);
 
-// The JSON object of follow, promote or view.
+// Returns the JSON object of follow, promote or view.
 std::string StandbyJson(const std::string& command,
                         const rocksdb::Status& status,
                         const StandbyState& state);

@@ -27,7 +27,7 @@ std::string StatusBytes(uint64_t bytes) {
   return FormatBytes(bytes);
 }
 
-// All of it, or what a server tells of another's.
+// Returns the whole id, or the part that a server shows of another client's.
 std::string ShownId(const TransferId& id) {
   constexpr size_t kCut = 4;
   const bool cut = std::all_of(id.begin() + kCut, id.end(),
@@ -67,7 +67,7 @@ std::string SourceText(const std::string& place, const StatusReport& report) {
         {"ID", "DATABASE", "SEQUENCE", "AGE", "TTL LEFT", "READERS",
          "PINNED", "TARGET"}};
     for (const RetainedSnapshot& snapshot : report.snapshots) {
-      // A source that ssh started serves one directory, under no name.
+      // A source that ssh started serves one directory, without a name.
       const std::string name = snapshot.database == kStdioDatabase
                                    ? place.substr(place.rfind('/') + 1)
                                    : Printable(snapshot.database);
@@ -180,8 +180,8 @@ std::string TargetText(const std::string& place, const TargetState& target) {
   return text;
 }
 
-// Returns a row for each replica of a mirror, the state of one that is wrong or
-// unfinished with what to do about it.
+// Returns a row for each replica of a mirror, and for one that is wrong or
+// unfinished its state and the next command.
 std::string MirrorText(const std::string& place, const StatusReport& report) {
   std::string text =
       "mirror: " + place + ", " +
@@ -211,7 +211,7 @@ std::string MirrorText(const std::string& place, const StatusReport& report) {
   return text + (report.replicas.empty() ? "" : Table(rows)) + next;
 }
 
-// With `is_wrong`, what is said of the target names the next command.
+// With `is_wrong`, the text about the target names the next command.
 std::string StandbyText(const std::string& place, const StandbyState& state,
                         bool is_wrong) {
   return "standby: " + StandbyLine(state) + "\n" + AuditText(state) +
@@ -223,7 +223,7 @@ std::string StandbyText(const std::string& place, const StandbyState& state,
                     place + ", or sstferry promote " + place + "\n");
 }
 
-// Returns null for what is not known.
+// Returns null for an unknown value.
 template <typename Value>
 ordered_json Known(bool is_known, const Value& value) {
   return is_known ? ordered_json(value) : ordered_json(nullptr);

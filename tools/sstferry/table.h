@@ -6,8 +6,8 @@
 
 namespace sstferry {
 
-// Columns as wide as their widest cell; the last one is not padded.
-// REQUIRES: at least one row, all of the same number of cells.
+// Returns the rows with columns as wide as their widest cell; the last column
+// is not padded. REQUIRES: at least one row, all with the same number of cells.
 std::string Table(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace sstferry

@@ -16,7 +16,7 @@
 namespace sstferry {
 namespace {
 
-// A key or a name, at most kMaxShownKeyBytes of it, and how long it is.
+// Returns a key or a name, truncated to kMaxShownKeyBytes, and its full length.
 std::string Shown(const std::string& bytes, uint64_t whole) {
   const size_t shown = std::min(bytes.size(), kMaxShownKeyBytes);
   return "\"" + KeyToText(rocksdb::Slice(bytes.data(), shown)) + "\"" +
@@ -83,9 +83,9 @@ std::string VerifyReport(const Summary& summary) {
 
 namespace {
 
-// Returns the account as which a verify of root runs, so that it may record in
-// a replica what it finds there: the one of the sides' places. nullopt: root,
-// since there is none, or there are two.
+// Returns the account under which a verify of root runs, so that it may record
+// its findings in a replica: the account of the sides' directories. nullopt:
+// root, because there is no such account, or there are two.
 std::optional<uint32_t> AccountOfSides(const VerifyOptions& options) {
   std::optional<uint32_t> found;
   for (const SourceAddress* const side : {&options.left, &options.right}) {

@@ -1,7 +1,7 @@
-// Descriptors, and directories that are named by them: whoever may change names
-// on the way to a directory cannot lead elsewhere what is opened below one. With
-// base/open_file.h, which checks files that others may have put there, this is
-// the only place where files are opened.
+// Opens files and directories relative to open directories, so that an account
+// that renames directories on the way cannot redirect what is opened below
+// them. Files are opened only here and in base/open_file.h, which checks files
+// that other accounts may have put there.
 #pragma once
 
 #include <dirent.h>
@@ -22,37 +22,39 @@ class Descriptor {
   ~Descriptor();
   int get() const { return fd_; }
   bool is_open() const { return fd_ >= 0; }
-  // Returns it, for a caller that closes it.
+  // Gives up ownership: the caller closes the descriptor.
   int Release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_;
 };
 
-// Opens the directory of a real path, to name files in it: a symbolic link that
-// somebody has put in the place of any of its parts since it was resolved is
-// not followed. Kernels before 5.6 see one in the last part only. errno says
-// why it did not.
+// Opens the directory of a resolved path, to name files in it. Does not follow
+// a symbolic link that replaced a component since the path was resolved;
+// kernels before 5.6 detect only a link in the last component. On failure errno
+// says why.
 Descriptor OpenDirectory(const std::string& path);
 
-// Opens a name in an open directory, with flags and mode as openat() takes them.
-// No child inherits it, a symbolic link of that name is not followed, and it
-// waits for nobody (a FIFO). `name` is one name, or ".". errno says why it did
-// not.
+// Opens a name in an open directory, with flags and mode as openat() takes
+// them. Children do not inherit the descriptor, a symbolic link of that name is
+// not followed, and a FIFO does not block. `name` is one name, or ".". On
+// failure errno says why.
 Descriptor OpenIn(int directory, const std::string& name, int flags,
                   mode_t mode = 0);
 
-// Opens a directory in an open one by OpenIn(), to read names or to sync it.
+// Opens a subdirectory as OpenIn() does, to list or sync it.
 Descriptor OpenDirectoryIn(int directory, const std::string& name);
 
-// Does the same as OpenIn() for a path whose directory nobody else may change.
+// Does the same as OpenIn() for a path whose directory only this account may
+// change.
 Descriptor OpenPath(const std::string& path, int flags, mode_t mode = 0);
 
-// Follows a symbolic link, too: one that the operator or this process made.
+// Also follows a symbolic link, which the operator or this process must have
+// made.
 Descriptor OpenLinked(const std::string& path, int flags, mode_t mode = 0);
 
-// Reads a file of the kernel's, "self/status" of /proc for example; empty if it
-// cannot. Of a longer one the beginning.
+// Reads a file of the kernel, for example "self/status" of /proc. Returns only
+// the beginning of a long file, and an empty string on failure.
 std::string ReadProc(const std::string& name);
 
 struct CloseDirectory {
@@ -60,15 +62,16 @@ struct CloseDirectory {
 };
 using DirectoryStream = std::unique_ptr<DIR, CloseDirectory>;
 
-// Opens a stream of the names in an open directory; null: errno says why.
+// Opens a stream of the names in an open directory. Null on failure; errno says
+// why.
 DirectoryStream NamesIn(int directory);
 
-// Returns a path by which this process, and no other, names an open directory,
-// whatever becomes of its name.
+// Returns a path that names an open directory inside this process, even after
+// the directory was renamed.
 std::string PathOfOpen(const Descriptor& directory);
 
-// Returns a path that begins with a PathOfOpen() by the name that the directory
-// has now, for messages; others as they are.
+// Replaces a PathOfOpen() at the beginning of a path by the directory's present
+// name, for messages. Returns other paths unchanged.
 std::string ShownPath(const std::string& path);
 
 }  // namespace sstferry

@@ -1,5 +1,5 @@
-// Public interface of a mirror: pulls all databases that a source serves below
-// a directory.
+// Public interface of a mirror: pulls all databases of a source into one
+// directory.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,19 @@ namespace sstferry {
 inline constexpr uint32_t kMaxFleetJobs = 64;
 
 struct FleetOptions {
-  // Options of each pull. The source is a server without a name, or a
-  // directory with databases below it; target_dir is the directory below which
-  // each replica gets the path that its name is; the rate is that of all
-  // together; snapshots are not chosen, and there is no selection.
+  // Options of each pull. The source is a server without a name, or a directory
+  // that contains databases. Below target_dir each replica gets its name as its
+  // path. The rate limits all pulls together. Choosing snapshots and selecting
+  // families or keys are not supported.
   PullOptions pull;
-  uint32_t jobs = 4;  // pulls that run at once
-  // Moves the replica of a database that two runs in a row did not find to
-  // NAME.old-TIME. Not if the source lists nothing, if its directory is on
-  // another file system than at the last run, or if more than half are gone.
+  uint32_t jobs = 4;  // number of concurrent pulls
+  // Moves the replica of a database that was missing in two runs in a row to
+  // NAME.old-TIME. Nothing is moved if the source lists nothing, if its
+  // directory is on another file system than in the last run, or if more than
+  // half of the databases are missing.
   bool delete_vanished = false;
-  // Makes what runs of a pull; null: the pull itself. Its options have the
-  // database's own source and directory.
+  // Makes the operation that runs for a pull; null: the pull itself. The
+  // options contain the database's own source and directory.
   std::function<std::unique_ptr<Operation>(const PullOptions& options,
                                            std::unique_ptr<Operation> pull)>
       wrap;
@@ -37,41 +38,41 @@ struct FleetOptions {
 struct FleetMember {
   std::string name;
   std::string target_dir;
-  // By PullMode::kPull, where a database is there already: it stays as it is,
-  // and `summary` has nothing.
+  // PullMode::kPull only: a database is already there. It stays as it is, and
+  // `summary` is empty.
   bool is_present = false;
-  // It failed, and the source lists it no longer: that is no failure of the
-  // mirror.
+  // The pull failed, and the source no longer lists the database. The mirror
+  // does not count this as a failure.
   bool is_gone = false;
   Summary summary;
-  // How long after the first one its point in time is, at most. Absent: it was
-  // not taken together with those of the others.
+  // Maximum time between the first snapshot and this one. Absent: it was not
+  // taken together with the others.
   std::optional<uint64_t> behind_micros;
 };
 
 struct VanishedDatabase {
   std::string name;
-  uint32_t runs = 0;     // that did not find it, this one included
-  std::string moved_to;  // empty: its replica stays where it is
+  uint32_t runs = 0;     // in a row without it, including this one
+  std::string moved_to;  // empty: its replica was not moved
   std::string problem;   // why it could not be moved
 };
 
 struct FleetReport {
   std::vector<FleetMember> members;  // by name
   std::vector<VanishedDatabase> vanished;
-  // All points in time that were taken together lie within this.
+  // Maximum distance between the snapshots that were taken together.
   std::optional<uint64_t> spread_micros;
-  // Why nothing was moved although that was asked for; empty: no reason.
+  // Why nothing was moved although this was requested; empty: not refused.
   std::string delete_refused;
 };
 
-// The report of Run() is complete whatever that returns. Run()'s summary has
-// the sums of all pulls.
-//   OK        every database was pulled, or was there already
+// A mirror run. report() is complete whatever Run() returns. The summary of
+// Run() contains the sums over all pulls.
+//   OK        every database was pulled, or was already there
 //   kBusy     another mirror uses the directory
 //   kRefused  the source serves nothing; or nothing was moved (delete_refused)
-//   others    of the pull that failed; the message says which. The others went
-//             on.
+//   others    from the pull that failed, which the message names; the other
+//             pulls were completed
 class Fleet : public Operation {
  public:
   virtual const FleetReport& report() const = 0;  // after Run()

@@ -39,33 +39,37 @@ struct OperatorRegistry {
       prefix_extractors;
 };
 
-// Address of a source: a database directory, sst://HOST[:PORT]/NAME,
-// unix:/PATH:NAME, which is a server's socket on this machine,
-// ssh://[USER@]HOST[:PORT]/DIR or [USER@]HOST:/DIR, a directory on a machine
-// that ssh logs in to, or an archive, s3://BUCKET[/PREFIX][@SET] or
-// file:///DIR[@SET]. MakePull() and its like find out that a directory is an
-// archive: DIR or DIR@SET.
+// Address of a source:
+//   a database directory
+//   sst://HOST[:PORT]/NAME        a database of a server
+//   unix:/PATH:NAME               the same, through a socket on this machine
+//   ssh://[USER@]HOST[:PORT]/DIR, [USER@]HOST:/DIR
+//                                 a directory on a machine that ssh logs in to
+//   s3://BUCKET[/PREFIX][@SET], file:///DIR[@SET]
+//                                 an archive
+// MakePull() and the like detect that a directory (DIR or DIR@SET) is an
+// archive.
 struct SourceAddress {
   std::string directory;  // set, or:
   std::string host;       // or the socket's path, which begins with '/'
-  uint16_t port = 0;      // 0 for a socket, and for the port that ssh takes
-  std::string name;       // empty only to ask for a list of names
-  std::string user;       // of ssh; empty: whom ssh takes
+  uint16_t port = 0;      // 0: a socket, or the port that ssh chooses
+  std::string name;       // empty only to list the names
+  std::string user;       // for ssh; empty: the user that ssh chooses
   std::optional<StoreAddress> archive;  // set instead of all of these
-  // Names a set of the archive: its name, a time in UTC ("20261124T030000Z" or
-  // "2026-11-24T03:00:00Z": the newest that is not younger), its label (the
-  // newest with it), or "latest"; empty: the newest.
+  // Set of the archive: its name, a time in UTC ("20261124T030000Z" or
+  // "2026-11-24T03:00:00Z": the newest set up to then), a label (the newest set
+  // with it), or "latest". Empty: the newest.
   std::string set;
   bool is_directory() const { return host.empty() && !archive.has_value(); }
   bool is_archive() const { return archive.has_value(); }
   bool is_ssh() const { return !host.empty() && !directory.empty(); }
   std::string ToString() const;
 };
-// InvalidArgument: the message says what is wrong with the text.
+// Parses an address. InvalidArgument: the message says what is wrong.
 [[nodiscard]] rocksdb::Status ParseSourceAddress(const std::string& text,
                                                  SourceAddress* out);
-// 1 to 8 components of [A-Za-z0-9._-]+ but "." and "..", parted by slashes, 240
-// bytes at most.
+// Checks for 1 to 8 components of [A-Za-z0-9._-]+ except "." and "..",
+// separated by slashes, at most 240 bytes.
 bool IsValidDatabaseName(const std::string& name);
 inline constexpr char kDatabaseNameGrammar[] =
     "1 to 240 of A-Z a-z 0-9 . _ - (or a path of them, at most 8 deep)";
@@ -77,17 +81,16 @@ enum class Durability {
 
 // How a pull moves data into a new database.
 enum class PullMethod {
-  // The rule of docs/methods.md: kClone where it is possible and costs less.
+  // Chosen by the rule of docs/methods.md: kClone where possible and cheaper.
   kAuto,
   kIngest,  // as chunks, which RocksDB ingests
-  kClone,   // as the files of the source's snapshot, which stay as they are
+  kClone,   // as unchanged files of the source's snapshot
 };
 
-// Says what a pull does with the application's own files in the source's
-// directory.
+// Handling of the application's own files in the source's directory.
 enum class OtherFiles {
-  kCopy,    // a seed or a swap takes over those that format/other_file.h allows
-  kIgnore,  // none; at a swap those of target_dir still stay
+  kCopy,    // a seed or a swap copies those that format/other_file.h allows
+  kIgnore,  // copies none; a swap still keeps those of target_dir
 };
 
 // Part of a source's data that a pull, plan or verify covers.
@@ -100,71 +103,71 @@ struct PullOptions {
   SourceAddress source;
   std::string target_dir;
   PullMode mode = PullMode::kPull;
-  // kClone: not for kRefresh, with all keys, and with the family `default`.
-  // kAuto clones only where kClone may; an unfinished pull keeps its method.
+  // kClone requires kPull or kSwap, all keys, and the family `default`. kAuto
+  // clones only where kClone may; an unfinished pull keeps its method.
   PullMethod method = PullMethod::kAuto;
   OtherFiles other_files = OtherFiles::kCopy;
-  // Clones only: the new database keeps the id of its source, which it is to
-  // replace. Otherwise it gets an id of its own.
+  // Clones only: the new database keeps the id of its source, because it will
+  // replace the source. Otherwise it gets a new id.
   bool keep_identity = false;
-  // Clones only: a database from which files are linked that the source has,
-  // too, on the file system of target_dir. Empty: target_dir itself, if it is
-  // to be replaced.
+  // Clones only: a database on the file system of target_dir. Files that it
+  // shares with the source are linked from it. Empty: target_dir itself, if it
+  // is to be replaced.
   std::string reuse_dir;
-  // Clones by kSwap only: exchange also a database that holds what the source
-  // holds.
+  // Clones by kSwap only: exchange the directories even if target_dir already
+  // holds what the source holds.
   bool always_swap = false;
-  // kRefresh and kSwap only, up to delete_rate_bytes_per_sec. A non-empty
+  // kRefresh and kSwap only, down to delete_rate_bytes_per_sec. A non-empty
   // target_dir must have a record that it was pulled from this source, by the
   // source's database id.
-  bool adopt = false;     // whatever its record says
-  std::string source_id;  // for a source without a lasting database id
+  bool adopt = false;     // ignore that record
+  std::string source_id;  // if the source has no lasting database id
   CompareMode compare = CompareMode::kFiles;
   // Drop families that the source no longer has. Not allowed with a selection.
   bool drop_missing = false;
   // Rate of ingestion while the target's compactions lag behind, in bytes per
   // second. 0: ingestion does not wait for compactions.
   uint64_t min_rate_bytes_per_sec = 8'000'000;
-  // Merge at the end a part of what deltas left above the data, in a directory
-  // that nobody else has open.
+  // At the end, compacts some of the deltas into the data below, in a directory
+  // that no other process has open.
   bool compact = true;
-  // More neighbouring keys than that which only the target has are deleted by
-  // one range deletion; 0: each by itself.
+  // Longer runs of keys that only the target has are deleted by one range
+  // deletion; shorter ones key by key. 0: always key by key.
   uint32_t most_point_deletions = 10'000;
-  // Minimum of free space on target_dir's file system. Below it no chunk
-  // begins; if that lasts, the refresh ends with kNoSpace. 0: all space may be
-  // used.
+  // Minimum free space on target_dir's file system, in percent. Below it no
+  // chunk is begun; if the shortage lasts, the refresh ends with kNoSpace. 0:
+  // all space may be used.
   double min_free_percent = 5;
-  // Swap only: called around the exchange. Every call of before_swap is
-  // followed by one of after_swap; if the process dies in between, the next
-  // pull calls it.
+  // Swap only: called around the exchange. Each call of before_swap is followed
+  // by one of after_swap; if the process dies in between, the next pull calls
+  // after_swap.
   SwapHook before_swap;
   SwapHook after_swap;
   // Swap only: the old database becomes TARGET_DIR.old-DATE, for
   // MakeOldRemoval() to delete later. Otherwise Run() deletes it.
   bool keeps_old = false;
-  // Clones by kSwap only: what lies in target_dir is a database of its own, such
-  // as a former primary. No record there is believed: files that the source has,
-  // too, are compared with its bytes and then linked, or the pull ends with
-  // kRefused where the file system links none. The old database stays whole, as
-  // TARGET_DIR.sstferry-old-DATE, which nothing deletes, whoever completes the
-  // exchange.
+  // Clones by kSwap only: target_dir holds an independent database, such as a
+  // former primary. Its records are not trusted: files that the source has too
+  // are compared with the source's bytes and then linked; if the file system
+  // cannot link them, the pull ends with kRefused. The old database stays whole
+  // as TARGET_DIR.sstferry-old-DATE, which is never deleted, even if another
+  // run completes the exchange.
   bool adopts_old = false;
   // Limit for deleting the old database's files; 0: no limit.
   uint64_t delete_rate_bytes_per_sec = 50'000'000;
   Selection selection;
-  // The point in time: of now, unless one of these is set. The snapshot that
-  // other pulls got a short time ago (ServeOptions::share_snapshots), so that
-  // all get the same:
+  // The point in time is now, unless one of these two is set. latest_snapshot:
+  // use the snapshot that other pulls got a short time ago
+  // (ServeOptions::share_snapshots), so that all replicas are equal.
   bool latest_snapshot = false;
-  // The one of another transfer, as long as its source has it:
+  // Use the snapshot of another transfer, which its source must still have.
   std::optional<TransferId> snapshot_of;
   uint32_t lanes = 4;
   uint64_t chunk_bytes = 64'000'000;
-  // Limit of the SST bytes that all lanes together write; 0: no limit.
-  // Operation::SetMaxRate() changes it while a pull runs.
+  // Limit of the SST bytes that all lanes together write per second; 0: no
+  // limit. Operation::SetMaxRate() changes it while a pull runs.
   uint64_t max_rate_bytes_per_sec = 0;
-  // Takes what CPU and disk give: the source does not hold back for its
+  // Uses all available CPU and disk: the source does not hold back for its
   // application, and no lane of either side runs at low priority.
   bool full_rate = false;
   WireCompression compression = WireCompression::kAuto;
@@ -172,80 +175,82 @@ struct PullOptions {
   Durability durability = Durability::kChunk;
   bool verify = false;          // compare with the source before the rename
   // Release of the RocksDB of the application that will open target_dir, such
-  // as "8.11.4": nothing is written or cloned that it does not read. Empty: the
+  // as "8.11.4": only files that it can read are written or cloned. Empty: the
   // release that wrote the newest OPTIONS file of target_dir, if that is a
-  // database; else chunks are built for the source's application, and a clone
-  // is of whatever files there are.
+  // database; otherwise chunks are built for the source's application, and a
+  // clone takes all files as they are.
   std::string for_rocksdb;
   std::string snapshot_dir;     // for a directory source; empty: beside it
-  std::string wal_dir;          // of a directory source; empty: from OPTIONS
-  TlsFiles tls;                 // for a source over TCP; empty: plain
+  std::string wal_dir;          // for a directory source; empty: from OPTIONS
+  TlsFiles tls;                 // for a source over TCP; empty: no TLS
   SshCommands ssh;              // for a source over ssh
-  StoreOptions store;           // for an archive in a bucket; but `where`
+  StoreOptions store;           // for an archive in a bucket; without `where`
   Timeouts timeouts;
-  // Ends at once, with a note, if target_dir holds a database already.
+  // Ends at once, with a note, if target_dir already holds a database.
   bool if_absent = false;
-  // Maximum duration of the whole pull; 0: none.
+  // Maximum duration of the whole pull; 0: no limit.
   std::chrono::milliseconds deadline{0};
   // Starts over instead of resuming an unfinished pull.
   bool restart = false;
-  // The same if its snapshot is older than this, by the clocks of both
-  // machines; 0: however old it is.
+  // Starts over if the snapshot of the unfinished pull is older than this, by
+  // the clocks of both machines; 0: no limit.
   std::chrono::seconds max_age{0};
   // User id, group id and permission bits of a new database's directory; its
-  // files get the bits without those to execute. Default: those of the
-  // directory that it replaces or fills, else of an ordinary new directory. A
-  // database that is refreshed in place must have them already.
+  // files get the same bits without execute permission. Default: those of the
+  // directory that it replaces or fills, otherwise those of a newly created
+  // directory. A database that is refreshed in place must already have them.
   std::optional<uint32_t> target_owner;
   std::optional<uint32_t> target_group;
   std::optional<uint32_t> target_mode;
-  // The command that asks for this pull; a status query shows it as the one
-  // that resumes the pull. Longer than 64 KiB: it is not kept.
+  // The command line of this pull. A status query shows it as the command that
+  // resumes the pull. Not stored if longer than 64 KiB.
   std::string command_line;
-  // Directory source only, also over ssh: time for which its snapshot outlives
-  // this process.
+  // Directory source only, also over ssh: time for which its snapshot is
+  // retained after this process ends.
   std::chrono::seconds snapshot_ttl{3600};
-  // Called with the transfer's id once the source has begun it, before a chunk
-  // moves; again if the pull starts over. From the thread of Run().
+  // Called with the transfer's id after the source has begun it and before a
+  // chunk moves; called again if the pull starts over. Called from the thread
+  // of Run().
   std::function<void(const std::string& transfer_id)> on_transfer;
   OperatorRegistry registry;
-  // File system of everything that the target writes; null: the default one.
+  // File system for everything that the target writes; null: the default one.
   std::shared_ptr<rocksdb::FileSystem> file_system;
   LogFunction log;
 };
 
-// True if the options ask for an exchange of directories.
+// Returns true if the options ask for an exchange of directories.
 inline bool IsSwap(const PullOptions& options) {
   return options.mode == PullMode::kSwap;
 }
 
-// Maximum of one verify, which keeps them in memory with keys cut off.
+// Limit for one verify, which keeps shown differences in memory (keys
+// truncated).
 inline constexpr uint32_t kMaxDifferencesShown = 100'000;
 
 struct VerifyOptions {
   SourceAddress left;
   SourceAddress right;
   Selection selection;
-  // Transfer id of an unfinished pull whose retained snapshot on the left side
-  // is compared. Not set: a new snapshot of the left side.
+  // Transfer id of an unfinished pull. Compares the snapshot that the left side
+  // retains for it. Not set: takes a new snapshot of the left side.
   std::optional<TransferId> left_snapshot;
   uint32_t lanes = 4;
   uint32_t max_differences_shown = 10;  // all are counted
-  Timeouts timeouts;                    // nothing is tried again
+  Timeouts timeouts;                    // no retries
   std::string snapshot_dir;
   std::string wal_dir;  // of a directory on the left; empty: from OPTIONS
   TlsFiles tls;  // for each side over TCP; empty: plain
   SshCommands ssh;  // for each side over ssh
-  StoreOptions store;  // for each side that is an archive; but `where`
+  StoreOptions store;  // for each archive side; without `where`
   OperatorRegistry registry;
   LogFunction log;
 };
 
-// Tells what a pull's lanes have spent their time on, summed over lanes, in
-// microseconds. The source tells its part once a second.
+// Time that the lanes of a pull have spent by activity, summed over lanes, in
+// microseconds. The source reports its part once a second.
 struct ProgressStages {
   uint64_t source_work = 0;     // reads and builds
-  uint64_t source_blocked = 0;  // waits for the network, or its rate limit
+  uint64_t source_blocked = 0;  // waits for the network or its rate limit
   uint64_t target_blocked = 0;  // waits for bytes
   uint64_t target_paced = 0;    // waits for max_rate_bytes_per_sec
   uint64_t target_cpu = 0;      // receives and checks
@@ -262,7 +267,7 @@ struct Progress {
   uint32_t lanes = 0;
   double seconds = 0;
   bool finished = false;
-  // Why the source cannot be reached now; empty: it can.
+  // Why the source cannot be reached now; empty: it can be reached.
   std::string waiting_for;
   ProgressStages stages;  // pulls only
 };
@@ -282,15 +287,16 @@ struct PlanItemSummary {
   std::string reason;
 };
 
-// The costs of a method. All numbers but `files` are estimates.
+// Costs of a method. All numbers except `files` are estimates.
 struct MethodSummary {
   std::string method;   // "ingest", "clone"
-  std::string why_not;  // it cannot move the database; empty: it can
+  std::string why_not;  // why it cannot be used; empty: it can
   std::string leaves_out;  // what it would leave out; empty: nothing
-  uint64_t files = 0;   // of the source; only of a plan
+  uint64_t files = 0;   // of the source; plans only
   uint64_t bytes = 0;   // of SST data or files, as sent without compression
   double source_cpu_seconds = 0;
-  // Link in Gbit/s -> seconds of the link and of the source's CPU together.
+  // Link speed in Gbit/s -> seconds of the link and of the source's CPU
+  // together.
   std::map<uint32_t, double> seconds;
 };
 
@@ -302,18 +308,19 @@ struct DifferenceSummary {
   std::string key;         // its first kMaxShownKeyBytes
   uint64_t key_bytes = 0;  // of the whole key
   std::string what;        // "only left", "only right", "value differs", ...
-  std::string file;        // compared as files: its name, and no key
+  std::string file;        // compared as files: its name, without a key
 };
 
 
-// One side of a comparison, as pinned for it.
+// One side of a comparison, as it was pinned.
 struct ComparedSide {
   std::string address;
-  std::string snapshot_transfer_id;  // whose snapshot was compared; empty: none
+  // Transfer whose retained snapshot was compared; empty: a new snapshot.
+  std::string snapshot_transfer_id;
   std::string database_id;
   uint64_t snapshot_sequence = 0;
-  // Set only for a directory that a pull of the other side's database made;
-  // else empty and zero.
+  // Set only for a directory that was pulled from the other side's database;
+  // otherwise empty and zero.
   std::string pulled_transfer_id;
   uint64_t pulled_sequence = 0;
 };
@@ -329,12 +336,13 @@ struct Summary {
   SideVersions target_versions;
   std::string mode;         // "pull", "refresh", "swap"
   std::string method;       // pull: "ingest", "clone"
-  std::string method_reason;  // pull: why that method, a sentence
-  // The costs of ingest and clone: of a plan always, else where the choice
+  std::string method_reason;  // pull: the reason, as a sentence
+  // Costs of ingest and clone: always for a plan, otherwise only if the choice
   // depended on them.
   std::vector<MethodSummary> methods;
-  // The release that the target's application has, and the first that opens
-  // what was moved, with the reason. Empty: not known; every release since 6.6.
+  // The release of RocksDB that the target's application has, and the first
+  // release that opens what was moved, with the reason. Empty: unknown, and
+  // every release since 6.6.
   std::string for_rocksdb;
   std::string opens_since;
   std::string opens_because;
@@ -346,11 +354,11 @@ struct Summary {
   std::string source_database_id;
   uint64_t snapshot_sequence = 0;
   // When the source began to take the snapshot, in seconds since 1970 by its
-  // clock: everything written before is in it. 0: not known.
+  // clock: everything written before is in it. 0: unknown.
   uint64_t snapshot_taken_seconds = 0;
-  // Where an application has the source open and its WALs hold nothing: its
-  // last flush was at least so long before the snapshot, and what it wrote
-  // since without the WAL is not in it.
+  // Set if an application has the source open and its WALs are empty: its last
+  // flush was at least this long before the snapshot, which lacks everything
+  // written since then without the WAL.
   std::optional<uint64_t> last_flush_seconds_before;
   // Refresh: the source's sequence numbers of the target's old and new
   // contents.
@@ -366,18 +374,18 @@ struct Summary {
   uint64_t chunks_resumed = 0;
   uint64_t chunks_cloned = 0;     // units of files
   uint64_t chunks_unchecked = 0;  // cloned, without checksums
-  // Finished clones only: files that came, and those that were linked. Also of
-  // a swap of an ingested replica: files of the old one that were linked.
+  // Finished clones: numbers of files that were sent and that were linked. Also
+  // for a swap of an ingested replica: files of the old one that were linked.
   uint64_t files_cloned = 0;
   uint64_t files_reused = 0;
   uint64_t bytes_reused = 0;
-  // The application's files that came, or are to come.
+  // Files of the application that were sent or will be sent.
   uint64_t other_files = 0;
   uint64_t other_files_bytes = 0;
   uint64_t entries = 0;
   uint64_t key_value_bytes = 0;
   uint64_t sst_bytes = 0;
-  // Parts of both that an earlier, unfinished pull had received.
+  // Portions of both that an earlier, unfinished run had received.
   uint64_t sst_bytes_resumed = 0;
   uint64_t key_value_bytes_resumed = 0;
   uint64_t wire_bytes = 0;
@@ -392,13 +400,16 @@ struct Summary {
   uint64_t parts_sent = 0;
   uint64_t parts_compared = 0;
   uint64_t parts_left = 0;
-  // Some of those sent: as the entries that differ, after a comparison, or as
-  // the entries of keys that may have changed; and the number of these entries.
+  // Portions of parts_sent: sent as the entries that differ, after a
+  // comparison; sent as the entries of keys that may have changed. entries_put
+  // and entries_deleted count these entries.
   uint64_t parts_delta = 0;
   uint64_t parts_looked_up = 0;
-  // Why the parts may be believed: compared, and proven by what came to be the
-  // source's; compared, not proven at first, and compared once more; sent whole,
-  // because the target held nothing there; unchanged by both sides' records.
+  // Why each part is known to equal the source's. parts_proven: compared, and
+  // proven by what was received. parts_unproven: compared, not proven at first,
+  // and compared again. parts_whole: sent whole, because the target held
+  // nothing there. parts_recorded: unchanged according to the records of both
+  // sides.
   uint64_t parts_proven = 0;
   uint64_t parts_unproven = 0;
   uint64_t parts_whole = 0;
@@ -406,9 +417,9 @@ struct Summary {
   uint64_t entries_put = 0;
   uint64_t entries_deleted = 0;
   uint64_t bytes_skipped = 0;  // estimated SST bytes of unchanged parts
-  // By this run: from files, by the source for this transfer and by the target
-  // to compare; into tables and blob files at the target, by its compactions
-  // too where this process opened the database.
+  // Bytes of this run. Read from files: by the source for this transfer, and by
+  // the target to compare. Written into tables and blob files at the target,
+  // including compactions if this process opened the database.
   uint64_t bytes_read = 0;
   uint64_t bytes_written = 0;
   // Upper bounds of the time for which an ingest call blocked writers of the
@@ -429,7 +440,7 @@ struct Summary {
   // verify
   ComparedSide left;
   ComparedSide right;
-  std::string compared;  // "files": both sides have the same; "entries"
+  std::string compared;  // "files": both sides have the same files; "entries"
   uint64_t files_compared = 0;  // tables and blob files, of each side
   uint64_t bytes_compared = 0;
   uint64_t entries_left = 0;
@@ -437,13 +448,12 @@ struct Summary {
   uint64_t differences = 0;
   std::vector<DifferenceSummary> first_differences;  // in order
   std::string next;  // after a difference: the command to run next
-  // After a difference: the command that makes the copy equal; empty: none is
-  // known.
+  // After a difference: the command that makes the copy equal; empty: unknown.
   std::string repair;
   // plan
   std::vector<PlanItemSummary> items;
-  // Bytes that the pull needs on the target's disk, without those that it keeps
-  // free, and bytes that are free there (0: no TARGET_DIR was named).
+  // Bytes that the pull needs on the target's disk, without the minimum free
+  // space; and bytes that are free there (0: no TARGET_DIR was given).
   uint64_t needed_bytes = 0;
   uint64_t free_bytes = 0;
   std::vector<std::string> served_names;  // plan sst://HOST:PORT
@@ -456,10 +466,11 @@ std::string SummaryToJson(const Summary& summary, const std::string& command);
 // anything else (and text that begins with 0x) becomes "0x..." in hex. --begin
 // and --end accept both forms.
 std::string KeyToText(const rocksdb::Slice& key);
-// Duration without the deletion of replaced files: the base of rates.
+// Returns the duration without the deletion of replaced files, used for rates.
 double TransferSeconds(const Summary& summary);
 std::string NowRfc3339();
-// Seconds since 1970 as RFC 3339 UTC; empty for 0 and after the year 9999.
+// Formats seconds since 1970 as RFC 3339 UTC; empty for 0 and after the year
+// 9999.
 std::string Rfc3339(uint64_t seconds);
 // Quotes a text as one word of a shell command.
 std::string ShellWord(const std::string& text);

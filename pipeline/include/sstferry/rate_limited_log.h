@@ -1,5 +1,4 @@
-// Log lines that a peer can cause as often as it likes: so many in a while,
-// then their number.
+// Limits log lines that a peer can cause as often as it likes.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +10,8 @@
 
 namespace sstferry {
 
+// Admits kLinesPerWindow lines per window, and counts the others.
+//
 // Threads: any.
 class RateLimitedLog {
  public:
@@ -18,14 +19,14 @@ class RateLimitedLog {
   static constexpr std::chrono::seconds kWindow{10};
   static constexpr size_t kMaxLineBytes = 2000;
 
-  // The line to write, cut to kMaxLineBytes and with the number of lines that
-  // were left out before it; nothing: it is left out, too.
+  // Returns the line to write, truncated to kMaxLineBytes, with the number of
+  // lines omitted before it. Returns nothing if this line is omitted, too.
   std::optional<std::string> Admit(std::string line,
                                    Clock::time_point now = Clock::now());
 
  private:
   std::mutex mu_;
-  Clock::time_point window_end_{};  // under mu_, and all below
+  Clock::time_point window_end_{};  // guarded by mu_, like all below
   uint32_t lines_ = 0;
   uint64_t left_out_ = 0;
 };

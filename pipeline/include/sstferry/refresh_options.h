@@ -1,4 +1,4 @@
-// The three jobs of a pull, and the hooks around an exchange of a directory.
+// The three modes of a pull, and the hooks around the exchange of a directory.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,11 @@
 
 namespace sstferry {
 
-// Says what becomes of TARGET_DIR. Each has a command of its name.
+// Selects what a pull does with TARGET_DIR. Each mode has a command of its
+// name.
 enum class PullMode {
   kPull,     // fills a TARGET_DIR that is empty or absent
-  kRefresh,  // updates a replica of the same source where it is, all at once
+  kRefresh,  // updates a replica of the same source in place, all at once
   kSwap,     // builds a new database beside it, then exchanges the directories
 };
 
@@ -25,14 +26,14 @@ struct SwapEvent {
   // In after_swap: true if target_dir is the new database, false if it is
   // unchanged.
   bool exchanged = false;
-  // In before_swap: returns true once the pull was cancelled or its deadline
+  // In before_swap: returns true after the pull was cancelled or its deadline
   // has passed; the hook should then return soon. In after_swap: always returns
   // false.
   std::function<bool()> stopped;
 };
 
-// Closes the target's database before the exchange, or opens it afterwards.
-// Called from the thread that runs the pull.
+// Called to close the target's database before the exchange, or to open it
+// afterwards. Called from the thread that runs the pull.
 using SwapHook = std::function<rocksdb::Status(const SwapEvent&)>;
 
 }  // namespace sstferry

@@ -1,5 +1,5 @@
-// Every process that this one starts: another program, or a part of this one
-// that runs as another account.
+// Starts all child processes: other programs, or a part of this one that runs
+// as another account.
 #pragma once
 
 #include <sys/types.h>
@@ -12,53 +12,54 @@
 
 namespace sstferry {
 
-// Another program, for this account.
+// A program to start under this account.
 struct ProgramStart {
   static constexpr int kNothing = -1;  // /dev/null
 
   std::vector<std::string> words;  // [0] is the path of the program
-  // NAME=VALUE each; none: those of this process.
+  // NAME=VALUE each; unset: the environment of this process.
   std::optional<std::vector<std::string>> environment;
-  // Its standard streams.
+  // Descriptors for its standard streams.
   int in = kNothing;
   int out = kNothing;
   int err = 2;
-  int third = kNothing;  // its descriptor 3; kNothing: it has none
-  // A process group of its own, which kill(-child) ends with all it started.
+  int third = kNothing;  // its descriptor 3; kNothing: closed
+  // Gives it a process group, so that kill(-child) ends the program and all
+  // that it started.
   bool own_group = false;
 };
 
-// Starts it with these descriptors and no others, and with the signals of a
-// program that a shell starts.
+// Starts the program with these descriptors and no others, and with default
+// signal handling, as a shell does.
 //   kInternal  the system cannot start it
 [[nodiscard]] rocksdb::Status Spawn(const ProgramStart& start, pid_t* child);
 
 struct Account {
   uid_t uid = 0;
   gid_t group = 0;
-  std::string name;  // empty: this machine does not know it
+  std::string name;  // empty: this machine does not know the account
   std::string home;
   std::string shell;
 };
-// Returns the account with that number, as far as this machine knows it.
+// Returns the account with that number; unknown fields stay empty.
 Account FindAccount(uid_t uid);
 
-// A process of another account, which must be able to do nothing to this one's
-// terminal, files and memory.
+// A process to start as another account. It must have no access to the
+// terminal, files and memory of this process.
 struct AccountStart {
   Account account;
-  int out = -1;  // its standard output and error: pipes
+  int out = -1;  // pipes for its standard output and error
   int err = -1;
-  std::vector<int> kept;  // other descriptors that it gets
+  std::vector<int> kept;  // other descriptors that stay open in it
 };
 
-// Goes on as two processes. In the new one *child is 0: it has a session of its
-// own without a terminal, no standard input, the account's rights, HOME and
-// groups, of the environment what its work takes, no way to other rights, and
-// SIGTERM when this one ends.
-// REQUIRES: this process is root's and has one thread.
-//   kRefused  the account is not known; in the new process: it cannot become
-//             that account
+// Forks. In the child *child is 0. The child has its own session without a
+// terminal, no standard input, the account's rights, HOME and groups, only the
+// environment variables that its work needs, and cannot gain other rights. It
+// gets SIGTERM when the parent ends. REQUIRES: this process is root's and has
+// one thread.
+//   kRefused  the account is unknown; in the child: it cannot become that
+//             account
 [[nodiscard]] rocksdb::Status ForkAs(const AccountStart& start, pid_t* child);
 
 }  // namespace sstferry

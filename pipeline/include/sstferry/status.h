@@ -16,13 +16,13 @@
 namespace sstferry {
 
 struct StatusOptions {
-  // A server (without a name: all databases that it lets the caller read), or a
+  // A server (without a name: all databases that the caller may read), or a
   // directory: a source, a TARGET_DIR, or both.
   SourceAddress where;
-  std::string snapshot_dir;  // of a source directory; empty: beside it
+  std::string snapshot_dir;  // for a source directory; empty: beside it
   TlsFiles tls;
   SshCommands ssh;
-  Timeouts timeouts;  // nothing is tried again
+  Timeouts timeouts;  // no retries
 };
 
 // Contents of TARGET_DIR/last_transfer.json.
@@ -31,44 +31,44 @@ struct CompletedPull {
   std::string source;
   std::optional<uint64_t> snapshot_sequence;
   std::string finished_at;  // RFC 3339
-  std::string snapshot_taken_at;  // the same; empty: not known
+  std::string snapshot_taken_at;  // RFC 3339; empty: unknown
 };
 
 // State of the unfinished pull in TARGET_DIR.sstferry/.
 struct UnfinishedPull {
   bool running = false;    // a pull is running there now
-  std::string transfer_id; // empty: no record, then all below is empty
+  std::string transfer_id; // empty: no record, and nothing below is set
   std::string source;
   uint64_t snapshot_sequence = 0;
-  std::string snapshot_taken_at;    // RFC 3339; empty: not known
+  std::string snapshot_taken_at;    // RFC 3339; empty: unknown
   uint64_t planned_bytes = 0;       // an estimate
-  uint64_t planned_bytes_done = 0;  // the part of these that is recorded
+  uint64_t planned_bytes_done = 0;  // the recorded portion of these bytes
   uint64_t chunks = 0;
   uint64_t sst_bytes = 0;
-  bool all_received = false;  // only the final steps are missing
+  bool all_received = false;  // only the final steps remain
   std::string damage;         // why the pull cannot be resumed
   // Percentage of planned_bytes; 100 only if all is received.
   double percent() const;
 };
 
-// Text on a database that may lose entries, for people: "it stands " + kAtZero.
+// Message text on a database that may lose entries: "it stands " + kAtZero.
 inline constexpr char kAtZero[] =
     "at RocksDB's last sequence 0, where RocksDB before 9.10 loses entries "
     "that "
     "it compacts beside a snapshot";
 
-// How TARGET_DIR is. The record of a fault is FORMAT.md's "Health".
+// State of TARGET_DIR. FORMAT.md's "Health" describes the record of a fault.
 enum class ReplicaHealth {
   kComplete,
-  kUnfinished,  // a pull into it, or a refresh of it, has not ended
+  kUnfinished,  // a pull into it, or a refresh of it, is unfinished
   kDifferent,   // found to differ from its source
-  kDamaged,     // a file of it is missing, or its bytes are wrong
+  kDamaged,     // a file is missing or has wrong bytes
 };
 // "complete", "unfinished", "different", "damaged".
 const char* ReplicaHealthName(ReplicaHealth health);
 
-// A database that a swap, or a standby that adopted it, took from TARGET_DIR and
-// kept beside it.
+// A database that a swap, or a standby that adopted it, moved away from
+// TARGET_DIR and kept beside it.
 struct OldDirectory {
   std::string path;
   std::string replaced_at;  // RFC 3339
@@ -80,35 +80,36 @@ struct TargetState {
   std::string fault;
   std::string fault_found_at;
   std::optional<CompletedPull> complete;      // TARGET_DIR is complete
-  // Instead of `complete`, while a refresh in place has not ended: it has
-  // changed nothing yet, or just now everything.
+  // Set instead of `complete` while a refresh in place is unfinished: it has
+  // not changed anything yet, or has just changed everything.
   std::optional<CompletedPull> previous;
   std::optional<UnfinishedPull> unfinished;
-  // TARGET_DIR has entries and stands at sequence 0: kAtZero says what that may
-  // cost. A refresh mends it.
+  // TARGET_DIR has entries although its last sequence is 0 (see kAtZero). A
+  // refresh repairs this.
   bool stands_at_zero = false;
-  // The pull that made `complete` has not removed its workspace.
+  // The workspace of the pull that made `complete` was not removed.
   bool has_leftover = false;
-  // Databases that became standbys in TARGET_DIR, and those that swaps of it have
-  // kept, each the newest first.
+  // Databases replaced by standbys in TARGET_DIR, and those that its swaps have
+  // kept, each group the newest first.
   std::vector<OldDirectory> old_directories;
-  // The command that the unfinished pull was asked for with; empty: it is not
-  // known, or there is nothing to do but to wait.
+  // The command line of the unfinished pull; empty: unknown, or the pull needs
+  // no action.
   std::string next;
 };
 
-// A database that a server lets the caller read, as its MANIFEST records it.
+// A database that the caller may read from a server, as its MANIFEST records
+// it.
 struct ServedState {
   std::string name;
   uint64_t families = 0;
   uint64_t files = 0;  // tables and blob files
   uint64_t bytes = 0;  // of these files
   uint64_t sequence = 0;
-  uint64_t age_seconds = 0;  // since it was last written to
+  uint64_t age_seconds = 0;  // since its last write
   std::string problem;  // why a pull would fail; then all numbers are 0
 };
 
-// A replica below a mirror's directory.
+// A replica in a mirror's directory.
 struct ReplicaStatus {
   std::string name;
   rocksdb::Status status;  // if its state cannot be read
@@ -119,17 +120,17 @@ struct StatusReport {
   rocksdb::Status status;
   bool is_source = false;
   bool is_target = false;
-  std::vector<RetainedSnapshot> snapshots;  // retained ones, the oldest first
-  // Followers of a server, the furthest behind first.
+  std::vector<RetainedSnapshot> snapshots;  // the oldest first
+  // Followers of a server, the most lagging first.
   std::vector<FollowerState> followers;
   // Number of snapshots beside a source directory that belong to another user,
   // and the name of one such account.
   uint64_t foreign_snapshots = 0;
   std::string foreign_owner;
   TargetState target;
-  bool is_mirror = false;  // of several databases (FleetOptions)
-  std::vector<ReplicaStatus> replicas;  // of a mirror, by name
-  std::optional<StandbyState> standby;  // the directory is one
+  bool is_mirror = false;  // a directory of several replicas (FleetOptions)
+  std::vector<ReplicaStatus> replicas;  // of the mirror, by name
+  std::optional<StandbyState> standby;  // the directory is a standby
   std::vector<ServedState> served;  // MakeServedQuery() only
 };
 
@@ -148,12 +149,14 @@ class StatusQuery {
 };
 std::unique_ptr<StatusQuery> MakeStatusQuery(const StatusOptions& options);
 
-// The same for what a server serves: fills StatusReport::served, in the
-// server's order. With a name in `where`: only that database.
+// Makes a query for the databases that a server serves: fills
+// StatusReport::served, in the server's order. With a name in `where`: only
+// that database.
 std::unique_ptr<StatusQuery> MakeServedQuery(const StatusOptions& options);
 
 // Releases the snapshot that a source directory retains for the transfer whose
-// id begins with `id`, 8 to 32 hex digits. Asks a running server that has it.
+// id begins with `id`, 8 to 32 hex digits. If a running server has the
+// snapshot, asks that server.
 //   kRefused  no such snapshot, or more than one: the message lists them
 //   kBusy     a target is connected to it
 [[nodiscard]] rocksdb::Status ReleaseSnapshot(const std::string& directory,

@@ -1,5 +1,5 @@
-// Public interface of the target: pulls a database, plans a pull, verifies two
-// sides. The command-line tool uses only this interface.
+// Public interface of the target: pulls a database, plans a pull, and verifies
+// two sides. The command-line tool uses only this interface.
 #pragma once
 
 #include <functional>
@@ -30,7 +30,7 @@ struct OpenReplica {
 };
 
 // A command on one or two sources: a pull, a refresh, a plan or a verify. Run()
-// it once.
+// may be called once.
 //
 // Ownership: copies the options; borrowed objects of the registry must outlive
 // Run().
@@ -51,26 +51,26 @@ class Operation {
   virtual Progress progress() const = 0;
 };
 
-// Returns the account as which a command of root that pulls into target_dir
-// runs instead: the one that owns directories on the way there and so could put
-// links into root's way. nullopt: none does, several do (then the pull
-// refuses), or this process is not root's.
+// Returns the account under which a pull into target_dir runs if root starts
+// it: the account that owns directories on the way to target_dir, and so could
+// put links there. nullopt: no such account, several of them (then the pull is
+// refused), or this process is not root's.
 std::optional<uint32_t> AccountOfTarget(const std::string& target_dir);
 
 // Pulls options.source into options.target_dir.
 //   OK           target_dir holds the whole snapshot, synced and closed
-//   kRefused     target_dir is not empty (kPull), is a mount point,
-//                or the source holds what cannot be moved faithfully
-//   kBusy        another process has the target
+//   kRefused     target_dir is not empty (kPull) or is a mount point, or the
+//                source holds something that cannot be moved faithfully
+//   kBusy        another process uses the target
 //   others       see EndState; target_dir is unchanged
 std::unique_ptr<Operation> MakePull(const PullOptions& options);
 
 // Refreshes an open database from options.source while the application reads
 // (and writes) it. Entries that the source does not hold are removed from
 // refreshed column families, also entries written meanwhile. options.mode and
-// target_dir do not apply. A family
-// that options.drop_missing drops no longer exists when Run() returns; its
-// handle still belongs to the application.
+// target_dir do not apply. A family dropped because of options.drop_missing no
+// longer exists when Run() returns; its handle still belongs to the
+// application.
 //   OK           the database holds the contents of the snapshot
 //   kRefused     the database was made from another or an unknown source and
 //                options.adopt is not set, one side holds a SingleDelete, or
@@ -79,26 +79,26 @@ std::unique_ptr<Operation> MakePull(const PullOptions& options);
 std::unique_ptr<Operation> MakeRefresh(const PullOptions& options,
                                        const OpenReplica& replica);
 
-// Runs the steps of MakePull() with these options up to the first name that it
-// would make in or beside target_dir, and ends as the pull would end in them;
-// the summary says what it would move, and why. Waits for no source that is not
-// there. Writes only the source's private snapshot, takes no lock, and calls no
-// hook: a swap hook only says that there is one. An empty target_dir: what a
-// new database would take. For an address without a name: lists the databases
-// that the server serves.
+// Plans a pull: runs the steps of MakePull() with these options up to the first
+// file that the pull would create in or beside target_dir, and returns what the
+// pull would return from these steps. The summary says what the pull would
+// move, and why. Does not retry a source that cannot be reached. Writes only
+// the source's private snapshot, takes no lock and calls no hook; a swap hook
+// counts only as present. With an empty target_dir, plans for a new database.
+// For an address without a name, lists the databases that the server serves.
 std::unique_ptr<Operation> MakePlan(const PullOptions& options);
 
 // Deletes the databases that swaps of options.target_dir have kept
-// (PullOptions::keeps_old), but for the newest `keep`, at
-// delete_rate_bytes_per_sec. For after a swap, whose time it is not part of.
-// Deletes nothing that no swap put there. The summary's notes name what was
-// deleted.
+// (PullOptions::keeps_old), except the newest `keep`, at
+// delete_rate_bytes_per_sec. Called after a swap, so that the swap does not
+// wait for it. Deletes only databases that a swap has put there. The summary's
+// notes name the deleted ones.
 std::unique_ptr<Operation> MakeOldRemoval(const PullOptions& options,
                                           uint32_t keep);
 
 // Compares two sides: by the bytes of their files if both have the same files
-// and all of each side is compared, else entry by entry. kDifferent when they
-// differ.
+// and each side is compared as a whole, otherwise entry by entry. Returns
+// kDifferent if they differ.
 std::unique_ptr<Operation> MakeVerify(const VerifyOptions& options);
 
 }  // namespace sstferry

@@ -20,26 +20,27 @@ namespace sstferry {
 
 using Clock = std::chrono::steady_clock;
 
-// Says how long one side waits for the other.
+// How long one side waits for the other.
 struct Timeouts {
-  // For an address that does not answer, and for a handshake.
+  // Limit for an address to answer, and for a handshake.
   std::chrono::milliseconds connect{10'000};
-  // For a peer that sends nothing, not even the answer to a ping: it is lost.
+  // Limit for a peer that sends nothing, not even the answer to a ping. After
+  // it the connection counts as lost.
   std::chrono::milliseconds peer{10'000};
-  // For a peer that is there, and neither does what it was asked nor reads or
-  // sends anything: the transfer ends with TOO_SLOW.
+  // Limit for a peer that answers pings, but neither does what it was asked nor
+  // reads or sends data. After it the transfer ends with TOO_SLOW.
   std::chrono::milliseconds stall{120'000};
-  // For the source's first answer in this run, also of a resumed pull. Not set:
-  // 10 s, or `retry` if less. 0: one try.
+  // Limit for the source's first answer in this run, also for a resumed pull.
+  // Not set: 10 s, or `retry` if that is less. 0: one attempt.
   std::optional<std::chrono::milliseconds> first_answer;
-  // For a lost connection, which is tried again as long as there was progress
-  // since. 0: none is.
+  // Time for which a lost connection is retried; progress restarts it. 0: a
+  // lost connection is not retried.
   std::chrono::milliseconds retry{600'000};
 
   std::chrono::milliseconds ping_interval() const { return peer / 2; }
 };
 
-// Returns the same for a connection that is tried once.
+// Returns the same limits for a connection that is attempted once.
 inline Timeouts TriedOnce(Timeouts timeouts) {
   timeouts.first_answer.reset();
   timeouts.retry = std::chrono::milliseconds(0);
@@ -48,7 +49,7 @@ inline Timeouts TriedOnce(Timeouts timeouts) {
 
 // Limits how long one call waits: at most `idle` without a byte of progress,
 // and never past `until`. If `progress` is set, a change of it during the call
-// also counts as progress: it reports bytes that the peer takes on other
+// also counts as progress: it counts bytes that the peer takes on other
 // connections.
 struct WaitLimit {
   std::chrono::milliseconds idle{30'000};
@@ -64,8 +65,9 @@ struct WaitLimit {
   }
 };
 
-// Verified identity of the other side: its certificate's subject and names, or
-// the account that a Unix socket's peer runs as: "uid 1000", without names.
+// Verified identity of the other side: the subject and names of its
+// certificate, or the account that the peer of a Unix socket runs as ("uid
+// 1000", without names).
 struct PeerIdentity {
   // One line as in RFC 2253: "CN=replica-2,O=Example".
   std::string subject;
@@ -96,8 +98,8 @@ class Connection {
     return rocksdb::Status::OK();
   }
   // Valid after Handshake(). Null if the transport verifies no identity. If
-  // there is one, the connection can be used although Handshake() failed: its
-  // peer is known, may not connect, and can be told so.
+  // there is one, the connection can be used even after Handshake() failed, to
+  // tell the peer that it may not connect.
   virtual const PeerIdentity* identity() const { return nullptr; }
 
   // Reads 1 to capacity bytes; *bytes == 0 means that the peer closed the
@@ -145,28 +147,29 @@ class Dialer {
   virtual const std::string& address() const = 0;
 };
 
-// "HOST[:PORT]" or "[::1]:PORT"; port 0 only if the caller allows it. Or
-// "unix:/PATH", a Unix socket: then host is the path, which begins with '/',
-// and there is no port.
+// "HOST[:PORT]" or "[::1]:PORT"; port 0 only if the caller allows it. For a
+// Unix socket "unix:/PATH": `host` is then the path, which begins with '/', and
+// there is no port.
 struct HostPort {
   std::string host;
   uint16_t port = 0;
   bool is_unix() const { return host.starts_with('/'); }
 };
-// Before the path of a Unix socket. The path has no ':', which may follow it.
+// Prefix of the path of a Unix socket. The path contains no ':', because a
+// database name may follow after one.
 inline constexpr char kUnixScheme[] = "unix:";
 inline constexpr uint16_t kDefaultPort = 7420;
-// InvalidArgument: the message says what is wrong with the text.
+// Parses an address. InvalidArgument: the message says what is wrong.
 [[nodiscard]] rocksdb::Status ParseHostPort(const std::string& text,
                                             HostPort* out);
 std::string ToString(const HostPort& host_port);  // brackets IPv6
 
-// Key of the limits per address, from Connection::peer(): the address without
-// its port; for IPv6 the first 64 bits, because one host has all addresses of
-// these.
+// Returns the key of the limits per address for a Connection::peer(): the
+// address without its port. For IPv6 only the first 64 bits, because one host
+// may use all addresses that share them.
 std::string PeerAddress(const std::string& peer);
 
-// True for 127.0.0.0/8, ::1 and names that resolve only to these, and for the
+// Returns true for 127.0.0.0/8, ::1, names that resolve only to these, and the
 // path of a Unix socket.
 bool IsLoopback(const std::string& host);
 
@@ -174,58 +177,61 @@ bool IsLoopback(const std::string& host);
                                         std::unique_ptr<Listener>* listener);
 std::unique_ptr<Dialer> MakeTcpDialer(const HostPort& where);
 
-// A Unix socket at `path`, to which the accounts `uids` may connect, besides
-// root and the effective user. Another peer's Handshake() returns kDenied.
+// Listens on a Unix socket at `path`, to which root, the effective user and the
+// accounts `uids` may connect. The Handshake() of any other peer returns
+// kDenied.
 //
-// The socket can be written to by everybody if `uids` names another account,
-// because a file mode cannot name one, and else by the effective user alone. It
-// takes the place of a socket that an ended process left. The listener's end
-// removes it, if it is still the one that has the name.
+// The socket's mode lets everybody write if `uids` names another account,
+// because a file mode cannot name one; otherwise only the effective user. It
+// replaces a socket that an ended process left. The listener's destructor
+// removes the socket, unless another one has taken its name.
 //   kRefused  an account other than root and the effective user may change a
 //             name on the way to `path`; a process listens there; something
-//             else, or another account's, is there; the path is too long
+//             else, or another account's socket, is there; the path is too long
 [[nodiscard]] rocksdb::Status ListenUnix(const std::string& path,
                                          const std::vector<uint32_t>& uids,
                                          std::unique_ptr<Listener>* listener);
 std::unique_ptr<Dialer> MakeUnixDialer(const std::string& path);
 
-// Commands of shells: of this machine's, which gets ssh's arguments, and of the
-// other's, which gets sstferry's.
+// Shell commands: `ssh` runs in the shell of this machine, with ssh's arguments
+// after it; `remote` in that of the other machine, with sstferry's arguments.
 struct SshCommands {
   std::string ssh = "ssh";
   std::string remote = "sstferry";
 };
-// A database directory on a machine that ssh logs in to, and how to get there.
+// A database directory on a machine that ssh logs in to, and how to reach it.
 struct SshPlace {
-  std::string user;   // empty: whom ssh takes
-  std::string host;   // a name of ssh's configuration, too
-  uint16_t port = 0;  // 0: that of ssh's configuration
+  std::string user;   // empty: the user that ssh chooses
+  std::string host;   // or an alias of ssh's configuration
+  uint16_t port = 0;  // 0: the port of ssh's configuration
   std::string directory;
   SshCommands commands;
-  std::vector<std::string> serve_options;  // besides --stdio
+  std::vector<std::string> serve_options;  // in addition to --stdio
 };
-// InvalidArgument: the message says what ssh or a shell may misread.
+// Checks the fields. InvalidArgument: the message says what ssh or a shell may
+// misread.
 [[nodiscard]] rocksdb::Status CheckSshPlace(const SshPlace& place);
-// Connects through standard input and output of ssh, which runs `sstferry serve
-// --stdio` there: all connections are channels of one stream. Dial() starts ssh
-// if none runs, and where there is a terminal it lets a person answer ssh,
-// beyond its limit. Keys, agents and known hosts are ssh's own, and its
-// messages go to standard error.
-//   kRefused  CheckSshPlace() refuses the place; or what runs there is not
-//   serve
-//             --stdio: the message says how ssh ended
+// Makes a dialer that connects through standard input and output of ssh, which
+// runs `sstferry serve --stdio` on the other machine: all connections are
+// channels of one stream. Dial() starts ssh if none runs. If there is a
+// terminal, it waits beyond its limit while a person answers ssh's questions.
+// Keys, agents and known hosts are those of ssh, and its messages go to
+// standard error.
+//   kRefused  CheckSshPlace() refuses the place, or the remote command is not
+//             `serve --stdio`: the message says how ssh ended
 std::unique_ptr<Dialer> MakeSshDialer(const SshPlace& place);
-// Runs one command of sstferry there, with standard input and output of this
-// process. *exit_code: that command's, or ssh's 255.
+// Runs one command of sstferry on that machine, with standard input and output
+// of this process. *exit_code: that of the command, or 255 if ssh failed.
 [[nodiscard]] rocksdb::Status RunOverSsh(const SshPlace& place,
                                          const std::vector<std::string>& words,
                                          int* exit_code);
-// The name of the database that serve --stdio serves.
+// Name of the database that `serve --stdio` serves.
 inline constexpr char kStdioDatabase[] = "stdio";
-// The other side: takes over the descriptors of the stream and accepts its
-// connections. Accept() returns Aborted, too, once the stream has ended (the
-// other side did, or not a byte came from it for `silence_limit`; 0: that is no
-// end) and its connections were closed, for which it waits at most 10 s.
+// Takes over the descriptors of the stream on the ssh server's side and accepts
+// the connections in it. Accept() also returns Aborted after the stream has
+// ended and its connections were closed, for which it waits at most 10 s. The
+// stream ends when the other side ends it, or sends no byte for `silence_limit`
+// (0: no limit).
 [[nodiscard]] rocksdb::Status ListenStream(
     int in, int out, const std::string& peer,
     std::chrono::milliseconds silence_limit,
@@ -235,19 +241,20 @@ inline constexpr char kStdioDatabase[] = "stdio";
 struct TlsFiles {
   std::string cert;  // PEM: this side's certificate, then its intermediates
   std::string key;   // PEM: its private key, without a passphrase
-  std::string ca;    // PEM: the certificates that may sign the other side's
+  std::string ca;    // PEM: the CAs that may have signed the other side's
   bool empty() const { return cert.empty() && key.empty() && ca.empty(); }
 };
-// TLS 1.3 only, with certificates on both sides. These calls read the files
-// once. The dialing side compares where.host with the DNS and IP names of the
-// other side's certificate, never with its common name.
-// kRefused: a file cannot be read or used; the message says which and why.
+// Listens with TLS 1.3 only, with certificates on both sides. This call and
+// MakeTlsDialer() read the files once. The dialing side compares where.host
+// with the DNS and IP names of the other side's certificate, never with its
+// common name.
+//   kRefused  a file cannot be read or used; the message says which and why
 [[nodiscard]] rocksdb::Status ListenTls(const HostPort& where,
                                         const TlsFiles& files,
                                         std::unique_ptr<Listener>* listener);
-// Reads other files, or the same once more, for all connections that are
-// accepted from then on. After a failure (kRefused) nothing has changed. May be
-// called from any thread, also when the listener is gone.
+// Reads other files, or the same ones again, for all connections that are
+// accepted from then on. On failure (kRefused) nothing changes. May be called
+// from any thread, also after the listener was destroyed.
 using ReloadTls = std::function<rocksdb::Status(const TlsFiles& files)>;
 [[nodiscard]] rocksdb::Status ListenTls(const HostPort& where,
                                         const TlsFiles& files,
@@ -256,13 +263,14 @@ using ReloadTls = std::function<rocksdb::Status(const TlsFiles& files)>;
 [[nodiscard]] rocksdb::Status MakeTlsDialer(const HostPort& where,
                                             const TlsFiles& files,
                                             std::unique_ptr<Dialer>* dialer);
-// Warnings about files that work: a key that others can read, a certificate
-// that has expired or expires soon.
+// Returns warnings about usable files: a key that others can read, a
+// certificate that has expired or expires soon.
 std::vector<std::string> TlsWarnings(const TlsFiles& files);
-// When the certificates of TLS files end, in seconds since 1970. 0: not known.
+// Times at which the certificates of TLS files expire, in seconds since 1970.
+// 0: unknown.
 struct CertificateEnds {
-  uint64_t cert_seconds = 0;  // the first of files.cert: without it TLS ends
-  uint64_t ca_seconds = 0;    // the last of files.ca: an older one may stay
+  uint64_t cert_seconds = 0;  // earliest in files.cert: then TLS fails
+  uint64_t ca_seconds = 0;    // latest in files.ca: old CAs may remain
 };
 CertificateEnds EndsOfCertificates(const TlsFiles& files);
 
@@ -275,11 +283,11 @@ inline constexpr uint32_t kMaxCertificateDays = 3650;
 //   kInternal  a file could not be written
 [[nodiscard]] rocksdb::Status MakeCertificateAuthority(const std::string& dir);
 
-// Issues a certificate of the CA in `dir` for the DNS or IP names `hosts`, in
-// the new directory dir/HOST of the first: cert.pem, key.pem and ca.pem. It is
-// good for both sides, since a host may serve and pull. *files gets their
-// names, *until_seconds its end, since 1970.
-//   kRefused   no CA in `dir`, dir/HOST exists, or a name is no host's
+// Issues a certificate of the CA in `dir` for the DNS or IP names `hosts`, as
+// cert.pem, key.pem and ca.pem in the new directory dir/HOST, named after the
+// first host. It is valid for both sides, since a host may serve and pull.
+// *files receives the paths, *until_seconds the expiry in seconds since 1970.
+//   kRefused   no CA in `dir`, dir/HOST exists, or a name is not a host name
 //   kInternal  a file could not be written
 [[nodiscard]] rocksdb::Status IssueCertificate(
     const std::string& dir, const std::vector<std::string>& hosts,
