@@ -101,7 +101,8 @@ TEST_CASE("A pull is whole whatever the clocks of both sides do meanwhile",
   const int code = pull.Wait();
   INFO(pull.err());
   REQUIRE(code == 0);
-  REQUIRE(EntriesOf(dir / "target") == EntriesOf(dir / "source"));
+  REQUIRE(sstferry::EntriesOf(dir / "target") ==
+          sstferry::EntriesOf(dir / "source"));
   REQUIRE(OutputOf({"verify", dir / "source", dir / "target"}) != "");
 }
 
