@@ -361,7 +361,7 @@ TEST_CASE("A source lists at most 256 of the application's files",
   const Ferried ferried = Ferry(dir / "source", dir / "target");
   REQUIRE_OK(ferried.status);
   REQUIRE(ferried.summary.other_files == 256);
-  REQUIRE(ferried.notes_mention("4 more do not come"));
+  REQUIRE(ferried.notes_mention("4 more are not sent"));
 }
 
 TEST_CASE("Of two names that differ in case only the first comes",

@@ -273,14 +273,14 @@ TEST_CASE("What the target holds counts as sent, and must agree",
     retained.parts[0].part_id = static_cast<uint32_t>(opened.parts.size());
     REQUIRE_OK(control->SendMessage(FrameType::kReceived, retained));
     RequireState(ReceiveEnd(control.get()), EndState::kCorrupt,
-                 "held: expected a part below");
+                 "received: expected a part number below");
     REQUIRE(server.Report(0).kept_for.count() == 0);
   }
   SECTION("other totals than this process sent") {
     retained.parts[0].totals.entries++;
     REQUIRE_OK(control->SendMessage(FrameType::kReceived, retained));
     RequireState(ReceiveEnd(control.get()), EndState::kCorrupt,
-                 "held: part 0: sent");
+                 "received: part 0: the source sent");
   }
   SECTION("parts nobody asked this process for") {
     Finish totals;
@@ -434,7 +434,7 @@ TEST_CASE("A target that only pings gives its place to one that asks",
   clock.Advance(200);
   REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &waits, &opened));
   RequireState(ReceiveEnd(pings.get()), EndState::kTooSlow,
-               "another transfer needed its place");
+               "another transfer needed its slot");
   const TransferReport report = server.Report(0);
   REQUIRE(report.transfer_id == ToHex(stalled));
   REQUIRE(EndStateOf(report.status) == EndState::kTooSlow);

@@ -337,7 +337,7 @@ TEST_CASE("Nobody else's snapshot is released by beginning anew",
   REQUIRE_OK(OpenAs(server->address(), instead, &control, &opened, nullptr,
                     other));
   REQUIRE_FALSE(opened.opened.notes.empty());
-  REQUIRE(opened.opened.notes.back().ends_with("it is another target's"));
+  REQUIRE(opened.opened.notes.back().ends_with("it belongs to another target"));
   REQUIRE(SnapshotsIn(bench.parent()).size() == 2);
 }
 
@@ -350,7 +350,7 @@ TEST_CASE("Only a pull begins anew in place of another", "[held][release]") {
   instead.named_transfer = bench.id;
   RequireState(OpenAs(bench.server->address(), instead, &bench.control,
                       &bench.opened),
-               EndState::kRefused, "only a pull begins anew");
+               EndState::kRefused, "only a pull can start over");
   REQUIRE(SnapshotsIn(bench.parent()).size() == 1);
 }
 
