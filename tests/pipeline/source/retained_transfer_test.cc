@@ -369,7 +369,7 @@ TEST_CASE("A transfer waits for no place that an idle one takes",
                     &opened[1]));
   RequireState(OpenAs(server.address(), SampleRequest(), &controls[2],
                       &opened[2]),
-               EndState::kBusy, "at most 2 transfers");
+               EndState::kBusy, "all 2 transfer slots are in use");
   REQUIRE(opened[2].busy.has_value());
   controls[1]->Close();
   REQUIRE(server.Report(0).kept_for.count() > 0);
@@ -430,7 +430,7 @@ TEST_CASE("A target that only pings gives its place to one that asks",
   const TransferId stalled = opened.opened.transfer_id;
   clock.Advance(60);
   RequireState(OpenAs(server.address(), SampleRequest(), &waits, &opened),
-               EndState::kBusy, "at most 1 transfers");
+               EndState::kBusy, "all 1 transfer slots are in use");
   clock.Advance(200);
   REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &waits, &opened));
   RequireState(ReceiveEnd(pings.get()), EndState::kTooSlow,
@@ -465,7 +465,7 @@ TEST_CASE("A target that has just come back keeps its place",
   const OpenRequest again = ResumeOf(opened.opened.transfer_id);
   REQUIRE_OK(OpenAs(server.address(), again, &control, &opened));
   RequireState(OpenAs(server.address(), SampleRequest(), &waits, &other),
-               EndState::kBusy, "at most 1 transfers");
+               EndState::kBusy, "all 1 transfer slots are in use");
 }
 
 TEST_CASE("A peer with many transfers takes no place of one with few",
@@ -489,7 +489,7 @@ TEST_CASE("A peer with many transfers takes no place of one with few",
   REQUIRE(server.Report(0).kept_for.count() > 0);
   REQUIRE_OK(open(pki.client, &controls[1], &opened[1]));
   RequireState(open(pki.client, &controls[2], &opened[2]), EndState::kBusy,
-               "at most 2 transfers");
+               "all 2 transfer slots are in use");
   REQUIRE_OK(OpenAs(server.address(), ResumeOf(opened[0].opened.transfer_id),
                     &controls[0], &opened[0], nullptr, few));
 }

@@ -203,7 +203,7 @@ TEST_CASE("A running source releases what nobody reads when it is asked",
   bench.Lose();
   REQUIRE_OK(ReleaseIn(&bench, id));
   const TransferReport report = bench.server->Report(1);
-  RequireState(report.status, EndState::kSnapshotGone, "by hand");
+  RequireState(report.status, EndState::kSnapshotGone, "release was requested");
   REQUIRE(WaitForSnapshots(bench.parent(), 0));
   RequireState(OpenAs(bench.server->address(), ResumeOf(bench.id),
                       &bench.control, &bench.opened),
