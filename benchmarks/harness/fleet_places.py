@@ -52,7 +52,7 @@ def one_run(settings, sstferry, scratch):
         begins[transfer] = min(at, begins.get(transfer, at))
     begins = sorted(begins[r["transfer_id"]] for r in reports)
     asked = sum(open(pull.stderr_path, encoding="utf-8").read().count(
-        "; asks again in ") for pull in pulls)
+        "; asking again in ") for pull in pulls)
     return {"targets": count, "places": settings.places,
             "last_begin_s": begins[-1] - begins[0],
             "all_s": max(p.ended_at for p in pulls) -

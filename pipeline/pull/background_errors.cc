@@ -24,7 +24,7 @@ const char* WorkOf(BackgroundErrorReason reason) {
     case BackgroundErrorReason::kManifestWriteNoWAL:
       return "a write of its MANIFEST";
     default:  // reasons of later versions
-      return "its work";
+      return "background work";
   }
 }
 

@@ -52,14 +52,14 @@ Status CheckTurn(const LaneShared& state, const Part& part,
   if (delta != as_delta) {
     return MakeStatus(EndState::kCorrupt,
                       std::string("chunk: expected a ") +
-                          (as_delta ? "delta" : "rebuilt one") +
+                          (as_delta ? "delta" : "rebuilt chunk") +
                           " as agreed, found a " +
-                          (delta ? "delta" : "rebuilt one"));
+                          (delta ? "delta" : "rebuilt chunk"));
   }
   if (whole) {
     return MakeStatus(EndState::kCorrupt,
-                      "chunk: expected a delta to be the only one, found "
-                      "another");
+                      "chunk: expected a delta to be the only chunk of its "
+                      "part, found another chunk");
   }
   return Status::OK();
 }
@@ -80,8 +80,8 @@ Status CheckChunkBounds(const LaneShared& state, const Part& part,
   }
   return MakeStatus(
       EndState::kCorrupt,
-      "chunk keys: expected inside the part and after the chunk before, "
-      "found " + KeyForMessage(chunk.smallest) + " to " +
+      "chunk keys: expected keys inside the part and after the previous "
+      "chunk, found " + KeyForMessage(chunk.smallest) + " to " +
           KeyForMessage(chunk.largest));
 }
 
@@ -96,8 +96,9 @@ Status CheckTotals(const Part& part, const PartEnd& end,
                               " entries in " +
                               std::to_string(end.totals.chunks) +
                               " chunks, found " +
-                              std::to_string(found.entries) + " in " +
-                              std::to_string(found.chunks));
+                              std::to_string(found.entries) +
+                              " entries in " + std::to_string(found.chunks) +
+                              " chunks");
 }
 
 Status CheckStagedChunk(rocksdb::FileSystem* file_system,

@@ -119,7 +119,7 @@ Status Finisher::ReadManifest() {
     status = MakeStatus(EndState::kIncompatible, MessageOf(status));
   }
   if (status.ok() && manifest_end_ != file.records_end) {
-    status = Bad("expected whole records up to byte " +
+    status = Bad("expected complete records up to byte " +
                  std::to_string(file.records_end) + ", found " +
                  std::to_string(manifest_end_));
   }
@@ -133,8 +133,8 @@ Status Finisher::Expect(CloneFileKind kind, uint64_t number, uint64_t bytes,
   const CloneFile wanted{kind, number, bytes, 0};
   const auto found = by_number_.find(number);
   if (found == by_number_.end() || found->second->kind != kind) {
-    return Bad("expected " + CloneFileName(wanted) +
-               ", which the MANIFEST names, found none");
+    return Bad(CloneFileName(wanted) +
+               ", which the MANIFEST names, is missing");
   }
   return found->second->bytes == bytes
              ? Status::OK()
@@ -152,8 +152,8 @@ Status Finisher::CheckFamily(const ManifestFamily& family,
       status = Expect(CloneFileKind::kTable, number, file.bytes, named);
     }
     if (status.ok() && file.path_id != 0) {
-      status = Bad("expected all files in one directory, found path " +
-                   std::to_string(file.path_id));
+      status = Bad("expected all files in one directory, found one with path "
+                   "id " + std::to_string(file.path_id));
     }
     if (status.ok()) status = CheckWhole(file);
     finished_->levels[file.level]++;
@@ -192,8 +192,8 @@ Status Finisher::CheckFiles() {
     const bool data = file.kind == CloneFileKind::kTable ||
                       file.kind == CloneFileKind::kBlob;
     if (status.ok() && data && named.count(file.number) == 0) {
-      status = Bad("expected files that the MANIFEST names, found " +
-                   CloneFileName(file));
+      status = Bad("found " + CloneFileName(file) +
+                   ", which the MANIFEST does not name");
     }
   }
   return status;
@@ -209,9 +209,8 @@ Status Finisher::MoveReused() {
       continue;
     }
     if (!layout_.FindLink(file, &path)) {
-      return Bad("expected the link of " + CloneFileName(file) +
-                 " with its " + std::to_string(file.bytes) +
-                 " bytes, found none");
+      return Bad("the link to " + CloneFileName(file) + " with its " +
+                 std::to_string(file.bytes) + " bytes is missing");
     }
     if (path != layout_.PathOf(file)) {
       status = WithContext(

@@ -131,8 +131,8 @@ Status CloneTarget::LinkPresent(const std::string& directory, bool* verify) {
   if (present.links_none) {
     workspace()->Discard().PermitUncheckedError();  // nothing has started
     return WithContext(found, EndStateOf(found),
-                       "expected a file system with hard links for --adopt, "
-                       "which changed nothing; follow into a new directory");
+                       "--adopt changed nothing, because it needs a file "
+                       "system with hard links; follow into a new directory");
   }
   if (!found.ok()) {
     report()->Say("no file of " + directory +
@@ -144,8 +144,8 @@ Status CloneTarget::LinkPresent(const std::string& directory, bool* verify) {
   if (present.other_access > 0) {
     report()->Say(
         std::to_string(present.other_access) + " files of " + directory +
-        " are not reused: expected the owner and permissions that the new "
-        "database gets, found others");
+        " are not reused: their owner or permissions differ from those of "
+        "the new database");
   }
   layout_->SetReused(present.numbers);
   FaultPoint("CloneTarget:FilesLinked");
@@ -367,8 +367,8 @@ Status CloneTarget::CheckFamilyNames() const {
                                             finished_.families.end())
              ? Status::OK()
              : MakeStatus(EndState::kCorrupt,
-                          "files of the clone: expected the column families "
-                          "of the plan in the MANIFEST, found others");
+                          "files of the clone: the MANIFEST has other column "
+                          "families than the plan");
 }
 
 // Records the origin of the data. It is unknown which interval contains what,
@@ -427,7 +427,7 @@ Status CloneTarget::DigestPart(const Part& part, DigestReply* reply) {
   *reply = DigestReply();
   if (layout_->IsReused(file) && !layout_->FindLink(file, &path)) {
     return MakeStatus(EndState::kCorrupt,
-                      "expected the link " + path + ", found none");
+                      "the link " + path + " is missing");
   }
   // If the bytes were not synced, a direct read need not find them.
   const auto digest_of = lanes()->sync_chunks ? DigestFromDisk : DigestOfPart;

@@ -233,14 +233,13 @@ Status CheckTablesAreHere(rocksdb::FileSystem* file_system,
   }
   return lost.empty() ? Status::OK()
          : found > 0  ? Lost(dir, lost)
-                      : Refused(dir, lost +
-                                         " missing, as is every other table "
-                                          "of column family '" +
-                                         family.name +
-                                         "': they are on another path "
-                                          "(cf_paths of the application), or "
-                                          "lost, and then sstferry swap "
-                                          "replaces them");
+                      : Refused(dir, "that " + lost +
+                                         " and every other table of column "
+                                         "family '" + family.name +
+                                         "' are missing: they are on another "
+                                         "path (cf_paths of the application), "
+                                         "or lost, and then sstferry swap "
+                                         "replaces them");
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ Status Exchange::CheckAhead(bool is_plan) {
   if (options().before_swap) {
     if (is_plan) {
       report_->Note(user +
-                    " has TARGET_DIR open, which --before-swap must stop");
+                    " has TARGET_DIR open; --before-swap must stop it");
     }
     return Status::OK();
   }
@@ -123,7 +123,8 @@ Status Exchange::CallBefore() {
   event.stopped = [this] { return failure_->failed(); };
   const Status status = options().before_swap(event);
   return WithContext(status, EndState::kRefused,
-                     "before the exchange: nothing was exchanged");
+                     "nothing was exchanged, because the before-swap hook "
+                     "failed");
 }
 
 Status Exchange::CloseHooks() {
@@ -155,9 +156,10 @@ Status Exchange::RunAfter(const std::string& transfer_id, bool exchanged) {
   }
   ended_by_hook_ = true;
   after_failed_ = MakeStatus(
-      EndState::kInternal, std::string("after the exchange, which ") +
-                               (exchanged ? "stands" : "did not happen") +
-                               ": " + MessageOf(status));
+      EndState::kInternal,
+      std::string(exchanged ? "the exchange is complete, but"
+                            : "the exchange did not happen, and") +
+          " the after-swap hook failed: " + MessageOf(status));
   return after_failed_;
 }
 
@@ -207,9 +209,9 @@ Status Exchange::Swap(const std::function<Summary()>& summary) {
   exchanged_ = true;
   report_->SetPublished();
   for (const std::string& name : kept) {
-    report_->Say(name + ", which is no part of the database, differs "
-                          "from the source's and was changed here as well: "
-                          "TARGET_DIR keeps its own");
+    report_->Say(name + ", which is not part of the database, differs from "
+                        "the source's and was also changed here: TARGET_DIR "
+                        "keeps its own version");
   }
   const Status called =
       CallAfter(workspace()->swap_transfer(), /*exchanged=*/true);
@@ -247,7 +249,7 @@ void Exchange::Finish(Summary summary) {
         "the target is complete; the next " +
         std::string(options().adopts_old
                         ? "follow keeps the old database beside it, which is "
-                        : "swap removes what is left ") +
+                        : "swap removes the leftovers ") +
         "in " + workspace()->dir() + ": " + MessageOf(status));
   }
 }
@@ -262,7 +264,8 @@ void Exchange::NoteGoneFamilies() {
                     });
     if (!still_there) {
       report_->Say("column family '" + name +
-                            "' is gone at the source, and so it is here");
+                            "' no longer exists at the source, and is removed "
+                            "here as well");
     }
   }
 }

@@ -40,7 +40,7 @@ Status CheckLog(const ByteSource& source, const CloneFile& file) {
   // The end of a MANIFEST is compared later, when its groups are known.
   if (status.ok() && is_wal && follower.end() != file.records_end) {
     return MakeStatus(EndState::kCorrupt,
-                      "expected whole records up to byte " +
+                      "expected complete records up to byte " +
                           std::to_string(file.records_end) + ", found " +
                           std::to_string(follower.end()));
   }

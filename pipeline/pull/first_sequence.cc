@@ -113,10 +113,10 @@ Status RaiseLastSequence(rocksdb::FileSystem* file_system,
   if (file.end != file.bytes) {
     return MakeStatus(EndState::kInternal,
                       "raise the last sequence in " + file.path +
-                          ": expected a whole record at its end, byte " +
-                          std::to_string(file.bytes) + ", found " +
+                          ": found " +
                           std::to_string(file.bytes - file.end) +
-                          " bytes that are none");
+                          " stray bytes after the last record, before the end "
+                          "of the file at byte " + std::to_string(file.bytes));
   }
   std::string text;
   status = rocksdb::ReadFileToString(file_system, file.path, &text);
@@ -149,8 +149,8 @@ Status SpendFirstSequence(rocksdb::DB* db,
     return MakeStatus(EndState::kRefused,
                       "target " + db->GetName() +
                           ": its last sequence is 0, and none of its table "
-                          "formats takes the range deletion that raises it; "
-                          "use sstferry swap instead");
+                          "formats supports the range deletion that would "
+                          "raise it; use sstferry swap instead");
   }
   const Status status =
       db->GetRootDB()->DeleteRange(Durable(), family, key, key);

@@ -70,9 +70,10 @@ Status RecordFault(rocksdb::FileSystem* file_system, const std::string& dir,
     removed = SyncDirectory(file_system, dir);
   }
   return WithContext(status, EndStateOf(status),
-                     "the fault of " + dir + " could not be recorded (" +
+                     "cannot record the fault of " + dir + " (" +
                          fault->what + ")" +
-                         (removed.ok() ? "" : ", nor its records be removed"));
+                         (removed.ok() ? ""
+                                       : ", nor remove its interval records"));
 }
 
 Status ClearFault(rocksdb::FileSystem* file_system, const std::string& dir,

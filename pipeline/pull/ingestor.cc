@@ -182,10 +182,10 @@ Status Ingestor::CheckDisjoint(const std::vector<StagedChunk>& batch) const {
       const ChunkEnd& after = chunks[i]->record.chunk;
       if (order->Compare(before.largest, after.smallest) >= 0) {
         return MakeStatus(EndState::kInternal,
-                          "ingest: expected chunks that share no key, found " +
-                              chunks[i - 1]->path + " up to " +
-                              KeyForMessage(before.largest) + " and " +
-                              chunks[i]->path + " from " +
+                          "ingest: expected chunks that do not overlap, "
+                          "found " + chunks[i - 1]->path + ", which ends at " +
+                              KeyForMessage(before.largest) + ", and " +
+                              chunks[i]->path + ", which begins at " +
                               KeyForMessage(after.smallest));
       }
     }

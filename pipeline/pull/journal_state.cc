@@ -30,7 +30,7 @@ class Reader {
     if (state_->complete && record.type != JournalRecordType::kIngested &&
         record.type != JournalRecordType::kTargetFiles &&
         record.type != JournalRecordType::kTransfer) {
-      return Contradiction(record, "expected none after Complete");
+      return Contradiction(record, "expected no such record after Complete");
     }
     switch (record.type) {
       case JournalRecordType::kTransfer:
@@ -48,7 +48,7 @@ class Reader {
       case JournalRecordType::kComplete:
         return AddComplete(record);
     }
-    return Contradiction(record, "expected a known type");
+    return Contradiction(record, "unknown type");
   }
 
  private:
@@ -60,7 +60,8 @@ class Reader {
     JournalTransfer same = head;
     same.command_line = state_->head.command_line;
     if (has_transfer_ && (!head_is_whole() || same != state_->head)) {
-      return Contradiction(record, "expected the first one of this journal");
+      return Contradiction(record, "expected the transfer of the first "
+                                   "record, after a complete plan");
     }
     has_transfer_ = true;
     state_->head = std::move(head);
@@ -136,7 +137,7 @@ class Reader {
       return Contradiction(record,
                            "expected chunk " + std::to_string(chunks.size()) +
                                " of part " + std::to_string(id) +
-                               " or one before it, found " +
+                               " or an earlier chunk, found " +
                                std::to_string(ordinal));
     }
     chunks.resize(ordinal);
@@ -153,8 +154,9 @@ class Reader {
     status = status.ok() ? CheckPart(record, done.part_id) : status;
     if (status.ok() &&
         !(done.totals == state_->ReceivedTotals(done.part_id))) {
-      status = Contradiction(record, "its totals differ from the chunks of "
-                                     "part " + std::to_string(done.part_id));
+      status = Contradiction(record, "its totals differ from those of the "
+                                     "chunks of part " +
+                                         std::to_string(done.part_id));
     }
     if (status.ok()) {
       state_->whole[done.part_id] = true;
@@ -169,7 +171,8 @@ class Reader {
         (!head_is_whole() ||
          std::count(state_->whole.begin(), state_->whole.end(), false) != 0 ||
          !(complete.totals == state_->ReceivedTotals()))) {
-      status = Contradiction(record, "its totals differ from the parts");
+      status =
+          Contradiction(record, "its totals differ from those of the parts");
     }
     state_->complete = status.ok();
     return status;
@@ -242,7 +245,7 @@ Status ParseJournalState(const Slice& journal, JournalState* state) {
   }
   return reader.head_is_whole()
              ? Status::OK()
-             : Status::Incomplete("journal: its head is not whole");
+             : Status::Incomplete("journal: its head is incomplete");
 }
 
 Status ReadJournalState(rocksdb::FileSystem* file_system,

@@ -320,9 +320,9 @@ Status LaneClient::EndUnproven(const Status& status) {
   if (asked_.front().how == HowToTell::kEverything) {
     return channel_.Final(MakeStatus(
         EndState::kInternal,
-        MessageOf(status) + "; it was compared twice, the second time with all "
-                            "entries told, and nothing of it was ingested; "
-                            "refresh by swap instead"));
+        MessageOf(status) + "; the part was compared twice, the second time "
+                            "with all of its entries sent, and nothing of it "
+                            "was ingested; use sstferry swap instead"));
   }
   {
     std::lock_guard<std::mutex> lock(state_->mu);
@@ -330,7 +330,7 @@ Status LaneClient::EndUnproven(const Status& status) {
   }
   if (state_->log) {
     state_->log(LogLevel::kWarning,
-                "compared once more, with all entries told: " +
+                "comparing a part again, with all of its entries sent: " +
                     MessageOf(status));
   }
   Asked next = TakeFront();

@@ -264,7 +264,7 @@ Status LaneClient::StoreChunk(const Part& part, ChunkEnd* end) {
   if (end->file_bytes != open_->file.bytes()) {
     status = Mismatch("chunk bytes", end->file_bytes, open_->file.bytes());
   } else if (announced != 0 && end->file_bytes != announced) {
-    status = Mismatch("bytes of the chunk as it began", announced,
+    status = Mismatch("chunk bytes announced at its begin", announced,
                       end->file_bytes);
   } else if (!(end->digest == digest)) {
     status = MakeStatus(EndState::kCorrupt,

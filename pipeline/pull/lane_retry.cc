@@ -74,15 +74,16 @@ Status LaneRetry::AwaitTurn(const Status& status, LaneFailure failure) {
   }
   if (losses_ >= kMaxLosses) {
     return MakeStatus(EndState::kDeadPeer,
-                      what_ + ": lost one chunk " + std::to_string(losses_) +
-                          " times, at last: " + MessageOf(status));
+                      what_ + ": lost the same chunk " +
+                          std::to_string(losses_) +
+                          " times; last error: " + MessageOf(status));
   }
   std::chrono::milliseconds wait{0};
   if (!backoff_.Next(&wait)) {
     return MakeStatus(EndState::kDeadPeer,
                       what_ + ": no progress for " +
                           FormatDuration(state_->retry_for) +
-                          ", at last: " + MessageOf(status));
+                          "; last error: " + MessageOf(status));
   }
   CountFailure(status, failure);
   if (state_->stop != nullptr && state_->stop->WaitFor(wait)) {
@@ -102,7 +103,7 @@ void LaneRetry::CountFailure(const Status& status, LaneFailure failure) {
   }
   if (failure == LaneFailure::kTold && !counted_) {
     // For example, an object of an archive was read with wrong bytes.
-    Log(LogLevel::kWarning, "asks the source again: " + MessageOf(status));
+    Log(LogLevel::kWarning, "asking the source again: " + MessageOf(status));
   }
   if (failure == LaneFailure::kLost && !lost_ && state_->lost_source != nullptr) {
     state_->lost_source->Lost(what_, since_, MessageOf(status));

@@ -97,9 +97,8 @@ class Copier {
     struct stat info;
     if (lstat(from.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) {
       return MakeStatus(EndState::kSourceError,
-                        options_.database_dir + "/" + name +
-                            ": expected a file that can be linked, found one "
-                            "on a read-only file system");
+                        "cannot link " + options_.database_dir + "/" + name +
+                            ": it is on a read-only file system");
     }
     if (!HasAccess(info, options_.file_access)) {
       copy_->files_copied++;
@@ -145,7 +144,7 @@ class Copier {
     Descriptor from;
     RETURN_IF_ERROR(OpenPrivate(path, &from));
     if (!from.is_open()) {
-      return MakeStatus(EndState::kInternal, path + " is gone");
+      return MakeStatus(EndState::kInternal, path + " no longer exists");
     }
     const DescriptorSource source(from.get(), path);
     std::unique_ptr<rocksdb::FSWritableFile> file;
@@ -160,7 +159,8 @@ class Copier {
       status = source.Read(offset, n, &scratch, &piece);
       if (status.ok()) status = file->Append(piece, IOOptions(), nullptr);
       if (status.ok() && options_.cancelled && options_.cancelled()) {
-        status = MakeStatus(EndState::kCancelled, "while copying a database");
+        status = MakeStatus(EndState::kCancelled,
+                            "stopped while copying a database");
       }
       offset += n;
     }
@@ -187,7 +187,7 @@ Status MakeLinkedCopy(const LinkedCopyOptions& options,
   *copy = LinkedCopy();
   const Status status = Copier(options, file_system, copy).Run();
   return WithContext(status, EndStateOf(status),
-                     "copy " + options.database_dir + " by links");
+                     "copy " + options.database_dir + " with hard links");
 }
 
 LinkedCopy CountLinks(const std::string& database_dir,

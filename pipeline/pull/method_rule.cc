@@ -191,22 +191,23 @@ MethodDecision DecideMethod(const MethodInput& input) {
     return {PullMethod::kClone, "auto: " + input.left_out};
   }
   if (input.unfinished.has_value()) {
-    return {*input.unfinished, "auto: the unfinished pull was begun with it"};
+    return {*input.unfinished, "auto: the unfinished pull uses this method"};
   }
   if (input.replica == PullMethod::kClone && input.swap.has_value() &&
       DeltaCostsLess(input)) {
     return {PullMethod::kIngest,
-            "auto: the replica is a clone, and what changed costs less than "
-            "the files that it lacks" + SwapCostsText(input)};
+            "auto: the replica is a clone, but sending what changed costs less "
+            "than sending the files that it does not have" +
+                SwapCostsText(input)};
   }
   if (input.replica == PullMethod::kClone) {
     return {PullMethod::kClone,
-            "auto: the replica is a clone, and stays one: a swap sends only "
-            "the files that it lacks"};
+            "auto: the replica is a clone and remains one: a swap sends only "
+            "the files that it does not have"};
   }
   if (input.replica == PullMethod::kIngest) {
     return {PullMethod::kIngest,
-            "auto: the replica was made of chunks, and stays so"};
+            "auto: the replica was built from chunks and remains so"};
   }
   if (input.sizes.has_value()) {
     return DecideByCost(input);
@@ -220,11 +221,12 @@ MethodDecision DecideMethod(const MethodInput& input) {
 
 std::string WhyNoClone(const Selection& selection) {
   if (!(selection.interval == KeyInterval())) {
-    return "a clone has all keys of its column families (no --begin, --end)";
+    return "a clone contains all keys of its column families (no --begin, "
+           "--end)";
   }
   if (!HasDefault(selection)) {
-    return "a clone has the column family 'default', which RocksDB drops from "
-           "no database (add --cf default)";
+    return "a clone must contain the column family 'default', which RocksDB "
+           "cannot drop (add --cf default)";
   }
   return "";
 }
@@ -239,8 +241,8 @@ MethodInput MethodInputOf(const PullOptions& options) {
   input.no_clone = WhyNoClone(options.selection);
   if (input.no_clone.empty() && options.mode == PullMode::kRefresh) {
     input.no_clone =
-        "a refresh in place never clones: sstferry swap does, and needs no "
-        "comparator and no operator of the application";
+        "a refresh in place never clones: sstferry swap does, and needs "
+        "neither comparator nor operator of the application";
   }
   if (options.source.is_archive() && input.no_clone.empty()) {
     input.no_chunks = "an archive holds files";

@@ -16,7 +16,7 @@ namespace {
 // refresh from the replica's own source.
 std::string Instead(const PullOptions& options) {
   return (options.source.is_archive()
-              ? "to put what is restored in its place, run: sstferry swap "
+              ? "to replace it with the restored database, run: sstferry swap "
               : "to make it current, run: sstferry refresh ") +
          ShellWord(options.source.ToString()) + " " +
          ShellWord(options.target_dir) +

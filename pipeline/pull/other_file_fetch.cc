@@ -31,7 +31,7 @@ std::string Listed(const std::vector<std::string>& names) {
 
 Status OtherBytes(const std::string& name) {
   return MakeStatus(EndState::kCorrupt,
-                    name + ": expected the bytes that the source told of, "
+                    name + ": expected the bytes that the source announced, "
                            "found others");
 }
 
@@ -78,7 +78,7 @@ Status ReadOne(const AskForFilePart& ask, const std::string& name,
     status = AskForFile(ask, name, contents, file, problem);
   }
   if (status.IsTryAgain()) {
-    *problem = "the source read another file each time";
+    *problem = "the file changed at the source during each attempt";
     return Status::OK();
   }
   if (status.ok() && problem->empty() && contents->size() > bytes_left) {
@@ -102,7 +102,7 @@ void NoteOtherFiles(OtherFiles asked, const std::vector<OtherFile>& files,
   }
   if (!come.empty()) {
     report->Note(
-        "the application's files in the source's directory come with the "
+        "the application's files in the source's directory are copied with the "
         "database, but not as of the same point in time: " + Listed(come));
   }
   for (uint8_t why = 1; why <= kMaxKeptBack; ++why) {
@@ -114,8 +114,8 @@ void NoteOtherFiles(OtherFiles asked, const std::vector<OtherFile>& files,
     }
     if (!stay.empty()) {
       report->Note(
-          "the application's files in the source's directory that do not "
-          "come: " + Listed(stay) + " (each " +
+          "the application's files in the source's directory that are not "
+          "copied: " + Listed(stay) + " (each " +
           KeptBackName(static_cast<KeptBack>(why)) + ")");
     }
   }
@@ -140,8 +140,8 @@ Status FetchOtherFiles(OtherFiles asked, const std::vector<OtherFile>& files,
     status = ReadOne(ask, file.name, kMaxOtherFilesBytes - bytes, &contents,
                      &copied, &problem);
     if (!problem.empty() && status.ok()) {
-      report->Note("the application's file " + file.name + " did not come: " +
-                   Printable(problem));
+      report->Note("the application's file " + file.name +
+                   " was not copied: " + Printable(problem));
     } else if (status.ok()) {
       came[file.name] = copied;
       bytes += contents.size();

@@ -24,16 +24,16 @@ Status CheckFamilies(const Plan& plan,
   for (const Family& family : plan.families) {
     if (!names.insert(family.description.name).second) {
       return MakeStatus(EndState::kCorrupt,
-                        "plan: " + FamilyName(family) + " is doubled");
+                        "plan: " + FamilyName(family) + " appears twice");
     }
   }
   if (asked.empty() ? names.count(rocksdb::kDefaultColumnFamilyName) == 0
                     : names != std::set<std::string>(asked.begin(),
                                                      asked.end())) {
     return MakeStatus(EndState::kCorrupt,
-                      "plan: expected the column families that were asked "
-                      "for, found " +
-                          std::to_string(names.size()) + " others or fewer");
+                      "plan: expected the requested column families, found " +
+                          std::to_string(names.size()) +
+                          ", which are not the same ones");
   }
   return Status::OK();
 }
@@ -55,18 +55,20 @@ Status CheckTiling(const Plan& plan, const KeyInterval& interval,
         return MakeStatus(EndState::kCorrupt,
                           "plan: part " + std::to_string(at) + " of " +
                               FamilyName(family) +
-                              " does not begin where the one before it ends");
+                              " does not begin where the previous part ends");
       }
       next = piece.end;
     }
     if (at == first || next != interval.end) {
       return MakeStatus(EndState::kCorrupt,
                         "plan: the parts of " + FamilyName(family) +
-                            " do not cover what was asked for");
+                            " do not cover the requested keys");
     }
   }
   if (at != plan.parts.size()) {
-    return MakeStatus(EndState::kCorrupt, "plan: parts out of family order");
+    return MakeStatus(EndState::kCorrupt,
+                      "plan: the parts are not in the order of the column "
+                      "families");
   }
   return Status::OK();
 }

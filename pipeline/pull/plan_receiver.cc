@@ -26,7 +26,8 @@ Status PlanReceiver::TakeBusy(const Frame& frame) {
   asks_again_at_ =
       Clock::now() + std::chrono::milliseconds(busy.retry_after_millis);
   return MakeStatus(EndState::kBusy,
-                    "the source serves as many transfers as it may");
+                    "the source already serves its maximum number of "
+                    "transfers");
 }
 
 Status PlanReceiver::CheckTransfer() {
@@ -34,7 +35,7 @@ Status PlanReceiver::CheckTransfer() {
   asks_again_at_.reset();
   if (transfer_id_.has_value() && opened.transfer_id != *transfer_id_) {
     return MakeStatus(EndState::kSnapshotGone,
-                      "the source has another transfer now");
+                      "the source now has another transfer");
   }
   transfer_id_ = opened.transfer_id;
   source_resumed_ = opened.resumed;
@@ -57,7 +58,7 @@ Status PlanReceiver::CheckSamePlan() {
   const Digest128 digest = plan_.plan().Digest();
   if (digest_.has_value() && !(*digest_ == digest)) {
     return MakeStatus(EndState::kSnapshotGone,
-                      "the source plans the same snapshot in another way now");
+                      "the source has changed its plan of the same snapshot");
   }
   digest_ = digest;
   return Status::OK();

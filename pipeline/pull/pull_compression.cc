@@ -16,7 +16,7 @@ WireCompression PullCompression::Choose(const HelloAck& source) {
   if ((source.features & kFeatureWireCompression) == 0) {
     chosen_ = WireCompression::kNone;
     if (options.compression == WireCompression::kZstd) {
-      report_->Note("not compressed: the source cannot");
+      report_->Note("data is sent uncompressed: the source cannot compress it");
     }
   }
   return chosen_;
@@ -62,8 +62,8 @@ std::optional<Compress> PullCompression::OnStats(const Stats& theirs) {
   }
   report_->Log(
       LogLevel::kInfo, compress.on
-                           ? "compression on: the link is what takes time"
-                           : "compression off: it does not help now");
+                           ? "compression on: the network is the bottleneck"
+                           : "compression off: it does not help at present");
   return compress;
 }
 

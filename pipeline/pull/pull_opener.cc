@@ -46,8 +46,8 @@ std::string CompareClocks(uint64_t taken, uint64_t asked, uint64_t answered,
              : "the clock of the source is " +
                    FormatMillis(static_cast<int64_t>(wrong) * 1000) +
                    (is_ahead ? " ahead of" : " behind") +
-                   " this machine's: the age of this replica is wrong by as "
-                   "much; correct the clock that is wrong";
+                   " this machine's: the age of this replica is wrong by the "
+                   "same amount; correct the wrong clock";
 }
 
 // Returns true if the status means that a database or a journal is not in a
@@ -231,7 +231,7 @@ Status PullOpener::OpenSession(SnapshotUse use) {
     return MakeStatus(EndState::kIncompatible,
                       "--snapshot: expected a source that shares snapshots, "
                       "found " + session->source().software +
-                          ": upgrade it, or pull a new one");
+                          ": upgrade it, or pull a new snapshot");
   }
   if (asked_.mode == TransferMode::kClone &&
       (session->source().features & kFeatureClone) == 0) {
@@ -288,8 +288,9 @@ Status PullOpener::CheckNothingLeftOut() {
   other_method_ = OtherMethod::kLeftOut;
   const std::vector<std::string>& notes = plan_->opened.notes;
   return RefuseAsChunks(EndState::kRefused,
-                        notes.empty() ? "chunks would leave something out"
-                                      : notes.front());
+                        notes.empty()
+                            ? "chunks would leave out data of the source"
+                            : notes.front());
 }
 
 Status PullOpener::AskSizes() {
@@ -413,10 +414,10 @@ Status PullOpener::StartOver(const Status& damage) {
   Status status = OpenSessionInstead();
   if (!status.ok()) {
     return WithContext(status, EndStateOf(status),
-                       "what the unfinished pull left is damaged (" +
-                           MessageOf(damage) + "), and its source");
+                       "the data of the unfinished pull is damaged (" +
+                           MessageOf(damage) + "), and its source failed");
   }
-  status = StartAnew("what the unfinished pull left is damaged (" +
+  status = StartAnew("the data of the unfinished pull is damaged (" +
                          MessageOf(damage) + ")",
                      /*keeps=*/false);
   return status.ok() ? PrepareTarget() : status;
@@ -426,8 +427,8 @@ Status PullOpener::CheckPlan() {
   const bool cloned = target_->reuse() != nullptr;
   if (cloned != plan_->clone.has_value()) {
     return MakeStatus(EndState::kCorrupt,
-                      "plan: expected one of the method that was asked for, "
-                      "found another");
+                      "plan: expected a plan for the requested method, found "
+                      "one for another method");
   }
   if (cloned) {
     return Status::OK();  // the units cover all files
@@ -469,7 +470,7 @@ Status PullOpener::PrepareTarget() {
     if (link_->session() == nullptr) {
       return StartOver(status);
     }
-    status = StartAnew("what the unfinished pull left is damaged (" +
+    status = StartAnew("the data of the unfinished pull is damaged (" +
                            MessageOf(status) + ")",
                        /*keeps=*/false);
     if (!status.ok()) {
@@ -606,11 +607,12 @@ void PullOpener::CountReceived(const ReceivedChunks& received) {
   report_->Say(
       "resuming transfer " + ToHex(work_->unfinished().head.transfer_id) +
       ": " + FormatCount(received.totals.chunks, "chunk") + " with " +
-      FormatBytes(received.totals.sst_bytes) + " are here" +
+      FormatBytes(received.totals.sst_bytes) + " are already here" +
       (received.chunks_lost == 0
            ? ""
            : ", " + std::to_string(received.chunks_lost) +
-                 " recorded ones were lost or damaged and come again"));
+                 " recorded chunks were lost or damaged and are fetched "
+                 "again"));
 }
 
 // Checks that the disk has room for the rest. For example, a part of 64 MB, of

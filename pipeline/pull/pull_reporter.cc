@@ -18,9 +18,10 @@ namespace {
 // distinguished from one that writes without the WAL.
 std::string UnloggedNote(uint64_t seconds) {
   const std::string ago = FormatDuration(std::chrono::seconds(seconds));
-  return "an application has the source open, and its WALs hold nothing: if it "
-         "writes without the WAL, this is as of its last flush, at least " +
-         ago + " before the snapshot, and what it wrote since is not in it";
+  return "an application has the source open, and its WALs are empty: if it "
+         "writes without the WAL, this copy is as of its last flush, at "
+         "least " + ago + " before the snapshot, and does not contain later "
+         "writes";
 }
 
 }  // namespace

@@ -38,9 +38,9 @@ std::string TooOld(std::chrono::seconds max_age, const Opened& opened) {
   const uint64_t age = now - std::min(now, taken);
   return age <= static_cast<uint64_t>(max_age.count())
              ? ""
-             : "is of " +
+             : "was taken at " +
                    (taken == 0 ? "an unknown time" : Rfc3339(taken)) +
-                   ", which is longer ago than " +
+                   ", not within the last " +
                    std::to_string(max_age.count()) + " s";
 }
 
@@ -104,31 +104,31 @@ Status PullWorkspace::JudgeUnfinished() {
   }
   // A resumed drill would report wrong seconds.
   if (head.mode == kDrillMode && head.mode == target_->mode()) {
-    DropUnfinished("removes what an unfinished drill left");
+    DropUnfinished("removing the leftovers of an unfinished drill");
     return Status::OK();
   }
   // The workspace of a former primary may be from its earlier life.
   if (options().adopts_old && (head.mode != target_->mode() ||
                                head.source != options().source.ToString())) {
-    DropUnfinished("removes what a pull of another kind has left");
+    DropUnfinished("removing the leftovers of a pull of another kind");
     return Status::OK();
   }
   if (options().restart) {
-    DropUnfinished("dropped the unfinished pull " + ToHex(head.transfer_id) +
-                   " as asked");
+    DropUnfinished("discarded the unfinished pull " +
+                   ToHex(head.transfer_id) + ", as --restart asks");
     return Status::OK();
   }
   if (head.mends != found_.fault.id) {
-    DropUnfinished("starting over, since " + options().target_dir +
-                   " has another known fault than when the unfinished pull "
-                   "began");
+    DropUnfinished("starting over, since the recorded fault of " +
+                   options().target_dir +
+                   " has changed since the unfinished pull began");
     return Status::OK();
   }
   RETURN_IF_ERROR(
       CheckSameRequest(options(), target_->mode(), head, workspace()->dir()));
   if (!SurvivedReboots(head)) {
-    DropUnfinished("starting over, since the machine went down and the "
-                   "unfinished pull was one with --durability none");
+    DropUnfinished("starting over, since the machine was restarted and the "
+                   "unfinished pull ran with --durability none");
     return Status::OK();
   }
   const std::string old = TooOld(options().max_age, unfinished_.plan.opened);
@@ -144,7 +144,7 @@ Status PullWorkspace::JudgeUnfinished() {
   }
   if (is_resuming_ && head.verify && !verifies_) {
     DemandVerify();
-    report_->Say("keeps --verify, as the pull was begun");
+    report_->Say("keeping --verify, with which the pull was started");
   }
   return Status::OK();
 }
@@ -160,8 +160,8 @@ void PullWorkspace::DropUnfinished(const std::string& why) {
 void PullWorkspace::TellOfUnfinished() {
   std::error_code error;
   if (std::filesystem::exists(workspace()->dir() + "/exchange", error)) {
-    report_->Note("an exchange was cut short: the pull completes it "
-                           "first");
+    report_->Note("an exchange was interrupted: the pull completes it "
+                  "first");
   }
   if (is_resuming_) {
     finishes_alone_ = unfinished_.complete && !verifies_;
@@ -169,10 +169,10 @@ void PullWorkspace::TellOfUnfinished() {
         "the pull resumes transfer " + ToHex(unfinished_.head.transfer_id) +
         (finishes_alone_
              ? ", of which all data has arrived"
-             : ": of about " + FormatBytes(unfinished_.plan.bytes()) +
-                   " it has " +
-                   FormatBytes(unfinished_.planned_bytes_done()) +
-                   "; the figures of this plan are those of a new one"));
+             : ": " + FormatBytes(unfinished_.planned_bytes_done()) +
+                   " of about " + FormatBytes(unfinished_.plan.bytes()) +
+                   " have arrived; the figures of this plan are those of a "
+                   "new pull"));
   }
   is_resuming_ = false;
   unfinished_ = JournalState();
@@ -220,14 +220,14 @@ void PullWorkspace::ChooseDurability() {
   const bool asked = options().durability == Durability::kChunk;
   const bool durable = is_resuming_ ? unfinished_.head.durable : asked;
   if (durable != asked) {
-    report_->Say(std::string("keeps --durability ") +
+    report_->Say(std::string("keeping --durability ") +
                           (asked ? "none" : "chunk") +
-                          ", as the pull was begun");
+                          ", with which the pull was started");
   }
   if (is_resuming_ && unfinished_.head.chunk_bytes != options().chunk_bytes) {
-    report_->Say("keeps --chunk-bytes " +
+    report_->Say("keeping --chunk-bytes " +
                           std::to_string(unfinished_.head.chunk_bytes) +
-                          ", as the pull was begun");
+                          ", with which the pull was started");
   }
   file_system_ = durable ? MakeSyncedFilesFileSystem(disk_)
                          : MakeDeferredSyncFileSystem(disk_);
@@ -342,7 +342,8 @@ void PullWorkspace::SayHowToResume(const Status& status, bool has_all) const {
   const EndState state = EndStateOf(status);
   if (state == EndState::kSnapshotGone) {
     report_->Say(
-        "the source let its snapshot go: the same command starts anew");
+        "the source no longer has the snapshot; run the same command to start "
+        "over");
     return;
   }
   const bool is_kept =

@@ -179,8 +179,8 @@ Status Puller::RunPlan() {
                       [this] { return opener_.PrepareTarget(); }});
   }
   if (status.ok() && opener_.is_current()) {
-    report_.Note("TARGET_DIR holds what the source holds: the pull leaves it "
-                 "as it is");
+    report_.Note("TARGET_DIR already holds the data of the source: the pull "
+                 "leaves it as it is");
     return status;
   }
   if (status.ok()) {
@@ -436,8 +436,9 @@ Status Puller::LeaveTarget() {
   report_.SetPublished();
   const Status removed = workspace->Discard();
   if (!removed.ok()) {
-    report_.Say("the target is complete; the next refresh removes what is "
-                "left in " + workspace->dir() + ": " + MessageOf(removed));
+    report_.Say("the target is complete; the next refresh removes the "
+                "leftovers in " + workspace->dir() + ": " +
+                MessageOf(removed));
   }
   return Status::OK();
 }

@@ -106,7 +106,7 @@ class Finder {
         if (!in_database && in_order_) {
           return Damaged("chunk " + std::to_string(at) + " of part " +
                          std::to_string(part.id) +
-                         " is there without the one before it");
+                         " is present without the chunk before it");
         }
       } else if (IsStaged(part.family, chunk)) {
         in_database = false;

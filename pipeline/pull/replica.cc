@@ -62,7 +62,7 @@ Status OfAnother(const PullOptions& options, const std::string& known,
   return Refused(options, " was pulled from another source (database " + known +
                               "; now " + options.source.ToString() +
                               ", database " + source_database_id +
-                              "); --adopt replaces all it holds");
+                              "); --adopt replaces all of its data");
 }
 
 }  // namespace
@@ -72,11 +72,11 @@ Status CheckNotMore(const PullOptions& options, const LastTransfer& last) {
   return options.adopt || IsWithin(TextOf(options.selection), last.holds)
              ? Status::OK()
              : Refused(options,
-                       " holds what was pulled with" + held +
-                           ", and this command asks for more; to make that "
-                           "current, run: " + TargetCommand(options) + held +
-                           "; to make it hold what is asked for, too, add "
-                           "--adopt");
+                       " was pulled with" + held +
+                           ", and this command asks for more; to make only "
+                           "that selection current, run: " +
+                           TargetCommand(options) + held +
+                           "; to extend the replica, add --adopt");
 }
 
 SelectionText HeldAfterRefresh(const PullOptions& options,
@@ -116,9 +116,9 @@ Status CheckReplica(const PullOptions& options,
                          !last.source_database_id.empty();
   if (!remembers && !options.adopt) {
     return Refused(options,
-                   " does not remember which source it was pulled from (no " +
+                   " has no record of the source it was pulled from (no " +
                        std::string(kLastTransferName) + " names it); "
-                       "--adopt replaces all it holds");
+                       "--adopt replaces all of its data");
   }
   if (remembers && !source_database_id.empty() && !options.adopt &&
       last.source_database_id != source_database_id) {
@@ -146,9 +146,9 @@ Status ChooseSourceId(const PullOptions& options,
   }
   if (!given.empty() && given != *source_database_id) {
     return MakeStatus(EndState::kRefused,
-                      "source id: expected that of " +
-                          options.source.ToString() + ", " +
-                          *source_database_id + ", found " + given +
+                      "source id: expected " + *source_database_id +
+                          ", the id of " + options.source.ToString() +
+                          ", found " + given +
                           "; leave out --source-id, which is for a source "
                           "without an id");
   }
@@ -156,8 +156,8 @@ Status ChooseSourceId(const PullOptions& options,
     return MakeStatus(EndState::kRefused,
                       "source " + options.source.ToString() +
                           " has no database id (no IDENTITY) by which the "
-                          "target could remember it; --source-id gives it "
-                          "one");
+                          "target can recognize it later; give it one with "
+                          "--source-id");
   }
   return Status::OK();
 }

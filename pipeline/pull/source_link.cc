@@ -256,8 +256,8 @@ std::string SourceLink::waiting_for() const {
   }
   const auto left = std::chrono::ceil<std::chrono::seconds>(
       std::max(*turn - now, Clock::duration::zero()));
-  return "it serves as many transfers as it may, or takes this target to be "
-         "connected still; asks again in " +
+  return "it already serves its maximum number of transfers, or considers "
+         "this target still connected; asking again in " +
          std::to_string(left.count()) + " s";
 }
 

@@ -26,14 +26,14 @@ constexpr std::chrono::milliseconds kLastWordsLimit{3'000};
 Status Stalled(const std::string& address, std::chrono::milliseconds limit) {
   return MakeStatus(EndState::kTooSlow,
                     "source " + address +
-                        ": is there, but neither answered nor read anything "
-                        "for " + FormatDuration(limit));
+                        ": is connected, but neither answered nor read "
+                        "anything for " + FormatDuration(limit));
 }
 
 Status CheckTotals(const Finish& ours, const Finish& theirs) {
   if (theirs.families.size() != ours.families.size()) {
     return MakeStatus(EndState::kCorrupt,
-                      "totals: the source counts another number of column "
+                      "totals: the source reports another number of column "
                       "families");
   }
   for (size_t i = 0; i < ours.families.size(); ++i) {

@@ -10,7 +10,7 @@ Status StallGuard::Stalled(const Channel& channel,
                            std::chrono::milliseconds limit) {
   return MakeStatus(EndState::kTooSlow,
                     "source " + channel.peer() +
-                        ": is there, but read and sent nothing for " +
+                        ": is connected, but read and sent nothing for " +
                         FormatDuration(limit));
 }
 

@@ -85,8 +85,8 @@ Status ReadState(const std::string& target_dir, TargetState* state,
   if (status.ok()) {
     Describe(journal, &unfinished);
     if (!SurvivedReboots(journal.head)) {
-      unfinished.damage = "the machine went down since, and the pull ran with "
-                          "--durability none";
+      unfinished.damage = "the machine was restarted since, and the pull ran "
+                          "with --durability none";
     }
     DoubtComplete(journal.head, state);
     state->next = journal.head.command_line;

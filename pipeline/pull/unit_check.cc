@@ -16,12 +16,13 @@ Status CheckUnitTurn(const CloneLayout* clone, const ChunkBegin& begin,
                      uint64_t next_ordinal) {
   if (clone == nullptr || begin.kind != PartKind::kUnit) {
     return MakeStatus(EndState::kCorrupt,
-                      "chunk: expected a kind that was asked for, found "
-                      "another");
+                      "chunk: expected a requested kind of chunk, found "
+                      "another kind");
   }
   if (next_ordinal != 0) {
     return MakeStatus(EndState::kCorrupt,
-                      "unit: expected one in its part, found another");
+                      "unit: expected only one unit in its part, found a "
+                      "second");
   }
   const uint64_t bytes = clone->unit(begin.part_id).bytes;
   return begin.file_bytes == bytes

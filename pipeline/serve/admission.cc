@@ -14,15 +14,15 @@ uint64_t Admission::Enter(const std::string& address, uint64_t* dropped,
       of_address.connections >= limits_.connections_per_address;
   if (is_full && (half_open_ == 0 || entries_.size() - limits_.connections >=
                                          limits_.half_open)) {
-    *why = std::to_string(entries_.size()) + " are open";
+    *why = std::to_string(entries_.size()) + " connections are open";
     return 0;
   }
   if (is_address_full &&
       (of_address.half_open == 0 ||
        of_address.connections - limits_.connections_per_address >=
            limits_.half_open_per_address)) {
-    *why = std::to_string(of_address.connections) + " of " + address +
-           " are open";
+    *why = std::to_string(of_address.connections) + " connections from " +
+           address + " are open";
     return 0;
   }
   if (is_address_full ||

@@ -31,12 +31,12 @@ Status CheckOpens(const Needs& needs, const RocksDbRelease& application) {
   return MakeStatus(
       EndState::kIncompatible,
       "the replica is for an application with RocksDB " +
-          ReleaseName(application) + ", and the source's files hold " +
+          ReleaseName(application) + ", but the source's files contain " +
           needs.what() + ", which RocksDB reads since " +
           ReleaseName(needs.release()) +
-          ": give --for-rocksdb " + ReleaseName(needs.release()) +
-          " once the replica's application has that version or a later one, "
-          "or use --method ingest, which writes tables that it reads now");
+          "; use --method ingest, which writes tables that this application "
+          "reads, or give --for-rocksdb " + ReleaseName(needs.release()) +
+          " once the replica's application has that version or a later one");
 }
 
 // Describes families by their names only: a clone gets the options as a file.
@@ -72,23 +72,24 @@ Status DescribeFamilies(const Snapshot& snapshot, TransferPlan* plan) {
 
 Status CheckCloneRequest(const OpenRequest& request) {
   if (request.interval.begin || request.interval.end) {
-    return MakeStatus(EndState::kRefused, "a clone is of all keys");
+    return MakeStatus(EndState::kRefused,
+                      "a clone contains all keys of its column families");
   }
   // A verify makes no database.
   return IsAmong(request.families, rocksdb::kDefaultColumnFamilyName) ||
                  request.purpose == Purpose::kVerify
              ? Status::OK()
              : MakeStatus(EndState::kRefused,
-                          "a clone has the column family 'default', which "
-                          "RocksDB drops from no database");
+                          "a clone must contain the column family 'default', "
+                          "which RocksDB cannot drop");
 }
 
 Status PlanClone(const Snapshot& snapshot, const OpenRequest& request,
                  TransferPlan* plan) {
   if (snapshot.files() == nullptr) {
     return MakeStatus(EndState::kInternal,
-                      "clone: expected a snapshot of files, found one of "
-                      "entries");
+                      "clone: expected a snapshot of files, found a "
+                      "snapshot of entries");
   }
   const ClonedFiles& files = *snapshot.files();
   plan->opened.notes = snapshot.notes();
@@ -111,9 +112,13 @@ Status PlanClone(const Snapshot& snapshot, const OpenRequest& request,
       files.files.size() > kMaxParts) {
     return MakeStatus(EndState::kRefused,
                       "clone: expected at most " + std::to_string(kMaxParts) +
-                          " files, found " +
+                          " files and a database id of at most " +
+                          std::to_string(kMaxIdentifierBytes) +
+                          " bytes, found " +
                           std::to_string(files.files.size()) +
-                          ", or an id of the database that is too long");
+                          " files and an id of " +
+                          std::to_string(snapshot.database_id().size()) +
+                          " bytes");
   }
   ClonePlan clone;
   clone.files = files.files;

@@ -202,8 +202,9 @@ Status ControlSession::FindDatabase(const std::string& name,
       host_.find_database(name, channel_->identity(), database));
   return establish_() ? Status::OK()
                       : MakeStatus(EndState::kDeadPeer,
-                                   "control: the connection was dropped before "
-                                   "it asked for anything: too many newer ones");
+                                   "control: the source dropped the connection "
+                                   "before its first request: too many newer "
+                                   "connections");
 }
 
 Status ControlSession::CountFrame() {
@@ -216,8 +217,9 @@ Status ControlSession::CountFrame() {
              ? Status::OK()
              : MakeStatus(EndState::kDenied,
                           "control: expected at most " +
-                              std::to_string(allowed) + " frames after " +
-                              FormatDuration(seconds));
+                              std::to_string(allowed) +
+                              " frames in the first " +
+                              FormatDuration(seconds) + ", found more");
 }
 
 Status ControlSession::Handle(const Frame& frame, bool* done) {
@@ -337,8 +339,8 @@ Status ControlSession::TakeRequest(OpenRequest request) {
   if (told && (request.mode != TransferMode::kRefresh ||
                request.snapshot_use == SnapshotUse::kResume)) {
     return MakeStatus(EndState::kCorrupt,
-                      "open request: expected a replica's record with a new "
-                      "refresh only");
+                      "open request: announces a replica's record, which "
+                      "only a new refresh may send");
   }
   request_ = std::move(request);
   awaits_record_ = told;
@@ -357,7 +359,8 @@ Status ControlSession::TakeReplicaRecord(const Frame& frame) {
     return TellBusy(
         MakeStatus(EndState::kBusy,
                    "expected at most " + most +
-                       " bytes of all replicas' records, found more"),
+                       " bytes of records of all replicas together, found "
+                       "more"),
         kRecordRetry);
   }
   record_bytes_ += frame.payload.size();
@@ -385,8 +388,8 @@ Status ControlSession::TakeReplicaRecord(const Frame& frame) {
   if (replica_.families.size() > request_->target_families ||
       replica_.intervals.size() > request_->target_intervals) {
     return MakeStatus(EndState::kCorrupt,
-                      "replica's record: expected what the open request told, "
-                      "found more");
+                      "replica's record: found more column families or "
+                      "intervals than the open request announced");
   }
   if (replica_.families.size() < request_->target_families ||
       replica_.intervals.size() < request_->target_intervals) {
@@ -413,7 +416,7 @@ Status ControlSession::PinAll(const Frame& frame) {
         std::find(request.names.begin(), request.names.begin() + i,
                   request.names[i]) != request.names.begin() + i;
     wishes[i].problem = !found.ok() ? MessageOf(found)
-                        : is_twice  ? "it was named twice"
+                        : is_twice  ? "the request names it twice"
                                     : "";
   }
   PinReply reply;
@@ -459,9 +462,9 @@ Status ControlSession::FindShared(
   }
   if (!found->shared()->Serves(request.database, request)) {
     return MakeStatus(EndState::kRefused,
-                      "snapshot of " + ToHex(request.named_transfer) +
-                          ": expected a request for the same column families "
-                          "and by the same method as the pull's");
+                      "snapshot of transfer " + ToHex(request.named_transfer) +
+                          ": expected a request with the column families and "
+                          "the method of that pull, found others");
   }
   *shared = found->shared();
   return Status::OK();
@@ -473,7 +476,7 @@ Status ControlSession::DropOld(const ServedDatabase& database,
                                OpenRequest* request, std::string* note) {
   if (request->purpose != Purpose::kPull) {
     return MakeStatus(EndState::kRefused,
-                      "only a pull begins anew in place of another");
+                      "only a pull can start over in place of another pull");
   }
   *note = host_.store->Drop(database, request->named_transfer,
                             channel_->identity());
@@ -690,10 +693,10 @@ Status ControlSession::AgreeOnTotals(const Finish& theirs) {
                             : 0;
   if (unsent > 0) {
     return MakeStatus(EndState::kCorrupt,
-                      "totals: expected them once all " +
+                      "totals: expected them after all " +
                           std::to_string(transfer_->parts().size()) +
                           " parts were sent, found " +
-                          std::to_string(unsent) + " not sent");
+                          std::to_string(unsent) + " parts not sent yet");
   }
   RETURN_IF_ERROR(transfer_->CheckSnapshotFiles());
   const Finish ours = transfer_->FinalTotals();
@@ -731,7 +734,7 @@ void ControlSession::LogFailure(const Status& status) const {
   // ask again.
   if (!status.ok() && !status.IsAborted() && !status.IsBusy() && !reported &&
       host_.log_peer) {
-    host_.log_peer("request of " + PeerText(*channel_) + ": " +
+    host_.log_peer("request from " + PeerText(*channel_) + ": " +
                    EndStateName(EndStateOf(status)) + ": " +
                    MessageOf(status));
   }

@@ -25,7 +25,7 @@ Status LaneLink::Failed(const Status& status) {
   if (status.IsTimedOut() && channel_->can_receive()) {
     return MakeStatus(
         EndState::kTooSlow,
-        "the target took no byte for " +
+        "the target accepted no data for " +
             FormatDuration(transfer_->send_limit().idle));
   }
   lost_ = true;
@@ -107,7 +107,8 @@ Status LaneLink::Receive(LaneRequest* request) {
       status = Take(frame);
     } else if (status.ok() && !transfer_->has_control()) {
       lost_ = true;
-      status = MakeStatus(EndState::kDeadPeer, "lane: the target is gone");
+      status = MakeStatus(EndState::kDeadPeer,
+                          "lane: the target's control connection is closed");
     } else if (status.ok() && owes_ack &&
                transfer_->counters()->acks == acks) {
       // With a rate limit, lanes wait for each other. Here, the target

@@ -193,7 +193,7 @@ Status LaneSession::FindFamily(uint32_t index, const TransferFamily** family) {
   }
   if (index >= transfer_->families().size()) {
     return MakeStatus(EndState::kCorrupt,
-                      "lane: expected a family below " +
+                      "lane: expected a column family number below " +
                           std::to_string(transfer_->families().size()) +
                           ", found " + std::to_string(index));
   }
@@ -204,7 +204,7 @@ Status LaneSession::FindFamily(uint32_t index, const TransferFamily** family) {
 Status LaneSession::SendPart(const PartRequest& request) {
   if (request.part_id >= transfer_->parts().size()) {
     return MakeStatus(EndState::kCorrupt,
-                      "lane: expected a part below " +
+                      "lane: expected a part number below " +
                           std::to_string(transfer_->parts().size()) +
                           ", found " + std::to_string(request.part_id));
   }

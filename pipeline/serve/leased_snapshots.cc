@@ -101,7 +101,7 @@ bool LeasedSnapshots::Drop(const std::string& database, const TransferId& id,
     for (const LeasedDir& dir : found.dirs) {
       *note = " was not released: ";
       if (!IsOwnerOf(dir.lease, peer)) {
-        *note += "it is another target's";
+        *note += "it belongs to another target";
         return true;
       }
       std::unique_ptr<PrivateDir> adopted;

@@ -118,12 +118,13 @@ void PinSets::Pin(const std::vector<PinWish>& wishes, const PeerIdentity* peer,
   for (size_t i = 0; i < count; ++i) {
     if (!wishes[i].problem.empty() || !is_room) {
       results[i] = MakeStatus(
-          EndState::kBusy, !is_room ? "the source has pinned as many "
-                                      "databases as it may"
+          EndState::kBusy, !is_room ? "the source's limit of pinned "
+                                      "databases is reached"
                                     : wishes[i].problem);
     } else if (wishes[i].database.db != nullptr) {
       results[i] = MakeStatus(EndState::kRefused,
-                              "the application has it open in this process");
+                              "the application has the database open in the "
+                              "process that serves it");
     }
   }
   step([&](size_t i) {

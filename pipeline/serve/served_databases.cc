@@ -175,19 +175,20 @@ void ServedDatabases::LogChanges(const ServedSet& next) {
     if (!options_->tree.directory.empty()) {
       Log(LogLevel::kInfo,
           "serves " + std::to_string(next.databases.size()) +
-              " databases, with those below " + options_->tree.directory);
+              " databases, including those below " +
+              options_->tree.directory);
     }
     return;
   }
   for (const ServedDatabase& database : next.databases) {
     if (set_->Find(database.name) == nullptr) {
-      Log(LogLevel::kInfo, "serves " + database.name + " from now on");
+      Log(LogLevel::kInfo, "now serves " + database.name);
     }
   }
   for (const ServedDatabase& database : set_->databases) {
     if (next.Find(database.name) == nullptr) {
       Log(LogLevel::kInfo,
-          "no longer serves " + database.name + ": it is gone");
+          "no longer serves " + database.name + ": not found");
     }
   }
 }

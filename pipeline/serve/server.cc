@@ -155,7 +155,7 @@ class Server : public SourceServer {
     const std::string peer = connection->peer();
     const uint64_t id = admission_.Enter(PeerAddress(peer), &dropped, &why);
     if (id == 0) {
-      LogStranger("refused a connection of " + peer + ": " + why);
+      LogStranger("refused a connection from " + peer + ": " + why);
       return;
     }
     std::lock_guard<std::mutex> lock(mu_);
@@ -188,7 +188,7 @@ class Server : public SourceServer {
     if (!started.ok()) {
       sessions_.pop_back();
       admission_.Leave(id);
-      LogStranger("refused a connection of " + peer + ": " +
+      LogStranger("refused a connection from " + peer + ": " +
                   MessageOf(started));
     }
   }
@@ -201,8 +201,8 @@ class Server : public SourceServer {
         WaitLimit::Within(options_.handshake_timeout), &hello, &ack);
     const bool dropped = admission_.IsDropped(id);
     if (dropped && !stopping_) {
-      LogStranger("dropped a connection of " + channel->peer() +
-                  " in its handshake: too many newer ones");
+      LogStranger("dropped a connection from " + channel->peer() +
+                  " during its handshake: too many newer connections");
     } else if (!status.ok()) {
       LogStranger("handshake with " + channel->peer() + " failed: " +
                   EndStateName(EndStateOf(status)) + ": " + MessageOf(status));
@@ -233,7 +233,7 @@ class Server : public SourceServer {
                      "transfer " + ToHex(hello.transfer_id) +
                          " was opened with another certificate or by another "
                          "account");
-      LogLimited(&peer_log_, "lane of " + channel->peer() + ": DENIED: " +
+      LogLimited(&peer_log_, "lane from " + channel->peer() + ": DENIED: " +
                                  MessageOf(denied));
       SendEnd(channel, denied, "source");
       return;
@@ -249,10 +249,10 @@ class Server : public SourceServer {
     const ServedDatabase* const found = set->Find(name);
     if (found != nullptr && !databases_.MayRead(name, peer)) {
       return MakeStatus(EndState::kDenied,
-                        "database '" + name + "' is not for " +
-                            (peer == nullptr ? "a peer without a certificate"
-                                             : peer->subject) +
-                            " (serve --allow)");
+                        (peer == nullptr ? "a peer without a certificate"
+                                         : peer->subject) +
+                            " may not read database '" + name +
+                            "' (serve --allow)");
     }
     if (found != nullptr) {
       *database = *found;
@@ -267,9 +267,9 @@ class Server : public SourceServer {
     if (name == kStdioDatabase && !options_.tree.directory.empty()) {
       return MakeStatus(EndState::kRefused,
                         options_.tree.directory +
-                            ": expected a database, found " +
+                            ": expected a database, found a directory with " +
                             std::to_string(names.size()) +
-                            " below it; --all takes all of them");
+                            " databases; --all selects all of them");
     }
     const std::string nearest = DidYouMean(name, names);
     return MakeStatus(

@@ -162,7 +162,8 @@ Status SharedSnapshot::Take() {
 Status SharedSnapshot::TakeAdopted() {
   if (adopted_dir_ == nullptr) {
     return MakeStatus(EndState::kSnapshotGone,
-                      "the retained snapshot could not be opened before");
+                      "an earlier attempt to open the retained snapshot "
+                      "failed");
   }
   RetainedState state;
   state.sequence = adopted_->snapshot_sequence;

@@ -248,7 +248,7 @@ void SnapshotStore::WriteLease(const std::shared_ptr<Transfer>& transfer) {
   if (!status.ok()) {
     Log(LogLevel::kWarning,
         "the snapshot of transfer " + ToHex(transfer->id()) +
-            " will not outlive this process: " + MessageOf(status));
+            " will be lost when this process ends: " + MessageOf(status));
   }
 }
 
@@ -345,8 +345,8 @@ void SnapshotStore::KeepFree() {
     windows_.EndAll();
     if (pins_.EndAll()) {
       Log(LogLevel::kWarning,
-          "released what was pinned for pulls that had not begun: the file "
-          "system of " + parent + " has too little space");
+          "released the databases pinned for pulls that had not started: the "
+          "file system of " + parent + " has too little space");
       continue;
     }
     const std::string why = "less than " +

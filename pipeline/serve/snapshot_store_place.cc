@@ -34,24 +34,24 @@ void SnapshotStore::Evict(std::shared_ptr<Transfer> evicted) {
   if (evicted->has_lease()) {
     evicted->Park(
         MakeStatus(EndState::kTooSlow,
-                   "the target took no byte for " +
+                   "the target accepted no data for " +
                        FormatDuration(options_->timeouts.stall) +
-                       ", and another transfer needed its place"),
+                       ", and another transfer needed its slot"),
         "source");
-    Log(LogLevel::kInfo, "gave the place of transfer " + ToHex(id) + " of " +
+    Log(LogLevel::kInfo, "gave the slot of transfer " + ToHex(id) + " of " +
                              evicted->name() +
-                             " to another; its snapshot is retained for " +
-                             FormatDuration(options_->snapshot_ttl));
+                             " to another transfer; its snapshot is retained "
+                             "for " + FormatDuration(options_->snapshot_ttl));
     evicted.reset();
     for (const std::string& path :
          leased_.RemoveAbove(options_->max_transfers)) {
       Log(LogLevel::kWarning,
           "removed " + path + ": more than " +
               std::to_string(options_->max_transfers) +
-              " snapshots are retained whose targets have no place");
+              " snapshots of targets without a slot are retained");
     }
   } else {
-    Release(std::move(evicted), "another transfer needed its place");
+    Release(std::move(evicted), "another transfer needed its slot");
   }
   std::lock_guard<std::mutex> lock(mu_);
   leaving_.erase(id);
@@ -86,8 +86,8 @@ std::string SnapshotStore::CountTaker(const Transfer& transfer) {
   told_to_share_[transfer.name()] = now;
   return std::to_string(takers.size()) + " targets pull " + transfer.name() +
          " within " + std::to_string(kTogetherSeconds) +
-         " s, each from a snapshot of its own; with --snapshot latest they "
-         "share one, and what is built for it";
+         " s, each from its own snapshot; with --snapshot latest they share "
+         "one snapshot and the chunks built from it";
 }
 
 // Keeps a shared snapshot for a pull that found no place, so that the pull
@@ -114,10 +114,8 @@ Status SnapshotStore::Add(const std::shared_ptr<Transfer>& transfer,
                           static_cast<uint64_t>(retry_after->count()) / 1000);
       }
       return MakeStatus(EndState::kBusy,
-                        "expected at most " +
-                            std::to_string(options_->max_transfers) +
-                            " transfers at once, which are all in use; ask "
-                            "again in " +
+                        "all " + std::to_string(options_->max_transfers) +
+                            " transfer slots are in use; ask again in " +
                             FormatDuration(*retry_after));
     }
     // A snapshot that was pinned earlier has no position in the order.

@@ -64,7 +64,7 @@ std::string SnapshotStore::Drop(const ServedDatabase& database,
     if (found != entries_.end()) {
       const Transfer& retained = *found->second.transfer;
       if (retained.name() != database.name || !retained.IsOwner(peer)) {
-        return what + " was not released: it is another target's";
+        return what + " was not released: it belongs to another target";
       }
       dropped = std::move(found->second.transfer);
       // The end of the target's previous connection may not have arrived yet,
@@ -95,7 +95,7 @@ void SnapshotStore::HonourReleases() {
   std::vector<std::shared_ptr<Transfer>> released = entries_.TakeAskedFor();
   lock.unlock();
   for (std::shared_ptr<Transfer>& transfer : released) {
-    Release(std::move(transfer), "it was released by hand");
+    Release(std::move(transfer), "its release was requested");
   }
 }
 

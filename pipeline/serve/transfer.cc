@@ -115,7 +115,9 @@ Status Transfer::Pin() {
   if (planned_) {
     return Status::OK();
   }
-  return ended() ? MakeStatus(EndState::kCancelled, "while pinning")
+  return ended() ? MakeStatus(EndState::kCancelled,
+                              "the transfer ended before its snapshot was "
+                              "pinned")
                  : PinOnce();
 }
 
@@ -201,7 +203,7 @@ Status Transfer::CheckSame(const OpenRequest& request,
     return MakeStatus(EndState::kRefused,
                       "resume: " + field +
                           ": expected the value that the transfer was opened "
-                          "with, found another");
+                          "with, found another value");
   };
   constexpr uint64_t kPlanFeatures = kFeatureEntities | kFeatureMarkedBlocks;
   if (request.database != request_.database) return differs("database");
@@ -264,11 +266,11 @@ void Transfer::AddOtherFiles(Opened* opened) const {
       ListOtherFiles(database_dir(), &opened->other_files, &unlisted);
   std::string note;
   if (!status.ok()) {
-    note = "the application's other files do not come: " + MessageOf(status);
+    note = "the application's other files are not sent: " + MessageOf(status);
   } else if (unlisted > 0) {
-    note = "the application's other files: beside the first " +
-           std::to_string(kMaxOtherFiles) + " in " + database_dir() + " " +
-           std::to_string(unlisted) + " more do not come";
+    note = "the application's other files: only the first " +
+           std::to_string(kMaxOtherFiles) + " in " + database_dir() +
+           " are sent, " + std::to_string(unlisted) + " more are not sent";
   }
   if (!note.empty() && opened->notes.size() < kMaxNotes) {
     opened->notes.push_back(note);

@@ -96,8 +96,9 @@ Status TransferConnections::Attach(uint32_t lane, LanePort** port) {
   std::lock_guard<std::mutex> lock(mu_);
   if (lane >= lanes_) {
     return MakeStatus(EndState::kRefused,
-                      "lane: expected one below " + std::to_string(lanes_) +
-                          ", found " + std::to_string(lane));
+                      "lane: expected a lane number below " +
+                          std::to_string(lanes_) + ", found " +
+                          std::to_string(lane));
   }
   *port = ports_[lane].get();
   return Status::OK();

@@ -25,7 +25,7 @@ Status TransferLedger::RecordReceived(const Received& received) {
   for (const ReceivedPart& part : received.parts) {
     if (part.part_id >= recorded_.size()) {
       return MakeStatus(EndState::kCorrupt,
-                        "received: expected a part below " +
+                        "received: expected a part number below " +
                             std::to_string(recorded_.size()) + ", found " +
                             std::to_string(part.part_id));
     }
@@ -37,7 +37,7 @@ Status TransferLedger::RecordReceived(const Received& received) {
          recorded.totals->key_value_bytes != part.totals.key_value_bytes)) {
       return MakeStatus(EndState::kCorrupt,
                         "received: part " + std::to_string(part.part_id) +
-                            ": sent " +
+                            ": the source sent " +
                             std::to_string(recorded.totals->entries) +
                             " entries, the target has " +
                             std::to_string(part.totals.entries));

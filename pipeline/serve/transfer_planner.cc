@@ -163,16 +163,17 @@ Status TransferPlanner::CheckNextTables(const FamilyDescription& family) {
     return Status::OK();
   }
   const std::string what =
-      "column family '" + family.name + "': by its OPTIONS, the application "
-      "writes tables of " + needs.what() + ", which RocksDB reads since " +
-      ReleaseName(needs.release()) + ", and this sstferry has RocksDB " +
-      RocksDbVersion();
+      "column family '" + family.name + "': according to its OPTIONS, the "
+      "application writes tables of " + needs.what() +
+      ", which RocksDB reads since " + ReleaseName(needs.release()) +
+      ", but this sstferry has RocksDB " + RocksDbVersion();
   if (!is_refresh()) {
     return RefuseAsChunks(EndState::kIncompatible, what);
   }
   plan_->opened.notes.push_back(what +
-                                ": once it has written some, only sstferry "
-                                "swap by a clone refreshes the replica");
+                                ": once it has written such tables, only "
+                                "sstferry swap by a clone can refresh the "
+                                "replica");
   return Status::OK();
 }
 
@@ -193,10 +194,11 @@ Status TransferPlanner::CheckOwnIndex(const FamilyDescription& family) const {
   return !has_index || demand.empty()
              ? Status::OK()
              : RefuseAsChunks(EndState::kRefused,
-                              "column family '" + family.name + "': by its "
-                              "OPTIONS (" + demand + "), the application opens "
-                              "no table without its user-defined index, which "
-                              "chunks do not have");
+                              "column family '" + family.name +
+                                  "': according to its OPTIONS (" + demand +
+                                  "), the application cannot open a table "
+                                  "without its user-defined index, which "
+                                  "chunks do not have");
 }
 
 Status TransferPlanner::ChooseFormat(TransferFamily* family) {
@@ -259,7 +261,8 @@ Status TransferPlanner::PlanFilesOf(size_t index) {
   TransferFamily& family = plan_->sources[index];
   const SnapshotFamily& source = snapshot_.families()[index];
   Status status = asked_.ended()
-                      ? MakeStatus(EndState::kCancelled, "while planning")
+                      ? MakeStatus(EndState::kCancelled,
+                                 "the transfer ended while it was planned")
                       : PlanFiles(snapshot_.db(), planner_family(family),
                                   planner_options(), &family.plan);
   if (status.ok()) {
@@ -274,7 +277,7 @@ Status TransferPlanner::PlanFilesOf(size_t index) {
       family.plan.tables.merge_operands > 0) {
     return RefuseAsChunks(
         EndState::kRefused,
-        "column family '" + source.name + "' holds " +
+        "column family '" + source.name + "' contains " +
             std::to_string(family.plan.tables.merge_operands) +
             " merge operands of operator '" + source.unknown_merge_operator +
             "', which this process does not have");
@@ -288,7 +291,8 @@ Status TransferPlanner::CutFamilyAt(size_t index, uint64_t target_bytes) {
   if (is_refresh()) {
     RETURN_IF_ERROR(refresh_->Cut(asked_, target_bytes, &family));
   } else if (asked_.ended()) {
-    return MakeStatus(EndState::kCancelled, "while planning");
+    return MakeStatus(EndState::kCancelled,
+                      "the transfer ended while it was planned");
   } else {
     RETURN_IF_ERROR(CutFamily(planner_family(family), planner_options(),
                               target_bytes, &plan, &plan_->parts));

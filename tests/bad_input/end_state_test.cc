@@ -190,7 +190,7 @@ TEST_CASE("What is denied before there is a transfer stands in both logs",
   const Summary summary = RunPull(bench.Options());
   RequireTarget(summary, EndState::kDenied);
   const std::string sentence =
-      "database 'db' is not for a peer without a certificate";
+      "a peer without a certificate may not read database 'db'";
   REQUIRE(MessageOf(summary.status).find(sentence) != std::string::npos);
   REQUIRE(bench.server->WaitForLog("DENIED: " + sentence));
 }
@@ -248,7 +248,7 @@ TEST_CASE("Verify that finds a difference is no failure of the sources",
   RequireTarget(summary, EndState::kDifferent);
   bench.server->Stop();  // every session has ended and logged what it has to
   REQUIRE_FALSE(bench.server->LogHolds("DIFFERENT"));
-  REQUIRE_FALSE(bench.server->LogHolds("request of"));
+  REQUIRE_FALSE(bench.server->LogHolds("request from"));
 }
 
 // Every state but OK, by its number.

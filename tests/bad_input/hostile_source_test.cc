@@ -115,7 +115,7 @@ TEST_CASE("Pull refuses a plan whose numbers are lies", "[bad_input][peer]") {
       all->push_back((*all)[0]);
       all->back().index = 1;
     };
-    RequireFound(lies, EndState::kCorrupt, "doubled");
+    RequireFound(lies, EndState::kCorrupt, "appears twice");
   }
   SECTION("more parts than a transfer may have, and more bytes of them") {
     lies.after_opened = [](Channel* channel) {
@@ -241,7 +241,7 @@ TEST_CASE("Pull refuses keys outside the part and chunks that overlap",
   }
   SECTION("overlap") {
     lies.repeat_chunk = true;
-    RequireFound(lies, EndState::kCorrupt, "after the chunk before");
+    RequireFound(lies, EndState::kCorrupt, "after the previous chunk");
   }
 }
 
@@ -252,11 +252,12 @@ TEST_CASE("Pull refuses chunks of a kind or size that was not agreed on",
     lies.chunk_begin = [](ChunkBegin* begin) {
       begin->kind = PartKind::kDelta;
     };
-    RequireFound(lies, EndState::kCorrupt, "a rebuilt one as agreed");
+    RequireFound(lies, EndState::kCorrupt, "a rebuilt chunk as agreed");
   }
   SECTION("another size than it began with") {
     lies.chunk_begin = [](ChunkBegin* begin) { begin->file_bytes = 17; };
-    RequireFound(lies, EndState::kCorrupt, "bytes of the chunk as it began");
+    RequireFound(lies, EndState::kCorrupt,
+                 "chunk bytes announced at its begin");
   }
 }
 
@@ -268,7 +269,8 @@ TEST_CASE("Pull refuses totals that do not add up", "[bad_input][peer]") {
   }
   SECTION("chunks of a part: some are missing") {
     lies.part_end = [](PartEnd* end) { end->totals.chunks++; };
-    RequireFound(lies, EndState::kCorrupt, "in 2 chunks, found 800 in 1");
+    RequireFound(lies, EndState::kCorrupt,
+                 "in 2 chunks, found 800 entries in 1");
   }
   SECTION("chain of a part") {
     lies.part_end = [](PartEnd* end) { end->chain = Digest128(); };

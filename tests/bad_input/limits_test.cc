@@ -156,7 +156,7 @@ TEST_CASE("A transfer goes on through a flood of half-open connections, "
   REQUIRE(pull->progress().finished == false);
   // None of them has to time out: newer ones put the oldest out.
   flood.AwaitClosed(flood.size() - kHalfOpen);
-  REQUIRE(bench.server->WaitForLog("too many newer ones"));
+  REQUIRE(bench.server->WaitForLog("too many newer connections"));
   REQUIRE(PeakRssBytes() < before + (64u << 20));
   // New ones still get in, in the midst of it.
   PullOptions second = bench.Pull("second");
@@ -184,7 +184,7 @@ TEST_CASE("Connections of one address have a limit of their own",
   }
   std::unique_ptr<Channel> third;
   REQUIRE_FALSE(DialControl(bench.server->address(), &third).ok());
-  REQUIRE(bench.server->WaitForLog("2 of 127.0.0.1 are open"));
+  REQUIRE(bench.server->WaitForLog("2 connections from 127.0.0.1 are open"));
   pull->Cancel();
   running.get().PermitUncheckedError();
 }

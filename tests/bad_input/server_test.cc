@@ -106,7 +106,7 @@ TEST_CASE("Server with every connection taken by silence keeps its memory",
                             &got).ok() && got > 0) {
     }
   }
-  REQUIRE(bench.server->WaitForLog("too many newer ones"));
+  REQUIRE(bench.server->WaitForLog("too many newer connections"));
   bench.RequireGoodPull();
 }
 
@@ -198,7 +198,7 @@ TEST_CASE("A target that asks for what it may not is told so",
     PartRequest request;
     request.part_id = 200'000;
     REQUIRE_OK(lane->SendMessage(FrameType::kPartRequest, request));
-    told(control.get(), EndState::kCorrupt, "expected a part below");
+    told(control.get(), EndState::kCorrupt, "expected a part number below");
     REQUIRE(EndStateOf(bench.server->Report(0).status) == EndState::kCorrupt);
   }
   SECTION("a family that is not in the plan") {
@@ -207,7 +207,8 @@ TEST_CASE("A target that asks for what it may not is told so",
     DigestRequest request;
     request.family = 77;
     REQUIRE_OK(lane->SendMessage(FrameType::kDigestRequest, request));
-    told(control.get(), EndState::kCorrupt, "expected a family below");
+    told(control.get(), EndState::kCorrupt,
+         "expected a column family number below");
   }
   SECTION("an interval that is turned round") {
     REQUIRE_OK(OpenSample(where, &opened, &control));
@@ -226,7 +227,7 @@ TEST_CASE("A target that asks for what it may not is told so",
   SECTION("a lane that was not granted") {
     REQUIRE_OK(OpenSample(where, &opened, &control));
     REQUIRE_OK(DialLane(where, opened.transfer_id, 40, &lane));
-    told(lane.get(), EndState::kRefused, "expected one below 2");
+    told(lane.get(), EndState::kRefused, "expected a lane number below 2");
   }
   SECTION("a lane twice, which is to take it over") {
     REQUIRE_OK(OpenSample(where, &opened, &control));

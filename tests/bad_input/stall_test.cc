@@ -201,10 +201,10 @@ TEST_CASE("Server gives up on a target that is there and takes nothing",
     request.part_id = id;
     REQUIRE_OK(lane->SendMessage(FrameType::kPartRequest, request));
   }
-  RequireTooSlow(ReceiveEnd(control.get()), "took no byte for 500 ms");
+  RequireTooSlow(ReceiveEnd(control.get()), "accepted no data for 500 ms");
   // It may answer as long as it likes: its snapshot is let go.
   REQUIRE_OK(control->SendMessage(FrameType::kPing, Ping()));
-  RequireTooSlow(server.Report(0).status, "took no byte for 500 ms");
+  RequireTooSlow(server.Report(0).status, "accepted no data for 500 ms");
 }
 
 TEST_CASE("Stats count what the source reads", "[bad_input][stall]") {

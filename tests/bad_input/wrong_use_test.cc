@@ -157,7 +157,7 @@ void TryOtherDatabases(Place* place) {
   RequireSays({"refresh", from, mine}, 1, "--adopt");
   place->Says(17, {"refresh", mine, copy}, 1,
               "--adopt accepts it, and deletes what only the target holds");
-  place->Says(18, {"swap", mine, copy}, 1, "--adopt replaces all it holds");
+  place->Says(18, {"swap", mine, copy}, 1, "--adopt replaces all of its data");
 }
 
 void TryOpenTargets(Place* place) {

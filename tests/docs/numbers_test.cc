@@ -299,7 +299,8 @@ const std::vector<RuleRow>& RuleRows() {
          selection.families = {"users"};
          input->no_clone = WhyNoClone(selection);
        },
-       PullMethod::kIngest, "auto: a clone has the column family 'default'"},
+       PullMethod::kIngest,
+       "auto: a clone must contain the column family 'default'"},
       {"a clone is refused: other RocksDB version, files elsewhere", "`ingest`",
        [](MethodInput* input) { input->no_clone = "a clone is refused: X"; },
        PullMethod::kIngest, "auto: a clone is refused: X"},
@@ -311,7 +312,7 @@ const std::vector<RuleRow>& RuleRows() {
        PullMethod::kClone, "auto: 3 transactions"},
       {"an unfinished pull is resumed", "as it was begun",
        [](MethodInput* input) { input->unfinished = PullMethod::kClone; },
-       PullMethod::kClone, "auto: the unfinished pull was begun with it"},
+       PullMethod::kClone, "auto: the unfinished pull uses this method"},
       {"a swap replaces a replica that is a clone, and what was written since "
        "costs at least 0.25 s less than the files that it lacks",
        "`ingest`",
@@ -320,16 +321,16 @@ const std::vector<RuleRow>& RuleRows() {
          input->swap = SwapSizes{kGigabyte, kGigabyte / 100, kGigabyte};
        },
        PullMethod::kIngest,
-       "auto: the replica is a clone, and what changed costs less than the "
-       "files that it lacks: files 8.40 s with 1.00 GB and 0.40 s of the "
-       "source's CPU, delta 1.16 s with 18.5 MB and 1.02 s of the source's "
-       "CPU, at 1 Gbit/s (assumed)"},
+       "auto: the replica is a clone, but sending what changed costs less than "
+       "sending the files that it does not have: files 8.40 s with 1.00 GB and "
+       "0.40 s of the source's CPU, delta 1.16 s with 18.5 MB and 1.02 s of "
+       "the source's CPU, at 1 Gbit/s (assumed)"},
       {"a swap replaces a replica that is a clone", "`clone`",
        [](MethodInput* input) { input->replica = PullMethod::kClone; },
-       PullMethod::kClone, "auto: the replica is a clone, and stays one"},
+       PullMethod::kClone, "auto: the replica is a clone and remains one"},
       {"a swap replaces a replica made of chunks", "`ingest`",
        [](MethodInput* input) { input->replica = PullMethod::kIngest; },
-       PullMethod::kIngest, "auto: the replica was made of chunks"},
+       PullMethod::kIngest, "auto: the replica was built from chunks"},
       {"the source does not say what both would cost", "`ingest`",
        [](MethodInput* /*input*/) {}, PullMethod::kIngest,
        "auto: the source does not say"},

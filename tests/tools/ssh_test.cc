@@ -217,8 +217,8 @@ TEST_CASE("A mirror takes all databases of a directory through one ssh",
   const Ended one = RunWords(
       world.Over({"pull", "src:" + top, world.dir / "one"}));
   REQUIRE(one.code != 0);
-  REQUIRE(one.err.find("found 2 below it; --all takes all of them") !=
-          std::string::npos);
+  REQUIRE(one.err.find("found a directory with 2 databases; --all selects all "
+                       "of them") != std::string::npos);
 }
 
 TEST_CASE("A pull through ssh needs nothing but ssh and the binary there",

@@ -221,10 +221,11 @@ TEST_CASE("serve --allow gives a database to the named certificates only",
   REQUIRE(denied.status == "DENIED");
   REQUIRE(denied.code == 1);
   REQUIRE(denied.message.find(
-              "database 'db' is not for CN=target.example.org") !=
+              "CN=target.example.org may not read database 'db'") !=
           std::string::npos);
   REQUIRE(server.process().WaitForErr(
-      "(CN=target.example.org): DENIED: database 'db' is not for"));
+      "(CN=target.example.org): DENIED: CN=target.example.org may not read "
+      "database 'db'"));
   REQUIRE(RunJson(Words{"plan", url} + Tls(nearly)).status == "DENIED");
   Process names(Sstferry(Words{"plan", list} + Tls(nearly)));
   REQUIRE(names.Wait() == 0);

@@ -574,8 +574,8 @@ PullOptions SwappingByRule(const ScratchDir& dir) {
 }
 
 constexpr char kTakesDelta[] =
-    "auto: the replica is a clone, and what changed costs less than the files "
-    "that it lacks: files 2";
+    "auto: the replica is a clone, but sending what changed costs less than "
+    "sending the files that it does not have: files 2";
 
 TEST_CASE("A swap of a clone takes what changed where the files that it lacks "
           "cost more", "[transfer][linked][clone]") {

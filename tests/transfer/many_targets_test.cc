@@ -325,7 +325,7 @@ TEST_CASE("Many targets on few places all end, with one snapshot",
     PullOptions pull = fleet.Options(i, server.address());
     pull.chunk_bytes = 64u << 10;
     pull.log = [&gate, i](LogLevel, const std::string& line) {
-      if (line.find("; asks again in ") != std::string::npos) gate.Told(i);
+      if (line.find("; asking again in ") != std::string::npos) gate.Told(i);
     };
     pull.on_transfer = [&gate](const std::string&) { gate.Pass(); };
     return pull;
@@ -403,7 +403,7 @@ TEST_CASE("A pull that finds no place says for how long it waits, and can be "
   Operation* cancels = nullptr;
   Progress progress;
   options.log = [&](LogLevel, const std::string& line) {
-    if (line.find("; asks again in ") != std::string::npos) {
+    if (line.find("; asking again in ") != std::string::npos) {
       progress = cancels->progress();
       cancels->Cancel();
     }
@@ -412,7 +412,7 @@ TEST_CASE("A pull that finds no place says for how long it waits, and can be "
   cancels = pull.get();
   Summary summary;
   REQUIRE(EndStateOf(pull->Run(&summary)) == EndState::kCancelled);
-  REQUIRE(progress.waiting_for.find("asks again in ") != std::string::npos);
+  REQUIRE(progress.waiting_for.find("asking again in ") != std::string::npos);
 }
 
 TEST_CASE("A place that becomes free is taken by a pull that waits",
@@ -420,7 +420,7 @@ TEST_CASE("A place that becomes free is taken by a pull that waits",
   FullServer full;
   PullOptions options = full.fleet.Options(0, full.server.address());
   options.log = [&](LogLevel, const std::string& line) {
-    if (line.find("; asks again in ") != std::string::npos) {
+    if (line.find("; asking again in ") != std::string::npos) {
       full.control->Close();
     }
   };

@@ -159,7 +159,7 @@ TEST_CASE("Auto takes the method that costs less, and a plan says so in the "
   REQUIRE(moved.summary.method == "ingest");
   INFO(moved.summary.method_reason);
   REQUIRE(moved.summary.method_reason.starts_with("auto: a clone is refused: "));
-  REQUIRE_FALSE(moved.notes_mention("leave something out"));
+  REQUIRE_FALSE(moved.notes_mention("leave out data"));
   ExpectSameEntries(dir / "source", dir / "chunks");
 }
 
@@ -556,7 +556,7 @@ TEST_CASE("A pull that was begun as a clone is resumed as a clone",
   REQUIRE_OK(status);
   REQUIRE(summary.method == "clone");
   REQUIRE(summary.method_reason ==
-          "auto: the unfinished pull was begun with it");
+          "auto: the unfinished pull uses this method");
   REQUIRE(summary.transfer_id == first.transfer_id);
   REQUIRE(summary.chunks_resumed > 0);
   REQUIRE(EntriesOf(dir / "target", families) ==

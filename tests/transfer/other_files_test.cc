@@ -172,8 +172,8 @@ TEST_CASE("A file that vanishes or becomes too large after the plan is named",
   Ferried ferried;
   ferried.status = MakePull(options)->Run(&ferried.summary);
   REQUIRE_OK(ferried.status);
-  REQUIRE(ferried.notes_mention("gone did not come"));
-  REQUIRE(ferried.notes_mention("grown did not come"));
+  REQUIRE(ferried.notes_mention("gone was not copied"));
+  REQUIRE(ferried.notes_mention("grown was not copied"));
   REQUIRE_FALSE(fs::exists(dir / "target/gone"));
   REQUIRE_FALSE(fs::exists(dir / "target/grown"));
   REQUIRE(TextIn(dir / "target/rewritten") == "new");
@@ -211,7 +211,7 @@ struct SwapWorld {
   }
 };
 
-constexpr char kKept[] = "config, which is no part of the database";
+constexpr char kKept[] = "config, which is not part of the database";
 
 TEST_CASE("At a swap the source's new file takes the place of the copied one",
           "[transfer][other_files][swap]") {
@@ -361,7 +361,7 @@ TEST_CASE("A source lists at most 256 of the application's files",
   const Ferried ferried = Ferry(dir / "source", dir / "target");
   REQUIRE_OK(ferried.status);
   REQUIRE(ferried.summary.other_files == 256);
-  REQUIRE(ferried.notes_mention("4 more do not come"));
+  REQUIRE(ferried.notes_mention("4 more are not sent"));
 }
 
 TEST_CASE("Of two names that differ in case only the first comes",

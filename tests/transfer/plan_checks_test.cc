@@ -258,7 +258,7 @@ TEST_CASE("A plan counts only what a swap does not have already",
   REQUIRE_OK(MakePull(options)->Run(&seeded));
   const Ferried same = Plan(options);
   REQUIRE_OK(same.status);
-  REQUIRE(same.notes_mention("holds what the source holds"));
+  REQUIRE(same.notes_mention("already holds the data of the source"));
   {
     OpenDb db(dir / "source", OneFamily(Quiet()));
     db.Put(NumberedKey(5), "changed");

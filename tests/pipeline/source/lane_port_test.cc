@@ -91,7 +91,8 @@ TEST_CASE("LanePort ends every wait when it is stopped", "[source][lane]") {
 
 TEST_CASE("A target that connected again meanwhile is not detached",
           "[source][lane]") {
-  const rocksdb::Status why = MakeStatus(EndState::kTooSlow, "took no byte");
+  const rocksdb::Status why =
+      MakeStatus(EndState::kTooSlow, "accepted no data");
   TransferConnections connections(1, "peer");
   Ends before;
   Ends now;

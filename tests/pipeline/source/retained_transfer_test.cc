@@ -273,14 +273,14 @@ TEST_CASE("What the target holds counts as sent, and must agree",
     retained.parts[0].part_id = static_cast<uint32_t>(opened.parts.size());
     REQUIRE_OK(control->SendMessage(FrameType::kReceived, retained));
     RequireState(ReceiveEnd(control.get()), EndState::kCorrupt,
-                 "held: expected a part below");
+                 "received: expected a part number below");
     REQUIRE(server.Report(0).kept_for.count() == 0);
   }
   SECTION("other totals than this process sent") {
     retained.parts[0].totals.entries++;
     REQUIRE_OK(control->SendMessage(FrameType::kReceived, retained));
     RequireState(ReceiveEnd(control.get()), EndState::kCorrupt,
-                 "held: part 0: sent");
+                 "received: part 0: the source sent");
   }
   SECTION("parts nobody asked this process for") {
     Finish totals;
@@ -369,7 +369,7 @@ TEST_CASE("A transfer waits for no place that an idle one takes",
                     &opened[1]));
   RequireState(OpenAs(server.address(), SampleRequest(), &controls[2],
                       &opened[2]),
-               EndState::kBusy, "at most 2 transfers");
+               EndState::kBusy, "all 2 transfer slots are in use");
   REQUIRE(opened[2].busy.has_value());
   controls[1]->Close();
   REQUIRE(server.Report(0).kept_for.count() > 0);
@@ -430,11 +430,11 @@ TEST_CASE("A target that only pings gives its place to one that asks",
   const TransferId stalled = opened.opened.transfer_id;
   clock.Advance(60);
   RequireState(OpenAs(server.address(), SampleRequest(), &waits, &opened),
-               EndState::kBusy, "at most 1 transfers");
+               EndState::kBusy, "all 1 transfer slots are in use");
   clock.Advance(200);
   REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &waits, &opened));
   RequireState(ReceiveEnd(pings.get()), EndState::kTooSlow,
-               "another transfer needed its place");
+               "another transfer needed its slot");
   const TransferReport report = server.Report(0);
   REQUIRE(report.transfer_id == ToHex(stalled));
   REQUIRE(EndStateOf(report.status) == EndState::kTooSlow);
@@ -465,7 +465,7 @@ TEST_CASE("A target that has just come back keeps its place",
   const OpenRequest again = ResumeOf(opened.opened.transfer_id);
   REQUIRE_OK(OpenAs(server.address(), again, &control, &opened));
   RequireState(OpenAs(server.address(), SampleRequest(), &waits, &other),
-               EndState::kBusy, "at most 1 transfers");
+               EndState::kBusy, "all 1 transfer slots are in use");
 }
 
 TEST_CASE("A peer with many transfers takes no place of one with few",
@@ -489,7 +489,7 @@ TEST_CASE("A peer with many transfers takes no place of one with few",
   REQUIRE(server.Report(0).kept_for.count() > 0);
   REQUIRE_OK(open(pki.client, &controls[1], &opened[1]));
   RequireState(open(pki.client, &controls[2], &opened[2]), EndState::kBusy,
-               "at most 2 transfers");
+               "all 2 transfer slots are in use");
   REQUIRE_OK(OpenAs(server.address(), ResumeOf(opened[0].opened.transfer_id),
                     &controls[0], &opened[0], nullptr, few));
 }

@@ -203,7 +203,7 @@ TEST_CASE("A running source releases what nobody reads when it is asked",
   bench.Lose();
   REQUIRE_OK(ReleaseIn(&bench, id));
   const TransferReport report = bench.server->Report(1);
-  RequireState(report.status, EndState::kSnapshotGone, "by hand");
+  RequireState(report.status, EndState::kSnapshotGone, "release was requested");
   REQUIRE(WaitForSnapshots(bench.parent(), 0));
   RequireState(OpenAs(bench.server->address(), ResumeOf(bench.id),
                       &bench.control, &bench.opened),
@@ -337,7 +337,7 @@ TEST_CASE("Nobody else's snapshot is released by beginning anew",
   REQUIRE_OK(OpenAs(server->address(), instead, &control, &opened, nullptr,
                     other));
   REQUIRE_FALSE(opened.opened.notes.empty());
-  REQUIRE(opened.opened.notes.back().ends_with("it is another target's"));
+  REQUIRE(opened.opened.notes.back().ends_with("it belongs to another target"));
   REQUIRE(SnapshotsIn(bench.parent()).size() == 2);
 }
 
@@ -350,7 +350,7 @@ TEST_CASE("Only a pull begins anew in place of another", "[held][release]") {
   instead.named_transfer = bench.id;
   RequireState(OpenAs(bench.server->address(), instead, &bench.control,
                       &bench.opened),
-               EndState::kRefused, "only a pull begins anew");
+               EndState::kRefused, "only a pull can start over");
   REQUIRE(SnapshotsIn(bench.parent()).size() == 1);
 }
 

@@ -357,7 +357,7 @@ TEST_CASE("Ingestor never makes a call of files that overlap or share a key",
       ingestor.get(), shared ? chunk('1', '3', 0) : chunk('2', '7', 0));
   INFO(status.ToString());
   REQUIRE(EndStateOf(status) == EndState::kInternal);
-  REQUIRE(status.ToString().find("share no key") != std::string::npos);
+  REQUIRE(status.ToString().find("do not overlap") != std::string::npos);
   REQUIRE(bench.Levels() == std::vector<size_t>(7, 0));
   // The same keys in two families are no overlap.
   const auto other = bench.Make(8);

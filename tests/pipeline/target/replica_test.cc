@@ -61,10 +61,10 @@ TEST_CASE("A refresh refuses a target without a memory", "[target][swap]") {
   shape.entries = 50;
   MakeSampleDatabase(world.target(), shape);
   PullOptions options = world.Options();
-  RequireRefused(world, options, "does not remember which source");
+  RequireRefused(world, options, "has no record of the source");
   WriteBytes(world.target() + "/last_transfer.json",
              "{\"transfer_id\": \"a\"}");
-  RequireRefused(world, options, "does not remember which source");
+  RequireRefused(world, options, "has no record of the source");
   options.adopt = true;
   REQUIRE_OK(RunPull(options).status);
   REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
@@ -173,7 +173,7 @@ TEST_CASE("A replica of a part does not grow because its selection was "
   const std::string command = std::string("sstferry ") +
                               PullModeName(all.mode) + " " + world.source() +
                               " " + world.target() + words;
-  RequireRefused(world, all, "holds what was pulled with" + words);
+  RequireRefused(world, all, "was pulled with" + words);
   RequireRefused(world, all, "run: " + command + ";");
   RequireRefused(world, all, "add --adopt");
   world.ChangeSource();
@@ -185,7 +185,7 @@ TEST_CASE("A replica of a part does not grow because its selection was "
     REQUIRE(held() == all_of_part);
     PullOptions elsewhere = part;
     elsewhere.selection.interval.begin = "key000000050";
-    RequireRefused(world, elsewhere, "holds what was pulled with");
+    RequireRefused(world, elsewhere, "was pulled with");
     elsewhere.adopt = true;
     REQUIRE_OK(RunPull(elsewhere).status);
     SelectionText more = all_of_part;
@@ -241,7 +241,7 @@ TEST_CASE("A source without an id is known by the one it is given",
         fs::create_directory(world.target());
         return world;
       }(),
-      options, "--source-id gives it one");
+      options, "give it one with --source-id");
   options.source_id = "shard 7";
   const Summary summary = RunPull(options);
   REQUIRE_OK(summary.status);
@@ -287,7 +287,8 @@ TEST_CASE("A column family that is gone at the source is named",
   REQUIRE_OK(summary.status);
   const bool named = std::any_of(
       summary.notes.begin(), summary.notes.end(), [](const std::string& note) {
-        return note.find("'extra' is gone at the source") != std::string::npos;
+        return note.find("'extra' no longer exists at the source") !=
+               std::string::npos;
       });
   REQUIRE(named);
 }

@@ -154,7 +154,7 @@ TEST_CASE("A chunk whose staged bytes rotted comes again",
     }
   }
   const Summary summary = PullToTheEnd(dir, options);
-  REQUIRE(NotesMention(summary, "were lost or damaged and come again"));
+  REQUIRE(NotesMention(summary, "were lost or damaged and are fetched again"));
   REQUIRE(summary.chunks_resumed >= 1);
 }
 
@@ -246,7 +246,7 @@ TEST_CASE("A database that is not what was left starts anew and says so",
   options.chunk_bytes = 128u << 10;  // the transfer goes on with its own
   const Summary summary = PullToTheEnd(dir, options);
   REQUIRE(summary.chunks_resumed == 0);
-  REQUIRE(NotesMention(summary, "what the unfinished pull left is damaged"));
+  REQUIRE(NotesMention(summary, "the data of the unfinished pull is damaged"));
 }
 
 TEST_CASE("Another pull than the unfinished one is refused with a sentence",
@@ -290,8 +290,8 @@ TEST_CASE("Another pull than the unfinished one is refused with a sentence",
   changed.durability = Durability::kNone;
   const Summary summary = PullToTheEnd(dir, changed);
   REQUIRE(summary.chunks_resumed >= 3);
-  REQUIRE(NotesMention(summary, "--chunk-bytes 262144, as the pull was begun"));
-  REQUIRE(NotesMention(summary, "--durability chunk, as the pull was begun"));
+  REQUIRE(NotesMention(summary, "--chunk-bytes 262144, with which the pull"));
+  REQUIRE(NotesMention(summary, "--durability chunk, with which the pull"));
 }
 
 TransferId IdOf(const Summary& pull) {
@@ -379,7 +379,7 @@ TEST_CASE("A pull with --restart drops an unfinished one", "[target][resume]") {
   options.restart = true;
   const Summary summary = PullToTheEnd(dir, options);
   REQUIRE(summary.chunks_resumed == 0);
-  REQUIRE(NotesMention(summary, "dropped the unfinished pull"));
+  REQUIRE(NotesMention(summary, "discarded the unfinished pull"));
   REQUIRE(NotesMention(summary, " was released"));
   // The source drops the snapshot of the pull that ended when it sees that.
   const auto keeps_any = [&dir] {
@@ -445,8 +445,8 @@ TEST_CASE("A pull without syncs goes on after its process was killed",
   options.durability = Durability::kChunk;
   const Summary summary = PullToTheEnd(dir, options);
   REQUIRE((summary.chunks_resumed >= 3) == !rebooted);
-  REQUIRE(NotesMention(summary, "the machine went down") == rebooted);
-  REQUIRE(NotesMention(summary, "keeps --durability none") ==
+  REQUIRE(NotesMention(summary, "the machine was restarted") == rebooted);
+  REQUIRE(NotesMention(summary, "keeping --durability none") ==
           !rebooted);
 }
 

@@ -167,7 +167,7 @@ TEST_CASE("A hook that fails after the exchange fails the pull, not the target",
     return ++calls < 3 ? Status::IOError("port in use") : Status::OK();
   };
   Summary summary = RunPull(options);
-  RequireEnds(summary, EndState::kInternal, "which stands: ");
+  RequireEnds(summary, EndState::kInternal, "the exchange is complete, but");
   REQUIRE(summary.state == "complete");
   REQUIRE(ExitCodeOf(EndStateOf(summary.status)) == 1);
   REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
