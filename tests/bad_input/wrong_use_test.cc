@@ -350,7 +350,7 @@ void TryLostSources(Place* place) {
   }
   place->Says(49,
               {"pull", dir / "newer", dir / "of_newer", "--method", "ingest"},
-              1, "use an sstferry with that release or a later one");
+              1, "use an sstferry built with that release or a later one");
   place->Says(50, {"verify", dir / "source", dir / "missing"}, 1,
               "expected the directory of a database");
 }
