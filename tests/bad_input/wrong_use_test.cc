@@ -120,7 +120,7 @@ void TryWrongSources(Place* place) {
   place->Says(7, {"pull", "https://db1/users", to}, 2,
               "file:///DIR[@SET], found");
   place->Says(8, {"pull", "db1:users", to}, 1,
-              "is sst://db1/users, and a directory of that machine db1:/DIR");
+              "sst://db1/users, and a directory of that machine db1:/DIR");
   place->Says(9,
               {"pull", "192.0.2.7:/users", to, "--ssh-command", "exit 255 #",
                "--timeout", "1s"},
