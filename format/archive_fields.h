@@ -35,7 +35,7 @@ void Fields(A& a, M& m) {
   a.Check("begin_micros",
           m.begin_micros <= m.end_micros &&
               (m.begin_micros == 0) == (m.end_micros == 0),
-          "expected times that ascend, or none, found others");
+          "expected two ascending times or two zeros, found others");
 }
 
 }  // namespace sstferry

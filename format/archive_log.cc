@@ -35,8 +35,9 @@ Status CheckHead(const LogKey& key, const LogHead& head) {
   const bool begins = head.previous_lineage == SetId();
   if (begins != (head.previous == Sha256Digest()) ||
       (begins && key.number != 1)) {
-    return BadHead("expected the digest of the segment before number " +
-                   std::to_string(key.number) + ", found none, or only one");
+    return BadHead("expected lineage and digest of the segment before number " +
+                   std::to_string(key.number) +
+                   ", found neither or only one of them");
   }
   if (head.begin.wal_bytes > kMaxSegmentWalBytes) {
     return BadHead("expected a WAL of at most " +
@@ -49,10 +50,11 @@ Status CheckHead(const LogKey& key, const LogHead& head) {
     const bool ascends = wal.wal_number > newest;
     if (!ascends || wal.wal_number < head.begin.wal_number ||
         wal.bytes == 0 || wal.bytes > kMaxSegmentBytes - bytes) {
-      return BadHead("expected WALs whose numbers ascend, of at most " +
+      return BadHead("expected WALs with ascending numbers and at most " +
                      std::to_string(kMaxSegmentBytes) +
-                     " bytes, found bytes of WAL " +
-                     std::to_string(wal.wal_number));
+                     " bytes in all, found WAL " +
+                     std::to_string(wal.wal_number) + " with " +
+                     std::to_string(wal.bytes) + " bytes");
     }
     newest = wal.wal_number;
     bytes += wal.bytes;
@@ -62,22 +64,22 @@ Status CheckHead(const LogKey& key, const LogHead& head) {
   for (const LogMoment& moment : head.moments) {
     if (moment.micros < micros || moment.bytes <= end ||
         moment.bytes > bytes || moment.micros > kMaxLogMicros) {
-      return BadHead("expected moments that ascend, found one of byte " +
+      return BadHead("expected moments in ascending order, found one at byte " +
                      std::to_string(moment.bytes));
     }
     micros = moment.micros;
     end = moment.bytes;
   }
   if (end != bytes) {
-    return BadHead("expected moments of " + std::to_string(bytes) +
+    return BadHead("expected moments for " + std::to_string(bytes) +
                    " bytes, found " + std::to_string(end));
   }
   return head.is_sealed ||
                  (head.key_id == SealKeyId() && head.salt == SealSalt() &&
                   head.seal == Sha256Digest())
              ? Status::OK()
-             : BadHead("expected zeros for a seal that it has not, found "
-                       "others");
+             : BadHead("expected zeros as the seal of an unsealed segment, "
+                       "found other bytes");
 }
 
 }  // namespace

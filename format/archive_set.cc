@@ -31,15 +31,16 @@ Status Decompress(const Slice& frame, std::string* raw) {
   }
   const size_t whole = ZSTD_findFrameCompressedSize(frame.data(), frame.size());
   if (ZSTD_isError(whole) != 0 || whole != frame.size()) {
-    return BadSetRecord("expected one whole zstd frame of " +
-                  std::to_string(frame.size()) + " bytes, found another");
+    return BadSetRecord("expected one zstd frame of " +
+                  std::to_string(frame.size()) +
+                  " bytes, found a damaged one or bytes after it");
   }
   // A frame of a few bytes may announce a large content, because a run of one
   // byte takes a block of 4 bytes for each 128 KiB.
   constexpr uint64_t kMostRatio = 64u << 10;
   if (bytes / kMostRatio > frame.size()) {
     return BadSetRecord("expected at most " + std::to_string(kMostRatio) +
-                  " bytes for each compressed one, found " +
+                  " bytes for each compressed byte, found " +
                   std::to_string(bytes) + " for " +
                   std::to_string(frame.size()));
   }
@@ -49,14 +50,14 @@ Status Decompress(const Slice& frame, std::string* raw) {
   return ZSTD_isError(found) == 0 && found == bytes
              ? Status::OK()
              : BadSetRecord("zstd frame: expected " + std::to_string(bytes) +
-                      " bytes, found damage");
+                      " bytes, found a damaged frame");
 }
 
 // Checks rules that the field list does not: the files must form one database.
 Status CheckSet(const SetName& name, const ArchiveSet& set) {
   if (set.name != name) {
     return BadSetRecord("expected the record of " + SetNameText(name) +
-                  ", found that of " + SetNameText(set.name));
+                  ", found the record of " + SetNameText(set.name));
   }
   std::vector<CloneFile> files;
   files.reserve(set.files.size());
@@ -70,7 +71,7 @@ Status CheckSet(const SetName& name, const ArchiveSet& set) {
                             key.number == file.file.number;
     if (!set.is_sealed && file.salt != SealSalt()) {
       return BadSetRecord(CloneFileName(file.file) +
-                          ": expected a file that is not sealed, as its set, "
+                          ": expected an unsealed file in an unsealed set, "
                           "found a salt");
     }
     if (!good) {
@@ -80,7 +81,7 @@ Status CheckSet(const SetName& name, const ArchiveSet& set) {
   }
   if (!set.is_sealed &&
       (set.key_id != SealKeyId() || set.seal != Sha256Digest())) {
-    return BadSetRecord("expected a set that is not sealed, found a seal");
+    return BadSetRecord("expected an unsealed set, found a seal");
   }
   RETURN_IF_ERROR(CheckCloneFiles(files));
   std::vector<Part> units;

@@ -142,12 +142,14 @@ Status CheckCloneFiles(const std::vector<CloneFile>& files) {
                         file.kind == CloneFileKind::kOptions ||
                         file.kind == CloneFileKind::kIdentity;
     if (single && !once.insert(file.kind).second) {
-      return BadSet("expected one of its kind, found another " +
+      return BadSet("expected one file of this kind, found a second one, " +
                  CloneFileName(file));
     }
     if (file.records_end > file.bytes) {
-      return BadSet("expected records that end inside " + CloneFileName(file) +
-                 ", found " + std::to_string(file.records_end));
+      return BadSet(CloneFileName(file) +
+                 ": expected records that end within its " +
+                 std::to_string(file.bytes) + " bytes, found " +
+                 std::to_string(file.records_end));
     }
     const bool numbered = file.kind != CloneFileKind::kIdentity;
     if (file.number > kMaxNumber || numbered != (file.number != 0)) {
@@ -155,8 +157,8 @@ Status CheckCloneFiles(const std::vector<CloneFile>& files) {
                  ", found " + CloneFileName(file));
     }
     if (numbered && !numbers.insert(file.number).second) {
-      return BadSet("expected each number once, found " + CloneFileName(file) +
-                 " and another");
+      return BadSet("expected each file number once, found that of " +
+                 CloneFileName(file) + " twice");
     }
   }
   return once.count(CloneFileKind::kManifest) != 0

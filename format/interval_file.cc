@@ -46,7 +46,7 @@ void Fields(A& a, M& m) {
                       [&m](const IntervalRecord& interval_record) {
                         return interval_record.family < m.families.size();
                       }),
-          "expected families that are listed, found another");
+          "expected listed column families, found another one");
 }
 
 Status EncodeIntervalFile(const IntervalFile& intervals, std::string* out) {

@@ -78,16 +78,17 @@ const char* KeptBackName(KeptBack why) {
     case KeptBack::kNo:
       return "";
     case KeptBack::kKind:
-      return "is no regular file";
+      return "is not a regular file";
     case KeptBack::kName:
-      return "has no name of 1 to 128 of A-Z a-z 0-9 . _ - that is unlike "
-             "those of databases";
+      return "has a name that begins with a dot, is longer than 128, has a "
+             "character other than A-Z a-z 0-9 . _ -, or looks like that of a "
+             "database file";
     case KeptBack::kSecret:
-      return "is a core dump or a key by its name";
+      return "is a core dump or a key, judging by its name";
     case KeptBack::kSize:
-      return "is above 16 MiB, or all together are above 64 MiB";
+      return "is larger than 16 MiB, or all are larger than 64 MiB together";
     case KeptBack::kAccount:
-      return "is of another account than the directory";
+      return "belongs to another account than the directory";
   }
   return "unknown";
 }
@@ -146,7 +147,7 @@ Status CheckOtherFiles(const std::vector<OtherFile>& files) {
     if (!MayBeCopied(file.name)) {
       return MakeStatus(
           EndState::kCorrupt,
-          "other files: expected names that may be copied, found '" +
+          "other files: expected names of files that may be copied, found '" +
               Printable(file.name.substr(0, kMaxOtherNameBytes)) + "'");
     }
     if (!names.insert(LowerCase(file.name)).second) {

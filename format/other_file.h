@@ -33,7 +33,7 @@ enum class KeptBack : uint8_t {
 };
 inline constexpr uint8_t kMaxKeptBack = 5;
 
-// Returns a phrase such as "is no regular file"; "" for kNo.
+// Returns a phrase such as "is not a regular file"; "" for kNo.
 const char* KeptBackName(KeptBack why);
 
 struct OtherFile {

@@ -111,7 +111,7 @@ Status PlanDecoder::Add(FrameType type, uint16_t flags, const Slice& payload) {
   bytes_ += payload.size();
   if (bytes_ > kMaxPlanBytes) {
     return Malformed("expected at most " + std::to_string(kMaxPlanBytes) +
-                     " bytes");
+                     " bytes, found more");
   }
   // Decodes a batch and adds it.
   const auto add = [&](auto batch, auto adder) {
@@ -119,7 +119,8 @@ Status PlanDecoder::Add(FrameType type, uint16_t flags, const Slice& payload) {
     return status.ok() ? (this->*adder)(std::move(batch)) : status;
   };
   if (is_complete_ || (type == FrameType::kOpened) == is_opened_) {
-    return Malformed(std::string(FrameTypeName(type)) + " is out of turn");
+    return Malformed(std::string(FrameTypeName(type)) +
+                     " arrived out of order");
   }
   switch (type) {
     case FrameType::kOpened:
@@ -143,12 +144,13 @@ Status PlanDecoder::Add(FrameType type, uint16_t flags, const Slice& payload) {
       return plan_.source_record.size() <= kMaxSourceRecordBytes
                  ? status
                  : Malformed("expected a source record of at most " +
-                             std::to_string(kMaxSourceRecordBytes) + " bytes");
+                             std::to_string(kMaxSourceRecordBytes) +
+                             " bytes, found more");
     }
     case FrameType::kPlanEnd:
       return TakeEnd(payload);
     default:
-      return Status::NotFound("no message of a plan");
+      return Status::NotFound("not a message of a plan");
   }
 }
 
@@ -164,8 +166,10 @@ Status PlanDecoder::TakeFamily(const Slice& payload) {
   const Status status = Decode(payload, &family);
   if (status.ok() && (family.index != plan_.families.size() ||
                       family.index >= plan_.opened.family_count)) {
-    return Malformed("column family " + std::to_string(family.index) +
-                     " is out of turn");
+    return Malformed("expected column family " +
+                     std::to_string(plan_.families.size()) + " of " +
+                     std::to_string(plan_.opened.family_count) + ", found " +
+                     std::to_string(family.index));
   }
   bytes_ += kItemBytes * (family.description.options.size() +
                           family.description.table_options.size());
@@ -175,7 +179,7 @@ Status PlanDecoder::TakeFamily(const Slice& payload) {
 
 Status PlanDecoder::TakeCloneSet(const Slice& payload) {
   if (plan_.clone.has_value()) {
-    return Malformed("expected the files of one clone, found another");
+    return Malformed("expected the files of one clone, found a second one");
   }
   return Decode(payload, &plan_.clone.emplace().set);
 }
@@ -184,7 +188,7 @@ Status PlanDecoder::AddFiles(const CloneFiles& batch) {
   if (!plan_.clone.has_value() ||
       batch.files.size() >
           plan_.clone->set.file_count - plan_.clone->files.size()) {
-    return Malformed("expected at most as many files as were announced, "
+    return Malformed("expected no more files than the source announced, "
                      "found more");
   }
   plan_.clone->files.insert(plan_.clone->files.end(), batch.files.begin(),
@@ -197,13 +201,17 @@ Status PlanDecoder::AddParts(Parts batch) {
   for (Part& part : batch.parts) {
     if (part.id != plan_.parts.size() || part.id >= kMaxParts ||
         part.family >= plan_.families.size()) {
-      return Malformed("part " + std::to_string(part.id) + " is out of turn");
+      return Malformed("expected part " + std::to_string(plan_.parts.size()) +
+                       " of a known column family, found part " +
+                       std::to_string(part.id) + " of column family " +
+                       std::to_string(part.family));
     }
     if (part.is_unit() != plan_.clone.has_value() ||
         (!part.is_unit() && (part.file != 0 || part.offset != 0))) {
       return Malformed("part " + std::to_string(part.id) +
-                       ": expected a unit in a clone and keys elsewhere, found "
-                       "the other");
+                       (plan_.clone.has_value()
+                            ? ": expected a unit of a file, found keys"
+                            : ": expected keys, found bytes of a file"));
     }
     bytes_ += kItemBytes;
     part.bytes = std::min(part.bytes, kMaxPartBytes);
@@ -219,7 +227,7 @@ Status PlanDecoder::AddIntervals(IntervalRecords batch) {
     }
     if (plan_.intervals.size() >= kMaxParts) {
       return Malformed("expected at most " + std::to_string(kMaxParts) +
-                       " interval records");
+                       " interval records, found more");
     }
     bytes_ += kItemBytes;
     plan_.intervals.push_back(std::move(interval_record));
@@ -234,7 +242,7 @@ Status PlanDecoder::AddItems(PlanItems batch) {
     }
     if (plan_.items.size() >= kMaxParts) {
       return Malformed("expected at most " + std::to_string(kMaxParts) +
-                       " items");
+                       " items, found more");
     }
     plan_.items.push_back(std::move(item));
   }
@@ -261,7 +269,7 @@ Status PlanDecoder::CheckUnits() const {
              ? Status::OK()
              : Malformed("expected one part for each of " +
                          std::to_string(units.size()) +
-                         " units of the files, found others");
+                         " units of the files, found other parts");
 }
 
 Status PlanDecoder::TakeEnd(const Slice& payload) {

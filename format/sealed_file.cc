@@ -53,12 +53,12 @@ Status UnsealFile(const char* name, const char* magic,
                std::to_string(payload_bytes));
   }
   if (DecodeFixed32(file.data() + 12) != 0) {
-    return bad("reserved: expected 0, found another");
+    return bad("reserved: expected 0, found another value");
   }
   *payload = Slice(file.data() + kSealedHeaderBytes, payload_bytes);
   if (DecodeFixed64(file.data() + kSealOffset) !=
       DigestOf(file.data(), *payload)) {
-    return bad("digest: expected that of the payload, found another");
+    return bad("digest: expected the digest of the payload, found another one");
   }
   return Status::OK();
 }

@@ -88,8 +88,9 @@ size_t WireCompressor::memory_bytes() const {
 
 Status ParseCompressedPayload(const Slice& payload, CompressedPayload* out) {
   if (payload.size() < kCompressedHeaderBytes + kMagicBytes) {
-    return Expected("bytes at least", kCompressedHeaderBytes + kMagicBytes,
-                    payload.size());
+    return BadBody("expected at least " +
+                   std::to_string(kCompressedHeaderBytes + kMagicBytes) +
+                   " bytes, found " + std::to_string(payload.size()));
   }
   out->raw_bytes = DecodeFixed32(payload.data());
   out->digest = DecodeFixed64(payload.data() + kBodyDigestOffset);
@@ -108,8 +109,7 @@ Status ParseCompressedPayload(const Slice& payload, CompressedPayload* out) {
       ZSTD_getFrameContentSize(out->zstd.data(), out->zstd.size());
   if (content == ZSTD_CONTENTSIZE_UNKNOWN ||
       content == ZSTD_CONTENTSIZE_ERROR) {
-    return BadBody(
-        "zstd frame: expected one with its content size, found none");
+    return BadBody("zstd frame: expected a content size, found none");
   }
   if (content != out->raw_bytes) {
     return Expected("content size of the zstd frame", out->raw_bytes, content);
@@ -117,8 +117,8 @@ Status ParseCompressedPayload(const Slice& payload, CompressedPayload* out) {
   const size_t whole =
       ZSTD_findFrameCompressedSize(out->zstd.data(), out->zstd.size());
   if (ZSTD_isError(whole) != 0) {
-    return BadBody(std::string("zstd frame: expected a whole one, found ") +
-               ZSTD_getErrorName(whole));
+    return BadBody(std::string("zstd frame is damaged or truncated: ") +
+                   ZSTD_getErrorName(whole));
   }
   if (whole != out->zstd.size()) {
     return Expected("bytes of the only zstd frame", out->zstd.size(), whole);
@@ -151,14 +151,15 @@ Status WireDecompressor::Decompress(const CompressedPayload& payload,
                           payload.zstd.data(), payload.zstd.size());
   if (ZSTD_isError(bytes) != 0) {
     return BadBody("zstd frame: expected " + std::to_string(payload.raw_bytes) +
-               " bytes, found " + ZSTD_getErrorName(bytes));
+                   " bytes, found a damaged frame: " +
+                   ZSTD_getErrorName(bytes));
   }
   if (bytes != payload.raw_bytes) {
     return Expected("decompressed bytes", payload.raw_bytes, bytes);
   }
   if (Digest64(Slice(out, bytes)) != payload.digest) {
-    return BadBody("digest of the decompressed bytes: expected that of the "
-               "payload, found another");
+    return BadBody("digest of the decompressed bytes: expected the digest of "
+                   "the payload, found another one");
   }
   return Status::OK();
 }

@@ -43,7 +43,7 @@ Status ExpectMagic(const char* what, const Slice& bytes, uint64_t offset) {
   return DecodeFixed32(bytes.data()) == kMagic
              ? Status::OK()
              : Bad(std::string(what) + ": expected a blob file's magic, found "
-                       "another",
+                       "another number",
                    offset);
 }
 
@@ -52,7 +52,7 @@ Status CheckRecord(const ByteSource& source, uint64_t end, uint64_t* at) {
   std::string scratch;
   Slice head;
   if (end - *at < kRecordBytes) {
-    return Bad("expected a record, found its begin only", *at);
+    return Bad("expected a record, found a truncated one", *at);
   }
   Status status = source.Read(*at, kRecordBytes, &scratch, &head);
   if (!status.ok()) {
@@ -68,7 +68,8 @@ Status CheckRecord(const ByteSource& source, uint64_t end, uint64_t* at) {
   }
   const uint64_t begin = *at + kRecordBytes;
   if (key_bytes > end - begin || value_bytes > end - begin - key_bytes) {
-    return Bad("record: expected it to end before the footer", *at);
+    return Bad("record: expected its end before the footer, found a longer one",
+               *at);
   }
   uint32_t crc = 0;
   for (uint64_t left = key_bytes + value_bytes, offset = begin; left > 0;) {
@@ -95,7 +96,7 @@ Status CheckRecord(const ByteSource& source, uint64_t end, uint64_t* at) {
 // compression with each reference.
 Status CheckBlobHeader(const Slice& header) {
   if (header.size() != kHeaderBytes) {
-    return Bad("expected a header, found its begin only", 0);
+    return Bad("expected a header, found a truncated one", 0);
   }
   RETURN_IF_ERROR(ExpectMagic("header", header, 0));
   const bool expires = header[12] != 0 ||
@@ -103,12 +104,13 @@ Status CheckBlobHeader(const Slice& header) {
                        DecodeFixed64(header.data() + 22) != 0;
   return DecodeFixed32(header.data() + 4) == 1 && !expires
              ? Status::OK()
-             : Bad("header: expected version 1 and no expiration", 0);
+             : Bad("header: expected version 1 and no expiration, found others",
+                   0);
 }
 
 Status CheckBlobFooter(const Slice& footer, uint64_t offset, uint64_t* count) {
   if (footer.size() != kFooterBytes) {
-    return Bad("expected a footer, found its begin only", offset);
+    return Bad("expected a footer, found a truncated one", offset);
   }
   *count = DecodeFixed64(footer.data() + 4);
   const Status status = ExpectMagic("footer", footer, offset);
@@ -125,7 +127,8 @@ Status CheckBlobRecord(const Slice& record, const Slice& key,
       at == record.size() && DecodeFixed64(record.data()) == key.size() &&
       key == Slice(record.data() + kRecordBytes, key.size());
   return is_its_own ? Status::OK()
-                    : Bad("record: expected that of another key", offset);
+                    : Bad("record: expected the record of the referenced key, "
+                          "found another one", offset);
 }
 
 bool DecodeBlobReference(Slice value, BlobReference* reference) {

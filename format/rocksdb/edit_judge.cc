@@ -72,7 +72,7 @@ std::string CompactionProblem(const VersionEdit& edit,
   }
   Removed removed;
   if (!FindRemoved(edit, family, &removed)) {
-    return "tables removed that are not there";
+    return "tables removed that do not exist";
   }
   for (const ManifestFile& file : edit.new_files) {
     const std::string name = "table " + std::to_string(file.number);
@@ -80,10 +80,10 @@ std::string CompactionProblem(const VersionEdit& edit,
       return name + " has newer entries than the tables that it replaces";
     }
     if (file.epoch != 0 && removed.epochs.count(file.epoch) == 0) {
-      return name + " is of another epoch than the tables that it replaces";
+      return name + " has another epoch than the tables that it replaces";
     }
     if (!HasKeysWithin(file, removed, family.comparator)) {
-      return name + " has keys beyond those of the tables that it replaces";
+      return name + " has keys outside those of the tables that it replaces";
     }
   }
   return "";
@@ -91,12 +91,12 @@ std::string CompactionProblem(const VersionEdit& edit,
 
 std::string FlushProblem(const VersionEdit& edit) {
   if (!edit.log_number) {
-    return "tables added, none removed, and no WAL that they come from";
+    return "tables added, none removed, and no WAL number";
   }
   const bool of_level_0 =
       std::all_of(edit.new_files.begin(), edit.new_files.end(),
                   [](const ManifestFile& file) { return file.level == 0; });
-  return of_level_0 ? "" : "tables added in other levels than 0";
+  return of_level_0 ? "" : "tables added to other levels than 0";
 }
 
 // Returns a description of what the edit changes apart from tables and numbers;
@@ -106,7 +106,7 @@ std::string OtherProblem(const VersionEdit& edit) {
          : edit.drops_family ? "column family dropped: " +
                                    std::to_string(edit.family_id)
          : edit.comparator || edit.database_id || edit.max_family
-             ? "the begin of a MANIFEST"
+             ? "the start of a new MANIFEST"
          : !edit.full_history_ts_low.empty() ? "full_history_ts_low"
          : edit.prev_log_number.value_or(0) != 0
              ? "a previous WAL"
@@ -126,7 +126,7 @@ EditKind JudgeEdit(const VersionEdit& edit, const ManifestState& before,
   } else if (!edit.deleted_files.empty()) {
     kind = EditKind::kCompaction;
     problem = family == before.families.end()
-                  ? "tables of no family"
+                  ? "tables of an unknown column family"
                   : CompactionProblem(edit, family->second);
   } else if (!edit.new_files.empty()) {
     kind = EditKind::kFlush;

@@ -122,8 +122,8 @@ Status LogFollower::Follow(const ByteSource& source,
         EndState::kRefused,
         "MANIFEST: expected at most " + std::to_string(kMaxManifestFileBytes) +
             " bytes, found " + std::to_string(size) +
-            "; let its application open the database again, which begins a new "
-            "one");
+            "; let its application reopen the database, which starts a new "
+            "MANIFEST");
   }
   Reading reading;
   Physical physical;

@@ -42,7 +42,7 @@ Status ManifestReader::Add(const Slice& record) {
                : Against("atomic group",
                          std::to_string(group_size_ - group_.size()) +
                              " more records",
-                         "a record of no group");
+                         "a record outside the group");
   }
   const uint64_t records = group_.size() + 1 + edit.records_behind;
   if (group_.empty()) {
@@ -81,8 +81,8 @@ Status ManifestReader::Apply(VersionEdit* edit) {
   Status s;
   if (edit->adds_family) {
     if (exists) {
-      return Against("column family " + std::to_string(id), "a new one",
-                     "it added twice");
+      return Against("column family " + std::to_string(id),
+                     "one addition", "a second one");
     }
     family = &state_.families[id];
     family->id = id;
@@ -92,7 +92,7 @@ Status ManifestReader::Apply(VersionEdit* edit) {
                    "none");
   } else if (edit->drops_family) {
     if (id == 0) {
-      return Against("column family 0", "it kept", "it dropped");
+      return Against("column family 0", "no record that drops it", "one");
     }
     state_.families.erase(found);
     blob_links_.erase(id);
@@ -116,7 +116,7 @@ Status ManifestReader::ApplyFiles(VersionEdit* edit, ManifestFamily* family) {
     if (file == family->files.end() || file->second.level != level) {
       return Against("table " + std::to_string(number),
                      "it in level " + std::to_string(level),
-                     "it deleted without being there");
+                     "a record that deletes it although it is missing there");
     }
     const auto link = links.find(file->second.oldest_blob_file);
     if (link != links.end() && --link->second == 0) {
@@ -128,8 +128,8 @@ Status ManifestReader::ApplyFiles(VersionEdit* edit, ManifestFamily* family) {
     const uint64_t number = file.number;
     const uint64_t blob = file.oldest_blob_file;
     if (!family->files.emplace(number, std::move(file)).second) {
-      return Against("table " + std::to_string(number), "a new one",
-                     "it added twice");
+      return Against("table " + std::to_string(number),
+                     "one addition", "a second one");
     }
     // Blob files that are not in the MANIFEST (those of a BlobDB) do not count.
     if (family->blobs.count(blob) > 0) {
@@ -144,21 +144,21 @@ Status ManifestReader::ApplyBlobs(const VersionEdit& edit,
                                   ManifestFamily* family) {
   for (const ManifestBlobFile& added : edit.blob_additions) {
     if (!family->blobs.emplace(added.number, added).second) {
-      return Against("blob file " + std::to_string(added.number), "a new one",
-                     "it added twice");
+      return Against("blob file " + std::to_string(added.number),
+                     "one addition", "a second one");
     }
   }
   for (const ManifestBlobFile& garbage : edit.blob_garbage) {
     const auto found = family->blobs.find(garbage.number);
     if (found == family->blobs.end()) {
       return Against("blob file " + std::to_string(garbage.number),
-                     "an existing one", "garbage in none");
+                     "an existing one", "garbage in a missing one");
     }
     ManifestBlobFile& blob = found->second;
     if (garbage.garbage_count > blob.total_count - blob.garbage_count ||
         garbage.garbage_bytes > blob.total_bytes - blob.garbage_bytes) {
       return Against("blob file " + std::to_string(garbage.number),
-                     "at most all of it as garbage", "more");
+                     "no more garbage than contents", "more");
     }
     blob.garbage_count += garbage.garbage_count;
     blob.garbage_bytes += garbage.garbage_bytes;
@@ -195,8 +195,8 @@ Status ManifestReader::ApplyWals(const VersionEdit& edit) {
       continue;
     }
     if (bytes == kUnknownWalBytes) {
-      return Against("WAL " + std::to_string(number), "a new one",
-                     "it added twice");
+      return Against("WAL " + std::to_string(number),
+                     "one addition", "a second one");
     }
     // RocksDB may record additions of one WAL in another order than its writes.
     wal->second = wal->second == kUnknownWalBytes

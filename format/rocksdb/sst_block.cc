@@ -319,12 +319,13 @@ Status SstBlockCursor::CheckEnd() const {
   // An empty block also has one restart, at 0.
   const uint32_t unseen = num_restarts_ - next_restart_;
   if (unseen != 0 && (entries_ != 0 || unseen != 1)) {
-    return Bad("restarts: expected entries at all of them, found " +
-               std::to_string(unseen) + " left over");
+    return Bad("restarts: expected an entry at each restart, found " +
+               std::to_string(unseen) + " without an entry");
   }
   if (separated_ && next_value_at_ != restarts_at_) {
     return Bad("values: expected an entry for each byte, found " +
-               std::to_string(restarts_at_ - next_value_at_) + " left over");
+               std::to_string(restarts_at_ - next_value_at_) +
+               " bytes without an entry");
   }
   return Status::OK();
 }
@@ -345,7 +346,7 @@ Status SstBlockCursor::ReadValue(uint32_t shared, uint32_t value_bytes,
                   layout_.delta_handles ? values.size() : value_bytes);
     RETURN_IF_ERROR(DecodeHandle(shared != 0, &encoded));
     if (!layout_.delta_handles && !encoded.empty()) {
-      return Bad("handle: expected nothing behind it, found " +
+      return Bad("handle: expected no bytes after it, found " +
                  std::to_string(encoded.size()) + " bytes");
     }
     value_bytes = static_cast<uint32_t>(encoded.data() - values.data());
@@ -374,7 +375,7 @@ Status SstBlockCursor::Next() {
       !sst::GetVarint32(&input, &unshared) ||
       (!layout_.delta_handles && !sst::GetVarint32(&input, &value_bytes)) ||
       (has_offset && !sst::GetVarint32(&input, &value_offset))) {
-    return Bad("entry: expected its lengths, found no varint");
+    return Bad("entry: expected varints with its lengths, found other bytes");
   }
   if (has_offset && value_offset != next_value_at_ - entries_end_) {
     return Bad("value's offset: expected " +
@@ -384,7 +385,7 @@ Status SstBlockCursor::Next() {
   if (shared > key_.size() || unshared > input.size()) {
     return Bad("key: expected at most " + std::to_string(key_.size()) +
                " shared and " + std::to_string(input.size()) +
-               " own bytes, found " + std::to_string(shared) + " and " +
+               " unshared bytes, found " + std::to_string(shared) + " and " +
                std::to_string(unshared));
   }
   Status s = CheckRestart(shared);

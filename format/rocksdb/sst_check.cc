@@ -135,7 +135,7 @@ Status ChunkChecker::CheckProperties() const {
   if (!expected_.allow_marked_blocks &&
       (properties.has_separated_values != 0 ||
        properties.num_uniform_blocks != 0)) {
-    return BadChunk("blocks: expected plain ones, found " +
+    return BadChunk("blocks: expected plain blocks, found " +
                std::string(properties.has_separated_values != 0
                                ? "values apart from keys"
                                : "uniform keys") +
@@ -203,7 +203,8 @@ Status ChunkChecker::CheckPartitions(const SstMetaBlock& meta) const {
   return reader_.ForEachPartition(
       meta.handle, [&](const SstBlockHandle& handle) {
         if (handle.offset < end) {
-          return BadChunk("filter partitions: expected one behind the other" +
+          return BadChunk("filter partitions: expected one after the other, "
+                          "found an earlier offset" +
                      At(handle.offset));
         }
         end = handle.end();
@@ -251,7 +252,7 @@ Status ChunkChecker::CheckRangeDeletions() const {
                  ": expected one at sequence 0 inside " +
                  sst::HexKey(expected_.smallest) + " to " +
                  sst::HexKey(expected_.largest) +
-                 " and behind the one before it, found another" +
+                 " and after the previous one, found another one" +
                  At(handle.offset));
     }
     before = cursor.value().ToString();
@@ -270,8 +271,8 @@ Status ChunkChecker::CheckPadding(uint64_t begin, uint64_t end) const {
   if (end - begin > kMaxSstPaddingBytes) {
     return BadChunk("data blocks: expected at most " +
                std::to_string(kMaxSstPaddingBytes) +
-               " bytes between two, found " + std::to_string(end - begin) +
-               At(begin));
+               " bytes between two blocks, found " +
+               std::to_string(end - begin) + At(begin));
   }
   std::string scratch;
   Slice bytes;
@@ -286,7 +287,7 @@ Status ChunkChecker::CheckPadding(uint64_t begin, uint64_t end) const {
   for (size_t i = 0; i < bytes.size(); ++i) {
     if (bytes[i] != 0) {
       return BadChunk(
-          "padding between data blocks: expected zeros, found others" +
+          "padding between data blocks: expected zeros, found other bytes" +
           At(begin + i));
     }
   }

@@ -114,13 +114,13 @@ Status Unsnappy(const Slice& payload, size_t max_bytes, SstBuffer* out) {
   if (!snappy::GetUncompressedLength(payload.data(), payload.size(), &size) ||
       size / kSnappyMaxRatio > payload.size()) {
     return BadCompressed(SstCompression::kSnappy,
-                         "size: expected one, found none");
+                         "size: expected a varint32, found none");
   }
   RETURN_IF_ERROR(Allocate(SstCompression::kSnappy, size, max_bytes, out));
   if (!snappy::RawUncompress(payload.data(), payload.size(),
                              out->data.get())) {
     return BadCompressed(SstCompression::kSnappy,
-                         "stream: expected whole, found damage");
+                         "stream: expected a complete stream, found damage");
   }
   return Status::OK();
 }
@@ -145,9 +145,10 @@ Status DecompressSized(SstCompression type, Slice payload, const Slice& dict,
     return BadCompressed(type, "size: expected a varint32, found none");
   }
   if (size / MaxRatio(type) > payload.size()) {
-    return BadCompressed(type, "decompressed size: expected what " +
+    return BadCompressed(type, "decompressed size: expected a size that " +
                          std::to_string(payload.size()) +
-                         " bytes can hold, found " + std::to_string(size));
+                         " compressed bytes can have, found " +
+                         std::to_string(size));
   }
   RETURN_IF_ERROR(Allocate(type, size, max_bytes, out));
   bool good = false;

@@ -75,7 +75,7 @@ Status DecodeHandles(const Slice& bytes, SstFooter* footer) {
   Slice input(bytes.data() + kHandlesOffset, kVersionOffset - kHandlesOffset);
   if (!GetSstBlockHandle(&input, &footer->metaindex) ||
       !GetSstBlockHandle(&input, &footer->index)) {
-    return BadFooter("handles: expected two pairs of varints, found neither",
+    return BadFooter("handles: expected two pairs of varints, found others",
                footer->footer_offset + kHandlesOffset);
   }
   if (!AllZero(input)) {

@@ -177,7 +177,7 @@ class EditReader {
         break;
       case kFullHistoryTsLow: {
         const Slice low = Bytes("full_history_ts_low");
-        Expect("full_history_ts_low", !low.empty(), "one");
+        Expect("full_history_ts_low", !low.empty(), "a timestamp");
         edit_->full_history_ts_low = low.ToString();
         break;
       }
@@ -382,7 +382,7 @@ class EditReader {
 
   Slice Bytes(const char* field) {
     const uint32_t size = Number32(field);
-    if (!Expect(field, size <= rest_.size(), "a whole one")) {
+    if (!Expect(field, size <= rest_.size(), "a complete value")) {
       return {};
     }
     const Slice bytes(rest_.data(), size);
@@ -400,7 +400,7 @@ class EditReader {
   }
 
   void NotKnown(const char* what, uint32_t number) {
-    Fail(EndState::kRefused, std::string(what) + ": expected a known one, "
+    Fail(EndState::kRefused, std::string(what) + ": expected a known value, "
                              "found " + std::to_string(number));
   }
 

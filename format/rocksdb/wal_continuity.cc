@@ -26,9 +26,9 @@ size_t PreparedBytes(const std::string& name) { return name.size() + 64; }
 Status RefusedPolicy() {
   return MakeStatus(EndState::kRefused,
                     "WAL: expected transactions of the policy WriteCommitted, "
-                    "found those of WritePrepared or WriteUnprepared, which "
-                    "cannot be followed; sstferry pull --method=clone can copy "
-                    "the database");
+                    "found WritePrepared or WriteUnprepared, which cannot be "
+                    "followed; sstferry pull --method=clone can copy the "
+                    "database");
 }
 
 }  // namespace
@@ -90,7 +90,8 @@ class WalContinuity::Handler : public BatchHandler {
       return MakeStatus(EndState::kRefused,
                         "open transactions: expected names of at most " +
                             std::to_string(kMaxPreparedNameBytes) +
-                            " bytes, found more; commit or roll back some");
+                            " bytes, found more; commit or roll back "
+                            "some transactions");
     }
     if (owner_->prepared_.insert_or_assign(name, Prepared{section_, wal_})
             .second) {

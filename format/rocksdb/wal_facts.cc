@@ -147,7 +147,8 @@ Status WalFacts::Open(const Slice& name, std::set<std::string>* names) {
     return MakeStatus(EndState::kRefused,
                       "open transactions: expected names of at most " +
                           std::to_string(kMaxPreparedNameBytes) +
-                          " bytes, found more; commit or roll back some");
+                          " bytes, found more; commit or roll back "
+                          "some transactions");
   }
   if (names->insert(name.ToString()).second) {
     name_bytes_ += NameBytes(name);

@@ -66,7 +66,7 @@ Status EncodeColumnsForDigest(const Slice& entity, std::string* encoded) {
     encoded->append(in.data(), value_bytes);
     in.remove_prefix(value_bytes);
   }
-  return in.empty() ? Status::OK() : Damaged("no more than its columns");
+  return in.empty() ? Status::OK() : Damaged("no bytes after its columns");
 }
 
 }  // namespace sstferry

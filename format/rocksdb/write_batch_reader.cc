@@ -94,7 +94,7 @@ class BatchReader {
       return ReadString("note", &note);
     }
     return MakeStatus(EndState::kRefused,
-                      "write batch: expected a known entry, found type " +
+                      "write batch: expected a known entry type, found " +
                           std::to_string(type) + ", offset " +
                           std::to_string(entry_offset_) +
                           "; a newer sstferry may read it");
@@ -140,8 +140,8 @@ class BatchReader {
   Status Damaged(const char* field) const {
     return MakeStatus(EndState::kCorrupt,
                       "write batch: " + std::string(field) +
-                          ": expected a whole one, found a cut one, in the "
-                          "entry at offset " + std::to_string(entry_offset_));
+                          " is truncated in the entry at offset " +
+                          std::to_string(entry_offset_));
   }
 
   const Slice record_;

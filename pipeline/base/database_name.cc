@@ -94,8 +94,8 @@ Status CheckReplicaName(const std::string& name) {
   }
   for (const std::string& component : ComponentsOf(name)) {
     if (IsReservedComponent(component)) {
-      return refused("expected no component as sstferry names what it makes, "
-                     "found " + component);
+      return refused("expected no component that sstferry reserves for its own "
+                     "files, found " + component);
     }
   }
   return Status::OK();

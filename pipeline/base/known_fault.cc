@@ -26,8 +26,9 @@ Status ReadKnownFault(const std::string& dir, HealthFile* health) {
   if (!status.ok() || health->fault == ReplicaFault::kNone) {
     *health = HealthFile();
     health->fault = ReplicaFault::kDamaged;
-    health->what = path + " cannot be read: " +
-                   (status.ok() ? "it names no fault" : MessageOf(status));
+    health->what =
+        path + " cannot be read: " +
+        (status.ok() ? "the record names no fault" : MessageOf(status));
   }
   return Status::OK();
 }

@@ -247,7 +247,8 @@ class OwnWay {
     return is_named_by_account && has_account() && info.st_uid != account_
                ? Refused("expected a file of account " +
                          AccountName(account_) +
-                         ", which chose where the name leads, found " + name +
+                         ", which can choose the file by a link, found " +
+                         name +
                          " of root; copy the file, or give the link to root")
                : Status::OK();
   }
@@ -300,12 +301,12 @@ Status CheckForeign(const std::string& path, int directory,
   return S_ISREG(file.st_mode) && is_owned
              ? Status::OK()
              : MakeStatus(EndState::kSourceError,
-                          path + ": expected a regular file of uid " +
+                          path + ": expected a regular file owned by uid " +
                               std::to_string(owned.st_uid) +
-                              ", which owns the directory, or of root, found " +
-                              KindOf(file) + " of uid " +
+                              ", the directory's owner, or by root, found " +
+                              KindOf(file) + " owned by uid " +
                               std::to_string(file.st_uid) +
-                              "; remove it there, or give it to uid " +
+                              "; remove it, or change its owner to uid " +
                               std::to_string(owned.st_uid));
 }
 

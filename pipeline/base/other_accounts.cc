@@ -68,7 +68,9 @@ class Way {
     std::error_code error;
     const fs::path to = fs::read_symlink(link, error);
     if (error || ++links_ > kMaxLinks) {
-      return Refused(link.string() + ": expected a link that leads somewhere");
+      return Refused(link.string() +
+                     ": expected a link to an existing path, found " +
+                     (error ? error.message() : "too many links"));
     }
     return Go((link.parent_path() / to) / rest);
   }
@@ -82,18 +84,17 @@ class Way {
     const bool others_write = (info.st_mode & S_IWOTH) != 0;
     if ((group_writes || others_write) && (info.st_mode & S_ISVTX) == 0) {
       return Refused("expected that only its owner may write in " +
-                     dir.string() + ", found that " +
+                     dir.string() + ", found it writable by " +
                      (others_write ? std::string("everybody")
-                                   : "group " + std::to_string(info.st_gid)) +
-                     " may");
+                                   : "group " + std::to_string(info.st_gid)));
     }
     if (info.st_uid == 0) {
       return Status::OK();
     }
     if (account_->has_value() && **account_ != info.st_uid) {
-      return Refused("expected directories of one account on the way, found " +
+      return Refused("expected a path of root and one account only, found " +
                      dir.string() + " of " + AccountName(info.st_uid) +
-                     " beside those of " + AccountName(**account_));
+                     " and others of " + AccountName(**account_));
     }
     *account_ = info.st_uid;
     return Status::OK();
@@ -133,8 +134,8 @@ Status CheckOnlyRoot(const std::string& target_dir, bool in_place) {
   const Status status = FindOtherAccount(target_dir, &account);
   if (!status.ok()) {
     return Refused("target " + target_dir + ": as root, " + MessageOf(status) +
-                   "; choose a place where only root and one account may, or "
-                   "run as that account");
+                   "; choose a path that only root and one account may change, "
+                   "or run as that account");
   }
   struct stat info;
   if (!account.has_value() && in_place &&
@@ -142,8 +143,8 @@ Status CheckOnlyRoot(const std::string& target_dir, bool in_place) {
     // That account could not create the workspace beside its directory.
     return Refused("target " + target_dir + " belongs to account " +
                    AccountName(info.st_uid) +
-                   ", and root opens no database of another account; use "
-                   "sstferry swap, which builds its own, or move the replica "
+                   ", and root does not open another account's database; use "
+                   "sstferry swap, which builds a new one, or move the replica "
                    "into a directory of that account");
   }
   return !account.has_value()
@@ -167,12 +168,13 @@ Status CheckOwnDirectory(const std::string& dir) {
   if (info.st_uid != geteuid()) {
     return Refused(dir + ": expected a workspace of this user, found one of " +
                    AccountName(info.st_uid) +
-                   "; run the same command as that user, or move it away");
+                   "; run the same command as that user, or move the workspace "
+                   "away");
   }
   return (info.st_mode & (S_IWGRP | S_IWOTH)) == 0
              ? Status::OK()
-             : Refused(dir + ": expected a workspace in which only its owner "
-                             "may write, found that others may");
+             : Refused(dir + ": expected a workspace that is writable by its "
+                             "owner only, found it writable by others");
 }
 
 }  // namespace sstferry

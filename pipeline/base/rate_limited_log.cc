@@ -19,7 +19,7 @@ std::optional<std::string> RateLimitedLog::Admit(std::string line,
     line += "...";
   }
   if (left_out_ > 0) {
-    line += " (and " + std::to_string(left_out_) + " lines like it before)";
+    line += " (and " + std::to_string(left_out_) + " similar lines before it)";
   }
   left_out_ = 0;
   return line;

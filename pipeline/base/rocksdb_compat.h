@@ -274,7 +274,7 @@ class SyncWatchingFileSystem : public rocksdb::FileSystemWrapper {
   (void)entity;
   return MakeStatus(
       EndState::kRefused,
-      "wide-column entities need RocksDB 8.6 to be moved, found " +
+      "wide-column entities: expected RocksDB 8.6 or later, found " +
           RocksDbVersion());
 #endif
 }

@@ -185,7 +185,7 @@ Status EndWithParent(pid_t parent) {
   return getppid() == parent
              ? Status::OK()
              : MakeStatus(EndState::kRefused,
-                          "the process that root started is gone");
+                          "the process that root started has ended");
 }
 
 }  // namespace
@@ -224,7 +224,7 @@ Status Spawn(const ProgramStart& start, pid_t* child) {
   }
   return error == 0 ? Status::OK()
                     : MakeStatus(EndState::kInternal,
-                                 "start of " + start.words[0] + ": " +
+                                 "cannot start " + start.words[0] + ": " +
                                      strerror(error));
 }
 
@@ -249,8 +249,9 @@ Status ForkAs(const AccountStart& start, pid_t* child) {
   if (start.account.name.empty()) {
     return MakeStatus(EndState::kRefused,
                       "user " + std::to_string(start.account.uid) +
-                          ", which owns the place of TARGET_DIR, is not known "
-                          "to this machine; run the command as that user");
+                          ", which owns the directory of TARGET_DIR, has no "
+                          "account on this machine; run the command as that "
+                          "user");
   }
   const pid_t parent = getpid();
   *child = fork();

@@ -32,7 +32,7 @@ Status CheckSize(const std::string& path, const std::string& names,
     return MakeStatus(
         is_missing ? EndState::kCorrupt : EndState::kDenied,
         path + ": " +
-            (is_missing ? names + " names it, and it is missing"
+            (is_missing ? names + " names it, but it is missing"
                         : "cannot be looked at: " +
                               std::string(std::strerror(errno))));
   }
@@ -46,7 +46,7 @@ Status CheckSize(const std::string& path, const std::string& names,
       path + ": expected " + (or_more ? "at least " : "") +
           std::to_string(bytes) + " bytes, as " + names + " says, found " +
           (S_ISREG(info.st_mode) ? std::to_string(found)
-                                 : "something that is no file"));
+                                 : "something that is not a file"));
 }
 
 // Checks that the MANIFEST begins with the recorded bytes, and reads all of it.
@@ -61,9 +61,9 @@ Status ReadManifestOf(rocksdb::FileSystem* file_system,
   RETURN_IF_ERROR(AddToDigest(*source, 0, record.manifest_bytes, &digest));
   if (!(digest.Finish() == record.manifest_digest)) {
     return MakeStatus(EndState::kCorrupt,
-                      path + ": expected the bytes of the last cut before byte " +
+                      path + ": expected the first " +
                           std::to_string(record.manifest_bytes) +
-                          ", found others");
+                          " bytes as of the last cut, found other bytes");
   }
   LogFollower follower(LogKind::kManifest);
   const Status status =

@@ -432,7 +432,7 @@ Status ReadSshPlace(const std::string& where, const std::string& directory,
   HostPort host_port;
   RETURN_IF_ERROR(ParseHostPort(host, &host_port));
   if (host_port.is_unix() || (has_port && host_port.port == 0)) {
-    return Status::InvalidArgument("found no host and port of ssh");
+    return Status::InvalidArgument("found no host and port for ssh");
   }
   out->host = host_port.host;
   out->port = has_port ? host_port.port : 0;
@@ -450,7 +450,7 @@ Status ReadArchive(const std::string& text, SourceAddress* out) {
   const size_t at = place.find('@');
   out->set = at == std::string::npos ? "" : place.substr(at + 1);
   return at != std::string::npos && out->set.empty()
-             ? Status::InvalidArgument("found no set behind @")
+             ? Status::InvalidArgument("found no set after @")
              : ParseStoreAddress(place.substr(0, at), &out->archive.emplace());
 }
 
@@ -476,7 +476,8 @@ Status ParseSourceAddress(const std::string& text, SourceAddress* out) {
   }
   if (text.find(std::string(",") + kScheme) != std::string::npos) {
     return Status::InvalidArgument(
-        "database address: expected one, found several in \"" + text + "\"");
+        "database address: expected one address, found several in \"" + text +
+        "\"");
   }
   if (Slice(text).starts_with(kS3Scheme) ||
       Slice(text).starts_with(kFileScheme)) {
@@ -499,7 +500,7 @@ Status ParseSourceAddress(const std::string& text, SourceAddress* out) {
     const std::string where = text.substr(begin, end - begin);
     const Status status =
         where == "sst" || where == "ssh"
-            ? Status::InvalidArgument("found one / behind " + where + ":")
+            ? Status::InvalidArgument("found only one / after " + where + ":")
             : ReadSshPlace(where, text.substr(is_url ? end : end + 1), out);
     if (!status.ok()) {
       *out = SourceAddress();

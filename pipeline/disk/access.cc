@@ -118,12 +118,20 @@ Status CheckMayGive(const std::string& target, const std::string& parent,
   if (MayGive(parent, access)) {
     return Status::OK();
   }
+  const bool has_owner = access.owner != Access::kAsMade;
+  std::string files = "files";
+  if (has_owner) {
+    files += " of owner " + std::to_string(access.owner);
+  }
+  if (access.group != Access::kAsMade) {
+    files += (has_owner ? " and group " : " of group ") +
+             std::to_string(access.group);
+  }
   return MakeStatus(
       EndState::kRefused,
-      "target " + target + ": expected to be allowed to make files of owner " +
-          IdText(access.owner) + " and group " + IdText(access.group) +
-          ", found that user " + std::to_string(geteuid()) +
-          " is not; run the command as root or as that user" + what_to_do);
+      "target " + target + ": user " + std::to_string(geteuid()) +
+          " may not create " + files + "; run the command as root or as " +
+          (has_owner ? "that owner" : "a member of that group") + what_to_do);
 }
 
 // Sets the access of each file and directory right after it is created.
@@ -287,8 +295,8 @@ Status ChooseFileAccess(const PullOptions& options, const std::string& dir,
     return MakeStatus(EndState::kRefused,
                       "target " + dir + ": expected owner, group and "
                       "permissions " + Text(asked) + ", found " + Text(found) +
-                          ", which a refresh in place keeps; change those of "
-                          "the directory and its files first, or ask for "
+                          ", which a refresh in place keeps; change them on "
+                          "the directory and its files first, or request "
                           "none");
   }
   const Status status = AccessBeside(dir, access);
@@ -323,8 +331,8 @@ Status SetAccess(const std::string& path, const Access& access,
   return done ? Status::OK()
               : MakeStatus(error == EPERM ? EndState::kRefused
                                           : EndState::kInternal,
-                           "owner and permissions of " + path + ": " +
-                               strerror(error));
+                           "cannot set owner and permissions of " + path +
+                               ": " + strerror(error));
 }
 
 Status SetTreeAccess(rocksdb::FileSystem* file_system, const std::string& dir,

@@ -73,8 +73,8 @@ Status DatabaseLock::Take(const std::string& dir) {
   const Status busy =
       MakeStatus(EndState::kBusy,
                  "target " + dir + ": " + (user.empty() ? "a process" : user) +
-                     " holds its LOCK, and an open database is never "
-                     "exchanged");
+                     " holds its LOCK, and sstferry never exchanges an "
+                     "open database");
   if (!user.empty()) {
     return busy;
   }
@@ -115,9 +115,9 @@ Status CheckOutsideOfDatabases(const std::string& target_dir) {
         ReadStart((path / "CURRENT").string(), sizeof(kManifestPrefix) - 1) ==
             kManifestPrefix) {
       return Refused(target_dir,
-                     ": expected a directory outside of databases, found that "
-                     "it lies in " + path.string() +
-                         ", which is one; choose another TARGET_DIR");
+                     ": expected a directory outside of databases, found it "
+                     "inside the database " + path.string() +
+                         "; choose another TARGET_DIR");
     }
   }
   return Status::OK();
@@ -134,9 +134,9 @@ Status CheckExchangeable(const std::string& dir) {
     if (type != fs::file_type::regular &&
         !(type == fs::file_type::directory && IsDatabaseDirectory(name)) &&
         type != fs::file_type::not_found) {
-      return Refused(dir, " holds " + name + ", which is no file and no part "
-                          "of a database, and would be removed with the old "
-                          "one; move it elsewhere");
+      return Refused(dir, " holds " + name + ", which is neither a file nor "
+                          "part of a database, and would be removed with the "
+                          "old database; move it elsewhere");
     }
     has_current = has_current || name == "CURRENT";
   }

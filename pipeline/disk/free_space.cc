@@ -99,7 +99,7 @@ Status CheckFreeSpace(rocksdb::FileSystem* file_system, const std::string& dir,
       "disk of " + dir + ": expected " + SpaceText(need.bytes()) + " free (" +
           SpaceText(need.estimated_bytes) +
           " by the source's estimate, a tenth on top, and " +
-          SpaceText(need.chunk_bytes) + " for chunks on their way" +
+          SpaceText(need.chunk_bytes) + " for chunks in transit" +
           (need.reserve_bytes == 0 ? ""
                                    : ", and " + SpaceText(need.reserve_bytes) +
                                          " that --min-free keeps") +

@@ -83,8 +83,8 @@ Status KeepHere(rocksdb::FileSystem* file_system, const std::string& old_dir,
              ? status
              : MakeStatus(EndState::kRefused,
                           "target " + old_dir + " holds " + name +
-                              ", which is no part of the database, and which "
-                              "the new one could not get: " +
+                              ", which is not part of the database and cannot "
+                              "be linked into the new one: " +
                               MessageOf(status) +
                               "; run the command as the owner of that file, "
                               "or move it elsewhere");

@@ -57,8 +57,8 @@ std::string LastOf(const std::string& name) {
 Status DamagedRecord(const std::string& path, const std::string& why) {
   return MakeStatus(EndState::kCorrupt,
                     path + ": expected the record of earlier runs, found " +
-                        why + "; remove it, and the next run begins to count "
-                              "anew");
+                        why + "; remove it, and the next run starts counting "
+                              "again");
 }
 
 }  // namespace
@@ -111,7 +111,7 @@ Status ReplicaTree::Open(const std::string& directory,
     return MakeStatus(EndState::kRefused,
                       directory +
                           ": expected a directory with replicas below it, "
-                          "found a database; without --all it is the replica");
+                          "found a database; omit --all if it is the replica");
   }
   if (!LockFile(top.get())) {
     return MakeStatus(EndState::kBusy,
@@ -148,17 +148,17 @@ Status ReplicaTree::OpenParent(const std::string& name, bool make,
       *parent = Descriptor();
       return !make && error == ENOENT
                  ? Status::OK()
-                 : TreeError("expected a directory and no link on the way to a "
-                             "replica, found",
+                 : TreeError("expected a directory and no link in the path of "
+                             "a replica, found",
                              path, error);
     }
     if (HasCurrent(below.get())) {
       *parent = Descriptor();
       return MakeStatus(EndState::kRefused,
-                        path + ": expected a directory on the way to the "
+                        path + ": expected a directory in the path of the "
                                "replica of " + name +
-                            ", found another replica; if its database is gone "
-                            "at the source, --delete moves it away");
+                            ", found another replica; if the source no longer "
+                            "has its database, --delete moves it away");
     }
     *parent = std::move(below);
   }
@@ -200,7 +200,7 @@ Status ReplicaTree::ReadRecord(bool* found, FleetRecord* record) {
   if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
       (info.st_uid != geteuid() && info.st_uid != 0) ||
       info.st_size > kMaxRecordBytes) {
-    return DamagedRecord(path, "no plain file of this account");
+    return DamagedRecord(path, "something other than a file of this account");
   }
   std::string text(static_cast<size_t>(info.st_size), '\0');
   size_t got = 0;
@@ -219,7 +219,7 @@ Status ReplicaTree::ReadRecord(bool* found, FleetRecord* record) {
       !json["source"].is_string() || !json.contains("file_system") ||
       !is_number(json["file_system"]) || !json.contains("missed") ||
       !json["missed"].is_object()) {
-    return DamagedRecord(path, "something else");
+    return DamagedRecord(path, "other contents");
   }
   record->source = json["source"].get<std::string>();
   record->file_system = json["file_system"].get<uint64_t>();

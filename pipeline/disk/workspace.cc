@@ -104,8 +104,8 @@ Status NothingThere(const std::string& target_dir) {
 Status NoDatabase(const std::string& target_dir) {
   return MakeStatus(EndState::kRefused,
                     "target " + target_dir +
-                        " is not empty, and what it holds is no database; "
-                        "name another directory");
+                        " is not empty and holds no database; name another "
+                        "directory");
 }
 
 // Checks that the workspace's directory, if it exists, belongs to this user and
@@ -152,10 +152,9 @@ Status Workspace::CheckMine(const std::string& dir) {
     return Status::OK();
   }
   return MakeStatus(EndState::kRefused,
-                    dir + ": expected a directory that this process may read, "
-                    "found one that only user " + std::to_string(info.st_uid) +
-                        " may; run the same command as root or as that "
-                        "user");
+                    dir + ": this process may not read the directory of user " +
+                        std::to_string(info.st_uid) +
+                        "; run the same command as root or as that user");
 }
 
 bool Workspace::IsOne(const std::string& dir) {
@@ -266,9 +265,9 @@ Status Workspace::CheckTarget() {
   }
   if (access(parent_.c_str(), W_OK | X_OK) != 0) {
     return MakeStatus(EndState::kRefused,
-                      "target " + target_dir_ + ": expected a parent that can "
-                      "be written, found " + parent_ + " (" +
-                      strerror(errno) + "); name a sub-directory of one");
+                      "target " + target_dir_ + ": cannot write in its parent "
+                      "directory " + parent_ + " (" + strerror(errno) +
+                      "); name a TARGET_DIR in a writable directory");
   }
   RETURN_IF_ERROR(CheckName());
   struct stat info;
@@ -357,7 +356,7 @@ Status Workspace::RefuseNonEmpty() {
       found = " is complete: transfer " + id + " filled it and ended before "
               "it had removed " + dir_;
       status = RemoveWorkspace();
-      found += status.ok() ? ", which this command did"
+      found += status.ok() ? ", which this command removed"
                            : " (" + MessageOf(status) + ")";
     }
   }

@@ -65,14 +65,14 @@ Status Workspace::FindSwap() {
         EndState::kRefused,
         db_dir() + " is the database that the swap of transfer " +
             swap_.transfer_id + " took from " + target_dir_ +
-            ", and the new one is no longer there: move the old one to where "
-            "it belongs, then run the same command again");
+            ", and the new database is missing; move the old one to where it "
+            "belongs, then run the same command again");
   }
   if (!is_swap) {
     return MakeStatus(EndState::kRefused,
                       "target " + target_dir_ + ": the swap of transfer " +
                           swap_.transfer_id +
-                          " was cut short before its --after-swap; run that "
+                          " was interrupted before its --after-swap; run that "
                           "sstferry swap again, which completes it");
   }
   swap_state_ = SwapState::kExchanged;
@@ -99,8 +99,8 @@ Status Workspace::Swap(std::vector<std::string>* kept) {
        (existed && IdentityOf(target_dir_) != swap_.old_identity))) {
     status = MakeStatus(EndState::kRefused,
                         "target " + target_dir_ + ": expected the directory "
-                        "that was there when the exchange began, found " +
-                            (target_exists_ ? "another" : "none"));
+                        "that existed when the exchange began, found " +
+                            (target_exists_ ? "another one" : "none"));
   }
   if (status.ok() && existed) {
     status = CheckExchangeable(target_dir_);

@@ -49,10 +49,10 @@ Status CheckIngestsOver(const std::string& family, CompactionStyle style) {
                           "column family '" + family +
                               "': expected leveled compaction, found " +
                               StyleName(style) +
-                              ", which RocksDB ingests into safely since " +
-                              (fifo ? "9.3" : "9.0") + "; this one (" +
+                              ", into which RocksDB ingests safely since " +
+                              (fifo ? "9.3" : "9.0") + "; with RocksDB " +
                               RocksDbVersion() +
-                              ") refreshes it by sstferry swap only");
+                              ", refresh it by sstferry swap only");
 }
 
 }  // namespace sstferry

@@ -215,17 +215,18 @@ class FamilyBuilder {
     if (options->prefix_extractor == nullptr && !IsNullObject(prefix)) {
       AddNote(&out_->advice,
               where_ + ": the prefix extractor " + Quoted(prefix) +
-                       " is not known here: what is rebuilt has no filter of "
-                       "prefixes until it is compacted; a clone keeps them");
+                       " is unknown here: rebuilt tables have no prefix "
+                       "filters until they are compacted; a clone keeps the "
+                       "filters");
     }
     BoundCompression(&options->compression_opts);
     BoundCompression(&options->bottommost_compression_opts);
     BoundMemtables();
     if (options->enable_blob_files) {
       AddNote(&out_->advice,
-              where_ + ": blob values arrive inside the SST files, until "
-                       "compactions separate them again; a clone keeps the "
-                       "blob files");
+              where_ + ": blob values arrive inside SST files, where they stay "
+                       "until compactions separate them again; a clone keeps "
+                       "the blob files");
     }
     return s;
   }
@@ -272,9 +273,9 @@ class FamilyBuilder {
     table_.block_cache = cache_;
     if (description_.table_factory == "PlainTable") {
       table_.format_version = kPortableTableFormatVersion;
-      AddNote(&out_->advice, where_ + ": plain tables arrive as block-based "
-                                      "ones with default table options; a "
-                                      "clone keeps them");
+      AddNote(&out_->advice, where_ + ": plain tables become block-based "
+                                      "tables with default table options; a "
+                                      "clone keeps plain tables");
       return Status::OK();
     }
     if (description_.table_factory != "BlockBasedTable") {
@@ -303,8 +304,8 @@ class FamilyBuilder {
       if (table_.filter_policy == nullptr && !IsNullObject(filter)) {
         AddNote(&out_->advice,
                 where_ + ": the filter policy " + Quoted(filter) +
-                         " is not known here: what is rebuilt has no filters "
-                         "until it is compacted; a clone keeps them");
+                         " is unknown here: rebuilt tables have no filters "
+                         "until they are compacted; a clone keeps the filters");
       }
     }
     return s;

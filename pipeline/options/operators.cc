@@ -111,7 +111,7 @@ Status FindMergeOperator(const std::string& family, const std::string& value,
   }
   if (*out == nullptr) {
     AddNote(notes, Where(family) + ": merge operator " + Quoted(value) +
-                       " is not known to this process, which cannot "
+                       " is unknown to this process, which cannot "
                        "move merge operands without it");
   }
   return Status::OK();

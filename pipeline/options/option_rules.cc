@@ -224,8 +224,8 @@ void NoteUnknown(const std::string& where,
     list += " and " + std::to_string(names.size() - listed) + " more";
   }
   if (!names.empty()) {
-    AddNote(notes, where + ": not known to this RocksDB, and kept in OPTIONS "
-                           "as they are:" + list);
+    AddNote(notes, where + ": options unknown to this RocksDB, kept in OPTIONS "
+                           "unchanged:" + list);
   }
 }
 
@@ -331,7 +331,7 @@ Status CheckOptions(OptionScope scope, const std::string& where,
     const std::string here = where + ": option " + Quoted(option.name);
     if (!seen.insert(option.name).second) {
       return MakeStatus(EndState::kIncompatible,
-                        here + ": expected once, found again");
+                        here + ": expected one value, found a second one");
     }
     if (option.value.size() > kMaxOptionValueBytes) {
       return MakeStatus(EndState::kIncompatible, here + ": value too long");

@@ -41,7 +41,8 @@ constexpr OptionRule Dropped(const char* name, const char* reason) {
 
 inline constexpr const char* kHostPath = "a path of the source's host";
 inline constexpr const char* kObjectOfApplication =
-    "an object of the application, which sets it again when it opens";
+    "an object of the application, which sets it again when it opens the "
+    "database";
 
 // --- objects that RocksDB itself can make ------------------------------------
 inline constexpr const char* kPrefixIds[] = {

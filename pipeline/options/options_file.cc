@@ -141,7 +141,8 @@ class OptionsTextParser {
     if (!families_.contains("default")) {
       return MakeStatus(
           EndState::kCorrupt,
-          "OPTIONS: expected a section of family default, found none");
+          "OPTIONS: expected a section of the column family default, found "
+          "none");
     }
     return Status::OK();
   }
@@ -173,7 +174,8 @@ class OptionsTextParser {
                                   : section.title)
              .second) {
       return BadLine(number, "expected one section " + section.title + " " +
-                                 Quoted(section.argument) + ", found another");
+                                 Quoted(section.argument) +
+                                 ", found a second one");
     }
     if (is_table) {
       return BeginTable(section, number);
@@ -202,7 +204,8 @@ class OptionsTextParser {
   Status BeginTable(const Section& section, size_t number) {
     const auto it = families_.find(section.argument);
     if (it == families_.end()) {
-      return BadLine(number, "expected a family before its table, found " +
+      return BadLine(number, "expected the column family's section before the "
+                             "section of its tables, found no family " +
                                  Quoted(section.argument));
     }
     family_ = it->second;
@@ -210,8 +213,10 @@ class OptionsTextParser {
     FamilyDescription& family = out_->families[family_];
     family.table_factory = section.title.substr(kTablePrefix.size());
     if (family.table_factory.size() > kMaxIdentifierBytes) {
-      return BadLine(number,
-                     "expected a short table factory, found a long one");
+      return BadLine(number, "expected a table factory's name of at most " +
+                                 std::to_string(kMaxIdentifierBytes) +
+                                 " bytes, found " +
+                                 std::to_string(family.table_factory.size()));
     }
     where_ = Where::kTable;
     return Status::OK();
@@ -219,7 +224,7 @@ class OptionsTextParser {
 
   Status AddOption(NamedValue option, size_t number) {
     if (where_ == Where::kNowhere) {
-      return BadLine(number, "expected a section first, found " +
+      return BadLine(number, "expected a section before its options, found " +
                                  Quoted(option.name));
     }
     if (where_ == Where::kVersion && option.name == "rocksdb_version" &&

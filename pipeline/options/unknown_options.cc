@@ -113,8 +113,9 @@ std::string UnknownOptionsNote(const UnknownOptions& unknown) {
   }
   return "OPTIONS: this sstferry does not know " +
          std::to_string(unknown.count) +
-         (unknown.count == 1 ? " option" : " options") +
-         ", and not what they change:" + list +
+         (unknown.count == 1 ? " option and what it changes:"
+                             : " options and what they change:") +
+         list +
          "; a newer sstferry may know them";
 }
 

@@ -39,8 +39,8 @@ Status CheckEntry(const EntryReader& reader, bool target_takes_entities,
              : RefuseAsChunks(EndState::kRefused,
                           EntryForMessage(family, reader.key()) +
                               ": wide-column entities need RocksDB 8.6 or "
-                              "later, in sstferry at the target and in the "
-                              "application there: clone the database");
+                              "later in the target's sstferry and in its "
+                              "application; clone the database instead");
 }
 
 ChunkBuilder::ChunkBuilder(rocksdb::DB* db,

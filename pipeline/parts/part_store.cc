@@ -302,7 +302,7 @@ class PartStore::Builder : public ChunkSink {
       chunk_->abandoned =
           has_no_room_ ? MakeStatus(EndState::kDeadPeer,
                                     "spool: the disk is full, and the "
-                                    "chunk too large for memory")
+                                    "chunk is too large for memory")
                        : status;
       part_->chunks.erase(chunk_->begin.ordinal);
     }
@@ -323,7 +323,7 @@ class PartStore::Builder : public ChunkSink {
       return LooksUnwanted() || !part_->TooFarAhead(begin.ordinal);
     });
     if (part_->gives_up) {
-      return MakeStatus(EndState::kCancelled, "spool: nobody reads");
+      return MakeStatus(EndState::kCancelled, "spool: no lane reads any more");
     }
     const PartStoreOptions& options = store_->options_;
     const bool has_room = store_->MakeRoom(/*reserve=*/true);
@@ -333,7 +333,7 @@ class PartStore::Builder : public ChunkSink {
         options.budget->Change(-static_cast<int64_t>(options.chunk_bytes), -1);
       }
       has_no_room_ = true;
-      return MakeStatus(EndState::kNoSpace, "spool: no room");
+      return MakeStatus(EndState::kNoSpace, "spool: no space left");
     }
     if (chunk_ != nullptr) {
       chunk_->file->DropNewest();
@@ -356,7 +356,7 @@ class PartStore::Builder : public ChunkSink {
     if (!taken) {
       has_no_room_ = true;
       store_->gave_up_ = true;
-      return MakeStatus(EndState::kNoSpace, "spool: no room");
+      return MakeStatus(EndState::kNoSpace, "spool: no space left");
     }
     chunk_->bytes = chunk_->file->bytes();
     part_->changed.notify_all();

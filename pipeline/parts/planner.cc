@@ -179,8 +179,8 @@ Status PlanFiles(rocksdb::DB* db, const PlannerFamily& family,
       comparator->Compare(*interval.begin, *interval.end) >= 0) {
     return MakeStatus(EndState::kRefused,
                       "column family '" + family.handle->GetName() +
-                          "': --begin is not before --end in its order (" +
-                          comparator->Name() + ")");
+                          "': expected --begin before --end in the order of " +
+                          comparator->Name());
   }
   rocksdb::ColumnFamilyMetaData metadata;
   db->GetColumnFamilyMetaData(family.handle, &metadata);

@@ -145,9 +145,9 @@ Status DigestPiece(const std::string& path, const CloneFile& file,
   *reply = FileDigestReply();
   if (piece.bytes > file.bytes || piece.offset > file.bytes - piece.bytes) {
     return MakeStatus(EndState::kCorrupt,
-                      CloneFileName(file) + ": expected a piece of " +
+                      CloneFileName(file) + ": expected a piece within its " +
                           std::to_string(file.bytes) + " bytes, found " +
-                          std::to_string(piece.bytes) + " at " +
+                          std::to_string(piece.bytes) + " bytes at offset " +
                           std::to_string(piece.offset));
   }
   if (piece.offset == 0) {

@@ -58,7 +58,7 @@ class TreeWalk {
   bool Walk(Descriptor directory, const std::string& name, size_t depth) {
     if (++directories_ > kMaxTreeDirectories) {
       Problem("more than " + std::to_string(kMaxTreeDirectories) +
-              " directories: the rest was not looked at");
+              " directories: the rest was not searched");
       return false;
     }
     const int fd = directory.get();
@@ -107,7 +107,7 @@ class TreeWalk {
 
   bool Add(const std::string& name) {
     if (!IsValidDatabaseName(name)) {
-      Problem(name, std::string("its path is no name, which is ") +
+      Problem(name, std::string("its path is not a valid name, which is ") +
                         kDatabaseNameGrammar);
       return true;
     }

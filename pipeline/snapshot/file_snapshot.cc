@@ -35,7 +35,7 @@ Status RefuseForeign(const std::string& directory) {
       return MakeStatus(EndState::kRefused,
                         directory + "/" + name +
                             ": a clone has RocksDB's own files only, and "
-                            "values lie there");
+                            "this directory holds values");
     }
   }
   return Status::OK();
@@ -53,10 +53,9 @@ Status CheckTrackedWals(const ManifestState& manifest,
       return MakeStatus(EndState::kCorrupt,
                         CloneFileName(file) + ": the MANIFEST says that " +
                             std::to_string(tracked->second) +
-                            " bytes of it were synced, expected to read them, "
-                            "found damage at byte " +
+                            " bytes were synced, found damage at byte " +
                             std::to_string(file.bytes) +
-                            "; --method ingest takes what recovery takes");
+                            "; --method ingest sends what recovery can read");
     }
   }
   return Status::OK();
@@ -65,9 +64,9 @@ Status CheckTrackedWals(const ManifestState& manifest,
 }  // namespace
 
 const char kWalsOfAllFamilies[] =
-    "the WALs of a database are of all its column families: those of the "
-    "clone may hold keys and values of families that were not chosen, until "
-    "RocksDB has flushed and removed them";
+    "all column families of a database share its WALs: the WALs of the clone "
+    "may hold keys and values of families that were not chosen, until RocksDB "
+    "has flushed and removed them";
 
 Status KeepFamilies(const std::vector<std::string>& wanted,
                     ManifestState* state, std::vector<CloneFile>* files) {
@@ -117,9 +116,9 @@ Status FileSnapshot::Fill(const SnapshotOptions& options,
       files.wal_directory() != options.database_dir) {
     notes_.push_back(
         "the source keeps its WALs in " + files.wal_directory() +
-        " (wal_dir), the clone beside its tables: an application that sets "
-        "wal_dir itself must open the clone once without it, or it loses "
-        "what only the WALs hold");
+        " (wal_dir), but the clone has them beside its tables: an application "
+        "that sets wal_dir itself must open the clone once without it, or it "
+        "loses what only the WALs hold");
   }
   return WithContext(status, EndState::kSourceError, options.database_dir);
 }

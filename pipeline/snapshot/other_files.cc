@@ -53,7 +53,7 @@ Status ReadOnce(const std::string& path, uint32_t owner, std::string* contents,
   struct stat before;
   struct stat after;
   if (!file.is_open()) {
-    return CannotRead(path, "it is gone");
+    return CannotRead(path, "it no longer exists");
   }
   if (fstat(file.get(), &before) != 0) {
     return ErrnoStatus(EndState::kSourceError, "cannot look at", path, errno);

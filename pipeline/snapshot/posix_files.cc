@@ -180,8 +180,8 @@ Status CheckIsRocksDb(const std::string& directory) {
              ? MakeStatus(EndState::kSourceError,
                           directory +
                               " is a LevelDB database: its tables are "
-                              ".ldb files, and sstferry reads those of "
-                              "RocksDB")
+                              ".ldb files, and sstferry reads tables of "
+                              "RocksDB only")
              : Status::OK();
 }
 
@@ -198,7 +198,7 @@ std::string WayTo(const std::string& given) {
     return "; expected the directory of a database";
   }
   const std::string host = given.substr(0, colon);
-  return "; a database that a server has is sst://" + host + "/" +
+  return "; name a database of a server sst://" + host + "/" +
          given.substr(colon + 1) + ", and a directory of that machine " +
          host + ":/DIR";
 }
@@ -452,11 +452,11 @@ Status CheckLinkedFiles(const std::string& directory) {
     }
     status = MakeStatus(
         EndState::kSourceError,
-        name + " of a source that is mounted read-only: expected the file of "
-               "when the snapshot was taken, found " +
+        name + " of a source that is mounted read-only: expected the file as "
+               "of the snapshot, found " +
             (found ? "another one" : "none") +
-            "; somebody writes there through another mount: serve the "
-            "database where it is written");
+            "; the database is written through another mount: serve it where "
+            "it is written");
   }
   return status;
 }

@@ -107,9 +107,9 @@ Status RemoveTree(const Descriptor& parent, const Descriptor& dir,
   if (!FileIdOfNameIn(parent, name).IsSameFile(FileIdOf(dir.get()))) {
     return MakeStatus(EndState::kSourceError,
                       path + ": expected the private directory of a snapshot, "
-                             "found another or none, which is left alone; "
-                             "somebody who may write its parent has renamed "
-                             "it: what it held is removed");
+                             "found another directory or none, which stays; "
+                             "somebody who may write in its parent renamed the "
+                             "private directory, whose files are removed");
   }
   for (int again = 3;; --again) {
     if (unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) == 0 ||

@@ -81,7 +81,7 @@ Status CheckReplaysAlike(const Replay& replay, const OpenPlan& plan,
   const OptionsText text(options_text);
   const std::string filter = text.DatabaseOption("wal_filter", "");
   const char* const way_out =
-      ", and entries are in its WALs; let the application flush them";
+      ", and its WALs hold entries; let the application flush them";
   if (!filter.empty() && filter != "nullptr") {
     return RefuseAsChunks(EndState::kRefused,
                           "it is opened with a wal_filter, '" +
@@ -95,7 +95,7 @@ Status CheckReplaysAlike(const Replay& replay, const OpenPlan& plan,
           EndState::kRefused,
           "column family '" + Printable(family.name) +
               "' has inplace_update_support: its application may have an "
-              "inplace_callback, which no file names" + way_out);
+              "inplace_callback, which no file records" + way_out);
     }
   }
   return Status::OK();
@@ -130,7 +130,8 @@ Status OpenError(const Status& status, const std::string& operands,
   }
   if (!newer.empty()) {
     message += "; " + newer +
-               (is_unknown ? ": use one with that version or a newer one" : "");
+               (is_unknown ? ": use an sstferry with that or a newer RocksDB"
+                           : "");
   }
   message = "cannot open the copy of " + source + ": " +
             NameSource(message, copy, source);
@@ -385,7 +386,7 @@ Status SnapshotCopy::Describe(const OpenPlan& plan) {
     notes_.push_back(
         replay_.torn +
         " ends inside a record and is not the newest WAL: the snapshot has "
-        "later entries only as far as recovery of the source would read them");
+        "only those later entries that recovery of the source would read");
   }
   if (read_only_) {
     notes_.push_back("opened read-only, WAL entries stay in memory: " +

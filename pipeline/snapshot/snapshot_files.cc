@@ -240,7 +240,8 @@ Status SnapshotFiles::Lost(const std::string& what) const {
   if (generation_ != 0 && manifest_.has_tail()) {
     return MakeStatus(EndState::kCorrupt,
                       options_.database_dir + "/" + manifest_.name() +
-                          ": expected whole records, found none at offset " +
+                          ": expected whole records, found a part of one at "
+                          "offset " +
                           std::to_string(manifest_.end()) + "; " + what);
   }
   if (generation_ != 0 && !tables_.holds_any()) {

@@ -293,8 +293,8 @@ Status PlanOpening(const ManifestState& state,
         EndState::kRefused,
         options_name + ": expected OPTIONS that RocksDB can read, found " +
             MessageOf(status) +
-            "; let the application open the database, which writes them "
-            "anew, or take its files as they are: --method clone");
+            "; let the application open the database, which rewrites them, "
+            "or copy its files as they are by --method clone");
   }
   plan->atomic_flush = plan->db.atomic_flush;
   plan->paranoid_checks = plan->db.paranoid_checks;
@@ -313,8 +313,8 @@ Status PlanOpening(const ManifestState& state,
     if (!options_text.empty() && !text.HasFamily(family.name)) {
       plan->notes.push_back("column family '" + family.name +
                             "': OPTIONS do not describe it (it is new, or the "
-                            "owner died before writing them): it gets "
-                            "default options");
+                            "application died before writing them), so it "
+                            "gets default options");
     }
     ResolveObjects(text, manifest, registry, &family);
     family.open = family.source;

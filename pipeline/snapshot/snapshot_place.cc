@@ -52,8 +52,8 @@ Status NoRoom(const std::string& directory, const std::string& parent,
           (command.empty() || !snapshot_dir.empty()
                ? "the same command with" + works
                : command + works) +
-          " (the links lie there while they are read; the next start removes "
-          "what a killed one left)");
+          " (the links stay there while they are read; the next start removes "
+          "those of a killed process)");
 }
 
 }  // namespace

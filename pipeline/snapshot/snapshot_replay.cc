@@ -25,7 +25,7 @@ constexpr uint64_t kPieceBytes = 1 << 20;
 Status OpenCopy(const std::string& path, Descriptor* file) {
   const Status status = OpenForeign(path, file);
   return status.ok() && !file->is_open()
-             ? MakeStatus(EndState::kSourceError, path + " is gone")
+             ? MakeStatus(EndState::kSourceError, path + " no longer exists")
              : status;
 }
 
@@ -145,8 +145,8 @@ Status CheckFaithful(const WalFacts& facts, const rocksdb::DBOptions& options,
   if (facts.prepares_twice()) {
     return RefuseAsChunks(
         EndState::kCorrupt,
-        "its WALs prepare a transaction twice and end it nowhere between: a WAL "
-        "is missing, or a part of one; put it back, or let the application open "
+        "its WALs prepare a transaction twice without an end in between: a WAL "
+        "or a part of one is missing; put it back, or let the application open "
         "and flush the database, then try again");
   }
   if (!options.paranoid_checks && replay.is_torn_inside &&
@@ -156,7 +156,7 @@ Status CheckFaithful(const WalFacts& facts, const rocksdb::DBOptions& options,
         EndState::kRefused,
         replay.torn +
             " ends inside a record, and with paranoid_checks=false recovery "
-            "continues behind it; open and flush the database, then try again");
+            "continues after it; open and flush the database, then try again");
   }
   return Status::OK();
 }

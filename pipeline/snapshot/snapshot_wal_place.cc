@@ -95,7 +95,7 @@ Status FindWalDirectory(const WalPlace& place, std::string* directory) {
   // Even an empty WAL in wal_dir counts: it may have been truncated, and the
   // WALs in the database's directory may be older.
   if (here.holding && there.any) {
-    return Uncertain(place, ", and both have WALs that it needs");
+    return Uncertain(place, ", and both directories have WALs that it needs");
   }
   if (here.holding) {
     return status;

@@ -209,7 +209,7 @@ Status PinnedWals::CheckEnds() {
   const Wal& before = *std::next(wals_.rbegin())->second;
   return before.same_looks >= kSettledWalLooks
              ? Status::OK()
-             : Status::TryAgain(before.path + " may not be whole");
+             : Status::TryAgain(before.path + " may be incomplete");
 }
 
 Status PinnedWals::CheckEnd(Wal* wal) {

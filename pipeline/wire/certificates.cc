@@ -49,7 +49,7 @@ Status NotMade(const std::string& what) {
   const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
   return MakeStatus(EndState::kInternal,
                     "make " + what + ": " +
-                        (reason != nullptr ? reason : "no reason is known"));
+                        (reason != nullptr ? reason : "unknown reason"));
 }
 
 // Writes a new file: replaces nothing and follows no link.
@@ -59,7 +59,7 @@ Status WriteNew(const std::string& path, const std::string& text, mode_t mode) {
     return MakeStatus(
         errno == EEXIST ? EndState::kRefused : EndState::kInternal,
         path + ": " +
-            (errno == EEXIST ? "exists, and is not replaced"
+            (errno == EEXIST ? "already exists, and is not replaced"
                              : strerror(errno)));
   }
   const ssize_t written = write(file.get(), text.data(), text.size());

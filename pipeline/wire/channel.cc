@@ -95,7 +95,8 @@ Status Channel::SendParts(FrameType type, const Slice* parts,
   }
   const TurnGiver giver(&send_turn_);
   if (send_broken_) {
-    return PeerGone("peer " + peer() + ": an earlier frame was cut short");
+    return PeerGone("peer " + peer() +
+                    ": an earlier frame was sent only in part");
   }
   EncodeFrameHeader(type, next_send_sequence_, gathered.data() + 1, used - 1,
                     header.data(), digest, flags);
@@ -129,7 +130,8 @@ Status Channel::ReceiveHeaderOf(const char* expected, const WaitLimit& limit,
                                 FrameHeader* header) {
   if (receive_broken_) {
     return MakeStatus(EndState::kCorrupt,
-                      "peer " + peer() + ": an earlier frame was not whole");
+                      "peer " + peer() +
+                          ": an earlier frame was truncated or damaged");
   }
   const Status status = FillHeader(expected, limit);
   return status.ok() ? CheckHeader(header) : status;
@@ -237,8 +239,8 @@ Status Channel::CheckHeader(FrameHeader* header) const {
   if ((header->flags & kMandatoryFrameFlags & ~allowed_flags_) != 0) {
     return MakeStatus(EndState::kCorrupt,
                       where + ": " + FrameTypeName(header->type) +
-                          " frame: expected none of the flags that were not "
-                          "agreed on, found " +
+                          " frame: expected no flags that were not agreed on, "
+                          "found " +
                           std::to_string(header->flags));
   }
   return status;

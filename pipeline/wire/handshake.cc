@@ -64,7 +64,7 @@ Status ClientHandshake(Channel* channel, const Hello& hello,
   if ((ack->features & ~hello.features) != 0) {
     return Refuse(channel,
                   MakeStatus(EndState::kIncompatible,
-                             who + "features: expected some of " +
+                             who + "features: expected a subset of " +
                                  std::to_string(hello.features) + ", found " +
                                  std::to_string(ack->features)));
   }

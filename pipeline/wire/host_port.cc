@@ -109,7 +109,7 @@ Status ParseHostPort(const std::string& text, HostPort* out) {
     }
     if (!std::all_of(parsed.host.begin(), parsed.host.end(),
                      IsHostCharacter)) {
-      return Wrong(text, "found a character no host name has");
+      return Wrong(text, "found a character that no host name may have");
     }
   }
   if (!rest.empty()) {

@@ -55,13 +55,13 @@ Status WrongWord(const std::string& what, const std::string& expected,
 
 Status CheckSshPlace(const SshPlace& place) {
   if (!IsPlainName(place.host, "._-:")) {
-    return WrongWord("host of ssh",
-                     "letters, digits and . _ - : that do not begin with -",
+    return WrongWord("ssh host",
+                     "letters, digits and . _ - : without - at the start",
                      place.host);
   }
   if (!place.user.empty() && !IsPlainName(place.user, "._-+@")) {
-    return WrongWord("user of ssh",
-                     "letters, digits and . _ - + @ that do not begin with -",
+    return WrongWord("ssh user",
+                     "letters, digits and . _ - + @ without - at the start",
                      place.user);
   }
   if (place.directory.size() < 2 || place.directory[0] != '/' ||

@@ -240,7 +240,7 @@ void StreamChannels::TakeHello(const StreamHello& hello) {
 
 Status StreamChannels::TakeOpenLocked(uint32_t id) {
   if (options_.dials) {
-    return BrokenRule("Open: expected none from the side that accepts, found " +
+    return BrokenRule("Open: expected none from the accepting side, found " +
                       NameOf(id));
   }
   if (id != last_id_ + 1) {

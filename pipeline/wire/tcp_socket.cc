@@ -135,7 +135,7 @@ struct Question {
 Status ResolveError(const std::string& host, int error) {
   std::string why = gai_strerror(error);
   if (error == EAI_NONAME || error == EAI_NODATA || error == EAI_SERVICE) {
-    why = "unknown host name; is it spelled as the name server has it?";
+    why = "unknown host name; is it spelled as in the name server?";
   } else if (error == EAI_AGAIN) {
     why = "the name server gave no answer";
   }
@@ -158,7 +158,7 @@ Status Resolve(const HostPort& where, bool passive,
     std::thread([question] { question->Ask(); }).detach();
   } catch (const std::system_error&) {
     return MakeStatus(EndState::kInternal,
-                      "resolve " + where.host + ": no thread to ask with");
+                      "resolve " + where.host + ": cannot start a thread");
   }
   // The answer makes `fd` readable; the caller's signal also wakes the poll.
   const PollResult result = PollSocket(question->answered.fd(), POLLIN,

@@ -211,7 +211,7 @@ Status TlsConnection::ExpectName() {
   }
   return accepted ? Status::OK()
                   : MakeStatus(EndState::kInternal,
-                               where_ + "cannot expect the name " +
+                               where_ + "cannot check for the name " +
                                    expected_name_);
 }
 
@@ -360,7 +360,7 @@ Status TlsConnection::Write(const Slice* parts, size_t part_count,
     if (!status.ok()) {
       // OpenSSL has buffered a record, and requires the same bytes at a retry.
       std::lock_guard<std::mutex> lock(mu_);
-      write_failure_ = PeerGone(where_ + "an earlier write was cut short");
+      write_failure_ = PeerGone(where_ + "an earlier write was interrupted");
       return status;
     }
   }

@@ -55,7 +55,7 @@ Status ReadFile(const char* option, const std::string& file,
 std::string Reason() {
   const unsigned long error = ERR_peek_last_error();
   const char* const reason = ERR_reason_error_string(error);
-  return reason != nullptr ? reason : "no reason is known";
+  return reason != nullptr ? reason : "unknown reason";
 }
 
 // Refuses to give the passphrase of a key; without this callback, OpenSSL would

@@ -238,15 +238,15 @@ bool DescribeAlert(int alert, const std::string& peer_role,
       return true;
     case SSL_AD_UNSUPPORTED_CERTIFICATE:
       *text = refused + "it may not be used by a " + own_role +
-              ", which wants " +
+              ", which needs " +
               (own_role == "client" ? "clientAuth" : "serverAuth") +
               " in its extended key usage; sstferry cert issue makes "
               "certificates for both sides";
       return true;
     case SSL_AD_BAD_CERTIFICATE:
       *text = refused + (own_role == "server"
-                             ? "bad certificate; has it the name that was "
-                               "dialed?"
+                             ? "bad certificate; does it name the host that "
+                               "was dialed?"
                              : "bad certificate");
       return true;
     case SSL_AD_CERTIFICATE_REVOKED:
@@ -257,8 +257,8 @@ bool DescribeAlert(int alert, const std::string& peer_role,
       return true;
     case SSL_AD_PROTOCOL_VERSION:
     case SSL_AD_HANDSHAKE_FAILURE:
-      *text = "the " + peer_role + " does not speak TLS 1.3 as it is spoken "
-              "here: " + SSL_alert_desc_string_long(alert);
+      *text = "the " + peer_role + " cannot agree on TLS 1.3 with this side: " +
+              SSL_alert_desc_string_long(alert);
       return true;
     default:
       return false;

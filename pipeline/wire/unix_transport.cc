@@ -105,7 +105,7 @@ Status RemoveDeadSocket(const std::string& path) {
     return CannotListen(path, S_ISSOCK(info.st_mode)
                                   ? "found a socket of uid " +
                                         std::to_string(info.st_uid)
-                                  : "found something that is no socket");
+                                  : "found something that is not a socket");
   }
   const int fd = NewSocket();
   const int error = fd < 0 ? errno : ConnectSocket(fd, path);
@@ -130,8 +130,8 @@ Status CheckWay(const std::string& path) {
   if (status.ok() && account.has_value() && *account != geteuid()) {
     status = MakeStatus(EndState::kRefused,
                         "uid " + std::to_string(*account) +
-                            " may change names on the way there; expected "
-                            "directories of root or of uid " +
+                            " may change names in this path; expected "
+                            "directories only of root or of uid " +
                             std::to_string(geteuid()));
   }
   return status.ok() ? status : CannotListen(path, MessageOf(status));

@@ -81,8 +81,8 @@ TEST_CASE("Nothing is pulled into the inside of a database or a replica",
   for (const std::string outer : {"replica", "database"}) {
     for (const std::string command : {"pull", "follow"}) {
       RequireSays(Run({command, dir / "source", dir / (outer + "/inner")}), 1,
-                  "expected a directory outside of databases, found that it "
-                  "lies in " + (dir / outer));
+                  "expected a directory outside of databases, found it inside "
+                  "the database " + (dir / outer));
       REQUIRE_FALSE(fs::exists(dir / (outer + "/inner")));
       REQUIRE_FALSE(fs::exists(dir / (outer + "/inner.sstferry")));
     }

@@ -85,7 +85,7 @@ TEST_CASE("A link that a database has for a file is not followed",
   MakeSampleDatabase(source, shape);
   const std::string name = NameWith(source, what);
   LinkOut(source, name, dir / "elsewhere");
-  RequireNotPulled(dir, name + ": expected a regular file of uid " +
+  RequireNotPulled(dir, name + ": expected a regular file owned by uid " +
                             std::to_string(geteuid()));
 }
 
@@ -117,9 +117,9 @@ TEST_CASE("A file of another account in a database is not read",
   fs::remove_all(dir / "target");
   GiveTo(source + "/" + name, kOther);
   RequireNotPulled(dir, name +
-                            ": expected a regular file of uid 65533, which "
-                            "owns the directory, or of root, found a file of "
-                            "uid 65534");
+                            ": expected a regular file owned by uid 65533, "
+                            "the directory's owner, or by root, found a file "
+                            "owned by uid 65534");
 }
 
 TEST_CASE("A FIFO in a database holds nobody up", "[source][hostile]") {

@@ -70,7 +70,7 @@ TEST_CASE("Pull refuses a plan that does not tile what was asked for",
       {"twice all", {Piece(0, open, open), Piece(1, open, open)},
        "does not begin"},
       {"empty", {}, "do not cover"},
-      {"ids", {Piece(1, open, open)}, "out of turn"}};
+      {"ids", {Piece(1, open, open)}, "expected part 0 of a known"}};
   for (const Plan& plan : plans) {
     INFO(plan.what);
     SourceLies lies;
@@ -95,7 +95,7 @@ TEST_CASE("Pull refuses a plan whose numbers are lies", "[bad_input][peer]") {
   }
   SECTION("a part of an unknown family") {
     lies.parts = [](std::vector<Part>* parts) { (*parts)[0].family = 7; };
-    RequireFound(lies, EndState::kCorrupt, "out of turn");
+    RequireFound(lies, EndState::kCorrupt, "of a known column family");
   }
   SECTION("no families") {
     lies.opened = [](Opened* opened) { opened->family_count = 0; };
@@ -432,7 +432,7 @@ TEST_CASE("Pull refuses names of files that a source must not choose",
     lies.opened = [&name](Opened* opened) {
       opened->other_files = {{name, 6, KeptBack::kNo}};
     };
-    RequireFound(lies, EndState::kCorrupt, "names that may be copied");
+    RequireFound(lies, EndState::kCorrupt, "names of files that may be copied");
   }
   SourceLies lies;
   lies.opened = [](Opened* opened) {

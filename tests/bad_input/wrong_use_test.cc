@@ -120,7 +120,7 @@ void TryWrongSources(Place* place) {
   place->Says(7, {"pull", "https://db1/users", to}, 2,
               "file:///DIR[@SET], found");
   place->Says(8, {"pull", "db1:users", to}, 1,
-              "is sst://db1/users, and a directory of that machine db1:/DIR");
+              "sst://db1/users, and a directory of that machine db1:/DIR");
   place->Says(9,
               {"pull", "192.0.2.7:/users", to, "--ssh-command", "exit 255 #",
                "--timeout", "1s"},
@@ -134,7 +134,7 @@ void TryWrongTargets(Place* place) {
   place->Says(10, {"pull", from, dir / "file"}, 1,
               "expected a directory or nothing, found a file");
   place->Says(11, {"pull", from, dir / "letters"}, 1,
-              "what it holds is no database; name another directory");
+              "is not empty and holds no database; name another directory");
   place->Says(12, {"pull", from, dir / "no/parent"}, 1, "make it first");
   place->Says(13, {"pull", from, "sst://db2/users"}, 2,
               "pull runs at the target, and serve at the source");
@@ -205,7 +205,7 @@ void TryWrongPlaces(Place* place) {
     }
     REQUIRE(disk.MakeReadOnly());
     place->Says(24, {"pull", from, dir / "disk/copy"}, 1,
-                "(Read-only file system); name a sub-directory of one");
+                "(Read-only file system); name a TARGET_DIR in a writable");
   }
   const std::string links = dir / "links";
   fs::create_directory(links);
@@ -221,8 +221,8 @@ void TryWrongPlaces(Place* place) {
   Process denied(words);
   REQUIRE(denied.Wait() == 1);
   INFO(denied.err());
-  REQUIRE(denied.err().find("(Permission denied); name a sub-directory of "
-                            "one") != std::string::npos);
+  REQUIRE(denied.err().find("(Permission denied); name a TARGET_DIR in a "
+                            "writable directory") != std::string::npos);
   place->Count(25);
 }
 
@@ -350,7 +350,7 @@ void TryLostSources(Place* place) {
   }
   place->Says(49,
               {"pull", dir / "newer", dir / "of_newer", "--method", "ingest"},
-              1, "use an sstferry with that release or a later one");
+              1, "use an sstferry built with that release or a later one");
   place->Says(50, {"verify", dir / "source", dir / "missing"}, 1,
               "expected the directory of a database");
 }

@@ -60,7 +60,7 @@ TEST_CASE("A cover of a family that is not listed is refused",
   IntervalFile read;
   const rocksdb::Status status = DecodeIntervalFile(Encoded(file), &read);
   REQUIRE(status.IsCorruption());
-  REQUIRE(MessageOf(status).find("families that are listed") !=
+  REQUIRE(MessageOf(status).find("listed column families") !=
           std::string::npos);
 }
 

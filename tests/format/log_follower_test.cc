@@ -258,7 +258,7 @@ TEST_CASE("A MANIFEST above its limit is refused before a byte is read",
   REQUIRE(EndStateOf(refused) == EndState::kRefused);
   REQUIRE(MessageOf(refused) ==
           "MANIFEST: expected at most 4294967296 bytes, found 4294967297; let "
-          "its application open the database again, which begins a new one");
+          "its application reopen the database, which starts a new MANIFEST");
   REQUIRE(follow(LogKind::kManifest, kMaxManifestFileBytes).IsIOError());
   REQUIRE(follow(LogKind::kWal, kMaxManifestFileBytes + 1).IsIOError());
 }

@@ -249,7 +249,7 @@ TEST_CASE("Only one zstd frame that tells its size is taken",
     // Window 2^10, no size; one run.
     const std::string zstd("\x28\xb5\x2f\xfd\x00\x00\x23\x03\0a", 10);
     RequireRefused(Payload(100, zstd, std::string(100, 'a')),
-                   "one with its content size");
+                   "expected a content size");
   }
   SECTION("a skippable frame") {
     const std::string skippable("\x50\x2a\x4d\x18\x04\0\0\0abcd", 12);
@@ -266,7 +266,7 @@ TEST_CASE("Only one zstd frame that tells its size is taken",
   }
   SECTION("no zstd at all") {
     RequireRefused(Payload(100, std::string(100, '\0')), "expected magic");
-    RequireRefused(Payload(100, ""), "bytes at least: expected 16");
+    RequireRefused(Payload(100, ""), "expected at least 16 bytes");
   }
 }
 

@@ -366,8 +366,8 @@ TEST_CASE("BuildFamily names all options it does not know in one note",
   REQUIRE_OK(Build(description, &built));
   REQUIRE(built.notes.size() == known.notes.size() + 1);
   REQUIRE(HasNote(built.notes,
-                  "not known to this RocksDB, and kept in OPTIONS as "
-                  "they are: 'option_of_tomorrow_0', 'option_o"));
+                  "options unknown to this RocksDB, kept in OPTIONS "
+                  "unchanged: 'option_of_tomorrow_0', 'option_o"));
   for (const std::string& note : built.notes) {
     REQUIRE(note.size() < kMaxNoteBytes);
   }

@@ -486,7 +486,7 @@ TEST_CASE("ParseSourceAddress refuses a list of addresses", "[pipeline]") {
     INFO(text);
     const rocksdb::Status status = ParseSourceAddress(text, &address);
     REQUIRE(status.IsInvalidArgument());
-    REQUIRE(status.ToString().find("expected one, found several") !=
+    REQUIRE(status.ToString().find("expected one address, found several") !=
             std::string::npos);
   }
   for (const std::string text : {"sst://a/x,/data/a", "sst://a/x,"}) {

@@ -91,7 +91,7 @@ TEST_CASE("An option that the table lacks is named with its value and place",
   const UnknownOptions unknown = FindUnknownOptions(text);
   REQUIRE(unknown.count == 5);
   REQUIRE(UnknownOptionsNote(unknown) ==
-          "OPTIONS: this sstferry does not know 5 options, and not what they "
+          "OPTIONS: this sstferry does not know 5 options and what they "
           "change: 'swarm_mode' = 'on' (the database), 'shape_of_a_fork' = "
           "'round' (column family 'users'), 'wal_dir' = 'of the database "
           "alone' (column family 'users'), 'compression_opts.hive' = '3' "
@@ -103,7 +103,7 @@ TEST_CASE("An option that the table lacks is named with its value and place",
   REQUIRE(notes.size() == 1);
   NoteUnknownOptions("[DBOptions]\n  swarm_mode=on\n", &notes);
   REQUIRE(notes.size() == 2);
-  REQUIRE(notes[1].find("1 option,") != std::string::npos);
+  REQUIRE(notes[1].find("1 option and") != std::string::npos);
 }
 
 TEST_CASE("However many options are unknown, a note of them has its length",

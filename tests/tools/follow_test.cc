@@ -318,7 +318,7 @@ TEST_CASE("A promotion looks first, and a damaged standby has one way out",
   std::string found;
   if (damage == "missing") {
     fs::remove(table);
-    found = table + ": " + manifest + " names it, and it is missing";
+    found = table + ": " + manifest + " names it, but it is missing";
   } else if (damage == "short") {
     fs::resize_file(table, bytes - 1);
     found = table + ": expected " + std::to_string(bytes) + " bytes, as " +
@@ -335,7 +335,7 @@ TEST_CASE("A promotion looks first, and a damaged standby has one way out",
                       std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(20);
     file.put('\x7f');
-    found = dir + "/" + manifest + ": expected the bytes of the last cut before";
+    found = dir + "/" + manifest + ": expected the first ";
   } else {
     std::fstream file(table, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(40);

@@ -154,7 +154,7 @@ TEST_CASE("A pull that TLS denies ends with DENIED on both ends, "
        "the client's certificate (CN=old) expired on"},
       {"wrong name", "127.0.0.2", Tls(pki.client),
        "expected 127.0.0.2, found DNS:localhost, IP:127.0.0.1",
-       "has it the name that was dialed?"},
+       "does it name the host that was dialed?"},
   };
   for (const BadClient& row : rows) {
     const Ended ended = bench.Pull(Url(row.host, &server), row.options);

@@ -321,7 +321,7 @@ TEST_CASE("Plain tables arrive block-based, and OPTIONS say so",
   pull.chunk_bytes = 64 << 10;
   const Ferried moved = Ferry(dir / "source", dir / "target", pull, Via::kTcp);
   REQUIRE_OK(moved.status);
-  REQUIRE(moved.notes_mention("plain tables arrive as block-based"));
+  REQUIRE(moved.notes_mention("plain tables become block-based"));
   // RocksDB cannot scan such a family in total order (prefix mode), so what
   // was put says what must be there.
   std::map<std::string, std::string> model;

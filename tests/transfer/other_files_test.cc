@@ -150,7 +150,7 @@ TEST_CASE(
   REQUIRE(fs::exists(dir / "target/f"));
   REQUIRE_FALSE(fs::exists(dir / "target/a2"));
   REQUIRE_FALSE(fs::exists(dir / "target/e"));
-  REQUIRE(ferried.notes_mention("a2, e (each is above 16 MiB"));
+  REQUIRE(ferried.notes_mention("a2, e (each is larger than 16 MiB"));
 }
 
 TEST_CASE("A file that vanishes or becomes too large after the plan is named",

@@ -262,10 +262,10 @@ TEST_CASE("Each file that the MANIFEST of a standby names is looked at",
     REQUIRE_OK(FindStandbyFault(disk.get(), world.dir(), &fault));
     REQUIRE(fault.fault == ReplicaFault::kDamaged);
     REQUIRE(fault.what.starts_with(path + ": "));
-    REQUIRE(fault.what.ends_with(" names it, and it is missing"));
+    REQUIRE(fault.what.ends_with(" names it, but it is missing"));
     fs::create_directory(path);
     REQUIRE_OK(FindStandbyFault(disk.get(), world.dir(), &fault));
-    REQUIRE(fault.what.ends_with(" says, found something that is no file"));
+    REQUIRE(fault.what.ends_with(" says, found something that is not a file"));
     fs::remove(path);
     fs::rename(world.root() + "/aside", path);
     const auto bytes = fs::file_size(path);

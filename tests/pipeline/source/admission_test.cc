@@ -110,7 +110,7 @@ TEST_CASE("RateLimitedLog lets fifty lines pass in ten seconds and counts the "
     REQUIRE_FALSE(log.Admit("line", now + std::chrono::seconds(9)));
   }
   now += std::chrono::seconds(10);
-  REQUIRE(log.Admit("line", now) == "line (and 70 lines like it before)");
+  REQUIRE(log.Admit("line", now) == "line (and 70 similar lines before it)");
   REQUIRE(log.Admit("line", now) == "line");
   REQUIRE(log.Admit(std::string(100'000, 'x'), now)->size() <
           RateLimitedLog::kMaxLineBytes + 100);

@@ -93,7 +93,7 @@ TEST_CASE("A refresh refuses to take away a directory that others put into a "
   const std::string stranger = world.target() + "/checkpoints/1";
   fs::create_directories(fs::path(stranger).parent_path());
   WriteBytes(stranger, "theirs");
-  RequireRefused(world, world.Options(), "no part of a database");
+  RequireRefused(world, world.Options(), "part of a database, and would");
   fs::remove_all(world.target() + "/checkpoints");
   fs::remove(stranger);
   // Also when it comes while the new one is built.

@@ -285,7 +285,8 @@ TEST_CASE("A refresh in place leaves a swap that was cut short to a swap",
   options = PullFrom(world.source(), world.target());
   options.mode = PullMode::kRefresh;
   RequireEnds(RunPull(options), EndState::kRefused,
-              refreshed.transfer_id + " was cut short before its --after-swap");
+              refreshed.transfer_id +
+                  " was interrupted before its --after-swap");
   REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
   REQUIRE(EntriesOf(world.target() + ".sstferry/db") == before);
   REQUIRE_OK(RunPull(world.Options()).status);

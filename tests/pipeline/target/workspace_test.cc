@@ -121,7 +121,7 @@ TEST_CASE("Workspace refuses a parent that cannot be written",
     const Status status = OpenIt(dir / "parent/target");
     const bool right =
         EndStateOf(status) == EndState::kRefused &&
-        status.ToString().find("name a sub-directory") != std::string::npos;
+        status.ToString().find("name a TARGET_DIR in") != std::string::npos;
     _exit(right ? 0 : 1);
   }
   int result = -1;
