@@ -551,8 +551,8 @@ TEST_CASE("Nothing is promoted unless --before ends with 0",
                          "--after-source-closed"}));
   REQUIRE(both.Wait() == 2);
   INFO(both.err());
-  REQUIRE(both.err().find("--source-is-down: expected one of it and "
-                          "--after-source-closed") != std::string::npos);
+  REQUIRE(both.err().find("--source-is-down: expected only one of "
+                          "--source-is-down and ") != std::string::npos);
 }
 
 TEST_CASE("The record of the last transfer tells of the promotion",
