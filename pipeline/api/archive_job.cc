@@ -378,7 +378,8 @@ class Job : public ArchiveJob {
     }
     report->is_checked = summary.is_complete;
     if (!summary.not_kept.empty()) {
-      report->notes.push_back("what was found is not kept for 'archive list': " +
+      report->notes.push_back("the result of the check was not recorded for "
+                              "'archive list': " +
                               summary.not_kept);
     }
     report->check_status = status;
@@ -468,8 +469,8 @@ class Job : public ArchiveJob {
       }
     }
     report->notes.push_back("the set " + newest +
-                            " was compared with no log: that of no older set "
-                            "reaches it");
+                            " was not compared with a log: the log of no older "
+                            "set reaches it");
     return Status::OK();
   }
 

@@ -269,7 +269,7 @@ class FleetOperation : public Fleet {
     const size_t known = record_.missed.size();
     const size_t gone = report_.vanished.size();
     const std::string again =
-        "; a run without --delete takes it as it is from then on";
+        "; run once without --delete to accept it";
     if (!options_.delete_vanished || !has_record || gone == 0) {
       return "";
     }
@@ -281,13 +281,13 @@ class FleetOperation : public Fleet {
              Printable(record_.source) + ", found another" + again;
     }
     if (list.file_system == 0 || record_.file_system != list.file_system) {
-      return "expected the directory at the source on the file system of the "
-             "last run, found it on another (is a disk not mounted?)" + again;
+      return "expected the source's directory on the file system of the last "
+             "run, found it on another (is a disk not mounted?)" + again;
     }
     if (2 * gone > known) {
       return std::to_string(gone) + " of " + std::to_string(known) +
              " databases have vanished, which is more than half; move their "
-             "replicas away by hand if that is meant";
+             "replicas away by hand if that is intended";
     }
     return "";
   }
@@ -447,7 +447,8 @@ class FleetOperation : public Fleet {
     if (EndStateOf(status) == EndState::kSnapshotGone &&
         one.snapshot_of.has_value() && !waited && !cancelled_) {
       Log(LogLevel::kWarning,
-          member->name + ": what was pinned is gone; pulls it as it is now");
+          member->name + ": its pinned snapshot is gone; pulling its current "
+                         "state");
       one.snapshot_of.reset();
       member->summary = Summary();
       status = RunOne(one, &member->summary);
@@ -608,7 +609,8 @@ class FleetOperation : public Fleet {
                : MakeStatus(EndStateOf(first->summary.status),
                             std::to_string(failed) + " of " +
                                 std::to_string(report_.members.size()) +
-                                " databases failed, as " + first->name + ": " +
+                                " databases failed, such "
+                                "as " + first->name + ": " +
                                 MessageOf(first->summary.status));
   }
 

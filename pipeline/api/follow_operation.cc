@@ -101,8 +101,8 @@ class StandbyRounds : public RoundTarget {
     RETURN_IF_ERROR(Standby::Open(dir, pull_.file_system, &standby_));
     RETURN_IF_ERROR(KeepAdopted(dir, pull_.file_system, pull_.log));
     if (adopts && !standby_->exists() && pull_.log) {
-      pull_.log(LogLevel::kInfo, dir + " holds nothing that could be adopted: "
-                                       "all files come from the source");
+      pull_.log(LogLevel::kInfo, dir + " holds nothing that could be adopted; "
+                                       "all files are sent by the source");
     }
     if (!standby_->exists()) {
       return Status::OK();
@@ -162,8 +162,7 @@ class StandbyRounds : public RoundTarget {
     slot_.Cancel();
     if (pull_.log) {
       pull_.log(LogLevel::kInfo,
-                "gives up the cut that is being taken: another one is needed "
-                "now");
+                "abandons the cut in progress: another cut is required now");
     }
   }
   void Renew() override { slot_.Renew(); }
@@ -360,7 +359,8 @@ class Follow : public StandbyJob {
       gap = target_->gap();
       if (gap.reason != CutReason::kNone &&
           gap.reason != CutReason::kDamage) {
-        Log(LogLevel::kWarning, "what came does not continue what is here: " +
+        Log(LogLevel::kWarning, "the received records do not continue those of "
+                                "the target: " +
                                     gap.note);
       }
       if (gap.reason != CutReason::kNone) {

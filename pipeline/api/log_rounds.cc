@@ -500,10 +500,10 @@ void LogRounds::SayOfClock(const LogKey& key, uint64_t end_micros,
   Log(LogLevel::kWarning,
       "this machine's clock says " + LogTimeText(now) + ", and the log " +
           LogKeyText(key) + " was written up to " + LogTimeText(end_micros) +
-          ": a clock was ahead; begins another log with a set. Until " +
+          ": a clock was ahead; begins another log with a set; until " +
           LogTimeText(end_micros) +
-          " passes, a time may be one of either log: restore by @sequence or "
-          "by the name of a set");
+          " has passed, a time may belong to either log: restore by @sequence "
+          "or by the name of a set");
 }
 
 Status LogRounds::Append(const FollowPosition& asked, const Round& round) {
@@ -519,7 +519,7 @@ Status LogRounds::Append(const FollowPosition& asked, const Round& round) {
       writer_ = std::make_shared<LogWriter>(
           RandomSetId(), candidates_.front().head, candidates_.front().digest,
           WriterOptions());
-      Log(LogLevel::kInfo, "continues the log behind " +
+      Log(LogLevel::kInfo, "continues the log after " +
                                LogKeyText(candidates_.front().head.key));
       candidates_.clear();
     }
@@ -593,7 +593,7 @@ Status LogRounds::EndCandidate(const CutRequest& request) {
     const std::lock_guard<std::mutex> lock(mu_);
     candidate = candidates_.front();
   }
-  Log(LogLevel::kInfo, "cannot continue the log behind " +
+  Log(LogLevel::kInfo, "cannot continue the log after " +
                            LogKeyText(candidate.head.key) + " (" +
                            CutReasonName(request.reason) + ")");
   LogWriter ends(RandomSetId(), candidate.head, candidate.digest,

@@ -111,7 +111,8 @@ class PullOperation : public Operation {
   std::string WhyNoDelta() const {
     const SwapWay way = ChooseSwapWay(options_, PullMethod::kIngest);
     return way.links            ? ""
-           : way.why_not.empty() ? "nothing is there that could be linked"
+           : way.why_not.empty() ? "there is no database whose files could be "
+                                   "linked"
                                  : way.why_not;
   }
 
@@ -128,8 +129,8 @@ class PullOperation : public Operation {
     }
     const std::string text =
         "the source went back: it is at sequence " +
-        std::to_string(summary->sequence_new) + ", and " +
-        options_.target_dir + " had its sequence " +
+        std::to_string(summary->sequence_new) + ", but " +
+        options_.target_dir + " was a copy of its sequence " +
         std::to_string(summary->sequence_old) +
         "; was the source restored from an older copy?";
     if (options_.log) options_.log(LogLevel::kWarning, text);
@@ -218,7 +219,8 @@ class PullOperation : public Operation {
     }
     Attempt clone = NextAttempt();
     if (!by_rule) {
-      clone.note = "clones the database, since chunks cannot hold all of it: " +
+      clone.note = "clones the database, because chunks cannot hold all of "
+                   "it: " +
                    why;
     }
     Outcome outcome = Try(clone, &of_clone);
@@ -237,8 +239,8 @@ class PullOperation : public Operation {
     known_.no_clone = "a clone is refused: " + MessageOf(outcome.status);
     Attempt chunks = NextAttempt();
     if (left_out) {
-      chunks.note = "moves the database as chunks, which leave something out, "
-                    "since " + known_.no_clone;
+      chunks.note = "moves the database as chunks, which do not hold all of "
+                    "it, because " + known_.no_clone;
     }
     outcome = Try(chunks, summary);
     return IsRefusedAsChunks(outcome.status) ? Explain(outcome) : outcome;
@@ -258,7 +260,8 @@ class PullOperation : public Operation {
     known_.swap.reset();
     Attempt clone = NextAttempt();
     clone.note =
-        "sends the files that the replica lacks, and not what changed: " +
+        "sends whole files that the replica does not have, not only what "
+        "changed: " +
         known_.no_delta;
     *summary = Summary();
     return Try(clone, summary);
@@ -281,7 +284,7 @@ class PullOperation : public Operation {
   // Returns `refusal` with the reason why no clone was made instead.
   static Status WithoutClone(const Status& refusal, const std::string& why) {
     return MakeStatus(EndStateOf(refusal),
-                      MessageOf(refusal) + "; no clone instead: " + why);
+                      MessageOf(refusal) + "; cannot clone instead: " + why);
   }
 
   // Makes an attempt, and another one without links if the old database cannot
@@ -368,7 +371,8 @@ class PullOperation : public Operation {
                ? MakeStatus(EndState::kRefused,
                             "target " + options_.target_dir +
                                 " is a standby; sstferry follow makes it "
-                                "current, and sstferry promote a database")
+                                "current, and sstferry promote makes it a "
+                                "database")
                : Status::OK();
   }
 

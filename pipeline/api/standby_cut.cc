@@ -17,15 +17,15 @@ void SayWhatIsKept(const FollowFile& before, const FollowFile& now,
                    const LogFunction& log) {
   if (log && now.lost_dir != before.lost_dir) {
     log(LogLevel::kWarning,
-        "the source came back with at least " +
+        "the source returned with at least " +
             std::to_string(now.lost_sequences) +
-            " sequences less than the standby had; the standby's WALs are kept "
-            "in " + now.lost_dir);
+            " sequences fewer than the standby had; the standby's WALs are "
+            "kept in " + now.lost_dir);
   }
   if (log && now.unproven_dirs != before.unproven_dirs) {
     log(LogLevel::kInfo,
-        "the source was opened again and does not show whether it has all that "
-        "the standby had; the standby's WALs are kept in " +
+        "the source was reopened and does not show whether it has everything "
+        "that the standby had; the standby's WALs are kept in " +
             now.unproven_dirs.back() + ", as the last " +
             std::to_string(kMaxUnprovenDirs) + " of this kind");
   }

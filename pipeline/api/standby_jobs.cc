@@ -123,14 +123,14 @@ class Promote : public StandbyJob {
     fault_ = fault;
     state->fault = fault.what;
     const std::string found =
-        options_.dir + ": expected a standby that is whole, found that " +
+        options_.dir + ": the standby was not promoted, because " +
         FaultSentence(fault);
     if (options_.force) {
       return Status::OK();
     }
     return MakeStatus(
         EndState::kCorrupt,
-        found + "; nothing was changed. To mend it, start its follower anew, "
+        found + "; nothing was changed; to repair it, restart its follower, "
                 "which begins with a cut that compares all files: " +
             MendStandbyCommand(state->source, options_.dir) +
             "; --force promotes it as it is, if it is the only copy");
@@ -145,7 +145,8 @@ class Promote : public StandbyJob {
     if (options_.log) {
       options_.log(LogLevel::kWarning,
                    options_.dir + ": promoted by force, though " +
-                       FaultSentence(fault_) + "; the record of that stays");
+                       FaultSentence(fault_) + "; the record of this fault "
+                                               "stays");
     }
     return fault_.id == TransferId()
                ? RecordFault(disk_.get(), options_.dir, &fault_)
@@ -167,8 +168,8 @@ class Promote : public StandbyJob {
     if (!state.is_followed) {
       return MakeStatus(EndState::kRefused,
                         options_.dir +
-                            ": expected a follower that runs and hears whether "
-                            "the source is open, found none; start it: " +
+                            ": expected a running follower that hears whether "
+                            "the source is open, found none; run: " +
                             MendStandbyCommand(state.source, options_.dir) +
                             unless);
     }
@@ -179,10 +180,10 @@ class Promote : public StandbyJob {
     if (state.source_open && heard_millis <= recent) {
       return MakeStatus(EndState::kRefused,
                         options_.dir +
-                            ": expected a source that is down, found that a "
-                            "process had " + state.source + " open " +
+                            ": expected a source that is down, but a process "
+                            "had " + state.source + " open " +
                             std::to_string(heard_millis) +
-                            " ms ago, as its follower heard; stop that "
+                            " ms ago, as the follower heard; stop that "
                             "process, and promote with --after-source-closed" +
                             unless);
     }
@@ -191,19 +192,20 @@ class Promote : public StandbyJob {
     if (!has_heard && (state.begun_micros == 0 || begun_millis <= recent)) {
       return MakeStatus(EndState::kRefused,
                         options_.dir +
-                            ": expected a follower that has asked its source, "
-                            "found one that has just begun; try again in " +
+                            ": expected a follower that has heard from its "
+                            "source, found one that has just started; try "
+                            "again in " +
                             std::to_string(kSourceHeard.count()) + " s" +
                             unless);
     }
     if (options_.log && (!has_heard || heard_millis > recent)) {
       options_.log(LogLevel::kWarning,
                    "the follower of " + options_.dir +
-                       " does not hear the source: its last answer came " +
+                       " does not hear the source; last answer: " +
                        (state.heard_micros == 0
-                            ? "never"
-                            : "at " + Rfc3339(state.heard_micros / 1'000'000) +
-                                  ", " + std::to_string(heard_millis / 1000) +
+                            ? "none"
+                            : Rfc3339(state.heard_micros / 1'000'000) + ", " +
+                                  std::to_string(heard_millis / 1000) +
                                   " s ago"));
     }
     return Status::OK();
@@ -224,17 +226,17 @@ class Promote : public StandbyJob {
       if (!IsFileLocked(options_.dir + "/" + kFollowFileName)) {
         return MakeStatus(EndState::kRefused,
                           options_.dir +
-                              ": expected a follower that runs and sees the "
-                              "source closed, found none; start it: sstferry "
+                              ": expected a running follower that sees the "
+                              "source closed, found none; run: sstferry "
                               "follow " + source + " " + options_.dir);
       }
       if (options_.wait.count() > 0 &&
           Clock::now() - begin >= options_.wait) {
         return MakeStatus(EndState::kDeadline,
                           options_.dir +
-                              ": the source was not seen to be closed with "
-                              "all of it here; stop its application, and let "
-                              "sstferry follow run");
+                              ": the follower did not see the source closed "
+                              "with everything received; stop the source's "
+                              "application, and let sstferry follow run");
       }
       if (stop_.WaitFor(kLook)) {
         return MakeStatus(EndState::kCancelled, "stopped on request");
@@ -278,9 +280,9 @@ class Promote : public StandbyJob {
         !IsClosed()) {
       return MakeStatus(EndState::kRefused,
                         options_.dir +
-                            ": expected a source that stays closed, found that "
-                            "it was opened again or was not heard any more; "
-                            "nothing was promoted");
+                            ": expected a source that stays closed, but it was "
+                            "reopened or no longer heard; nothing was "
+                            "promoted");
     }
     if (IsStandby(options_.dir)) {
       RETURN_IF_ERROR(CheckWhole(state));  // it may be another cut by now
@@ -327,8 +329,8 @@ class Promote : public StandbyJob {
     }
     if (status.ok()) status = left->Discard();
     if (!status.ok() && options_.log) {
-      options_.log(LogLevel::kWarning, "what a cut has left in " + dir +
-                                           " was not removed: " +
+      options_.log(LogLevel::kWarning, "the leftovers of a cut in " + dir +
+                                           " were not removed: " +
                                            MessageOf(status));
     }
   }
@@ -381,9 +383,9 @@ class View : public StandbyJob {
     if (options_.log &&
         (!looked.ok() || fault.fault != ReplicaFault::kNone)) {
       options_.log(LogLevel::kWarning,
-                   "the view is of a standby of which " +
+                   "the standby of this view has a problem: " +
                        (looked.ok() ? FaultSentence(fault)
-                                    : "the files cannot be looked at: " +
+                                    : "its files cannot be checked: " +
                                           MessageOf(looked)));
     }
   }

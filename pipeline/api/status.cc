@@ -121,7 +121,7 @@ class Query : public StatusQuery {
         status = session->AskFacts({names[i], {}, false}, &facts);
       } else {
         facts.problem = session->source().software +
-                        " at the source tells only the names";
+                        " at the source reports only names";
       }
       served->push_back({names[i], facts.families, facts.files, facts.bytes,
                          facts.sequence, facts.age_seconds, facts.problem});

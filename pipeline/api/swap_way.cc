@@ -28,17 +28,17 @@ SwapWay ChooseSwapWay(const PullOptions& options, PullMethod method) {
     return {};  // chunks were requested, or are not chosen yet
   }
   if (last.method == "clone" && options.keep_identity) {
-    return {false, "--keep-identity asks for a clone"};
+    return {false, "--keep-identity requires a clone"};
   }
   if (options.adopt) {
-    return {false, "--adopt believes nothing of what is there"};
+    return {false, "--adopt trusts no file of the old database"};
   }
   if (!options.selection.families.empty() ||
       !(options.selection.interval == KeyInterval())) {
-    return {false, "a part of the source is asked for"};
+    return {false, "only a part of the source is selected"};
   }
   if (options.source.is_archive()) {
-    return {false, "nothing in an archive is compared"};
+    return {false, "an archive cannot be compared"};
   }
   HealthFile fault;
   const rocksdb::Status known = ReadKnownFault(options.target_dir, &fault);

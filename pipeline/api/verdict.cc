@@ -99,8 +99,8 @@ std::string BeyondRepair(const JudgedSide& copy, const std::string& copy_label,
 // No record connects the sides, so it is unknown which one is the copy.
 Verdict JudgeStrangers(const JudgedSide& left, const JudgedSide& right) {
   Verdict verdict;
-  verdict.reason = "neither side records a pull of the other, so that they "
-                   "are compared as they are: left at sequence " +
+  verdict.reason = "neither side has a record of a pull from the other, so "
+                   "they are compared as they are: left at sequence " +
                    std::to_string(left.sequence) + ", right at sequence " +
                    std::to_string(right.sequence);
   return verdict;
@@ -132,12 +132,13 @@ Verdict JudgeCopy(const JudgedSide& copy, const std::string& copy_label,
                            (copy_is_left ? origin : copy).address, less);
   } else if (origin.sequence == then) {
     verdict.reason += "and " + origin_label +
-                      " is still there: no write at " + origin_label +
+                      " is still at that sequence: no write "
+                      "at " + origin_label +
                       " explains this";
   } else if (origin.sequence < then) {
     verdict.reason += "but " + origin_label + " is at sequence " +
                       std::to_string(origin.sequence) +
-                      ": an older state was put back there";
+                      ": an older state was restored there";
   } else if (!family.empty()) {
     verdict.reason += "and " + origin_label + " is at sequence " +
                       std::to_string(origin.sequence) +

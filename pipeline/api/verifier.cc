@@ -71,7 +71,7 @@ Status Verifier::OpenSide(VerifySide* side) {
   if (as_files() && (source.features & kFeatureClone) == 0) {
     return MakeStatus(EndState::kRefused,
                       source.software + " on the " + side->label +
-                          " does not tell of its files");
+                          " does not report its files");
   }
   PullOptions as_pulled;  // cut into parts as for a pull
   as_pulled.selection = options_.selection;
@@ -113,7 +113,7 @@ Status Verifier::OpenSides() {
 
 Status Verifier::MatchFiles() {
   if (!left_.plan.clone.has_value() || !right_.plan.clone.has_value()) {
-    return MakeStatus(EndState::kRefused, "a side does not tell of its files");
+    return MakeStatus(EndState::kRefused, "a side does not report its files");
   }
   return PairFiles(*left_.plan.clone, *right_.plan.clone, &pairs_);
 }

@@ -154,8 +154,8 @@ class VerifyOperation : public Operation {
       if (recorded.ok()) {
         summary->notes.push_back(
             std::string("recorded in ") + dir + " that it is " +
-            ReplicaFaultName(fault.fault) + ": no refresh ends with OK before "
-            "it has mended that");
+            ReplicaFaultName(fault.fault) + "; refresh does not end with OK "
+                                            "until it has repaired that");
       }
     } else if (is_mended) {
       recorded = ClearFault(files.get(), dir, known);

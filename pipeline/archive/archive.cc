@@ -124,8 +124,8 @@ Status Archive::ReadSet(const FoundSet& found,
     if (done.set != DigestOf(*bytes)) {
       return MakeStatus(EndState::kCorrupt,
                         store_->Describe(key) +
-                            ": expected the bytes that were committed, found "
-                            "others");
+                            ": its bytes differ from those that were "
+                            "committed");
     }
   }
   Status status = DecodeArchiveSet(*bytes, found.name, &set->emplace());
@@ -181,8 +181,8 @@ Status Archive::ReadEach(
       // It is unknown what the mark or intent protects or marks.
       return MakeStatus(EndState::kCorrupt,
                         store_->Describe(object.key) + ": " + MessageOf(read) +
-                            ": nothing was deleted; take it away by "
-                            "'sstferry archive remove " + store_->place() +
+                            ": nothing was deleted; remove it by 'sstferry "
+                            "archive remove " + store_->place() +
                             " " + ToHex(id) + "'");
     }
   }

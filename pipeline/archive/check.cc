@@ -257,7 +257,7 @@ void Checker::CompareWithList() {
     const auto there = present_.find(key);
     const uint64_t bytes = named.object_bytes;
     if (there == present_.end()) {
-      Amiss(key, "is not there");
+      Amiss(key, "is missing");
     } else if (there->second != bytes) {
       Amiss(key, "expected " + std::to_string(bytes) + " bytes, found " +
                      std::to_string(there->second));
@@ -301,11 +301,11 @@ Status Checker::ReadFile(const std::string& key, const NamedFile& named) {
   RETURN_IF_ERROR(got.status);
   if (Sha256OfPieces(pieces.Finish()) != file.sha256 ||
       (!named.is_sealed && units.units() != file.units)) {
-    Amiss(key, "its bytes are not those that were pushed");
+    Amiss(key, "its bytes differ from those that were pushed");
     has_wrong_bytes_ = true;
     const std::lock_guard<std::mutex> lock(mu_);
     found_before_.erase(key);  // this check reports it
-    amiss_[key] = "its bytes are not those that were pushed";
+    amiss_[key] = "its bytes differ from those that were pushed";
   } else {
     const std::lock_guard<std::mutex> lock(mu_);
     if (found_before_.erase(key) != 0) {
@@ -385,20 +385,21 @@ Status Checker::Verdict() const {
   }
   if (first == nullptr && last != nullptr && !IsRestorable(last->state)) {
     return MakeStatus(EndState::kRefused,
-                      place + ": expected a newest set that is sealed with the "
+                      place + ": expected the newest set to be sealed with the "
                               "key of --key-file, found " +
                           SetNameText(last->name) + ", which is " +
                           (last->state == SetState::kUnsealed
                                ? "not sealed"
                                : "sealed with another key") +
-                          (whole.empty() ? "; no set is sealed with this one"
-                                         : "; the newest that is, is " +
+                          (whole.empty() ? "; no set is sealed with that key"
+                                         : "; the newest set sealed with that "
+                                           "key is " +
                                                whole));
   }
   if (first == nullptr && newest == nullptr) {
     return MakeStatus(EndState::kRefused,
-                      place + ": found no set that is whole: nothing can be "
-                              "restored: sstferry archive push SOURCE " +
+                      place + ": no set is whole, so nothing can be restored; "
+                              "run: sstferry archive push SOURCE " +
                           place);
   }
   if (first == nullptr) {
@@ -411,24 +412,23 @@ Status Checker::Verdict() const {
                             place + ": " +
                                 SetOfTheFuture(newest->name, newest->host,
                                                ahead) +
-                                ": correct the clock; 'sstferry archive remove "
-                                + place + " " + whole + "' takes the set away");
+                                "; correct the clock, then run: sstferry "
+                                "archive remove " + place + " " + whole);
   }
   return MakeStatus(
       EndState::kCorrupt,
       "set " + SetNameText(first->name) + ": " +
           (summary_->problems.empty() ? first->problem
                                       : summary_->problems.front()) +
-          (whole.empty() ? "; no set is whole: "
+          (whole.empty() ? "; no set is whole; run: "
                          : "; the newest set that is whole is " + whole +
-                               ": ") +
+                               "; run: ") +
           // A push reuses objects by name and size only.
           "sstferry archive repair " + place +
-          " makes whole ones of damaged ones" +
           (has_wrong_bytes_
-               ? "; a push would use an object again whose bytes are wrong: "
-                 "delete it after that"
-               : "; push again, so that there is a newer one"));
+               ? "; then delete the object with wrong bytes, which a push "
+                 "would reuse"
+               : "; then push again, so that there is a newer set"));
 }
 
 Status Checker::Run() {

@@ -61,8 +61,8 @@ class Chooser {
     }
     return MakeStatus(EndState::kBusy,
                       archive_.store()->place() +
-                          ": a prune removes its sets: run the same command "
-                          "again");
+                          ": a prune keeps removing the chosen set; run the "
+                          "same command again");
   }
 
  private:

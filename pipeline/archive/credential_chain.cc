@@ -248,7 +248,7 @@ Status CredentialChain::Get(Credentials* credentials) {
       if (fresh.expires != 0 && life <= 0) {
         current_.reset();
         return MakeStatus(EndState::kRefused,
-                          "credentials: those that were given ended " +
+                          "credentials: the given credentials expired " +
                               std::to_string(-life) + " s ago");
       }
     } else if (!current_.has_value() || current_->expires <= now) {
@@ -405,9 +405,8 @@ Status CredentialChain::OfProfile(const std::string& name, bool must_exist,
       return MakeStatus(
           EndState::kRefused,
           "credentials: profile '" + Printable(name) + "' uses " + key +
-              ", which sstferry does not do itself; next: "
-              "--credentials-command 'aws configure export-credentials "
-              "--profile NAME'");
+              ", which sstferry does not support; next: --credentials-command "
+              "'aws configure export-credentials --profile NAME'");
     }
   }
   *found = false;  // the profile may still name a region
@@ -434,8 +433,8 @@ Status CredentialChain::OfWebIdentity(const std::string& token_file,
   token = WithoutLineEnd(token);
   if (!IsClean(token, kMaxTokenFileBytes) || !IsClean(role, 2048)) {
     return MakeStatus(EndState::kRefused,
-                      "credentials: a web identity's token or role that is "
-                      "empty, too long or not printable");
+                      "credentials: the web identity's token or role is empty, "
+                      "too long or not printable");
   }
   std::string endpoint = Variable("AWS_ENDPOINT_URL_STS");
   if (endpoint.empty()) {
@@ -511,7 +510,8 @@ Status CredentialChain::OfContainer(const std::string& text,
     // "Basic ..." has a space.
     if (token.find_first_of("\r\n") != std::string::npos) {
       return MakeStatus(EndState::kRefused,
-                        "credentials: a container's token of several lines");
+                        "credentials: expected the container's token on one "
+                        "line, found several lines");
     }
     headers["authorization"] = token;
   }

@@ -60,7 +60,7 @@ Status FinishCredentials(const std::string& expiration,
                              kMaxAccessKeyIdBytes));
   // The header uses these characters as separators around it.
   if (credentials->access_key_id.find_first_of("/,=") != std::string::npos) {
-    return Unusable("access key id: expected none of / , =, found one");
+    return Unusable("access key id: expected no / , or =, found one");
   }
   RETURN_IF_ERROR(CheckField("secret access key",
                              credentials->secret_access_key, 1,
@@ -101,7 +101,7 @@ Status ParseCredentialJson(const Slice& text, Credentials* credentials) {
   const auto expiration = json.find("Expiration");
   if (expiration != json.end() && !expiration->is_string() &&
       !expiration->is_null()) {
-    return Unusable("expiration: expected a text, found something else");
+    return Unusable("expiration: expected a string, found something else");
   }
   return FinishCredentials(Member(json, "Expiration"), credentials);
 }

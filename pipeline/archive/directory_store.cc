@@ -266,7 +266,8 @@ StoreResult DirectoryStore::Begin(const std::string& key) const {
   }
   return IsStoreKey(key) ? StoreResult{}
                          : StoreError(StoreCode::kInternal,
-                                      "no key of a store: " + Printable(key));
+                                      "not a valid key of a "
+                                      "store: " + Printable(key));
 }
 
 StoreResult DirectoryStore::MakeDirectory(const Descriptor& parent,
@@ -452,8 +453,9 @@ StoreResult DirectoryStore::Publish(
       return StoreError(
           StoreCode::kUnsupported,
           what + ": this file system has neither hard links nor a rename that "
-                 "replaces nothing (" + std::strerror(error) +
-              "), of which an archive needs one: choose another");
+                 "fails if the new name exists (" + std::strerror(error) +
+              "), and an archive needs one of them; choose another file "
+              "system");
     }
     if (error != ENOENT) {
       return FromErrno(what, error);
@@ -461,7 +463,7 @@ StoreResult DirectoryStore::Publish(
     // The directory was removed meanwhile, because it was empty.
   }
   return StoreError(StoreCode::kInternal,
-                    what + ": its directory is removed again and again");
+                    what + ": its directory was removed at each attempt");
 }
 
 StoreResult DirectoryStore::Put(const PutRequest& request) {
@@ -532,7 +534,7 @@ StoreResult DirectoryStore::Get(const GetRequest& request,
   const ObjectInfo object = InfoOfFile(request.key, found);
   if (!request.version.empty() && request.version != object.version) {
     return StoreError(StoreCode::kOtherVersion,
-                      what + ": it was replaced since it was looked at");
+                      what + ": it was replaced since it was looked up");
   }
   const uint64_t left =
       object.bytes - std::min(object.bytes, request.offset);
@@ -565,7 +567,8 @@ StoreResult DirectoryStore::Get(const GetRequest& request,
       return FromErrno(what, errno);
     }
     if (got == 0) {
-      return StoreError(StoreCode::kDamaged, what + ": it was cut short");
+      return StoreError(StoreCode::kDamaged, what + ": it was truncated while "
+                                                    "it was read");
     }
     const Status taken = sink(Slice(buffer.data(), static_cast<size_t>(got)));
     if (!taken.ok()) {
@@ -730,7 +733,7 @@ void DirectoryStore::RemoveEmptyParents(const std::string& key) const {
 StoreResult DirectoryStore::Delete(const std::vector<std::string>& keys) {
   if (keys.size() > kMaxStorePage) {
     return StoreError(StoreCode::kInternal,
-                      "delete: more keys than a page has");
+                      "delete: more keys than fit on one page");
   }
   for (const std::string& key : keys) {
     if (StoreResult begun = Begin(key); !begun.ok()) {
@@ -809,7 +812,7 @@ StoreResult DirectoryStore::ReadUploadKey(const Descriptor& upload,
   key->assign(buffer, static_cast<size_t>(n));
   return IsStoreKey(*key) ? StoreResult{}
                           : StoreError(StoreCode::kAbsent,
-                                       Describe(kPrivate) + ": no upload");
+                                       Describe(kPrivate) + ": unknown upload");
 }
 
 StoreResult DirectoryStore::OpenUpload(const std::string& key,
@@ -819,7 +822,7 @@ StoreResult DirectoryStore::OpenUpload(const std::string& key,
     return begun;
   }
   const StoreResult absent = StoreError(
-      StoreCode::kAbsent, Describe(key) + ": no upload " +
+      StoreCode::kAbsent, Describe(key) + ": unknown upload " +
                               Printable(upload_id.substr(0, kUploadIdBytes)));
   if (upload_id.size() != kUploadIdBytes ||
       upload_id.find_first_not_of("0123456789abcdef") != std::string::npos) {
@@ -877,7 +880,7 @@ StoreResult DirectoryStore::PutPart(const PartPlace& place,
   }
   const std::string what = Describe(place.key);
   if (place.number == 0 || place.number > kMaxUploadParts) {
-    return StoreError(StoreCode::kInternal, what + ": no such part number");
+    return StoreError(StoreCode::kInternal, what + ": invalid part number");
   }
   const Descriptor file = OpenIn(upload.get(), kDataFile, O_WRONLY);
   if (!file.is_open()) {
@@ -949,7 +952,7 @@ StoreResult DirectoryStore::CompleteUpload(
         found[i].version != parts[i].version) {
       return StoreError(StoreCode::kDamaged,
                         what + ": part " + std::to_string(i + 1) +
-                            " is not what was uploaded");
+                            " differs from what was uploaded");
     }
   }
   const Descriptor file = OpenIn(upload.get(), kDataFile, O_RDWR);

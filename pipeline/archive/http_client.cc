@@ -345,7 +345,8 @@ HttpResult HttpClient::Handle::Wait(const HttpOptions& options,
     const Clock::time_point idle_until = running->progress + options.idle;
     if (now >= idle_until) {
       return {HttpEnd::kBroken,
-              "no byte for " + std::to_string(options.idle.count()) + " ms",
+              "received no byte "
+              "for " + std::to_string(options.idle.count()) + " ms",
               {}};
     }
     const auto wait = std::chrono::ceil<milliseconds>(
@@ -376,7 +377,7 @@ HttpResult HttpClient::Handle::Wait(const HttpOptions& options,
   }
   if (code == CURLE_OK) {
     // libcurl accepts an answer that ended within its headers.
-    return {HttpEnd::kBroken, "the answer ended within its headers", {}};
+    return {HttpEnd::kBroken, "the headers of the answer are truncated", {}};
   }
   const std::string what = Printable(
       error_[0] != '\0' ? std::string(error_) : curl_easy_strerror(code));

@@ -95,7 +95,7 @@ Status TryObject(ObjectStore* store, const std::string& key) {
                            "the right to put objects (s3:PutObject)"));
   ObjectInfo info;
   RETURN_IF_ERROR(CannotDo(*store, store->Head(key, &info),
-                           "to look at an object, and its length"));
+                           "to look up an object and its length"));
   if (info.bytes != bytes.size()) {
     return Unlike(*store, "an object of " + std::to_string(bytes.size()) +
                               " bytes, as it was put",
@@ -106,7 +106,7 @@ Status TryObject(ObjectStore* store, const std::string& key) {
                            "the right to get objects (s3:GetObject), and their "
                            "lengths"));
   if (found != bytes) {
-    return Unlike(*store, "the bytes that were put", "others");
+    return Unlike(*store, "the bytes that were put", "other bytes");
   }
   GetRequest part;
   part.key = key;
@@ -120,16 +120,17 @@ Status TryObject(ObjectStore* store, const std::string& key) {
                                                      piece.size());
                                         return Status::OK();
                                       }),
-                           "to get a part of an object (Range)"));
+                           "to get part of an object (Range)"));
   if (found != bytes.substr(3, 3)) {
-    return Unlike(*store, "bytes 3 to 5 of an object", "others");
+    return Unlike(*store, "bytes 3 to 5 of an object", "other bytes");
   }
   const StoreResult absent = store->Head(key + "-absent", &info);
   if (absent.code != StoreCode::kAbsent) {
-    return absent.ok() ? Unlike(*store, "no object of a name that was not put",
+    return absent.ok() ? Unlike(*store, "no object under a name that was never "
+                                        "put",
                                 "one")
                        : CannotDo(*store, absent,
-                                  "to be told that an object is not there "
+                                  "to learn that an object is missing "
                                   "(s3:ListBucket)");
   }
   std::vector<ObjectInfo> listed;
@@ -222,31 +223,31 @@ Status InitArchive(ObjectStore* store, const InitOptions& options,
             " seconds or more" +
             (head->refuses_old_signatures
                  ? ""
-                 : ", because this store accepts old signatures or has none") +
+                 : ", because this store accepts old signatures or uses none") +
             ", found " + std::to_string(head->grace_seconds));
   }
   if (!head->has_if_absent) {
     notes->push_back(
-        "the store does not keep 'put if absent': two of " +
+        "the store does not support 'put if absent' reliably: when " +
         std::to_string(kRacers) +
-        " clients were told that they had made one object, or none was; "
-        "nothing of an archive depends on it");
+        " clients created one object at once, not exactly one of them "
+        "succeeded; archives do not depend on this");
   }
   if (!head->refuses_old_signatures) {
     notes->push_back(
-        "the store does not refuse signatures of 16 minutes, or has none: the "
-        "grace is at least 24 hours");
+        "the store accepts signatures that are 16 minutes old, or uses none: "
+        "the grace is at least 24 hours");
   }
   if (!deleted.ok()) {
-    notes->push_back("who makes this archive may not delete (a prune has to): "
+    notes->push_back("this account may not delete objects, as a prune must; "
                      "some objects of a few bytes stay below init/: " +
                      MessageOf(deleted.status));
   }
   std::vector<UploadInfo> uploads;
   if (const StoreResult listed = store->ListUploads("", &uploads);
       !listed.ok()) {
-    notes->push_back("uploads that dead pushes leave cannot be listed, and a "
-                     "prune has to: " + MessageOf(listed.status));
+    notes->push_back("the uploads that killed pushes leave cannot be listed, "
+                     "as a prune must do: " + MessageOf(listed.status));
   }
   RETURN_IF_ERROR(Archive(store).Now(&head->created_seconds));
   std::string bytes;

@@ -126,7 +126,7 @@ StoreResult ReadLogPayload(const Archive& archive, const LogHead& head,
              ? got
              : StoreError(StoreCode::kDamaged,
                           archive.store()->Describe(request.key) +
-                              ": its bytes are not those that were put there");
+                              ": its bytes differ from those that were put");
 }
 
 Status ListLog(const Archive& archive, ArchiveLog* log) {

@@ -78,10 +78,10 @@ std::string Nearby(const ArchiveLog& log, uint64_t micros) {
     }
   }
   return (before.empty()
-              ? "nothing was followed before it"
-              : "the log was read until " + before +
+              ? "no log begins before it"
+              : "the log ends at " + before +
                     (why.empty() ? "" : " (" + why + ")")) +
-         (after.empty() ? "" : ", and again from " + after) +
+         (after.empty() ? "" : ", and the next one begins at " + after) +
          ": restore @" + (before.empty() ? after : before) +
          (before.empty() || after.empty() ? "" : " or @" + after);
 }
@@ -179,9 +179,9 @@ Status ChooseLog(const Archive& archive, const LogPoint& point,
                   });
   return !has_log ? Status::OK()
                   : MakeStatus(EndState::kRefused,
-                               place + ": nothing of the time " +
+                               place + ": the time " +
                                    LogTimeText(*point.micros) +
-                                   " can be restored: " +
+                                   " cannot be restored: " +
                                    Nearby(log, *point.micros));
 }
 
@@ -194,7 +194,7 @@ Status LogTail::Amiss(size_t segment, const std::string& what) const {
       EndState::kCorrupt,
       archive_.store()->Describe(LogKeyText(segments_[segment].head.key)) +
           ": " + what +
-          "; a log is never bridged: what was read before it can be restored, "
+          "; a gap in a log is never skipped, so the log can be restored only "
           "up to @" +
           LogTimeText(before));
 }
@@ -286,19 +286,20 @@ Status LogTail::CheckLink(size_t at) const {
     return Amiss(at, std::string("expected a segment that is ") +
                          (set_.is_sealed ? "sealed, as " : "not sealed, as ") +
                          SetNameText(set_.name) +
-                         " is, found one that is not so");
+                         " is, found one that is not");
   }
   if (head.begin.manifest_number != base_.manifest_number ||
       head.begin.manifest_bytes > base_.manifest_bytes) {
     return Amiss(at, "expected the log of the database of " +
-                         SetNameText(set_.name) + ", found another's");
+                         SetNameText(set_.name) + ", found the log of another "
+                                                  "database");
   }
   if (at == 0) {
     const bool is_behind =
         Place(head.begin.wal_number, head.begin.wal_bytes) > newest_;
     return is_behind ? Amiss(at, "expected it to continue " +
                                      SetNameText(set_.name) +
-                                     ", found a later one")
+                                     ", found a segment that begins later")
                      : Status::OK();
   }
   const Segment& before = segments_[at - 1];
@@ -312,7 +313,7 @@ Status LogTail::CheckLink(size_t at) const {
              ? Status::OK()
              : Amiss(at, "expected it to begin where " +
                              LogKeyText(before.head.key) +
-                             " ends, found another place");
+                             " ends, found another position");
 }
 
 Status LogTail::AddPayload(size_t at, uint64_t bytes) {
@@ -350,9 +351,10 @@ Status LogTail::AddPayload(size_t at, uint64_t bytes) {
       whole.end = known;
     }
     if (extent.wal_offset != whole.end) {
-      return Amiss(at, "expected bytes behind byte " +
+      return Amiss(at, "expected the bytes after byte " +
                            std::to_string(whole.end) + " of WAL " +
-                           std::to_string(number) + ", found some behind " +
+                           std::to_string(number) + ", found bytes after "
+                                                    "byte " +
                            std::to_string(extent.wal_offset));
     }
     extents_[number].push_back(extent);
@@ -409,7 +411,7 @@ Status LogTail::Read(const Archive& archive, const ArchiveSet& set,
       return MakeStatus(EndState::kRefused,
                         archive.store()->place() + ": sequence " +
                             std::to_string(*point.sequence) +
-                            " is not in the log behind " +
+                            " is not in the log after " +
                             SetNameText(set.name) + ", which ends at " +
                             std::to_string(reached) +
                             (path.why.empty() ? "" : " (" + path.why + ")") +
@@ -516,7 +518,7 @@ Status LogTail::CutBehind(uint64_t sequence, const Place& known) {
                               std::to_string(number) +
                               " of the log: expected whole records up to "
                               "byte " + std::to_string(wal.end) +
-                              ", found an end at byte " +
+                              ", found whole ones only up to byte " +
                               std::to_string(follower.end()));
     }
     RETURN_IF_ERROR(status);
@@ -605,7 +607,7 @@ Status LogTail::TryRecords(uint64_t* most_bytes,
     const auto bad = [&, number = number](const std::string& what) {
       return MakeStatus(EndState::kCorrupt,
                         archive_.store()->place() + ": WAL " +
-                            std::to_string(number) + " of the log behind " +
+                            std::to_string(number) + " of the log after " +
                             SetNameText(set_.name) + ": " + what +
                             "; restore @sequence:" + std::to_string(reached) +
                             " or before");
@@ -641,7 +643,8 @@ Status LogTail::TryRecords(uint64_t* most_bytes,
         });
     if (status.ok() && follower.end() != end) {
       status = bad("expected whole records up to byte " + std::to_string(end) +
-                   ", found an end at byte " + std::to_string(follower.end()));
+                   ", found whole ones only up to "
+                   "byte " + std::to_string(follower.end()));
     }
     RETURN_IF_ERROR(status);
   }

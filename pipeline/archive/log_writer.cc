@@ -141,8 +141,9 @@ Status LogWriter::CheckRecords(const LogPart& part) {
              ? Status::OK()
              : MakeStatus(EndState::kCorrupt,
                           "records of WAL " + std::to_string(part.wal_number) +
-                              ": expected whole ones up to byte " +
-                              std::to_string(end) + ", found an end at byte " +
+                              ": expected whole records up to byte " +
+                              std::to_string(end) + ", found whole ones only "
+                                                    "up to byte " +
                               std::to_string(follower_->end()));
 }
 
@@ -166,10 +167,11 @@ Status LogWriter::Check(const std::vector<LogPart>& parts) const {
     const bool is_new = part.wal_number > number;
     if (part.wal_number < number || part.offset != (is_new ? 0 : bytes)) {
       return MakeStatus(EndState::kCorrupt,
-                        "records of a WAL: expected those behind byte " +
+                        "records of a WAL: expected the bytes after byte " +
                             std::to_string(bytes) + " of WAL " +
                             std::to_string(number) +
-                            ", or the first ones of a later WAL, found byte " +
+                            " or the first ones of a later WAL, found the "
+                            "bytes after byte " +
                             std::to_string(part.offset) + " of WAL " +
                             std::to_string(part.wal_number));
     }
@@ -324,7 +326,7 @@ Status LogWriter::PutOne(ObjectStore* store, const Object& object) const {
   return put.code == StoreCode::kExists
              ? MakeStatus(EndState::kBusy,
                           store->Describe(key) +
-                              ": expected no such object, or what this "
+                              ": expected no object, or the one that this "
                               "follower put, found another one")
              : put.status;
 }

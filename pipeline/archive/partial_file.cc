@@ -200,7 +200,7 @@ Status PartialBlobFile::Fetch(std::vector<PartialBlob> blobs,
                         CloneFileName(file().file) + ": a table refers to " +
                             std::to_string(at.bytes) + " bytes at " +
                             std::to_string(at.offset) +
-                            ", and the file ends before");
+                            ", but the file ends before that");
     }
   }
   std::erase_if(blobs, [this](const PartialBlob& blob) {
@@ -306,7 +306,7 @@ Status PartialTable::CheckIdentity(const SstReader& table) const {
                                        file().file.identity == Digest128())
              ? Status::OK()
              : MakeStatus(EndState::kCorrupt,
-                          "its properties are those of another table");
+                          "its properties belong to another table");
 }
 
 Status PartialTable::ReadTail(const KeyInterval& interval,
@@ -372,7 +372,7 @@ Status PartialTable::FetchTail(const KeyInterval& interval,
     if (status.IsNotSupported()) {
       status = MakeStatus(EndState::kRefused,
                           CloneFileName(file().file) +
-                              ": it is not read by blocks here (" +
+                              ": it cannot be read by blocks here (" +
                               MessageOf(status) +
                               "): restore the set without --begin and --end");
     }

@@ -63,7 +63,7 @@ std::string FindMissing(const KnownSet& set, const ListedKeys& present) {
   for (const auto& [key, bytes] : set.objects) {
     const auto there = present.find(key);
     if (there == present.end()) {
-      return key + ": is not there";
+      return key + ": is missing";
     }
     if (there->second != bytes) {
       return key + ": expected " + std::to_string(bytes) + " bytes, found " +
@@ -249,8 +249,8 @@ Status Pruner::ChooseStaying(const InUse& use, Staying* staying) const {
     if (!set.is_readable) {
       staying->emplace(set.name(), "its record cannot be read");
     } else if (as_if_whole.count(set.name()) != 0) {
-      staying->emplace(set.name(), "damaged: it counts for no option, and "
-                                   "stays as long as if it were whole");
+      staying->emplace(set.name(), "damaged: no --keep option counts it, and "
+                                   "it stays as long as if it were whole");
     }
   }
   return Status::OK();
@@ -544,22 +544,23 @@ Status Pruner::Mark() {
     }
     if (stays) {
       Tell(set, SetFate::kStays,
-           set.found.is_done ? kept->second : "its push runs");
+           set.found.is_done ? kept->second : "its push is running");
     } else if (is_marked) {
       Tell(set, SetFate::kExpires, "no option asks for it",
            mark->second.since_seconds + grace_);
     } else {
       Tell(set, SetFate::kMarked,
-           set.found.is_done ? "no option asks for it" : "its push died",
+           set.found.is_done ? "no option asks for it" : "its push was "
+                                                         "interrupted",
            now + grace_);
       drop.push_back({set.name(), set.found.is_done});
     }
     if (stays && !set.told.problem.empty() && set.found.is_done) {
       summary_->warnings.push_back(
-          "set " + SetNameText(set.name()) + " is damaged and counts for no "
-          "option: " + set.told.problem +
+          "set " + SetNameText(set.name()) + " is damaged, so no --keep option "
+                                             "counts it: " + set.told.problem +
           (set.is_readable
-               ? ": 'sstferry archive repair' makes a whole one of it"
+               ? ": 'sstferry archive repair' repairs it"
                : ": it stays, with all files of the sets before it, until "
                  "'sstferry archive remove " + store_->place() + " " +
                  SetNameText(set.name()) + "'"));
@@ -623,8 +624,8 @@ Status Pruner::RemoveSet(const SetName& name, bool force) {
     if (removed->told.is_whole && !has_other && !force) {
       return MakeStatus(
           EndState::kRefused,
-          what + ": no other set is whole that no prune has marked: push one "
-                 "first, or add --force to remove the last one");
+          what + ": it is the last whole set that no prune has marked; push "
+                 "another one first, or add --force to remove it");
     }
     if (!is_marked) {
       RETURN_IF_ERROR(PutMarks({{name, removed->found.is_done}}, {}, {}));
@@ -703,8 +704,8 @@ Status Pruner::RemoveMarkOrIntent(const SetId& id) {
     return MakeStatus(
         EndState::kRefused,
         store_->Describe(reads_mark ? MarkKey(id) : IntentKey(id)) +
-            ": expected one that cannot be read: this one goes by itself, by "
-            "a prune after the grace");
+            ": expected one that cannot be read; a prune removes this one "
+            "after the grace");
   }
   if (has_intent) {
     // An intent only protects the files of a push from being marked.

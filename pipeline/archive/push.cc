@@ -147,10 +147,11 @@ class Pusher {
 Status Pusher::Overtaken(const std::string& what) const {
   return MakeStatus(EndState::kBusy,
                     store_->place() + ": " + what +
-                        ": this push slept for longer than the grace of the "
-                        "archive, or something else than 'sstferry archive "
-                        "prune' deletes here (a lifecycle rule?); nothing was "
-                        "committed: push again, what was uploaded is used");
+                        ": this push was suspended for longer than the grace "
+                        "of the archive, or something other than 'sstferry "
+                        "archive prune' deletes objects here (a lifecycle "
+                        "rule?); nothing was committed; push again, which "
+                        "reuses what was uploaded");
 }
 
 ArchiveKey Pusher::OwnKey(const CloneFile& file, bool is_shared) const {
@@ -182,8 +183,8 @@ Status Pusher::ReadBase(const std::vector<FoundSet>& sets) {
     }
     base_.reset();
     if (!status.ok()) {
-      summary_->notes.push_back("a set is damaged, its files are not used "
-                                "again: " + MessageOf(status));
+      summary_->notes.push_back("a set is damaged, so its files are not "
+                                "reused: " + MessageOf(status));
     }
   }
   return Status::OK();
@@ -211,9 +212,9 @@ Status Pusher::CheckDatabase() const {
   return MakeStatus(
       EndState::kRefused,
       store_->place() + ": expected database " + base_->database_id +
-          ", of which the newest set is, found " + set_.database_id +
-          ", which has no file of it; each database needs an archive of its "
-          "own, or add --adopt if this one continues the other");
+          ", which the newest set holds, found " + set_.database_id +
+          ", which has none of its files; each database needs an archive of "
+          "its own, or add --adopt if this one continues the other");
 }
 
 // Reuses a file that an earlier set has, or that an unfinished push left.
@@ -339,12 +340,13 @@ Status Pusher::ChooseName(const std::vector<FoundSet>& sets,
   if (ahead > kMaxSetAheadSeconds) {
     return MakeStatus(EndState::kRefused,
                       store_->place() + ": " + what +
-                          ": a set that is pushed now would be taken for an "
-                          "older one. Correct that clock, then: sstferry "
-                          "archive remove " + store_->place() + " " +
+                          ": a set pushed now would count as an older one; "
+                          "correct that clock, then run: sstferry archive "
+                          "remove " + store_->place() + " " +
                           SetNameText(newest.name));
   }
-  summary_->warnings.push_back(what + ": this set is called after it");
+  summary_->warnings.push_back(what + ": the name of this set is dated after "
+                                      "it");
   return Status::OK();
 }
 
@@ -529,8 +531,8 @@ Status Pusher::PlaceFile(size_t index) {
         file.units != options_.repair->set->files[index].units) {
       return MakeStatus(EndState::kCorrupt,
                         CloneFileName(file.file) +
-                            ": expected the bytes that were pushed, found "
-                            "others when they were read again");
+                            ": its bytes differ from those that were pushed "
+                            "when they are read again");
     }
   }
   const std::lock_guard<std::mutex> lock(mu_);
@@ -649,7 +651,7 @@ Status Pusher::LookBefore(UnixSeconds* signed_at) {
     }
     RETURN_IF_ERROR(PlaceFiles(again));
   }
-  return Overtaken("files that were used again were marked each time");
+  return Overtaken("the reused files were marked at each attempt");
 }
 
 Status Pusher::PutOnce(const std::string& key, const std::string& bytes,
@@ -742,8 +744,8 @@ std::string SetOfTheFuture(const SetName& name, const std::string& host,
   return "the newest set " + SetNameText(name) + ", which " +
          (host.empty() ? "an unknown host" : Printable(host)) +
          " pushed, is " + FormatDuration(std::chrono::seconds(ahead_seconds)) +
-         " in the future: the clock of that host was ahead, or that of this "
-         "store is behind";
+         " in the future: the clock of that host was ahead, or the clock of "
+         "this store is behind";
 }
 
 Status PushSet(const Archive& archive, SetSource* source,

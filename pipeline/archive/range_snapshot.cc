@@ -198,7 +198,7 @@ Status RangeSnapshot::AddTables(const ManifestFamily& family,
                             ": its MANIFEST names a table " +
                             std::to_string(number) + " of " +
                             std::to_string(known.bytes) +
-                            " bytes, and the record has no such file");
+                            " bytes, but the set's record has no such file");
     }
     bytes_.has_blobs |= known.oldest_blob_file != 0;
     range.tables.push_back(
@@ -223,7 +223,7 @@ Status RangeSnapshot::AddBlobs(const ManifestState& kept) {
                           "set " + SetNameText(reader_->set().name) +
                               ": its MANIFEST names a blob file " +
                               std::to_string(number) +
-                              ", and the record has none");
+                              ", but the set's record has no such file");
       }
       blobs_.emplace(number, std::make_unique<PartialBlobFile>(&files_, file));
     }
@@ -343,7 +343,7 @@ Status RangeSnapshot::CheckRoom() const {
   return free >= need
              ? Status::OK()
              : MakeStatus(EndState::kNoSpace,
-                          "for the blocks of the keys that are restored: "
+                          "for the blocks of the restored keys: "
                           "expected " + SpaceText(need) + " free in " +
                               ShownPath(files_.directory) + ", found " +
                               SpaceText(free) +
@@ -365,8 +365,8 @@ Status RangeSnapshot::Open(const SnapshotOptions& options,
     // unknown.
     return RefuseAsChunks(
         EndState::kRefused,
-        "a column family that is not asked for cannot be opened here, and so "
-        "no part of the set is read: " + copy_->notes().back());
+        "no part of the set can be read, because a column family that was not "
+        "selected cannot be opened here: " + copy_->notes().back());
   }
   return ReadFlushedTables();
 }
@@ -472,9 +472,9 @@ Status RangeSnapshot::FindSought(const FamilyRange& family,
     if (keys->size() > kMaxSought) {
       return MakeStatus(EndState::kRefused,
                         "expected at most " + std::to_string(kMaxSought) +
-                            " range deletions that follow each other behind "
-                            "the keys that are restored: restore the set "
-                            "without --begin and --end");
+                            " consecutive range deletions after the restored "
+                            "keys, found more; restore the set without --begin "
+                            "and --end");
     }
   }
   keys->erase(keys->begin());
@@ -491,7 +491,8 @@ Status RangeSnapshot::Fetch(const std::string& family,
   const FamilyRange& range = found->second;
   if (!IsInside(interval, interval_, range.order)) {
     return MakeStatus(EndState::kCorrupt,
-                      "expected keys of the interval that was asked for");
+                      "expected an interval within the restored one, found "
+                      "another");
   }
   std::vector<std::string> sought;
   RETURN_IF_ERROR(FindSought(range, interval, &sought));
@@ -517,7 +518,7 @@ Status RangeSnapshot::Fetch(const std::string& family,
       return MakeStatus(EndState::kCorrupt,
                         "column family '" + family +
                             "': a table refers to blob file " +
-                            std::to_string(number) + ", which is not there");
+                            std::to_string(number) + ", which is missing");
     }
     RETURN_IF_ERROR(file->second->Fetch(std::move(of_file), cancelled));
   }

@@ -230,7 +230,7 @@ Status RemoteSource::File::EndUnit() {
     return channel_.Final(MakeStatus(
         EndState::kCorrupt,
         "unit " + std::to_string(unit().id) +
-            ": its digest or its length is not what its frames say"));
+            ": its digest or its length differs from what its frames say"));
   }
   ChunkAck ack;
   ack.part_id = unit().id;
@@ -259,7 +259,7 @@ Status RemoteSource::File::EndUnit() {
 Status RemoteSource::File::Fill(uint64_t offset, size_t n,
                                 std::string* scratch) {
   if (offset > size() || n > size() - offset) {
-    return MakeStatus(EndState::kInternal, "push: read behind a file's end");
+    return MakeStatus(EndState::kInternal, "push: read past the end of a file");
   }
   if (offset != at_) {
     if (is_asked_) {
@@ -318,8 +318,8 @@ RemoteSource::RemoteSource(Dialer* dialer, const RemoteSourceOptions& options)
 RemoteSource::~RemoteSource() {
   // No other push resumes this transfer, so the snapshot is useless now.
   link_.End(MakeStatus(EndState::kRefused,
-                       "the push ended before all was there; run again, it "
-                       "uses what it has uploaded"),
+                       "the push ended before all files were uploaded; run the "
+                       "same command again, which reuses what was uploaded"),
             FailedPart::kTarget);
 }
 
@@ -340,9 +340,9 @@ Status RemoteSource::Connect() {
   constexpr uint64_t kNeeded = kFeatureClone | kFeatureFileDigests;
   if ((session->source().features & kNeeded) != kNeeded) {
     return MakeStatus(EndState::kIncompatible,
-                      "expected a source that tells digests of its files, "
+                      "expected a source that sends digests of its files, "
                       "found " + session->source().software +
-                          ": upgrade it");
+                          "; upgrade the source");
   }
   PullOptions as_pulled;
   as_pulled.lanes = options_.lanes;

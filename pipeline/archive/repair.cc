@@ -126,7 +126,7 @@ class FileBytes : public ByteSource {
       }
       if (got <= 0) {
         return MakeStatus(EndState::kSourceError,
-                          name_ + ": cannot be read, or was cut short");
+                          name_ + ": cannot be read or is truncated");
       }
       at += static_cast<size_t>(got);
     }
@@ -362,7 +362,7 @@ Status Repairer::ReadObject(const ArchiveSet& set, const ArchivedFile& file,
   *problem = !read.ok() ? MessageOf(read)
              : same     ? ""
                     : archive_.store()->Describe(ArchiveKeyText(file.key)) +
-                          ": its bytes are not those that were pushed";
+                          ": its bytes differ from those that were pushed";
   return Status::OK();
 }
 
@@ -489,8 +489,8 @@ Status Repairer::RepairSet(const ArchiveSet& set, RepairedSet* repaired) {
                ? Status::OK()
                : MakeStatus(EndState::kCorrupt,
                             ArchiveKeyText(set.files[file].key) +
-                                ": the same bytes were found, and are not "
-                                "there any more");
+                                ": the same bytes were found, but have gone "
+                                "missing since");
   });
   PushOptions push;
   push.label = set.label;
@@ -565,8 +565,9 @@ Status Repairer::Run() {
                                         : "; neither another set of this "
                                           "archive nor ") +
               (options_.from == nullptr
-                   ? "has the same bytes: add --from with what may"
-                   : "what --from names has the same bytes"));
+                   ? "has the same bytes; add --from with a place that may "
+                     "have them"
+                   : "the place that --from names has the same bytes"));
     }
   }
   return verdict;

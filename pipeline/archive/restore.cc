@@ -203,7 +203,7 @@ Status ArchiveSnapshot::AddLog(const LogPath& path, const LogPoint& point,
   files_.content = Digest128();  // the record's digest is that of the set
   seconds_ = point.micros.value_or(set_.log.moment_micros) / 1'000'000;
   notes_.push_back(
-      "restores the log behind it up to " +
+      "restores the log after that set up to " +
       (point.micros.has_value()
            ? LogTimeText(*point.micros)
            : "sequence " + std::to_string(*point.sequence)));
@@ -314,8 +314,8 @@ class ArchiveOrigin : public SnapshotOrigin {
               std::unique_ptr<Snapshot>* result) override {
     if (!options.as_files && !options.interval.has_value()) {
       return RefuseAsChunks(EndState::kRefused,
-                            store_->place() + ": an archive holds files, and "
-                                              "no refresh is made of them");
+                            store_->place() + ": an archive holds files, from "
+                                              "which no refresh can be made");
     }
     const Archive archive(store_.get(), key_.get());
     LogPoint point;
@@ -328,8 +328,8 @@ class ArchiveOrigin : public SnapshotOrigin {
     if (logged.has_value() && !options.as_files) {
       return MakeStatus(EndState::kRefused,
                         store_->place() +
-                            ": a time or a sequence of a log is restored as "
-                            "files: without --begin and --end");
+                            ": a time or a sequence of a log can only be "
+                            "restored without --begin and --end");
     }
     ArchiveSet set;
     const Status chosen = ChooseSet(

@@ -158,8 +158,8 @@ S3Verdict JudgeAnswer(const S3Asked& asked, const HttpAnswer& answer,
   }
   if (asked.reads_object && verdict.code == StoreCode::kDenied &&
       (error.code.empty() || error.code == "AccessDenied")) {
-    verdict.what += "; a bucket answers so, too, for an object that is not "
-                    "there, to who has not the right s3:ListBucket";
+    verdict.what += "; a bucket also answers this for a missing object if the "
+                    "caller does not have the right s3:ListBucket";
   }
   const std::string region = answer.Header("x-amz-bucket-region");
   if (!region.empty() && (verdict.code == StoreCode::kUnsupported ||

@@ -171,7 +171,7 @@ class S3Store : public ObjectStore {
   }
   StoreResult BadKey(const std::string& key) const {
     return StoreError(StoreCode::kInternal,
-                      "no key of a store: " + Printable(key));
+                      "not a valid key of a store: " + Printable(key));
   }
   StoreResult Run(const std::string& what, Ask ask, HttpAnswer* answer);
   // Calls Run() with a header about checksums, and without it if the store does
@@ -288,7 +288,8 @@ S3Store::Tried S3Store::Try(const Ask& ask, HttpAnswer* answer) {
       break;
     case HttpEnd::kNotTrusted:
       tried.verdict.code = StoreCode::kDenied;
-      tried.verdict.what += "; next: a CA file that names who signed it";
+      tried.verdict.what += "; next: --ca-file with the CA that signed its "
+                            "certificate";
       break;
     case HttpEnd::kTooLarge:
       tried.verdict.code = StoreCode::kDamaged;
@@ -502,7 +503,8 @@ StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
     } else {
       const auto length = answer.content_length();
       if (answer.status != 200 || !length.has_value()) {
-        problem = "expected a whole object and its length, found neither";
+        problem = "expected status 200 and a Content-Length, found another "
+                  "answer";
         return false;
       }
       range = {0, *length == 0 ? 0 : *length - 1, *length};
@@ -527,7 +529,7 @@ StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
     }
     if (has_info && (range.size != object.bytes ||
                      version != object.version)) {
-      problem = "expected the same object, found another one";
+      problem = "the object was replaced while it was read";
       return false;
     }
     if (!has_info) {
@@ -636,7 +638,7 @@ StoreResult S3Store::ListRaw(const std::string& prefix,
     if (listing->next_token.empty() || ++empty_pages == kMaxEmptyPages) {
       return StoreError(StoreCode::kDamaged,
                         "list " + Describe(prefix) +
-                            ": a list of pages without an object");
+                            ": too many pages without an object");
     }
     ask.query["continuation-token"] = listing->next_token;
   }
@@ -673,8 +675,8 @@ StoreResult S3Store::ListUnordered(const std::string& prefix,
     if (token.empty()) {
       return StoreError(StoreCode::kDamaged,
                         "list " + Describe(prefix) +
-                            ": expected where the next page begins, found "
-                            "nothing");
+                            ": expected the token of the next page, found "
+                            "none");
     }
   }
   std::vector<ObjectInfo> objects;
@@ -740,7 +742,7 @@ StoreResult S3Store::DeleteEach(const std::vector<std::string>& keys) {
 StoreResult S3Store::Delete(const std::vector<std::string>& keys) {
   if (keys.size() > kMaxStorePage) {
     return StoreError(StoreCode::kInternal,
-                      "delete: more keys than a page has");
+                      "delete: more keys than fit on one page");
   }
   std::vector<std::string> whole;
   for (const std::string& key : keys) {
@@ -856,7 +858,8 @@ StoreResult S3Store::ListParts(const std::string& key,
       RETURN_IF_ERROR(ParseS3Parts(answer.body, &page));
       if ((page.truncated && page.parts.empty()) ||
           (!page.parts.empty() && page.parts.front().number <= before)) {
-        return NotAnAnswer("expected parts behind " + std::to_string(before) +
+        return NotAnAnswer("expected parts after "
+                           "part " + std::to_string(before) +
                            ", found others");
       }
       return Status::OK();

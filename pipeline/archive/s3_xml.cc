@@ -117,7 +117,8 @@ Status Decode(const std::string& encoded, std::string* out) {
                             ? HexByte(encoded[i + 1], encoded[i + 2])
                             : std::nullopt;
       if (!byte.has_value()) {
-        return Wrong("a key with a broken %: '" + Printable(encoded) + "'");
+        return Wrong("a key with an invalid % escape: "
+                     "'" + Printable(encoded) + "'");
       }
       *out += static_cast<char>(*byte);
       i += 2;
@@ -240,7 +241,7 @@ Status ParseS3Parts(const Slice& xml, S3Parts* parts) {
     RETURN_IF_ERROR(Number(node, "Size", kMaxPutBytes, &part.bytes));
     RETURN_IF_ERROR(Version(node, &part.version));
     if (number <= before) {
-      return Wrong("part " + std::to_string(number) + " comes after part " +
+      return Wrong("part " + std::to_string(number) + " follows part " +
                    std::to_string(before));
     }
     before = number;

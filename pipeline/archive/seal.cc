@@ -175,8 +175,8 @@ Status SealedFile::SealChunk(uint64_t number) {
   if (!is_new && seen->second != digest) {
     return MakeStatus(EndState::kSourceError,
                       "push: bytes at " + std::to_string(at) +
-                          " of a file are others when they are read again: "
-                          "check the disk of the source");
+                          " of a file changed between two reads; check the "
+                          "disk of the source");
   }
   if (number == digested_) {
     units_.Add(plain);
@@ -260,12 +260,13 @@ Status SealKey::Read(const std::string& path, std::shared_ptr<SealKey>* key) {
     return BadKeyFile(path, std::strerror(errno));
   }
   if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    return BadKeyFile(path, "other accounts can read or change it: chmod 600 "
-                            "it, and make another key if they may have");
+    return BadKeyFile(path, "other accounts can read or change it; chmod 600 "
+                            "it, and make another key if an account may have "
+                            "done so");
   }
   if (info.st_uid != geteuid() && info.st_uid != 0) {
-    return BadKeyFile(path, "expected a file of the account that runs this, or "
-                            "of root, found one of another");
+    return BadKeyFile(path, "expected a file owned by the account that runs "
+                            "this or by root, found another owner");
   }
   char text[kKeyFileDigits + 2];
   const ssize_t count = read(file.get(), text, sizeof(text));
@@ -331,8 +332,8 @@ Status SealKey::Unseal(ArchiveSet* set) const {
       HmacSha256(AsSlice(Derive("set", "")), EncodeArchiveSetRecord(*set));
   if (CRYPTO_memcmp(found.data(), expected.data(), expected.size()) != 0) {
     return MakeStatus(EndState::kCorrupt,
-                      "expected the record that was sealed with the key of "
-                      "--key-file, found one that was changed");
+                      "the record was changed after it was sealed with the key "
+                      "of --key-file");
   }
   set->seal = found;
   for (ArchivedFile& file : set->files) {
@@ -378,8 +379,8 @@ Status SealKey::Check(const LogHead& head) const {
   return CRYPTO_memcmp(head.seal.data(), expected.data(), expected.size()) == 0
              ? Status::OK()
              : MakeStatus(EndState::kCorrupt,
-                          "expected the head that was sealed with the key of "
-                          "--key-file, found one that was changed");
+                          "the head was changed after it was sealed with the "
+                          "key of --key-file");
 }
 
 // --- objects -----------------------------------------------------------------
@@ -442,7 +443,7 @@ Status ChunkSealer::Unseal(uint64_t number, const Slice& sealed,
     plain->clear();
     return MakeStatus(EndState::kCorrupt,
                       "chunk " + std::to_string(number) +
-                          ": its bytes are not those that were sealed");
+                          ": its bytes differ from those that were sealed");
   }
   return Status::OK();
 }

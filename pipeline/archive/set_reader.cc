@@ -63,8 +63,8 @@ Status ReadManifestText(const std::string& text, ManifestState* state,
       EndState::kCorrupt, "MANIFEST"));
   if (reader.in_group()) {
     return MakeStatus(EndState::kCorrupt,
-                      "MANIFEST: expected whole groups of records, found the "
-                      "begin of one");
+                      "MANIFEST: expected whole groups of records, found an "
+                      "incomplete group");
   }
   *state = reader.state();
   return Status::OK();
@@ -73,7 +73,7 @@ Status ReadManifestText(const std::string& text, ManifestState* state,
 std::string NoteOfSet(const ArchiveSet& set) {
   return "restores the set " + SetNameText(set.name) +
          (set.label.empty() ? "" : " (" + set.label + ")") +
-         (set.host.empty() ? "" : ", which " + set.host + " pushed");
+         (set.host.empty() ? "" : ", pushed by " + set.host);
 }
 
 std::string NextBestSet(const Archive& archive, const std::string& which) {
@@ -97,7 +97,7 @@ Status SetReader::LookFor(const std::vector<const ArchivedFile*>& files) {
   for (const ArchivedFile* const file : files) {
     const auto there = present.find(ArchiveKeyText(file->key));
     if (there == present.end()) {
-      return Lost(*file, "is not there");
+      return Lost(*file, "is missing");
     }
     const uint64_t bytes = set_.ObjectBytes(*file);
     if (there->second != bytes) {
@@ -125,11 +125,11 @@ Status SetReader::ReadUnit(const ArchivedFile& file, const Part& unit,
       return found.Finish() == digest
                  ? Status::OK()
                  : Distrust(file, unit.offset,
-                            "its bytes are not those that were pushed");
+                            "its bytes differ from those that were pushed");
     case StoreCode::kDamaged:
       return Distrust(file, unit.offset, MessageOf(got.status));
     case StoreCode::kAbsent:
-      return Lost(file, "is not there");
+      return Lost(file, "is missing");
     default:
       return got.status;
   }
@@ -197,7 +197,7 @@ Status SetReader::ReadChecked(const ArchivedFile& file, uint64_t offset,
           return Status::OK();
         });
     if (got.code == StoreCode::kAbsent) {
-      return Lost(file, "is not there");
+      return Lost(file, "is missing");
     }
     if (!got.ok() && got.code != StoreCode::kDamaged) {
       return got.status;

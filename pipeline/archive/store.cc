@@ -140,7 +140,7 @@ StoreResult ListAll(ObjectStore* store, const std::string& prefix,
     if (page.more && page.next <= after) {
       return StoreError(StoreCode::kDamaged,
                         store->Describe(prefix) +
-                            ": a list that never comes behind " + after);
+                            ": the list does not advance past " + after);
     }
     if (page.objects.size() > max_objects - objects->size()) {
       return StoreError(StoreCode::kDamaged,

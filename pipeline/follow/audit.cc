@@ -61,7 +61,7 @@ Status ReadAuditFile(const std::string& dir, AuditFile* audit,
     if (!status.ok()) {
       *audit = AuditFile();
       *damage = path + ": " + MessageOf(status) +
-                "; what was audited before is not known";
+                "; the results of earlier audits are lost";
     }
   }
   return Status::OK();
@@ -188,16 +188,17 @@ Status StandbyAudit::AwaitEnd(const Standby& standby, const FollowFile& cut,
     const bool is_judged =
         standby.position().manifest_bytes >= cut.manifest_bytes;
     if (standby.gap().reason != CutReason::kNone) {
-      return NotAudited("what came does not continue what was here");
+      return NotAudited("the received records do not continue those of the "
+                        "standby");
     }
     if (has_records && is_judged) {
       return Status::OK();
     }
     if (Clock::now() >= until || (stopped_ && stopped_())) {
       return NotAudited(
-          has_records ? "the source has not said in time what the MANIFEST's "
-                        "newest records are"
-                      : "the standby did not come to the cut's end in time");
+          has_records ? "the source did not classify the newest records of the "
+                        "MANIFEST in time"
+                      : "the standby did not reach the cut's end in time");
     }
     std::this_thread::sleep_for(kLook);
   }
@@ -244,7 +245,7 @@ void StandbyAudit::Run() {
   damage_.clear();
   const Status written = Write(options_.dir);
   if (!written.ok()) {
-    Log(LogLevel::kWarning, "the record of an audit: " + MessageOf(written));
+    Log(LogLevel::kWarning, "cannot record an audit: " + MessageOf(written));
   }
 }
 

@@ -150,7 +150,7 @@ class AuditPair::FamilyCompare {
     }
     if (differences_.count() > 0) Tell(slice);
     if (IsCancelled()) {
-      return MakeStatus(EndState::kCancelled, "while it was audited");
+      return MakeStatus(EndState::kCancelled, "stopped during the audit");
     }
     for (const auto& reader : readers_) {
       RETURN_IF_ERROR(ReadFailure(

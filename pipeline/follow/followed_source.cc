@@ -250,8 +250,8 @@ Status FollowedSource::BeginLife() {
     return MakeStatus(EndState::kRefused,
                       options_.database_dir +
                           ": expected a database id in the MANIFEST or in "
-                          "IDENTITY, by which a follower knows its source "
-                          "again, found none; opening the database with "
+                          "IDENTITY, by which a follower recognizes its "
+                          "source, found none; opening the database with "
                           "RocksDB writes one");
   }
   std::string directory;
@@ -386,7 +386,7 @@ void FollowedSource::ForgetTornWal() {
   if (torn_wal_ != 0 &&
       manifest_->state().min_log_number_to_keep > torn_wal_) {
     judged_.barrier = {manifest_->end(), CutReason::kUnlogged,
-                       "records behind the torn end of WAL " +
+                       "records after the torn end of WAL " +
                            std::to_string(torn_wal_)};
     torn_wal_ = 0;
     continuity_->SetLost(false);

@@ -303,7 +303,7 @@ Status SourceFollowers::Find(const ServedDatabase& database,
   if (database.directory.empty()) {
     return MakeStatus(EndState::kRefused,
                       "follow: expected a database that is served as a "
-                      "directory, found an application's own");
+                      "directory, found one that its application serves");
   }
   FollowedSourceOptions options;
   RETURN_IF_ERROR(ResolveDatabase(database.directory, &options.database_dir));
@@ -316,7 +316,7 @@ Status SourceFollowers::Find(const ServedDatabase& database,
     return MakeStatus(EndState::kRefused,
                       "follow: expected a database, found " +
                           options.database_dir + ", a standby of " +
-                          record.source + "; follow that");
+                          record.source + "; follow that source instead");
   }
   options.wal_dir = database.wal_dir;
   options.max_held_bytes = max_held_bytes_;

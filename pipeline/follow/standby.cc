@@ -317,7 +317,7 @@ Status LockStandby(const std::string& dir, Descriptor* lock) {
   }
   const Status busy = MakeStatus(
       EndState::kBusy, dir + ": a follower holds " + path +
-                           "; stop it first (it ends with SIGTERM)");
+                           "; stop it first, with SIGTERM");
   if (!LockFile(file.get())) {
     return busy;
   }
@@ -405,7 +405,7 @@ Status TrimStandby(rocksdb::FileSystem* file_system, const std::string& dir,
     const Status closed = file->Close(IOOptions(), nullptr);
     if (status.ok()) status = closed;
   }
-  return WithContext(status, EndStateOf(status), "cut " + path);
+  return WithContext(status, EndStateOf(status), "truncate " + path);
 }
 
 Standby::Standby(std::string dir,
@@ -722,10 +722,11 @@ Status Standby::AppendTo(const LogBytes& log) {
   if (log.wal_number < received_.wal_number || log.offset_bytes != expected) {
     return MakeStatus(
         EndState::kCorrupt,
-        "records of a WAL: expected those behind byte " +
+        "records of a WAL: expected the bytes after byte " +
             std::to_string(received_.wal_bytes) + " of " +
-            WalName(received_.wal_number) + ", or the first ones of a later "
-            "WAL, found byte " + std::to_string(log.offset_bytes) + " of " +
+            WalName(received_.wal_number) +
+                " or the first ones of a later WAL, found the bytes after "
+                "byte " + std::to_string(log.offset_bytes) + " of " +
             WalName(log.wal_number));
   }
   if (log.bytes.empty()) {
@@ -751,8 +752,9 @@ Status Standby::AppendTo(const LogBytes& log) {
   if (follower->end() != end) {
     return MakeStatus(EndState::kCorrupt,
                       "records of " + WalName(log.wal_number) +
-                          ": expected whole ones up to byte " +
-                          std::to_string(end) + ", found an end at byte " +
+                          ": expected whole records up to byte " +
+                          std::to_string(end) + ", found whole ones only up to "
+                                                "byte " +
                           std::to_string(follower->end()));
   }
   if (is_new) {
@@ -885,8 +887,8 @@ Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
   }
   if (is_due && !*proven) {
     return MakeStatus(EndState::kSourceError,
-                      "the source has another history than the standby; what "
-                      "comes next is a cut (new-life)");
+                      "the history of the source differs from that of the "
+                      "standby; next: a cut (new-life)");
   }
   return Status::OK();
 }
@@ -1073,9 +1075,9 @@ Status Standby::Carry(const std::string& new_dir) {
     if (is_before_others) {
       return MakeStatus(EndState::kSourceError,
                         to + ": expected the " + std::to_string(bytes) +
-                            " bytes of the standby's, for a later WAL is "
-                            "there, found " + std::to_string(bytes_there) +
-                            ": the source was opened again meanwhile");
+                            " bytes of the standby's copy, because a later WAL "
+                            "exists, found " + std::to_string(bytes_there) +
+                            "; the source was reopened meanwhile");
     }
     if (there.contains(wal->first)) {
       RETURN_IF_ERROR(RemoveTree(file_system_.get(), to));

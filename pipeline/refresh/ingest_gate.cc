@@ -72,9 +72,9 @@ std::vector<std::string> CrowdedLevel0(
         trigger > 0 && files >= static_cast<uint64_t>(trigger)) {
       notes.push_back("column family '" + family.name + "': " +
                       std::to_string(files) +
-                      " files lie in level 0, and RocksDB slows writers down "
+                      " files are in level 0, and RocksDB slows writers down "
                       "from " + std::to_string(trigger) +
-                      " on, until they are compacted");
+                      " files on, until they are compacted");
     }
   }
   return notes;

@@ -99,7 +99,7 @@ Judgement Judge(const IntervalComparison& how, const IntervalRecord& then,
     return {PartNeed::kCompare, "backed by other files"};
   }
   if (!SameWal(then, now)) {
-    return {PartNeed::kCompare, "the WAL has entries of it"};
+    return {PartNeed::kCompare, "the WAL has entries in the interval"};
   }
   return {PartNeed::kUnchanged,
           "unchanged since sequence " + std::to_string(then.sequence)};

@@ -172,8 +172,8 @@ Status LinkedTarget::TakeCopy(FoundTarget* found) {
   } else if (copy_.files_copied > 0) {
     report()->Say(std::to_string(copy_.files_copied) + " files of " +
                   options().target_dir +
-                  " are copied, not linked: expected the owner and permissions "
-                  "that the new database gets, found others");
+                  " are copied, not linked, because their owner or permissions "
+                  "differ from those that the new database gets");
   }
   return status;
 }

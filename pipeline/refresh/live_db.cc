@@ -111,7 +111,7 @@ Status CheckWalDir(const std::string& dir, rocksdb::DBOptions* options) {
   return MakeStatus(
       EndState::kRefused,
       "target " + dir + ": expected its write-ahead log in the directory "
-      "itself, found that its OPTIONS name " + options->wal_dir +
+                        "itself, but its OPTIONS name " + options->wal_dir +
           ", which may belong to another database; refresh it with the "
           "library in the process that owns it, or, if it needs no WAL there, "
           "remove wal_dir from its newest OPTIONS file");
@@ -125,9 +125,9 @@ Status ReadOptionsText(const std::string& dir, rocksdb::Env* env,
     return RefuseAsChunks(
         EndState::kRefused,
         "target " + dir +
-            ": its newest OPTIONS file is empty or not whole, so its options "
-            "are not known; let its application open it, which writes them anew, or "
-            "exchange it by sstferry swap --method clone");
+            ": its newest OPTIONS file is empty or truncated, so its options "
+            "are unknown; let its application open it, which rewrites that "
+            "file, or replace it by sstferry swap --method clone");
   }
   return status.IsNotFound() || status.IsPathNotFound()
              ? MakeStatus(EndState::kRefused,

@@ -56,7 +56,7 @@ Status FindSingleDeleteUse(const ChangeQuestion& question, std::string* where) {
   if (question.wal_single_deletes) {
     *where = "its WALs hold a SingleDelete";
   } else if (question.then != nullptr && question.then->single_deletes) {
-    *where = "the target remembers a SingleDelete of it";
+    *where = "the target has a record of a SingleDelete in it";
   }
   const bool searched = question.then != nullptr && question.then->searched;
   const DigestSet known =
@@ -67,7 +67,7 @@ Status FindSingleDeleteUse(const ChangeQuestion& question, std::string* where) {
     }
     if (!file.is_block_based) {
       *where = "its file " + file.name +
-               " is no block-based table, which could be searched for it";
+               " is not a block-based table, so it cannot be searched for one";
     } else if (file.deletions != 0 && !IsIn(known, file)) {
       bool found = false;
       const Status status =

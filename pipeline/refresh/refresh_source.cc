@@ -132,9 +132,9 @@ Status RefreshSource::FindChangesOf(const PlanOrder& order,
     return MakeStatus(EndState::kRefused,
                       "column family '" + told(family).description.name +
                           "': the application may use SingleDelete (" + where +
-                          "), which would bring back the older value of a "
-                          "key that a refresh in place has put above it; "
-                          "use sstferry swap instead");
+                          "), which would bring back an older value of a key "
+                          "after a refresh in place; use sstferry swap "
+                          "instead");
   }
   families_[family.index].searched = true;
   if (order.request.compare != CompareMode::kFiles) {

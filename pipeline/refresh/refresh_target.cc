@@ -32,8 +32,8 @@ namespace {
 constexpr int kTriesBetweenCompactions = 5;
 
 constexpr char kAdoptSays[] =
-    "; --adopt accepts it, and deletes what only the target holds: add it to "
-    "the command if that is meant";
+    "; --adopt accepts it, and deletes what only the target holds; add it to "
+    "the command if that is intended";
 
 std::vector<std::string> NotPlanned(const std::vector<FamilyHandle>& families,
                                     const Plan& plan) {
@@ -289,9 +289,8 @@ Status RefreshTarget::SearchTables(const std::string& family,
           EndState::kRefused,
           "column family '" + family + "' of the target: " +
               (table.name.empty() ? "a WAL" : table.name) +
-              " holds a SingleDelete, which would bring back the older value "
-              "of a key that a refresh in place has put above it; use "
-              "sstferry swap instead");
+              " holds a SingleDelete, which would bring back an older value of "
+              "a key after a refresh in place; use sstferry swap instead");
     }
   }
   return Status::OK();
@@ -327,8 +326,8 @@ Status RefreshTarget::OpenToWrite() {
              ? status
              : MakeStatus(EndState::kBusy,
                           "target " + dir_ +
-                              ": another process changed it while it was "
-                              "looked at (" + lost +
+                              ": another process changed it while it was read "
+                              "(" + lost +
                               "); run the same command again");
 }
 
@@ -368,8 +367,8 @@ Status RefreshTarget::ReadRecord() {
   const Status status =
       ReadIntervals(disk(), dir_, &remembers_, &record_);
   if (status.IsCorruption()) {
-    report()->Say("what the target remembers of its last transfer is "
-                          "damaged: " + MessageOf(status));
+    report()->Say("the target's record of its last transfer is "
+                  "damaged: " + MessageOf(status));
     remembers_ = false;
     record_ = IntervalFile();
   } else if (!status.ok()) {
@@ -378,7 +377,7 @@ Status RefreshTarget::ReadRecord() {
   if (!remembers_ && !options().adopt) {
     return MakeStatus(EndState::kRefused,
                       "target " + dir_ +
-                          ": expected it to remember its source, found no " +
+                          ": expected a record of its source, found no " +
                           kIntervalFileName + kAdoptSays);
   }
   return ReadSourceRecord(disk(), dir_, record_,
@@ -449,8 +448,8 @@ void RefreshTarget::NoteFilters() {
                                "': the compaction filter " + found->second;
     if (live_->is_borrowed()) {
       report()->Note(
-          filter + " of the application runs in RocksDB's compactions of it, "
-                   "those of this refresh included, and may remove or change "
+          filter + " of the application runs in RocksDB's compactions, "
+                   "including those of this refresh, and may remove or change "
                    "entries that the source holds");
       continue;
     }
@@ -527,7 +526,7 @@ Status RefreshTarget::LeaveZero() {
   if (left_zero_) {
     report()->Note(
         std::string("the target stood ") + kAtZero +
-        "; it does not stand there any more");
+        "; this refresh has corrected that");
   }
   FaultPoint("Refresh:ZeroLeft");
   return status;
@@ -573,9 +572,10 @@ void RefreshTarget::CheckUnwritten() {
   const std::lock_guard<std::mutex> read_lock(first_read_mu_);
   const std::lock_guard<std::mutex> lock(lanes()->mu);
   if (lanes()->parts_unproven != 0) {
-    report()->Note("what came of " + std::to_string(lanes()->parts_unproven) +
-                   " parts did not prove them to be the source's at first; they "
-                   "were compared once more and are right: please report this");
+    report()->Note("the deltas of " + std::to_string(lanes()->parts_unproven) +
+                   " parts did not prove them equal to the source's at first; "
+                   "they were compared once more and are equal; please report "
+                   "this");
   }
   const uint64_t now = live_->db()->GetLatestSequenceNumber();
   if (!live_->is_borrowed() || !first_read_ || *first_read_ == now ||
@@ -586,8 +586,8 @@ void RefreshTarget::CheckUnwritten() {
                  "(sequence " + std::to_string(*first_read_) + " to " +
                  std::to_string(now) + "), so none of the " +
                  std::to_string(lanes()->parts_proven) +
-                 " parts that were compared is proven to be the source's; "
-                 "verify says whether they are");
+                 " compared parts is proven equal to the source's; sstferry "
+                 "verify shows whether they are");
   lanes()->parts_proven = 0;
 }
 

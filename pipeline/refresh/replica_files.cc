@@ -85,7 +85,7 @@ class ReadOnlyFileSystem : public rocksdb::FileSystemWrapper {
 
  private:
   static IOStatus No(const std::string& name) {
-    return IOStatus::IOError(name, "is opened to be read only");
+    return IOStatus::IOError(name, "is open for reading only");
   }
 };
 
@@ -210,7 +210,7 @@ class ReplicaFileSystem : public SyncWatchingFileSystem {
     // Recovery would truncate the preallocated end of a WAL. The file may be a
     // hard link to the WAL of an open database.
     return name.ends_with(kWalSuffix)
-               ? IOStatus::NotSupported(name, "is written no more")
+               ? IOStatus::NotSupported(name, "is no longer written")
                : Watch(target()->ReopenWritableFile(name, options, file, dbg),
                        file);
   }
@@ -260,7 +260,7 @@ class ReplicaFileSystem : public SyncWatchingFileSystem {
                       IODebugContext* dbg) override {
     if (failures_->any() && name.rfind(inside_, 0) == 0 &&
         !name.ends_with(kTemporarySuffix)) {
-      return IOStatus::IOError(name, "is kept, since something has failed");
+      return IOStatus::IOError(name, "is kept after a failure");
     }
     return target()->DeleteFile(name, options, dbg);
   }

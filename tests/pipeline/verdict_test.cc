@@ -60,7 +60,7 @@ TEST_CASE("A difference is CHANGED_SINCE only past the recorded sequence",
   };
   const Row rows[] = {
       {151, EndState::kChangedSince, "at sequence 151: it was written to since the pull"},
-      {150, EndState::kDifferent, "is still there: no write at"},
+      {150, EndState::kDifferent, "is still at that sequence: no write"},
       {149, EndState::kDifferent, "at sequence 149: an older state"}};
   for (const Row& row : rows) {
     INFO(row.sequence);
@@ -108,7 +108,7 @@ TEST_CASE("Without a recorded sequence a difference is DIFFERENT",
   }
   const Verdict verdict = JudgeDifference(origin, copy, {});
   REQUIRE(verdict.state == EndState::kDifferent);
-  REQUIRE(Contains(verdict.reason, "neither side records a pull of the other"));
+  REQUIRE(Contains(verdict.reason, "neither side has a record of a pull"));
   REQUIRE(
       Contains(verdict.reason, "left at sequence 200, right at sequence 0"));
   REQUIRE(verdict.next.empty());  // which of them is right nobody knows

@@ -390,7 +390,8 @@ class MemoryStoreClient : public ObjectStore {
   StoreResult Checked(const std::string& key, const ByteSource& source,
                       std::string* bytes) const {
     if (!IsStoreKey(key)) {
-      return StoreError(StoreCode::kInternal, "no key of a store: " + key);
+      return StoreError(StoreCode::kInternal,
+                        "not a valid key of a store: " + key);
     }
     return ReadAll(source, bytes);
   }

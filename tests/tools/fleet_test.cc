@@ -191,7 +191,7 @@ TEST_CASE("Status of a mirror shows each of its replicas", "[tools][fleet]") {
   REQUIRE(text.Wait() == 0);
   INFO(text.out());
   REQUIRE(text.out().find("mirror: " + mirror + ", 2 replicas\n") == 0);
-  REQUIRE(text.out().find("look closer: sstferry status " + mirror +
+  REQUIRE(text.out().find("details: sstferry status " + mirror +
                           "/app/one\n") != std::string::npos);
 }
 

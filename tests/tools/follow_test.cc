@@ -205,8 +205,8 @@ TEST_CASE("A planned move believes only what its follower hears now",
     INFO(refused.dump());
     REQUIRE(refused["status"] == "REFUSED");
     REQUIRE(refused["error"]["message"].get<std::string>().ends_with(
-        "expected a follower that runs and sees the source closed, found none; "
-        "start it: sstferry follow " + source + " " + dir));
+        "expected a running follower that sees the source closed, found none; "
+        "run: sstferry follow " + source + " " + dir));
   }
   SECTION("the server is gone") {
     ServeProcess server({"--db", "db=" + source});
@@ -266,9 +266,8 @@ TEST_CASE("A planned move believes only what its follower hears now",
     const rocksdb::Status refused = MakePromote(options)->Run(&state);
     REQUIRE(EndStateOf(refused) == EndState::kRefused);
     REQUIRE(MessageOf(refused) ==
-            dir + ": expected a source that stays closed, found that it was "
-                  "opened again or was not heard any more; nothing was "
-                  "promoted");
+            dir + ": expected a source that stays closed, but it was reopened "
+                  "or no longer heard; nothing was promoted");
   }
   REQUIRE_FALSE(fs::exists(dir + "/CURRENT"));
 }
@@ -355,11 +354,11 @@ TEST_CASE("A promotion looks first, and a damaged standby has one way out",
   REQUIRE(refused["status"] == "CORRUPT");
   const std::string message = MessageIn(refused);
   REQUIRE(message.starts_with(
-      dir + ": expected a standby that is whole, found that it is known to be "
-            "damaged ("));
+      dir + ": the standby was not promoted, because it is known to be damaged "
+            "("));
   REQUIRE(message.find(found) != std::string::npos);
   REQUIRE(message.ends_with(
-      "); nothing was changed. To mend it, start its follower anew, which "
+      "); nothing was changed; to repair it, restart its follower, which "
       "begins with a cut that compares all files: " + mend +
       "; --force promotes it as it is, if it is the only copy"));
   REQUIRE_FALSE(fs::exists(hooks));
@@ -427,8 +426,8 @@ TEST_CASE("A view of a damaged standby says so", "[tools][follow][promote]") {
   Process view(Sstferry({"view", world.dir(), world.root() + "/view"}));
   view.Wait();
   INFO(view.err());
-  REQUIRE(view.err().find("the view is of a standby of which it is known to be "
-                          "damaged (") != std::string::npos);
+  REQUIRE(view.err().find("the standby of this view has a problem: it is known "
+                          "to be damaged (") != std::string::npos);
 }
 
 TEST_CASE("A promotion is refused while the source may be open",
@@ -444,8 +443,8 @@ TEST_CASE("A promotion is refused while the source may be open",
     const json refused = Ran({"promote", dir}, 1);
     REQUIRE(refused["status"] == "REFUSED");
     REQUIRE(MessageIn(refused) ==
-            dir + ": expected a follower that runs and hears whether the source "
-                  "is open, found none; start it: sstferry follow " + source +
+            dir + ": expected a running follower that hears whether the source "
+                  "is open, found none; run: sstferry follow " + source +
                   " " + dir + unless);
     return;
   }
@@ -462,10 +461,10 @@ TEST_CASE("A promotion is refused while the source may be open",
   INFO(refused.dump());
   REQUIRE(refused["status"] == "REFUSED");
   REQUIRE(MessageIn(refused).starts_with(
-      dir + ": expected a source that is down, found that a process had " +
+      dir + ": expected a source that is down, but a process had " +
       server.url() + " open "));
   REQUIRE(MessageIn(refused).ends_with(
-      " ms ago, as its follower heard; stop that process, and promote with "
+      " ms ago, as the follower heard; stop that process, and promote with "
       "--after-source-closed" + unless));
   REQUIRE_FALSE(fs::exists(hooks));
   const std::string how =
@@ -487,7 +486,7 @@ TEST_CASE("A promotion is refused while the source may be open",
     REQUIRE(run.Wait() == 0);
     INFO(run.err());
     REQUIRE(run.err().find("the follower of " + dir +
-                           " does not hear the source: its last answer came at "
+                           " does not hear the source; last answer: "
                            "2") != std::string::npos);
   } else {
     std::vector<std::string> words = promote;
@@ -523,9 +522,9 @@ TEST_CASE("A follower that has just begun has not said that its source is down",
   const json refused = Ran({"promote", dir}, 1);
   INFO(refused.dump());
   REQUIRE(MessageIn(refused) ==
-          dir + ": expected a follower that has asked its source, found one that "
-                "has just begun; try again in 5 s; --source-is-down promotes if "
-                "you know that the source is down");
+          dir + ": expected a follower that has heard from its source, found "
+                "one that has just started; try again in 5 s; --source-is-down "
+                "promotes if you know that the source is down");
   int code = 1;
   while (code == 1) {
     REQUIRE(std::chrono::steady_clock::now() < end);
@@ -536,8 +535,8 @@ TEST_CASE("A follower that has just begun has not said that its source is down",
                         "kill -TERM " + std::to_string(follower.pid())}));
   REQUIRE(run.Wait() == 0);
   INFO(run.err());
-  REQUIRE(run.err().find("does not hear the source: its last answer came "
-                         "never") != std::string::npos);
+  REQUIRE(run.err().find("does not hear the source; last answer: "
+                         "none") != std::string::npos);
 }
 
 TEST_CASE("Nothing is promoted unless --before ends with 0",
@@ -552,8 +551,8 @@ TEST_CASE("Nothing is promoted unless --before ends with 0",
                          "--after-source-closed"}));
   REQUIRE(both.Wait() == 2);
   INFO(both.err());
-  REQUIRE(both.err().find("--source-is-down: expected one of it and "
-                          "--after-source-closed") != std::string::npos);
+  REQUIRE(both.err().find("--source-is-down: expected only one of "
+                          "--source-is-down and ") != std::string::npos);
 }
 
 TEST_CASE("The record of the last transfer tells of the promotion",

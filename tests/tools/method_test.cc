@@ -52,7 +52,7 @@ TEST_CASE("pull clones what chunks cannot hold, and says why",
     const auto refused = Json(words, 1);
     REQUIRE(refused["status"] == "REFUSED");
     REQUIRE(refused["error"]["message"].get<std::string>().find(
-                "no clone instead") != std::string::npos);
+                "cannot clone instead") != std::string::npos);
   }
 }
 

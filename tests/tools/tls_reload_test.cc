@@ -70,7 +70,7 @@ TEST_CASE("SIGHUP makes a server take another allow list and other "
   };
   REQUIRE(PlanStatus(server.url(), pki.client) == "DENIED");
   write(pki.server, "target");
-  reload("for new connections");
+  reload("new connections use");
   REQUIRE(PlanStatus(server.url(), pki.client) == "OK");
   REQUIRE(PlanStatus(server.url(), other_client) == "DENIED");
   const TlsFiles nobody = pki.ca.Issue({"stranger", {}});

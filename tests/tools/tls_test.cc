@@ -210,7 +210,7 @@ TEST_CASE("serve --allow gives a database to the named certificates only",
                       Words{"--allow", "db=target.example", "--allow",
                             "db=192.0.2.7"});
   REQUIRE(server.process().WaitForErr(
-      "--allow: none is given for open: every certificate that --tls-ca"));
+      "--allow: missing for open: every certificate that --tls-ca"));
   const std::string url = Url("127.0.0.1", &server);
   const std::string list = "sst://" + server.address();
   for (const TlsFiles& files : {pki.client, by_address}) {

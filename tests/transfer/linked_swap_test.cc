@@ -756,7 +756,8 @@ TEST_CASE("A swap of a clone that cannot take what changed sends the files, "
   REQUIRE_OK(night.status);
   REQUIRE(night.summary.method == "clone");
   REQUIRE(night.notes_mention(
-      "sends the files that the replica lacks, and not what changed: "));
+      "sends whole files that the replica does not have, not only what "
+      "changed: "));
   REQUIRE(night.notes_mention(why));
   if (busy == nullptr) {
     ExpectAsAtSource(dir);

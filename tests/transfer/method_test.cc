@@ -63,7 +63,7 @@ void RequireCloned(const Ferried& moved, const std::string& reason) {
   REQUIRE(moved.summary.method == "clone");
   REQUIRE(moved.summary.files_cloned > 0);
   REQUIRE(moved.summary.method_reason.find(reason) != std::string::npos);
-  REQUIRE(moved.notes_mention("clones the database, since chunks cannot hold"));
+  REQUIRE(moved.notes_mention("clones the database, because chunks cannot"));
 }
 
 std::unique_ptr<rocksdb::TransactionDB> OpenTransactions(
@@ -159,7 +159,7 @@ TEST_CASE("Auto takes the method that costs less, and a plan says so in the "
   REQUIRE(moved.summary.method == "ingest");
   INFO(moved.summary.method_reason);
   REQUIRE(moved.summary.method_reason.starts_with("auto: a clone is refused: "));
-  REQUIRE_FALSE(moved.notes_mention("leave out data"));
+  REQUIRE_FALSE(moved.notes_mention("do not hold all of it"));
   ExpectSameEntries(dir / "source", dir / "chunks");
 }
 
@@ -388,7 +388,7 @@ TEST_CASE("What chunks refuse stays refused where auto may not clone",
   REQUIRE(moved.state() == EndState::kRefused);
   REQUIRE(moved.message().find("an application's own order") !=
           std::string::npos);
-  REQUIRE(moved.message().find("no clone instead") != std::string::npos);
+  REQUIRE(moved.message().find("cannot clone instead") != std::string::npos);
   REQUIRE(moved.message().find(why) != std::string::npos);
 }
 
@@ -504,7 +504,7 @@ TEST_CASE("A refresh in place with auto is never a clone",
   INFO(status.ToString());
   REQUIRE(EndStateOf(status) == EndState::kRefused);
   REQUIRE(summary.method == "ingest");
-  REQUIRE(status.ToString().find("no clone instead") != std::string::npos);
+  REQUIRE(status.ToString().find("cannot clone instead") != std::string::npos);
   REQUIRE(status.ToString().find("run: sstferry swap " + (dir / "source")) !=
           std::string::npos);
 }

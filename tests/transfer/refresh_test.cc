@@ -163,7 +163,7 @@ TEST_CASE("Only a target that remembers its source is refreshed from it",
   PullOptions options = Small();
   Ferried ended = Refresh(dir / "source", dir / "target", options);
   REQUIRE(ended.state() == EndState::kRefused);
-  REQUIRE(ended.message().find("expected it to remember its source") !=
+  REQUIRE(ended.message().find("expected a record of its source") !=
           std::string::npos);
   REQUIRE(ended.message().find("--adopt") != std::string::npos);
   options.adopt = true;

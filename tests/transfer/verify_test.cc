@@ -162,7 +162,7 @@ TEST_CASE("A flipped value is DIFFERENT without a record, and where the "
   RequireEnd(Verify(options), EndState::kChangedSince);
   fs::remove(dir / "copy/last_transfer.json");
   summary = Verify(options);
-  RequireEnd(summary, EndState::kDifferent, "neither side records a pull");
+  RequireEnd(summary, EndState::kDifferent, "neither side has a record");
   REQUIRE(summary.differences == 2);
   REQUIRE(summary.right.pulled_transfer_id.empty());
 }
@@ -174,7 +174,7 @@ TEST_CASE("A source that was put back is DIFFERENT", "[transfer][verify]") {
   { OpenDb db(dir / "source", OneFamily(Quiet())); db.Put("new", "value"); }
   PullTo(dir / "source", dir / "copy");
   RequireEnd(Verify(Between(dir / "older", dir / "copy")),
-             EndState::kDifferent, "an older state was put back there");
+             EndState::kDifferent, "an older state was restored there");
 }
 
 TEST_CASE("Families on one side only are differences by their names",

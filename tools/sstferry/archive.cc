@@ -98,8 +98,8 @@ std::string PushText(const ArchiveReport& report) {
   return "pushed: the set " + set.name + ", " + FormatBytes(set.bytes) +
          " in " + FormatCount(set.files, "file") + "; uploaded " +
          FormatBytes(report.uploaded_bytes) + " in " +
-         FormatCount(report.uploaded_files, "file") + ", used " +
-         FormatBytes(report.reused_bytes) + " that was there; " +
+         FormatCount(report.uploaded_files, "file") + ", reused " +
+         FormatBytes(report.reused_bytes) + "; " +
          Took(report.seconds, report.uploaded_bytes) + "\n";
 }
 
@@ -188,7 +188,7 @@ std::string CheckText(const std::string& place, const ArchiveReport& report) {
   if (report.segments > 0) {
     text += "log: " + FormatCount(report.segments, "segment") + " of " +
             FormatBytes(report.segment_bytes) + ", of them " +
-            std::to_string(report.orphan_segments) + " behind no set\n";
+            std::to_string(report.orphan_segments) + " that follow no set\n";
   }
   text += DrillText(report.drill) + DrillText(report.log_drill) +
           DrillText(report.continued_drill);
@@ -220,7 +220,8 @@ std::string PruneText(const ArchiveOptions& options,
       FormatCount(report.marked_files, "file") + " of " +
       FormatBytes(report.marked_bytes) + ", " +
       FormatCount(report.marked_segments, "segment") +
-      ", for a prune after the grace; " + Took(report.seconds, 0) + "\n";
+      ", for deletion by a prune after the "
+      "grace; " + Took(report.seconds, 0) + "\n";
   std::vector<std::vector<std::string>> rows = {
       {"SET", options.dry_run ? "WOULD BE" : "NOW", "SIZE", "LABEL", "WHY"}};
   for (const ArchivedSet& set : report.sets) {
@@ -251,8 +252,8 @@ std::string RepairText(const std::string& place, const ArchiveReport& report) {
              ? text
              : text + "uploaded " + FormatBytes(report.uploaded_bytes) +
                    " in " + FormatCount(report.uploaded_files, "file") +
-                   ", used " + FormatBytes(report.reused_bytes) +
-                   " that was there\n";
+                   ", reused " + FormatBytes(report.reused_bytes) +
+                   "\n";
 }
 
 std::string Text(const ArchiveOptions& options, const ArchiveReport& report) {
@@ -272,7 +273,7 @@ std::string Text(const ArchiveOptions& options, const ArchiveReport& report) {
       return RepairText(place, report);
     case ArchiveAction::kRemove:
       return "removed: " + Printable(options.set) +
-             "; what no other set names goes by the next prunes\n";
+             "; later prunes delete what no other set names\n";
   }
   return "";
 }

@@ -51,7 +51,7 @@ std::string Text(const CertArguments& asked, uint64_t until_seconds) {
   const std::string dir = asked.dir + "/" + asked.hosts[0];
   return "issued: " + dir + ", valid until " + Rfc3339(until_seconds) +
          "\nnext: copy that directory to " + asked.hosts[0] +
-         ", where --tls names it\n";
+         ", and name it there with --tls\n";
 }
 
 }  // namespace

@@ -35,9 +35,10 @@ template <typename Arguments>
 std::vector<OptionSpec> MetricsRows(const char* file_help) {
   return {
       {"metrics", "HOST:PORT", Group::kOutput,
-       "Show metrics for Prometheus at http://HOST:PORT/metrics; port 0 takes a "
-       "free port. Beyond this machine it is https, with the certificates of "
-       "--tls, and Prometheus needs one of the same CA. Default: none."},
+       "Serve metrics for Prometheus at http://HOST:PORT/metrics; port 0 takes "
+       "a free port. At an address beyond this machine, it is https with the "
+       "certificates of --tls, and Prometheus needs a certificate of the same "
+       "CA. Default: none."},
       Row<Arguments>(
           "metrics-insecure", Group::kOutput,
           "Allow --metrics beyond this machine without TLS. Anyone who reaches "
@@ -93,15 +94,14 @@ std::vector<OptionSpec> SshRows() {
   return {
       Row<Arguments>(
           "ssh-command", Group::kNetwork,
-          "Run CMD with /bin/sh instead of ssh, with ssh's arguments behind "
-          "it, "
+          "Run CMD with /bin/sh instead of ssh, followed by ssh's arguments, "
           "such as 'ssh -i KEY'. For HOST:/DIR and ssh://. Default: ssh.",
           [](auto& a) -> auto& { return SshOf(a).ssh; },
           TextValue("CMD", "a command")),
       Row<Arguments>(
           "remote-command", Group::kNetwork,
-          "Run CMD there instead of sstferry, such as 'sudo -u app sstferry'. "
-          "For HOST:/DIR and ssh://. Default: sstferry.",
+          "Run CMD on that machine instead of sstferry, such as 'sudo -u app "
+          "sstferry'. For HOST:/DIR and ssh://. Default: sstferry.",
           [](auto& a) -> auto& { return SshOf(a).remote; },
           TextValue("CMD", "a command")),
   };
@@ -135,9 +135,8 @@ OptionSpec SnapshotDirRow() {
   return Row<Arguments>(
       "snapshot-dir", Group::kAdvanced,
       "Link the private snapshot of a source directory in DIR, which must be "
-      "on "
-      "the source's file system, unless that is read-only. Default: beside the "
-      "source, or in TMPDIR for one on a read-only file system.",
+      "on the source's file system, unless that is read-only. Default: beside "
+      "the source, or in TMPDIR if its file system is read-only.",
       [](auto& a) -> auto& { return SnapshotDirOf(a); }, PathValue("DIR"));
 }
 
@@ -181,16 +180,15 @@ std::vector<OptionSpec> ServeOptionSpecs() {
   return Joined(
       {{
            {"db", "[NAME=]DIR", Group::kCommon,
-            "Serve the database directory DIR as NAME, which is 1 to 240 of "
-            "A-Z "
-            "a-z 0-9 . _ - (repeatable; for the first, --db may be left out). "
+            "Serve the database directory DIR as NAME, 1 to 240 of A-Z a-z 0-9 "
+            ". _ - (repeatable; the first one may be given without --db). "
             "Default NAME: DIR's last component.",
             true},
            Row<Serve>(
                "db-dir", Group::kCommon,
-               "Serve every database below DIR by its path, up to 8 directories "
-               "deep, but not through links. A target that asks and SIGHUP "
-               "look again.",
+               "Serve every database below DIR by its path, up to 8 "
+               "directories deep, but not through links. DIR is searched again "
+               "when a target asks, and on SIGHUP.",
                [](auto& a) -> auto& { return a.options.tree.directory; },
                PathValue("DIR")),
            Row<Serve>(
@@ -203,21 +201,18 @@ std::vector<OptionSpec> ServeOptionSpecs() {
                [](auto& a) -> auto& { return a.listen; }, AddressValue()),
            Row<Serve>(
                "stdio", Group::kAdvanced,
-               "Serve the database directory DIR alone, or the databases below "
-               "DIR, over standard input "
-               "and "
-               "output, until input ends. A pull from HOST:/DIR or ssh:// runs "
-               "this through ssh; in a ForceCommand, DIR says what that "
-               "account "
-               "may read. Not with --db, --listen, TLS, --once or --json.",
+               "Serve only the database directory DIR, or the databases below "
+               "DIR, over standard input and output, until the input ends. A "
+               "pull from HOST:/DIR or ssh:// runs this through ssh; in a "
+               "ForceCommand, DIR limits what that account may read. Not with "
+               "--db, --listen, TLS, --once or --json.",
                [](auto& a) -> auto& { return a.stdio_directory; },
                PathValue("DIR")),
            Row<Serve>(
                "max-rate", Group::kCommon,
-               "Send at most BYTES per second, over all transfers together. "
-               "SIGHUP reads it again from --config. Without it, too, the "
-               "source holds back for a database's application; with none, it "
-               "does not.",
+               "Send at most BYTES per second, in all transfers together. "
+               "SIGHUP reads it again from --config. The source also holds "
+               "back for a database's application, unless this is none.",
                [](auto& a) -> auto& { return a.options; }, RateValue()),
            Row<Serve>(
                "once", Group::kAdvanced,
@@ -226,8 +221,8 @@ std::vector<OptionSpec> ServeOptionSpecs() {
            Row<Serve>(
                "allow-missing", Group::kLimits,
                "Start even if a database is missing or cannot be read now; "
-               "each request "
-               "opens it again. Default: check every database, and fail.",
+               "each request opens it again. Default: check every database, "
+               "and fail if one cannot be read.",
                [](auto& a) -> auto& { return a.allow_missing; }),
            Row<Serve>(
                "max-lanes", Group::kLimits,
@@ -249,16 +244,15 @@ std::vector<OptionSpec> ServeOptionSpecs() {
                LeaseValue("each gets its own")),
            Row<Serve>(
                "spool", Group::kLimits,
-               "Keep up to BYTES of rebuilt chunks of shared snapshots beside "
-               "them, in "
-               "all, so that each is built once for all targets.",
+               "Keep up to BYTES in total of rebuilt chunks beside the shared "
+               "snapshots, so that each chunk is built once for all targets.",
                [](auto& a) -> auto& { return a.options.spool_bytes; },
                BytesValue("", "build for each")),
            Row<Serve>(
                "max-held", Group::kLimits,
-               "Keep up to BYTES of each followed database's WALs, once RocksDB "
-               "has deleted them, for standbys that are behind; one that needs "
-               "more takes a cut.",
+               "Keep up to BYTES of each followed database's WALs, once "
+               "RocksDB has deleted them, for standbys that lag; a standby "
+               "that needs more takes a cut.",
                [](auto& a) -> auto& { return a.options.max_held_bytes; },
                BytesValue()),
            TtlRow<Serve>(),
@@ -287,16 +281,14 @@ std::vector<OptionSpec> ServeOptionSpecs() {
        {
            {"allow-uid", "UID", Group::kNetwork,
             "Allow the user UID, a number or a name, to connect to a Unix "
-            "socket "
-            "(repeatable). Default: root and the user that runs serve, who "
-            "always "
-            "may.",
+            "socket (repeatable). Default: root and the user that runs serve, "
+            "who are always allowed.",
             true},
            {"allow", "NAME=SUBJECT", Group::kCommon,
             "Serve database NAME (* with --db-dir: all) only to certificates "
             "with SUBJECT as common name or as DNS, IP, URI or e-mail name "
-            "(repeatable); *: to every one that --tls-ca accepts. Needs TLS. "
-            "Default: *, with a warning.",
+            "(repeatable); SUBJECT * allows every certificate that --tls-ca "
+            "accepts. Needs TLS. Default: *, with a warning.",
             true},
            Row<Serve>(
                "insecure", Group::kNetwork,
@@ -346,8 +338,8 @@ std::vector<OptionSpec> StoreRows() {
           [](auto& a) -> auto& { return a.options.store.path_style; }),
       Row<Arguments>(
           "proxy", Group::kNetwork,
-          "Reach the S3 server through the proxy URL. Default: that of "
-          "https_proxy.",
+          "Reach the S3 server through the proxy URL. Default: https_proxy of "
+          "the environment.",
           [](auto& a) -> auto& { return a.options.store.proxy; },
           TextValue("URL", "a URL")),
       Row<Arguments>(
@@ -358,8 +350,8 @@ std::vector<OptionSpec> StoreRows() {
           PathValue("FILE")),
       Row<Arguments>(
           "profile", Group::kNetwork,
-          "Take the credentials of the profile NAME. Default: the usual order "
-          "of AWS's programs.",
+          "Take the credentials of the profile NAME. Default: search in the "
+          "usual order of AWS's programs.",
           [](auto& a) -> auto& { return a.options.store.profile; },
           TextValue("NAME", "the name of a profile")),
       Row<Arguments>(
@@ -371,7 +363,7 @@ std::vector<OptionSpec> StoreRows() {
       Row<Arguments>(
           "key-file", Group::kNetwork,
           "Seal sets, and the log of a follower, with the key in FILE (64 hex "
-          "digits), and believe none that are not sealed with it.",
+          "digits), and accept only those that are sealed with it.",
           [](auto& a) -> auto& { return a.options.store.key_file; },
           PathValue("FILE")),
   };
@@ -425,7 +417,8 @@ const std::vector<JobOption>& JobOptions() {
              "compare", Group::kCommon,
              "How to find what changed: files (trust the identity of files and "
              "compare the rest: finds every write, but no byte that a disk "
-             "changed) or digest (read and compare everything on both sides).",
+             "corrupted) or digest (read and compare everything on both "
+             "sides).",
              [](auto& a) -> auto& { return a.options.compare; },
              ChoiceValue<CompareMode>(
                  "files|digest", {CompareMode::kFiles, CompareMode::kDigest}))},
@@ -445,17 +438,16 @@ const std::vector<JobOption>& JobOptions() {
         {kOfSwap,
          Row<Pull>(
              "after-swap", Group::kCommon,
-             "Run CMD with /bin/sh after the swap, to start that again. It "
-             "runs "
-             "once "
-             "whenever --before-swap was started, also if the swap failed.",
+             "Run CMD with /bin/sh after the swap, to start the application "
+             "again. It runs once if --before-swap was started, even if the "
+             "swap failed.",
              [](auto& a) -> auto& { return a.after_swap; },
              TextValue("CMD", "a command"))},
         {kOfRefresh | kOfSwap,
          Row<Pull>(
              "adopt", Group::kCommon,
              "Accept a TARGET_DIR that was made from another source, not by "
-             "sstferry, or from less than is asked for now.",
+             "sstferry, or with a smaller selection than now.",
              [](auto& a) -> auto& { return a.options.adopt; })},
         {kAnyJob,
          Row<Pull>(
@@ -474,8 +466,8 @@ const std::vector<JobOption>& JobOptions() {
          Row<Pull>(
              "max-rate", Group::kCommon,
              "Write at most BYTES of SST data per second; SIGHUP reads it "
-             "again. With none, the source does not hold back for its "
-             "application either.",
+             "again. With none, the source also does not hold back for its "
+             "application.",
              [](auto& a) -> auto& { return a.options; }, RateValue())},
         {kAnyJob,
          {"compress", "auto|none|zstd[:LEVEL]", Group::kNetwork,
@@ -484,10 +476,10 @@ const std::vector<JobOption>& JobOptions() {
           "or zstd (always; LEVEL 1 to 19, default 1). Default: auto."}},
         {kAnyJob,
          {"timeout", "DURATION", Group::kNetwork,
-          "Give up after waiting this long for a source that is not there "
-          "(DEAD_PEER), or that is there and does nothing (TOO_SLOW). Default: "
-          "10s for its first answer, 2m while it is connected, 10m after a "
-          "lost connection."}},
+          "Give up after waiting this long for a source that cannot be reached "
+          "(DEAD_PEER), or that is connected but does nothing (TOO_SLOW). "
+          "Default: 10s for its first answer, 2m while it is connected, 10m "
+          "after a lost connection."}},
         {kAnyJob, Row<Pull>(
                       "deadline", Group::kLimits,
                       "Fail with DEADLINE when the whole pull takes longer.",
@@ -533,10 +525,11 @@ const std::vector<JobOption>& JobOptions() {
         {kAnyJob,
          Row<Pull>(
              "all", Group::kAdvanced,
-             "Take every database that SOURCE serves (sst://HOST[:PORT]), or "
-             "that is below SOURCE (a directory, HOST:/DIR), as of nearly one "
-             "moment, each to its path below TARGET_DIR. By pull, those that "
-             "are there stay as they are. One that fails stops no other.",
+             "Copy every database that SOURCE serves (sst://HOST[:PORT]), or "
+             "that is below SOURCE (a directory, HOST:/DIR), to its path below "
+             "TARGET_DIR, as of nearly one moment. pull leaves existing "
+             "databases as they are. A database that fails does not stop the "
+             "others.",
              [](auto& a) -> auto& { return a.all; })},
         {kAnyJob,
          Row<Pull>(
@@ -546,19 +539,17 @@ const std::vector<JobOption>& JobOptions() {
         {kAnyJob,
          Row<Pull>(
              "delete", Group::kAdvanced,
-             "With --all: rename the replica of a database that SOURCE has no "
-             "longer to NAME.old-TIME, at the second run in a row that misses "
-             "it. Refuses if SOURCE lists none, if its directory is on another "
-             "file system than last time, or if more than half are gone. "
-             "Default: only tell.",
+             "With --all: rename the replica of a database that SOURCE no "
+             "longer has to NAME.old-TIME, at the second run in a row that "
+             "does not find it. Refuses if SOURCE lists none, if its directory "
+             "is on another file system than last time, or if more than half "
+             "are gone. Default: only report it.",
              [](auto& a) -> auto& { return a.delete_vanished; })},
         {kAnyJob,
          {"snapshot", "new|latest|ID", Group::kAdvanced,
-          "Which point in time to pull: new (that of now), latest (the one "
-          "that "
-          "other pulls with latest got within the source's --share-snapshots), "
-          "or "
-          "that of transfer ID. Default: new."}},
+          "Point in time to pull: new (now), latest (the snapshot that other "
+          "pulls with latest got within the source's --share-snapshots) or the "
+          "snapshot of transfer ID. Default: new."}},
         {kAnyJob, Row<Pull>(
                       "chunk-bytes", Group::kAdvanced, "Size of an SST chunk.",
                       [](auto& a) -> auto& { return a.options.chunk_bytes; },
@@ -566,17 +557,15 @@ const std::vector<JobOption>& JobOptions() {
         {kOfPull | kOfSwap,
          Row<Pull>(
              "reuse", Group::kAdvanced,
-             "Link files of the source that the database in DIR has already, "
-             "on the "
-             "file system of TARGET_DIR. With --method clone. Default: "
-             "TARGET_DIR, "
-             "where it is to be replaced.",
+             "Link files of the source that the database in DIR already has; "
+             "DIR must be on the file system of TARGET_DIR. With --method "
+             "clone. Default: TARGET_DIR, if it is replaced.",
              [](auto& a) -> auto& { return a.options.reuse_dir; },
              PathValue("DIR"))},
         {kOfPull,
          Row<Pull>("if-absent", Group::kAdvanced,
-                   "End with 0 at once if TARGET_DIR holds a database already, "
-                   "for an init container.",
+                   "Exit with 0 at once if TARGET_DIR already holds a "
+                   "database, for an init container.",
                    [](auto& a) -> auto& { return a.options.if_absent; })},
         {kOfPull | kOfSwap,
          Row<Pull>("keep-identity", Group::kAdvanced,
@@ -587,8 +576,9 @@ const std::vector<JobOption>& JobOptions() {
         {kOfSwap,
          Row<Pull>(
              "always-swap", Group::kAdvanced,
-             "Swap also when TARGET_DIR holds what the source holds. With "
-             "--method clone. Default: leave it as it is, and run no command.",
+             "Swap even if TARGET_DIR already holds what the source holds. "
+             "With --method clone. Default: leave it as it is, and run no "
+             "command.",
              [](auto& a) -> auto& { return a.options.always_swap; })},
         {kOfRefresh,
          {"compact", "auto|none", Group::kAdvanced,
@@ -597,15 +587,14 @@ const std::vector<JobOption>& JobOptions() {
         {kAnyJob,
          {"source-id", "ID", Group::kAdvanced,
           "Identify a source that has no IDENTITY file as ID, so that the next "
-          "refresh knows it again."}},
+          "refresh recognizes it."}},
         {kAnyJob,
          Row<Pull>(
              "other-files", Group::kAdvanced,
-             "What to do with the application's own files in the source's "
-             "directory, "
-             "such as a configuration: copy (those that a new directory may "
-             "get, 16 "
-             "MiB each and 64 MiB in all) or ignore.",
+             "How to treat the application's own files in the source's "
+             "directory, such as a configuration: copy (those that a new "
+             "directory may get, up to 16 MiB each and 64 MiB in total) or "
+             "ignore.",
              [](auto& a) -> auto& { return a.options.other_files; },
              ChoiceValue<OtherFiles>(
                  "copy|ignore", {OtherFiles::kCopy, OtherFiles::kIgnore}))},
@@ -621,12 +610,10 @@ const std::vector<JobOption>& JobOptions() {
         {kAnyJob,
          Row<Pull>(
              "for-rocksdb", Group::kAdvanced,
-             "Release of RocksDB of the application that will open TARGET_DIR, "
-             "such "
-             "as 8.11.4: write and clone only what it reads. Default: the one "
-             "that "
-             "last opened TARGET_DIR, for a new directory that of the source's "
-             "application.",
+             "Write and clone only what this release of RocksDB reads, such as "
+             "8.11.4: that of the application that will open TARGET_DIR. "
+             "Default: the release that last opened TARGET_DIR; for a new "
+             "directory, that of the source's application.",
              [](auto& a) -> auto& { return a.options.for_rocksdb; },
              ReleaseValue())},
         {kAnyJob, SnapshotDirRow<Pull>()},
@@ -643,7 +630,7 @@ const std::vector<JobOption>& JobOptions() {
           "fills, else 0755 less the umask."}},
     };
     const char* const metrics_file =
-        "Write metrics to FILE.prom at the end, also of a pull that fails, for "
+        "Write metrics to FILE.prom at the end, even if the pull fails, for "
         "node_exporter's textfile collector. Default: none.";
     for (const std::vector<JobOption>& others :
          {ForAll(MetricsRows<Pull>(metrics_file)), ForAll(TlsRows<Pull>()),
@@ -727,12 +714,12 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
       {{
            Row<Archive>(
                "label", Group::kCommon,
-               "push: Call the set TEXT, too.",
+               "push: Give the set the label TEXT.",
                [](auto& a) -> auto& { return a.options.label; },
                TextValue("TEXT", "a label")),
            Row<Archive>(
                "adopt", Group::kAdvanced,
-               "push: Accept a database that the newest set does not know, "
+               "push: Accept a database other than that of the newest set, "
                "such as one that was rebuilt from a replica.",
                [](auto& a) -> auto& { return a.options.adopt; }),
            Row<Archive>(
@@ -742,22 +729,21 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
                NumberValue(1, kMaxLanes)),
            Row<Archive>(
                "read-data", Group::kCommon,
-               "check: Read this part of all bytes, each day others, and "
-               "compare their digests.",
+               "check: Read this part of all bytes, a new one each day, and "
+               "compare digests.",
                [](auto& a) -> auto& { return a.options.read_percent; },
                PercentValue(100)),
            Row<Archive>(
                "drill", Group::kCommon,
-               "check: Restore the newest set beside DIR, which is absent or "
-               "empty, open it, compare it with the set, and remove it; then a "
-               "random time of the log, and the set before with its log, which "
-               "must have the same entries as the newest one.",
+               "check: Restore the newest set beside DIR (missing or empty), "
+               "open it, compare it with the set, and remove it; then a random "
+               "time of the log, and the previous set with its log, which must "
+               "have the same entries as the newest set.",
                [](auto& a) -> auto& { return a.options.drill_dir; },
                TextValue("DIR", "a directory")),
            {"metrics-file", "FILE.prom", Group::kOutput,
-            "push, check: Write metrics to FILE.prom at the end, also of one "
-            "that fails, for node_exporter's textfile collector. Default: "
-            "none."},
+            "push, check: Write metrics to FILE.prom at the end, even after a "
+            "failure, for node_exporter's textfile collector. Default: none."},
            Row<Archive>(
                "keep-last", Group::kCommon,
                "prune: Keep the newest N sets.",
@@ -765,44 +751,44 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
                NumberValue(1, kMaxKept)),
            Row<Archive>(
                "keep-daily", Group::kCommon,
-               "prune: Keep the newest set of each of N days (UTC), too.",
+               "prune: Also keep the newest set of each of N days (UTC).",
                [](auto& a) -> auto& { return a.options.keep_daily; },
                NumberValue(0, kMaxKept)),
            Row<Archive>(
                "keep-weekly", Group::kCommon,
-               "prune: The same of N weeks.",
+               "prune: The same for N weeks.",
                [](auto& a) -> auto& { return a.options.keep_weekly; },
                NumberValue(0, kMaxKept)),
            Row<Archive>(
                "keep-monthly", Group::kLimits,
-               "prune: The same of N months.",
+               "prune: The same for N months.",
                [](auto& a) -> auto& { return a.options.keep_monthly; },
                NumberValue(0, kMaxKept)),
            Row<Archive>(
                "keep-log", Group::kLimits,
-               "prune: Keep the log of this time, and the sets that it needs; "
-               "remove what was put before. Default: the log behind all sets "
-               "that stay.",
+               "prune: Keep the log of the last DURATION, and the sets that it "
+               "needs; remove what was put earlier. Default: the log after all "
+               "sets that stay.",
                [](auto& a) -> auto& { return a.options.keep_log; },
                GraceValue()),
            Row<Archive>(
                "dry-run", Group::kCommon,
-               "prune: Change nothing; say which sets, files and bytes would "
-               "go, and why each set stays.",
+               "prune: Change nothing; report which sets, files and bytes "
+               "would be removed, and why each other set stays.",
                [](auto& a) -> auto& { return a.options.dry_run; }),
            {"from", "FROM", Group::kCommon,
-            "repair: Take bytes of damaged files from FROM, too: a database's "
-            "directory, a source elsewhere, or another archive."},
+            "repair: Also take bytes from FROM: a database's directory, a "
+            "source elsewhere, or another archive."},
            Row<Archive>(
                "force", Group::kAdvanced,
-               "remove: Remove the last whole set, too.",
+               "remove: Remove even the last whole set.",
                [](auto& a) -> auto& { return a.options.force; }),
            Row<Archive>(
                "grace", Group::kLimits,
-               "init: Let a prune delete what it marked so long ago, and no "
-               "earlier; at least 1h, or 24h where the store accepts old "
-               "signatures or has none. prune: Wait longer than that. Default: "
-               "24h, and for prune what init was told.",
+               "init: Time from when a prune marks an object to when a later "
+               "prune may delete it; at least 1h, or 24h if the store accepts "
+               "old signatures or uses none. prune: Wait longer than that. "
+               "Default: 24h; for prune, the grace of init.",
                [](auto& a) -> auto& { return a.options.grace; },
                GraceValue()),
        },
@@ -810,8 +796,9 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
            {"timeout", "DURATION", Group::kNetwork,
             "Give up after trying for this long to reach the store, or the "
             "source of a push (DEAD_PEER), or after waiting for a source that "
-            "is there and does nothing (TOO_SLOW). Default: 10s for a source's "
-            "first answer, 2m while it is connected, 10m for all else."},
+            "is connected but does nothing (TOO_SLOW). Default: 10s for a "
+            "source's first answer, 2m while it is connected, 10m for all "
+            "else."},
            Row<Archive>(
                "deadline", Group::kLimits,
                "Fail with DEADLINE when the whole command takes longer.",
@@ -843,61 +830,62 @@ std::vector<OptionSpec> FollowOptionSpecs() {
       {{
            Row<Follow>(
                "cut-every", Group::kCommon,
-               "Take the files of the source that DIR does not have at least "
-               "so often. ARCHIVE: push a set, unless this is given once an "
-               "hour.",
+               "Take a cut, the files of the source that DIR does not have, at "
+               "least this often. ARCHIVE: Push a set this often; if not "
+               "given, once an hour.",
                [](auto& a) -> auto& { return a.options.cut_every; },
                DurationValue()),
            Row<Follow>(
                "max-replay", Group::kCommon,
-               "The same as soon as an application would replay more than "
-               "BYTES of WALs when it opens the promoted standby. ARCHIVE: of "
-               "the log behind the newest set, unless this is given 4 GB.",
+               "Take a cut as soon as an application would replay more than "
+               "BYTES of WALs when it opens the promoted standby. ARCHIVE: "
+               "Push a set as soon as the log after the newest set has more "
+               "than BYTES; if not given, 4 GB.",
                [](auto& a) -> auto& { return a.options.max_replay_bytes; },
                BytesValue("", "however much it is")),
            Row<Follow>(
                "max-audit", Group::kLimits,
-               "After a cut that is due, compare BYTES of keys and values of "
-               "the standby with the cut's at most, another part of them each "
-               "time, and with 1 % of a core over time.",
+               "After a scheduled cut, compare at most BYTES of keys and "
+               "values of the standby with those of the cut, a different part "
+               "each time, with 1 % of a core over time.",
                [](auto& a) -> auto& { return a.options.max_audit_bytes; },
                BytesValue("", "nothing")),
            Row<Follow>(
                "durable", Group::kCommon,
-               "Sync what came so often: so much may be lost if this machine "
-               "loses its power together with the source.",
+               "Sync received data this often: so much may be lost if this "
+               "machine loses power together with the source.",
                [](auto& a) -> auto& { return a.options.durable; },
                DurationValue()),
            Row<Follow>(
                "segment", Group::kCommon,
-               "ARCHIVE: Put a segment of what came so often: so much may be "
-               "lost.",
+               "ARCHIVE: Put a segment of the received data this often: so "
+               "much may be lost.",
                [](auto& a) -> auto& { return a.options.segment; },
                DurationValue()),
            Row<Follow>(
                "segment-bytes", Group::kLimits,
-               "ARCHIVE: Put a segment when it has BYTES.",
+               "ARCHIVE: Put a segment once it has BYTES.",
                [](auto& a) -> auto& { return a.options.segment_bytes; },
                BytesValue("", nullptr, 64u << 10, 128u << 20)),
            Row<Follow>(
                "label", Group::kCommon,
-               "ARCHIVE: Call the sets TEXT, too.",
+               "ARCHIVE: Give the sets the label TEXT.",
                [](auto& a) -> auto& { return a.options.label; },
                TextValue("TEXT", "a label")),
            Row<Follow>(
                "adopt", Group::kAdvanced,
-               "Make a standby of the closed database in DIR, such as a former "
-               "primary: files that SOURCE has, too, are compared and linked, "
-               "and DIR.sstferry-old-DATE keeps it whole. ARCHIVE: Accept a "
-               "database that the newest set does not know, such as one that "
-               "was rebuilt from a replica.",
+               "Make the closed database in DIR, such as a former primary, a "
+               "standby: files that SOURCE also has are compared and linked, "
+               "and the old database is kept as DIR.sstferry-old-DATE. "
+               "ARCHIVE: Accept a database other than that of the newest set, "
+               "such as one that was rebuilt from a replica.",
                [](auto& a) -> auto& { return a.options.adopt; }),
            Row<Follow>(
                "exact-filters", Group::kAdvanced,
                "Take a cut after each compaction of a column family with a "
-               "compaction filter, so that the standby shows what it removed. "
-               "Default: such a family is as if its filter had not run since "
-               "the last cut.",
+               "compaction filter, so that the standby reflects what the "
+               "filter removed. Default: the standby holds such a family as if "
+               "its filter had not run since the last cut.",
                [](auto& a) -> auto& { return a.options.exact_filters; }),
            Row<Follow>(
                "keep-identity", Group::kCommon,
@@ -910,20 +898,20 @@ std::vector<OptionSpec> FollowOptionSpecs() {
                NumberValue(1, kMaxLanes)),
            Row<Follow>(
                "max-rate", Group::kLimits,
-               "Receive at most BYTES per second, of files and of WALs "
-               "together. none: nor hold back while the source's application "
-               "waits for CPUs or its disk.",
+               "Receive at most BYTES per second, files and WALs together. "
+               "With none, the source also does not hold back while its "
+               "application waits for CPUs or its disk.",
                [](auto& a) -> auto& { return a.options.pull; }, RateValue()),
            Row<Follow>(
                "max-held", Group::kLimits,
-               "Of SOURCE, a directory here: keep up to BYTES of its WALs, once "
-               "RocksDB has deleted them, while the standby is behind; then it "
-               "takes a cut.",
+               "If SOURCE is a directory here: keep up to BYTES of its WALs, "
+               "once RocksDB has deleted them, while the standby lags; if it "
+               "needs more, it takes a cut.",
                [](auto& a) -> auto& { return a.options.max_held_bytes; },
                BytesValue()),
            {"timeout", "DURATION", Group::kNetwork,
-            "Dial the source again after waiting this long for one that is "
-            "connected but does nothing. Default: 30s."},
+            "Reconnect after waiting this long for a source that is connected "
+            "but does nothing. Default: 30s."},
        },
        StoreRows<Follow>(),
        TlsRows<Follow>(),
@@ -942,37 +930,38 @@ std::vector<OptionSpec> PromoteOptionSpecs() {
   return {
       Row<Promote>(
           "after-source-closed", Group::kCommon,
-          "Wait until the follower, which must run, has heard after this began "
-          "that the source's application has closed the database, and has all "
-          "that it wrote.",
+          "Wait until the follower, which must run, has heard after the start "
+          "of this command that the source's application has closed the "
+          "database, and has received all that it wrote.",
           [](auto& a) -> auto& { return a.options.after_source_closed; }),
       Row<Promote>(
           "wait", Group::kCommon,
-          "Wait at most so long for that. Default: for ever.",
+          "Wait at most this long for --after-source-closed. Default: forever.",
           [](auto& a) -> auto& { return a.options.wait; },
           DurationValue("")),
       Row<Promote>(
           "source-is-down", Group::kCommon,
-          "Promote without a follower that runs, or though it heard up to 5 "
+          "Promote without a running follower, or although it heard up to 5 "
           "seconds ago that a process has the source open. Two databases that "
-          "are both written to cannot be joined.",
+          "are both written to cannot be merged.",
           [](auto& a) -> auto& { return a.options.source_is_down; }),
       Row<Promote>(
           "force", Group::kAdvanced,
-          "Promote the only copy though it is damaged, or differs from its "
-          "source. The record of that stays in DIR.",
+          "Promote the only copy even if it is damaged or differs from its "
+          "source. The record of this fault stays in DIR.",
           [](auto& a) -> auto& { return a.options.force; }),
       Row<Promote>(
           "before", Group::kCommon,
-          "Run CMD with /bin/sh before anything is changed, such as one that "
-          "fences the source and then stops the follower. Nothing is promoted "
-          "unless it ends with 0.",
+          "Run CMD with /bin/sh before anything is changed, such as a command "
+          "that fences the source and then stops the follower. Nothing is "
+          "promoted unless CMD ends with 0.",
           [](auto& a) -> auto& { return a.before; },
           TextValue("CMD", "a command")),
       Row<Promote>(
           "after", Group::kCommon,
-          "Run CMD after the promotion, such as one that starts the "
-          "application; also if there was none, with SSTFERRY_EXCHANGED=no.",
+          "Run CMD after the promotion, such as a command that starts the "
+          "application; also if nothing was promoted, with "
+          "SSTFERRY_EXCHANGED=no.",
           [](auto& a) -> auto& { return a.after; },
           TextValue("CMD", "a command")),
   };
@@ -981,11 +970,11 @@ std::vector<OptionSpec> PromoteOptionSpecs() {
 std::vector<OptionSpec> CertOptionSpecs() {
   return {
       {"also", "NAME", Group::kCommon,
-       "Let the certificate be good for the DNS name or IP address NAME, too "
+       "Make the certificate valid for the DNS name or IP address NAME, too "
        "(repeatable).",
        true},
       Row<CertArguments>(
-          "days", Group::kCommon, "Let the certificate end after N days.",
+          "days", Group::kCommon, "Make the certificate expire after N days.",
           [](auto& a) -> auto& { return a.days; },
           NumberValue(1, kMaxCertificateDays)),
   };
@@ -997,7 +986,7 @@ const std::vector<OptionSpec>& CommonOptions() {
   using Common = CommonArguments;
   static const std::vector<OptionSpec> options = {
       Row<Common>("json", Group::kCommon,
-       "Print one JSON object, on every exit but 2.",
+       "Print one JSON object, except with exit code 2.",
        [](auto& a) -> auto& { return a.json; }),
       {"config", "FILE", Group::kAdvanced,
        "Read options from the TOML file FILE, operands by their names in lower "
@@ -1065,10 +1054,10 @@ const std::vector<Command>& Commands() {
        "missing or empty and appears whole or not at all. The same command "
        "resumes an interrupted pull. Runs at the target. HOST:/DIR and "
        "ssh://HOST[:PORT]/DIR need only ssh, and sstferry there. "
-       "s3://BUCKET[/PREFIX][@SET] and DIR[@SET] are archives, of which the "
-       "newest set is restored, or the one that SET names: by its name, its "
-       "label or a time. With --begin or --end, only what these keys need is "
-       "read of it.",
+       "s3://BUCKET[/PREFIX][@SET] and DIR[@SET] are archives: their newest "
+       "set is restored, or the one that SET names by its name, its label or a "
+       "time. With --begin or --end, only what these keys need is read from "
+       "the archive.",
        JobOptionSpecs(kOfPull),
        {"source", "target"},
        {{"Seed a replica and compare it with the source's snapshot",
@@ -1081,7 +1070,7 @@ const std::vector<Command>& Commands() {
          "sstferry pull s3://backups/users@latest /data/users"},
         {"Restore a moment of a source that an archive follows",
          "sstferry pull s3://backups/users@2026-11-24T14:03:20Z /data/users"},
-        {"Restore some keys of it, and read only their blocks",
+        {"Restore some keys, and read only their blocks",
          "sstferry pull s3://backups/users /data/some --begin u:7 --end u:8"},
         {"Copy one column family of a local database at 50 MB per second",
          "sstferry pull /data/users /copy/users --cf default --max-rate "
@@ -1089,28 +1078,28 @@ const std::vector<Command>& Commands() {
       {"refresh",
        "SOURCE TARGET_DIR [options]",
        "Make a replica current where it is",
-       "Updates the replica in TARGET_DIR to a snapshot of SOURCE, of which it "
-       "was pulled: only what changed is sent, and all of it becomes visible "
-       "at once. No process may have TARGET_DIR open; an application that "
-       "keeps it open refreshes it through the library. A TARGET_DIR that is "
-       "missing or empty is filled as pull does.",
+       "Updates the replica in TARGET_DIR to a snapshot of SOURCE, from which "
+       "it was pulled: only what changed is sent, and all of it becomes "
+       "visible at once. No process may have TARGET_DIR open; an application "
+       "that keeps it open refreshes it through the library. A TARGET_DIR that "
+       "is missing or empty is filled as pull does.",
        JobOptionSpecs(kOfRefresh),
        {"source", "target"},
        {{"Make a replica current",
          "sstferry refresh sst://db1/users /data/users"},
-        {"Make a mirror of all databases of a host current, new ones and those "
-         "that are gone with them",
+        {"Make a mirror of all databases of a host current, including new and "
+         "vanished ones",
          "sstferry refresh --all sst://db1 /data --delete"},
-        {"Compare all that both sides hold, and mend what differs",
+        {"Compare everything on both sides, and repair what differs",
          "sstferry refresh sst://db1/users /data/users --compare digest"}}},
       {"swap",
        "SOURCE TARGET_DIR [options]",
-       "Replace a replica by a new database",
-       "Builds a new database from a snapshot of SOURCE beside TARGET_DIR, "
-       "of which only what changed is sent, exchanges the two directories "
-       "between two commands, which stop the application and start it again, "
-       "and keeps the old one as TARGET_DIR.old-DATE. The application has "
-       "TARGET_DIR open until then.",
+       "Replace a replica with a new database",
+       "Builds a new database beside TARGET_DIR from a snapshot of SOURCE; "
+       "only what changed is sent. Exchanges the two directories between two "
+       "commands, which stop the application and start it again, and keeps the "
+       "old one as TARGET_DIR.old-DATE. The application may have TARGET_DIR "
+       "open until then.",
        JobOptionSpecs(kOfSwap),
        {"source", "target"},
        {{"Replace a replica that an application serves",
@@ -1133,17 +1122,17 @@ const std::vector<Command>& Commands() {
        "[pull|refresh|swap] SOURCE [TARGET_DIR] [options]",
        "Show what pull, refresh or swap would do, and why",
        "Runs the steps of the command with the same options up to the first "
-       "name that it would make, and changes nothing. Prints what it would "
-       "move, and why. Ends with the exit code with which the command would "
-       "end before it moves data. Takes all options of the command; those that "
-       "change nothing here are not listed. Without one, it is pull. If SOURCE "
-       "is sst://HOST[:PORT] or unix:/PATH without a NAME, lists the databases "
-       "that are served there.",
+       "file or directory that it would make, and changes nothing. Prints what "
+       "it would move, and why. Ends with the exit code that the command would "
+       "have before it moves data. Takes all options of the command; those "
+       "that change nothing here are not listed. Without a command, plans a "
+       "pull. If SOURCE is sst://HOST[:PORT] or unix:/PATH without a NAME, "
+       "lists the databases that are served there.",
        PlanOptionSpecs(),
        {"source", "target"},
        {{"Show what a pull would move, and what would stop it",
          "sstferry plan sst://db1/users /data/users --summary"},
-        {"Show the same of a refresh",
+        {"Show the same for a refresh",
          "sstferry plan refresh sst://db1/users /data/users --summary"},
         {"List the names that a host serves", "sstferry plan sst://db1"}}},
       {"ls",
@@ -1161,11 +1150,11 @@ const std::vector<Command>& Commands() {
       {"status",
        "SOURCE|TARGET_DIR [options]",
        "Show how old a replica is, and unfinished pulls",
-       "Of a replica: as of when it is, what is known to be wrong with it, how "
-       "far an unfinished pull came, and the command to run next. Of a source: "
-       "which snapshots it retains for pulls that may resume, and who follows "
-       "it (sst://HOST[:PORT] or unix:/PATH: those of all databases that this "
-       "side may read). Changes nothing.",
+       "For a replica, shows its point in time, its known faults, the progress "
+       "of an unfinished pull and the command to run next. For a source, shows "
+       "the snapshots that it retains for pulls that may resume, and its "
+       "followers (for sst://HOST[:PORT] or unix:/PATH, those of all databases "
+       "that this side may read). Changes nothing.",
        Joined({TlsRows<StatusArguments>(),
                SshRows<StatusArguments>(),
                {TimeoutRow<StatusArguments>(),
@@ -1180,7 +1169,8 @@ const std::vector<Command>& Commands() {
        "Releases the snapshot that the database directory SOURCE_DIR retains "
        "for transfer ID, as status shows it (8 digits or more). The pull that "
        "it was retained for then starts over. Ends with BUSY while a target is "
-       "connected. With HOST:/DIR or ssh:// it runs there, through ssh.",
+       "connected. With HOST:/DIR or ssh:// it runs on that machine, through "
+       "ssh.",
        Joined(
            {SshRows<ReleaseArguments>(), {SnapshotDirRow<ReleaseArguments>()}}),
        {"source", "id"},
@@ -1191,23 +1181,22 @@ const std::vector<Command>& Commands() {
        "SET | repair ARCHIVE [SET] [options]",
        "Keep sets of a database's files in a bucket or a directory",
        "ARCHIVE is s3://BUCKET[/PREFIX], file:///DIR or a directory, for one "
-       "database. init makes it. push takes the files of one point in time of "
-       "the database SOURCE, which an application may have open, and uploads "
-       "those that no set before it has; it needs no right to delete. list "
-       "shows the sets. check looks for everything that they name; --read-data "
-       "reads it, --drill restores it.\n\n"
-       "prune marks what no --keep option asks for; a later run deletes it, "
-       "after the grace of the archive: run it once a day. The newest whole "
-       "set stays, and a damaged one counts for no option. remove takes one "
-       "set at once, or a mark or an intent that cannot be read. repair makes "
-       "whole sets of damaged ones. All may run on several machines at once, "
-       "and be killed: what counts is whole at any time.",
+       "database. init makes it. push uploads the files of one point in time "
+       "of the database SOURCE, which an application may have open, unless an "
+       "earlier set has them; it needs no right to delete. list shows the "
+       "sets. check looks for every object that they name; --read-data reads "
+       "it, --drill restores a set.\n\nprune marks what no --keep option asks "
+       "for; a later run deletes it, after the grace of the archive: run it "
+       "once a day. The newest whole set stays; a damaged one does not count. "
+       "remove deletes one set at once, or a mark or an intent that cannot be "
+       "read. repair makes whole sets from damaged ones. All may run on "
+       "several machines at once, and be killed: the archive stays consistent.",
        ArchiveOptionSpecs(),
        {"action", "place", "archive"},
        {{"Make an archive in a directory", "sstferry archive init /backup/orders"},
         {"Push a database",
          "sstferry archive push /data/orders /backup/orders --label nightly"},
-        {"Push, from another machine, what a source serves",
+        {"Push from another machine what a source serves",
          "sstferry archive push sst://db1/orders s3://backup/orders"},
         {"Prove every night that the newest set can be restored",
          "sstferry archive check s3://backup/orders --read-data 5% --drill "
@@ -1218,16 +1207,15 @@ const std::vector<Command>& Commands() {
       {"follow",
        "SOURCE DIR|ARCHIVE [options]",
        "Keep a standby of a live database, or a log of it in an archive",
-       "Makes DIR a standby of the database SOURCE and keeps it so until "
-       "SIGINT or SIGTERM: new records of the source's WALs come as they are "
-       "written, and its files from time to time. Whatever happens, DIR holds "
-       "a state that the source had. Nothing opens DIR before sstferry promote "
-       "makes a database of it; sstferry view makes one beside it. Started "
-       "again, it resumes where it was.\n\n"
-       "With an archive (s3://BUCKET[/PREFIX], file:///DIR or a directory that "
-       "archive init made) in DIR's place, sets go there, and between them "
-       "every record of the WALs: pull ARCHIVE@TIME restores any time that "
-       "archive list shows.",
+       "Makes DIR a standby of the database SOURCE and updates it until SIGINT "
+       "or SIGTERM: receives new records of the source's WALs as they are "
+       "written, and its files from time to time. DIR always holds a state "
+       "that the source had. Nothing opens DIR before sstferry promote makes "
+       "it a database; sstferry view makes a database beside it. A restarted "
+       "follower resumes.\n\nWith an archive (s3://BUCKET[/PREFIX], "
+       "file:///DIR or a directory that archive init made) instead of DIR, "
+       "puts sets there, and between them every record of the WALs: pull "
+       "ARCHIVE@TIME restores any time that archive list shows.",
        FollowOptionSpecs(),
        {"source", "dir"},
        {{"Keep a standby",
@@ -1236,15 +1224,16 @@ const std::vector<Command>& Commands() {
          "sstferry follow sst://db1/orders s3://backup/orders"}}},
       {"promote",
        "DIR [options]",
-       "Make a database of a standby",
+       "Make a database from a standby",
        "Makes the standby in DIR a database that an application opens for "
-       "writing, in milliseconds. First it looks: with CORRUPT if a file is "
-       "missing or damage is known, and with REFUSED if the follower, which "
-       "must run, has just heard that the source is open, it changes nothing. "
-       "Then it runs --before, which must stop the follower, truncates the "
-       "WALs after the last whole record, and writes CURRENT. The same command "
-       "completes a promotion that was killed. Nothing keeps the source from "
-       "being opened later: see that it stays down.",
+       "writing, in milliseconds. First checks the standby and the source: "
+       "ends with CORRUPT if a file is missing or damage is known, and with "
+       "REFUSED if the follower, which must run, has just heard that the "
+       "source is open; then nothing was changed. Then runs --before, which "
+       "must stop the follower, truncates the WALs after the last whole "
+       "record, and writes CURRENT. The same command completes a promotion "
+       "that was killed. Nothing prevents the source from being opened later: "
+       "make sure that it stays down.",
        PromoteOptionSpecs(),
        {"dir"},
        {{"Take over from a source that is gone",
@@ -1256,11 +1245,11 @@ const std::vector<Command>& Commands() {
          "app'"}}},
       {"view",
        "DIR VIEW_DIR",
-       "Make a database of what a standby holds now, beside it",
-       "Makes VIEW_DIR, which is missing or empty, a database that can be "
-       "opened, for reading or writing: of hard links to the files of the "
-       "standby in DIR, and of copies of its WALs. DIR is followed on, and is "
-       "not touched by whatever is done to VIEW_DIR.",
+       "Make a database from the current state of a standby",
+       "Makes VIEW_DIR, which must be missing or empty, a database for reading "
+       "or writing, from hard links to the files of the standby in DIR and "
+       "from copies of its WALs. The follower of DIR continues, and changes to "
+       "VIEW_DIR do not affect DIR.",
        {},
        {"dir", "view"},
        {{"Look at today's orders",

@@ -105,8 +105,8 @@ int RunFollow(const std::vector<std::string>& arguments) {
       filtered = FilteredText(state);
       console.Log(LogLevel::kInfo,
                   filtered.empty()
-                      ? "no family has a compaction filter any more"
-                      : "what is followed is " + filtered +
+                      ? "no column family has a compaction filter any longer"
+                      : "the followed state is " + filtered +
                             "; --exact-filters takes a cut after each of "
                             "their compactions");
     }

@@ -9,7 +9,13 @@ namespace {
 constexpr size_t kColumns = 80;
 constexpr size_t kTextColumn = 26;
 
+// Wraps paragraphs, which an empty line separates.
 std::string Paragraph(const std::string& text) {
+  const size_t end = text.find("\n\n");
+  if (end != std::string::npos) {
+    return Paragraph(text.substr(0, end)) + "\n" +
+           Paragraph(text.substr(end + 2));
+  }
   std::string wrapped;
   for (const std::string& line : WrapText(text, kColumns)) {
     wrapped += line + "\n";
@@ -103,15 +109,16 @@ const std::vector<ExitCodeRow>& ExitCodes() {
   static const std::vector<ExitCodeRow> rows = {
       {0, "", "OK"},
       {1, "REFUSED, INCOMPATIBLE, DENIED, CORRUPT, SOURCE_ERROR, INTERNAL",
-       "failed; running it again does not help before the cause is removed"},
-      {2, "", "wrong usage; nothing was touched"},
+       "failed; remove the cause before you run it again"},
+      {2, "", "wrong usage; nothing was changed"},
       {3, "DIFFERENT, CHANGED_SINCE",
-       "verify found differences, or such as writes since the pull explain"},
+       "verify found differences (CHANGED_SINCE: writes since the pull explain "
+       "them)"},
       {4, "CANCELLED, DEADLINE, DEAD_PEER, TOO_SLOW, SNAPSHOT_GONE, NO_SPACE",
        "interrupted; run the same command again to resume or start over"},
       {5, "BUSY",
-       "nothing was done, since another process has the target "
-       "open; run it again later"},
+       "another process has the target open, so nothing was done; run it again "
+       "later"},
   };
   return rows;
 }

@@ -62,7 +62,7 @@ Status CheckMethod(const OptionTexts& texts, const PullOptions& options) {
                                        "default") != families.end()
              ? Status::OK()
              : Wrong("--cf",
-                     "default among them, which a clone always has, or "
+                     "default among them, because a clone always has it, or "
                      "--method ingest",
                      families.front());
 }

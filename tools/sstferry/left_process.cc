@@ -95,7 +95,7 @@ Status EndLeftProcess(const std::string& name, const std::string& mark,
       what + " still runs as process " + std::to_string(process) + " (" +
       CommandOf(process) + ")";
   if (log) {
-    log(LogLevel::kWarning, who + ", and is ended");
+    log(LogLevel::kWarning, who + "; it is ended now");
   }
   int error = kill(-process, SIGTERM) == 0 ? 0 : errno;
   if (error == 0 && !Ends(process, name, grace)) {

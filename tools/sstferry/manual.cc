@@ -210,13 +210,13 @@ std::string FilesRoff(const std::string& command) {
       {"TARGET_DIR.sstferry/",
        "The workspace of an unfinished pull: journal, staged data, the new "
        "database. It stays after a failure, so that the same command resumes, "
-       "and is gone after success.",
+       "and is removed after success.",
        kJobs},
       {"TARGET_DIR/last_transfer.json",
        "The summary of the last transfer, the object that --json prints.",
        " pull refresh swap status "},
       {"TARGET_DIR/sstferry.intervals, sstferry.source, sstferry.files",
-       "What the next refresh needs to know of this one. Without them it "
+       "Records of this transfer for the next refresh. Without them, it "
        "compares everything.",
        kJobs},
       {"TARGET_DIR/sstferry.health",
@@ -247,8 +247,8 @@ std::string EnvironmentRoff(const std::string& command) {
       {"TERM", "If it is dumb, log lines have no colours.",
        " serve pull refresh swap plan verify status ls release cert "},
       {"TMPDIR",
-       "Where a private snapshot of a database on a read-only file system goes "
-       "if nothing can be made beside the database. Default: /tmp.",
+       "Directory of the private snapshot of a database on a read-only file "
+       "system, if nothing can be made beside the database. Default: /tmp.",
        " serve pull refresh swap plan verify "},
       {"SSTFERRY_TARGET_DIR, SSTFERRY_TRANSFER_ID, SSTFERRY_EXCHANGED",
        "Set for the commands of a swap: the directory, the transfer, and, for "
@@ -421,9 +421,9 @@ std::string JobServiceRoff(const std::string& job,
          ".SH DESCRIPTION\n" +
          Roff("The timer starts sstferry " + job +
               " at 02:00, up to 15 minutes later, with the options in "
-              "/etc/sstferry/NAME.toml. It makes up for a night that the "
-              "machine slept through. After exit code 4 (interrupted), 5 "
-              "(BUSY) or a kill, the unit runs again five minutes later, at "
+              "/etc/sstferry/NAME.toml. It starts the unit later if the "
+              "machine was off at that time. After exit code 4 (interrupted), "
+              "5 (BUSY) or a kill, the unit runs again five minutes later, at "
               "most twelve times in six hours. After 1, 2 or 3 it has failed: "
               "watch it with OnFailure= or your monitoring.\n") +
          ".PP\n" +

@@ -242,11 +242,10 @@ Status CheckListen(const OptionTexts& texts, const ServeArguments& serve) {
   return !serve.tls.empty() || serve.insecure || IsLoopback(serve.listen.host)
              ? Status::OK()
              : Wrong("--listen",
-                     "an address of this machine only, such as "
-                     "127.0.0.1:7420 or unix:/run/sstferry-serve/socket, or "
-                     "--tls DIR "
-                     "(--insecure allows others without: anyone who reaches "
-                     "the port can read the databases)",
+                     "an address of this machine only, such as 127.0.0.1:7420 "
+                     "or unix:/run/sstferry-serve/socket, or --tls DIR "
+                     "(--insecure allows other addresses without TLS: anyone "
+                     "who reaches the port can read the databases)",
                      texts.Get("listen"));
 }
 
@@ -301,7 +300,7 @@ Status CheckAll(const OptionTexts& texts, const PullArguments& pull) {
         "metrics"}) {
     if (texts.Has(option)) {
       return Wrong(std::string("--") + option,
-                   "none with --all, since it is of one database",
+                   "none with --all, because it applies to one database",
                    texts.Get(option));
     }
   }
@@ -647,7 +646,8 @@ Status ParsePromote(const std::vector<std::string>& arguments,
   }
   if (out->options.source_is_down && out->options.after_source_closed) {
     return Wrong("--source-is-down",
-                 "one of it and --after-source-closed", "both");
+                 "only one of --source-is-down and "
+                 "--after-source-closed", "both");
   }
   return ReadDirectory(texts, "dir", "the directory of a standby",
                        &out->options.dir);

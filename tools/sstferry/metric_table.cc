@@ -23,7 +23,7 @@ const MetricSpec kSourceTransfers = {
     "Transfers that have ended, by end state."};
 const MetricSpec kSourceInterruptions = {
     "sstferry_source_interruptions_total", kCounter, "database",
-    "Times that a target left and the source retained the snapshot."};
+    "Times that a target disconnected and the source retained the snapshot."};
 const MetricSpec kSourceActive = {
     "sstferry_source_active_transfers", kGauge, "database",
     "Transfers whose target is connected."};
@@ -74,11 +74,10 @@ const MetricSpec kSourceFollowersBehind = {
     "Bytes of WALs that the standby which is furthest behind does not have."};
 const MetricSpec kSourceFollowersLag = {
     "sstferry_source_followers_behind_seconds", kGauge, "database",
-    "Time since that standby had all that there was."};
+    "Time since that standby last had all bytes of the WALs."};
 const MetricSpec kSourceHeldWals = {
     "sstferry_source_held_wal_bytes", kGauge, "database",
-    "Bytes of WALs that stay readable for standbys that are behind "
-    "(--max-held)."};
+    "Bytes of WALs that stay readable for standbys that lag (--max-held)."};
 const MetricSpec kSourceReadWals = {
     "sstferry_source_read_wal_bytes_total", kCounter, "database",
     "Bytes of WALs read, once for all standbys."};
@@ -92,11 +91,11 @@ const MetricSpec kSourceChunksFromStore = {
     "targets read one plan."};
 const MetricSpec kSourceWritten = {
     "sstferry_source_written_timestamp_seconds", kGauge, "listen",
-    "Time at which the file of --metrics-file was written. Only there."};
+    "Time at which the file of --metrics-file was written. Only in that file."};
 
 const MetricSpec kReplicaInfo = {"sstferry_replica_info", kGauge,
                               "target, source, mode, method",
-                              "What the last pull was. Always 1."};
+                              "Properties of the last pull. Always 1."};
 const MetricSpec kReplicaRuns = {
     "sstferry_replica_runs_total", kCounter, "target, status",
     "Pulls that have ended, by end state.", true};
@@ -123,8 +122,8 @@ const MetricSpec kReplicaTaken = {
     true};
 const MetricSpec kReplicaFault = {
     "sstferry_replica_fault", kGauge, "target",
-    "What is known to be wrong with the target. 0: nothing. 1: it differs from "
-    "its source. 2: it is damaged."};
+    "Known fault of the target. 0: none. 1: it differs from its source. 2: it "
+    "is damaged."};
 const MetricSpec kReplicaDiskFree = {
     "sstferry_replica_disk_free_bytes", kGauge, "target",
     "Free bytes of the file system that holds the target."};
@@ -171,8 +170,8 @@ const MetricSpec kLastRunPeakMemory = {
 
 const MetricSpec kStandbyLag = {
     "sstferry_standby_lag_seconds", kGauge, "target",
-    "Age of the moment of the source that the standby holds all of, by both "
-    "clocks. Absent: not known."};
+    "Age of the newest state of the source that the standby holds completely, "
+    "by both clocks. Absent: not known."};
 const MetricSpec kStandbyBehind = {
     "sstferry_standby_behind_bytes", kGauge, "target",
     "Bytes of WALs that the source has and the standby does not."};
@@ -191,8 +190,8 @@ const MetricSpec kStandbyCuts = {
     "Cuts since the standby was made, by reason."};
 const MetricSpec kStandbyLost = {
     "sstferry_standby_lost_sequences", kGauge, "target",
-    "Sequences that the source came back without and the standby had, the last "
-    "time; they are kept beside it."};
+    "Sequences that the standby had and the source did not have when it last "
+    "returned; they are kept beside the standby."};
 const MetricSpec kStandbyUnknownOptions = {
     "sstferry_standby_unknown_options", kGauge, "target",
     "Options in the OPTIONS of the last cut that this version does not know."};
@@ -219,7 +218,8 @@ const MetricSpec kLogSegments = {
     "sstferry_log_segments_total", kCounter, "target",
     "Segments put into the archive."};
 const MetricSpec kLogBytes = {
-    "sstferry_log_bytes_total", kCounter, "target", "Bytes of these."};
+    "sstferry_log_bytes_total", kCounter, "target", "Bytes of the segments put "
+                                                    "into the archive."};
 const MetricSpec kLogGaps = {
     "sstferry_log_gaps_total", kCounter, "target",
     "Windows of restorable times that ended: at barriers and outages."};
@@ -228,10 +228,11 @@ const MetricSpec kLogUnputBytes = {
     "Bytes of WALs that were read and are not known to be in the archive."};
 const MetricSpec kLogUnput = {
     "sstferry_log_unput_timestamp_seconds", kGauge, "target",
-    "Time since when there are any. Absent: there are none."};
+    "Time since which there have been WAL bytes that are not known to be in "
+    "the archive. Absent: there are none."};
 const MetricSpec kStandbyWritten = {
     "sstferry_standby_written_timestamp_seconds", kGauge, "target",
-    "Time at which the file of --metrics-file was written. Only there."};
+    "Time at which the file of --metrics-file was written. Only in that file."};
 
 const MetricSpec kArchiveNewestSet = {
     "sstferry_archive_newest_set_timestamp_seconds", kGauge, "archive",
@@ -240,7 +241,7 @@ const MetricSpec kArchiveSets = {"sstferry_archive_sets", kGauge, "archive",
                               "Sets in the archive.", true};
 const MetricSpec kArchiveDamagedSets = {
     "sstferry_archive_damaged_sets", kGauge, "archive",
-    "Sets that lack a file, or have one with other bytes.", true};
+    "Sets with a file that is missing or has other bytes.", true};
 const MetricSpec kArchiveBytes = {"sstferry_archive_bytes", kGauge, "archive",
                                "Bytes of the files in the archive.", true};
 const MetricSpec kArchiveOrphanBytes = {
@@ -274,7 +275,7 @@ const MetricSpec kArchivePushBytes = {
     "Bytes of the set of the last good push from here.", true};
 const MetricSpec kArchivePushUploaded = {
     "sstferry_archive_push_uploaded_bytes", kGauge, "archive",
-    "Those of them that it uploaded.", true};
+    "Bytes that the last good push from here uploaded.", true};
 
 }  // namespace metric
 

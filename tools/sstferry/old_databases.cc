@@ -33,7 +33,7 @@ void RemoveOldDatabases(const PullArguments& arguments,
       console->Log(EndStateOf(status) == EndState::kCancelled
                        ? LogLevel::kInfo
                        : LogLevel::kWarning,
-                   "what earlier swaps have kept was not all deleted, which "
+                   "not all databases that earlier swaps kept were deleted; "
                    "the next swap continues: " + MessageOf(status));
     }
   }

@@ -175,8 +175,8 @@ std::string HeldLine(const Summary& summary) {
   return sum < kWorthSaying
              ? ""
              : "held back: " + PullSeconds(sum) +
-                   ", since the source's application waited (" + why +
-                   "); --max-rate none does not\n";
+                   ", because the source's application waited (" + why +
+                   "); --max-rate none does not hold back\n";
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ class FleetMetrics {
 
 std::string VanishedLine(const VanishedDatabase& gone) {
   const std::string runs = FormatCount(gone.runs, "run");
-  return "gone at the source: " + Printable(gone.name) + ", for " + runs +
+  return "missing at the source: " + Printable(gone.name) + ", for " + runs +
          (!gone.moved_to.empty() ? "; moved to " + Printable(gone.moved_to)
           : !gone.problem.empty() ? "; not moved: " + Printable(gone.problem)
                                   : "; its replica stays") +
@@ -148,7 +148,7 @@ std::string FleetText(const Summary& summary, const FleetReport& report) {
                          " were there already (sstferry refresh --all makes "
                          "them current)"
                    : "") +
-      (gone > 0 ? ", " + std::to_string(gone) + " went meanwhile" : "") +
+      (gone > 0 ? ", " + std::to_string(gone) + " vanished meanwhile" : "") +
       (failed > 0 ? ", " + std::to_string(failed) + " failed" : "") + "\n";
   text += FormatBytes(static_cast<double>(summary.wire_bytes)) +
           " on the wire in " + AllSeconds(summary.seconds);

@@ -123,7 +123,7 @@ Status ReadCommandLine(const Strings& operands, const Strings& arguments,
     const std::string shown = wrong.get_option_name();
     return Status::InvalidArgument(
         shown + (wrong.kind() == po::invalid_syntax::empty_adjacent_parameter
-                     ? ": expected a value behind =, found nothing (an empty "
+                     ? ": expected a value after =, found nothing (an empty "
                        "value is a word of its own: " + shown + " \"\")"
                      : ": expected a value, found nothing"));
   }

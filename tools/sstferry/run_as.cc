@@ -408,7 +408,8 @@ int RunAs(uid_t uid, const RootDuties& duties,
       // The account's process opens it with its own rights only.
       duties.log(LogLevel::kWarning,
                  option + MessageOf(read) +
-                     "; root does not read it, the account itself tries");
+                     "; root does not read it, so the process of the account "
+                     "tries");
     }
   }
   std::string prefix;
@@ -422,9 +423,9 @@ int RunAs(uid_t uid, const RootDuties& duties,
   if (duties.log && !account.name.empty()) {
     duties.log(LogLevel::kInfo,
                "runs as account " + account.name +
-                   ", which may change names on the way to " +
+                   ", which may rename directories on the path to " +
                    duties.target_dir +
-                   (duties.uses_ssh ? "; ssh has its keys and known hosts"
+                   (duties.uses_ssh ? "; ssh uses its keys and known hosts"
                                     : ""));
   }
   std::array<int, 2> sockets{};

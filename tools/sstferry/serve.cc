@@ -118,8 +118,8 @@ void Announce(const ServeArguments& arguments, const std::string& address,
   if (arguments.tls.empty() && !IsLoopback(arguments.listen.host)) {
     console->Log(LogLevel::kWarning,
                  "--insecure: anyone who reaches " + address +
-                     " can read the served databases, and what they read "
-                     "crosses the network in the clear");
+                     " can read the served databases, and the data crosses the "
+                     "network unencrypted");
   }
   std::string open_names;
   for (const ServedDatabase& database : arguments.options.databases) {
@@ -133,10 +133,10 @@ void Announce(const ServeArguments& arguments, const std::string& address,
   }
   if (!open_names.empty()) {
     console->Log(LogLevel::kWarning,
-                 "--allow: none is given for " +
+                 "--allow: missing for " +
                      Cut(open_names, kMaxStatusNames) +
                      ": every certificate that --tls-ca accepts can read it; "
-                     "name those that may, or say --allow NAME=" +
+                     "name the certificates that may, or give --allow NAME=" +
                      kEveryPeer);
   }
   const std::string line = "listening on " + address;
@@ -275,7 +275,7 @@ void Reload(const std::vector<std::string>& words, const ReloadTls& reload_tls,
   Status status = ParseServe(words, &again);
   if (status.ok() && again.tls.empty() == static_cast<bool>(reload_tls)) {
     status = Status::InvalidArgument(
-        "to begin or to end TLS needs a restart of serve");
+        "turning TLS on or off needs a restart of serve");
   }
   if (status.ok()) {
     status = CheckStillNamed(*options, again.options);
@@ -299,8 +299,8 @@ void Reload(const std::vector<std::string>& words, const ReloadTls& reload_tls,
   server->LookForDatabases();  // even if the command line is invalid now
   if (status.ok() && reload_tls) {
     console->Log(LogLevel::kInfo,
-                 "SIGHUP: certificates and the allow list count from now on, "
-                 "for new connections");
+                 "SIGHUP: new connections use the new certificates and allow "
+                 "list");
   }
 }
 

@@ -126,7 +126,7 @@ Status ReadAllowedUids(const OptionTexts& texts, bool is_unix,
     if (!is_unix) {
       return Wrong("--allow-uid",
                    "--listen unix:/PATH with it, because only there the system "
-                   "tells a peer's account",
+                   "reports a peer's account",
                    text);
     }
     const bool is_number =
@@ -149,8 +149,8 @@ Status ReadAllowedUids(const OptionTexts& texts, bool is_unix,
     if (uid == kUnknownUid) {
       return Wrong("--allow-uid",
                    "another account than " + std::to_string(kUnknownUid) +
-                       ", as which the system shows all that it cannot tell "
-                       "apart",
+                       ", which the system shows for every account that it "
+                       "cannot map",
                    text);
     }
     uids->push_back(static_cast<uint32_t>(uid));

@@ -89,9 +89,9 @@ std::string StandbyLine(const StandbyState& state) {
   line += std::to_string(cut.value_or(0) / 1000) + " s ago (" +
           state.cut_reason + ")";
   if (!state.lost_dir.empty()) {
-    line += "; its source came back with " +
+    line += "; its source returned with " +
             std::to_string(state.lost_sequences) +
-            " sequences less, which are kept in " + Printable(state.lost_dir);
+            " sequences fewer, which are kept in " + Printable(state.lost_dir);
   }
   const std::string filtered = FilteredText(state);
   if (!filtered.empty()) {
@@ -105,7 +105,7 @@ std::string AuditText(const StandbyState& state) {
   std::string text = "audit: ";
   const std::optional<uint64_t> oldest = MillisSince(audit.oldest_micros);
   if (!audit.damage.empty()) {
-    text += "never, as far as is known: " + Printable(audit.damage);
+    text += "not known: " + Printable(audit.damage);
   } else if (!oldest) {
     text += "not all entries were compared yet (" +
             std::to_string(audit.entries) + " were)";

@@ -93,9 +93,9 @@ std::string SourceText(const std::string& place, const StatusReport& report) {
                            (count == 1 ? " pins " : " pin ") +
                            StatusBytes(PinnedBytes(report));
   if (report.foreign_snapshots > 0) {
-    text += "; not looked at: " +
+    text += "; not shown: " +
             FormatCount(report.foreign_snapshots, "snapshot") +
-            " of other accounts; see them by: sudo -u " +
+            " of other accounts; run: sudo -u " +
             report.foreign_owner + " sstferry status " + place;
   }
   return text + "\n";
@@ -161,7 +161,7 @@ std::string TargetText(const std::string& place, const TargetState& target) {
   }
   if (target.stands_at_zero) {
     text += std::string("warning: it stands ") + kAtZero +
-            "; the next refresh mends it\n";
+            "; the next refresh repairs it\n";
   }
   if (target.has_leftover) {
     text += "leftover: " + place +
@@ -204,7 +204,7 @@ std::string MirrorText(const std::string& place, const StatusReport& report) {
     if (!replica.status.ok()) {
       next += Printable(replica.name + ": " + MessageOf(replica.status)) + "\n";
     } else if (replica.state.health != ReplicaHealth::kComplete) {
-      next += "look closer: sstferry status " +
+      next += "details: sstferry status " +
               Printable(place + "/" + replica.name) + "\n";
     }
   }
@@ -215,7 +215,7 @@ std::string MirrorText(const std::string& place, const StatusReport& report) {
 std::string StandbyText(const std::string& place, const StandbyState& state,
                         bool is_wrong) {
   return "standby: " + StandbyLine(state) + "\n" + AuditText(state) +
-         (state.is_followed ? "\nfollowed: a follower runs\n"
+         (state.is_followed ? "\nfollowed: a follower is running\n"
           : is_wrong        ? "\n"
           : state.is_promoted
               ? "\nnext: sstferry promote " + place + ", which completes it\n"

@@ -957,7 +957,7 @@ TEST_CASE("An object that a check says to delete is uploaded anew by a push",
   const auto check = [&] {
     return CheckArchive(Archive(store.get()), options, &summary);
   };
-  REQUIRE(check().ToString().find("delete it after that") !=
+  REQUIRE(check().ToString().find("delete the object with wrong") !=
           std::string::npos);
   world.server.Erase(key);
   REQUIRE_OK(world.Push({1, 2}));

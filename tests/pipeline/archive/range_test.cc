@@ -607,7 +607,7 @@ TEST_CASE("A restore of a range looks for its files, and not for others",
   const Ferried lost = world.Restore(selection, "lost");
   INFO(lost.message());
   REQUIRE(lost.state() == EndState::kCorrupt);
-  REQUIRE(lost.message().find("is not there") != std::string::npos);
+  REQUIRE(lost.message().find("is missing") != std::string::npos);
   REQUIRE_FALSE(fs::exists(world.dir / "lost"));
 }
 

@@ -564,7 +564,7 @@ TEST_CASE("Init names what a bucket does not do, after its own answer",
       {Fault::kRange, {"of status 200", "(Range)"}},
       {Fault::kList, {"status 403 AccessDenied", "(s3:ListBucket)"}},
       {Fault::kParts, {"status 403 AccessDenied", "uploads in parts"}},
-      {Fault::kAbsent, {"status 403", "that an object is not there"}},
+      {Fault::kAbsent, {"status 403", "that an object is missing"}},
       {Fault::kAllAbsent, {"ARCHIVE: status 403", "the right s3:ListBucket"}}};
   REQUIRE_FALSE(status.ok());
   CHECK(EndStateOf(status) != EndState::kCorrupt);

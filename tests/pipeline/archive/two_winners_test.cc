@@ -70,7 +70,7 @@ TEST_CASE("Init finds a store with two winners, and an archive there is right",
   REQUIRE_FALSE(head.has_if_absent);
   REQUIRE(rule.second_winners() == 1);  // no other race was needed
   REQUIRE(notes.size() == 2);
-  REQUIRE(notes[0].find("does not keep 'put if absent'") != std::string::npos);
+  REQUIRE(notes[0].find("not support 'put if absent'") != std::string::npos);
 
   const Archive archive(store.get());
   PushSummary summary;

@@ -613,7 +613,7 @@ TEST_CASE("A cut that is due is given up for one that is needed now",
   options.pull = world.Options();
   options.cut_every = std::chrono::milliseconds(1);
   options.pull.log = [&](LogLevel, const std::string& text) {
-    if (text.starts_with("gives up the cut")) {
+    if (text.starts_with("abandons the cut")) {
       given_up = true;
       due.Open();
     }
