@@ -434,7 +434,7 @@ class Job : public ArchiveJob {
     drill->emplace();
     (*drill)->status = Drill(archive, which, &drill->value(), entries, report);
     if (!status->ok() && !(*drill)->status.ok()) {
-      report->notes.push_back("the drill failed, too: " +
+      report->notes.push_back("the drill also failed: " +
                               MessageOf((*drill)->status));
     }
     if (status->ok()) *status = (*drill)->status;

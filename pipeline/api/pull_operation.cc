@@ -276,7 +276,7 @@ class PullOperation : public Operation {
         : swap_would_clone
             ? known_.no_clone + "; run: " + ReplaceCommand(options_)
         : options_.method == PullMethod::kIngest
-            ? "--method ingest was asked for; without --method, a clone is tried"
+            ? "--method ingest was given; without --method, a clone is tried"
             : known_.no_clone;
     return {WithoutClone(refused.status, why), refused.place};
   }

@@ -144,7 +144,7 @@ class Promote : public StandbyJob {
     }
     if (options_.log) {
       options_.log(LogLevel::kWarning,
-                   options_.dir + ": promoted by force, though " +
+                   options_.dir + ": promoted by force, although " +
                        FaultSentence(fault_) + "; the record of this fault "
                                                "stays");
     }

@@ -109,7 +109,7 @@ class Chooser {
       }
     }
     return NoSet(done_.empty() ? "no set that is whole"
-                               : "no whole set of " + ArchiveTimeText(until) +
+                               : "no whole set from " + ArchiveTimeText(until) +
                                      " or before");
   }
 

@@ -546,7 +546,7 @@ Status Repairer::Run() {
     return MakeStatus(EndState::kRefused,
                       archive_.store()->place() + ": found no set" +
                           (options_.set.empty() ? "" : " " + options_.set) +
-                          " that counts and whose record can be read "
+                          " that is committed and has a readable record "
                           "('sstferry archive list' shows all)");
   }
   Status verdict;

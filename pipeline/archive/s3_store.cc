@@ -587,7 +587,7 @@ StoreResult S3Store::Head(const std::string& key, ObjectInfo* info) {
                : NotAnAnswer("expected a Content-Length, found none");
   };
   HttpAnswer answer;
-  StoreResult result = Run("look at " + Describe(key), std::move(ask), &answer);
+  StoreResult result = Run("look up " + Describe(key), std::move(ask), &answer);
   if (result.ok()) {
     *info = {key, *answer.content_length(), VersionOf(answer),
              ParseHttpDate(answer.Header("last-modified")).value_or(0)};

@@ -221,7 +221,7 @@ Status SetReader::Distrust(const ArchivedFile& file, uint64_t offset,
   return tries < kTriesOfUnit
              ? MakeStatus(EndState::kDeadPeer,
                           store_->Describe(ArchiveKeyText(file.key)) +
-                              ": wrong bytes, read again: " + what)
+                              ": wrong bytes, reading them again: " + what)
              : Lost(file, what);
 }
 

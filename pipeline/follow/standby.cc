@@ -678,7 +678,7 @@ Status Standby::Append(const FollowPosition& asked, const Round& round) {
   }
   if (!round.logs.empty() && !(received_.wal == round.end.wal)) {
     gap_ = {CutReason::kNewLife, WalName(received_.wal_number) +
-                                     ": the source read other bytes of it"};
+                                     ": the source read other bytes in it"};
     return Status::OK();
   }
   // With more bytes at the source, these bytes are of an earlier moment.

@@ -116,7 +116,7 @@ Status GroupDeltas::Sift(const Part& part, const SiftRequest& request,
                          SiftReply* reply) {
   Told* const told = FindTold(part.id);
   if (told == nullptr || request.marks.size() % kMarkBytes != 0) {
-    return Wrong("expected marks for a part whose groups were asked for, found "
+    return Wrong("expected marks for a part whose groups were requested, found "
                  "part " + std::to_string(part.id));
   }
   PieceDifference piece;
@@ -250,8 +250,8 @@ Status GroupDeltas::Build(const Part& part, const ChunkBuilderOptions& options,
   if (sifted || piece.basis == DeltaBasis::kGroups) {
     Told* const told = FindTold(part.id);
     if (told == nullptr || !(piece.interval == part.interval)) {
-      return Wrong("expected one for a part whose groups were asked for, "
-                   "found part " + std::to_string(part.id));
+      return Wrong("expected one for a part whose groups were requested, found "
+                   "part " + std::to_string(part.id));
     }
     status = TakeGroups(*told->index, sifted ? told->sifted : asked_.groups,
                         &piece);

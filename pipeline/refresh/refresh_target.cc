@@ -485,7 +485,7 @@ void RefreshTarget::NoteMissing() {
   }
   for (const std::string& name : Missing()) {
     report()->Note("column family '" + name +
-                           "' is not at the source and stays as it is; "
+                           "' is missing at the source and stays unchanged; "
                            "--drop-missing drops it");
   }
 }

@@ -199,7 +199,7 @@ TEST_CASE("Column families come and, if asked, go with the source's",
   PullOptions options = Small();
   Ferried refreshed = Refresh(dir / "source", dir / "target", options);
   REQUIRE_OK(refreshed.status);
-  REQUIRE(refreshed.notes_mention("'goes' is not at the source"));
+  REQUIRE(refreshed.notes_mention("'goes' is missing at the source"));
   std::vector<std::string> names;
   REQUIRE_OK(rocksdb::DB::ListColumnFamilies({}, dir / "target", &names));
   REQUIRE(names.size() == 3);

@@ -117,7 +117,7 @@ int RunFollow(const std::vector<std::string>& arguments) {
     }
   };
   // Reports READY first, because a first cut may take hours.
-  const Status ready = NotifyReady("taking a cut, if there is none");
+  const Status ready = NotifyReady("taking a cut, if there is none yet");
   if (!ready.ok()) {
     console.Log(LogLevel::kWarning, MessageOf(ready));
   }

@@ -53,8 +53,9 @@ Status CheckMethod(const OptionTexts& texts, const PullOptions& options) {
   }
   for (const char* name : {"begin", "end"}) {
     if (texts.Has(name)) {
-      return Wrong(std::string("--") + name, "--method ingest with it",
-                   texts.Get(name));
+      return Status::InvalidArgument(std::string("--") + name +
+                                     ": expected --method ingest with it, "
+                                     "found --method clone");
     }
   }
   const std::vector<std::string>& families = options.selection.families;

@@ -590,15 +590,17 @@ Status CheckFollowOptions(const OptionTexts& texts, bool into_archive) {
   };
   for (const char* const option : {"durable", "keep-identity", "max-audit"}) {
     if (into_archive && is_given(option)) {
-      return Wrong(std::string("--") + option, "a standby with it",
-                   texts.Get(option));
+      return Status::InvalidArgument(std::string("--") + option +
+                                     ": expected a standby with it, found an "
+                                     "archive");
     }
   }
   for (const char* const option :
        {"segment", "segment-bytes", "label", "key-file"}) {
     if (!into_archive && is_given(option)) {
-      return Wrong(std::string("--") + option, "an archive with it",
-                   texts.Get(option));
+      return Status::InvalidArgument(std::string("--") + option +
+                                     ": expected an archive with it, found a "
+                                     "standby");
     }
   }
   return Status::OK();
@@ -708,7 +710,8 @@ Status ParseRelease(const std::vector<std::string>& arguments,
   if (status.ok() &&
       (out->id.size() < 8 || out->id.size() > 2 * sizeof(TransferId) ||
        out->id.find_first_not_of("0123456789abcdef") != std::string::npos)) {
-    return Wrong("id", "8 to 32 hex digits of a transfer's id",
+    return Wrong("id", "8 to 32 hex digits of a transfer's id, as sstferry "
+                       "status shows it",
                  texts.Get("id"));
   }
   return status;

@@ -71,10 +71,10 @@ const MetricSpec kSourceFollowers = {
     "Standbys that follow the database."};
 const MetricSpec kSourceFollowersBehind = {
     "sstferry_source_followers_behind_bytes", kGauge, "database",
-    "Bytes of WALs that the standby which is furthest behind does not have."};
+    "Bytes of WALs that the standby that lags most does not have."};
 const MetricSpec kSourceFollowersLag = {
     "sstferry_source_followers_behind_seconds", kGauge, "database",
-    "Time since that standby last had all bytes of the WALs."};
+    "Time since the standby that lags most last had all bytes of the WALs."};
 const MetricSpec kSourceHeldWals = {
     "sstferry_source_held_wal_bytes", kGauge, "database",
     "Bytes of WALs that stay readable for standbys that lag (--max-held)."};
@@ -87,7 +87,7 @@ const MetricSpec kSourceChunksBuilt = {
     "Chunks that the server built."};
 const MetricSpec kSourceChunksFromStore = {
     "sstferry_source_chunks_from_store_total", kCounter, "listen",
-    "Chunks that the server sent from its store (--spool), since several "
+    "Chunks that the server sent from its store (--spool), because several "
     "targets read one plan."};
 const MetricSpec kSourceWritten = {
     "sstferry_source_written_timestamp_seconds", kGauge, "listen",

@@ -458,7 +458,7 @@ TEST_CASE("Wrong bytes of an object are told as such, and no connection is lost"
       });
   INFO(log);
   REQUIRE(restored.state() == EndState::kCorrupt);
-  REQUIRE(log.find("wrong bytes, read again") != std::string::npos);
+  REQUIRE(log.find("wrong bytes, reading them again") != std::string::npos);
   REQUIRE(log.find("connection to the source lost") == std::string::npos);
 }
 
