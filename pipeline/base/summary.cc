@@ -383,6 +383,14 @@ std::string Rfc3339(uint64_t seconds) {
              : UtcSeconds(static_cast<time_t>(seconds)) + "Z";
 }
 
+bool ParseRfc3339(const std::string& text, uint64_t* seconds) {
+  std::tm utc{};
+  const char* const end = strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  const time_t parsed = end != nullptr && *end == '\0' ? timegm(&utc) : -1;
+  *seconds = static_cast<uint64_t>(std::max<time_t>(parsed, 0));
+  return parsed >= 0;
+}
+
 uint64_t PeakRssBytes() {
   std::istringstream status(ReadProc("self/status"));
   std::string line;

@@ -1,6 +1,7 @@
 #include "pipeline/pull/target_state.h"
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 
 #include "pipeline/base/database_open.h"
@@ -16,6 +17,7 @@
 #include "pipeline/pull/first_sequence.h"
 #include "pipeline/pull/journal_state.h"
 #include "pipeline/pull/pull_identity.h"
+#include "sstferry/options.h"
 
 namespace sstferry {
 namespace {
@@ -47,7 +49,14 @@ void ReadTarget(const std::string& target_dir, TargetState* state) {
   if (ReadLastTransfer(target_dir, &last)) {
     state->complete =
         CompletedPull{last.transfer_id, last.source, last.snapshot_sequence,
-                      last.finished_at, last.snapshot_taken_at};
+                      last.finished_at, last.snapshot_taken_at,
+                      std::nullopt};
+    uint64_t taken_seconds = 0;
+    if (ParseRfc3339(last.snapshot_taken_at, &taken_seconds)) {
+      const auto now =
+          static_cast<uint64_t>(std::max<std::time_t>(std::time(nullptr), 0));
+      state->complete->age_seconds = now - std::min(now, taken_seconds);
+    }
   }
 }
 

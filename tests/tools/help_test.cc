@@ -48,6 +48,28 @@ TEST_CASE("Help of every command has at most 50 lines of 80 columns",
   REQUIRE(Lines(GeneralHelp()).size() <= 50);
 }
 
+TEST_CASE("Help of an archive's action has its options, and no other",
+          "[tools][help]") {
+  for (const char* action :
+       {"init", "push", "list", "check", "prune", "remove", "repair"}) {
+    const std::optional<Command> command = FindArchiveAction(action);
+    REQUIRE(command.has_value());
+    const std::string help = HelpOf(*command, "all");
+    INFO(help);
+    REQUIRE(help.starts_with("Usage: sstferry archive " + std::string(action)));
+    for (const OptionSpec& spec : FindCommand("archive")->options) {
+      const auto uses = ArchiveOptionUses().find(spec.name);
+      bool is_used = uses == ArchiveOptionUses().end();
+      for (const ArchiveAction each :
+           is_used ? std::set<ArchiveAction>() : uses->second) {
+        is_used = is_used || ArchiveActionName(each) == std::string(action);
+      }
+      REQUIRE(Rows(help, spec) == (is_used ? 1 : 0));
+    }
+  }
+  REQUIRE_FALSE(FindArchiveAction("common").has_value());
+}
+
 TEST_CASE("No help has a line of more than 80 columns or spaces at its end",
           "[tools][help]") {
   std::string all = GeneralHelp();

@@ -72,7 +72,7 @@ TEST_CASE("ls lists what a server serves with size, sequence and age",
           std::string::npos);
 }
 
-TEST_CASE("ls of a name that is not served, or of a directory, says so",
+TEST_CASE("ls of a name that is not served, or of an archive, says so",
           "[tools][ls]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "source");
@@ -81,10 +81,22 @@ TEST_CASE("ls of a name that is not served, or of a directory, says so",
   REQUIRE(other.Wait() == 1);
   REQUIRE(other.err().find("other") != std::string::npos);
   StatusArguments parsed;
-  const rocksdb::Status status = ParseLs({dir / "source"}, &parsed);
+  const rocksdb::Status status = ParseLs({"s3://bucket/orders"}, &parsed);
   REQUIRE(status.IsInvalidArgument());
   REQUIRE(std::string(status.getState()).find("sst://HOST") !=
           std::string::npos);
+}
+
+TEST_CASE("ls of a directory shows the database in it", "[tools][ls]") {
+  const ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  Process list(Sstferry({"ls", dir / "source"}));
+  REQUIRE(list.Wait() == 0);
+  INFO(list.out());
+  REQUIRE(list.out().find(" is 1 database\nNAME") != std::string::npos);
+  REQUIRE(list.out().find("\nsource ") != std::string::npos);
+  Process none(Sstferry({"ls", dir.path()}));
+  REQUIRE(none.Wait() == 1);
 }
 
 }  // namespace sstferry::ls_test

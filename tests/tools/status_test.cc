@@ -140,9 +140,10 @@ TEST_CASE("Status follows a pull from its start over a kill to its end, "
   REQUIRE(state["target"]["complete"]["source"] == server.url());
   REQUIRE(state["source"]["snapshots"].empty());
   const std::string text = Run({"status", target}).out;
-  REQUIRE(text.find("source: " + target +
-                    "\nno snapshot is retained or in use\ntarget: " + target +
-                    "\ncomplete: as of ") == 0);
+  REQUIRE(text.find("target: " + target + "\ncomplete, 0:") == 0);
+  REQUIRE(text.find(" old: as of ") != std::string::npos);
+  REQUIRE(text.find("source: ") == std::string::npos);
+  REQUIRE(state["target"]["complete"]["age_seconds"] < 3600);
 }
 
 TEST_CASE("A pull that finds no place says so and begins by itself",

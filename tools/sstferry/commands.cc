@@ -1286,6 +1286,99 @@ std::vector<OptionSpec> AllOptions(const Command& command) {
   return specs;
 }
 
+const std::map<std::string, std::set<ArchiveAction>>& ArchiveOptionUses() {
+  static const std::map<std::string, std::set<ArchiveAction>> uses = {
+      {"label", {ArchiveAction::kPush}},
+      {"adopt", {ArchiveAction::kPush}},
+      {"snapshot-dir", {ArchiveAction::kPush, ArchiveAction::kRepair}},
+      {"wal-dir", {ArchiveAction::kPush, ArchiveAction::kRepair}},
+      {"key-file",
+       {ArchiveAction::kPush, ArchiveAction::kList, ArchiveAction::kCheck,
+        ArchiveAction::kRepair}},
+      {"ssh-command", {ArchiveAction::kPush, ArchiveAction::kRepair}},
+      {"remote-command", {ArchiveAction::kPush, ArchiveAction::kRepair}},
+      {"tls", {ArchiveAction::kPush, ArchiveAction::kRepair}},
+      {"tls-cert", {ArchiveAction::kPush, ArchiveAction::kRepair}},
+      {"tls-key", {ArchiveAction::kPush, ArchiveAction::kRepair}},
+      {"tls-ca", {ArchiveAction::kPush, ArchiveAction::kRepair}},
+      {"lanes",
+       {ArchiveAction::kPush, ArchiveAction::kCheck, ArchiveAction::kRepair}},
+      {"from", {ArchiveAction::kRepair}},
+      {"read-data", {ArchiveAction::kCheck}},
+      {"drill", {ArchiveAction::kCheck}},
+      {"metrics-file", {ArchiveAction::kPush, ArchiveAction::kCheck}},
+      {"grace", {ArchiveAction::kInit, ArchiveAction::kPrune}},
+      {"keep-last", {ArchiveAction::kPrune}},
+      {"keep-daily", {ArchiveAction::kPrune}},
+      {"keep-weekly", {ArchiveAction::kPrune}},
+      {"keep-monthly", {ArchiveAction::kPrune}},
+      {"keep-log", {ArchiveAction::kPrune}},
+      {"dry-run", {ArchiveAction::kPrune}},
+      {"force", {ArchiveAction::kRemove}},
+  };
+  return uses;
+}
+
+std::optional<Command> FindArchiveAction(const std::string& name) {
+  struct Action {
+    ArchiveAction action;
+    const char* name;
+    const char* synopsis;
+    const char* about;
+    std::vector<std::string> operands;
+  };
+  static const std::vector<Action> actions = {
+      {ArchiveAction::kInit, "archive init", "ARCHIVE [options]",
+       "Makes the archive ARCHIVE: s3://BUCKET[/PREFIX], file:///DIR or a "
+       "directory that is absent or empty. Tries everything that the archive "
+       "will need from the store, and names what fails.",
+       {"place"}},
+      {ArchiveAction::kPush, "archive push", "SOURCE ARCHIVE [options]",
+       "Uploads the files of one point in time of the database SOURCE, which "
+       "an application may have open, unless an earlier set has them. Needs "
+       "no right to delete. A push that was killed leaves no set; the next "
+       "one uses what it uploaded.",
+       {"place", "archive"}},
+      {ArchiveAction::kList, "archive list", "ARCHIVE [options]",
+       "Lists the sets, with the state that the last check found and its age, "
+       "and the times that a log restores.",
+       {"place"}},
+      {ArchiveAction::kCheck, "archive check", "ARCHIVE [options]",
+       "Looks for every object that the sets name. --read-data also reads a "
+       "share of them, another one each day; --drill restores the newest set, "
+       "opens it, and compares what a log restores with it.",
+       {"place"}},
+      {ArchiveAction::kPrune, "archive prune", "ARCHIVE [options]",
+       "Marks the sets that no --keep option asks for; a later run deletes "
+       "them, after the grace of the archive: run it once a day. The newest "
+       "whole set stays; a damaged one does not count.",
+       {"place"}},
+      {ArchiveAction::kRemove, "archive remove", "ARCHIVE SET [options]",
+       "Deletes one set at once, or a mark or an intent that cannot be read.",
+       {"place", "archive"}},
+      {ArchiveAction::kRepair, "archive repair", "ARCHIVE [SET] [options]",
+       "Makes whole sets from damaged ones: takes missing and damaged files "
+       "from --from, a source, a directory or another archive.",
+       {"place", "archive"}}};
+  for (const Action& each : actions) {
+    if (name != ArchiveActionName(each.action)) {
+      continue;
+    }
+    Command command = *FindCommand("archive");
+    command.name = each.name;
+    command.synopsis = each.synopsis;
+    command.about = each.about;
+    command.operands = each.operands;
+    std::erase_if(command.options, [&each](const OptionSpec& spec) {
+      const auto uses = ArchiveOptionUses().find(spec.name);
+      return uses != ArchiveOptionUses().end() &&
+             !uses->second.contains(each.action);
+    });
+    return command;
+  }
+  return std::nullopt;
+}
+
 Command Planned(const Command& job) {
   Command planned = job;
   planned.options.push_back(PlanSummaryRow());

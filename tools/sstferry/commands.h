@@ -2,9 +2,13 @@
 // manual pages, docs/commands.md and completions.
 #pragma once
 
+#include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "sstferry/archive.h"
 #include "tools/sstferry/arguments.h"
 
 namespace sstferry {
@@ -36,6 +40,13 @@ const std::vector<OptionSpec>& CommonOptions();
 std::vector<OptionSpec> AllOptions(const Command& command);
 // Returns pull, refresh or swap with the additional options of its plan.
 Command Planned(const Command& job);
+
+// Returns the archive actions that an option is for; an option that is not here
+// is for all of them.
+const std::map<std::string, std::set<ArchiveAction>>& ArchiveOptionUses();
+// Returns the command archive with one action, its words and its options;
+// nullopt: no such action.
+std::optional<Command> FindArchiveAction(const std::string& name);
 
 // Returns "serve, pull, verify, ... or release".
 std::string CommandNames();

@@ -1,4 +1,6 @@
 // sstferry ls
+#include <filesystem>
+
 #include <nlohmann/json.hpp>
 
 #include "format/printable.h"
@@ -15,8 +17,9 @@ namespace sstferry {
 
 using nlohmann::ordered_json;
 
-std::string LsText(const std::string& place, const StatusReport& report) {
-  std::string text = place + " serves " +
+std::string LsText(const std::string& place, bool is_directory,
+                   const StatusReport& report) {
+  std::string text = place + (is_directory ? " is " : " serves ") +
                      FormatCount(report.served.size(), "database") + "\n";
   std::vector<std::vector<std::string>> rows = {
       {"NAME", "SIZE", "SEQUENCE", "AGE", "COLUMN FAMILIES", "FILES"}};
@@ -87,9 +90,16 @@ int RunLs(const std::vector<std::string>& arguments) {
     const StopWatcher watcher([&query] { query->Cancel(); });
     status = query->Run(&report);
   }
-  const std::string text = parsed.common.json ? LsToJson(place, report)
-                           : status.ok() ? LsText(Printable(place), report)
-                                         : "";
+  const bool is_directory = parsed.options.where.is_directory();
+  if (is_directory && report.served.size() == 1) {
+    // No server has given it a name.
+    report.served[0].name =
+        std::filesystem::path(place).lexically_normal().filename();
+  }
+  const std::string text =
+      parsed.common.json ? LsToJson(place, report)
+      : status.ok()      ? LsText(Printable(place), is_directory, report)
+                         : "";
   return FinishCommand("ls", status, "", text, &console);
 }
 

@@ -66,7 +66,7 @@ int PrintHelp(const Command& command, const std::string& group) {
   return Print(text);
 }
 
-// Runs sstferry help [COMMAND [GROUP]].
+// Runs sstferry help [COMMAND [ACTION] [GROUP]].
 int Help(const std::vector<std::string>& words) {
   if (words.empty()) {
     return Print(GeneralHelp());
@@ -75,7 +75,12 @@ int Help(const std::vector<std::string>& words) {
   if (command == nullptr) {
     return ReportUsage("", UnknownCommand(words[0]));
   }
-  return PrintHelp(*command, words.size() > 1 ? words[1] : "common");
+  const std::string second = words.size() > 1 ? words[1] : "common";
+  const std::optional<Command> action =
+      words[0] == "archive" ? FindArchiveAction(second) : std::nullopt;
+  return action.has_value()
+             ? PrintHelp(*action, words.size() > 2 ? words[2] : "common")
+             : PrintHelp(*command, second);
 }
 
 // Returns the group of --help or --help=GROUP; nullopt: no help was requested.
@@ -204,7 +209,10 @@ int Main(const std::vector<std::string>& words) {
     return ReportUsage("", UnknownCommand(words[0]));
   }
   if (help) {
-    return PrintHelp(*command, *help);
+    const std::optional<Command> action =
+        words[0] == "archive" && words.size() > 1 ? FindArchiveAction(words[1])
+                                                  : std::nullopt;
+    return PrintHelp(action.has_value() ? *action : *command, *help);
   }
   const Status proc = CheckProc();
   if (!proc.ok()) {

@@ -425,10 +425,10 @@ Status ParseLs(const std::vector<std::string>& arguments,
   if (status.ok()) {
     status = ReadAddress(texts, "source", false, &out->options.where);
   }
-  if (status.ok() &&
-      (out->options.where.is_directory() || out->options.where.is_archive())) {
+  if (status.ok() && out->options.where.is_archive()) {
     status = Wrong("source",
-                   "sst://HOST[:PORT][/NAME], unix:/PATH[:NAME] or HOST:/DIR",
+                   "sst://HOST[:PORT][/NAME], unix:/PATH[:NAME], HOST:/DIR or "
+                   "a directory ('sstferry archive list' lists an archive)",
                    texts.Get("source"));
   }
   return status.ok() ? ReadTls(texts, out->options.where, &out->options.tls)
@@ -458,36 +458,7 @@ Status ReadArchivePlace(const std::string& operand, const std::string& text,
 
 // Refuses an option that only other actions use.
 Status CheckActionOptions(const OptionTexts& texts, ArchiveAction action) {
-  const std::pair<const char*, std::set<ArchiveAction>> kUses[] = {
-      {"label", {ArchiveAction::kPush}},
-      {"adopt", {ArchiveAction::kPush}},
-      {"snapshot-dir", {ArchiveAction::kPush, ArchiveAction::kRepair}},
-      {"wal-dir", {ArchiveAction::kPush, ArchiveAction::kRepair}},
-      {"key-file",
-       {ArchiveAction::kPush, ArchiveAction::kList, ArchiveAction::kCheck,
-        ArchiveAction::kRepair}},
-      {"ssh-command", {ArchiveAction::kPush, ArchiveAction::kRepair}},
-      {"remote-command", {ArchiveAction::kPush, ArchiveAction::kRepair}},
-      {"tls", {ArchiveAction::kPush, ArchiveAction::kRepair}},
-      {"tls-cert", {ArchiveAction::kPush, ArchiveAction::kRepair}},
-      {"tls-key", {ArchiveAction::kPush, ArchiveAction::kRepair}},
-      {"tls-ca", {ArchiveAction::kPush, ArchiveAction::kRepair}},
-      {"lanes",
-       {ArchiveAction::kPush, ArchiveAction::kCheck, ArchiveAction::kRepair}},
-      {"from", {ArchiveAction::kRepair}},
-      {"read-data", {ArchiveAction::kCheck}},
-      {"drill", {ArchiveAction::kCheck}},
-      {"metrics-file", {ArchiveAction::kPush, ArchiveAction::kCheck}},
-      {"grace", {ArchiveAction::kInit, ArchiveAction::kPrune}},
-      {"keep-last", {ArchiveAction::kPrune}},
-      {"keep-daily", {ArchiveAction::kPrune}},
-      {"keep-weekly", {ArchiveAction::kPrune}},
-      {"keep-monthly", {ArchiveAction::kPrune}},
-      {"keep-log", {ArchiveAction::kPrune}},
-      {"dry-run", {ArchiveAction::kPrune}},
-      {"force", {ArchiveAction::kRemove}},
-  };
-  for (const auto& [option, actions] : kUses) {
+  for (const auto& [option, actions] : ArchiveOptionUses()) {
     if ((texts.Has(option) || texts.IsSet(option)) &&
         actions.count(action) == 0) {
       std::string names;

@@ -36,7 +36,9 @@ std::string VerifyReport(const Summary& summary);
 std::string StatusText(const std::string& place, const StatusReport& report);
 std::string StatusToJson(const std::string& place, const StatusReport& report);
 // Return the result of sstferry ls.
-std::string LsText(const std::string& place, const StatusReport& report);
+// `is_directory`: `place` is one database, and no server.
+std::string LsText(const std::string& place, bool is_directory,
+                   const StatusReport& report);
 std::string LsToJson(const std::string& place, const StatusReport& report);
 
 }  // namespace sstferry

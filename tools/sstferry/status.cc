@@ -126,7 +126,11 @@ std::string UnfinishedText(const UnfinishedPull& pull) {
 }
 
 std::string CompletedText(const char* label, const CompletedPull& pull) {
-  std::string text = std::string(label) + ": ";
+  std::string text = label;
+  if (pull.age_seconds.has_value()) {
+    text += ", " + FormatClock(static_cast<double>(*pull.age_seconds)) + " old";
+  }
+  text += ": ";
   if (!pull.snapshot_taken_at.empty()) {
     text += "as of " + pull.snapshot_taken_at + ", ";
   }
@@ -286,6 +290,8 @@ ordered_json CompletedJson(const std::optional<CompletedPull>& pull) {
           {"snapshot_sequence", Known(pull->snapshot_sequence.has_value(),
                                       pull->snapshot_sequence.value_or(0))},
           {"snapshot_taken_at", Known(pull->snapshot_taken_at)},
+          {"age_seconds", Known(pull->age_seconds.has_value(),
+                                pull->age_seconds.value_or(0))},
           {"finished_at", Known(pull->finished_at)}};
 }
 
@@ -325,8 +331,14 @@ ordered_json TargetJson(const TargetState& target) {
 }  // namespace
 
 std::string StatusText(const std::string& place, const StatusReport& report) {
-  return (report.is_source ? SourceText(place, report) : "") +
-         (report.is_target ? TargetText(place, report.target) : "") +
+  // A replica is a database that may be served, too: only if it is.
+  const bool is_used = !report.snapshots.empty() || !report.followers.empty() ||
+                       report.foreign_snapshots > 0;
+  const bool is_replica = report.is_target || report.standby.has_value();
+  return (report.is_target ? TargetText(place, report.target) : "") +
+         (report.is_source && (is_used || !is_replica)
+              ? SourceText(place, report)
+              : "") +
          (report.is_mirror ? MirrorText(place, report) : "") +
          (report.standby
               ? StandbyText(place, *report.standby,

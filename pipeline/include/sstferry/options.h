@@ -472,6 +472,8 @@ std::string NowRfc3339();
 // Formats seconds since 1970 as RFC 3339 UTC; empty for 0 and after the year
 // 9999.
 std::string Rfc3339(uint64_t seconds);
+// Parses such a text. Returns false for others.
+[[nodiscard]] bool ParseRfc3339(const std::string& text, uint64_t* seconds);
 // Quotes a text as one word of a shell command.
 std::string ShellWord(const std::string& text);
 std::string SoftwareVersion();  // "sstferry 0.1.0"

@@ -32,6 +32,8 @@ struct CompletedPull {
   std::optional<uint64_t> snapshot_sequence;
   std::string finished_at;  // RFC 3339
   std::string snapshot_taken_at;  // RFC 3339; empty: unknown
+  // Time since then by this machine's clock; not set: unknown.
+  std::optional<uint64_t> age_seconds;
 };
 
 // State of the unfinished pull in TARGET_DIR.sstferry/.
