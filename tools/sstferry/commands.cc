@@ -202,8 +202,8 @@ std::vector<OptionSpec> ServeOptionSpecs() {
            Row<Serve>(
                "stdio", Group::kAdvanced,
                "Serve only the database directory DIR, or the databases below "
-               "DIR, over standard input and output, until the input ends. A "
-               "pull from HOST:/DIR or ssh:// runs this through ssh; in a "
+               "it, over standard input and output, until input ends. A pull "
+               "from HOST:/DIR or ssh:// runs this through ssh; in a "
                "ForceCommand, DIR limits what that account may read. Not with "
                "--db, --listen, TLS, --once or --json.",
                [](auto& a) -> auto& { return a.stdio_directory; },
@@ -540,10 +540,10 @@ const std::vector<JobOption>& JobOptions() {
          Row<Pull>(
              "delete", Group::kAdvanced,
              "With --all: rename the replica of a database that SOURCE no "
-             "longer has to NAME.old-TIME, at the second run in a row that "
-             "does not find it. Refuses if SOURCE lists none, if its directory "
-             "is on another file system than last time, or if more than half "
-             "are gone. Default: only report it.",
+             "longer has to NAME.old-TIME, at the second run in a row without "
+             "it. Refuses if SOURCE lists none, if its directory is on another "
+             "file system than last time, or if more than half are gone. "
+             "Default: only report it.",
              [](auto& a) -> auto& { return a.delete_vanished; })},
         {kAnyJob,
          {"snapshot", "new|latest|ID", Group::kAdvanced,
@@ -876,9 +876,9 @@ std::vector<OptionSpec> FollowOptionSpecs() {
                "adopt", Group::kAdvanced,
                "Make the closed database in DIR, such as a former primary, a "
                "standby: files that SOURCE also has are compared and linked, "
-               "and the old database is kept as DIR.sstferry-old-DATE. "
-               "ARCHIVE: Accept a database other than that of the newest set, "
-               "such as one that was rebuilt from a replica.",
+               "and the old one is kept as DIR.sstferry-old-DATE. ARCHIVE: "
+               "Accept a database other than that of the newest set, such as "
+               "one that was rebuilt from a replica.",
                [](auto& a) -> auto& { return a.options.adopt; }),
            Row<Follow>(
                "exact-filters", Group::kAdvanced,

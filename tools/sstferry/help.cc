@@ -112,8 +112,8 @@ const std::vector<ExitCodeRow>& ExitCodes() {
        "failed; remove the cause before you run it again"},
       {2, "", "wrong usage; nothing was changed"},
       {3, "DIFFERENT, CHANGED_SINCE",
-       "verify found differences (CHANGED_SINCE: writes since the pull explain "
-       "them)"},
+       "verify found differences (CHANGED_SINCE: writes since the pull can "
+       "explain them)"},
       {4, "CANCELLED, DEADLINE, DEAD_PEER, TOO_SLOW, SNAPSHOT_GONE, NO_SPACE",
        "interrupted; run the same command again to resume or start over"},
       {5, "BUSY",
