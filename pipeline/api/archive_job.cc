@@ -92,7 +92,7 @@ ArchivedSet Told(const PrunedSet& pruned) {
   return set;
 }
 
-// What a drilled database has.
+// The entries of a drilled database, by column family.
 struct DrilledEntries {
   uint64_t sequence = 0;
   std::map<std::string, EntrySums> families;  // those that can be compared
@@ -606,7 +606,7 @@ class Job : public ArchiveJob {
       }
       EntrySums sums;
       RETURN_IF_ERROR(AddEntries(opened->db(), family, &digester, &sums));
-      // What a filter takes away, a copy may still have.
+      // A filter may have removed entries from one copy only.
       if (opened->compaction_filters().count(family.name) == 0) {
         entries->families[family.name] = sums;
         drill->entries += sums.entries;

@@ -80,7 +80,7 @@ struct CheckSummary {
   uint64_t foreign = 0;      // objects with other names
   uint64_t read_files = 0;
   uint64_t read_bytes = 0;
-  // Which part of how many was read, from 1 on; both 0: nothing was read.
+  // The number of the part that was read, from 1 on, and of all parts; 0: none.
   uint64_t read_part = 0;
   uint64_t read_parts = 0;
   // Everything requested was examined, whatever was found.

@@ -198,9 +198,13 @@ std::string WayTo(const std::string& given) {
     return "; expected the directory of a database";
   }
   const std::string host = given.substr(0, colon);
-  return "; name a database of a server sst://" + host + "/" +
-         given.substr(colon + 1) + ", and a directory of that machine " +
-         host + ":/DIR";
+  // "db1:7420/users" has the slash of a name; "db1:users" lacks it.
+  const size_t slash = given.find_first_not_of("0123456789", colon + 1);
+  const bool has_port = slash != std::string::npos && slash > colon + 1 &&
+                        given[slash] == '/';
+  return "; name a database of a server sst://" + host +
+         (has_port ? ":" : "/") + given.substr(colon + 1) +
+         ", and a directory of that machine " + host + ":/DIR";
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-constexpr int kWrongUses = 50;
+constexpr int kWrongUses = 52;
 
 // Returns what the tool writes to standard error.
 std::string Said(const Words& words, int code) {
@@ -121,6 +121,11 @@ void TryWrongSources(Place* place) {
               "file:///DIR[@SET], found");
   place->Says(8, {"pull", "db1:users", to}, 1,
               "sst://db1/users, and a directory of that machine db1:/DIR");
+  place->Says(51, {"pull", "127.0.0.1:7420/users", to}, 1,
+              "sst://127.0.0.1:7420/users, and a directory of that machine "
+              "127.0.0.1:/DIR");
+  place->Says(52, {"pull", dir / "letters", to, "--key-file", "/k"}, 2,
+              "--key-file: expected an archive as source with it");
   place->Says(9,
               {"pull", "192.0.2.7:/users", to, "--ssh-command", "exit 255 #",
                "--timeout", "1s"},

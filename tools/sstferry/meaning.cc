@@ -229,11 +229,32 @@ Status ReadTimeout(const OptionTexts& texts, Timeouts* out) {
   return Status::OK();
 }
 
+// Refuses options of an archive with a source that is none. DIR@SET may be one.
+Status CheckStoreOptions(const OptionTexts& texts,
+                         const SourceAddress& source) {
+  if (source.is_archive() ||
+      (source.is_directory() &&
+       (source.directory.find('@') != std::string::npos ||
+        IsArchiveDirectory(source.directory)))) {
+    return Status::OK();
+  }
+  for (const char* name : {"endpoint", "region", "path-style", "proxy",
+                           "ca-file", "profile", "credentials-command",
+                           "key-file"}) {
+    if (texts.Has(name) || texts.IsSet(name)) {
+      return Wrong(std::string("--") + name, "an archive as source with it",
+                   source.ToString());
+    }
+  }
+  return Status::OK();
+}
+
 Status ReadPullOptions(const OptionTexts& texts, PullOptions* out) {
   RETURN_IF_ERROR(ReadTimeout(texts, &out->timeouts));
   RETURN_IF_ERROR(ReadCompression(texts, out));
   RETURN_IF_ERROR(ReadSnapshotChoice(texts, out));
   RETURN_IF_ERROR(CheckWalDir(out->source, out->wal_dir));
+  RETURN_IF_ERROR(CheckStoreOptions(texts, out->source));
   RETURN_IF_ERROR(ReadTls(texts, out->source, &out->tls));
   return ReadSelection(texts, &out->selection);
 }

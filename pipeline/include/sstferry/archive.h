@@ -161,7 +161,7 @@ struct ArchiveReport {
   uint64_t foreign = 0;
   uint64_t read_files = 0;
   uint64_t read_bytes = 0;
-  // Which part of how many was read today; both 0: nothing was read.
+  // The number of the part that was read, and of all parts; 0: none.
   uint64_t read_part = 0;
   uint64_t read_parts = 0;
   std::optional<ArchiveDrill> drill;      // of the newest set
