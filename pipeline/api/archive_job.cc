@@ -391,8 +391,9 @@ class Job : public ArchiveJob {
     return DrillAll(archive, summary.log.windows, status, report);
   }
 
-  // Drills the newest set, a random time of the log, and the set before the newest
-  // one with its log. Returns `checked`, or the first failure if that is OK.
+  // Drills the newest set, a random time of the log, and the set before the
+  // newest one with its log. Returns `checked`, or the first failure if that is
+  // OK.
   Status DrillAll(const Archive& archive, const std::vector<LogWindow>& windows,
                   const Status& checked, ArchiveReport* report) {
     DrilledEntries newest;
