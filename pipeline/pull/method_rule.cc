@@ -260,7 +260,7 @@ MethodSummary DescribeMethod(PullMethod method, const MethodCost& cost) {
   summary.method = method == PullMethod::kClone ? "clone" : "ingest";
   summary.bytes = cost.bytes;
   summary.source_cpu_seconds = cost.source_cpu_seconds;
-  for (const uint32_t gigabits : {1u, 10u, 25u}) {
+  for (const uint32_t gigabits : {1u, 10u}) {
     summary.seconds[gigabits] = cost.Seconds(gigabits * 1e9 / 8);
   }
   return summary;

@@ -103,7 +103,7 @@ TEST_CASE("plan says that chunks are refused and that the pull clones",
   REQUIRE(process.Wait() == 0);
   INFO(process.out());
   for (const char* expected :
-       {"METHOD", "25 Gbit/s", "ingest: not possible: ",
+       {"METHOD", "10 Gbit/s", "ingest: not possible: ",
         "\nmethod: clone (auto: "}) {
     REQUIRE(process.out().find(expected) != std::string::npos);
   }

@@ -236,6 +236,7 @@ TEST_CASE("A plan's report shows families, items, disk and notes",
         "note: writes without WAL are not in it"}) {
     REQUIRE(report.find(word) != std::string::npos);
   }
+  REQUIRE(report.find("disk: ") < report.find("COLUMN FAMILY"));
 }
 
 TEST_CASE("A plan of a refresh tells what becomes of the bytes, and of no "

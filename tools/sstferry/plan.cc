@@ -216,7 +216,6 @@ std::string PlanReport(const Summary& summary, bool brief) {
           FormatCount(summary.parts, "part") + ", " +
           FormatCount(summary.lanes, "lane") + "\n";
   if (!summary.items.empty()) {
-    text += brief ? "" : Families(summary) + "\n" + Items(summary) + "\n";
     text += Actions(summary);
   }
   if (!summary.methods.empty() && !IsRefresh(summary)) {
@@ -226,6 +225,10 @@ std::string PlanReport(const Summary& summary, bool brief) {
   text += Disk(summary);
   for (const std::string& note : summary.notes) {
     text += "note: " + Printable(note) + "\n";
+  }
+  // Totals first: the list may be long.
+  if (!summary.items.empty() && !brief) {
+    text += "\n" + Families(summary) + "\n" + Items(summary);
   }
   return text;
 }
