@@ -414,16 +414,22 @@ class Job : public ArchiveJob {
       return status.ok() ? found : status;
     }
     DrilledEntries continued;
-    DrillAndTell(archive,
-                 before + "+sequence:" + std::to_string(newest.sequence),
-                 &report->continued_drill, &continued, &status, report);
-    ArchiveDrill* const drill = &*report->continued_drill;
+    ArchiveDrill* const drill = &report->continued_drill.emplace();
+    drill->status =
+        Drill(archive, before + "+sequence:" + std::to_string(newest.sequence),
+              drill, &continued, report);
+    if (EndStateOf(drill->status) == EndState::kRefused) {
+      // The source wrote nothing since, so that no segment reaches the set.
+      AddNotCompared(report->drill->set, MessageOf(drill->status), report);
+      report->continued_drill.reset();
+      return status;
+    }
     if (drill->status.ok() && drill->is_opened) {
       drill->status =
           Compare(report->drill->set, newest, drill->set, continued);
       if (drill->status.ok()) drill->same_as = report->drill->set;
-      if (status.ok()) status = drill->status;
     }
+    AddFailure(drill->status, &status, report);
     return status;
   }
 
@@ -434,14 +440,25 @@ class Job : public ArchiveJob {
                     ArchiveReport* report) {
     drill->emplace();
     (*drill)->status = Drill(archive, which, &drill->value(), entries, report);
-    if (!status->ok() && !(*drill)->status.ok()) {
-      report->notes.push_back("the drill also failed: " +
-                              MessageOf((*drill)->status));
-    }
-    if (status->ok()) *status = (*drill)->status;
+    AddFailure((*drill)->status, status, report);
   }
 
-  // Finds the newest set before `newest` whose log has all that `newest` has.
+  // Sets *status if it was OK before; else adds a note.
+  static void AddFailure(const Status& drilled, Status* status,
+                         ArchiveReport* report) {
+    if (!status->ok() && !drilled.ok()) {
+      report->notes.push_back("the drill also failed: " + MessageOf(drilled));
+    }
+    if (status->ok()) *status = drilled;
+  }
+
+  static void AddNotCompared(const std::string& set, const std::string& why,
+                             ArchiveReport* report) {
+    report->notes.push_back("the set " + set +
+                            " was not compared with a log: " + why);
+  }
+
+  // Finds the newest set before `newest` whose log `newest` continues.
   static Status FindSetBefore(const Archive& archive, const std::string& newest,
                               std::string* before, ArchiveReport* report) {
     before->clear();
@@ -457,21 +474,18 @@ class Job : public ArchiveJob {
     for (auto older = std::make_reverse_iterator(set);
          older != log.sets.rend(); ++older) {
       for (const LogPath& path : log.PathsOf(older->log)) {
-        const bool has_all = std::any_of(
+        const bool is_continued = std::any_of(
             path.segments.begin(), path.segments.end(), [&](const LogKey& key) {
               return key.lineage == set->log.lineage &&
-                     key.number >= set->log.segment &&
-                     key.end_micros >= set->log.moment_micros;
+                     key.number + 1 >= set->log.segment;
             });
-        if (has_all) {
+        if (is_continued) {
           *before = SetNameText(older->name);
           return Status::OK();
         }
       }
     }
-    report->notes.push_back("the set " + newest +
-                            " was not compared with a log: the log of no older "
-                            "set reaches it");
+    AddNotCompared(newest, "the log of no older set reaches it", report);
     return Status::OK();
   }
 

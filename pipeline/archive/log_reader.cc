@@ -121,6 +121,14 @@ Status ChooseLog(const Archive& archive, const LogPoint& point,
   ArchiveLog log;
   RETURN_IF_ERROR(ReadLog(archive, &log));
   const std::string place = archive.store()->place();
+  if (point.sequence.has_value()) {
+    // A follower's clock may have been set back; names are in the order of
+    // pushes whatever it says.
+    std::stable_sort(log.sets.begin(), log.sets.end(),
+                     [](const LoggedSet& a, const LoggedSet& b) {
+                       return a.name.seconds < b.name.seconds;
+                     });
+  }
   for (auto set = log.sets.rbegin(); set != log.sets.rend(); ++set) {
     if (point.sequence.has_value()
             ? set->sequence > *point.sequence

@@ -89,7 +89,7 @@ TEST_CASE("A pull is whole whatever the clocks of both sides do meanwhile",
                 source_clock.environment());
   REQUIRE(serve.WaitForOut("listening"));
   // Slow, so that the clocks jump while it runs.
-  Process pull(Sstferry({"pull", "sst://" + socket + "/db", dir / "target",
+  Process pull(Sstferry({"pull", "unix:" + socket + ":db", dir / "target",
                          "--method", method, "--max-rate", "1MB", "--timeout",
                          "20s"}),
                target_clock.environment());
@@ -118,7 +118,7 @@ TEST_CASE("A standby follows on whatever the clocks of both sides do",
                           "unix:" + socket}),
                 source_clock.environment());
   REQUIRE(serve.WaitForOut("listening"));
-  Process follower(Sstferry({"follow", "sst://" + socket + "/db", world.dir(),
+  Process follower(Sstferry({"follow", "unix:" + socket + ":db", world.dir(),
                              "--durable", "20ms", "--cut-every", "1s"}),
                    target_clock.environment());
   const auto await = [&](uint64_t sequence) {

@@ -154,6 +154,7 @@ TEST_CASE("A drill finds that a set and the log up to it have the same entries",
     world.Write(1);
     sets = Ran({"archive", "list", archive})["sets"].size();
   }
+  world.Write(5);
   AwaitLog(world, archive, {});
   follower.Signal(SIGTERM);
   REQUIRE(follower.Wait() == 0);

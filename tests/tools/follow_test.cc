@@ -88,7 +88,9 @@ TEST_CASE("A source is followed, viewed and promoted", "[tools][follow]") {
   world.source()->Put("k", "v", "third");
   world.Write(20);
   const uint64_t sequence = world.sequence();
-  REQUIRE(AwaitAll(world, dir, sequence)["cuts"]["barrier"] >= 1);
+  const json with_third = AwaitAll(world, dir, sequence);
+  INFO(with_third.dump() << follower.err());
+  REQUIRE(with_third["cuts"]["barrier"] >= 1);
   world.CloseSource();
   const std::string marks = world.root() + "/hooks";
   const json promoted =
